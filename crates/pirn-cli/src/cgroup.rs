@@ -1,0 +1,182 @@
+//! What the control groups of this process leave of a resource.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A resource that control groups limit, and where each version of them says how much.
+pub struct Resource {
+    controller: &'static str,
+    version_1: Files,
+    version_2: Files,
+}
+
+/// The files of a group that tell about a resource.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Files {
+    limit: &'static str,
+    used: &'static str,
+    /// The lines of `memory.stat` with what is used but would be given back on demand.
+    given_back: &'static [&'static str],
+}
+
+const PIDS_FILES: Files = Files {
+    limit: "pids.max",
+    used: "pids.current",
+    given_back: &[],
+};
+
+/// Threads.
+pub const PIDS: Resource = Resource {
+    controller: "pids",
+    version_1: PIDS_FILES,
+    version_2: PIDS_FILES,
+};
+
+/// Memory in bytes, of which cached files take whatever is free.
+pub const MEMORY: Resource = Resource {
+    controller: "memory",
+    version_1: Files {
+        limit: "memory.limit_in_bytes",
+        used: "memory.usage_in_bytes",
+        given_back: &["total_inactive_file", "total_active_file"],
+    },
+    version_2: Files {
+        limit: "memory.max",
+        used: "memory.current",
+        given_back: &["inactive_file", "active_file"],
+    },
+};
+
+/// What the groups of this process, and all those above them, leave; `None` where none has a limit.
+pub fn room(resource: &Resource) -> Option<u64> {
+    let memberships = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let root = Path::new("/sys/fs/cgroup");
+    memberships
+        .lines()
+        .filter_map(|line| group(line, resource))
+        .flat_map(|group| {
+            let folders = group.folders(root);
+            folders.filter_map(move |folder| group.files.room(&folder))
+        })
+        .min()
+}
+
+/// A group as one line of `/proc/self/cgroup` names it.
+#[derive(Debug, PartialEq)]
+struct Group<'a> {
+    /// The folder of the controllers under the root: none in version 2.
+    hierarchy: &'a str,
+    path: &'a str,
+    files: Files,
+}
+
+/// The group that a line names, where it is one that limits `resource`.
+fn group<'a>(line: &'a str, resource: &Resource) -> Option<Group<'a>> {
+    let mut fields = line.splitn(3, ':').skip(1);
+    let (hierarchy, path) = (fields.next()?, fields.next()?);
+    let files = if hierarchy.is_empty() {
+        resource.version_2
+    } else if hierarchy
+        .split(',')
+        .any(|controller| controller == resource.controller)
+    {
+        resource.version_1
+    } else {
+        return None;
+    };
+    Some(Group {
+        hierarchy,
+        path,
+        files,
+    })
+}
+
+impl<'a> Group<'a> {
+    /// The folder of the group and those of all above it.
+    fn folders(&self, root: &Path) -> impl Iterator<Item = PathBuf> + use<'a> {
+        let root = root.join(self.hierarchy);
+        Path::new(self.path)
+            .ancestors()
+            .map(move |path| root.join(path.strip_prefix("/").unwrap_or(path)))
+    }
+}
+
+impl Files {
+    /// What the group with this folder leaves; `None` where it has no limit.
+    fn room(&self, folder: &Path) -> Option<u64> {
+        let limit = number(&folder.join(self.limit))?;
+        let used = number(&folder.join(self.used))?;
+        let stat = match self.given_back {
+            [] => String::new(),
+            _ => fs::read_to_string(folder.join("memory.stat")).unwrap_or_default(),
+        };
+        let given_back = sum_of(&stat, self.given_back);
+        Some(limit.saturating_sub(used.saturating_sub(given_back)))
+    }
+}
+
+/// The sum of the values of the lines with these names.
+fn sum_of(stat: &str, names: &[&str]) -> u64 {
+    stat.lines()
+        .filter_map(|line| line.split_once(' '))
+        .filter(|(name, _)| names.contains(name))
+        .filter_map(|(_, value)| value.parse::<u64>().ok())
+        .sum()
+}
+
+/// The number in a file; `None` where there is no such file, or no limit ("max").
+fn number(path: &Path) -> Option<u64> {
+    fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_both_versions_are_understood() {
+        let named = |line| group(line, &MEMORY).map(|group| (group.hierarchy, group.path));
+        assert_eq!(named("0::/a/b:c"), Some(("", "/a/b:c")));
+        assert_eq!(named("4:memory:/x"), Some(("memory", "/x")));
+        assert_eq!(named("4:cpu,memory:/x"), Some(("cpu,memory", "/x")));
+        assert_eq!(named("5:pids:/x"), None);
+        assert_eq!(named("1:name=systemd:/"), None);
+        assert_eq!(named("nonsense"), None);
+    }
+
+    #[test]
+    fn a_group_is_limited_by_those_above_it_too() {
+        let group = group("0::/a/b", &PIDS).unwrap();
+        let folders: Vec<_> = group.folders(Path::new("/root")).collect();
+        assert_eq!(folders, ["/root/a/b", "/root/a", "/root/"].map(Path::new));
+    }
+
+    #[test]
+    fn cached_files_are_no_used_memory() {
+        let stat = "active_file 2\ninactive_file 5\ntotal_active_file 30\nfile 90\n";
+        assert_eq!(sum_of(stat, MEMORY.version_2.given_back), 7);
+        assert_eq!(sum_of(stat, MEMORY.version_1.given_back), 30);
+    }
+
+    #[test]
+    fn a_group_leaves_its_limit_less_what_is_used() {
+        let folder = std::env::temp_dir().join(format!("pirn-cgroup-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let write = |name: &str, text: &str| fs::write(folder.join(name), text).unwrap();
+        write("memory.max", "1000\n");
+        write("memory.current", "900\n");
+        write(
+            "memory.stat",
+            "anon 600\ninactive_file 250\nactive_file 50\n",
+        );
+        write("pids.max", "max\n");
+        write("pids.current", "3\n");
+        let rooms = (
+            MEMORY.version_2.room(&folder),
+            MEMORY.version_1.room(&folder),
+            PIDS.version_2.room(&folder),
+        );
+        fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(rooms, (Some(400), None, None));
+    }
+}

@@ -1,0 +1,187 @@
+//! A blocking HTTP/1.1 client: one connection, one request at a time.
+
+use std::fmt;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use crate::server::HELLO;
+
+/// How much is read at once: more than any response of our server, little on a stack.
+const CHUNK: usize = 512;
+
+/// Why a request has no good response.
+#[derive(Debug)]
+pub enum Failure {
+    /// The server had no thread for this connection and said so.
+    TurnedAway,
+    /// A call failed: what was being done, and why it failed.
+    Io(&'static str, io::Error),
+    /// The server closed the connection before it had answered.
+    Closed,
+    /// What came was not the response asked for.
+    BadResponse(String),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::TurnedAway => write!(f, "turned away: the server could not start a thread"),
+            // A read that ran into its timeout says "Resource temporarily unavailable", which
+            // helps no one.
+            Failure::Io(doing, error) if error.kind() == ErrorKind::WouldBlock => {
+                write!(f, "{doing}: timed out")
+            }
+            Failure::Io(doing, error) => write!(f, "{doing}: {error}"),
+            Failure::Closed => write!(f, "read: closed by the server before it had answered"),
+            Failure::BadResponse(what) => write!(f, "bad response: {what}"),
+        }
+    }
+}
+
+/// A connection to a server.
+pub struct Client {
+    stream: TcpStream,
+    host: SocketAddr,
+}
+
+impl Client {
+    /// Connects. No single read of a response may later take longer than `timeout`.
+    pub fn connect(address: SocketAddr, timeout: Duration) -> Result<Self, Failure> {
+        let io = |error| Failure::Io("connect", error);
+        let stream = TcpStream::connect(address).map_err(io)?;
+        stream.set_nodelay(true).map_err(io)?;
+        stream.set_read_timeout(Some(timeout)).map_err(io)?;
+        Ok(Client {
+            stream,
+            host: address,
+        })
+    }
+
+    /// Asks for `path` and reads the whole response, which must be the server's greeting.
+    pub fn get(&mut self, path: &str) -> Result<(), Failure> {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", self.host);
+        self.stream
+            .write_all(request.as_bytes())
+            .map_err(|error| Failure::Io("write", error))?;
+        self.read_response()
+    }
+
+    fn read_response(&mut self) -> Result<(), Failure> {
+        let mut response = Vec::new();
+        let mut chunk = [0; CHUNK];
+        loop {
+            match self.stream.read(&mut chunk) {
+                Ok(0) => return Err(Failure::Closed),
+                Ok(length) => response.extend_from_slice(&chunk[..length]),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(Failure::Io("read", error)),
+            }
+            if is_complete(&response)? {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Whether `bytes` are the whole response asked for; `false` as long as they may become it.
+fn is_complete(bytes: &[u8]) -> Result<bool, Failure> {
+    let mut headers = [httparse::EMPTY_HEADER; 16];
+    let mut head = httparse::Response::new(&mut headers);
+    let length = match head.parse(bytes) {
+        Ok(httparse::Status::Complete(length)) => length,
+        Ok(httparse::Status::Partial) => return Ok(false),
+        Err(error) => return Err(Failure::BadResponse(error.to_string())),
+    };
+    match head.code {
+        Some(200) => {}
+        Some(503) => return Err(Failure::TurnedAway),
+        code => {
+            let code = code.unwrap_or_default();
+            return Err(Failure::BadResponse(format!("status {code}")));
+        }
+    }
+    let expected = head
+        .headers
+        .iter()
+        .find(|header| header.name.eq_ignore_ascii_case("content-length"))
+        .and_then(|header| std::str::from_utf8(header.value).ok()?.parse().ok())
+        .ok_or_else(|| Failure::BadResponse("no Content-Length".into()))?;
+    let body = &bytes[length..];
+    if body.len() < expected {
+        return Ok(false);
+    }
+    if body != HELLO.as_bytes() {
+        let body = String::from_utf8_lossy(body);
+        return Err(Failure::BadResponse(format!("the body is {body:?}")));
+    }
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    const GOOD: &str = "HTTP/1.1 200 OK\r\nContent-Length: 13\r\n\r\nHello, World!";
+
+    #[test]
+    fn a_response_is_complete_at_its_last_byte() {
+        for length in 0..GOOD.len() {
+            assert!(!is_complete(&GOOD.as_bytes()[..length]).unwrap());
+        }
+        assert!(is_complete(GOOD.as_bytes()).unwrap());
+    }
+
+    #[test]
+    fn other_responses_are_failures_that_say_what_came() {
+        let said = |response: &str| is_complete(response.as_bytes()).unwrap_err().to_string();
+        assert!(said("SSH-2.0-x\r\n\r\n").starts_with("bad response:"));
+        assert_eq!(
+            said("HTTP/1.1 404 Not Found\r\n\r\n"),
+            "bad response: status 404"
+        );
+        assert_eq!(
+            said("HTTP/1.1 200 OK\r\n\r\n"),
+            "bad response: no Content-Length"
+        );
+        assert_eq!(
+            said("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nNo"),
+            "bad response: the body is \"No\""
+        );
+        assert!(said("HTTP/1.1 503 Service Unavailable\r\n\r\n").starts_with("turned away"));
+    }
+
+    #[test]
+    fn a_refused_connection_is_a_failure() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        drop(listener);
+        let failure = Client::connect(address, Duration::from_secs(10))
+            .err()
+            .expect("no one listens there");
+        assert_eq!(
+            failure.to_string(),
+            "connect: Connection refused (os error 111)"
+        );
+    }
+
+    #[test]
+    fn a_server_that_hangs_up_or_says_nothing_is_a_failure() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+
+        let mut client = Client::connect(address, Duration::from_secs(10)).unwrap();
+        let (mut peer, _) = listener.accept().unwrap();
+        let hang_up = std::thread::spawn(move || {
+            let mut request = [0; 256];
+            // All of it, so that the close is no reset.
+            assert!(peer.read(&mut request).unwrap() > 0);
+        });
+        assert!(matches!(client.get("/"), Err(Failure::Closed)));
+        hang_up.join().unwrap();
+
+        let mut client = Client::connect(address, Duration::from_millis(1)).unwrap();
+        assert_eq!(client.get("/").unwrap_err().to_string(), "read: timed out");
+    }
+}

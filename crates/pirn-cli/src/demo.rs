@@ -1,0 +1,250 @@
+//! `pirn demo`: a thread-per-connection HTTP server and its users, first all on virtual threads,
+//! then the same code on platform threads.
+
+use std::error::Error;
+use std::io::{self, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::limits::{self, Room};
+use crate::measure::{Sampler, Usage};
+use crate::report::{self, Outcome, count};
+use crate::server::Server;
+use crate::threads::{Platform, Threads, Virtual};
+use crate::users::{Load, Users};
+
+/// Runs the demo and prints what came out of it. `Ok(false)` means that virtual threads had errors.
+pub fn run(load: Load, out: &mut dyn Write) -> Result<bool, Box<dyn Error>> {
+    limits::raise_open_files(limits::open_files_for(load.users));
+    let mut outcomes = Vec::new();
+    let mut clean = false;
+    if let Some((outcome, all_started)) = run_on(Virtual, load, &limits::for_virtual(), out)? {
+        clean = all_started && outcome.errors.count == 0;
+        outcomes.push(outcome);
+    }
+    if let Some((outcome, _)) = run_on(Platform, load, &limits::for_platform(), out)? {
+        outcomes.push(outcome);
+    }
+    if outcomes.is_empty() {
+        return Ok(false); // why, has been printed
+    }
+    writeln!(out, "\n{}", report::table(&outcomes))?;
+    for outcome in &outcomes {
+        write!(out, "{}", report::errors(outcome))?;
+    }
+    Ok(clean)
+}
+
+/// One run on one kind of thread, with as many users as there is room for: what came out of it, and
+/// whether all their threads could be started. `None` where there is no room for a single user.
+fn run_on<T: Threads>(
+    threads: T,
+    asked: Load,
+    rooms: &[Room],
+    out: &mut dyn Write,
+) -> Result<Option<(Outcome, bool)>, Box<dyn Error>> {
+    let load = scale_down(asked, rooms, T::NAME, out)?;
+    if load.users == 0 {
+        return Ok(None);
+    }
+    let before = Usage::now()?;
+    let listeners = load.users.div_ceil(limits::connections_per_address());
+    let service = Service::start(threads, load.delay, listeners)?;
+    let users = Users::new(load, service.addresses()?);
+    let progress = progress_bar(T::NAME);
+    let sampler = Sampler::start(update(progress.clone(), Arc::clone(&users), load))?;
+
+    let (handles, shortage) = users.gather(threads);
+    let gathered = Usage::now()?; // a short run may fall between two looks of the sampler
+    users.go();
+    let elapsed = users.join::<T>(handles);
+
+    let peak = sampler.finish().max(gathered);
+    progress.finish_and_clear();
+    service.stop(&users)?;
+    let all_started = shortage.is_none();
+    note_fewer(out, users.connected(), load.users, shortage)?;
+    let outcome = Outcome {
+        kind: T::NAME,
+        users: users.connected(),
+        latencies: users.tally().latencies(),
+        errors: users.tally().errors(),
+        elapsed,
+        before,
+        peak,
+    };
+    Ok(Some((outcome, all_started)))
+}
+
+/// The part of `asked` that there is room for; prints it, and the reason where it is not all.
+fn scale_down(asked: Load, rooms: &[Room], kind: &str, out: &mut dyn Write) -> io::Result<Load> {
+    let (fitting, reason) = limits::fit(asked.users, rooms);
+    let load = Load {
+        users: fitting,
+        ..asked
+    };
+    writeln!(
+        out,
+        "{}: {} users, {} requests each, {} ms in the handler",
+        kind,
+        count(load.users as u64),
+        load.requests,
+        load.delay.as_millis()
+    )?;
+    note_fewer(out, load.users, asked.users, reason)?;
+    Ok(load)
+}
+
+fn note_fewer(
+    out: &mut dyn Write,
+    users: usize,
+    asked: usize,
+    reason: Option<String>,
+) -> io::Result<()> {
+    if let Some(reason) = reason {
+        let (users, asked) = (count(users as u64), count(asked as u64));
+        writeln!(out, "  {users} instead of {asked} users: {reason}")?;
+    }
+    out.flush()
+}
+
+/// A server with its listeners. Several, each with a loopback address of its own: the client side of
+/// a connection takes a port number that is unique only for one address and port of the server.
+struct Service<T: Threads> {
+    server: Arc<Server<T>>,
+    acceptors: Vec<(Arc<TcpListener>, T::Handle)>,
+}
+
+impl<T: Threads> Service<T> {
+    fn start(threads: T, delay: Duration, listeners: usize) -> io::Result<Self> {
+        let server = Server::new(threads, delay);
+        let mut acceptors = Vec::new();
+        let first = Ipv4Addr::LOCALHOST.to_bits();
+        for address in (first..).map(Ipv4Addr::from_bits).take(listeners) {
+            let listener = Arc::new(TcpListener::bind((address, 0))?);
+            let acceptor = {
+                let (server, listener) = (Arc::clone(&server), Arc::clone(&listener));
+                threads.spawn(move || server.serve(&listener))?
+            };
+            acceptors.push((listener, acceptor));
+        }
+        Ok(Service { server, acceptors })
+    }
+
+    fn addresses(&self) -> io::Result<Vec<SocketAddr>> {
+        self.acceptors
+            .iter()
+            .map(|(listener, _)| listener.local_addr())
+            .collect()
+    }
+
+    /// Stops the server and waits for the threads of its connections.
+    fn stop(self, users: &Users) -> io::Result<()> {
+        for (listener, acceptor) in self.acceptors {
+            self.server.stop(&listener)?;
+            if T::join(acceptor).is_err() {
+                users.tally().failed("panic in the accept loop");
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A line on stderr that is drawn only on a terminal.
+fn progress_bar(kind: &'static str) -> ProgressBar {
+    let style = ProgressStyle::with_template("{prefix}: {msg} [{wide_bar}] {elapsed}")
+        .expect("the template is well formed")
+        .progress_chars("=> ");
+    ProgressBar::new(0).with_style(style).with_prefix(kind)
+}
+
+/// Brings the progress line up to date each time it is called.
+fn update(bar: ProgressBar, users: Arc<Users>, load: Load) -> impl FnMut() + Send + 'static {
+    move || {
+        let (what, done, all) = if users.gone() {
+            let answered = users.tally().answered_so_far();
+            ("requests answered", answered, load.all_requests())
+        } else {
+            let connected = users.connected() as u64;
+            ("users connected", connected, load.users as u64)
+        };
+        bar.update(|state| {
+            state.set_len(all);
+            state.set_pos(done);
+        });
+        bar.set_message(format!("{} of {} {what}", count(done), count(all)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOAD: Load = Load {
+        users: 20,
+        delay: Duration::from_millis(1),
+        requests: 2,
+    };
+
+    #[test]
+    fn a_run_counts_its_users_and_requests() {
+        let mut out = Vec::new();
+        let (outcome, all_started) = run_on(Platform, LOAD, &[], &mut out).unwrap().unwrap();
+        assert!(all_started);
+        assert_eq!((outcome.users, outcome.latencies.len()), (20, 40));
+        assert_eq!(outcome.errors.count, 0);
+        assert!(outcome.latencies.min() >= 1_000, "the handler waits 1 ms");
+        assert!(outcome.elapsed >= 2 * LOAD.delay);
+        assert!(outcome.peak.threads >= 2 && outcome.peak.resident > 0);
+        let said = String::from_utf8(out).unwrap();
+        assert_eq!(
+            said,
+            "platform threads: 20 users, 2 requests each, 1 ms in the handler\n"
+        );
+    }
+
+    #[test]
+    fn users_for_whom_there_is_no_room_are_left_out_with_the_reason() {
+        let room = |users| Room {
+            users,
+            reason: "the room is small".into(),
+        };
+        let mut out = Vec::new();
+        let (outcome, _) = run_on(Platform, LOAD, &[room(3)], &mut out)
+            .unwrap()
+            .unwrap();
+        assert_eq!((outcome.users, outcome.latencies.len()), (3, 6));
+        assert!(
+            run_on(Platform, LOAD, &[room(0)], &mut out)
+                .unwrap()
+                .is_none()
+        );
+        let said = String::from_utf8(out).unwrap();
+        assert!(
+            said.contains("\n  3 instead of 20 users: the room is small\n"),
+            "{said}"
+        );
+        assert!(
+            said.ends_with("\n  0 instead of 20 users: the room is small\n"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn users_are_spread_over_several_addresses() {
+        let service = Service::start(Platform, Duration::ZERO, 3).unwrap();
+        let addresses = service.addresses().unwrap();
+        let hosts: Vec<_> = addresses.iter().map(|host| host.ip().to_string()).collect();
+        assert_eq!(hosts, ["127.0.0.1", "127.0.0.2", "127.0.0.3"]);
+        let users = Users::new(LOAD, addresses);
+        let (handles, shortage) = users.gather(Platform);
+        users.go();
+        users.join::<Platform>(handles);
+        service.stop(&users).unwrap();
+        assert_eq!((shortage, users.connected()), (None, 20));
+        assert_eq!(users.tally().answered_so_far(), 40);
+    }
+}

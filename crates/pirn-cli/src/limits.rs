@@ -1,0 +1,269 @@
+//! What the machine allows: open files, threads, mappings, memory; and how many users fit into it.
+//!
+//! Each limit that is known gives a [`Room`]. A limit that cannot be read is no limit: if it is hit
+//! all the same, the thread that cannot be started says so.
+
+use std::fs;
+use std::path::Path;
+use std::str::FromStr;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::cgroup;
+
+/// How many users one limit allows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Room {
+    /// The number of users.
+    pub users: usize,
+    /// The limit, by its name and value.
+    pub reason: String,
+}
+
+/// A user is two threads, one on each side.
+const THREADS_PER_USER: u64 = 2;
+
+/// A user is two sockets.
+const FILES_PER_USER: u64 = 2;
+
+/// Open files beside the users': standard streams, listeners, what the runtime needs.
+const OTHER_FILES: u64 = 96;
+
+/// Mappings of a platform thread: its stack and its signal stack, each with a guard page.
+const MAPPINGS_PER_THREAD: u64 = 4;
+
+/// Memory of a user on virtual threads, in bytes: stacks, buffers, and the kernel's two sockets.
+const VIRTUAL_BYTES_PER_USER: u64 = 40 * 1024;
+
+/// The same on platform threads, with the kernel's stack and other data of two threads.
+const PLATFORM_BYTES_PER_USER: u64 = 112 * 1024;
+
+/// How many of `wanted` users there is room for, and the reason where it is not all of them.
+pub fn fit(wanted: usize, rooms: &[Room]) -> (usize, Option<String>) {
+    match rooms.iter().min_by_key(|room| room.users) {
+        Some(least) if least.users < wanted => (least.users, Some(least.reason.clone())),
+        _ => (wanted, None),
+    }
+}
+
+/// What limits users on virtual threads.
+pub fn for_virtual() -> Vec<Room> {
+    [open_files(), memory(VIRTUAL_BYTES_PER_USER)]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+/// What limits users on platform threads.
+pub fn for_platform() -> Vec<Room> {
+    let running = running_threads();
+    let system_wide = |name: &str| {
+        let limit: u64 = read(format!("/proc/sys/kernel/{name}"))?;
+        let reason = format!("kernel.{name} is {limit}, and {running} threads are running");
+        Some(threads_room(limit, running, reason))
+    };
+    [
+        open_files(),
+        memory(PLATFORM_BYTES_PER_USER),
+        system_wide("threads-max"),
+        system_wide("pid_max"),
+        cgroup_threads(),
+        user_threads(),
+        mappings(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// The open files that so many users take.
+pub fn open_files_for(users: usize) -> u64 {
+    users as u64 * FILES_PER_USER + OTHER_FILES
+}
+
+/// Raises this process's limit of open files to `wanted`, or as near as it may: the soft limit up to
+/// the hard one, and the hard one where the process is privileged.
+pub fn raise_open_files(wanted: u64) {
+    let ceiling = read("/proc/sys/fs/nr_open").unwrap_or(u64::MAX);
+    let wanted = wanted.min(ceiling);
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if current.is_none_or(|current| current >= wanted) {
+        return;
+    }
+    let raised = Rlimit {
+        current: Some(wanted),
+        maximum: maximum.map(|maximum| maximum.max(wanted)),
+    };
+    if setrlimit(Resource::Nofile, raised).is_err() {
+        // Not privileged: all that is allowed. Should even this fail, the limit stays, and
+        // `open_files` reads what it is.
+        let allowed = Rlimit {
+            current: maximum,
+            maximum,
+        };
+        let _ = setrlimit(Resource::Nofile, allowed);
+    }
+}
+
+/// How many connections may be made to one address and port: three quarters of the port numbers that
+/// the kernel gives to clients, since connections closed a minute ago still hold theirs.
+pub fn connections_per_address() -> usize {
+    let ports = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range")
+        .ok()
+        .and_then(|range| parse_port_range(&range))
+        .unwrap_or(28_000);
+    (ports / 4 * 3).max(1)
+}
+
+fn parse_port_range(range: &str) -> Option<usize> {
+    let mut ends = range.split_whitespace().map(usize::from_str);
+    let (first, last) = (ends.next()?.ok()?, ends.next()?.ok()?);
+    (first <= last).then(|| last - first + 1)
+}
+
+fn open_files() -> Option<Room> {
+    let limit = getrlimit(Resource::Nofile).current?;
+    Some(Room {
+        users: users(limit.saturating_sub(OTHER_FILES) / FILES_PER_USER),
+        reason: format!(
+            "the limit of open files is {limit} and may not be raised further (ulimit -n, fs.nr_open)"
+        ),
+    })
+}
+
+fn memory(bytes_per_user: u64) -> Option<Room> {
+    let available = fs::read_to_string("/proc/meminfo")
+        .ok()
+        .and_then(|meminfo| parse_available(&meminfo));
+    let cgroup = cgroup::room(&cgroup::MEMORY);
+    let available = available.into_iter().chain(cgroup).min()?;
+    Some(Room {
+        // An eighth is left to others.
+        users: users((available - available / 8) / bytes_per_user),
+        reason: format!(
+            "{} MiB of memory are available, and a user takes up to {} KiB",
+            available >> 20,
+            bytes_per_user >> 10
+        ),
+    })
+}
+
+fn parse_available(meminfo: &str) -> Option<u64> {
+    let value = meminfo
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kib: u64 = value.split_whitespace().next()?.parse().ok()?;
+    Some(kib * 1024)
+}
+
+/// The users for whom `limit` threads suffice, `running` of which are there already. A sixteenth is
+/// left free: others on the machine must still be able to start a process.
+fn threads_room(limit: u64, running: u64, reason: String) -> Room {
+    let free = (limit - limit / 16).saturating_sub(running);
+    Room {
+        users: users(free / THREADS_PER_USER),
+        reason,
+    }
+}
+
+/// Threads of all processes, as the fourth field of `/proc/loadavg` has them.
+fn running_threads() -> u64 {
+    fs::read_to_string("/proc/loadavg")
+        .ok()
+        .and_then(|loadavg| parse_running(&loadavg))
+        .unwrap_or(0)
+}
+
+fn parse_running(loadavg: &str) -> Option<u64> {
+    let (_, all) = loadavg.split_whitespace().nth(3)?.split_once('/')?;
+    all.parse().ok()
+}
+
+fn cgroup_threads() -> Option<Room> {
+    let free = cgroup::room(&cgroup::PIDS)?;
+    let reason = format!("the cgroup's pids limit leaves {free} threads");
+    Some(threads_room(free, 0, reason))
+}
+
+/// `RLIMIT_NPROC`, which the kernel does not apply to root.
+fn user_threads() -> Option<Room> {
+    if rustix::process::geteuid().is_root() {
+        return None;
+    }
+    let limit = getrlimit(Resource::Nproc).current?;
+    let reason = format!("the limit of threads per user is {limit} (ulimit -u)");
+    Some(threads_room(limit, 0, reason))
+}
+
+/// `vm.max_map_count`. It must not be hit: a thread of `std` without room for its signal stack
+/// aborts the process.
+fn mappings() -> Option<Room> {
+    let limit: u64 = read("/proc/sys/vm/max_map_count")?;
+    let existing = fs::read_to_string("/proc/self/maps").ok()?.lines().count() as u64;
+    let free = (limit - limit / 64).saturating_sub(existing);
+    Some(Room {
+        users: users(free / (THREADS_PER_USER * MAPPINGS_PER_THREAD)),
+        reason: format!(
+            "vm.max_map_count is {limit}, and a platform thread takes {MAPPINGS_PER_THREAD} mappings"
+        ),
+    })
+}
+
+/// The number in a file; `None` where there is no such file or it says something else ("max").
+fn read<N: FromStr>(path: impl AsRef<Path>) -> Option<N> {
+    fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+fn users(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn room(users: usize, reason: &str) -> Room {
+        Room {
+            users,
+            reason: reason.into(),
+        }
+    }
+
+    #[test]
+    fn the_smallest_room_decides_and_gives_the_reason() {
+        let rooms = [
+            room(700, "files"),
+            room(300, "threads"),
+            room(500, "memory"),
+        ];
+        assert_eq!(fit(1000, &rooms), (300, Some("threads".into())));
+        assert_eq!(fit(300, &rooms), (300, None));
+        assert_eq!(fit(1000, &[]), (1000, None));
+    }
+
+    #[test]
+    fn threads_that_run_and_a_sixteenth_are_left_out() {
+        assert_eq!(threads_room(32_768, 720, String::new()).users, 15_000);
+        assert_eq!(threads_room(100, 200, String::new()).users, 0);
+    }
+
+    #[test]
+    fn the_files_of_proc_are_understood() {
+        assert_eq!(parse_port_range("32768\t60999\n"), Some(28_232));
+        assert_eq!(parse_port_range("2 1"), None);
+        assert_eq!(parse_running("0.01 0.11 0.06 2/89 7050\n"), Some(89));
+        let meminfo = "MemTotal:  100 kB\nMemAvailable:   64 kB\n";
+        assert_eq!(parse_available(meminfo), Some(64 * 1024));
+        assert_eq!(parse_available("MemTotal: 100 kB\n"), None);
+    }
+
+    #[test]
+    fn this_machine_has_room() {
+        for room in for_virtual().into_iter().chain(for_platform()) {
+            assert!(!room.reason.is_empty());
+            assert!(room.users > 0, "{room:?}");
+        }
+        assert!(connections_per_address() > 1);
+        assert!(open_files_for(500) > 1_000);
+    }
+}

@@ -1,0 +1,167 @@
+//! The `pirn` command: virtual threads tried out on a real workload.
+//!
+//! This file holds the command line only; each command is a module of its own.
+
+#![forbid(unsafe_code)]
+
+mod cgroup;
+mod client;
+mod demo;
+mod limits;
+mod measure;
+mod million;
+mod ramp;
+mod report;
+mod server;
+mod tally;
+mod threads;
+mod users;
+
+use std::error::Error;
+use std::io::{self, Write};
+use std::net::TcpListener;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::server::Server;
+use crate::threads::{Threads, Virtual};
+
+/// The longest delay that may be asked for: an hour, in milliseconds.
+const MAX_DELAY_MS: u64 = 3_600_000;
+
+/// Virtual threads under the unchanged standard library: demos and a small HTTP server.
+///
+/// Without a command, `pirn demo` is run.
+#[derive(Parser)]
+#[command(name = "pirn", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// A thread-per-connection HTTP server under load, on virtual and then on platform threads.
+    #[command(args_conflicts_with_subcommands = true)]
+    Demo {
+        #[command(flatten)]
+        load: LoadArgs,
+        #[command(subcommand)]
+        other: Option<OtherDemo>,
+    },
+    /// Just the HTTP server, on virtual threads, until Ctrl-C.
+    Serve {
+        /// Where to listen, for example 127.0.0.1:8080 (port 0: any free port).
+        #[arg(value_name = "ADDR")]
+        address: String,
+        /// How long the handler waits before it answers, in milliseconds.
+        #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=MAX_DELAY_MS))]
+        delay_ms: u64,
+    },
+}
+
+#[derive(Subcommand)]
+enum OtherDemo {
+    /// Spawns, parks, wakes and joins a million virtual threads.
+    Million {
+        /// How many virtual threads.
+        #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..))]
+        threads: u32,
+    },
+}
+
+/// The load that `pirn demo` makes.
+#[derive(Args)]
+struct LoadArgs {
+    /// How many users are connected at the same time.
+    #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..))]
+    users: u32,
+    /// How long each request waits in its handler, in milliseconds.
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(..=MAX_DELAY_MS))]
+    delay_ms: u64,
+    /// How many requests each user makes, one after the other on one connection.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    requests: u32,
+}
+
+impl Default for Command {
+    /// `pirn demo` with all its defaults, taken from where the command line declares them.
+    fn default() -> Self {
+        Cli::parse_from(["pirn", "demo"])
+            .command
+            .expect("a command was given")
+    }
+}
+
+fn main() -> ExitCode {
+    let command = Cli::parse().command.unwrap_or_default();
+    match run(command) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            // Nothing is left to be done where even stderr is gone.
+            let _ = writeln!(io::stderr(), "pirn: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs one command. `Ok(false)` means that it ran, and has said itself what went wrong.
+fn run(command: Command) -> Result<bool, Box<dyn Error>> {
+    let out = &mut io::stdout();
+    match command {
+        Command::Demo {
+            other: Some(OtherDemo::Million { threads }),
+            ..
+        } => Ok(million::run(threads as usize, out)?),
+        Command::Demo { load, other: None } => {
+            let load = users::Load {
+                users: load.users as usize,
+                delay: Duration::from_millis(load.delay_ms),
+                requests: load.requests,
+            };
+            demo::run(load, out)
+        }
+        Command::Serve { address, delay_ms } => {
+            serve(&address, Duration::from_millis(delay_ms), out).map(|()| true)
+        }
+    }
+}
+
+/// `pirn serve`: serves on virtual threads until the process is ended.
+fn serve(address: &str, delay: Duration, out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
+    let listener = TcpListener::bind(address)
+        .map_err(|error| format!("cannot listen on '{address}': {error}"))?;
+    limits::raise_open_files(u64::MAX);
+    writeln!(out, "listening on http://{}", listener.local_addr()?)?;
+    out.flush()?;
+    // The accept loop is a virtual thread too, and so spawns from inside the scheduler.
+    let server = Server::new(Virtual, delay);
+    let acceptor = Virtual.spawn(move || server.serve(&listener))?;
+    Virtual::join(acceptor).map_err(|_| "the accept loop panicked")?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn no_command_is_demo_with_its_defaults() {
+        let Command::Demo { load, other: None } = Command::default() else {
+            panic!("not the plain demo");
+        };
+        assert_eq!(
+            (load.users, load.delay_ms, load.requests),
+            (20_000, 1_000, 3)
+        );
+    }
+}

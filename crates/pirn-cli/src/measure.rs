@@ -1,0 +1,135 @@
+//! What the process takes from the machine: resident memory and OS threads.
+
+use std::io;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+/// How often a [`Sampler`] looks.
+const EVERY: Duration = Duration::from_millis(100);
+
+/// What `/proc/self/status` says at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Usage {
+    /// Resident memory in bytes (`VmRSS`).
+    pub resident: u64,
+    /// Page tables in bytes (`VmPTE`): not part of the former, and not little for many stacks.
+    pub page_tables: u64,
+    /// OS threads.
+    pub threads: u64,
+}
+
+impl Usage {
+    /// The usage of this process now.
+    ///
+    /// # Errors
+    /// Where `/proc` is not mounted, or not as on Linux.
+    pub fn now() -> io::Result<Self> {
+        let status = std::fs::read_to_string("/proc/self/status")?;
+        Self::parse(&status)
+            .ok_or_else(|| io::Error::other("/proc/self/status does not say VmRSS and Threads"))
+    }
+
+    fn parse(status: &str) -> Option<Self> {
+        let field = |name: &str| -> Option<u64> {
+            let mut lines = status.lines();
+            let value = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+            value.split_whitespace().next()?.parse().ok()
+        };
+        Some(Usage {
+            resident: field("VmRSS")? * 1024,
+            page_tables: field("VmPTE").unwrap_or(0) * 1024,
+            threads: field("Threads")?,
+        })
+    }
+
+    /// Resident memory and page tables together, in bytes.
+    pub fn memory(&self) -> u64 {
+        self.resident + self.page_tables
+    }
+
+    /// The higher value of each.
+    pub fn max(self, other: Self) -> Self {
+        Usage {
+            resident: self.resident.max(other.resident),
+            page_tables: self.page_tables.max(other.page_tables),
+            threads: self.threads.max(other.threads),
+        }
+    }
+}
+
+/// Watches the process from a platform thread of its own, and finds the highest usage.
+pub struct Sampler {
+    stop: mpsc::Sender<()>,
+    thread: JoinHandle<Usage>,
+}
+
+impl Sampler {
+    /// Starts to watch. `on_tick` is called at each look, for a progress line.
+    ///
+    /// # Errors
+    /// Where the thread cannot be started.
+    pub fn start(mut on_tick: impl FnMut() + Send + 'static) -> io::Result<Self> {
+        let (stop, stopped) = mpsc::channel();
+        let thread = Builder::new().name("sampler".into()).spawn(move || {
+            let mut peak = Usage::default();
+            loop {
+                // A look that fails is left out; the next may succeed.
+                peak = peak.max(Usage::now().unwrap_or_default());
+                on_tick();
+                if stopped.recv_timeout(EVERY) != Err(RecvTimeoutError::Timeout) {
+                    return peak;
+                }
+            }
+        })?;
+        Ok(Sampler { stop, thread })
+    }
+
+    /// Stops to watch: the highest usage seen.
+    pub fn finish(self) -> Usage {
+        drop(self.stop);
+        self.thread.join().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn status_is_parsed_by_whole_names() {
+        let status =
+            "Name:\tpirn\nVmRSSx:\t9 kB\nVmRSS:\t    2048 kB\nVmPTE:\t      52 kB\nThreads:\t7\n";
+        let usage = Usage::parse(status).unwrap();
+        assert_eq!(
+            usage,
+            Usage {
+                resident: 2048 * 1024,
+                page_tables: 52 * 1024,
+                threads: 7
+            }
+        );
+        assert_eq!(usage.memory(), 2100 * 1024);
+        assert_eq!(Usage::parse("Name:\tpirn\n"), None);
+    }
+
+    #[test]
+    fn memory_and_threads_of_this_process_are_seen() {
+        let before = Usage::now().unwrap();
+        let (ticked, ticks) = mpsc::channel();
+        let (go_on, gone_on) = mpsc::channel::<()>();
+        let sleeper = std::thread::spawn(move || gone_on.recv());
+        let touched = std::hint::black_box(vec![1_u8; 64 << 20]);
+        let sampler = Sampler::start(move || ticked.send(()).unwrap_or(())).unwrap();
+        ticks.recv().unwrap();
+        let peak = sampler.finish();
+        assert!(peak.resident >= touched.len() as u64, "{peak:?}");
+        assert!(
+            peak.threads >= 3,
+            "{peak:?}: this, the sleeper, the sampler"
+        );
+        assert!(peak.page_tables > 0 && before.resident > 0);
+        drop(go_on);
+        let _ = sleeper.join();
+    }
+}

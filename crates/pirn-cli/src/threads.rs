@@ -1,0 +1,64 @@
+//! The one thing in which the two runs of the demo differ: how a thread is started.
+
+use std::io;
+use std::thread;
+
+/// A kind of thread. Everything else in the server and its users is the same code.
+pub trait Threads: Copy + Send + Sync + 'static {
+    /// What the kind is called in reports.
+    const NAME: &'static str;
+
+    /// A started thread that can be joined.
+    type Handle;
+
+    /// Starts a thread that runs `body`.
+    ///
+    /// # Errors
+    /// Where the operating system (or the runtime) has no room for another thread.
+    fn spawn(self, body: impl FnOnce() + Send + 'static) -> io::Result<Self::Handle>;
+
+    /// Waits for the thread to end; the error is the payload it panicked with.
+    fn join(handle: Self::Handle) -> thread::Result<()>;
+}
+
+/// Virtual threads: `pirn::thread`.
+#[derive(Clone, Copy)]
+pub struct Virtual;
+
+impl Threads for Virtual {
+    const NAME: &'static str = "virtual threads";
+    type Handle = pirn::thread::JoinHandle<()>;
+
+    fn spawn(self, body: impl FnOnce() + Send + 'static) -> io::Result<Self::Handle> {
+        pirn::thread::Builder::new().spawn(body)
+    }
+
+    fn join(handle: Self::Handle) -> thread::Result<()> {
+        handle.join()
+    }
+}
+
+/// Platform threads: `std::thread`, with stacks as small as is prudent.
+#[derive(Clone, Copy)]
+pub struct Platform;
+
+impl Platform {
+    /// Bytes of stack of each thread: several times what server and client use, even in a debug
+    /// build, and far below the usual 2 MiB.
+    const STACK_SIZE: usize = 64 * 1024;
+}
+
+impl Threads for Platform {
+    const NAME: &'static str = "platform threads";
+    type Handle = thread::JoinHandle<()>;
+
+    fn spawn(self, body: impl FnOnce() + Send + 'static) -> io::Result<Self::Handle> {
+        thread::Builder::new()
+            .stack_size(Self::STACK_SIZE)
+            .spawn(body)
+    }
+
+    fn join(handle: Self::Handle) -> thread::Result<()> {
+        handle.join()
+    }
+}

@@ -1,0 +1,348 @@
+//! The built `pirn` command, run with tiny sizes.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::MetadataExt;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+/// The command.
+const PIRN: &str = env!("CARGO_BIN_EXE_pirn");
+
+/// A test that takes longer than this hangs.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Aborts the tests, and says which one hangs, if it is not dropped in time.
+struct Watchdog(#[allow(dead_code, reason = "closed when dropped")] mpsc::Sender<()>);
+
+impl Watchdog {
+    fn start(what: String) -> Self {
+        let (done, is_done) = mpsc::channel();
+        thread::spawn(move || {
+            if is_done.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+                eprintln!("hangs: {what}");
+                std::process::abort();
+            }
+        });
+        Watchdog(done)
+    }
+}
+
+/// Runs `pirn` with `arguments` to its end.
+fn pirn(arguments: &[&str]) -> Output {
+    let mut command = Command::new(PIRN);
+    finish(command.args(arguments))
+}
+
+/// Runs a shell script, for example an `ulimit` with `pirn` after it.
+fn shell(script: &str) -> Output {
+    finish(Command::new("sh").args(["-c", script]))
+}
+
+fn finish(command: &mut Command) -> Output {
+    let _watchdog = Watchdog::start(format!("{command:?}"));
+    command
+        .stdin(Stdio::null())
+        .output()
+        .expect("the command can be run")
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The values in the row of the demo's table that begins with `name`.
+fn row(table: &str, name: &str) -> Vec<String> {
+    table
+        .lines()
+        .map(|line| line.split(['│', '┆']).map(str::trim).collect::<Vec<_>>())
+        .find(|cells| cells.get(1) == Some(&name))
+        .map(|cells| {
+            cells[2..cells.len() - 1]
+                .iter()
+                .map(|&cell| cell.into())
+                .collect()
+        })
+        .unwrap_or_else(|| panic!("no row {name:?} in\n{table}"))
+}
+
+fn assert_success(output: &Output) {
+    assert!(
+        output.status.success(),
+        "{}\n{}\n{}",
+        output.status,
+        stdout(output),
+        stderr(output)
+    );
+}
+
+#[test]
+fn demo_runs_on_both_kinds_of_threads() {
+    let output = pirn(&[
+        "demo",
+        "--users",
+        "200",
+        "--delay-ms",
+        "20",
+        "--requests",
+        "2",
+    ]);
+    assert_success(&output);
+    let said = stdout(&output);
+    assert!(
+        said.starts_with("virtual threads: 200 users, 2 requests each, 20 ms"),
+        "{said}"
+    );
+    assert_eq!(row(&said, ""), ["virtual threads", "platform threads"]);
+    assert_eq!(row(&said, "users"), ["200", "200"]);
+    assert_eq!(row(&said, "requests answered"), ["400", "400"]);
+    assert_eq!(row(&said, "errors"), ["0", "0"]);
+    for latency in [
+        "latency, mean",
+        "latency, p50",
+        "latency, p99",
+        "latency, max",
+    ] {
+        for value in row(&said, latency) {
+            let millis: f64 = value.trim_end_matches(" ms").parse().expect(&value);
+            assert!(
+                millis >= 19.9,
+                "{latency} is {value}, but the handler waits 20 ms"
+            );
+        }
+    }
+    let threads = &row(&said, "OS threads, peak")[1];
+    assert!(
+        threads.parse::<u32>().unwrap() >= 400,
+        "two for each user: {threads}"
+    );
+    assert_eq!(row(&said, "throughput").len(), 2);
+    assert_eq!(row(&said, "resident memory, peak").len(), 2);
+    assert_eq!(
+        stderr(&output),
+        "",
+        "the progress line is for terminals only"
+    );
+}
+
+#[test]
+fn demo_runs_with_one_user_and_without_delay() {
+    let output = pirn(&["demo", "--users", "1", "--delay-ms", "0", "--requests", "1"]);
+    assert_success(&output);
+    assert_eq!(row(&stdout(&output), "requests answered"), ["1", "1"]);
+}
+
+#[test]
+fn demo_raises_its_soft_limit_of_open_files() {
+    let output = shell(&format!(
+        "ulimit -Sn 64 && exec {PIRN} demo --users 100 --delay-ms 1 --requests 1"
+    ));
+    assert_success(&output);
+    assert_eq!(row(&stdout(&output), "users"), ["100", "100"]);
+}
+
+/// What to put before a command so that it may not raise its hard limits; `None` where that cannot
+/// be had.
+fn unprivileged() -> Option<&'static str> {
+    let root = std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
+    let without_capability = "setpriv --bounding-set=-sys_resource --inh-caps=-sys_resource";
+    if !root {
+        return Some("");
+    }
+    let works = Command::new("sh")
+        .args(["-c", &format!("{without_capability} true")])
+        .stderr(Stdio::null())
+        .status();
+    works
+        .is_ok_and(|status| status.success())
+        .then_some(without_capability)
+}
+
+#[test]
+fn demo_scales_down_where_it_may_not_open_enough_files() {
+    let Some(unprivileged) = unprivileged() else {
+        println!("skipped: root may raise every limit, and there is no setpriv to take that away");
+        return;
+    };
+    // 96 files are for other things, and a user takes 2.
+    let output = shell(&format!(
+        "ulimit -n 196 && exec {unprivileged} {PIRN} demo --users 100 --delay-ms 1 --requests 2"
+    ));
+    assert_success(&output);
+    let said = stdout(&output);
+    assert!(
+        said.contains("  50 instead of 100 users: the limit of open files is 196 "),
+        "{said}"
+    );
+    assert_eq!(row(&said, "users"), ["50", "50"]);
+    assert_eq!(row(&said, "requests answered"), ["100", "100"]);
+
+    let output = shell(&format!(
+        "ulimit -n 60 && exec {unprivileged} {PIRN} demo --users 1"
+    ));
+    assert_eq!(output.status.code(), Some(1));
+    let said = stdout(&output);
+    assert!(
+        said.contains("  0 instead of 1 users: the limit of open files is 60 "),
+        "{said}"
+    );
+}
+
+#[test]
+fn million_goes_through_all_its_steps() {
+    let output = pirn(&["demo", "million", "--threads", "200"]);
+    assert_success(&output);
+    let said = stdout(&output);
+    assert!(said.starts_with("200 virtual threads\n"), "{said}");
+    let steps: Vec<_> = said
+        .lines()
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    assert_eq!(steps, ["200", "step", "spawn", "park", "wake", "join"]);
+}
+
+/// A running `pirn serve`, ended when dropped.
+struct Serve {
+    child: Child,
+    address: SocketAddr,
+    _watchdog: Watchdog,
+}
+
+impl Serve {
+    fn start(arguments: &[&str]) -> Self {
+        let mut command = Command::new(PIRN);
+        command.args(["serve", "127.0.0.1:0"]).args(arguments);
+        let watchdog = Watchdog::start(format!("{command:?}"));
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let address = line.trim_end().strip_prefix("listening on http://");
+        let address: SocketAddr = address.expect(&line).parse().unwrap();
+        assert_ne!(address.port(), 0, "the port really bound");
+        Serve {
+            child,
+            address,
+            _watchdog: watchdog,
+        }
+    }
+
+    fn ask(&self, request: &str) -> String {
+        let mut stream = TcpStream::connect(self.address).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut response = String::new();
+        stream.read_to_string(&mut response).unwrap();
+        response
+    }
+}
+
+impl Drop for Serve {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn serve_answers_outside_clients() {
+    let server = Serve::start(&["--delay-ms", "1"]);
+    let hello = server.ask("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    assert!(hello.starts_with("HTTP/1.1 200 OK\r\n"), "{hello}");
+    assert!(hello.ends_with("\r\n\r\nHello, World!"), "{hello}");
+    let bad = server.ask("nonsense\r\n\r\n");
+    assert!(bad.starts_with("HTTP/1.1 400 "), "{bad}");
+    let large = server.ask(&format!(
+        "GET / HTTP/1.1\r\nX: {}\r\n\r\n",
+        "x".repeat(20_000)
+    ));
+    assert!(large.starts_with("HTTP/1.1 431 "), "{large}");
+}
+
+#[test]
+fn serve_keeps_many_connections_at_once() {
+    let server = Serve::start(&[]);
+    let mut streams: Vec<_> = (0..100)
+        .map(|_| TcpStream::connect(server.address).unwrap())
+        .collect();
+    for _ in 0..2 {
+        for stream in &mut streams {
+            stream
+                .write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+                .unwrap();
+        }
+        for stream in &mut streams {
+            let mut reader = BufReader::new(stream);
+            let lines: Vec<_> = reader
+                .by_ref()
+                .lines()
+                .map_while(Result::ok)
+                .take_while(|l| !l.is_empty())
+                .collect();
+            assert_eq!(lines[0], "HTTP/1.1 200 OK");
+            let mut body = [0; 13];
+            reader.read_exact(&mut body).unwrap();
+            assert_eq!(&body, b"Hello, World!");
+        }
+    }
+}
+
+/// Bad arguments end with `code` and say what is wrong.
+fn assert_refused(arguments: &[&str], code: i32, says: &str) {
+    let output = pirn(arguments);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
+    assert!(
+        said.contains(says),
+        "{arguments:?} says {said:?}, not {says:?}"
+    );
+    assert!(!said.contains("panicked"), "{arguments:?}: {said}");
+    assert_eq!(stdout(&output), "", "{arguments:?}");
+}
+
+#[test]
+fn bad_arguments_are_refused() {
+    assert_refused(&["demo", "--users", "0"], 2, "'--users <USERS>'");
+    assert_refused(&["demo", "--users", "-1"], 2, "'-1'");
+    assert_refused(&["demo", "--users", "many"], 2, "'many'");
+    assert_refused(&["demo", "--requests", "0"], 2, "'--requests <REQUESTS>'");
+    assert_refused(
+        &["demo", "--delay-ms", "3600001"],
+        2,
+        "'--delay-ms <DELAY_MS>'",
+    );
+    assert_refused(
+        &["demo", "million", "--threads", "0"],
+        2,
+        "'--threads <THREADS>'",
+    );
+    assert_refused(&["demo", "billion"], 2, "'billion'");
+    assert_refused(&["dance"], 2, "'dance'");
+    assert_refused(&["serve"], 2, "<ADDR>");
+    assert_refused(&["serve", "127.0.0.1:0", "--delay-ms", "x"], 2, "'x'");
+}
+
+#[test]
+fn addresses_that_cannot_be_listened_on_are_refused() {
+    for address in ["nonsense", "127.0.0.1", "127.0.0.1:99999", "192.0.2.1:80"] {
+        let says = format!("pirn: cannot listen on '{address}': ");
+        assert_refused(&["serve", address], 1, &says);
+    }
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    assert_refused(&["serve", &address], 1, "in use");
+}
+
+#[test]
+fn help_names_the_commands() {
+    let output = pirn(&["--help"]);
+    assert_success(&output);
+    let said = stdout(&output);
+    assert!(said.contains("demo") && said.contains("serve"), "{said}");
+}

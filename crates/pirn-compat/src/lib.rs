@@ -1,0 +1,154 @@
+//! Unmodified crates from the registry, run on virtual threads.
+//!
+//! The tests are in `tests/`, one file a crate; this library holds what they share. Most of them
+//! have one shape: all of [`THREADS`] virtual threads enter a blocking call of the crate, and only
+//! when every one of them has arrived there does the test release them. A runtime whose carriers
+//! blocked in that call would run [`CARRIERS`] of the threads and never see the others arrive, so
+//! it cannot pass by being lucky: it hangs, and the [`watchdog`] says which test did.
+
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, Once};
+use std::time::Duration;
+use std::{panic, process};
+
+use pirn::thread;
+use rustix::process::{Resource, getrlimit, setrlimit};
+
+/// The number of carriers the tests run on.
+pub const CARRIERS: usize = 2;
+
+/// The number of virtual threads in each test: they outnumber the carriers 100 to 1.
+pub const THREADS: usize = 100 * CARRIERS;
+
+/// A timeout that must not fire: the [`watchdog`] is sooner.
+pub const NEVER: Duration = Duration::from_secs(3600);
+
+/// Prepares the process for a test; every test calls it first.
+///
+/// # Panics
+///
+/// If the limit on open files cannot be raised.
+pub fn setup() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        report_panics_at_once();
+        raise_open_files_limit();
+    });
+}
+
+/// Prints panics straight to standard error. The test harness would hold the message back until
+/// the test ends, and a test whose other threads wait for the panicked one never does.
+fn report_panics_at_once() {
+    panic::set_hook(Box::new(|info| {
+        let thread = std::thread::current();
+        let name = thread.name().unwrap_or("<unnamed>");
+        let backtrace = std::backtrace::Backtrace::capture();
+        let _ = writeln!(io::stderr(), "\nthread {name}: {info}\n{backtrace}");
+    }));
+}
+
+/// Two ends of [`THREADS`] connections in several tests at once are more than the usual soft limit.
+fn raise_open_files_limit() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    setrlimit(Resource::Nofile, limit).expect("raise RLIMIT_NOFILE to its hard limit");
+}
+
+/// Prints, past the test harness's capture, that a test was skipped and why.
+pub fn skipped(test: &str, reason: &str) {
+    let message = format!("\nskipped: {test}: {reason}\n");
+    let _ = io::stderr().write_all(message.as_bytes()); // in one piece, among the harness's own
+}
+
+/// Runs `body(0)` to `body(threads - 1)`, each on a virtual thread of its own, and returns their
+/// results in that order.
+///
+/// # Panics
+///
+/// If one of them panics.
+pub fn on_threads<T: Send>(threads: usize, body: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let body = &body;
+    thread::scope(|scope| {
+        let handles: Vec<_> = (0..threads)
+            .map(|index| scope.spawn(move || body(index)))
+            .collect();
+        handles
+            .into_iter()
+            .map(|handle| handle.join().expect("a thread of the test panicked"))
+            .collect()
+    })
+}
+
+/// Aborts the process with a message that names `test` unless the returned guard is dropped
+/// within `secs` seconds.
+///
+/// It sleeps on a platform thread and is never woken, so that it needs nothing of the runtime
+/// under test.
+#[must_use = "dropping the guard disarms the watchdog"]
+pub fn watchdog(test: &'static str, secs: u64) -> Watchdog {
+    let done = Arc::new(AtomicBool::new(false));
+    let finished = Arc::clone(&done);
+    std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_secs(secs));
+        if !finished.load(Ordering::SeqCst) {
+            let _ = writeln!(io::stderr(), "\n{test} hung: not done after {secs} s");
+            process::abort();
+        }
+    });
+    Watchdog { done }
+}
+
+/// Disarms its [`watchdog`] when dropped.
+#[derive(Debug)]
+pub struct Watchdog {
+    done: Arc<AtomicBool>,
+}
+
+impl Drop for Watchdog {
+    fn drop(&mut self) {
+        self.done.store(true, Ordering::SeqCst);
+    }
+}
+
+/// Threads arrive at a latch; it opens for those that wait when all the expected ones have.
+#[derive(Debug)]
+pub struct Latch {
+    missing: Mutex<usize>,
+    open: Condvar,
+}
+
+impl Latch {
+    /// A latch that opens after `expected` arrivals.
+    pub fn new(expected: usize) -> Self {
+        Latch {
+            missing: Mutex::new(expected),
+            open: Condvar::new(),
+        }
+    }
+
+    /// Counts one arrival, without waiting for the others.
+    ///
+    /// # Panics
+    ///
+    /// If all the expected arrivals have happened already.
+    pub fn arrive(&self) {
+        let mut missing = self.missing.lock().unwrap();
+        *missing = missing.checked_sub(1).expect("one arrival too many");
+        if *missing == 0 {
+            self.open.notify_all();
+        }
+    }
+
+    /// Waits until all the expected threads have arrived.
+    pub fn wait(&self) {
+        let missing = self.missing.lock().unwrap();
+        drop(self.open.wait_while(missing, |missing| *missing > 0));
+    }
+
+    /// Counts one arrival and waits for the others.
+    pub fn arrive_and_wait(&self) {
+        self.arrive();
+        self.wait();
+    }
+}

@@ -1,0 +1,101 @@
+//! `rayon`: virtual threads that wait for a pool of platform threads, and a pool whose workers are
+//! virtual threads themselves.
+
+use std::sync::Mutex;
+
+use pirn::thread::{self, JoinHandle};
+use pirn_compat::{CARRIERS, Latch, THREADS, on_threads, setup, watchdog};
+use rayon::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+/// The pool starts on no job before all the threads have handed theirs in and wait.
+#[test]
+fn all_threads_wait_for_one_pool() {
+    setup();
+    let _watchdog = watchdog("all_threads_wait_for_one_pool", 60);
+    let pool = ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+    let installing = Latch::new(THREADS);
+    let sums: Vec<usize> = on_threads(THREADS, |index| {
+        installing.arrive();
+        pool.install(|| {
+            installing.wait();
+            (0..1000_usize).into_par_iter().map(|i| i * index).sum()
+        })
+    });
+    let expected = (0..THREADS).map(|index| index * 999 * 1000 / 2);
+    assert!(sums.into_iter().eq(expected));
+}
+
+/// Runs `body` with a pool of `THREADS` workers, each on a virtual thread.
+fn with_virtual_workers(body: impl FnOnce(&ThreadPool)) {
+    let workers = Mutex::new(Vec::<JoinHandle<()>>::new());
+    let pool = ThreadPoolBuilder::new()
+        .num_threads(THREADS)
+        .spawn_handler(|worker| {
+            let handle = thread::Builder::new().spawn(|| worker.run())?;
+            workers.lock().unwrap().push(handle);
+            Ok(())
+        })
+        .build()
+        .unwrap();
+    body(&pool);
+    drop(pool); // the workers end
+    let workers = workers.into_inner().unwrap();
+    assert_eq!(workers.len(), THREADS);
+    workers
+        .into_iter()
+        .for_each(|worker| worker.join().unwrap());
+}
+
+/// Every worker waits, inside its job, for all the others.
+#[test]
+fn all_workers_meet_in_a_broadcast() {
+    setup();
+    let _watchdog = watchdog("all_workers_meet_in_a_broadcast", 60);
+    with_virtual_workers(|pool| {
+        let met = Latch::new(THREADS);
+        let indices = pool.broadcast(|context| {
+            met.arrive_and_wait();
+            context.index()
+        });
+        assert!(indices.into_iter().eq(0..THREADS));
+    });
+}
+
+#[test]
+fn parallel_iterators_on_virtual_workers() {
+    setup();
+    let _watchdog = watchdog("parallel_iterators_on_virtual_workers", 60);
+    const LENGTH: usize = 100_000;
+    with_virtual_workers(|pool| {
+        // A permutation: the factor has no divisor in common with the length.
+        let mut numbers: Vec<_> = (0..LENGTH).map(|i| i * 7919 % LENGTH).collect();
+        pool.install(|| numbers.par_sort_unstable());
+        assert!(numbers.iter().copied().eq(0..LENGTH));
+        let sum: usize = pool.install(|| numbers.par_iter().sum());
+        assert_eq!(sum, LENGTH * (LENGTH - 1) / 2);
+    });
+}
+
+/// Jobs that block half the workers leave the other half to release them.
+#[test]
+fn spawned_jobs_release_blocked_ones() {
+    setup();
+    let _watchdog = watchdog("spawned_jobs_release_blocked_ones", 60);
+    const { assert!(THREADS / 2 > CARRIERS) };
+    with_virtual_workers(|pool| {
+        let (blocked, released) = (Latch::new(THREADS / 2), Latch::new(1));
+        pool.scope(|scope| {
+            for _ in 0..THREADS / 2 {
+                scope.spawn(|_| {
+                    blocked.arrive();
+                    released.wait();
+                });
+            }
+            scope.spawn(|_| {
+                blocked.wait();
+                released.arrive();
+            });
+        });
+    });
+}

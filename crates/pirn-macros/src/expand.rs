@@ -1,0 +1,179 @@
+//! The expansion:
+//!
+//! ```text
+//! #[attributes]                                 #[attributes]
+//! pub fn main() -> Result<(), E> { body }  =>   pub fn main() -> ExitCode {
+//!                                                   fn main() -> Result<(), E> { body }
+//!                                                   run_main("main", || Termination::report(main()))
+//!                                               }
+//! ```
+//!
+//! The report is made on the virtual thread because an `ExitCode` is `Send`, and results often are
+//! not (`Box<dyn Error>`). A function without a result keeps having none, which `#[should_panic]`
+//! asks for, and one that never returns still does not.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::{ToTokens, quote, quote_spanned};
+use syn::ext::IdentExt;
+use syn::spanned::Spanned;
+use syn::{Attribute, Error, ItemFn, ReturnType, Signature, Type, Visibility};
+
+/// Which of the two macros is expanded.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// `#[pirn::main]`
+    Main,
+    /// `#[pirn::test]`
+    Test,
+}
+
+impl Kind {
+    fn attribute(self) -> &'static str {
+        match self {
+            Kind::Main => "#[pirn::main]",
+            Kind::Test => "#[pirn::test]",
+        }
+    }
+}
+
+/// The function `item` made to run on a virtual thread, or `compile_error!`s.
+pub(crate) fn expand(kind: Kind, args: TokenStream, item: TokenStream) -> TokenStream {
+    let attribute = kind.attribute();
+    let Ok(function) = syn::parse2::<ItemFn>(item.clone()) else {
+        // If it is a function with a mistake in it, the compiler explains that better than we do.
+        let error = Error::new_spanned(&item, format!("{attribute} belongs on a function"));
+        let error = error.into_compile_error();
+        return quote!(#error #item);
+    };
+    match check(kind, &args, &function) {
+        Ok(()) => wrap(kind, function),
+        Err(error) => {
+            // The stub saves the user a second error, that there is no `main`.
+            let (error, name) = (error.into_compile_error(), &function.sig.ident);
+            quote!(#error #[allow(dead_code)] fn #name() {})
+        }
+    }
+}
+
+/// Refuses what cannot run as it is written. The error points at the first mistake.
+fn check(kind: Kind, args: &TokenStream, function: &ItemFn) -> Result<(), Error> {
+    let attribute = kind.attribute();
+    let sig = &function.sig;
+    let mistakes = [
+        (
+            args.clone(),
+            format!(
+                "{attribute} takes no arguments; the runtime is set up by \
+                 `pirn::Runtime::configure()` and by PIRN_PARALLELISM and its like"
+            ),
+        ),
+        (
+            sig.asyncness.to_token_stream(),
+            format!(
+                "`async` has no place under {attribute}: the function runs on a virtual thread, \
+                 where blocking calls park; remove `async` and each `.await`"
+            ),
+        ),
+        (
+            sig.constness.to_token_stream(),
+            format!("{attribute} cannot run a `const fn`; remove `const`"),
+        ),
+        (
+            sig.safety.to_token_stream(),
+            format!("{attribute} cannot run an `unsafe fn`; remove `unsafe`"),
+        ),
+        (
+            sig.abi.to_token_stream(),
+            format!("{attribute} runs Rust functions only; remove `extern`"),
+        ),
+        (
+            sig.generics.params.to_token_stream(),
+            format!(
+                "a function under {attribute} must not be generic: nothing fills its parameters in"
+            ),
+        ),
+        (
+            sig.generics.where_clause.to_token_stream(),
+            format!("a function under {attribute} must not have a `where` clause"),
+        ),
+        (
+            arguments(sig),
+            format!(
+                "a function under {attribute} must not have arguments: nothing is passed to it"
+            ),
+        ),
+        (
+            second_test(kind, function),
+            format!("remove `#[test]`: {attribute} adds it, and the test would run twice"),
+        ),
+    ];
+    match mistakes.into_iter().find(|(tokens, _)| !tokens.is_empty()) {
+        Some((tokens, message)) => Err(Error::new_spanned(tokens, message)),
+        None => Ok(()),
+    }
+}
+
+fn arguments(sig: &Signature) -> TokenStream {
+    let (inputs, variadic) = (&sig.inputs, &sig.variadic);
+    quote!(#inputs #variadic)
+}
+
+fn second_test(kind: Kind, function: &ItemFn) -> TokenStream {
+    let is_test = |a: &&Attribute| kind == Kind::Test && a.path().is_ident("test");
+    function.attrs.iter().find(is_test).to_token_stream()
+}
+
+/// Puts the outer function around a checked one.
+fn wrap(kind: Kind, mut inner: ItemFn) -> TokenStream {
+    // All attributes go outside: lint levels reach inwards from there, the rest belongs there.
+    let attributes = std::mem::take(&mut inner.attrs);
+    let visibility = std::mem::replace(&mut inner.vis, Visibility::Inherited);
+    let name = &inner.sig.ident;
+    let (test, thread_name) = match kind {
+        Kind::Main => (None, plain_name(name)),
+        Kind::Test => (Some(quote!(#[::core::prelude::v1::test])), path_name(name)),
+    };
+    let (output, body) = result(&inner.sig);
+    quote! {
+        #test
+        #(#attributes)*
+        #visibility fn #name() #output {
+            #inner
+            ::pirn::__private::run_main(#thread_name, #body)
+        }
+    }
+}
+
+/// The outer function's return type, and what is to run on the virtual thread.
+fn result(inner: &Signature) -> (TokenStream, TokenStream) {
+    let name = &inner.ident;
+    let ty = match &inner.output {
+        ReturnType::Type(_, ty) if !is_unit(ty) => ty,
+        _ => return (quote!(), quote!(#name)),
+    };
+    if matches!(**ty, Type::Never(_)) {
+        return (quote!(-> #ty), quote!(#name));
+    }
+    // The span makes `X: Termination is not satisfied` point at the type.
+    let report = quote_spanned!(ty.span()=> ::std::process::Termination::report(#name()));
+    (quote!(-> ::std::process::ExitCode), quote!(move || #report))
+}
+
+fn is_unit(ty: &Type) -> bool {
+    matches!(ty, Type::Tuple(tuple) if tuple.elems.is_empty())
+}
+
+fn plain_name(name: &Ident) -> TokenStream {
+    let name = name.unraw().to_string();
+    quote!(#name)
+}
+
+/// A test's name with its modules, as in the test harness's list.
+fn path_name(name: &Ident) -> TokenStream {
+    let name = name.unraw().to_string();
+    quote!(::core::concat!(::core::module_path!(), "::", #name))
+}
+
+#[cfg(test)]
+#[path = "expand_tests.rs"]
+mod tests;

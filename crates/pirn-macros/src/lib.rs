@@ -1,0 +1,72 @@
+//! The attribute macros of pirn. Use them as `#[pirn::main]` and `#[pirn::test]`; this crate is a
+//! part of `pirn` and is of no use without it.
+//!
+//! Both leave the function as it is and put a function of the same name around it, which runs it
+//! on a virtual thread and waits for it. `expand` has the expansion.
+
+mod expand;
+
+use expand::Kind;
+use proc_macro::TokenStream;
+
+/// Runs `main` on a virtual thread.
+///
+/// ```text
+/// use pirn::thread;
+///
+/// #[pirn::main]
+/// fn main() -> std::io::Result<()> {
+///     assert!(thread::current().is_virtual());
+///     let file = std::fs::read_to_string("Cargo.toml")?; // parks, blocks nobody
+///     thread::spawn(move || println!("{file}")).join().unwrap();
+///     Ok(())
+/// }
+/// ```
+///
+/// Without it `main` runs on a platform thread, from which virtual threads can be spawned as well;
+/// with it the program's first thread is a virtual one, so that spawning, joining and handing over
+/// between it and the others never has to wake an operating-system thread.
+///
+/// The function may return whatever `main` may: any [`Termination`](std::process::Termination),
+/// for example `Result<(), Box<dyn Error>>` or `ExitCode`. It need not be `Send`: it is reported
+/// (an `Err` is printed to standard error) on the virtual thread, and what leaves the virtual
+/// thread is the `ExitCode`. So whoever *calls* the function gets an `ExitCode`, unless its type is
+/// `()` or `!`. A panic goes on unwinding in the caller. When the function returns the process ends,
+/// whatever other virtual threads are doing, as with `std`.
+///
+/// # Errors
+///
+/// These do not compile: anything but a function, arguments (of the function or of the attribute),
+/// generics, `async`, `const`, `unsafe`, `extern "…"`.
+#[proc_macro_attribute]
+pub fn main(args: TokenStream, item: TokenStream) -> TokenStream {
+    expand::expand(Kind::Main, args.into(), item.into()).into()
+}
+
+/// Makes a function a test that runs on a virtual thread: `#[test]` and [`macro@main`] in one.
+///
+/// ```text
+/// #[pirn::test]
+/// fn a_channel_hands_over() {
+///     let (tx, rx) = std::sync::mpsc::channel();
+///     pirn::thread::spawn(move || tx.send(7).unwrap());
+///     assert_eq!(rx.recv(), Ok(7));
+/// }
+///
+/// #[pirn::test]
+/// #[should_panic(expected = "empty")]
+/// fn an_empty_one_panics() {
+///     Vec::<u8>::new().pop().expect("empty");
+/// }
+/// ```
+///
+/// `#[should_panic]`, `#[ignore]` and all other attributes keep their meaning, and the test may
+/// return a `Result` as under `#[test]`. The virtual thread is named by the test's path.
+///
+/// # Errors
+///
+/// As for [`macro@main`]. A further `#[test]` is refused too: the test would run twice.
+#[proc_macro_attribute]
+pub fn test(args: TokenStream, item: TokenStream) -> TokenStream {
+    expand::expand(Kind::Test, args.into(), item.into()).into()
+}

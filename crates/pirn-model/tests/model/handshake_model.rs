@@ -1,0 +1,98 @@
+//! The handshake alone: one thread leaves its stack while another wakes it.
+
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use loom::thread;
+
+use crate::handshake::Handshake;
+use crate::{Word, check};
+
+/// A virtual thread that parks.
+struct Thread {
+    handshake: Handshake,
+    /// The saved context: written as the thread leaves its stack, read by the mounter.
+    context: Word,
+    /// Written by the waker before the wake, read by the thread after it.
+    news: Word,
+    enqueued: AtomicUsize,
+}
+
+impl Thread {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            handshake: Handshake::new(),
+            context: Word::new(),
+            news: Word::new(),
+            enqueued: AtomicUsize::new(0),
+        })
+    }
+
+    /// The thread leaves its stack, unless it was woken already. Returns whether it has stayed.
+    fn leave(&self) -> bool {
+        if self.handshake.woken_early() {
+            assert_eq!(self.news.read(), 1);
+            return true;
+        }
+        self.context.write(1);
+        if !self.handshake.parked() {
+            self.enqueue();
+        }
+        false
+    }
+
+    fn wake(&self) {
+        self.news.write(1);
+        if self.handshake.wake() {
+            self.enqueue();
+        }
+    }
+
+    /// Enqueues the thread; and as the queue is short, it is mounted at once.
+    fn enqueue(&self) {
+        self.enqueued.fetch_add(1, Relaxed);
+        assert_eq!(self.context.read(), 1);
+        self.handshake.mounted();
+        assert_eq!(self.news.read(), 1);
+        // It runs on, and its stack changes.
+        self.context.write(2);
+    }
+}
+
+#[test]
+fn a_woken_thread_is_enqueued_once_or_stays() {
+    check(3, || {
+        let parking = Thread::new();
+        let waker = {
+            let parking = parking.clone();
+            thread::spawn(move || parking.wake())
+        };
+        let stayed = parking.leave();
+        waker.join().unwrap();
+        assert_eq!(parking.enqueued.load(Relaxed), usize::from(!stayed));
+    });
+}
+
+#[test]
+fn a_second_episode_starts_afresh() {
+    check(3, || {
+        let parking = Thread::new();
+        let first = {
+            let parking = parking.clone();
+            thread::spawn(move || parking.wake())
+        };
+        let stayed = parking.leave();
+        first.join().unwrap();
+        let before = usize::from(!stayed);
+
+        let second = {
+            let parking = parking.clone();
+            thread::spawn(move || parking.wake())
+        };
+        let stayed = parking.leave();
+        second.join().unwrap();
+        assert_eq!(
+            parking.enqueued.load(Relaxed) - before,
+            usize::from(!stayed)
+        );
+    });
+}

@@ -1,0 +1,65 @@
+//! Model checks: the runtime's protocols on loom's atomics, in all interleavings of small cases.
+//!
+//! Loom runs each model once for every order of steps (up to a number of preemptions) and for
+//! every value that a load may see by the C11 memory model, and it fails if an `UnsafeCell` is
+//! reached by two threads that are not ordered. So a missing edge shows as such a failure, also
+//! where the machine would have been kind.
+//!
+//! Loom runs steps one after the other, so it cannot see what depends on a load being delayed past
+//! a later store. That is why it does not notice if `LocalQueue` weakens the Acquire of `head`
+//! where slots are used again (`push_back`, and `dest` in `steal_into`).
+//!
+//! Nothing here waits. A parked virtual thread is modelled as what it is to the runtime: a
+//! continuation that is run by whoever has got the duty to.
+
+#[path = "../../../pirn/src/vthread/handshake.rs"]
+mod handshake;
+#[path = "../../../pirn/src/vthread/join.rs"]
+mod join;
+#[path = "../../../pirn/src/sched/local_queue.rs"]
+mod local_queue;
+#[path = "../../../pirn/src/vthread/permit.rs"]
+mod permit;
+
+mod primitives {
+    //! Loom's atomics under the runtime's names for them.
+    pub use loom::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+}
+
+mod handshake_model;
+mod join_model;
+mod local_queue_model;
+mod park_model;
+mod permit_model;
+
+use loom::cell::UnsafeCell;
+
+/// Explores `model` with up to `preemptions` involuntary switches an execution.
+fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.check(model);
+}
+
+/// A plain word of memory that one thread writes and another reads, and whose every access loom
+/// checks to be ordered with the others.
+struct Word(UnsafeCell<u32>);
+
+impl Word {
+    fn new() -> Self {
+        Self(UnsafeCell::new(0))
+    }
+
+    fn write(&self, value: u32) {
+        // SAFETY: loom panics before it gives the pointer to two threads at once.
+        self.0.with_mut(|word| unsafe { *word = value });
+    }
+
+    fn read(&self) -> u32 {
+        // SAFETY: loom panics before it gives the pointer while another thread writes.
+        self.0.with(|word| unsafe { *word })
+    }
+}
+
+// SAFETY: loom checks each access; see above.
+unsafe impl Sync for Word {}

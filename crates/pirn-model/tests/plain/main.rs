@@ -1,0 +1,30 @@
+//! The runtime's data structures and protocols on real atomics: unit tests, property tests
+//! against a simple reference, and stress by real threads.
+
+#[path = "../../../pirn/src/vthread/handshake.rs"]
+mod handshake;
+#[path = "../../../pirn/src/vthread/join.rs"]
+mod join;
+#[path = "../../../pirn/src/sched/local_queue.rs"]
+mod local_queue;
+#[path = "../../../pirn/src/vthread/permit.rs"]
+mod permit;
+#[path = "../../../pirn/src/primitives.rs"]
+#[allow(dead_code, unused_imports)] // The runtime uses more of them than the files above do.
+mod primitives;
+#[path = "../../../pirn/src/blocking/timer_heap.rs"]
+mod timer_heap;
+
+mod local_queue_properties;
+mod local_queue_stress;
+mod timer_heap_properties;
+mod transitions;
+
+/// How many cases a property test tries: few under Miri, which is some hundred times slower.
+fn proptest_config() -> proptest::test_runner::Config {
+    proptest::test_runner::Config {
+        cases: if cfg!(miri) { 8 } else { 500 },
+        failure_persistence: None,
+        ..Default::default()
+    }
+}

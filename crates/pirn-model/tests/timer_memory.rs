@@ -1,0 +1,149 @@
+//! The timer heap's memory: it is given back, and where there is none nothing breaks.
+//!
+//! The test has an allocator of its own, which counts and can be told to fail. Both are per
+//! thread, so that the tests do not see each other.
+
+#[path = "../../pirn/src/primitives.rs"]
+#[allow(dead_code, unused_imports)] // The runtime uses more of them than the timer heap does.
+mod primitives;
+#[path = "../../pirn/src/blocking/timer_heap.rs"]
+mod timer_heap;
+
+use core::ptr::{self, NonNull};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use timer_heap::{TimerHeap, TimerNode};
+
+thread_local! {
+    static ALLOCATED: Cell<usize> = const { Cell::new(0) };
+    static EXHAUSTED: Cell<bool> = const { Cell::new(false) };
+}
+
+struct CountingAllocator;
+
+// SAFETY: it is the system's allocator, or returns null, as an allocator may. `realloc` is the
+// default, in terms of these.
+unsafe impl GlobalAlloc for CountingAllocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if EXHAUSTED.get() {
+            return ptr::null_mut();
+        }
+        ALLOCATED.set(ALLOCATED.get().wrapping_add(layout.size()));
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        ALLOCATED.set(ALLOCATED.get().wrapping_sub(layout.size()));
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: CountingAllocator = CountingAllocator;
+
+/// Bytes that this thread has allocated and not freed.
+fn allocated() -> usize {
+    ALLOCATED.get()
+}
+
+/// Calls `f` while there is no memory for this thread.
+fn exhausted<R>(f: impl FnOnce() -> R) -> R {
+    EXHAUSTED.set(true);
+    let result = f();
+    EXHAUSTED.set(false);
+    result
+}
+
+const MANY: usize = if cfg!(miri) { 1000 } else { 1_000_000 };
+
+/// Deadlines that are all over the place.
+fn deadline(i: usize) -> u64 {
+    (i as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
+fn nodes(n: usize) -> Vec<TimerNode> {
+    (0..n).map(|_| TimerNode::new()).collect()
+}
+
+/// A heap with `nodes` in it.
+fn filled(nodes: &[TimerNode]) -> TimerHeap {
+    let mut heap = TimerHeap::new();
+    for (i, node) in nodes.iter().enumerate() {
+        // SAFETY: each test has its nodes longer than its heap, and inserts them once.
+        unsafe { heap.insert(deadline(i), NonNull::from(node)) }.unwrap();
+    }
+    heap
+}
+
+/// Cancels the timers of `nodes`.
+fn remove_all(heap: &mut TimerHeap, nodes: &[TimerNode]) {
+    for node in nodes {
+        // SAFETY: the nodes are valid.
+        assert!(unsafe { heap.remove(NonNull::from(node)) });
+    }
+}
+
+#[test]
+fn memory_is_given_back_on_removal() {
+    let nodes = nodes(MANY);
+    let before = allocated();
+    let mut heap = filled(&nodes);
+    let full = allocated() - before;
+    assert!(full >= MANY * 16);
+    remove_all(&mut heap, &nodes[..MANY * 9 / 10]);
+    assert!(allocated() - before <= full / 2);
+    remove_all(&mut heap, &nodes[MANY * 9 / 10..]);
+    assert!(allocated() - before <= 64 * 16);
+}
+
+#[test]
+fn memory_is_given_back_on_expiry() {
+    let nodes = nodes(MANY);
+    let before = allocated();
+    let mut heap = filled(&nodes);
+    let mut last = 0;
+    for _ in 0..MANY {
+        let next = heap.next_deadline().unwrap();
+        assert!(next >= last, "out of order");
+        assert!(heap.pop_due(next).is_some());
+        last = next;
+    }
+    assert_eq!(heap.next_deadline(), None);
+    assert!(allocated() - before <= 64 * 16);
+}
+
+#[test]
+fn insert_without_memory_is_an_error() {
+    let nodes = nodes(1000);
+    let mut heap = TimerHeap::new();
+    let mut refused = 0;
+    for (i, node) in nodes.iter().enumerate() {
+        let node = NonNull::from(node);
+        // SAFETY: the nodes outlive the heap, and a refused one is not in it.
+        if exhausted(|| unsafe { heap.insert(deadline(i), node) }).is_err() {
+            refused += 1;
+            // SAFETY: as above.
+            unsafe {
+                assert!(!heap.remove(node), "in the heap nevertheless");
+                heap.insert(deadline(i), node).unwrap();
+            }
+        }
+    }
+    assert!((1..100).contains(&refused), "{refused} of 1000 refused");
+    remove_all(&mut heap, &nodes);
+}
+
+#[test]
+fn removal_needs_no_memory() {
+    let nodes = nodes(1000);
+    let before = allocated();
+    let mut heap = filled(&nodes);
+    let full = allocated();
+    exhausted(|| remove_all(&mut heap, &nodes[..999]));
+    assert_eq!(allocated(), full, "nothing could be given back");
+    remove_all(&mut heap, &nodes[999..]);
+    assert!(allocated() - before < full - before, "made up for later");
+}

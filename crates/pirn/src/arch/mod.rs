@@ -1,0 +1,9 @@
+//! The machine: registers, the thread pointer and system calls.
+//!
+//! Nothing above this layer contains an instruction. One file per architecture; each provides
+//! [`switch`], [`prepare`], [`call_with_tp`], [`thread_pointer`] and [`syscall`].
+
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use x86_64::*;

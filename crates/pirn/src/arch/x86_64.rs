@@ -1,0 +1,199 @@
+//! x86-64 System V: the context switch, and what it leaves on a stack.
+//!
+//! A suspended context is nothing but a stack pointer. What is on its stack, growing down:
+//!
+//! ```text
+//!   higher addresses
+//!   |  frames of the suspended code                              |
+//!   |  rbp                                                       |
+//!   |  rbx                                                       |
+//!   |  MXCSR (4 bytes) | x87 control word (2 bytes) | padding    |
+//!   |  address to go on at                                       |  <- saved stack pointer
+//!   lower addresses
+//! ```
+//!
+//! All other registers are declared clobbered at the place of the switch, so the compiler saves
+//! just those that are live there (the switch is inlined into its one or two callers). `rbx` and
+//! `rbp` cannot be named as clobbers, hence the pushes. MXCSR and the x87 control word are
+//! callee-saved by the ABI and belong to the thread: they are compared, and only loaded when the
+//! two contexts differ, because loading them serialises the pipeline. MXCSR's six status flags
+//! are left out of the comparison: almost every floating point instruction changes them.
+//!
+//! A switch also writes the FS base (`wrfsbase`, 5.6 ns), which makes the resumed code's
+//! thread-local storage current.
+
+use core::arch::{asm, naked_asm};
+
+/// Saves the running context in `*save`, makes `tp` the thread pointer and continues at the
+/// context saved in `to`. Returns when somebody switches back to `*save`.
+///
+/// # Safety
+/// `to` was written by [`prepare`] or by an earlier `switch`, has not been resumed since, and its
+/// stack is alive. `tp` is the thread pointer that belongs to that stack. `save` stays valid until
+/// this call returns.
+#[inline(always)]
+pub(crate) unsafe fn switch(save: *mut *mut u8, to: *mut u8, tp: usize) {
+    // SAFETY: the caller's contract. Every register the other side may change is an output or
+    // saved by hand; the stack is used below the red zone, as the absence of `nostack` demands.
+    unsafe {
+        asm!(
+            "push rbp",
+            "push rbx",
+            "sub rsp, 8",
+            "stmxcsr [rsp]",
+            "fnstcw [rsp + 4]",
+            "mov r8d, [rsp]",
+            "movzx r9d, word ptr [rsp + 4]",
+            "lea rax, [rip + 2f]",
+            "push rax",
+            "mov [rdi], rsp",
+            "mov rsp, rsi",
+            "wrfsbase rdx",
+            // Floating point control: load only on a difference.
+            "mov ecx, [rsp + 8]",
+            "xor r8d, ecx",
+            "and r8d, 0xffc0",
+            "jnz 3f",
+            "cmp r9w, [rsp + 12]",
+            "jne 3f",
+            "4:",
+            "pop rax",
+            "jmp rax",
+            "3:",
+            "ldmxcsr [rsp + 8]",
+            "fldcw [rsp + 12]",
+            "jmp 4b",
+            "2:",
+            "add rsp, 8",
+            "pop rbx",
+            "pop rbp",
+            inout("rdi") save => _,
+            inout("rsi") to => _,
+            inout("rdx") tp => _,
+            out("r12") _, out("r13") _, out("r14") _, out("r15") _,
+            clobber_abi("C"),
+        );
+    }
+}
+
+/// Lays out a fresh stack so that the first [`switch`] to it calls `entry(argument)`.
+/// Returns the stack pointer to switch to.
+///
+/// # Safety
+/// `top` is 16-byte aligned and at least 64 bytes below it are writable and unused.
+/// `entry` never returns.
+pub(crate) unsafe fn prepare(
+    top: *mut u8,
+    entry: unsafe extern "C" fn(*mut u8) -> !,
+    argument: *mut u8,
+) -> *mut u8 {
+    // The default floating point environment: what a new kernel thread starts with.
+    const FLOAT_CONTROL: u64 = 0x1f80 | (0x037f << 32);
+    // SAFETY: inside the 64 bytes the caller vouches for.
+    unsafe {
+        let frame = top.cast::<u64>().sub(4);
+        frame.write(start_of_stack as *const () as usize as u64);
+        frame.add(1).write(FLOAT_CONTROL);
+        frame.add(2).write(entry as usize as u64);
+        frame.add(3).write(argument as usize as u64);
+        frame.cast()
+    }
+}
+
+/// The outermost frame of every virtual thread: reached by [`switch`] with the stack
+/// of [`prepare`]. Its unwind information says "no caller", so backtraces end here.
+#[unsafe(naked)]
+unsafe extern "C" fn start_of_stack() {
+    naked_asm!(
+        ".cfi_startproc",
+        ".cfi_undefined rip",
+        ".cfi_undefined rbp",
+        "add rsp, 8", // the floating point controls
+        "pop rax",    // entry
+        "pop rdi",    // its argument; rsp is now `top`, 16-byte aligned
+        "xor ebp, ebp",
+        "call rax",
+        "ud2",
+        ".cfi_endproc",
+    )
+}
+
+/// Calls `function(data)` with `tp` as the thread pointer, on the same stack.
+///
+/// # Safety
+/// `tp` is the thread pointer of the platform thread this runs on (or of a TLS block nobody else
+/// is using). `function` must not unwind, and must not suspend the virtual thread it runs on.
+#[unsafe(naked)]
+pub(crate) unsafe extern "C" fn call_with_tp(
+    tp: usize,
+    function: unsafe extern "C" fn(*mut u8),
+    data: *mut u8,
+) {
+    naked_asm!(
+        ".cfi_startproc",
+        "push rbx",
+        ".cfi_adjust_cfa_offset 8",
+        ".cfi_rel_offset rbx, 0",
+        "rdfsbase rbx",
+        "wrfsbase rdi",
+        "mov rdi, rdx",
+        "call rsi",
+        "wrfsbase rbx",
+        "pop rbx",
+        ".cfi_adjust_cfa_offset -8",
+        ".cfi_restore rbx",
+        "ret",
+        ".cfi_endproc",
+    )
+}
+
+/// The thread pointer (FS base) of the running code.
+#[inline(always)]
+pub(crate) fn thread_pointer() -> usize {
+    let tp: usize;
+    // SAFETY: the x86-64 TLS ABI keeps a pointer to the TCB in its own first word; reading it
+    // has no effect, and cannot be merged with a reading before a switch (not `pure`).
+    unsafe { asm!("mov {}, fs:[0]", out(reg) tp, options(nostack, preserves_flags)) };
+    tp
+}
+
+/// Whether user space may read and write the FS base here: Linux 5.9 and a processor with
+/// FSGSBASE (Intel Ivy Bridge, AMD Steamroller). `AT_HWCAP2` bit 1, see `arch/x86/include/uapi/asm/hwcap2.h`.
+pub(crate) fn supported() -> bool {
+    const HWCAP2_FSGSBASE: u64 = 1 << 1;
+    // SAFETY: getauxval has no preconditions.
+    unsafe { libc::getauxval(libc::AT_HWCAP2) & HWCAP2_FSGSBASE != 0 }
+}
+
+/// One system call, straight to the kernel: returns its value, or `-errno`.
+///
+/// # Safety
+/// As for the system call itself.
+#[inline(always)]
+pub(crate) unsafe fn syscall(number: libc::c_long, args: [usize; 6]) -> isize {
+    let result: isize;
+    // SAFETY: the Linux x86-64 syscall ABI clobbers rcx and r11 only; memory effects are those
+    // of the call, for which the caller answers.
+    unsafe {
+        asm!(
+            "syscall",
+            inlateout("rax") number as isize => result,
+            in("rdi") args[0],
+            in("rsi") args[1],
+            in("rdx") args[2],
+            in("r10") args[3],
+            in("r8") args[4],
+            in("r9") args[5],
+            lateout("rcx") _,
+            lateout("r11") _,
+            options(nostack),
+        );
+    }
+    result
+}
+
+/// Tells the processor that this is a spinning loop.
+#[inline(always)]
+pub(crate) fn relax() {
+    core::hint::spin_loop();
+}

@@ -1,0 +1,56 @@
+//! The driver: what idle carriers do instead of nothing.
+
+use super::{epoll, timers};
+use crate::sched::{carriers, driver::Driver};
+use crate::stack::pool;
+use crate::sys;
+
+/// How long a carrier must have been idle before it gives back the memory of unused stacks.
+const TRIM_AFTER_NS: u64 = 1_000_000_000;
+
+/// epoll and the timers.
+pub(crate) struct EventDriver;
+
+impl Driver for EventDriver {
+    fn turn(&self, shard: usize) -> bool {
+        let fired = timers::fire(shard);
+        let fetched = epoll::fetch(Some(0));
+        let (woke, kicked) = fetched.dispatch();
+        if kicked {
+            epoll::kick(); // Meant for a carrier that sleeps: pass it on.
+        }
+        fired | woke
+    }
+
+    fn wait(&self, resumed: &mut dyn FnMut()) -> bool {
+        let timer = timers::begin_sleep();
+        let trim = pool::wants_trim().then(|| sys::now() + TRIM_AFTER_NS);
+        let mut deadline = timer;
+        if let Some(trim) = trim {
+            deadline = Some(deadline.map_or(trim, |d| d.min(trim)));
+        }
+        let fetched = epoll::fetch(deadline);
+        if let Some(timer) = timer {
+            timers::end_sleep(timer);
+        }
+        let idle_long = fetched.is_empty() && trim.is_some_and(|t| sys::now() >= t);
+        if idle_long {
+            carriers::trim_stacks();
+            if timers::next_deadline().is_none_or(|d| d > sys::now()) {
+                return false;
+            }
+        }
+        resumed();
+        timers::fire_all();
+        fetched.dispatch();
+        fetched.kicked()
+    }
+
+    fn kick(&self) {
+        epoll::kick();
+    }
+
+    fn overdue(&self, slack: u64) -> bool {
+        timers::overdue(slack)
+    }
+}

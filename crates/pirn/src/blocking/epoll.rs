@@ -1,0 +1,129 @@
+//! epoll: one instance, edge-triggered, every descriptor registered once for everything.
+//!
+//! All idle carriers wait in the same instance; the kernel wakes one of them an event. An eventfd among
+//! the descriptors serves to wake a carrier for other reasons ([`kick`]): being edge-triggered as well,
+//! every write to it is an event, and nobody needs to read it.
+
+use super::readiness;
+use crate::sys::{self, Errno, SysResult, call};
+use core::sync::atomic::{AtomicI32, Ordering};
+
+const EVENTS: u32 = (libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLPRI | libc::EPOLLET) as u32;
+const READABLE: u32 = (libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLPRI | libc::EPOLLHUP | libc::EPOLLERR) as u32;
+const WRITABLE: u32 = (libc::EPOLLOUT | libc::EPOLLHUP | libc::EPOLLERR) as u32;
+/// `data` of the eventfd: no descriptor has this number.
+const KICK: u64 = u64::MAX;
+/// Events fetched at once.
+const BATCH: usize = 256;
+
+static EPOLL: AtomicI32 = AtomicI32::new(-1);
+static EVENTFD: AtomicI32 = AtomicI32::new(-1);
+
+/// Makes the epoll instance and the eventfd. Once, at start.
+pub(crate) fn start() -> Result<(), Errno> {
+    // SAFETY: plain calls; the event is valid for the call.
+    unsafe {
+        let epoll = call!(libc::SYS_epoll_create1, libc::EPOLL_CLOEXEC)? as i32;
+        let eventfd = call!(libc::SYS_eventfd2, 0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK)? as i32;
+        let mut event = libc::epoll_event { events: (libc::EPOLLIN | libc::EPOLLET) as u32, u64: KICK };
+        call!(libc::SYS_epoll_ctl, epoll, libc::EPOLL_CTL_ADD, eventfd, &raw mut event)?;
+        // Relaxed: published by the end of the runtime's start.
+        EPOLL.store(epoll, Ordering::Relaxed);
+        EVENTFD.store(eventfd, Ordering::Relaxed);
+    }
+    Ok(())
+}
+
+/// Registers a descriptor, or makes epoll report its present state anew if it is already.
+pub(crate) fn register(fd: i32, generation: u32, again: bool) -> SysResult {
+    let data = u64::from(generation) << 32 | fd as u32 as u64;
+    let mut event = libc::epoll_event { events: EVENTS, u64: data };
+    let epoll = EPOLL.load(Ordering::Relaxed);
+    let mut control = |operation: i32| {
+        // SAFETY: the event is valid for the call.
+        unsafe { call!(libc::SYS_epoll_ctl, epoll, operation, fd, &raw mut event) }
+    };
+    let (first, second) = if again {
+        (libc::EPOLL_CTL_MOD, libc::EPOLL_CTL_ADD)
+    } else {
+        (libc::EPOLL_CTL_ADD, libc::EPOLL_CTL_MOD)
+    };
+    match control(first) {
+        Err(Errno(libc::EEXIST | libc::ENOENT)) => control(second),
+        result => result,
+    }
+}
+
+/// Stops reports about a descriptor. A close would not be enough: epoll watches the open file, which
+/// may live on in a duplicate or a child.
+pub(crate) fn forget(fd: i32) {
+    let epoll = EPOLL.load(Ordering::Relaxed);
+    // SAFETY: no pointers. Failing is fine: it was not registered.
+    let _ = unsafe { call!(libc::SYS_epoll_ctl, epoll, libc::EPOLL_CTL_DEL, fd, 0) };
+}
+
+/// Events fetched from the kernel and not yet acted upon.
+pub(crate) struct Fetched {
+    events: [libc::epoll_event; BATCH],
+    len: usize,
+}
+
+/// Fetches events, waiting for the first until `deadline` (`Some(0)`: not at all).
+pub(crate) fn fetch(deadline: Option<u64>) -> Fetched {
+    let mut fetched = Fetched { events: [libc::epoll_event { events: 0, u64: 0 }; BATCH], len: 0 };
+    let epoll = EPOLL.load(Ordering::Relaxed);
+    let timeout = deadline.map(|d| if d == 0 { 0 } else { d.saturating_sub(sys::now()).max(1) });
+    fetched.len = wait(epoll, &mut fetched.events, timeout).unwrap_or(0);
+    fetched
+}
+
+fn wait(epoll: i32, events: &mut [libc::epoll_event; BATCH], timeout: Option<u64>) -> SysResult {
+    let ts = timeout.map(sys::timespec);
+    let ts = ts.as_ref().map_or(core::ptr::null(), |t| t as *const _);
+    // SAFETY: the buffer is writable for BATCH events; the timespec is valid or null.
+    let result = unsafe { call!(libc::SYS_epoll_pwait2, epoll, events.as_mut_ptr(), BATCH, ts, 0, 0) };
+    match result {
+        Err(Errno(libc::ENOSYS)) => {
+            // Before Linux 5.11: milliseconds, rounded up.
+            let millis = timeout.map_or(-1, |t| t.div_ceil(1_000_000).min(i32::MAX as u64) as isize);
+            // SAFETY: as above.
+            unsafe { call!(libc::SYS_epoll_pwait, epoll, events.as_mut_ptr(), BATCH, millis, 0, 0) }
+        }
+        result => result,
+    }
+}
+
+impl Fetched {
+    /// Wakes the threads that wait for these events. Returns whether there was a thread to wake, and whether
+    /// there was a kick.
+    pub(crate) fn dispatch(&self) -> (bool, bool) {
+        let (mut woke, mut kicked) = (false, false);
+        for event in &self.events[..self.len] {
+            let (data, bits) = (event.u64, event.events);
+            if data == KICK {
+                kicked = true;
+                continue;
+            }
+            let (fd, generation) = (data as u32 as i32, (data >> 32) as u32);
+            woke |= readiness::report(fd, generation, bits & READABLE != 0, bits & WRITABLE != 0);
+        }
+        (woke, kicked)
+    }
+
+    /// Whether a kick is among them.
+    pub(crate) fn kicked(&self) -> bool {
+        self.events[..self.len].iter().any(|event| event.u64 == KICK)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+}
+
+/// Ends one waiting [`fetch`], under way or to come.
+pub(crate) fn kick() {
+    let one = 1u64;
+    let eventfd = EVENTFD.load(Ordering::Relaxed);
+    // SAFETY: eight bytes, as eventfd demands.
+    let _ = unsafe { call!(libc::SYS_write, eventfd, &raw const one, 8) };
+}

@@ -1,0 +1,226 @@
+//! What is known of each file descriptor.
+//!
+//! A table by number, in chunks made on demand. An entry remembers whether the descriptor is
+//! registered with epoll and what the program has set on it, so that the common read costs no more system calls
+//! than it would on a platform thread. That memory is trusted only for descriptors whose creation
+//! was seen (by an interposed `socket`, `accept`, `pipe`, …) and that are not shared with a duplicate;
+//! for any other the kernel is asked each time.
+//!
+//! The *generation* counts closes: whoever waits for a descriptor that is closed meanwhile wakes with `EBADF`,
+//! and events of a descriptor's earlier life are recognised as stale.
+
+use super::readiness::Waiters;
+use crate::lock::Lock;
+use crate::sys::{Errno, SysResult, call};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+
+const CHUNK: usize = 1024;
+const CHUNKS: usize = 1024;
+
+/// Its creation was seen, so the flags below tell the truth (unless it is shared).
+const KNOWN: u32 = 1;
+/// There is, or was, another descriptor for the same open file.
+const SHARED: u32 = 2;
+/// `O_NONBLOCK` is set.
+const NONBLOCKING: u32 = 4;
+/// `SO_RCVTIMEO` or `SO_SNDTIMEO` is set.
+const TIMEOUTS: u32 = 8;
+/// epoll reports its events, under the current generation.
+const REGISTERED: u32 = 16;
+
+/// One descriptor.
+pub(crate) struct Entry {
+    flags: AtomicU32,
+    generation: AtomicU32,
+    /// Count the events seen: for reading, for writing.
+    pub(crate) events: [AtomicU32; 2],
+    /// Who waits for readiness.
+    pub(crate) waiters: Lock<Waiters>,
+    /// Serialises `accept`, see [`interpose::socket`](crate::interpose).
+    pub(crate) accepting: Lock<()>,
+}
+
+type Chunk = [Entry; CHUNK];
+static TABLE: [AtomicPtr<Chunk>; CHUNKS] = [const { AtomicPtr::new(core::ptr::null_mut()) }; CHUNKS];
+/// Whether the table is worth updating: nothing is tracked before the first virtual thread.
+static ACTIVE: AtomicBool = AtomicBool::new(false);
+
+/// Begins to keep track of descriptors. Once, at start.
+pub(crate) fn start() {
+    ACTIVE.store(true, Ordering::Release); // Release: only that it is set after the rest of the start.
+}
+
+/// The entry of a descriptor; none for numbers beyond the table (a million) or negative ones.
+pub(crate) fn entry(fd: i32) -> Option<&'static Entry> {
+    let number = usize::try_from(fd).ok()?;
+    let place = TABLE.get(number / CHUNK)?;
+    // Acquire: pairs with the Release in `make_chunk`.
+    let mut chunk = place.load(Ordering::Acquire);
+    if chunk.is_null() {
+        chunk = make_chunk(place);
+    }
+    // SAFETY: chunks are never freed.
+    Some(unsafe { &(*chunk)[number % CHUNK] })
+}
+
+/// The entry, if there has been reason to make one.
+fn existing(fd: i32) -> Option<&'static Entry> {
+    let number = usize::try_from(fd).ok()?;
+    // Acquire: as in `entry`. SAFETY: as in `entry`.
+    unsafe { TABLE.get(number / CHUNK)?.load(Ordering::Acquire).as_ref() }.map(|chunk| &chunk[number % CHUNK])
+}
+
+#[cold]
+fn make_chunk(place: &AtomicPtr<Chunk>) -> *mut Chunk {
+    let entries: Vec<Entry> = (0..CHUNK).map(|_| Entry::new()).collect();
+    let new: *mut Chunk = Box::into_raw(entries.into_boxed_slice()).cast();
+    // Release: publishes the entries. Acquire: somebody else's.
+    match place.compare_exchange(core::ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire) {
+        Ok(_) => new,
+        Err(theirs) => {
+            // SAFETY: ours, and unpublished.
+            drop(unsafe { Box::from_raw(new) });
+            theirs
+        }
+    }
+}
+
+/// A descriptor was created by a call that we saw.
+pub(crate) fn created(fd: i32, nonblocking: bool) {
+    set_up(fd, KNOWN | if nonblocking { NONBLOCKING } else { 0 });
+}
+
+/// A descriptor was created whose open file may be shared with others.
+pub(crate) fn created_shared(fd: i32) {
+    set_up(fd, 0);
+}
+
+fn set_up(fd: i32, flags: u32) {
+    if ACTIVE.load(Ordering::Relaxed)
+        && let Some(entry) = entry(fd)
+    {
+        // A number that is created anew was closed before, perhaps unseen.
+        entry.retire();
+        // Relaxed: whoever learns of the descriptor does so with an ordering of its own.
+        entry.flags.store(flags, Ordering::Relaxed);
+    }
+}
+
+/// A duplicate was made of `fd`.
+pub(crate) fn duplicated(fd: i32, new: i32) {
+    if let Some(entry) = existing(fd) {
+        entry.flags.fetch_or(SHARED, Ordering::Relaxed); // Relaxed: as in `set_up`.
+    }
+    created_shared(new);
+}
+
+/// `O_NONBLOCK` was set or cleared.
+pub(crate) fn nonblocking_set(fd: i32, on: bool) {
+    if let Some(entry) = existing(fd) {
+        // Relaxed: as in `set_up`.
+        if on {
+            entry.flags.fetch_or(NONBLOCKING, Ordering::Relaxed);
+        } else {
+            entry.flags.fetch_and(!NONBLOCKING, Ordering::Relaxed);
+        }
+    }
+}
+
+/// `SO_RCVTIMEO` or `SO_SNDTIMEO` was set.
+pub(crate) fn timeouts_set(fd: i32) {
+    if let Some(entry) = existing(fd) {
+        entry.flags.fetch_or(TIMEOUTS, Ordering::Relaxed); // Relaxed: as in `set_up`.
+    }
+}
+
+/// A descriptor is about to be closed: wakes whoever waits for it.
+pub(crate) fn closing(fd: i32) {
+    if let Some(entry) = existing(fd) {
+        // Relaxed: as in `set_up`.
+        if entry.flags.load(Ordering::Relaxed) & REGISTERED != 0 {
+            super::epoll::forget(fd);
+        }
+        entry.retire();
+        entry.flags.store(0, Ordering::Relaxed);
+    }
+}
+
+impl Entry {
+    fn new() -> Entry {
+        Entry {
+            flags: AtomicU32::new(0),
+            generation: AtomicU32::new(0),
+            events: [const { AtomicU32::new(0) }; 2],
+            waiters: Lock::new(Waiters::new()),
+            accepting: Lock::new(()),
+        }
+    }
+
+    /// Ends a life of this descriptor.
+    fn retire(&self) {
+        // SeqCst: before the waiters are looked at; see `readiness::wait`.
+        self.generation.fetch_add(1, Ordering::SeqCst);
+        super::readiness::close_all(self);
+    }
+
+    /// Which life of the descriptor this is.
+    #[inline]
+    pub(crate) fn generation(&self) -> u32 {
+        self.generation.load(Ordering::SeqCst)
+    }
+
+    fn trusted(&self) -> Option<u32> {
+        let flags = self.flags.load(Ordering::Relaxed); // Relaxed: as in `set_up`.
+        (flags & (KNOWN | SHARED) == KNOWN).then_some(flags)
+    }
+
+    /// Whether the program has made the descriptor non-blocking.
+    pub(crate) fn is_nonblocking(&self, fd: i32) -> bool {
+        match self.trusted() {
+            Some(flags) => flags & NONBLOCKING != 0,
+            // SAFETY: a query.
+            None => unsafe { call!(libc::SYS_fcntl, fd, libc::F_GETFL) }
+                .is_ok_and(|flags| flags as i32 & libc::O_NONBLOCK != 0),
+        }
+    }
+
+    /// The timeout of a socket's option `SO_RCVTIMEO` or `SO_SNDTIMEO`, in nanoseconds.
+    pub(crate) fn timeout(&self, fd: i32, option: i32) -> Option<u64> {
+        if self.trusted().is_some_and(|flags| flags & TIMEOUTS == 0) {
+            return None;
+        }
+        let mut value = libc::timeval { tv_sec: 0, tv_usec: 0 };
+        let mut len = size_of::<libc::timeval>() as libc::socklen_t;
+        // SAFETY: the kernel writes at most `len` bytes of `value`.
+        unsafe { call!(libc::SYS_getsockopt, fd, libc::SOL_SOCKET, option, &raw mut value, &raw mut len) }.ok()?;
+        let nanos = value.tv_sec as u64 * 1_000_000_000 + value.tv_usec as u64 * 1000;
+        (nanos > 0).then_some(nanos)
+    }
+
+    /// Makes sure that epoll reports this descriptor's events. `EPERM`: it cannot, because the
+    /// descriptor is always ready (a regular file).
+    pub(crate) fn register(&self, fd: i32) -> SysResult {
+        let flags = self.flags.load(Ordering::Relaxed); // Relaxed: as in `set_up`.
+        if flags & (KNOWN | REGISTERED) == (KNOWN | REGISTERED) {
+            return Ok(0);
+        }
+        let result = super::epoll::register(fd, self.generation(), flags & REGISTERED != 0);
+        if result.is_ok() {
+            self.flags.fetch_or(REGISTERED, Ordering::Relaxed); // Relaxed: as in `set_up`.
+        }
+        result
+    }
+}
+
+/// "Not a descriptor", for those that are closed while somebody waits.
+pub(crate) const CLOSED: Errno = Errno(libc::EBADF);
+
+/// Whether a descriptor is of a kind that cannot be polled: a regular file, a directory, a block device.
+pub(crate) fn is_file(fd: i32) -> bool {
+    // SAFETY: all zeros is a valid `stat`; the kernel fills it in.
+    unsafe {
+        let mut stat: libc::stat = core::mem::zeroed();
+        call!(libc::SYS_fstat, fd, &raw mut stat).is_ok()
+            && matches!(stat.st_mode & libc::S_IFMT, libc::S_IFREG | libc::S_IFDIR | libc::S_IFBLK)
+    }
+}

@@ -1,0 +1,138 @@
+//! Futexes, for both kinds of threads.
+//!
+//! A virtual thread that waits for a futex word waits in the [`parking_lot`](super::parking_lot); a
+//! platform thread waits in the kernel, and says so in the lot's count. A wake serves the virtual
+//! waiters first, and calls the kernel only if the count asked for is not reached and a platform thread
+//! may be there.
+//!
+//! That holds for private futexes (all of `std`'s, `parking_lot`'s and `crossbeam`'s). A futex
+//! without `FUTEX_PRIVATE_FLAG` may be shared with other processes, through another mapping even: only the
+//! kernel knows who waits. There a virtual thread waits through a platform thread of its own.
+
+use super::offload;
+use super::parking_lot::{self, Parked};
+use crate::sys::{self, Errno, SysResult};
+use crate::vthread;
+use core::sync::atomic::{AtomicU32, Ordering, fence};
+use libc::{
+    FUTEX_CLOCK_REALTIME, FUTEX_CMP_REQUEUE, FUTEX_PRIVATE_FLAG, FUTEX_REQUEUE, FUTEX_WAIT,
+    FUTEX_WAIT_BITSET, FUTEX_WAKE, FUTEX_WAKE_BITSET,
+};
+
+const EVERY_BIT: u32 = u32::MAX;
+
+/// The `futex` system call, as `args` of `syscall(2)`.
+///
+/// # Safety
+/// As for the system call.
+pub(crate) unsafe fn futex(args: [usize; 6]) -> SysResult {
+    let operation = args[1] as i32;
+    let private = operation & FUTEX_PRIVATE_FLAG != 0;
+    let command = operation & !(FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME);
+    // SAFETY: passed on.
+    let kernel = |args: [usize; 6]| unsafe { sys::check(crate::arch::syscall(libc::SYS_futex, args)) };
+    if !private {
+        let waits = command == FUTEX_WAIT || command == FUTEX_WAIT_BITSET;
+        return if waits && vthread::current().is_some() {
+            offload::dedicated(|| kernel(args))
+        } else {
+            kernel(args)
+        };
+    }
+    let [word, _, value, fourth, second, last] = args;
+    let value = value as u32 as usize; // an `int`: the upper half of its register is undefined
+    match command {
+        FUTEX_WAIT | FUTEX_WAIT_BITSET if vthread::current().is_none() => {
+            parking_lot::in_kernel(word, || kernel(args))
+        }
+        FUTEX_WAIT | FUTEX_WAIT_BITSET => {
+            let bits = if command == FUTEX_WAIT { EVERY_BIT } else { last as u32 };
+            // SAFETY: the caller passes a valid timespec or null.
+            let timeout = unsafe { (fourth as *const libc::timespec).as_ref() };
+            wait(word, value as u32, bits, deadline(operation, command, timeout)?)
+        }
+        FUTEX_WAKE => Ok(wake(word, value, EVERY_BIT, kernel, args)),
+        FUTEX_WAKE_BITSET if last as u32 == 0 => Err(Errno(libc::EINVAL)),
+        FUTEX_WAKE_BITSET => Ok(wake(word, value, last as u32, kernel, args)),
+        FUTEX_REQUEUE | FUTEX_CMP_REQUEUE => {
+            let compare = (command == FUTEX_CMP_REQUEUE).then_some(last as u32);
+            requeue(word, value, second, fourth as u32 as usize, compare, kernel, args)
+        }
+        _ => kernel(args), // FUTEX_WAKE_OP, the PI family: kernel only
+    }
+}
+
+/// FUTEX_WAIT's timeout is relative, FUTEX_WAIT_BITSET's absolute, on the clock of the flag.
+fn deadline(operation: i32, command: i32, timeout: Option<&libc::timespec>) -> Result<Option<u64>, Errno> {
+    let Some(ts) = timeout else { return Ok(None) };
+    if ts.tv_sec < 0 || !(0..1_000_000_000).contains(&ts.tv_nsec) {
+        return Err(Errno(libc::EINVAL));
+    }
+    let nanos = sys::nanos(ts);
+    Ok(if command == FUTEX_WAIT {
+        super::deadline_after(Some(nanos))
+    } else if operation & FUTEX_CLOCK_REALTIME != 0 {
+        super::deadline_after(Some(nanos.saturating_sub(sys::clock(libc::CLOCK_REALTIME))))
+    } else {
+        Some(nanos)
+    })
+}
+
+fn wait(word: usize, expected: u32, bits: u32, deadline: Option<u64>) -> SysResult {
+    if bits == 0 || word == 0 || !word.is_multiple_of(4) {
+        return Err(Errno(libc::EINVAL));
+    }
+    // SeqCst: in one order with the counting in `park` and the wakers' fence.
+    // SAFETY: the caller passes a valid futex word.
+    let check = || unsafe { AtomicU32::from_ptr(word as *mut u32) }.load(Ordering::SeqCst) == expected;
+    match parking_lot::park(word, bits, deadline, check) {
+        Parked::Woken => Ok(0),
+        Parked::Invalid => Err(Errno(libc::EAGAIN)),
+        Parked::TimedOut => Err(Errno(libc::ETIMEDOUT)),
+    }
+}
+
+fn wake(word: usize, count: usize, bits: u32, kernel: impl Fn([usize; 6]) -> SysResult, mut args: [usize; 6]) -> usize {
+    let count = (count as u32 as usize).min(i32::MAX as usize);
+    let woken = parking_lot::unpark(word, count, bits); // begins with a SeqCst fence
+    if woken < count && parking_lot::any_in_kernel(word) {
+        args[2] = count - woken;
+        return woken + kernel(args).unwrap_or(0);
+    }
+    woken
+}
+
+fn requeue(
+    from: usize,
+    wake_count: usize,
+    to: usize,
+    limit: usize,
+    compare: Option<u32>,
+    kernel: impl Fn([usize; 6]) -> SysResult,
+    mut args: [usize; 6],
+) -> SysResult {
+    // SAFETY: the caller passes a valid futex word.
+    let now = || unsafe { AtomicU32::from_ptr(from as *mut u32) }.load(Ordering::SeqCst);
+    if compare.is_some_and(|expected| expected != now()) {
+        return Err(Errno(libc::EAGAIN));
+    }
+    let woken = parking_lot::unpark(from, wake_count, EVERY_BIT);
+    let moved = parking_lot::requeue(from, to, limit);
+    fence(Ordering::SeqCst);
+    if parking_lot::any_in_kernel(from) {
+        args[2] = wake_count - woken;
+        args[3] = limit.saturating_sub(moved);
+        // Platform threads that are requeued in the kernel are counted at `from`; see below.
+        return Ok(woken + moved + requeue_in_kernel(kernel, args)?);
+    }
+    Ok(woken + moved)
+}
+
+/// In the kernel, requeued threads would wait for a word under which they are not counted, and
+/// a later wake of that word would pass them by. So they are woken instead: a spurious wake-up, which every user
+/// of futexes must expect.
+fn requeue_in_kernel(kernel: impl Fn([usize; 6]) -> SysResult, args: [usize; 6]) -> SysResult {
+    let count = (args[2] + args[3]).min(i32::MAX as usize);
+    let operation = (FUTEX_WAKE | FUTEX_PRIVATE_FLAG) as usize;
+    kernel([args[0], operation, count, 0, 0, 0])
+}

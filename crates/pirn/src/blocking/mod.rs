@@ -1,0 +1,31 @@
+//! Blocking: what a virtual thread can wait for.
+//!
+//! * [`wait`]: one episode of waiting, decided by exactly one claim.
+//! * [`timers`]: points in time ([`timer_heap`]).
+//! * [`parking_lot`]: addresses; [`futex`]: futex words, shared with platform threads.
+//! * [`fds`], [`readiness`], [`epoll`]: descriptors.
+//! * [`offload`]: calls that only the kernel can finish, on platform threads.
+//! * [`driver`]: how idle carriers wait for all of it.
+
+pub(crate) mod driver;
+pub(crate) mod epoll;
+pub(crate) mod fds;
+pub(crate) mod futex;
+pub(crate) mod offload;
+pub(crate) mod parking_lot;
+pub(crate) mod readiness;
+pub(crate) mod timer_heap;
+pub(crate) mod timers;
+pub(crate) mod wait;
+
+use wait::Wait;
+
+/// Puts the running virtual thread to sleep until `deadline` (monotonic nanoseconds).
+pub(crate) fn sleep_until(deadline: u64) {
+    Wait::new().block_until(Some(deadline));
+}
+
+/// A timeout from now as a deadline; `None` stands for for ever, as do timeouts of centuries.
+pub(crate) fn deadline_after(timeout: Option<u64>) -> Option<u64> {
+    timeout.and_then(|t| crate::sys::now().checked_add(t))
+}

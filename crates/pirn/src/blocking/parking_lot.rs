@@ -1,0 +1,263 @@
+//! A parking lot: virtual threads that wait for an address.
+//!
+//! What an address means is the caller's business: a futex word, a `pthread_mutex_t`. Hashed
+//! buckets, each a lock and a list in order of arrival. The check that decides whether to wait is made
+//! under the bucket's lock, and wakers take that lock too: that is all there is to "no lost
+//! wake-up" (Drepper's futexes, WebKit's ParkingLot).
+
+use super::wait::{Outcome, Wait, WakeList};
+use crate::lock::Lock;
+use core::cell::Cell;
+use core::ptr;
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering, fence};
+
+const BUCKETS: usize = 4096;
+
+#[repr(align(64))]
+struct Bucket {
+    list: Lock<List>,
+    /// Waiting virtual threads, readable without the lock.
+    waiting: AtomicU32,
+    /// Platform threads in or on their way into the kernel's queue of an address that hashes here.
+    platform: AtomicU32,
+}
+
+static LOT: [Bucket; BUCKETS] = [const {
+    Bucket {
+        list: Lock::new(List { head: ptr::null_mut(), tail: ptr::null_mut() }),
+        waiting: AtomicU32::new(0),
+        platform: AtomicU32::new(0),
+    }
+}; BUCKETS];
+
+/// Waiters in order of arrival, linked through their stacks.
+struct List {
+    head: *mut Waiter,
+    tail: *mut Waiter,
+}
+
+// SAFETY: the pointers are followed under the lock only.
+unsafe impl Send for List {}
+
+/// A waiting thread. On its stack.
+struct Waiter {
+    key: Cell<usize>,
+    bits: u32,
+    wait: Wait,
+    /// Which bucket's list this is in (a requeue changes it); `BUCKETS`: none.
+    bucket: AtomicUsize,
+    previous: Cell<*mut Waiter>,
+    next: Cell<*mut Waiter>,
+}
+
+impl List {
+    fn append(&mut self, waiter: &Waiter) {
+        let pointer = ptr::from_ref(waiter).cast_mut();
+        waiter.next.set(ptr::null_mut());
+        waiter.previous.set(self.tail);
+        // SAFETY: whatever is in the list stays valid until it leaves it, under this lock.
+        match unsafe { self.tail.as_ref() } {
+            Some(tail) => tail.next.set(pointer),
+            None => self.head = pointer,
+        }
+        self.tail = pointer;
+    }
+
+    fn remove(&mut self, waiter: &Waiter) {
+        let (previous, next) = (waiter.previous.get(), waiter.next.get());
+        // SAFETY: as in `append`.
+        unsafe {
+            match previous.as_ref() {
+                Some(previous) => previous.next.set(next),
+                None => self.head = next,
+            }
+            match next.as_ref() {
+                Some(next) => next.previous.set(previous),
+                None => self.tail = previous,
+            }
+        }
+    }
+}
+
+#[inline]
+fn index(key: usize) -> usize {
+    // Fibonacci hashing: words of a structure are neighbours, and must not share a bucket.
+    ((key as u64 >> 2).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - BUCKETS.trailing_zeros())) as usize
+}
+
+/// How a call of [`park`] ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Parked {
+    /// Woken by [`unpark`].
+    Woken,
+    /// The check said no.
+    Invalid,
+    /// The deadline came first.
+    TimedOut,
+}
+
+/// Parks the running virtual thread for `key` if `check` says so, until woken with a common bit,
+/// or until the deadline.
+/// `check` runs under the bucket's lock: short, no parking.
+pub(crate) fn park(key: usize, bits: u32, deadline: Option<u64>, check: impl FnOnce() -> bool) -> Parked {
+    let home = index(key);
+    let bucket = &LOT[home];
+    let waiter = Waiter {
+        key: Cell::new(key),
+        bits,
+        wait: Wait::new(),
+        bucket: AtomicUsize::new(home),
+        previous: Cell::new(ptr::null_mut()),
+        next: Cell::new(ptr::null_mut()),
+    };
+    {
+        let mut list = bucket.list.lock();
+        // SeqCst: pairs with the fence in `unpark`: either that sees us, or `check` sees what
+        // the waker wrote before it.
+        bucket.waiting.fetch_add(1, Ordering::SeqCst);
+        if !check() {
+            bucket.waiting.fetch_sub(1, Ordering::Relaxed); // Relaxed: a hint going down.
+            return Parked::Invalid;
+        }
+        list.append(&waiter);
+    }
+    match waiter.wait.block_until(deadline) {
+        Outcome::TimedOut => {
+            leave(&waiter);
+            Parked::TimedOut
+        }
+        _ => Parked::Woken, // The waker took us off its list.
+    }
+}
+
+/// Removes a waiter that was not woken from whatever list it is in.
+fn leave(waiter: &Waiter) {
+    loop {
+        let home = waiter.bucket.load(Ordering::Relaxed); // Relaxed: checked under the lock.
+        let mut list = LOT[home].list.lock();
+        if waiter.bucket.load(Ordering::Relaxed) == home {
+            list.remove(waiter);
+            LOT[home].waiting.fetch_sub(1, Ordering::Relaxed); // Relaxed: a hint going down.
+            return;
+        }
+    }
+}
+
+/// Wakes up to `count` threads that wait for `key` with a bit of `bits`, in order of arrival. Returns how
+/// many.
+pub(crate) fn unpark(key: usize, count: usize, bits: u32) -> usize {
+    let bucket = &LOT[index(key)];
+    // What our caller wrote (the futex word) must be visible before we look for waiters; pairs
+    // with the SeqCst addition in `park`.
+    fence(Ordering::SeqCst);
+    let mut woken = 0;
+    while woken < count && bucket.waiting.load(Ordering::Relaxed) > 0 {
+        let mut wakes = WakeList::new();
+        let more = collect(bucket, key, bits, count - woken, &mut wakes);
+        woken += wakes.perform();
+        if !more {
+            break;
+        }
+    }
+    woken
+}
+
+/// Claims waiters. Returns whether the list of wakes was too short for all.
+fn collect(bucket: &Bucket, key: usize, bits: u32, count: usize, wakes: &mut WakeList) -> bool {
+    let mut list = bucket.list.lock();
+    let mut next = list.head;
+    // SAFETY: what is in the list is valid while we hold its lock.
+    while let Some(waiter) = unsafe { next.as_ref() } {
+        if wakes.len() == count {
+            return false;
+        }
+        if wakes.is_full() {
+            return true;
+        }
+        next = waiter.next.get();
+        if waiter.key.get() == key
+            && waiter.bits & bits != 0
+            && let Some(wakeup) = claim(bucket, &mut list, waiter)
+        {
+            wakes.push(wakeup);
+        }
+    }
+    false
+}
+
+/// Claims one waiter and takes it off the list; one that has just timed out will do so itself.
+fn claim(bucket: &Bucket, list: &mut List, waiter: &Waiter) -> Option<super::wait::Wakeup> {
+    let wakeup = waiter.wait.claim(Outcome::Ready)?;
+    // It is a virtual thread, so it and its stack stay where they are until the wake.
+    list.remove(waiter);
+    bucket.waiting.fetch_sub(1, Ordering::Relaxed); // Relaxed: a hint going down.
+    Some(wakeup)
+}
+
+/// Moves up to `count` threads that wait for `from` to the end of the queue of `to`. Returns how many.
+pub(crate) fn requeue(from: usize, to: usize, count: usize) -> usize {
+    let (a, b) = (index(from), index(to));
+    if a == b {
+        let list = LOT[a].list.lock();
+        return rename(&list, from, to, count);
+    }
+    // Both locks, in the order of the buckets.
+    let first = LOT[a.min(b)].list.lock();
+    let second = LOT[a.max(b)].list.lock();
+    let (mut source, mut target) = if a < b { (first, second) } else { (second, first) };
+    let mut moved = 0;
+    let mut next = source.head;
+    // SAFETY: what is in the list is valid while we hold its lock.
+    while let Some(waiter) = unsafe { next.as_ref() } {
+        if moved == count {
+            break;
+        }
+        next = waiter.next.get();
+        if waiter.key.get() == from {
+            source.remove(waiter);
+            waiter.key.set(to);
+            waiter.bucket.store(b, Ordering::Relaxed); // Relaxed: under both locks.
+            target.append(waiter);
+            moved += 1;
+        }
+    }
+    LOT[b].waiting.fetch_add(moved as u32, Ordering::SeqCst); // SeqCst: as in `park`.
+    LOT[a].waiting.fetch_sub(moved as u32, Ordering::Relaxed); // Relaxed: a hint going down.
+    moved
+}
+
+/// A requeue within one bucket: the waiters keep their places.
+fn rename(list: &List, from: usize, to: usize, count: usize) -> usize {
+    let mut moved = 0;
+    let mut next = list.head;
+    // SAFETY: as above.
+    while let Some(waiter) = unsafe { next.as_ref() } {
+        if moved == count {
+            break;
+        }
+        next = waiter.next.get();
+        if waiter.key.get() == from {
+            waiter.key.set(to);
+            moved += 1;
+        }
+    }
+    moved
+}
+
+/// Announces that the calling platform thread goes to wait for `key` in the kernel, for the duration of `f`.
+pub(crate) fn in_kernel<R>(key: usize, f: impl FnOnce() -> R) -> R {
+    let bucket = &LOT[index(key)];
+    // SeqCst: pairs with the fence of the waker, as in `park`: either it sees the count, or the
+    // kernel sees the new value of the word.
+    bucket.platform.fetch_add(1, Ordering::SeqCst);
+    let result = f();
+    bucket.platform.fetch_sub(1, Ordering::Relaxed); // Relaxed: a hint going down.
+    result
+}
+
+/// Whether a platform thread may be waiting for `key` in the kernel. To be asked after a SeqCst fence.
+pub(crate) fn any_in_kernel(key: usize) -> bool {
+    // Relaxed: ordered by the caller's fence.
+    LOT[index(key)].platform.load(Ordering::Relaxed) > 0
+}
+

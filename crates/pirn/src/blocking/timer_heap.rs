@@ -1,0 +1,209 @@
+//! The timers' priority queue: a 4-ary min-heap of deadlines in which each node knows its place.
+//!
+//! ```text
+//!   entries   ┌──────────────┬──────────────┬──────────────┬───
+//!             │ 10 ns, node ─┼─► index = 0  │              │      children of i: 4i+1 … 4i+4
+//!             │              │ 25 ns, node ─┼─► index = 1  │      parent of i:   (i-1)/4
+//!             └──────────────┴──────────────┴──────────────┴───
+//! ```
+//!
+//! The node's index is what makes cancelling cheap: no search, and a timer with a late deadline
+//! lies near the bottom and moves little. Deadlines are kept in the entries, so that sifting
+//! compares without following a pointer; four children share about one cache line and halve the
+//! depth of a binary heap (10 levels for a million timers).
+//!
+//! The heap takes part in no protocol: its owner holds a lock around every call.
+
+use core::ptr::NonNull;
+use std::collections::TryReserveError;
+
+use crate::primitives::{AtomicUsize, Ordering::Relaxed};
+
+/// Children per entry.
+const ARITY: usize = 4;
+
+/// The index of a node that is in no heap.
+const ABSENT: usize = usize::MAX;
+
+/// A vector of no more than this many entries is not worth shrinking.
+const SMALL: usize = 64;
+
+/// A timer's place in its heap, to be embedded in whatever is to be woken.
+///
+/// Put it first in a `#[repr(C)]` struct, derive the pointer for
+/// [`insert`](TimerHeap::insert) from one to the struct, and cast what
+/// [`pop_due`](TimerHeap::pop_due) returns back to the struct.
+#[derive(Debug)]
+pub struct TimerNode {
+    /// The position of the node's entry, or `ABSENT`. Accessed under the lock of the heap only,
+    /// hence always relaxed; it is atomic for the struct around it to be `Sync` without more ado.
+    index: AtomicUsize,
+}
+
+impl TimerNode {
+    /// A node in no heap.
+    pub const fn new() -> Self {
+        Self {
+            index: AtomicUsize::new(ABSENT),
+        }
+    }
+}
+
+impl Default for TimerNode {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Entry {
+    deadline: u64,
+    node: NonNull<TimerNode>,
+}
+
+/// Nodes ordered by deadline, in nanoseconds of the owner's clock.
+pub struct TimerHeap {
+    entries: Vec<Entry>,
+}
+
+// SAFETY: the pointers in the heap are its only tie to a thread, and whoever calls `insert`
+// promises that their nodes may be reached from the thread that has the heap.
+unsafe impl Send for TimerHeap {}
+
+impl TimerHeap {
+    /// An empty heap.
+    pub const fn new() -> Self {
+        Self {
+            entries: Vec::new(),
+        }
+    }
+
+    /// Adds `node`, due at `deadline`.
+    ///
+    /// # Errors
+    ///
+    /// There is no memory for another entry; the heap and the node are as before.
+    ///
+    /// # Safety
+    ///
+    /// `node` must be in no heap. Until [`remove`](Self::remove) or [`pop_due`](Self::pop_due)
+    /// has taken it out, it must stay valid and where it is, reachable from any thread that uses
+    /// the heap, and not be borrowed mutably.
+    pub unsafe fn insert(
+        &mut self,
+        deadline: u64,
+        node: NonNull<TimerNode>,
+    ) -> Result<(), TryReserveError> {
+        // SAFETY: the caller says that the node is valid.
+        debug_assert_eq!(unsafe { node.as_ref() }.index.load(Relaxed), ABSENT);
+        self.entries.try_reserve(1)?;
+        let entry = Entry { deadline, node };
+        self.entries.push(entry);
+        self.sift_up(self.entries.len() - 1, entry);
+        Ok(())
+    }
+
+    /// Takes `node` out. Returns `false` if it is not in this heap (any more).
+    ///
+    /// # Safety
+    ///
+    /// `node` must be valid, and not be borrowed mutably.
+    pub unsafe fn remove(&mut self, node: NonNull<TimerNode>) -> bool {
+        // SAFETY: the caller says that the node is valid.
+        let index = unsafe { node.as_ref() }.index.load(Relaxed);
+        let here = self.entries.get(index).is_some_and(|e| e.node == node);
+        if here {
+            self.take(index);
+        }
+        here
+    }
+
+    /// The earliest deadline.
+    pub fn next_deadline(&self) -> Option<u64> {
+        self.entries.first().map(|entry| entry.deadline)
+    }
+
+    /// Takes out the node with the earliest deadline, if that is `now` or earlier.
+    /// Nodes with the same deadline come in any order.
+    pub fn pop_due(&mut self, now: u64) -> Option<NonNull<TimerNode>> {
+        if self.next_deadline()? > now {
+            return None;
+        }
+        Some(self.take(0))
+    }
+
+    /// Takes out the entry at `index` (in bounds) and returns its node.
+    fn take(&mut self, index: usize) -> NonNull<TimerNode> {
+        let node = self.entries.swap_remove(index).node;
+        // SAFETY: by the contract of `insert`, nodes in the heap are valid.
+        unsafe { node.as_ref() }.index.store(ABSENT, Relaxed);
+        if let Some(&last) = self.entries.get(index) {
+            // The formerly last entry fills the gap. It may belong above or below.
+            if index > 0 && last.deadline < self.entries[(index - 1) / ARITY].deadline {
+                self.sift_up(index, last);
+            } else {
+                self.sift_down(index, last);
+            }
+        }
+        self.give_back_memory();
+        node
+    }
+
+    /// Puts `entry` at `index` or, as long as the parent is later, above.
+    fn sift_up(&mut self, mut index: usize, entry: Entry) {
+        while index > 0 {
+            let parent = (index - 1) / ARITY;
+            if self.entries[parent].deadline <= entry.deadline {
+                break;
+            }
+            self.place(index, self.entries[parent]);
+            index = parent;
+        }
+        self.place(index, entry);
+    }
+
+    /// Puts `entry` at `index` or, as long as a child is earlier, below.
+    fn sift_down(&mut self, mut index: usize, entry: Entry) {
+        let len = self.entries.len();
+        loop {
+            let first = index * ARITY + 1;
+            let children = first..len.min(first + ARITY);
+            let Some(earliest) = children.min_by_key(|&child| self.entries[child].deadline) else {
+                break;
+            };
+            if self.entries[earliest].deadline >= entry.deadline {
+                break;
+            }
+            self.place(index, self.entries[earliest]);
+            index = earliest;
+        }
+        self.place(index, entry);
+    }
+
+    fn place(&mut self, index: usize, entry: Entry) {
+        self.entries[index] = entry;
+        // SAFETY: by the contract of `insert`, nodes in the heap are valid.
+        unsafe { entry.node.as_ref() }.index.store(index, Relaxed);
+    }
+
+    /// Halves a vector that is three quarters empty. At least a quarter of its capacity must be
+    /// removed or inserted before the next change of size, so the copying is O(1) an operation.
+    fn give_back_memory(&mut self) {
+        let capacity = self.entries.capacity();
+        if capacity <= SMALL || self.entries.len() > capacity / 4 {
+            return;
+        }
+        // Not `shrink_to`, which aborts where there is no memory: then this can wait.
+        let mut smaller = Vec::new();
+        if smaller.try_reserve_exact(capacity / 2).is_ok() {
+            smaller.extend_from_slice(&self.entries);
+            self.entries = smaller;
+        }
+    }
+}
+
+impl Default for TimerHeap {
+    fn default() -> Self {
+        Self::new()
+    }
+}

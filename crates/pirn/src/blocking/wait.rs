@@ -1,0 +1,208 @@
+//! One episode of waiting.
+//!
+//! A waiter makes a [`Wait`] on its stack, lets whoever may end it know (a queue, a timer, a
+//! descriptor, several of them at once), and blocks. Of all who want to end the episode, one wins
+//! the [`claim`](Wait::claim) and performs the wake; the others find it decided.
+//!
+//! ```text
+//!   PENDING ---------------- claim(outcome) --> outcome
+//!      | (platform thread goes to sleep)           ^
+//!      v                                           |
+//!   PENDING_ASLEEP --------- claim(outcome) -------+   and the claimer owes it a futex wake
+//! ```
+//!
+//! Lifetime: whoever claims does so under the lock of the list where it found the `Wait`, and the
+//! waiter removes itself from every such list, under that lock, before its stack frame goes away. After the
+//! claim the `Wait` is not touched any more: the wake works on the thread ([`Wakeup`]).
+
+use super::timers::Timer;
+use crate::sys;
+use crate::vthread::{self, Core};
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicU32, Ordering};
+
+const PENDING: u32 = 0;
+const PENDING_ASLEEP: u32 = 1;
+/// Spins of a platform thread before it sleeps: about two microseconds.
+const SPINS: u32 = 200;
+
+/// How an episode ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
+pub(crate) enum Outcome {
+    /// What was waited for has happened.
+    Ready = 2,
+    /// The deadline came first.
+    TimedOut = 3,
+    /// What was waited for does not exist any more.
+    Closed = 4,
+}
+
+/// See the module's documentation.
+pub(crate) struct Wait {
+    state: AtomicU32,
+    /// The virtual thread that waits; none: a platform thread.
+    thread: Option<NonNull<Core>>,
+}
+
+// SAFETY: the thread pointer is only used by the winner of the claim.
+unsafe impl Sync for Wait {}
+
+/// A wake that the winner of a claim owes.
+#[must_use = "the waiter has been claimed: nobody else will wake it"]
+pub(crate) enum Wakeup {
+    Virtual(NonNull<Core>),
+    Platform(*const u32),
+    /// The waiter, a platform thread, has not gone to sleep.
+    Nothing,
+}
+
+// SAFETY: the right to wake may be exercised anywhere.
+unsafe impl Send for Wakeup {}
+
+impl Wakeup {
+    /// Wakes the waiter. Not under a lock: this may run a scheduler of the user's.
+    #[inline]
+    pub(crate) fn perform(self) {
+        match self {
+            Wakeup::Virtual(thread) => vthread::mount::wake(thread),
+            Wakeup::Platform(word) => {
+                sys::futex_wake(word, 1);
+            }
+            Wakeup::Nothing => {}
+        }
+    }
+}
+
+impl Wait {
+    /// An episode of the running thread.
+    #[inline]
+    pub(crate) fn new() -> Wait {
+        Wait { state: AtomicU32::new(PENDING), thread: vthread::current().map(NonNull::from) }
+    }
+
+    /// Decides the episode, if it has not been decided yet.
+    #[inline]
+    pub(crate) fn claim(&self, outcome: Outcome) -> Option<Wakeup> {
+        // The waiter may be gone as soon as the state has changed: read everything before.
+        let thread = self.thread;
+        let word = self.state.as_ptr();
+        let mut seen = PENDING;
+        loop {
+            // Release: pairs with the Acquire in `outcome`: what the claimer did before is
+            // visible to the woken. (A virtual thread is synchronised by its handshake, too.)
+            match self.state.compare_exchange(seen, outcome as u32, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => break,
+                Err(PENDING_ASLEEP) => seen = PENDING_ASLEEP,
+                Err(_) => return None,
+            }
+        }
+        Some(match thread {
+            Some(thread) => Wakeup::Virtual(thread),
+            None if seen == PENDING_ASLEEP => Wakeup::Platform(word),
+            None => Wakeup::Nothing,
+        })
+    }
+
+    /// How it ended, if it has.
+    fn outcome(&self) -> Option<Outcome> {
+        // Acquire: pairs with the Release in `claim`.
+        match self.state.load(Ordering::Acquire) {
+            2 => Some(Outcome::Ready),
+            3 => Some(Outcome::TimedOut),
+            4 => Some(Outcome::Closed),
+            _ => None,
+        }
+    }
+
+    /// Blocks until somebody claims this episode.
+    pub(crate) fn block(&self) -> Outcome {
+        self.block_until(None)
+    }
+
+    /// Blocks until somebody claims this episode or the deadline has come.
+    pub(crate) fn block_until(&self, deadline: Option<u64>) -> Outcome {
+        match vthread::current() {
+            Some(core) => self.block_virtual(core, deadline),
+            None => self.block_platform(deadline),
+        }
+    }
+
+    fn block_virtual(&self, core: &'static Core, deadline: Option<u64>) -> Outcome {
+        match deadline {
+            None => vthread::mount::park(core),
+            Some(deadline) => {
+                let timer = Timer::for_wait(self);
+                timer.arm(deadline);
+                vthread::mount::park(core);
+                if self.outcome() != Some(Outcome::TimedOut) {
+                    timer.disarm();
+                }
+            }
+        }
+        match self.outcome() {
+            Some(outcome) => outcome,
+            None => sys::fatal(&["a virtual thread was woken that nobody had claimed"]),
+        }
+    }
+
+    fn block_platform(&self, deadline: Option<u64>) -> Outcome {
+        for _ in 0..SPINS {
+            if let Some(outcome) = self.outcome() {
+                return outcome;
+            }
+            crate::arch::relax();
+        }
+        // Relaxed: the futex call compares again. Failure: decided meanwhile.
+        let _ = self.state.compare_exchange(PENDING, PENDING_ASLEEP, Ordering::Relaxed, Ordering::Relaxed);
+        loop {
+            if let Some(outcome) = self.outcome() {
+                return outcome;
+            }
+            let _ = sys::futex_wait(&self.state, PENDING_ASLEEP, deadline);
+            if deadline.is_some_and(|d| sys::now() >= d)
+                && let Some(_nobody) = self.claim(Outcome::TimedOut)
+            {
+                return Outcome::TimedOut;
+            }
+        }
+    }
+}
+
+/// Wakes collected under a lock, to be performed after it.
+pub(crate) struct WakeList {
+    items: [Wakeup; WakeList::CAPACITY],
+    len: usize,
+}
+
+impl WakeList {
+    /// How many fit.
+    pub(crate) const CAPACITY: usize = 32;
+
+    pub(crate) fn new() -> WakeList {
+        WakeList { items: [const { Wakeup::Nothing }; Self::CAPACITY], len: 0 }
+    }
+
+    /// Whether another one would not fit.
+    pub(crate) fn is_full(&self) -> bool {
+        self.len == Self::CAPACITY
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Adds a wake. The list must not be full.
+    pub(crate) fn push(&mut self, wakeup: Wakeup) {
+        self.items[self.len] = wakeup;
+        self.len += 1;
+    }
+
+    /// Performs them all, in order.
+    pub(crate) fn perform(mut self) -> usize {
+        for item in &mut self.items[..self.len] {
+            core::mem::replace(item, Wakeup::Nothing).perform();
+        }
+        self.len
+    }
+}

@@ -1,0 +1,679 @@
+//! The settings of the runtime: where they come from, and when they can no longer change.
+//!
+//! [`Configuration::apply`] puts a program's settings into [`STORE`]; the start of the runtime
+//! takes them out with [`resolve`], over them the environment's, under them the defaults. The
+//! store has no lock, since `std`'s may not be used inside the runtime, and nobody ever waits:
+//! when the runtime starts in the middle of an `apply`, the start wins and the `apply` fails.
+//!
+//! ```text
+//! state      set by               next
+//! EMPTY      (initially)          WRITING: apply begins;       FROZEN: resolve
+//! WRITING    apply, one thread    SET: apply has written all;  FROZEN: resolve, apply then fails
+//! SET        the same apply       SET | FROZEN: resolve
+//! FROZEN     resolve              none: the runtime runs on the environment and the defaults
+//! SET|FROZEN resolve              none: the runtime runs on the program's settings as well
+//! ```
+
+use std::ffi::OsString;
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// The runtime as a whole, of which a process has one.
+///
+/// It starts by itself with the first virtual thread and needs no setting up; see
+/// [`Runtime::configure`] for what can be set.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Runtime;
+
+impl Runtime {
+    /// Begins a [`Configuration`], which takes effect when it is [applied](Configuration::apply).
+    ///
+    /// # Examples
+    ///
+    /// ```standalone_crate
+    /// fn main() -> Result<(), pirn::ConfigError> {
+    ///     pirn::Runtime::configure().parallelism(2).stack_size(64 * 1024).apply()
+    /// }
+    /// ```
+    pub fn configure() -> Configuration {
+        Configuration::default()
+    }
+}
+
+/// Settings for the runtime, built with [`Runtime::configure`].
+///
+/// | setter | variable | unit | least | most | default |
+/// |---|---|---|---|---|---|
+/// | [`parallelism`](Self::parallelism) | `PIRN_PARALLELISM` | carriers | 1 | 1024 | the machine's, as [`std::thread::available_parallelism`] tells |
+/// | [`stack_size`](Self::stack_size) | `PIRN_STACK_SIZE` | bytes; the variable takes `K`, `KiB`, `M`, `MiB` too | 16 KiB | 1 GiB | 256 KiB |
+/// | [`max_blocking_threads`](Self::max_blocking_threads) | `PIRN_MAX_BLOCKING_THREADS` | platform threads | 1 | 65536 | 256 |
+/// | [`spin`](Self::spin) | `PIRN_SPIN_US` | microseconds | 0 | 10000 | 20 |
+///
+/// **The environment has the last word:** a variable beats the program's setting, which beats the
+/// default. The program's author knows the program; its operator knows the machine it runs on
+/// today and must be able to correct the author without a compiler. A variable with a bad value,
+/// an empty one included, is not passed over: the runtime does not start, and says which it is.
+#[derive(Clone, Debug, Default)]
+#[must_use = "settings take effect with `.apply()`"]
+pub struct Configuration {
+    values: [Option<usize>; SETTINGS],
+}
+
+impl Configuration {
+    /// Sets the number of carriers: how many virtual threads run at the same moment.
+    ///
+    /// # Examples
+    ///
+    /// ```standalone_crate
+    /// # fn main() -> Result<(), pirn::ConfigError> {
+    /// pirn::Runtime::configure().parallelism(1).apply()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn parallelism(self, carriers: usize) -> Self {
+        self.with(PARALLELISM, carriers)
+    }
+
+    /// Sets the size in bytes of a virtual thread's stack, rounded up to whole pages. It holds for
+    /// the threads whose `Builder` sets none.
+    ///
+    /// It is address space: memory is used for the part of a stack that was ever touched, and
+    /// for page tables, about a 512th of the size.
+    ///
+    /// # Examples
+    ///
+    /// ```standalone_crate
+    /// # fn main() -> Result<(), pirn::ConfigError> {
+    /// pirn::Runtime::configure().stack_size(1024 * 1024).apply()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn stack_size(self, bytes: usize) -> Self {
+        self.with(STACK_SIZE, bytes)
+    }
+
+    /// Sets the most platform threads that stand in, at one moment, for virtual threads in calls
+    /// that the kernel cannot do without blocking, such as those on files. Further calls queue.
+    ///
+    /// # Examples
+    ///
+    /// ```standalone_crate
+    /// # fn main() -> Result<(), pirn::ConfigError> {
+    /// pirn::Runtime::configure().max_blocking_threads(16).apply()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn max_blocking_threads(self, threads: usize) -> Self {
+        self.with(MAX_BLOCKING_THREADS, threads)
+    }
+
+    /// Sets for how many microseconds an idle carrier looks for work before it sleeps. Longer
+    /// makes hand-overs between carriers quicker and burns more CPU; 0 sleeps at once.
+    ///
+    /// # Examples
+    ///
+    /// ```standalone_crate
+    /// # fn main() -> Result<(), pirn::ConfigError> {
+    /// pirn::Runtime::configure().spin(0).apply()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn spin(self, microseconds: usize) -> Self {
+        self.with(SPIN, microseconds)
+    }
+
+    /// Hands the settings to the runtime, which takes them up when it starts.
+    ///
+    /// To be called once, before the first virtual thread. Under `#[pirn::main]` there is a
+    /// virtual thread before `main`'s first line, so it is for programs with a plain `main`.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::AlreadyStarted`] after the start of the runtime,
+    /// [`ConfigError::AlreadyApplied`] after another successful `apply`, and
+    /// [`ConfigError::BadValue`] for a setting outside its bounds. Nothing is set then.
+    ///
+    /// # Examples
+    ///
+    /// ```standalone_crate
+    /// use pirn::{ConfigError, Runtime};
+    ///
+    /// let error = Runtime::configure().parallelism(0).apply().unwrap_err();
+    /// assert_eq!(error.to_string(), "bad value for parallelism: 0 (accepted: 1 to 1024 carriers)");
+    ///
+    /// assert_eq!(Runtime::configure().parallelism(2).apply(), Ok(()));
+    /// assert_eq!(Runtime::configure().apply(), Err(ConfigError::AlreadyApplied));
+    /// ```
+    pub fn apply(self) -> Result<(), ConfigError> {
+        STORE.apply(&self)
+    }
+
+    fn with(mut self, setting: usize, value: usize) -> Self {
+        self.values[setting] = Some(value);
+        self
+    }
+}
+
+/// Why a [`Configuration`] was not applied, or why the runtime did not start.
+///
+/// # Examples
+///
+/// ```standalone_crate
+/// use pirn::ConfigError;
+///
+/// let error = pirn::Runtime::configure().stack_size(100).apply().unwrap_err();
+/// assert!(matches!(error, ConfigError::BadValue { name: "stack_size", .. }));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// The runtime has started, with other settings.
+    AlreadyStarted,
+    /// Another configuration was applied before this one.
+    AlreadyApplied,
+    /// A value is malformed or out of bounds.
+    #[non_exhaustive]
+    BadValue {
+        /// The setting (`"stack_size"`) or the environment's variable (`"PIRN_STACK_SIZE"`).
+        name: &'static str,
+        /// The value as it was given.
+        value: String,
+        /// What is accepted.
+        accepted: &'static str,
+    },
+}
+
+impl std::fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            ConfigError::AlreadyStarted => f.write_str(
+                "the runtime has already started; apply a configuration before the first virtual \
+                 thread (under #[pirn::main], use the PIRN_ variables)",
+            ),
+            ConfigError::AlreadyApplied => {
+                f.write_str("a configuration was already applied; put all settings into one")
+            }
+            ConfigError::BadValue {
+                name,
+                value,
+                accepted,
+            } => {
+                write!(f, "bad value for {name}: {value} (accepted: {accepted})")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+/// What the runtime runs on: every setting, within its bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Settings {
+    /// The number of carriers.
+    pub(crate) parallelism: usize,
+    /// Bytes of a stack, whole pages.
+    pub(crate) stack_size: usize,
+    /// The most platform threads for blocking calls.
+    pub(crate) max_blocking_threads: usize,
+    /// How long an idle carrier looks for work.
+    pub(crate) spin: Duration,
+}
+
+/// Settles the settings, for the start of the runtime. From here on `apply` fails.
+///
+/// A later call gives the same settings, as long as the environment is the same. For a platform
+/// thread outside all runtime sections: reads the environment and, for the default parallelism,
+/// the files of the control group, by `std`.
+///
+/// # Errors
+///
+/// [`ConfigError::BadValue`] for a variable. Nothing is frozen then, since nothing starts.
+pub(crate) fn resolve() -> Result<Settings, ConfigError> {
+    STORE.resolve(|variable| std::env::var_os(variable))
+}
+
+static STORE: Store = Store::new();
+
+const EMPTY: u8 = 0;
+const WRITING: u8 = 1;
+const SET: u8 = 2;
+/// Added to one of the others.
+const FROZEN: u8 = 4;
+
+/// Stands for a setting that the program left alone; above all bounds.
+const UNSET: usize = usize::MAX;
+
+/// The program's settings. The state machine is at the top of this file.
+struct Store {
+    state: AtomicU8,
+    values: [AtomicUsize; SETTINGS],
+}
+
+impl Store {
+    const fn new() -> Store {
+        Store {
+            state: AtomicU8::new(EMPTY),
+            values: [const { AtomicUsize::new(UNSET) }; SETTINGS],
+        }
+    }
+
+    fn apply(&self, configuration: &Configuration) -> Result<(), ConfigError> {
+        for (spec, value) in SPECS.iter().zip(configuration.values) {
+            if let Some(value) = value {
+                spec.check(value)?;
+            }
+        }
+        self.move_state(EMPTY, WRITING)?;
+        for (place, value) in self.values.iter().zip(configuration.values) {
+            // Relaxed: published by the move to SET.
+            place.store(value.unwrap_or(UNSET), Ordering::Relaxed);
+        }
+        self.move_state(WRITING, SET)
+    }
+
+    fn move_state(&self, from: u8, to: u8) -> Result<(), ConfigError> {
+        let order = Ordering::SeqCst;
+        match self.state.compare_exchange(from, to, order, order) {
+            Ok(_) => Ok(()),
+            Err(state) if state & FROZEN != 0 => Err(ConfigError::AlreadyStarted),
+            Err(_) => Err(ConfigError::AlreadyApplied),
+        }
+    }
+
+    fn resolve(
+        &self,
+        variable: impl Fn(&str) -> Option<OsString>,
+    ) -> Result<Settings, ConfigError> {
+        let mut environment = [None; SETTINGS];
+        for (spec, value) in SPECS.iter().zip(&mut environment) {
+            *value = variable(spec.variable)
+                .map(|text| spec.parse(text))
+                .transpose()?;
+        }
+        let applied = self.state.fetch_or(FROZEN, Ordering::SeqCst) & !FROZEN == SET;
+        let value = |i: usize| environment[i].or_else(|| self.program(i, applied));
+        let stack_size = value(STACK_SIZE).unwrap_or(256 * KIB);
+        Ok(Settings {
+            parallelism: value(PARALLELISM).unwrap_or_else(machine_parallelism),
+            stack_size: stack_size.next_multiple_of(PAGE),
+            max_blocking_threads: value(MAX_BLOCKING_THREADS).unwrap_or(256),
+            spin: Duration::from_micros(value(SPIN).unwrap_or(20) as u64),
+        })
+    }
+
+    /// What the program set, once the store is frozen.
+    fn program(&self, i: usize, applied: bool) -> Option<usize> {
+        // Relaxed: the read of SET in `resolve` comes after the writes. Without SET they may be
+        // half done, and are not looked at.
+        let value = self.values[i].load(Ordering::Relaxed);
+        (applied && value != UNSET).then_some(value)
+    }
+}
+
+fn machine_parallelism() -> usize {
+    let machine = std::thread::available_parallelism().map_or(1, |n| n.get());
+    machine.min(SPECS[PARALLELISM].most)
+}
+
+// The settings, as places in the arrays of this file.
+const PARALLELISM: usize = 0;
+const STACK_SIZE: usize = 1;
+const MAX_BLOCKING_THREADS: usize = 2;
+const SPIN: usize = 3;
+const SETTINGS: usize = 4;
+
+const KIB: usize = 1024;
+const MIB: usize = 1024 * KIB;
+/// A page of x86-64.
+const PAGE: usize = 4 * KIB;
+
+/// What is known of a setting before it has a value.
+struct Spec {
+    setting: &'static str,
+    variable: &'static str,
+    least: usize,
+    most: usize,
+    /// The bounds in words.
+    accepted: &'static str,
+    /// Whether its variable may use suffixes.
+    is_size: bool,
+}
+
+const SPECS: [Spec; SETTINGS] = [
+    Spec {
+        setting: "parallelism",
+        variable: "PIRN_PARALLELISM",
+        least: 1,
+        most: 1024,
+        accepted: "1 to 1024 carriers",
+        is_size: false,
+    },
+    Spec {
+        setting: "stack_size",
+        variable: "PIRN_STACK_SIZE",
+        least: 16 * KIB,
+        most: 1024 * MIB,
+        accepted: "16 KiB to 1 GiB, in bytes; in the variable also with K, KiB, M or MiB",
+        is_size: true,
+    },
+    Spec {
+        setting: "max_blocking_threads",
+        variable: "PIRN_MAX_BLOCKING_THREADS",
+        least: 1,
+        most: 65536,
+        accepted: "1 to 65536 platform threads",
+        is_size: false,
+    },
+    Spec {
+        setting: "spin",
+        variable: "PIRN_SPIN_US",
+        least: 0,
+        most: 10_000,
+        accepted: "0 to 10000 microseconds",
+        is_size: false,
+    },
+];
+
+impl Spec {
+    fn in_bounds(&self, value: usize) -> bool {
+        (self.least..=self.most).contains(&value)
+    }
+
+    fn check(&self, value: usize) -> Result<(), ConfigError> {
+        if self.in_bounds(value) {
+            return Ok(());
+        }
+        let (name, accepted) = (self.setting, self.accepted);
+        Err(ConfigError::BadValue {
+            name,
+            value: value.to_string(),
+            accepted,
+        })
+    }
+
+    /// The value of the variable.
+    fn parse(&self, text: OsString) -> Result<usize, ConfigError> {
+        let number = |text| {
+            if self.is_size {
+                parse_size(text)
+            } else {
+                parse_number(text)
+            }
+        };
+        let value = text
+            .to_str()
+            .and_then(number)
+            .filter(|&value| self.in_bounds(value));
+        let (name, accepted) = (self.variable, self.accepted);
+        value.ok_or_else(|| ConfigError::BadValue {
+            name,
+            value: format!("{text:?}"),
+            accepted,
+        })
+    }
+}
+
+fn parse_number(text: &str) -> Option<usize> {
+    // `parse` would take a plus sign as well.
+    let digits = text.bytes().all(|b| b.is_ascii_digit());
+    digits.then(|| text.parse().ok()).flatten()
+}
+
+fn parse_size(text: &str) -> Option<usize> {
+    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let unit = match &text[digits.len()..] {
+        "" => 1,
+        "K" | "KiB" => KIB,
+        "M" | "MiB" => MIB,
+        _ => return None,
+    };
+    parse_number(digits)?.checked_mul(unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::ffi::OsStringExt;
+
+    /// A store's settings under these variables.
+    fn resolve(store: &Store, variables: &[(&str, &str)]) -> Result<Settings, ConfigError> {
+        store.resolve(|name| {
+            variables
+                .iter()
+                .find(|(n, _)| *n == name)
+                .map(|(_, value)| value.into())
+        })
+    }
+
+    /// A variable's effect on an empty store.
+    fn resolve_one(name: &str, value: &str) -> Result<Settings, ConfigError> {
+        resolve(&Store::new(), &[(name, value)])
+    }
+
+    fn defaults() -> Settings {
+        resolve(&Store::new(), &[]).unwrap()
+    }
+
+    #[test]
+    fn defaults_are_as_documented() {
+        let machine = std::thread::available_parallelism().unwrap().get();
+        let expected = Settings {
+            parallelism: machine.min(1024),
+            stack_size: 262_144,
+            max_blocking_threads: 256,
+            spin: Duration::from_micros(20),
+        };
+        assert_eq!(defaults(), expected);
+    }
+
+    #[test]
+    fn the_program_beats_the_defaults() {
+        let store = Store::new();
+        let configuration = Runtime::configure()
+            .parallelism(3)
+            .stack_size(32 * KIB)
+            .max_blocking_threads(5)
+            .spin(0);
+        store.apply(&configuration).unwrap();
+        let expected = Settings {
+            parallelism: 3,
+            stack_size: 32 * KIB,
+            max_blocking_threads: 5,
+            spin: Duration::ZERO,
+        };
+        assert_eq!(resolve(&store, &[]), Ok(expected));
+    }
+
+    #[test]
+    fn the_environment_beats_the_program_setting_by_setting() {
+        let store = Store::new();
+        store
+            .apply(&Runtime::configure().parallelism(3).spin(7))
+            .unwrap();
+        let settings = resolve(&store, &[("PIRN_PARALLELISM", "9")]).unwrap();
+        let expected = Settings {
+            parallelism: 9,
+            spin: Duration::from_micros(7),
+            ..defaults()
+        };
+        assert_eq!(settings, expected);
+    }
+
+    #[test]
+    fn every_variable_is_read() {
+        let variables = [
+            ("PIRN_PARALLELISM", "1024"),
+            ("PIRN_STACK_SIZE", "1024M"),
+            ("PIRN_MAX_BLOCKING_THREADS", "65536"),
+            ("PIRN_SPIN_US", "10000"),
+        ];
+        let expected = Settings {
+            parallelism: 1024,
+            stack_size: 1 << 30,
+            max_blocking_threads: 65536,
+            spin: Duration::from_millis(10),
+        };
+        assert_eq!(resolve(&Store::new(), &variables), Ok(expected));
+    }
+
+    #[test]
+    fn sizes_take_suffixes_and_are_rounded_up_to_pages() {
+        let sizes = [
+            ("16384", 16384),
+            ("16K", 16384),
+            ("17KiB", 20480),
+            ("2M", 2 << 20),
+            ("1024MiB", 1 << 30),
+            ("0100000", 102_400),
+            ("1073741823", 1 << 30),
+        ];
+        for (text, bytes) in sizes {
+            let settings = resolve_one("PIRN_STACK_SIZE", text);
+            assert_eq!(settings.map(|s| s.stack_size), Ok(bytes), "for {text}");
+        }
+    }
+
+    #[test]
+    fn bad_variables_are_errors_that_name_them() {
+        let too_long = "9".repeat(30);
+        let bad = [
+            ("PIRN_PARALLELISM", "0|1025|| 4|+4|-1|2K|four"),
+            (
+                "PIRN_STACK_SIZE",
+                "16383|1025M||K|64 K|64k|1G|1.5M|99999999999999999M",
+            ),
+            ("PIRN_MAX_BLOCKING_THREADS", "0|65537||1M|٣|0x10|1e3|1_000"),
+            ("PIRN_SPIN_US", "10001|20us||-0|1.0|K|∞|\n"),
+        ];
+        for (name, values) in bad {
+            for value in values.split('|').chain([&*too_long]) {
+                let error = resolve_one(name, value).expect_err(value).to_string();
+                let start = format!("bad value for {name}: {value:?} (accepted: ");
+                assert!(error.starts_with(&start), "{error}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_variable_that_is_not_text_is_an_error() {
+        let error = Store::new()
+            .resolve(|name| (name == "PIRN_SPIN_US").then(|| OsString::from_vec(vec![b'1', 0xff])));
+        assert_eq!(
+            error.unwrap_err().to_string(),
+            r#"bad value for PIRN_SPIN_US: "1\xFF" (accepted: 0 to 10000 microseconds)"#
+        );
+    }
+
+    #[test]
+    fn bad_settings_are_errors_and_set_nothing() {
+        let bad = [
+            (Runtime::configure().parallelism(0), "parallelism", "0"),
+            (
+                Runtime::configure().parallelism(1025),
+                "parallelism",
+                "1025",
+            ),
+            (
+                Runtime::configure().spin(1).stack_size(16383),
+                "stack_size",
+                "16383",
+            ),
+            (
+                Runtime::configure().stack_size((1 << 30) + 1),
+                "stack_size",
+                "1073741825",
+            ),
+            (
+                Runtime::configure().max_blocking_threads(0),
+                "max_blocking_threads",
+                "0",
+            ),
+            (
+                Runtime::configure().spin(usize::MAX),
+                "spin",
+                "18446744073709551615",
+            ),
+        ];
+        let store = Store::new();
+        for (configuration, setting, seen) in bad {
+            match store.apply(&configuration) {
+                Err(ConfigError::BadValue { name, value, .. }) => {
+                    assert_eq!((name, &*value), (setting, seen));
+                }
+                other => panic!("{configuration:?} gave {other:?}"),
+            }
+        }
+        assert_eq!(store.apply(&Runtime::configure().spin(3)), Ok(()));
+    }
+
+    #[test]
+    fn the_second_apply_fails_and_changes_nothing() {
+        let store = Store::new();
+        store.apply(&Runtime::configure().parallelism(3)).unwrap();
+        let second = store.apply(&Runtime::configure().parallelism(4));
+        assert_eq!(second, Err(ConfigError::AlreadyApplied));
+        assert_eq!(resolve(&store, &[]).unwrap().parallelism, 3);
+    }
+
+    #[test]
+    fn apply_fails_once_the_runtime_has_started() {
+        for applied in [false, true] {
+            let store = Store::new();
+            if applied {
+                store.apply(&Runtime::configure().parallelism(3)).unwrap();
+            }
+            let settings = resolve(&store, &[]).unwrap();
+            let late = store.apply(&Runtime::configure().parallelism(4));
+            assert_eq!(late, Err(ConfigError::AlreadyStarted));
+            assert_eq!(
+                resolve(&store, &[]),
+                Ok(settings),
+                "a second resolve differs"
+            );
+        }
+    }
+
+    #[test]
+    fn a_failed_start_does_not_freeze() {
+        let store = Store::new();
+        resolve(&store, &[("PIRN_SPIN_US", "x")]).unwrap_err();
+        assert_eq!(store.apply(&Runtime::configure().spin(3)), Ok(()));
+    }
+
+    #[test]
+    fn a_start_in_the_middle_of_apply_wins() {
+        let store = Store::new();
+        store.move_state(EMPTY, WRITING).unwrap();
+        store.values[SPIN].store(3, Ordering::Relaxed);
+        assert_eq!(resolve(&store, &[]), Ok(defaults()));
+        assert_eq!(
+            store.move_state(WRITING, SET),
+            Err(ConfigError::AlreadyStarted)
+        );
+    }
+
+    #[test]
+    fn of_many_that_apply_one_wins_whole() {
+        let store = Store::new();
+        let applied = |n: usize| {
+            store
+                .apply(&Runtime::configure().parallelism(n).spin(n))
+                .is_ok()
+                .then_some(n)
+        };
+        let winners: Vec<usize> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (1..=8).map(|n| scope.spawn(move || applied(n))).collect();
+            threads
+                .into_iter()
+                .filter_map(|thread| thread.join().unwrap())
+                .collect()
+        });
+        let [winner] = winners[..] else {
+            panic!("{winners:?} won")
+        };
+        let settings = resolve(&store, &[]).unwrap();
+        assert_eq!(settings.parallelism, winner);
+        assert_eq!(settings.spin, Duration::from_micros(winner as u64));
+    }
+}

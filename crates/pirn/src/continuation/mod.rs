@@ -1,0 +1,95 @@
+//! A continuation: a stack, its saved registers and its TLS block.
+//!
+//! It can be resumed on any platform thread, because its thread-locals come along. This layer
+//! knows nothing of scheduling: it makes continuations, and switches from one to another.
+//! A platform thread's own stack takes part as a [`Continuation`] without a slot.
+
+use crate::arch;
+use crate::glibc::{malloc, tls};
+use crate::stack::Slot;
+use core::cell::Cell;
+
+/// One side of a switch.
+pub(crate) struct Continuation {
+    /// Where to go on; meaningful while suspended only.
+    sp: Cell<*mut u8>,
+    /// Thread pointer of its TLS block; 0 until it has one.
+    tp: Cell<usize>,
+    /// The memory of all this; none for a platform thread's own stack, or before the first mount.
+    slot: Cell<Option<Slot>>,
+}
+
+impl Continuation {
+    /// One that has no stack yet.
+    pub(crate) const fn new() -> Continuation {
+        Continuation { sp: Cell::new(core::ptr::null_mut()), tp: Cell::new(0), slot: Cell::new(None) }
+    }
+
+    /// The running platform thread itself.
+    pub(crate) fn native() -> Continuation {
+        let this = Continuation::new();
+        this.tp.set(arch::thread_pointer());
+        this
+    }
+
+    /// Its memory, if it has been given any.
+    pub(crate) fn slot(&self) -> Option<Slot> {
+        self.slot.get()
+    }
+
+    /// Thread pointer of its TLS block.
+    pub(crate) fn tp(&self) -> usize {
+        self.tp.get()
+    }
+
+    /// Gives it a stack and a TLS block, and `entry(argument)` as its first call.
+    ///
+    /// # Safety
+    /// `slot` is the caller's alone, and stays so until [`take_slot`](Self::take_slot).
+    pub(crate) unsafe fn prepare(
+        &self,
+        slot: Slot,
+        entry: unsafe extern "C" fn(*mut u8) -> !,
+        argument: *mut u8,
+    ) {
+        let template = tls::template();
+        let tp = slot.tp();
+        let dtv = tp - template.below - template.dtv_bytes();
+        let top = dtv & !15;
+        // SAFETY: everything from `base + GUARD` to `end` of the slot is writable and ours; the
+        // layout is drawn in `stack`.
+        unsafe {
+            template.init(tp, dtv as *mut u8, slot.tid());
+            self.sp.set(arch::prepare(top as *mut u8, entry, argument));
+        }
+        self.tp.set(tp);
+        self.slot.set(Some(slot));
+    }
+
+    /// Takes the memory of a continuation that has ended.
+    ///
+    /// # Safety
+    /// It is suspended, and will never be resumed.
+    pub(crate) unsafe fn take_slot(&self) -> Option<Slot> {
+        let slot = self.slot.take();
+        if slot.is_some() {
+            // SAFETY: its TLS block was made by `prepare`, and the thread has ended.
+            unsafe { tls::Template::release(self.tp.get()) };
+        }
+        slot
+    }
+
+    /// Suspends the running continuation `self` and resumes `to`. Returns when somebody switches
+    /// back, possibly on another platform thread.
+    ///
+    /// # Safety
+    /// `self` is the running one; `to` is suspended and nobody else resumes it.
+    #[inline(always)]
+    pub(crate) unsafe fn switch(&self, to: &Continuation) {
+        // SAFETY: the caller's contract; both TLS blocks belong to this OS thread now.
+        unsafe {
+            malloc::hand_over(self.tp.get(), to.tp.get());
+            arch::switch(self.sp.as_ptr(), to.sp.get(), to.tp.get());
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! Everything the project knows about glibc's insides, found out at run time.
+//!
+//! * [`symbols`]: private and shadowed symbols, by `dlsym`, once.
+//! * [`tls`]: how a TLS block and its TCB look, and how to make one.
+//! * [`malloc`]: which words of libc's TLS are malloc's per-thread cache.
+//! * [`carrier_tls`]: running a libc function on the platform thread's own TLS.
+//!
+//! Nothing is assumed that can be asked; what cannot be asked is checked at start, and a runtime
+//! that finds something unexpected refuses to start and says what it found.
+
+pub(crate) mod malloc;
+pub(crate) mod symbols;
+pub(crate) mod tls;

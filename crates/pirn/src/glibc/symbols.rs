@@ -1,0 +1,76 @@
+//! Symbols found by `dlsym`: glibc's private ones, and the libc functions that ours shadow.
+
+use core::ffi::{CStr, c_void};
+use core::sync::atomic::{AtomicPtr, Ordering};
+
+/// A private symbol (`GLIBC_PRIVATE`, or a data symbol made for debuggers).
+pub(crate) fn find(name: &'static CStr) -> Result<*mut c_void, String> {
+    // SAFETY: a valid C string; RTLD_DEFAULT searches what is loaded.
+    let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+    if address.is_null() {
+        return Err(format!(
+            "this C library has no symbol `{}`: pirn needs glibc 2.31 or later, dynamically linked",
+            name.to_string_lossy()
+        ));
+    }
+    Ok(address)
+}
+
+/// The description of a field of a glibc structure, as laid out for libthread_db:
+/// size in bits, number of elements, offset in bytes (`nptl_db/db_info.c`, `DESC`).
+pub(crate) fn field_offset(name: &'static CStr) -> Result<usize, String> {
+    // SAFETY: a descriptor is three 32-bit words; `find` checked that it is there.
+    Ok(unsafe { find(name)?.cast::<[u32; 3]>().read()[2] as usize })
+}
+
+/// A libc function that one of our interposed definitions shadows, looked up behind ours
+/// (`RTLD_NEXT`) at its first use.
+pub(crate) struct Real {
+    name: &'static CStr,
+    address: AtomicPtr<c_void>,
+}
+
+impl Real {
+    /// The next definition of `name` after this program's own.
+    pub(crate) const fn new(name: &'static CStr) -> Real {
+        Real { name, address: AtomicPtr::new(core::ptr::null_mut()) }
+    }
+
+    /// Its address; null where this libc does not have it.
+    #[inline]
+    pub(crate) fn get(&self) -> *mut c_void {
+        // Relaxed: code addresses need no ordering, and a second lookup gives the same answer.
+        let known = self.address.load(Ordering::Relaxed);
+        if known.is_null() { self.look_up() } else { known }
+    }
+
+    #[cold]
+    fn look_up(&self) -> *mut c_void {
+        // SAFETY: a valid C string.
+        let found = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
+        // Relaxed: as in `get`.
+        self.address.store(found, Ordering::Relaxed);
+        found
+    }
+}
+
+/// Calls the libc function that an interposed definition shadows:
+/// `real!(fn name(arg: Type, …) -> Ret)`. An `unsafe` operation.
+/// Evaluates to the function's own result; ends the process where libc lacks the function.
+macro_rules! real {
+    (fn $name:ident($($arg:ident: $ty:ty),* $(,)?) -> $ret:ty) => {{
+        static REAL: $crate::glibc::symbols::Real = $crate::glibc::symbols::Real::new(
+            match core::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+                Ok(name) => name,
+                Err(_) => panic!(),
+            },
+        );
+        let address = REAL.get();
+        if address.is_null() {
+            $crate::sys::fatal(&["the C library has no `", stringify!($name), "`"]);
+        }
+        type Function = unsafe extern "C" fn($($ty),*) -> $ret;
+        core::mem::transmute::<*mut core::ffi::c_void, Function>(address)($($arg),*)
+    }};
+}
+pub(crate) use real;

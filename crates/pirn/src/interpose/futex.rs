@@ -1,0 +1,33 @@
+//! `syscall(2)`, the function: through it `std`, `parking_lot` and others reach futexes.
+
+use crate::blocking::futex;
+use crate::{arch, sys};
+use core::ffi::c_long;
+
+/// `syscall`. Variadic in C; in the System V ABI a call of a variadic function passes integer
+/// arguments exactly like that of a function with as many parameters, so all seven are declared. Those
+/// not passed hold garbage, which the kernel does not look at.
+///
+/// # Safety
+/// As for the system call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn syscall(
+    number: c_long,
+    a: usize,
+    b: usize,
+    c: usize,
+    d: usize,
+    e: usize,
+    f: usize,
+) -> c_long {
+    let args = [a, b, c, d, e, f];
+    // SAFETY: the caller's contract.
+    let result = unsafe {
+        match number {
+            libc::SYS_futex => futex::futex(args),
+            libc::SYS_sched_yield => return super::time::sched_yield().into(),
+            _ => sys::check(arch::syscall(number, args)),
+        }
+    };
+    sys::to_c(result) as c_long
+}

@@ -1,0 +1,2 @@
+//! ids
+pub(crate) fn started() {}

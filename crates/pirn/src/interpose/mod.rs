@@ -1,0 +1,74 @@
+//! libc's blocking functions, defined anew.
+//!
+//! The linker binds every call in the program, and every call from shared libraries, to a
+//! definition in the executable in preference to libc's own. So these functions are what `std`,
+//! Rust crates and C libraries call. Each begins alike: on a platform thread, do what libc would have done (straight to
+//! the kernel, or on to libc's definition); on a virtual thread, do it without blocking the carrier.
+//!
+//! One file per family. What libc calls *internally* (stdio, the resolver's sockets) is bound inside
+//! libc and does not come by here; such functions are interposed as a whole where they block for long.
+//!
+//! Rules for all of them: C's conventions exactly (results, `errno`, what is written when); nothing unwinds out
+//! of them; a virtual thread may be on another carrier after anything that parks.
+
+mod dlfcn;
+mod fcntl;
+mod fs;
+mod futex;
+mod ids;
+mod netdb;
+mod poll;
+mod process;
+mod pthread;
+mod pthread_sync;
+mod select;
+mod socket;
+mod time;
+mod transfer;
+mod unistd;
+
+pub(crate) use ids::started;
+
+use crate::vthread::{self, Core};
+use core::ffi::{CStr, c_void};
+
+/// The virtual thread to be parked by the interposed function that asks; none: do as libc does.
+#[inline(always)]
+fn virtual_thread() -> Option<&'static Core> {
+    vthread::current()
+}
+
+/// Some of our definitions, of every family: that the table refers to them also keeps the linker
+/// from dropping the object files they are in.
+fn table() -> [(&'static CStr, *const c_void); 12] {
+    [
+        (c"read", unistd::read as *const c_void),
+        (c"close", unistd::close as *const c_void),
+        (c"recv", socket::recv as *const c_void),
+        (c"accept4", socket::accept4 as *const c_void),
+        (c"connect", socket::connect as *const c_void),
+        (c"poll", poll::poll as *const c_void),
+        (c"select", select::select as *const c_void),
+        (c"fcntl", fcntl::fcntl as *const c_void),
+        (c"clock_nanosleep", time::clock_nanosleep as *const c_void),
+        (c"syscall", futex::syscall as *const c_void),
+        (c"writev", transfer::writev as *const c_void),
+        (c"pthread_setspecific", pthread::pthread_setspecific as *const c_void),
+    ]
+}
+
+/// Checks that the dynamic linker, asked for these names, finds ours.
+pub(crate) fn verify() -> Result<(), String> {
+    for (name, ours) in table() {
+        // SAFETY: a valid C string.
+        let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+        if found.cast_const() != ours {
+            return Err(format!(
+                "the function `{}` is bound to another definition than pirn's: is pirn linked into a shared \
+                 library, or is another library interposed (LD_PRELOAD)?",
+                name.to_string_lossy()
+            ));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,91 @@
+//! `time.h`, `sched.h`: sleeping and yielding.
+
+use super::virtual_thread;
+use crate::sys::{self, Errno, call};
+use crate::{blocking, sched};
+use core::ffi::{c_int, c_uint};
+use libc::{clockid_t, timespec};
+
+/// `clock_nanosleep`: what `std::thread::sleep` calls. Returns an error number.
+///
+/// # Safety
+/// `request` points to a timespec.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clock_nanosleep(
+    clock: clockid_t,
+    flags: c_int,
+    request: *const timespec,
+    remaining: *mut timespec,
+) -> c_int {
+    if virtual_thread().is_none() {
+        // SAFETY: the caller's contract.
+        let result = unsafe { call!(libc::SYS_clock_nanosleep, clock, flags, request, remaining) };
+        return result.map_or_else(|e| e.0, |_| 0);
+    }
+    // SAFETY: the caller's contract.
+    let Some(request) = (unsafe { request.as_ref() }) else { return libc::EFAULT };
+    if request.tv_sec < 0 || !(0..1_000_000_000).contains(&request.tv_nsec) {
+        return libc::EINVAL;
+    }
+    if !matches!(clock, libc::CLOCK_REALTIME | libc::CLOCK_MONOTONIC | libc::CLOCK_BOOTTIME | libc::CLOCK_TAI) {
+        return libc::EINVAL;
+    }
+    let nanos = sys::nanos(request);
+    let nanos = if flags & libc::TIMER_ABSTIME != 0 { nanos.saturating_sub(sys::clock(clock)) } else { nanos };
+    nap(nanos);
+    0
+}
+
+/// Parks the running virtual thread for so many nanoseconds.
+fn nap(nanos: u64) {
+    match virtual_thread() {
+        Some(core) if nanos == 0 => sched::yield_now(core),
+        _ => blocking::sleep_until(sys::now().saturating_add(nanos)),
+    }
+}
+
+/// `nanosleep`.
+///
+/// # Safety
+/// `request` points to a timespec.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nanosleep(request: *const timespec, remaining: *mut timespec) -> c_int {
+    // SAFETY: the caller's contract. nanosleep(2) counts in CLOCK_REALTIME's units, unaffected by its jumps: monotonic.
+    match unsafe { clock_nanosleep(libc::CLOCK_MONOTONIC, 0, request, remaining) } {
+        0 => 0,
+        e => sys::to_c(Err(Errno(e))) as c_int,
+    }
+}
+
+/// `sleep`: returns the seconds not slept, if a signal came.
+#[unsafe(no_mangle)]
+pub extern "C" fn sleep(seconds: c_uint) -> c_uint {
+    if virtual_thread().is_some() {
+        nap(u64::from(seconds) * 1_000_000_000);
+        return 0;
+    }
+    let mut time = timespec { tv_sec: seconds.into(), tv_nsec: 0 };
+    // SAFETY: a valid timespec, in and out.
+    match unsafe { nanosleep(&time, &mut time) } {
+        0 => 0,
+        _ => (time.tv_sec + i64::from(time.tv_nsec >= 500_000_000)) as c_uint,
+    }
+}
+
+/// `usleep`.
+#[unsafe(no_mangle)]
+pub extern "C" fn usleep(micros: libc::useconds_t) -> c_int {
+    let time = sys::timespec(u64::from(micros) * 1000);
+    // SAFETY: a valid timespec.
+    unsafe { nanosleep(&time, core::ptr::null_mut()) }
+}
+
+/// `sched_yield`.
+#[unsafe(no_mangle)]
+pub extern "C" fn sched_yield() -> c_int {
+    match virtual_thread() {
+        Some(core) => sched::yield_now(core),
+        None => sys::os_yield(),
+    }
+    0
+}

@@ -1,0 +1,36 @@
+//! The atomics and cells that the runtime's lock-free protocols are built on.
+//!
+//! The protocols (`sched/local_queue.rs`, `vthread/permit.rs`, `vthread/handshake.rs`,
+//! `vthread/join.rs`) take their atomics from `crate::primitives` and from nowhere else. The
+//! package `pirn-model` compiles the very same files a second time against a `primitives` module
+//! made of the `loom` crate's types, and explores their interleavings; so what is checked is what
+//! runs. Here the names stand for `core`'s own types, at no cost.
+
+pub use core::sync::atomic::{
+    AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+};
+
+/// `core::cell::UnsafeCell` with the access methods of `loom::cell::UnsafeCell`.
+///
+/// As with the cell it wraps, sharing it between threads needs an `unsafe impl Sync` on the type
+/// that holds it, by whoever upholds the exclusion.
+#[derive(Debug, Default)]
+#[repr(transparent)]
+pub struct UnsafeCell<T>(core::cell::UnsafeCell<T>);
+
+impl<T> UnsafeCell<T> {
+    /// Wraps `value`.
+    pub const fn new(value: T) -> Self {
+        Self(core::cell::UnsafeCell::new(value))
+    }
+
+    /// Calls `f` with a pointer for reading; the model takes the call for a shared access.
+    pub fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
+        f(self.0.get())
+    }
+
+    /// Calls `f` with a pointer for writing; the model takes the call for an exclusive access.
+    pub fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
+        f(self.0.get())
+    }
+}

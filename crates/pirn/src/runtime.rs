@@ -1,0 +1,113 @@
+//! Starting the runtime: once, at the first spawn.
+//!
+//! The start finds out what machine, kernel and C library this is, and refuses with one clear error if they will not do.
+//! The part that needs a *fresh* platform thread (whose TLS nobody has used yet) runs on a bare `pthread`.
+
+use crate::glibc::{malloc, tls};
+use crate::stack::{SizeClass, overflow};
+use crate::{arch, blocking, config, interpose, sched};
+use core::ffi::c_void;
+use core::sync::atomic::{AtomicU8, Ordering};
+use std::io;
+
+const NEW: u8 = 0;
+const STARTED: u8 = 2;
+static STATE: AtomicU8 = AtomicU8::new(NEW);
+static STARTING: crate::lock::Lock<()> = crate::lock::Lock::new(());
+
+/// Starts the runtime, unless it has been started.
+///
+/// # Errors
+/// What keeps it from starting. The next call tries again.
+#[inline]
+pub(crate) fn ensure_started() -> io::Result<()> {
+    // Acquire: pairs with the Release in `start`.
+    if STATE.load(Ordering::Acquire) == STARTED { Ok(()) } else { start() }
+}
+
+/// Whether there can be virtual threads.
+#[inline]
+pub(crate) fn is_started() -> bool {
+    STATE.load(Ordering::Acquire) == STARTED // Acquire: as above.
+}
+
+#[cold]
+fn start() -> io::Result<()> {
+    let _guard = STARTING.lock();
+    if is_started() {
+        return Ok(());
+    }
+    if !arch::supported() {
+        return Err(unsupported("this processor or kernel has no FSGSBASE (needs Linux 5.9, and Intel Ivy Bridge or AMD Excavator or later)".into()));
+    }
+    let settings = config::resolve().map_err(io::Error::other)?;
+    interpose::verify().map_err(unsupported)?;
+    on_fresh_thread(study_thread)?;
+    let class = SizeClass::for_bytes(settings.stack_size);
+    overflow::install();
+    blocking::epoll::start().map_err(|e| {
+        io::Error::other(format!("pirn could not create its epoll instance: {e} (is ulimit -n too low?)"))
+    })?;
+    blocking::timers::start(settings.parallelism);
+    blocking::offload::start(settings.max_blocking_threads);
+    sched::driver::install(&blocking::driver::EventDriver);
+    sched::start(sched::Settings {
+        parallelism: settings.parallelism,
+        default_class: class,
+        spin_ns: settings.spin.as_nanos() as u64,
+    })?;
+    blocking::fds::start();
+    interpose::started();
+    // Release: pairs with the Acquire in `ensure_started`: all of the above is visible.
+    STATE.store(STARTED, Ordering::Release);
+    Ok(())
+}
+
+fn unsupported(text: String) -> io::Error {
+    io::Error::new(io::ErrorKind::Unsupported, format!("pirn cannot run here: {text}"))
+}
+
+/// Learns how threads look in this C library. Runs on a fresh platform thread.
+fn study_thread() -> Result<(), String> {
+    malloc::probe()?;
+    let template = tls::Template::capture()?;
+    let size = template.below + template.sizeof_pthread + template.dtv_bytes() + 2 * tls::TCB_ALIGN;
+    let mut scratch = vec![0u8; size + template.sizeof_pthread];
+    let dtv = (scratch.as_mut_ptr() as usize).next_multiple_of(16);
+    let tp = (dtv + template.dtv_bytes() + template.below).next_multiple_of(tls::TCB_ALIGN);
+    // SAFETY: the scratch buffer has room for all of it; nobody else uses it.
+    let verified = unsafe {
+        template.init(tp, dtv as *mut u8, 1 << 22);
+        malloc::verify(tp)
+    };
+    tls::install(template);
+    verified
+}
+
+/// Runs `f` on a platform thread that has run nothing else.
+fn on_fresh_thread(f: fn() -> Result<(), String>) -> io::Result<()> {
+    struct Task {
+        f: fn() -> Result<(), String>,
+        result: Result<(), String>,
+    }
+    extern "C" fn run(task: *mut c_void) -> *mut c_void {
+        // SAFETY: `join` below keeps the task in place and gives it back.
+        let task = unsafe { &mut *task.cast::<Task>() };
+        task.result = (task.f)();
+        core::ptr::null_mut()
+    }
+    let mut task = Task { f, result: Ok(()) };
+    // SAFETY: a plain thread, joined at once. libc's own functions, behind ours: pirn's are not up yet.
+    let created = unsafe {
+        let mut thread: libc::pthread_t = 0;
+        let created = libc::pthread_create(&mut thread, core::ptr::null(), run, (&raw mut task).cast());
+        if created == 0 {
+            libc::pthread_join(thread, core::ptr::null_mut());
+        }
+        created
+    };
+    if created != 0 {
+        return Err(io::Error::from_raw_os_error(created));
+    }
+    task.result.map_err(unsupported)
+}

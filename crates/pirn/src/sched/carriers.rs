@@ -1,0 +1,215 @@
+//! The carriers: platform threads that hold a processor and run what is in its queue.
+
+use super::driver::driver;
+use super::{Processor, idle, injector, processors, settings};
+use crate::stack::pool;
+use crate::sys;
+use crate::vthread::{Carrier, Core};
+use core::ptr::NonNull;
+use core::sync::atomic::Ordering;
+use std::io;
+
+/// Threads fetched from the injector at once at the most.
+const INJECTOR_BATCH: usize = 64;
+/// A processor whose tick has stood still for so long is stuck in one thread, and loses even the only other
+/// thread in its queue to a searcher. Before that, taking it would only move it away from its cache.
+const STUCK_NS: u64 = 5_000;
+/// A searching carrier asks for descriptors' events about this often.
+const SEARCH_POLL_NS: u64 = 5_000;
+
+/// Starts the carriers.
+pub(crate) fn start() -> io::Result<()> {
+    for processor in processors() {
+        std::thread::Builder::new()
+            .name(format!("pirn-carrier-{}", processor.index))
+            .spawn(move || run(processor))?;
+    }
+    Ok(())
+}
+
+fn run(processor: &'static Processor) {
+    let carrier = Carrier::new(processor.index as u32);
+    carrier.set_processor(Some(processor));
+    carrier.enter(|| {
+        loop {
+            let thread = next(&carrier);
+            // SAFETY: `next` passes on the right to run it; this is the carrier's own stack.
+            unsafe { carrier.mount(thread) };
+        }
+    })
+}
+
+/// The next thread to run; sleeps until there is one.
+fn next(carrier: &Carrier) -> NonNull<Core> {
+    let mut searching = false;
+    loop {
+        if let Some(processor) = carrier.processor() {
+            // SAFETY: this carrier holds it.
+            let found = unsafe { look(processor) }.or_else(|| {
+                searching = searching || idle::start_searching();
+                // SAFETY: as above.
+                if searching { unsafe { search(processor) } } else { None }
+            });
+            if searching {
+                searching = false;
+                idle::stop_searching(found.is_some());
+            }
+            if let Some(thread) = found {
+                return thread;
+            }
+            carrier.set_processor(None);
+            if idle::release(processor) {
+                carrier.set_processor(idle::acquire());
+                continue;
+            }
+        }
+        searching = sleep(carrier);
+    }
+}
+
+/// One look everywhere, in the order of cost.
+///
+/// # Safety
+/// The caller's carrier holds `processor`.
+unsafe fn look(processor: &'static Processor) -> Option<NonNull<Core>> {
+    // SAFETY: the holder's operations, by the caller's contract.
+    unsafe {
+        if processor.maintenance_due() {
+            driver().turn(processor.index);
+            if let Some(thread) = injector::pop(1, |_| {}) {
+                return Some(thread);
+            }
+        }
+        if let Some(thread) = processor.queue.pop() {
+            return Some(thread);
+        }
+        if let Some(thread) = fetch(processor) {
+            return Some(thread);
+        }
+        if driver().turn(processor.index)
+            && let Some(thread) = processor.queue.pop()
+        {
+            return Some(thread);
+        }
+        steal(processor, 2)
+    }
+}
+
+/// Takes a share of the injector.
+unsafe fn fetch(processor: &'static Processor) -> Option<NonNull<Core>> {
+    let share = injector::len() / processors().len() + 1;
+    let mut batch = [None; INJECTOR_BATCH];
+    let mut len = 0;
+    let first = injector::pop(share.min(INJECTOR_BATCH), |thread| {
+        batch[len] = Some(thread);
+        len += 1;
+    });
+    for thread in batch[..len].iter().flatten() {
+        // SAFETY: the holder's operation, and the threads are ours to run.
+        unsafe { processor.enqueue(*thread) };
+    }
+    first
+}
+
+/// Takes half of another processor's queue, if that has at least `least` threads.
+unsafe fn steal(processor: &'static Processor, least: usize) -> Option<NonNull<Core>> {
+    let all = processors();
+    let start = processor.index + 1;
+    (0..all.len() - 1).find_map(|i| {
+        let victim = &all[(start + i) % all.len()];
+        if victim.queue.len() < least {
+            return None;
+        }
+        // SAFETY: the caller holds `processor`.
+        unsafe { victim.queue.steal_into(&processor.queue) }
+    })
+}
+
+/// Looks for work for a while.
+unsafe fn search(processor: &'static Processor) -> Option<NonNull<Core>> {
+    let begin = sys::now();
+    let mut polled = begin;
+    let mut suspects = Suspects::new();
+    loop {
+        for _ in 0..8 {
+            crate::arch::relax();
+        }
+        // SAFETY: the caller holds `processor`.
+        unsafe {
+            if injector::len() > 0
+                && let Some(thread) = fetch(processor)
+            {
+                return Some(thread);
+            }
+            if let Some(thread) = steal(processor, 2) {
+                return Some(thread);
+            }
+            let now = sys::now();
+            if suspects.any_stuck(now)
+                && let Some(thread) = steal(processor, 1)
+            {
+                return Some(thread);
+            }
+            if now - polled >= SEARCH_POLL_NS {
+                polled = now;
+                if driver().turn(processor.index)
+                    && let Some(thread) = processor.queue.pop()
+                {
+                    return Some(thread);
+                }
+            }
+            if now - begin >= settings().spin_ns {
+                return None;
+            }
+        }
+    }
+}
+
+/// Finds out which processors are stuck in one thread while another waits in their queue.
+struct Suspects {
+    seen: Option<(usize, u32, u64)>,
+}
+
+impl Suspects {
+    fn new() -> Suspects {
+        Suspects { seen: None }
+    }
+
+    fn any_stuck(&mut self, now: u64) -> bool {
+        let Some(victim) = processors().iter().find(|p| p.queue.len() == 1) else {
+            self.seen = None;
+            return false;
+        };
+        let tick = victim.tick.load(Ordering::Relaxed); // Relaxed: a hint.
+        match self.seen {
+            Some((index, seen, since)) if index == victim.index && seen == tick => {
+                now - since >= STUCK_NS
+            }
+            _ => {
+                self.seen = Some((victim.index, tick, now));
+                false
+            }
+        }
+    }
+}
+
+/// Sleeps without a processor until there is an event or a kick, and takes a processor again if there is one.
+/// Returns whether this carrier has been asked to search.
+fn sleep(carrier: &Carrier) -> bool {
+    let kicked = driver().wait(&mut || {
+        carrier.set_processor(idle::acquire());
+        super::monitor::stir();
+    });
+    if kicked && carrier.processor().is_none() {
+        // Asked to search, but all processors are taken: there is nothing to search with.
+        idle::stop_searching(true);
+        return false;
+    }
+    kicked
+}
+
+/// Gives memory of unused stacks back, unless threads become runnable. For carriers that have nothing
+/// else to do.
+pub(crate) fn trim_stacks() {
+    while injector::len() == 0 && pool::trim() {}
+}

@@ -1,0 +1,103 @@
+//! Idle processors, searching carriers, and the art of waking few of them.
+//!
+//! Waking an OS thread that sleeps costs tens of microseconds until it runs, and a system call on the waker's
+//! side. So a carrier that runs out of work *searches* for a short while before it sleeps, and whoever makes
+//! a thread runnable wakes a sleeper only if nobody is searching: the searcher will find it.
+//!
+//! The danger in "nobody needs waking" is the moment in which the last searcher gives up. Two
+//! orders of events, and why neither loses a thread:
+//!
+//! ```text
+//!   producer                               carrier going to sleep
+//!   1. put the thread in a queue           a. searching -= 1
+//!   2. fence                               b. put processor on the idle list, count += 1, fence
+//!   3. read searching, count               c. look at all queues once more
+//! ```
+//!
+//! If 3 misses b (reads an old count or sees it still searching), then 1 is before c in the
+//! single order of SeqCst operations, and the carrier finds the thread at c. If c misses 1, then
+//! 3 sees b, and wakes a sleeper. A waker counts the sleeper as searching on its behalf
+//! (searching 0 -> 1), so that a burst of producers wakes one carrier; that one, when it has found
+//! something and was the last to search, wakes the next if there is more ([`stop_searching`]).
+//!
+//! One exception is deliberate: a *single* thread in a running processor's queue is not a reason to wake
+//! anybody, because its carrier will come to it sooner than a sleeper could. If it does not,
+//! the monitor notices within a millisecond.
+
+use super::driver::driver;
+use super::{Processor, injector, processors};
+use crate::lock::Lock;
+use core::sync::atomic::{AtomicUsize, Ordering, fence};
+
+static LIST: Lock<Vec<&'static Processor>> = Lock::new(Vec::new());
+/// Length of the list, readable without its lock.
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+/// Carriers that search, and sleepers that have been kicked in order to search.
+static SEARCHING: AtomicUsize = AtomicUsize::new(0);
+
+/// How many processors nobody holds.
+pub(crate) fn count() -> usize {
+    COUNT.load(Ordering::SeqCst)
+}
+
+/// Takes an idle processor.
+pub(crate) fn acquire() -> Option<&'static Processor> {
+    let mut list = LIST.lock();
+    let processor = list.pop()?;
+    COUNT.fetch_sub(1, Ordering::SeqCst);
+    Some(processor)
+}
+
+/// Puts a processor on the idle list. Returns whether there is work after all (step c above).
+pub(crate) fn release(processor: &'static Processor) -> bool {
+    {
+        let mut list = LIST.lock();
+        list.push(processor); // The capacity was reserved at start.
+        COUNT.fetch_add(1, Ordering::SeqCst);
+    }
+    fence(Ordering::SeqCst);
+    work_in_sight()
+}
+
+/// Reserves room for all processors.
+pub(crate) fn prepare(processors: usize) {
+    LIST.lock().reserve(processors);
+}
+
+/// Whether there is a thread that a searching carrier would take.
+fn work_in_sight() -> bool {
+    injector::len() > 0 || processors().iter().any(|p| p.queue.len() >= 2)
+}
+
+/// Called after a thread has been put where an idle carrier could find it: wakes one if needed.
+#[inline]
+pub(crate) fn notify() {
+    fence(Ordering::SeqCst); // step 2
+    if COUNT.load(Ordering::SeqCst) > 0 && SEARCHING.load(Ordering::SeqCst) == 0 {
+        wake_one();
+    }
+}
+
+#[cold]
+fn wake_one() {
+    if SEARCHING.compare_exchange(0, 1, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
+        driver().kick();
+    }
+}
+
+/// Asks to search. Refused when enough carriers do already.
+pub(crate) fn start_searching() -> bool {
+    if 2 * SEARCHING.load(Ordering::SeqCst) >= processors().len() {
+        return false;
+    }
+    SEARCHING.fetch_add(1, Ordering::SeqCst);
+    true
+}
+
+/// A searching carrier has found a thread, or gives up.
+pub(crate) fn stop_searching(found: bool) {
+    let last = SEARCHING.fetch_sub(1, Ordering::SeqCst) == 1;
+    if found && last && work_in_sight() {
+        notify();
+    }
+}

@@ -1,0 +1,151 @@
+//! A processor: the right to run virtual threads, and what comes with it.
+//!
+//! There are as many processors as the parallelism asked for; a carrier runs virtual threads only
+//! while it holds one. What a processor owns is touched by its holder alone, except the
+//! run queue (others steal from it) and the counters that others read.
+
+use super::local_queue::LocalQueue;
+use super::{default_class, injector};
+use crate::stack::pool::{self, SlotCache};
+use crate::stack::Slot;
+use crate::vthread::Core;
+use core::cell::{Cell, UnsafeCell};
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicU32, Ordering};
+use std::io;
+
+/// Every so many switches the carrier looks at everything that is not its own queue: the injector, due
+/// timers, ready descriptors. Go uses the same number.
+const MAINTENANCE_EVERY: u32 = 61;
+/// Reservations moved between a processor and the pool at once.
+const RESERVATIONS: u32 = 64;
+
+/// See the module's documentation.
+pub(crate) struct Processor {
+    /// Its place among the processors; also the number of its timer shard.
+    pub(crate) index: usize,
+    pub(crate) queue: LocalQueue<Core>,
+    /// Counts switches: a value that stands still means one thread has been running all the time.
+    pub(crate) tick: AtomicU32,
+    slots: UnsafeCell<SlotCache>,
+    /// Slots reserved in the pool for threads to be spawned here.
+    reservations: Cell<u32>,
+}
+
+// SAFETY: the cells are touched by the holder only, as every function that touches them demands.
+unsafe impl Sync for Processor {}
+
+impl Processor {
+    pub(crate) fn new(index: usize) -> Processor {
+        Processor {
+            index,
+            queue: LocalQueue::new(),
+            tick: AtomicU32::new(0),
+            slots: UnsafeCell::new(SlotCache::new()),
+            reservations: Cell::new(0),
+        }
+    }
+
+    /// Counts a switch. Returns the new count.
+    ///
+    /// # Safety
+    /// The caller holds this processor.
+    #[inline]
+    unsafe fn count(&self) -> u32 {
+        // Relaxed: written by the holder only, read by others as a hint.
+        let tick = self.tick.load(Ordering::Relaxed).wrapping_add(1);
+        self.tick.store(tick, Ordering::Relaxed);
+        tick
+    }
+
+    /// The thread that a thread about to leave may hand over to directly; none when the carrier's own loop
+    /// is to decide.
+    ///
+    /// # Safety
+    /// The caller holds this processor.
+    #[inline]
+    pub(crate) unsafe fn next_to_hand_over(&self) -> Option<NonNull<Core>> {
+        // SAFETY: the caller's contract.
+        unsafe {
+            if self.count().is_multiple_of(MAINTENANCE_EVERY) {
+                return None;
+            }
+            self.queue.pop()
+        }
+    }
+
+    /// Whether it is time to look beyond the own queue. Counts a switch.
+    ///
+    /// # Safety
+    /// The caller holds this processor.
+    pub(crate) unsafe fn maintenance_due(&self) -> bool {
+        // SAFETY: the caller's contract.
+        unsafe { self.count() }.is_multiple_of(MAINTENANCE_EVERY)
+    }
+
+    /// Puts a runnable thread at the end of the queue; when that is full, its older half moves to the
+    /// injector.
+    ///
+    /// # Safety
+    /// The caller holds this processor and owns the right to run `thread`.
+    #[inline]
+    pub(crate) unsafe fn enqueue(&self, thread: NonNull<Core>) {
+        // SAFETY: the caller's contract.
+        if let Err(thread) = unsafe { self.queue.push_back(thread) } {
+            // SAFETY: the same.
+            unsafe { self.overflow(thread) };
+        }
+    }
+
+    #[cold]
+    unsafe fn overflow(&self, thread: NonNull<Core>) {
+        let mut batch = injector::Batch::new();
+        // SAFETY: the caller holds this processor; what comes out is ours to pass on.
+        unsafe { self.queue.take_half(|t| batch.push(t)) };
+        batch.push(thread);
+        injector::push_batch(batch);
+    }
+
+    /// # Safety
+    /// The caller holds this processor, and a reservation in the default class.
+    #[inline]
+    pub(crate) unsafe fn take_slot(&self) -> Slot {
+        // SAFETY: the holder's alone.
+        unsafe { (*self.slots.get()).take(default_class()) }
+    }
+
+    /// Gives back a slot of the default class, and the reservation it was taken for.
+    ///
+    /// # Safety
+    /// The caller holds this processor.
+    #[inline]
+    pub(crate) unsafe fn put_slot(&self, slot: Slot) {
+        // SAFETY: the holder's alone.
+        unsafe { (*self.slots.get()).put(slot) };
+        let reservations = self.reservations.get() + 1;
+        self.reservations.set(reservations);
+        if reservations > 2 * RESERVATIONS {
+            pool::unreserve(default_class(), RESERVATIONS as usize);
+            self.reservations.set(reservations - RESERVATIONS);
+        }
+    }
+
+    /// Reserves a slot of the default class.
+    ///
+    /// # Safety
+    /// The caller holds this processor.
+    #[inline]
+    pub(crate) unsafe fn reserve(&self) -> io::Result<()> {
+        let left = self.reservations.get();
+        if left > 0 {
+            self.reservations.set(left - 1);
+            return Ok(());
+        }
+        // A batch if there is one; near the limits a single one may still be had.
+        if pool::reserve(default_class(), RESERVATIONS as usize).is_ok() {
+            self.reservations.set(RESERVATIONS - 1);
+            return Ok(());
+        }
+        pool::reserve(default_class(), 1)
+    }
+}

@@ -1,0 +1,121 @@
+//! Schedulers of the user's own.
+
+use crate::thread::Thread;
+use crate::vthread::core_::Phase;
+use crate::vthread::{Carrier, Core};
+use core::mem::ManuallyDrop;
+use core::ptr::NonNull;
+
+/// Decides where and when virtual threads run.
+///
+/// A thread built with [`Builder::scheduler`](crate::thread::Builder::scheduler) is handed to its scheduler
+/// whenever it becomes runnable: when it is spawned, when it is woken, when it yields.
+///
+/// `schedule` is called by whoever made the thread runnable: a platform thread, a carrier's own loop,
+/// or another virtual thread. It should not block for long.
+///
+/// # Examples
+///
+/// Running virtual threads on one given platform thread, here the one that calls `recv`:
+///
+/// ```
+/// use pirn::{Runnable, Scheduler, thread};
+/// use std::sync::{Arc, Mutex, mpsc};
+///
+/// struct OnThisThread(Mutex<mpsc::Sender<Runnable>>);
+///
+/// impl Scheduler for OnThisThread {
+///     fn schedule(&self, thread: Runnable) {
+///         let _ = self.0.lock().unwrap().send(thread);
+///     }
+/// }
+///
+/// let (sender, receiver) = mpsc::channel();
+/// let handle = thread::Builder::new()
+///     .scheduler(Arc::new(OnThisThread(Mutex::new(sender))))
+///     .spawn(|| {
+///         thread::yield_now();
+///         2 + 2
+///     })
+///     .unwrap();
+/// while !handle.is_finished() {
+///     receiver.recv().unwrap().run();
+/// }
+/// assert_eq!(handle.join().unwrap(), 4);
+/// ```
+pub trait Scheduler: Send + Sync + 'static {
+    /// Takes charge of a thread that may run now: sooner or later somebody must call
+    /// [`Runnable::run`].
+    fn schedule(&self, thread: Runnable);
+}
+
+/// The right, and the duty, to run a virtual thread until it parks.
+///
+/// Dropping it instead abandons the thread: one that has never run ends as if it had panicked; one that has
+/// stays parked for good, because its stack cannot be unwound from outside.
+#[must_use = "a thread that is not run never goes on"]
+pub struct Runnable(NonNull<Core>);
+
+// SAFETY: a virtual thread can be mounted on any platform thread.
+unsafe impl Send for Runnable {}
+// SAFETY: `&Runnable` gives access to the handle only.
+unsafe impl Sync for Runnable {}
+
+impl Runnable {
+    /// Mounts the thread on the calling platform thread, runs it until it parks, yields or ends,
+    /// and returns then.
+    ///
+    /// # Panics
+    /// When called on a virtual thread: that cannot carry another.
+    pub fn run(self) {
+        assert!(
+            crate::vthread::current().is_none(),
+            "Runnable::run was called on a virtual thread: only a platform thread can carry one"
+        );
+        let thread = ManuallyDrop::new(self).0;
+        thread_local! {
+            static CARRIER: Carrier = Carrier::new(u32::MAX);
+        }
+        // SAFETY: we own the right to run it; this is a platform thread's own stack.
+        CARRIER.with(|carrier| carrier.enter(|| unsafe { carrier.mount(thread) }));
+    }
+
+    /// The thread.
+    pub fn thread(&self) -> Thread {
+        // SAFETY: alive, since it has yet to run.
+        Thread::from_virtual(unsafe { self.0.as_ref() }.to_ref())
+    }
+}
+
+impl core::fmt::Debug for Runnable {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_tuple("Runnable").field(&self.thread()).finish()
+    }
+}
+
+impl Drop for Runnable {
+    fn drop(&mut self) {
+        // SAFETY: alive, and ours alone to run.
+        let core = unsafe { self.0.as_ref() };
+        if core.slot().is_none() && core.phase() != Phase::Terminated {
+            // SAFETY: it has never run, and now never will.
+            unsafe { (core.vtable().abandon)(self.0) };
+            core.set_phase(Phase::Terminated);
+            crate::stack::pool::unreserve(core.class(), 1);
+            crate::thread::detached::finish(core);
+            // SAFETY: the thread's own reference.
+            unsafe { Core::release(self.0) };
+        }
+    }
+}
+
+/// Hands a thread to the scheduler it was built with.
+#[cold]
+pub(crate) fn schedule_elsewhere(thread: NonNull<Core>) {
+    // SAFETY: alive, since it has yet to run. The scheduler is kept alive for the call: the thread may
+    // have ended before `schedule` returns.
+    let scheduler = unsafe { thread.as_ref() }.scheduler().cloned();
+    if let Some(scheduler) = scheduler {
+        scheduler.schedule(Runnable(thread));
+    }
+}

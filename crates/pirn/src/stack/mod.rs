@@ -1,0 +1,105 @@
+//! Stacks: where a virtual thread's frames, TLS block and TCB live.
+//!
+//! One *slot* holds all of it. This is a slot of the default size, drawn to no scale:
+//!
+//! ```text
+//!  end   +--------------------------------+
+//!        | tail of struct pthread         |  last page: touched only by pthread keys and the like
+//!        +--------------------------------+ <- page boundary
+//!        | head of struct pthread, 832 B  |
+//!  tp    +--------------------------------+ <- FS base while mounted
+//!        | TLS images                     |
+//!        | TLS reserve for dlopen         |
+//!        | dtv                            |
+//!  top   +--------------------------------+ <- stack pointer at the start
+//!        | frames                         |
+//!        |   |                            |  a shallow thread touches this one page only
+//!        +---v----------------------------+ <- page boundary
+//!        | untouched                      |
+//!        | …                              |
+//!        +--------------------------------+
+//!        | guard page                     |  any access is a stack overflow
+//!  base  +--------------------------------+
+//! ```
+//!
+//! The slot's size is the stack size plus the guard page, 65 pages by default. That it is an odd
+//! number matters: with a stride of 64 pages the tops of a million stacks would all compete for a
+//! handful of the TLB's sets.
+//!
+//! * [`region`]: reserving address space and cutting it into slots with guards.
+//! * [`pool`]: reserving, taking and giving back slots; caches; returning memory.
+//! * [`overflow`]: the signal handler that names the thread that ran out of stack.
+
+pub(crate) mod overflow;
+pub(crate) mod pool;
+pub(crate) mod region;
+
+use crate::glibc::tls;
+
+/// Bytes of a page. x86-64 has no other base page size.
+pub(crate) const PAGE: usize = 4096;
+/// Bytes of the guard at the low end of a slot.
+pub(crate) const GUARD: usize = PAGE;
+
+/// Sizes of stacks, as powers of two of pages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct SizeClass(u8);
+
+impl SizeClass {
+    /// How many there are: 16 KiB (2^2 pages) to 1 GiB (2^18 pages).
+    pub(crate) const COUNT: usize = 19;
+
+    /// The smallest class of at least `bytes`, within the limits.
+    pub(crate) fn for_bytes(bytes: usize) -> SizeClass {
+        let pages = bytes.div_ceil(PAGE).clamp(4, 1 << 18);
+        SizeClass(pages.next_power_of_two().trailing_zeros() as u8)
+    }
+
+    /// Bytes of stack in this class, TLS block included, guard not.
+    pub(crate) fn stack_bytes(self) -> usize {
+        PAGE << self.0
+    }
+
+    /// Bytes of address space of a slot.
+    pub(crate) fn slot_bytes(self) -> usize {
+        self.stack_bytes() + GUARD
+    }
+
+    fn index(self) -> usize {
+        self.0.into()
+    }
+}
+
+/// A slot, by number: region in the high bits, place in the region in the low ones.
+/// A number identifies one slot for the life of the process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Slot(pub(crate) u32);
+
+impl Slot {
+    /// Lowest address: where the guard starts.
+    pub(crate) fn base(self) -> usize {
+        region::slot_base(self)
+    }
+
+    /// The size class it belongs to.
+    pub(crate) fn class(self) -> SizeClass {
+        region::region_of(self).class
+    }
+
+    /// One past the highest address.
+    pub(crate) fn end(self) -> usize {
+        self.base() + self.class().slot_bytes()
+    }
+
+    /// The thread pointer of the TLS block in this slot.
+    pub(crate) fn tp(self) -> usize {
+        self.end() - PAGE - tls::HEAD
+    }
+
+    /// The thread id glibc sees: unique among live threads of both kinds, because the kernel
+    /// gives out ids up to `pid_max`, at most 2^22 (`PID_MAX_LIMIT`), and a slot has one owner. It must fit
+    /// in `FUTEX_TID_MASK`, 30 bits, since it becomes the owner field of locks.
+    pub(crate) fn tid(self) -> u32 {
+        (1 << 22) + self.0
+    }
+}

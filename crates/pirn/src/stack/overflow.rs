@@ -1,0 +1,123 @@
+//! Telling a stack overflow from other faults, and naming the thread.
+//!
+//! As `std` does for platform threads: a handler on the alternative signal stack (which belongs to
+//! the carrier) looks whether the faulting address is in the guard of the mounted virtual thread; if so
+//! it says which thread it was and aborts, if not the previous handler takes over.
+
+use super::{GUARD, PAGE};
+use crate::sys::{self, call};
+use crate::vthread;
+use core::cell::UnsafeCell;
+use core::ffi::{c_int, c_void};
+use core::fmt::Write;
+use core::mem::MaybeUninit;
+
+struct Previous(UnsafeCell<[MaybeUninit<libc::sigaction>; 2]>);
+// SAFETY: written once by `install`, before the handlers that read it are in place.
+unsafe impl Sync for Previous {}
+static PREVIOUS: Previous = Previous(UnsafeCell::new([MaybeUninit::uninit(); 2]));
+const SIGNALS: [c_int; 2] = [libc::SIGSEGV, libc::SIGBUS];
+
+/// Installs the handler. Once, at start.
+pub(crate) fn install() {
+    for (i, signal) in SIGNALS.into_iter().enumerate() {
+        // SAFETY: single-threaded by the runtime's start lock; the previous action is stored
+        // before ours can run.
+        unsafe {
+            let previous = (&raw mut (*PREVIOUS.0.get())[i]).cast::<libc::sigaction>();
+            libc::sigaction(signal, core::ptr::null(), previous);
+            let mut action: libc::sigaction = core::mem::zeroed();
+            action.sa_sigaction = on_fault as *const () as usize;
+            action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER;
+            libc::sigaction(signal, &action, core::ptr::null_mut());
+        }
+    }
+}
+
+/// Gives the calling OS thread an alternative signal stack if it has none.
+pub(crate) fn ensure_signal_stack() {
+    // SAFETY: plain queries and a fresh mapping that is never freed: the thread may live as
+    // long as the process.
+    unsafe {
+        let mut old: libc::stack_t = core::mem::zeroed();
+        libc::sigaltstack(core::ptr::null(), &mut old);
+        if old.ss_flags & libc::SS_DISABLE == 0 {
+            return;
+        }
+        let size = 16 * PAGE;
+        const PROT: i32 = libc::PROT_READ | libc::PROT_WRITE;
+        const FLAGS: i32 = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        if let Ok(memory) = call!(libc::SYS_mmap, 0, size, PROT, FLAGS, -1isize, 0) {
+            let new = libc::stack_t { ss_sp: memory as *mut c_void, ss_flags: 0, ss_size: size };
+            libc::sigaltstack(&new, core::ptr::null_mut());
+        }
+    }
+}
+
+/// The handler: runs on the mounted virtual thread's TLS.
+unsafe extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    // SAFETY: the kernel passes a valid siginfo for SA_SIGINFO handlers.
+    let address = unsafe { (*info).si_addr() } as usize;
+    if let Some(thread) = vthread::current() {
+        if let Some(slot) = thread.slot() {
+            if (slot.base()..slot.base() + GUARD).contains(&address) {
+                report(thread, slot.class().stack_bytes());
+            }
+        }
+    }
+    // SAFETY: stored by `install` before this handler was in place.
+    unsafe { pass_on(signal, info, context) };
+}
+
+fn report(thread: &vthread::Core, stack: usize) -> ! {
+    let mut text = Text { bytes: [0; 256], len: 0 };
+    let _ = write!(
+        text,
+        "\nvirtual thread #{} '{}' has overflowed its stack\n\
+         fatal runtime error: stack overflow (stack size {} KiB; set Builder::stack_size or PIRN_STACK_SIZE), aborting\n",
+        thread.id(),
+        thread.name().unwrap_or("<unnamed>"),
+        stack / 1024,
+    );
+    sys::complain(&[core::str::from_utf8(&text.bytes[..text.len]).unwrap_or("stack overflow\n")]);
+    // SAFETY: always allowed.
+    unsafe { libc::abort() }
+}
+
+/// Calls the handler that was there before, or lets the fault happen again with the default one.
+unsafe fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    let index = usize::from(signal != SIGNALS[0]);
+    // SAFETY: see `on_fault`; the previous action's own contract for its signature.
+    unsafe {
+        let previous = (*PREVIOUS.0.get())[index].assume_init();
+        match previous.sa_sigaction {
+            libc::SIG_DFL | libc::SIG_IGN => {
+                libc::sigaction(signal, &previous, core::ptr::null_mut());
+            }
+            handler if previous.sa_flags & libc::SA_SIGINFO != 0 => {
+                let f: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) =
+                    core::mem::transmute(handler);
+                f(signal, info, context);
+            }
+            handler => {
+                let f: extern "C" fn(c_int) = core::mem::transmute(handler);
+                f(signal);
+            }
+        }
+    }
+}
+
+/// A fixed buffer to format into: a signal handler must not allocate.
+struct Text {
+    bytes: [u8; 256],
+    len: usize,
+}
+
+impl Write for Text {
+    fn write_str(&mut self, s: &str) -> core::fmt::Result {
+        let take = s.len().min(self.bytes.len() - self.len);
+        self.bytes[self.len..self.len + take].copy_from_slice(&s.as_bytes()[..take]);
+        self.len += take;
+        Ok(())
+    }
+}

@@ -1,0 +1,303 @@
+//! Reserving, taking and giving back slots.
+//!
+//! `spawn` only *reserves* a slot; the first mount *takes* one. So a burst of short threads runs
+//! in a few warm slots, and yet "no memory" is an error of `spawn` and never of a mount: the pool
+//! keeps `created >= reserved + surplus`, where the surplus covers what the processors' caches
+//! may hold back.
+//!
+//! ```text
+//!   created ──┬── free here (dirty: used since the last trim; clean: given back to the system)
+//!             ├── in a processor's SlotCache (at most CACHE each, covered by the surplus)
+//!             └── taken by a virtual thread
+//! ```
+//!
+//! Memory: a free slot keeps the pages it has touched, so that the next user finds them
+//! warm. [`trim`], called when a carrier has been idle for a while, returns the deep pages of all free slots and
+//! every page of those beyond [`KEEP`].
+
+use super::region::{self, out_of_memory};
+use super::{GUARD, PAGE, SizeClass, Slot};
+use crate::lock::Lock;
+use crate::sys::{self, call};
+use core::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
+use std::io;
+
+/// Slots a processor keeps for itself at the most.
+pub(crate) const CACHE: usize = 64;
+/// Slots moved between a processor and the pool at once.
+const BATCH: usize = CACHE / 2;
+/// Slots created at once, and between two looks at the machine's memory.
+const EXTENT: usize = 64;
+const LOOK_AT_MEMORY_EVERY: usize = 1024;
+/// Memory that must be left for `spawn` to take new stacks into use.
+const MEMORY_FLOOR: u64 = 64 << 20;
+/// Free slots whose top pages survive a [`trim`].
+const KEEP: usize = 1024;
+/// Bytes at the top of a kept slot that survive a [`trim`].
+const KEEP_TOP: usize = 4 * PAGE;
+
+struct ClassPool {
+    /// Slots that may still be reserved.
+    available: AtomicIsize,
+    /// Whether there is something to trim.
+    dirty: AtomicBool,
+    slots: Lock<Slots>,
+}
+
+struct Slots {
+    dirty: Vec<Slot>,
+    clean: Vec<Slot>,
+    created: usize,
+    /// Slots still to be created that may not be reserved.
+    surplus: usize,
+    /// The region being cut up, and its next unused slot.
+    region: Option<(usize, usize)>,
+}
+
+static POOLS: [ClassPool; SizeClass::COUNT] = [const {
+    ClassPool {
+        available: AtomicIsize::new(0),
+        dirty: AtomicBool::new(false),
+        slots: Lock::new(Slots { dirty: Vec::new(), clean: Vec::new(), created: 0, surplus: 0, region: None }),
+    }
+}; SizeClass::COUNT];
+
+/// Says how many slots of `class` the processors' caches may hold back. Once, at start.
+pub(crate) fn set_surplus(class: SizeClass, caches: usize) {
+    POOLS[class.index()].slots.lock().surplus = caches * CACHE;
+}
+
+/// Reserves `count` slots of `class` for threads about to be spawned.
+pub(crate) fn reserve(class: SizeClass, count: usize) -> io::Result<()> {
+    let pool = &POOLS[class.index()];
+    let count = count as isize;
+    // Relaxed: a count; the slots themselves move under the lock.
+    if pool.available.fetch_sub(count, Ordering::Relaxed) >= count {
+        return Ok(());
+    }
+    pool.available.fetch_add(count, Ordering::Relaxed); // Relaxed: as above.
+    let mut slots = pool.slots.lock();
+    // Relaxed: as above; growth happens under the lock.
+    while pool.available.fetch_sub(count, Ordering::Relaxed) < count {
+        pool.available.fetch_add(count, Ordering::Relaxed);
+        let created = slots.extend(class)?;
+        pool.available.fetch_add(created as isize, Ordering::Relaxed);
+    }
+    Ok(())
+}
+
+/// Takes back a reservation. The slot, if one was taken for it, has been [`put`] before.
+pub(crate) fn unreserve(class: SizeClass, count: usize) {
+    // Relaxed: as in `reserve`.
+    POOLS[class.index()].available.fetch_add(count as isize, Ordering::Relaxed);
+}
+
+/// Takes a slot for a reservation of the caller's.
+pub(crate) fn take(class: SizeClass) -> Slot {
+    loop {
+        let mut slots = POOLS[class.index()].slots.lock();
+        if let Some(slot) = slots.pop() {
+            return slot;
+        }
+        drop(slots);
+        sys::os_yield(); // A trimmer has it in its hands, for microseconds.
+    }
+}
+
+/// Gives a slot back.
+pub(crate) fn put(slot: Slot) {
+    let pool = &POOLS[slot.class().index()];
+    pool.slots.lock().dirty.push(slot); // never allocates: see `extend`
+    pool.dirty.store(true, Ordering::Relaxed); // Relaxed: a hint for `trim`.
+}
+
+impl Slots {
+    /// A free slot, a warm one if there is one.
+    fn pop(&mut self) -> Option<Slot> {
+        self.dirty.pop().or_else(|| self.clean.pop())
+    }
+
+    /// Creates more slots. Returns how many may be reserved of them.
+    fn extend(&mut self, class: SizeClass) -> io::Result<usize> {
+        if self.created.is_multiple_of(LOOK_AT_MEMORY_EVERY) {
+            check_memory()?;
+        }
+        let wanted = if class.stack_bytes() > 1 << 20 { 1 } else { EXTENT };
+        // Room for every slot there is in either list, so that giving back never allocates.
+        for list in [&mut self.dirty, &mut self.clean] {
+            list.try_reserve(self.created + wanted - list.len().min(self.created))
+                .map_err(|e| out_of_memory(format!("no memory for the list of stacks: {e}")))?;
+        }
+        let (number, mut next) = match self.region {
+            Some(at) => at,
+            None => (region::reserve(class)?, 0),
+        };
+        let capacity = region::region(number).capacity;
+        let mut made = 0;
+        let mut failure = None;
+        while made < wanted && next < capacity {
+            let slot = region::slot(number, next);
+            if let Err(e) = region::install_guard(slot) {
+                failure = Some(e);
+                break;
+            }
+            self.clean.push(slot);
+            next += 1;
+            made += 1;
+        }
+        self.region = (next < capacity).then_some((number, next));
+        self.created += made;
+        if made == 0 {
+            return Err(failure.unwrap_or_else(|| out_of_memory("no stack could be made".into())));
+        }
+        let held_back = made.min(self.surplus);
+        self.surplus -= held_back;
+        Ok(made - held_back)
+    }
+}
+
+/// A processor's own slots of the default class. Only its owner touches it.
+pub(crate) struct SlotCache {
+    slots: [Slot; CACHE],
+    len: usize,
+}
+
+impl SlotCache {
+    pub(crate) const fn new() -> SlotCache {
+        SlotCache { slots: [Slot(0); CACHE], len: 0 }
+    }
+
+    /// Takes a slot for a reservation of the caller's.
+    #[inline]
+    pub(crate) fn take(&mut self, class: SizeClass) -> Slot {
+        if self.len == 0 {
+            self.refill(class);
+        }
+        self.len -= 1;
+        self.slots[self.len]
+    }
+
+    /// Gives a slot back.
+    #[inline]
+    pub(crate) fn put(&mut self, slot: Slot) {
+        if self.len == CACHE {
+            self.flush(CACHE - BATCH);
+        }
+        self.slots[self.len] = slot;
+        self.len += 1;
+    }
+
+    #[cold]
+    fn refill(&mut self, class: SizeClass) {
+        self.slots[0] = take(class);
+        self.len = 1;
+        let mut slots = POOLS[class.index()].slots.lock();
+        while self.len < BATCH
+            && let Some(slot) = slots.pop()
+        {
+            self.slots[self.len] = slot;
+            self.len += 1;
+        }
+    }
+
+    /// Returns the coldest slots to the pool until `keep` are left.
+    #[cold]
+    fn flush(&mut self, keep: usize) {
+        if self.len <= keep {
+            return;
+        }
+        let surplus = self.len - keep;
+        let pool = &POOLS[self.slots[0].class().index()];
+        pool.slots.lock().dirty.extend_from_slice(&self.slots[..surplus]);
+        pool.dirty.store(true, Ordering::Relaxed); // Relaxed: a hint for `trim`.
+        self.slots.copy_within(surplus..self.len, 0);
+        self.len = keep;
+    }
+}
+
+/// Whether [`trim`] would find something to do.
+pub(crate) fn wants_trim() -> bool {
+    // Relaxed: a hint.
+    POOLS.iter().any(|pool| pool.dirty.load(Ordering::Relaxed))
+}
+
+/// Gives the memory of free slots back, a few slots at a time. Returns whether there is more.
+pub(crate) fn trim() -> bool {
+    let mut more = false;
+    for pool in &POOLS {
+        if pool.dirty.load(Ordering::Relaxed) {
+            more |= trim_some(pool);
+        }
+    }
+    more
+}
+
+fn trim_some(pool: &ClassPool) -> bool {
+    let mut batch = [Slot(0); BATCH];
+    let mut len = 0;
+    let mut kept;
+    {
+        let mut slots = pool.slots.lock();
+        kept = slots.clean.len();
+        while let Some(slot) = if len < BATCH { slots.dirty.pop() } else { None } {
+            batch[len] = slot;
+            len += 1;
+        }
+        if slots.dirty.is_empty() {
+            pool.dirty.store(false, Ordering::Relaxed); // Relaxed: a hint.
+        }
+    }
+    // Outside the lock: spawning goes on meanwhile, and `take` waits for these slots if it must.
+    for &slot in &batch[..len] {
+        kept += 1;
+        let to = if kept > KEEP { slot.end() } else { slot.end() - KEEP_TOP };
+        region::give_back(slot.base() + GUARD, to);
+    }
+    let mut slots = pool.slots.lock();
+    slots.clean.extend_from_slice(&batch[..len]);
+    !slots.dirty.is_empty()
+}
+
+/// Refuses new stacks when the machine, or the container, is nearly out of memory: touching
+/// them would wake the OOM killer, and that would be the end of all threads.
+fn check_memory() -> io::Result<()> {
+    let left = memory_left();
+    if left >= MEMORY_FLOOR {
+        return Ok(());
+    }
+    Err(out_of_memory(format!(
+        "only {} MiB of memory are left on this machine or in this cgroup: no new stacks",
+        left >> 20
+    )))
+}
+
+fn memory_left() -> u64 {
+    let mut buffer = [0u8; 4096];
+    let machine = read_file(c"/proc/meminfo", &mut buffer)
+        .and_then(|text| text.lines().find_map(|l| l.strip_prefix("MemAvailable:")?.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()))
+        .map_or(u64::MAX, |kb| kb << 10);
+    let cgroup = [
+        (c"/sys/fs/cgroup/memory.max", c"/sys/fs/cgroup/memory.current"),
+        (c"/sys/fs/cgroup/memory/memory.limit_in_bytes", c"/sys/fs/cgroup/memory/memory.usage_in_bytes"),
+    ]
+    .into_iter()
+    .filter_map(|(limit, usage)| {
+        let limit = read_file(limit, &mut buffer)?.trim().parse::<u64>().ok()?;
+        let usage = read_file(usage, &mut buffer)?.trim().parse::<u64>().ok()?;
+        Some(limit.saturating_sub(usage))
+    })
+    .min();
+    machine.min(cgroup.unwrap_or(u64::MAX))
+}
+
+fn read_file<'a>(path: &core::ffi::CStr, buffer: &'a mut [u8]) -> Option<&'a str> {
+    const FLAGS: i32 = libc::O_RDONLY | libc::O_CLOEXEC;
+    // SAFETY: a valid path; the buffer is writable for its length.
+    let len = unsafe {
+        let fd = call!(libc::SYS_openat, libc::AT_FDCWD as isize, path.as_ptr(), FLAGS).ok()?;
+        let len = call!(libc::SYS_read, fd, buffer.as_mut_ptr(), buffer.len());
+        let _ = call!(libc::SYS_close, fd);
+        len.ok()?
+    };
+    core::str::from_utf8(&buffer[..len]).ok()
+}

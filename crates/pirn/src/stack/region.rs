@@ -1,0 +1,135 @@
+//! Reserving address space and cutting it into slots.
+//!
+//! A region is one `mmap` of up to a gigabyte, reserved but not committed (`MAP_NORESERVE`), and
+//! without huge pages: one under a 256 KiB slot would cost 2 MiB. The guard at the bottom of a slot
+//! is a page-table marker (`MADV_GUARD_INSTALL`, Linux 6.13) that costs no VMA; where the kernel does not have it,
+//! `mprotect` splits the mapping, two VMAs a slot, and `vm.max_map_count` becomes the limit.
+
+use super::{GUARD, SizeClass, Slot};
+use crate::sys::{self, Errno, call};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use std::io;
+
+/// Low bits of a slot number that count within a region.
+const SLOT_BITS: u32 = 12;
+/// Slots in a region at the most.
+const MAX_SLOTS: usize = 1 << SLOT_BITS;
+/// Regions at the most: 64 million default slots.
+const MAX_REGIONS: usize = 1 << 14;
+/// Bytes of a region, more or less.
+const REGION_BYTES: usize = 1 << 30;
+/// `MADV_GUARD_INSTALL`, include/uapi/asm-generic/mman-common.h.
+const MADV_GUARD_INSTALL: i32 = 102;
+
+/// One reserved range of addresses.
+pub(crate) struct Region {
+    pub(crate) base: usize,
+    pub(crate) class: SizeClass,
+    /// How many slots it has room for.
+    pub(crate) capacity: usize,
+}
+
+static REGIONS: [AtomicPtr<Region>; MAX_REGIONS] =
+    [const { AtomicPtr::new(core::ptr::null_mut()) }; MAX_REGIONS];
+static REGION_COUNT: AtomicUsize = AtomicUsize::new(0);
+/// Set once the kernel has said that it does not know guard markers.
+static USE_MPROTECT: AtomicBool = AtomicBool::new(false);
+
+/// The region a slot is in.
+pub(crate) fn region_of(slot: Slot) -> &'static Region {
+    // Acquire: pairs with the Release in `reserve`. Regions are never freed.
+    let region = REGIONS[(slot.0 >> SLOT_BITS) as usize].load(Ordering::Acquire);
+    // SAFETY: slot numbers come from `Region::slot` only, after the region was published.
+    unsafe { &*region }
+}
+
+/// The lowest address of a slot.
+pub(crate) fn slot_base(slot: Slot) -> usize {
+    let region = region_of(slot);
+    region.base + (slot.0 as usize & (MAX_SLOTS - 1)) * region.class.slot_bytes()
+}
+
+/// Reserves a region for slots of `class`. Returns its number.
+pub(crate) fn reserve(class: SizeClass) -> io::Result<usize> {
+    let mut capacity = (REGION_BYTES / class.slot_bytes()).clamp(1, MAX_SLOTS);
+    loop {
+        match map(capacity * class.slot_bytes()) {
+            Ok(base) => return publish(Region { base, class, capacity }),
+            Err(_) if capacity > 1 => capacity /= 4,
+            Err(e) => return Err(no_address_space(e, class)),
+        }
+        capacity = capacity.max(1);
+    }
+}
+
+fn map(bytes: usize) -> sys::SysResult {
+    const PROT: i32 = libc::PROT_READ | libc::PROT_WRITE;
+    const FLAGS: i32 = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    // SAFETY: a new private mapping, at an address of the kernel's choice.
+    let base = unsafe { call!(libc::SYS_mmap, 0, bytes, PROT, FLAGS, -1isize, 0)? };
+    // SAFETY: our own mapping. A kernel built without huge pages says EINVAL, which is fine.
+    let _ = unsafe { call!(libc::SYS_madvise, base, bytes, libc::MADV_NOHUGEPAGE) };
+    Ok(base)
+}
+
+fn publish(region: Region) -> io::Result<usize> {
+    // Relaxed: only a number; the pointer below carries the data.
+    let number = REGION_COUNT.fetch_add(1, Ordering::Relaxed);
+    if number >= MAX_REGIONS {
+        REGION_COUNT.fetch_sub(1, Ordering::Relaxed); // Relaxed: as above.
+        return Err(out_of_memory("all stack regions are in use: too many virtual threads with large stacks".into()));
+    }
+    // Release: pairs with the Acquire in `region_of`.
+    REGIONS[number].store(Box::into_raw(Box::new(region)), Ordering::Release);
+    Ok(number)
+}
+
+/// The slot at `index` of a region.
+pub(crate) fn slot(region: usize, index: usize) -> Slot {
+    Slot((region << SLOT_BITS | index) as u32)
+}
+
+/// The region with this number.
+pub(crate) fn region(number: usize) -> &'static Region {
+    region_of(slot(number, 0))
+}
+
+/// Makes the lowest page of a slot inaccessible, for good.
+pub(crate) fn install_guard(slot: Slot) -> io::Result<()> {
+    // Relaxed: a hint; trying again gives the same answer.
+    if !USE_MPROTECT.load(Ordering::Relaxed) {
+        // SAFETY: the first page of a slot is the guard's.
+        match unsafe { call!(libc::SYS_madvise, slot.base(), GUARD, MADV_GUARD_INSTALL) } {
+            Ok(_) => return Ok(()),
+            Err(Errno(libc::EINVAL)) => USE_MPROTECT.store(true, Ordering::Relaxed), // as above
+            Err(e) => return Err(out_of_memory(format!("no memory for a stack's guard page: {e}"))),
+        }
+    }
+    // SAFETY: as above.
+    match unsafe { call!(libc::SYS_mprotect, slot.base(), GUARD, libc::PROT_NONE) } {
+        Ok(_) => Ok(()),
+        Err(e) => Err(out_of_memory(format!(
+            "no more guard pages: {e}. This kernel has no guard markers (Linux 6.13), so every \
+             stack takes two memory mappings; raise the sysctl vm.max_map_count"
+        ))),
+    }
+}
+
+/// Gives the memory of `[from, to)` of a slot back to the system; it reads as zero afterwards.
+pub(crate) fn give_back(from: usize, to: usize) {
+    // SAFETY: callers pass parts of free slots.
+    let _ = unsafe { call!(libc::SYS_madvise, from, to - from, libc::MADV_DONTNEED) };
+}
+
+fn no_address_space(e: Errno, class: SizeClass) -> io::Error {
+    out_of_memory(format!(
+        "no address space for a virtual thread's stack of {} KiB: {e}. What limits it: ulimit -v, \
+         the sysctl vm.overcommit_memory=2, or the sysctl vm.max_map_count",
+        class.stack_bytes() / 1024
+    ))
+}
+
+/// An error of kind `OutOfMemory` with a text of its own.
+pub(crate) fn out_of_memory(text: String) -> io::Error {
+    io::Error::new(io::ErrorKind::OutOfMemory, text)
+}

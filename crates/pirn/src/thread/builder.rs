@@ -1,0 +1,244 @@
+//! Building threads.
+
+use super::handle::RawHandle;
+use super::scoped::{Scope, ScopeData, ScopedJoinHandle};
+use super::JoinHandle;
+use crate::sched::{self, Scheduler};
+use crate::stack::{SizeClass, pool};
+use crate::vthread::{Cell, ThreadRef, core_};
+use core::fmt;
+use core::sync::atomic::{AtomicU64, Ordering};
+use std::io;
+use std::sync::Arc;
+
+/// Configures virtual threads before they are spawned.
+///
+/// # Examples
+/// ```
+/// use pirn::thread;
+///
+/// let handle = thread::Builder::new()
+///     .name("worker".into())
+///     .stack_size(64 << 10)
+///     .spawn(|| thread::current().name().map(str::to_owned))?;
+/// assert_eq!(handle.join().unwrap().as_deref(), Some("worker"));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Default)]
+#[must_use = "a builder spawns nothing by itself"]
+pub struct Builder {
+    name: Name,
+    stack_size: Option<usize>,
+    scheduler: Option<Arc<dyn Scheduler>>,
+}
+
+#[derive(Clone, Default)]
+enum Name {
+    #[default]
+    None,
+    Fixed(String),
+    Counter(Arc<(String, AtomicU64)>),
+}
+
+impl Builder {
+    /// A builder of unnamed threads with the default stack size and scheduler.
+    pub fn new() -> Builder {
+        Builder::default()
+    }
+
+    /// Names the thread. The name shows in panic messages of the runtime, in `Debug` and in dumps.
+    pub fn name(mut self, name: String) -> Builder {
+        self.name = Name::Fixed(name);
+        self
+    }
+
+    /// Names threads `{prefix}{start}`, `{prefix}{start + 1}`, … in the order in which this builder, its clones, or
+    /// its [`factory`](Self::factory) spawn them.
+    ///
+    /// # Examples
+    /// ```
+    /// let factory = pirn::thread::Builder::new().name_counter("worker-", 1).factory();
+    /// let first = factory.spawn(|| ())?;
+    /// let second = factory.spawn(|| ())?;
+    /// assert_eq!(first.thread().name(), Some("worker-1"));
+    /// assert_eq!(second.thread().name(), Some("worker-2"));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn name_counter(mut self, prefix: impl Into<String>, start: u64) -> Builder {
+        self.name = Name::Counter(Arc::new((prefix.into(), AtomicU64::new(start))));
+        self
+    }
+
+    /// Size of the stack in bytes, rounded up to a power of two between 16 KiB and 1 GiB. About
+    /// 3 KiB of it serve the runtime. Address space only: memory is used as the stack grows.
+    ///
+    /// The default is 256 KiB, or `PIRN_STACK_SIZE`, or what
+    /// [`Runtime::configure`](crate::Runtime::configure) says.
+    pub fn stack_size(mut self, size: usize) -> Builder {
+        self.stack_size = Some(size);
+        self
+    }
+
+    /// Has `scheduler` run the thread, instead of the default one.
+    pub fn scheduler(mut self, scheduler: Arc<dyn Scheduler>) -> Builder {
+        self.scheduler = Some(scheduler);
+        self
+    }
+
+    /// Makes a factory of threads as configured here.
+    pub fn factory(self) -> Factory {
+        Factory(self)
+    }
+
+    /// Spawns a virtual thread.
+    ///
+    /// # Errors
+    /// * `InvalidInput`: the name contains a NUL byte, or the stack is larger than 1 GiB.
+    /// * `OutOfMemory`: no memory or no address space for its stack; the text names the limit.
+    /// * others, from the first spawn only: the runtime could not start (an unsupported kernel, C library or
+    ///   processor; a bad setting; no platform threads for the carriers).
+    pub fn spawn<F, T>(self, f: F) -> io::Result<JoinHandle<T>>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        self.launch(f, None).map(JoinHandle::new)
+    }
+
+    /// Spawns a virtual thread in a scope, which may borrow from the scope's environment.
+    ///
+    /// # Errors
+    /// As for [`spawn`](Self::spawn).
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::thread;
+    /// let words = ["warp", "weft"];
+    /// thread::scope(|s| {
+    ///     let handle = thread::Builder::new().name("counter".into()).spawn_scoped(s, || words.len())?;
+    ///     assert_eq!(handle.join().unwrap(), 2);
+    ///     Ok::<(), std::io::Error>(())
+    /// })?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn spawn_scoped<'scope, F, T>(
+        self,
+        scope: &'scope Scope<'scope, '_>,
+        f: F,
+    ) -> io::Result<ScopedJoinHandle<'scope, T>>
+    where
+        F: FnOnce() -> T + Send + 'scope,
+        T: Send + 'scope,
+    {
+        match self.launch(f, Some(scope.enter())) {
+            Ok(thread) => Ok(ScopedJoinHandle::new(RawHandle::new(thread))),
+            Err(e) => {
+                scope.cancel();
+                Err(e)
+            }
+        }
+    }
+
+    /// Makes a thread and hands it to its scheduler.
+    fn launch<F, T>(self, f: F, scope: Option<Arc<ScopeData>>) -> io::Result<ThreadRef>
+    where
+        F: FnOnce() -> T,
+    {
+        crate::runtime::ensure_started()?;
+        let name = self.next_name()?;
+        let class = self.size_class()?;
+        sched::reserve_stack(class)?;
+        let settings = core_::Settings { name, class, scheduler: self.scheduler, scope };
+        let Some(thread) = Cell::allocate(settings, f) else {
+            pool::unreserve(class, 1);
+            return Err(io::Error::new(io::ErrorKind::OutOfMemory, "no memory for a virtual thread"));
+        };
+        sched::make_runnable(thread.as_ptr());
+        Ok(thread)
+    }
+
+    fn next_name(&self) -> io::Result<Option<Box<str>>> {
+        let name = match &self.name {
+            Name::None => return Ok(None),
+            Name::Fixed(name) => name.clone(),
+            Name::Counter(counter) => {
+                // Relaxed: only uniqueness matters.
+                format!("{}{}", counter.0, counter.1.fetch_add(1, Ordering::Relaxed))
+            }
+        };
+        if name.contains('\0') {
+            return Err(invalid(format!("the thread name {name:?} contains a NUL byte")));
+        }
+        Ok(Some(name.into()))
+    }
+
+    fn size_class(&self) -> io::Result<SizeClass> {
+        match self.stack_size {
+            None => Ok(sched::default_class()),
+            Some(bytes) if bytes > 1 << 30 => {
+                Err(invalid(format!("a stack of {bytes} bytes was asked for; at most 1 GiB is possible")))
+            }
+            Some(bytes) => Ok(SizeClass::for_bytes(bytes)),
+        }
+    }
+}
+
+fn invalid(text: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, text)
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match &self.name {
+            Name::None => None,
+            Name::Fixed(name) => Some(name.clone()),
+            Name::Counter(counter) => Some(format!("{}<n>", counter.0)),
+        };
+        f.debug_struct("Builder")
+            .field("name", &name)
+            .field("stack_size", &self.stack_size)
+            .field("scheduler", &self.scheduler.as_ref().map(|_| "custom"))
+            .finish()
+    }
+}
+
+/// Makes threads that are all configured alike. See [`Builder::factory`].
+#[derive(Clone, Debug)]
+pub struct Factory(Builder);
+
+impl Factory {
+    /// Spawns a virtual thread.
+    ///
+    /// # Errors
+    /// As for [`Builder::spawn`].
+    ///
+    /// # Examples
+    /// ```
+    /// let factory = pirn::thread::Builder::new().stack_size(32 << 10).factory();
+    /// assert_eq!(factory.spawn(|| 1)?.join().unwrap(), 1);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn spawn<F, T>(&self, f: F) -> io::Result<JoinHandle<T>>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        self.0.clone().spawn(f)
+    }
+
+    /// Spawns a virtual thread in a scope.
+    ///
+    /// # Errors
+    /// As for [`Builder::spawn`].
+    pub fn spawn_scoped<'scope, F, T>(
+        &self,
+        scope: &'scope Scope<'scope, '_>,
+        f: F,
+    ) -> io::Result<ScopedJoinHandle<'scope, T>>
+    where
+        F: FnOnce() -> T + Send + 'scope,
+        T: Send + 'scope,
+    {
+        self.0.clone().spawn_scoped(scope, f)
+    }
+}

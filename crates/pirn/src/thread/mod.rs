@@ -1,0 +1,54 @@
+//! Threads, by `std::thread`'s names and with its meaning, virtual unless said otherwise.
+//!
+//! Change `use std::thread;` to `use pirn::thread;`: what this module spawns are virtual
+//! threads, and everything in the standard library that blocks parks them. All functions may be called from
+//! platform threads as well; there they act on the platform thread.
+//!
+//! ```
+//! use pirn::thread;
+//! use std::sync::mpsc;
+//!
+//! let (sender, receiver) = mpsc::channel();
+//! for i in 0..1000 {
+//!     let sender = sender.clone();
+//!     thread::spawn(move || sender.send(i).unwrap());
+//! }
+//! drop(sender);
+//! assert_eq!(receiver.iter().sum::<i32>(), 499_500);
+//! ```
+
+mod builder;
+pub(crate) mod detached;
+mod handle;
+mod park;
+pub(crate) mod scoped;
+
+pub use builder::{Builder, Factory};
+pub use handle::{JoinHandle, Thread, ThreadId, current};
+pub use park::{park, park_timeout, sleep, sleep_until, yield_now};
+pub use scoped::{Scope, ScopedJoinHandle, scope};
+pub use std::thread::{AccessError, LocalKey, Result, available_parallelism, panicking};
+
+/// Spawns a virtual thread.
+///
+/// Like [`std::thread::spawn`]. The thread is detached when its handle is dropped.
+///
+/// # Panics
+/// When the thread cannot be created; [`Builder::spawn`] returns the error instead.
+///
+/// # Examples
+/// ```
+/// let handle = pirn::thread::spawn(|| 6 * 7);
+/// assert_eq!(handle.join().unwrap(), 42);
+/// ```
+#[track_caller]
+pub fn spawn<F, T>(f: F) -> JoinHandle<T>
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    match Builder::new().spawn(f) {
+        Ok(handle) => handle,
+        Err(e) => panic!("failed to spawn a virtual thread: {e}"),
+    }
+}

@@ -1,0 +1,110 @@
+//! Parking, sleeping and yielding.
+
+use crate::blocking::{self, timers::Timer};
+use crate::vthread::{self, Core};
+use crate::{sched, sys};
+use std::time::{Duration, Instant};
+
+/// Parks the running thread until its permit is there, and takes the permit.
+///
+/// May return spuriously, as [`std::thread::park`] may. On a platform thread it *is* that function.
+///
+/// # Examples
+/// ```
+/// use pirn::thread;
+/// let parked = thread::spawn(thread::park);
+/// parked.thread().unpark();
+/// parked.join().unwrap();
+/// ```
+pub fn park() {
+    match vthread::current() {
+        Some(core) => park_virtual(core, None),
+        None => std::thread::park(),
+    }
+}
+
+/// Parks the running thread until its permit is there or `timeout` has passed.
+///
+/// # Examples
+/// ```
+/// use std::time::Duration;
+/// pirn::thread::spawn(|| pirn::thread::park_timeout(Duration::from_millis(1))).join().unwrap();
+/// ```
+pub fn park_timeout(timeout: Duration) {
+    match vthread::current() {
+        Some(core) => {
+            // A timeout of centuries is none.
+            let nanos = u64::try_from(timeout.as_nanos()).ok();
+            park_virtual(core, blocking::deadline_after(nanos));
+        }
+        None => std::thread::park_timeout(timeout),
+    }
+}
+
+fn park_virtual(core: &'static Core, deadline: Option<u64>) {
+    if core.permit.try_consume() || !core.permit.begin_park() {
+        return;
+    }
+    match deadline {
+        None => vthread::mount::park(core),
+        Some(deadline) => {
+            let timer = Timer::for_permit(core);
+            timer.arm(deadline);
+            vthread::mount::park(core);
+            timer.disarm();
+        }
+    }
+    core.permit.end_park();
+}
+
+/// Puts the running thread to sleep for at least `duration`.
+///
+/// # Examples
+/// ```
+/// use std::time::{Duration, Instant};
+/// let start = Instant::now();
+/// pirn::thread::spawn(|| pirn::thread::sleep(Duration::from_millis(2))).join().unwrap();
+/// assert!(start.elapsed() >= Duration::from_millis(2));
+/// ```
+pub fn sleep(duration: Duration) {
+    match vthread::current() {
+        Some(core) if duration.is_zero() => sched::yield_now(core),
+        Some(_) => {
+            let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+            blocking::sleep_until(sys::now().saturating_add(nanos));
+        }
+        None => std::thread::sleep(duration),
+    }
+}
+
+/// Puts the running thread to sleep until `deadline`, or not at all if that has passed.
+///
+/// # Examples
+/// ```
+/// use std::time::{Duration, Instant};
+/// let deadline = Instant::now() + Duration::from_millis(2);
+/// pirn::thread::sleep_until(deadline);
+/// assert!(Instant::now() >= deadline);
+/// ```
+pub fn sleep_until(deadline: Instant) {
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return;
+        }
+        sleep(left);
+    }
+}
+
+/// Lets other threads run: the running virtual thread goes to the back of its carrier's queue.
+///
+/// # Examples
+/// ```
+/// pirn::thread::spawn(pirn::thread::yield_now).join().unwrap();
+/// ```
+pub fn yield_now() {
+    match vthread::current() {
+        Some(core) => sched::yield_now(core),
+        None => std::thread::yield_now(),
+    }
+}

@@ -1,0 +1,178 @@
+//! Scoped threads: as [`std::thread::scope`], across carriers.
+
+use super::handle::RawHandle;
+use super::{Builder, Thread, current, park};
+use core::fmt;
+use core::marker::PhantomData;
+use core::sync::atomic::{AtomicUsize, Ordering};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+
+/// What a scope and its threads share.
+pub(crate) struct ScopeData {
+    running: AtomicUsize,
+    /// Threads that panicked and whose panic no `join` has taken.
+    panics: AtomicUsize,
+    owner: Thread,
+}
+
+impl ScopeData {
+    fn enter(&self) {
+        // Relaxed: the thread that counts up is the owner or one that keeps the scope open.
+        self.running.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A thread of the scope has ended.
+    pub(crate) fn leave(&self) {
+        // Cloned before: when the count is zero the scope may be gone, though not the owner's handle.
+        let owner = self.owner.clone();
+        // Release: pairs with the owner's Acquire: all the thread did is visible after the scope.
+        if self.running.fetch_sub(1, Ordering::Release) == 1 {
+            owner.unpark();
+        }
+    }
+
+    pub(crate) fn count_panic(&self) {
+        self.panics.fetch_add(1, Ordering::Relaxed); // Relaxed: read after the Acquire of `running`.
+    }
+}
+
+/// A scope to spawn threads in. See [`scope`].
+pub struct Scope<'scope, 'env: 'scope> {
+    data: Arc<ScopeData>,
+    // Invariant in both lifetimes, as std's.
+    scope: PhantomData<&'scope mut &'scope ()>,
+    env: PhantomData<&'env mut &'env ()>,
+}
+
+/// Creates a scope for virtual threads that borrow from their parent's stack.
+///
+/// All threads of the scope that have not been joined are joined before this function returns.
+///
+/// # Panics
+/// If a thread that was not joined by hand panicked.
+///
+/// # Examples
+/// ```
+/// use pirn::thread;
+///
+/// let mut numbers = vec![1, 2, 3];
+/// let mut sum = 0;
+/// thread::scope(|s| {
+///     s.spawn(|| numbers.push(4));
+///     s.spawn(|| sum = 1 + 1);
+/// });
+/// assert_eq!((numbers.len(), sum), (4, 2));
+/// ```
+#[track_caller]
+pub fn scope<'env, F, T>(f: F) -> T
+where
+    F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T,
+{
+    let scope = Scope {
+        data: Arc::new(ScopeData {
+            running: AtomicUsize::new(0),
+            panics: AtomicUsize::new(0),
+            owner: current(),
+        }),
+        scope: PhantomData,
+        env: PhantomData,
+    };
+    let result = catch_unwind(AssertUnwindSafe(|| f(&scope)));
+    // Acquire: pairs with the Release in `leave`.
+    while scope.data.running.load(Ordering::Acquire) != 0 {
+        park();
+    }
+    match result {
+        Err(payload) => resume_unwind(payload),
+        // Relaxed: see `count_panic`.
+        Ok(_) if scope.data.panics.load(Ordering::Relaxed) > 0 => panic!("a scoped thread panicked"),
+        Ok(result) => result,
+    }
+}
+
+impl<'scope> Scope<'scope, '_> {
+    /// Spawns a virtual thread in this scope.
+    ///
+    /// # Panics
+    /// When the thread cannot be created; [`Builder::spawn_scoped`] returns the error instead.
+    #[track_caller]
+    pub fn spawn<F, T>(&'scope self, f: F) -> ScopedJoinHandle<'scope, T>
+    where
+        F: FnOnce() -> T + Send + 'scope,
+        T: Send + 'scope,
+    {
+        match Builder::new().spawn_scoped(self, f) {
+            Ok(handle) => handle,
+            Err(e) => panic!("failed to spawn a virtual thread: {e}"),
+        }
+    }
+
+    /// Counts a thread about to be spawned.
+    pub(crate) fn enter(&self) -> Arc<ScopeData> {
+        self.data.enter();
+        Arc::clone(&self.data)
+    }
+
+    /// The thread counted by [`enter`](Self::enter) could not be spawned.
+    pub(crate) fn cancel(&self) {
+        self.data.leave();
+    }
+}
+
+impl fmt::Debug for Scope<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scope")
+            .field("running", &self.data.running.load(Ordering::Relaxed)) // Relaxed: a snapshot.
+            .field("owner", &self.data.owner)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The right to wait for a scoped thread's end and take its result.
+pub struct ScopedJoinHandle<'scope, T> {
+    raw: RawHandle<T>,
+    scope: PhantomData<&'scope ()>,
+}
+
+impl<'scope, T> ScopedJoinHandle<'scope, T> {
+    pub(crate) fn new(raw: RawHandle<T>) -> ScopedJoinHandle<'scope, T> {
+        ScopedJoinHandle { raw, scope: PhantomData }
+    }
+
+    /// Waits for the thread to end and returns its result.
+    ///
+    /// # Errors
+    /// The panic's payload, if it panicked.
+    ///
+    /// # Examples
+    /// ```
+    /// let word = String::from("weft");
+    /// let length = pirn::thread::scope(|s| s.spawn(|| word.len()).join().unwrap());
+    /// assert_eq!(length, 4);
+    /// ```
+    pub fn join(self) -> super::Result<T> {
+        let data = self.raw.core().scope.clone();
+        let result = self.raw.join();
+        if let Some(data) = data.filter(|_| result.is_err()) {
+            data.panics.fetch_sub(1, Ordering::Relaxed); // Relaxed: see `count_panic`.
+        }
+        result
+    }
+
+    /// The thread.
+    pub fn thread(&self) -> &Thread {
+        self.raw.thread()
+    }
+
+    /// Whether the thread has ended: [`join`](Self::join) would not block.
+    pub fn is_finished(&self) -> bool {
+        self.raw.is_finished()
+    }
+}
+
+impl<T> fmt::Debug for ScopedJoinHandle<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ScopedJoinHandle").field(self.thread()).finish()
+    }
+}

@@ -1,0 +1,317 @@
+//! What there is of a virtual thread.
+//!
+//! One allocation holds all: the [`Core`] (whatever does not depend on types), the result, and until the thread
+//! starts its closure. Counted references keep it alive: the [`JoinHandle`](crate::thread::JoinHandle),
+//! each [`Thread`](crate::thread::Thread), and one that belongs to the thread itself and is dropped at its end.
+
+use super::handshake::Handshake;
+use super::join::JoinCell;
+use super::permit::ParkPermit;
+use crate::continuation::Continuation;
+use crate::sched::Scheduler;
+use crate::stack::{SizeClass, Slot};
+use crate::thread::scoped::ScopeData;
+use core::alloc::Layout;
+use core::cell::{Cell as StdCell, UnsafeCell};
+use core::mem::{ManuallyDrop, MaybeUninit};
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// The part of a virtual thread that does not depend on its closure.
+#[repr(C)]
+pub(crate) struct Core {
+    references: AtomicUsize,
+    vtable: &'static VTable,
+    /// Exactly-once waking.
+    pub(crate) handshake: Handshake,
+    /// `park` and `unpark`.
+    pub(crate) permit: ParkPermit,
+    /// Stack, registers, TLS block.
+    pub(crate) continuation: Continuation,
+    /// The carrier it is mounted on; meaningful while mounted only, to itself and its carrier.
+    pub(crate) carrier: StdCell<*const super::Carrier>,
+    /// Link of the queue that owns it while it waits to run.
+    pub(crate) next: StdCell<*const Core>,
+    /// Its end, and who waits for that.
+    pub(crate) join: JoinCell,
+    /// Who runs it; none: the default scheduler.
+    scheduler: Option<Arc<dyn Scheduler>>,
+    name: Option<Box<str>>,
+    id: u64,
+    /// What it is doing, for people to read: a [`Phase`], and above it the carrier's number.
+    phase: AtomicU64,
+    class: SizeClass,
+    /// Whether it has set a `pthread_key`.
+    pub(crate) keys_used: StdCell<bool>,
+    /// Whether it has ended with a panic; written before its end is published.
+    pub(crate) panicked: StdCell<bool>,
+    /// Whether its handle is gone, so that nobody will ask for the result.
+    pub(crate) detached: AtomicBool,
+    /// The [`thread::scope`](crate::thread::scope) that waits for it.
+    pub(crate) scope: Option<Arc<ScopeData>>,
+}
+
+/// What a thread is doing: shown by `Debug` and by dumps, never used to decide anything.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum Phase {
+    New,
+    Runnable,
+    Running,
+    Waiting,
+    Terminated,
+}
+
+/// The functions that know the types.
+pub(crate) struct VTable {
+    /// Runs the closure and stores its result.
+    pub(crate) run: unsafe fn(NonNull<Core>),
+    /// Drops the closure of a thread that never ran, and stores `payload` as its panic.
+    pub(crate) abandon: unsafe fn(NonNull<Core>),
+    /// Drops the result, if there is one.
+    pub(crate) drop_result: unsafe fn(NonNull<Core>),
+    /// Frees the allocation.
+    pub(crate) free: unsafe fn(NonNull<Core>),
+}
+
+/// What the builder decides.
+pub(crate) struct Settings {
+    pub(crate) name: Option<Box<str>>,
+    pub(crate) class: SizeClass,
+    pub(crate) scheduler: Option<Arc<dyn Scheduler>>,
+    pub(crate) scope: Option<Arc<ScopeData>>,
+}
+
+// SAFETY: the cells are touched by one thread at a time: the mounted thread itself, its carrier, or whoever
+// holds the right to run it; the handshake passes them on.
+unsafe impl Sync for Core {}
+// SAFETY: as above.
+unsafe impl Send for Core {}
+
+/// The whole allocation of a thread that returns `T`. `F` comes last, so that a handle that knows
+/// only `T` finds the result.
+#[repr(C)]
+pub(crate) struct Cell<T, F = ()> {
+    core: Core,
+    result: UnsafeCell<Option<std::thread::Result<T>>>,
+    closure: UnsafeCell<MaybeUninit<F>>,
+}
+
+impl<T, F: FnOnce() -> T> Cell<T, F> {
+    const VTABLE: VTable = VTable {
+        run: Self::run,
+        abandon: Self::abandon,
+        drop_result: Self::drop_result,
+        free: Self::free,
+    };
+
+    /// A thread that has not started, with two references: the caller's and the thread's own.
+    /// `None`: there is no memory for it.
+    pub(crate) fn allocate(settings: Settings, closure: F) -> Option<ThreadRef> {
+        // SAFETY: the layout is not empty.
+        let memory = NonNull::new(unsafe { std::alloc::alloc(Layout::new::<Self>()) })?.cast::<Self>();
+        let cell = Cell {
+            core: Core {
+                references: AtomicUsize::new(2),
+                vtable: &Self::VTABLE,
+                handshake: Handshake::new(),
+                permit: ParkPermit::new(),
+                continuation: Continuation::new(),
+                carrier: StdCell::new(core::ptr::null()),
+                next: StdCell::new(core::ptr::null()),
+                join: JoinCell::new(),
+                scheduler: settings.scheduler,
+                name: settings.name,
+                id: next_id(),
+                phase: AtomicU64::new(Phase::New as u64),
+                class: settings.class,
+                keys_used: StdCell::new(false),
+                panicked: StdCell::new(false),
+                detached: AtomicBool::new(false),
+                scope: settings.scope,
+            },
+            result: UnsafeCell::new(None),
+            closure: UnsafeCell::new(MaybeUninit::new(closure)),
+        };
+        // SAFETY: fresh memory of the right layout.
+        unsafe { memory.write(cell) };
+        Some(ThreadRef(memory.cast()))
+    }
+
+    unsafe fn run(core: NonNull<Core>) {
+        let cell = core.cast::<Self>();
+        // SAFETY: called once, by the thread itself; the result is published by its end.
+        unsafe {
+            let closure = (*cell.as_ref().closure.get()).assume_init_read();
+            let result = catch_unwind(AssertUnwindSafe(closure));
+            core.as_ref().panicked.set(result.is_err());
+            *cell.as_ref().result.get() = Some(result);
+        }
+    }
+
+    unsafe fn abandon(core: NonNull<Core>) {
+        let cell = core.cast::<Self>();
+        // SAFETY: instead of `run`: the closure is there and nobody else will touch it.
+        unsafe {
+            (*cell.as_ref().closure.get()).assume_init_drop();
+            *cell.as_ref().result.get() =
+                Some(Err(Box::new("the scheduler dropped this virtual thread before it ran")));
+        }
+    }
+
+    unsafe fn drop_result(core: NonNull<Core>) {
+        let cell = core.cast::<Self>();
+        // SAFETY: called when the thread has ended and no handle will take the result.
+        let result = unsafe { (*cell.as_ref().result.get()).take() };
+        // As std does: a result that panics while it is dropped has nobody to tell.
+        if catch_unwind(AssertUnwindSafe(|| drop(result))).is_err() {
+            crate::sys::fatal(&["a virtual thread's result panicked while it was dropped"]);
+        }
+    }
+
+    unsafe fn free(core: NonNull<Core>) {
+        // SAFETY: from `allocate`; this is the last reference. The closure has been taken.
+        drop(unsafe { Box::from_raw(core.cast::<Self>().as_ptr()) });
+    }
+}
+
+impl<T> Cell<T> {
+    /// Takes the result of a thread that has ended.
+    ///
+    /// # Safety
+    /// The thread behind `thread` returns `T`, its end has been seen (`join.is_done()` or a wake
+    /// by it), and the caller holds its only handle.
+    pub(crate) unsafe fn take_result(thread: &ThreadRef) -> Option<std::thread::Result<T>> {
+        // SAFETY: `repr(C)`: the result is at the same place whatever the closure's type.
+        unsafe { (*thread.0.cast::<Self>().as_ref().result.get()).take() }
+    }
+}
+
+/// Thread ids: dense enough to read, unique for the life of the process.
+pub(crate) fn next_id() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    // Relaxed: only uniqueness matters.
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+impl Core {
+    /// Its id.
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Its name, if it was given one.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// Its stack, once it has run.
+    pub(crate) fn slot(&self) -> Option<Slot> {
+        self.continuation.slot()
+    }
+
+    /// The class its stack was reserved in.
+    pub(crate) fn class(&self) -> SizeClass {
+        self.class
+    }
+
+    /// The scheduler it was given; none means the default one.
+    pub(crate) fn scheduler(&self) -> Option<&Arc<dyn Scheduler>> {
+        self.scheduler.as_ref()
+    }
+
+    pub(crate) fn vtable(&self) -> &'static VTable {
+        self.vtable
+    }
+
+    /// What it is doing.
+    pub(crate) fn phase(&self) -> Phase {
+        // Relaxed: for people to read.
+        match self.phase.load(Ordering::Relaxed) & 0xff {
+            0 => Phase::New,
+            1 => Phase::Runnable,
+            2 => Phase::Running,
+            3 => Phase::Waiting,
+            _ => Phase::Terminated,
+        }
+    }
+
+    pub(crate) fn set_phase(&self, phase: Phase) {
+        self.phase.store(phase as u64, Ordering::Relaxed); // Relaxed: as above.
+    }
+
+    /// It is running, on the carrier with this number.
+    pub(crate) fn set_running(&self, carrier: u32) {
+        let value = Phase::Running as u64 | u64::from(carrier) << 8;
+        self.phase.store(value, Ordering::Relaxed); // Relaxed: as above.
+    }
+
+    /// The number of the carrier it is mounted on, or was a moment ago.
+    pub(crate) fn carrier_number(&self) -> Option<u32> {
+        let value = self.phase.load(Ordering::Relaxed); // Relaxed: as above.
+        (value & 0xff == Phase::Running as u64).then_some((value >> 8) as u32)
+    }
+
+    /// Takes another reference.
+    pub(crate) fn to_ref(&self) -> ThreadRef {
+        // Relaxed: the caller has access, so a reference exists and cannot go away meanwhile.
+        self.references.fetch_add(1, Ordering::Relaxed);
+        ThreadRef(NonNull::from(self))
+    }
+
+    /// Gives up a reference without a [`ThreadRef`]: the thread's own, at its end.
+    ///
+    /// # Safety
+    /// The caller owns a reference that nobody else gives up.
+    pub(crate) unsafe fn release(this: NonNull<Core>) {
+        drop(ThreadRef(this));
+    }
+}
+
+/// A counted reference to a virtual thread.
+pub(crate) struct ThreadRef(NonNull<Core>);
+
+// SAFETY: `Core` is Sync, and the last reference may be dropped anywhere.
+unsafe impl Send for ThreadRef {}
+// SAFETY: as above.
+unsafe impl Sync for ThreadRef {}
+
+impl ThreadRef {
+    /// The thread, for the queues.
+    pub(crate) fn as_ptr(&self) -> NonNull<Core> {
+        self.0
+    }
+
+    /// Gives up the counting; [`Core::release`] takes it up again.
+    pub(crate) fn into_raw(self) -> NonNull<Core> {
+        ManuallyDrop::new(self).0
+    }
+}
+
+impl core::ops::Deref for ThreadRef {
+    type Target = Core;
+    fn deref(&self) -> &Core {
+        // SAFETY: counted.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl Clone for ThreadRef {
+    fn clone(&self) -> ThreadRef {
+        self.to_ref()
+    }
+}
+
+impl Drop for ThreadRef {
+    #[inline]
+    fn drop(&mut self) {
+        // Release, then Acquire by the last one: all uses happen before the freeing, as in `Arc`.
+        if self.references.fetch_sub(1, Ordering::Release) == 1 {
+            core::sync::atomic::fence(Ordering::Acquire);
+            // SAFETY: the last reference.
+            unsafe { (self.vtable.free)(self.0) };
+        }
+    }
+}

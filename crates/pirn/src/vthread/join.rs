@@ -1,0 +1,106 @@
+//! The end of a thread, and the one that waits for it.
+//!
+//! ```text
+//!   EMPTY    (null)      the thread runs, nobody waits
+//!   waiter   (pointer)   the thread runs, and `waiter` is to be woken
+//!   DONE     (sentinel)  the thread has ended, its result is there; final
+//!
+//!   from       to         by            which means
+//!   EMPTY      waiter     register      the joiner will park
+//!   DONE       DONE       register      ... or need not
+//!   waiter     EMPTY      unregister    the joiner gave up (a timed join): nobody will wake it
+//!   DONE       DONE       unregister    ... or the finisher has it and wakes it
+//!   EMPTY      DONE       finish        nobody to wake
+//!   waiter     DONE       finish        the finisher has to wake `waiter`
+//! ```
+//!
+//! The waiter is taken out of the cell by exactly one read-modify-write, `unregister`'s or
+//! `finish`'s, and belongs to the caller of that one.
+
+use core::ptr::{self, NonNull};
+
+use crate::primitives::{
+    AtomicPtr,
+    Ordering::{AcqRel, Acquire, Relaxed, Release},
+};
+
+/// No waiter has this address: they are pointers to something.
+const DONE: *mut () = ptr::without_provenance_mut(1);
+
+/// Where one finisher and at most one joiner meet.
+///
+/// What the finisher did before `finish`, such as writing the result, happens before whatever
+/// the joiner does after `is_done` returned `true`, `register` or `unregister` returned `false`,
+/// or it was woken. The pointer to the waiter is only passed on, never followed.
+#[derive(Debug)]
+pub struct JoinCell {
+    state: AtomicPtr<()>,
+}
+
+impl JoinCell {
+    /// The cell of a thread that has not ended.
+    pub fn new() -> Self {
+        Self {
+            state: AtomicPtr::new(ptr::null_mut()),
+        }
+    }
+
+    /// Whether the thread has ended.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        // Acquire, with the Release in `finish`: the result.
+        self.state.load(Acquire) == DONE
+    }
+
+    /// `EMPTY → waiter`. Returns `false` if the thread has ended: then there is nothing to wait
+    /// for and `waiter` stays the caller's.
+    ///
+    /// After `true`, `waiter` must stay valid until `unregister` returned `true` or it was woken.
+    #[must_use = "`false` means that nobody will wake the waiter"]
+    pub fn register(&self, waiter: NonNull<()>) -> bool {
+        // Release, with the Acquire in `finish`: what is behind `waiter`. Acquire where it fails,
+        // with the Release in `finish`: the result.
+        let found = self
+            .state
+            .compare_exchange(ptr::null_mut(), waiter.as_ptr(), Release, Acquire);
+        debug_assert!(
+            found.is_ok() || found == Err(DONE),
+            "two threads join the same one"
+        );
+        found.is_ok()
+    }
+
+    /// `waiter → EMPTY`, for a join that has timed out. Returns `false` if the finisher has taken
+    /// the waiter: then the thread has ended, and the wake-up has come or will come.
+    #[must_use = "`false` means that the waiter is still going to be woken"]
+    pub fn unregister(&self, waiter: NonNull<()>) -> bool {
+        // Relaxed: the finisher has not seen the waiter, and will not. Acquire where it fails,
+        // with the Release in `finish`: the result.
+        let found = self
+            .state
+            .compare_exchange(waiter.as_ptr(), ptr::null_mut(), Relaxed, Acquire);
+        debug_assert!(
+            found.is_ok() || found == Err(DONE),
+            "the waiter was not registered"
+        );
+        found.is_ok()
+    }
+
+    /// `any → DONE`, once. Returns the waiter, if there is one: the caller has to wake it.
+    ///
+    /// The cell is not touched after the swap: a joiner that sees `DONE` may free it.
+    #[must_use = "the waiter has to be woken"]
+    pub fn finish(&self) -> Option<NonNull<()>> {
+        // Release, with the Acquire in `is_done`, `register` and `unregister`: the result.
+        // Acquire, with the Release in `register`: what is behind the waiter.
+        let waiter = self.state.swap(DONE, AcqRel);
+        debug_assert_ne!(waiter, DONE, "a thread ended twice");
+        NonNull::new(waiter)
+    }
+}
+
+impl Default for JoinCell {
+    fn default() -> Self {
+        Self::new()
+    }
+}

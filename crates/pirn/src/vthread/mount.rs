@@ -1,0 +1,285 @@
+//! Mounting and unmounting: how a virtual thread gets on and off a platform thread.
+//!
+//! A [`Carrier`] is a platform thread while it carries. A mounted virtual thread leaves it by
+//! [`suspend`], which names what is to be done with it *after* its registers are saved (its
+//! [`After`]); whoever runs next on that platform thread, its own stack or the next virtual
+//! thread, does it first of all ([`Carrier::finish_switch`]). It cannot be done before the switch: as
+//! soon as a thread is published as runnable, another carrier may resume it.
+//!
+//! ```text
+//!   event                          handshake          phase
+//!   first mount, later mounts      -> RUNNING         -> Running
+//!   suspend(Park)                  RUNNING -> PARKED  -> Waiting
+//!     … woken before the switch    stays RUNNABLE     -> Runnable, enqueued at once
+//!   wake                           PARKED -> RUNNABLE -> Runnable, enqueued by the waker
+//!   suspend(Yield)                 unchanged          -> Runnable, enqueued
+//!   suspend(Exit)                  unchanged          -> Terminated, stack given back
+//! ```
+
+use super::core_::{Core, Phase};
+use super::keys;
+use crate::continuation::Continuation;
+use crate::sched::{self, Processor};
+use crate::stack::pool;
+use crate::sys;
+use core::cell::Cell;
+use core::ptr::{self, NonNull};
+
+thread_local! {
+    /// The virtual thread that this TLS block belongs to. In each virtual thread's own block, so
+    /// it never changes between the first and the last instruction of a thread.
+    static CURRENT: Cell<*const Core> = const { Cell::new(ptr::null()) };
+    /// The carrier that this platform thread is, while it is one.
+    static CARRIER: Cell<*const Carrier> = const { Cell::new(ptr::null()) };
+}
+
+/// The running virtual thread; none on a platform thread.
+#[inline(always)]
+pub(crate) fn current() -> Option<&'static Core> {
+    // SAFETY: a thread's core outlives its last instruction. The 'static is a lie told to
+    // callers on that very thread only: nobody may send the reference elsewhere.
+    CURRENT.with(|current| unsafe { current.get().as_ref() })
+}
+
+/// The carrier under the running code, be that a virtual thread or the carrier's own loop.
+///
+/// Do not keep the reference across a [`suspend`]: the thread may go on on another carrier.
+#[inline(always)]
+pub(crate) fn carrier<'a>() -> Option<&'a Carrier> {
+    let pointer = match current() {
+        Some(thread) => thread.carrier.get(),
+        None => CARRIER.with(Cell::get),
+    };
+    // SAFETY: a carrier lives as long as it carries.
+    unsafe { pointer.as_ref() }
+}
+
+/// Makes the running virtual thread a platform thread from now on, in the eyes of everything that asks
+/// [`current`]: for the child of a `fork`, where no carrier is left to go back to.
+pub(crate) fn become_platform_thread() {
+    CURRENT.with(|current| current.set(ptr::null()));
+}
+
+/// What is to be done with a thread that has just been switched away from.
+#[derive(Clone, Copy)]
+pub(crate) enum After {
+    /// It waits for a wake.
+    Park,
+    /// It goes to the back of the queue.
+    Yield,
+    /// It has ended.
+    Exit,
+}
+
+/// A platform thread that virtual threads are mounted on.
+pub(crate) struct Carrier {
+    /// Its own stack and TLS.
+    native: Continuation,
+    /// The thread switched away from, and what to do with it.
+    left: Cell<Option<(NonNull<Core>, After)>>,
+    /// The processor it holds; null when it runs threads of a scheduler of the user's.
+    processor: Cell<*const Processor>,
+    /// For people: which carrier this is.
+    pub(crate) number: u32,
+}
+
+impl Carrier {
+    /// The running platform thread.
+    pub(crate) fn new(number: u32) -> Carrier {
+        crate::glibc::malloc::ensure_cache();
+        crate::stack::overflow::ensure_signal_stack();
+        Carrier {
+            native: Continuation::native(),
+            left: Cell::new(None),
+            processor: Cell::new(ptr::null()),
+            number,
+        }
+    }
+
+    /// Makes this the running platform thread's carrier for the duration of `f`.
+    pub(crate) fn enter<R>(&self, f: impl FnOnce() -> R) -> R {
+        let outer = CARRIER.replace(self);
+        let result = f();
+        CARRIER.set(outer);
+        result
+    }
+
+    /// The processor it holds.
+    #[inline]
+    pub(crate) fn processor(&self) -> Option<&'static Processor> {
+        // SAFETY: processors are never freed.
+        unsafe { self.processor.get().as_ref() }
+    }
+
+    pub(crate) fn set_processor(&self, processor: Option<&'static Processor>) {
+        self.processor.set(processor.map_or(ptr::null(), |p| p));
+    }
+
+    /// Thread pointer of the platform thread.
+    pub(crate) fn native_tp(&self) -> usize {
+        self.native.tp()
+    }
+
+    /// Mounts a thread from the platform thread's own stack. Returns when this platform thread
+    /// has nothing mounted any more: not necessarily because this one thread was unmounted.
+    ///
+    /// # Safety
+    /// The caller owns the right to run `thread`, and runs on this carrier's own stack.
+    pub(crate) unsafe fn mount(&self, thread: NonNull<Core>) {
+        // SAFETY: the caller owns the right to run it.
+        let to = unsafe { self.ready(thread) };
+        // SAFETY: the native continuation is the running one.
+        unsafe { self.native.switch(to) };
+        self.finish_switch();
+    }
+
+    /// Makes a thread ready to be switched to on this carrier.
+    ///
+    /// # Safety
+    /// The caller owns the right to run `thread`.
+    unsafe fn ready(&self, thread: NonNull<Core>) -> &Continuation {
+        // SAFETY: alive, since it has yet to run.
+        let core: &Core = unsafe { &*thread.as_ptr() };
+        if core.continuation.slot().is_none() {
+            self.give_stack(core);
+        }
+        core.handshake.mounted();
+        core.set_running(self.number);
+        core.carrier.set(self);
+        &core.continuation
+    }
+
+    /// First mount: the slot that `spawn` reserved is taken now.
+    fn give_stack(&self, core: &Core) {
+        let slot = match self.processor() {
+            // SAFETY: this carrier holds the processor.
+            Some(p) if core.class() == sched::default_class() => unsafe { p.take_slot() },
+            _ => pool::take(core.class()),
+        };
+        // SAFETY: the slot is this thread's until its end.
+        unsafe { core.continuation.prepare(slot, entry, ptr::from_ref(core) as *mut u8) };
+    }
+
+    /// Does what the thread that was just switched away from had asked for.
+    #[inline]
+    fn finish_switch(&self) {
+        let Some((thread, after)) = self.left.take() else { return };
+        // SAFETY: its own reference is alive until `Exit` below releases it.
+        let core = unsafe { &*thread.as_ptr() };
+        match after {
+            After::Park => {
+                core.set_phase(Phase::Waiting);
+                if !core.handshake.parked() {
+                    sched::make_runnable(thread);
+                }
+            }
+            After::Yield => sched::make_runnable(thread),
+            After::Exit => self.bury(thread, core),
+        }
+    }
+
+    fn bury(&self, thread: NonNull<Core>, core: &Core) {
+        let class = core.class();
+        // SAFETY: it will not be resumed.
+        if let Some(slot) = unsafe { core.continuation.take_slot() } {
+            match self.processor() {
+                // SAFETY: this carrier holds the processor.
+                Some(p) if class == sched::default_class() => unsafe { p.put_slot(slot) },
+                _ => {
+                    pool::put(slot);
+                    pool::unreserve(class, 1);
+                }
+            }
+        }
+        // SAFETY: the thread's own reference, given up here only.
+        unsafe { Core::release(thread) };
+    }
+}
+
+/// Leaves the running virtual thread. Returns when it has been mounted again.
+///
+/// The carrier goes on with the next thread of its processor's queue, directly, or else returns
+/// to its own stack.
+#[inline(always)]
+pub(crate) fn suspend(core: &'static Core, after: After) {
+    // SAFETY: mounted, so the carrier is alive and this OS thread's.
+    let carrier = unsafe { &*core.carrier.get() };
+    // SAFETY: this OS thread holds the processor.
+    let next = carrier.processor().and_then(|p| unsafe { p.next_to_hand_over() });
+    carrier.left.set(Some((NonNull::from(core), after)));
+    // SAFETY: `core` is the running continuation; the other one is suspended and ours to run.
+    unsafe {
+        match next {
+            Some(next) => core.continuation.switch(carrier.ready(next)),
+            None => core.continuation.switch(&carrier.native),
+        }
+    }
+    // Mounted again: perhaps by another carrier.
+    // SAFETY: set by `ready` before the switch to us.
+    unsafe { &*core.carrier.get() }.finish_switch();
+}
+
+/// Parks the running virtual thread until its handshake's `wake`, which must come exactly once,
+/// and may have come already.
+#[inline(always)]
+pub(crate) fn park(core: &'static Core) {
+    if !core.handshake.woken_early() {
+        suspend(core, After::Park);
+    }
+}
+
+/// Performs a wake that the caller has won the right to.
+#[inline]
+pub(crate) fn wake(thread: NonNull<Core>) {
+    // SAFETY: it waits for this very wake, so it is alive.
+    if unsafe { thread.as_ref() }.handshake.wake() {
+        sched::make_runnable(thread);
+    }
+}
+
+/// The first function on every virtual thread's stack.
+unsafe extern "C" fn entry(argument: *mut u8) -> ! {
+    let thread = argument.cast::<Core>();
+    CURRENT.with(|current| current.set(thread));
+    // SAFETY: `prepare` passed the core, which the thread's own reference keeps alive.
+    let core: &'static Core = unsafe { &*thread };
+    // SAFETY: set by `ready`.
+    unsafe { &*core.carrier.get() }.finish_switch();
+    // SAFETY: called once for this thread, which is us.
+    unsafe { (core.vtable().run)(NonNull::from(core)) };
+    end(core)
+}
+
+/// The last moments of a thread, still on its own stack.
+fn end(core: &'static Core) -> ! {
+    crate::thread::detached::drop_result_if_detached(core);
+    run_tls_destructors();
+    keys::run_destructors(core);
+    core.set_phase(Phase::Terminated);
+    crate::thread::detached::finish(core);
+    if current().is_none() {
+        // The child of a fork: the thread that forked was its only one.
+        // SAFETY: as returning from the last thread of a process.
+        unsafe { libc::exit(0) };
+    }
+    suspend(core, After::Exit);
+    sys::fatal(&["a virtual thread went on after its end"]);
+}
+
+/// Runs what `__cxa_thread_atexit_impl` has registered: the destructors of `thread_local!`s.
+fn run_tls_destructors() {
+    type CallDestructors = unsafe extern "C-unwind" fn();
+    static ADDRESS: core::sync::atomic::AtomicPtr<core::ffi::c_void> =
+        core::sync::atomic::AtomicPtr::new(ptr::null_mut());
+    use core::sync::atomic::Ordering::Relaxed; // A code address: needs no ordering.
+    let mut address = ADDRESS.load(Relaxed);
+    if address.is_null() {
+        address = match crate::glibc::symbols::find(c"__call_tls_dtors") {
+            Ok(address) => address,
+            Err(text) => sys::fatal(&[&text]),
+        };
+        ADDRESS.store(address, Relaxed);
+    }
+    // SAFETY: glibc's function, without arguments; it works on the running TLS block.
+    unsafe { core::mem::transmute::<*mut core::ffi::c_void, CallDestructors>(address)() };
+}

@@ -1,0 +1,122 @@
+//! The park permit: what `park` waits for and `unpark` gives.
+//!
+//! ```text
+//!   EMPTY     no permit; the thread is not parked
+//!   PARKED    the thread is parked, or on its way there, and has to be woken
+//!   NOTIFIED  there is a permit
+//!
+//!   from       to         by             which means
+//!   EMPTY      PARKED     begin_park     the thread will park
+//!   NOTIFIED   EMPTY      begin_park     ... or finds a permit and does not
+//!   NOTIFIED   EMPTY      try_consume    the same, before any preparation to park
+//!   EMPTY      NOTIFIED   unpark         the next park returns at once
+//!   PARKED     NOTIFIED   unpark         the caller has to wake the thread
+//!   NOTIFIED   NOTIFIED   unpark         permits do not add up
+//!   PARKED     EMPTY      expire         time is up: the caller has to wake the thread
+//!   NOTIFIED   EMPTY      end_park       the thread runs again and uses up its permit
+//!   EMPTY      EMPTY      end_park       ... or it had expired
+//! ```
+//!
+//! `PARKED` is entered once and left once in an episode, by one read-modify-write of one thread.
+//! That thread, and no other, has the right and the duty to wake the parked one. This is the
+//! guarantee which the `Handshake` is built on.
+//!
+//! A permit that comes after the expiry but before `end_park` is used up by `end_park`, as in
+//! `std`: the park has not returned yet, and it may have been woken by either.
+
+use crate::primitives::{
+    AtomicU32,
+    Ordering::{AcqRel, Acquire, Relaxed, Release},
+};
+
+const EMPTY: u32 = 0;
+const PARKED: u32 = 1;
+const NOTIFIED: u32 = 2;
+
+/// The park permit of one thread: there is at most one, and `park` uses it up.
+///
+/// `try_consume`, `begin_park` and `end_park` are for the thread itself, `unpark` and `expire`
+/// for all others. What comes before an `unpark` happens before the return of the park that uses
+/// up its permit.
+#[derive(Debug)]
+pub struct ParkPermit {
+    state: AtomicU32,
+}
+
+impl ParkPermit {
+    /// No permit.
+    pub fn new() -> Self {
+        Self {
+            state: AtomicU32::new(EMPTY),
+        }
+    }
+
+    /// `NOTIFIED → EMPTY`. Returns whether a permit was there: then park returns at once.
+    #[must_use]
+    pub fn try_consume(&self) -> bool {
+        // Acquire, with the Release in `unpark`: what its caller did before. Relaxed where it
+        // fails: nothing is concluded from it.
+        self.state
+            .compare_exchange(NOTIFIED, EMPTY, Acquire, Relaxed)
+            .is_ok()
+    }
+
+    /// `EMPTY → PARKED`, or `NOTIFIED → EMPTY`. Returns `true` if the thread is to park, `false`
+    /// if it found a permit and has used it up.
+    ///
+    /// From a `true` on, the wake-up may come, although the thread still runs.
+    #[must_use]
+    pub fn begin_park(&self) -> bool {
+        // Release, with the Acquire in `unpark` and `expire`: whoever has to wake the thread sees
+        // what it prepared. Relaxed where it fails: the swap below acquires.
+        let parking = self
+            .state
+            .compare_exchange(EMPTY, PARKED, Release, Relaxed)
+            .is_ok();
+        if !parking {
+            // Acquire, with the Release in `unpark`. It must be a swap: a mere store could
+            // overwrite, unseen, the permit of an `unpark` that came since.
+            let permit = self.state.swap(EMPTY, Acquire);
+            debug_assert_eq!(permit, NOTIFIED, "two threads park on one permit");
+        }
+        parking
+    }
+
+    /// `any → NOTIFIED`. Returns `true` if the thread was parked: the caller has to wake it.
+    #[must_use = "`true` is the duty to wake the thread"]
+    pub fn unpark(&self) -> bool {
+        // Release, with the Acquire in `try_consume`, `begin_park` and `end_park`: what the
+        // caller did before. Acquire, with the Release in `begin_park`: what the thread prepared.
+        self.state.swap(NOTIFIED, AcqRel) == PARKED
+    }
+
+    /// `PARKED → EMPTY`, for a timer or an interrupt. Returns `true` if the caller has to wake
+    /// the thread, `false` if it was not parked or another has to.
+    ///
+    /// An expiry that is late, in the thread's next park, ends that one. So cancel timers before
+    /// `end_park`, or live with the spurious return.
+    #[must_use = "`true` is the duty to wake the thread"]
+    pub fn expire(&self) -> bool {
+        // Acquire, with the Release in `begin_park`: what the thread prepared. No Release: there
+        // is no permit, and the wake-up itself orders the caller before the thread. Relaxed where
+        // it fails: the wake-up is another's, or there is none.
+        self.state
+            .compare_exchange(PARKED, EMPTY, Acquire, Relaxed)
+            .is_ok()
+    }
+
+    /// `NOTIFIED → EMPTY`, or `EMPTY` as it is. For the thread that was woken, when it runs
+    /// again. Returns whether it has used up a permit; if not, the park expired.
+    pub fn end_park(&self) -> bool {
+        // Acquire, with the Release in `unpark`: what its caller did before.
+        let woken_by = self.state.swap(EMPTY, Acquire);
+        debug_assert_ne!(woken_by, PARKED, "a thread runs that was not woken");
+        woken_by == NOTIFIED
+    }
+}
+
+impl Default for ParkPermit {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,13 @@
+/* Thread-local data of a library that is opened late, for traps_tls.rs. */
+
+#include <stdlib.h>
+
+static __thread int initialised = 41;
+static __thread int zero;
+
+int next_initialised(void) { return ++initialised; }
+
+int next_zero(void) { return ++zero; }
+
+/* `strtol` is bound lazily, so the first call runs the dynamic linker on the caller's thread. */
+long lazily_bound(const char *text) { return strtol(text, NULL, 10); }

@@ -1,0 +1,254 @@
+//! What the behavioural tests share: the watchdog, crowds of threads, temporary folders.
+
+#![allow(dead_code)] // each test binary uses only a part of it
+
+pub mod child;
+pub mod sys;
+
+use std::env;
+use std::fs;
+use std::io::{Read, Write};
+use std::panic::Location;
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, mpsc};
+use std::time::Duration;
+
+use pirn::thread;
+
+/// How many platform threads join a [`crowd`] of virtual ones.
+pub const PLATFORM: usize = 4;
+
+/// Ends the process, naming the test, unless it is dropped in time.
+pub struct Watchdog {
+    over: Arc<(Mutex<bool>, Condvar)>,
+}
+
+/// A watchdog with the usual limit of two minutes.
+#[track_caller]
+pub fn watchdog() -> Watchdog {
+    watchdog_after(Duration::from_secs(120))
+}
+
+/// A watchdog that lets the caller run for `limit`.
+///
+/// The watcher is a platform thread, so it bites even when every carrier is stuck.
+#[track_caller]
+pub fn watchdog_after(limit: Duration) -> Watchdog {
+    let place = Location::caller();
+    let test = std::thread::current().name().unwrap_or("?").to_owned();
+    let over = Arc::new((Mutex::new(false), Condvar::new()));
+    let watched = Arc::clone(&over);
+    std::thread::spawn(move || {
+        let (flag, changed) = &*watched;
+        let guard = flag.lock().unwrap();
+        let (over, _) = changed
+            .wait_timeout_while(guard, limit, |over| !*over)
+            .unwrap();
+        if !*over {
+            eprintln!("watchdog: `{test}` ({place}) hung for {limit:?}");
+            print_tasks();
+            process::abort();
+        }
+    });
+    Watchdog { over }
+}
+
+impl Drop for Watchdog {
+    fn drop(&mut self) {
+        *self.over.0.lock().unwrap() = true;
+        self.over.1.notify_all();
+    }
+}
+
+/// Prints what each OS thread of this process waits for in the kernel.
+fn print_tasks() {
+    let Ok(tasks) = fs::read_dir("/proc/self/task") else {
+        return;
+    };
+    for task in tasks.flatten() {
+        let of = |name| fs::read_to_string(task.path().join(name)).unwrap_or_default();
+        eprintln!(
+            "  task {:?} {} waits in {}",
+            task.file_name(),
+            of("comm").trim_end(),
+            of("wchan")
+        );
+    }
+}
+
+/// The number of carriers this process will have.
+pub fn carriers() -> usize {
+    match env::var("PIRN_PARALLELISM") {
+        Ok(text) => text.parse().expect("PIRN_PARALLELISM is a number"),
+        Err(_) => thread::available_parallelism().map_or(1, usize::from),
+    }
+}
+
+/// How many virtual threads outnumber the carriers 100 to 1.
+pub fn many() -> usize {
+    100 * carriers()
+}
+
+/// As `many()`, but with at most an eighth of the descriptors this process may open.
+pub fn many_files() -> usize {
+    many().min(sys::raise_file_limit() / 8)
+}
+
+/// Bytes that tell their place: a hole, a swap or a repetition shows.
+pub fn pattern(length: usize) -> Vec<u8> {
+    (0..length).map(|i| (i / 251 + i) as u8).collect()
+}
+
+/// Runs `f` on a virtual thread, and hands back its value or its panic.
+pub fn on_virtual<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> T {
+    thread::spawn(f)
+        .join()
+        .unwrap_or_else(|payload| std::panic::resume_unwind(payload))
+}
+
+/// Runs `f(i)` on `many()` virtual threads at once.
+pub fn virtual_crowd(f: impl Fn(usize) + Sync) {
+    let f = &f;
+    sys::raise_file_limit(); // each may open a few descriptors
+    thread::scope(|scope| {
+        for i in 0..many() {
+            scope.spawn(move || f(i));
+        }
+    });
+}
+
+/// Runs `f(i)` on `many()` virtual and [`PLATFORM`] platform threads at once.
+pub fn crowd(f: impl Fn(usize) + Sync) {
+    let f = &f;
+    std::thread::scope(|scope| {
+        for i in 0..PLATFORM {
+            scope.spawn(move || f(many() + i));
+        }
+        virtual_crowd(f);
+    });
+}
+
+/// How many threads a [`crowd`] has.
+pub fn crowd_size() -> usize {
+    many() + PLATFORM
+}
+
+/// Starts `block(i)` on `count` virtual threads and, once all of them have begun, runs
+/// `release` on one more.
+///
+/// With `count` above the number of carriers this hangs if `block` keeps its carrier: the last
+/// threads would never begin.
+pub fn block_then(count: usize, block: impl Fn(usize) + Sync, release: impl FnOnce() + Send) {
+    let block = &block;
+    let (here, arrived) = mpsc::channel();
+    thread::scope(|scope| {
+        for i in 0..count {
+            let here = here.clone();
+            scope.spawn(move || {
+                here.send(()).unwrap();
+                block(i);
+            });
+        }
+        scope.spawn(move || {
+            for _ in 0..count {
+                arrived.recv().unwrap();
+            }
+            release();
+        });
+    });
+}
+
+/// Lets one platform and many virtual threads read `source` to its end while `sink` is written
+/// to, and asserts that each byte came out exactly once.
+pub fn each_byte_once<R, W>(source: &R, mut sink: W)
+where
+    R: Sync,
+    for<'a> &'a R: Read,
+    W: Write + Send,
+{
+    let counts: Vec<AtomicUsize> = (0..256).map(|_| AtomicUsize::new(0)).collect();
+    let read = || {
+        let (mut source, mut buffer) = (source, [0; 16]);
+        loop {
+            let count = source.read(&mut buffer).unwrap();
+            if count == 0 {
+                return;
+            }
+            for byte in &buffer[..count] {
+                counts[usize::from(*byte)].fetch_add(1, Ordering::SeqCst);
+            }
+        }
+    };
+    std::thread::scope(|platform| {
+        platform.spawn(read);
+        thread::scope(|scope| {
+            for _ in 0..many() {
+                scope.spawn(read);
+            }
+            scope.spawn(move || {
+                let every: Vec<u8> = (0..=255).collect();
+                for _ in 0..200 {
+                    sink.write_all(&every).unwrap();
+                    thread::yield_now();
+                }
+            });
+        });
+    });
+    assert!(
+        counts
+            .iter()
+            .all(|count| count.load(Ordering::SeqCst) == 200)
+    );
+}
+
+/// A small generator of pseudo-random numbers (xorshift), the same for the same seed.
+pub struct Rng(u64);
+
+impl Rng {
+    /// A generator of its own for each `seed`.
+    pub fn new(seed: u64) -> Rng {
+        // Spreads neighbouring seeds; `| 1` because xorshift stays at zero for ever.
+        Rng(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+    }
+
+    /// A number below `limit`.
+    pub fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % limit
+    }
+
+    /// A duration below `limit` microseconds.
+    pub fn micros(&mut self, limit: u64) -> Duration {
+        Duration::from_micros(self.below(limit))
+    }
+}
+
+/// A folder of its own, removed at the end.
+pub struct TempDir(PathBuf);
+
+impl TempDir {
+    /// Makes an empty folder whose name starts with `label`.
+    pub fn new(label: &str) -> TempDir {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let number = NEXT.fetch_add(1, Ordering::SeqCst);
+        let name = format!("{label}-{}-{number}", process::id());
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        fs::create_dir_all(&path).unwrap();
+        TempDir(path)
+    }
+
+    /// The path of `name` in this folder.
+    pub fn join(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for TempDir {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,216 @@
+//! The identity of a virtual thread as glibc sees it: `pthread_self`, its stack, its name, its CPU
+//! and its `pthread_key`s.
+
+mod common;
+
+use std::collections::HashSet;
+use std::ffi::{CStr, c_char, c_void};
+use std::mem::MaybeUninit;
+use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Barrier, Mutex, OnceLock};
+use std::time::Duration;
+
+use common::sys::check;
+use common::{child, crowd, crowd_size, many, watchdog};
+use pirn::thread;
+
+/// Leaves the carrier, likely to come back on another one.
+fn migrate() {
+    thread::yield_now();
+    thread::sleep(Duration::from_micros(100));
+}
+
+#[test]
+fn pthread_self_is_unique_and_stays() {
+    let _watchdog = watchdog();
+    let (ids, all_here) = (Mutex::new(HashSet::new()), Barrier::new(crowd_size()));
+    crowd(|_| {
+        // SAFETY: touches no memory.
+        let id = unsafe { libc::pthread_self() };
+        assert!(ids.lock().unwrap().insert(id));
+        for _ in 0..5 {
+            migrate();
+            // SAFETY: touches no memory.
+            assert!(unsafe { libc::pthread_equal(id, libc::pthread_self()) != 0 });
+        }
+        all_here.wait(); // so that none is freed and given out again
+    });
+}
+
+#[test]
+fn the_stack_of_pthread_getattr_np_is_the_one_in_use() {
+    let _watchdog = watchdog();
+    crowd(|_| {
+        for _ in 0..3 {
+            let local = 0_u8;
+            let (mut bottom, mut size) = (ptr::null_mut(), 0);
+            let mut attributes = MaybeUninit::uninit();
+            // SAFETY: `pthread_getattr_np` initialises the attributes.
+            unsafe {
+                let thread = libc::pthread_self();
+                assert_eq!(libc::pthread_getattr_np(thread, attributes.as_mut_ptr()), 0);
+                let attributes = attributes.as_mut_ptr();
+                assert_eq!(
+                    libc::pthread_attr_getstack(attributes, &mut bottom, &mut size),
+                    0
+                );
+                assert_eq!(libc::pthread_attr_destroy(attributes), 0);
+            }
+            let (bottom, here) = (bottom as usize, &raw const local as usize);
+            assert!(bottom < here && here < bottom + size);
+            migrate();
+        }
+    });
+}
+
+#[test]
+fn pthread_names_are_per_virtual_thread() {
+    let _watchdog = watchdog();
+    crowd(|i| {
+        let name = std::ffi::CString::new(format!("bobbin {i}")).unwrap();
+        let mut read = [0 as c_char; 32];
+        // SAFETY: the name is a C string, the buffer is valid for its length.
+        unsafe {
+            let this = libc::pthread_self();
+            assert_eq!(libc::pthread_setname_np(this, name.as_ptr()), 0);
+            migrate();
+            assert_eq!(
+                libc::pthread_getname_np(this, read.as_mut_ptr(), read.len()),
+                0
+            );
+            assert_eq!(CStr::from_ptr(read.as_ptr()), name.as_c_str());
+        }
+    });
+}
+
+/// The CPUs this process may run on.
+fn allowed_cpus() -> Vec<usize> {
+    let mut set = MaybeUninit::<libc::cpu_set_t>::zeroed();
+    // SAFETY: the set is valid for its size, and all-zero is an empty set.
+    let set = unsafe {
+        let size = size_of::<libc::cpu_set_t>();
+        check(libc::sched_getaffinity(0, size, set.as_mut_ptr())).unwrap();
+        set.assume_init()
+    };
+    let all = 0..libc::CPU_SETSIZE as usize;
+    // SAFETY: the numbers are within the set.
+    all.filter(|cpu| unsafe { libc::CPU_ISSET(*cpu, &set) })
+        .collect()
+}
+
+#[test]
+fn sched_getcpu_is_where_the_carrier_runs() {
+    const NAME: &str = "sched_getcpu_is_where_the_carrier_runs";
+    let last = *allowed_cpus().last().unwrap();
+    if last == 0 {
+        // A zeroed answer could not be told from a true one.
+        eprintln!("skipped: only CPU 0 may be used");
+        return;
+    }
+    let _watchdog = watchdog();
+    child::isolated(NAME, &[], || {
+        // Everything started from here on inherits this.
+        let mut only = MaybeUninit::<libc::cpu_set_t>::zeroed();
+        // SAFETY: the number is within the set, which is valid for its size.
+        unsafe {
+            libc::CPU_SET(last, &mut *only.as_mut_ptr());
+            let size = size_of::<libc::cpu_set_t>();
+            check(libc::sched_setaffinity(0, size, only.as_ptr())).unwrap();
+        }
+        crowd(|_| {
+            // SAFETY: touches no memory.
+            assert_eq!(unsafe { libc::sched_getcpu() }, last as i32);
+            migrate();
+            // SAFETY: touches no memory.
+            assert_eq!(unsafe { libc::sched_getcpu() }, last as i32);
+        });
+    });
+}
+
+/// Makes a `pthread_key`.
+fn new_key(destructor: Option<unsafe extern "C" fn(*mut c_void)>) -> libc::pthread_key_t {
+    let mut key = 0;
+    // SAFETY: `key` is valid for writes, and a function for ever.
+    assert_eq!(unsafe { libc::pthread_key_create(&mut key, destructor) }, 0);
+    key
+}
+
+fn set_value(key: libc::pthread_key_t, value: usize) {
+    // SAFETY: the key exists; the values are only compared.
+    let error = unsafe { libc::pthread_setspecific(key, ptr::without_provenance(value)) };
+    assert_eq!(error, 0);
+}
+
+fn value(key: libc::pthread_key_t) -> usize {
+    // SAFETY: the key exists.
+    unsafe { libc::pthread_getspecific(key) }.addr()
+}
+
+static KEY_VALUES: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+
+unsafe extern "C" fn note_value(value: *mut c_void) {
+    thread::yield_now(); // a destructor may block
+    KEY_VALUES.lock().unwrap().push(value.addr());
+}
+
+#[test]
+fn keys_are_per_virtual_thread_and_their_destructors_run() {
+    let _watchdog = watchdog();
+    let key = new_key(Some(note_value));
+    let body = move |i| {
+        assert_eq!(value(key), 0);
+        set_value(key, i);
+        migrate();
+        assert_eq!(value(key), i);
+    };
+    let handles: Vec<_> = (1..=many())
+        .map(|i| thread::spawn(move || body(i)))
+        .collect();
+    for handle in handles {
+        handle.join().unwrap();
+    }
+    let mut values = std::mem::take(&mut *KEY_VALUES.lock().unwrap());
+    values.sort_unstable();
+    assert!(values.into_iter().eq(1..=many()));
+}
+
+static ROUNDS: AtomicUsize = AtomicUsize::new(0);
+static AGAIN: OnceLock<libc::pthread_key_t> = OnceLock::new();
+
+unsafe extern "C" fn set_again(value: *mut c_void) {
+    ROUNDS.fetch_add(1, SeqCst);
+    if value.addr() > 1 {
+        set_value(*AGAIN.get().unwrap(), value.addr() - 1);
+    }
+}
+
+#[test]
+fn a_key_destructor_that_sets_the_key_is_called_again() {
+    let _watchdog = watchdog();
+    AGAIN.set(new_key(Some(set_again))).unwrap();
+    thread::spawn(|| set_value(*AGAIN.get().unwrap(), 3))
+        .join()
+        .unwrap();
+    assert_eq!(ROUNDS.load(SeqCst), 3);
+}
+
+#[test]
+fn many_keys_beyond_the_first_block_work() {
+    let _watchdog = watchdog();
+    // glibc keeps 32 keys in the thread's control block and the rest on the heap.
+    let keys: Vec<_> = (0..100).map(|_| new_key(None)).collect();
+    crowd(|i| {
+        for (n, key) in keys.iter().enumerate() {
+            set_value(*key, 1000 * i + n + 1);
+        }
+        migrate();
+        for (n, key) in keys.iter().enumerate() {
+            assert_eq!(value(*key), 1000 * i + n + 1);
+        }
+    });
+    for key in keys {
+        // SAFETY: the key exists and is used no more.
+        assert_eq!(unsafe { libc::pthread_key_delete(key) }, 0);
+    }
+}

@@ -1,0 +1,1 @@
+//! Small complete programs: see the files beside this folder.
