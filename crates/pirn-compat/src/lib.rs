@@ -12,7 +12,7 @@ use std::sync::{Arc, Condvar, Mutex, Once};
 use std::time::Duration;
 use std::{panic, process};
 
-use pirn::thread;
+use pirn::{Runtime, thread};
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 /// The number of carriers the tests run on.
@@ -28,12 +28,16 @@ pub const NEVER: Duration = Duration::from_secs(3600);
 ///
 /// # Panics
 ///
-/// If the limit on open files cannot be raised.
+/// If the runtime refuses its settings or the limit on open files cannot be raised.
 pub fn setup() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         report_panics_at_once();
         raise_open_files_limit();
+        Runtime::configure()
+            .parallelism(CARRIERS)
+            .apply()
+            .expect("set the number of carriers");
     });
 }
 
@@ -71,7 +75,12 @@ pub fn on_threads<T: Send>(threads: usize, body: impl Fn(usize) -> T + Sync) -> 
     let body = &body;
     thread::scope(|scope| {
         let handles: Vec<_> = (0..threads)
-            .map(|index| scope.spawn(move || body(index)))
+            .map(|index| {
+                scope.spawn(move || {
+                    assert!(thread::current().is_virtual());
+                    body(index)
+                })
+            })
             .collect();
         handles
             .into_iter()

@@ -1,5 +1,5 @@
 //! `flume`: bounded channels, timeouts, and its `async` side blocked on by `pollster`. Not its
-//! `Selector`, which may lose a message's wake-up on any threads.
+//! `Selector`: many of them on two shared channels hang, on platform threads as well.
 
 use std::time::{Duration, Instant};
 
@@ -84,8 +84,7 @@ fn a_message_comes_before_a_long_timeout() {
 }
 
 /// A future's waker wakes the virtual thread that blocks on it. Each has a channel of its own:
-/// a receiver that arrives late may take the message a future was woken for, which then may miss
-/// the next one (a race in `flume`, on any threads).
+/// futures and blocking receivers on one channel hang, on platform threads as well.
 #[test]
 fn messages_wake_threads_that_block_on_futures() {
     setup();

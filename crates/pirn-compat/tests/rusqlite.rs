@@ -50,6 +50,13 @@ fn connect(path: &Path) -> Connection {
     connection
 }
 
+/// Sleeps from 0 to 100 ms, longer for each thread. SQLite tries again after fixed times, at the
+/// end every 100 ms: of threads that begin together all try together, and one in 100 ms gets on.
+fn stagger(index: usize) {
+    const PERIOD: Duration = Duration::from_millis(100);
+    thread::sleep(PERIOD * index as u32 / THREADS as u32);
+}
+
 /// All writers run into the lock that one thread holds until they have.
 fn writers_queue(journal: &str) {
     const EACH: usize = 3;
@@ -71,6 +78,7 @@ fn writers_queue(journal: &str) {
         on_threads(THREADS, |writer| {
             let mut connection = database.connect();
             held.wait();
+            stagger(writer);
             locking.arrive();
             for number in 0..EACH {
                 let transaction = connection
@@ -138,6 +146,7 @@ fn readers_see_whole_transactions() {
             }
             return;
         }
+        stagger(index);
         for round in 0..4 {
             let transaction = connection
                 .transaction_with_behavior(TransactionBehavior::Immediate)

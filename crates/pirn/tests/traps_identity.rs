@@ -12,7 +12,7 @@ use std::sync::{Barrier, Mutex, OnceLock};
 use std::time::Duration;
 
 use common::sys::check;
-use common::{child, crowd, crowd_size, many, watchdog};
+use common::{child, crowd, crowd_size, many, skip, watchdog};
 use pirn::thread;
 
 /// Leaves the carrier, likely to come back on another one.
@@ -105,7 +105,7 @@ fn sched_getcpu_is_where_the_carrier_runs() {
     let last = *allowed_cpus().last().unwrap();
     if last == 0 {
         // A zeroed answer could not be told from a true one.
-        eprintln!("skipped: only CPU 0 may be used");
+        skip("only CPU 0 may be used");
         return;
     }
     let _watchdog = watchdog();

@@ -7,7 +7,7 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
 use common::sys::check;
-use common::{carriers, child, on_virtual, watchdog};
+use common::{carriers, child, on_virtual, skip, watchdog};
 use pirn::thread;
 
 /// Runs `body` on a virtual (or platform) thread while virtual threads compute on every carrier.
@@ -107,7 +107,7 @@ fn a_change_reaches_every_os_thread() {
     const GROUP: u32 = 12345;
     // SAFETY: touches no memory.
     if unsafe { libc::geteuid() } != 0 {
-        eprintln!("skipped: only root may take another group");
+        skip("only root may take another group");
         return;
     }
     let _watchdog = watchdog();

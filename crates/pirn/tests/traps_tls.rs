@@ -11,7 +11,7 @@ use std::sync::{Barrier, Mutex};
 use std::time::Duration;
 
 use common::sys::{self, check};
-use common::{TempDir, crowd, crowd_size, many, on_virtual, virtual_crowd, watchdog};
+use common::{TempDir, crowd, crowd_size, many, on_virtual, skip, virtual_crowd, watchdog};
 use pirn::thread;
 
 /// Leaves the carrier, likely to come back on another one.
@@ -32,7 +32,7 @@ fn build(folder: &TempDir, model: &str) -> Option<PathBuf> {
     match built {
         Ok(status) => assert!(status.success()),
         Err(error) => {
-            eprintln!("skipped: no C compiler `cc` ({error})");
+            skip(&format!("no C compiler `cc` ({error})"));
             return None;
         }
     }

@@ -1,7 +1,7 @@
 //! The driver: what idle carriers do instead of nothing.
 
 use super::{epoll, timers};
-use crate::sched::{carriers, driver::Driver};
+use crate::sched::{self, carriers, driver::Driver};
 use crate::stack::pool;
 use crate::sys;
 
@@ -16,13 +16,13 @@ impl Driver for EventDriver {
         let fired = timers::fire(shard);
         let fetched = epoll::fetch(Some(0));
         let (woke, kicked) = fetched.dispatch();
-        if kicked {
+        if kicked && sched::idle::is_requested() {
             epoll::kick(); // Meant for a carrier that sleeps: pass it on.
         }
         fired | woke
     }
 
-    fn wait(&self, resumed: &mut dyn FnMut()) -> bool {
+    fn wait(&self, resumed: &mut dyn FnMut()) {
         let timer = timers::begin_sleep();
         let trim = pool::wants_trim().then(|| sys::now() + TRIM_AFTER_NS);
         let mut deadline = timer;
@@ -37,13 +37,12 @@ impl Driver for EventDriver {
         if idle_long {
             carriers::trim_stacks();
             if timers::next_deadline().is_none_or(|d| d > sys::now()) {
-                return false;
+                return;
             }
         }
         resumed();
         timers::fire_all();
         fetched.dispatch();
-        fetched.kicked()
     }
 
     fn kick(&self) {

@@ -110,11 +110,6 @@ impl Fetched {
         (woke, kicked)
     }
 
-    /// Whether a kick is among them.
-    pub(crate) fn kicked(&self) -> bool {
-        self.events[..self.len].iter().any(|event| event.u64 == KICK)
-    }
-
     pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
     }

@@ -50,6 +50,11 @@ pub(crate) fn start() {
     ACTIVE.store(true, Ordering::Release); // Release: only that it is set after the rest of the start.
 }
 
+/// Forgets everything. In the child of a fork: nobody parks there, and the epoll instance is the parent's.
+pub(crate) fn stop() {
+    ACTIVE.store(false, Ordering::Relaxed); // Relaxed: there is one thread only.
+}
+
 /// The entry of a descriptor; none for numbers beyond the table (a million) or negative ones.
 pub(crate) fn entry(fd: i32) -> Option<&'static Entry> {
     let number = usize::try_from(fd).ok()?;
@@ -65,6 +70,9 @@ pub(crate) fn entry(fd: i32) -> Option<&'static Entry> {
 
 /// The entry, if there has been reason to make one.
 fn existing(fd: i32) -> Option<&'static Entry> {
+    if !ACTIVE.load(Ordering::Relaxed) {
+        return None; // Relaxed: nothing waits for a descriptor that is created before it is true.
+    }
     let number = usize::try_from(fd).ok()?;
     // Acquire: as in `entry`. SAFETY: as in `entry`.
     unsafe { TABLE.get(number / CHUNK)?.load(Ordering::Acquire).as_ref() }.map(|chunk| &chunk[number % CHUNK])

@@ -29,3 +29,10 @@ pub(crate) fn sleep_until(deadline: u64) {
 pub(crate) fn deadline_after(timeout: Option<u64>) -> Option<u64> {
     timeout.and_then(|t| crate::sys::now().checked_add(t))
 }
+
+/// Takes all of this out of service: in the child of a fork, which has no virtual threads, and where locks
+/// may be held by threads that were not forked.
+pub(crate) fn stop() {
+    fds::stop();
+    parking_lot::stop();
+}

@@ -9,7 +9,7 @@ use super::wait::{Outcome, Wait, WakeList};
 use crate::lock::Lock;
 use core::cell::Cell;
 use core::ptr;
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering, fence};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence};
 
 const BUCKETS: usize = 4096;
 
@@ -29,6 +29,14 @@ static LOT: [Bucket; BUCKETS] = [const {
         platform: AtomicU32::new(0),
     }
 }; BUCKETS];
+
+/// Whether whoever is in the lists is not in this process.
+static STOPPED: AtomicBool = AtomicBool::new(false);
+
+/// Forgets who waits. In the child of a fork.
+pub(crate) fn stop() {
+    STOPPED.store(true, Ordering::Relaxed); // Relaxed: there is one thread only.
+}
 
 /// Waiters in order of arrival, linked through their stacks.
 struct List {
@@ -152,6 +160,9 @@ pub(crate) fn unpark(key: usize, count: usize, bits: u32) -> usize {
     fence(Ordering::SeqCst);
     let mut woken = 0;
     while woken < count && bucket.waiting.load(Ordering::Relaxed) > 0 {
+        if STOPPED.load(Ordering::Relaxed) {
+            break;
+        }
         let mut wakes = WakeList::new();
         let more = collect(bucket, key, bits, count - woken, &mut wakes);
         woken += wakes.perform();
@@ -196,6 +207,9 @@ fn claim(bucket: &Bucket, list: &mut List, waiter: &Waiter) -> Option<super::wai
 
 /// Moves up to `count` threads that wait for `from` to the end of the queue of `to`. Returns how many.
 pub(crate) fn requeue(from: usize, to: usize, count: usize) -> usize {
+    if STOPPED.load(Ordering::Relaxed) {
+        return 0;
+    }
     let (a, b) = (index(from), index(to));
     if a == b {
         let list = LOT[a].list.lock();

@@ -86,6 +86,18 @@ pub(super) unsafe fn write_vectored(fd: c_int, iov: *const iovec, count: c_int) 
     })
 }
 
+/// A write of no bytes: on a datagram socket that sends an empty datagram, which `pwritev2` would not.
+pub(super) fn write_nothing(fd: c_int) -> SysResult {
+    let timeout = |entry: &fds::Entry| entry.timeout(fd, libc::SO_SNDTIMEO);
+    readiness::blocking(fd, Interest::Write, timeout, || {
+        // SAFETY: no bytes, so no pointers; nothing but a socket can block for none.
+        match unsafe { call!(libc::SYS_sendto, fd, 0, 0, libc::MSG_DONTWAIT, 0, 0) } {
+            Err(Errno(libc::ENOTSOCK)) => unsafe { call!(libc::SYS_write, fd, 0, 0) },
+            result => result,
+        }
+    })
+}
+
 /// What is left of some buffers when the first `done` bytes are.
 pub(super) fn after(all: &[iovec], mut done: usize) -> Vec<iovec> {
     let mut rest = Vec::with_capacity(all.len());

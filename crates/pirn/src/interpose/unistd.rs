@@ -34,6 +34,8 @@ pub unsafe extern "C" fn write(fd: c_int, buffer: *const c_void, length: size_t)
     sys::to_c(unsafe {
         if vthread::current().is_none() {
             call!(libc::SYS_write, fd, buffer, length)
+        } else if length == 0 {
+            transfer::write_nothing(fd)
         } else {
             let iov = iovec { iov_base: buffer.cast_mut(), iov_len: length };
             transfer::write_vectored(fd, &iov, 1)

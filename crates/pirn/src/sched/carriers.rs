@@ -8,6 +8,7 @@ use crate::vthread::{Carrier, Core};
 use core::ptr::NonNull;
 use core::sync::atomic::Ordering;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Threads fetched from the injector at once at the most.
 const INJECTOR_BATCH: usize = 64;
@@ -30,13 +31,20 @@ pub(crate) fn start() -> io::Result<()> {
 fn run(processor: &'static Processor) {
     let carrier = Carrier::new(processor.index as u32);
     carrier.set_processor(Some(processor));
-    carrier.enter(|| {
-        loop {
-            let thread = next(&carrier);
-            // SAFETY: `next` passes on the right to run it; this is the carrier's own stack.
-            unsafe { carrier.mount(thread) };
-        }
-    })
+    // A carrier that ended would leave its threads waiting for ever, without a word.
+    let panic = catch_unwind(AssertUnwindSafe(|| {
+        carrier.enter(|| {
+            loop {
+                let thread = next(&carrier);
+                // SAFETY: `next` passes on the right to run it; this is the carrier's own stack.
+                unsafe { carrier.mount(thread) };
+            }
+        })
+    }));
+    let Err(payload): Result<(), _> = panic else { return };
+    let text = payload.downcast_ref::<String>().map(String::as_str);
+    let text = text.or(payload.downcast_ref::<&str>().copied());
+    sys::fatal(&["a carrier panicked: ", text.unwrap_or("(no message)")])
 }
 
 /// The next thread to run; sleeps until there is one.
@@ -46,7 +54,7 @@ fn next(carrier: &Carrier) -> NonNull<Core> {
         if let Some(processor) = carrier.processor() {
             // SAFETY: this carrier holds it.
             let found = unsafe { look(processor) }.or_else(|| {
-                searching = searching || idle::start_searching();
+                searching = searching || idle::take_request() || idle::start_searching();
                 // SAFETY: as above.
                 if searching { unsafe { search(processor) } } else { None }
             });
@@ -196,16 +204,16 @@ impl Suspects {
 /// Sleeps without a processor until there is an event or a kick, and takes a processor again if there is one.
 /// Returns whether this carrier has been asked to search.
 fn sleep(carrier: &Carrier) -> bool {
-    let kicked = driver().wait(&mut || {
+    driver().wait(&mut || {
         carrier.set_processor(idle::acquire());
         super::monitor::stir();
     });
-    if kicked && carrier.processor().is_none() {
-        // Asked to search, but all processors are taken: there is nothing to search with.
-        idle::stop_searching(true);
+    if carrier.processor().is_none() || !idle::take_request() {
+        // Without a processor there is nothing to search with. Whoever has the last one takes up
+        // the request when it runs out of work.
         return false;
     }
-    kicked
+    true
 }
 
 /// Gives memory of unused stacks back, unless threads become runnable. For carriers that have nothing

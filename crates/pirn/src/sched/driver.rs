@@ -13,8 +13,7 @@ pub(crate) trait Driver: Sync {
 
     /// Blocks the calling OS thread until there is an event, a timer is due, or
     /// [`kick`](Self::kick). Calls `resumed` when that has happened, and then wakes the threads concerned.
-    /// Returns whether it was kicked.
-    fn wait(&self, resumed: &mut dyn FnMut()) -> bool;
+    fn wait(&self, resumed: &mut dyn FnMut());
 
     /// Ends one [`wait`](Self::wait): one that is under way, or the next.
     fn kick(&self);

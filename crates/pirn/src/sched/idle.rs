@@ -17,7 +17,7 @@
 //! If 3 misses b (reads an old count or sees it still searching), then 1 is before c in the
 //! single order of SeqCst operations, and the carrier finds the thread at c. If c misses 1, then
 //! 3 sees b, and wakes a sleeper. A waker counts the sleeper as searching on its behalf
-//! (searching 0 -> 1), so that a burst of producers wakes one carrier; that one, when it has found
+//! (searching 0 -> 1, and a request for whoever wakes), so that a burst of producers wakes one carrier; that one, when it has found
 //! something and was the last to search, wakes the next if there is more ([`stop_searching`]).
 //!
 //! One exception is deliberate: a *single* thread in a running processor's queue is not a reason to wake
@@ -27,13 +27,15 @@
 use super::driver::driver;
 use super::{Processor, injector, processors};
 use crate::lock::Lock;
-use core::sync::atomic::{AtomicUsize, Ordering, fence};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 
 static LIST: Lock<Vec<&'static Processor>> = Lock::new(Vec::new());
 /// Length of the list, readable without its lock.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
-/// Carriers that search, and sleepers that have been kicked in order to search.
+/// Carriers that search, and one more while [`REQUESTED`].
 static SEARCHING: AtomicUsize = AtomicUsize::new(0);
+/// A sleeper has been kicked in order to search, and none has taken up the request.
+static REQUESTED: AtomicBool = AtomicBool::new(false);
 
 /// How many processors nobody holds.
 pub(crate) fn count() -> usize {
@@ -66,7 +68,7 @@ pub(crate) fn prepare(processors: usize) {
 
 /// Whether there is a thread that a searching carrier would take.
 fn work_in_sight() -> bool {
-    injector::len() > 0 || processors().iter().any(|p| p.queue.len() >= 2)
+    is_requested() || injector::len() > 0 || processors().iter().any(|p| p.queue.len() >= 2)
 }
 
 /// Called after a thread has been put where an idle carrier could find it: wakes one if needed.
@@ -81,8 +83,19 @@ pub(crate) fn notify() {
 #[cold]
 fn wake_one() {
     if SEARCHING.compare_exchange(0, 1, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
+        REQUESTED.store(true, Ordering::SeqCst);
         driver().kick();
     }
+}
+
+/// Takes up a request to search. For a carrier that has just woken, whatever woke it.
+pub(crate) fn take_request() -> bool {
+    REQUESTED.load(Ordering::SeqCst) && REQUESTED.swap(false, Ordering::SeqCst)
+}
+
+/// Whether a request to search is still to be taken up.
+pub(crate) fn is_requested() -> bool {
+    REQUESTED.load(Ordering::SeqCst)
 }
 
 /// Asks to search. Refused when enough carriers do already.

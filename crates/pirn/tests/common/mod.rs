@@ -7,7 +7,7 @@ pub mod sys;
 
 use std::env;
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::panic::Location;
 use std::path::{Path, PathBuf};
 use std::process;
@@ -47,8 +47,8 @@ pub fn watchdog_after(limit: Duration) -> Watchdog {
             .wait_timeout_while(guard, limit, |over| !*over)
             .unwrap();
         if !*over {
-            eprintln!("watchdog: `{test}` ({place}) hung for {limit:?}");
-            print_tasks();
+            report(&format!("watchdog: `{test}` ({place}) hung for {limit:?}"));
+            report_tasks();
             process::abort();
         }
     });
@@ -62,19 +62,25 @@ impl Drop for Watchdog {
     }
 }
 
-/// Prints what each OS thread of this process waits for in the kernel.
-fn print_tasks() {
+/// Writes a line to the real standard error, past the capture of the test harness.
+fn report(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+/// Says why a test, or the rest of it, is not run.
+pub fn skip(reason: &str) {
+    report(&format!("skipped: {reason}"));
+}
+
+/// Reports what each OS thread of this process waits for in the kernel.
+fn report_tasks() {
     let Ok(tasks) = fs::read_dir("/proc/self/task") else {
         return;
     };
     for task in tasks.flatten() {
         let of = |name| fs::read_to_string(task.path().join(name)).unwrap_or_default();
-        eprintln!(
-            "  task {:?} {} waits in {}",
-            task.file_name(),
-            of("comm").trim_end(),
-            of("wchan")
-        );
+        let (number, name, place) = (task.file_name(), of("comm"), of("wchan"));
+        report(&format!("  task {number:?} {} in {place}", name.trim_end()));
     }
 }
 

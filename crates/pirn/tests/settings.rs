@@ -1,0 +1,157 @@
+//! The settings of the runtime: from the environment and from `Runtime::configure`.
+
+mod common;
+
+use std::fs;
+use std::hint;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+use common::{TempDir, child, on_virtual, virtual_crowd, watchdog};
+use pirn::thread::{self, Builder};
+use pirn::{ConfigError, Runtime};
+
+#[test]
+fn bad_variables_are_errors_that_name_them() {
+    const NAME: &str = "bad_variables_are_errors_that_name_them";
+    let _watchdog = watchdog();
+    let bad = [
+        ("PIRN_PARALLELISM", "0"),
+        ("PIRN_PARALLELISM", "many"),
+        ("PIRN_PARALLELISM", ""),
+        ("PIRN_PARALLELISM", "-1"),
+        ("PIRN_STACK_SIZE", "12"),
+        ("PIRN_STACK_SIZE", "large"),
+        ("PIRN_STACK_SIZE", "99999999999999999999"),
+        ("PIRN_MAX_BLOCKING_THREADS", "0"),
+        ("PIRN_MAX_BLOCKING_THREADS", "1.5"),
+    ];
+    for variable in bad {
+        child::isolated(NAME, &[variable], || {
+            let (name, value) = bad
+                .into_iter()
+                .find(|(name, value)| std::env::var(name).as_deref() == Ok(value))
+                .unwrap();
+            // An error each time, not just the first.
+            for _ in 0..2 {
+                let error = Builder::new().spawn(|| ()).unwrap_err().to_string();
+                assert!(error.contains(name), "{error}");
+                assert!(error.contains(value), "{error}");
+            }
+            assert!(std::panic::catch_unwind(|| thread::spawn(|| ())).is_err());
+        });
+    }
+}
+
+/// How many of `count` spinning threads ever run at the same moment, at most.
+fn most_at_once(count: usize) -> usize {
+    let (inside, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    thread::scope(|scope| {
+        for _ in 0..count {
+            scope.spawn(|| {
+                for _ in 0..20 {
+                    most.fetch_max(inside.fetch_add(1, SeqCst) + 1, SeqCst);
+                    (0..10_000).for_each(|_| hint::spin_loop());
+                    inside.fetch_sub(1, SeqCst);
+                    thread::yield_now();
+                }
+            });
+        }
+    });
+    most.into_inner()
+}
+
+/// Ends only if `count` threads that do not yield run at the same moment.
+fn all_at_once(count: usize) {
+    let arrived = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for _ in 0..count {
+            scope.spawn(|| {
+                arrived.fetch_add(1, SeqCst);
+                while arrived.load(SeqCst) < count {
+                    hint::spin_loop();
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn the_variable_sets_the_number_of_carriers() {
+    const NAME: &str = "the_variable_sets_the_number_of_carriers";
+    let _watchdog = watchdog();
+    child::isolated(NAME, &[("PIRN_PARALLELISM", "1")], || {
+        assert_eq!(most_at_once(20), 1);
+    });
+}
+
+#[test]
+fn there_may_be_more_carriers_than_cores() {
+    const NAME: &str = "there_may_be_more_carriers_than_cores";
+    let _watchdog = watchdog();
+    child::isolated(NAME, &[("PIRN_PARALLELISM", "5")], || {
+        all_at_once(5);
+        assert!(most_at_once(50) <= 5);
+    });
+}
+
+#[test]
+fn a_configuration_holds_from_the_start() {
+    const NAME: &str = "a_configuration_holds_from_the_start";
+    let _watchdog = watchdog();
+    child::isolated(NAME, &[], || {
+        Runtime::configure().parallelism(1).apply().unwrap();
+        assert_eq!(most_at_once(20), 1);
+        // Too late for another.
+        let error = Runtime::configure().parallelism(2).apply().unwrap_err();
+        assert_eq!(error, ConfigError::AlreadyStarted);
+    });
+}
+
+#[test]
+fn the_environment_beats_the_program() {
+    const NAME: &str = "the_environment_beats_the_program";
+    let _watchdog = watchdog();
+    child::isolated(NAME, &[("PIRN_PARALLELISM", "3")], || {
+        Runtime::configure().parallelism(1).apply().unwrap();
+        all_at_once(3);
+    });
+}
+
+#[test]
+fn only_one_configuration_is_taken() {
+    const NAME: &str = "only_one_configuration_is_taken";
+    let _watchdog = watchdog();
+    child::isolated(NAME, &[], || {
+        let bad = Runtime::configure().parallelism(0).apply().unwrap_err();
+        assert!(bad.to_string().contains("parallelism"), "{bad}");
+        Runtime::configure().stack_size(1 << 20).apply().unwrap();
+        let second = Runtime::configure().apply().unwrap_err();
+        assert_eq!(second, ConfigError::AlreadyApplied);
+        assert_eq!(on_virtual(|| 1), 1);
+    });
+}
+
+#[test]
+fn the_pool_of_platform_threads_is_bounded() {
+    const NAME: &str = "the_pool_of_platform_threads_is_bounded";
+    let _watchdog = watchdog();
+    let variables = [
+        ("PIRN_MAX_BLOCKING_THREADS", "3"),
+        ("PIRN_PARALLELISM", "2"),
+    ];
+    child::isolated(NAME, &variables, || {
+        let folder = TempDir::new("pool");
+        let most = AtomicUsize::new(0);
+        virtual_crowd(|i| {
+            let path = folder.join(&i.to_string());
+            fs::write(&path, vec![0; 10_000]).unwrap();
+            let tasks = fs::read_dir("/proc/self/task").unwrap().count();
+            most.fetch_max(tasks, SeqCst);
+            fs::remove_file(&path).unwrap();
+        });
+        // The pool, the carriers, and a few: the main thread, the test's, its watchdog, the
+        // runtime's own helpers.
+        let most = most.into_inner();
+        assert!(most <= 3 + 2 + 6, "{most} OS threads");
+    });
+}
