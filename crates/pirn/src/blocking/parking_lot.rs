@@ -173,6 +173,52 @@ pub(crate) fn unpark(key: usize, count: usize, bits: u32) -> usize {
     woken
 }
 
+/// Whether anybody may be waiting for `key`: to be asked after a full barrier that follows whatever the
+/// waiters' checks look at.
+#[inline]
+pub(crate) fn any_waiting(key: usize) -> bool {
+    // Relaxed: ordered by the caller's barrier, which pairs with the SeqCst addition in `park`.
+    LOT[index(key)].waiting.load(Ordering::Relaxed) > 0
+}
+
+/// How many buckets there are.
+pub(crate) const BUCKET_COUNT: usize = BUCKETS;
+
+/// The number of the bucket that `key` belongs to.
+pub(crate) fn bucket_of(key: usize) -> usize {
+    index(key)
+}
+
+/// Wakes all threads of a bucket that wait with a bit of `bits` and for which `grant`, given the key, says
+/// so. What was granted to one that has timed out meanwhile is given to `take_back`. Both run under
+/// the bucket's lock.
+pub(crate) fn serve(bucket: usize, bits: u32, grant: impl Fn(usize) -> bool, take_back: impl Fn(usize)) {
+    let bucket = &LOT[bucket];
+    loop {
+        let mut wakes = WakeList::new();
+        {
+            let mut list = bucket.list.lock();
+            let mut next = list.head;
+            // SAFETY: what is in the list is valid while we hold its lock.
+            while let Some(waiter) = unsafe { next.as_ref() }
+                && !wakes.is_full()
+            {
+                next = waiter.next.get();
+                let key = waiter.key.get();
+                if waiter.bits & bits != 0 && grant(key) {
+                    match claim(bucket, &mut list, waiter) {
+                        Some(wakeup) => wakes.push(wakeup),
+                        None => take_back(key),
+                    }
+                }
+            }
+        }
+        if wakes.perform() < WakeList::CAPACITY {
+            return;
+        }
+    }
+}
+
 /// Claims waiters. Returns whether the list of wakes was too short for all.
 fn collect(bucket: &Bucket, key: usize, bits: u32, count: usize, wakes: &mut WakeList) -> bool {
     let mut list = bucket.list.lock();

@@ -23,8 +23,6 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 const PENDING: u32 = 0;
 const PENDING_ASLEEP: u32 = 1;
-/// Spins of a platform thread before it sleeps: about two microseconds.
-const SPINS: u32 = 200;
 
 /// How an episode ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -147,11 +145,15 @@ impl Wait {
     }
 
     fn block_platform(&self, deadline: Option<u64>) -> Outcome {
-        for _ in 0..SPINS {
-            if let Some(outcome) = self.outcome() {
-                return outcome;
+        // As long as a carrier searches: going to sleep and being woken would take longer.
+        let give_up = sys::now() + crate::sched::settings().spin_ns;
+        while sys::now() < give_up {
+            for _ in 0..8 {
+                if let Some(outcome) = self.outcome() {
+                    return outcome;
+                }
+                crate::arch::relax();
             }
-            crate::arch::relax();
         }
         // Relaxed: the futex call compares again. Failure: decided meanwhile.
         let _ = self.state.compare_exchange(PENDING, PENDING_ASLEEP, Ordering::Relaxed, Ordering::Relaxed);

@@ -61,6 +61,17 @@ pub(crate) fn release(processor: &'static Processor) -> bool {
     work_in_sight()
 }
 
+/// Puts a processor back that was borrowed; the caller is not going to look for work.
+pub(crate) fn give_back(processor: &'static Processor) {
+    if release(processor) {
+        if is_requested() {
+            driver().kick(); // The request may have woken a carrier that found no processor.
+        } else {
+            notify();
+        }
+    }
+}
+
 /// Reserves room for all processors.
 pub(crate) fn prepare(processors: usize) {
     LIST.lock().reserve(processors);

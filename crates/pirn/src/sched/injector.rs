@@ -102,3 +102,21 @@ pub(crate) fn pop(max: usize, mut rest: impl FnMut(NonNull<Core>)) -> Option<Non
     LEN.fetch_sub(taken, Ordering::SeqCst); // SeqCst: see `len`.
     first
 }
+
+/// Takes `thread` if it is the first in line.
+pub(crate) fn take_first(thread: NonNull<Core>) -> bool {
+    if len() == 0 {
+        return false;
+    }
+    let mut list = LIST.lock();
+    if list.head != thread.as_ptr().cast_const() {
+        return false;
+    }
+    // SAFETY: as in `append`.
+    list.head = unsafe { thread.as_ref() }.next.get();
+    if list.head.is_null() {
+        list.tail = ptr::null();
+    }
+    LEN.fetch_sub(1, Ordering::SeqCst); // SeqCst: see `len`.
+    true
+}

@@ -20,9 +20,10 @@ pub(crate) mod processor;
 mod runnable;
 
 pub(crate) use processor::Processor;
+pub(crate) use runnable::lend;
 pub use runnable::{Runnable, Scheduler};
 
-use crate::stack::{SizeClass, pool};
+use crate::stack::{SizeClass, pool, region};
 use crate::vthread::core_::Phase;
 use crate::vthread::mount::After;
 use crate::vthread::{self, Core};
@@ -72,6 +73,7 @@ pub(crate) fn default_class() -> SizeClass {
 /// Starts the default scheduler. Once.
 pub(crate) fn start(settings: Settings) -> io::Result<()> {
     let count = settings.parallelism;
+    region::find_out();
     pool::set_surplus(settings.default_class, count);
     idle::prepare(count);
     let processors = (0..count).map(Processor::new).collect();

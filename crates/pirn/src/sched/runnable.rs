@@ -1,5 +1,6 @@
 //! Schedulers of the user's own.
 
+use super::{idle, injector};
 use crate::thread::Thread;
 use crate::vthread::core_::Phase;
 use crate::vthread::{Carrier, Core};
@@ -72,12 +73,8 @@ impl Runnable {
             crate::vthread::current().is_none(),
             "Runnable::run was called on a virtual thread: only a platform thread can carry one"
         );
-        let thread = ManuallyDrop::new(self).0;
-        thread_local! {
-            static CARRIER: Carrier = Carrier::new(u32::MAX);
-        }
-        // SAFETY: we own the right to run it; this is a platform thread's own stack.
-        CARRIER.with(|carrier| carrier.enter(|| unsafe { carrier.mount(thread) }));
+        // SAFETY: we own the right to run it; this is a platform thread.
+        unsafe { mount_here(ManuallyDrop::new(self).0) };
     }
 
     /// The thread.
@@ -107,6 +104,32 @@ impl Drop for Runnable {
             unsafe { Core::release(self.0) };
         }
     }
+}
+
+/// Mounts a thread on the calling platform thread until it parks, yields or ends.
+///
+/// # Safety
+/// The caller owns the right to run `thread`, and is not a virtual thread.
+unsafe fn mount_here(thread: NonNull<Core>) {
+    thread_local! {
+        static CARRIER: Carrier = Carrier::new(u32::MAX);
+    }
+    // SAFETY: the caller's contract.
+    CARRIER.with(|carrier| carrier.enter(|| unsafe { carrier.mount(thread) }));
+}
+
+/// Lends the calling platform thread, which is about to wait for `thread`, as its carrier: if
+/// nobody has begun to run it and a processor is idle, runs it here until it parks. So a spawn and
+/// a join from `main` need not wake another OS thread.
+pub(crate) fn lend(thread: NonNull<Core>) {
+    let Some(processor) = idle::acquire() else { return };
+    // The processor is only kept from others: that as many threads run as there are processors. Nothing
+    // is queued on it, since this platform thread is not going to stay.
+    if injector::take_first(thread) {
+        // SAFETY: off the queue, so ours to run; the caller is a platform thread.
+        unsafe { mount_here(thread) };
+    }
+    idle::give_back(processor);
 }
 
 /// Hands a thread to the scheduler it was built with.

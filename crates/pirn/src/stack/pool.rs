@@ -2,11 +2,12 @@
 //!
 //! `spawn` only *reserves* a slot; the first mount *takes* one. So a burst of short threads runs
 //! in a few warm slots, and yet "no memory" is an error of `spawn` and never of a mount: the pool
-//! keeps `created >= reserved + surplus`, where the surplus covers what the processors' caches
+//! keeps `planned >= reserved + surplus`, where the surplus covers what the processors' caches
 //! may hold back.
 //!
 //! ```text
-//!   created ──┬── free here (dirty: used since the last trim; clean: given back to the system)
+//!   planned ──┬── fresh: address space only, no guard yet
+//!             ├── free here (dirty: used since the last trim; clean: given back to the system)
 //!             ├── in a processor's SlotCache (at most CACHE each, covered by the surplus)
 //!             └── taken by a virtual thread
 //! ```
@@ -26,11 +27,11 @@ use std::io;
 pub(crate) const CACHE: usize = 64;
 /// Slots moved between a processor and the pool at once.
 const BATCH: usize = CACHE / 2;
-/// Slots created at once, and between two looks at the machine's memory.
-const EXTENT: usize = 64;
-const LOOK_AT_MEMORY_EVERY: usize = 1024;
-/// Memory that must be left for `spawn` to take new stacks into use.
+/// Slots planned at once.
+const EXTENT: usize = 1024;
+/// Memory that must be left for `spawn` to take new stacks into use, and what each will take of it.
 const MEMORY_FLOOR: u64 = 64 << 20;
+const MEMORY_EACH: u64 = 4096;
 /// Free slots whose top pages survive a [`trim`].
 const KEEP: usize = 1024;
 /// Bytes at the top of a kept slot that survive a [`trim`].
@@ -47,18 +48,33 @@ struct ClassPool {
 struct Slots {
     dirty: Vec<Slot>,
     clean: Vec<Slot>,
-    created: usize,
-    /// Slots still to be created that may not be reserved.
+    fresh: Vec<Fresh>,
+    planned: usize,
+    /// Slots still to be planned that may not be reserved.
     surplus: usize,
-    /// The region being cut up, and its next unused slot.
+    /// The region being cut up, and its next unplanned slot.
     region: Option<(usize, usize)>,
+}
+
+/// Slots of one region that have never been used.
+struct Fresh {
+    region: usize,
+    next: usize,
+    end: usize,
 }
 
 static POOLS: [ClassPool; SizeClass::COUNT] = [const {
     ClassPool {
         available: AtomicIsize::new(0),
         dirty: AtomicBool::new(false),
-        slots: Lock::new(Slots { dirty: Vec::new(), clean: Vec::new(), created: 0, surplus: 0, region: None }),
+        slots: Lock::new(Slots {
+            dirty: Vec::new(),
+            clean: Vec::new(),
+            fresh: Vec::new(),
+            planned: 0,
+            surplus: 0,
+            region: None,
+        }),
     }
 }; SizeClass::COUNT];
 
@@ -94,12 +110,18 @@ pub(crate) fn unreserve(class: SizeClass, count: usize) {
 
 /// Takes a slot for a reservation of the caller's.
 pub(crate) fn take(class: SizeClass) -> Slot {
+    let mut slot = [Slot(0)];
+    fill(class, &mut slot);
+    slot[0]
+}
+
+/// Takes at least one slot.
+fn fill(class: SizeClass, cache: &mut [Slot]) -> usize {
     loop {
-        let mut slots = POOLS[class.index()].slots.lock();
-        if let Some(slot) = slots.pop() {
-            return slot;
+        let len = POOLS[class.index()].slots.lock().fill(cache);
+        if len > 0 {
+            return len;
         }
-        drop(slots);
         sys::os_yield(); // A trimmer has it in its hands, for microseconds.
     }
 }
@@ -112,47 +134,79 @@ pub(crate) fn put(slot: Slot) {
 }
 
 impl Slots {
-    /// A free slot, a warm one if there is one.
-    fn pop(&mut self) -> Option<Slot> {
-        self.dirty.pop().or_else(|| self.clean.pop())
+    /// Free slots, warm ones first, until `cache` holds as many as it wants or there are no more.
+    fn fill(&mut self, cache: &mut [Slot]) -> usize {
+        let mut len = 0;
+        while len < cache.len()
+            && let Some(slot) = self.dirty.pop().or_else(|| self.clean.pop())
+        {
+            cache[len] = slot;
+            len += 1;
+        }
+        if len == 0 {
+            len = self.open(cache);
+        }
+        len
     }
 
-    /// Creates more slots. Returns how many may be reserved of them.
+    /// Takes fresh slots into use.
+    fn open(&mut self, cache: &mut [Slot]) -> usize {
+        let Some(fresh) = self.fresh.last_mut() else { return 0 };
+        let count = cache.len().min(fresh.end - fresh.next);
+        for slot in &mut cache[..count] {
+            *slot = region::slot(fresh.region, fresh.next);
+            fresh.next += 1;
+        }
+        if fresh.next == fresh.end {
+            self.fresh.pop();
+        }
+        if let Err(e) = region::install_guards(&cache[..count]) {
+            // There is no memory for a page table: the next page fault would fail as well.
+            sys::fatal(&[&e.to_string()]);
+        }
+        count
+    }
+
+    /// Plans more slots. Returns how many may be reserved of them.
     fn extend(&mut self, class: SizeClass) -> io::Result<usize> {
-        if self.created.is_multiple_of(LOOK_AT_MEMORY_EVERY) {
-            check_memory()?;
-        }
+        let untouched: usize = self.fresh.iter().map(|f| f.end - f.next).sum();
         let wanted = if class.stack_bytes() > 1 << 20 { 1 } else { EXTENT };
-        // Room for every slot there is in either list, so that giving back never allocates.
-        for list in [&mut self.dirty, &mut self.clean] {
-            list.try_reserve(self.created + wanted - list.len().min(self.created))
-                .map_err(|e| out_of_memory(format!("no memory for the list of stacks: {e}")))?;
-        }
-        let (number, mut next) = match self.region {
+        check_memory((untouched + wanted) as u64 * MEMORY_EACH)?;
+        let (number, next) = match self.region {
             Some(at) => at,
             None => (region::reserve(class)?, 0),
         };
         let capacity = region::region(number).capacity;
-        let mut made = 0;
-        let mut failure = None;
-        while made < wanted && next < capacity {
-            let slot = region::slot(number, next);
-            if let Err(e) = region::install_guard(slot) {
-                failure = Some(e);
-                break;
-            }
-            self.clean.push(slot);
-            next += 1;
-            made += 1;
-        }
-        self.region = (next < capacity).then_some((number, next));
-        self.created += made;
-        if made == 0 {
-            return Err(failure.unwrap_or_else(|| out_of_memory("no stack could be made".into())));
-        }
+        let end = (next + wanted).min(capacity);
+        self.plan(number, next, end)?;
+        self.region = (end < capacity).then_some((number, end));
+        let made = end - next;
         let held_back = made.min(self.surplus);
         self.surplus -= held_back;
         Ok(made - held_back)
+    }
+
+    fn plan(&mut self, region: usize, next: usize, end: usize) -> io::Result<()> {
+        let planned = self.planned + (end - next);
+        // Room for every slot there is in either list, so that giving back never allocates.
+        for list in [&mut self.dirty, &mut self.clean] {
+            list.try_reserve(planned - list.len().min(planned))
+                .map_err(|e| out_of_memory(format!("no memory for the list of stacks: {e}")))?;
+        }
+        if region::guards_cost_mappings() {
+            // Each may fail, and that must be an error of `spawn`: now.
+            for index in next..end {
+                region::install_guards(&[region::slot(region, index)])?;
+                self.clean.push(region::slot(region, index));
+            }
+        } else {
+            self.fresh
+                .try_reserve(1)
+                .map_err(|e| out_of_memory(format!("no memory for the list of stacks: {e}")))?;
+            self.fresh.push(Fresh { region, next, end });
+        }
+        self.planned = planned;
+        Ok(())
     }
 }
 
@@ -189,15 +243,7 @@ impl SlotCache {
 
     #[cold]
     fn refill(&mut self, class: SizeClass) {
-        self.slots[0] = take(class);
-        self.len = 1;
-        let mut slots = POOLS[class.index()].slots.lock();
-        while self.len < BATCH
-            && let Some(slot) = slots.pop()
-        {
-            self.slots[self.len] = slot;
-            self.len += 1;
-        }
+        self.len = fill(class, &mut self.slots[..BATCH]);
     }
 
     /// Returns the coldest slots to the pool until `keep` are left.
@@ -260,14 +306,16 @@ fn trim_some(pool: &ClassPool) -> bool {
 
 /// Refuses new stacks when the machine, or the container, is nearly out of memory: touching
 /// them would wake the OOM killer, and that would be the end of all threads.
-fn check_memory() -> io::Result<()> {
+fn check_memory(promised: u64) -> io::Result<()> {
     let left = memory_left();
-    if left >= MEMORY_FLOOR {
+    if left >= MEMORY_FLOOR + promised {
         return Ok(());
     }
     Err(out_of_memory(format!(
-        "only {} MiB of memory are left on this machine or in this cgroup: no new stacks",
-        left >> 20
+        "only {} MiB of memory are left on this machine or in this cgroup, of which {} MiB are promised to \
+         threads that have not run yet: no new stacks",
+        left >> 20,
+        promised >> 20
     )))
 }
 

@@ -212,6 +212,9 @@ impl<T> RawHandle<T> {
 
     pub(crate) fn join(self) -> super::Result<T> {
         let core = self.core();
+        if !core.join.is_done() && vthread::current().is_none() {
+            crate::sched::lend(core.as_ptr());
+        }
         if !core.join.is_done() {
             let wait = Wait::new();
             if core.join.register(NonNull::from(&wait).cast()) {
