@@ -12,6 +12,7 @@ use std::io;
 
 const NEW: u8 = 0;
 const STARTED: u8 = 2;
+const FORKED: u8 = 3;
 static STATE: AtomicU8 = AtomicU8::new(NEW);
 static STARTING: crate::lock::Lock<()> = crate::lock::Lock::new(());
 
@@ -33,6 +34,12 @@ pub(crate) fn is_started() -> bool {
 
 #[cold]
 fn start() -> io::Result<()> {
+    if STATE.load(Ordering::Acquire) == FORKED {
+        return Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "pirn: no virtual threads here: this process was forked from one that has them (spawn before the fork, or exec)",
+        ));
+    }
     let _guard = STARTING.lock();
     if is_started() {
         return Ok(());
@@ -56,11 +63,17 @@ fn start() -> io::Result<()> {
         default_class: class,
         spin_ns: settings.spin.as_nanos() as u64,
     })?;
+    interpose::fork::install().map_err(unsupported)?;
     blocking::fds::start();
     interpose::started();
     // Release: pairs with the Acquire in `ensure_started`: all of the above is visible.
     STATE.store(STARTED, Ordering::Release);
     Ok(())
+}
+
+/// This is the child of a fork: the carriers have stayed behind in the parent.
+pub(crate) fn forked() {
+    STATE.store(FORKED, Ordering::Release); // Release: there is one thread only.
 }
 
 fn unsupported(text: String) -> io::Error {

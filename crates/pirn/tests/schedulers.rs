@@ -265,6 +265,44 @@ fn threads_of_different_schedulers_talk() {
     there.join().unwrap();
 }
 
+/// Lets others run while it holds its lock.
+struct Courteous(ToReceiver);
+
+impl Scheduler for Courteous {
+    fn schedule(&self, thread: Runnable) {
+        let sender = self.0.0.lock().unwrap();
+        thread::yield_now();
+        std::thread::sleep(Duration::from_micros(10));
+        let _ = sender.send(thread);
+    }
+}
+
+#[test]
+fn a_scheduler_is_not_unmounted_in_the_middle() {
+    let _watchdog = watchdog();
+    // `schedule` is called on the thread that wakes another. Were that one unmounted in it, it
+    // would have to be scheduled itself, by a scheduler whose lock it holds.
+    let (sender, receiver) = mpsc::channel();
+    let builder = Builder::new().scheduler(Arc::new(Courteous(ToReceiver(Mutex::new(sender)))));
+    let (ping, pings) = mpsc::channel();
+    let (pong, pongs) = mpsc::channel();
+    let echo = move || {
+        pings
+            .into_iter()
+            .for_each(|ball: i32| pong.send(ball).unwrap())
+    };
+    let echo = builder.clone().spawn(echo).unwrap();
+    let player = move || {
+        for ball in 0..20 {
+            ping.send(ball).unwrap();
+            assert_eq!(pongs.recv(), Ok(ball));
+        }
+    };
+    let player = builder.spawn(player).unwrap();
+    drive(&receiver, player).unwrap();
+    drive(&receiver, echo).unwrap();
+}
+
 #[test]
 fn an_abandoned_thread_ends_in_an_error() {
     let _watchdog = watchdog();

@@ -12,8 +12,9 @@ const TRIM_AFTER_NS: u64 = 1_000_000_000;
 pub(crate) struct EventDriver;
 
 impl Driver for EventDriver {
-    fn turn(&self, shard: usize) -> bool {
-        let fired = timers::fire(shard);
+    fn turn(&self) -> bool {
+        // All shards: the carriers of the others may be asleep, trusting in us.
+        let fired = timers::fire_all();
         let fetched = epoll::fetch(Some(0));
         let (woke, kicked) = fetched.dispatch();
         if kicked && sched::idle::is_requested() {

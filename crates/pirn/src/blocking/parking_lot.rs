@@ -157,7 +157,7 @@ pub(crate) fn unpark(key: usize, count: usize, bits: u32) -> usize {
     let bucket = &LOT[index(key)];
     // What our caller wrote (the futex word) must be visible before we look for waiters; pairs
     // with the SeqCst addition in `park`.
-    fence(Ordering::SeqCst);
+    crate::arch::full_fence();
     let mut woken = 0;
     while woken < count && bucket.waiting.load(Ordering::Relaxed) > 0 {
         if STOPPED.load(Ordering::Relaxed) {

@@ -1,8 +1,8 @@
 //! Timers: wakes at points in time.
 //!
 //! One heap per processor, so that arming a timer takes a lock nobody else wants. A timer is armed in the
-//! shard of the processor its thread runs on and fired by whoever holds that processor, or,
-//! should that one be busy, by any carrier that the monitor wakes. A timer lives on the stack of
+//! shard of the processor its thread runs on and fired by whichever carrier looks first, or,
+//! should all that are awake be busy, by one that the monitor wakes. A timer lives on the stack of
 //! the thread that waits; nearly all timers of I/O timeouts are cancelled, which costs a lock and, since late deadlines
 //! lie at the bottom of the heap, few moves.
 
@@ -121,8 +121,7 @@ impl Shard {
 }
 
 /// Fires the timers of a shard that are due. Returns whether there were any.
-pub(crate) fn fire(shard: usize) -> bool {
-    let shard = &shards()[shard];
+fn fire(shard: &Shard) -> bool {
     let mut any = false;
     // Relaxed: a hint; our own arming is in program order.
     while shard.next.load(Ordering::Relaxed) != u64::MAX {
@@ -150,7 +149,7 @@ pub(crate) fn fire(shard: usize) -> bool {
 
 /// Fires what is due in all shards.
 pub(crate) fn fire_all() -> bool {
-    (0..shards().len()).fold(false, |any, shard| any | fire(shard))
+    shards().iter().fold(false, |any, shard| any | fire(shard))
 }
 
 /// The earliest deadline of all.

@@ -18,6 +18,7 @@
 use super::timers::Timer;
 use crate::sys;
 use crate::vthread::{self, Core};
+use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, Ordering};
 
@@ -173,7 +174,8 @@ impl Wait {
 
 /// Wakes collected under a lock, to be performed after it.
 pub(crate) struct WakeList {
-    items: [Wakeup; WakeList::CAPACITY],
+    /// The first `len` are initialised.
+    items: [MaybeUninit<Wakeup>; WakeList::CAPACITY],
     len: usize,
 }
 
@@ -181,30 +183,37 @@ impl WakeList {
     /// How many fit.
     pub(crate) const CAPACITY: usize = 32;
 
+    #[inline]
     pub(crate) fn new() -> WakeList {
-        WakeList { items: [const { Wakeup::Nothing }; Self::CAPACITY], len: 0 }
+        WakeList { items: [const { MaybeUninit::uninit() }; Self::CAPACITY], len: 0 }
     }
 
     /// Whether another one would not fit.
+    #[inline]
     pub(crate) fn is_full(&self) -> bool {
         self.len == Self::CAPACITY
     }
 
+    #[inline]
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
     /// Adds a wake. The list must not be full.
+    #[inline]
     pub(crate) fn push(&mut self, wakeup: Wakeup) {
-        self.items[self.len] = wakeup;
+        self.items[self.len].write(wakeup);
         self.len += 1;
     }
 
-    /// Performs them all, in order.
-    pub(crate) fn perform(mut self) -> usize {
-        for item in &mut self.items[..self.len] {
-            core::mem::replace(item, Wakeup::Nothing).perform();
+    /// Performs them all, in order, and forgets them. Returns how many there were.
+    #[inline]
+    pub(crate) fn perform(&mut self) -> usize {
+        let count = core::mem::take(&mut self.len);
+        for item in &self.items[..count] {
+            // SAFETY: initialised, and read once, because `len` is zero now.
+            unsafe { item.assume_init_read() }.perform();
         }
-        self.len
+        count
     }
 }

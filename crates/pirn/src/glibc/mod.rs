@@ -2,12 +2,17 @@
 //!
 //! * [`symbols`]: private and shadowed symbols, by `dlsym`, once.
 //! * [`tls`]: how a TLS block and its TCB look, and how to make one.
+//! * [`late`]: TLS blocks when libraries are opened later.
 //! * [`malloc`]: which words of libc's TLS are malloc's per-thread cache.
+//! * [`rseq`]: the area of restartable sequences, which the kernel writes to.
 //! * [`carrier_tls`]: running a libc function on the platform thread's own TLS.
 //!
 //! Nothing is assumed that can be asked; what cannot be asked is checked at start, and a runtime
 //! that finds something unexpected refuses to start and says what it found.
 
+pub(crate) mod carrier_tls;
+pub(crate) mod late;
 pub(crate) mod malloc;
+pub(crate) mod rseq;
 pub(crate) mod symbols;
 pub(crate) mod tls;

@@ -57,8 +57,17 @@ impl Real {
 /// Calls the libc function that an interposed definition shadows:
 /// `real!(fn name(arg: Type, …) -> Ret)`. An `unsafe` operation.
 /// Evaluates to the function's own result; ends the process where libc lacks the function.
+///
+/// `real!(unwinding fn …)` is for functions that may not return because their thread is cancelled:
+/// glibc unwinds the stack then, and so must be called from an `extern "C-unwind"` function.
 macro_rules! real {
-    (fn $name:ident($($arg:ident: $ty:ty),* $(,)?) -> $ret:ty) => {{
+    (fn $($signature:tt)*) => {
+        $crate::glibc::symbols::real!(@ "C", $($signature)*)
+    };
+    (unwinding fn $($signature:tt)*) => {
+        $crate::glibc::symbols::real!(@ "C-unwind", $($signature)*)
+    };
+    (@ $abi:literal, $name:ident($($arg:ident: $ty:ty),* $(,)?) -> $ret:ty) => {{
         static REAL: $crate::glibc::symbols::Real = $crate::glibc::symbols::Real::new(
             match core::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
                 Ok(name) => name,
@@ -69,7 +78,7 @@ macro_rules! real {
         if address.is_null() {
             $crate::sys::fatal(&["the C library has no `", stringify!($name), "`"]);
         }
-        type Function = unsafe extern "C" fn($($ty),*) -> $ret;
+        type Function = unsafe extern $abi fn($($ty),*) -> $ret;
         core::mem::transmute::<*mut core::ffi::c_void, Function>(address)($($arg),*)
     }};
 }

@@ -1,1 +1,170 @@
-//! dlfcn
+//! `dlfcn.h`: opening and closing libraries.
+//!
+//! Covered: `dlopen`, `dlmopen`, `dlclose`, `dlerror`. (`dlsym` must not be: it asks who calls it.)
+//!
+//! On a virtual thread they run on a platform thread of the pool: reading files blocks, a library's
+//! initialisers may do anything, and the dynamic linker's lock, which is held meanwhile, would block whoever of our
+//! carriers wants it. On any thread, virtual threads must be told of the library's thread-local data before anybody
+//! uses it ([`late`]); if that fails, so does the call.
+//!
+//! glibc remembers the text for `dlerror` by thread. The text of a call that ran elsewhere, or failed on our part, is
+//! kept here, for the thread that called.
+//!
+//! What libc opens itself (`iconv`'s and the name service's modules, `libgcc_s`) does not come by here; it is
+//! noticed when the program opens something, or by [`catch_up`].
+
+use super::virtual_thread;
+use crate::blocking::offload;
+use crate::glibc::late;
+use crate::glibc::symbols::real;
+use crate::stack::region;
+use core::cell::RefCell;
+use core::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::CString;
+
+/// `dlopen`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dlopen(path: *const c_char, flags: c_int) -> *mut c_void {
+    // SAFETY: the caller's contract.
+    open(path.is_null(), || unsafe { real!(fn dlopen(path: *const c_char, flags: c_int) -> *mut c_void) })
+}
+
+/// `dlmopen`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dlmopen(namespace: libc::Lmid_t, path: *const c_char, flags: c_int) -> *mut c_void {
+    // SAFETY: the caller's contract.
+    open(path.is_null(), || unsafe {
+        real!(fn dlmopen(namespace: libc::Lmid_t, path: *const c_char, flags: c_int) -> *mut c_void)
+    })
+}
+
+/// `dlclose`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dlclose(handle: *mut c_void) -> c_int {
+    // SAFETY: the caller's contract.
+    let close = || unsafe {
+        let result = real!(fn dlclose(handle: *mut c_void) -> c_int);
+        // That there is no room cannot be news.
+        let _ = catch_up();
+        result
+    };
+    if virtual_thread().is_none() {
+        return close();
+    }
+    elsewhere(|| {
+        let result = close();
+        (result, result != 0)
+    })
+}
+
+/// `dlerror`.
+#[unsafe(no_mangle)]
+pub extern "C" fn dlerror() -> *mut c_char {
+    let text = libc_error();
+    // The call that failed last is libc's, or else ours: ours clears libc's.
+    let ours = TEXTS.try_with(|texts| {
+        let mut texts = texts.borrow_mut();
+        texts.shown = texts.pending.take();
+        texts.shown.as_ref().map_or(core::ptr::null(), |shown| shown.as_ptr())
+    });
+    if text.is_null() { ours.unwrap_or(core::ptr::null()).cast_mut() } else { text }
+}
+
+struct Texts {
+    /// Not asked for yet.
+    pending: Option<CString>,
+    /// Given to the caller of `dlerror`, whose it is until the next call.
+    shown: Option<CString>,
+}
+
+thread_local! {
+    static TEXTS: RefCell<Texts> = const { RefCell::new(Texts { pending: None, shown: None }) };
+}
+
+fn libc_error() -> *mut c_char {
+    // SAFETY: no arguments.
+    unsafe { real!(fn dlerror() -> *mut c_char) }
+}
+
+/// libc's text for the running thread, taken away.
+fn take_error() -> Option<CString> {
+    let text = libc_error();
+    // SAFETY: null or a C string, until the next call.
+    (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_owned())
+}
+
+/// Has `dlerror` say this.
+fn set_error(text: Option<CString>) {
+    libc_error();
+    // A thread that is about to end has nobody who asks.
+    let _ = TEXTS.try_with(|texts| texts.borrow_mut().pending = text);
+}
+
+/// Opens a library and tells virtual threads. `nothing_new`: `load` only gives a handle of what is there.
+fn open(nothing_new: bool, load: impl FnOnce() -> *mut c_void) -> *mut c_void {
+    if nothing_new {
+        return load();
+    }
+    if virtual_thread().is_none() {
+        return match load_and_tell(load) {
+            Ok(handle) => handle as *mut c_void,
+            Err(text) => {
+                set_error(Some(text));
+                core::ptr::null_mut()
+            }
+        };
+    }
+    let handle = elsewhere(|| match load_and_tell(load) {
+        Ok(handle) => (Ok(handle), handle == 0),
+        Err(text) => (Err(text), false),
+    });
+    match handle {
+        Ok(handle) => handle as *mut c_void,
+        Err(text) => {
+            set_error(Some(text));
+            core::ptr::null_mut()
+        }
+    }
+}
+
+/// The handle, 0 if libc refused; or why virtual threads cannot use the library.
+fn load_and_tell(load: impl FnOnce() -> *mut c_void) -> Result<usize, CString> {
+    let handle = load();
+    if handle.is_null() {
+        return Ok(0);
+    }
+    catch_up().map(|()| handle as usize).map_err(|text| {
+        // SAFETY: ours alone.
+        unsafe { real!(fn dlclose(handle: *mut c_void) -> c_int) };
+        CString::new(text).unwrap_or_default()
+    })
+}
+
+/// Runs a call on a platform thread. It says whether it failed; then the text comes along.
+fn elsewhere<R>(call: impl FnOnce() -> (R, bool)) -> R {
+    let (result, text) = offload::bounded(|| {
+        let (result, failed) = call();
+        (result, if failed { take_error() } else { None })
+    });
+    if text.is_some() {
+        set_error(text);
+    }
+    result
+}
+
+/// Tells virtual threads of libraries that have come or gone.
+///
+/// # Errors
+/// There is no room for their thread-local data.
+pub(crate) fn catch_up() -> Result<(), String> {
+    late::catch_up(|visit| region::for_each_created(|slot| visit(slot.tp())))
+}

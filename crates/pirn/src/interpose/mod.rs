@@ -13,7 +13,14 @@
 
 mod dlfcn;
 mod fcntl;
+pub(crate) mod fork;
 mod fs;
+mod fs_cached;
+mod fs_copy;
+mod fs_dir;
+mod fs_lock;
+mod fs_open;
+mod fs_scan;
 mod futex;
 mod ids;
 mod netdb;
@@ -22,7 +29,11 @@ mod process;
 mod pthread;
 mod pthread_sync;
 mod select;
+mod signal;
+mod sigwait;
 mod socket;
+mod stdio;
+mod threads;
 mod time;
 mod transfer;
 mod unistd;
@@ -70,5 +81,5 @@ pub(crate) fn verify() -> Result<(), String> {
             ));
         }
     }
-    Ok(())
+    pthread_sync::check_layout()
 }

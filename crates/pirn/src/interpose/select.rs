@@ -77,7 +77,14 @@ pub unsafe extern "C" fn select(
                 Some(t) if t.tv_sec < 0 || t.tv_usec < 0 => Err(Errno(libc::EINVAL)),
                 t => {
                     let nanos = t.map(|t| t.tv_sec as u64 * 1_000_000_000 + t.tv_usec as u64 * 1000);
-                    select_virtually(count, [read, write, except], nanos)
+                    let start = sys::now();
+                    let result = select_virtually(count, [read, write, except], nanos);
+                    if let Some(left) = nanos.map(|n| n.saturating_sub(sys::now() - start)) {
+                        // Linux says how much of the time was left.
+                        let (tv_sec, tv_usec) = (left / 1_000_000_000, left % 1_000_000_000 / 1000);
+                        *timeout = timeval { tv_sec: tv_sec as i64, tv_usec: tv_usec as i64 };
+                    }
+                    result
                 }
             }
         }

@@ -83,7 +83,7 @@ unsafe fn look(processor: &'static Processor) -> Option<NonNull<Core>> {
     // SAFETY: the holder's operations, by the caller's contract.
     unsafe {
         if processor.maintenance_due() {
-            driver().turn(processor.index);
+            driver().turn();
             if let Some(thread) = injector::pop(1, |_| {}) {
                 return Some(thread);
             }
@@ -94,7 +94,7 @@ unsafe fn look(processor: &'static Processor) -> Option<NonNull<Core>> {
         if let Some(thread) = fetch(processor) {
             return Some(thread);
         }
-        if driver().turn(processor.index)
+        if driver().turn()
             && let Some(thread) = processor.queue.pop()
         {
             return Some(thread);
@@ -160,7 +160,7 @@ unsafe fn search(processor: &'static Processor) -> Option<NonNull<Core>> {
             }
             if now - polled >= SEARCH_POLL_NS {
                 polled = now;
-                if driver().turn(processor.index)
+                if driver().turn()
                     && let Some(thread) = processor.queue.pop()
                 {
                     return Some(thread);

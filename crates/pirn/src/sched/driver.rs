@@ -7,9 +7,9 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 
 /// The source of events outside the scheduler.
 pub(crate) trait Driver: Sync {
-    /// Wakes the threads whose timers are due (those of shard `shard`) and whose descriptors are
-    /// ready, without waiting. Returns whether there were any.
-    fn turn(&self, shard: usize) -> bool;
+    /// Wakes the threads whose timers are due and whose descriptors are ready, without waiting.
+    /// Returns whether there were any.
+    fn turn(&self) -> bool;
 
     /// Blocks the calling OS thread until there is an event, a timer is due, or
     /// [`kick`](Self::kick). Calls `resumed` when that has happened, and then wakes the threads concerned.

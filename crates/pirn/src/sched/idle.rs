@@ -85,7 +85,7 @@ fn work_in_sight() -> bool {
 /// Called after a thread has been put where an idle carrier could find it: wakes one if needed.
 #[inline]
 pub(crate) fn notify() {
-    fence(Ordering::SeqCst); // step 2
+    crate::arch::full_fence(); // step 2
     if COUNT.load(Ordering::SeqCst) > 0 && SEARCHING.load(Ordering::SeqCst) == 0 {
         wake_one();
     }

@@ -86,13 +86,19 @@ pub(crate) fn start(settings: Settings) -> io::Result<()> {
 /// Hands a thread that may run now to its scheduler. The caller owns the right to run it, and gives it up.
 #[inline]
 pub(crate) fn make_runnable(thread: NonNull<Core>) {
+    enqueue(vthread::carrier().and_then(|c| c.processor()), thread);
+}
+
+/// As [`make_runnable`], for callers that know which processor they hold.
+#[inline]
+pub(crate) fn enqueue(processor: Option<&'static Processor>, thread: NonNull<Core>) {
     // SAFETY: alive, since it has yet to run.
     let core = unsafe { thread.as_ref() };
     core.set_phase(Phase::Runnable);
     if core.scheduler().is_some() {
         return runnable::schedule_elsewhere(thread);
     }
-    match vthread::carrier().and_then(|c| c.processor()) {
+    match processor {
         Some(processor) => {
             // SAFETY: our carrier holds the processor.
             unsafe { processor.enqueue(thread) };

@@ -74,13 +74,16 @@ impl Processor {
         }
     }
 
-    /// Whether it is time to look beyond the own queue. Counts a switch.
+    /// Whether it is time to look beyond the own queue: also when that was why
+    /// [`next_to_hand_over`](Self::next_to_hand_over) gave nothing. Counts a switch.
     ///
     /// # Safety
     /// The caller holds this processor.
     pub(crate) unsafe fn maintenance_due(&self) -> bool {
+        let due = self.tick.load(Ordering::Relaxed).is_multiple_of(MAINTENANCE_EVERY); // Relaxed: our own.
         // SAFETY: the caller's contract.
-        unsafe { self.count() }.is_multiple_of(MAINTENANCE_EVERY)
+        unsafe { self.count() };
+        due
     }
 
     /// Puts a runnable thread at the end of the queue; when that is full, its older half moves to the

@@ -137,6 +137,7 @@ impl Carrier {
     ///
     /// # Safety
     /// The caller owns the right to run `thread`.
+    #[inline(always)]
     unsafe fn ready(&self, thread: NonNull<Core>) -> &Continuation {
         // SAFETY: alive, since it has yet to run.
         let core: &Core = unsafe { &*thread.as_ptr() };
@@ -149,6 +150,7 @@ impl Carrier {
         &core.continuation
     }
 
+    #[cold]
     /// First mount: the slot that `spawn` reserved is taken now.
     fn give_stack(&self, core: &Core) {
         let slot = match self.processor() {
@@ -170,14 +172,15 @@ impl Carrier {
             After::Park => {
                 core.set_phase(Phase::Waiting);
                 if !core.handshake.parked() {
-                    sched::make_runnable(thread);
+                    sched::enqueue(self.processor(), thread);
                 }
             }
-            After::Yield => sched::make_runnable(thread),
+            After::Yield => sched::enqueue(self.processor(), thread),
             After::Exit => self.bury(thread, core),
         }
     }
 
+    #[cold]
     fn bury(&self, thread: NonNull<Core>, core: &Core) {
         let class = core.class();
         // SAFETY: it will not be resumed.

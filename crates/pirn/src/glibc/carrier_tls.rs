@@ -1,0 +1,47 @@
+//! Running a libc function on the platform thread's own TLS.
+//!
+//! Some functions concern the OS thread rather than the thread that calls them: glibc looks for it in
+//! its lists, by the thread pointer. On a virtual thread these run with the carrier's.
+
+use super::malloc;
+use crate::arch;
+use crate::sys::{self, Errno};
+use core::mem::MaybeUninit;
+
+/// Calls `function` with the thread pointer of the platform thread that this runs on. To `function` it
+/// is a platform thread: whatever blocks in there blocks the carrier. `errno` comes along.
+///
+/// # Safety
+/// `native_tp` is the thread pointer of the platform thread that carries the running virtual thread.
+/// `function` does not unwind.
+pub(crate) unsafe fn call<R>(native_tp: usize, function: impl FnOnce() -> R) -> R {
+    struct Call<F, R> {
+        function: MaybeUninit<F>,
+        result: MaybeUninit<R>,
+        errno: i32,
+    }
+    unsafe extern "C" fn run<F: FnOnce() -> R, R>(call: *mut u8) {
+        // SAFETY: called once, with the call below.
+        unsafe {
+            let call = &mut *call.cast::<Call<F, R>>();
+            call.result.write(call.function.assume_init_read()());
+            call.errno = sys::errno();
+        }
+    }
+    fn runner<F: FnOnce() -> R, R>(_: &Call<F, R>) -> unsafe extern "C" fn(*mut u8) {
+        run::<F, R>
+    }
+    let own = arch::thread_pointer();
+    let mut call = Call { function: MaybeUninit::new(function), result: MaybeUninit::uninit(), errno: 0 };
+    let run = runner(&call);
+    // SAFETY: both blocks are this OS thread's; nothing in `function` can suspend, because it runs
+    // as a platform thread.
+    unsafe {
+        malloc::hand_over(own, native_tp);
+        arch::call_with_tp(native_tp, run, (&raw mut call).cast());
+        malloc::hand_over(native_tp, own);
+    }
+    sys::set_errno(Errno(call.errno));
+    // SAFETY: written by `run`.
+    unsafe { call.result.assume_init() }
+}

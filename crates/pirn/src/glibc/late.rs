@@ -1,0 +1,193 @@
+//! Libraries that are opened when there are virtual threads.
+//!
+//! A library's thread-local data are in one of two places:
+//!
+//! * *Dynamic*: `__tls_get_addr` allocates them when a thread first asks, and enters them in that thread's
+//!   dtv. Nothing has to be done for existing threads, as their dtvs are long enough from the start (see
+//!   [`tls`]). The template is captured anew, so that new threads start with an up-to-date dtv.
+//! * *Static* (the initial-exec model): at a fixed distance below the thread pointer, found without
+//!   asking anybody. The dynamic linker initialises the place in all threads on its list; virtual threads are
+//!   not on it, so here it is done for them.
+//!
+//! The second must reach each block that was made from the old template, and no block whose thread may have
+//! begun to use the data. So no block is made while it goes on:
+//!
+//! ```text
+//!   who makes a block                      who opened a library
+//!   B1  state = MAKING                     L1  WALKING = true
+//!       (the compiler keeps the order)     L2  membarrier: a full barrier in every running thread
+//!   B2  WALKING? then back off to 0        L3  each block: wait while MAKING; write if READY
+//!   B3  load the template, fill in         L4  install the new template
+//!   B4  state = READY                      L5  WALKING = false
+//! ```
+//!
+//! Each maker has B1 before L2, and L3 waits for it, or B2 after L2, and backs off. Thus the makers pay for no
+//! barrier. A block stays READY when its thread has ended; writing to it then does no harm, since whoever makes
+//! the next one in its place starts after L5.
+//!
+//! The thread that opens the library returns from `dlopen` after L5, and nobody can use the data before.
+
+use super::tls::{self, StaticModule, Template};
+use crate::lock::Lock;
+use crate::sys::{self, Errno, SysResult, call};
+use core::marker::PhantomData;
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering, compiler_fence};
+
+/// Nothing is known of the block: its memory has never been used, or was given back.
+const NEVER: usize = 0;
+const MAKING: usize = 1;
+const READY: usize = 2;
+
+static WALKING: AtomicBool = AtomicBool::new(false);
+
+/// The state of one TLS block.
+pub(super) struct Block<'a> {
+    state: *mut usize,
+    lifetime: PhantomData<&'a AtomicUsize>,
+}
+
+impl Block<'_> {
+    /// The state kept at `state`.
+    ///
+    /// # Safety
+    /// The word is readable and writable as long as this is used, and nobody accesses it otherwise.
+    pub(super) unsafe fn at(state: *mut *mut core::ffi::c_void) -> Self {
+        Block { state: state.cast(), lifetime: PhantomData }
+    }
+
+    fn state(&self) -> &AtomicUsize {
+        // SAFETY: the contract of `at`; aligned as a pointer is.
+        unsafe { AtomicUsize::from_ptr(self.state) }
+    }
+
+    /// B1 and B2: the caller begins to make this block.
+    #[inline]
+    pub(super) fn begin(&self) {
+        // Relaxed: ordered by the membarrier of the other side.
+        self.state().store(MAKING, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
+        // Acquire: pairs with the Release of L5: the new template.
+        if WALKING.load(Ordering::Acquire) {
+            self.begin_later();
+        }
+    }
+
+    #[cold]
+    fn begin_later(&self) {
+        let mut round = 0;
+        loop {
+            self.state().store(NEVER, Ordering::Release); // Release: nothing was written before.
+            while WALKING.load(Ordering::Acquire) {
+                sys::backoff(round);
+                round += 1;
+            }
+            self.state().store(MAKING, Ordering::Relaxed); // Relaxed: as in `begin`.
+            compiler_fence(Ordering::SeqCst);
+            if !WALKING.load(Ordering::Acquire) {
+                return;
+            }
+        }
+    }
+
+    /// B4: the block is complete.
+    #[inline]
+    pub(super) fn finish(&self) {
+        // Release: pairs with the Acquire in `wait_until_made`.
+        self.state().store(READY, Ordering::Release);
+    }
+
+    /// Waits for a maker. Returns whether there is a block.
+    fn wait_until_made(&self) -> bool {
+        let mut round = 0;
+        loop {
+            match self.state().load(Ordering::Acquire) {
+                NEVER => return false,
+                MAKING => sys::backoff(round),
+                _ => return true,
+            }
+            round += 1;
+        }
+    }
+}
+
+/// Brings virtual threads up to date with the libraries that are loaded now. Cheap when nothing has
+/// changed. `for_each_block` calls its argument with the thread pointers of all blocks there may be.
+///
+/// # Errors
+/// Virtual threads cannot use a library that was opened: why.
+pub(crate) fn catch_up(for_each_block: impl FnOnce(&mut dyn FnMut(usize))) -> Result<(), String> {
+    /// How many comings and goings of libraries are taken into account.
+    static COUNTED: Lock<u64> = Lock::new(0);
+    let Some(template) = tls::installed() else { return Ok(()) };
+    // Counted before the capture: what comes in between will be seen again.
+    let count = tls::libraries_counted();
+    if *COUNTED.lock() >= count {
+        return Ok(());
+    }
+    // Not under our lock: this takes locks of the dynamic linker, which may be held by a thread that
+    // runs the initialisers of a library, one of which opens another library and so comes here.
+    let newer = template.recapture()?;
+    let mut counted = COUNTED.lock();
+    if *counted < count {
+        replace(newer, for_each_block).map_err(|e| format!("no membarrier, to tell virtual threads: {e}"))?;
+        *counted = count;
+    }
+    Ok(())
+}
+
+fn replace(newer: Template, for_each_block: impl FnOnce(&mut dyn FnMut(usize))) -> SysResult {
+    let older = tls::template();
+    let new: Vec<StaticModule> =
+        newer.statics.iter().filter(|module| !older.statics.contains(module)).copied().collect();
+    if new.is_empty() {
+        tls::install(newer);
+        return Ok(0);
+    }
+    WALKING.store(true, Ordering::SeqCst);
+    let result = barrier_in_every_thread();
+    if result.is_ok() {
+        for_each_block(&mut |tp| {
+            // SAFETY: a slot's thread pointer. The data belong to libraries that nobody can use yet.
+            unsafe {
+                if older.block_at(tp).wait_until_made() {
+                    newer.write(&new, tp);
+                }
+            }
+        });
+        tls::install(newer);
+    }
+    WALKING.store(false, Ordering::Release); // Release: see `Block::begin`.
+    result
+}
+
+impl Template {
+    /// Writes the initial data of `modules` to a block.
+    ///
+    /// # Safety
+    /// `tp` is a complete block; the modules are in this template, and in use by nobody.
+    unsafe fn write(&self, modules: &[StaticModule], tp: usize) {
+        for module in modules {
+            let from = self.image.len() - module.below;
+            let image = &self.image[from..from + module.size];
+            // SAFETY: a static module's data lie in the block's reserve.
+            unsafe {
+                ((tp - module.below) as *mut u8).copy_from_nonoverlapping(image.as_ptr(), image.len());
+            }
+        }
+    }
+}
+
+/// When this returns, every running thread of the process has executed a full memory barrier.
+fn barrier_in_every_thread() -> SysResult {
+    const PRIVATE_EXPEDITED: i32 = 1 << 3; // include/uapi/linux/membarrier.h
+    const REGISTER_PRIVATE_EXPEDITED: i32 = 1 << 4;
+    // SAFETY: no pointers.
+    let membarrier = |command: i32| unsafe { call!(libc::SYS_membarrier, command, 0, 0) };
+    match membarrier(PRIVATE_EXPEDITED) {
+        Err(Errno(libc::EPERM)) => {
+            membarrier(REGISTER_PRIVATE_EXPEDITED)?;
+            membarrier(PRIVATE_EXPEDITED)
+        }
+        result => result,
+    }
+}

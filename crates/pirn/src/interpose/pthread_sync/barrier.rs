@@ -1,0 +1,174 @@
+//! `pthread_barrier_t`: ours, for all threads, unless it is shared between processes.
+//!
+//! libc's would wait in libc, and there is no `try`. A barrier has no static initialiser, so each
+//! comes by our `init`. The count of those that have arrived and the number of the round are one atomic word;
+//! who arrives last begins the next round and wakes the others.
+
+use crate::blocking::{futex, offload};
+use crate::glibc::symbols::real;
+use crate::interpose::virtual_thread;
+use crate::sys::{self, SysResult};
+use core::ffi::c_int;
+use core::mem::MaybeUninit;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use libc::{FUTEX_PRIVATE_FLAG, FUTEX_WAIT, FUTEX_WAKE, pthread_barrier_t, pthread_barrierattr_t};
+
+/// In the memory of a `pthread_barrier_t`. libc's own takes the first 20 bytes of it.
+#[repr(C)]
+struct Barrier {
+    /// How many have arrived, and in the upper half the number of the round.
+    state: AtomicU64,
+    count: AtomicU32,
+    /// Threads that may still touch this memory.
+    inside: AtomicU32,
+    unused: u64,
+    /// [`OURS`], or it is libc's.
+    mark: AtomicU64,
+}
+
+const OURS: u64 = 0x0062_6f62_6269_6e00;
+/// glibc's limit.
+const MAX: u32 = u32::MAX / 2;
+
+const _: () = assert!(size_of::<Barrier>() <= size_of::<pthread_barrier_t>());
+const _: () = assert!(align_of::<Barrier>() <= align_of::<pthread_barrier_t>());
+const _: () = assert!(core::mem::offset_of!(Barrier, mark) >= 20);
+
+/// `pthread_barrier_init`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_barrier_init(
+    barrier: *mut pthread_barrier_t,
+    attributes: *const pthread_barrierattr_t,
+    count: u32,
+) -> c_int {
+    if !(1..=MAX).contains(&count) {
+        return libc::EINVAL;
+    }
+    let ours = barrier.cast::<Barrier>();
+    let mut shared = 0;
+    // SAFETY: the caller's contract: memory for a barrier, and valid attributes or none.
+    unsafe {
+        if !attributes.is_null() {
+            libc::pthread_barrierattr_getpshared(attributes, &mut shared);
+        }
+        if shared != libc::PTHREAD_PROCESS_PRIVATE {
+            (*ours.cast::<MaybeUninit<Barrier>>()).write(Barrier::new(count)).mark = AtomicU64::new(0);
+            return real!(
+                fn pthread_barrier_init(
+                    barrier: *mut pthread_barrier_t,
+                    attributes: *const pthread_barrierattr_t,
+                    count: u32,
+                ) -> c_int
+            );
+        }
+        ours.write(Barrier::new(count));
+    }
+    0
+}
+
+/// `pthread_barrier_wait`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_barrier_wait(barrier: *mut pthread_barrier_t) -> c_int {
+    // SAFETY: the caller's contract: an initialised barrier.
+    if let Some(ours) = unsafe { ours(barrier) } {
+        return if ours.wait() { libc::PTHREAD_BARRIER_SERIAL_THREAD } else { 0 };
+    }
+    // SAFETY: the caller's contract.
+    let wait = || unsafe { real!(fn pthread_barrier_wait(barrier: *mut pthread_barrier_t) -> c_int) };
+    if virtual_thread().is_none() {
+        return wait();
+    }
+    // libc's function does not ask who waits, so a platform thread may do it for us.
+    let serial = offload::dedicated(|| Ok(usize::from(wait() == libc::PTHREAD_BARRIER_SERIAL_THREAD)));
+    if serial == Ok(1) { libc::PTHREAD_BARRIER_SERIAL_THREAD } else { 0 }
+}
+
+/// `pthread_barrier_destroy`: waits for those who have passed the barrier but not yet left it.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_barrier_destroy(barrier: *mut pthread_barrier_t) -> c_int {
+    // SAFETY: the caller's contract: an initialised barrier.
+    let Some(ours) = (unsafe { ours(barrier) }) else {
+        // SAFETY: the caller's contract.
+        return unsafe { real!(fn pthread_barrier_destroy(barrier: *mut pthread_barrier_t) -> c_int) };
+    };
+    if ours.state.load(Ordering::Relaxed) as u32 > 0 {
+        return libc::EBUSY; // Somebody waits: a mistake of the program's, and no time to lose memory.
+    }
+    // Acquire: pairs with the Release of the last to leave.
+    while ours.inside.load(Ordering::Acquire) > 0 {
+        crate::interpose::time::sched_yield();
+    }
+    ours.mark.store(0, Ordering::Relaxed); // Relaxed: nobody uses it any more.
+    0
+}
+
+/// The barrier, if it is one of ours.
+unsafe fn ours<'a>(barrier: *const pthread_barrier_t) -> Option<&'a Barrier> {
+    // SAFETY: the caller's contract: initialised by `pthread_barrier_init`, whichever kind it is.
+    let ours = unsafe { &*barrier.cast::<Barrier>() };
+    // Relaxed: whoever uses a barrier has seen its initialisation.
+    (ours.mark.load(Ordering::Relaxed) == OURS).then_some(ours)
+}
+
+impl Barrier {
+    fn new(count: u32) -> Barrier {
+        Barrier {
+            state: AtomicU64::new(0),
+            count: AtomicU32::new(count),
+            inside: AtomicU32::new(0),
+            unused: 0,
+            mark: AtomicU64::new(OURS),
+        }
+    }
+
+    /// Waits for the others. Returns whether the caller came last.
+    fn wait(&self) -> bool {
+        self.inside.fetch_add(1, Ordering::Relaxed); // Relaxed: the caller keeps the barrier alive until it returns.
+        let (round, last) = self.arrive();
+        if last {
+            // SAFETY: a wake only uses the address.
+            let _ = unsafe { self.futex(FUTEX_WAKE, i32::MAX as u32) };
+        } else {
+            // Acquire: pairs with the Release of the last to arrive, and so with all.
+            while (self.state.load(Ordering::Acquire) >> 32) as u32 == round {
+                // SAFETY: the word is alive.
+                let _ = unsafe { self.futex(FUTEX_WAIT, round) };
+            }
+        }
+        self.inside.fetch_sub(1, Ordering::Release); // Release: pairs with the Acquire in `destroy`.
+        last
+    }
+
+    /// Counts the caller in. Returns the number of the round, and whether that is complete.
+    fn arrive(&self) -> (u32, bool) {
+        let count = self.count.load(Ordering::Relaxed); // Relaxed: constant.
+        let mut seen = self.state.load(Ordering::Relaxed); // Relaxed: the exchange decides.
+        loop {
+            let (round, arrived) = ((seen >> 32) as u32, seen as u32 + 1);
+            let last = arrived == count;
+            let next = if last { u64::from(round.wrapping_add(1)) << 32 } else { seen + 1 };
+            // Release, Acquire: what each has done before is visible to all after.
+            match self.state.compare_exchange_weak(seen, next, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => return (round, last),
+                Err(other) => seen = other,
+            }
+        }
+    }
+
+    /// A futex call on the number of the round.
+    unsafe fn futex(&self, operation: c_int, value: u32) -> SysResult {
+        let word = self.state.as_ptr() as usize + 4; // the upper half: x86-64 is little-endian
+        let operation = operation | FUTEX_PRIVATE_FLAG;
+        // SAFETY: the caller's contract.
+        unsafe { futex::futex([word, operation as usize, value as usize, 0, 0, 0]) as sys::SysResult }
+    }
+}

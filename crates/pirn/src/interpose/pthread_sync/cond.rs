@@ -1,0 +1,205 @@
+//! `pthread_cond_t`: ours, for all threads, unless it is shared between processes.
+//!
+//! libc's function would unlock the mutex inside libc, where virtual threads that wait for it would not be
+//! noticed. So this is a condition variable of the simplest kind, as `std` has one: a counter of signals, in the
+//! first word of the object (whose clock, set by libc's `init`, is left in place), and a futex on it.
+//! A waiter reads the counter, unlocks, and sleeps unless the counter has changed: so no signal is lost that comes
+//! after the unlocking. Wake-ups without a signal are possible, as POSIX allows.
+//!
+//! A platform thread that is cancelled (`pthread_cancel`) while it waits acts upon it when it has the mutex
+//! again, as demanded; a cancellation that comes just before it sleeps waits for the next signal, though.
+
+use super::{Patience, deadline, layout, mutex};
+use crate::blocking::futex;
+use crate::glibc::symbols::real;
+use crate::interpose::virtual_thread;
+use crate::sys::{self, Errno};
+use core::ffi::c_int;
+use core::sync::atomic::{AtomicU32, Ordering};
+use libc::{
+    FUTEX_CLOCK_REALTIME, FUTEX_PRIVATE_FLAG, FUTEX_WAIT_BITSET, FUTEX_WAKE, clockid_t, pthread_cond_t,
+    pthread_mutex_t, timespec,
+};
+
+unsafe extern "C-unwind" {
+    fn pthread_testcancel();
+}
+
+/// `pthread_cond_wait`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn pthread_cond_wait(cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        if left_to_libc(cond) {
+            return real!(fn pthread_cond_wait(cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t) -> c_int);
+        }
+        wait(cond, mutex, None)
+    }
+}
+
+/// `pthread_cond_timedwait`: the clock is the one that the condition variable was initialised with.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn pthread_cond_timedwait(
+    cond: *mut pthread_cond_t,
+    mutex: *mut pthread_mutex_t,
+    time: *const timespec,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        if left_to_libc(cond) {
+            return real!(
+                fn pthread_cond_timedwait(cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, time: *const timespec) -> c_int
+            );
+        }
+        let clock = if layout::cond_is_monotonic(cond) { libc::CLOCK_MONOTONIC } else { libc::CLOCK_REALTIME };
+        wait(cond, mutex, Some((clock, &*time)))
+    }
+}
+
+/// `pthread_cond_clockwait`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn pthread_cond_clockwait(
+    cond: *mut pthread_cond_t,
+    mutex: *mut pthread_mutex_t,
+    clock: clockid_t,
+    time: *const timespec,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        if left_to_libc(cond) {
+            return real!(
+                fn pthread_cond_clockwait(
+                    cond: *mut pthread_cond_t,
+                    mutex: *mut pthread_mutex_t,
+                    clock: clockid_t,
+                    time: *const timespec,
+                ) -> c_int
+            );
+        }
+        wait(cond, mutex, Some((clock, &*time)))
+    }
+}
+
+/// Whether the running thread waits in libc: one whose condition variable other processes may signal.
+unsafe fn left_to_libc(cond: *const pthread_cond_t) -> bool {
+    // SAFETY: the caller's contract: an initialised condition variable.
+    virtual_thread().is_none() && unsafe { layout::cond_is_shared(cond) }
+}
+
+/// Unlocks the mutex, waits for a signal or until the time, and locks the mutex again.
+unsafe fn wait(cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, until: Option<(clockid_t, &timespec)>) -> c_int {
+    let supported = |clock| matches!(clock, libc::CLOCK_REALTIME | libc::CLOCK_MONOTONIC);
+    if until.is_some_and(|(clock, time)| !supported(clock) || !(0..1_000_000_000).contains(&time.tv_nsec)) {
+        return libc::EINVAL;
+    }
+    // SAFETY: the caller's contract, here and below.
+    unsafe {
+        if mutex::unlocking_is_an_error(mutex) {
+            return libc::EPERM;
+        }
+        let word = counter(cond);
+        // Relaxed: whoever signals after we have unlocked changes it after that; see `signal`.
+        let seen = word.load(Ordering::Relaxed);
+        let shared = layout::cond_is_shared(cond);
+        mutex::pthread_mutex_unlock(mutex);
+        let result = if shared { look_again_soon(until) } else { sleep(word, seen, until) };
+        let locked = mutex::pthread_mutex_lock(mutex);
+        if virtual_thread().is_none() {
+            pthread_testcancel();
+        }
+        if locked != 0 { locked } else { result }
+    }
+}
+
+/// Sleeps until the counter is no longer `seen`, or something woke us.
+unsafe fn sleep(word: &AtomicU32, seen: u32, until: Option<(clockid_t, &timespec)>) -> c_int {
+    const EVERY_BIT: u32 = u32::MAX;
+    let mut operation = FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG;
+    let mut time = None;
+    if let Some((clock, until)) = until {
+        if clock == libc::CLOCK_REALTIME {
+            operation |= FUTEX_CLOCK_REALTIME;
+        }
+        // A time before 1970 is past; to the kernel it would be an error.
+        time = Some(timespec { tv_sec: until.tv_sec.max(0), tv_nsec: until.tv_nsec });
+    }
+    let pointer = time.as_ref().map_or(core::ptr::null(), core::ptr::from_ref);
+    let args = [word.as_ptr() as usize, operation as usize, seen as usize, pointer as usize, 0, EVERY_BIT as usize];
+    // SAFETY: the caller keeps the condition variable alive; the timespec is ours.
+    match unsafe { futex::futex(args) } {
+        Err(Errno(libc::ETIMEDOUT)) => libc::ETIMEDOUT,
+        _ => 0, // Woken, or the counter has changed, or a signal handler ran.
+    }
+}
+
+/// Waits a little in place of a signal that may come from another process: a wake-up without a signal.
+unsafe fn look_again_soon(until: Option<(clockid_t, &timespec)>) -> c_int {
+    let until = match until {
+        // SAFETY: a valid timespec.
+        Some((clock, time)) => unsafe { deadline(clock, time) }.unwrap_or(None),
+        None => None,
+    };
+    if let Some(soon) = Patience::new(true).until(until) {
+        crate::blocking::sleep_until(soon);
+    }
+    if until.is_some_and(|until| sys::now() >= until) { libc::ETIMEDOUT } else { 0 }
+}
+
+/// `pthread_cond_signal`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_cond_signal(cond: *mut pthread_cond_t) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        if layout::cond_is_shared(cond) {
+            return real!(fn pthread_cond_signal(cond: *mut pthread_cond_t) -> c_int);
+        }
+        signal(cond, 1)
+    }
+}
+
+/// `pthread_cond_broadcast`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_cond_broadcast(cond: *mut pthread_cond_t) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        if layout::cond_is_shared(cond) {
+            return real!(fn pthread_cond_broadcast(cond: *mut pthread_cond_t) -> c_int);
+        }
+        signal(cond, i32::MAX)
+    }
+}
+
+/// A waiter has read the counter while it had the mutex. If it had unlocked before the change that we signal
+/// was made under the mutex, it finds the counter changed, or sleeps already and is woken.
+unsafe fn signal(cond: *mut pthread_cond_t, count: i32) -> c_int {
+    // SAFETY: the caller's contract.
+    let word = unsafe { counter(cond) };
+    // Relaxed: the order of data is the mutex's affair; that of counter and sleep, the futex's.
+    word.fetch_add(1, Ordering::Relaxed);
+    let operation = FUTEX_WAKE | FUTEX_PRIVATE_FLAG;
+    // SAFETY: a wake only uses the address.
+    let _ = unsafe { futex::futex([word.as_ptr() as usize, operation as usize, count as usize, 0, 0, 0]) };
+    0
+}
+
+/// The counter of signals.
+unsafe fn counter<'a>(cond: *mut pthread_cond_t) -> &'a AtomicU32 {
+    // SAFETY: the caller's contract: an initialised condition variable, larger than a word. libc uses this word
+    // only in functions that are not called for it.
+    unsafe { AtomicU32::from_ptr(cond.cast()) }
+}

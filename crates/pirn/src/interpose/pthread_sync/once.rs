@@ -1,0 +1,89 @@
+//! `pthread_once`: ours, for all threads.
+//!
+//! libc's would wait in libc. The word is the program's `pthread_once_t`, zero at first:
+//!
+//! ```text
+//!   0           not begun
+//!   pid<<2 | 1  somebody of this process runs it; in the child of a fork, which has left that thread
+//!               behind, the pid is another one and it begins anew, as glibc has it
+//!   2           done (glibc's value)
+//! ```
+
+use crate::blocking::futex;
+use crate::sys;
+use core::ffi::c_int;
+use core::sync::atomic::{AtomicU32, Ordering};
+use libc::{FUTEX_PRIVATE_FLAG, FUTEX_WAIT, FUTEX_WAKE, pthread_once_t};
+
+const NEW: u32 = 0;
+const RUNNING: u32 = 1;
+const DONE: u32 = 2;
+
+/// `pthread_once`. If `routine` unwinds (a C++ exception), the next caller runs it again.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn pthread_once(
+    control: *mut pthread_once_t,
+    routine: Option<unsafe extern "C-unwind" fn()>,
+) -> c_int {
+    // SAFETY: the caller passes a valid word.
+    let word = unsafe { AtomicU32::from_ptr(control.cast()) };
+    // Acquire: pairs with the Release of `Running::drop`: what the routine has done.
+    if word.load(Ordering::Acquire) != DONE {
+        call_slowly(word, routine);
+    }
+    0
+}
+
+#[cold]
+fn call_slowly(word: &AtomicU32, routine: Option<unsafe extern "C-unwind" fn()>) {
+    // SAFETY: no arguments.
+    let running = unsafe { libc::getpid() as u32 } << 2 | RUNNING;
+    loop {
+        // Acquire: as in `pthread_once`.
+        let seen = word.load(Ordering::Acquire);
+        if seen == DONE {
+            return;
+        }
+        if seen == running {
+            wait(word, running);
+            continue;
+        }
+        // Relaxed: nothing is published yet. Acquire: what an earlier run has done before it unwound.
+        if word.compare_exchange(seen, running, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+            let mut run = Running { word, ends_as: NEW };
+            if let Some(routine) = routine {
+                // SAFETY: the caller's function.
+                unsafe { routine() };
+            }
+            run.ends_as = DONE;
+            return;
+        }
+    }
+}
+
+/// Says how it ended, also when the routine unwinds.
+struct Running<'a> {
+    word: &'a AtomicU32,
+    ends_as: u32,
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        // Release: pairs with the Acquire of those who see it.
+        self.word.store(self.ends_as, Ordering::Release);
+        let operation = FUTEX_WAKE | FUTEX_PRIVATE_FLAG;
+        let args = [self.word.as_ptr() as usize, operation as usize, i32::MAX as usize, 0, 0, 0];
+        // SAFETY: a wake only uses the address.
+        let _ = unsafe { futex::futex(args) };
+    }
+}
+
+fn wait(word: &AtomicU32, running: u32) {
+    let operation = FUTEX_WAIT | FUTEX_PRIVATE_FLAG;
+    // SAFETY: the word is alive.
+    let _: sys::SysResult =
+        unsafe { futex::futex([word.as_ptr() as usize, operation as usize, running as usize, 0, 0, 0]) };
+}
