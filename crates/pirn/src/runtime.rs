@@ -65,6 +65,7 @@ fn start() -> io::Result<()> {
     })?;
     interpose::fork::install().map_err(unsupported)?;
     blocking::fds::start();
+    crate::thread::panics::name_them();
     interpose::started();
     // Release: pairs with the Acquire in `ensure_started`: all of the above is visible.
     STATE.store(STARTED, Ordering::Release);

@@ -3,13 +3,15 @@
 
 mod common;
 
-use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr;
 use std::time::{Duration, Instant};
 
 use common::sys::{self, check, entry, poll, timespec};
-use common::{block_then, carriers, crowd, many, many_files, on_virtual, watchdog};
+use common::{
+    block_then, carriers, crowd, many, many_files, on_virtual, pipes, watchdog, write_to_all,
+};
 use libc::{EPOLLET, EPOLLIN, EPOLLONESHOT, EPOLLOUT, POLLHUP, POLLIN, POLLNVAL, POLLOUT};
 use pirn::thread;
 
@@ -18,18 +20,6 @@ const SHORT_MS: i32 = 20;
 const SHORT: Duration = Duration::from_millis(SHORT_MS as u64);
 /// The kernel counts the milliseconds of `poll` and `epoll_wait` by a coarse clock.
 const LEAST: Duration = Duration::from_millis(SHORT_MS as u64 - 5);
-
-fn pipes(count: usize) -> Vec<(PipeReader, PipeWriter)> {
-    (0..count).map(|_| io::pipe().unwrap()).collect()
-}
-
-/// Writes one byte into each pipe.
-fn write_to_all(pipes: &[(PipeReader, PipeWriter)]) {
-    for (_, writer) in pipes {
-        let mut writer = writer;
-        writer.write_all(b"x").unwrap();
-    }
-}
 
 #[test]
 fn poll_times_out() {

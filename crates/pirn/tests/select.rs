@@ -4,31 +4,18 @@
 
 mod common;
 
-use std::io::{self, PipeReader, PipeWriter, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::ptr;
 use std::time::{Duration, Instant};
 
 use common::sys::{check, timespec};
-use common::{block_then, watchdog};
+use common::{block_then, pipes, watchdog, write_to_all};
 
 const SHORT: Duration = Duration::from_millis(20);
 
 /// More than the carriers of most machines, within the 1024 descriptors.
 const PIPES: usize = 100;
-
-fn pipes() -> Vec<(PipeReader, PipeWriter)> {
-    (0..PIPES).map(|_| io::pipe().unwrap()).collect()
-}
-
-/// Writes one byte into each pipe.
-fn write_to_all(pipes: &[(PipeReader, PipeWriter)]) {
-    for (_, writer) in pipes {
-        let mut writer = writer;
-        writer.write_all(b"x").unwrap();
-    }
-}
 
 /// A set for `select` with one descriptor in it.
 fn set_of(fd: BorrowedFd<'_>) -> libc::fd_set {
@@ -44,7 +31,7 @@ fn set_of(fd: BorrowedFd<'_>) -> libc::fd_set {
 #[test]
 fn select_waits_and_times_out() {
     let _watchdog = watchdog();
-    let pipes = pipes();
+    let pipes = pipes(PIPES);
     let select = |fd: BorrowedFd<'_>, timeout: *mut libc::timeval| {
         let (mut set, null) = (set_of(fd), ptr::null_mut());
         // SAFETY: the set and the timeout are valid, or null.
@@ -78,7 +65,7 @@ fn select_waits_and_times_out() {
 #[test]
 fn pselect_waits_and_times_out() {
     let _watchdog = watchdog();
-    let pipes = pipes();
+    let pipes = pipes(PIPES);
     let pselect = |fd: BorrowedFd<'_>, timeout: *const libc::timespec| {
         let (mut set, null) = (set_of(fd), ptr::null_mut());
         let top = fd.as_raw_fd() + 1;

@@ -9,17 +9,10 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Barrier, Mutex, OnceLock};
-use std::time::Duration;
 
 use common::sys::check;
-use common::{child, crowd, crowd_size, many, skip, watchdog};
+use common::{child, crowd, crowd_size, many, migrate, skip, watchdog};
 use pirn::thread;
-
-/// Leaves the carrier, likely to come back on another one.
-fn migrate() {
-    thread::yield_now();
-    thread::sleep(Duration::from_micros(100));
-}
 
 #[test]
 fn pthread_self_is_unique_and_stays() {

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
 use common::sys::check;
-use common::{block_then, carriers, crowd, crowd_size, many, on_virtual, watchdog};
+use common::{block_then, carriers, crowd, crowd_size, many, migrate, on_virtual, watchdog};
 use libc::{EBUSY, EDEADLK, EPERM, ETIMEDOUT};
 use pirn::thread;
 
@@ -55,12 +55,6 @@ macro_rules! call {
         // SAFETY: the object is initialised and outlives its users.
         unsafe { libc::$function($object.get() $(, $argument)*) }
     };
-}
-
-/// Leaves the carrier, likely to come back on another one.
-fn migrate() {
-    thread::yield_now();
-    thread::sleep(Duration::from_micros(100));
 }
 
 #[test]

@@ -8,17 +8,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::ptr;
 use std::sync::{Barrier, Mutex};
-use std::time::Duration;
 
 use common::sys::{self, check};
-use common::{TempDir, crowd, crowd_size, many, on_virtual, skip, virtual_crowd, watchdog};
+use common::{
+    TempDir, crowd, crowd_size, many, migrate, on_virtual, skip, virtual_crowd, watchdog,
+};
 use pirn::thread;
-
-/// Leaves the carrier, likely to come back on another one.
-fn migrate() {
-    thread::yield_now();
-    thread::sleep(Duration::from_micros(100));
-}
 
 /// Builds `tests/c/tls.c` with the given TLS model. `None`, and a printed reason, without `cc`.
 fn build(folder: &TempDir, model: &str) -> Option<PathBuf> {
@@ -219,6 +214,8 @@ const GLOBAL_LOCALE: libc::locale_t = ptr::without_provenance_mut(usize::MAX);
 
 unsafe extern "C" {
     fn strerror_l(error: c_int, locale: libc::locale_t) -> *mut c_char;
+    /// Stands for this program where libraries are told apart.
+    static __dso_handle: u8;
     fn __cxa_thread_atexit_impl(
         destructor: unsafe extern "C" fn(*mut c_void),
         object: *mut c_void,
@@ -330,9 +327,11 @@ fn cxx_thread_destructors_run_at_the_end_in_reverse() {
     let register = |i: usize| {
         for n in 1..=3 {
             let object = ptr::without_provenance_mut(10 * i + n);
-            // SAFETY: the destructor only looks at the address.
-            let error =
-                unsafe { __cxa_thread_atexit_impl(note_destruction, object, ptr::null_mut()) };
+            // SAFETY: the destructor only looks at the address of the object.
+            let error = unsafe {
+                let library = (&raw const __dso_handle).cast_mut().cast();
+                __cxa_thread_atexit_impl(note_destruction, object, library)
+            };
             assert_eq!(error, 0);
         }
         thread::yield_now();

@@ -16,6 +16,7 @@
 //! claim the `Wait` is not touched any more: the wake works on the thread ([`Wakeup`]).
 
 use super::timers::Timer;
+use crate::sched;
 use crate::sys;
 use crate::vthread::{self, Core};
 use core::mem::MaybeUninit;
@@ -146,9 +147,10 @@ impl Wait {
     }
 
     fn block_platform(&self, deadline: Option<u64>) -> Outcome {
-        // As long as a carrier searches: going to sleep and being woken would take longer.
-        let give_up = sys::now() + crate::sched::settings().spin_ns;
-        while sys::now() < give_up {
+        // As long as a carrier searches: going to sleep and being woken would take longer. But only
+        // while some processor is idle: otherwise we would keep the carriers from running.
+        let give_up = sys::now() + sched::settings().spin_ns;
+        while sched::idle::count() > 0 && sys::now() < give_up {
             for _ in 0..8 {
                 if let Some(outcome) = self.outcome() {
                     return outcome;

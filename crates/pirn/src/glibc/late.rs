@@ -27,7 +27,8 @@
 //!
 //! The thread that opens the library returns from `dlopen` after L5, and nobody can use the data before.
 
-use super::tls::{self, StaticModule, Template};
+use super::linker::{self, StaticModule};
+use super::tls::{self, Template};
 use crate::lock::Lock;
 use crate::sys::{self, Errno, SysResult, call};
 use core::marker::PhantomData;
@@ -120,7 +121,7 @@ pub(crate) fn catch_up(for_each_block: impl FnOnce(&mut dyn FnMut(usize))) -> Re
     static COUNTED: Lock<u64> = Lock::new(0);
     let Some(template) = tls::installed() else { return Ok(()) };
     // Counted before the capture: what comes in between will be seen again.
-    let count = tls::libraries_counted();
+    let count = linker::libraries_counted();
     if *COUNTED.lock() >= count {
         return Ok(());
     }

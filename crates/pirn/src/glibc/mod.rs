@@ -2,6 +2,7 @@
 //!
 //! * [`symbols`]: private and shadowed symbols, by `dlsym`, once.
 //! * [`tls`]: how a TLS block and its TCB look, and how to make one.
+//! * [`linker`]: what the dynamic linker says about both.
 //! * [`late`]: TLS blocks when libraries are opened later.
 //! * [`malloc`]: which words of libc's TLS are malloc's per-thread cache.
 //! * [`rseq`]: the area of restartable sequences, which the kernel writes to.
@@ -12,6 +13,7 @@
 
 pub(crate) mod carrier_tls;
 pub(crate) mod late;
+mod linker;
 pub(crate) mod malloc;
 pub(crate) mod rseq;
 pub(crate) mod symbols;

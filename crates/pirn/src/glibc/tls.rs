@@ -22,8 +22,9 @@
 //! "ELF Handling For Thread-Local Storage".
 
 use super::late::Block;
+use super::linker::{self, Linker, Scratch, StaticModule};
 use super::symbols::{field_offset, find};
-use core::ffi::{c_int, c_void};
+use core::ffi::c_void;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 /// How much of `struct pthread` glibc touches in normal life. A slot puts a page boundary here.
@@ -36,20 +37,9 @@ pub(crate) const TCB_ALIGN: usize = 64;
 /// [`Block`]'s state there.
 #[derive(Clone, Copy)]
 #[repr(C)]
-struct DtvEntry {
-    value: usize,
-    to_free: *mut c_void,
-}
-
-/// A module whose data lie in the static block.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct StaticModule {
-    /// Where the library was loaded: two libraries may get the same id and place one after the other.
-    base: usize,
-    id: usize,
-    /// How far below the thread pointer its data start, and their size.
-    pub(super) below: usize,
-    pub(super) size: usize,
+pub(super) struct DtvEntry {
+    pub(super) value: usize,
+    pub(super) to_free: *mut c_void,
 }
 
 /// What a fresh TLS block contains.
@@ -64,6 +54,12 @@ pub(crate) struct Template {
     pub(super) image: Box<[u8]>,
     /// The modules in there.
     pub(super) statics: Vec<StaticModule>,
+    /// Words of the image that a thread's start fills in (glibc's tables of character classes): distance below
+    /// the thread pointer, and value.
+    start_words: Vec<(usize, usize)>,
+    /// Words of the image that point into `struct pthread` (glibc's resolver state): distance below the
+    /// thread pointer, and where above it they point.
+    image_pointers: Vec<(usize, usize)>,
     /// Initial content of the first [`HEAD`] bytes above it.
     head: Box<[u8; HEAD]>,
     /// Offsets in `head` of words that hold a pointer into `head`, and where they point.
@@ -104,14 +100,14 @@ pub(crate) fn install(template: Template) {
 }
 
 /// Offset of the dtv pointer in the TCB (`tcbhead_t.dtv`, x86-64 ABI).
-const DTV_POINTER: usize = 8;
+pub(super) const DTV_POINTER: usize = 8;
 
 impl Template {
     /// Captures a template. Must run on a *fresh platform thread*, whose TCB header is still as
     /// `pthread_create` left it.
     pub(crate) fn capture() -> Result<Template, String> {
         let tp = crate::arch::thread_pointer();
-        let (total, align) = static_info()?;
+        let (total, align) = linker::static_info()?;
         // SAFETY: the descriptor is one 32-bit size.
         let sizeof_pthread =
             unsafe { find(c"_thread_db_sizeof_pthread")?.cast::<u32>().read() } as usize;
@@ -139,13 +135,28 @@ impl Template {
             tid_offset,
             image: Box::new([]),
             statics: Vec::new(),
+            start_words: Vec::new(),
+            image_pointers: Vec::new(),
             head,
             self_pointers,
             dtv: Box::new([]),
             dtv_bytes: 0,
             linker: Linker::find()?,
         };
-        empty.recapture()
+        let mut template = empty.recapture()?;
+        template.start_words = Scratch::new(below, sizeof_pthread, template.linker)?.start_words(template.image.len())?;
+        template.image_pointers = template.find_image_pointers(tp);
+        template.recapture()
+    }
+
+    /// The words of the image that, on the calling fresh thread, point into its `struct pthread`.
+    fn find_image_pointers(&self, tp: usize) -> Vec<(usize, usize)> {
+        let words = (8..=self.image.len()).step_by(8).map(|below| {
+            // SAFETY: inside the calling thread's own static TLS.
+            (below, unsafe { ((tp - below) as *const usize).read() })
+        });
+        let own = tp..tp + self.sizeof_pthread;
+        words.filter(|(_, value)| own.contains(value)).map(|(below, value)| (below, value - tp)).collect()
     }
 
     /// Bytes that [`init`](Self::init) needs for the dtv.
@@ -177,6 +188,9 @@ impl Template {
         unsafe {
             let image = tcb.sub(self.image.len());
             image.copy_from_nonoverlapping(self.image.as_ptr(), self.image.len());
+            for &(below, above) in &self.image_pointers {
+                tcb.sub(below).cast::<usize>().write(tp + above);
+            }
             tcb.copy_from_nonoverlapping(self.head.as_ptr(), HEAD);
             for &(at, to) in &self.self_pointers {
                 tcb.add(at).cast::<usize>().write(tp + to);
@@ -223,15 +237,15 @@ impl Template {
     /// # Errors
     /// There is no room for the libraries' data in the blocks of virtual threads.
     pub(crate) fn recapture(&self) -> Result<Template, String> {
-        let scratch = Scratch::new(self)?;
+        let scratch = Scratch::new(self.below, self.sizeof_pthread, self.linker)?;
         let modules = scratch.modules();
         let statics: Vec<StaticModule> = modules.iter().filter_map(|module| scratch.find_static(module)).collect();
         // Neither limit ever recedes: what lies beyond may still be in use by an old block.
         let used = statics.iter().map(|module| module.below).max().unwrap_or(0);
         let used = used.next_multiple_of(16).max(self.image.len());
         let highest = modules.iter().map(|module| module.id).max().unwrap_or(0);
-        // Relaxed: only the number counts.
-        let highest = HIGHEST_MODULE.fetch_max(highest, Ordering::Relaxed).max(highest);
+        // Relaxed, here and below: only the number counts.
+        let highest = HIGHEST_MODULE.load(Ordering::Relaxed).max(highest);
         let dtv_bytes = if self.dtv_bytes == 0 { (highest + 2) * size_of::<DtvEntry>() } else { self.dtv_bytes };
         let room = (dtv_bytes + self.below).saturating_sub(used) / size_of::<DtvEntry>();
         if highest + 2 > room {
@@ -241,11 +255,18 @@ impl Template {
                 self.below
             ));
         }
+        HIGHEST_MODULE.fetch_max(highest, Ordering::Relaxed);
         let mut dtv = scratch.dtv(highest);
         dtv[0].value = self.dtv.first().map_or(room - 2, |length| length.value);
+        let mut image = scratch.image(used);
+        for &(below, value) in &self.start_words {
+            image[used - below..][..8].copy_from_slice(&value.to_ne_bytes());
+        }
         Ok(Template {
-            image: scratch.image(used),
+            image,
             statics,
+            start_words: self.start_words.clone(),
+            image_pointers: self.image_pointers.clone(),
             head: self.head.clone(),
             self_pointers: self.self_pointers.clone(),
             dtv,
@@ -265,36 +286,11 @@ impl Template {
     }
 }
 
-/// Whether libraries have come or gone since a call with this result: the linker counts both.
-pub(crate) fn libraries_counted() -> u64 {
-    unsafe extern "C" fn first(info: *mut libc::dl_phdr_info, _: usize, sum: *mut c_void) -> c_int {
-        // SAFETY: a valid description (the counters exist since glibc 2.4), and our own variable.
-        unsafe { *sum.cast::<u64>() = (*info).dlpi_adds + (*info).dlpi_subs };
-        1
-    }
-    let mut sum = 0u64;
-    // SAFETY: `sum` outlives the call.
-    unsafe { libc::dl_iterate_phdr(Some(first), (&raw mut sum).cast()) };
-    sum
-}
-
 /// Whether a template's dtv value is an offset from tp (a static module: its block lies below tp,
 /// so the offset is negative and small) rather than a marker (0, or -1 for "not yet allocated").
 fn is_offset(value: usize) -> bool {
     let value = value as isize;
     (-(1 << 20)..-1).contains(&value)
-}
-
-/// Size and alignment of static TLS plus `struct pthread` (`_dl_get_tls_static_info`).
-fn static_info() -> Result<(usize, usize), String> {
-    type StaticInfo = unsafe extern "C" fn(*mut usize, *mut usize);
-    let (mut size, mut align) = (0, 0);
-    // SAFETY: the signature is that of glibc 2.31 and later on x86-64.
-    unsafe {
-        let f: StaticInfo = core::mem::transmute(find(c"_dl_get_tls_static_info")?);
-        f(&mut size, &mut align);
-    }
-    Ok((size, align))
 }
 
 /// The head of a fresh thread's `struct pthread` with everything removed that is that thread's own.
@@ -319,161 +315,4 @@ fn clean_head(
         }
     }
     (head, self_pointers)
-}
-
-type AllocateTls = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
-type DeallocateTls = unsafe extern "C" fn(*mut c_void, bool);
-
-/// The dynamic linker's functions, looked up once: `dlsym` waits for a `dlopen` under way.
-#[derive(Clone, Copy)]
-struct Linker {
-    allocate: AllocateTls,
-    deallocate: DeallocateTls,
-}
-
-impl Linker {
-    fn find() -> Result<Linker, String> {
-        // SAFETY: the signatures are glibc's since 2.0.
-        unsafe {
-            Ok(Linker {
-                allocate: core::mem::transmute::<*mut c_void, AllocateTls>(find(c"_dl_allocate_tls")?),
-                deallocate: core::mem::transmute::<*mut c_void, DeallocateTls>(find(c"_dl_deallocate_tls")?),
-            })
-        }
-    }
-}
-
-/// A block filled in by the dynamic linker itself, to look at.
-struct Scratch {
-    memory: *mut u8,
-    tp: usize,
-    below: usize,
-    linker: Linker,
-}
-
-/// A loaded library that has TLS.
-struct Module {
-    id: usize,
-    base: usize,
-    size: usize,
-}
-
-impl Scratch {
-    fn new(template: &Template) -> Result<Scratch, String> {
-        let (below, linker) = (template.below, template.linker);
-        let size = (below + template.sizeof_pthread).next_multiple_of(TCB_ALIGN);
-        // SAFETY: the memory is zeroed, aligned and large enough for static TLS and a struct
-        // pthread, as `pthread_create` would supply it.
-        unsafe {
-            let memory = libc::aligned_alloc(TCB_ALIGN, size);
-            if memory.is_null() {
-                return Err("out of memory".into());
-            }
-            libc::memset(memory, 0, size);
-            let tp = memory as usize + below;
-            if (linker.allocate)(tp as *mut c_void).is_null() {
-                libc::free(memory);
-                return Err("the dynamic linker could not allocate a TLS block".into());
-            }
-            Ok(Scratch { memory: memory.cast(), tp, below, linker })
-        }
-    }
-
-    /// The linker's dtv, its generation first.
-    fn linkers_dtv(&self) -> *const DtvEntry {
-        // SAFETY: `_dl_allocate_tls` has put it there.
-        unsafe { (self.tp as *const u8).add(DTV_POINTER).cast::<*const DtvEntry>().read() }
-    }
-
-    /// How many modules the linker's dtv has room for: a library may have come since.
-    fn length(&self) -> usize {
-        // SAFETY: the length precedes the generation.
-        unsafe { (*self.linkers_dtv().sub(1)).value }
-    }
-
-    /// The libraries with TLS that this block knows.
-    fn modules(&self) -> Vec<Module> {
-        let mut modules = Vec::new();
-        for_each_module(|module| {
-            if module.id <= self.length() {
-                modules.push(module);
-            }
-        });
-        modules
-    }
-
-    /// Where a module's data are, if in the static block.
-    fn find_static(&self, module: &Module) -> Option<StaticModule> {
-        // SAFETY: `modules` has checked the id.
-        let value = unsafe { (*self.linkers_dtv().add(module.id)).value };
-        (self.tp - self.below..self.tp).contains(&value).then(|| StaticModule {
-            base: module.base,
-            id: module.id,
-            below: self.tp - value,
-            size: module.size,
-        })
-    }
-
-    fn image(&self, used: usize) -> Box<[u8]> {
-        // SAFETY: `used` bytes below tp are inside the scratch block.
-        unsafe { core::slice::from_raw_parts((self.tp - used) as *const u8, used).into() }
-    }
-
-    /// A copy of the linker's dtv for modules up to `highest`. The length is left to the caller.
-    fn dtv(&self, highest: usize) -> Box<[DtvEntry]> {
-        let mut copy = vec![DtvEntry { value: 0, to_free: core::ptr::null_mut() }; highest + 2];
-        // SAFETY: entries up to the length, and the generation before them.
-        unsafe {
-            let dtv = self.linkers_dtv();
-            copy[1].value = (*dtv).value;
-            for i in 1..=highest.min(self.length()) {
-                copy[i + 1].value = (*dtv.add(i)).value;
-                if (self.tp - self.below..self.tp).contains(&copy[i + 1].value) {
-                    copy[i + 1].value = copy[i + 1].value.wrapping_sub(self.tp);
-                }
-            }
-        }
-        copy.into()
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // SAFETY: frees the dtv that `_dl_allocate_tls` made (`false`: the block is ours), then
-        // what came from aligned_alloc in `new`.
-        unsafe {
-            (self.linker.deallocate)(self.tp as *mut c_void, false);
-            libc::free(self.memory.cast());
-        }
-    }
-}
-
-/// Walks the loaded libraries that have TLS.
-fn for_each_module(mut visit: impl FnMut(Module)) {
-    unsafe extern "C" fn one<F: FnMut(Module)>(
-        info: *mut libc::dl_phdr_info,
-        _size: usize,
-        visit: *mut c_void,
-    ) -> c_int {
-        // SAFETY: `dl_iterate_phdr` passes a valid description and our own pointer.
-        unsafe {
-            let (info, visit) = (&*info, &mut *visit.cast::<F>());
-            let headers = core::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into());
-            if let Some(tls) = headers.iter().find(|h| h.p_type == libc::PT_TLS) {
-                if info.dlpi_tls_modid != 0 {
-                    let (id, base) = (info.dlpi_tls_modid, info.dlpi_addr as usize);
-                    visit(Module { id, base, size: tls.p_memsz as usize });
-                }
-            }
-        }
-        0
-    }
-    fn trampoline<F: FnMut(Module)>(
-        _: &F,
-    ) -> unsafe extern "C" fn(*mut libc::dl_phdr_info, usize, *mut c_void) -> c_int {
-        one::<F>
-    }
-    let callback = trampoline(&visit);
-    // SAFETY: `visit` outlives the call, and is what `one` expects.
-    unsafe { libc::dl_iterate_phdr(Some(callback), (&raw mut visit).cast()) };
 }

@@ -7,16 +7,15 @@
 //! carriers wants it. On any thread, virtual threads must be told of the library's thread-local data before anybody
 //! uses it ([`late`]); if that fails, so does the call.
 //!
-//! glibc remembers the text for `dlerror` by thread. The text of a call that ran elsewhere, or failed on our part, is
-//! kept here, for the thread that called.
+//! glibc remembers the text for `dlerror` by thread, and forgets it at the next success, if only that of our own looking
+//! up a function. The text of a call that failed is kept here, for the thread that called.
 //!
 //! What libc opens itself (`iconv`'s and the name service's modules, `libgcc_s`) does not come by here; it is
 //! noticed when the program opens something, or by [`catch_up`].
 
-use super::virtual_thread;
 use crate::blocking::offload;
 use crate::glibc::late;
-use crate::glibc::symbols::real;
+use crate::glibc::symbols::{Real, real};
 use crate::stack::region;
 use core::cell::RefCell;
 use core::ffi::{CStr, c_char, c_int, c_void};
@@ -57,13 +56,14 @@ pub unsafe extern "C" fn dlclose(handle: *mut c_void) -> c_int {
         let _ = catch_up();
         result
     };
-    if virtual_thread().is_none() {
-        return close();
-    }
-    elsewhere(|| {
+    let (result, text) = offload::bounded(|| {
         let result = close();
-        (result, result != 0)
-    })
+        (result, if result == 0 { None } else { take_error() })
+    });
+    if result != 0 {
+        set_error(text);
+    }
+    result
 }
 
 /// `dlerror`.
@@ -90,9 +90,16 @@ thread_local! {
     static TEXTS: RefCell<Texts> = const { RefCell::new(Texts { pending: None, shown: None }) };
 }
 
+static DLERROR: Real = Real::new(c"dlerror");
+
+/// Looks up libc's `dlerror`: later, looking it up would overwrite what it is to tell.
+pub(super) fn prepare() {
+    DLERROR.get();
+}
+
 fn libc_error() -> *mut c_char {
-    // SAFETY: no arguments.
-    unsafe { real!(fn dlerror() -> *mut c_char) }
+    // SAFETY: the function's signature. It is there: a program that has `dlopen` has `dlerror`.
+    unsafe { core::mem::transmute::<*mut c_void, unsafe extern "C" fn() -> *mut c_char>(DLERROR.get())() }
 }
 
 /// libc's text for the running thread, taken away.
@@ -114,51 +121,26 @@ fn open(nothing_new: bool, load: impl FnOnce() -> *mut c_void) -> *mut c_void {
     if nothing_new {
         return load();
     }
-    if virtual_thread().is_none() {
-        return match load_and_tell(load) {
-            Ok(handle) => handle as *mut c_void,
-            Err(text) => {
-                set_error(Some(text));
-                core::ptr::null_mut()
-            }
-        };
-    }
-    let handle = elsewhere(|| match load_and_tell(load) {
-        Ok(handle) => (Ok(handle), handle == 0),
-        Err(text) => (Err(text), false),
-    });
-    match handle {
+    match offload::bounded(|| load_and_tell(load)) {
         Ok(handle) => handle as *mut c_void,
         Err(text) => {
-            set_error(Some(text));
+            set_error(text);
             core::ptr::null_mut()
         }
     }
 }
 
-/// The handle, 0 if libc refused; or why virtual threads cannot use the library.
-fn load_and_tell(load: impl FnOnce() -> *mut c_void) -> Result<usize, CString> {
+/// The handle; or why libc refused, or why virtual threads cannot use the library.
+fn load_and_tell(load: impl FnOnce() -> *mut c_void) -> Result<usize, Option<CString>> {
     let handle = load();
     if handle.is_null() {
-        return Ok(0);
+        return Err(take_error());
     }
     catch_up().map(|()| handle as usize).map_err(|text| {
         // SAFETY: ours alone.
         unsafe { real!(fn dlclose(handle: *mut c_void) -> c_int) };
-        CString::new(text).unwrap_or_default()
+        CString::new(text).ok()
     })
-}
-
-/// Runs a call on a platform thread. It says whether it failed; then the text comes along.
-fn elsewhere<R>(call: impl FnOnce() -> (R, bool)) -> R {
-    let (result, text) = offload::bounded(|| {
-        let (result, failed) = call();
-        (result, if failed { take_error() } else { None })
-    });
-    if text.is_some() {
-        set_error(text);
-    }
-    result
 }
 
 /// Tells virtual threads of libraries that have come or gone.

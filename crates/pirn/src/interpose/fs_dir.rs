@@ -4,7 +4,7 @@
 //! programs, so these are streams of our own: the kernel fills a buffer, on the pool, and `readdir`
 //! hands out what is in it, which costs nothing. The kernel's records are `struct dirent`s already.
 
-use super::fs::bounded_call;
+use super::fs::{args, bounded_call};
 use super::fs_open::open_at;
 use crate::sys::{self, Errno, call};
 use core::ffi::{c_char, c_int, c_long, c_void};
@@ -117,7 +117,7 @@ pub unsafe extern "C" fn getdents64(fd: c_int, buffer: *mut c_void, size: size_t
     unsafe {
         bounded_call(
             libc::SYS_getdents64,
-            [fd as usize, buffer as usize, size, 0, 0, 0],
+            args([fd as usize, buffer as usize, size]),
         )
     }
 }

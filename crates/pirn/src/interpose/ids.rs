@@ -12,7 +12,7 @@
 //! (`setfsuid` and `setfsgid` are per OS thread in glibc too.)
 
 use super::pthread::on_carrier;
-use super::{dlfcn, pthread, pthread_sync, signal, threads};
+use super::{dlfcn, early, pthread, pthread_sync, signal, threads};
 use crate::arch;
 use crate::blocking::offload;
 use crate::glibc::symbols::real;
@@ -104,7 +104,7 @@ static ROBUST_LIST: AtomicUsize = AtomicUsize::new(0);
 /// The last step of the runtime's start. There are carriers, but no virtual threads yet.
 pub(crate) fn started() {
     keep_all_files();
-    pthread_sync::semaphore::prepare();
+    early::prepare();
     if let Err(e) = dlfcn::catch_up() {
         sys::fatal(&[&e]);
     }

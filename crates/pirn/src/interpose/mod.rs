@@ -12,6 +12,7 @@
 //! of them; a virtual thread may be on another carrier after anything that parks.
 
 mod dlfcn;
+mod early;
 mod fcntl;
 pub(crate) mod fork;
 mod fs;

@@ -50,12 +50,10 @@ pub unsafe extern "C" fn sigtimedwait(
     timeout: *const timespec,
 ) -> c_int {
     // SAFETY: the caller's contract.
-    let wait = || {
-        from_c(unsafe {
-            real!(
-                fn sigtimedwait(set: *const sigset_t, info: *mut siginfo_t, timeout: *const timespec) -> c_int
-            )
-        })
+    let wait = || unsafe {
+        from_c(real!(
+            fn sigtimedwait(set: *const sigset_t, info: *mut siginfo_t, timeout: *const timespec) -> c_int
+        ))
     };
     // SAFETY: the caller's contract.
     let only_looks = unsafe { timeout.as_ref() }.is_some_and(|t| t.tv_sec == 0 && t.tv_nsec == 0);

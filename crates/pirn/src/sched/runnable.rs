@@ -1,11 +1,14 @@
 //! Schedulers of the user's own.
 
 use super::{idle, injector};
+use crate::glibc::carrier_tls;
+use crate::sys;
 use crate::thread::Thread;
 use crate::vthread::core_::Phase;
-use crate::vthread::{Carrier, Core};
+use crate::vthread::{self, Carrier, Core};
 use core::mem::ManuallyDrop;
 use core::ptr::NonNull;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Decides where and when virtual threads run.
 ///
@@ -13,7 +16,8 @@ use core::ptr::NonNull;
 /// whenever it becomes runnable: when it is spawned, when it is woken, when it yields.
 ///
 /// `schedule` is called by whoever made the thread runnable: a platform thread, a carrier's own loop,
-/// or another virtual thread. It should not block for long.
+/// or another virtual thread, in whose place its carrier then calls it. It should not block for long, and
+/// must not panic: the process would be aborted.
 ///
 /// # Examples
 ///
@@ -133,12 +137,25 @@ pub(crate) fn lend(thread: NonNull<Core>) {
 }
 
 /// Hands a thread to the scheduler it was built with.
+///
+/// A scheduler is platform code: if the waking thread were unmounted in the middle of `schedule`, it
+/// would itself have to be scheduled, perhaps by the very scheduler whose lock it holds. So on a
+/// virtual thread it runs as its carrier, and what blocks in it blocks the carrier.
 #[cold]
 pub(crate) fn schedule_elsewhere(thread: NonNull<Core>) {
     // SAFETY: alive, since it has yet to run. The scheduler is kept alive for the call: the thread may
     // have ended before `schedule` returns.
     let scheduler = unsafe { thread.as_ref() }.scheduler().cloned();
-    if let Some(scheduler) = scheduler {
-        scheduler.schedule(Runnable(thread));
+    let Some(scheduler) = scheduler else { return };
+    let call = move || {
+        let schedule = AssertUnwindSafe(|| scheduler.schedule(Runnable(thread)));
+        if catch_unwind(schedule).is_err() {
+            sys::fatal(&["a scheduler panicked, and with it the wake-up of a virtual thread is lost"]);
+        }
+    };
+    match vthread::current().and_then(|_| vthread::carrier()) {
+        // SAFETY: the carrier of the running thread; `call` does not unwind.
+        Some(carrier) => unsafe { carrier_tls::call(carrier.native_tp(), call) },
+        None => call(),
     }
 }

@@ -27,7 +27,7 @@ pub(crate) struct Region {
     pub(crate) class: SizeClass,
     /// How many slots it has room for.
     pub(crate) capacity: usize,
-    /// How many of them, from the first on, have been given out at least once to the pool.
+    /// No slot from this one on has been used.
     created: AtomicUsize,
 }
 
@@ -114,7 +114,8 @@ pub(crate) fn slot_at(address: usize) -> Option<Slot> {
     })
 }
 
-/// Calls `visit` with every slot that may ever have been used.
+/// Calls `visit` with every slot that may ever have been used. There may be others among them, whose memory
+/// has never been written to.
 pub(crate) fn for_each_created(mut visit: impl FnMut(Slot)) {
     for (number, region) in regions() {
         // Relaxed: as in `regions`.
@@ -143,7 +144,7 @@ pub(crate) fn find_out() {
     }
 }
 
-/// Makes the lowest page of each slot inaccessible, for good. Under the pool's lock, slots in order.
+/// Makes the lowest page of each slot inaccessible, for good.
 pub(crate) fn install_guards(slots: &[Slot]) -> io::Result<()> {
     for (done, &slot) in slots.iter().enumerate() {
         if guards_cost_mappings() {
@@ -184,9 +185,10 @@ fn install_batch(slots: &[Slot]) -> bool {
 /// `PIDFD_SELF_THREAD_GROUP`, include/uapi/linux/pidfd.h: Linux 6.14.
 const SELF: isize = -10001;
 
-/// A slot is complete. They are made one after the other, under the pool's lock.
+/// A slot is complete.
 fn count_created(slot: Slot) {
-    region_of(slot).created.fetch_add(1, Ordering::Relaxed); // Relaxed: as in `regions`.
+    let index = slot.0 as usize & (MAX_SLOTS - 1);
+    region_of(slot).created.fetch_max(index + 1, Ordering::Relaxed); // Relaxed: as in `regions`.
 }
 
 /// Gives the memory of `[from, to)` of a slot back to the system; it reads as zero afterwards.

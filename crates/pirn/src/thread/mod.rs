@@ -20,6 +20,7 @@
 mod builder;
 pub(crate) mod detached;
 mod handle;
+pub(crate) mod panics;
 mod park;
 pub(crate) mod scoped;
 

@@ -7,7 +7,7 @@ pub mod sys;
 
 use std::env;
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::panic::Location;
 use std::path::{Path, PathBuf};
 use std::process;
@@ -207,6 +207,25 @@ where
             .iter()
             .all(|count| count.load(Ordering::SeqCst) == 200)
     );
+}
+
+/// Leaves the carrier, likely to come back on another one.
+pub fn migrate() {
+    thread::yield_now();
+    thread::sleep(Duration::from_micros(100));
+}
+
+/// Some pipes, for as many threads to wait on.
+pub fn pipes(count: usize) -> Vec<(PipeReader, PipeWriter)> {
+    (0..count).map(|_| io::pipe().unwrap()).collect()
+}
+
+/// Writes one byte into each pipe.
+pub fn write_to_all(pipes: &[(PipeReader, PipeWriter)]) {
+    for (_, writer) in pipes {
+        let mut writer = writer;
+        writer.write_all(b"x").unwrap();
+    }
 }
 
 /// A small generator of pseudo-random numbers (xorshift), the same for the same seed.

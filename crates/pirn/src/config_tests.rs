@@ -1,0 +1,245 @@
+//! Tests of the settings.
+
+use super::*;
+use std::os::unix::ffi::OsStringExt;
+
+/// A store's settings under these variables.
+fn resolve(store: &Store, variables: &[(&str, &str)]) -> Result<Settings, ConfigError> {
+    store.resolve(|name| {
+        variables
+            .iter()
+            .find(|(n, _)| *n == name)
+            .map(|(_, value)| value.into())
+    })
+}
+
+/// A variable's effect on an empty store.
+fn resolve_one(name: &str, value: &str) -> Result<Settings, ConfigError> {
+    resolve(&Store::new(), &[(name, value)])
+}
+
+fn defaults() -> Settings {
+    resolve(&Store::new(), &[]).unwrap()
+}
+
+#[test]
+fn defaults_are_as_documented() {
+    let machine = std::thread::available_parallelism().unwrap().get();
+    let expected = Settings {
+        parallelism: machine.min(1024),
+        stack_size: 262_144,
+        max_blocking_threads: 256,
+        spin: Duration::from_micros(20),
+    };
+    assert_eq!(defaults(), expected);
+}
+
+#[test]
+fn the_program_beats_the_defaults() {
+    let store = Store::new();
+    let configuration = Runtime::configure()
+        .parallelism(3)
+        .stack_size(32 * KIB)
+        .max_blocking_threads(5)
+        .spin(0);
+    store.apply(&configuration).unwrap();
+    let expected = Settings {
+        parallelism: 3,
+        stack_size: 32 * KIB,
+        max_blocking_threads: 5,
+        spin: Duration::ZERO,
+    };
+    assert_eq!(resolve(&store, &[]), Ok(expected));
+}
+
+#[test]
+fn the_environment_beats_the_program_setting_by_setting() {
+    let store = Store::new();
+    store
+        .apply(&Runtime::configure().parallelism(3).spin(7))
+        .unwrap();
+    let settings = resolve(&store, &[("PIRN_PARALLELISM", "9")]).unwrap();
+    let expected = Settings {
+        parallelism: 9,
+        spin: Duration::from_micros(7),
+        ..defaults()
+    };
+    assert_eq!(settings, expected);
+}
+
+#[test]
+fn every_variable_is_read() {
+    let variables = [
+        ("PIRN_PARALLELISM", "1024"),
+        ("PIRN_STACK_SIZE", "1024M"),
+        ("PIRN_MAX_BLOCKING_THREADS", "65536"),
+        ("PIRN_SPIN_US", "10000"),
+    ];
+    let expected = Settings {
+        parallelism: 1024,
+        stack_size: 1 << 30,
+        max_blocking_threads: 65536,
+        spin: Duration::from_millis(10),
+    };
+    assert_eq!(resolve(&Store::new(), &variables), Ok(expected));
+}
+
+#[test]
+fn sizes_take_suffixes_and_are_rounded_up_to_pages() {
+    let sizes = [
+        ("16384", 16384),
+        ("16K", 16384),
+        ("17KiB", 20480),
+        ("2M", 2 << 20),
+        ("1024MiB", 1 << 30),
+        ("0100000", 102_400),
+        ("1073741823", 1 << 30),
+    ];
+    for (text, bytes) in sizes {
+        let settings = resolve_one("PIRN_STACK_SIZE", text);
+        assert_eq!(settings.map(|s| s.stack_size), Ok(bytes), "for {text}");
+    }
+}
+
+#[test]
+fn bad_variables_are_errors_that_name_them() {
+    let too_long = "9".repeat(30);
+    let bad = [
+        ("PIRN_PARALLELISM", "0|1025|| 4|+4|-1|2K|four"),
+        (
+            "PIRN_STACK_SIZE",
+            "16383|1025M||K|64 K|64k|1G|1.5M|99999999999999999M",
+        ),
+        ("PIRN_MAX_BLOCKING_THREADS", "0|65537||1M|٣|0x10|1e3|1_000"),
+        ("PIRN_SPIN_US", "10001|20us||-0|1.0|K|∞|\n"),
+    ];
+    for (name, values) in bad {
+        for value in values.split('|').chain([&*too_long]) {
+            let error = resolve_one(name, value).expect_err(value).to_string();
+            let start = format!("bad value for {name}: {value:?} (accepted: ");
+            assert!(error.starts_with(&start), "{error}");
+        }
+    }
+}
+
+#[test]
+fn a_variable_that_is_not_text_is_an_error() {
+    let error = Store::new()
+        .resolve(|name| (name == "PIRN_SPIN_US").then(|| OsString::from_vec(vec![b'1', 0xff])));
+    assert_eq!(
+        error.unwrap_err().to_string(),
+        r#"bad value for PIRN_SPIN_US: "1\xFF" (accepted: 0 to 10000 microseconds)"#
+    );
+}
+
+#[test]
+fn bad_settings_are_errors_and_set_nothing() {
+    let bad = [
+        (Runtime::configure().parallelism(0), "parallelism", "0"),
+        (
+            Runtime::configure().parallelism(1025),
+            "parallelism",
+            "1025",
+        ),
+        (
+            Runtime::configure().spin(1).stack_size(16383),
+            "stack_size",
+            "16383",
+        ),
+        (
+            Runtime::configure().stack_size((1 << 30) + 1),
+            "stack_size",
+            "1073741825",
+        ),
+        (
+            Runtime::configure().max_blocking_threads(0),
+            "max_blocking_threads",
+            "0",
+        ),
+        (
+            Runtime::configure().spin(usize::MAX),
+            "spin",
+            "18446744073709551615",
+        ),
+    ];
+    let store = Store::new();
+    for (configuration, setting, seen) in bad {
+        match store.apply(&configuration) {
+            Err(ConfigError::BadValue { name, value, .. }) => {
+                assert_eq!((name, &*value), (setting, seen));
+            }
+            other => panic!("{configuration:?} gave {other:?}"),
+        }
+    }
+    assert_eq!(store.apply(&Runtime::configure().spin(3)), Ok(()));
+}
+
+#[test]
+fn the_second_apply_fails_and_changes_nothing() {
+    let store = Store::new();
+    store.apply(&Runtime::configure().parallelism(3)).unwrap();
+    let second = store.apply(&Runtime::configure().parallelism(4));
+    assert_eq!(second, Err(ConfigError::AlreadyApplied));
+    assert_eq!(resolve(&store, &[]).unwrap().parallelism, 3);
+}
+
+#[test]
+fn apply_fails_once_the_runtime_has_started() {
+    for applied in [false, true] {
+        let store = Store::new();
+        if applied {
+            store.apply(&Runtime::configure().parallelism(3)).unwrap();
+        }
+        let settings = resolve(&store, &[]).unwrap();
+        let late = store.apply(&Runtime::configure().parallelism(4));
+        assert_eq!(late, Err(ConfigError::AlreadyStarted));
+        assert_eq!(
+            resolve(&store, &[]),
+            Ok(settings),
+            "a second resolve differs"
+        );
+    }
+}
+
+#[test]
+fn a_failed_start_does_not_freeze() {
+    let store = Store::new();
+    resolve(&store, &[("PIRN_SPIN_US", "x")]).unwrap_err();
+    assert_eq!(store.apply(&Runtime::configure().spin(3)), Ok(()));
+}
+
+#[test]
+fn a_start_in_the_middle_of_apply_wins() {
+    let store = Store::new();
+    store.move_state(EMPTY, WRITING).unwrap();
+    store.values[SPIN].store(3, Ordering::Relaxed);
+    assert_eq!(resolve(&store, &[]), Ok(defaults()));
+    assert_eq!(
+        store.move_state(WRITING, SET),
+        Err(ConfigError::AlreadyStarted)
+    );
+}
+
+#[test]
+fn of_many_that_apply_one_wins_whole() {
+    let store = Store::new();
+    let applied = |n: usize| {
+        store
+            .apply(&Runtime::configure().parallelism(n).spin(n))
+            .is_ok()
+            .then_some(n)
+    };
+    let winners: Vec<usize> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (1..=8).map(|n| scope.spawn(move || applied(n))).collect();
+        threads
+            .into_iter()
+            .filter_map(|thread| thread.join().unwrap())
+            .collect()
+    });
+    let [winner] = winners[..] else {
+        panic!("{winners:?} won")
+    };
+    let settings = resolve(&store, &[]).unwrap();
+    assert_eq!(settings.parallelism, winner);
+    assert_eq!(settings.spin, Duration::from_micros(winner as u64));
+}

@@ -1,0 +1,223 @@
+//! Asking the dynamic linker: what libraries have TLS, and what a TLS block looks like that it fills in.
+//!
+//! Its functions `_dl_allocate_tls` and `_dl_deallocate_tls` serve `pthread_create` in glibc, and are exported for
+//! that.
+
+use super::symbols::find;
+use super::tls::{DTV_POINTER, DtvEntry, TCB_ALIGN};
+use core::ffi::{c_int, c_void};
+
+/// Size and alignment of static TLS plus `struct pthread` (`_dl_get_tls_static_info`).
+pub(super) fn static_info() -> Result<(usize, usize), String> {
+    type StaticInfo = unsafe extern "C" fn(*mut usize, *mut usize);
+    let (mut size, mut align) = (0, 0);
+    // SAFETY: the signature is that of glibc 2.31 and later on x86-64.
+    unsafe {
+        let f: StaticInfo = core::mem::transmute(find(c"_dl_get_tls_static_info")?);
+        f(&mut size, &mut align);
+    }
+    Ok((size, align))
+}
+
+/// Whether libraries have come or gone since a call with this result: the linker counts both.
+pub(super) fn libraries_counted() -> u64 {
+    unsafe extern "C" fn first(info: *mut libc::dl_phdr_info, _: usize, sum: *mut c_void) -> c_int {
+        // SAFETY: a valid description (the counters exist since glibc 2.4), and our own variable.
+        unsafe { *sum.cast::<u64>() = (*info).dlpi_adds + (*info).dlpi_subs };
+        1
+    }
+    let mut sum = 0u64;
+    // SAFETY: `sum` outlives the call.
+    unsafe { libc::dl_iterate_phdr(Some(first), (&raw mut sum).cast()) };
+    sum
+}
+
+/// A module whose data lie in the static block.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct StaticModule {
+    /// Where the library was loaded: two libraries may get the same id and place one after the other.
+    base: usize,
+    id: usize,
+    /// How far below the thread pointer its data start, and their size.
+    pub(super) below: usize,
+    pub(super) size: usize,
+}
+
+type AllocateTls = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
+type DeallocateTls = unsafe extern "C" fn(*mut c_void, bool);
+
+/// The dynamic linker's functions, looked up once: `dlsym` waits for a `dlopen` under way.
+#[derive(Clone, Copy)]
+pub(super) struct Linker {
+    allocate: AllocateTls,
+    deallocate: DeallocateTls,
+}
+
+impl Linker {
+    pub(super) fn find() -> Result<Linker, String> {
+        // SAFETY: the signatures are glibc's since 2.0.
+        unsafe {
+            Ok(Linker {
+                allocate: core::mem::transmute::<*mut c_void, AllocateTls>(find(c"_dl_allocate_tls")?),
+                deallocate: core::mem::transmute::<*mut c_void, DeallocateTls>(find(c"_dl_deallocate_tls")?),
+            })
+        }
+    }
+}
+
+/// A block filled in by the dynamic linker itself, to look at.
+pub(super) struct Scratch {
+    memory: *mut u8,
+    tp: usize,
+    below: usize,
+    linker: Linker,
+}
+
+/// A loaded library that has TLS.
+pub(super) struct Module {
+    pub(super) id: usize,
+    base: usize,
+    size: usize,
+}
+
+impl Scratch {
+    /// A block with so many bytes on either side of the thread pointer.
+    pub(super) fn new(below: usize, above: usize, linker: Linker) -> Result<Scratch, String> {
+        let size = (below + above).next_multiple_of(TCB_ALIGN);
+        // SAFETY: the memory is zeroed, aligned and large enough for static TLS and a struct
+        // pthread, as `pthread_create` would supply it.
+        unsafe {
+            let memory = libc::aligned_alloc(TCB_ALIGN, size);
+            if memory.is_null() {
+                return Err("out of memory".into());
+            }
+            libc::memset(memory, 0, size);
+            let tp = memory as usize + below;
+            if (linker.allocate)(tp as *mut c_void).is_null() {
+                libc::free(memory);
+                return Err("the dynamic linker could not allocate a TLS block".into());
+            }
+            Ok(Scratch { memory: memory.cast(), tp, below, linker })
+        }
+    }
+
+    /// The linker's dtv, its generation first.
+    fn linkers_dtv(&self) -> *const DtvEntry {
+        // SAFETY: `_dl_allocate_tls` has put it there.
+        unsafe { (self.tp as *const u8).add(DTV_POINTER).cast::<*const DtvEntry>().read() }
+    }
+
+    /// How many modules the linker's dtv has room for: a library may have come since.
+    fn length(&self) -> usize {
+        // SAFETY: the length precedes the generation.
+        unsafe { (*self.linkers_dtv().sub(1)).value }
+    }
+
+    /// The libraries with TLS that this block knows.
+    pub(super) fn modules(&self) -> Vec<Module> {
+        let mut modules = Vec::new();
+        for_each_module(|module| {
+            if module.id <= self.length() {
+                modules.push(module);
+            }
+        });
+        modules
+    }
+
+    /// Where a module's data are, if in the static block.
+    pub(super) fn find_static(&self, module: &Module) -> Option<StaticModule> {
+        // SAFETY: `modules` has checked the id.
+        let value = unsafe { (*self.linkers_dtv().add(module.id)).value };
+        (self.tp - self.below..self.tp).contains(&value).then(|| StaticModule {
+            base: module.base,
+            id: module.id,
+            below: self.tp - value,
+            size: module.size,
+        })
+    }
+
+    /// The last `used` bytes below the thread pointer.
+    pub(super) fn image(&self, used: usize) -> Box<[u8]> {
+        // SAFETY: `used` bytes below tp are inside the scratch block.
+        unsafe { core::slice::from_raw_parts((self.tp - used) as *const u8, used).into() }
+    }
+
+    /// The words among the last `used` bytes below the thread pointer that a thread's start fills in: as distance
+    /// below the thread pointer, and value.
+    pub(super) fn start_words(&self, used: usize) -> Result<Vec<(usize, usize)>, String> {
+        unsafe extern "C" fn start(init: *mut u8) {
+            // SAFETY: glibc's function, without arguments.
+            unsafe { core::mem::transmute::<*mut u8, unsafe extern "C" fn()>(init)() };
+        }
+        let init = find(c"__ctype_init")?;
+        let before = self.image(used);
+        // SAFETY: the TLS of a thread that does not exist; the function only writes to its thread-locals. It
+        // may look for them by the thread pointer in the first word.
+        unsafe {
+            (self.tp as *mut usize).write(self.tp);
+            crate::arch::call_with_tp(self.tp, start, init.cast());
+        }
+        let after = self.image(used);
+        let words = before.chunks_exact(8).zip(after.chunks_exact(8)).enumerate();
+        let changed = words.filter(|(_, (old, new))| old != new);
+        Ok(changed.map(|(i, (_, new))| (used - 8 * i, usize::from_ne_bytes(new.try_into().unwrap_or_default()))).collect())
+    }
+
+    /// A copy of the linker's dtv for modules up to `highest`. The length is left to the caller.
+    pub(super) fn dtv(&self, highest: usize) -> Box<[DtvEntry]> {
+        let mut copy = vec![DtvEntry { value: 0, to_free: core::ptr::null_mut() }; highest + 2];
+        // SAFETY: entries up to the length, and the generation before them.
+        unsafe {
+            let dtv = self.linkers_dtv();
+            copy[1].value = (*dtv).value;
+            for i in 1..=highest.min(self.length()) {
+                copy[i + 1].value = (*dtv.add(i)).value;
+                if (self.tp - self.below..self.tp).contains(&copy[i + 1].value) {
+                    copy[i + 1].value = copy[i + 1].value.wrapping_sub(self.tp);
+                }
+            }
+        }
+        copy.into()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // SAFETY: frees the dtv that `_dl_allocate_tls` made (`false`: the block is ours), then
+        // what came from aligned_alloc in `new`.
+        unsafe {
+            (self.linker.deallocate)(self.tp as *mut c_void, false);
+            libc::free(self.memory.cast());
+        }
+    }
+}
+
+/// Walks the loaded libraries that have TLS.
+fn for_each_module(mut visit: impl FnMut(Module)) {
+    unsafe extern "C" fn one<F: FnMut(Module)>(
+        info: *mut libc::dl_phdr_info,
+        _size: usize,
+        visit: *mut c_void,
+    ) -> c_int {
+        // SAFETY: `dl_iterate_phdr` passes a valid description and our own pointer.
+        unsafe {
+            let (info, visit) = (&*info, &mut *visit.cast::<F>());
+            let headers = core::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into());
+            if let Some(tls) = headers.iter().find(|h| h.p_type == libc::PT_TLS) {
+                if info.dlpi_tls_modid != 0 {
+                    let (id, base) = (info.dlpi_tls_modid, info.dlpi_addr as usize);
+                    visit(Module { id, base, size: tls.p_memsz as usize });
+                }
+            }
+        }
+        0
+    }
+    fn trampoline<F: FnMut(Module)>(
+        _: &F,
+    ) -> unsafe extern "C" fn(*mut libc::dl_phdr_info, usize, *mut c_void) -> c_int {
+        one::<F>
+    }
+    let callback = trampoline(&visit);
+    // SAFETY: `visit` outlives the call, and is what `one` expects.
+    unsafe { libc::dl_iterate_phdr(Some(callback), (&raw mut visit).cast()) };
+}
