@@ -15,6 +15,7 @@ mod dlfcn;
 mod early;
 mod fcntl;
 pub(crate) mod fork;
+mod fortified;
 mod fs;
 mod fs_cached;
 mod fs_copy;
@@ -52,7 +53,7 @@ fn virtual_thread() -> Option<&'static Core> {
 
 /// Some of our definitions, of every family: that the table refers to them also keeps the linker
 /// from dropping the object files they are in.
-fn table() -> [(&'static CStr, *const c_void); 12] {
+fn table() -> [(&'static CStr, *const c_void); 16] {
     [
         (c"read", unistd::read as *const c_void),
         (c"close", unistd::close as *const c_void),
@@ -65,6 +66,10 @@ fn table() -> [(&'static CStr, *const c_void); 12] {
         (c"clock_nanosleep", time::clock_nanosleep as *const c_void),
         (c"syscall", futex::syscall as *const c_void),
         (c"writev", transfer::writev as *const c_void),
+        (c"statx", fs::statx as *const c_void),
+        (c"readdir64", fs_dir::readdir64 as *const c_void),
+        (c"waitpid", process::waitpid as *const c_void),
+        (c"__read_chk", fortified::__read_chk as *const c_void),
         (c"pthread_setspecific", pthread::pthread_setspecific as *const c_void),
     ]
 }

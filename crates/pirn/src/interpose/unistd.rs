@@ -47,9 +47,10 @@ pub unsafe extern "C" fn write(fd: c_int, buffer: *const c_void, length: size_t)
 #[unsafe(no_mangle)]
 pub extern "C" fn close(fd: c_int) -> c_int {
     fds::closing(fd);
-    super::fs::lock_released();
     // SAFETY: whose descriptor it is, is the caller's affair.
-    sys::to_c(unsafe { call!(libc::SYS_close, fd) }) as c_int
+    let result = unsafe { call!(libc::SYS_close, fd) };
+    super::fs::lock_released();
+    sys::to_c(result) as c_int
 }
 
 /// `pipe`.

@@ -83,19 +83,21 @@ unsafe fn look(processor: &'static Processor) -> Option<NonNull<Core>> {
     // SAFETY: the holder's operations, by the caller's contract.
     unsafe {
         if processor.maintenance_due() {
-            driver().turn();
+            if processor.look_due() {
+                driver().turn();
+            }
             if let Some(thread) = injector::pop(1, |_| {}) {
                 return Some(thread);
             }
         }
-        if let Some(thread) = processor.queue.pop() {
+        if let Some(thread) = processor.pop() {
             return Some(thread);
         }
         if let Some(thread) = fetch(processor) {
             return Some(thread);
         }
         if driver().turn()
-            && let Some(thread) = processor.queue.pop()
+            && let Some(thread) = processor.pop()
         {
             return Some(thread);
         }
@@ -161,7 +163,7 @@ unsafe fn search(processor: &'static Processor) -> Option<NonNull<Core>> {
             if now - polled >= SEARCH_POLL_NS {
                 polled = now;
                 if driver().turn()
-                    && let Some(thread) = processor.queue.pop()
+                    && let Some(thread) = processor.pop()
                 {
                     return Some(thread);
                 }

@@ -8,6 +8,7 @@ use super::local_queue::LocalQueue;
 use super::{default_class, injector};
 use crate::stack::pool::{self, SlotCache};
 use crate::stack::Slot;
+use crate::sys;
 use crate::vthread::Core;
 use core::cell::{Cell, UnsafeCell};
 use core::ptr::NonNull;
@@ -17,6 +18,8 @@ use std::io;
 /// Every so many switches the carrier looks at everything that is not its own queue: the injector, due
 /// timers, ready descriptors. Go uses the same number.
 const MAINTENANCE_EVERY: u32 = 61;
+/// The least time between two looks for events while there are threads to run.
+const LOOK_EVERY_NS: u64 = 20_000;
 /// Reservations moved between a processor and the pool at once.
 const RESERVATIONS: u32 = 64;
 
@@ -30,6 +33,10 @@ pub(crate) struct Processor {
     slots: UnsafeCell<SlotCache>,
     /// Slots reserved in the pool for threads to be spawned here.
     reservations: Cell<u32>,
+    /// When its holder last looked for events in the course of maintenance.
+    looked: Cell<u64>,
+    /// The next thread to run, if it has been taken off the queue already.
+    next: Cell<Option<NonNull<Core>>>,
 }
 
 // SAFETY: the cells are touched by the holder only, as every function that touches them demands.
@@ -43,6 +50,8 @@ impl Processor {
             tick: AtomicU32::new(0),
             slots: UnsafeCell::new(SlotCache::new()),
             reservations: Cell::new(0),
+            looked: Cell::new(0),
+            next: Cell::new(None),
         }
     }
 
@@ -70,8 +79,24 @@ impl Processor {
             if self.count().is_multiple_of(MAINTENANCE_EVERY) {
                 return None;
             }
-            self.queue.pop()
+            let next = self.queue.pop()?;
+            // A new thread needs a stack. Fetching some from the pool takes a kilobyte of stack itself, and
+            // would make the thread that leaves touch another page: the carrier's own loop is to do it.
+            if next.as_ref().slot().is_none() && (*self.slots.get()).is_empty() {
+                self.next.set(Some(next));
+                return None;
+            }
+            Some(next)
         }
+    }
+
+    /// The first thread in the queue.
+    ///
+    /// # Safety
+    /// The caller holds this processor.
+    pub(crate) unsafe fn pop(&self) -> Option<NonNull<Core>> {
+        // SAFETY: the caller's contract.
+        self.next.take().or_else(|| unsafe { self.queue.pop() })
     }
 
     /// Whether it is time to look beyond the own queue: also when that was why
@@ -83,6 +108,20 @@ impl Processor {
         let due = self.tick.load(Ordering::Relaxed).is_multiple_of(MAINTENANCE_EVERY); // Relaxed: our own.
         // SAFETY: the caller's contract.
         unsafe { self.count() };
+        due
+    }
+
+    /// Whether the holder has not looked for events for a while. Short switches come round to maintenance every
+    /// two microseconds, and the look is a system call.
+    ///
+    /// # Safety
+    /// The caller holds this processor.
+    pub(crate) unsafe fn look_due(&self) -> bool {
+        let now = sys::now();
+        let due = now - self.looked.get() >= LOOK_EVERY_NS;
+        if due {
+            self.looked.set(now);
+        }
         due
     }
 

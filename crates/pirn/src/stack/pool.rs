@@ -221,6 +221,11 @@ impl SlotCache {
         SlotCache { slots: [Slot(0); CACHE], len: 0 }
     }
 
+    /// Whether the next [`take`](Self::take) will have to go to the pool.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
     /// Takes a slot for a reservation of the caller's.
     #[inline]
     pub(crate) fn take(&mut self, class: SizeClass) -> Slot {

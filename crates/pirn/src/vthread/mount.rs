@@ -258,13 +258,13 @@ fn end(core: &'static Core) -> ! {
     crate::thread::detached::drop_result_if_detached(core);
     run_tls_destructors();
     keys::run_destructors(core);
-    core.set_phase(Phase::Terminated);
-    crate::thread::detached::finish(core);
     if current().is_none() {
-        // The child of a fork: the thread that forked was its only one.
+        // The child of a fork: the thread that forked was its only one, and nobody waits for it.
         // SAFETY: as returning from the last thread of a process.
         unsafe { libc::exit(0) };
     }
+    core.set_phase(Phase::Terminated);
+    crate::thread::detached::finish(core);
     suspend(core, After::Exit);
     sys::fatal(&["a virtual thread went on after its end"]);
 }

@@ -7,7 +7,7 @@
 //! after the unlocking. Wake-ups without a signal are possible, as POSIX allows.
 //!
 //! A platform thread that is cancelled (`pthread_cancel`) while it waits acts upon it when it has the mutex
-//! again, as demanded; a cancellation that comes just before it sleeps waits for the next signal, though.
+//! again, as demanded, but not before it is woken.
 
 use super::{Patience, deadline, layout, mutex};
 use crate::blocking::futex;
