@@ -75,7 +75,7 @@ impl Configuration {
         self.with(PARALLELISM, carriers)
     }
 
-    /// Sets the size in bytes of a virtual thread's stack, rounded up to whole pages. It holds for
+    /// Sets the size in bytes of a virtual thread's stack, rounded up to a power of two. It holds for
     /// the threads whose `Builder` sets none.
     ///
     /// It is address space: memory is used for the part of a stack that was ever touched, and

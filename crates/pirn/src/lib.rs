@@ -47,8 +47,11 @@ compile_error!(
      interposition that it knows"
 );
 #[cfg(target_feature = "crt-static")]
-compile_error!("pirn cannot interpose libc in a statically linked program: remove `-C target-feature=+crt-static`");
+compile_error!(
+    "pirn cannot interpose libc in a statically linked program: remove `-C target-feature=+crt-static`"
+);
 
+mod alloc;
 mod arch;
 mod blocking;
 mod config;
@@ -64,6 +67,7 @@ mod sys;
 pub mod thread;
 mod vthread;
 
+pub use alloc::OnCarrier;
 pub use config::{ConfigError, Configuration, Runtime};
 pub use pirn_macros::{main, test};
 pub use sched::{Runnable, Scheduler};

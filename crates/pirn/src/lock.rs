@@ -24,24 +24,24 @@ unsafe impl<T: Send> Send for Lock<T> {}
 impl<T> Lock<T> {
     /// A free lock.
     pub(crate) const fn new(value: T) -> Lock<T> {
-        Lock { word: AtomicU32::new(0), value: UnsafeCell::new(value) }
+        Lock {
+            word: AtomicU32::new(0),
+            value: UnsafeCell::new(value),
+        }
     }
 
     /// Waits for the lock.
     #[inline]
     pub(crate) fn lock(&self) -> Guard<'_, T> {
         // Acquire: pairs with the Release in `Guard::drop`.
-        if self.word.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
+        if self
+            .word
+            .compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed)
+            .is_err()
+        {
             self.lock_slow();
         }
         Guard { lock: self }
-    }
-
-    /// The lock, if it is free.
-    pub(crate) fn try_lock(&self) -> Option<Guard<'_, T>> {
-        // Acquire: as in `lock`.
-        self.word.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).ok()?;
-        Some(Guard { lock: self })
     }
 
     #[cold]
@@ -49,7 +49,10 @@ impl<T> Lock<T> {
         for _ in 0..100 {
             // Acquire: as in `lock`. The load before it keeps the cache line shared.
             if self.word.load(Ordering::Relaxed) == 0
-                && self.word.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok()
+                && self
+                    .word
+                    .compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed)
+                    .is_ok()
             {
                 return;
             }

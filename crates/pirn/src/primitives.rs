@@ -6,6 +6,7 @@
 //! made of the `loom` crate's types, and explores their interleavings; so what is checked is what
 //! runs. Here the names stand for `core`'s own types, at no cost.
 
+#[allow(unused_imports)] // the models take all of these
 pub use core::sync::atomic::{
     AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
 };
@@ -14,10 +15,12 @@ pub use core::sync::atomic::{
 ///
 /// As with the cell it wraps, sharing it between threads needs an `unsafe impl Sync` on the type
 /// that holds it, by whoever upholds the exclusion.
+#[allow(dead_code)] // the models' own data
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub struct UnsafeCell<T>(core::cell::UnsafeCell<T>);
 
+#[allow(dead_code)] // as above
 impl<T> UnsafeCell<T> {
     /// Wraps `value`.
     pub const fn new(value: T) -> Self {

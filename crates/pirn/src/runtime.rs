@@ -23,7 +23,11 @@ static STARTING: crate::lock::Lock<()> = crate::lock::Lock::new(());
 #[inline]
 pub(crate) fn ensure_started() -> io::Result<()> {
     // Acquire: pairs with the Release in `start`.
-    if STATE.load(Ordering::Acquire) == STARTED { Ok(()) } else { start() }
+    if STATE.load(Ordering::Acquire) == STARTED {
+        Ok(())
+    } else {
+        start()
+    }
 }
 
 /// Whether there can be virtual threads.
@@ -45,7 +49,7 @@ fn start() -> io::Result<()> {
         return Ok(());
     }
     if !arch::supported() {
-        return Err(unsupported("this processor or kernel has no FSGSBASE (needs Linux 5.9, and Intel Ivy Bridge or AMD Excavator or later)".into()));
+        return Err(unsupported("this processor or kernel has no FSGSBASE (needs Linux 5.9, and Intel Ivy Bridge or AMD Steamroller or later)".into()));
     }
     let settings = config::resolve().map_err(io::Error::other)?;
     interpose::verify().map_err(unsupported)?;
@@ -53,7 +57,9 @@ fn start() -> io::Result<()> {
     let class = SizeClass::for_bytes(settings.stack_size);
     overflow::install();
     blocking::epoll::start().map_err(|e| {
-        io::Error::other(format!("pirn could not create its epoll instance: {e} (is ulimit -n too low?)"))
+        io::Error::other(format!(
+            "pirn could not create its epoll instance: {e} (is ulimit -n too low?)"
+        ))
     })?;
     blocking::timers::start(settings.parallelism);
     blocking::offload::start(settings.max_blocking_threads);
@@ -78,7 +84,10 @@ pub(crate) fn forked() {
 }
 
 fn unsupported(text: String) -> io::Error {
-    io::Error::new(io::ErrorKind::Unsupported, format!("pirn cannot run here: {text}"))
+    io::Error::new(
+        io::ErrorKind::Unsupported,
+        format!("pirn cannot run here: {text}"),
+    )
 }
 
 /// Learns how threads look in this C library. Runs on a fresh platform thread.
@@ -114,7 +123,8 @@ fn on_fresh_thread(f: fn() -> Result<(), String>) -> io::Result<()> {
     // SAFETY: a plain thread, joined at once. libc's own functions, behind ours: pirn's are not up yet.
     let created = unsafe {
         let mut thread: libc::pthread_t = 0;
-        let created = libc::pthread_create(&mut thread, core::ptr::null(), run, (&raw mut task).cast());
+        let created =
+            libc::pthread_create(&mut thread, core::ptr::null(), run, (&raw mut task).cast());
         if created == 0 {
             libc::pthread_join(thread, core::ptr::null_mut());
         }

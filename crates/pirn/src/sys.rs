@@ -34,6 +34,7 @@ pub(crate) fn check(value: isize) -> SysResult {
 /// An `unsafe` operation; the arguments may be any integers or pointers.
 macro_rules! call {
     ($number:expr $(, $arg:expr)* $(,)?) => {{
+        #[allow(unused_mut)] // of a call without arguments
         let mut args = [0usize; 6];
         let mut _n = 0;
         $( #[allow(clippy::cast_lossless)] { args[_n] = $arg as usize; _n += 1; } )*
@@ -76,7 +77,10 @@ pub(crate) fn now() -> u64 {
 
 /// Nanoseconds of a clock (through the vDSO where it has the clock).
 pub(crate) fn clock(id: libc::clockid_t) -> u64 {
-    let mut ts = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut ts = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
     // SAFETY: `ts` is writable; clock_gettime never blocks and is not interposed.
     unsafe { libc::clock_gettime(id, &mut ts) };
     nanos(&ts)
@@ -87,7 +91,9 @@ pub(crate) fn nanos(ts: &libc::timespec) -> u64 {
     if ts.tv_sec < 0 {
         return 0;
     }
-    (ts.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(ts.tv_nsec.max(0) as u64)
+    (ts.tv_sec as u64)
+        .saturating_mul(1_000_000_000)
+        .saturating_add(ts.tv_nsec.max(0) as u64)
 }
 
 /// Nanoseconds as a timespec.
@@ -105,7 +111,17 @@ pub(crate) fn futex_wait(word: &AtomicU32, expected: u32, deadline: Option<u64>)
     let timeout = ts.as_ref().map_or(core::ptr::null(), |t| t as *const _);
     const OP: i32 = libc::FUTEX_WAIT_BITSET | libc::FUTEX_PRIVATE_FLAG;
     // SAFETY: the word outlives the call; the kernel only reads it.
-    unsafe { call!(libc::SYS_futex, word.as_ptr(), OP, expected, timeout, 0, u32::MAX) }
+    unsafe {
+        call!(
+            libc::SYS_futex,
+            word.as_ptr(),
+            OP,
+            expected,
+            timeout,
+            0,
+            u32::MAX
+        )
+    }
 }
 
 /// Wakes up to `count` OS threads blocked in [`futex_wait`] on `word`.

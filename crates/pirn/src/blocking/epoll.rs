@@ -8,8 +8,10 @@ use super::readiness;
 use crate::sys::{self, Errno, SysResult, call};
 use core::sync::atomic::{AtomicI32, Ordering};
 
-const EVENTS: u32 = (libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLPRI | libc::EPOLLET) as u32;
-const READABLE: u32 = (libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLPRI | libc::EPOLLHUP | libc::EPOLLERR) as u32;
+const EVENTS: u32 =
+    (libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLPRI | libc::EPOLLET) as u32;
+const READABLE: u32 =
+    (libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLPRI | libc::EPOLLHUP | libc::EPOLLERR) as u32;
 const WRITABLE: u32 = (libc::EPOLLOUT | libc::EPOLLHUP | libc::EPOLLERR) as u32;
 /// `data` of the eventfd: no descriptor has this number.
 const KICK: u64 = u64::MAX;
@@ -24,9 +26,22 @@ pub(crate) fn start() -> Result<(), Errno> {
     // SAFETY: plain calls; the event is valid for the call.
     unsafe {
         let epoll = call!(libc::SYS_epoll_create1, libc::EPOLL_CLOEXEC)? as i32;
-        let eventfd = call!(libc::SYS_eventfd2, 0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK)? as i32;
-        let mut event = libc::epoll_event { events: (libc::EPOLLIN | libc::EPOLLET) as u32, u64: KICK };
-        call!(libc::SYS_epoll_ctl, epoll, libc::EPOLL_CTL_ADD, eventfd, &raw mut event)?;
+        let eventfd = call!(
+            libc::SYS_eventfd2,
+            0,
+            libc::EFD_CLOEXEC | libc::EFD_NONBLOCK
+        )? as i32;
+        let mut event = libc::epoll_event {
+            events: (libc::EPOLLIN | libc::EPOLLET) as u32,
+            u64: KICK,
+        };
+        call!(
+            libc::SYS_epoll_ctl,
+            epoll,
+            libc::EPOLL_CTL_ADD,
+            eventfd,
+            &raw mut event
+        )?;
         // Relaxed: published by the end of the runtime's start.
         EPOLL.store(epoll, Ordering::Relaxed);
         EVENTFD.store(eventfd, Ordering::Relaxed);
@@ -37,7 +52,10 @@ pub(crate) fn start() -> Result<(), Errno> {
 /// Registers a descriptor, or makes epoll report its present state anew if it is already.
 pub(crate) fn register(fd: i32, generation: u32, again: bool) -> SysResult {
     let data = u64::from(generation) << 32 | fd as u32 as u64;
-    let mut event = libc::epoll_event { events: EVENTS, u64: data };
+    let mut event = libc::epoll_event {
+        events: EVENTS,
+        u64: data,
+    };
     let epoll = EPOLL.load(Ordering::Relaxed);
     let mut control = |operation: i32| {
         // SAFETY: the event is valid for the call.
@@ -70,9 +88,18 @@ pub(crate) struct Fetched {
 
 /// Fetches events, waiting for the first until `deadline` (`Some(0)`: not at all).
 pub(crate) fn fetch(deadline: Option<u64>) -> Fetched {
-    let mut fetched = Fetched { events: [libc::epoll_event { events: 0, u64: 0 }; BATCH], len: 0 };
+    let mut fetched = Fetched {
+        events: [libc::epoll_event { events: 0, u64: 0 }; BATCH],
+        len: 0,
+    };
     let epoll = EPOLL.load(Ordering::Relaxed);
-    let timeout = deadline.map(|d| if d == 0 { 0 } else { d.saturating_sub(sys::now()).max(1) });
+    let timeout = deadline.map(|d| {
+        if d == 0 {
+            0
+        } else {
+            d.saturating_sub(sys::now()).max(1)
+        }
+    });
     fetched.len = wait(epoll, &mut fetched.events, timeout).unwrap_or(0);
     fetched
 }
@@ -81,13 +108,34 @@ fn wait(epoll: i32, events: &mut [libc::epoll_event; BATCH], timeout: Option<u64
     let ts = timeout.map(sys::timespec);
     let ts = ts.as_ref().map_or(core::ptr::null(), |t| t as *const _);
     // SAFETY: the buffer is writable for BATCH events; the timespec is valid or null.
-    let result = unsafe { call!(libc::SYS_epoll_pwait2, epoll, events.as_mut_ptr(), BATCH, ts, 0, 0) };
+    let result = unsafe {
+        call!(
+            libc::SYS_epoll_pwait2,
+            epoll,
+            events.as_mut_ptr(),
+            BATCH,
+            ts,
+            0,
+            0
+        )
+    };
     match result {
         Err(Errno(libc::ENOSYS)) => {
             // Before Linux 5.11: milliseconds, rounded up.
-            let millis = timeout.map_or(-1, |t| t.div_ceil(1_000_000).min(i32::MAX as u64) as isize);
+            let millis =
+                timeout.map_or(-1, |t| t.div_ceil(1_000_000).min(i32::MAX as u64) as isize);
             // SAFETY: as above.
-            unsafe { call!(libc::SYS_epoll_pwait, epoll, events.as_mut_ptr(), BATCH, millis, 0, 0) }
+            unsafe {
+                call!(
+                    libc::SYS_epoll_pwait,
+                    epoll,
+                    events.as_mut_ptr(),
+                    BATCH,
+                    millis,
+                    0,
+                    0
+                )
+            }
         }
         result => result,
     }

@@ -41,7 +41,8 @@ pub(crate) struct Entry {
 }
 
 type Chunk = [Entry; CHUNK];
-static TABLE: [AtomicPtr<Chunk>; CHUNKS] = [const { AtomicPtr::new(core::ptr::null_mut()) }; CHUNKS];
+static TABLE: [AtomicPtr<Chunk>; CHUNKS] =
+    [const { AtomicPtr::new(core::ptr::null_mut()) }; CHUNKS];
 /// Whether the table is worth updating: nothing is tracked before the first virtual thread.
 static ACTIVE: AtomicBool = AtomicBool::new(false);
 
@@ -75,7 +76,8 @@ fn existing(fd: i32) -> Option<&'static Entry> {
     }
     let number = usize::try_from(fd).ok()?;
     // Acquire: as in `entry`. SAFETY: as in `entry`.
-    unsafe { TABLE.get(number / CHUNK)?.load(Ordering::Acquire).as_ref() }.map(|chunk| &chunk[number % CHUNK])
+    unsafe { TABLE.get(number / CHUNK)?.load(Ordering::Acquire).as_ref() }
+        .map(|chunk| &chunk[number % CHUNK])
 }
 
 #[cold]
@@ -83,7 +85,12 @@ fn make_chunk(place: &AtomicPtr<Chunk>) -> *mut Chunk {
     let entries: Vec<Entry> = (0..CHUNK).map(|_| Entry::new()).collect();
     let new: *mut Chunk = Box::into_raw(entries.into_boxed_slice()).cast();
     // Release: publishes the entries. Acquire: somebody else's.
-    match place.compare_exchange(core::ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire) {
+    match place.compare_exchange(
+        core::ptr::null_mut(),
+        new,
+        Ordering::AcqRel,
+        Ordering::Acquire,
+    ) {
         Ok(_) => new,
         Err(theirs) => {
             // SAFETY: ours, and unpublished.
@@ -197,10 +204,23 @@ impl Entry {
         if self.trusted().is_some_and(|flags| flags & TIMEOUTS == 0) {
             return None;
         }
-        let mut value = libc::timeval { tv_sec: 0, tv_usec: 0 };
+        let mut value = libc::timeval {
+            tv_sec: 0,
+            tv_usec: 0,
+        };
         let mut len = size_of::<libc::timeval>() as libc::socklen_t;
         // SAFETY: the kernel writes at most `len` bytes of `value`.
-        unsafe { call!(libc::SYS_getsockopt, fd, libc::SOL_SOCKET, option, &raw mut value, &raw mut len) }.ok()?;
+        unsafe {
+            call!(
+                libc::SYS_getsockopt,
+                fd,
+                libc::SOL_SOCKET,
+                option,
+                &raw mut value,
+                &raw mut len
+            )
+        }
+        .ok()?;
         let nanos = value.tv_sec as u64 * 1_000_000_000 + value.tv_usec as u64 * 1000;
         (nanos > 0).then_some(nanos)
     }
@@ -229,6 +249,9 @@ pub(crate) fn is_file(fd: i32) -> bool {
     unsafe {
         let mut stat: libc::stat = core::mem::zeroed();
         call!(libc::SYS_fstat, fd, &raw mut stat).is_ok()
-            && matches!(stat.st_mode & libc::S_IFMT, libc::S_IFREG | libc::S_IFDIR | libc::S_IFBLK)
+            && matches!(
+                stat.st_mode & libc::S_IFMT,
+                libc::S_IFREG | libc::S_IFDIR | libc::S_IFBLK
+            )
     }
 }

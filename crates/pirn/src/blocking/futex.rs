@@ -30,7 +30,8 @@ pub(crate) unsafe fn futex(args: [usize; 6]) -> SysResult {
     let private = operation & FUTEX_PRIVATE_FLAG != 0;
     let command = operation & !(FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME);
     // SAFETY: passed on.
-    let kernel = |args: [usize; 6]| unsafe { sys::check(crate::arch::syscall(libc::SYS_futex, args)) };
+    let kernel =
+        |args: [usize; 6]| unsafe { sys::check(crate::arch::syscall(libc::SYS_futex, args)) };
     if !private {
         let waits = command == FUTEX_WAIT || command == FUTEX_WAIT_BITSET;
         return if waits && vthread::current().is_some() {
@@ -46,24 +47,45 @@ pub(crate) unsafe fn futex(args: [usize; 6]) -> SysResult {
             parking_lot::in_kernel(word, || kernel(args))
         }
         FUTEX_WAIT | FUTEX_WAIT_BITSET => {
-            let bits = if command == FUTEX_WAIT { EVERY_BIT } else { last as u32 };
+            let bits = if command == FUTEX_WAIT {
+                EVERY_BIT
+            } else {
+                last as u32
+            };
             // SAFETY: the caller passes a valid timespec or null.
             let timeout = unsafe { (fourth as *const libc::timespec).as_ref() };
-            wait(word, value as u32, bits, deadline(operation, command, timeout)?)
+            wait(
+                word,
+                value as u32,
+                bits,
+                deadline(operation, command, timeout)?,
+            )
         }
         FUTEX_WAKE => Ok(wake(word, value, EVERY_BIT, kernel, args)),
         FUTEX_WAKE_BITSET if last as u32 == 0 => Err(Errno(libc::EINVAL)),
         FUTEX_WAKE_BITSET => Ok(wake(word, value, last as u32, kernel, args)),
         FUTEX_REQUEUE | FUTEX_CMP_REQUEUE => {
             let compare = (command == FUTEX_CMP_REQUEUE).then_some(last as u32);
-            requeue(word, value, second, fourth as u32 as usize, compare, kernel, args)
+            requeue(
+                word,
+                value,
+                second,
+                fourth as u32 as usize,
+                compare,
+                kernel,
+                args,
+            )
         }
         _ => kernel(args), // FUTEX_WAKE_OP, the PI family: kernel only
     }
 }
 
 /// FUTEX_WAIT's timeout is relative, FUTEX_WAIT_BITSET's absolute, on the clock of the flag.
-fn deadline(operation: i32, command: i32, timeout: Option<&libc::timespec>) -> Result<Option<u64>, Errno> {
+fn deadline(
+    operation: i32,
+    command: i32,
+    timeout: Option<&libc::timespec>,
+) -> Result<Option<u64>, Errno> {
     let Some(ts) = timeout else { return Ok(None) };
     if ts.tv_sec < 0 || !(0..1_000_000_000).contains(&ts.tv_nsec) {
         return Err(Errno(libc::EINVAL));
@@ -84,7 +106,8 @@ fn wait(word: usize, expected: u32, bits: u32, deadline: Option<u64>) -> SysResu
     }
     // SeqCst: in one order with the counting in `park` and the wakers' fence.
     // SAFETY: the caller passes a valid futex word.
-    let check = || unsafe { AtomicU32::from_ptr(word as *mut u32) }.load(Ordering::SeqCst) == expected;
+    let check =
+        || unsafe { AtomicU32::from_ptr(word as *mut u32) }.load(Ordering::SeqCst) == expected;
     match parking_lot::park(word, bits, deadline, check) {
         Parked::Woken => Ok(0),
         Parked::Invalid => Err(Errno(libc::EAGAIN)),
@@ -92,7 +115,13 @@ fn wait(word: usize, expected: u32, bits: u32, deadline: Option<u64>) -> SysResu
     }
 }
 
-fn wake(word: usize, count: usize, bits: u32, kernel: impl Fn([usize; 6]) -> SysResult, mut args: [usize; 6]) -> usize {
+fn wake(
+    word: usize,
+    count: usize,
+    bits: u32,
+    kernel: impl Fn([usize; 6]) -> SysResult,
+    mut args: [usize; 6],
+) -> usize {
     let count = (count as u32 as usize).min(i32::MAX as usize);
     let woken = parking_lot::unpark(word, count, bits); // begins with a SeqCst fence
     if woken < count && parking_lot::any_in_kernel(word) {

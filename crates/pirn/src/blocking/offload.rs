@@ -38,8 +38,12 @@ struct Queue {
 // SAFETY: jobs are followed under the lock, and run by whoever took them off the queue.
 unsafe impl Send for Queue {}
 
-static QUEUE: Lock<Queue> =
-    Lock::new(Queue { head: ptr::null_mut(), tail: ptr::null_mut(), idle: 0, threads: 0 });
+static QUEUE: Lock<Queue> = Lock::new(Queue {
+    head: ptr::null_mut(),
+    tail: ptr::null_mut(),
+    idle: 0,
+    threads: 0,
+});
 /// Counts jobs put in: what idle pool threads sleep on.
 static ARRIVALS: AtomicU32 = AtomicU32::new(0);
 static LIMIT: AtomicUsize = AtomicUsize::new(256);
@@ -61,7 +65,11 @@ struct Call<F, R> {
 impl<F: FnOnce() -> R, R> Call<F, R> {
     fn new(function: F) -> Call<F, R> {
         Call {
-            job: Job { run: Self::run, wait: Wait::new(), next: ptr::null_mut() },
+            job: Job {
+                run: Self::run,
+                wait: Wait::new(),
+                next: ptr::null_mut(),
+            },
             function: UnsafeCell::new(Some(function)),
             result: UnsafeCell::new(None),
             errno: UnsafeCell::new(0),
@@ -124,11 +132,14 @@ pub(crate) fn dedicated(function: impl FnOnce() -> SysResult) -> SysResult {
     }
     let mut call = Call::new(function);
     let job = Handover(&raw mut call.job);
-    let spawned = std::thread::Builder::new().name("pirn-blocking".into()).stack_size(STACK).spawn(move || {
-        let job = job;
-        // SAFETY: the waiting thread keeps the job in place until it is done.
-        unsafe { ((*job.0).run)(job.0) }
-    });
+    let spawned = std::thread::Builder::new()
+        .name("pirn-blocking".into())
+        .stack_size(STACK)
+        .spawn(move || {
+            let job = job;
+            // SAFETY: the waiting thread keeps the job in place until it is done.
+            unsafe { ((*job.0).run)(job.0) }
+        });
     match spawned {
         Ok(_) => {
             call.job.wait.block();
@@ -150,8 +161,10 @@ fn submit(job: *mut Job) -> bool {
     if queue.idle <= waiting && queue.threads < limit {
         queue.threads += 1;
         drop(queue);
-        let spawned =
-            std::thread::Builder::new().name("pirn-blocking".into()).stack_size(STACK).spawn(worker);
+        let spawned = std::thread::Builder::new()
+            .name("pirn-blocking".into())
+            .stack_size(STACK)
+            .spawn(worker);
         queue = QUEUE.lock();
         if spawned.is_err() {
             queue.threads -= 1;

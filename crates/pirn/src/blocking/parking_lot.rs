@@ -9,7 +9,7 @@ use super::wait::{Outcome, Wait, WakeList};
 use crate::lock::Lock;
 use core::cell::Cell;
 use core::ptr;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 const BUCKETS: usize = 4096;
 
@@ -24,7 +24,10 @@ struct Bucket {
 
 static LOT: [Bucket; BUCKETS] = [const {
     Bucket {
-        list: Lock::new(List { head: ptr::null_mut(), tail: ptr::null_mut() }),
+        list: Lock::new(List {
+            head: ptr::null_mut(),
+            tail: ptr::null_mut(),
+        }),
         waiting: AtomicU32::new(0),
         platform: AtomicU32::new(0),
     }
@@ -90,7 +93,8 @@ impl List {
 #[inline]
 fn index(key: usize) -> usize {
     // Fibonacci hashing: words of a structure are neighbours, and must not share a bucket.
-    ((key as u64 >> 2).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - BUCKETS.trailing_zeros())) as usize
+    ((key as u64 >> 2).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - BUCKETS.trailing_zeros()))
+        as usize
 }
 
 /// How a call of [`park`] ended.
@@ -107,7 +111,12 @@ pub(crate) enum Parked {
 /// Parks the running virtual thread for `key` if `check` says so, until woken with a common bit,
 /// or until the deadline.
 /// `check` runs under the bucket's lock: short, no parking.
-pub(crate) fn park(key: usize, bits: u32, deadline: Option<u64>, check: impl FnOnce() -> bool) -> Parked {
+pub(crate) fn park(
+    key: usize,
+    bits: u32,
+    deadline: Option<u64>,
+    check: impl FnOnce() -> bool,
+) -> Parked {
     let home = index(key);
     let bucket = &LOT[home];
     let waiter = Waiter {
@@ -192,7 +201,12 @@ pub(crate) fn bucket_of(key: usize) -> usize {
 /// Wakes all threads of a bucket that wait with a bit of `bits` and for which `grant`, given the key, says
 /// so. What was granted to one that has timed out meanwhile is given to `take_back`. Both run under
 /// the bucket's lock.
-pub(crate) fn serve(bucket: usize, bits: u32, grant: impl Fn(usize) -> bool, take_back: impl Fn(usize)) {
+pub(crate) fn serve(
+    bucket: usize,
+    bits: u32,
+    grant: impl Fn(usize) -> bool,
+    take_back: impl Fn(usize),
+) {
     let bucket = &LOT[bucket];
     loop {
         let mut wakes = WakeList::new();
@@ -264,7 +278,11 @@ pub(crate) fn requeue(from: usize, to: usize, count: usize) -> usize {
     // Both locks, in the order of the buckets.
     let first = LOT[a.min(b)].list.lock();
     let second = LOT[a.max(b)].list.lock();
-    let (mut source, mut target) = if a < b { (first, second) } else { (second, first) };
+    let (mut source, mut target) = if a < b {
+        (first, second)
+    } else {
+        (second, first)
+    };
     let mut moved = 0;
     let mut next = source.head;
     // SAFETY: what is in the list is valid while we hold its lock.
@@ -320,4 +338,3 @@ pub(crate) fn any_in_kernel(key: usize) -> bool {
     // Relaxed: ordered by the caller's fence.
     LOT[index(key)].platform.load(Ordering::Relaxed) > 0
 }
-

@@ -54,7 +54,14 @@ pub(crate) struct Waiter {
 
 impl Waiter {
     fn exclusive(wait: &Wait, interest: Interest) -> Waiter {
-        Waiter { exclusive: true, ..Waiter::observer(wait, interest == Interest::Read, interest == Interest::Write) }
+        Waiter {
+            exclusive: true,
+            ..Waiter::observer(
+                wait,
+                interest == Interest::Read,
+                interest == Interest::Write,
+            )
+        }
     }
 
     /// One that wants to know, and leaves the operation to others.
@@ -77,7 +84,10 @@ impl Waiter {
 
 impl Waiters {
     pub(crate) const fn new() -> Waiters {
-        Waiters { head: ptr::null_mut(), tail: ptr::null_mut() }
+        Waiters {
+            head: ptr::null_mut(),
+            tail: ptr::null_mut(),
+        }
     }
 
     fn append(&mut self, waiter: &Waiter) {
@@ -113,7 +123,14 @@ impl Waiters {
 
     /// Claims those that `report` is for: all observers, and one exclusive waiter a direction.
     /// Returns whether the list of wakes was too short.
-    fn claim(&mut self, mut read: bool, mut write: bool, everybody: bool, outcome: Outcome, wakes: &mut WakeList) -> bool {
+    fn claim(
+        &mut self,
+        mut read: bool,
+        mut write: bool,
+        everybody: bool,
+        outcome: Outcome,
+        wakes: &mut WakeList,
+    ) -> bool {
         let mut next = self.head;
         // SAFETY: what is in the list is valid while its lock is held.
         while let Some(waiter) = unsafe { next.as_ref() } {
@@ -142,7 +159,9 @@ impl Waiters {
 
 /// The poller has seen events of a descriptor. Returns whether somebody was woken.
 pub(crate) fn report(fd: i32, generation: u32, read: bool, write: bool) -> bool {
-    let Some(entry) = fds::entry(fd) else { return false };
+    let Some(entry) = fds::entry(fd) else {
+        return false;
+    };
     let mut woke = false;
     let mut first = true;
     loop {
@@ -212,7 +231,9 @@ pub(crate) fn blocking(
     timeout: impl FnOnce(&Entry) -> Option<u64>,
     mut attempt: impl FnMut() -> SysResult,
 ) -> SysResult {
-    let Some(entry) = fds::entry(fd) else { return attempt() };
+    let Some(entry) = fds::entry(fd) else {
+        return attempt();
+    };
     let generation = entry.generation();
     let mut count = entry.events[interest as usize].load(Ordering::Relaxed); // Relaxed: see `park`.
     match attempt() {
@@ -244,7 +265,13 @@ pub(crate) fn blocking(
 }
 
 /// Parks until an event after the `count`th, unless one has come.
-fn park(entry: &Entry, interest: Interest, generation: u32, count: u32, deadline: Option<u64>) -> Outcome {
+fn park(
+    entry: &Entry,
+    interest: Interest,
+    generation: u32,
+    count: u32,
+    deadline: Option<u64>,
+) -> Outcome {
     let wait = Wait::new();
     let waiter = Waiter::exclusive(&wait, interest);
     {
@@ -283,6 +310,8 @@ pub(crate) fn stop_observing(entry: &Entry, waiter: &Waiter) {
 
 /// The event counts of a descriptor.
 pub(crate) fn counts(entry: &Entry) -> [u32; 2] {
-    entry.events.each_ref().map(|count| count.load(Ordering::Relaxed)) // Relaxed: see `park`.
+    entry
+        .events
+        .each_ref()
+        .map(|count| count.load(Ordering::Relaxed)) // Relaxed: see `park`.
 }
-

@@ -34,7 +34,10 @@ fn shards() -> &'static [Shard] {
 
 /// Makes the shards. Once, at start.
 pub(crate) fn start(count: usize) {
-    let shard = |_| Shard { heap: Lock::new(TimerHeap::new()), next: AtomicU64::new(u64::MAX) };
+    let shard = |_| Shard {
+        heap: Lock::new(TimerHeap::new()),
+        next: AtomicU64::new(u64::MAX),
+    };
     let shards = Box::new((0..count).map(shard).collect::<Vec<_>>());
     SHARDS.store(Box::into_raw(shards), Ordering::Release);
 }
@@ -56,17 +59,27 @@ pub(crate) struct Timer {
 impl Timer {
     /// One that claims `wait` as timed out.
     pub(crate) fn for_wait(wait: &Wait) -> Timer {
-        Timer { node: TimerNode::new(), target: Target::Wait(NonNull::from(wait)), shard: Cell::new(0) }
+        Timer {
+            node: TimerNode::new(),
+            target: Target::Wait(NonNull::from(wait)),
+            shard: Cell::new(0),
+        }
     }
 
     /// One that ends a `park` of `core` without a permit.
     pub(crate) fn for_permit(core: &Core) -> Timer {
-        Timer { node: TimerNode::new(), target: Target::Permit(NonNull::from(core)), shard: Cell::new(0) }
+        Timer {
+            node: TimerNode::new(),
+            target: Target::Permit(NonNull::from(core)),
+            shard: Cell::new(0),
+        }
     }
 
     /// Starts it. It must not move, and must be disarmed or have fired, until it is dropped.
     pub(crate) fn arm(&self, deadline: u64) {
-        let own = vthread::carrier().and_then(|c| c.processor()).map(|p| p.index);
+        let own = vthread::carrier()
+            .and_then(|c| c.processor())
+            .map(|p| p.index);
         self.shard.set(own.unwrap_or(0));
         let shard = &shards()[self.shard.get()];
         loop {
@@ -101,9 +114,12 @@ impl Timer {
         match self.target {
             // SAFETY: the waiter disarms, under the heap's lock, before its `Wait` goes away.
             Target::Wait(wait) => unsafe { wait.as_ref() }.claim(Outcome::TimedOut),
-            // SAFETY: the same for a parked thread.
             Target::Permit(core) => {
-                unsafe { core.as_ref() }.permit.expire().then_some(Wakeup::Virtual(core))
+                // SAFETY: the same for a parked thread.
+                unsafe { core.as_ref() }
+                    .permit
+                    .expire()
+                    .then_some(Wakeup::Virtual(core))
             }
         }
     }
@@ -167,7 +183,10 @@ pub(crate) fn begin_sleep() -> Option<u64> {
         if current <= deadline {
             return None;
         }
-        if SLEEPING_UNTIL.compare_exchange(current, deadline, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
+        if SLEEPING_UNTIL
+            .compare_exchange(current, deadline, Ordering::SeqCst, Ordering::SeqCst)
+            .is_ok()
+        {
             return Some(deadline);
         }
     }

@@ -78,7 +78,10 @@ impl Wait {
     /// An episode of the running thread.
     #[inline]
     pub(crate) fn new() -> Wait {
-        Wait { state: AtomicU32::new(PENDING), thread: vthread::current().map(NonNull::from) }
+        Wait {
+            state: AtomicU32::new(PENDING),
+            thread: vthread::current().map(NonNull::from),
+        }
     }
 
     /// Decides the episode, if it has not been decided yet.
@@ -91,7 +94,12 @@ impl Wait {
         loop {
             // Release: pairs with the Acquire in `outcome`: what the claimer did before is
             // visible to the woken. (A virtual thread is synchronised by its handshake, too.)
-            match self.state.compare_exchange(seen, outcome as u32, Ordering::AcqRel, Ordering::Relaxed) {
+            match self.state.compare_exchange(
+                seen,
+                outcome as u32,
+                Ordering::AcqRel,
+                Ordering::Relaxed,
+            ) {
                 Ok(_) => break,
                 Err(PENDING_ASLEEP) => seen = PENDING_ASLEEP,
                 Err(_) => return None,
@@ -159,7 +167,12 @@ impl Wait {
             }
         }
         // Relaxed: the futex call compares again. Failure: decided meanwhile.
-        let _ = self.state.compare_exchange(PENDING, PENDING_ASLEEP, Ordering::Relaxed, Ordering::Relaxed);
+        let _ = self.state.compare_exchange(
+            PENDING,
+            PENDING_ASLEEP,
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+        );
         loop {
             if let Some(outcome) = self.outcome() {
                 return outcome;
@@ -187,7 +200,10 @@ impl WakeList {
 
     #[inline]
     pub(crate) fn new() -> WakeList {
-        WakeList { items: [const { MaybeUninit::uninit() }; Self::CAPACITY], len: 0 }
+        WakeList {
+            items: [const { MaybeUninit::uninit() }; Self::CAPACITY],
+            len: 0,
+        }
     }
 
     /// Whether another one would not fit.

@@ -22,7 +22,11 @@ pub(crate) struct Continuation {
 impl Continuation {
     /// One that has no stack yet.
     pub(crate) const fn new() -> Continuation {
-        Continuation { sp: Cell::new(core::ptr::null_mut()), tp: Cell::new(0), slot: Cell::new(None) }
+        Continuation {
+            sp: Cell::new(core::ptr::null_mut()),
+            tp: Cell::new(0),
+            slot: Cell::new(None),
+        }
     }
 
     /// The running platform thread itself.

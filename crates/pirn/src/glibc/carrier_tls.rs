@@ -32,7 +32,11 @@ pub(crate) unsafe fn call<R>(native_tp: usize, function: impl FnOnce() -> R) -> 
         run::<F, R>
     }
     let own = arch::thread_pointer();
-    let mut call = Call { function: MaybeUninit::new(function), result: MaybeUninit::uninit(), errno: 0 };
+    let mut call = Call {
+        function: MaybeUninit::new(function),
+        result: MaybeUninit::uninit(),
+        errno: 0,
+    };
     let run = runner(&call);
     // SAFETY: both blocks are this OS thread's; nothing in `function` can suspend, because it runs
     // as a platform thread.

@@ -53,7 +53,10 @@ impl Block<'_> {
     /// # Safety
     /// The word is readable and writable as long as this is used, and nobody accesses it otherwise.
     pub(super) unsafe fn at(state: *mut *mut core::ffi::c_void) -> Self {
-        Block { state: state.cast(), lifetime: PhantomData }
+        Block {
+            state: state.cast(),
+            lifetime: PhantomData,
+        }
     }
 
     fn state(&self) -> &AtomicUsize {
@@ -119,7 +122,9 @@ impl Block<'_> {
 pub(crate) fn catch_up(for_each_block: impl FnOnce(&mut dyn FnMut(usize))) -> Result<(), String> {
     /// How many comings and goings of libraries are taken into account.
     static COUNTED: Lock<u64> = Lock::new(0);
-    let Some(template) = tls::installed() else { return Ok(()) };
+    let Some(template) = tls::installed() else {
+        return Ok(());
+    };
     // Counted before the capture: what comes in between will be seen again.
     let count = linker::libraries_counted();
     if *COUNTED.lock() >= count {
@@ -130,7 +135,8 @@ pub(crate) fn catch_up(for_each_block: impl FnOnce(&mut dyn FnMut(usize))) -> Re
     let newer = template.recapture()?;
     let mut counted = COUNTED.lock();
     if *counted < count {
-        replace(newer, for_each_block).map_err(|e| format!("no membarrier, to tell virtual threads: {e}"))?;
+        replace(newer, for_each_block)
+            .map_err(|e| format!("no membarrier, to tell virtual threads: {e}"))?;
         *counted = count;
     }
     Ok(())
@@ -138,8 +144,12 @@ pub(crate) fn catch_up(for_each_block: impl FnOnce(&mut dyn FnMut(usize))) -> Re
 
 fn replace(newer: Template, for_each_block: impl FnOnce(&mut dyn FnMut(usize))) -> SysResult {
     let older = tls::template();
-    let new: Vec<StaticModule> =
-        newer.statics.iter().filter(|module| !older.statics.contains(module)).copied().collect();
+    let new: Vec<StaticModule> = newer
+        .statics
+        .iter()
+        .filter(|module| !older.statics.contains(module))
+        .copied()
+        .collect();
     if new.is_empty() {
         tls::install(newer);
         return Ok(0);
@@ -172,7 +182,8 @@ impl Template {
             let image = &self.image[from..from + module.size];
             // SAFETY: a static module's data lie in the block's reserve.
             unsafe {
-                ((tp - module.below) as *mut u8).copy_from_nonoverlapping(image.as_ptr(), image.len());
+                ((tp - module.below) as *mut u8)
+                    .copy_from_nonoverlapping(image.as_ptr(), image.len());
             }
         }
     }

@@ -58,8 +58,12 @@ impl Linker {
         // SAFETY: the signatures are glibc's since 2.0.
         unsafe {
             Ok(Linker {
-                allocate: core::mem::transmute::<*mut c_void, AllocateTls>(find(c"_dl_allocate_tls")?),
-                deallocate: core::mem::transmute::<*mut c_void, DeallocateTls>(find(c"_dl_deallocate_tls")?),
+                allocate: core::mem::transmute::<*mut c_void, AllocateTls>(find(
+                    c"_dl_allocate_tls",
+                )?),
+                deallocate: core::mem::transmute::<*mut c_void, DeallocateTls>(find(
+                    c"_dl_deallocate_tls",
+                )?),
             })
         }
     }
@@ -97,14 +101,24 @@ impl Scratch {
                 libc::free(memory);
                 return Err("the dynamic linker could not allocate a TLS block".into());
             }
-            Ok(Scratch { memory: memory.cast(), tp, below, linker })
+            Ok(Scratch {
+                memory: memory.cast(),
+                tp,
+                below,
+                linker,
+            })
         }
     }
 
     /// The linker's dtv, its generation first.
     fn linkers_dtv(&self) -> *const DtvEntry {
         // SAFETY: `_dl_allocate_tls` has put it there.
-        unsafe { (self.tp as *const u8).add(DTV_POINTER).cast::<*const DtvEntry>().read() }
+        unsafe {
+            (self.tp as *const u8)
+                .add(DTV_POINTER)
+                .cast::<*const DtvEntry>()
+                .read()
+        }
     }
 
     /// How many modules the linker's dtv has room for: a library may have come since.
@@ -128,12 +142,14 @@ impl Scratch {
     pub(super) fn find_static(&self, module: &Module) -> Option<StaticModule> {
         // SAFETY: `modules` has checked the id.
         let value = unsafe { (*self.linkers_dtv().add(module.id)).value };
-        (self.tp - self.below..self.tp).contains(&value).then(|| StaticModule {
-            base: module.base,
-            id: module.id,
-            below: self.tp - value,
-            size: module.size,
-        })
+        (self.tp - self.below..self.tp)
+            .contains(&value)
+            .then(|| StaticModule {
+                base: module.base,
+                id: module.id,
+                below: self.tp - value,
+                size: module.size,
+            })
     }
 
     /// The last `used` bytes below the thread pointer.
@@ -158,14 +174,30 @@ impl Scratch {
             crate::arch::call_with_tp(self.tp, start, init.cast());
         }
         let after = self.image(used);
-        let words = before.chunks_exact(8).zip(after.chunks_exact(8)).enumerate();
+        let words = before
+            .chunks_exact(8)
+            .zip(after.chunks_exact(8))
+            .enumerate();
         let changed = words.filter(|(_, (old, new))| old != new);
-        Ok(changed.map(|(i, (_, new))| (used - 8 * i, usize::from_ne_bytes(new.try_into().unwrap_or_default()))).collect())
+        Ok(changed
+            .map(|(i, (_, new))| {
+                (
+                    used - 8 * i,
+                    usize::from_ne_bytes(new.try_into().unwrap_or_default()),
+                )
+            })
+            .collect())
     }
 
     /// A copy of the linker's dtv for modules up to `highest`. The length is left to the caller.
     pub(super) fn dtv(&self, highest: usize) -> Box<[DtvEntry]> {
-        let mut copy = vec![DtvEntry { value: 0, to_free: core::ptr::null_mut() }; highest + 2];
+        let mut copy = vec![
+            DtvEntry {
+                value: 0,
+                to_free: core::ptr::null_mut()
+            };
+            highest + 2
+        ];
         // SAFETY: entries up to the length, and the generation before them.
         unsafe {
             let dtv = self.linkers_dtv();
@@ -203,11 +235,15 @@ fn for_each_module(mut visit: impl FnMut(Module)) {
         unsafe {
             let (info, visit) = (&*info, &mut *visit.cast::<F>());
             let headers = core::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into());
-            if let Some(tls) = headers.iter().find(|h| h.p_type == libc::PT_TLS) {
-                if info.dlpi_tls_modid != 0 {
-                    let (id, base) = (info.dlpi_tls_modid, info.dlpi_addr as usize);
-                    visit(Module { id, base, size: tls.p_memsz as usize });
-                }
+            if let Some(tls) = headers.iter().find(|h| h.p_type == libc::PT_TLS)
+                && info.dlpi_tls_modid != 0
+            {
+                let (id, base) = (info.dlpi_tls_modid, info.dlpi_addr as usize);
+                visit(Module {
+                    id,
+                    base,
+                    size: tls.p_memsz as usize,
+                });
             }
         }
         0

@@ -46,7 +46,10 @@ pub(crate) fn probe() -> Result<(), String> {
     // SAFETY: the signatures of malloc and free. glibc's own, even if the program has replaced
     // `malloc`: other parts of libc call these.
     let (malloc, free): (Malloc, Free) = unsafe {
-        (core::mem::transmute(find(c"__libc_malloc")?), core::mem::transmute(find(c"__libc_free")?))
+        (
+            core::mem::transmute::<*mut c_void, Malloc>(find(c"__libc_malloc")?),
+            core::mem::transmute::<*mut c_void, Free>(find(c"__libc_free")?),
+        )
     };
     let Some((start, len)) = libc_tls() else {
         return Err("libc has no static TLS block".into());
@@ -126,7 +129,8 @@ fn libc_tls() -> Option<(usize, usize)> {
         // SAFETY: `dl_iterate_phdr` passes a valid description and our own pointer.
         let (info, search) = unsafe { (&*info, &mut *data.cast::<Search>()) };
         // SAFETY: the program headers of a loaded object.
-        let headers = unsafe { core::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
+        let headers =
+            unsafe { core::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
         let contains = headers.iter().any(|h| {
             let start = info.dlpi_addr + h.p_vaddr;
             h.p_type == libc::PT_LOAD
@@ -142,7 +146,10 @@ fn libc_tls() -> Option<(usize, usize)> {
         1
     }
     let inside_libc = find(c"__libc_malloc").ok()? as usize;
-    let mut search = Search { inside_libc, found: None };
+    let mut search = Search {
+        inside_libc,
+        found: None,
+    };
     // SAFETY: `search` outlives the call and is what `one` expects.
     unsafe { libc::dl_iterate_phdr(Some(one), (&raw mut search).cast()) };
     search.found

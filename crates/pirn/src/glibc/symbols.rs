@@ -23,6 +23,18 @@ pub(crate) fn field_offset(name: &'static CStr) -> Result<usize, String> {
     Ok(unsafe { find(name)?.cast::<[u32; 3]>().read()[2] as usize })
 }
 
+/// Functions that libc also has in an earlier version, for old programs, and the version that is wanted.
+/// Asked for the next function of that name, glibc before 2.36 gives the oldest (its bug 14932).
+const RENEWED: [(&CStr, &CStr); 7] = [
+    (c"posix_spawn", c"GLIBC_2.15"),
+    (c"posix_spawnp", c"GLIBC_2.15"),
+    (c"pthread_cond_broadcast", c"GLIBC_2.3.2"),
+    (c"pthread_cond_signal", c"GLIBC_2.3.2"),
+    (c"pthread_cond_timedwait", c"GLIBC_2.3.2"),
+    (c"pthread_cond_wait", c"GLIBC_2.3.2"),
+    (c"realpath", c"GLIBC_2.3"),
+];
+
 /// A libc function that one of our interposed definitions shadows, looked up behind ours
 /// (`RTLD_NEXT`) at its first use.
 pub(crate) struct Real {
@@ -33,7 +45,10 @@ pub(crate) struct Real {
 impl Real {
     /// The next definition of `name` after this program's own.
     pub(crate) const fn new(name: &'static CStr) -> Real {
-        Real { name, address: AtomicPtr::new(core::ptr::null_mut()) }
+        Real {
+            name,
+            address: AtomicPtr::new(core::ptr::null_mut()),
+        }
     }
 
     /// Its address; null where this libc does not have it.
@@ -41,13 +56,25 @@ impl Real {
     pub(crate) fn get(&self) -> *mut c_void {
         // Relaxed: code addresses need no ordering, and a second lookup gives the same answer.
         let known = self.address.load(Ordering::Relaxed);
-        if known.is_null() { self.look_up() } else { known }
+        if known.is_null() {
+            self.look_up()
+        } else {
+            known
+        }
     }
 
     #[cold]
     fn look_up(&self) -> *mut c_void {
-        // SAFETY: a valid C string.
-        let found = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
+        let renewed = RENEWED.iter().find(|(name, _)| *name == self.name);
+        // SAFETY: valid C strings.
+        let found = unsafe {
+            match renewed {
+                Some((name, version)) => {
+                    libc::dlvsym(libc::RTLD_NEXT, name.as_ptr(), version.as_ptr())
+                }
+                None => libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()),
+            }
+        };
         // Relaxed: as in `get`.
         self.address.store(found, Ordering::Relaxed);
         found

@@ -144,7 +144,8 @@ impl Template {
             linker: Linker::find()?,
         };
         let mut template = empty.recapture()?;
-        template.start_words = Scratch::new(below, sizeof_pthread, template.linker)?.start_words(template.image.len())?;
+        template.start_words = Scratch::new(below, sizeof_pthread, template.linker)?
+            .start_words(template.image.len())?;
         template.image_pointers = template.find_image_pointers(tp);
         template.recapture()
     }
@@ -156,7 +157,10 @@ impl Template {
             (below, unsafe { ((tp - below) as *const usize).read() })
         });
         let own = tp..tp + self.sizeof_pthread;
-        words.filter(|(_, value)| own.contains(value)).map(|(below, value)| (below, value - tp)).collect()
+        words
+            .filter(|(_, value)| own.contains(value))
+            .map(|(below, value)| (below, value - tp))
+            .collect()
     }
 
     /// Bytes that [`init`](Self::init) needs for the dtv.
@@ -196,9 +200,13 @@ impl Template {
                 tcb.add(at).cast::<usize>().write(tp + to);
             }
             tcb.add(self.tid_offset).cast::<u32>().write(tid);
-            tcb.add(DTV_POINTER).cast::<*mut DtvEntry>().write(entries.add(1));
+            tcb.add(DTV_POINTER)
+                .cast::<*mut DtvEntry>()
+                .write(entries.add(1));
             (*entries).value = self.dtv[0].value; // its other word is the block's state
-            entries.add(1).copy_from_nonoverlapping(&raw const self.dtv[1], self.dtv.len() - 1);
+            entries
+                .add(1)
+                .copy_from_nonoverlapping(&raw const self.dtv[1], self.dtv.len() - 1);
             for i in 2..self.dtv.len() {
                 let entry = entries.add(i);
                 if is_offset((*entry).value) {
@@ -219,7 +227,10 @@ impl Template {
         // SAFETY: the dtv belongs to the block; entries 1..=length follow the length and
         // generation words, as `__tls_get_addr` itself assumes.
         unsafe {
-            let dtv = (tp as *const u8).add(DTV_POINTER).cast::<*mut DtvEntry>().read();
+            let dtv = (tp as *const u8)
+                .add(DTV_POINTER)
+                .cast::<*mut DtvEntry>()
+                .read();
             let length = (*dtv.sub(1)).value;
             for i in 1..=length.min(highest) {
                 let entry = &mut *dtv.add(i);
@@ -239,14 +250,21 @@ impl Template {
     pub(crate) fn recapture(&self) -> Result<Template, String> {
         let scratch = Scratch::new(self.below, self.sizeof_pthread, self.linker)?;
         let modules = scratch.modules();
-        let statics: Vec<StaticModule> = modules.iter().filter_map(|module| scratch.find_static(module)).collect();
+        let statics: Vec<StaticModule> = modules
+            .iter()
+            .filter_map(|module| scratch.find_static(module))
+            .collect();
         // Neither limit ever recedes: what lies beyond may still be in use by an old block.
         let used = statics.iter().map(|module| module.below).max().unwrap_or(0);
         let used = used.next_multiple_of(16).max(self.image.len());
         let highest = modules.iter().map(|module| module.id).max().unwrap_or(0);
         // Relaxed, here and below: only the number counts.
         let highest = HIGHEST_MODULE.load(Ordering::Relaxed).max(highest);
-        let dtv_bytes = if self.dtv_bytes == 0 { (highest + 2) * size_of::<DtvEntry>() } else { self.dtv_bytes };
+        let dtv_bytes = if self.dtv_bytes == 0 {
+            (highest + 2) * size_of::<DtvEntry>()
+        } else {
+            self.dtv_bytes
+        };
         let room = (dtv_bytes + self.below).saturating_sub(used) / size_of::<DtvEntry>();
         if highest + 2 > room {
             return Err(format!(
@@ -304,13 +322,17 @@ fn clean_head(
     let source = tp as *const u8;
     // The TCB header up to the list, then tid, robust list, cancellation state; what follows
     // (the thread's keys) stays zero.
-    let own = (0..list_offset).chain(tid_offset + 8..tid_offset + 64).step_by(8);
+    let own = (0..list_offset)
+        .chain(tid_offset + 8..tid_offset + 64)
+        .step_by(8);
     for at in own {
         // SAFETY: inside the calling thread's own struct pthread, which is larger than HEAD.
         let word = unsafe { source.add(at).cast::<usize>().read() };
         if (tp..tp + HEAD).contains(&word) {
             self_pointers.push((at, word - tp));
-        } else if at < list_offset && at != DTV_POINTER || word as isize > -4096 && (word as isize) < 0 {
+        } else if at < list_offset && at != DTV_POINTER
+            || word as isize > -4096 && (word as isize) < 0
+        {
             head[at..at + 8].copy_from_slice(&word.to_ne_bytes());
         }
     }

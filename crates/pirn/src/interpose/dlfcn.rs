@@ -2,10 +2,12 @@
 //!
 //! Covered: `dlopen`, `dlmopen`, `dlclose`, `dlerror`. (`dlsym` must not be: it asks who calls it.)
 //!
-//! On a virtual thread they run on a platform thread of the pool: reading files blocks, a library's
+//! On a virtual thread they run on a platform thread of their own: reading files blocks, a library's
 //! initialisers may do anything, and the dynamic linker's lock, which is held meanwhile, would block whoever of our
 //! carriers wants it. On any thread, virtual threads must be told of the library's thread-local data before anybody
 //! uses it ([`late`]); if that fails, so does the call.
+//!
+//! A library that calls `dlopen` may have a search path of its own (`RUNPATH`), so libc must see who calls.
 //!
 //! glibc remembers the text for `dlerror` by thread, and forgets it at the next success, if only that of our own looking
 //! up a function. The text of a call that failed is kept here, for the thread that called.
@@ -13,6 +15,7 @@
 //! What libc opens itself (`iconv`'s and the name service's modules, `libgcc_s`) does not come by here; it is
 //! noticed when the program opens something, or by [`catch_up`].
 
+use crate::arch::{RETURN, call_as_if_from, forward_with_caller};
 use crate::blocking::offload;
 use crate::glibc::late;
 use crate::glibc::symbols::{Real, real};
@@ -21,26 +24,107 @@ use core::cell::RefCell;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use std::ffi::CString;
 
-/// `dlopen`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn dlopen(path: *const c_char, flags: c_int) -> *mut c_void {
-    // SAFETY: the caller's contract.
-    open(path.is_null(), || unsafe { real!(fn dlopen(path: *const c_char, flags: c_int) -> *mut c_void) })
+forward_with_caller! {
+    /// `dlopen`.
+    ///
+    /// # Safety
+    /// As for libc's function of this name.
+    dlopen => open_for
 }
 
-/// `dlmopen`.
+forward_with_caller! {
+    /// `dlmopen`.
+    ///
+    /// # Safety
+    /// As for libc's function of this name.
+    dlmopen => open_in_namespace_for
+}
+
+unsafe extern "C" fn open_for(path: usize, flags: usize, _: usize, caller: usize) -> *mut c_void {
+    static REAL: Real = Real::new(c"dlopen");
+    // SAFETY: the caller's contract.
+    open(path == 0, || unsafe {
+        call_from(caller, REAL.get() as usize, [path, flags, 0])
+    })
+}
+
+unsafe extern "C" fn open_in_namespace_for(
+    namespace: usize,
+    path: usize,
+    flags: usize,
+    caller: usize,
+) -> *mut c_void {
+    static REAL: Real = Real::new(c"dlmopen");
+    // SAFETY: the caller's contract.
+    open(path == 0, || unsafe {
+        call_from(caller, REAL.get() as usize, [namespace, path, flags])
+    })
+}
+
+/// Calls libc's `function` on behalf of the library that `caller` is an address in.
 ///
 /// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn dlmopen(namespace: libc::Lmid_t, path: *const c_char, flags: c_int) -> *mut c_void {
-    // SAFETY: the caller's contract.
-    open(path.is_null(), || unsafe {
-        real!(fn dlmopen(namespace: libc::Lmid_t, path: *const c_char, flags: c_int) -> *mut c_void)
-    })
+/// As for the function.
+unsafe fn call_from(caller: usize, function: usize, arguments: [usize; 3]) -> *mut c_void {
+    // SAFETY: the caller's contract; an instruction of that library.
+    unsafe {
+        match find_return(caller) {
+            Some(ret) => call_as_if_from(ret, function, &arguments) as *mut c_void,
+            None => {
+                type Function = unsafe extern "C" fn(usize, usize, usize) -> *mut c_void;
+                core::mem::transmute::<usize, Function>(function)(
+                    arguments[0],
+                    arguments[1],
+                    arguments[2],
+                )
+            }
+        }
+    }
+}
+
+/// A byte that is a `ret` instruction, in the code of the library that has the address `inside`. None for the
+/// one that this code is in.
+fn find_return(inside: usize) -> Option<usize> {
+    struct Search {
+        inside: usize,
+        found: Option<usize>,
+    }
+    unsafe extern "C" fn one(
+        info: *mut libc::dl_phdr_info,
+        _: usize,
+        search: *mut c_void,
+    ) -> c_int {
+        // SAFETY: `dl_iterate_phdr` passes a valid description, and our own pointer.
+        let (info, search) = unsafe { (&*info, &mut *search.cast::<Search>()) };
+        // SAFETY: the headers of a loaded object.
+        let headers =
+            unsafe { core::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
+        let code = headers
+            .iter()
+            .filter(|h| h.p_type == libc::PT_LOAD && h.p_flags & libc::PF_X != 0);
+        let mut ranges = code.map(|h| {
+            let start = (info.dlpi_addr + h.p_vaddr) as usize;
+            start..start + h.p_filesz as usize
+        });
+        let Some(range) = ranges.find(|range| range.contains(&search.inside)) else {
+            return 0;
+        };
+        if !range.contains(&(find_return as *const () as usize)) {
+            // SAFETY: mapped code, readable as all code is on Linux unless it is asked not to be.
+            let bytes =
+                unsafe { core::slice::from_raw_parts(range.start as *const u8, range.len()) };
+            let at = bytes.iter().position(|&byte| byte == RETURN);
+            search.found = at.map(|at| range.start + at);
+        }
+        1
+    }
+    let mut search = Search {
+        inside,
+        found: None,
+    };
+    // SAFETY: `search` outlives the call.
+    unsafe { libc::dl_iterate_phdr(Some(one), (&raw mut search).cast()) };
+    search.found
 }
 
 /// `dlclose`.
@@ -56,7 +140,7 @@ pub unsafe extern "C" fn dlclose(handle: *mut c_void) -> c_int {
         let _ = catch_up();
         result
     };
-    let (result, text) = offload::bounded(|| {
+    let (result, text) = elsewhere(|| {
         let result = close();
         (result, if result == 0 { None } else { take_error() })
     });
@@ -74,9 +158,16 @@ pub extern "C" fn dlerror() -> *mut c_char {
     let ours = TEXTS.try_with(|texts| {
         let mut texts = texts.borrow_mut();
         texts.shown = texts.pending.take();
-        texts.shown.as_ref().map_or(core::ptr::null(), |shown| shown.as_ptr())
+        texts
+            .shown
+            .as_ref()
+            .map_or(core::ptr::null(), |shown| shown.as_ptr())
     });
-    if text.is_null() { ours.unwrap_or(core::ptr::null()).cast_mut() } else { text }
+    if text.is_null() {
+        ours.unwrap_or(core::ptr::null()).cast_mut()
+    } else {
+        text
+    }
 }
 
 struct Texts {
@@ -99,7 +190,9 @@ pub(super) fn prepare() {
 
 fn libc_error() -> *mut c_char {
     // SAFETY: the function's signature. It is there: a program that has `dlopen` has `dlerror`.
-    unsafe { core::mem::transmute::<*mut c_void, unsafe extern "C" fn() -> *mut c_char>(DLERROR.get())() }
+    unsafe {
+        core::mem::transmute::<*mut c_void, unsafe extern "C" fn() -> *mut c_char>(DLERROR.get())()
+    }
 }
 
 /// libc's text for the running thread, taken away.
@@ -121,7 +214,7 @@ fn open(nothing_new: bool, load: impl FnOnce() -> *mut c_void) -> *mut c_void {
     if nothing_new {
         return load();
     }
-    match offload::bounded(|| load_and_tell(load)) {
+    match elsewhere(|| load_and_tell(load)) {
         Ok(handle) => handle as *mut c_void,
         Err(text) => {
             set_error(text);
@@ -141,6 +234,20 @@ fn load_and_tell(load: impl FnOnce() -> *mut c_void) -> Result<usize, Option<CSt
         unsafe { real!(fn dlclose(handle: *mut c_void) -> c_int) };
         CString::new(text).ok()
     })
+}
+
+/// Runs a call on a platform thread; if there is one already, there.
+fn elsewhere<R>(call: impl FnOnce() -> R) -> R {
+    let mut result = None;
+    let run = || {
+        result = Some(call());
+        Ok(0)
+    };
+    let _ = offload::dedicated(run);
+    match result {
+        Some(result) => result,
+        None => crate::sys::fatal(&["an offloaded call was not run"]),
+    }
 }
 
 /// Tells virtual threads of libraries that have come or gone.

@@ -33,7 +33,11 @@ unsafe fn control(fd: c_int, command: c_int, argument: usize) -> SysResult {
     let kernel = |command: c_int| unsafe { call!(libc::SYS_fcntl, fd, command, argument) };
     match command {
         libc::F_SETLKW | libc::F_OFD_SETLKW if virtual_thread().is_some() => {
-            let try_command = if command == libc::F_SETLKW { libc::F_SETLK } else { libc::F_OFD_SETLK };
+            let try_command = if command == libc::F_SETLKW {
+                libc::F_SETLK
+            } else {
+                libc::F_OFD_SETLK
+            };
             fs::lock_patiently(|| kernel(try_command))
         }
         _ => {

@@ -64,7 +64,9 @@ pub unsafe extern "C" fn initgroups(user: *const c_char, group: gid_t) -> c_int 
         groups.resize(room as usize, 0);
         let mut count = room;
         // SAFETY: room for that many; the caller's string.
-        let found = offload::bounded(|| unsafe { libc::getgrouplist(user, group, groups.as_mut_ptr(), &mut count) });
+        let found = offload::bounded(|| unsafe {
+            libc::getgrouplist(user, group, groups.as_mut_ptr(), &mut count)
+        });
         if found >= 0 {
             groups.truncate(count.max(0) as usize);
             break;

@@ -70,22 +70,39 @@ fn table() -> [(&'static CStr, *const c_void); 16] {
         (c"readdir64", fs_dir::readdir64 as *const c_void),
         (c"waitpid", process::waitpid as *const c_void),
         (c"__read_chk", fortified::__read_chk as *const c_void),
-        (c"pthread_setspecific", pthread::pthread_setspecific as *const c_void),
+        (
+            c"pthread_setspecific",
+            pthread::pthread_setspecific as *const c_void,
+        ),
     ]
 }
 
-/// Checks that the dynamic linker, asked for these names, finds ours.
+/// Checks that the dynamic linker, asked for these names, finds them in the object that this code is in.
+///
+/// Comparing addresses would not do: inside a shared library even our own address of `read` is what
+/// the dynamic linker says.
 pub(crate) fn verify() -> Result<(), String> {
+    let own = object_of(verify as *const c_void);
     for (name, ours) in table() {
         // SAFETY: a valid C string.
         let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
-        if found.cast_const() != ours {
+        if found.cast_const() != ours || own.is_null() || object_of(found) != own {
             return Err(format!(
-                "the function `{}` is bound to another definition than pirn's: is pirn linked into a shared \
-                 library, or is another library interposed (LD_PRELOAD)?",
+                "the function `{}` is bound to another definition than pirn's: is pirn part of a library \
+                 that was loaded at run time, or is another library interposed (LD_PRELOAD)?",
                 name.to_string_lossy()
             ));
         }
     }
     pthread_sync::check_layout()
+}
+
+/// Where the object is loaded that an address belongs to; null for none.
+fn object_of(address: *const c_void) -> *mut c_void {
+    // SAFETY: all zeros is a valid `Dl_info`; dladdr takes any address.
+    unsafe {
+        let mut info: libc::Dl_info = core::mem::zeroed();
+        libc::dladdr(address, &mut info);
+        info.dli_fbase
+    }
 }

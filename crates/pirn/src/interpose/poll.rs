@@ -11,7 +11,8 @@ use crate::sys::{self, Errno, SysResult, call};
 use core::ffi::c_int;
 use libc::{epoll_event, nfds_t, pollfd, sigset_t, timespec};
 
-const READ: i16 = libc::POLLIN | libc::POLLPRI | libc::POLLRDNORM | libc::POLLRDBAND | libc::POLLRDHUP;
+const READ: i16 =
+    libc::POLLIN | libc::POLLPRI | libc::POLLRDNORM | libc::POLLRDBAND | libc::POLLRDHUP;
 const WRITE: i16 = libc::POLLOUT | libc::POLLWRNORM | libc::POLLWRBAND;
 
 /// Repeats `ask`, which does not wait, until it reports something or the deadline has come; in
@@ -28,13 +29,19 @@ pub(super) fn wait_for_any(
             // What cannot be registered is always ready, or not open: `ask` reports both.
             let _ = entry.map(|e| e.register(fd));
         }
-        let counts: Vec<_> = entries.iter().map(|e| e.map_or([0; 2], readiness::counts)).collect();
+        let counts: Vec<_> = entries
+            .iter()
+            .map(|e| e.map_or([0; 2], readiness::counts))
+            .collect();
         let result = ask()?;
         if result > 0 || deadline.is_some_and(|d| d <= sys::now()) {
             return Ok(result);
         }
         let wait = Wait::new();
-        let waiters: Vec<_> = watched.iter().map(|&(_, read, write)| Waiter::observer(&wait, read, write)).collect();
+        let waiters: Vec<_> = watched
+            .iter()
+            .map(|&(_, read, write)| Waiter::observer(&wait, read, write))
+            .collect();
         let mut changed = false;
         for ((entry, waiter), &counts) in entries.iter().zip(&waiters).zip(&counts) {
             changed |= entry.is_some_and(|e| !readiness::observe(e, waiter, counts));
@@ -54,7 +61,10 @@ pub(super) fn wait_for_any(
 
 /// `poll` without waiting.
 unsafe fn poll_now(fds: *mut pollfd, count: nfds_t) -> SysResult {
-    let none = timespec { tv_sec: 0, tv_nsec: 0 };
+    let none = timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
     // SAFETY: the caller's contract.
     unsafe { call!(libc::SYS_ppoll, fds, count, &raw const none, 0, 0) }
 }
@@ -71,7 +81,13 @@ unsafe fn poll_virtually(fds: *mut pollfd, count: nfds_t, timeout: Option<u64>) 
     } else {
         // SAFETY: the kernel has just accepted them.
         let all = unsafe { core::slice::from_raw_parts(fds, count as usize) };
-        let wanted = |p: &pollfd| (p.fd, p.events & READ != 0 || p.events & WRITE == 0, p.events & WRITE != 0);
+        let wanted = |p: &pollfd| {
+            (
+                p.fd,
+                p.events & READ != 0 || p.events & WRITE == 0,
+                p.events & WRITE != 0,
+            )
+        };
         all.iter().filter(|p| p.fd >= 0).map(wanted).collect()
     };
     // SAFETY: the caller's contract.
@@ -104,7 +120,12 @@ const SIGSET: usize = 8;
 
 /// Runs `f`; with a signal mask on the platform thread's own terms, if one is given: it then may
 /// block the carrier, since which signals arrive where is a matter of the platform thread.
-unsafe fn ppoll_any(fds: *mut pollfd, count: nfds_t, timeout: *const timespec, mask: *const sigset_t) -> SysResult {
+unsafe fn ppoll_any(
+    fds: *mut pollfd,
+    count: nfds_t,
+    timeout: *const timespec,
+    mask: *const sigset_t,
+) -> SysResult {
     // SAFETY: the caller's contract. The kernel writes the time left into its timeout: libc hides that.
     unsafe {
         if virtual_thread().is_some() && mask.is_null() {
@@ -121,7 +142,12 @@ unsafe fn ppoll_any(fds: *mut pollfd, count: nfds_t, timeout: *const timespec, m
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn ppoll(fds: *mut pollfd, count: nfds_t, timeout: *const timespec, mask: *const sigset_t) -> c_int {
+pub unsafe extern "C" fn ppoll(
+    fds: *mut pollfd,
+    count: nfds_t,
+    timeout: *const timespec,
+    mask: *const sigset_t,
+) -> c_int {
     // SAFETY: the caller's contract.
     sys::to_c(unsafe { ppoll_any(fds, count, timeout, mask) }) as c_int
 }
@@ -135,15 +161,36 @@ unsafe fn epoll_any(
 ) -> SysResult {
     // SAFETY: the caller's contract.
     let ask = |timeout: *const timespec| unsafe {
-        match call!(libc::SYS_epoll_pwait2, epoll, events, max, timeout, mask, SIGSET) {
+        match call!(
+            libc::SYS_epoll_pwait2,
+            epoll,
+            events,
+            max,
+            timeout,
+            mask,
+            SIGSET
+        ) {
             Err(Errno(libc::ENOSYS)) => {
-                let millis = timeout.as_ref().map_or(-1, |t| (sys::nanos(t).div_ceil(1_000_000)) as isize);
-                call!(libc::SYS_epoll_pwait, epoll, events, max, millis, mask, SIGSET)
+                let millis = timeout
+                    .as_ref()
+                    .map_or(-1, |t| (sys::nanos(t).div_ceil(1_000_000)) as isize);
+                call!(
+                    libc::SYS_epoll_pwait,
+                    epoll,
+                    events,
+                    max,
+                    millis,
+                    mask,
+                    SIGSET
+                )
             }
             result => result,
         }
     };
-    let none = timespec { tv_sec: 0, tv_nsec: 0 };
+    let none = timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
     if virtual_thread().is_none() || !mask.is_null() {
         let time = timeout.map(sys::timespec);
         return ask(time.as_ref().map_or(core::ptr::null(), |t| t as *const _));
@@ -153,7 +200,11 @@ unsafe fn epoll_any(
         return Ok(first);
     }
     // An epoll descriptor is itself readable when it has events.
-    wait_for_any(&[(epoll, true, false)], blocking::deadline_after(timeout), || ask(&none))
+    wait_for_any(
+        &[(epoll, true, false)],
+        blocking::deadline_after(timeout),
+        || ask(&none),
+    )
 }
 
 /// `epoll_wait`.
@@ -161,7 +212,12 @@ unsafe fn epoll_any(
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn epoll_wait(epoll: c_int, events: *mut epoll_event, max: c_int, timeout: c_int) -> c_int {
+pub unsafe extern "C" fn epoll_wait(
+    epoll: c_int,
+    events: *mut epoll_event,
+    max: c_int,
+    timeout: c_int,
+) -> c_int {
     // SAFETY: the caller's contract.
     unsafe { epoll_pwait(epoll, events, max, timeout, core::ptr::null()) }
 }
@@ -195,7 +251,8 @@ pub unsafe extern "C" fn epoll_pwait2(
     mask: *const sigset_t,
 ) -> c_int {
     // SAFETY: the caller's contract.
-    sys::to_c(unsafe { epoll_any(epoll, events, max, timeout.as_ref().map(sys::nanos), mask) }) as c_int
+    sys::to_c(unsafe { epoll_any(epoll, events, max, timeout.as_ref().map(sys::nanos), mask) })
+        as c_int
 }
 
 /// `epoll_create1`: only noted.
@@ -216,14 +273,20 @@ pub extern "C" fn epoll_create(size: c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn eventfd(value: u32, flags: c_int) -> c_int {
     // SAFETY: no pointers.
-    noted(unsafe { call!(libc::SYS_eventfd2, value, flags) }, flags & libc::EFD_NONBLOCK != 0)
+    noted(
+        unsafe { call!(libc::SYS_eventfd2, value, flags) },
+        flags & libc::EFD_NONBLOCK != 0,
+    )
 }
 
 /// `timerfd_create`: only noted.
 #[unsafe(no_mangle)]
 pub extern "C" fn timerfd_create(clock: c_int, flags: c_int) -> c_int {
     // SAFETY: no pointers.
-    noted(unsafe { call!(libc::SYS_timerfd_create, clock, flags) }, flags & libc::TFD_NONBLOCK != 0)
+    noted(
+        unsafe { call!(libc::SYS_timerfd_create, clock, flags) },
+        flags & libc::TFD_NONBLOCK != 0,
+    )
 }
 
 fn noted(result: SysResult, nonblocking: bool) -> c_int {

@@ -55,7 +55,10 @@ fn key<T>(object: *const T, kind: Kind) -> usize {
 ///
 /// # Safety
 /// `time` points to a timespec.
-pub(super) unsafe fn deadline(clock: clockid_t, time: *const timespec) -> Result<Option<u64>, c_int> {
+pub(super) unsafe fn deadline(
+    clock: clockid_t,
+    time: *const timespec,
+) -> Result<Option<u64>, c_int> {
     // SAFETY: the caller's contract.
     let time = unsafe { &*time };
     if !(0..1_000_000_000).contains(&time.tv_nsec) {
@@ -71,7 +74,7 @@ pub(super) unsafe fn deadline(clock: clockid_t, time: *const timespec) -> Result
     }
 }
 
-/// When to look again after an object that other processes release: after a millisecond, then less and less often.
+/// When to look again after an object that may be released by somebody who does not look into the lot: after a millisecond, then less and less often.
 struct Patience {
     step: Option<u64>,
 }
@@ -80,14 +83,18 @@ impl Patience {
     const FIRST: u64 = 1_000_000;
     const LAST: u64 = 16_000_000;
 
-    /// For an object that is shared between processes, or not.
-    fn new(shared: bool) -> Patience {
-        Patience { step: shared.then_some(Patience::FIRST) }
+    /// For an object that may be released unseen, or not.
+    fn new(unseen: bool) -> Patience {
+        Patience {
+            step: unseen.then_some(Patience::FIRST),
+        }
     }
 
     /// Until when to wait this time.
     fn until(&mut self, deadline: Option<u64>) -> Option<u64> {
-        let Some(step) = self.step else { return deadline };
+        let Some(step) = self.step else {
+            return deadline;
+        };
         self.step = Some((2 * step).min(Patience::LAST));
         let next = sys::now() + step;
         Some(deadline.map_or(next, |deadline| deadline.min(next)))

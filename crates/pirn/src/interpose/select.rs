@@ -16,7 +16,8 @@ struct Sets {
 impl Sets {
     unsafe fn new(pointers: [*mut fd_set; 3]) -> Sets {
         // SAFETY: the caller passes valid sets or null.
-        Sets { pointers, asked: pointers.map(|p| unsafe { p.as_ref() }.copied()) }
+        let asked = pointers.map(|p| unsafe { p.as_ref() }.copied());
+        Sets { pointers, asked }
     }
 
     /// `select` without waiting, on what was asked for.
@@ -27,16 +28,30 @@ impl Sets {
                 unsafe { **pointer = *asked };
             }
         }
-        let none = timespec { tv_sec: 0, tv_nsec: 0 };
+        let none = timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
         let [read, write, except] = self.pointers;
         // SAFETY: valid sets or null.
-        unsafe { call!(libc::SYS_pselect6, count, read, write, except, &raw const none, 0) }
+        unsafe {
+            call!(
+                libc::SYS_pselect6,
+                count,
+                read,
+                write,
+                except,
+                &raw const none,
+                0
+            )
+        }
     }
 
     fn watched(&self, count: c_int) -> Vec<(c_int, bool, bool)> {
         let has = |set: &Option<fd_set>, fd: c_int| {
             // SAFETY: below FD_SETSIZE.
-            set.as_ref().is_some_and(|set| unsafe { libc::FD_ISSET(fd, set) })
+            set.as_ref()
+                .is_some_and(|set| unsafe { libc::FD_ISSET(fd, set) })
         };
         let [read, write, except] = &self.asked;
         (0..count.min(FD_SETSIZE as c_int))
@@ -46,14 +61,22 @@ impl Sets {
     }
 }
 
-unsafe fn select_virtually(count: c_int, sets: [*mut fd_set; 3], timeout: Option<u64>) -> SysResult {
+unsafe fn select_virtually(
+    count: c_int,
+    sets: [*mut fd_set; 3],
+    timeout: Option<u64>,
+) -> SysResult {
     // SAFETY: the caller's contract.
     let sets = unsafe { Sets::new(sets) };
     let first = sets.ask(count)?;
     if first > 0 || timeout == Some(0) {
         return Ok(first);
     }
-    wait_for_any(&sets.watched(count), blocking::deadline_after(timeout), || sets.ask(count))
+    wait_for_any(
+        &sets.watched(count),
+        blocking::deadline_after(timeout),
+        || sets.ask(count),
+    )
 }
 
 /// `select`.
@@ -76,13 +99,17 @@ pub unsafe extern "C" fn select(
             match timeout.as_ref() {
                 Some(t) if t.tv_sec < 0 || t.tv_usec < 0 => Err(Errno(libc::EINVAL)),
                 t => {
-                    let nanos = t.map(|t| t.tv_sec as u64 * 1_000_000_000 + t.tv_usec as u64 * 1000);
+                    let nanos =
+                        t.map(|t| t.tv_sec as u64 * 1_000_000_000 + t.tv_usec as u64 * 1000);
                     let start = sys::now();
                     let result = select_virtually(count, [read, write, except], nanos);
                     if let Some(left) = nanos.map(|n| n.saturating_sub(sys::now() - start)) {
                         // Linux says how much of the time was left.
                         let (tv_sec, tv_usec) = (left / 1_000_000_000, left % 1_000_000_000 / 1000);
-                        *timeout = timeval { tv_sec: tv_sec as i64, tv_usec: tv_usec as i64 };
+                        *timeout = timeval {
+                            tv_sec: tv_sec as i64,
+                            tv_usec: tv_usec as i64,
+                        };
                     }
                     result
                 }
@@ -107,13 +134,27 @@ pub unsafe extern "C" fn pselect(
     // SAFETY: the caller's contract.
     sys::to_c(unsafe {
         if virtual_thread().is_some() && mask.is_null() {
-            select_virtually(count, [read, write, except], timeout.as_ref().map(sys::nanos))
+            select_virtually(
+                count,
+                [read, write, except],
+                timeout.as_ref().map(sys::nanos),
+            )
         } else {
             // As in ppoll: the kernel writes the time left, which libc hides. The mask comes with its size.
             let mut copy = timeout.as_ref().copied();
-            let timeout = copy.as_mut().map_or(core::ptr::null_mut(), |t| t as *mut timespec);
+            let timeout = copy
+                .as_mut()
+                .map_or(core::ptr::null_mut(), |t| t as *mut timespec);
             let mask = [mask as usize, 8];
-            call!(libc::SYS_pselect6, count, read, write, except, timeout, mask.as_ptr())
+            call!(
+                libc::SYS_pselect6,
+                count,
+                read,
+                write,
+                except,
+                timeout,
+                mask.as_ptr()
+            )
         }
     }) as c_int
 }

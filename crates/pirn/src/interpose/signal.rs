@@ -40,7 +40,11 @@ fn target(thread: pthread_t) -> Option<Target> {
         return None;
     }
     // SAFETY: no arguments.
-    Some(if thread == unsafe { libc::pthread_self() } { Target::Oneself } else { Target::Another })
+    Some(if thread == unsafe { libc::pthread_self() } {
+        Target::Oneself
+    } else {
+        Target::Another
+    })
 }
 
 /// An error number, as pthread functions return it.
@@ -58,7 +62,12 @@ pub unsafe extern "C" fn pthread_kill(thread: pthread_t, signal: c_int) -> c_int
     unsafe {
         match target(thread) {
             None => real!(fn pthread_kill(thread: pthread_t, signal: c_int) -> c_int),
-            Some(Target::Oneself) => to_c(call!(libc::SYS_tgkill, libc::getpid(), libc::gettid(), signal)),
+            Some(Target::Oneself) => to_c(call!(
+                libc::SYS_tgkill,
+                libc::getpid(),
+                libc::gettid(),
+                signal
+            )),
             Some(Target::Another) => to_c(call!(libc::SYS_kill, libc::getpid(), signal)),
         }
     }
@@ -69,10 +78,16 @@ pub unsafe extern "C" fn pthread_kill(thread: pthread_t, signal: c_int) -> c_int
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_sigqueue(thread: pthread_t, signal: c_int, value: sigval) -> c_int {
+pub unsafe extern "C" fn pthread_sigqueue(
+    thread: pthread_t,
+    signal: c_int,
+    value: sigval,
+) -> c_int {
     let Some(target) = target(thread) else {
         // SAFETY: the caller's contract.
-        return unsafe { real!(fn pthread_sigqueue(thread: pthread_t, signal: c_int, value: sigval) -> c_int) };
+        return unsafe {
+            real!(fn pthread_sigqueue(thread: pthread_t, signal: c_int, value: sigval) -> c_int)
+        };
     };
     /// The beginning of a `siginfo_t` that carries a value.
     #[repr(C)]
@@ -91,9 +106,24 @@ pub unsafe extern "C" fn pthread_sigqueue(thread: pthread_t, signal: c_int, valu
     unsafe {
         let pid = libc::getpid();
         let (error, pad, rest) = (0, 0, [0; 12]);
-        let info = Info { signal, error, code: libc::SI_QUEUE, pad, pid, uid: libc::getuid(), value, rest };
+        let info = Info {
+            signal,
+            error,
+            code: libc::SI_QUEUE,
+            pad,
+            pid,
+            uid: libc::getuid(),
+            value,
+            rest,
+        };
         to_c(match target {
-            Target::Oneself => call!(libc::SYS_rt_tgsigqueueinfo, pid, libc::gettid(), signal, &raw const info),
+            Target::Oneself => call!(
+                libc::SYS_rt_tgsigqueueinfo,
+                pid,
+                libc::gettid(),
+                signal,
+                &raw const info
+            ),
             Target::Another => call!(libc::SYS_rt_sigqueueinfo, pid, signal, &raw const info),
         })
     }

@@ -27,7 +27,12 @@ pub extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
 /// # Safety
 /// `pair` has room for two.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn socketpair(domain: c_int, kind: c_int, protocol: c_int, pair: *mut c_int) -> c_int {
+pub unsafe extern "C" fn socketpair(
+    domain: c_int,
+    kind: c_int,
+    protocol: c_int,
+    pair: *mut c_int,
+) -> c_int {
     // SAFETY: the caller's contract.
     let result = unsafe { call!(libc::SYS_socketpair, domain, kind, protocol, pair) };
     if result.is_ok() {
@@ -45,7 +50,9 @@ fn receive(fd: c_int, flags: c_int, attempt: impl Fn(c_int) -> SysResult) -> Sys
         return attempt(flags);
     }
     let timeout = |entry: &fds::Entry| entry.timeout(fd, libc::SO_RCVTIMEO);
-    readiness::blocking(fd, Interest::Read, timeout, || attempt(flags | libc::MSG_DONTWAIT))
+    readiness::blocking(fd, Interest::Read, timeout, || {
+        attempt(flags | libc::MSG_DONTWAIT)
+    })
 }
 
 /// A sending operation.
@@ -54,7 +61,9 @@ fn send_with(fd: c_int, flags: c_int, attempt: impl Fn(c_int) -> SysResult) -> S
         return attempt(flags);
     }
     let timeout = |entry: &fds::Entry| entry.timeout(fd, libc::SO_SNDTIMEO);
-    readiness::blocking(fd, Interest::Write, timeout, || attempt(flags | libc::MSG_DONTWAIT))
+    readiness::blocking(fd, Interest::Write, timeout, || {
+        attempt(flags | libc::MSG_DONTWAIT)
+    })
 }
 
 /// `recv`.
@@ -62,9 +71,23 @@ fn send_with(fd: c_int, flags: c_int, attempt: impl Fn(c_int) -> SysResult) -> S
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn recv(fd: c_int, buffer: *mut c_void, length: size_t, flags: c_int) -> ssize_t {
+pub unsafe extern "C" fn recv(
+    fd: c_int,
+    buffer: *mut c_void,
+    length: size_t,
+    flags: c_int,
+) -> ssize_t {
     // SAFETY: the caller's contract.
-    unsafe { recvfrom(fd, buffer, length, flags, core::ptr::null_mut(), core::ptr::null_mut()) }
+    unsafe {
+        recvfrom(
+            fd,
+            buffer,
+            length,
+            flags,
+            core::ptr::null_mut(),
+            core::ptr::null_mut(),
+        )
+    }
 }
 
 /// `recvfrom`.
@@ -85,25 +108,44 @@ pub unsafe extern "C" fn recvfrom(
             // SAFETY: the caller's contract; `done` bytes of the buffer are full.
             unsafe {
                 let rest = buffer.cast::<u8>().add(done);
-                call!(libc::SYS_recvfrom, fd, rest, length - done, flags, address, address_length)
+                call!(
+                    libc::SYS_recvfrom,
+                    fd,
+                    rest,
+                    length - done,
+                    flags,
+                    address,
+                    address_length
+                )
             }
         })
     };
     const PEEK: c_int = libc::MSG_PEEK | libc::MSG_ERRQUEUE;
     let waits_for_all = flags & libc::MSG_WAITALL != 0 && flags & PEEK == 0;
     // MSG_WAITALL has no effect together with MSG_DONTWAIT: the loop is ours.
-    sys::to_c(if waits_for_all && virtual_thread().is_some() && is_stream(fd) {
-        write_all(length, once)
-    } else {
-        once(0)
-    })
+    sys::to_c(
+        if waits_for_all && virtual_thread().is_some() && is_stream(fd) {
+            write_all(length, once)
+        } else {
+            once(0)
+        },
+    )
 }
 
 fn is_stream(fd: c_int) -> bool {
     let mut kind: c_int = 0;
     let mut len = size_of::<c_int>() as socklen_t;
     // SAFETY: an int and its size.
-    let result = unsafe { call!(libc::SYS_getsockopt, fd, libc::SOL_SOCKET, libc::SO_TYPE, &raw mut kind, &raw mut len) };
+    let result = unsafe {
+        call!(
+            libc::SYS_getsockopt,
+            fd,
+            libc::SOL_SOCKET,
+            libc::SO_TYPE,
+            &raw mut kind,
+            &raw mut len
+        )
+    };
     result.is_ok() && kind == libc::SOCK_STREAM
 }
 
@@ -114,7 +156,9 @@ fn is_stream(fd: c_int) -> bool {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
     // SAFETY: the caller's contract.
-    let result = receive(fd, flags, |flags| unsafe { call!(libc::SYS_recvmsg, fd, message, flags) });
+    let result = receive(fd, flags, |flags| unsafe {
+        call!(libc::SYS_recvmsg, fd, message, flags)
+    });
     if result.is_ok() {
         // SAFETY: the kernel has filled it in.
         unsafe { note_received_descriptors(message) };
@@ -145,7 +189,12 @@ unsafe fn note_received_descriptors(message: *const msghdr) {
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn send(fd: c_int, buffer: *const c_void, length: size_t, flags: c_int) -> ssize_t {
+pub unsafe extern "C" fn send(
+    fd: c_int,
+    buffer: *const c_void,
+    length: size_t,
+    flags: c_int,
+) -> ssize_t {
     // SAFETY: the caller's contract.
     unsafe { sendto(fd, buffer, length, flags, core::ptr::null(), 0) }
 }
@@ -168,15 +217,25 @@ pub unsafe extern "C" fn sendto(
             // SAFETY: the caller's contract; `done` bytes of the buffer are sent.
             unsafe {
                 let rest = buffer.cast::<u8>().add(done);
-                call!(libc::SYS_sendto, fd, rest, length - done, flags, address, address_length)
+                call!(
+                    libc::SYS_sendto,
+                    fd,
+                    rest,
+                    length - done,
+                    flags,
+                    address,
+                    address_length
+                )
             }
         })
     };
-    sys::to_c(if virtual_thread().is_some() && flags & libc::MSG_DONTWAIT == 0 {
-        write_all(length, once)
-    } else {
-        once(0)
-    })
+    sys::to_c(
+        if virtual_thread().is_some() && flags & libc::MSG_DONTWAIT == 0 {
+            write_all(length, once)
+        } else {
+            once(0)
+        },
+    )
 }
 
 /// `sendmsg`.
@@ -185,17 +244,27 @@ pub unsafe extern "C" fn sendto(
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
-    // SAFETY: the caller's contract.
-    let once = |message: *const msghdr| send_with(fd, flags, |flags| unsafe { call!(libc::SYS_sendmsg, fd, message, flags) });
+    let once = |message: *const msghdr| {
+        send_with(fd, flags, |flags| {
+            // SAFETY: the caller's contract.
+            unsafe { call!(libc::SYS_sendmsg, fd, message, flags) }
+        })
+    };
     let first = once(message);
     if virtual_thread().is_none() || flags & libc::MSG_DONTWAIT != 0 {
         return sys::to_c(first);
     }
-    let Ok(sent) = first else { return sys::to_c(first) };
+    let Ok(sent) = first else {
+        return sys::to_c(first);
+    };
     // SAFETY: the caller's buffers.
     let all = unsafe {
         let message = &*message;
-        if message.msg_iovlen == 0 { &[] } else { core::slice::from_raw_parts(message.msg_iov, message.msg_iovlen) }
+        if message.msg_iovlen == 0 {
+            &[]
+        } else {
+            core::slice::from_raw_parts(message.msg_iov, message.msg_iovlen)
+        }
     };
     let total: usize = all.iter().map(|v| v.iov_len).sum();
     if sent >= total {
@@ -218,7 +287,11 @@ pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn accept(fd: c_int, address: *mut sockaddr, length: *mut socklen_t) -> c_int {
+pub unsafe extern "C" fn accept(
+    fd: c_int,
+    address: *mut sockaddr,
+    length: *mut socklen_t,
+) -> c_int {
     // SAFETY: the caller's contract.
     unsafe { accept4(fd, address, length, 0) }
 }
@@ -233,12 +306,21 @@ pub unsafe extern "C" fn accept(fd: c_int, address: *mut sockaddr, length: *mut 
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn accept4(fd: c_int, address: *mut sockaddr, length: *mut socklen_t, flags: c_int) -> c_int {
+pub unsafe extern "C" fn accept4(
+    fd: c_int,
+    address: *mut sockaddr,
+    length: *mut socklen_t,
+    flags: c_int,
+) -> c_int {
     // SAFETY: the caller's contract.
     let kernel = || unsafe { call!(libc::SYS_accept4, fd, address, length, flags) };
     let attempt = |entry: &fds::Entry| {
         let _one_at_a_time = entry.accepting.lock();
-        if is_ready(fd, libc::POLLIN) { kernel() } else { Err(Errno(libc::EAGAIN)) }
+        if is_ready(fd, libc::POLLIN) {
+            kernel()
+        } else {
+            Err(Errno(libc::EAGAIN))
+        }
     };
     let result = match fds::entry(fd) {
         Some(entry) if crate::runtime::is_started() && !entry.is_nonblocking(fd) => {
@@ -265,8 +347,14 @@ fn accept_on_platform(fd: c_int, entry: &fds::Entry, attempt: impl Fn() -> SysRe
             result => return result,
         }
         let left = deadline.map(|d| sys::timespec(d.saturating_sub(sys::now())));
-        let left = left.as_ref().map_or(core::ptr::null(), |t| t as *const libc::timespec);
-        let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+        let left = left
+            .as_ref()
+            .map_or(core::ptr::null(), |t| t as *const libc::timespec);
+        let mut poll = libc::pollfd {
+            fd,
+            events: libc::POLLIN,
+            revents: 0,
+        };
         // SAFETY: one pollfd, and a timespec or null.
         if unsafe { call!(libc::SYS_ppoll, &raw mut poll, 1, left, 0, 0)? } == 0 {
             return Err(Errno(libc::EAGAIN));
@@ -307,7 +395,12 @@ fn without_waiting(fd: c_int, f: impl FnOnce() -> SysResult) -> SysResult {
     // SAFETY: no pointers.
     unsafe {
         let flags = call!(libc::SYS_fcntl, fd, libc::F_GETFL)?;
-        call!(libc::SYS_fcntl, fd, libc::F_SETFL, flags | libc::O_NONBLOCK as usize)?;
+        call!(
+            libc::SYS_fcntl,
+            fd,
+            libc::F_SETFL,
+            flags | libc::O_NONBLOCK as usize
+        )?;
         let result = f();
         let _ = call!(libc::SYS_fcntl, fd, libc::F_SETFL, flags);
         result
@@ -318,7 +411,11 @@ fn without_waiting(fd: c_int, f: impl FnOnce() -> SysResult) -> SysResult {
 fn finish_connect(fd: c_int) -> SysResult {
     let timeout = |entry: &fds::Entry| entry.timeout(fd, libc::SO_SNDTIMEO);
     let ready = readiness::blocking(fd, Interest::Write, timeout, || {
-        if is_ready(fd, libc::POLLOUT) { Ok(0) } else { Err(Errno(libc::EAGAIN)) }
+        if is_ready(fd, libc::POLLOUT) {
+            Ok(0)
+        } else {
+            Err(Errno(libc::EAGAIN))
+        }
     });
     match ready {
         Err(Errno(libc::EAGAIN)) => return Err(Errno(libc::EINPROGRESS)),
@@ -327,7 +424,16 @@ fn finish_connect(fd: c_int) -> SysResult {
     let mut error: c_int = 0;
     let mut len = size_of::<c_int>() as socklen_t;
     // SAFETY: an int and its size.
-    unsafe { call!(libc::SYS_getsockopt, fd, libc::SOL_SOCKET, libc::SO_ERROR, &raw mut error, &raw mut len)? };
+    unsafe {
+        call!(
+            libc::SYS_getsockopt,
+            fd,
+            libc::SOL_SOCKET,
+            libc::SO_ERROR,
+            &raw mut error,
+            &raw mut len
+        )?
+    };
     if error == 0 { Ok(0) } else { Err(Errno(error)) }
 }
 
@@ -336,7 +442,13 @@ fn finish_connect(fd: c_int) -> SysResult {
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn setsockopt(fd: c_int, level: c_int, option: c_int, value: *const c_void, length: socklen_t) -> c_int {
+pub unsafe extern "C" fn setsockopt(
+    fd: c_int,
+    level: c_int,
+    option: c_int,
+    value: *const c_void,
+    length: socklen_t,
+) -> c_int {
     if level == libc::SOL_SOCKET && matches!(option, libc::SO_RCVTIMEO | libc::SO_SNDTIMEO) {
         fds::timeouts_set(fd);
     }

@@ -43,7 +43,10 @@ pub unsafe extern "C" fn mtx_lock(mutex: *mut pthread_mutex_t) -> c_int {
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mtx_timedlock(mutex: *mut pthread_mutex_t, time: *const timespec) -> c_int {
+pub unsafe extern "C" fn mtx_timedlock(
+    mutex: *mut pthread_mutex_t,
+    time: *const timespec,
+) -> c_int {
     // SAFETY: the caller's contract.
     result(unsafe { mutex::pthread_mutex_timedlock(mutex, time) })
 }
@@ -63,7 +66,10 @@ pub unsafe extern "C" fn mtx_unlock(mutex: *mut pthread_mutex_t) -> c_int {
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn cnd_wait(cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t) -> c_int {
+pub unsafe extern "C-unwind" fn cnd_wait(
+    cond: *mut pthread_cond_t,
+    mutex: *mut pthread_mutex_t,
+) -> c_int {
     // SAFETY: the caller's contract.
     result(unsafe { cond::pthread_cond_wait(cond, mutex) })
 }
@@ -122,7 +128,11 @@ type Start = extern "C" fn(*mut c_void) -> c_int;
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn thrd_create(thread: *mut pthread_t, start: Start, argument: *mut c_void) -> c_int {
+pub unsafe extern "C" fn thrd_create(
+    thread: *mut pthread_t,
+    start: Start,
+    argument: *mut c_void,
+) -> c_int {
     // SAFETY: the caller's contract.
     on_carrier(|| unsafe {
         real!(fn thrd_create(thread: *mut pthread_t, start: Start, argument: *mut c_void) -> c_int)

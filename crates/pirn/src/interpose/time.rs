@@ -23,15 +23,24 @@ pub unsafe extern "C" fn clock_nanosleep(
         return result.map_or_else(|e| e.0, |_| 0);
     }
     // SAFETY: the caller's contract.
-    let Some(request) = (unsafe { request.as_ref() }) else { return libc::EFAULT };
+    let Some(request) = (unsafe { request.as_ref() }) else {
+        return libc::EFAULT;
+    };
     if request.tv_sec < 0 || !(0..1_000_000_000).contains(&request.tv_nsec) {
         return libc::EINVAL;
     }
-    if !matches!(clock, libc::CLOCK_REALTIME | libc::CLOCK_MONOTONIC | libc::CLOCK_BOOTTIME | libc::CLOCK_TAI) {
+    if !matches!(
+        clock,
+        libc::CLOCK_REALTIME | libc::CLOCK_MONOTONIC | libc::CLOCK_BOOTTIME | libc::CLOCK_TAI
+    ) {
         return libc::EINVAL;
     }
     let nanos = sys::nanos(request);
-    let nanos = if flags & libc::TIMER_ABSTIME != 0 { nanos.saturating_sub(sys::clock(clock)) } else { nanos };
+    let nanos = if flags & libc::TIMER_ABSTIME != 0 {
+        nanos.saturating_sub(sys::clock(clock))
+    } else {
+        nanos
+    };
     nap(nanos);
     0
 }
@@ -64,7 +73,10 @@ pub extern "C" fn sleep(seconds: c_uint) -> c_uint {
         nap(u64::from(seconds) * 1_000_000_000);
         return 0;
     }
-    let mut time = timespec { tv_sec: seconds.into(), tv_nsec: 0 };
+    let mut time = timespec {
+        tv_sec: seconds.into(),
+        tv_nsec: 0,
+    };
     // SAFETY: a valid timespec, in and out.
     match unsafe { nanosleep(&time, &mut time) } {
         0 => 0,

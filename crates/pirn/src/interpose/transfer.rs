@@ -18,8 +18,15 @@ const HERE: isize = -1;
 
 /// Whether a descriptor has such events right now.
 pub(super) fn is_ready(fd: c_int, events: i16) -> bool {
-    let mut poll = libc::pollfd { fd, events, revents: 0 };
-    let none = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut poll = libc::pollfd {
+        fd,
+        events,
+        revents: 0,
+    };
+    let none = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
     // SAFETY: one pollfd; a zero timeout.
     unsafe { call!(libc::SYS_ppoll, &raw mut poll, 1, &raw const none, 0, 0) }.is_ok_and(|n| n > 0)
 }
@@ -36,7 +43,17 @@ pub(super) unsafe fn read_vectored(fd: c_int, iov: *const iovec, count: c_int) -
     }
     let attempt = || {
         // SAFETY: as above.
-        match unsafe { call!(libc::SYS_preadv2, fd, iov, count, HERE, HERE, libc::RWF_NOWAIT) } {
+        match unsafe {
+            call!(
+                libc::SYS_preadv2,
+                fd,
+                iov,
+                count,
+                HERE,
+                HERE,
+                libc::RWF_NOWAIT
+            )
+        } {
             Err(Errno(libc::EOPNOTSUPP | libc::ENOSYS)) if !is_ready(fd, libc::POLLIN) => EAGAIN,
             Err(Errno(libc::EOPNOTSUPP | libc::ENOSYS)) => plain(),
             result => result,
@@ -56,7 +73,8 @@ pub(super) unsafe fn read_vectored(fd: c_int, iov: *const iovec, count: c_int) -
 /// As for `writev(2)`.
 pub(super) unsafe fn write_vectored(fd: c_int, iov: *const iovec, count: c_int) -> SysResult {
     // SAFETY: the caller's contract, here and below.
-    let plain = move |iov: *const iovec, count: c_int| unsafe { call!(libc::SYS_writev, fd, iov, count) };
+    let plain =
+        move |iov: *const iovec, count: c_int| unsafe { call!(libc::SYS_writev, fd, iov, count) };
     if virtual_thread().is_none() {
         return plain(iov, count);
     }
@@ -92,6 +110,7 @@ pub(super) fn write_nothing(fd: c_int) -> SysResult {
     readiness::blocking(fd, Interest::Write, timeout, || {
         // SAFETY: no bytes, so no pointers; nothing but a socket can block for none.
         match unsafe { call!(libc::SYS_sendto, fd, 0, 0, libc::MSG_DONTWAIT, 0, 0) } {
+            // SAFETY: the same.
             Err(Errno(libc::ENOTSOCK)) => unsafe { call!(libc::SYS_write, fd, 0, 0) },
             result => result,
         }
@@ -107,7 +126,10 @@ pub(super) fn after(all: &[iovec], mut done: usize) -> Vec<iovec> {
         if skip < buffer.iov_len || buffer.iov_len == 0 && done == 0 {
             // SAFETY: inside the buffer.
             let iov_base = unsafe { buffer.iov_base.cast::<u8>().add(skip) }.cast();
-            rest.push(iovec { iov_base, iov_len: buffer.iov_len - skip });
+            rest.push(iovec {
+                iov_base,
+                iov_len: buffer.iov_len - skip,
+            });
         }
     }
     rest
@@ -133,8 +155,20 @@ unsafe fn write_some(fd: c_int, iov: *const iovec, count: c_int) -> SysResult {
     let plain = move || unsafe { call!(libc::SYS_writev, fd, iov, count) };
     let attempt = || {
         // SAFETY: as above.
-        match unsafe { call!(libc::SYS_pwritev2, fd, iov, count, HERE, HERE, libc::RWF_NOWAIT) } {
-            Err(Errno(libc::EOPNOTSUPP | libc::ENOSYS)) if fds::is_file(fd) => Err(Errno(libc::EPERM)),
+        match unsafe {
+            call!(
+                libc::SYS_pwritev2,
+                fd,
+                iov,
+                count,
+                HERE,
+                HERE,
+                libc::RWF_NOWAIT
+            )
+        } {
+            Err(Errno(libc::EOPNOTSUPP | libc::ENOSYS)) if fds::is_file(fd) => {
+                Err(Errno(libc::EPERM))
+            }
             Err(Errno(libc::EOPNOTSUPP | libc::ENOSYS)) if !is_ready(fd, libc::POLLOUT) => EAGAIN,
             Err(Errno(libc::EOPNOTSUPP | libc::ENOSYS)) => plain(),
             result => result,
@@ -148,7 +182,10 @@ unsafe fn write_some(fd: c_int, iov: *const iovec, count: c_int) -> SysResult {
 }
 
 /// A call on a file at a given offset: reads may be served from the page cache at once.
-unsafe fn at_offset(now: impl FnOnce() -> SysResult, plain: impl FnOnce() -> SysResult) -> SysResult {
+unsafe fn at_offset(
+    now: impl FnOnce() -> SysResult,
+    plain: impl FnOnce() -> SysResult,
+) -> SysResult {
     if virtual_thread().is_none() {
         return plain();
     }

@@ -18,7 +18,10 @@ pub unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, length: size_t) ->
         if vthread::current().is_none() {
             call!(libc::SYS_read, fd, buffer, length)
         } else {
-            let iov = iovec { iov_base: buffer, iov_len: length };
+            let iov = iovec {
+                iov_base: buffer,
+                iov_len: length,
+            };
             transfer::read_vectored(fd, &iov, 1)
         }
     })
@@ -37,7 +40,10 @@ pub unsafe extern "C" fn write(fd: c_int, buffer: *const c_void, length: size_t)
         } else if length == 0 {
             transfer::write_nothing(fd)
         } else {
-            let iov = iovec { iov_base: buffer.cast_mut(), iov_len: length };
+            let iov = iovec {
+                iov_base: buffer.cast_mut(),
+                iov_len: length,
+            };
             transfer::write_vectored(fd, &iov, 1)
         }
     })

@@ -41,7 +41,9 @@ fn run(processor: &'static Processor) {
             }
         })
     }));
-    let Err(payload): Result<(), _> = panic else { return };
+    let Err(payload): Result<(), _> = panic else {
+        return;
+    };
     let text = payload.downcast_ref::<String>().map(String::as_str);
     let text = text.or(payload.downcast_ref::<&str>().copied());
     sys::fatal(&["a carrier panicked: ", text.unwrap_or("(no message)")])
@@ -55,8 +57,11 @@ fn next(carrier: &Carrier) -> NonNull<Core> {
             // SAFETY: this carrier holds it.
             let found = unsafe { look(processor) }.or_else(|| {
                 searching = searching || idle::take_request() || idle::start_searching();
+                if !searching {
+                    return None;
+                }
                 // SAFETY: as above.
-                if searching { unsafe { search(processor) } } else { None }
+                unsafe { search(processor) }
             });
             if searching {
                 searching = false;

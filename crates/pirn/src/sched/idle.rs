@@ -93,7 +93,10 @@ pub(crate) fn notify() {
 
 #[cold]
 fn wake_one() {
-    if SEARCHING.compare_exchange(0, 1, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
+    if SEARCHING
+        .compare_exchange(0, 1, Ordering::SeqCst, Ordering::SeqCst)
+        .is_ok()
+    {
         REQUESTED.store(true, Ordering::SeqCst);
         driver().kick();
     }

@@ -15,7 +15,10 @@ struct List {
 // SAFETY: holds threads that it owns the right to run.
 unsafe impl Send for List {}
 
-static LIST: Lock<List> = Lock::new(List { head: ptr::null(), tail: ptr::null() });
+static LIST: Lock<List> = Lock::new(List {
+    head: ptr::null(),
+    tail: ptr::null(),
+});
 /// Length, readable without the lock.
 static LEN: AtomicUsize = AtomicUsize::new(0);
 
@@ -27,7 +30,13 @@ pub(crate) struct Batch {
 
 impl Batch {
     pub(crate) fn new() -> Batch {
-        Batch { list: List { head: ptr::null(), tail: ptr::null() }, len: 0 }
+        Batch {
+            list: List {
+                head: ptr::null(),
+                tail: ptr::null(),
+            },
+            len: 0,
+        }
     }
 
     /// Appends a thread that the caller owns the right to run.

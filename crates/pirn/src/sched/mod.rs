@@ -77,7 +77,10 @@ pub(crate) fn start(settings: Settings) -> io::Result<()> {
     pool::set_surplus(settings.default_class, count);
     idle::prepare(count);
     let processors = (0..count).map(Processor::new).collect();
-    let shared = Box::into_raw(Box::new(Shared { settings, processors }));
+    let shared = Box::into_raw(Box::new(Shared {
+        settings,
+        processors,
+    }));
     SHARED.store(shared, Ordering::Release); // Release: pairs with the Acquire in `shared`.
     carriers::start()?;
     monitor::start()

@@ -26,7 +26,10 @@ static STATE: AtomicU32 = AtomicU32::new(AWAKE);
 
 /// Starts the monitor.
 pub(crate) fn start() -> io::Result<()> {
-    std::thread::Builder::new().name("pirn-monitor".into()).stack_size(64 << 10).spawn(run)?;
+    std::thread::Builder::new()
+        .name("pirn-monitor".into())
+        .stack_size(64 << 10)
+        .spawn(run)?;
     Ok(())
 }
 

@@ -6,8 +6,8 @@
 
 use super::local_queue::LocalQueue;
 use super::{default_class, injector};
-use crate::stack::pool::{self, SlotCache};
 use crate::stack::Slot;
+use crate::stack::pool::{self, SlotCache};
 use crate::sys;
 use crate::vthread::Core;
 use core::cell::{Cell, UnsafeCell};
@@ -105,7 +105,10 @@ impl Processor {
     /// # Safety
     /// The caller holds this processor.
     pub(crate) unsafe fn maintenance_due(&self) -> bool {
-        let due = self.tick.load(Ordering::Relaxed).is_multiple_of(MAINTENANCE_EVERY); // Relaxed: our own.
+        let due = self
+            .tick
+            .load(Ordering::Relaxed)
+            .is_multiple_of(MAINTENANCE_EVERY); // Relaxed: our own.
         // SAFETY: the caller's contract.
         unsafe { self.count() };
         due

@@ -126,7 +126,9 @@ unsafe fn mount_here(thread: NonNull<Core>) {
 /// nobody has begun to run it and a processor is idle, runs it here until it parks. So a spawn and
 /// a join from `main` need not wake another OS thread.
 pub(crate) fn lend(thread: NonNull<Core>) {
-    let Some(processor) = idle::acquire() else { return };
+    let Some(processor) = idle::acquire() else {
+        return;
+    };
     // The processor is only kept from others: that as many threads run as there are processors. Nothing
     // is queued on it, since this platform thread is not going to stay.
     if injector::take_first(thread) {
@@ -150,7 +152,9 @@ pub(crate) fn schedule_elsewhere(thread: NonNull<Core>) {
     let call = move || {
         let schedule = AssertUnwindSafe(|| scheduler.schedule(Runnable(thread)));
         if catch_unwind(schedule).is_err() {
-            sys::fatal(&["a scheduler panicked, and with it the wake-up of a virtual thread is lost"]);
+            sys::fatal(&[
+                "a scheduler panicked, and with it the wake-up of a virtual thread is lost",
+            ]);
         }
     };
     match vthread::current().and_then(|_| vthread::carrier()) {

@@ -48,7 +48,11 @@ pub(crate) fn ensure_signal_stack() {
         const PROT: i32 = libc::PROT_READ | libc::PROT_WRITE;
         const FLAGS: i32 = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
         if let Ok(memory) = call!(libc::SYS_mmap, 0, size, PROT, FLAGS, -1isize, 0) {
-            let new = libc::stack_t { ss_sp: memory as *mut c_void, ss_flags: 0, ss_size: size };
+            let new = libc::stack_t {
+                ss_sp: memory as *mut c_void,
+                ss_flags: 0,
+                ss_size: size,
+            };
             libc::sigaltstack(&new, core::ptr::null_mut());
         }
     }
@@ -58,19 +62,21 @@ pub(crate) fn ensure_signal_stack() {
 unsafe extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     // SAFETY: the kernel passes a valid siginfo for SA_SIGINFO handlers.
     let address = unsafe { (*info).si_addr() } as usize;
-    if let Some(thread) = vthread::current() {
-        if let Some(slot) = thread.slot() {
-            if (slot.base()..slot.base() + GUARD).contains(&address) {
-                report(thread, slot.class().stack_bytes());
-            }
-        }
+    if let Some(thread) = vthread::current()
+        && let Some(slot) = thread.slot()
+        && (slot.base()..slot.base() + GUARD).contains(&address)
+    {
+        report(thread, slot.class().stack_bytes());
     }
     // SAFETY: stored by `install` before this handler was in place.
     unsafe { pass_on(signal, info, context) };
 }
 
 fn report(thread: &vthread::Core, stack: usize) -> ! {
-    let mut text = Text { bytes: [0; 256], len: 0 };
+    let mut text = Text {
+        bytes: [0; 256],
+        len: 0,
+    };
     let _ = write!(
         text,
         "\nvirtual thread #{} '{}' has overflowed its stack\n\

@@ -32,6 +32,8 @@ const EXTENT: usize = 1024;
 /// Memory that must be left for `spawn` to take new stacks into use, and what each will take of it.
 const MEMORY_FLOOR: u64 = 64 << 20;
 const MEMORY_EACH: u64 = 4096;
+/// Mappings left to the rest of the program, which is not well without (malloc, platform threads).
+const OTHER_MAPPINGS: usize = 4096;
 /// Free slots whose top pages survive a [`trim`].
 const KEEP: usize = 1024;
 /// Bytes at the top of a kept slot that survive a [`trim`].
@@ -97,7 +99,8 @@ pub(crate) fn reserve(class: SizeClass, count: usize) -> io::Result<()> {
     while pool.available.fetch_sub(count, Ordering::Relaxed) < count {
         pool.available.fetch_add(count, Ordering::Relaxed);
         let created = slots.extend(class)?;
-        pool.available.fetch_add(created as isize, Ordering::Relaxed);
+        pool.available
+            .fetch_add(created as isize, Ordering::Relaxed);
     }
     Ok(())
 }
@@ -105,7 +108,9 @@ pub(crate) fn reserve(class: SizeClass, count: usize) -> io::Result<()> {
 /// Takes back a reservation. The slot, if one was taken for it, has been [`put`] before.
 pub(crate) fn unreserve(class: SizeClass, count: usize) {
     // Relaxed: as in `reserve`.
-    POOLS[class.index()].available.fetch_add(count as isize, Ordering::Relaxed);
+    POOLS[class.index()]
+        .available
+        .fetch_add(count as isize, Ordering::Relaxed);
 }
 
 /// Takes a slot for a reservation of the caller's.
@@ -151,7 +156,9 @@ impl Slots {
 
     /// Takes fresh slots into use.
     fn open(&mut self, cache: &mut [Slot]) -> usize {
-        let Some(fresh) = self.fresh.last_mut() else { return 0 };
+        let Some(fresh) = self.fresh.last_mut() else {
+            return 0;
+        };
         let count = cache.len().min(fresh.end - fresh.next);
         for slot in &mut cache[..count] {
             *slot = region::slot(fresh.region, fresh.next);
@@ -170,7 +177,11 @@ impl Slots {
     /// Plans more slots. Returns how many may be reserved of them.
     fn extend(&mut self, class: SizeClass) -> io::Result<usize> {
         let untouched: usize = self.fresh.iter().map(|f| f.end - f.next).sum();
-        let wanted = if class.stack_bytes() > 1 << 20 { 1 } else { EXTENT };
+        let wanted = if class.stack_bytes() > 1 << 20 {
+            1
+        } else {
+            EXTENT
+        };
         check_memory((untouched + wanted) as u64 * MEMORY_EACH)?;
         let (number, next) = match self.region {
             Some(at) => at,
@@ -194,6 +205,9 @@ impl Slots {
                 .map_err(|e| out_of_memory(format!("no memory for the list of stacks: {e}")))?;
         }
         if region::guards_cost_mappings() {
+            if 2 * planned + OTHER_MAPPINGS > mappings_allowed() {
+                return Err(region::out_of_mappings("the rest is left to the program"));
+            }
             // Each may fail, and that must be an error of `spawn`: now.
             for index in next..end {
                 region::install_guards(&[region::slot(region, index)])?;
@@ -218,7 +232,10 @@ pub(crate) struct SlotCache {
 
 impl SlotCache {
     pub(crate) const fn new() -> SlotCache {
-        SlotCache { slots: [Slot(0); CACHE], len: 0 }
+        SlotCache {
+            slots: [Slot(0); CACHE],
+            len: 0,
+        }
     }
 
     /// Whether the next [`take`](Self::take) will have to go to the pool.
@@ -259,7 +276,10 @@ impl SlotCache {
         }
         let surplus = self.len - keep;
         let pool = &POOLS[self.slots[0].class().index()];
-        pool.slots.lock().dirty.extend_from_slice(&self.slots[..surplus]);
+        pool.slots
+            .lock()
+            .dirty
+            .extend_from_slice(&self.slots[..surplus]);
         pool.dirty.store(true, Ordering::Relaxed); // Relaxed: a hint for `trim`.
         self.slots.copy_within(surplus..self.len, 0);
         self.len = keep;
@@ -301,7 +321,11 @@ fn trim_some(pool: &ClassPool) -> bool {
     // Outside the lock: spawning goes on meanwhile, and `take` waits for these slots if it must.
     for &slot in &batch[..len] {
         kept += 1;
-        let to = if kept > KEEP { slot.end() } else { slot.end() - KEEP_TOP };
+        let to = if kept > KEEP {
+            slot.end()
+        } else {
+            slot.end() - KEEP_TOP
+        };
         region::give_back(slot.base() + GUARD, to);
     }
     let mut slots = pool.slots.lock();
@@ -324,14 +348,37 @@ fn check_memory(promised: u64) -> io::Result<()> {
     )))
 }
 
+/// The sysctl `vm.max_map_count`.
+fn mappings_allowed() -> usize {
+    let mut buffer = [0; 64];
+    read_file(c"/proc/sys/vm/max_map_count", &mut buffer)
+        .and_then(|text| text.trim().parse().ok())
+        .unwrap_or(65530)
+}
+
 fn memory_left() -> u64 {
     let mut buffer = [0u8; 4096];
     let machine = read_file(c"/proc/meminfo", &mut buffer)
-        .and_then(|text| text.lines().find_map(|l| l.strip_prefix("MemAvailable:")?.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()))
+        .and_then(|text| {
+            text.lines().find_map(|l| {
+                l.strip_prefix("MemAvailable:")?
+                    .trim()
+                    .strip_suffix(" kB")?
+                    .trim()
+                    .parse::<u64>()
+                    .ok()
+            })
+        })
         .map_or(u64::MAX, |kb| kb << 10);
     let cgroup = [
-        (c"/sys/fs/cgroup/memory.max", c"/sys/fs/cgroup/memory.current"),
-        (c"/sys/fs/cgroup/memory/memory.limit_in_bytes", c"/sys/fs/cgroup/memory/memory.usage_in_bytes"),
+        (
+            c"/sys/fs/cgroup/memory.max",
+            c"/sys/fs/cgroup/memory.current",
+        ),
+        (
+            c"/sys/fs/cgroup/memory/memory.limit_in_bytes",
+            c"/sys/fs/cgroup/memory/memory.usage_in_bytes",
+        ),
     ]
     .into_iter()
     .filter_map(|(limit, usage)| {
@@ -347,7 +394,13 @@ fn read_file<'a>(path: &core::ffi::CStr, buffer: &'a mut [u8]) -> Option<&'a str
     const FLAGS: i32 = libc::O_RDONLY | libc::O_CLOEXEC;
     // SAFETY: a valid path; the buffer is writable for its length.
     let len = unsafe {
-        let fd = call!(libc::SYS_openat, libc::AT_FDCWD as isize, path.as_ptr(), FLAGS).ok()?;
+        let fd = call!(
+            libc::SYS_openat,
+            libc::AT_FDCWD as isize,
+            path.as_ptr(),
+            FLAGS
+        )
+        .ok()?;
         let len = call!(libc::SYS_read, fd, buffer.as_mut_ptr(), buffer.len());
         let _ = call!(libc::SYS_close, fd);
         len.ok()?

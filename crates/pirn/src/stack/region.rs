@@ -56,7 +56,14 @@ pub(crate) fn reserve(class: SizeClass) -> io::Result<usize> {
     let mut capacity = (REGION_BYTES / class.slot_bytes()).clamp(1, MAX_SLOTS);
     loop {
         match map(capacity * class.slot_bytes()) {
-            Ok(base) => return publish(Region { base, class, capacity, created: AtomicUsize::new(0) }),
+            Ok(base) => {
+                return publish(Region {
+                    base,
+                    class,
+                    capacity,
+                    created: AtomicUsize::new(0),
+                });
+            }
             Err(_) if capacity > 1 => capacity /= 4,
             Err(e) => return Err(no_address_space(e, class)),
         }
@@ -79,7 +86,9 @@ fn publish(region: Region) -> io::Result<usize> {
     let number = REGION_COUNT.fetch_add(1, Ordering::Relaxed);
     if number >= MAX_REGIONS {
         REGION_COUNT.fetch_sub(1, Ordering::Relaxed); // Relaxed: as above.
-        return Err(out_of_memory("all stack regions are in use: too many virtual threads with large stacks".into()));
+        return Err(out_of_memory(
+            "all stack regions are in use: too many virtual threads with large stacks".into(),
+        ));
     }
     // Release: pairs with the Acquire in `region_of`.
     REGIONS[number].store(Box::into_raw(Box::new(region)), Ordering::Release);
@@ -98,9 +107,10 @@ pub(crate) fn region(number: usize) -> &'static Region {
 
 /// The regions there are.
 fn regions() -> impl Iterator<Item = (usize, &'static Region)> {
-    // Relaxed: whoever asks about a slot has learnt of it in an ordered way. Acquire, and SAFETY:
-    // as in `region_of`; the number is given out before the pointer is there.
+    // Relaxed: whoever asks about a slot has learnt of it in an ordered way. Acquire: as in
+    // `region_of`; the number is given out before the pointer is there.
     let count = REGION_COUNT.load(Ordering::Relaxed).min(MAX_REGIONS);
+    // SAFETY: as in `region_of`.
     let published = |number: usize| unsafe { REGIONS[number].load(Ordering::Acquire).as_ref() };
     (0..count).filter_map(move |number| Some((number, published(number)?)))
 }
@@ -132,16 +142,30 @@ pub(crate) fn guards_cost_mappings() -> bool {
 }
 
 /// Finds out whether the kernel has guard markers. Once, at start.
+///
+/// `PIRN_NO_GUARD_MARKERS` in the environment says that it has none, to try out what happens then.
 pub(crate) fn find_out() {
+    let hidden = std::env::var_os("PIRN_NO_GUARD_MARKERS").is_some();
     // SAFETY: a page of our own, to try it on.
     unsafe {
-        let (prot, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        let (prot, flags) = (
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+        );
         if let Ok(page) = call!(libc::SYS_mmap, 0, PAGE, prot, flags, -1isize, 0) {
             let known = call!(libc::SYS_madvise, page, PAGE, MADV_GUARD_INSTALL).is_ok();
-            USE_MPROTECT.store(!known, Ordering::Relaxed); // Relaxed: see above.
+            USE_MPROTECT.store(hidden || !known, Ordering::Relaxed); // Relaxed: see above.
             let _ = call!(libc::SYS_munmap, page, PAGE);
         }
     }
+}
+
+/// Why no more guards can be made where they cost mappings.
+pub(crate) fn out_of_mappings(why: &str) -> io::Error {
+    out_of_memory(format!(
+        "no more guard pages for stacks: {why}. This kernel has no guard markers (Linux 6.13), so \
+         every stack takes two memory mappings; raise the sysctl vm.max_map_count"
+    ))
 }
 
 /// Makes the lowest page of each slot inaccessible, for good.
@@ -149,15 +173,17 @@ pub(crate) fn install_guards(slots: &[Slot]) -> io::Result<()> {
     for (done, &slot) in slots.iter().enumerate() {
         if guards_cost_mappings() {
             // SAFETY: the first page of a slot is the guard's.
-            unsafe { call!(libc::SYS_mprotect, slot.base(), GUARD, libc::PROT_NONE) }.map_err(|e| out_of_memory(format!(
-                "no more guard pages: {e}. This kernel has no guard markers (Linux 6.13), so every \
-                 stack takes two memory mappings; raise the sysctl vm.max_map_count"
-            )))?;
-        } else if done.is_multiple_of(BATCH) && !install_batch(&slots[done..slots.len().min(done + BATCH)]) {
+            unsafe { call!(libc::SYS_mprotect, slot.base(), GUARD, libc::PROT_NONE) }
+                .map_err(|e| out_of_mappings(&e.to_string()))?;
+        } else if done.is_multiple_of(BATCH)
+            && !install_batch(&slots[done..slots.len().min(done + BATCH)])
+        {
             for slot in &slots[done..slots.len().min(done + BATCH)] {
                 // SAFETY: as above.
                 unsafe { call!(libc::SYS_madvise, slot.base(), GUARD, MADV_GUARD_INSTALL) }
-                    .map_err(|e| out_of_memory(format!("no memory for a stack's guard page: {e}")))?;
+                    .map_err(|e| {
+                        out_of_memory(format!("no memory for a stack's guard page: {e}"))
+                    })?;
             }
         }
         count_created(slot);
@@ -171,13 +197,23 @@ const BATCH: usize = 64;
 /// Installs markers with one system call, which saves a third of their cost. Linux 6.14 allows that to a
 /// process for itself.
 fn install_batch(slots: &[Slot]) -> bool {
-    let mut guards = [libc::iovec { iov_base: core::ptr::null_mut(), iov_len: GUARD }; BATCH];
+    let mut guards = [libc::iovec {
+        iov_base: core::ptr::null_mut(),
+        iov_len: GUARD,
+    }; BATCH];
     for (guard, slot) in guards.iter_mut().zip(slots) {
         guard.iov_base = slot.base() as *mut core::ffi::c_void;
     }
     // SAFETY: the first page of a slot is the guard's.
     let done = unsafe {
-        call!(libc::SYS_process_madvise, SELF, guards.as_ptr(), slots.len(), MADV_GUARD_INSTALL, 0)
+        call!(
+            libc::SYS_process_madvise,
+            SELF,
+            guards.as_ptr(),
+            slots.len(),
+            MADV_GUARD_INSTALL,
+            0
+        )
     };
     done == Ok(slots.len() * GUARD)
 }
@@ -188,7 +224,9 @@ const SELF: isize = -10001;
 /// A slot is complete.
 fn count_created(slot: Slot) {
     let index = slot.0 as usize & (MAX_SLOTS - 1);
-    region_of(slot).created.fetch_max(index + 1, Ordering::Relaxed); // Relaxed: as in `regions`.
+    region_of(slot)
+        .created
+        .fetch_max(index + 1, Ordering::Relaxed); // Relaxed: as in `regions`.
 }
 
 /// Gives the memory of `[from, to)` of a slot back to the system; it reads as zero afterwards.

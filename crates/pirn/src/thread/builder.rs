@@ -1,8 +1,8 @@
 //! Building threads.
 
+use super::JoinHandle;
 use super::handle::RawHandle;
 use super::scoped::{Scope, ScopeData, ScopedJoinHandle};
-use super::JoinHandle;
 use crate::sched::{self, Scheduler};
 use crate::stack::{SizeClass, pool};
 use crate::vthread::{Cell, ThreadRef, core_};
@@ -148,10 +148,18 @@ impl Builder {
         let name = self.next_name()?;
         let class = self.size_class()?;
         sched::reserve_stack(class)?;
-        let settings = core_::Settings { name, class, scheduler: self.scheduler, scope };
+        let settings = core_::Settings {
+            name,
+            class,
+            scheduler: self.scheduler,
+            scope,
+        };
         let Some(thread) = Cell::allocate(settings, f) else {
             pool::unreserve(class, 1);
-            return Err(io::Error::new(io::ErrorKind::OutOfMemory, "no memory for a virtual thread"));
+            return Err(io::Error::new(
+                io::ErrorKind::OutOfMemory,
+                "no memory for a virtual thread",
+            ));
         };
         sched::make_runnable(thread.as_ptr());
         Ok(thread)
@@ -167,7 +175,9 @@ impl Builder {
             }
         };
         if name.contains('\0') {
-            return Err(invalid(format!("the thread name {name:?} contains a NUL byte")));
+            return Err(invalid(format!(
+                "the thread name {name:?} contains a NUL byte"
+            )));
         }
         Ok(Some(name.into()))
     }
@@ -175,9 +185,9 @@ impl Builder {
     fn size_class(&self) -> io::Result<SizeClass> {
         match self.stack_size {
             None => Ok(sched::default_class()),
-            Some(bytes) if bytes > 1 << 30 => {
-                Err(invalid(format!("a stack of {bytes} bytes was asked for; at most 1 GiB is possible")))
-            }
+            Some(bytes) if bytes > 1 << 30 => Err(invalid(format!(
+                "a stack of {bytes} bytes was asked for; at most 1 GiB is possible"
+            ))),
             Some(bytes) => Ok(SizeClass::for_bytes(bytes)),
         }
     }

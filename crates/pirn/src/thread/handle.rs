@@ -44,7 +44,10 @@ pub struct Thread(Kind);
 #[derive(Clone)]
 enum Kind {
     Virtual(ThreadRef),
-    Platform { thread: std::thread::Thread, id: u64 },
+    Platform {
+        thread: std::thread::Thread,
+        id: u64,
+    },
 }
 
 impl Thread {
@@ -93,7 +96,10 @@ impl Thread {
 /// `VirtualThread[#24,name]/running@carrier-1`.
 impl fmt::Debug for Thread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = self.name().map(|name| format!(",{name}")).unwrap_or_default();
+        let name = self
+            .name()
+            .map(|name| format!(",{name}"))
+            .unwrap_or_default();
         match &self.0 {
             Kind::Platform { id, .. } => write!(f, "Thread[#{id}{name}]"),
             Kind::Virtual(thread) => {
@@ -128,7 +134,10 @@ pub fn current() -> Thread {
     }
     match vthread::current() {
         Some(core) => Thread(Kind::Virtual(core.to_ref())),
-        None => Thread(Kind::Platform { thread: std::thread::current(), id: ID.with(|id| *id) }),
+        None => Thread(Kind::Platform {
+            thread: std::thread::current(),
+            id: ID.with(|id| *id),
+        }),
     }
 }
 
@@ -191,7 +200,10 @@ unsafe impl<T> Sync for RawHandle<T> {}
 
 impl<T> RawHandle<T> {
     pub(crate) fn new(thread: ThreadRef) -> RawHandle<T> {
-        RawHandle { thread: Thread::from_virtual(thread), result: PhantomData }
+        RawHandle {
+            thread: Thread::from_virtual(thread),
+            result: PhantomData,
+        }
     }
 
     pub(crate) fn thread(&self) -> &Thread {

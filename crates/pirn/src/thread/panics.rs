@@ -2,6 +2,7 @@
 
 use super::current;
 use crate::vthread;
+use std::io::{self, Write};
 use std::panic;
 
 /// Puts a line with the virtual thread's id and name before the message of a panic. Once, at start.
@@ -15,7 +16,8 @@ pub(crate) fn name_them() {
     let previous = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
         if vthread::current().is_some() {
-            eprintln!("\nin {:?}:", current());
+            // Not `eprintln!`: it panics when standard error cannot be written.
+            let _ = writeln!(io::stderr(), "\nin {:?}:", current());
         }
         previous(info);
     }));

@@ -86,7 +86,9 @@ where
     match result {
         Err(payload) => resume_unwind(payload),
         // Relaxed: see `count_panic`.
-        Ok(_) if scope.data.panics.load(Ordering::Relaxed) > 0 => panic!("a scoped thread panicked"),
+        Ok(_) if scope.data.panics.load(Ordering::Relaxed) > 0 => {
+            panic!("a scoped thread panicked")
+        }
         Ok(result) => result,
     }
 }
@@ -137,7 +139,10 @@ pub struct ScopedJoinHandle<'scope, T> {
 
 impl<'scope, T> ScopedJoinHandle<'scope, T> {
     pub(crate) fn new(raw: RawHandle<T>) -> ScopedJoinHandle<'scope, T> {
-        ScopedJoinHandle { raw, scope: PhantomData }
+        ScopedJoinHandle {
+            raw,
+            scope: PhantomData,
+        }
     }
 
     /// Waits for the thread to end and returns its result.
@@ -173,6 +178,8 @@ impl<'scope, T> ScopedJoinHandle<'scope, T> {
 
 impl<T> fmt::Debug for ScopedJoinHandle<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ScopedJoinHandle").field(self.thread()).finish()
+        f.debug_tuple("ScopedJoinHandle")
+            .field(self.thread())
+            .finish()
     }
 }

@@ -13,7 +13,7 @@ use crate::stack::{SizeClass, Slot};
 use crate::thread::scoped::ScopeData;
 use core::alloc::Layout;
 use core::cell::{Cell as StdCell, UnsafeCell};
-use core::mem::{ManuallyDrop, MaybeUninit};
+use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -111,7 +111,8 @@ impl<T, F: FnOnce() -> T> Cell<T, F> {
     /// `None`: there is no memory for it.
     pub(crate) fn allocate(settings: Settings, closure: F) -> Option<ThreadRef> {
         // SAFETY: the layout is not empty.
-        let memory = NonNull::new(unsafe { std::alloc::alloc(Layout::new::<Self>()) })?.cast::<Self>();
+        let memory =
+            NonNull::new(unsafe { std::alloc::alloc(Layout::new::<Self>()) })?.cast::<Self>();
         let cell = Cell {
             core: Core {
                 references: AtomicUsize::new(2),
@@ -156,8 +157,9 @@ impl<T, F: FnOnce() -> T> Cell<T, F> {
         // SAFETY: instead of `run`: the closure is there and nobody else will touch it.
         unsafe {
             (*cell.as_ref().closure.get()).assume_init_drop();
-            *cell.as_ref().result.get() =
-                Some(Err(Box::new("the scheduler dropped this virtual thread before it ran")));
+            *cell.as_ref().result.get() = Some(Err(Box::new(
+                "the scheduler dropped this virtual thread before it ran",
+            )));
         }
     }
 
@@ -282,11 +284,6 @@ impl ThreadRef {
     /// The thread, for the queues.
     pub(crate) fn as_ptr(&self) -> NonNull<Core> {
         self.0
-    }
-
-    /// Gives up the counting; [`Core::release`] takes it up again.
-    pub(crate) fn into_raw(self) -> NonNull<Core> {
-        ManuallyDrop::new(self).0
     }
 }
 

@@ -73,6 +73,7 @@ impl JoinCell {
     /// `waiter → EMPTY`, for a join that has timed out. Returns `false` if the finisher has taken
     /// the waiter: then the thread has ended, and the wake-up has come or will come.
     #[must_use = "`false` means that the waiter is still going to be woken"]
+    #[allow(dead_code)] // for joins with a timeout; model-checked with the rest
     pub fn unregister(&self, waiter: NonNull<()>) -> bool {
         // Relaxed: the finisher has not seen the waiter, and will not. Acquire where it fails,
         // with the Release in `finish`: the result.

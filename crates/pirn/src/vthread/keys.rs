@@ -5,12 +5,15 @@
 //! values stay where glibc puts them, in the thread's TCB.
 
 use super::core_::Core;
+use crate::glibc::symbols::field_offset;
 use crate::glibc::tls;
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 /// `PTHREAD_KEYS_MAX`.
 const KEYS: usize = 1024;
+/// Entries of the first-level table: `PTHREAD_KEY_1STLEVEL_SIZE`.
+const FIRST_LEVEL: usize = KEYS / 32;
 /// `PTHREAD_DESTRUCTOR_ITERATIONS`.
 const ROUNDS: usize = 4;
 
@@ -48,8 +51,15 @@ pub(crate) fn run_destructors(core: &Core) {
     // The next thread in this slot must find its keys unset.
     let tp = crate::arch::thread_pointer();
     let tail = tls::template().sizeof_pthread - tls::HEAD;
-    // SAFETY: the tail of our own TCB; nothing in it is needed any more.
-    unsafe { ((tp + tls::HEAD) as *mut u8).write_bytes(0, tail) };
+    // SAFETY: our own TCB, in which nothing is needed any more. The first-level table of keys
+    // holds, but for the first entry, what `pthread_setspecific` has allocated (`nptl/descr.h`).
+    unsafe {
+        if let Ok(table) = field_offset(c"_thread_db_pthread_specific") {
+            let table = (tp + table) as *const *mut c_void;
+            (1..FIRST_LEVEL).for_each(|i| libc::free(table.add(i).read()));
+        }
+        ((tp + tls::HEAD) as *mut u8).write_bytes(0, tail);
+    }
 }
 
 fn run_one(key: usize) -> bool {

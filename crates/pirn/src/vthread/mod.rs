@@ -12,5 +12,5 @@ pub(crate) mod keys;
 pub(crate) mod mount;
 pub(crate) mod permit;
 
-pub(crate) use core_::{Cell, Core, ThreadRef, VTable};
+pub(crate) use core_::{Cell, Core, ThreadRef};
 pub(crate) use mount::{Carrier, carrier, current};

@@ -159,13 +159,18 @@ impl Carrier {
             _ => pool::take(core.class()),
         };
         // SAFETY: the slot is this thread's until its end.
-        unsafe { core.continuation.prepare(slot, entry, ptr::from_ref(core) as *mut u8) };
+        unsafe {
+            core.continuation
+                .prepare(slot, entry, ptr::from_ref(core) as *mut u8)
+        };
     }
 
     /// Does what the thread that was just switched away from had asked for.
     #[inline]
     fn finish_switch(&self) {
-        let Some((thread, after)) = self.left.take() else { return };
+        let Some((thread, after)) = self.left.take() else {
+            return;
+        };
         // SAFETY: its own reference is alive until `Exit` below releases it.
         let core = unsafe { &*thread.as_ptr() };
         match after {
@@ -208,7 +213,9 @@ pub(crate) fn suspend(core: &'static Core, after: After) {
     // SAFETY: mounted, so the carrier is alive and this OS thread's.
     let carrier = unsafe { &*core.carrier.get() };
     // SAFETY: this OS thread holds the processor.
-    let next = carrier.processor().and_then(|p| unsafe { p.next_to_hand_over() });
+    let next = carrier
+        .processor()
+        .and_then(|p| unsafe { p.next_to_hand_over() });
     carrier.left.set(Some((NonNull::from(core), after)));
     // SAFETY: `core` is the running continuation; the other one is suspended and ours to run.
     unsafe {

@@ -10,7 +10,11 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use libc::{clockid_t, cpu_set_t, pthread_attr_t, pthread_t, sched_param, size_t};
 
 unsafe extern "C" {
-    fn pthread_attr_setstack(attributes: *mut pthread_attr_t, stack: *mut c_void, size: size_t) -> c_int;
+    fn pthread_attr_setstack(
+        attributes: *mut pthread_attr_t,
+        stack: *mut c_void,
+        size: size_t,
+    ) -> c_int;
     fn pthread_attr_setguardsize(attributes: *mut pthread_attr_t, size: size_t) -> c_int;
 }
 
@@ -24,10 +28,15 @@ pub(in super::super) fn slot_of(thread: pthread_t) -> Option<Slot> {
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_getattr_np(thread: pthread_t, attributes: *mut pthread_attr_t) -> c_int {
+pub unsafe extern "C" fn pthread_getattr_np(
+    thread: pthread_t,
+    attributes: *mut pthread_attr_t,
+) -> c_int {
     let Some(slot) = slot_of(thread) else {
         // SAFETY: the caller's contract.
-        return unsafe { real!(fn pthread_getattr_np(thread: pthread_t, attributes: *mut pthread_attr_t) -> c_int) };
+        return unsafe {
+            real!(fn pthread_getattr_np(thread: pthread_t, attributes: *mut pthread_attr_t) -> c_int)
+        };
     };
     let lowest = slot.base() + GUARD;
     // SAFETY: the caller's contract: room for attributes, initialised here.
@@ -110,7 +119,11 @@ pub unsafe extern "C" fn pthread_setname_np(thread: pthread_t, name: *const c_ch
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_getname_np(thread: pthread_t, buffer: *mut c_char, length: size_t) -> c_int {
+pub unsafe extern "C" fn pthread_getname_np(
+    thread: pthread_t,
+    buffer: *mut c_char,
+    length: size_t,
+) -> c_int {
     if !is_virtual(thread) {
         // SAFETY: the caller's contract.
         return unsafe {
@@ -154,7 +167,11 @@ pub unsafe extern "C" fn prctl(option: c_int, a: usize, b: usize, c: usize, d: u
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_getaffinity_np(thread: pthread_t, size: size_t, set: *mut cpu_set_t) -> c_int {
+pub unsafe extern "C" fn pthread_getaffinity_np(
+    thread: pthread_t,
+    size: size_t,
+    set: *mut cpu_set_t,
+) -> c_int {
     if !is_virtual(thread) {
         // SAFETY: the caller's contract.
         return unsafe {
@@ -163,7 +180,12 @@ pub unsafe extern "C" fn pthread_getaffinity_np(thread: pthread_t, size: size_t,
     }
     // SAFETY: the caller's contract: room for `size` bytes, of which the kernel fills as many as it says.
     unsafe {
-        match call!(libc::SYS_sched_getaffinity, 0, size.min(c_int::MAX as usize), set) {
+        match call!(
+            libc::SYS_sched_getaffinity,
+            0,
+            size.min(c_int::MAX as usize),
+            set
+        ) {
             Ok(filled) => {
                 set.cast::<u8>().add(filled).write_bytes(0, size - filled);
                 0
@@ -178,12 +200,18 @@ pub unsafe extern "C" fn pthread_getaffinity_np(thread: pthread_t, size: size_t,
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_setaffinity_np(thread: pthread_t, size: size_t, set: *const cpu_set_t) -> c_int {
+pub unsafe extern "C" fn pthread_setaffinity_np(
+    thread: pthread_t,
+    size: size_t,
+    set: *const cpu_set_t,
+) -> c_int {
     if is_virtual(thread) {
         return libc::ENOTSUP;
     }
     // SAFETY: the caller's contract.
-    unsafe { real!(fn pthread_setaffinity_np(thread: pthread_t, size: size_t, set: *const cpu_set_t) -> c_int) }
+    unsafe {
+        real!(fn pthread_setaffinity_np(thread: pthread_t, size: size_t, set: *const cpu_set_t) -> c_int)
+    }
 }
 
 /// `pthread_getschedparam`: virtual threads have no priorities.
@@ -191,7 +219,11 @@ pub unsafe extern "C" fn pthread_setaffinity_np(thread: pthread_t, size: size_t,
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_getschedparam(thread: pthread_t, policy: *mut c_int, param: *mut sched_param) -> c_int {
+pub unsafe extern "C" fn pthread_getschedparam(
+    thread: pthread_t,
+    policy: *mut c_int,
+    param: *mut sched_param,
+) -> c_int {
     // SAFETY: the caller's contract, here and below.
     unsafe {
         if !is_virtual(thread) {
@@ -210,7 +242,11 @@ pub unsafe extern "C" fn pthread_getschedparam(thread: pthread_t, policy: *mut c
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_setschedparam(thread: pthread_t, policy: c_int, param: *const sched_param) -> c_int {
+pub unsafe extern "C" fn pthread_setschedparam(
+    thread: pthread_t,
+    policy: c_int,
+    param: *const sched_param,
+) -> c_int {
     // SAFETY: the caller's contract, here and below.
     unsafe {
         if !is_virtual(thread) {
@@ -218,7 +254,11 @@ pub unsafe extern "C" fn pthread_setschedparam(thread: pthread_t, policy: c_int,
                 fn pthread_setschedparam(thread: pthread_t, policy: c_int, param: *const sched_param) -> c_int
             );
         }
-        if policy == libc::SCHED_OTHER && (*param).sched_priority == 0 { 0 } else { libc::ENOTSUP }
+        if policy == libc::SCHED_OTHER && (*param).sched_priority == 0 {
+            0
+        } else {
+            libc::ENOTSUP
+        }
     }
 }
 

@@ -46,7 +46,9 @@ pub unsafe extern "C" fn pthread_create(
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_join(thread: pthread_t, value: *mut *mut c_void) -> c_int {
     // SAFETY: the caller's contract, here and below.
-    let join = || unsafe { real!(unwinding fn pthread_join(thread: pthread_t, value: *mut *mut c_void) -> c_int) };
+    let join = || unsafe {
+        real!(unwinding fn pthread_join(thread: pthread_t, value: *mut *mut c_void) -> c_int)
+    };
     if virtual_thread().is_none() && !is_virtual(thread) {
         return join();
     }
@@ -74,7 +76,13 @@ pub unsafe extern "C-unwind" fn pthread_timedjoin_np(
         return join();
     }
     // SAFETY: as above.
-    unsafe { join_after(thread, (!time.is_null()).then_some((libc::CLOCK_REALTIME, time)), join) }
+    unsafe {
+        join_after(
+            thread,
+            (!time.is_null()).then_some((libc::CLOCK_REALTIME, time)),
+            join,
+        )
+    }
 }
 
 /// `pthread_clockjoin_np`.
@@ -127,7 +135,11 @@ unsafe fn join_after(
 ) -> c_int {
     if is_virtual(thread) {
         // SAFETY: no arguments.
-        return if thread == unsafe { libc::pthread_self() } { libc::EDEADLK } else { libc::EINVAL };
+        return if thread == unsafe { libc::pthread_self() } {
+            libc::EDEADLK
+        } else {
+            libc::EINVAL
+        };
     }
     let until = match until {
         // SAFETY: the caller's contract.
@@ -187,7 +199,11 @@ unsafe fn wait_for_end(thread: pthread_t, deadline: Option<u64>) -> Result<(), E
 /// Parks until a pidfd says that its thread has ended.
 fn wait_for(fd: i32, deadline: Option<u64>) -> Result<(), Errno> {
     let has_ended = || {
-        let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+        let mut poll = libc::pollfd {
+            fd,
+            events: libc::POLLIN,
+            revents: 0,
+        };
         // SAFETY: one pollfd; does not wait.
         match unsafe { call!(libc::SYS_poll, &raw mut poll, 1, 0) } {
             Ok(0) => Err(Errno(libc::EAGAIN)),
@@ -219,7 +235,11 @@ pub unsafe extern "C" fn pthread_detach(thread: pthread_t) -> c_int {
 pub unsafe extern "C-unwind" fn pthread_exit(value: *mut c_void) -> ! {
     if let Some(core) = virtual_thread() {
         let name = core.name().unwrap_or("<unnamed>");
-        sys::fatal(&["pthread_exit was called on the virtual thread '", name, "': it can only end by returning"]);
+        sys::fatal(&[
+            "pthread_exit was called on the virtual thread '",
+            name,
+            "': it can only end by returning",
+        ]);
     }
     // SAFETY: the caller's contract.
     unsafe { real!(unwinding fn pthread_exit(value: *mut c_void) -> !) }

@@ -14,10 +14,14 @@ type Destructor = Option<unsafe extern "C" fn(*mut c_void)>;
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_key_create(key: *mut pthread_key_t, destructor: Destructor) -> c_int {
+pub unsafe extern "C" fn pthread_key_create(
+    key: *mut pthread_key_t,
+    destructor: Destructor,
+) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        let result = real!(fn pthread_key_create(key: *mut pthread_key_t, destructor: Destructor) -> c_int);
+        let result =
+            real!(fn pthread_key_create(key: *mut pthread_key_t, destructor: Destructor) -> c_int);
         if result == 0 {
             note_key(*key, destructor);
         }
@@ -30,14 +34,20 @@ pub unsafe extern "C" fn pthread_key_create(key: *mut pthread_key_t, destructor:
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn __pthread_key_create(key: *mut pthread_key_t, destructor: Destructor) -> c_int {
+pub unsafe extern "C" fn __pthread_key_create(
+    key: *mut pthread_key_t,
+    destructor: Destructor,
+) -> c_int {
     // SAFETY: the caller's contract.
     unsafe { pthread_key_create(key, destructor) }
 }
 
 /// Remembers the destructor of a new key.
 pub(in super::super) fn note_key(key: pthread_key_t, destructor: Destructor) {
-    keys::set_destructor(key, destructor.map_or(core::ptr::null_mut(), |function| function as *mut c_void));
+    keys::set_destructor(
+        key,
+        destructor.map_or(core::ptr::null_mut(), |function| function as *mut c_void),
+    );
 }
 
 /// `pthread_key_delete`.

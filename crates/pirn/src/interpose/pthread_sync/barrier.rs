@@ -55,7 +55,9 @@ pub unsafe extern "C" fn pthread_barrier_init(
             libc::pthread_barrierattr_getpshared(attributes, &mut shared);
         }
         if shared != libc::PTHREAD_PROCESS_PRIVATE {
-            (*ours.cast::<MaybeUninit<Barrier>>()).write(Barrier::new(count)).mark = AtomicU64::new(0);
+            (*ours.cast::<MaybeUninit<Barrier>>())
+                .write(Barrier::new(count))
+                .mark = AtomicU64::new(0);
             return real!(
                 fn pthread_barrier_init(
                     barrier: *mut pthread_barrier_t,
@@ -77,16 +79,26 @@ pub unsafe extern "C" fn pthread_barrier_init(
 pub unsafe extern "C" fn pthread_barrier_wait(barrier: *mut pthread_barrier_t) -> c_int {
     // SAFETY: the caller's contract: an initialised barrier.
     if let Some(ours) = unsafe { ours(barrier) } {
-        return if ours.wait() { libc::PTHREAD_BARRIER_SERIAL_THREAD } else { 0 };
+        return if ours.wait() {
+            libc::PTHREAD_BARRIER_SERIAL_THREAD
+        } else {
+            0
+        };
     }
     // SAFETY: the caller's contract.
-    let wait = || unsafe { real!(fn pthread_barrier_wait(barrier: *mut pthread_barrier_t) -> c_int) };
+    let wait =
+        || unsafe { real!(fn pthread_barrier_wait(barrier: *mut pthread_barrier_t) -> c_int) };
     if virtual_thread().is_none() {
         return wait();
     }
     // libc's function does not ask who waits, so a platform thread may do it for us.
-    let serial = offload::dedicated(|| Ok(usize::from(wait() == libc::PTHREAD_BARRIER_SERIAL_THREAD)));
-    if serial == Ok(1) { libc::PTHREAD_BARRIER_SERIAL_THREAD } else { 0 }
+    let serial =
+        offload::dedicated(|| Ok(usize::from(wait() == libc::PTHREAD_BARRIER_SERIAL_THREAD)));
+    if serial == Ok(1) {
+        libc::PTHREAD_BARRIER_SERIAL_THREAD
+    } else {
+        0
+    }
 }
 
 /// `pthread_barrier_destroy`: waits for those who have passed the barrier but not yet left it.
@@ -98,7 +110,9 @@ pub unsafe extern "C" fn pthread_barrier_destroy(barrier: *mut pthread_barrier_t
     // SAFETY: the caller's contract: an initialised barrier.
     let Some(ours) = (unsafe { ours(barrier) }) else {
         // SAFETY: the caller's contract.
-        return unsafe { real!(fn pthread_barrier_destroy(barrier: *mut pthread_barrier_t) -> c_int) };
+        return unsafe {
+            real!(fn pthread_barrier_destroy(barrier: *mut pthread_barrier_t) -> c_int)
+        };
     };
     if ours.state.load(Ordering::Relaxed) as u32 > 0 {
         return libc::EBUSY; // Somebody waits: a mistake of the program's, and no time to lose memory.
@@ -155,9 +169,16 @@ impl Barrier {
         loop {
             let (round, arrived) = ((seen >> 32) as u32, seen as u32 + 1);
             let last = arrived == count;
-            let next = if last { u64::from(round.wrapping_add(1)) << 32 } else { seen + 1 };
+            let next = if last {
+                u64::from(round.wrapping_add(1)) << 32
+            } else {
+                seen + 1
+            };
             // Release, Acquire: what each has done before is visible to all after.
-            match self.state.compare_exchange_weak(seen, next, Ordering::AcqRel, Ordering::Relaxed) {
+            match self
+                .state
+                .compare_exchange_weak(seen, next, Ordering::AcqRel, Ordering::Relaxed)
+            {
                 Ok(_) => return (round, last),
                 Err(other) => seen = other,
             }
@@ -169,6 +190,8 @@ impl Barrier {
         let word = self.state.as_ptr() as usize + 4; // the upper half: x86-64 is little-endian
         let operation = operation | FUTEX_PRIVATE_FLAG;
         // SAFETY: the caller's contract.
-        unsafe { futex::futex([word, operation as usize, value as usize, 0, 0, 0]) as sys::SysResult }
+        unsafe {
+            futex::futex([word, operation as usize, value as usize, 0, 0, 0]) as sys::SysResult
+        }
     }
 }

@@ -17,8 +17,8 @@ use crate::sys::{self, Errno};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, Ordering};
 use libc::{
-    FUTEX_CLOCK_REALTIME, FUTEX_PRIVATE_FLAG, FUTEX_WAIT_BITSET, FUTEX_WAKE, clockid_t, pthread_cond_t,
-    pthread_mutex_t, timespec,
+    FUTEX_CLOCK_REALTIME, FUTEX_PRIVATE_FLAG, FUTEX_WAIT_BITSET, FUTEX_WAKE, clockid_t,
+    pthread_cond_t, pthread_mutex_t, timespec,
 };
 
 unsafe extern "C-unwind" {
@@ -30,7 +30,10 @@ unsafe extern "C-unwind" {
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn pthread_cond_wait(cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t) -> c_int {
+pub unsafe extern "C-unwind" fn pthread_cond_wait(
+    cond: *mut pthread_cond_t,
+    mutex: *mut pthread_mutex_t,
+) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
         if left_to_libc(cond) {
@@ -57,7 +60,11 @@ pub unsafe extern "C-unwind" fn pthread_cond_timedwait(
                 fn pthread_cond_timedwait(cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, time: *const timespec) -> c_int
             );
         }
-        let clock = if layout::cond_is_monotonic(cond) { libc::CLOCK_MONOTONIC } else { libc::CLOCK_REALTIME };
+        let clock = if layout::cond_is_monotonic(cond) {
+            libc::CLOCK_MONOTONIC
+        } else {
+            libc::CLOCK_REALTIME
+        };
         wait(cond, mutex, Some((clock, &*time)))
     }
 }
@@ -96,9 +103,15 @@ unsafe fn left_to_libc(cond: *const pthread_cond_t) -> bool {
 }
 
 /// Unlocks the mutex, waits for a signal or until the time, and locks the mutex again.
-unsafe fn wait(cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, until: Option<(clockid_t, &timespec)>) -> c_int {
+unsafe fn wait(
+    cond: *mut pthread_cond_t,
+    mutex: *mut pthread_mutex_t,
+    until: Option<(clockid_t, &timespec)>,
+) -> c_int {
     let supported = |clock| matches!(clock, libc::CLOCK_REALTIME | libc::CLOCK_MONOTONIC);
-    if until.is_some_and(|(clock, time)| !supported(clock) || !(0..1_000_000_000).contains(&time.tv_nsec)) {
+    if until.is_some_and(|(clock, time)| {
+        !supported(clock) || !(0..1_000_000_000).contains(&time.tv_nsec)
+    }) {
         return libc::EINVAL;
     }
     // SAFETY: the caller's contract, here and below.
@@ -111,7 +124,11 @@ unsafe fn wait(cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, until: Op
         let seen = word.load(Ordering::Relaxed);
         let shared = layout::cond_is_shared(cond);
         mutex::pthread_mutex_unlock(mutex);
-        let result = if shared { look_again_soon(until) } else { sleep(word, seen, until) };
+        let result = if shared {
+            look_again_soon(until)
+        } else {
+            sleep(word, seen, until)
+        };
         let locked = mutex::pthread_mutex_lock(mutex);
         if virtual_thread().is_none() {
             pthread_testcancel();
@@ -130,10 +147,20 @@ unsafe fn sleep(word: &AtomicU32, seen: u32, until: Option<(clockid_t, &timespec
             operation |= FUTEX_CLOCK_REALTIME;
         }
         // A time before 1970 is past; to the kernel it would be an error.
-        time = Some(timespec { tv_sec: until.tv_sec.max(0), tv_nsec: until.tv_nsec });
+        time = Some(timespec {
+            tv_sec: until.tv_sec.max(0),
+            tv_nsec: until.tv_nsec,
+        });
     }
     let pointer = time.as_ref().map_or(core::ptr::null(), core::ptr::from_ref);
-    let args = [word.as_ptr() as usize, operation as usize, seen as usize, pointer as usize, 0, EVERY_BIT as usize];
+    let args = [
+        word.as_ptr() as usize,
+        operation as usize,
+        seen as usize,
+        pointer as usize,
+        0,
+        EVERY_BIT as usize,
+    ];
     // SAFETY: the caller keeps the condition variable alive; the timespec is ours.
     match unsafe { futex::futex(args) } {
         Err(Errno(libc::ETIMEDOUT)) => libc::ETIMEDOUT,
@@ -151,7 +178,11 @@ unsafe fn look_again_soon(until: Option<(clockid_t, &timespec)>) -> c_int {
     if let Some(soon) = Patience::new(true).until(until) {
         crate::blocking::sleep_until(soon);
     }
-    if until.is_some_and(|until| sys::now() >= until) { libc::ETIMEDOUT } else { 0 }
+    if until.is_some_and(|until| sys::now() >= until) {
+        libc::ETIMEDOUT
+    } else {
+        0
+    }
 }
 
 /// `pthread_cond_signal`.
@@ -193,7 +224,16 @@ unsafe fn signal(cond: *mut pthread_cond_t, count: i32) -> c_int {
     word.fetch_add(1, Ordering::Relaxed);
     let operation = FUTEX_WAKE | FUTEX_PRIVATE_FLAG;
     // SAFETY: a wake only uses the address.
-    let _ = unsafe { futex::futex([word.as_ptr() as usize, operation as usize, count as usize, 0, 0, 0]) };
+    let _ = unsafe {
+        futex::futex([
+            word.as_ptr() as usize,
+            operation as usize,
+            count as usize,
+            0,
+            0,
+            0,
+        ])
+    };
     0
 }
 

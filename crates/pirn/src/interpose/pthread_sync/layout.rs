@@ -17,6 +17,7 @@ const RWLOCK_WRITER: usize = 24;
 
 /// The part of a mutex's kind that is its type.
 const TYPE: c_int = 3;
+const ROBUST: c_int = 16;
 const PRIORITY_INHERITANCE: c_int = 32;
 const SHARED: c_int = 128;
 
@@ -26,7 +27,8 @@ const SHARED: c_int = 128;
 /// `object + offset` is an aligned word inside a live object.
 unsafe fn word<T>(object: *const T, offset: usize) -> u32 {
     // SAFETY: the caller's contract. Relaxed: compared with values that only the reader itself writes.
-    unsafe { AtomicU32::from_ptr(object.cast_mut().byte_add(offset).cast()) }.load(Ordering::Relaxed)
+    unsafe { AtomicU32::from_ptr(object.cast_mut().byte_add(offset).cast()) }
+        .load(Ordering::Relaxed)
 }
 
 /// The kind of a mutex.
@@ -44,7 +46,11 @@ unsafe fn kind(mutex: *const pthread_mutex_t) -> c_int {
 /// `mutex` is initialised.
 pub(super) unsafe fn checks_owner(mutex: *const pthread_mutex_t) -> bool {
     // SAFETY: the caller's contract.
-    matches!(unsafe { kind(mutex) } & TYPE, libc::PTHREAD_MUTEX_RECURSIVE | libc::PTHREAD_MUTEX_ERRORCHECK)
+    let kind = unsafe { kind(mutex) } & TYPE;
+    matches!(
+        kind,
+        libc::PTHREAD_MUTEX_RECURSIVE | libc::PTHREAD_MUTEX_ERRORCHECK
+    )
 }
 
 /// Whether locking a mutex that one has is an error.
@@ -66,13 +72,14 @@ pub(super) unsafe fn inherits_priority(mutex: *const pthread_mutex_t) -> bool {
     unsafe { kind(mutex) & PRIORITY_INHERITANCE != 0 }
 }
 
-/// Whether a mutex is shared between processes.
+/// Whether a mutex may be released by somebody who does not look for virtual threads: another process, or the
+/// kernel, for an owner that has died.
 ///
 /// # Safety
 /// `mutex` is initialised.
-pub(super) unsafe fn mutex_is_shared(mutex: *const pthread_mutex_t) -> bool {
+pub(super) unsafe fn may_be_released_unseen(mutex: *const pthread_mutex_t) -> bool {
     // SAFETY: the caller's contract.
-    unsafe { kind(mutex) & SHARED != 0 }
+    unsafe { kind(mutex) & (SHARED | ROBUST) != 0 }
 }
 
 /// Whether the running thread has a mutex of a kind that remembers its owner.
@@ -149,7 +156,10 @@ fn find<T>(make: unsafe fn(*mut T, bool)) -> u32 {
         make(plain.as_mut_ptr(), false);
         make(flagged.as_mut_ptr(), true);
     }
-    let mut pairs = bytes(plain.as_ptr()).iter().zip(bytes(flagged.as_ptr())).enumerate();
+    let mut pairs = bytes(plain.as_ptr())
+        .iter()
+        .zip(bytes(flagged.as_ptr()))
+        .enumerate();
     match pairs.find(|(_, (a, b))| a != b) {
         Some((offset, (a, b))) => offset as u32 | u32::from(a ^ b) << 16,
         None => Flag::NONE,
@@ -177,7 +187,11 @@ pub(super) unsafe fn cond_is_shared(cond: *const pthread_cond_t) -> bool {
 pub(super) unsafe fn cond_is_monotonic(cond: *const pthread_cond_t) -> bool {
     static FLAG: Flag = Flag::unknown();
     unsafe fn make(cond: *mut pthread_cond_t, on: bool) {
-        let clock = if on { libc::CLOCK_MONOTONIC } else { libc::CLOCK_REALTIME };
+        let clock = if on {
+            libc::CLOCK_MONOTONIC
+        } else {
+            libc::CLOCK_REALTIME
+        };
         // SAFETY: the caller passes memory for one.
         unsafe { make_cond(cond, clock, false) };
     }
@@ -248,5 +262,9 @@ pub(in super::super) fn check() -> Result<(), String> {
         real!(fn pthread_rwlock_unlock(lock: *mut pthread_rwlock_t) -> c_int);
         before && held && !owns(mutex) && !owns_for_writing(lock)
     };
-    if fine { Ok(()) } else { Err("this glibc lays out its locks in a way pirn does not know".into()) }
+    if fine {
+        Ok(())
+    } else {
+        Err("this glibc lays out its locks in a way pirn does not know".into())
+    }
 }

@@ -40,7 +40,10 @@ pub unsafe extern "C" fn pthread_mutex_lock(mutex: *mut pthread_mutex_t) -> c_in
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_mutex_timedlock(mutex: *mut pthread_mutex_t, time: *const timespec) -> c_int {
+pub unsafe extern "C" fn pthread_mutex_timedlock(
+    mutex: *mut pthread_mutex_t,
+    time: *const timespec,
+) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
         if leave_to_libc(mutex) {
@@ -75,26 +78,38 @@ pub unsafe extern "C" fn pthread_mutex_clocklock(
 #[inline]
 unsafe fn leave_to_libc(mutex: *const pthread_mutex_t) -> bool {
     // SAFETY: the caller's contract: an initialised mutex.
-    virtual_thread().is_none() && !(unsafe { layout::inherits_priority(mutex) } && runtime::is_started())
+    virtual_thread().is_none()
+        && !(unsafe { layout::inherits_priority(mutex) } && runtime::is_started())
 }
 
 /// Locks a mutex by trying. The deadline is asked only if there is a need to wait.
-unsafe fn lock(mutex: *mut pthread_mutex_t, deadline: impl FnOnce() -> Result<Option<u64>, c_int>) -> c_int {
+unsafe fn lock(
+    mutex: *mut pthread_mutex_t,
+    deadline: impl FnOnce() -> Result<Option<u64>, c_int>,
+) -> c_int {
     // SAFETY: the caller's contract, here and below.
-    let attempt = || unsafe { real!(fn pthread_mutex_trylock(mutex: *mut pthread_mutex_t) -> c_int) };
+    let attempt =
+        || unsafe { real!(fn pthread_mutex_trylock(mutex: *mut pthread_mutex_t) -> c_int) };
     match attempt() {
         libc::EBUSY => {}
         result => return result,
     }
     // SAFETY: as above.
-    let shared = unsafe {
+    let unseen = unsafe {
         if layout::checks_errors(mutex) && layout::owns(mutex) {
             return libc::EDEADLK;
         }
-        layout::mutex_is_shared(mutex)
+        layout::may_be_released_unseen(mutex)
     };
     match deadline() {
-        Ok(deadline) => acquire(key(mutex, Kind::Lock), WAITER, deadline, Patience::new(shared), libc::EBUSY, attempt),
+        Ok(deadline) => acquire(
+            key(mutex, Kind::Lock),
+            WAITER,
+            deadline,
+            Patience::new(unseen),
+            libc::EBUSY,
+            attempt,
+        ),
         Err(e) => e,
     }
 }

@@ -52,7 +52,10 @@ fn call_slowly(word: &AtomicU32, routine: Option<unsafe extern "C-unwind" fn()>)
             continue;
         }
         // Relaxed: nothing is published yet. Acquire: what an earlier run has done before it unwound.
-        if word.compare_exchange(seen, running, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+        if word
+            .compare_exchange(seen, running, Ordering::Acquire, Ordering::Relaxed)
+            .is_ok()
+        {
             let mut run = Running { word, ends_as: NEW };
             if let Some(routine) = routine {
                 // SAFETY: the caller's function.
@@ -75,7 +78,14 @@ impl Drop for Running<'_> {
         // Release: pairs with the Acquire of those who see it.
         self.word.store(self.ends_as, Ordering::Release);
         let operation = FUTEX_WAKE | FUTEX_PRIVATE_FLAG;
-        let args = [self.word.as_ptr() as usize, operation as usize, i32::MAX as usize, 0, 0, 0];
+        let args = [
+            self.word.as_ptr() as usize,
+            operation as usize,
+            i32::MAX as usize,
+            0,
+            0,
+            0,
+        ];
         // SAFETY: a wake only uses the address.
         let _ = unsafe { futex::futex(args) };
     }
@@ -84,6 +94,14 @@ impl Drop for Running<'_> {
 fn wait(word: &AtomicU32, running: u32) {
     let operation = FUTEX_WAIT | FUTEX_PRIVATE_FLAG;
     // SAFETY: the word is alive.
-    let _: sys::SysResult =
-        unsafe { futex::futex([word.as_ptr() as usize, operation as usize, running as usize, 0, 0, 0]) };
+    let _: sys::SysResult = unsafe {
+        futex::futex([
+            word.as_ptr() as usize,
+            operation as usize,
+            running as usize,
+            0,
+            0,
+            0,
+        ])
+    };
 }

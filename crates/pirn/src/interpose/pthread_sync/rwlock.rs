@@ -36,8 +36,20 @@ macro_rules! locks {
     };
 }
 
-locks!(pthread_rwlock_rdlock, pthread_rwlock_tryrdlock, READER, (), Ok(None));
-locks!(pthread_rwlock_wrlock, pthread_rwlock_trywrlock, WRITER, (), Ok(None));
+locks!(
+    pthread_rwlock_rdlock,
+    pthread_rwlock_tryrdlock,
+    READER,
+    (),
+    Ok(None)
+);
+locks!(
+    pthread_rwlock_wrlock,
+    pthread_rwlock_trywrlock,
+    WRITER,
+    (),
+    Ok(None)
+);
 locks!(
     pthread_rwlock_timedrdlock,
     pthread_rwlock_tryrdlock,
@@ -86,7 +98,14 @@ unsafe fn wait(
         layout::rwlock_is_shared(lock)
     };
     match deadline() {
-        Ok(deadline) => acquire(key(lock, Kind::Lock), bit, deadline, Patience::new(shared), libc::EBUSY, attempt),
+        Ok(deadline) => acquire(
+            key(lock, Kind::Lock),
+            bit,
+            deadline,
+            Patience::new(shared),
+            libc::EBUSY,
+            attempt,
+        ),
         Err(e) => e,
     }
 }

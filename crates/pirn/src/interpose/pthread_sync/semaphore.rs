@@ -52,7 +52,11 @@ pub unsafe extern "C" fn sem_timedwait(semaphore: *mut sem_t, time: *const times
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sem_clockwait(semaphore: *mut sem_t, clock: clockid_t, time: *const timespec) -> c_int {
+pub unsafe extern "C" fn sem_clockwait(
+    semaphore: *mut sem_t,
+    clock: clockid_t,
+    time: *const timespec,
+) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
         if virtual_thread().is_none() {
@@ -93,15 +97,22 @@ unsafe fn wait(semaphore: *mut sem_t, deadline: Result<Option<u64>, c_int>) -> c
     postman::hire();
     loop {
         let mut result = libc::EAGAIN;
-        let parked = parking_lot::park(key(semaphore, Kind::Semaphore), WAITER, patience.until(deadline), || {
-            // SAFETY: the caller's contract.
-            result = unsafe { attempt(semaphore) };
-            result == libc::EAGAIN
-        });
+        let parked = parking_lot::park(
+            key(semaphore, Kind::Semaphore),
+            WAITER,
+            patience.until(deadline),
+            || {
+                // SAFETY: the caller's contract.
+                result = unsafe { attempt(semaphore) };
+                result == libc::EAGAIN
+            },
+        );
         match parked {
             Parked::Woken => return 0, // The postman has taken it for us.
             Parked::Invalid => return result,
-            Parked::TimedOut if deadline.is_some_and(|deadline| sys::now() >= deadline) => return libc::ETIMEDOUT,
+            Parked::TimedOut if deadline.is_some_and(|deadline| sys::now() >= deadline) => {
+                return libc::ETIMEDOUT;
+            }
             Parked::TimedOut => {}
         }
     }
@@ -117,7 +128,8 @@ pub(in super::super) fn prepare() {
 unsafe fn libc_post(semaphore: *mut sem_t) -> c_int {
     // SAFETY: the function's signature; the caller's contract.
     unsafe {
-        let post: unsafe extern "C" fn(*mut sem_t) -> c_int = core::mem::transmute::<*mut c_void, _>(POST.get());
+        let post: unsafe extern "C" fn(*mut sem_t) -> c_int =
+            core::mem::transmute::<*mut c_void, _>(POST.get());
         post(semaphore)
     }
 }
@@ -140,9 +152,13 @@ pub unsafe extern "C" fn sem_post(semaphore: *mut sem_t) -> c_int {
 
 /// See the module's documentation.
 mod postman {
-    use super::{AtomicBool, AtomicU32, AtomicU64, BUCKET_COUNT, Kind, Ordering, WAITER, attempt, libc_post, parking_lot, sys};
+    use super::{
+        AtomicBool, AtomicU32, AtomicU64, BUCKET_COUNT, Kind, Ordering, WAITER, attempt, libc_post,
+        parking_lot, sys,
+    };
 
-    static MARKED: [AtomicU64; BUCKET_COUNT / 64] = [const { AtomicU64::new(0) }; BUCKET_COUNT / 64];
+    static MARKED: [AtomicU64; BUCKET_COUNT / 64] =
+        [const { AtomicU64::new(0) }; BUCKET_COUNT / 64];
     /// Counts calls.
     static CALLS: AtomicU32 = AtomicU32::new(0);
     static HIRED: AtomicBool = AtomicBool::new(false);
@@ -153,7 +169,10 @@ mod postman {
         if HIRED.load(Ordering::Relaxed) || HIRED.swap(true, Ordering::Relaxed) {
             return;
         }
-        let spawned = std::thread::Builder::new().name("pirn-postman".into()).stack_size(64 << 10).spawn(run);
+        let spawned = std::thread::Builder::new()
+            .name("pirn-postman".into())
+            .stack_size(64 << 10)
+            .spawn(run);
         if let Err(e) = spawned {
             sys::fatal(&["no thread to serve semaphores: ", &e.to_string()]);
         }
@@ -194,8 +213,8 @@ mod postman {
             WAITER,
             // SAFETY: somebody waits for the semaphore, so it is alive.
             |key| is_one(key) && unsafe { attempt(semaphore(key)) } == 0,
-            // SAFETY: the same: whoever timed out leaves the list, under its lock, before it returns.
             |key| {
+                // SAFETY: the same: whoever timed out leaves the list, under its lock, before it returns.
                 unsafe { libc_post(semaphore(key)) };
             },
         );

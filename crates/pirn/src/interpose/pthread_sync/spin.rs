@@ -22,7 +22,8 @@ pub unsafe extern "C" fn pthread_spin_lock(lock: *mut pthread_spinlock_t) -> c_i
     loop {
         for _ in 0..SPINS {
             // SAFETY: the caller's contract.
-            match unsafe { real!(fn pthread_spin_trylock(lock: *mut pthread_spinlock_t) -> c_int) } {
+            match unsafe { real!(fn pthread_spin_trylock(lock: *mut pthread_spinlock_t) -> c_int) }
+            {
                 libc::EBUSY => crate::arch::relax(),
                 result => return result,
             }

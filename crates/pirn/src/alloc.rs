@@ -1,0 +1,67 @@
+//! Allocators with per-thread caches of their own.
+
+use crate::glibc::carrier_tls;
+use crate::vthread;
+use std::alloc::{GlobalAlloc, Layout};
+
+/// Wraps an allocator that keeps per-thread caches (jemalloc, mimalloc, snmalloc, …), so that all virtual threads
+/// of a carrier share the carrier's.
+///
+/// Such allocators find their cache through thread-local storage, and every virtual thread has its own: left alone,
+/// each would grow a cache (some 30 KiB with mimalloc) and lose it at its end. Calls through this wrapper run
+/// with the carrier's thread-local storage instead, which costs about 20 ns. glibc's own malloc does not need
+/// it: the runtime hands its cache from thread to thread.
+///
+/// # Examples
+/// ```
+/// use pirn::OnCarrier;
+/// use std::alloc::System; // here would be MiMalloc or Jemalloc
+///
+/// #[global_allocator]
+/// static ALLOCATOR: OnCarrier<System> = OnCarrier::new(System);
+///
+/// let sum = pirn::thread::spawn(|| (0..1000).collect::<Vec<u32>>().iter().sum::<u32>());
+/// assert_eq!(sum.join().unwrap(), 499_500);
+/// ```
+#[derive(Debug, Default)]
+pub struct OnCarrier<A>(A);
+
+impl<A> OnCarrier<A> {
+    /// Wraps `allocator`.
+    pub const fn new(allocator: A) -> OnCarrier<A> {
+        OnCarrier(allocator)
+    }
+}
+
+/// Runs `f` with the carrier's TLS.
+#[inline]
+fn on_carrier<R>(f: impl FnOnce() -> R) -> R {
+    match vthread::current().and_then(|_| vthread::carrier()) {
+        // SAFETY: the carrier of the running thread. An allocator must not unwind (`GlobalAlloc`'s contract).
+        Some(carrier) => unsafe { carrier_tls::call(carrier.native_tp(), f) },
+        None => f(),
+    }
+}
+
+// SAFETY: every call is passed on as it is, and the memory does not depend on the thread.
+unsafe impl<A: GlobalAlloc> GlobalAlloc for OnCarrier<A> {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's contract, here and below.
+        on_carrier(|| unsafe { self.0.alloc(layout) })
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        on_carrier(|| unsafe { self.0.dealloc(pointer, layout) });
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as above.
+        on_carrier(|| unsafe { self.0.alloc_zeroed(layout) })
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: as above.
+        on_carrier(|| unsafe { self.0.realloc(pointer, layout, size) })
+    }
+}

@@ -1,0 +1,56 @@
+//! x86-64: functions that ask who calls them.
+//!
+//! `dlopen` looks at its return address to find out which library calls, since each may have its own
+//! search path. A function of ours that stands before it must find out its own caller ([`forward_with_caller`]), and
+//! call on so that the return address lies in that library ([`call_as_if_from`]):
+//!
+//! ```text
+//!   |  return address of `call_as_if_from`    |
+//!   |  address of "2:" below                  |  <- popped by the library's `ret`
+//!   |  address of some `ret` in the library   |  <- the function's return address
+//! ```
+
+use core::arch::naked_asm;
+
+/// Defines the C function `$name(a, b, c)`, which calls `$target(a, b, c, return address)`. Fewer arguments are
+/// as good.
+macro_rules! forward_with_caller {
+    ($(#[$attribute:meta])* $name:ident => $target:path) => {
+        $(#[$attribute])*
+        #[unsafe(naked)]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name() {
+            core::arch::naked_asm!("mov rcx, [rsp]", "jmp {}", sym $target)
+        }
+    };
+}
+pub(crate) use forward_with_caller;
+
+/// The byte of a `ret` instruction.
+pub(crate) const RETURN: u8 = 0xc3;
+
+/// Calls `function` with three arguments and `ret` as the return address, and returns its result.
+///
+/// # Safety
+/// `ret` is the address of a [`RETURN`] byte that may be executed. `function` is an `extern "C"` function of at
+/// most three integer or pointer arguments, whose contract holds, and which does not unwind.
+#[unsafe(naked)]
+pub(crate) unsafe extern "C" fn call_as_if_from(
+    ret: usize,
+    function: usize,
+    arguments: &[usize; 3],
+) -> usize {
+    naked_asm!(
+        "mov rax, rsi",
+        "mov r10, rdi",
+        "mov rdi, [rdx]",
+        "mov rsi, [rdx + 8]",
+        "mov rdx, [rdx + 16]",
+        "lea r11, [rip + 2f]",
+        "push r11",
+        "push r10", // rsp is now as after a call: 8 below a multiple of 16
+        "jmp rax",
+        "2:",
+        "ret",
+    )
+}
