@@ -68,6 +68,9 @@ impl Workload for Sleepers {
     }
 }
 
+/// Begins the lines of the warm-up.
+const WARM_UP: char = '~';
+
 /// Has as many threads at once as there will be sleepers, each as deep in its stack as they will be, so that the
 /// measured ones find memory that the system has given to this process already.
 fn warm_up(count: usize) {
@@ -76,8 +79,8 @@ fn warm_up(count: usize) {
         .map(|i| {
             let all = Arc::clone(&all);
             thread::spawn(move || {
-                std::hint::black_box(format!("{i} {:?}", Instant::now()));
                 all.wait();
+                println!("{WARM_UP}{i}");
             })
         })
         .collect();
@@ -93,7 +96,7 @@ const LAST_LINE: &str = "all done after ns: ";
 fn check(output: &[u8], count: usize) -> Result<Duration> {
     let output = std::str::from_utf8(output)?;
     let mut seen = vec![false; count];
-    let mut lines = output.lines();
+    let mut lines = output.lines().filter(|line| !line.starts_with(WARM_UP));
     for line in lines.by_ref().take(count) {
         let number: usize = line.parse().with_context(|| format!("odd line {line:?}"))?;
         let seen = seen

@@ -36,7 +36,7 @@ impl Driver for EventDriver {
         }
         let idle_long = fetched.is_empty() && trim.is_some_and(|t| sys::now() >= t);
         if idle_long {
-            carriers::trim_stacks();
+            carriers::trim();
             if timers::next_deadline().is_none_or(|d| d > sys::now()) {
                 return;
             }

@@ -4,7 +4,7 @@ use super::driver::driver;
 use super::{Processor, idle, injector, processors, settings};
 use crate::stack::pool;
 use crate::sys;
-use crate::vthread::{Carrier, Core};
+use crate::vthread::{Carrier, Core, cells};
 use core::ptr::NonNull;
 use core::sync::atomic::Ordering;
 use std::io;
@@ -223,8 +223,11 @@ fn sleep(carrier: &Carrier) -> bool {
     true
 }
 
-/// Gives memory of unused stacks back, unless threads become runnable. For carriers that have nothing
-/// else to do.
-pub(crate) fn trim_stacks() {
+/// Gives the memory of unused stacks and cells back, unless threads become runnable. For carriers
+/// that have nothing else to do.
+pub(crate) fn trim() {
     while injector::len() == 0 && pool::trim() {}
+    if injector::len() == 0 {
+        cells::trim();
+    }
 }

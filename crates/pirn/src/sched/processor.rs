@@ -10,6 +10,7 @@ use crate::stack::Slot;
 use crate::stack::pool::{self, SlotCache};
 use crate::sys;
 use crate::vthread::Core;
+use crate::vthread::cells::CellCache;
 use core::cell::{Cell, UnsafeCell};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -31,6 +32,8 @@ pub(crate) struct Processor {
     /// Counts switches: a value that stands still means one thread has been running all the time.
     pub(crate) tick: AtomicU32,
     slots: UnsafeCell<SlotCache>,
+    /// Memory of ended threads, for new ones.
+    cells: UnsafeCell<CellCache>,
     /// Slots reserved in the pool for threads to be spawned here.
     reservations: Cell<u32>,
     /// When its holder last looked for events in the course of maintenance.
@@ -49,6 +52,7 @@ impl Processor {
             queue: LocalQueue::new(),
             tick: AtomicU32::new(0),
             slots: UnsafeCell::new(SlotCache::new()),
+            cells: UnsafeCell::new(CellCache::new()),
             reservations: Cell::new(0),
             looked: Cell::new(0),
             next: Cell::new(None),
@@ -173,6 +177,16 @@ impl Processor {
             pool::unreserve(default_class(), RESERVATIONS as usize);
             self.reservations.set(reservations - RESERVATIONS);
         }
+    }
+
+    /// The cache of cells.
+    ///
+    /// # Safety
+    /// The caller holds this processor, and lets go of the cache before it does anything else with it.
+    #[allow(clippy::mut_from_ref)] // the holder's alone
+    pub(crate) unsafe fn cells(&self) -> &mut CellCache {
+        // SAFETY: the caller's contract.
+        unsafe { &mut *self.cells.get() }
     }
 
     /// Reserves a slot of the default class.

@@ -4,6 +4,7 @@
 //! starts its closure. Counted references keep it alive: the [`JoinHandle`](crate::thread::JoinHandle),
 //! each [`Thread`](crate::thread::Thread), and one that belongs to the thread itself and is dropped at its end.
 
+use super::cells;
 use super::handshake::Handshake;
 use super::join::JoinCell;
 use super::permit::ParkPermit;
@@ -110,9 +111,8 @@ impl<T, F: FnOnce() -> T> Cell<T, F> {
     /// A thread that has not started, with two references: the caller's and the thread's own.
     /// `None`: there is no memory for it.
     pub(crate) fn allocate(settings: Settings, closure: F) -> Option<ThreadRef> {
-        // SAFETY: the layout is not empty.
-        let memory =
-            NonNull::new(unsafe { std::alloc::alloc(Layout::new::<Self>()) })?.cast::<Self>();
+        let layout = Layout::new::<Self>();
+        let memory = cells::allocate(layout)?.cast::<Self>();
         let cell = Cell {
             core: Core {
                 references: AtomicUsize::new(2),
@@ -174,8 +174,12 @@ impl<T, F: FnOnce() -> T> Cell<T, F> {
     }
 
     unsafe fn free(core: NonNull<Core>) {
+        let cell = core.cast::<Self>();
         // SAFETY: from `allocate`; this is the last reference. The closure has been taken.
-        drop(unsafe { Box::from_raw(core.cast::<Self>().as_ptr()) });
+        unsafe {
+            cell.drop_in_place();
+            cells::free(cell.cast(), Layout::new::<Self>());
+        }
     }
 }
 

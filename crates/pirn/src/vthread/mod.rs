@@ -1,10 +1,12 @@
 //! A virtual thread: its identity and state, and how it gets on and off a platform thread.
 //!
 //! * [`core_`]: what there is of a virtual thread, and its reference count.
+//! * [`cells`]: recycling their memory.
 //! * [`handshake`], [`permit`], [`join`]: the three lock-free protocols (model-checked).
 //! * [`mount`]: mounting, unmounting, and the first and last moments of a thread.
 //! * [`keys`]: destructors of `pthread_key`s.
 
+pub(crate) mod cells;
 pub(crate) mod core_;
 pub(crate) mod handshake;
 pub(crate) mod join;

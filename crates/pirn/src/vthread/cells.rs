@@ -1,0 +1,195 @@
+//! Memory for virtual threads' cells, recycled.
+//!
+//! A thread is usually spawned on one carrier and ends on another. Freed there, its cell would go
+//! back to the arena of malloc it came from, under a lock that both carriers fight for: a burst of short threads
+//! spent most of its time there. So ended cells are kept, by size, in magazines as in Bonwick and Adams'
+//! "Magazines and Vmem" (USENIX 2001):
+//!
+//! ```text
+//!   processor:  current (up to FULL cells)  spare (none or FULL)
+//!                      |  full, and there is a spare    ^  both empty
+//!                      v                                |
+//!   depot:      full magazines                              -> malloc, when none is left
+//! ```
+//!
+//! Threads without a processor share one pair of magazines. Cells that are too large or too strictly aligned take malloc's way.
+
+use crate::lock::Lock;
+use core::alloc::Layout;
+use core::ptr::{self, NonNull};
+use std::alloc::{alloc, dealloc};
+
+/// Sizes are multiples of this; malloc's own granularity, so that nothing is wasted.
+const GRAIN: usize = 16;
+/// Sizes kept: up to 512 bytes.
+const CLASSES: usize = 32;
+/// Cells in a full magazine.
+const FULL: usize = 64;
+
+/// The start of an unused cell.
+struct Free {
+    /// Next in the magazine.
+    next: *mut Free,
+    /// In the first cell of a full magazine in the depot: the next magazine there.
+    next_magazine: *mut Free,
+}
+
+#[derive(Clone, Copy)]
+struct Magazine {
+    first: *mut Free,
+    len: usize,
+}
+
+const EMPTY: Magazine = Magazine {
+    first: ptr::null_mut(),
+    len: 0,
+};
+
+/// Two magazines a class: a processor's, its holder's alone, or the shared ones.
+pub(crate) struct CellCache {
+    current: [Magazine; CLASSES],
+    spare: [Magazine; CLASSES],
+}
+
+// SAFETY: the cells in the magazines are nobody else's.
+unsafe impl Send for CellCache {}
+
+struct Depot(*mut Free);
+// SAFETY: the cells in the depot are nobody else's.
+unsafe impl Send for Depot {}
+
+static DEPOT: [Lock<Depot>; CLASSES] = [const { Lock::new(Depot(ptr::null_mut())) }; CLASSES];
+
+/// The class of a layout, and the layout of that class.
+fn class(layout: Layout) -> Option<(usize, Layout)> {
+    let index = layout.size().checked_sub(1)? / GRAIN;
+    if index >= CLASSES || layout.align() > GRAIN {
+        return None;
+    }
+    Some((
+        index,
+        Layout::from_size_align((index + 1) * GRAIN, GRAIN).ok()?,
+    ))
+}
+
+/// The cache of those who hold no processor.
+static SHARED: Lock<CellCache> = Lock::new(CellCache::new());
+
+/// Calls `f` with the cache of the processor that the running thread's carrier holds, or with the shared one.
+fn with_cache<R>(f: impl FnOnce(&mut CellCache) -> R) -> R {
+    match super::carrier().and_then(|carrier| carrier.processor()) {
+        // SAFETY: our carrier holds it, and `f` only takes or gives a cell.
+        Some(processor) => f(unsafe { processor.cells() }),
+        None => f(&mut SHARED.lock()),
+    }
+}
+
+/// Memory for a cell.
+pub(crate) fn allocate(layout: Layout) -> Option<NonNull<u8>> {
+    let Some((index, layout)) = class(layout) else {
+        // SAFETY: a cell is not empty.
+        return NonNull::new(unsafe { alloc(layout) });
+    };
+    let recycled = with_cache(|cache| cache.take(index));
+    // SAFETY: not empty.
+    recycled.or_else(|| NonNull::new(unsafe { alloc(layout) }))
+}
+
+/// Gives a cell's memory back.
+///
+/// # Safety
+/// `cell` came from [`allocate`] with the same layout, and is not used any more.
+pub(crate) unsafe fn free(cell: NonNull<u8>, layout: Layout) {
+    // SAFETY: the caller's contract.
+    unsafe {
+        match class(layout) {
+            Some((index, _)) => with_cache(|cache| cache.put(index, cell.cast())),
+            None => dealloc(cell.as_ptr(), layout),
+        }
+    }
+}
+
+impl CellCache {
+    pub(crate) const fn new() -> CellCache {
+        CellCache {
+            current: [EMPTY; CLASSES],
+            spare: [EMPTY; CLASSES],
+        }
+    }
+
+    fn take(&mut self, class: usize) -> Option<NonNull<u8>> {
+        let (current, spare) = (&mut self.current[class], &mut self.spare[class]);
+        if current.len == 0 {
+            *current = core::mem::replace(spare, EMPTY);
+            if current.len == 0 {
+                *current = take_magazine(class)?;
+            }
+        }
+        let cell = NonNull::new(current.first)?;
+        // SAFETY: cells in a magazine are ours, and start with a `Free`.
+        current.first = unsafe { cell.as_ref() }.next;
+        current.len -= 1;
+        Some(cell.cast())
+    }
+
+    /// # Safety
+    /// `cell` is unused memory of this class.
+    unsafe fn put(&mut self, class: usize, cell: NonNull<Free>) {
+        let (current, spare) = (&mut self.current[class], &mut self.spare[class]);
+        if current.len == FULL {
+            let full = core::mem::replace(spare, core::mem::replace(current, EMPTY));
+            if full.len > 0 {
+                put_magazine(class, full);
+            }
+        }
+        let free = Free {
+            next: current.first,
+            next_magazine: ptr::null_mut(),
+        };
+        // SAFETY: the caller's contract; two words fit in the smallest cell.
+        unsafe { cell.write(free) };
+        current.first = cell.as_ptr();
+        current.len += 1;
+    }
+}
+
+#[cold]
+fn take_magazine(class: usize) -> Option<Magazine> {
+    let mut depot = DEPOT[class].lock();
+    let first = NonNull::new(depot.0)?;
+    // SAFETY: cells in the depot are ours, and start with a `Free`.
+    depot.0 = unsafe { first.as_ref() }.next_magazine;
+    Some(Magazine {
+        first: first.as_ptr(),
+        len: FULL,
+    })
+}
+
+#[cold]
+fn put_magazine(class: usize, magazine: Magazine) {
+    let mut depot = DEPOT[class].lock();
+    // SAFETY: as above; a full magazine has a first cell.
+    unsafe { (*magazine.first).next_magazine = depot.0 };
+    depot.0 = magazine.first;
+}
+
+/// Gives what is in the depot back to malloc. For carriers that have nothing else to do.
+pub(crate) fn trim() {
+    for index in 0..CLASSES {
+        let Ok(layout) = Layout::from_size_align((index + 1) * GRAIN, GRAIN) else {
+            continue;
+        };
+        while let Some(magazine) = take_magazine(index) {
+            let mut next = magazine.first;
+            while let Some(cell) = NonNull::new(next) {
+                // SAFETY: ours, from `alloc` with this layout.
+                unsafe {
+                    next = cell.as_ref().next;
+                    dealloc(cell.as_ptr().cast(), layout);
+                }
+            }
+        }
+    }
+}
+
+const _: () = assert!(size_of::<Free>() <= GRAIN);
