@@ -4,6 +4,7 @@
 //! The part that needs a *fresh* platform thread (whose TLS nobody has used yet) runs on a bare `pthread`.
 
 use crate::glibc::{malloc, tls};
+use crate::lock::Lock;
 use crate::stack::{SizeClass, overflow};
 use crate::{arch, blocking, config, interpose, sched};
 use core::ffi::c_void;
@@ -14,12 +15,13 @@ const NEW: u8 = 0;
 const STARTED: u8 = 2;
 const FORKED: u8 = 3;
 static STATE: AtomicU8 = AtomicU8::new(NEW);
-static STARTING: crate::lock::Lock<()> = crate::lock::Lock::new(());
+static STARTING: Lock<()> = Lock::new(());
 
 /// Starts the runtime, unless it has been started.
 ///
 /// # Errors
-/// What keeps it from starting. The next call tries again.
+/// What keeps it from starting: wrong settings can be mended before the next call; other failures
+/// are final.
 #[inline]
 pub(crate) fn ensure_started() -> io::Result<()> {
     // Acquire: pairs with the Release in `start`.
@@ -54,6 +56,12 @@ fn start() -> io::Result<()> {
     let settings = config::resolve().map_err(io::Error::other)?;
     interpose::verify().map_err(unsupported)?;
     on_fresh_thread(study_thread)?;
+    // From here on things are installed for good: a failure is final.
+    FAILURE.with(|| launch(&settings))
+}
+
+/// Brings the layers up, from the bottom.
+fn launch(settings: &config::Settings) -> io::Result<()> {
     let class = SizeClass::for_bytes(settings.stack_size);
     overflow::install();
     blocking::epoll::start().map_err(|e| {
@@ -76,6 +84,24 @@ fn start() -> io::Result<()> {
     // Release: pairs with the Acquire in `ensure_started`: all of the above is visible.
     STATE.store(STARTED, Ordering::Release);
     Ok(())
+}
+
+/// Why the runtime could not be brought up, once it could not.
+struct Failure(Lock<Option<(io::ErrorKind, String)>>);
+static FAILURE: Failure = Failure(Lock::new(None));
+
+impl Failure {
+    /// Runs `launch`, unless it has failed before, and remembers if it fails now.
+    fn with(&self, launch: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        if let Some((kind, text)) = &*self.0.lock() {
+            return Err(io::Error::new(*kind, text.clone()));
+        }
+        let result = launch();
+        if let Err(e) = &result {
+            *self.0.lock() = Some((e.kind(), e.to_string()));
+        }
+        result
+    }
 }
 
 /// This is the child of a fork: the carriers have stayed behind in the parent.

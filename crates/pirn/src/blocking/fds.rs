@@ -115,16 +115,14 @@ fn set_up(fd: i32, flags: u32) {
         && let Some(entry) = entry(fd)
     {
         // A number that is created anew was closed before, perhaps unseen.
-        entry.retire();
-        // Relaxed: whoever learns of the descriptor does so with an ordering of its own.
-        entry.flags.store(flags, Ordering::Relaxed);
+        entry.begin_life(flags);
     }
 }
 
 /// A duplicate was made of `fd`.
 pub(crate) fn duplicated(fd: i32, new: i32) {
     if let Some(entry) = existing(fd) {
-        entry.flags.fetch_or(SHARED, Ordering::Relaxed); // Relaxed: as in `set_up`.
+        entry.flags.fetch_or(SHARED, Ordering::Relaxed); // Relaxed: as in `begin_life`.
     }
     created_shared(new);
 }
@@ -132,7 +130,7 @@ pub(crate) fn duplicated(fd: i32, new: i32) {
 /// `O_NONBLOCK` was set or cleared.
 pub(crate) fn nonblocking_set(fd: i32, on: bool) {
     if let Some(entry) = existing(fd) {
-        // Relaxed: as in `set_up`.
+        // Relaxed: as in `begin_life`.
         if on {
             entry.flags.fetch_or(NONBLOCKING, Ordering::Relaxed);
         } else {
@@ -144,19 +142,30 @@ pub(crate) fn nonblocking_set(fd: i32, on: bool) {
 /// `SO_RCVTIMEO` or `SO_SNDTIMEO` was set.
 pub(crate) fn timeouts_set(fd: i32) {
     if let Some(entry) = existing(fd) {
-        entry.flags.fetch_or(TIMEOUTS, Ordering::Relaxed); // Relaxed: as in `set_up`.
+        entry.flags.fetch_or(TIMEOUTS, Ordering::Relaxed); // Relaxed: as in `begin_life`.
     }
 }
 
 /// A descriptor is about to be closed: wakes whoever waits for it.
-pub(crate) fn closing(fd: i32) {
-    if let Some(entry) = existing(fd) {
-        // Relaxed: as in `set_up`.
-        if entry.flags.load(Ordering::Relaxed) & REGISTERED != 0 {
-            super::epoll::forget(fd);
-        }
-        entry.retire();
-        entry.flags.store(0, Ordering::Relaxed);
+///
+/// Returns what [`closed`] must be given after the descriptor has been closed.
+pub(crate) fn closing(fd: i32) -> u32 {
+    let Some(entry) = existing(fd) else { return 0 };
+    // Relaxed: as in `begin_life`.
+    if entry.flags.load(Ordering::Relaxed) & REGISTERED != 0 {
+        super::epoll::forget(fd);
+    }
+    entry.begin_life(0);
+    entry.generation()
+}
+
+/// A descriptor has been closed: wakes whoever began to wait for it after [`closing`], which gave
+/// `generation`.
+pub(crate) fn closed(fd: i32, generation: u32) {
+    if let Some(entry) = existing(fd)
+        && entry.generation() == generation
+    {
+        super::readiness::close_all(entry);
     }
 }
 
@@ -178,6 +187,15 @@ impl Entry {
         super::readiness::close_all(self);
     }
 
+    /// Ends a life of this descriptor and begins the next.
+    fn begin_life(&self, flags: u32) {
+        self.retire();
+        // Under the lock, so that `register` does not add to the flags what was true in an earlier life.
+        let _waiters = self.waiters.lock();
+        // Relaxed: whoever learns of the descriptor does so with an ordering of its own.
+        self.flags.store(flags, Ordering::Relaxed);
+    }
+
     /// Which life of the descriptor this is.
     #[inline]
     pub(crate) fn generation(&self) -> u32 {
@@ -185,7 +203,7 @@ impl Entry {
     }
 
     fn trusted(&self) -> Option<u32> {
-        let flags = self.flags.load(Ordering::Relaxed); // Relaxed: as in `set_up`.
+        let flags = self.flags.load(Ordering::Relaxed); // Relaxed: as in `begin_life`.
         (flags & (KNOWN | SHARED) == KNOWN).then_some(flags)
     }
 
@@ -228,13 +246,15 @@ impl Entry {
     /// Makes sure that epoll reports this descriptor's events. `EPERM`: it cannot, because the
     /// descriptor is always ready (a regular file).
     pub(crate) fn register(&self, fd: i32) -> SysResult {
-        let flags = self.flags.load(Ordering::Relaxed); // Relaxed: as in `set_up`.
+        let flags = self.flags.load(Ordering::Relaxed); // Relaxed: as in `begin_life`.
         if flags & (KNOWN | REGISTERED) == (KNOWN | REGISTERED) {
             return Ok(0);
         }
-        let result = super::epoll::register(fd, self.generation(), flags & REGISTERED != 0);
-        if result.is_ok() {
-            self.flags.fetch_or(REGISTERED, Ordering::Relaxed); // Relaxed: as in `set_up`.
+        let generation = self.generation();
+        let result = super::epoll::register(fd, generation, flags & REGISTERED != 0);
+        let _waiters = self.waiters.lock();
+        if result.is_ok() && self.generation() == generation {
+            self.flags.fetch_or(REGISTERED, Ordering::Relaxed); // Relaxed: as in `begin_life`.
         }
         result
     }

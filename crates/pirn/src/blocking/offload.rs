@@ -33,6 +33,10 @@ struct Queue {
     /// Pool threads that wait for a job.
     idle: usize,
     threads: usize,
+    /// Pool threads being made.
+    starting: usize,
+    /// Jobs in the queue.
+    waiting: usize,
 }
 
 // SAFETY: jobs are followed under the lock, and run by whoever took them off the queue.
@@ -43,6 +47,8 @@ static QUEUE: Lock<Queue> = Lock::new(Queue {
     tail: ptr::null_mut(),
     idle: 0,
     threads: 0,
+    starting: 0,
+    waiting: 0,
 });
 /// Counts jobs put in: what idle pool threads sleep on.
 static ARRIVALS: AtomicU32 = AtomicU32::new(0);
@@ -109,13 +115,9 @@ pub(crate) fn bounded<R>(function: impl FnOnce() -> R) -> R {
         return function();
     }
     let mut call = Call::new(function);
-    if submit(&raw mut call.job) {
-        call.job.wait.block();
-        call.finish()
-    } else {
-        // No pool thread can be made: do it here, and hold the carrier.
-        run_here(call)
-    }
+    submit(&raw mut call.job);
+    call.job.wait.block();
+    call.finish()
 }
 
 fn run_here<F: FnOnce() -> R, R>(call: Call<F, R>) -> R {
@@ -153,35 +155,46 @@ struct Handover(*mut Job);
 // SAFETY: the job is the receiver's until it is done.
 unsafe impl Send for Handover {}
 
-/// Puts a job in the queue and sees to it that a thread will take it. `false`: there is none.
-fn submit(job: *mut Job) -> bool {
+/// Puts a job in the queue and sees to it that a thread will take it.
+fn submit(job: *mut Job) {
     let mut queue = QUEUE.lock();
-    let limit = LIMIT.load(Ordering::Relaxed); // Relaxed: see `start`.
-    let waiting = usize::from(!queue.head.is_null());
-    if queue.idle <= waiting && queue.threads < limit {
-        queue.threads += 1;
-        drop(queue);
-        let spawned = std::thread::Builder::new()
-            .name("pirn-blocking".into())
-            .stack_size(STACK)
-            .spawn(worker);
-        queue = QUEUE.lock();
-        if spawned.is_err() {
-            queue.threads -= 1;
-            if queue.threads == 0 {
-                return false;
-            }
-        }
-    }
     queue.put(job);
+    let limit = LIMIT.load(Ordering::Relaxed); // Relaxed: see `start`.
     let wake = queue.idle > 0;
+    let grow = queue.idle < queue.waiting && queue.threads + queue.starting < limit;
+    queue.starting += usize::from(grow);
     drop(queue);
     // Relaxed: the queue is under the lock; the futex call compares the count.
     ARRIVALS.fetch_add(1, Ordering::Relaxed);
     if wake {
         sys::futex_wake(ARRIVALS.as_ptr(), 1);
     }
-    true
+    if grow {
+        start_worker();
+    }
+}
+
+fn start_worker() {
+    let spawned = std::thread::Builder::new()
+        .name("pirn-blocking".into())
+        .stack_size(STACK)
+        .spawn(worker);
+    let mut queue = QUEUE.lock();
+    queue.starting -= 1;
+    if spawned.is_ok() {
+        queue.threads += 1;
+        return;
+    }
+    // With no pool thread at all, nobody would come for the jobs, ours among them: do them here, and
+    // hold the carrier.
+    while queue.threads + queue.starting == 0
+        && let Some(job) = queue.take()
+    {
+        drop(queue);
+        // SAFETY: off the queue, so ours to run, once.
+        unsafe { ((*job).run)(job) };
+        queue = QUEUE.lock();
+    }
 }
 
 impl Queue {
@@ -194,6 +207,7 @@ impl Queue {
             }
         }
         self.tail = job;
+        self.waiting += 1;
     }
 
     fn take(&mut self) -> Option<*mut Job> {
@@ -203,6 +217,7 @@ impl Queue {
         if self.head.is_null() {
             self.tail = ptr::null_mut();
         }
+        self.waiting -= 1;
         Some(job)
     }
 }

@@ -46,6 +46,16 @@ impl Continuation {
         self.tp.get()
     }
 
+    /// Where it would go on.
+    pub(crate) fn saved(&self) -> *mut u8 {
+        self.sp.get()
+    }
+
+    /// Undoes what a switch away and back has left of [`saved`](Self::saved).
+    pub(crate) fn restore(&self, saved: *mut u8) {
+        self.sp.set(saved);
+    }
+
     /// Gives it a stack and a TLS block, and `entry(argument)` as its first call.
     ///
     /// # Safety

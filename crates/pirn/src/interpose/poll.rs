@@ -15,6 +15,9 @@ const READ: i16 =
     libc::POLLIN | libc::POLLPRI | libc::POLLRDNORM | libc::POLLRDBAND | libc::POLLRDHUP;
 const WRITE: i16 = libc::POLLOUT | libc::POLLWRNORM | libc::POLLWRBAND;
 
+/// How long to wait when no event may come.
+const BLIND_NAP_NS: u64 = 10_000_000;
+
 /// Repeats `ask`, which does not wait, until it reports something or the deadline has come; in
 /// between parks until one of the descriptors has an event. `watched` gives each descriptor with what is
 /// wanted of it: reading, writing.
@@ -25,10 +28,15 @@ pub(super) fn wait_for_any(
 ) -> SysResult {
     loop {
         let entries: Vec<_> = watched.iter().map(|&(fd, ..)| fds::entry(fd)).collect();
-        for (&(fd, ..), entry) in watched.iter().zip(&entries) {
-            // What cannot be registered is always ready, or not open: `ask` reports both.
-            let _ = entry.map(|e| e.register(fd));
-        }
+        // What cannot be polled is always ready, or not open: `ask` reports both. Of what cannot be
+        // registered for other reasons (too many watches, no memory) no event will come: ask again soon.
+        let blind = watched.iter().zip(&entries).any(|(&(fd, ..), entry)| {
+            let registered = entry.map(|e| e.register(fd));
+            !matches!(
+                registered,
+                Some(Ok(_) | Err(Errno(libc::EPERM | libc::EBADF)))
+            )
+        });
         let counts: Vec<_> = entries
             .iter()
             .map(|e| e.map_or([0; 2], readiness::counts))
@@ -50,7 +58,8 @@ pub(super) fn wait_for_any(
         if changed && let Some(wakeup) = wait.claim(Outcome::Ready) {
             wakeup.perform();
         }
-        wait.block_until(deadline);
+        let soon = blind.then(|| sys::now() + BLIND_NAP_NS);
+        wait.block_until([deadline, soon].into_iter().flatten().min());
         for (entry, waiter) in entries.iter().zip(&waiters) {
             if let Some(entry) = entry {
                 readiness::stop_observing(entry, waiter);

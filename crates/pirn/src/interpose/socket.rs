@@ -55,15 +55,49 @@ fn receive(fd: c_int, flags: c_int, attempt: impl Fn(c_int) -> SysResult) -> Sys
     })
 }
 
-/// A sending operation.
-fn send_with(fd: c_int, flags: c_int, attempt: impl Fn(c_int) -> SysResult) -> SysResult {
+/// A sending operation; `to` is the address it is sent to, if it is given one.
+fn send_with(
+    fd: c_int,
+    flags: c_int,
+    to: *const sockaddr,
+    attempt: impl Fn(c_int) -> SysResult,
+) -> SysResult {
     if virtual_thread().is_none() || flags & libc::MSG_DONTWAIT != 0 {
         return attempt(flags);
+    }
+    // SAFETY: the caller of the interposed function passes a valid address, or null.
+    if unsafe { to.as_ref() }.is_some_and(|to| c_int::from(to.sa_family) == libc::AF_UNIX) {
+        return send_patiently(fd, || attempt(flags | libc::MSG_DONTWAIT));
     }
     let timeout = |entry: &fds::Entry| entry.timeout(fd, libc::SO_SNDTIMEO);
     readiness::blocking(fd, Interest::Write, timeout, || {
         attempt(flags | libc::MSG_DONTWAIT)
     })
+}
+
+/// Sends to a Unix socket by its address. When the addressee's queue is full no event tells when it is not: the
+/// sender's own socket is writable all the time, and every failed attempt even reports so anew.
+fn send_patiently(fd: c_int, attempt: impl Fn() -> SysResult) -> SysResult {
+    const LONGEST_NAP_NS: u64 = 20_000_000;
+    let entry = fds::entry(fd);
+    let mut deadline = None;
+    let mut nap = 50_000;
+    loop {
+        match attempt() {
+            Err(Errno(libc::EAGAIN)) if entry.is_none_or(|e| !e.is_nonblocking(fd)) => {}
+            result => return result,
+        }
+        let now = sys::now();
+        if deadline.is_none() {
+            let timeout = entry.and_then(|e| e.timeout(fd, libc::SO_SNDTIMEO));
+            deadline = Some(timeout.map_or(u64::MAX, |t| now.saturating_add(t)));
+        }
+        if deadline.is_some_and(|d| d <= now) {
+            return Err(Errno(libc::EAGAIN));
+        }
+        crate::blocking::sleep_until((now + nap).min(deadline.unwrap_or(u64::MAX)));
+        nap = (2 * nap).min(LONGEST_NAP_NS);
+    }
 }
 
 /// `recv`.
@@ -213,7 +247,7 @@ pub unsafe extern "C" fn sendto(
     address_length: socklen_t,
 ) -> ssize_t {
     let once = |done: usize| {
-        send_with(fd, flags, |flags| {
+        send_with(fd, flags, address, |flags| {
             // SAFETY: the caller's contract; `done` bytes of the buffer are sent.
             unsafe {
                 let rest = buffer.cast::<u8>().add(done);
@@ -245,7 +279,9 @@ pub unsafe extern "C" fn sendto(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
     let once = |message: *const msghdr| {
-        send_with(fd, flags, |flags| {
+        // SAFETY: the caller's contract.
+        let to = unsafe { (*message).msg_name }.cast_const().cast();
+        send_with(fd, flags, to, |flags| {
             // SAFETY: the caller's contract.
             unsafe { call!(libc::SYS_sendmsg, fd, message, flags) }
         })

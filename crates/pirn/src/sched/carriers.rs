@@ -6,7 +6,7 @@ use crate::stack::pool;
 use crate::sys;
 use crate::vthread::{Carrier, Core, cells};
 use core::ptr::NonNull;
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicUsize, Ordering};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -73,6 +73,7 @@ fn next(carrier: &Carrier) -> NonNull<Core> {
             carrier.set_processor(None);
             if idle::release(processor) {
                 carrier.set_processor(idle::acquire());
+                super::monitor::stir();
                 continue;
             }
         }
@@ -106,8 +107,30 @@ unsafe fn look(processor: &'static Processor) -> Option<NonNull<Core>> {
         {
             return Some(thread);
         }
-        steal(processor, 2)
+        steal(processor, 2).or_else(|| relieve(processor))
     }
+}
+
+/// One more than the index of a processor that the monitor has found stuck in one thread while
+/// others wait in its queue; 0: none.
+static STUCK: AtomicUsize = AtomicUsize::new(0);
+
+/// Has the next carrier that looks for work relieve this processor, be it of a single thread.
+pub(crate) fn report_stuck(index: usize) {
+    STUCK.store(index + 1, Ordering::Relaxed); // Relaxed: a hint; the kick that follows orders.
+}
+
+/// Relieves the processor that was reported stuck.
+unsafe fn relieve(processor: &'static Processor) -> Option<NonNull<Core>> {
+    if STUCK.load(Ordering::Relaxed) == 0 {
+        return None;
+    }
+    let index = STUCK.swap(0, Ordering::Relaxed).checked_sub(1)?;
+    let victim = processors()
+        .get(index)
+        .filter(|p| p.index != processor.index)?;
+    // SAFETY: the caller holds `processor`.
+    unsafe { victim.queue.steal_into(&processor.queue) }
 }
 
 /// Takes a share of the injector.

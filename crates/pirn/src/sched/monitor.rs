@@ -82,7 +82,10 @@ fn look_after(ticks: &mut [u32]) -> bool {
     let mut stuck = false;
     for (processor, last) in processors().iter().zip(ticks) {
         let tick = processor.tick.load(Ordering::Relaxed); // Relaxed: a hint.
-        stuck |= tick == *last && !processor.queue.is_empty();
+        if tick == *last && !processor.queue.is_empty() {
+            stuck = true;
+            super::carriers::report_stuck(processor.index);
+        }
         *last = tick;
     }
     let needed = stuck || injector::len() > 0 || driver().overdue(TICK_NS);

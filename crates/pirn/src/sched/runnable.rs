@@ -131,6 +131,7 @@ pub(crate) fn lend(thread: NonNull<Core>) {
     };
     // The processor is only kept from others: that as many threads run as there are processors. Nothing
     // is queued on it, since this platform thread is not going to stay.
+    super::monitor::stir();
     if injector::take_first(thread) {
         // SAFETY: off the queue, so ours to run; the caller is a platform thread.
         unsafe { mount_here(thread) };

@@ -20,7 +20,7 @@ use super::region::{self, out_of_memory};
 use super::{GUARD, PAGE, SizeClass, Slot};
 use crate::lock::Lock;
 use crate::sys::{self, call};
-use core::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicIsize, AtomicUsize, Ordering};
 use std::io;
 
 /// Slots a processor keeps for itself at the most.
@@ -79,6 +79,9 @@ static POOLS: [ClassPool; SizeClass::COUNT] = [const {
         }),
     }
 }; SizeClass::COUNT];
+
+/// Slots whose guards are mappings of their own.
+static GUARDED: AtomicUsize = AtomicUsize::new(0);
 
 /// Says how many slots of `class` the processors' caches may hold back. Once, at start.
 pub(crate) fn set_surplus(class: SizeClass, caches: usize) {
@@ -187,40 +190,48 @@ impl Slots {
             Some(at) => at,
             None => (region::reserve(class)?, 0),
         };
+        self.region = Some((number, next));
         let capacity = region::region(number).capacity;
         let end = (next + wanted).min(capacity);
-        self.plan(number, next, end)?;
-        self.region = (end < capacity).then_some((number, end));
-        let made = end - next;
+        let made = self.plan(number, next, end)?;
+        let next = next + made;
+        self.region = (next < capacity).then_some((number, next));
+        self.planned += made;
         let held_back = made.min(self.surplus);
         self.surplus -= held_back;
         Ok(made - held_back)
     }
 
-    fn plan(&mut self, region: usize, next: usize, end: usize) -> io::Result<()> {
+    /// Makes slots of a region available. Returns how many: fewer than asked for, but at least one,
+    /// when something fails on the way.
+    fn plan(&mut self, region: usize, next: usize, end: usize) -> io::Result<usize> {
+        let no_memory = |e| out_of_memory(format!("no memory for the list of stacks: {e}"));
         let planned = self.planned + (end - next);
         // Room for every slot there is in either list, so that giving back never allocates.
         for list in [&mut self.dirty, &mut self.clean] {
             list.try_reserve(planned - list.len().min(planned))
-                .map_err(|e| out_of_memory(format!("no memory for the list of stacks: {e}")))?;
+                .map_err(no_memory)?;
         }
-        if region::guards_cost_mappings() {
-            if 2 * planned + OTHER_MAPPINGS > mappings_allowed() {
-                return Err(region::out_of_mappings("the rest is left to the program"));
-            }
-            // Each may fail, and that must be an error of `spawn`: now.
-            for index in next..end {
-                region::install_guards(&[region::slot(region, index)])?;
-                self.clean.push(region::slot(region, index));
-            }
-        } else {
-            self.fresh
-                .try_reserve(1)
-                .map_err(|e| out_of_memory(format!("no memory for the list of stacks: {e}")))?;
+        if !region::guards_cost_mappings() {
+            self.fresh.try_reserve(1).map_err(no_memory)?;
             self.fresh.push(Fresh { region, next, end });
+            return Ok(end - next);
         }
-        self.planned = planned;
-        Ok(())
+        // Relaxed: a count, of all classes; nearly right is good enough.
+        let all = GUARDED.load(Ordering::Relaxed) + (end - next);
+        if 2 * all + OTHER_MAPPINGS > mappings_allowed() {
+            return Err(region::out_of_mappings("the rest is left to the program"));
+        }
+        // Each may fail, and that must be an error of `spawn`: now.
+        for index in next..end {
+            match region::install_guards(&[region::slot(region, index)]) {
+                Ok(()) => self.clean.push(region::slot(region, index)),
+                Err(e) if index == next => return Err(e),
+                Err(_) => return Ok(index - next),
+            }
+            GUARDED.fetch_add(1, Ordering::Relaxed); // Relaxed: as above.
+        }
+        Ok(end - next)
     }
 }
 

@@ -19,9 +19,11 @@ use core::alloc::Layout;
 use core::ptr::{self, NonNull};
 use std::alloc::{alloc, dealloc};
 
-/// Sizes are multiples of this; malloc's own granularity, so that nothing is wasted.
+/// Steps of the sizes kept: malloc's own.
 const GRAIN: usize = 16;
-/// Sizes kept: up to 512 bytes.
+/// What malloc needs of the first step itself: sizes of 16 n + 8 bytes waste nothing.
+const HEADER: usize = 8;
+/// Sizes kept: up to 504 bytes.
 const CLASSES: usize = 32;
 /// Cells in a full magazine.
 const FULL: usize = 64;
@@ -82,6 +84,10 @@ fn with_cache<R>(f: impl FnOnce(&mut CellCache) -> R) -> R {
         Some(processor) => f(unsafe { processor.cells() }),
         None => f(&mut SHARED.lock()),
     }
+}
+
+fn layout_of(class: usize) -> Option<Layout> {
+    Layout::from_size_align(class * GRAIN - HEADER, HEADER).ok()
 }
 
 /// Memory for a cell.
@@ -175,8 +181,8 @@ fn put_magazine(class: usize, magazine: Magazine) {
 
 /// Gives what is in the depot back to malloc. For carriers that have nothing else to do.
 pub(crate) fn trim() {
-    for index in 0..CLASSES {
-        let Ok(layout) = Layout::from_size_align((index + 1) * GRAIN, GRAIN) else {
+    for index in 2..CLASSES {
+        let Some(layout) = layout_of(index) else {
             continue;
         };
         while let Some(magazine) = take_magazine(index) {
@@ -192,4 +198,4 @@ pub(crate) fn trim() {
     }
 }
 
-const _: () = assert!(size_of::<Free>() <= GRAIN);
+const _: () = assert!(size_of::<Free>() <= 2 * GRAIN - HEADER);

@@ -157,6 +157,7 @@ impl<T, F: FnOnce() -> T> Cell<T, F> {
         // SAFETY: instead of `run`: the closure is there and nobody else will touch it.
         unsafe {
             (*cell.as_ref().closure.get()).assume_init_drop();
+            core.as_ref().panicked.set(true);
             *cell.as_ref().result.get() = Some(Err(Box::new(
                 "the scheduler dropped this virtual thread before it ran",
             )));

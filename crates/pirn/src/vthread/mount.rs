@@ -128,8 +128,12 @@ impl Carrier {
     pub(crate) unsafe fn mount(&self, thread: NonNull<Core>) {
         // SAFETY: the caller owns the right to run it.
         let to = unsafe { self.ready(thread) };
+        // A scheduler of the user's may run a thread from within a thread that this very carrier has
+        // mounted. Then the outer return address must survive.
+        let outer = self.native.saved();
         // SAFETY: the native continuation is the running one.
         unsafe { self.native.switch(to) };
+        self.native.restore(outer);
         self.finish_switch();
     }
 
