@@ -5,6 +5,7 @@ mod common;
 use std::io::{self, PipeReader, PipeWriter, Read};
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::os::fd::AsFd;
+use std::os::unix::net::UnixDatagram;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
@@ -136,5 +137,22 @@ fn a_burst_after_rest_still_runs() {
         }
         assert_rest();
         std::process::exit(0);
+    });
+}
+
+#[test]
+fn a_sender_to_a_full_unix_socket_uses_no_cpu() {
+    const NAME: &str = "a_sender_to_a_full_unix_socket_uses_no_cpu";
+    let _watchdog = watchdog();
+    child::isolated(NAME, &[], || {
+        let folder = common::TempDir::new("full");
+        let path = folder.join("receiver");
+        let _receiver = UnixDatagram::bind(&path).unwrap();
+        thread::spawn(move || {
+            let sender = UnixDatagram::unbound().unwrap();
+            // Blocks when the queue of the receiver, who never reads, is full.
+            while sender.send_to(b"weft", &path).is_ok() {}
+        });
+        assert_rest();
     });
 }

@@ -340,3 +340,49 @@ fn a_panic_stays_in_its_thread() {
     assert_eq!(payload.downcast_ref::<u8>(), Some(&3));
     assert!(!std::thread::panicking());
 }
+
+/// Runs whatever becomes runnable at once, on the thread that made it so.
+struct Inline;
+
+impl Scheduler for Inline {
+    fn schedule(&self, thread: Runnable) {
+        thread.run();
+    }
+}
+
+#[test]
+fn a_scheduler_may_run_threads_in_place() {
+    let _watchdog = watchdog();
+    let builder = Builder::new().scheduler(Arc::new(Inline));
+    let inner = builder.clone();
+    let outer = builder.spawn(move || {
+        let nested = inner.clone().spawn(move || {
+            let innermost = inner.spawn(|| 1).unwrap();
+            innermost.join().unwrap() + 1
+        });
+        nested.unwrap().join().unwrap() + 1
+    });
+    assert_eq!(outer.unwrap().join().unwrap(), 3);
+}
+
+#[test]
+fn a_scope_counts_an_abandoned_thread_once() {
+    struct Dropper;
+    impl Scheduler for Dropper {
+        fn schedule(&self, thread: Runnable) {
+            drop(thread);
+        }
+    }
+    let _watchdog = watchdog();
+    let builder = Builder::new().scheduler(Arc::new(Dropper));
+    // Joined by hand: the scope ends well.
+    thread::scope(|s| {
+        let handle = builder.clone().spawn_scoped(s, || ()).unwrap();
+        assert!(handle.join().is_err());
+    });
+    // Not joined: the scope tells.
+    let told = catch_unwind(AssertUnwindSafe(|| {
+        thread::scope(|s| drop(builder.clone().spawn_scoped(s, || ()).unwrap()));
+    }));
+    assert!(told.is_err());
+}

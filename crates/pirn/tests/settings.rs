@@ -4,7 +4,8 @@ mod common;
 
 use std::fs;
 use std::hint;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
 use common::{TempDir, child, on_virtual, virtual_crowd, watchdog};
 use pirn::thread::{self, Builder};
@@ -153,5 +154,25 @@ fn the_pool_of_platform_threads_is_bounded() {
         // runtime's own helpers.
         let most = most.into_inner();
         assert!(most <= 3 + 2 + 6, "{most} OS threads");
+    });
+}
+
+#[test]
+fn without_spinning_a_waiting_thread_is_rescued_too() {
+    const NAME: &str = "without_spinning_a_waiting_thread_is_rescued_too";
+    let _watchdog = watchdog();
+    let variables = [("PIRN_PARALLELISM", "2"), ("PIRN_SPIN_US", "0")];
+    child::isolated(NAME, &variables, || {
+        // The parent computes until its child, which waits in the same carrier's queue, has run.
+        let parent = thread::spawn(|| {
+            let ran = Arc::new(AtomicBool::new(false));
+            let tell = Arc::clone(&ran);
+            let child = thread::spawn(move || tell.store(true, SeqCst));
+            while !ran.load(SeqCst) {
+                hint::spin_loop();
+            }
+            child.join().unwrap();
+        });
+        parent.join().unwrap();
     });
 }
