@@ -167,6 +167,9 @@ pub(crate) fn unpark(key: usize, count: usize, bits: u32) -> usize {
     // What our caller wrote (the futex word) must be visible before we look for waiters; pairs
     // with the SeqCst addition in `park`.
     crate::arch::full_fence();
+    // Whoever comes later need not be woken: without this bound, threads that are woken and wait again
+    // at once could keep us here.
+    let count = count.min(bucket.waiting.load(Ordering::Relaxed) as usize);
     let mut woken = 0;
     while woken < count && bucket.waiting.load(Ordering::Relaxed) > 0 {
         if STOPPED.load(Ordering::Relaxed) {
