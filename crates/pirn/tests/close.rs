@@ -9,17 +9,22 @@ use std::io;
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsRawFd, IntoRawFd, RawFd};
 use std::os::unix::net::UnixStream;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use common::{block_then, many, on_virtual, sys, watchdog};
 use pirn::thread;
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
+/// To be taken before a test makes its descriptors: a thread that comes to its call only after the close must
+/// find the number unused, not another test's.
+fn one_at_a_time() -> MutexGuard<'static, ()> {
+    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Parks many virtual threads in `call`, closes `fd`, and expects `EBADF` from all of them.
 #[track_caller]
 fn expect_bad_descriptor(fd: RawFd, call: impl Fn() -> io::Result<usize> + Sync) {
-    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     block_then(
         many(),
         |_| assert_eq!(call().unwrap_err().raw_os_error(), Some(libc::EBADF)),
@@ -29,7 +34,7 @@ fn expect_bad_descriptor(fd: RawFd, call: impl Fn() -> io::Result<usize> + Sync)
 
 #[test]
 fn close_wakes_readers_of_a_pipe() {
-    let _watchdog = watchdog();
+    let (_watchdog, _guard) = (watchdog(), one_at_a_time());
     let (reader, _writer) = io::pipe().unwrap();
     let fd = reader.into_raw_fd();
     expect_bad_descriptor(fd, || sys::read(fd, &mut [0]));
@@ -37,7 +42,7 @@ fn close_wakes_readers_of_a_pipe() {
 
 #[test]
 fn close_wakes_writers_of_a_pipe() {
-    let _watchdog = watchdog();
+    let (_watchdog, _guard) = (watchdog(), one_at_a_time());
     let (_reader, writer) = io::pipe().unwrap();
     sys::set_nonblocking(&writer, true);
     while sys::write(writer.as_raw_fd(), &[0; 4096]).is_ok() {}
@@ -48,7 +53,7 @@ fn close_wakes_writers_of_a_pipe() {
 
 #[test]
 fn close_wakes_readers_of_a_socket() {
-    let _watchdog = watchdog();
+    let (_watchdog, _guard) = (watchdog(), one_at_a_time());
     let (left, _right) = UnixStream::pair().unwrap();
     let fd = left.into_raw_fd();
     expect_bad_descriptor(fd, || sys::read(fd, &mut [0]));
@@ -56,7 +61,7 @@ fn close_wakes_readers_of_a_socket() {
 
 #[test]
 fn close_wakes_receivers_of_a_datagram_socket() {
-    let _watchdog = watchdog();
+    let (_watchdog, _guard) = (watchdog(), one_at_a_time());
     let fd = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))
         .unwrap()
         .into_raw_fd();
@@ -70,7 +75,7 @@ fn close_wakes_receivers_of_a_datagram_socket() {
 
 #[test]
 fn close_wakes_acceptors() {
-    let _watchdog = watchdog();
+    let (_watchdog, _guard) = (watchdog(), one_at_a_time());
     let fd = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
         .unwrap()
         .into_raw_fd();
@@ -83,8 +88,7 @@ fn close_wakes_acceptors() {
 
 #[test]
 fn dup2_over_a_descriptor_wakes_like_close() {
-    let _watchdog = watchdog();
-    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let (_watchdog, _guard) = (watchdog(), one_at_a_time());
     let (old, _writer) = io::pipe().unwrap();
     let (new, _new_writer) = io::pipe().unwrap();
     sys::set_nonblocking(&new, true);
@@ -105,8 +109,7 @@ fn dup2_over_a_descriptor_wakes_like_close() {
 
 #[test]
 fn closing_a_duplicate_wakes_nobody_else() {
-    let _watchdog = watchdog();
-    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let (_watchdog, _guard) = (watchdog(), one_at_a_time());
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let duplicate = listener.try_clone().unwrap();
     let address = listener.local_addr().unwrap();
@@ -125,8 +128,7 @@ fn closing_a_duplicate_wakes_nobody_else() {
 
 #[test]
 fn a_descriptor_closed_before_is_bad_at_once() {
-    let _watchdog = watchdog();
-    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let (_watchdog, _guard) = (watchdog(), one_at_a_time());
     on_virtual(|| {
         let (reader, _writer) = io::pipe().unwrap();
         let fd = reader.into_raw_fd();

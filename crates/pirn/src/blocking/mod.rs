@@ -4,6 +4,7 @@
 //! * [`timers`]: points in time ([`timer_heap`]).
 //! * [`parking_lot`]: addresses; [`futex`]: futex words, shared with platform threads.
 //! * [`fds`], [`readiness`], [`epoll`]: descriptors.
+//! * [`list`]: who waits, in order.
 //! * [`offload`]: calls that only the kernel can finish, on platform threads.
 //! * [`driver`]: how idle carriers wait for all of it.
 
@@ -11,6 +12,7 @@ pub(crate) mod driver;
 pub(crate) mod epoll;
 pub(crate) mod fds;
 pub(crate) mod futex;
+mod list;
 pub(crate) mod offload;
 pub(crate) mod parking_lot;
 pub(crate) mod readiness;

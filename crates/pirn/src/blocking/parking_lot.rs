@@ -5,17 +5,17 @@
 //! under the bucket's lock, and wakers take that lock too: that is all there is to "no lost
 //! wake-up" (Drepper's futexes, WebKit's ParkingLot).
 
+use super::list::{Linked, Links, List};
 use super::wait::{Outcome, Wait, WakeList};
 use crate::lock::Lock;
 use core::cell::Cell;
-use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 const BUCKETS: usize = 4096;
 
 #[repr(align(64))]
 struct Bucket {
-    list: Lock<List>,
+    list: Lock<List<Waiter>>,
     /// Waiting virtual threads, readable without the lock.
     waiting: AtomicU32,
     /// Platform threads in or on their way into the kernel's queue of an address that hashes here.
@@ -24,10 +24,7 @@ struct Bucket {
 
 static LOT: [Bucket; BUCKETS] = [const {
     Bucket {
-        list: Lock::new(List {
-            head: ptr::null_mut(),
-            tail: ptr::null_mut(),
-        }),
+        list: Lock::new(List::new()),
         waiting: AtomicU32::new(0),
         platform: AtomicU32::new(0),
     }
@@ -41,15 +38,6 @@ pub(crate) fn stop() {
     STOPPED.store(true, Ordering::Relaxed); // Relaxed: there is one thread only.
 }
 
-/// Waiters in order of arrival, linked through their stacks.
-struct List {
-    head: *mut Waiter,
-    tail: *mut Waiter,
-}
-
-// SAFETY: the pointers are followed under the lock only.
-unsafe impl Send for List {}
-
 /// A waiting thread. On its stack.
 struct Waiter {
     key: Cell<usize>,
@@ -57,36 +45,12 @@ struct Waiter {
     wait: Wait,
     /// Which bucket's list this is in (a requeue changes it); `BUCKETS`: none.
     bucket: AtomicUsize,
-    previous: Cell<*mut Waiter>,
-    next: Cell<*mut Waiter>,
+    links: Links<Waiter>,
 }
 
-impl List {
-    fn append(&mut self, waiter: &Waiter) {
-        let pointer = ptr::from_ref(waiter).cast_mut();
-        waiter.next.set(ptr::null_mut());
-        waiter.previous.set(self.tail);
-        // SAFETY: whatever is in the list stays valid until it leaves it, under this lock.
-        match unsafe { self.tail.as_ref() } {
-            Some(tail) => tail.next.set(pointer),
-            None => self.head = pointer,
-        }
-        self.tail = pointer;
-    }
-
-    fn remove(&mut self, waiter: &Waiter) {
-        let (previous, next) = (waiter.previous.get(), waiter.next.get());
-        // SAFETY: as in `append`.
-        unsafe {
-            match previous.as_ref() {
-                Some(previous) => previous.next.set(next),
-                None => self.head = next,
-            }
-            match next.as_ref() {
-                Some(next) => next.previous.set(previous),
-                None => self.tail = previous,
-            }
-        }
+impl Linked for Waiter {
+    fn links(&self) -> &Links<Waiter> {
+        &self.links
     }
 }
 
@@ -124,8 +88,7 @@ pub(crate) fn park(
         bits,
         wait: Wait::new(),
         bucket: AtomicUsize::new(home),
-        previous: Cell::new(ptr::null_mut()),
-        next: Cell::new(ptr::null_mut()),
+        links: Links::new(),
     };
     {
         let mut list = bucket.list.lock();
@@ -215,12 +178,12 @@ pub(crate) fn serve(
         let mut wakes = WakeList::new();
         {
             let mut list = bucket.list.lock();
-            let mut next = list.head;
+            let mut next = list.first();
             // SAFETY: what is in the list is valid while we hold its lock.
             while let Some(waiter) = unsafe { next.as_ref() }
                 && !wakes.is_full()
             {
-                next = waiter.next.get();
+                next = waiter.links.next();
                 let key = waiter.key.get();
                 if waiter.bits & bits != 0 && grant(key) {
                     match claim(bucket, &mut list, waiter) {
@@ -239,7 +202,7 @@ pub(crate) fn serve(
 /// Claims waiters. Returns whether the list of wakes was too short for all.
 fn collect(bucket: &Bucket, key: usize, bits: u32, count: usize, wakes: &mut WakeList) -> bool {
     let mut list = bucket.list.lock();
-    let mut next = list.head;
+    let mut next = list.first();
     // SAFETY: what is in the list is valid while we hold its lock.
     while let Some(waiter) = unsafe { next.as_ref() } {
         if wakes.len() == count {
@@ -248,7 +211,7 @@ fn collect(bucket: &Bucket, key: usize, bits: u32, count: usize, wakes: &mut Wak
         if wakes.is_full() {
             return true;
         }
-        next = waiter.next.get();
+        next = waiter.links.next();
         if waiter.key.get() == key
             && waiter.bits & bits != 0
             && let Some(wakeup) = claim(bucket, &mut list, waiter)
@@ -260,7 +223,7 @@ fn collect(bucket: &Bucket, key: usize, bits: u32, count: usize, wakes: &mut Wak
 }
 
 /// Claims one waiter and takes it off the list; one that has just timed out will do so itself.
-fn claim(bucket: &Bucket, list: &mut List, waiter: &Waiter) -> Option<super::wait::Wakeup> {
+fn claim(bucket: &Bucket, list: &mut List<Waiter>, waiter: &Waiter) -> Option<super::wait::Wakeup> {
     let wakeup = waiter.wait.claim(Outcome::Ready)?;
     // It is a virtual thread, so it and its stack stay where they are until the wake.
     list.remove(waiter);
@@ -287,13 +250,13 @@ pub(crate) fn requeue(from: usize, to: usize, count: usize) -> usize {
         (second, first)
     };
     let mut moved = 0;
-    let mut next = source.head;
+    let mut next = source.first();
     // SAFETY: what is in the list is valid while we hold its lock.
     while let Some(waiter) = unsafe { next.as_ref() } {
         if moved == count {
             break;
         }
-        next = waiter.next.get();
+        next = waiter.links.next();
         if waiter.key.get() == from {
             source.remove(waiter);
             waiter.key.set(to);
@@ -308,15 +271,15 @@ pub(crate) fn requeue(from: usize, to: usize, count: usize) -> usize {
 }
 
 /// A requeue within one bucket: the waiters keep their places.
-fn rename(list: &List, from: usize, to: usize, count: usize) -> usize {
+fn rename(list: &List<Waiter>, from: usize, to: usize, count: usize) -> usize {
     let mut moved = 0;
-    let mut next = list.head;
+    let mut next = list.first();
     // SAFETY: as above.
     while let Some(waiter) = unsafe { next.as_ref() } {
         if moved == count {
             break;
         }
-        next = waiter.next.get();
+        next = waiter.links.next();
         if waiter.key.get() == from {
             waiter.key.set(to);
             moved += 1;

@@ -18,10 +18,9 @@
 //! (`poll`, `select`) are woken all.
 
 use super::fds::{self, Entry};
+use super::list::{Linked, Links, List};
 use super::wait::{Outcome, Wait, WakeList};
 use crate::sys::{Errno, SysResult};
-use core::cell::Cell;
-use core::ptr;
 use core::sync::atomic::Ordering;
 
 /// What to wait for.
@@ -32,13 +31,7 @@ pub(crate) enum Interest {
 }
 
 /// The waiting threads of one descriptor, in order of arrival.
-pub(crate) struct Waiters {
-    head: *mut Waiter,
-    tail: *mut Waiter,
-}
-
-// SAFETY: the pointers are followed under the lock around this only.
-unsafe impl Send for Waiters {}
+pub(crate) type Waiters = List<Waiter>;
 
 /// One thread's interest in one descriptor. It must stay where it is while it is in a list.
 pub(crate) struct Waiter {
@@ -47,9 +40,7 @@ pub(crate) struct Waiter {
     write: bool,
     /// It will do the operation, and pass the baton on.
     exclusive: bool,
-    linked: Cell<bool>,
-    previous: Cell<*mut Waiter>,
-    next: Cell<*mut Waiter>,
+    links: Links<Waiter>,
 }
 
 impl Waiter {
@@ -71,9 +62,7 @@ impl Waiter {
             read,
             write,
             exclusive: false,
-            linked: Cell::new(false),
-            previous: Cell::new(ptr::null_mut()),
-            next: Cell::new(ptr::null_mut()),
+            links: Links::new(),
         }
     }
 
@@ -82,45 +71,13 @@ impl Waiter {
     }
 }
 
+impl Linked for Waiter {
+    fn links(&self) -> &Links<Waiter> {
+        &self.links
+    }
+}
+
 impl Waiters {
-    pub(crate) const fn new() -> Waiters {
-        Waiters {
-            head: ptr::null_mut(),
-            tail: ptr::null_mut(),
-        }
-    }
-
-    fn append(&mut self, waiter: &Waiter) {
-        let pointer = ptr::from_ref(waiter).cast_mut();
-        waiter.next.set(ptr::null_mut());
-        waiter.previous.set(self.tail);
-        waiter.linked.set(true);
-        // SAFETY: what is in the list stays valid until it leaves it, under this lock.
-        match unsafe { self.tail.as_ref() } {
-            Some(tail) => tail.next.set(pointer),
-            None => self.head = pointer,
-        }
-        self.tail = pointer;
-    }
-
-    fn remove(&mut self, waiter: &Waiter) {
-        if !waiter.linked.replace(false) {
-            return;
-        }
-        let (previous, next) = (waiter.previous.get(), waiter.next.get());
-        // SAFETY: as in `append`.
-        unsafe {
-            match previous.as_ref() {
-                Some(previous) => previous.next.set(next),
-                None => self.head = next,
-            }
-            match next.as_ref() {
-                Some(next) => next.previous.set(previous),
-                None => self.tail = previous,
-            }
-        }
-    }
-
     /// Claims those that `report` is for: all observers, and one exclusive waiter a direction.
     /// Returns whether the list of wakes was too short.
     fn claim(
@@ -131,10 +88,10 @@ impl Waiters {
         outcome: Outcome,
         wakes: &mut WakeList,
     ) -> bool {
-        let mut next = self.head;
+        let mut next = self.first();
         // SAFETY: what is in the list is valid while its lock is held.
         while let Some(waiter) = unsafe { next.as_ref() } {
-            next = waiter.next.get();
+            next = waiter.links.next();
             if !everybody && !waiter.wants(read, write) {
                 continue;
             }
@@ -193,7 +150,7 @@ pub(crate) fn close_all(entry: &Entry) {
         let mut wakes = WakeList::new();
         let more = {
             let mut waiters = entry.waiters.lock();
-            if waiters.head.is_null() {
+            if waiters.first().is_null() {
                 return;
             }
             waiters.claim(true, true, true, Outcome::Closed, &mut wakes)
@@ -210,7 +167,7 @@ fn pass_baton(entry: &Entry, interest: Interest) {
     let mut wakes = WakeList::new();
     {
         let mut waiters = entry.waiters.lock();
-        if waiters.head.is_null() {
+        if waiters.first().is_null() {
             return;
         }
         let (read, write) = (interest == Interest::Read, interest == Interest::Write);
