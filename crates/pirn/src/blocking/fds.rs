@@ -161,12 +161,21 @@ pub(crate) fn closing(fd: i32) -> u32 {
 
 /// A descriptor has been closed: wakes whoever began to wait for it after [`closing`], which gave
 /// `generation`.
-pub(crate) fn closed(fd: i32, generation: u32) {
+fn closed(fd: i32, generation: u32) {
     if let Some(entry) = existing(fd)
         && entry.generation() == generation
     {
         super::readiness::close_all(entry);
     }
+}
+
+/// Closes a descriptor: those who wait for it wake, before or after, with `EBADF`.
+pub(crate) fn close(fd: i32) -> SysResult {
+    let life = closing(fd);
+    // SAFETY: no pointers; whose descriptor it is, is the caller's affair.
+    let result = unsafe { call!(libc::SYS_close, fd) };
+    closed(fd, life);
+    result
 }
 
 impl Entry {

@@ -134,7 +134,7 @@ pub(crate) fn unpark(key: usize, count: usize, bits: u32) -> usize {
     // at once could keep us here.
     let count = count.min(bucket.waiting.load(Ordering::Relaxed) as usize);
     let mut woken = 0;
-    while woken < count && bucket.waiting.load(Ordering::Relaxed) > 0 {
+    while woken < count {
         if STOPPED.load(Ordering::Relaxed) {
             break;
         }

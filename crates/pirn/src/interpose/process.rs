@@ -31,9 +31,7 @@ impl PidFd {
 
 impl Drop for PidFd {
     fn drop(&mut self) {
-        fds::closing(self.0);
-        // SAFETY: ours.
-        let _ = unsafe { call!(libc::SYS_close, self.0) };
+        let _ = fds::close(self.0);
     }
 }
 

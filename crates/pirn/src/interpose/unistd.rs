@@ -52,10 +52,7 @@ pub unsafe extern "C" fn write(fd: c_int, buffer: *const c_void, length: size_t)
 /// `close`: virtual threads that wait for the descriptor wake with `EBADF`.
 #[unsafe(no_mangle)]
 pub extern "C" fn close(fd: c_int) -> c_int {
-    let life = fds::closing(fd);
-    // SAFETY: whose descriptor it is, is the caller's affair.
-    let result = unsafe { call!(libc::SYS_close, fd) };
-    fds::closed(fd, life);
+    let result = fds::close(fd);
     super::fs::lock_released();
     sys::to_c(result) as c_int
 }

@@ -187,9 +187,7 @@ unsafe fn wait_for_end(thread: pthread_t, deadline: Option<u64>) -> Result<(), E
         fds::created(fd, false);
         let same = id.load(Ordering::Acquire) == seen;
         let result = if same { wait_for(fd, deadline) } else { Ok(()) };
-        fds::closing(fd);
-        // SAFETY: ours.
-        let _ = unsafe { call!(libc::SYS_close, fd) };
+        let _ = fds::close(fd);
         if same {
             return result;
         }
