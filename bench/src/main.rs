@@ -1,94 +1,44 @@
-//! Measures pirn: `cargo run --release -p bench -- --help`. `README.md` explains what and why.
+//! Measures Pirn beside what a user would pick instead: `cargo run --release -p bench -- --help`. `README.md`
+//! explains what and why, `PROTOCOL.md` what the peers do.
 //!
-//! One process supervises (this file and `report`); each workload runs in a process of its own
-//! (`process`), so that none inherits another's heap, stacks or carriers, and a crash or a hang
-//! of one costs only its own rows. A worker prints the samples of each round as a line of JSON,
-//! which is all the supervisor knows of it.
+//! ```text
+//!   catalog     what is measured, at which sizes
+//!   peers       who is: found, built
+//!   runner      interleaves the peers round by round
+//!   drivers     a round: the peer measures itself, or is looked at or loaded from outside
+//!   process     a peer's process, and the lines it prints (protocol)
+//!   results     what came of it;  report: as a table and as a page
+//! ```
 
+mod args;
+mod catalog;
+mod drivers;
+mod machine;
 mod memory;
-mod place;
+mod notes;
+mod peers;
 mod process;
+mod protocol;
 mod report;
+mod results;
+mod runner;
 mod stats;
-mod workload;
-mod workloads;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context as _, Result, ensure};
+use args::Args;
+use catalog::{Context, Size};
 use clap::Parser;
-use clap::builder::PossibleValuesParser;
-use report::{Failure, Report};
-use std::path::PathBuf;
+use indicatif::{ProgressBar, ProgressStyle};
+use machine::Machine;
+use peers::{Builder, Known, Peer};
+use results::{PeerInfo, Results};
+use runner::Runner;
+use std::collections::BTreeMap;
 use std::process::ExitCode;
-use std::time::Duration;
-use workload::{Size, Workload};
-
-/// Measures pirn's virtual threads and prints a table: median, least and most of all rounds but
-/// the first, with the goal beside.
-#[derive(Parser)]
-#[command(name = "bench")]
-struct Args {
-    /// Workloads to run; all of them if none is named
-    #[arg(value_parser = PossibleValuesParser::new(workloads::names()), hide_possible_values = true)]
-    names: Vec<String>,
-
-    /// Rounds to measure, after one more to warm up
-    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    rounds: u32,
-
-    /// Write the results to FILE as well
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-
-    /// List the workloads and stop
-    #[arg(long)]
-    list: bool,
-
-    /// Small sizes, to try the program itself out; the numbers mean nothing
-    #[arg(long)]
-    quick: bool,
-
-    /// Give a workload up when a round takes longer than this
-    #[arg(long, value_name = "SECONDS", default_value = "120", value_parser = seconds)]
-    timeout: Duration,
-
-    /// (internal) Run the rounds of this workload here and print their samples
-    #[arg(long, hide = true, value_name = "NAME")]
-    worker: Option<String>,
-
-    /// (internal) Run the helper process of this workload here
-    #[arg(long, hide = true, value_name = "NAME", requires = "count")]
-    helper: Option<String>,
-
-    /// (internal) What the helper is to do how often
-    #[arg(long, hide = true, value_name = "N")]
-    count: Option<usize>,
-}
-
-impl Args {
-    fn size(&self) -> Size {
-        if self.quick { Size::Quick } else { Size::Full }
-    }
-}
-
-fn seconds(text: &str) -> Result<Duration> {
-    let timeout = Duration::try_from_secs_f64(text.parse()?)?;
-    ensure!(!timeout.is_zero(), "no round takes no time");
-    Ok(timeout)
-}
+use std::time::{Duration, Instant};
 
 fn main() -> ExitCode {
-    let args = Args::parse();
-    let done = if args.list {
-        list();
-        Ok(())
-    } else if let Some(name) = &args.worker {
-        workloads::find(name).and_then(|w| process::work(w, args.rounds, args.size(), args.timeout))
-    } else if let (Some(name), Some(count)) = (&args.helper, args.count) {
-        workloads::find(name).and_then(|w| process::help(w, count, args.timeout))
-    } else {
-        supervise(&args)
-    };
-    match done {
+    match run(&Args::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("bench: {error:#}");
@@ -97,33 +47,185 @@ fn main() -> ExitCode {
     }
 }
 
-fn list() {
-    for workload in workloads::ALL {
-        println!("{:<20} {}", workload.name(), workload.about());
+fn run(args: &Args) -> Result<()> {
+    if args.list {
+        list();
+        return Ok(());
     }
-}
-
-/// Runs the chosen workloads, each in its process, and reports.
-fn supervise(args: &Args) -> Result<()> {
-    let mut report = Report::new(args.rounds, args.size());
-    for workload in chosen(&args.names) {
-        match process::measure(workload, args.rounds, args.size(), args.timeout) {
-            Ok(rounds) => report.add(workload.name(), &rounds)?,
-            Err(error) => report.failures.push(Failure::new(workload.name(), &error)),
+    let results = match &args.from {
+        Some(file) => {
+            let json =
+                std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+            let mut results: Results = serde_json::from_slice(&json)
+                .with_context(|| format!("{} has no results", file.display()))?;
+            results.annotate();
+            results
         }
-    }
-    print!("{report}");
-    if let Some(file) = &args.json {
-        let json = serde_json::to_string_pretty(&report)? + "\n";
-        std::fs::write(file, json).with_context(|| format!("cannot write {}", file.display()))?;
-    }
-    let failed = report.failures.len();
-    ensure!(failed == 0, "{failed} of the workloads failed (see above)");
+        None => measure(args)?,
+    };
+    print!("{}", report::table(&results));
+    write(args, &results)?;
+    let failures = results
+        .failures()
+        .filter(|(_, _, failure)| !failure.expected)
+        .count();
+    ensure!(failures == 0, "{failures} measurements failed (see above)");
     Ok(())
 }
 
-/// The named workloads in the order of the list, which makes tables easy to compare.
-fn chosen(names: &[String]) -> impl Iterator<Item = &'static dyn Workload> {
-    let named = |w: &dyn Workload| names.is_empty() || names.iter().any(|n| n == w.name());
-    workloads::ALL.iter().copied().filter(move |w| named(*w))
+fn list() {
+    let machine = Machine::this();
+    let context = context(&machine, Size::Full, 1 << 30, 1);
+    for workload in catalog::chosen(&[], &context).unwrap_or_default() {
+        println!("{:<16} {}", workload.name, workload.about);
+    }
+    println!();
+    for peer in peers::KNOWN {
+        println!("{:<16} {}", peer.name, peer.title);
+    }
+}
+
+fn context(machine: &Machine, size: Size, budget: u64, iterations_per_second: u64) -> Context<'_> {
+    Context {
+        size,
+        machine,
+        budget,
+        iterations_per_second,
+    }
+}
+
+fn measure(args: &Args) -> Result<Results> {
+    let start = Instant::now();
+    let machine = Machine::this();
+    let size = if args.quick { Size::Quick } else { Size::Full };
+    let context = context(&machine, size, args.memory << 30, pace());
+    // Before anything is built: a misspelt name is told at once.
+    let workloads = catalog::chosen(&args.workloads, &context)?;
+    check_set(args, &workloads)?;
+    let known = peers::chosen(&args.peers)?;
+
+    let (peers, mut infos, load) = build(&known)?;
+    let mut runner = Runner {
+        peers,
+        rounds: args.rounds.or(args.quick.then_some(1)),
+        warm: size == Size::Full,
+        timeout: args.timeout,
+        set: args.set.clone(),
+        load,
+        descriptors: machine::raise_open_files(),
+        progress: ProgressBar::hidden(),
+        versions: BTreeMap::new(),
+    };
+    runner.ask_versions();
+    for info in &mut infos {
+        info.version = runner.versions.get(info.name.as_str()).cloned();
+    }
+    runner.progress = progress(workloads.iter().map(|w| runner.steps(w)).sum());
+    let measured = workloads
+        .iter()
+        .map(|workload| runner.run(workload))
+        .collect();
+    runner.progress.finish_and_clear();
+    eprintln!("measured in {:.0} s", start.elapsed().as_secs_f64());
+    let mut results = Results {
+        date: jiff::Timestamp::now()
+            .strftime("%Y-%m-%d %H:%M UTC")
+            .to_string(),
+        arguments: std::env::args().skip(1).collect(),
+        machine,
+        quick: args.quick,
+        peers: infos,
+        workloads: measured,
+    };
+    results.annotate();
+    Ok(results)
+}
+
+/// Refuses values for parameters that no chosen workload has.
+fn check_set(args: &Args, workloads: &[catalog::Workload]) -> Result<()> {
+    for (key, _) in &args.set {
+        let cases = || workloads.iter().flat_map(|w| &w.cases);
+        ensure!(
+            cases().any(|case| case.params.get(key).is_some()),
+            "--set {key}: no workload that is to run has this parameter; there are {}",
+            cases()
+                .map(|case| case.params.arguments().collect::<Vec<_>>().join(" "))
+                .collect::<Vec<_>>()
+                .join("; ")
+        );
+    }
+    Ok(())
+}
+
+type Built = (Vec<Peer>, Vec<PeerInfo>, Result<std::path::PathBuf, String>);
+
+/// Builds the peers, and tells which cannot take part.
+fn build(known: &[&'static Known]) -> Result<Built> {
+    let mut builder = Builder::new()?;
+    if let Some(refused) = builder.refused() {
+        eprintln!("bench: {refused}; another one is used");
+    }
+    let spinner = ProgressBar::new_spinner();
+    spinner.enable_steady_tick(Duration::from_millis(100));
+    let (mut peers, mut infos) = (Vec::new(), Vec::new());
+    for known in known {
+        spinner.set_message(format!("building {}", known.name));
+        let built = builder.build(known);
+        infos.push(PeerInfo {
+            name: known.name.into(),
+            title: known.title.into(),
+            version: None,
+            flags: built
+                .as_ref()
+                .map_or_else(|_| String::new(), |peer| peer.flags.clone()),
+            skipped: built.as_ref().err().cloned(),
+        });
+        match built {
+            Ok(peer) => peers.push(peer),
+            Err(why) => eprintln!("bench: {} is skipped: {why}", known.name),
+        }
+    }
+    spinner.set_message("building the client");
+    let load = builder.load();
+    spinner.finish_and_clear();
+    Ok((peers, infos, load))
+}
+
+/// How many iterations of the computation this machine does in a second, on one core.
+fn pace() -> u64 {
+    const SAMPLE: u64 = 20_000_000;
+    let time = || {
+        let start = Instant::now();
+        std::hint::black_box(peer_protocol::compute(SAMPLE, 1));
+        start.elapsed()
+    };
+    // The least disturbed. What was not optimised would say nothing of the peers' pace.
+    let best = (0..3)
+        .map(|_| time())
+        .min()
+        .unwrap_or(Duration::from_millis(40));
+    (SAMPLE as f64 / best.as_secs_f64()) as u64
+}
+
+fn progress(steps: u64) -> ProgressBar {
+    // Hides itself where there is no terminal.
+    let style =
+        ProgressStyle::with_template("{bar:30} {pos}/{len}  {elapsed} (about {eta} left)  {msg}");
+    ProgressBar::new(steps).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+/// Writes the files that were asked for.
+fn write(args: &Args, results: &Results) -> Result<()> {
+    if let Some(file) = &args.json {
+        let json = serde_json::to_string_pretty(results)? + "\n";
+        std::fs::write(file, json).with_context(|| format!("cannot write {}", file.display()))?;
+    }
+    if let Some(folder) = &args.report {
+        let file = folder.join("index.html");
+        let written = std::fs::create_dir_all(folder)
+            .and_then(|()| std::fs::write(&file, report::html(results)));
+        written.with_context(|| format!("cannot write {}", file.display()))?;
+        eprintln!("the report is {}", file.display());
+    }
+    Ok(())
 }

@@ -1,13 +1,15 @@
-//! The memory of this process: making it ready, and measuring it.
+//! Memory: making it ready, and measuring a process from outside.
 
-use anyhow::{Context, Result};
-use serde::{Deserialize, Serialize};
+use anyhow::{Context, Result, ensure};
+use std::fs::read_to_string;
 use std::hint::black_box;
 
 const PAGE: usize = 4096;
 
-/// Touches this much memory and frees it, so that the machine has it ready from here on.
-pub fn warm(bytes: usize) {
+/// Touches this much memory and frees it, so that the machine has it ready from here on: the first touch of memory that a
+/// virtual machine has not been given yet costs ten times a page fault. Leaves some to the rest of the machine.
+pub fn warm(bytes: u64) {
+    let bytes = bytes.min(available().unwrap_or(0) / 10 * 8) as usize;
     let mut memory: Vec<u8> = Vec::with_capacity(bytes);
     for page in memory.spare_capacity_mut().chunks_mut(PAGE) {
         page[0].write(1);
@@ -15,21 +17,45 @@ pub fn warm(bytes: usize) {
     black_box(&mut memory);
 }
 
-/// What this process takes up at some moment.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+/// Bytes of memory that can still be had.
+pub fn available() -> Result<u64> {
+    Ok(kib_field(&read_to_string("/proc/meminfo")?, "MemAvailable")? * 1024)
+}
+
+/// Checks that so much memory can be had.
+pub fn ensure_available(bytes: u64) -> Result<()> {
+    let available = available()?;
+    let mib = |bytes: u64| bytes.div_ceil(1 << 20);
+    ensure!(
+        bytes <= available,
+        "it may need {} MiB of memory, and {} MiB are available; try smaller sizes with --set or a smaller --memory",
+        mib(bytes),
+        mib(available)
+    );
+    Ok(())
+}
+
+/// What a process takes up at some moment, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Footprint {
-    /// Bytes in memory (VmRSS).
+    /// Resident memory (VmRSS).
     pub resident: u64,
-    /// Bytes of page tables, which the kernel holds for the process (VmPTE).
-    pub page_tables: u64,
+    /// What the kernel holds for it: its page tables (VmPTE), and the kernel stacks and other
+    /// kernel memory of the whole machine, which on a machine that does nothing else grow by the
+    /// process's alone.
+    pub kernel: u64,
 }
 
 impl Footprint {
-    pub fn now() -> Result<Footprint> {
-        let status = std::fs::read_to_string("/proc/self/status")?;
+    pub fn of(pid: u32) -> Result<Footprint> {
+        let status = read_to_string(format!("/proc/{pid}/status")).context("it is gone")?;
+        let machine = read_to_string("/proc/meminfo")?;
+        let kernel = kib_field(&status, "VmPTE")?
+            + kib_field(&machine, "KernelStack")?
+            + kib_field(&machine, "SUnreclaim")?;
         Ok(Footprint {
             resident: kib_field(&status, "VmRSS")? * 1024,
-            page_tables: kib_field(&status, "VmPTE")? * 1024,
+            kernel: kernel * 1024,
         })
     }
 
@@ -37,20 +63,34 @@ impl Footprint {
     pub fn since(self, earlier: Footprint) -> Footprint {
         Footprint {
             resident: self.resident.saturating_sub(earlier.resident),
-            page_tables: self.page_tables.saturating_sub(earlier.page_tables),
+            kernel: self.kernel.saturating_sub(earlier.kernel),
         }
+    }
+
+    pub fn total(self) -> u64 {
+        self.resident + self.kernel
     }
 }
 
-/// A field of `/proc/self/status` or `/proc/meminfo`, in KiB.
+/// A field of `/proc/PID/status` or `/proc/meminfo`, in KiB.
 pub fn kib_field(text: &str, name: &str) -> Result<u64> {
-    let field = |line: &str| {
-        let value = line.strip_prefix(name)?.strip_prefix(':')?;
-        value.trim().strip_suffix(" kB")?.parse().ok()
-    };
-    text.lines()
-        .find_map(field)
-        .with_context(|| format!("the kernel does not tell {name}"))
+    let value = field(text, name)?;
+    let kib = value.strip_suffix(" kB").and_then(|n| n.parse().ok());
+    kib.with_context(|| format!("{name} is {value:?}"))
+}
+
+/// A field of `/proc/PID/status` that is a plain number.
+pub fn number_field(text: &str, name: &str) -> Result<u64> {
+    let value = field(text, name)?;
+    value
+        .parse()
+        .with_context(|| format!("{name} is {value:?}"))
+}
+
+fn field<'a>(text: &'a str, name: &str) -> Result<&'a str> {
+    let value = |line: &'a str| line.strip_prefix(name)?.strip_prefix(':');
+    let found = text.lines().find_map(value).map(str::trim);
+    found.with_context(|| format!("the kernel does not tell {name}"))
 }
 
 #[cfg(test)]
@@ -59,23 +99,30 @@ mod tests {
 
     #[test]
     fn fields_are_found_by_their_whole_name() {
-        let status = "VmRSSX:\t 1 kB\nVmRSS:\t   12345 kB\nVmPTE:\t 4 kB\n";
+        let status = "VmRSSX:\t 1 kB\nVmRSS:\t   12345 kB\nVmPTE:\t 4 kB\nThreads:\t7\n";
         assert_eq!(kib_field(status, "VmRSS").unwrap(), 12345);
-        assert!(
-            kib_field(status, "VmR")
-                .unwrap_err()
-                .to_string()
-                .contains("VmR")
-        );
+        assert_eq!(number_field(status, "Threads").unwrap(), 7);
+        let missing = kib_field(status, "VmR").unwrap_err().to_string();
+        assert!(missing.contains("VmR"), "{missing}");
     }
 
     #[test]
     fn touched_memory_shows() {
-        let before = Footprint::now().unwrap();
+        let before = Footprint::of(std::process::id()).unwrap();
         let touched = black_box(vec![1u8; 64 << 20]);
-        let growth = Footprint::now().unwrap().since(before);
+        let growth = Footprint::of(std::process::id()).unwrap().since(before);
         // Other tests free memory meanwhile, but not as much.
         assert!(growth.resident > 32 << 20, "{growth:?}");
         drop(touched);
+    }
+
+    #[test]
+    fn what_no_machine_has_is_refused_with_both_numbers() {
+        let error = ensure_available(1 << 60).unwrap_err().to_string();
+        assert!(
+            error.contains("1099511627776 MiB") && error.contains("available"),
+            "{error}"
+        );
+        ensure_available(0).unwrap();
     }
 }

@@ -1,187 +1,301 @@
-//! The processes of a measurement: the supervisor starts a worker for each workload, and some
-//! workers start a helper for each round. All are this program, told apart by hidden options.
-//!
-//! Workers and helpers have a watchdog, so none outlives a hang; the supervisor only waits.
+//! A peer's process: started, spoken to, watched, and ended whatever happens.
 
-use crate::memory;
-use crate::workload::{Sample, Size, Workload};
-use anyhow::{Context, Result, bail, ensure};
-use serde::{Deserialize, Serialize};
-use std::io::{BufRead, BufReader, IsTerminal, Write};
-use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
-use std::sync::mpsc::{self, RecvTimeoutError, Sender};
-use std::time::Duration;
+use crate::protocol::{Line, Output, Refusal};
+use anyhow::{Context, Result, bail};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
-/// A line of a worker's output, as JSON.
-#[derive(Serialize, Deserialize)]
-#[serde(untagged)]
-enum Line {
-    /// A round is done.
-    Round(Vec<Sample>),
-    /// A round failed, and there will be no more.
-    Failure { error: String },
-}
-
-/// Has a worker run a workload, and gives the samples of each round but the one for warming up.
-pub fn measure(
-    workload: &dyn Workload,
-    rounds: u32,
-    size: Size,
+/// A peer at work.
+pub struct Process {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    events: Receiver<Event>,
+    complaints: Option<JoinHandle<String>>,
+    /// What it is measured with, as it says.
+    pub version: String,
+    /// The port of a server, 0 before it is known.
+    pub port: u16,
+    /// When it must be done with what it does.
+    deadline: Instant,
     timeout: Duration,
-) -> Result<Vec<Vec<Sample>>> {
-    let mut command = this_program(timeout)?;
-    command.args(["--worker", workload.name(), "--rounds", &rounds.to_string()]);
-    command.args(size.pick(None, Some("--quick")));
-    command.envs(workload.environment().iter().copied());
-    let mut child = command.spawn().context("cannot start its process")?;
-    let samples = read_rounds(&mut child, workload.name(), rounds);
-    let status = child.wait()?;
-    // First, since it explains why samples are missing.
-    ensure!(
-        status.success(),
-        "its process ended with {status} (see above)"
-    );
-    let mut samples = samples?;
-    let got = samples.len();
-    ensure!(
-        got == rounds as usize + 1,
-        "{got} rounds came of {rounds} and one to warm up"
-    );
-    samples.remove(0);
-    Ok(samples)
+    started: Instant,
+    abandoned: bool,
 }
 
-/// The rounds of a worker, a line each.
-fn read_rounds(worker: &mut Child, name: &str, rounds: u32) -> Result<Vec<Vec<Sample>>> {
-    let output = worker.stdout.take().context("no pipe to its process")?;
-    let mut samples = Vec::new();
-    let progress = Progress::new(name, rounds);
-    progress.show(0);
-    for line in BufReader::new(output).lines() {
-        let line = line?;
-        match serde_json::from_str(&line).with_context(|| format!("bad line {line:?}"))? {
-            Line::Round(round) => samples.push(round),
-            Line::Failure { error } => bail!(error),
+/// What comes from its standard output, in order.
+enum Event {
+    Line(Result<Line>),
+    /// All output since the line before.
+    Output(Output),
+}
+
+impl Process {
+    /// Starts a peer and waits for its first line.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be started, or says something else first.
+    pub fn start(command: &mut Command, timeout: Duration) -> Result<Process> {
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let started = Instant::now();
+        let mut child = command.spawn().context("cannot start it")?;
+        let (tell, events) = mpsc::channel();
+        let stdout = child.stdout.take().context("no pipe from it")?;
+        std::thread::spawn(move || read(BufReader::with_capacity(1 << 16, stdout), &tell));
+        let stderr = child.stderr.take().context("no pipe from it")?;
+        let mut process = Process {
+            stdin: child.stdin.take(),
+            child,
+            events,
+            complaints: Some(std::thread::spawn(move || last_words(stderr))),
+            version: String::new(),
+            port: 0,
+            deadline: Instant::now() + timeout,
+            timeout,
+            started,
+            abandoned: false,
+        };
+        match process.next()? {
+            Line::Hello { version, .. } => process.version = version,
+            Line::Error { error } => bail!(Refusal(error)),
+            other => bail!("it began with {other:?}"),
         }
-        progress.show(samples.len());
-    }
-    Ok(samples)
-}
-
-/// A line on the terminal that tells how far a worker has come.
-struct Progress<'a> {
-    name: &'a str,
-    rounds: u32,
-    visible: bool,
-}
-
-impl Progress<'_> {
-    fn new(name: &str, rounds: u32) -> Progress<'_> {
-        Progress {
-            name,
-            rounds,
-            visible: std::io::stderr().is_terminal(),
-        }
+        Ok(process)
     }
 
-    fn show(&self, done: usize) {
-        if self.visible {
-            eprint!(
-                "\r\x1b[K{}: {done} of {} rounds",
-                self.name,
-                self.rounds + 1
-            );
-        }
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
-}
 
-impl Drop for Progress<'_> {
-    fn drop(&mut self) {
-        if self.visible {
-            eprint!("\r\x1b[K");
-        }
+    /// When it was started.
+    pub fn started(&self) -> Instant {
+        self.started
     }
-}
 
-/// The worker: runs all rounds and prints a line for each.
-pub fn work(workload: &dyn Workload, rounds: u32, size: Size, timeout: Duration) -> Result<()> {
-    let watchdog = Watchdog::start(format!("a round of {}", workload.name()), timeout);
-    if size == Size::Full {
-        memory::warm(workload.warm_bytes());
-    }
-    for _ in 0..=rounds {
-        watchdog.reset();
-        match workload.round(size) {
-            Ok(samples) => print(&Line::Round(samples))?,
-            Err(error) => {
-                return print(&Line::Failure {
-                    error: format!("{error:#}"),
-                });
-            }
+    /// Tells it something, and gives it anew the time it may take.
+    ///
+    /// # Errors
+    ///
+    /// If it does not listen any more; the error is the reason if that can be found.
+    pub fn tell(&mut self, word: &str) -> Result<()> {
+        self.deadline = Instant::now() + self.timeout;
+        let stdin = self
+            .stdin
+            .as_mut()
+            .context("it has been told that there is no more")?;
+        match writeln!(stdin, "{word}").and_then(|()| stdin.flush()) {
+            Ok(()) => Ok(()),
+            // It may have said why.
+            Err(_) => match self.next() {
+                Ok(Line::Error { error }) => bail!(Refusal(error)),
+                Ok(line) => bail!("it said {line:?} out of turn and ended"),
+                Err(error) => Err(error),
+            },
         }
     }
-    Ok(())
-}
 
-fn print(line: &Line) -> Result<()> {
-    writeln!(std::io::stdout().lock(), "{}", serde_json::to_string(line)?)?;
-    Ok(())
-}
+    /// The next line of the protocol; other output is dropped.
+    ///
+    /// # Errors
+    ///
+    /// If it takes too long (then it is killed), ends, or prints what is no line.
+    pub fn next(&mut self) -> Result<Line> {
+        let mut dropped = Output::default();
+        self.next_with_output(&mut dropped)
+    }
 
-/// The helper: does its part of one round.
-pub fn help(workload: &dyn Workload, count: usize, timeout: Duration) -> Result<()> {
-    let _watchdog = Watchdog::start(format!("the helper of {}", workload.name()), timeout);
-    workload.helper(count)
-}
-
-/// Called in a worker: a command that starts the helper of a workload, its output a pipe.
-pub fn helper(workload: &dyn Workload, count: usize) -> Result<Command> {
-    let timeout = TIMEOUT.get().copied().context("not in a worker")?;
-    let mut command = this_program(timeout)?;
-    command.args(["--helper", workload.name(), "--count", &count.to_string()]);
-    Ok(command)
-}
-
-fn this_program(timeout: Duration) -> Result<Command> {
-    let program = std::env::current_exe().context("cannot find this program's file")?;
-    let mut command = Command::new(program);
-    command.args(["--timeout", &timeout.as_secs_f64().to_string()]);
-    command.stdin(Stdio::null()).stdout(Stdio::piped());
-    Ok(command)
-}
-
-/// The timeout this process was given.
-static TIMEOUT: OnceLock<Duration> = OnceLock::new();
-
-/// Aborts the process when it takes too long. Runs on a platform thread, so that it works while
-/// all virtual threads are stuck.
-struct Watchdog {
-    resets: Sender<()>,
-}
-
-impl Watchdog {
-    fn start(what: String, timeout: Duration) -> Watchdog {
-        TIMEOUT.get_or_init(|| timeout);
-        let (resets, reset) = mpsc::channel();
-        std::thread::spawn(move || {
-            loop {
-                match reset.recv_timeout(timeout) {
-                    Ok(()) => {}
-                    Err(RecvTimeoutError::Disconnected) => return,
-                    Err(RecvTimeoutError::Timeout) => {
-                        eprintln!("bench: {what} is not done after {timeout:?}; giving up");
-                        std::process::abort();
-                    }
+    /// The next line of the protocol; other output before it goes into `output`.
+    ///
+    /// # Errors
+    ///
+    /// As [`next`](Process::next).
+    pub fn next_with_output(&mut self, output: &mut Output) -> Result<Line> {
+        loop {
+            let left = self.deadline.saturating_duration_since(Instant::now());
+            match self.events.recv_timeout(left) {
+                Ok(Event::Line(line)) => return line,
+                Ok(Event::Output(more)) => *output = more,
+                Err(RecvTimeoutError::Timeout) => {
+                    bail!("not done after {:?}; ended", self.timeout)
                 }
+                Err(RecvTimeoutError::Disconnected) => bail!(self.why_it_ended()),
             }
-        });
-        Watchdog { resets }
+        }
     }
 
-    /// Begins the time anew.
-    fn reset(&self) {
-        // Cannot fail while the thread runs, and it runs while `self` lives.
-        let _ = self.resets.send(());
+    /// Lets it die, or be dead: it has done all that is wanted of it.
+    pub fn abandon(&mut self) {
+        // It may have ended.
+        let _ = self.child.kill();
+        self.abandoned = true;
+    }
+
+    /// Tells it that there is no more to do, and waits for its end.
+    ///
+    /// # Errors
+    ///
+    /// If it does not end, or with an error.
+    pub fn end(mut self) -> Result<()> {
+        if self.abandoned {
+            return Ok(());
+        }
+        self.stdin = None;
+        self.deadline = Instant::now() + self.timeout;
+        loop {
+            let left = self.deadline.saturating_duration_since(Instant::now());
+            match self.events.recv_timeout(left) {
+                Ok(Event::Line(Ok(Line::Error { error }))) => bail!(Refusal(error)),
+                Ok(_) => {}
+                Err(RecvTimeoutError::Timeout) => bail!("it does not end"),
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        let status = self.child.wait()?;
+        if !status.success() {
+            bail!(self.explain(status));
+        }
+        Ok(())
+    }
+
+    fn why_it_ended(&mut self) -> String {
+        match self.child.wait() {
+            Ok(status) => self.explain(status),
+            Err(error) => format!("it is gone: {error}"),
+        }
+    }
+
+    fn explain(&mut self, status: ExitStatus) -> String {
+        let complaints = self.complaints.take().and_then(|reader| reader.join().ok());
+        let words = complaints.unwrap_or_default();
+        let said = if words.is_empty() { "" } else { "; it said: " };
+        format!("its process ended with {status}{said}{words}")
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It has ended, or else is not wanted any more.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Passes on a peer's standard output until its end.
+fn read(mut stdout: impl BufRead, tell: &Sender<Event>) {
+    let mut output = Output::default();
+    let mut line = String::new();
+    while matches!(stdout.read_line(&mut line), Ok(n) if n > 0) {
+        let text = line.trim_end();
+        if text.starts_with('{') {
+            let told = match output {
+                Output { lines: 0, .. } => Ok(()),
+                _ => tell.send(Event::Output(std::mem::take(&mut output))),
+            };
+            // Nobody is interested any more.
+            if told
+                .and_then(|()| tell.send(Event::Line(Line::parse(text))))
+                .is_err()
+            {
+                return;
+            }
+        } else {
+            output.add(text);
+        }
+        line.clear();
+    }
+    if output.lines > 0 {
+        let _ = tell.send(Event::Output(output));
+    }
+}
+
+/// The end of what a peer prints to standard error, in a line.
+fn last_words(mut stderr: impl Read) -> String {
+    const KEPT: usize = 600;
+    let mut kept = Vec::new();
+    let mut chunk = [0; 4096];
+    while let Ok(read @ 1..) = stderr.read(&mut chunk) {
+        kept.extend_from_slice(&chunk[..read]);
+        kept.drain(..kept.len().saturating_sub(KEPT));
+    }
+    let text = String::from_utf8_lossy(&kept);
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args([
+            "-c",
+            &format!(r#"echo '{{"peer":"p","version":"1"}}'; {script}"#),
+        ]);
+        command
+    }
+
+    fn start(script: &str) -> Process {
+        Process::start(&mut shell(script), Duration::from_secs(20)).unwrap()
+    }
+
+    #[test]
+    fn lines_and_other_output_are_told_apart() {
+        let mut process = start(r#"read word; echo 1; echo 0; echo '{"end":true}'"#);
+        assert_eq!(process.version, "1");
+        process.tell("round").unwrap();
+        let mut output = Output::default();
+        assert_eq!(
+            process.next_with_output(&mut output).unwrap(),
+            Line::End { end: true }
+        );
+        assert_eq!(output, Output::of_numbers_below(2));
+        process.end().unwrap();
+    }
+
+    #[test]
+    fn a_crash_is_told_with_its_last_words() {
+        let mut process = start("read word; echo no room >&2; kill -SEGV $$");
+        process.tell("round").unwrap();
+        let error = process.next().unwrap_err().to_string();
+        assert!(
+            error.contains("SIGSEGV") && error.contains("no room"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn an_error_it_tells_itself_is_passed_on_even_if_it_does_not_listen() {
+        let mut process = start(r#"exec <&-; echo '{"error":"cannot bind"}'; exit 1"#);
+        let error = loop {
+            if let Err(error) = process.tell("round") {
+                break error.to_string();
+            }
+            if let Ok(Line::Error { error }) = process.next() {
+                break error;
+            }
+        };
+        assert_eq!(error, "cannot bind");
+    }
+
+    #[test]
+    fn what_takes_too_long_is_given_up() {
+        let mut process =
+            Process::start(&mut shell("exec sleep 60"), Duration::from_millis(300)).unwrap();
+        process.tell("round").unwrap();
+        let error = process.next().unwrap_err().to_string();
+        assert!(error.contains("not done after 300ms"), "{error}");
+    }
+
+    #[test]
+    fn what_does_not_begin_with_the_greeting_is_refused() {
+        let mut command = Command::new("sh");
+        command.args(["-c", r#"echo '{"end":true}'"#]);
+        assert!(Process::start(&mut command, Duration::from_secs(20)).is_err());
     }
 }

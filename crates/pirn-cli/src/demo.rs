@@ -12,7 +12,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::limits::{self, Room};
 use crate::measure::{Sampler, Usage};
 use crate::report::{self, Outcome, count};
-use crate::server::Server;
+use crate::server::{self, Server};
 use crate::threads::{Platform, Threads, Virtual};
 use crate::users::{Load, Users};
 
@@ -124,7 +124,7 @@ impl<T: Threads> Service<T> {
         let mut acceptors = Vec::new();
         let first = Ipv4Addr::LOCALHOST.to_bits();
         for address in (first..).map(Ipv4Addr::from_bits).take(listeners) {
-            let listener = Arc::new(TcpListener::bind((address, 0))?);
+            let listener = Arc::new(server::listen((address, 0))?);
             let acceptor = {
                 let (server, listener) = (Arc::clone(&server), Arc::clone(&listener));
                 threads.spawn(move || server.serve(&listener))?

@@ -19,7 +19,6 @@ mod users;
 
 use std::error::Error;
 use std::io::{self, Write};
-use std::net::TcpListener;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -132,7 +131,7 @@ fn run(command: Command) -> Result<bool, Box<dyn Error>> {
 
 /// `pirn serve`: serves on virtual threads until the process is ended.
 fn serve(address: &str, delay: Duration, out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
-    let listener = TcpListener::bind(address)
+    let listener = server::listen(address)
         .map_err(|error| format!("cannot listen on '{address}': {error}"))?;
     limits::raise_open_files(u64::MAX);
     writeln!(out, "listening on http://{}", listener.local_addr()?)?;

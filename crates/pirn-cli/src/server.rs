@@ -9,7 +9,7 @@
 
 use std::convert::Infallible;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream, ToSocketAddrs};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
@@ -34,6 +34,21 @@ const LINGER: Duration = Duration::from_millis(500);
 
 /// How much a refused client may still send before it is cut off.
 const LINGER_BYTES: usize = 1024 * 1024;
+
+/// Connections that may wait to be accepted: as many as the system allows by default
+/// (`net.core.somaxconn`). `std` asks for 128, and those who come when that many are waiting are
+/// not heard for a second.
+const BACKLOG: i32 = 4096;
+
+/// Listens on an address, ready for a crowd.
+///
+/// # Errors
+/// Where the address cannot be had.
+pub fn listen(address: impl ToSocketAddrs) -> io::Result<TcpListener> {
+    let listener = TcpListener::bind(address)?;
+    rustix::net::listen(&listener, BACKLOG)?; // it listens already: this changes the number
+    Ok(listener)
+}
 
 /// The server: what all its connections share.
 pub struct Server<T> {

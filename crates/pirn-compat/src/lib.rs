@@ -36,6 +36,7 @@ pub fn setup() {
         raise_open_files_limit();
         Runtime::configure()
             .parallelism(CARRIERS)
+            .spare_carriers(0)
             .apply()
             .expect("set the number of carriers");
     });

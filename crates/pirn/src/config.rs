@@ -48,6 +48,7 @@ impl Runtime {
 /// | [`parallelism`](Self::parallelism) | `PIRN_PARALLELISM` | carriers | 1 | 1024 | the machine's, as [`std::thread::available_parallelism`] tells |
 /// | [`stack_size`](Self::stack_size) | `PIRN_STACK_SIZE` | bytes; the variable takes `K`, `KiB`, `M`, `MiB` too | 16 KiB | 1 GiB | 256 KiB |
 /// | [`max_blocking_threads`](Self::max_blocking_threads) | `PIRN_MAX_BLOCKING_THREADS` | platform threads | 1 | 65536 | 256 |
+/// | [`spare_carriers`](Self::spare_carriers) | `PIRN_SPARE_CARRIERS` | carriers | 0 | 1024 | 16 |
 /// | [`spin`](Self::spin) | `PIRN_SPIN_US` | microseconds | 0 | 10000 | 20 |
 ///
 /// **The environment has the last word:** a variable beats the program's setting, which beats the
@@ -106,6 +107,26 @@ impl Configuration {
     /// ```
     pub fn max_blocking_threads(self, threads: usize) -> Self {
         self.with(MAX_BLOCKING_THREADS, threads)
+    }
+
+    /// Sets how many carriers may be started beside those of [`parallelism`](Self::parallelism)
+    /// while every one of these is stuck: in a thread that has computed for some milliseconds
+    /// without ever waiting, or in a call that the kernel does not return from. The operating system then shares the
+    /// cores between them, so that threads which compute do not keep the others from running. Spare carriers
+    /// go to rest as soon as the others are not stuck any more.
+    ///
+    /// With 0 no more threads than `parallelism` says ever run at the same moment, whatever they do.
+    ///
+    /// # Examples
+    ///
+    /// ```standalone_crate
+    /// # fn main() -> Result<(), pirn::ConfigError> {
+    /// pirn::Runtime::configure().parallelism(1).spare_carriers(0).apply()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn spare_carriers(self, carriers: usize) -> Self {
+        self.with(SPARE_CARRIERS, carriers)
     }
 
     /// Sets for how many microseconds an idle carrier looks for work before it sleeps. Longer
@@ -216,6 +237,8 @@ pub(crate) struct Settings {
     pub(crate) stack_size: usize,
     /// The most platform threads for blocking calls.
     pub(crate) max_blocking_threads: usize,
+    /// The most carriers beside those.
+    pub(crate) spare_carriers: usize,
     /// How long an idle carrier looks for work.
     pub(crate) spin: Duration,
 }
@@ -298,6 +321,7 @@ impl Store {
             parallelism: value(PARALLELISM).unwrap_or_else(machine_parallelism),
             stack_size: stack_size.next_multiple_of(PAGE),
             max_blocking_threads: value(MAX_BLOCKING_THREADS).unwrap_or(256),
+            spare_carriers: value(SPARE_CARRIERS).unwrap_or(16),
             spin: Duration::from_micros(value(SPIN).unwrap_or(20) as u64),
         })
     }
@@ -320,8 +344,9 @@ fn machine_parallelism() -> usize {
 const PARALLELISM: usize = 0;
 const STACK_SIZE: usize = 1;
 const MAX_BLOCKING_THREADS: usize = 2;
-const SPIN: usize = 3;
-const SETTINGS: usize = 4;
+const SPARE_CARRIERS: usize = 3;
+const SPIN: usize = 4;
+const SETTINGS: usize = 5;
 
 const KIB: usize = 1024;
 const MIB: usize = 1024 * KIB;
@@ -363,6 +388,14 @@ const SPECS: [Spec; SETTINGS] = [
         least: 1,
         most: 65536,
         accepted: "1 to 65536 platform threads",
+        is_size: false,
+    },
+    Spec {
+        setting: "spare_carriers",
+        variable: "PIRN_SPARE_CARRIERS",
+        least: 0,
+        most: 1024,
+        accepted: "0 to 1024 carriers",
         is_size: false,
     },
     Spec {

@@ -29,6 +29,7 @@ fn defaults_are_as_documented() {
         parallelism: machine.min(1024),
         stack_size: 262_144,
         max_blocking_threads: 256,
+        spare_carriers: 16,
         spin: Duration::from_micros(20),
     };
     assert_eq!(defaults(), expected);
@@ -41,12 +42,14 @@ fn the_program_beats_the_defaults() {
         .parallelism(3)
         .stack_size(32 * KIB)
         .max_blocking_threads(5)
+        .spare_carriers(0)
         .spin(0);
     store.apply(&configuration).unwrap();
     let expected = Settings {
         parallelism: 3,
         stack_size: 32 * KIB,
         max_blocking_threads: 5,
+        spare_carriers: 0,
         spin: Duration::ZERO,
     };
     assert_eq!(resolve(&store, &[]), Ok(expected));
@@ -73,12 +76,14 @@ fn every_variable_is_read() {
         ("PIRN_PARALLELISM", "1024"),
         ("PIRN_STACK_SIZE", "1024M"),
         ("PIRN_MAX_BLOCKING_THREADS", "65536"),
+        ("PIRN_SPARE_CARRIERS", "1024"),
         ("PIRN_SPIN_US", "10000"),
     ];
     let expected = Settings {
         parallelism: 1024,
         stack_size: 1 << 30,
         max_blocking_threads: 65536,
+        spare_carriers: 1024,
         spin: Duration::from_millis(10),
     };
     assert_eq!(resolve(&Store::new(), &variables), Ok(expected));
@@ -111,6 +116,7 @@ fn bad_variables_are_errors_that_name_them() {
             "16383|1025M||K|64 K|64k|1G|1.5M|99999999999999999M",
         ),
         ("PIRN_MAX_BLOCKING_THREADS", "0|65537||1M|٣|0x10|1e3|1_000"),
+        ("PIRN_SPARE_CARRIERS", "1025||-1|x"),
         ("PIRN_SPIN_US", "10001|20us||-0|1.0|K|∞|\n"),
     ];
     for (name, values) in bad {

@@ -74,6 +74,7 @@ fn launch(settings: &config::Settings) -> io::Result<()> {
     sched::driver::install(&blocking::driver::EventDriver);
     sched::start(sched::Settings {
         parallelism: settings.parallelism,
+        spares: settings.spare_carriers,
         default_class: class,
         spin_ns: settings.spin.as_nanos() as u64,
     })?;

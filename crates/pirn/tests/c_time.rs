@@ -7,7 +7,7 @@ use std::ptr;
 use std::time::{Duration, Instant};
 
 use common::sys::{self, check, timespec};
-use common::{block_then, carriers, crowd, many, on_virtual, watchdog};
+use common::{block_then, crowd, many, most_carriers, on_virtual, watchdog};
 use pirn::thread;
 
 const SHORT: Duration = Duration::from_millis(20);
@@ -150,7 +150,7 @@ fn an_eventfd_semaphore_wakes_one_each() {
 fn a_full_eventfd_blocks_its_writers() {
     let _watchdog = watchdog();
     let event = eventfd(0, 0);
-    let writers = 4 * carriers();
+    let writers = 4 * most_carriers();
     add_count(&event, u64::MAX - 1);
     block_then(
         writers,

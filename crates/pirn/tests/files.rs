@@ -12,8 +12,8 @@ use std::path::Path;
 
 use common::sys::check;
 use common::{
-    TempDir, block_then, carriers, child, crowd, many_files, on_virtual, pattern, virtual_crowd,
-    watchdog,
+    TempDir, block_then, child, crowd, many_files, most_carriers, on_virtual, pattern,
+    virtual_crowd, watchdog,
 };
 use pirn::thread;
 
@@ -208,7 +208,7 @@ fn a_shared_file_lock_is_shared() {
     let folder = TempDir::new("shared");
     let path = folder.join("file");
     fs::write(&path, "").unwrap();
-    let count = 4 * carriers();
+    let count = 4 * most_carriers();
     let all_inside = std::sync::Barrier::new(count);
     thread::scope(|scope| {
         for _ in 0..count {
@@ -251,7 +251,7 @@ fn meet_in_fifos(count: usize) {
 #[test]
 fn opening_a_fifo_waits_for_the_other_side() {
     let _watchdog = watchdog();
-    meet_in_fifos(8 * carriers());
+    meet_in_fifos(8 * most_carriers());
 }
 
 #[test]

@@ -9,7 +9,9 @@ use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use common::{TempDir, block_then, carriers, crowd, many_files, on_virtual, pattern, watchdog};
+use common::{
+    TempDir, block_then, crowd, many_files, most_carriers, on_virtual, pattern, watchdog,
+};
 use pirn::thread;
 
 /// A UDP socket on a free port of the loopback interface, and its address.
@@ -124,7 +126,7 @@ fn each_datagram_goes_to_one_receiver() {
     let (receiver, address) = udp();
     let (sender, _) = udp();
     let seen = Mutex::new(HashSet::new());
-    let count = 20 * carriers();
+    let count = 4 * most_carriers(); // fewer than the socket's buffer holds
     block_then(
         count,
         |_| {
@@ -183,7 +185,7 @@ fn unix_connect_waits_for_room_in_the_backlog() {
     let listener = UnixListener::bind(&path).unwrap();
     // SAFETY: a second `listen` only sets the length of the backlog.
     common::sys::check(unsafe { libc::listen(listener.as_raw_fd(), 1) }).unwrap();
-    let count = 8 * carriers();
+    let count = 8 * most_carriers();
     block_then(
         count,
         |_| drop(UnixStream::connect(&path).unwrap()),
@@ -238,7 +240,7 @@ fn unconnected_unix_datagrams_wait_for_room() {
     let folder = TempDir::new("datagram");
     let path = folder.join("receiver");
     let receiver = UnixDatagram::bind(&path).unwrap();
-    let (senders, each) = (4 * carriers(), 20);
+    let (senders, each) = (4 * most_carriers(), 20);
     block_then(
         senders,
         |_| {

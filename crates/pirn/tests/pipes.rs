@@ -9,8 +9,8 @@ use std::process::Stdio;
 use std::sync::Mutex;
 
 use common::{
-    block_then, carriers, child, crowd, crowd_size, each_byte_once, many, on_virtual, pattern, sys,
-    watchdog,
+    block_then, child, crowd, crowd_size, each_byte_once, many, most_carriers, on_virtual, pattern,
+    sys, watchdog,
 };
 use pirn::thread;
 
@@ -185,7 +185,7 @@ fn io_copy_from_a_pipe_to_a_socket_parks() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
     let data = pattern(1 << 20);
-    let lines: Vec<_> = (0..4 * carriers())
+    let lines: Vec<_> = (0..4 * most_carriers())
         .map(|_| {
             let (reader, writer) = io::pipe().unwrap();
             let client = TcpStream::connect(address).unwrap();
@@ -219,7 +219,7 @@ fn io_copy_from_a_pipe_to_a_socket_parks() {
 #[test]
 fn stdin_parks_its_readers() {
     const NAME: &str = "stdin_parks_its_readers";
-    let count = 4 * carriers();
+    let count = 4 * most_carriers();
     if let Some(_watchdog) = child::enter(NAME) {
         return block_then(
             count,

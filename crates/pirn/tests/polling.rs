@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use common::sys::{self, check, entry, poll, timespec};
 use common::{
-    block_then, carriers, crowd, many, many_files, on_virtual, pipes, watchdog, write_to_all,
+    block_then, crowd, many, many_files, most_carriers, on_virtual, pipes, watchdog, write_to_all,
 };
 use libc::{EPOLLET, EPOLLIN, EPOLLONESHOT, EPOLLOUT, POLLHUP, POLLIN, POLLNVAL, POLLOUT};
 use pirn::thread;
@@ -58,7 +58,7 @@ fn poll_with_zero_only_looks() {
 #[test]
 fn poll_waits_for_any_of_several() {
     let _watchdog = watchdog();
-    let pipes = pipes(4 * carriers());
+    let pipes = pipes(4 * most_carriers());
     block_then(
         pipes.len(),
         |i| {
@@ -133,7 +133,7 @@ fn poll_between_both_kinds_of_thread() {
 #[test]
 fn ppoll_waits_and_times_out() {
     let _watchdog = watchdog();
-    let pipes = pipes(4 * carriers());
+    let pipes = pipes(4 * most_carriers());
     let ppoll = |fd: BorrowedFd<'_>, timeout: Option<Duration>| {
         let mut entries = [entry(fd, POLLIN)];
         let timeout = timeout.map(timespec);
@@ -281,7 +281,7 @@ fn a_descriptor_added_meanwhile_wakes_epoll_wait() {
     let (reader, mut writer) = io::pipe().unwrap();
     let number = reader.as_raw_fd();
     block_then(
-        4 * carriers(),
+        4 * most_carriers(),
         |_| assert_eq!(epoll.wait(-1), [(number, EPOLLIN)]),
         || {
             writer.write_all(b"x").unwrap();
@@ -298,7 +298,7 @@ fn an_epoll_instance_can_be_polled() {
     inner.add(&reader, EPOLLIN);
     outer.add(&inner.0, EPOLLIN);
     block_then(
-        4 * carriers(),
+        4 * most_carriers(),
         |i| {
             if i % 2 == 0 {
                 assert_eq!(outer.wait(-1), [(inner.0.as_raw_fd(), EPOLLIN)]);

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use common::{block_then, carriers, child, on_virtual, pattern, sys, watchdog};
+use common::{block_then, carriers, child, most_carriers, on_virtual, pattern, sys, watchdog};
 use pirn::thread;
 
 /// How many children are run at once.
@@ -60,7 +60,7 @@ fn output_drains_large_streams() {
 #[test]
 fn waiting_for_children_leaves_the_carriers_free() {
     let _watchdog = watchdog();
-    let count = 4 * carriers();
+    let count = 4 * most_carriers();
     let mut children: Vec<_> = (0..count).map(|_| cat()).collect();
     let inputs: Vec<_> = children
         .iter_mut()
@@ -77,7 +77,7 @@ fn waiting_for_children_leaves_the_carriers_free() {
 #[test]
 fn waitpid_parks() {
     let _watchdog = watchdog();
-    let count = 4 * carriers();
+    let count = 4 * most_carriers();
     let mut children: Vec<_> = (0..count).map(|_| cat()).collect();
     let inputs: Vec<_> = children
         .iter_mut()
@@ -96,7 +96,7 @@ fn waitpid_for_any_child_parks() {
     let _watchdog = watchdog();
     // Alone in its process: it would take other tests' children.
     child::isolated(NAME, &[], || {
-        let count = 4 * carriers();
+        let count = 4 * most_carriers();
         let mut children: Vec<_> = (0..count).map(|_| cat()).collect();
         let inputs: Vec<_> = children
             .iter_mut()

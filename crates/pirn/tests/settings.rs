@@ -25,6 +25,8 @@ fn bad_variables_are_errors_that_name_them() {
         ("PIRN_STACK_SIZE", "99999999999999999999"),
         ("PIRN_MAX_BLOCKING_THREADS", "0"),
         ("PIRN_MAX_BLOCKING_THREADS", "1.5"),
+        ("PIRN_SPARE_CARRIERS", "1025"),
+        ("PIRN_SPARE_CARRIERS", ""),
     ];
     for variable in bad {
         child::isolated(NAME, &[variable], || {
@@ -42,6 +44,9 @@ fn bad_variables_are_errors_that_name_them() {
         });
     }
 }
+
+/// Leaves it at the carriers that `PIRN_PARALLELISM` says, come what may.
+const NO_SPARES: (&str, &str) = ("PIRN_SPARE_CARRIERS", "0");
 
 /// How many of `count` spinning threads ever run at the same moment, at most.
 fn most_at_once(count: usize) -> usize {
@@ -80,7 +85,7 @@ fn all_at_once(count: usize) {
 fn the_variable_sets_the_number_of_carriers() {
     const NAME: &str = "the_variable_sets_the_number_of_carriers";
     let _watchdog = watchdog();
-    child::isolated(NAME, &[("PIRN_PARALLELISM", "1")], || {
+    child::isolated(NAME, &[("PIRN_PARALLELISM", "1"), NO_SPARES], || {
         assert_eq!(most_at_once(20), 1);
     });
 }
@@ -89,7 +94,7 @@ fn the_variable_sets_the_number_of_carriers() {
 fn there_may_be_more_carriers_than_cores() {
     const NAME: &str = "there_may_be_more_carriers_than_cores";
     let _watchdog = watchdog();
-    child::isolated(NAME, &[("PIRN_PARALLELISM", "5")], || {
+    child::isolated(NAME, &[("PIRN_PARALLELISM", "5"), NO_SPARES], || {
         all_at_once(5);
         assert!(most_at_once(50) <= 5);
     });
@@ -99,20 +104,28 @@ fn there_may_be_more_carriers_than_cores() {
 fn a_configuration_holds_from_the_start() {
     const NAME: &str = "a_configuration_holds_from_the_start";
     let _watchdog = watchdog();
-    child::isolated(NAME, &[], || {
-        Runtime::configure().parallelism(1).apply().unwrap();
-        assert_eq!(most_at_once(20), 1);
-        // Too late for another.
-        let error = Runtime::configure().parallelism(2).apply().unwrap_err();
-        assert_eq!(error, ConfigError::AlreadyStarted);
-    });
+    let Some(_child_watchdog) = child::enter(NAME) else {
+        // The environment, which may have been set for all tests, would beat it.
+        let mut command = child::command(NAME);
+        command.env_remove("PIRN_PARALLELISM");
+        command.env_remove("PIRN_SPARE_CARRIERS");
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", child::report(&output));
+        return;
+    };
+    let configuration = Runtime::configure().parallelism(1).spare_carriers(0);
+    configuration.apply().unwrap();
+    assert_eq!(most_at_once(20), 1);
+    // Too late for another.
+    let error = Runtime::configure().parallelism(2).apply().unwrap_err();
+    assert_eq!(error, ConfigError::AlreadyStarted);
 }
 
 #[test]
 fn the_environment_beats_the_program() {
     const NAME: &str = "the_environment_beats_the_program";
     let _watchdog = watchdog();
-    child::isolated(NAME, &[("PIRN_PARALLELISM", "3")], || {
+    child::isolated(NAME, &[("PIRN_PARALLELISM", "3"), NO_SPARES], || {
         Runtime::configure().parallelism(1).apply().unwrap();
         all_at_once(3);
     });
@@ -139,6 +152,7 @@ fn the_pool_of_platform_threads_is_bounded() {
     let variables = [
         ("PIRN_MAX_BLOCKING_THREADS", "3"),
         ("PIRN_PARALLELISM", "2"),
+        NO_SPARES,
     ];
     child::isolated(NAME, &variables, || {
         let folder = TempDir::new("pool");
@@ -161,7 +175,7 @@ fn the_pool_of_platform_threads_is_bounded() {
 fn without_spinning_a_waiting_thread_is_rescued_too() {
     const NAME: &str = "without_spinning_a_waiting_thread_is_rescued_too";
     let _watchdog = watchdog();
-    let variables = [("PIRN_PARALLELISM", "2"), ("PIRN_SPIN_US", "0")];
+    let variables = [("PIRN_PARALLELISM", "2"), ("PIRN_SPIN_US", "0"), NO_SPARES];
     child::isolated(NAME, &variables, || {
         // The parent computes until its child, which waits in the same carrier's queue, has run.
         let parent = thread::spawn(|| {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Barrier, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-use common::{block_then, carriers, crowd, many, on_virtual, watchdog};
+use common::{block_then, crowd, many, most_carriers, on_virtual, watchdog};
 use pirn::thread::{self, Builder, JoinHandle, Thread, ThreadId};
 
 #[test]
@@ -33,7 +33,7 @@ fn join_works_from_every_kind_of_thread() {
 #[test]
 fn many_virtual_threads_join_platform_threads() {
     let _watchdog = watchdog();
-    let count = 2 * carriers();
+    let count = 2 * most_carriers();
     let go = Barrier::new(count + 1);
     let go = &go;
     // The platform threads end only when `release` runs, which needs a free carrier.
@@ -404,13 +404,14 @@ fn sleep_lasts_at_least_as_long() {
 fn yield_now_lets_the_others_run() {
     let _watchdog = watchdog();
     // Spinners in a ring, more than carriers: without a real yield nobody gets the turn.
-    let size = 4 * carriers();
+    const ROUNDS: usize = 20;
+    let size = most_carriers() + 8;
     let turn = AtomicUsize::new(0);
     let turn = &turn;
     thread::scope(|scope| {
         for place in 0..size {
             scope.spawn(move || {
-                for round in 0..50 {
+                for round in 0..ROUNDS {
                     while turn.load(SeqCst) != round * size + place {
                         thread::yield_now();
                     }
@@ -419,7 +420,7 @@ fn yield_now_lets_the_others_run() {
             });
         }
     });
-    assert_eq!(turn.load(SeqCst), 50 * size);
+    assert_eq!(turn.load(SeqCst), ROUNDS * size);
 }
 
 #[test]

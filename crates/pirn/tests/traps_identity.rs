@@ -1,18 +1,16 @@
-//! The identity of a virtual thread as glibc sees it: `pthread_self`, its stack, its name, its CPU
-//! and its `pthread_key`s.
+//! The identity of a virtual thread as glibc sees it: `pthread_self`, its stack, its name and its
+//! CPU.
 
 mod common;
 
 use std::collections::HashSet;
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::{CStr, c_char};
 use std::mem::MaybeUninit;
 use std::ptr;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::sync::{Barrier, Mutex, OnceLock};
+use std::sync::{Barrier, Mutex};
 
 use common::sys::check;
-use common::{child, crowd, crowd_size, many, migrate, skip, watchdog};
-use pirn::thread;
+use common::{child, crowd, crowd_size, migrate, skip, watchdog};
 
 #[test]
 fn pthread_self_is_unique_and_stays() {
@@ -119,91 +117,4 @@ fn sched_getcpu_is_where_the_carrier_runs() {
             assert_eq!(unsafe { libc::sched_getcpu() }, last as i32);
         });
     });
-}
-
-/// Makes a `pthread_key`.
-fn new_key(destructor: Option<unsafe extern "C" fn(*mut c_void)>) -> libc::pthread_key_t {
-    let mut key = 0;
-    // SAFETY: `key` is valid for writes, and a function for ever.
-    assert_eq!(unsafe { libc::pthread_key_create(&mut key, destructor) }, 0);
-    key
-}
-
-fn set_value(key: libc::pthread_key_t, value: usize) {
-    // SAFETY: the key exists; the values are only compared.
-    let error = unsafe { libc::pthread_setspecific(key, ptr::without_provenance(value)) };
-    assert_eq!(error, 0);
-}
-
-fn value(key: libc::pthread_key_t) -> usize {
-    // SAFETY: the key exists.
-    unsafe { libc::pthread_getspecific(key) }.addr()
-}
-
-static KEY_VALUES: Mutex<Vec<usize>> = Mutex::new(Vec::new());
-
-unsafe extern "C" fn note_value(value: *mut c_void) {
-    thread::yield_now(); // a destructor may block
-    KEY_VALUES.lock().unwrap().push(value.addr());
-}
-
-#[test]
-fn keys_are_per_virtual_thread_and_their_destructors_run() {
-    let _watchdog = watchdog();
-    let key = new_key(Some(note_value));
-    let body = move |i| {
-        assert_eq!(value(key), 0);
-        set_value(key, i);
-        migrate();
-        assert_eq!(value(key), i);
-    };
-    let handles: Vec<_> = (1..=many())
-        .map(|i| thread::spawn(move || body(i)))
-        .collect();
-    for handle in handles {
-        handle.join().unwrap();
-    }
-    let mut values = std::mem::take(&mut *KEY_VALUES.lock().unwrap());
-    values.sort_unstable();
-    assert!(values.into_iter().eq(1..=many()));
-}
-
-static ROUNDS: AtomicUsize = AtomicUsize::new(0);
-static AGAIN: OnceLock<libc::pthread_key_t> = OnceLock::new();
-
-unsafe extern "C" fn set_again(value: *mut c_void) {
-    ROUNDS.fetch_add(1, SeqCst);
-    if value.addr() > 1 {
-        set_value(*AGAIN.get().unwrap(), value.addr() - 1);
-    }
-}
-
-#[test]
-fn a_key_destructor_that_sets_the_key_is_called_again() {
-    let _watchdog = watchdog();
-    AGAIN.set(new_key(Some(set_again))).unwrap();
-    thread::spawn(|| set_value(*AGAIN.get().unwrap(), 3))
-        .join()
-        .unwrap();
-    assert_eq!(ROUNDS.load(SeqCst), 3);
-}
-
-#[test]
-fn many_keys_beyond_the_first_block_work() {
-    let _watchdog = watchdog();
-    // glibc keeps 32 keys in the thread's control block and the rest on the heap.
-    let keys: Vec<_> = (0..100).map(|_| new_key(None)).collect();
-    crowd(|i| {
-        for (n, key) in keys.iter().enumerate() {
-            set_value(*key, 1000 * i + n + 1);
-        }
-        migrate();
-        for (n, key) in keys.iter().enumerate() {
-            assert_eq!(value(*key), 1000 * i + n + 1);
-        }
-    });
-    for key in keys {
-        // SAFETY: the key exists and is used no more.
-        assert_eq!(unsafe { libc::pthread_key_delete(key) }, 0);
-    }
 }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
 use common::sys::check;
-use common::{block_then, carriers, crowd, crowd_size, many, migrate, on_virtual, watchdog};
+use common::{block_then, crowd, crowd_size, many, migrate, most_carriers, on_virtual, watchdog};
 use libc::{EBUSY, EDEADLK, EPERM, ETIMEDOUT};
 use pirn::thread;
 
@@ -279,7 +279,7 @@ extern "C" fn wait_at_barrier(barrier: *mut libc::c_void) -> *mut libc::c_void {
 #[test]
 fn pthread_join_parks() {
     let _watchdog = watchdog();
-    let count = 4 * carriers();
+    let count = 4 * most_carriers();
     let barrier = Barrier::new(count + 1);
     let argument = (&raw const barrier).cast_mut().cast();
     let threads: Vec<_> = (0..count)

@@ -53,4 +53,12 @@ impl Driver for EventDriver {
     fn overdue(&self, slack: u64) -> bool {
         timers::overdue(slack)
     }
+
+    fn unattended(&self) -> bool {
+        timers::unattended()
+    }
+
+    fn pending(&self) -> bool {
+        epoll::pending()
+    }
 }

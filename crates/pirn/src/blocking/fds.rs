@@ -148,24 +148,26 @@ pub(crate) fn timeouts_set(fd: i32) {
 
 /// A descriptor is about to be closed: wakes whoever waits for it.
 ///
-/// Returns what [`closed`] must be given after the descriptor has been closed.
-pub(crate) fn closing(fd: i32) -> u32 {
-    let Some(entry) = existing(fd) else { return 0 };
+/// Returns what [`closed`] must be given after the descriptor has been closed; nothing if nobody can wait for any
+/// descriptor yet: then the number may belong to another descriptor by the time somebody can, in its very first life.
+pub(crate) fn closing(fd: i32) -> Option<u32> {
+    if !ACTIVE.load(Ordering::Relaxed) {
+        return None; // Relaxed: as in `existing`.
+    }
+    let entry = entry(fd)?;
     // Relaxed: as in `begin_life`.
     if entry.flags.load(Ordering::Relaxed) & REGISTERED != 0 {
         super::epoll::forget(fd);
     }
     entry.begin_life(0);
-    entry.generation()
+    Some(entry.generation())
 }
 
 /// A descriptor has been closed: wakes whoever began to wait for it after [`closing`], which gave
 /// `generation`.
 fn closed(fd: i32, generation: u32) {
-    if let Some(entry) = existing(fd)
-        && entry.generation() == generation
-    {
-        super::readiness::close_all(entry);
+    if let Some(entry) = existing(fd) {
+        super::readiness::close_all(entry, generation);
     }
 }
 
@@ -174,7 +176,9 @@ pub(crate) fn close(fd: i32) -> SysResult {
     let life = closing(fd);
     // SAFETY: no pointers; whose descriptor it is, is the caller's affair.
     let result = unsafe { call!(libc::SYS_close, fd) };
-    closed(fd, life);
+    if let Some(life) = life {
+        closed(fd, life);
+    }
     result
 }
 
@@ -192,8 +196,8 @@ impl Entry {
     /// Ends a life of this descriptor.
     fn retire(&self) {
         // SeqCst: before the waiters are looked at; see `readiness::wait`.
-        self.generation.fetch_add(1, Ordering::SeqCst);
-        super::readiness::close_all(self);
+        let last = self.generation.fetch_add(1, Ordering::SeqCst);
+        super::readiness::close_all(self, last.wrapping_add(1));
     }
 
     /// Ends a life of this descriptor and begins the next.

@@ -19,6 +19,7 @@ pub(crate) mod readiness;
 pub(crate) mod timer_heap;
 pub(crate) mod timers;
 pub(crate) mod wait;
+mod waiters;
 
 use wait::Wait;
 

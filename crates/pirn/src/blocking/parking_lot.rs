@@ -1,12 +1,13 @@
 //! A parking lot: virtual threads that wait for an address.
 //!
 //! What an address means is the caller's business: a futex word, a `pthread_mutex_t`. Hashed
-//! buckets, each a lock and a list in order of arrival. The check that decides whether to wait is made
+//! buckets, each a lock and [lists](super::waiters) in order of arrival. The check that decides whether to wait is made
 //! under the bucket's lock, and wakers take that lock too: that is all there is to "no lost
 //! wake-up" (Drepper's futexes, WebKit's ParkingLot).
 
 use super::list::{Linked, Links, List};
 use super::wait::{Outcome, Wait, WakeList};
+use super::waiters::{Keyed, Waiters};
 use crate::lock::Lock;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -15,7 +16,7 @@ const BUCKETS: usize = 4096;
 
 #[repr(align(64))]
 struct Bucket {
-    list: Lock<List<Waiter>>,
+    waiters: Lock<Waiters<Waiter>>,
     /// Waiting virtual threads, readable without the lock.
     waiting: AtomicU32,
     /// Platform threads in or on their way into the kernel's queue of an address that hashes here.
@@ -24,7 +25,7 @@ struct Bucket {
 
 static LOT: [Bucket; BUCKETS] = [const {
     Bucket {
-        list: Lock::new(List::new()),
+        waiters: Lock::new(Waiters::new()),
         waiting: AtomicU32::new(0),
         platform: AtomicU32::new(0),
     }
@@ -51,6 +52,12 @@ struct Waiter {
 impl Linked for Waiter {
     fn links(&self) -> &Links<Waiter> {
         &self.links
+    }
+}
+
+impl Keyed for Waiter {
+    fn key(&self) -> usize {
+        self.key.get()
     }
 }
 
@@ -91,15 +98,15 @@ pub(crate) fn park(
         links: Links::new(),
     };
     {
-        let mut list = bucket.list.lock();
+        let mut waiters = bucket.waiters.lock();
         // SeqCst: pairs with the fence in `unpark`: either that sees us, or `check` sees what
         // the waker wrote before it.
-        bucket.waiting.fetch_add(1, Ordering::SeqCst);
+        let others = bucket.waiting.fetch_add(1, Ordering::SeqCst);
         if !check() {
             bucket.waiting.fetch_sub(1, Ordering::Relaxed); // Relaxed: a hint going down.
             return Parked::Invalid;
         }
-        list.append(&waiter);
+        waiters.append(&waiter, others as usize + 1);
     }
     match waiter.wait.block_until(deadline) {
         Outcome::TimedOut => {
@@ -114,9 +121,9 @@ pub(crate) fn park(
 fn leave(waiter: &Waiter) {
     loop {
         let home = waiter.bucket.load(Ordering::Relaxed); // Relaxed: checked under the lock.
-        let mut list = LOT[home].list.lock();
+        let mut waiters = LOT[home].waiters.lock();
         if waiter.bucket.load(Ordering::Relaxed) == home {
-            list.remove(waiter);
+            waiters.list(waiter.key.get()).remove(waiter);
             LOT[home].waiting.fetch_sub(1, Ordering::Relaxed); // Relaxed: a hint going down.
             return;
         }
@@ -177,18 +184,19 @@ pub(crate) fn serve(
     loop {
         let mut wakes = WakeList::new();
         {
-            let mut list = bucket.list.lock();
-            let mut next = list.first();
-            // SAFETY: what is in the list is valid while we hold its lock.
-            while let Some(waiter) = unsafe { next.as_ref() }
-                && !wakes.is_full()
-            {
-                next = waiter.links.next();
-                let key = waiter.key.get();
-                if waiter.bits & bits != 0 && grant(key) {
-                    match claim(bucket, &mut list, waiter) {
-                        Some(wakeup) => wakes.push(wakeup),
-                        None => take_back(key),
+            for list in bucket.waiters.lock().lists() {
+                let mut next = list.first();
+                // SAFETY: what is in the list is valid while we hold its lock.
+                while let Some(waiter) = unsafe { next.as_ref() }
+                    && !wakes.is_full()
+                {
+                    next = waiter.links.next();
+                    let key = waiter.key.get();
+                    if waiter.bits & bits != 0 && grant(key) {
+                        match claim(bucket, list, waiter) {
+                            Some(wakeup) => wakes.push(wakeup),
+                            None => take_back(key),
+                        }
                     }
                 }
             }
@@ -201,7 +209,8 @@ pub(crate) fn serve(
 
 /// Claims waiters. Returns whether the list of wakes was too short for all.
 fn collect(bucket: &Bucket, key: usize, bits: u32, count: usize, wakes: &mut WakeList) -> bool {
-    let mut list = bucket.list.lock();
+    let mut waiters = bucket.waiters.lock();
+    let list = waiters.list(key);
     let mut next = list.first();
     // SAFETY: what is in the list is valid while we hold its lock.
     while let Some(waiter) = unsafe { next.as_ref() } {
@@ -214,7 +223,7 @@ fn collect(bucket: &Bucket, key: usize, bits: u32, count: usize, wakes: &mut Wak
         next = waiter.links.next();
         if waiter.key.get() == key
             && waiter.bits & bits != 0
-            && let Some(wakeup) = claim(bucket, &mut list, waiter)
+            && let Some(wakeup) = claim(bucket, list, waiter)
         {
             wakes.push(wakeup);
         }
@@ -238,54 +247,75 @@ pub(crate) fn requeue(from: usize, to: usize, count: usize) -> usize {
     }
     let (a, b) = (index(from), index(to));
     if a == b {
-        let list = LOT[a].list.lock();
-        return rename(&list, from, to, count);
+        return requeue_within(&mut LOT[a].waiters.lock(), from, to, count);
     }
     // Both locks, in the order of the buckets.
-    let first = LOT[a.min(b)].list.lock();
-    let second = LOT[a.max(b)].list.lock();
+    let first = LOT[a.min(b)].waiters.lock();
+    let second = LOT[a.max(b)].waiters.lock();
     let (mut source, mut target) = if a < b {
         (first, second)
     } else {
         (second, first)
     };
+    let there = LOT[b].waiting.load(Ordering::Relaxed) as usize; // Relaxed: under its lock.
     let mut moved = 0;
-    let mut next = source.first();
-    // SAFETY: what is in the list is valid while we hold its lock.
-    while let Some(waiter) = unsafe { next.as_ref() } {
-        if moved == count {
-            break;
-        }
-        next = waiter.links.next();
-        if waiter.key.get() == from {
-            source.remove(waiter);
-            waiter.key.set(to);
-            waiter.bucket.store(b, Ordering::Relaxed); // Relaxed: under both locks.
-            target.append(waiter);
-            moved += 1;
-        }
-    }
+    for_each_of(from, count, source.list(from), |source, waiter| {
+        source.remove(waiter);
+        waiter.key.set(to);
+        waiter.bucket.store(b, Ordering::Relaxed); // Relaxed: under both locks.
+        moved += 1;
+        target.append(waiter, there + moved);
+    });
     LOT[b].waiting.fetch_add(moved as u32, Ordering::SeqCst); // SeqCst: as in `park`.
     LOT[a].waiting.fetch_sub(moved as u32, Ordering::Relaxed); // Relaxed: a hint going down.
     moved
 }
 
-/// A requeue within one bucket: the waiters keep their places.
-fn rename(list: &List<Waiter>, from: usize, to: usize, count: usize) -> usize {
+/// A requeue within one bucket: within one list, the waiters keep their places.
+fn requeue_within(waiters: &mut Waiters<Waiter>, from: usize, to: usize, count: usize) -> usize {
     let mut moved = 0;
-    let mut next = list.first();
-    // SAFETY: as above.
-    while let Some(waiter) = unsafe { next.as_ref() } {
-        if moved == count {
-            break;
-        }
-        next = waiter.links.next();
-        if waiter.key.get() == from {
+    if waiters.share_list(from, to) {
+        for_each_of(from, count, waiters.list(from), |_, waiter| {
             waiter.key.set(to);
             moved += 1;
-        }
+        });
+        return moved;
+    }
+    let mut taken = List::new();
+    for_each_of(from, count, waiters.list(from), |list, waiter| {
+        list.remove(waiter);
+        waiter.key.set(to);
+        taken.append(waiter);
+        moved += 1;
+    });
+    // SAFETY: what is in a list is valid while we hold the bucket's lock.
+    while let Some(waiter) = unsafe { taken.first().as_ref() } {
+        taken.remove(waiter);
+        waiters.list(to).append(waiter);
     }
     moved
+}
+
+/// Calls `f` for the first `count` waiters of `key` in a list.
+fn for_each_of(
+    key: usize,
+    count: usize,
+    list: &mut List<Waiter>,
+    mut f: impl FnMut(&mut List<Waiter>, &Waiter),
+) {
+    let mut next = list.first();
+    let mut found = 0;
+    // SAFETY: what is in the list is valid while we hold its lock.
+    while let Some(waiter) = unsafe { next.as_ref() } {
+        if found == count {
+            return;
+        }
+        next = waiter.links.next();
+        if waiter.key.get() == key {
+            f(list, waiter);
+            found += 1;
+        }
+    }
 }
 
 /// Announces that the calling platform thread goes to wait for `key` in the kernel, for the duration of `f`.

@@ -144,13 +144,15 @@ pub(crate) fn report(fd: i32, generation: u32, read: bool, write: bool) -> bool 
     }
 }
 
-/// Wakes everybody who waits for a descriptor that is being closed.
-pub(crate) fn close_all(entry: &Entry) {
+/// Wakes everybody who waits for a descriptor that is being closed; nobody if its number has begun another
+/// life than `generation`.
+pub(crate) fn close_all(entry: &Entry, generation: u32) {
     loop {
         let mut wakes = WakeList::new();
         let more = {
             let mut waiters = entry.waiters.lock();
-            if waiters.first().is_null() {
+            // Under the lock: the next life may begin, and have somebody wait, at any moment before.
+            if waiters.first().is_null() || entry.generation() != generation {
                 return;
             }
             waiters.claim(true, true, true, Outcome::Closed, &mut wakes)

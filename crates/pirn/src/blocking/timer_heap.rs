@@ -1,29 +1,34 @@
-//! The timers' priority queue: a 4-ary min-heap of deadlines in which each node knows its place.
+//! The timers' priority queue: a 4-ary min-heap of deadlines in which each node's place is known.
 //!
 //! ```text
-//!   entries   ┌──────────────┬──────────────┬──────────────┬───
-//!             │ 10 ns, node ─┼─► index = 0  │              │      children of i: 4i+1 … 4i+4
-//!             │              │ 25 ns, node ─┼─► index = 1  │      parent of i:   (i-1)/4
-//!             └──────────────┴──────────────┴──────────────┴───
+//!   entries   ┌───────────┬───────────┬───────────┬───
+//!             │ 10 ns, #2 │ 25 ns, #0 │ 40 ns, #1 │      children of i: 4i+1 … 4i+4
+//!             └───────────┴───────────┴───────────┴───   parent of i:   (i-1)/4
+//!   places    ┌───────────┬───────────┬───────────┬───
+//!             │ 1         │ 2         │ 0         │      where in the heap #0, #1, #2 are
+//!   nodes     ├───────────┼───────────┼───────────┼───
+//!             │ node      │ node      │ node      │      which nodes they are; a node knows its number
+//!             └───────────┴───────────┴───────────┴───
 //! ```
 //!
-//! The node's index is what makes cancelling cheap: no search, and a timer with a late deadline
+//! Knowing the place is what makes cancelling cheap: no search, and a timer with a late deadline
 //! lies near the bottom and moves little. Deadlines are kept in the entries, so that sifting
 //! compares without following a pointer; four children share about one cache line and halve the
-//! depth of a binary heap (10 levels for a million timers).
+//! depth of a binary heap (10 levels for a million timers). The places are not in the nodes themselves: those
+//! are on the stacks of threads that have slept for long, and each move would be a miss of caches and TLB.
 //!
 //! The heap takes part in no protocol: its owner holds a lock around every call.
 
 use core::ptr::NonNull;
 use std::collections::TryReserveError;
 
-use crate::primitives::{AtomicUsize, Ordering::Relaxed};
+use crate::primitives::{AtomicU32, Ordering::Relaxed};
 
 /// Children per entry.
 const ARITY: usize = 4;
 
-/// The index of a node that is in no heap.
-const ABSENT: usize = usize::MAX;
+/// The number of a node that is in no heap, and the end of the list of free numbers.
+const ABSENT: u32 = u32::MAX;
 
 /// A vector of no more than this many entries is not worth shrinking.
 const SMALL: usize = 64;
@@ -35,16 +40,16 @@ const SMALL: usize = 64;
 /// [`pop_due`](TimerHeap::pop_due) returns back to the struct.
 #[derive(Debug)]
 pub struct TimerNode {
-    /// The position of the node's entry, or `ABSENT`. Accessed under the lock of the heap only,
+    /// The node's number in its heap, or `ABSENT`. Accessed under the lock of the heap only,
     /// hence always relaxed; it is atomic for the struct around it to be `Sync` without more ado.
-    index: AtomicUsize,
+    number: AtomicU32,
 }
 
 impl TimerNode {
     /// A node in no heap.
     pub const fn new() -> Self {
         Self {
-            index: AtomicUsize::new(ABSENT),
+            number: AtomicU32::new(ABSENT),
         }
     }
 }
@@ -58,12 +63,18 @@ impl Default for TimerNode {
 #[derive(Clone, Copy)]
 struct Entry {
     deadline: u64,
-    node: NonNull<TimerNode>,
+    number: u32,
 }
 
 /// Nodes ordered by deadline, in nanoseconds of the owner's clock.
 pub struct TimerHeap {
     entries: Vec<Entry>,
+    /// By number: the index of the node's entry. Of a free number: the next free one.
+    places: Vec<u32>,
+    /// By number: the node.
+    nodes: Vec<Option<NonNull<TimerNode>>>,
+    /// A free number, or `ABSENT`.
+    free: u32,
 }
 
 // SAFETY: the pointers in the heap are its only tie to a thread, and whoever calls `insert`
@@ -75,6 +86,9 @@ impl TimerHeap {
     pub const fn new() -> Self {
         Self {
             entries: Vec::new(),
+            places: Vec::new(),
+            nodes: Vec::new(),
+            free: ABSENT,
         }
     }
 
@@ -95,12 +109,32 @@ impl TimerHeap {
         node: NonNull<TimerNode>,
     ) -> Result<(), TryReserveError> {
         // SAFETY: the caller says that the node is valid.
-        debug_assert_eq!(unsafe { node.as_ref() }.index.load(Relaxed), ABSENT);
+        debug_assert_eq!(unsafe { node.as_ref() }.number.load(Relaxed), ABSENT);
         self.entries.try_reserve(1)?;
-        let entry = Entry { deadline, node };
+        let number = self.number(node)?;
+        let entry = Entry { deadline, number };
         self.entries.push(entry);
         self.sift_up(self.entries.len() - 1, entry);
         Ok(())
+    }
+
+    /// Gives a node a number.
+    fn number(&mut self, node: NonNull<TimerNode>) -> Result<u32, TryReserveError> {
+        let number = self.free;
+        let number = if let Some(place) = self.places.get(number as usize) {
+            self.free = *place;
+            self.nodes[number as usize] = Some(node);
+            number
+        } else {
+            self.places.try_reserve(1)?;
+            self.nodes.try_reserve(1)?;
+            self.places.push(ABSENT);
+            self.nodes.push(Some(node));
+            self.nodes.len() as u32 - 1 // there are no 2^32 threads
+        };
+        // SAFETY: by the contract of `insert`, nodes in the heap are valid.
+        unsafe { node.as_ref() }.number.store(number, Relaxed);
+        Ok(number)
     }
 
     /// Takes `node` out. Returns `false` if it is not in this heap (any more).
@@ -110,10 +144,10 @@ impl TimerHeap {
     /// `node` must be valid, and not be borrowed mutably.
     pub unsafe fn remove(&mut self, node: NonNull<TimerNode>) -> bool {
         // SAFETY: the caller says that the node is valid.
-        let index = unsafe { node.as_ref() }.index.load(Relaxed);
-        let here = self.entries.get(index).is_some_and(|e| e.node == node);
+        let number = unsafe { node.as_ref() }.number.load(Relaxed) as usize;
+        let here = self.nodes.get(number) == Some(&Some(node));
         if here {
-            self.take(index);
+            self.take(self.places[number] as usize);
         }
         here
     }
@@ -129,14 +163,17 @@ impl TimerHeap {
         if self.next_deadline()? > now {
             return None;
         }
-        Some(self.take(0))
+        self.take(0)
     }
 
     /// Takes out the entry at `index` (in bounds) and returns its node.
-    fn take(&mut self, index: usize) -> NonNull<TimerNode> {
-        let node = self.entries.swap_remove(index).node;
+    fn take(&mut self, index: usize) -> Option<NonNull<TimerNode>> {
+        let number = self.entries.swap_remove(index).number;
+        self.places[number as usize] = self.free;
+        self.free = number;
+        let node = self.nodes[number as usize].take()?;
         // SAFETY: by the contract of `insert`, nodes in the heap are valid.
-        unsafe { node.as_ref() }.index.store(ABSENT, Relaxed);
+        unsafe { node.as_ref() }.number.store(ABSENT, Relaxed);
         if let Some(&last) = self.entries.get(index) {
             // The formerly last entry fills the gap. It may belong above or below.
             if index > 0 && last.deadline < self.entries[(index - 1) / ARITY].deadline {
@@ -146,7 +183,7 @@ impl TimerHeap {
             }
         }
         self.give_back_memory();
-        node
+        Some(node)
     }
 
     /// Puts `entry` at `index` or, as long as the parent is later, above.
@@ -182,23 +219,37 @@ impl TimerHeap {
 
     fn place(&mut self, index: usize, entry: Entry) {
         self.entries[index] = entry;
-        // SAFETY: by the contract of `insert`, nodes in the heap are valid.
-        unsafe { entry.node.as_ref() }.index.store(index, Relaxed);
+        self.places[entry.number as usize] = index as u32;
     }
 
-    /// Halves a vector that is three quarters empty. At least a quarter of its capacity must be
+    /// Halves vectors that are three quarters empty. At least a quarter of their capacity must be
     /// removed or inserted before the next change of size, so the copying is O(1) an operation.
     fn give_back_memory(&mut self) {
-        let capacity = self.entries.capacity();
+        let capacity = self.places.capacity();
         if capacity <= SMALL || self.entries.len() > capacity / 4 {
             return;
         }
         // Not `shrink_to`, which aborts where there is no memory: then this can wait.
-        let mut smaller = Vec::new();
-        if smaller.try_reserve_exact(capacity / 2).is_ok() {
-            smaller.extend_from_slice(&self.entries);
-            self.entries = smaller;
+        let mut smaller = TimerHeap::new();
+        let room = capacity / 2;
+        if smaller.entries.try_reserve_exact(room).is_err()
+            || smaller.places.try_reserve_exact(room).is_err()
+            || smaller.nodes.try_reserve_exact(room).is_err()
+        {
+            return;
         }
+        // In the same order, with new numbers.
+        for (index, entry) in self.entries.iter().enumerate() {
+            let Some(node) = self.nodes[entry.number as usize] else {
+                continue;
+            };
+            if let Ok(number) = smaller.number(node) {
+                let deadline = entry.deadline;
+                smaller.entries.push(Entry { deadline, number });
+                smaller.places[number as usize] = index as u32;
+            }
+        }
+        *self = smaller;
     }
 }
 

@@ -1,6 +1,6 @@
 //! Timers: wakes at points in time.
 //!
-//! One heap per processor, so that arming a timer takes a lock nobody else wants. A timer is armed in the
+//! One heap per regular processor, so that arming a timer takes a lock nobody else wants. A timer is armed in the
 //! shard of the processor its thread runs on and fired by whichever carrier looks first, or,
 //! should all that are awake be busy, by one that the monitor wakes. A timer lives on the stack of
 //! the thread that waits; nearly all timers of I/O timeouts are cancelled, which costs a lock and, since late deadlines
@@ -84,7 +84,8 @@ impl Timer {
         let own = vthread::carrier()
             .and_then(|c| c.processor())
             .map(|p| p.index);
-        self.shard.set(own.unwrap_or(0));
+        // Spare processors have no shards of their own.
+        self.shard.set(own.unwrap_or(0) % shards().len());
         let shard = &shards()[self.shard.get()];
         loop {
             let mut heap = shard.heap.lock();
@@ -96,8 +97,8 @@ impl Timer {
             drop(heap);
             sys::os_yield(); // Out of memory for the heap's vector: wait for others to finish.
         }
-        // Our own carrier looks at its shard before it sleeps. A shard that is not ours needs
-        // somebody to know.
+        // Our own carrier looks at all shards before it sleeps, or, if it has a spare processor, sees to it
+        // that somebody does (`spare::rest`). Others must tell somebody.
         if own.is_none() && deadline < SLEEPING_UNTIL.load(Ordering::SeqCst) {
             driver::driver().kick();
         }
@@ -207,6 +208,11 @@ pub(crate) fn end_sleep(deadline: u64) {
 /// Whether there is a timer in any shard that is later than `slack`.
 pub(crate) fn overdue(slack: u64) -> bool {
     next_deadline().is_some_and(|deadline| deadline.saturating_add(slack) < sys::now())
+}
+
+/// Whether there is a timer that no sleeping carrier will wake for.
+pub(crate) fn unattended() -> bool {
+    next_deadline().is_some_and(|deadline| deadline < SLEEPING_UNTIL.load(Ordering::SeqCst))
 }
 
 const _: () = assert!(core::mem::offset_of!(Timer, node) == 0);

@@ -139,18 +139,23 @@ impl Wait {
     fn block_virtual(&self, core: &'static Core, deadline: Option<u64>) -> Outcome {
         match deadline {
             None => vthread::mount::park(core),
-            Some(deadline) => {
-                let timer = Timer::for_wait(self);
-                timer.arm(deadline);
-                vthread::mount::park(core);
-                if self.outcome() != Some(Outcome::TimedOut) {
-                    timer.disarm();
-                }
-            }
+            Some(deadline) => self.park_until(core, deadline),
         }
         match self.outcome() {
             Some(outcome) => outcome,
             None => sys::fatal(&["a virtual thread was woken that nobody had claimed"]),
+        }
+    }
+
+    /// Not inlined: the timer would take room on the stack of those who have no deadline, whose parked
+    /// threads are to fit into a page.
+    #[inline(never)]
+    fn park_until(&self, core: &'static Core, deadline: u64) {
+        let timer = Timer::for_wait(self);
+        timer.arm(deadline);
+        vthread::mount::park(core);
+        if self.outcome() != Some(Outcome::TimedOut) {
+            timer.disarm();
         }
     }
 

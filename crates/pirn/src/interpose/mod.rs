@@ -53,7 +53,7 @@ fn virtual_thread() -> Option<&'static Core> {
 
 /// Some of our definitions, of every family: that the table refers to them also keeps the linker
 /// from dropping the object files they are in.
-fn table() -> [(&'static CStr, *const c_void); 16] {
+fn table() -> [(&'static CStr, *const c_void); 17] {
     [
         (c"read", unistd::read as *const c_void),
         (c"close", unistd::close as *const c_void),
@@ -73,6 +73,10 @@ fn table() -> [(&'static CStr, *const c_void); 16] {
         (
             c"pthread_setspecific",
             pthread::pthread_setspecific as *const c_void,
+        ),
+        (
+            c"pthread_getspecific",
+            pthread::pthread_getspecific as *const c_void,
         ),
     ]
 }

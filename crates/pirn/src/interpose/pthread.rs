@@ -7,11 +7,11 @@
 //!
 //! * [`lifecycle`]: `pthread_create`, `pthread_{join,timedjoin_np,clockjoin_np,tryjoin_np}`, `pthread_detach`,
 //!   `pthread_exit`, `pthread_cancel`.
-//! * [`specific`]: `pthread_key_{create,delete}`, `pthread_setspecific`.
+//! * [`specific`]: `pthread_key_{create,delete}`, `pthread_{get,set}specific`.
 //! * [`identity`]: `pthread_getattr_np`, `pthread_{get,set}name_np`, `prctl`, `pthread_{get,set}affinity_np`,
 //!   `pthread_{get,set}schedparam`, `pthread_setschedprio`, `pthread_getcpuclockid`, `sched_getcpu`.
 //!
-//! What works as it is: `pthread_{self,equal,getspecific,setcancelstate,setcanceltype,testcancel}`, attributes. `gettid`
+//! What works as it is: `pthread_{self,equal,setcancelstate,setcanceltype,testcancel}`, attributes. `gettid`
 //! and functions that take its result (`tgkill`, `sched_setaffinity`) are about the carrier.
 
 mod identity;
@@ -20,7 +20,7 @@ mod specific;
 
 pub(super) use identity::{sched_getcpu, slot_of};
 pub(super) use lifecycle::{pthread_exit, pthread_join};
-pub(super) use specific::{note_key, note_use, pthread_setspecific};
+pub(super) use specific::{note_key, pthread_getspecific, pthread_key_delete, pthread_setspecific};
 
 use super::virtual_thread;
 use crate::glibc::carrier_tls;

@@ -2,7 +2,7 @@
 //! them inside libc; so here.
 //!
 //! Covered: `mtx_{lock,timedlock,unlock}`, `cnd_{wait,timedwait,signal,broadcast}`, `call_once`,
-//! `thrd_{create,join,exit,sleep,yield}`, `tss_{create,delete,set}`.
+//! `thrd_{create,join,exit,sleep,yield}`, `tss_{create,delete,get,set}`.
 
 use super::pthread::{self, on_carrier};
 use super::pthread_sync::{cond, mutex, once};
@@ -206,9 +206,7 @@ pub unsafe extern "C" fn tss_create(key: *mut pthread_key_t, destructor: Destruc
 /// `tss_delete`.
 #[unsafe(no_mangle)]
 pub extern "C" fn tss_delete(key: pthread_key_t) {
-    pthread::note_key(key, None);
-    // SAFETY: no pointers; libc checks the key.
-    unsafe { real!(fn tss_delete(key: pthread_key_t) -> ()) }
+    pthread::pthread_key_delete(key);
 }
 
 /// `tss_set`.
@@ -217,7 +215,12 @@ pub extern "C" fn tss_delete(key: pthread_key_t) {
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tss_set(key: pthread_key_t, value: *mut c_void) -> c_int {
-    pthread::note_use();
     // SAFETY: the caller's contract.
-    unsafe { real!(fn tss_set(key: pthread_key_t, value: *mut c_void) -> c_int) }
+    result(unsafe { pthread::pthread_setspecific(key, value) })
+}
+
+/// `tss_get`.
+#[unsafe(no_mangle)]
+pub extern "C" fn tss_get(key: pthread_key_t) -> *mut c_void {
+    pthread::pthread_getspecific(key)
 }

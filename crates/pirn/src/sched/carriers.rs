@@ -1,6 +1,7 @@
 //! The carriers: platform threads that hold a processor and run what is in its queue.
 
 use super::driver::driver;
+use super::spare::{self, Spare};
 use super::{Processor, idle, injector, processors, settings};
 use crate::stack::pool;
 use crate::sys;
@@ -20,17 +21,20 @@ const SEARCH_POLL_NS: u64 = 5_000;
 
 /// Starts the carriers.
 pub(crate) fn start() -> io::Result<()> {
-    for processor in processors() {
-        std::thread::Builder::new()
-            .name(format!("pirn-carrier-{}", processor.index))
-            .spawn(move || run(processor))?;
-    }
-    Ok(())
+    processors().iter().try_for_each(start_one)
+}
+
+/// Starts the carrier that begins with this processor.
+pub(crate) fn start_one(processor: &'static Processor) -> io::Result<()> {
+    let builder = std::thread::Builder::new().name(format!("pirn-carrier-{}", processor.index));
+    builder.spawn(move || run(processor)).map(drop)
 }
 
 fn run(processor: &'static Processor) {
     let carrier = Carrier::new(processor.index as u32);
     carrier.set_processor(Some(processor));
+    // SAFETY: it was made, or added, for this carrier.
+    unsafe { processor.held_here() };
     // A carrier that ended would leave its threads waiting for ever, without a word.
     let panic = catch_unwind(AssertUnwindSafe(|| {
         carrier.enter(|| {
@@ -54,6 +58,13 @@ fn next(carrier: &Carrier) -> NonNull<Core> {
     let mut searching = false;
     loop {
         if let Some(processor) = carrier.processor() {
+            if processor.spare.is_some() {
+                // SAFETY: this carrier holds it.
+                match unsafe { stand_in(processor) } {
+                    Some(thread) => return thread,
+                    None => continue,
+                }
+            }
             // SAFETY: this carrier holds it.
             let found = unsafe { look(processor) }.or_else(|| {
                 searching = searching || idle::take_request() || idle::start_searching();
@@ -81,6 +92,27 @@ fn next(carrier: &Carrier) -> NonNull<Core> {
     }
 }
 
+/// One look for a thread with a spare processor, which rests if there is none.
+///
+/// # Safety
+/// The caller's carrier holds `processor`.
+unsafe fn stand_in(processor: &'static Processor) -> Option<NonNull<Core>> {
+    let leaving = processor.spare.as_ref().is_some_and(Spare::is_leaving);
+    // A kick that this look takes from a sleeper may have been for a search: then this is the search.
+    let searching = !leaving && idle::take_request();
+    // SAFETY: the caller's contract.
+    unsafe {
+        let found = if leaving { None } else { look(processor) };
+        if searching {
+            idle::stop_searching(found.is_some());
+        }
+        if found.is_none() {
+            spare::rest(processor);
+        }
+        found
+    }
+}
+
 /// One look everywhere, in the order of cost.
 ///
 /// # Safety
@@ -92,7 +124,8 @@ unsafe fn look(processor: &'static Processor) -> Option<NonNull<Core>> {
             if processor.look_due() {
                 driver().turn();
             }
-            if let Some(thread) = injector::pop(1, |_| {}) {
+            // Whoever always has threads of its own would else never come to those behind a stuck one.
+            if let Some(thread) = injector::pop(1, |_| {}).or_else(|| relieve(processor)) {
                 return Some(thread);
             }
         }
@@ -135,7 +168,7 @@ unsafe fn relieve(processor: &'static Processor) -> Option<NonNull<Core>> {
 
 /// Takes a share of the injector.
 unsafe fn fetch(processor: &'static Processor) -> Option<NonNull<Core>> {
-    let share = injector::len() / processors().len() + 1;
+    let share = injector::len() / settings().parallelism + 1;
     let mut batch = [None; INJECTOR_BATCH];
     let mut len = 0;
     let first = injector::pop(share.min(INJECTOR_BATCH), |thread| {

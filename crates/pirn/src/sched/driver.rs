@@ -20,6 +20,12 @@ pub(crate) trait Driver: Sync {
 
     /// Whether some timer is more than `slack` nanoseconds late.
     fn overdue(&self, slack: u64) -> bool;
+
+    /// Whether no [`wait`](Self::wait) under way will end in time for the next timer.
+    fn unattended(&self) -> bool;
+
+    /// Whether there are events that nobody has fetched yet.
+    fn pending(&self) -> bool;
 }
 
 static DRIVER: AtomicPtr<&'static dyn Driver> = AtomicPtr::new(core::ptr::null_mut());

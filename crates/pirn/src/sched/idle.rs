@@ -25,7 +25,7 @@
 //! the monitor notices within a millisecond.
 
 use super::driver::driver;
-use super::{Processor, injector, processors};
+use super::{Processor, injector, processors, settings, spare};
 use crate::lock::Lock;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 
@@ -42,11 +42,19 @@ pub(crate) fn count() -> usize {
     COUNT.load(Ordering::SeqCst)
 }
 
+/// Whether nobody holds a processor.
+pub(crate) fn all() -> bool {
+    count() == settings().parallelism && spare::count() == 0
+}
+
 /// Takes an idle processor.
 pub(crate) fn acquire() -> Option<&'static Processor> {
     let mut list = LIST.lock();
     let processor = list.pop()?;
     COUNT.fetch_sub(1, Ordering::SeqCst);
+    drop(list);
+    // SAFETY: off the list, so the caller's.
+    unsafe { processor.held_here() };
     Some(processor)
 }
 
@@ -54,6 +62,7 @@ pub(crate) fn acquire() -> Option<&'static Processor> {
 pub(crate) fn release(processor: &'static Processor) -> bool {
     {
         let mut list = LIST.lock();
+        processor.holder.store(0, Ordering::Relaxed); // Relaxed: a hint.
         list.push(processor); // The capacity was reserved at start.
         COUNT.fetch_add(1, Ordering::SeqCst);
     }
@@ -78,7 +87,7 @@ pub(crate) fn prepare(processors: usize) {
 }
 
 /// Whether there is a thread that a searching carrier would take.
-fn work_in_sight() -> bool {
+pub(crate) fn work_in_sight() -> bool {
     is_requested() || injector::len() > 0 || processors().iter().any(|p| p.queue.len() >= 2)
 }
 
@@ -114,7 +123,7 @@ pub(crate) fn is_requested() -> bool {
 
 /// Asks to search. Refused when enough carriers do already.
 pub(crate) fn start_searching() -> bool {
-    if 2 * SEARCHING.load(Ordering::SeqCst) >= processors().len() {
+    if 2 * SEARCHING.load(Ordering::SeqCst) >= settings().parallelism {
         return false;
     }
     SEARCHING.fetch_add(1, Ordering::SeqCst);

@@ -7,7 +7,8 @@
 //! * [`processor`]: the right to run threads, with a queue of them ([`local_queue`]).
 //! * [`injector`]: the queue for everything that comes from outside.
 //! * [`carriers`]: the platform threads that run them.
-//! * [`idle`]: how few of them are woken. [`monitor`]: what if that was too few.
+//! * [`idle`]: how few of them are woken. [`monitor`]: what if that was too few; [`spare`]: what if all
+//!   are stuck, as [`os_thread`] tells.
 //! * [`driver`]: what they wait for when there is nothing to run.
 
 pub(crate) mod carriers;
@@ -16,8 +17,10 @@ pub(crate) mod idle;
 pub(crate) mod injector;
 pub(crate) mod local_queue;
 pub(crate) mod monitor;
+mod os_thread;
 pub(crate) mod processor;
 mod runnable;
+pub(crate) mod spare;
 
 pub(crate) use processor::Processor;
 pub(crate) use runnable::lend;
@@ -28,19 +31,24 @@ use crate::vthread::core_::Phase;
 use crate::vthread::mount::After;
 use crate::vthread::{self, Core};
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicPtr, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::io;
 
 /// What the scheduler needs to know of the configuration.
 pub(crate) struct Settings {
     pub(crate) parallelism: usize,
+    /// Processors that may be added while all others are stuck.
+    pub(crate) spares: usize,
     pub(crate) default_class: SizeClass,
     pub(crate) spin_ns: u64,
 }
 
 struct Shared {
     settings: Settings,
+    /// The regular ones, then the spare ones.
     processors: Box<[Processor]>,
+    /// How many of them have ever been used.
+    used: AtomicUsize,
 }
 
 static SHARED: AtomicPtr<Shared> = AtomicPtr::new(core::ptr::null_mut());
@@ -52,10 +60,23 @@ fn shared() -> &'static Shared {
     unsafe { &*SHARED.load(Ordering::Acquire) }
 }
 
-/// All processors.
+/// The processors that may have threads: the regular ones, and those spare ones that were ever used.
 #[inline]
 pub(crate) fn processors() -> &'static [Processor] {
+    let shared = shared();
+    // Acquire: pairs with the Release in `use_processors_up_to`; whoever sees a processor's thread
+    // has synchronised with its carrier, which was started or woken after that.
+    &shared.processors[..shared.used.load(Ordering::Acquire)]
+}
+
+/// All processors there can ever be.
+fn all_processors() -> &'static [Processor] {
     &shared().processors
+}
+
+/// Has [`processors`] include the one of this index. The monitor's alone.
+fn use_processors_up_to(index: usize) {
+    shared().used.fetch_max(index + 1, Ordering::Release); // Release: see `processors`.
 }
 
 /// The settings in force.
@@ -76,10 +97,13 @@ pub(crate) fn start(settings: Settings) -> io::Result<()> {
     region::find_out();
     pool::set_surplus(settings.default_class, count);
     idle::prepare(count);
-    let processors = (0..count).map(Processor::new).collect();
+    let regular = (0..count).map(|i| Processor::new(i, None));
+    let spares = (0..settings.spares).map(|i| Processor::new(count + i, Some(spare::Spare::new())));
+    let processors = regular.chain(spares).collect();
     let shared = Box::into_raw(Box::new(Shared {
         settings,
         processors,
+        used: AtomicUsize::new(count),
     }));
     SHARED.store(shared, Ordering::Release); // Release: pairs with the Acquire in `shared`.
     carriers::start()?;

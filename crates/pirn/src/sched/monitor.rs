@@ -6,17 +6,26 @@
 //! * a thread waits in the queue of a processor that has not switched since the last tick,
 //! * a timer is late (its processor is busy, and the sleepers do not know of it),
 //!
-//! and if there is an idle processor, wakes a carrier for it. When everything has been idle for a while
-//! it sleeps until [`stir`]red.
+//! and if there is an idle processor, wakes a carrier for it. If there is none because all processors are stuck, it
+//! adds a [spare](super::spare) one, be it only to fetch events. When everything has been idle for a while it sleeps until [`stir`]red.
 
 use super::driver::driver;
-use super::{idle, injector, processors};
+use super::spare::{self, Spare};
+use super::{Processor, all_processors, idle, injector, os_thread, processors};
 use crate::sys;
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::io;
 
 /// Length of a tick while there is something to look after.
 const TICK_NS: u64 = 1_000_000;
+/// A processor that has run one thread for so long, or has one blocked in the kernel for so long, is stuck in it. A platform thread's turn is about as long
+/// (`base_slice_ns` of the kernel's scheduler is 3 ms).
+const STUCK_NS: u64 = 4_000_000;
+/// How many threads the kernel is asked about in one look. The others are left for the next.
+const INQUIRIES: u32 = 4;
+/// For how long there have been more processors than needed when one is let go. Above [`STUCK_NS`]: a thread
+/// that computes, yields once and computes on is no reason.
+const SURPLUS_NS: u64 = 2 * STUCK_NS;
 /// Idle ticks until the monitor sleeps.
 const PATIENCE: u32 = 20;
 
@@ -44,7 +53,7 @@ pub(crate) fn stir() {
 }
 
 fn run() {
-    let mut ticks: Vec<u32> = vec![0; processors().len()];
+    let mut monitor = Monitor::new();
     let mut idle_for = 0;
     let mut nothing_to_do = 0u32;
     loop {
@@ -52,13 +61,18 @@ fn run() {
         let tick = TICK_NS * u64::from(1 + (nothing_to_do / 50).min(9));
         let pause = AtomicU32::new(0);
         let _ = sys::futex_wait(&pause, 0, Some(sys::now() + tick));
-        let all_idle = idle::count() == processors().len();
-        idle_for = if all_idle { idle_for + 1 } else { 0 };
-        if idle_for > PATIENCE {
+        idle_for = if idle::all() { idle_for + 1 } else { 0 };
+        if idle_for > 0 && driver().unattended() {
+            // The last to arm a timer did not go to sleep itself: a spare processor's carrier, perhaps.
+            driver().kick();
+        } else if idle_for > PATIENCE {
             doze();
             idle_for = 0;
             nothing_to_do = 0;
-        } else if look_after(&mut ticks) {
+            monitor = Monitor::new();
+            continue;
+        }
+        if monitor.look_after() {
             nothing_to_do = 0;
         } else {
             nothing_to_do += 1;
@@ -69,7 +83,7 @@ fn run() {
 /// Sleeps until stirred.
 fn doze() {
     STATE.store(ASLEEP, Ordering::SeqCst); // SeqCst: see `stir`.
-    if idle::count() == processors().len() {
+    if idle::all() {
         while STATE.load(Ordering::SeqCst) == ASLEEP {
             let _ = sys::futex_wait(&STATE, ASLEEP, None);
         }
@@ -77,21 +91,153 @@ fn doze() {
     STATE.store(AWAKE, Ordering::SeqCst);
 }
 
-/// One tick. Returns whether a carrier had to be woken.
-fn look_after(ticks: &mut [u32]) -> bool {
-    let mut stuck = false;
-    for (processor, last) in processors().iter().zip(ticks) {
+/// What the monitor remembers from tick to tick.
+struct Monitor {
+    watched: Vec<Watched>,
+    /// Where the next look begins. Of all stuck processors with a queue the one seen last is relieved: each in turn.
+    first: usize,
+    /// Since when there have been more spare processors than stuck ones.
+    surplus_since: Option<u64>,
+}
+
+/// What was last seen of a processor.
+#[derive(Clone, Default)]
+struct Watched {
+    tick: u32,
+    /// Since when it has stood still.
+    since: u64,
+    /// The CPU time its holder had used when it was first seen still (0: it was not yet), and last.
+    first_cpu: u64,
+    last_cpu: u64,
+    /// Its holder was found blocked, and has not run since.
+    blocked: bool,
+}
+
+/// What one look has shown.
+#[derive(Default)]
+struct Look {
+    /// A processor has not switched since the last look.
+    still: bool,
+    /// A thread waits in the queue of one of these.
+    waiting: bool,
+    /// Processors that somebody holds, and those of them that are stuck.
+    held: usize,
+    stuck: usize,
+    /// Spare processors, without those that are on their way to rest.
+    spares: usize,
+    /// One of the spare ones that could go.
+    surplus: Option<&'static Processor>,
+}
+
+impl Watched {
+    /// For how long the processor has been held and not switched.
+    fn still(&mut self, processor: &Processor, held: bool, now: u64) -> u64 {
         let tick = processor.tick.load(Ordering::Relaxed); // Relaxed: a hint.
-        if tick == *last && !processor.queue.is_empty() {
-            stuck = true;
-            super::carriers::report_stuck(processor.index);
+        if !held || tick != self.tick || self.since == 0 {
+            *self = Watched {
+                tick,
+                since: now,
+                ..Watched::default()
+            };
         }
-        *last = tick;
+        now - self.since
     }
-    let needed = stuck || injector::len() > 0 || driver().overdue(TICK_NS);
-    if needed && idle::count() > 0 {
-        idle::notify();
-        return true;
+
+    /// Whether a processor that has been still for so long is stuck: not if its holder just waits for a CPU.
+    fn is_stuck(&mut self, holder: u32, still: u64, inquiries: &mut u32) -> bool {
+        let cpu = os_thread::cpu_time(holder);
+        let has_run = cpu != self.last_cpu;
+        self.last_cpu = cpu;
+        if self.first_cpu == 0 {
+            self.first_cpu = cpu;
+        }
+        if still < STUCK_NS {
+            return false;
+        }
+        // It was first seen still a tick late.
+        if cpu.saturating_sub(self.first_cpu) >= STUCK_NS - TICK_NS {
+            return true;
+        }
+        if has_run {
+            self.blocked = false;
+        } else if !self.blocked && *inquiries > 0 {
+            *inquiries -= 1;
+            self.blocked = os_thread::is_blocked(holder);
+        }
+        self.blocked
     }
-    false
+}
+
+impl Monitor {
+    fn new() -> Monitor {
+        Monitor {
+            watched: vec![Watched::default(); all_processors().len()],
+            first: 0,
+            surplus_since: None,
+        }
+    }
+
+    /// One tick. Returns whether it had to step in, or may have to soon.
+    fn look_after(&mut self) -> bool {
+        let now = sys::now();
+        let look = self.look(now);
+        let waiting = look.waiting || injector::len() > 0 || driver().overdue(TICK_NS);
+        let mut stepped_in = false;
+        if idle::count() > 0 {
+            if waiting {
+                idle::notify();
+                stepped_in = true;
+            }
+        } else if look.stuck > 0 && look.stuck == look.held {
+            // Nobody is left to look for events either.
+            stepped_in = (waiting || driver().pending()) && spare::add();
+        }
+        self.dismiss_surplus(&look, now);
+        stepped_in || spare::count() > 0 || (waiting && look.still)
+    }
+
+    /// Looks at all processors.
+    fn look(&mut self, now: u64) -> Look {
+        let mut look = Look::default();
+        let mut inquiries = INQUIRIES;
+        let all = processors();
+        self.first = (self.first + 1) % all.len();
+        for i in 0..all.len() {
+            let processor = &all[(self.first + i) % all.len()];
+            let spare = processor.spare.as_ref();
+            let holder = processor.holder.load(Ordering::Relaxed); // Relaxed: a hint.
+            let held = spare.map_or(holder != 0, Spare::is_in_use);
+            let watched = &mut self.watched[processor.index];
+            let still = watched.still(processor, held, now);
+            if still > 0 && !processor.queue.is_empty() {
+                look.waiting = true;
+                super::carriers::report_stuck(processor.index);
+            }
+            look.still |= still > 0;
+            // A spare one's first carrier may yet have to begin.
+            let stuck = holder != 0 && still > 0 && watched.is_stuck(holder, still, &mut inquiries);
+            let active = spare.is_some_and(Spare::is_active);
+            look.held += usize::from(held);
+            look.stuck += usize::from(stuck);
+            look.spares += usize::from(active || (stuck && spare.is_some()));
+            if active && !stuck {
+                look.surplus = Some(processor);
+            }
+        }
+        look
+    }
+
+    /// Lets a spare processor go if there have been too many for a while.
+    fn dismiss_surplus(&mut self, look: &Look, now: u64) {
+        if look.spares <= look.stuck {
+            self.surplus_since = None;
+            return;
+        }
+        let since = *self.surplus_since.get_or_insert(now);
+        if now - since >= SURPLUS_NS
+            && let Some(processor) = look.surplus
+        {
+            spare::dismiss(processor);
+        }
+    }
 }

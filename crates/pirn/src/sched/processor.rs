@@ -5,7 +5,8 @@
 //! run queue (others steal from it) and the counters that others read.
 
 use super::local_queue::LocalQueue;
-use super::{default_class, injector};
+use super::spare::Spare;
+use super::{default_class, injector, os_thread};
 use crate::stack::Slot;
 use crate::stack::pool::{self, SlotCache};
 use crate::sys;
@@ -26,7 +27,7 @@ const RESERVATIONS: u32 = 64;
 
 /// See the module's documentation.
 pub(crate) struct Processor {
-    /// Its place among the processors; also the number of its timer shard.
+    /// Its place among the processors.
     pub(crate) index: usize,
     pub(crate) queue: LocalQueue<Core>,
     /// Counts switches: a value that stands still means one thread has been running all the time.
@@ -40,13 +41,17 @@ pub(crate) struct Processor {
     looked: Cell<u64>,
     /// The next thread to run, if it has been taken off the queue already.
     next: Cell<Option<NonNull<Core>>>,
+    /// The platform thread that holds it, for the monitor to look at; 0 while it is on the idle list.
+    pub(crate) holder: AtomicU32,
+    /// For one that is used only while the regular ones are stuck.
+    pub(crate) spare: Option<Spare>,
 }
 
 // SAFETY: the cells are touched by the holder only, as every function that touches them demands.
 unsafe impl Sync for Processor {}
 
 impl Processor {
-    pub(crate) fn new(index: usize) -> Processor {
+    pub(crate) fn new(index: usize, spare: Option<Spare>) -> Processor {
         Processor {
             index,
             queue: LocalQueue::new(),
@@ -56,7 +61,19 @@ impl Processor {
             reservations: Cell::new(0),
             looked: Cell::new(0),
             next: Cell::new(None),
+            holder: AtomicU32::new(0),
+            spare,
         }
+    }
+
+    /// Notes that the calling platform thread holds it from now on, and counts that as a switch.
+    ///
+    /// # Safety
+    /// It does.
+    pub(crate) unsafe fn held_here(&self) {
+        self.holder.store(os_thread::id(), Ordering::Relaxed); // Relaxed: a hint.
+        // SAFETY: the caller's contract.
+        unsafe { self.count() };
     }
 
     /// Counts a switch. Returns the new count.
@@ -153,6 +170,23 @@ impl Processor {
         unsafe { self.queue.take_half(|t| batch.push(t)) };
         batch.push(thread);
         injector::push_batch(batch);
+    }
+
+    /// Moves all of its threads to the injector, and gives back the stacks and reservations it has in store:
+    /// it may not be held again for long.
+    ///
+    /// # Safety
+    /// The caller holds this processor.
+    pub(crate) unsafe fn empty(&self) {
+        let mut batch = injector::Batch::new();
+        // SAFETY: the caller's contract; what comes out is ours to pass on.
+        while let Some(thread) = unsafe { self.pop() } {
+            batch.push(thread);
+        }
+        injector::push_batch(batch);
+        // SAFETY: the holder's alone.
+        unsafe { (*self.slots.get()).flush(0) };
+        pool::unreserve(default_class(), self.reservations.take() as usize);
     }
 
     /// # Safety

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!  end   +--------------------------------+
-//!        | tail of struct pthread         |  last page: touched only by pthread keys and the like
+//!        | tail of struct pthread         |  last page: hardly ever touched
 //!        +--------------------------------+ <- page boundary
 //!        | head of struct pthread, 832 B  |
 //!  tp    +--------------------------------+ <- FS base while mounted

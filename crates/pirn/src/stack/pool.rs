@@ -281,7 +281,7 @@ impl SlotCache {
 
     /// Returns the coldest slots to the pool until `keep` are left.
     #[cold]
-    fn flush(&mut self, keep: usize) {
+    pub(crate) fn flush(&mut self, keep: usize) {
         if self.len <= keep {
             return;
         }
@@ -330,15 +330,13 @@ fn trim_some(pool: &ClassPool) -> bool {
         }
     }
     // Outside the lock: spawning goes on meanwhile, and `take` waits for these slots if it must.
-    for &slot in &batch[..len] {
+    let mut ranges = [const { 0..0 }; BATCH];
+    for (range, slot) in ranges.iter_mut().zip(&batch[..len]) {
         kept += 1;
-        let to = if kept > KEEP {
-            slot.end()
-        } else {
-            slot.end() - KEEP_TOP
-        };
-        region::give_back(slot.base() + GUARD, to);
+        let top = if kept > KEEP { 0 } else { KEEP_TOP };
+        *range = slot.base() + GUARD..slot.end() - top;
     }
+    region::give_back(&ranges[..len]);
     let mut slots = pool.slots.lock();
     slots.clean.extend_from_slice(&batch[..len]);
     !slots.dirty.is_empty()

@@ -7,6 +7,7 @@
 
 use super::{GUARD, PAGE, SizeClass, Slot};
 use crate::sys::{self, Errno, call};
+use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::io;
 
@@ -191,31 +192,41 @@ pub(crate) fn install_guards(slots: &[Slot]) -> io::Result<()> {
     Ok(())
 }
 
-/// Guards made with one system call.
+/// Slots advised on with one system call at the most.
 const BATCH: usize = 64;
 
-/// Installs markers with one system call, which saves a third of their cost. Linux 6.14 allows that to a
-/// process for itself.
+/// Installs markers with one system call, which saves a third of their cost.
 fn install_batch(slots: &[Slot]) -> bool {
-    let mut guards = [libc::iovec {
+    let guards = slots.iter().map(|slot| slot.base()..slot.base() + GUARD);
+    advise_all(guards, MADV_GUARD_INSTALL)
+}
+
+/// Gives advice on at most [`BATCH`] ranges of slots with one system call. Linux 6.14 allows that to a
+/// process for itself. Returns whether all was done.
+fn advise_all(ranges: impl Iterator<Item = Range<usize>>, advice: libc::c_int) -> bool {
+    let mut vectors = [libc::iovec {
         iov_base: core::ptr::null_mut(),
-        iov_len: GUARD,
+        iov_len: 0,
     }; BATCH];
-    for (guard, slot) in guards.iter_mut().zip(slots) {
-        guard.iov_base = slot.base() as *mut core::ffi::c_void;
+    let (mut count, mut bytes) = (0, 0);
+    for (vector, range) in vectors.iter_mut().zip(ranges) {
+        vector.iov_base = range.start as *mut core::ffi::c_void;
+        vector.iov_len = range.len();
+        count += 1;
+        bytes += range.len();
     }
-    // SAFETY: the first page of a slot is the guard's.
+    // SAFETY: callers pass guard pages, or parts of free slots.
     let done = unsafe {
         call!(
             libc::SYS_process_madvise,
             SELF,
-            guards.as_ptr(),
-            slots.len(),
-            MADV_GUARD_INSTALL,
+            vectors.as_ptr(),
+            count,
+            advice,
             0
         )
     };
-    done == Ok(slots.len() * GUARD)
+    done == Ok(bytes)
 }
 
 /// `PIDFD_SELF_THREAD_GROUP`, include/uapi/linux/pidfd.h: Linux 6.14.
@@ -229,10 +240,25 @@ fn count_created(slot: Slot) {
         .fetch_max(index + 1, Ordering::Relaxed); // Relaxed: as in `regions`.
 }
 
-/// Gives the memory of `[from, to)` of a slot back to the system; it reads as zero afterwards.
-pub(crate) fn give_back(from: usize, to: usize) {
-    // SAFETY: callers pass parts of free slots.
-    let _ = unsafe { call!(libc::SYS_madvise, from, to - from, libc::MADV_DONTNEED) };
+/// Gives the memory of parts of at most [`BATCH`] slots back to the system; they read as zero afterwards.
+///
+/// In one system call if possible: every one of them interrupts the other cores, to have them forget the pages
+/// (batched since Linux 6.16).
+pub(crate) fn give_back(ranges: &[Range<usize>]) {
+    if advise_all(ranges.iter().cloned(), libc::MADV_DONTNEED) {
+        return;
+    }
+    for range in ranges {
+        // SAFETY: callers pass parts of free slots.
+        let _ = unsafe {
+            call!(
+                libc::SYS_madvise,
+                range.start,
+                range.len(),
+                libc::MADV_DONTNEED
+            )
+        };
+    }
 }
 
 fn no_address_space(e: Errno, class: SizeClass) -> io::Error {

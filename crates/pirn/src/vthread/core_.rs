@@ -44,8 +44,6 @@ pub(crate) struct Core {
     /// What it is doing, for people to read: a [`Phase`], and above it the carrier's number.
     phase: AtomicU64,
     class: SizeClass,
-    /// Whether it has set a `pthread_key`.
-    pub(crate) keys_used: StdCell<bool>,
     /// Whether it has ended with a panic; written before its end is published.
     pub(crate) panicked: StdCell<bool>,
     /// Whether its handle is gone, so that nobody will ask for the result.
@@ -128,7 +126,6 @@ impl<T, F: FnOnce() -> T> Cell<T, F> {
                 id: next_id(),
                 phase: AtomicU64::new(Phase::New as u64),
                 class: settings.class,
-                keys_used: StdCell::new(false),
                 panicked: StdCell::new(false),
                 detached: AtomicBool::new(false),
                 scope: settings.scope,

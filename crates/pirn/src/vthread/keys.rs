@@ -1,54 +1,234 @@
-//! `pthread_key` destructors at the end of a virtual thread.
+//! `pthread_key`s of virtual threads: their values, and the destructors at the end.
 //!
-//! glibc runs them from a function it does not export, with a table it does not export. So
-//! `pthread_key_create` and `pthread_key_delete` are interposed to keep a table of our own; the
-//! values stay where glibc puts them, in the thread's TCB.
+//! glibc keeps the values in `struct pthread`, and notes there that there are any, in the part that a virtual
+//! thread never touches otherwise: the first key set would cost each thread a page, and Rust's `std` sets one in
+//! nearly every thread. Its function that runs the destructors is not exported, nor is its table of keys. So there is
+//! a table of keys of our own, beside glibc's, which gives out the numbers:
+//!
+//! ```text
+//!   KEYS (one)                      a virtual thread's TLS block          its values (malloc)
+//!   key: sequence, destructor       VALUES ------------------------->     len
+//!                                                                         key: sequence, value
+//! ```
+//!
+//! As in glibc, a key's sequence number is odd while the key exists, and a value counts only if it was set under the
+//! same number: whoever deletes a key, or makes it anew, unsets it in every thread.
+//!
+//! Platform threads' values are glibc's affair, but for the child of a fork, which goes on on a virtual
+//! thread's TLS block. So are keys that were made behind our back (by libc itself, or through `dlsym`).
 
-use super::core_::Core;
-use crate::glibc::symbols::field_offset;
+use super::current;
+use crate::glibc::symbols::{field_offset, real};
 use crate::glibc::tls;
-use core::ffi::c_void;
-use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use core::cell::Cell;
+use core::ffi::{c_int, c_void};
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering, compiler_fence};
 
 /// `PTHREAD_KEYS_MAX`.
-const KEYS: usize = 1024;
-/// Entries of the first-level table: `PTHREAD_KEY_1STLEVEL_SIZE`.
-const FIRST_LEVEL: usize = KEYS / 32;
+const MAX: usize = 1024;
+/// Entries of glibc's first-level table: `PTHREAD_KEY_1STLEVEL_SIZE`.
+const FIRST_LEVEL: usize = MAX / 32;
 /// `PTHREAD_DESTRUCTOR_ITERATIONS`.
 const ROUNDS: usize = 4;
 
-static DESTRUCTORS: [AtomicPtr<c_void>; KEYS] =
-    [const { AtomicPtr::new(core::ptr::null_mut()) }; KEYS];
-/// One more than the highest key with a destructor.
-static HIGHEST: AtomicUsize = AtomicUsize::new(0);
+/// What all threads know of a key.
+struct Key {
+    /// Odd: it exists.
+    sequence: AtomicUsize,
+    destructor: AtomicPtr<c_void>,
+}
 
-/// Remembers, or with null forgets, the destructor of a key.
-pub(crate) fn set_destructor(key: u32, destructor: *mut c_void) {
-    if let Some(slot) = DESTRUCTORS.get(key as usize) {
-        // Release: pairs with the Acquire in `run_destructors`: whatever the destructor needs was
-        // made before the key.
-        slot.store(destructor, Ordering::Release);
-        if !destructor.is_null() {
-            HIGHEST.fetch_max(key as usize + 1, Ordering::Release);
-        }
+static KEYS: [Key; MAX] = [const {
+    Key {
+        sequence: AtomicUsize::new(0),
+        destructor: AtomicPtr::new(ptr::null_mut()),
+    }
+}; MAX];
+
+/// libc has made a key.
+pub(crate) fn created(key: u32, destructor: *mut c_void) {
+    if let Some(key) = KEYS.get(key as usize) {
+        key.destructor.store(destructor, Ordering::SeqCst);
+        // The next odd number, also if it was deleted behind our back.
+        let next = (key.sequence.load(Ordering::SeqCst) + 1) | 1;
+        key.sequence.store(next, Ordering::SeqCst);
     }
 }
 
+/// libc is about to delete a key, and so has not given its number out again.
+pub(crate) fn deleted(key: u32) {
+    if let Some((key, sequence)) = find(key) {
+        let (free, order) = (sequence + 1, Ordering::SeqCst);
+        // A failure: somebody else deletes it just now.
+        let _ = key.sequence.compare_exchange(sequence, free, order, order);
+    }
+}
+
+/// A key that exists, and its sequence number; none if we do not know it.
+#[inline]
+fn find(key: u32) -> Option<(&'static Key, usize)> {
+    let key = KEYS.get(key as usize)?;
+    // Acquire: pairs with the store in `created`: whatever the destructor needs was made before the key.
+    let sequence = key.sequence.load(Ordering::Acquire);
+    (sequence % 2 == 1).then_some((key, sequence))
+}
+
+/// The values of one thread. Followed in memory by `len` entries.
+#[repr(C)]
+struct Values {
+    len: usize,
+}
+
+/// The value of a key in one thread.
+struct Entry {
+    /// The key's number when it was set.
+    sequence: Cell<usize>,
+    value: Cell<*mut c_void>,
+}
+
+thread_local! {
+    /// In each virtual thread's own TLS block: its values; null until it sets one.
+    static VALUES: Cell<*const Values> = const { Cell::new(ptr::null()) };
+    /// Whether it may have set keys that we do not know, whose values are in `struct pthread`.
+    static TAIL_USED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The running thread's entries.
+#[inline]
+fn entries<'a>() -> &'a [Entry] {
+    let values = VALUES.get();
+    if values.is_null() {
+        return &[];
+    }
+    // SAFETY: made by `grow`, and freed by the running thread only, when it has no more use for the old ones.
+    unsafe { core::slice::from_raw_parts(values.add(1).cast(), (*values).len) }
+}
+
+/// Whether the running thread's values are glibc's affair.
+#[inline]
+fn are_glibcs() -> bool {
+    VALUES.get().is_null() && current().is_none()
+}
+
+/// `pthread_getspecific`; `None`: libc has to answer. A signal handler may ask, whatever it has interrupted.
+#[inline]
+pub(crate) fn get(key: u32) -> Option<*mut c_void> {
+    if are_glibcs() {
+        return None;
+    }
+    let (_, sequence) = find(key)?;
+    let entry = entries().get(key as usize);
+    let entry = entry.filter(|entry| entry.sequence.get() == sequence);
+    Some(entry.map_or(ptr::null_mut(), |entry| entry.value.get()))
+}
+
+/// `pthread_setspecific`; `None`: libc has to do it.
+#[inline]
+pub(crate) fn set(key: u32, value: *mut c_void) -> Option<c_int> {
+    if are_glibcs() {
+        return None;
+    }
+    let Some((_, sequence)) = find(key) else {
+        TAIL_USED.set(true);
+        return None;
+    };
+    let key = key as usize;
+    if entries().len() <= key && !value.is_null() && !grow(key + 1) {
+        return Some(libc::ENOMEM);
+    }
+    if let Some(entry) = entries().get(key) {
+        entry.value.set(value);
+        // For a handler of signals: an old value must not look like the new key's.
+        compiler_fence(Ordering::SeqCst);
+        entry.sequence.set(sequence);
+    }
+    Some(0)
+}
+
+/// Makes room for at least `wanted` values. `false`: there is no memory.
+///
+/// libc's own malloc is asked for it, not the program's: an allocator may keep its own state in a key, and set that amid its
+/// first allocation in a thread.
+#[cold]
+fn grow(wanted: usize) -> bool {
+    let old = entries();
+    let len = wanted.max(2 * old.len()).min(MAX);
+    let bytes = size_of::<Values>() + len * size_of::<Entry>();
+    // SAFETY: plain use.
+    let memory = unsafe { real!(fn __libc_malloc(bytes: usize) -> *mut c_void) };
+    if memory.is_null() {
+        return false;
+    }
+    let values = memory.cast::<Values>();
+    // SAFETY: fresh memory for a header and `len` entries, of which all zeros is a valid one.
+    unsafe {
+        values.write(Values { len });
+        let new = values.add(1).cast::<Entry>();
+        new.copy_from_nonoverlapping(old.as_ptr(), old.len());
+        new.add(old.len()).write_bytes(0, len - old.len());
+    }
+    replace(values);
+    true
+}
+
+/// Has the running thread use `new` values, or none with null, and frees the old ones.
+fn replace(new: *const Values) {
+    // For a handler of signals: it finds complete values, not yet freed.
+    compiler_fence(Ordering::SeqCst);
+    let old = VALUES.replace(new).cast_mut().cast::<c_void>();
+    compiler_fence(Ordering::SeqCst);
+    // SAFETY: from `__libc_malloc`; nobody uses them any more.
+    unsafe { real!(fn __libc_free(old: *mut c_void) -> ()) };
+}
+
 /// Runs the destructors of the keys that the ending thread, the running one, has set.
-pub(crate) fn run_destructors(core: &Core) {
-    if !core.keys_used.get() {
-        return;
+pub(crate) fn run_destructors() {
+    let mut round = 0;
+    while round < ROUNDS && run_round() {
+        round += 1;
     }
-    for _ in 0..ROUNDS {
-        let mut any = false;
-        for key in 0..HIGHEST.load(Ordering::Acquire) {
-            any |= run_one(key);
-        }
-        if !any {
-            break;
-        }
+    if !VALUES.get().is_null() {
+        replace(ptr::null());
     }
-    // The next thread in this slot must find its keys unset.
+    if TAIL_USED.get() {
+        clean_tail();
+    }
+}
+
+/// Runs the destructor of each key that is set. Returns whether there was any.
+fn run_round() -> bool {
+    let mut any = false;
+    let mut key = 0;
+    // Looked up anew each time: a destructor may set more.
+    while let Some(entry) = entries().get(key) {
+        let value = entry.value.replace(ptr::null_mut());
+        if !value.is_null() {
+            any |= destroy(key as u32, entry.sequence.get(), value);
+        }
+        key += 1;
+    }
+    any
+}
+
+/// Runs the destructor of a key for a value that was set under `sequence`. Returns whether there is one.
+fn destroy(key: u32, sequence: usize, value: *mut c_void) -> bool {
+    let key = find(key).filter(|(_, now)| *now == sequence);
+    let destructor = key.map_or(ptr::null_mut(), |(key, _)| {
+        key.destructor.load(Ordering::SeqCst)
+    });
+    if destructor.is_null() {
+        return false;
+    }
+    type Destructor = unsafe extern "C" fn(*mut c_void);
+    // SAFETY: what the program has given to `pthread_key_create`, for values such as this.
+    unsafe { core::mem::transmute::<*mut c_void, Destructor>(destructor)(value) };
+    true
+}
+
+/// Unsets the keys that we do not know, for the next thread in this slot.
+#[cold]
+fn clean_tail() {
     let tp = crate::arch::thread_pointer();
     let tail = tls::template().sizeof_pthread - tls::HEAD;
     // SAFETY: our own TCB, in which nothing is needed any more. The first-level table of keys
@@ -60,22 +240,4 @@ pub(crate) fn run_destructors(core: &Core) {
         }
         ((tp + tls::HEAD) as *mut u8).write_bytes(0, tail);
     }
-}
-
-fn run_one(key: usize) -> bool {
-    let destructor = DESTRUCTORS[key].load(Ordering::Acquire);
-    if destructor.is_null() {
-        return false;
-    }
-    // SAFETY: the key exists, or existed; getspecific of a deleted key gives null.
-    unsafe {
-        let value = libc::pthread_getspecific(key as u32);
-        if value.is_null() {
-            return false;
-        }
-        libc::pthread_setspecific(key as u32, core::ptr::null());
-        let destructor: unsafe extern "C" fn(*mut c_void) = core::mem::transmute(destructor);
-        destructor(value);
-    }
-    true
 }

@@ -4,7 +4,7 @@
 //! * [`cells`]: recycling their memory.
 //! * [`handshake`], [`permit`], [`join`]: the three lock-free protocols (model-checked).
 //! * [`mount`]: mounting, unmounting, and the first and last moments of a thread.
-//! * [`keys`]: destructors of `pthread_key`s.
+//! * [`keys`]: the values of `pthread_key`s, and their destructors.
 
 pub(crate) mod cells;
 pub(crate) mod core_;

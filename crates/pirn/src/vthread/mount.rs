@@ -268,7 +268,7 @@ unsafe extern "C" fn entry(argument: *mut u8) -> ! {
 fn end(core: &'static Core) -> ! {
     crate::thread::detached::drop_result_if_detached(core);
     run_tls_destructors();
-    keys::run_destructors(core);
+    keys::run_destructors();
     if current().is_none() {
         // The child of a fork: the thread that forked was its only one, and nobody waits for it.
         // SAFETY: as returning from the last thread of a process.

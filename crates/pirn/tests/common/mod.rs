@@ -84,12 +84,25 @@ fn report_tasks() {
     }
 }
 
-/// The number of carriers this process will have.
+/// A setting of the runtime's, if the environment has it.
+fn setting(variable: &str) -> Option<usize> {
+    let text = env::var(variable).ok()?;
+    Some(
+        text.parse()
+            .unwrap_or_else(|_| panic!("{variable} is no number")),
+    )
+}
+
+/// The number of carriers this process will have, without spare ones.
 pub fn carriers() -> usize {
-    match env::var("PIRN_PARALLELISM") {
-        Ok(text) => text.parse().expect("PIRN_PARALLELISM is a number"),
-        Err(_) => thread::available_parallelism().map_or(1, usize::from),
-    }
+    let machine = || thread::available_parallelism().map_or(1, usize::from);
+    setting("PIRN_PARALLELISM").unwrap_or_else(machine)
+}
+
+/// The most carriers this process may come to have, while others are stuck: more threads than that
+/// block in a test of which none may keep its carrier.
+pub fn most_carriers() -> usize {
+    carriers() + setting("PIRN_SPARE_CARRIERS").unwrap_or(16)
 }
 
 /// How many virtual threads outnumber the carriers 100 to 1.
@@ -144,7 +157,7 @@ pub fn crowd_size() -> usize {
 /// Starts `block(i)` on `count` virtual threads and, once all of them have begun, runs
 /// `release` on one more.
 ///
-/// With `count` above the number of carriers this hangs if `block` keeps its carrier: the last
+/// With `count` above [`most_carriers`] this hangs if `block` keeps its carrier: the last
 /// threads would never begin.
 pub fn block_then(count: usize, block: impl Fn(usize) + Sync, release: impl FnOnce() + Send) {
     let block = &block;

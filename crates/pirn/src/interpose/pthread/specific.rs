@@ -1,8 +1,7 @@
-//! Thread-specific data. The values are where libc keeps them, in the TCB; the destructors we call
-//! ourselves ([`keys`]), so we must know them.
+//! Thread-specific data. libc gives out the keys and has the values of platform threads; those of virtual threads we
+//! keep ourselves ([`keys`]).
 
 use crate::glibc::symbols::real;
-use crate::interpose::virtual_thread;
 use crate::vthread::keys;
 use core::ffi::{c_int, c_void};
 use libc::pthread_key_t;
@@ -42,9 +41,9 @@ pub unsafe extern "C" fn __pthread_key_create(
     unsafe { pthread_key_create(key, destructor) }
 }
 
-/// Remembers the destructor of a new key.
+/// Takes note of a new key.
 pub(in super::super) fn note_key(key: pthread_key_t, destructor: Destructor) {
-    keys::set_destructor(
+    keys::created(
         key,
         destructor.map_or(core::ptr::null_mut(), |function| function as *mut c_void),
     );
@@ -53,7 +52,7 @@ pub(in super::super) fn note_key(key: pthread_key_t, destructor: Destructor) {
 /// `pthread_key_delete`.
 #[unsafe(no_mangle)]
 pub extern "C" fn pthread_key_delete(key: pthread_key_t) -> c_int {
-    keys::set_destructor(key, core::ptr::null_mut());
+    keys::deleted(key);
     // SAFETY: no pointers; libc checks the key.
     unsafe { real!(fn pthread_key_delete(key: pthread_key_t) -> c_int) }
 }
@@ -64,14 +63,21 @@ pub extern "C" fn pthread_key_delete(key: pthread_key_t) -> c_int {
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_setspecific(key: pthread_key_t, value: *const c_void) -> c_int {
-    note_use();
-    // SAFETY: the caller's contract.
-    unsafe { real!(fn pthread_setspecific(key: pthread_key_t, value: *const c_void) -> c_int) }
+    match keys::set(key, value.cast_mut()) {
+        Some(result) => result,
+        // SAFETY: the caller's contract.
+        None => unsafe {
+            real!(fn pthread_setspecific(key: pthread_key_t, value: *const c_void) -> c_int)
+        },
+    }
 }
 
-/// The running thread has thread-specific data.
-pub(in super::super) fn note_use() {
-    if let Some(core) = virtual_thread() {
-        core.keys_used.set(true);
+/// `pthread_getspecific`.
+#[unsafe(no_mangle)]
+pub extern "C" fn pthread_getspecific(key: pthread_key_t) -> *mut c_void {
+    match keys::get(key) {
+        Some(value) => value,
+        // SAFETY: no pointers; libc checks the key.
+        None => unsafe { real!(fn pthread_getspecific(key: pthread_key_t) -> *mut c_void) },
     }
 }

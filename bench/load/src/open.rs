@@ -1,0 +1,114 @@
+//! Connections that stay open, each of which makes one request after the other.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use bench_load::report::Report;
+use clap::Args;
+use tokio::net::TcpSocket;
+use tokio::time::Instant;
+
+use crate::connection::{Connection, request, socket, timely};
+use crate::crowd::Crowd;
+use crate::tally::{Tally, Times};
+use crate::{limits, millis, some_millis};
+
+/// Connections are opened one after the other; each sends a request as soon as it has the answer to
+/// the one before. Counted are the requests that begin in the time after the ramp, and all errors.
+#[derive(Args)]
+pub struct Open {
+    /// The server's port on 127.0.0.1
+    #[arg(long)]
+    port: u16,
+    /// How many connections there are
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    connections: u32,
+    /// The time it takes to open them
+    #[arg(long = "ramp-ms", value_parser = millis)]
+    ramp: Duration,
+    /// The time after the ramp in which requests count
+    #[arg(long = "measure-ms", value_parser = some_millis)]
+    measure: Duration,
+    /// What each answer's body must be
+    #[arg(long, value_name = "TEXT")]
+    body: String,
+    /// The longest that connecting, and a request, may take
+    #[arg(long = "timeout-ms", value_parser = some_millis)]
+    timeout: Duration,
+}
+
+/// What the connections share.
+struct Shared {
+    port: u16,
+    timeout: Duration,
+    request: String,
+    body: String,
+    /// Requests that begin from here on count.
+    from: Instant,
+    /// No request begins any more.
+    until: Instant,
+    tally: Tally,
+}
+
+/// Runs the load.
+pub async fn run(args: &Open) -> Result<Report> {
+    limits::make_room(args.connections)?;
+    let begin = Instant::now();
+    let from = begin + args.ramp;
+    let shared = Arc::new(Shared {
+        port: args.port,
+        timeout: args.timeout,
+        request: request(args.port, ""),
+        body: args.body.clone(),
+        from,
+        until: from + args.measure,
+        tally: Tally::new(),
+    });
+    let crowd = Crowd {
+        count: args.connections,
+        begin,
+        ramp: args.ramp,
+        // One that takes its time to connect at the end of the ramp may still send a request.
+        limit: args.ramp + args.measure + 2 * args.timeout,
+    };
+    let late = crowd
+        .gather(|number| client(Arc::clone(&shared), number))
+        .await?;
+    let wall = from.elapsed();
+    // Requests are counted by when they begin, so their rate is that of beginning.
+    Ok(shared.tally.report(&Times {
+        wall,
+        per: args.measure,
+        late,
+    }))
+}
+
+/// A failed request ends the connection. Errors count whenever they happen: else a connection that
+/// cannot be opened would leave no trace.
+async fn client(shared: Arc<Shared>, number: u32) -> Result<()> {
+    let socket = socket(number)?;
+    if let Err(error) = converse(&shared, socket).await {
+        let reason = || format!("connection {number}: {error:#}");
+        shared.tally.failed(1, reason);
+    }
+    Ok(())
+}
+
+async fn converse(shared: &Shared, socket: TcpSocket) -> Result<()> {
+    let opening = Connection::open(socket, shared.port);
+    let opened = timely(Instant::now(), shared.timeout, opening).await;
+    let mut connection = opened.context("connecting")?;
+    let _open = shared.tally.opened();
+    loop {
+        let began = Instant::now();
+        if began >= shared.until {
+            return Ok(());
+        }
+        let answering = connection.expect(&shared.request, &shared.body);
+        timely(began, shared.timeout, answering).await?;
+        if began >= shared.from {
+            shared.tally.ok(began.elapsed());
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! Runs the program against servers good and bad. Asserted are counts, and no times but that an
+//! answer takes at least as long as the server waits.
+
+mod program;
+mod server;
+
+use std::net::TcpListener;
+use std::process::{Command, Output};
+use std::time::Duration;
+
+use program::{Backend, PROGRAM, line, report, run};
+use serde_json::json;
+use server::{Manner, Server};
+
+const USERS: &str = "users --users 20 --requests 3 --ramp-ms 40 --timeout-ms 10000";
+const HURRIED: &str = "users --users 20 --requests 3 --ramp-ms 40 --timeout-ms 200";
+
+fn good() -> Server {
+    Server::start(Manner::Good(Duration::from_millis(5)))
+}
+
+/// The load `open` with this body expected.
+fn open(body: &str, timeout_ms: u32) -> String {
+    format!(
+        "open --connections 20 --ramp-ms 40 --measure-ms 200 --body {body} --timeout-ms {timeout_ms}"
+    )
+}
+
+/// All of `users` fails, with this reason.
+fn all_fail(manner: Manner, args: &str, reason: &str) {
+    let server = Server::start(manner);
+    let report = report(args, server.port);
+    assert_eq!((report.ok, report.errors), (0, 60), "{report:?}");
+    assert_eq!(server.requests(), 20, "a user goes on after an error");
+    assert!(
+        report.first_error.as_ref().unwrap().contains(reason),
+        "{report:?}"
+    );
+}
+
+/// It failed with one line that says why.
+fn fails(output: &Output, reason: &str) {
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let line = line(output);
+    let error = line["error"].as_str().unwrap();
+    assert!(error.contains(reason), "{error}");
+}
+
+#[test]
+fn every_request_of_every_user_is_made_and_answered() {
+    let server = good();
+    let report = report(USERS, server.port);
+    assert_eq!((report.ok, report.errors), (60, 0), "{report:?}");
+    assert_eq!(server.requests(), 60);
+    assert!((1..=20).contains(&report.peak_connections), "{report:?}");
+    assert!(report.latency.p50_ms >= Some(5.0), "{report:?}");
+    assert!(
+        report.latency.mean_ms <= report.latency.max_ms,
+        "{report:?}"
+    );
+}
+
+#[test]
+fn users_that_do_not_wait_for_each_other_are_connected_at_once() {
+    let server = Server::start(Manner::Mute);
+    let report = report(
+        "users --users 30 --requests 1 --ramp-ms 0 --timeout-ms 2000",
+        server.port,
+    );
+    assert_eq!(
+        (report.errors, report.peak_connections),
+        (30, 30),
+        "{report:?}"
+    );
+}
+
+#[test]
+fn an_answer_may_come_in_pieces() {
+    let server = Server::start(Manner::Pieces);
+    assert_eq!(report(USERS, server.port).ok, 60);
+}
+
+#[test]
+fn wrong_answers_are_errors() {
+    all_fail(Manner::WrongBody, USERS, "Hello, Earth!");
+    all_fail(Manner::WrongStatus, USERS, "status 503");
+    all_fail(Manner::Extra, USERS, "1 bytes after the end");
+}
+
+#[test]
+fn an_answer_cut_short_is_an_error() {
+    all_fail(
+        Manner::ClosesEarly,
+        USERS,
+        "closed the connection after 20 bytes",
+    );
+}
+
+#[test]
+fn no_answer_in_time_is_an_error() {
+    all_fail(Manner::Mute, HURRIED, "no answer within 200ms");
+}
+
+#[test]
+fn requests_after_a_failed_one_are_errors_as_well() {
+    let server = Server::start(Manner::ClosesAfterOne);
+    let report = report(USERS, server.port);
+    assert_eq!((report.ok, report.errors), (20, 40), "{report:?}");
+}
+
+#[test]
+fn a_server_that_is_not_there_is_an_error() {
+    let port = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
+    let users = report(USERS, port);
+    assert_eq!(
+        (users.ok, users.errors, users.peak_connections),
+        (0, 60, 0),
+        "{users:?}"
+    );
+    let open = report(&open("x", 1000), port);
+    assert_eq!(
+        (open.ok, open.errors, open.peak_connections),
+        (0, 20, 0),
+        "{open:?}"
+    );
+    fails(&run("get", port), "Connection refused");
+}
+
+#[test]
+fn open_connections_make_requests_until_the_time_is_over() {
+    let server = good();
+    let report = report(&open("Hello,_World!", 10_000), server.port);
+    assert_eq!(
+        (report.errors, report.peak_connections),
+        (0, 20),
+        "{report:?}"
+    );
+    assert!(
+        report.ok > 0 && report.ok <= server.requests(),
+        "{report:?}"
+    );
+    assert!(report.latency.p50_ms >= Some(5.0), "{report:?}");
+}
+
+#[test]
+fn requests_before_the_time_that_counts_do_not_count() {
+    let server = good();
+    let load = "open --connections 5 --ramp-ms 1000 --measure-ms 1 --body Hello,_World! --timeout-ms 10000";
+    let report = report(load, server.port);
+    assert!(
+        report.requests <= 5,
+        "more than one in 1 ms, each of which takes 5: {report:?}"
+    );
+    assert!(report.requests < server.requests(), "{report:?}");
+}
+
+#[test]
+fn arguments_that_make_no_sense_are_refused() {
+    for wrong in [
+        "users --users 0 --requests 1 --ramp-ms 0 --timeout-ms 1",
+        "users --users 1 --requests 1 --ramp-ms 0 --timeout-ms 0",
+        "users --users 1 --requests 1 --ramp-ms 86400001 --timeout-ms 1",
+        "open --connections 1 --ramp-ms 0 --measure-ms 0 --body x --timeout-ms 1",
+    ] {
+        assert_eq!(run(wrong, 9).status.code(), Some(2), "{wrong}");
+    }
+}
+
+#[test]
+fn an_open_connection_that_fails_counts_once() {
+    for (manner, timeout) in [
+        (Manner::WrongBody, 10_000),
+        (Manner::ClosesEarly, 10_000),
+        (Manner::Mute, 100),
+    ] {
+        let server = Server::start(manner);
+        let report = report(&open("Hello", timeout), server.port);
+        assert_eq!((report.ok, report.errors), (0, 20), "{report:?}");
+        assert_eq!(server.requests(), 20);
+    }
+}
+
+#[test]
+fn get_prints_the_answer() {
+    for (manner, status) in [(Manner::Pieces, 200), (Manner::WrongStatus, 503)] {
+        let output = run("get", Server::start(manner).port);
+        assert!(output.status.success(), "{output:?}");
+        assert_eq!(
+            line(&output),
+            json!({ "status": status, "body": "Hello, World!" })
+        );
+    }
+}
+
+#[test]
+fn get_close_wants_the_connection_closed() {
+    let closing = Server::start(Manner::ClosesAfterOne);
+    assert!(run("get --close", closing.port).status.success());
+    fails(&run("get --close", good().port), "not done within 5s");
+}
+
+#[test]
+fn the_backend_answers_after_its_delay_until_its_input_ends() {
+    let backend = Backend::start("20");
+    let report = report(USERS, backend.port);
+    assert_eq!((report.ok, report.errors), (60, 0), "{report:?}");
+    assert!(report.latency.p50_ms >= Some(20.0), "{report:?}");
+    assert!(run("get --close", backend.port).status.success());
+    let port = backend.port;
+    assert!(backend.end());
+    fails(&run("get", port), "Connection refused");
+}
+
+#[test]
+fn too_few_descriptors_are_an_error_that_names_the_remedy() {
+    let server = Server::start(Manner::Mute);
+    for load in [
+        "users --users 100 --requests 1 --ramp-ms 0 --timeout-ms 10000",
+        "open --connections 100 --ramp-ms 0 --measure-ms 1 --body x --timeout-ms 1",
+    ] {
+        let script = format!(
+            "ulimit -n 100 && exec {PROGRAM} {load} --port {}",
+            server.port
+        );
+        let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+        fails(
+            &output,
+            "need 132 file descriptors, but the limit is 100 (`ulimit -n 132`",
+        );
+    }
+}
+
+#[test]
+fn users_are_not_refused_before_they_come() {
+    let server = good();
+    // With what is kept in reserve there would be too few, but these do fit.
+    let load = "users --users 75 --requests 1 --ramp-ms 0 --timeout-ms 10000";
+    let script = format!(
+        "ulimit -n 100 && exec {PROGRAM} {load} --port {}",
+        server.port
+    );
+    let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+    assert_eq!(line(&output)["ok"], json!(75));
+}
+
+#[test]
+fn the_soft_limit_of_descriptors_does_not_matter() {
+    let server = good();
+    let load = "users --users 40 --requests 1 --ramp-ms 0 --timeout-ms 10000";
+    let script = format!(
+        "ulimit -Sn 20 && exec {PROGRAM} {load} --port {}",
+        server.port
+    );
+    let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+    assert_eq!(line(&output)["ok"], json!(40));
+}

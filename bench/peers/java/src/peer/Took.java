@@ -1,0 +1,19 @@
+package peer;
+
+/** What work has come to, and how many nanoseconds it took. */
+record Took(long result, long nanos) {
+    /** Of work that began then and ends now. */
+    static Took since(long start, long result) {
+        return new Took(result, System.nanoTime() - start);
+    }
+
+    /** Reports the nanoseconds for each of so many equal pieces of work. */
+    void report(String metric, String piece, double pieces, long due) {
+        Protocol.metric(metric, nanos / pieces, "ns/" + piece, result, due);
+    }
+
+    /** Reports the seconds for all of the work. */
+    void reportWall(long due) {
+        Protocol.metric("wall", nanos / 1e9, "s", result, due);
+    }
+}

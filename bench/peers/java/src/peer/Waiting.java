@@ -1,0 +1,32 @@
+package peer;
+
+import java.util.concurrent.CountDownLatch;
+
+/** The blocking methods, for threads that nobody interrupts. */
+final class Waiting {
+    private Waiting() {}
+
+    static void join(Thread thread) {
+        try {
+            thread.join();
+        } catch (InterruptedException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    static void await(CountDownLatch latch) {
+        try {
+            latch.await();
+        } catch (InterruptedException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    static void sleep(long millis) {
+        try {
+            Thread.sleep(millis);
+        } catch (InterruptedException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! Benchmark peer: platform threads. The workloads are the very files of the peer `pirn`, which says
+//! `use pirn::thread` where this one says `use std::thread`.
+
+use std::thread;
+
+#[path = "../../threads/mod.rs"]
+mod workloads;
+use workloads::threads;
+
+/// Of a thread, where nobody says otherwise.
+const DEFAULT_STACK: usize = 2 << 20;
+
+fn main() -> std::process::ExitCode {
+    peer_protocol::run("os-threads", env!("RUSTC_VERSION"), workloads::find)
+}

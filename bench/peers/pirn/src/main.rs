@@ -1,0 +1,21 @@
+//! Benchmark peer: virtual threads. The workloads are the very files of the peer `os-threads`, which says
+//! `use std::thread` where this one says `use pirn::thread`.
+
+use pirn::thread;
+
+#[path = "../../threads/mod.rs"]
+mod workloads;
+use workloads::threads;
+
+/// Of a thread, where nobody says otherwise.
+const DEFAULT_STACK: usize = 256 << 10;
+
+fn main() -> std::process::ExitCode {
+    let version = concat!(
+        "pirn ",
+        env!("CARGO_PKG_VERSION"),
+        ", ",
+        env!("RUSTC_VERSION")
+    );
+    peer_protocol::run("pirn", version, workloads::find)
+}

@@ -1,0 +1,314 @@
+//! What is measured: the workloads, their cases with sizes and metrics, and who drives them.
+//!
+//! `PROTOCOL.md` tells what a peer does for each; the sizes are here.
+
+mod computing;
+mod memory;
+mod network;
+mod switching;
+mod waiting;
+
+use crate::drivers::Driver;
+use crate::machine::Machine;
+use anyhow::{Result, bail};
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+/// Something to be measured, in one or more cases.
+pub struct Workload {
+    /// Its name on the command line and in the reports.
+    pub name: &'static str,
+    /// One line on what it does.
+    pub about: &'static str,
+    /// What others have measured of the like, and where.
+    pub sources: &'static [&'static str],
+    /// Rounds in which each peer is measured, unless the command line says otherwise.
+    pub rounds: u32,
+    pub cases: Vec<Case>,
+}
+
+/// A workload at one size.
+pub struct Case {
+    /// What tells it from the others of its workload; empty if it is the only one.
+    pub name: String,
+    /// The workload's name for the peers.
+    pub call: &'static str,
+    /// Where it lies on the axis, if its workload's cases are points of a curve.
+    pub x: Option<f64>,
+    pub params: Params,
+    /// Other values for peers whose threads are the operating system's: less of what they do so
+    /// slowly that it would take too long. All numbers are per piece of work.
+    pub for_os_threads: Params,
+    pub metrics: Vec<Metric>,
+    pub driver: Box<dyn Driver>,
+    /// Every round has a process of its own, and none warms up.
+    pub fresh: bool,
+    pub cores: Cores,
+    /// Threads that exist at once.
+    pub threads: u64,
+    /// Bytes of memory needed, at most, by any of the peers.
+    pub memory: u64,
+    /// The delay of a backend to be run beside the peer, in milliseconds; its port is the parameter `backend`.
+    pub backend: Option<u64>,
+    /// Only these peers can do it, or have been asked to.
+    pub only: Option<&'static [&'static str]>,
+}
+
+/// `key=value` pairs for a peer.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Params(pub Vec<(&'static str, u64)>);
+
+impl Params {
+    pub fn get(&self, key: &str) -> Option<u64> {
+        let found = self.0.iter().find(|(name, _)| *name == key);
+        found.map(|(_, value)| *value)
+    }
+
+    /// With the values of `other` where it has any.
+    pub fn with(&self, other: &Params) -> Params {
+        let value = |&(key, value)| (key, other.get(key).unwrap_or(value));
+        Params(self.0.iter().map(value).collect())
+    }
+
+    /// Sets those of the pairs that are here. Gives whether there was any.
+    pub fn set(&mut self, pairs: &[(String, u64)]) -> bool {
+        let mut any = false;
+        for (key, value) in &mut self.0 {
+            if let Some((_, new)) = pairs.iter().find(|(name, _)| name == key) {
+                *value = *new;
+                any = true;
+            }
+        }
+        any
+    }
+
+    pub fn arguments(&self) -> impl Iterator<Item = String> {
+        self.0.iter().map(|(key, value)| format!("{key}={value}"))
+    }
+}
+
+/// Which of the machine's cores a peer may use.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Cores {
+    All,
+    One,
+    /// One half for the peer, a server; the other for the client.
+    Half,
+}
+
+/// A number that a case gives.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Metric {
+    pub name: String,
+    pub unit: String,
+    pub better: Better,
+    /// What the project wants of its own threads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goal: Option<f64>,
+    /// It is a part of another metric, and nothing is won or lost by it.
+    #[serde(default)]
+    pub part: bool,
+    /// How much work is done is part of what is measured, so that it differs from peer to peer.
+    #[serde(skip)]
+    pub own_work: bool,
+}
+
+/// Which numbers are good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Better {
+    Lower,
+    Higher,
+}
+
+pub fn lower(name: &str, unit: &str) -> Metric {
+    Metric {
+        name: name.into(),
+        unit: unit.into(),
+        better: Better::Lower,
+        goal: None,
+        part: false,
+        own_work: false,
+    }
+}
+
+pub fn higher(name: &str, unit: &str) -> Metric {
+    Metric {
+        better: Better::Higher,
+        ..lower(name, unit)
+    }
+}
+
+impl Metric {
+    pub fn goal(mut self, goal: f64) -> Metric {
+        self.goal = Some(goal);
+        self
+    }
+
+    pub fn part(mut self) -> Metric {
+        self.part = true;
+        self
+    }
+
+    pub fn own_work(mut self) -> Metric {
+        self.own_work = true;
+        self
+    }
+}
+
+/// How much work to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Size {
+    /// Enough for numbers that mean something.
+    Full,
+    /// Just enough to see that everything works.
+    Quick,
+}
+
+impl Size {
+    /// One of the two.
+    pub fn pick<T>(self, full: T, quick: T) -> T {
+        match self {
+            Size::Full => full,
+            Size::Quick => quick,
+        }
+    }
+}
+
+/// What the sizes depend on.
+pub struct Context<'a> {
+    pub size: Size,
+    pub machine: &'a Machine,
+    /// The budget for the largest number of parked threads, in bytes.
+    pub budget: u64,
+    /// How many iterations of `compute` take a second here.
+    pub iterations_per_second: u64,
+}
+
+impl Context<'_> {
+    /// Iterations that take so many milliseconds.
+    pub fn iterations(&self, ms: u64) -> u64 {
+        self.iterations_per_second * ms / 1000
+    }
+}
+
+type Make = fn(&Context) -> Workload;
+
+/// All workloads, in the order of the reports.
+const ALL: &[Make] = &[
+    switching::spawn,
+    switching::r#yield,
+    switching::pingpong,
+    memory::parked,
+    waiting::sleepers,
+    memory::deep,
+    computing::cpu_bound,
+    network::http,
+    network::users,
+    network::gateway,
+    waiting::database,
+    switching::skynet,
+    switching::chain,
+    computing::wait_and_hurry,
+    switching::mutex,
+    waiting::timers,
+    waiting::random_numbers,
+    network::echo,
+    computing::malloc,
+];
+
+/// The workloads of these names, or all.
+///
+/// # Errors
+///
+/// If there is none of such a name.
+pub fn chosen(names: &[String], context: &Context) -> Result<Vec<Workload>> {
+    let all: Vec<Workload> = ALL.iter().map(|make| make(context)).collect();
+    if let Some(unknown) = names
+        .iter()
+        .find(|name| all.iter().all(|w| w.name != **name))
+    {
+        let known: Vec<&str> = all.iter().map(|w| w.name).collect();
+        bail!(
+            "there is no workload {unknown:?}; there are {}",
+            known.join(", ")
+        );
+    }
+    let is_chosen = |w: &Workload| names.is_empty() || names.iter().any(|name| name == w.name);
+    Ok(all.into_iter().filter(is_chosen).collect())
+}
+
+/// A case with nothing special about it: sizes and metrics, all else as most cases have it.
+fn case(call: &'static str, params: &[(&'static str, u64)], metrics: Vec<Metric>) -> Case {
+    Case {
+        name: String::new(),
+        call,
+        x: None,
+        params: Params(params.to_vec()),
+        for_os_threads: Params::default(),
+        metrics,
+        driver: Box::new(crate::drivers::Itself),
+        fresh: false,
+        cores: Cores::All,
+        threads: 0,
+        memory: 0,
+        backend: None,
+        only: None,
+    }
+}
+
+/// Bytes that `threads` threads take at most: the most of any peer is a stack of two pages with
+/// its page tables and the kernel's share.
+const fn memory_of(threads: u64) -> u64 {
+    threads * 10 * 1024
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names() -> Vec<(String, String, Vec<String>)> {
+        let machine = Machine::this();
+        let context = Context {
+            size: Size::Quick,
+            machine: &machine,
+            budget: 1 << 30,
+            iterations_per_second: 1000,
+        };
+        let all = chosen(&[], &context).unwrap();
+        let names = |w: &Workload, c: &Case| {
+            let metrics = c.metrics.iter().map(|m| m.name.clone()).collect();
+            (w.name.to_owned(), c.name.clone(), metrics)
+        };
+        let cases = |w: Workload| w.cases.iter().map(|c| names(&w, c)).collect::<Vec<_>>();
+        all.into_iter().flat_map(cases).collect()
+    }
+
+    #[test]
+    fn names_of_workloads_and_cases_and_metrics_are_unique() {
+        let mut all: Vec<String> = Vec::new();
+        for (workload, case, metrics) in names() {
+            assert!(!metrics.is_empty(), "{workload} {case}");
+            all.extend(metrics.iter().map(|m| format!("{workload}/{case}/{m}")));
+        }
+        let count = all.len();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), count);
+    }
+
+    #[test]
+    fn values_for_os_threads_replace_those_for_others() {
+        let params = Params(vec![("a", 1), ("b", 2)]);
+        let with = params.with(&Params(vec![("b", 3)]));
+        assert_eq!(with, Params(vec![("a", 1), ("b", 3)]));
+    }
+
+    #[test]
+    fn parameters_are_set_by_name() {
+        let mut params = Params(vec![("a", 1), ("b", 2)]);
+        assert!(params.set(&[("b".into(), 7), ("c".into(), 8)]));
+        assert!(!params.set(&[("c".into(), 8)]));
+        assert_eq!(params.arguments().collect::<Vec<_>>(), ["a=1", "b=7"]);
+    }
+}

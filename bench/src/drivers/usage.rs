@@ -1,0 +1,119 @@
+//! Drivers that look at what a process takes of the system while it works.
+
+use super::{Driver, Itself, Round, Sample, check_output, work};
+use crate::memory::{kib_field, number_field};
+use crate::process::Process;
+use anyhow::{Context, Result, bail};
+use std::fs::{DirEntry, read_dir, read_to_string};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// OS threads and memory at their highest, and processor time.
+pub struct Usage;
+
+impl Driver for Usage {
+    fn round(&self, process: &mut Process, round: &Round) -> Result<Vec<Sample>> {
+        let pid = process.id();
+        let (start, before) = (Instant::now(), processor_time(pid)?);
+        let (peak, worked) = watched(pid, || Itself.round(process, round));
+        worked?;
+        let busy = processor_time(pid)?.saturating_sub(before).as_secs_f64() * 1000.0;
+        let seconds = start.elapsed().as_secs_f64();
+        Ok(vec![
+            Sample::new("OS threads", peak.threads as f64),
+            Sample::new("memory", peak.mib()),
+            Sample::new("processor", busy / seconds),
+        ])
+    }
+}
+
+/// From the start of the process to its end.
+pub struct WholeProcess;
+
+impl Driver for WholeProcess {
+    fn round(&self, process: &mut Process, round: &Round) -> Result<Vec<Sample>> {
+        let work = work(process, |_, at, _| bail!("it stands still at {at:?}"))?;
+        check_output(&work.output, round.params, round.case.call)?;
+        // What follows the round is the end of its input and its exit, a millisecond or few.
+        let whole = process.started().elapsed();
+        Ok(vec![Sample::new("whole process", whole.as_secs_f64())])
+    }
+}
+
+/// The most a process has had.
+#[derive(Clone, Copy, Default)]
+pub struct Peak {
+    pub threads: u64,
+    kib: u64,
+}
+
+impl Peak {
+    pub fn mib(self) -> f64 {
+        self.kib as f64 / 1024.0
+    }
+
+    fn update(&mut self, pid: u32) -> Result<()> {
+        let status = read_to_string(format!("/proc/{pid}/status"))?;
+        self.threads = self.threads.max(number_field(&status, "Threads")?);
+        self.kib = self.kib.max(kib_field(&status, "VmRSS")?);
+        Ok(())
+    }
+}
+
+/// Watches a process while `f` runs.
+pub fn watched<T>(pid: u32, f: impl FnOnce() -> T) -> (Peak, T) {
+    const EVERY: Duration = Duration::from_millis(20);
+    let (stop, stopped) = mpsc::channel::<()>();
+    let watcher = thread::spawn(move || {
+        let mut peak = Peak::default();
+        while stopped.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
+            // It may be ending.
+            let _ = peak.update(pid);
+        }
+        peak
+    });
+    let value = f();
+    drop(stop);
+    (watcher.join().unwrap_or_default(), value)
+}
+
+/// Processor time of a process so far, in user and kernel mode together: to the nanosecond that of the
+/// threads it has, or to the tick that of all it ever had, whichever is more. May go down a little when a thread ends.
+fn processor_time(pid: u32) -> Result<Duration> {
+    let stat = read_to_string(format!("/proc/{pid}/stat"))?;
+    // The name in parentheses may have spaces; utime and stime are fields 14 and 15.
+    let fields = stat.rsplit(')').next().unwrap_or_default();
+    let ticks = fields.split_whitespace().skip(11).take(2);
+    let ticks: Result<Vec<u64>, _> = ticks.map(str::parse).collect();
+    let ticks: u64 = ticks.context("odd times in /proc")?.iter().sum();
+    let all = Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second());
+    let nanos = |thread: DirEntry| -> Option<u64> {
+        let stat = read_to_string(thread.path().join("schedstat")).ok()?;
+        stat.split(' ').next()?.parse().ok()
+    };
+    let threads = read_dir(format!("/proc/{pid}/task"))?.flatten();
+    let living = Duration::from_nanos(threads.filter_map(nanos).sum());
+    Ok(all.max(living))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_has_threads_and_memory_and_takes_time() {
+        let pid = std::process::id();
+        let before = processor_time(pid).unwrap();
+        let (peak, after) = watched(pid, || {
+            loop {
+                let now = processor_time(pid).unwrap();
+                if now.saturating_sub(before) > Duration::from_millis(100) {
+                    return now;
+                }
+            }
+        });
+        assert!(after > before);
+        assert!(peak.threads >= 2 && peak.mib() > 0.1);
+    }
+}

@@ -1,0 +1,277 @@
+//! The programs in Java, and the JDK they need.
+
+use super::{Places, run};
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::SystemTime;
+
+/// The first version with all that is compared: virtual threads that monitors do not pin, scoped
+/// values, structured concurrency by joiners.
+const OLDEST: u32 = 25;
+
+/// A JDK that is new enough.
+#[derive(Clone, Debug)]
+pub struct Jdk {
+    home: PathBuf,
+    version: String,
+    /// Why the one that `JAVA_HOME` names is not this one.
+    pub refused: Option<String>,
+}
+
+impl Jdk {
+    /// The one that `JAVA_HOME` names, or else the newest that the system has.
+    ///
+    /// # Errors
+    ///
+    /// If none is new enough; those that are not are named.
+    pub fn find() -> Result<Jdk, String> {
+        let named = std::env::var_os("JAVA_HOME").filter(|home| !home.is_empty());
+        choose(named.map(PathBuf::from), installed())
+    }
+
+    fn tool(&self, name: &str) -> PathBuf {
+        self.home.join("bin").join(name)
+    }
+}
+
+fn choose(named: Option<PathBuf>, installed: Vec<PathBuf>) -> Result<Jdk, String> {
+    let mut refused = Vec::new();
+    if let Some(home) = named {
+        match usable(&home) {
+            Ok(jdk) => return Ok(jdk),
+            Err(why) => refused.push(format!("JAVA_HOME: {why}")),
+        }
+    }
+    let why_not_named = refused.first().cloned();
+    let mut found = Vec::new();
+    for home in installed {
+        match usable(&home) {
+            Ok(jdk) => found.push(jdk),
+            Err(why) => refused.push(why),
+        }
+    }
+    let newest = found.into_iter().max_by_key(|jdk| numbers(&jdk.version));
+    match newest {
+        Some(jdk) => Ok(Jdk {
+            refused: why_not_named,
+            ..jdk
+        }),
+        None => {
+            let all = refused
+                .iter()
+                .map(|why| format!("; {why}"))
+                .collect::<String>();
+            Err(format!(
+                "no JDK {OLDEST} or newer was found (set JAVA_HOME to one){all}"
+            ))
+        }
+    }
+}
+
+/// A JDK at this place, if there is one and it is new enough.
+fn usable(home: &Path) -> Result<Jdk, String> {
+    let release = fs::read_to_string(home.join("release")).unwrap_or_default();
+    let version = release
+        .lines()
+        .find_map(|line| line.strip_prefix("JAVA_VERSION="));
+    let name = home
+        .file_name()
+        .unwrap_or(home.as_os_str())
+        .to_string_lossy();
+    let Some(version) = version.map(|quoted| quoted.trim_matches('"').to_owned()) else {
+        return Err(format!(
+            "{name} is no JDK (it has no file `release` with JAVA_VERSION)"
+        ));
+    };
+    if numbers(&version)
+        .first()
+        .is_none_or(|&major| major < OLDEST)
+    {
+        return Err(format!(
+            "{name} is JDK {version}, which is refused: {OLDEST} or newer is needed"
+        ));
+    }
+    if !home.join("bin").join("javac").exists() {
+        return Err(format!(
+            "{name} is JDK {version} without a compiler (bin/javac)"
+        ));
+    }
+    Ok(Jdk {
+        home: home.to_owned(),
+        version,
+        refused: None,
+    })
+}
+
+/// `25.0.3` as numbers, to be compared.
+fn numbers(version: &str) -> Vec<u32> {
+    let parts = version.split(['.', '-', '+', '_']);
+    parts.map_while(|part| part.parse().ok()).collect()
+}
+
+/// Places where systems and tools put JDKs.
+fn installed() -> Vec<PathBuf> {
+    let mut folders = vec![
+        PathBuf::from("/usr/lib/jvm"),
+        "/opt".into(),
+        "/usr/java".into(),
+    ];
+    if let Some(home) = std::env::home_dir() {
+        folders.push(home.join(".sdkman/candidates/java"));
+        folders.push(home.join(".jdks"));
+    }
+    let entries = folders
+        .into_iter()
+        .filter_map(|folder| fs::read_dir(folder).ok())
+        .flatten();
+    let mut homes: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    homes.retain(|home| home.join("release").exists());
+    homes.sort();
+    homes
+}
+
+/// Compiles the program.
+///
+/// # Errors
+///
+/// What the compiler said.
+pub fn build(jdk: &Jdk, places: &Places) -> Result<(), String> {
+    let mut sources = Vec::new();
+    files_below(&places.peers.join("java").join("src"), &mut sources);
+    let mut command = Command::new(jdk.tool("javac"));
+    command
+        .args([
+            "-Xlint:all",
+            "-Werror",
+            "--release",
+            &OLDEST.to_string(),
+            "-d",
+        ])
+        .arg(places.out.join("java"));
+    run(command.args(sources), "javac").map(drop)
+}
+
+/// How to start it with this kind of thread, and its flags.
+pub fn command(jdk: &Jdk, places: &Places, threads: &str) -> (Vec<OsString>, String) {
+    let flags = flags(places);
+    let mut command = vec![jdk.tool("java").into()];
+    command.extend(flags.iter().map(OsString::from));
+    command.extend(["-cp".into(), places.out.join("java").into()]);
+    command.extend(["peer.Main".into(), threads.into()]);
+    (command, format!("java {}", flags.join(" ")))
+}
+
+/// Flags of the virtual machine: a file with the reasons.
+fn flags(places: &Places) -> Vec<String> {
+    let text = fs::read_to_string(places.peers.join("java").join("flags.txt")).unwrap_or_default();
+    let lines = text.lines().map(str::trim);
+    let flags = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+    flags.map(str::to_owned).collect()
+}
+
+/// Builds the server of Helidon with Maven, unless it is built; gives how to start it, and its flags.
+///
+/// # Errors
+///
+/// That Maven is missing, or what it said.
+pub fn helidon(jdk: &Jdk, places: &Places) -> Result<(Vec<OsString>, String), String> {
+    let (project, out) = (places.peers.join("helidon"), places.out.join("helidon"));
+    let jar = out.join("helidon-peer.jar");
+    let mut sources = vec![project.join("pom.xml")];
+    files_below(&project.join("src"), &mut sources);
+    // It speaks the protocol with the classes of the other program.
+    files_below(&places.peers.join("java"), &mut sources);
+    if modified(&jar)
+        < sources
+            .iter()
+            .map(|source| modified(source))
+            .max()
+            .flatten()
+    {
+        let mut command = Command::new("mvn");
+        command
+            .args(["-q", "-B", "-f"])
+            .arg(project.join("pom.xml"));
+        command
+            .arg("package")
+            .arg(format!("-Dbench.out={}", out.display()));
+        run(command.env("JAVA_HOME", &jdk.home), "mvn")?;
+    }
+    let flags = flags(places);
+    let mut command = vec![jdk.tool("java").into()];
+    command.extend(flags.iter().map(OsString::from));
+    let class_path =
+        std::env::join_paths([jar, out.join("libs/*")]).map_err(|error| error.to_string())?;
+    command.extend(["-cp".into(), class_path, "peer.helidon.Main".into()]);
+    Ok((command, format!("java {}", flags.join(" "))))
+}
+
+fn modified(file: &Path) -> Option<SystemTime> {
+    fs::metadata(file).ok()?.modified().ok()
+}
+
+fn files_below(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            files_below(&path, files);
+        } else {
+            files.push(path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder that looks like a JDK of this version.
+    fn fake(version: &str) -> PathBuf {
+        let home =
+            std::env::temp_dir().join(format!("pirn-bench-jdk-{version}-{}", std::process::id()));
+        fs::create_dir_all(home.join("bin")).unwrap();
+        fs::write(
+            home.join("release"),
+            format!("IMPLEMENTOR=\"x\"\nJAVA_VERSION=\"{version}\"\n"),
+        )
+        .unwrap();
+        fs::write(home.join("bin/javac"), "").unwrap();
+        home
+    }
+
+    #[test]
+    fn the_named_jdk_is_taken_if_it_is_new_enough() {
+        let (old, new, newer) = (fake("17.0.15"), fake("25.0.3"), fake("26"));
+        let version = |named: Option<&PathBuf>, installed: &[&PathBuf]| {
+            let installed = installed.iter().map(|&home| home.clone()).collect();
+            choose(named.cloned(), installed).map(|jdk| (jdk.version, jdk.refused))
+        };
+        assert_eq!(
+            version(Some(&new), &[&newer]).unwrap(),
+            ("25.0.3".into(), None)
+        );
+        assert_eq!(version(None, &[&old, &new, &newer]).unwrap().0, "26");
+
+        let (chosen, refused) = version(Some(&old), &[&new]).unwrap();
+        assert_eq!(chosen, "25.0.3");
+        assert!(refused.unwrap().contains("JDK 17.0.15, which is refused"));
+
+        let error = version(None, &[&old]).unwrap_err();
+        assert!(
+            error.contains("25 or newer") && error.contains("JDK 17.0.15"),
+            "{error}"
+        );
+        [old, new, newer]
+            .iter()
+            .for_each(|home| fs::remove_dir_all(home).unwrap());
+    }
+
+    #[test]
+    fn versions_are_compared_as_numbers() {
+        assert!(numbers("25.0.10") > numbers("25.0.9"));
+        assert!(numbers("26-ea") > numbers("25.0.9"));
+        assert_eq!(numbers("1.8.0_452"), [1, 8, 0, 452]);
+    }
+}

@@ -1,0 +1,282 @@
+//! The peers: which there are, how each is found, built and started.
+
+mod cargo;
+mod go;
+mod java;
+
+use anyhow::{Result, bail};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A peer that can be started.
+#[derive(Clone)]
+pub struct Peer {
+    pub name: &'static str,
+    /// The program and what comes before the workload's name.
+    pub command: Vec<OsString>,
+    /// How it was built and is started, for the report.
+    pub flags: String,
+    pub kind: Kind,
+}
+
+/// What the harness must know of a peer's kind.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Kind {
+    /// Its threads are the operating system's.
+    pub os_threads: bool,
+    /// It has a compiler at run time, which must warm up.
+    pub jit: bool,
+    /// It has nothing but an HTTP server.
+    pub server_only: bool,
+}
+
+/// A peer that might be there.
+pub struct Known {
+    pub name: &'static str,
+    /// For people.
+    pub title: &'static str,
+    pub kind: Kind,
+    source: Source,
+}
+
+#[derive(Clone, Copy)]
+enum Source {
+    /// A package of this workspace.
+    Cargo(&'static str),
+    Go,
+    /// The program in Java, with this kind of thread.
+    Java(&'static str),
+    Helidon,
+}
+
+const NATIVE: Kind = Kind {
+    os_threads: false,
+    jit: false,
+    server_only: false,
+};
+const JAVA: Kind = Kind {
+    jit: true,
+    ..NATIVE
+};
+
+/// All of them, in the order of the reports.
+pub const KNOWN: &[Known] = &[
+    known("pirn", "Pirn", NATIVE, Source::Cargo("peer-pirn")),
+    known(
+        "jdk-virtual",
+        "JDK virtual threads",
+        JAVA,
+        Source::Java("virtual"),
+    ),
+    known("go", "Go", NATIVE, Source::Go),
+    known("tokio", "tokio", NATIVE, Source::Cargo("peer-tokio")),
+    known("may", "may", NATIVE, Source::Cargo("peer-may")),
+    known(
+        "jdk-platform",
+        "JDK platform threads",
+        Kind {
+            os_threads: true,
+            ..JAVA
+        },
+        Source::Java("platform"),
+    ),
+    known(
+        "os-threads",
+        "OS threads (Rust)",
+        Kind {
+            os_threads: true,
+            ..NATIVE
+        },
+        Source::Cargo("peer-os-threads"),
+    ),
+    known(
+        "helidon",
+        "Helidon (JDK virtual)",
+        Kind {
+            server_only: true,
+            ..JAVA
+        },
+        Source::Helidon,
+    ),
+];
+
+const fn known(name: &'static str, title: &'static str, kind: Kind, source: Source) -> Known {
+    Known {
+        name,
+        title,
+        kind,
+        source,
+    }
+}
+
+/// The peers of these names, or all.
+///
+/// # Errors
+///
+/// If there is none of such a name.
+pub fn chosen(names: &[String]) -> Result<Vec<&'static Known>> {
+    if let Some(unknown) = names
+        .iter()
+        .find(|name| KNOWN.iter().all(|k| k.name != **name))
+    {
+        let known: Vec<&str> = KNOWN.iter().map(|k| k.name).collect();
+        bail!(
+            "there is no peer {unknown:?}; there are {}",
+            known.join(", ")
+        );
+    }
+    let is_chosen = |k: &&Known| names.is_empty() || names.iter().any(|name| name == k.name);
+    Ok(KNOWN.iter().filter(is_chosen).collect())
+}
+
+/// Builds what is not built, from all that is known at once where that is quicker.
+pub struct Builder {
+    places: Places,
+    /// The JDK, or why there is none.
+    jdk: Result<java::Jdk, String>,
+    /// The Java program built, or why not. None before the first try.
+    java: Option<Result<(), String>>,
+}
+
+impl Builder {
+    /// # Errors
+    ///
+    /// If it cannot be found out where this program and its sources are.
+    pub fn new() -> Result<Builder> {
+        Ok(Builder {
+            places: Places::find()?,
+            jdk: java::Jdk::find(),
+            java: None,
+        })
+    }
+
+    /// Makes a peer ready to be started.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be: the reason for the report.
+    pub fn build(&mut self, known: &Known) -> Result<Peer, String> {
+        let (command, flags) = match known.source {
+            Source::Cargo(package) => self.cargo(package)?,
+            Source::Go => go::build(&self.places)?,
+            Source::Java(threads) => {
+                let jdk = self.jdk.clone()?;
+                let built = self
+                    .java
+                    .get_or_insert_with(|| java::build(&jdk, &self.places));
+                built.clone()?;
+                java::command(&jdk, &self.places, threads)
+            }
+            Source::Helidon => java::helidon(&self.jdk.clone()?, &self.places)?,
+        };
+        Ok(Peer {
+            name: known.name,
+            command,
+            flags,
+            kind: known.kind,
+        })
+    }
+
+    /// A JDK that was passed over, and why.
+    pub fn refused(&self) -> Option<String> {
+        self.jdk.as_ref().ok()?.refused.clone()
+    }
+
+    /// The program that makes the load for the workloads of servers.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be built.
+    pub fn load(&self) -> Result<PathBuf, String> {
+        let mut built = cargo::programs(&self.places, &["bench-load"])?;
+        built
+            .pop()
+            .ok_or_else(|| "cargo made no bench-load".to_owned())
+    }
+
+    fn cargo(&self, package: &str) -> Result<(Vec<OsString>, String), String> {
+        let mut built = cargo::programs(&self.places, &[package])?;
+        let program = built
+            .pop()
+            .ok_or_else(|| format!("cargo made no {package}"))?;
+        Ok((vec![program.into()], cargo::flags().into()))
+    }
+}
+
+/// Where things are.
+pub struct Places {
+    /// The sources of the peers.
+    peers: PathBuf,
+    /// Where cargo puts what it makes.
+    target: PathBuf,
+    /// Where the others put what they make.
+    out: PathBuf,
+}
+
+impl Places {
+    fn find() -> Result<Places> {
+        let program = std::env::current_exe()?;
+        // target/release/bench, or target/release/deps/bench-0123 where it is a test.
+        let is_profile = |folder: &Path| folder.ends_with("release") || folder.ends_with("debug");
+        let Some(profile) = program.ancestors().find(|folder| is_profile(folder)) else {
+            bail!(
+                "{} is not where cargo puts programs; run it with `cargo run -p bench`",
+                program.display()
+            );
+        };
+        let target = profile.parent().unwrap_or(profile).to_owned();
+        Ok(Places {
+            peers: Path::new(env!("CARGO_MANIFEST_DIR")).join("peers"),
+            out: target.join("bench-peers"),
+            target,
+        })
+    }
+}
+
+/// Runs a tool; the error is the end of what it said.
+fn run(command: &mut Command, tool: &str) -> Result<Vec<u8>, String> {
+    let output = command.output().map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => format!("{tool} is not installed"),
+        _ => format!("cannot start {tool}: {error}"),
+    })?;
+    if output.status.success() {
+        return Ok(output.stdout);
+    }
+    let said = [output.stderr, output.stdout].concat();
+    let said = String::from_utf8_lossy(&said);
+    let lines: Vec<&str> = said.lines().collect();
+    let end = lines[lines.len().saturating_sub(12)..].join("\n");
+    Err(format!("{tool} failed with {}: {end}", output.status))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_peer_is_refused_with_a_list() {
+        let error = chosen(&["rust".into()]).err().unwrap().to_string();
+        assert!(
+            error.contains("\"rust\"") && error.contains("jdk-virtual"),
+            "{error}"
+        );
+        assert_eq!(chosen(&["go".into()]).unwrap()[0].name, "go");
+        assert_eq!(chosen(&[]).unwrap().len(), KNOWN.len());
+    }
+
+    #[test]
+    fn a_missing_tool_is_named() {
+        let error = run(&mut Command::new("no-such-tool-anywhere"), "nst").unwrap_err();
+        assert_eq!(error, "nst is not installed");
+        let error = run(
+            Command::new("sh").args(["-c", "echo why >&2; exit 3"]),
+            "sh",
+        )
+        .unwrap_err();
+        assert!(
+            error.contains("exit status: 3") && error.contains("why"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,103 @@
+//! The colours of the charts.
+//!
+//! A chart is drawn with the light colours; the page's style sheet puts the dark ones in their
+//! places where the reader's screen is dark.
+
+use crate::results::{PIRN, Results};
+use plotters::style::RGBColor;
+use std::fmt::Write;
+
+/// A colour on a white and on a dark ground.
+pub struct Colour {
+    light: u32,
+    dark: u32,
+}
+
+const fn colour(light: u32, dark: u32) -> Colour {
+    Colour { light, dark }
+}
+
+/// Text and axes.
+pub const INK: Colour = colour(0x1F2328, 0xE6EDF3);
+/// Text of less weight.
+pub const FAINT: Colour = colour(0x636C76, 0x9198A1);
+pub const GRID: Colour = colour(0xDDE2E7, 0x30363D);
+/// The ground behind every other workload in the overview.
+pub const BAND: Colour = colour(0xF3F5F8, 0x1A2029);
+/// Pirn, and where it wins.
+pub const OURS: Colour = colour(0x0062BD, 0x4EA3FF);
+/// Where Pirn loses: no peer has this.
+pub const LOSS: Colour = colour(0xD4500A, 0xFF8A4C);
+
+/// Those of the other peers, in their order; told apart by people who are colour-blind as well
+/// (after Okabe and Ito, and Tol).
+const OTHERS: [Colour; 7] = [
+    colour(0xE69F00, 0xF0B429),
+    colour(0x009E73, 0x2BC49A),
+    colour(0xCC79A7, 0xE59CC5),
+    colour(0x882255, 0xC75D92),
+    colour(0xA59A00, 0xD6CB3A),
+    colour(0x7A828B, 0x9AA3AD),
+    colour(0x56B4E9, 0x8CD3FB),
+];
+
+const FIXED: [Colour; 6] = [INK, FAINT, GRID, BAND, OURS, LOSS];
+
+/// The colour of a peer: the same in all charts of a report.
+pub fn of_peer(results: &Results, peer: &str) -> RGBColor {
+    if peer == PIRN {
+        return OURS.rgb();
+    }
+    let mut others = results.peers.iter().filter(|info| info.name != PIRN);
+    let index = others
+        .position(|info| info.name == peer)
+        .unwrap_or_default();
+    OTHERS[index % OTHERS.len()].rgb()
+}
+
+impl Colour {
+    pub fn rgb(&self) -> RGBColor {
+        let [_, red, green, blue] = self.light.to_be_bytes();
+        RGBColor(red, green, blue)
+    }
+}
+
+/// Rules that replace the light colours by the dark ones, as the attributes of the pictures spell them.
+pub fn dark_rules() -> String {
+    let mut rules = String::new();
+    for Colour { light, dark } in FIXED.iter().chain(&OTHERS) {
+        for property in ["fill", "stroke"] {
+            let _ = write!(
+                rules,
+                "svg [{property}=\"#{light:06X}\"]{{{property}:#{dark:06X}}}"
+            );
+        }
+    }
+    rules
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::example;
+
+    #[test]
+    fn every_peer_has_its_own_colour() {
+        let results = example::results();
+        let colour = |name: &str| of_peer(&results, name);
+        let mut seen: Vec<RGBColor> = Vec::new();
+        for info in &results.peers {
+            assert!(!seen.contains(&colour(&info.name)), "{}", info.name);
+            seen.push(colour(&info.name));
+        }
+        assert_eq!(colour(PIRN), OURS.rgb());
+    }
+
+    #[test]
+    fn colours_are_replaced_as_the_pictures_spell_them() {
+        let svg =
+            crate::report::plots::charts(&example::results(), &example::results().workloads[0]);
+        assert!(svg[0].svg.contains("fill=\"#0062BD\""), "{}", svg[0].svg);
+        assert!(dark_rules().contains("svg [fill=\"#0062BD\"]{fill:#4EA3FF}"));
+    }
+}

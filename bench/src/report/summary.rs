@@ -1,0 +1,289 @@
+//! What the table and the page both say: rankings, ratios, goals, missing numbers, and their words.
+
+use crate::catalog::{Better, Metric};
+use crate::results::{
+    CaseResults, MetricResults, PIRN, Results, Row, Verdict, WorkloadResults, number,
+};
+
+/// How Pirn stands against the best of the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Win,
+    /// Less than 2 % apart.
+    Draw,
+    Loss,
+}
+
+pub fn outcome(metric: &MetricResults) -> Option<Outcome> {
+    let verdict = metric.verdict.as_ref()?;
+    Some(match turned(metric, verdict.median) {
+        _ if verdict.loses => Outcome::Loss,
+        worse if worse < 0.98 => Outcome::Win,
+        _ => Outcome::Draw,
+    })
+}
+
+/// A ratio of this metric, turned over where higher is better: above 1 Pirn is always the worse.
+pub fn turned(metric: &MetricResults, ratio: f64) -> f64 {
+    match metric.metric.better {
+        Better::Lower => ratio,
+        Better::Higher => 1.0 / ratio,
+    }
+}
+
+/// The rows, the best first.
+pub fn ranked(metric: &MetricResults) -> Vec<&Row> {
+    let mut rows: Vec<&Row> = metric.rows.iter().collect();
+    match metric.metric.better {
+        Better::Lower => rows.sort_by(|a, b| a.median.total_cmp(&b.median)),
+        Better::Higher => rows.sort_by(|a, b| b.median.total_cmp(&a.median)),
+    }
+    rows
+}
+
+pub fn row_of<'a>(metric: &'a MetricResults, peer: &str) -> Option<&'a Row> {
+    metric.rows.iter().find(|row| row.peer == peer)
+}
+
+/// The losses, the worst first.
+pub fn worst_losses(results: &Results) -> Vec<(&WorkloadResults, &CaseResults, &MetricResults)> {
+    let mut losses: Vec<_> = results.losses().collect();
+    let worse = |metric: &MetricResults| {
+        metric
+            .verdict
+            .as_ref()
+            .map_or(0.0, |v| turned(metric, v.median))
+    };
+    losses.sort_by(|(_, _, a), (_, _, b)| worse(b).total_cmp(&worse(a)));
+    losses
+}
+
+/// Metrics in which Pirn is compared with others.
+pub fn compared(results: &Results) -> usize {
+    results
+        .metrics()
+        .filter(|(_, _, metric)| metric.verdict.is_some())
+        .count()
+}
+
+/// Whether Pirn meets the goal, if there is one and Pirn has a value.
+pub fn goal_met(metric: &MetricResults) -> Option<(f64, bool)> {
+    let goal = metric.metric.goal?;
+    let ours = row_of(metric, PIRN)?.median;
+    let met = match metric.metric.better {
+        Better::Lower => ours <= goal,
+        Better::Higher => ours >= goal,
+    };
+    Some((goal, met))
+}
+
+/// The goals that Pirn misses.
+pub fn missed_goals(results: &Results) -> Vec<(&WorkloadResults, &CaseResults, &MetricResults)> {
+    let missed = |metric: &MetricResults| goal_met(metric).is_some_and(|(_, met)| !met);
+    results
+        .metrics()
+        .filter(|(_, _, metric)| missed(metric))
+        .collect()
+}
+
+/// A peer without a number, in a word and in full.
+pub struct Missing<'a> {
+    pub peer: &'a str,
+    pub word: &'static str,
+    pub why: &'a str,
+}
+
+/// The peers that have no number of any metric of this case.
+pub fn failed(case: &CaseResults) -> impl Iterator<Item = Missing<'_>> {
+    case.failures.iter().map(|failure| Missing {
+        peer: &failure.peer,
+        word: if failure.expected { "cannot" } else { "failed" },
+        why: &failure.why,
+    })
+}
+
+/// The peers that cannot give this metric.
+pub fn skipped(metric: &MetricResults) -> impl Iterator<Item = Missing<'_>> {
+    metric.skipped.iter().map(|skip| Missing {
+        peer: &skip.peer,
+        word: if skip.expected {
+            "not measured"
+        } else {
+            "failed"
+        },
+        why: &skip.why,
+    })
+}
+
+/// `parked, 10,000 threads: bytes`.
+pub fn label(workload: &WorkloadResults, case: &CaseResults, metric: &MetricResults) -> String {
+    format!("{}: {}", place(workload, case), metric.metric.name)
+}
+
+/// `parked, 10,000 threads`.
+pub fn place(workload: &WorkloadResults, case: &CaseResults) -> String {
+    match case.name.as_str() {
+        "" => workload.name.clone(),
+        case => format!("{}, {case}", workload.name),
+    }
+}
+
+pub fn direction(metric: &Metric) -> &'static str {
+    match metric.better {
+        Better::Lower => "lower is better",
+        Better::Higher => "higher is better",
+    }
+}
+
+/// `Pirn / Go 0.420 (0.400 to 0.450)`.
+pub fn comparison(results: &Results, verdict: &Verdict) -> String {
+    let names = format!("{} / {}", results.title(PIRN), results.title(&verdict.best));
+    format!("{names} {}", ratio_with_spread(verdict))
+}
+
+/// `0.420 (0.400 to 0.450)`; no spread where there was one round only.
+pub fn ratio_with_spread(verdict: &Verdict) -> String {
+    let Verdict {
+        median, min, max, ..
+    } = *verdict;
+    if min == max {
+        return ratio(median);
+    }
+    format!("{} ({} to {})", ratio(median), ratio(min), ratio(max))
+}
+
+pub fn ratio(ratio: f64) -> String {
+    if ratio == f64::INFINITY {
+        "∞".into()
+    } else {
+        number(ratio)
+    }
+}
+
+/// `146.2 ns/thread`.
+pub fn with_unit(value: f64, metric: &Metric) -> String {
+    format!("{} {}", number(value), metric.unit)
+}
+
+/// The command line, to do it again.
+pub fn command(results: &Results) -> String {
+    let quoted = |argument: &String| match argument.contains(char::is_whitespace) {
+        true => format!("'{argument}'"),
+        false => argument.clone(),
+    };
+    let words = std::iter::once("bench".to_owned()).chain(results.arguments.iter().map(quoted));
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// The machine in a line.
+pub fn machine(results: &Results) -> String {
+    let machine = &results.machine;
+    let gib = machine.memory_kib as f64 / f64::from(1 << 20);
+    let cores = if machine.cores == 1 { "core" } else { "cores" };
+    let processor = if machine.processor.is_empty() {
+        "unknown processor"
+    } else {
+        &machine.processor
+    };
+    format!(
+        "{processor}, {} {cores}, {gib:.1} GiB, Linux {}",
+        machine.cores, machine.kernel
+    )
+}
+
+/// Text of a program that may have had anything to say, in one line: nothing that a terminal would obey.
+pub fn clean(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.join(" ").replace(char::is_control, "")
+}
+
+/// At most so many characters, with an ellipsis in place of the rest.
+pub fn shortened(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.into();
+    }
+    let kept: String = text.chars().take(most.saturating_sub(1)).collect();
+    kept.trim_end().to_owned() + "…"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::{higher, lower};
+
+    fn metric(metric: Metric, values: &[(&str, &[f64])]) -> MetricResults {
+        let row = |(peer, values): &(&str, &[f64])| Row::new(peer, values.to_vec(), None);
+        MetricResults::new(metric, values.iter().map(row).collect(), vec![])
+    }
+
+    fn order(metric: &MetricResults) -> Vec<&str> {
+        ranked(metric)
+            .into_iter()
+            .map(|row| row.peer.as_str())
+            .collect()
+    }
+
+    #[test]
+    fn the_best_comes_first_whichever_way_is_better() {
+        let values: &[(&str, &[f64])] = &[(PIRN, &[2.0]), ("go", &[3.0]), ("may", &[1.0])];
+        assert_eq!(order(&metric(lower("m", "s"), values)), ["may", PIRN, "go"]);
+        assert_eq!(
+            order(&metric(higher("m", "1/s"), values)),
+            ["go", PIRN, "may"]
+        );
+    }
+
+    #[test]
+    fn outcomes_follow_the_direction() {
+        let of = |metric_of: fn(&str, &str) -> Metric, ours| {
+            outcome(&metric(
+                metric_of("m", "u"),
+                &[(PIRN, &[ours]), ("go", &[100.0])],
+            ))
+        };
+        assert_eq!(
+            [50.0, 101.0, 150.0].map(|v| of(lower, v).unwrap()),
+            [Outcome::Win, Outcome::Draw, Outcome::Loss]
+        );
+        assert_eq!(
+            [50.0, 101.0, 150.0].map(|v| of(higher, v).unwrap()),
+            [Outcome::Loss, Outcome::Draw, Outcome::Win]
+        );
+        assert_eq!(outcome(&metric(lower("m", "s"), &[(PIRN, &[1.0])])), None);
+    }
+
+    #[test]
+    fn goals_are_for_pirn_only() {
+        let of = |values: &[(&str, &[f64])]| goal_met(&metric(lower("m", "s").goal(5.0), values));
+        assert_eq!(of(&[(PIRN, &[5.0])]), Some((5.0, true)));
+        assert_eq!(of(&[(PIRN, &[6.0]), ("go", &[1.0])]), Some((5.0, false)));
+        assert_eq!(of(&[("go", &[6.0])]), None);
+    }
+
+    #[test]
+    fn a_spread_is_told_only_where_there_is_one() {
+        let of = |ours: &[f64]| {
+            metric(
+                lower("m", "s"),
+                &[(PIRN, ours), ("go", &vec![2.0; ours.len()])],
+            )
+        };
+        assert_eq!(
+            ratio_with_spread(of(&[1.0]).verdict.as_ref().unwrap()),
+            "0.500"
+        );
+        assert_eq!(
+            ratio_with_spread(of(&[1.0, 2.0, 3.0]).verdict.as_ref().unwrap()),
+            "1 (0.500 to 1.500)"
+        );
+        let none = metric(lower("m", "s"), &[(PIRN, &[1.0]), ("go", &[0.0])]);
+        assert_eq!(ratio_with_spread(none.verdict.as_ref().unwrap()), "∞");
+    }
+
+    #[test]
+    fn foreign_text_is_one_line_without_control_characters() {
+        assert_eq!(clean("a\x1b[31m\n\n  b\tc\0"), "a[31m b c");
+        assert_eq!(shortened("abcdef", 4), "abc…");
+        assert_eq!(shortened("äöüß", 4), "äöüß");
+    }
+}

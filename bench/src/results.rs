@@ -1,0 +1,353 @@
+//! The results: what the JSON file has, and all that the table and the report are made of.
+
+use crate::catalog::{Better, Metric};
+use crate::machine::Machine;
+use crate::notes;
+use crate::stats::{self, Spread};
+use serde::{Deserialize, Serialize};
+
+/// All that was measured in a run.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Results {
+    /// When, in UTC: `2026-11-20 19:05`.
+    pub date: String,
+    /// The options of the command line, to do it again.
+    pub arguments: Vec<String>,
+    pub machine: Machine,
+    /// Whether the sizes were the small ones, so that the numbers mean nothing.
+    pub quick: bool,
+    pub peers: Vec<PeerInfo>,
+    pub workloads: Vec<WorkloadResults>,
+}
+
+/// A peer, and whether it took part.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PeerInfo {
+    /// On the command line, and in [`Row::peer`].
+    pub name: String,
+    /// For people: `JDK virtual threads`.
+    pub title: String,
+    /// What it is measured with, as it says itself. None if it never got to say so.
+    pub version: Option<String>,
+    /// How it was built and started.
+    pub flags: String,
+    /// Why it did not take part.
+    pub skipped: Option<String>,
+}
+
+/// The results of a workload.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct WorkloadResults {
+    pub name: String,
+    pub about: String,
+    /// What others have measured.
+    pub sources: Vec<String>,
+    pub cases: Vec<CaseResults>,
+}
+
+/// The results of a workload at one size.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct CaseResults {
+    /// Empty if it is the only one.
+    pub name: String,
+    /// Where it lies on the axis, if the cases of this workload are points of a curve.
+    pub x: Option<f64>,
+    /// What the peers were given: `burst=100000 inside=100000`.
+    pub parameters: String,
+    pub metrics: Vec<MetricResults>,
+    /// The peers without numbers.
+    pub failures: Vec<Failure>,
+}
+
+/// The values of a metric.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct MetricResults {
+    #[serde(flatten)]
+    pub metric: Metric,
+    /// In the order of the peers, those only that have values.
+    pub rows: Vec<Row>,
+    /// Peers that say that they cannot give this number, and why.
+    pub skipped: Vec<Failure>,
+    /// Pirn against the best of the others. None if one side has no values.
+    pub verdict: Option<Verdict>,
+    /// Where Pirn loses, why, and what would help, if that is known.
+    pub note: Option<String>,
+}
+
+/// The values of one peer, a round each.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Row {
+    pub peer: String,
+    pub median: f64,
+    pub min: f64,
+    pub max: f64,
+    pub values: Vec<f64>,
+    /// What must be known of these values.
+    pub remark: Option<String>,
+}
+
+/// Why there is no number.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Failure {
+    pub peer: String,
+    pub why: String,
+    /// That the machine has no room for it is no error of the peer or the harness.
+    pub expected: bool,
+}
+
+/// Pirn against the best of the others.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// The best of the others by its median.
+    pub best: String,
+    /// Pirn's value / the best's, of each round of both, so that it is below 1 where Pirn is better
+    /// if lower is better, above it if higher is. Infinite where the best has 0 and Pirn has not.
+    pub median: f64,
+    pub min: f64,
+    pub max: f64,
+    /// Whether Pirn is the worse by more than 2 %, by the median.
+    pub loses: bool,
+}
+
+/// The peer that all this is about.
+pub const PIRN: &str = "pirn";
+
+impl Row {
+    pub fn new(peer: &str, values: Vec<f64>, remark: Option<String>) -> Row {
+        let Spread { median, min, max } = stats::spread(&values);
+        Row {
+            peer: peer.into(),
+            median,
+            min,
+            max,
+            values,
+            remark,
+        }
+    }
+}
+
+impl MetricResults {
+    pub fn new(metric: Metric, rows: Vec<Row>, skipped: Vec<Failure>) -> MetricResults {
+        let verdict = if metric.part {
+            None
+        } else {
+            verdict(metric.better, &rows)
+        };
+        MetricResults {
+            metric,
+            rows,
+            skipped,
+            verdict,
+            note: None,
+        }
+    }
+
+    /// The peer with the best median.
+    pub fn best(&self) -> Option<&Row> {
+        best(self.metric.better, self.rows.iter())
+    }
+}
+
+fn best<'a>(better: Better, rows: impl Iterator<Item = &'a Row>) -> Option<&'a Row> {
+    match better {
+        Better::Lower => rows.min_by(|a, b| a.median.total_cmp(&b.median)),
+        Better::Higher => rows.max_by(|a, b| a.median.total_cmp(&b.median)),
+    }
+}
+
+fn verdict(better: Better, rows: &[Row]) -> Option<Verdict> {
+    const MARGIN: f64 = 0.02;
+    let pirn = rows.iter().find(|row| row.peer == PIRN)?;
+    let best = best(better, rows.iter().filter(|row| row.peer != PIRN))?;
+    // The rounds were interleaved: what disturbed one of a pair is likely to have disturbed the other.
+    let pairs = pirn.values.iter().zip(&best.values);
+    let ratios: Vec<f64> = pairs.map(|(&ours, &theirs)| ratio(ours, theirs)).collect();
+    let Spread { median, min, max } = stats::spread(&ratios);
+    Some(Verdict {
+        best: best.peer.clone(),
+        median,
+        min,
+        max,
+        loses: match better {
+            Better::Lower => median > 1.0 + MARGIN,
+            Better::Higher => median < 1.0 - MARGIN,
+        },
+    })
+}
+
+fn ratio(ours: f64, theirs: f64) -> f64 {
+    // Both may have no errors at all.
+    if ours == theirs { 1.0 } else { ours / theirs }
+}
+
+impl Results {
+    /// Where Pirn loses: workload, case, metric.
+    pub fn losses(&self) -> impl Iterator<Item = (&WorkloadResults, &CaseResults, &MetricResults)> {
+        self.metrics()
+            .filter(|(_, _, metric)| metric.verdict.as_ref().is_some_and(|v| v.loses))
+    }
+
+    /// All metrics with their workloads and cases.
+    pub fn metrics(
+        &self,
+    ) -> impl Iterator<Item = (&WorkloadResults, &CaseResults, &MetricResults)> {
+        let metrics = |(workload, case)| each(workload, case, |case: &CaseResults| &case.metrics);
+        self.cases().flat_map(metrics)
+    }
+
+    /// All failures with their workloads and cases.
+    pub fn failures(&self) -> impl Iterator<Item = (&WorkloadResults, &CaseResults, &Failure)> {
+        let failures = |(workload, case)| each(workload, case, |case: &CaseResults| &case.failures);
+        self.cases().flat_map(failures)
+    }
+
+    fn cases(&self) -> impl Iterator<Item = (&WorkloadResults, &CaseResults)> {
+        self.workloads
+            .iter()
+            .flat_map(|workload| workload.cases.iter().map(move |case| (workload, case)))
+    }
+
+    /// Adds to each metric what is known of it.
+    pub fn annotate(&mut self) {
+        for workload in &mut self.workloads {
+            for case in &mut workload.cases {
+                for metric in &mut case.metrics {
+                    metric.note = notes::find(&workload.name, &case.name, &metric.metric.name);
+                }
+            }
+        }
+    }
+
+    /// What a peer is called for people.
+    pub fn title<'a>(&'a self, peer: &'a str) -> &'a str {
+        let found = self.peers.iter().find(|info| info.name == peer);
+        found.map_or(peer, |info| &info.title)
+    }
+}
+
+/// What `of` gives of a case, each with where it belongs.
+fn each<'a, T: 'a>(
+    workload: &'a WorkloadResults,
+    case: &'a CaseResults,
+    of: fn(&CaseResults) -> &Vec<T>,
+) -> impl Iterator<Item = (&'a WorkloadResults, &'a CaseResults, &'a T)> {
+    of(case).iter().map(move |item| (workload, case, item))
+}
+
+/// A number in about four digits, with separators from a thousand on.
+pub fn number(value: f64) -> String {
+    let decimals = match value.abs() {
+        v if v.fract() == 0.0 || v >= 1000.0 => 0,
+        v if v >= 100.0 => 1,
+        v if v >= 10.0 => 2,
+        v if v >= 0.1 => 3,
+        v if v >= 0.01 => 4,
+        _ => 5,
+    };
+    let text = format!("{value:.decimals$}");
+    let (whole, rest) = text.split_at(text.find('.').unwrap_or(text.len()));
+    if !value.is_finite() {
+        return text;
+    }
+    let mut separated = String::new();
+    for (i, digit) in whole.chars().enumerate() {
+        if i > 0 && (whole.len() - i).is_multiple_of(3) && !separated.ends_with('-') {
+            separated.push(',');
+        }
+        separated.push(digit);
+    }
+    separated + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::{higher, lower};
+
+    fn rows(values: &[(&str, &[f64])]) -> Vec<Row> {
+        let row = |(peer, values): &(&str, &[f64])| Row::new(peer, values.to_vec(), None);
+        values.iter().map(row).collect()
+    }
+
+    #[test]
+    fn the_best_of_the_others_is_compared_round_by_round() {
+        let rows = rows(&[
+            ("go", &[3.0, 3.0, 3.0]),
+            (PIRN, &[2.0, 8.0, 2.0]),
+            ("may", &[2.0, 4.0, 1.0]),
+        ]);
+        let verdict = MetricResults::new(lower("m", "s"), rows, vec![])
+            .verdict
+            .unwrap();
+        assert_eq!((verdict.best.as_str(), verdict.loses), ("may", true));
+        assert_eq!((verdict.median, verdict.min, verdict.max), (2.0, 1.0, 2.0));
+    }
+
+    #[test]
+    fn less_loses_where_higher_is_better() {
+        let of = |ours: f64| {
+            let rows = rows(&[(PIRN, &[ours]), ("go", &[100.0]), ("may", &[50.0])]);
+            MetricResults::new(higher("m", "requests/s"), rows, vec![])
+                .verdict
+                .unwrap()
+        };
+        assert!(of(97.0).loses);
+        assert!(!of(99.0).loses && !of(120.0).loses);
+        assert_eq!(of(50.0).best, "go");
+    }
+
+    #[test]
+    fn no_errors_on_both_sides_is_a_draw() {
+        let none = MetricResults::new(
+            lower("errors", "%"),
+            rows(&[(PIRN, &[0.0]), ("go", &[0.0])]),
+            vec![],
+        );
+        assert_eq!(none.verdict.unwrap().median, 1.0);
+        let some = MetricResults::new(
+            lower("errors", "%"),
+            rows(&[(PIRN, &[1.0]), ("go", &[0.0])]),
+            vec![],
+        );
+        assert!(some.verdict.unwrap().loses);
+    }
+
+    #[test]
+    fn without_the_other_side_there_is_no_verdict() {
+        assert!(
+            MetricResults::new(lower("m", "s"), rows(&[(PIRN, &[1.0])]), vec![])
+                .verdict
+                .is_none()
+        );
+        assert!(
+            MetricResults::new(lower("m", "s"), rows(&[("go", &[1.0])]), vec![])
+                .verdict
+                .is_none()
+        );
+    }
+
+    #[test]
+    fn numbers_have_about_four_digits() {
+        let numbers = [
+            0.000123456,
+            0.0123456,
+            1.23456,
+            12.3456,
+            123.456,
+            1234.56,
+            1234567.0,
+            -150000.0,
+        ];
+        let expected = [
+            "0.00012",
+            "0.0123",
+            "1.235",
+            "12.35",
+            "123.5",
+            "1,235",
+            "1,234,567",
+            "-150,000",
+        ];
+        assert_eq!(numbers.map(number), expected);
+    }
+}

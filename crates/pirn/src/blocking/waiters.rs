@@ -1,0 +1,177 @@
+//! The threads that wait in one bucket of the parking lot, found by key.
+//!
+//! ```text
+//!   few                     many: one list for some of the keys each
+//!   single ─► w ─► w        split ─┬─► w ─► w
+//!                                  ├─► w
+//!                                  └─► w ─► w ─► w
+//! ```
+//!
+//! A waiter is on the stack of the thread that waits, so looking at one is a cache miss, and with a million
+//! threads that wait for as many words, a walk along all of a bucket's waiters would be hundreds of
+//! them. So a crowded bucket splits its list by key. Waiters of one key are always in one list, in order of arrival.
+
+use super::list::{Linked, List};
+
+/// Waiters a list before there are twice as many lists.
+const CROWD: usize = 2;
+/// The most lists: more waiters than fill these are likely to wait for one and the same key.
+const MOST_LISTS: usize = 1024;
+
+/// What waits for a key.
+pub(crate) trait Keyed: Linked {
+    /// What it waits for. Changes only while it is in no list, or between keys of one list.
+    fn key(&self) -> usize;
+}
+
+/// See the module's documentation.
+pub(crate) struct Waiters<T> {
+    /// All waiters, while `split` is empty.
+    single: List<T>,
+    /// Empty, or a power of two.
+    split: Vec<List<T>>,
+}
+
+impl<T: Keyed> Waiters<T> {
+    /// Nobody waits.
+    pub(crate) const fn new() -> Waiters<T> {
+        Waiters {
+            single: List::new(),
+            split: Vec::new(),
+        }
+    }
+
+    /// The list of those who wait for `key`, and perhaps for some other keys.
+    pub(crate) fn list(&mut self, key: usize) -> &mut List<T> {
+        let place = self.place(key);
+        self.split.get_mut(place).unwrap_or(&mut self.single)
+    }
+
+    /// Whether the two keys share a list.
+    pub(crate) fn share_list(&self, a: usize, b: usize) -> bool {
+        self.place(a) == self.place(b)
+    }
+
+    /// All lists.
+    pub(crate) fn lists(&mut self) -> &mut [List<T>] {
+        match self.split.is_empty() {
+            true => core::slice::from_mut(&mut self.single),
+            false => &mut self.split,
+        }
+    }
+
+    /// Adds a waiter behind the others of its key; `count` is how many there are with it.
+    pub(crate) fn append(&mut self, waiter: &T, count: usize) {
+        let lists = self.split.len().max(1);
+        if count > CROWD * lists && lists < MOST_LISTS {
+            self.split_into(4 * lists);
+        }
+        self.list(waiter.key()).append(waiter);
+    }
+
+    fn place(&self, key: usize) -> usize {
+        // Other bits than those that chose the bucket, which are the product's highest.
+        let hash = (key as u64 >> 2).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        hash as usize & self.split.len().saturating_sub(1)
+    }
+
+    /// Spreads the waiters over so many lists. Where there is no memory for them, they stay as they are.
+    #[cold]
+    fn split_into(&mut self, lists: usize) {
+        let mut split = Vec::new();
+        if split.try_reserve_exact(lists).is_err() {
+            return;
+        }
+        split.resize_with(lists, List::new);
+        let mut old = core::mem::replace(self, Waiters::new());
+        self.split = split;
+        for list in old.lists() {
+            // SAFETY: what is in a list is valid until it leaves it, by the contract of `Linked`.
+            while let Some(waiter) = unsafe { list.first().as_ref() } {
+                list.remove(waiter);
+                self.list(waiter.key()).append(waiter);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::list::Links;
+    use super::*;
+
+    struct Item {
+        key: usize,
+        number: usize,
+        links: Links<Item>,
+    }
+
+    impl Linked for Item {
+        fn links(&self) -> &Links<Item> {
+            &self.links
+        }
+    }
+
+    impl Keyed for Item {
+        fn key(&self) -> usize {
+            self.key
+        }
+    }
+
+    fn items(count: usize, key: impl Fn(usize) -> usize) -> Vec<Item> {
+        let item = |number| Item {
+            key: key(number),
+            number,
+            links: Links::new(),
+        };
+        (0..count).map(item).collect()
+    }
+
+    /// The numbers of those who wait for `key`, in order.
+    fn waiting_for(waiters: &mut Waiters<Item>, key: usize) -> Vec<usize> {
+        let mut next = waiters.list(key).first();
+        let mut found = Vec::new();
+        // SAFETY: the tests keep their items until the end.
+        while let Some(item) = unsafe { next.as_ref() } {
+            next = item.links.next();
+            found.extend((item.key == key).then_some(item.number));
+        }
+        found
+    }
+
+    #[test]
+    fn every_waiter_is_found_by_its_key_in_order_of_arrival() {
+        const KEYS: usize = 500;
+        let items = items(5 * KEYS, |number| 0x1000 + number % KEYS * 64);
+        let mut waiters = Waiters::new();
+        for item in &items {
+            waiters.append(item, item.number + 1);
+        }
+        assert!(waiters.lists().len() > 100);
+        for key in 0..KEYS {
+            let expected: Vec<usize> = (0..5).map(|i| key + i * KEYS).collect();
+            assert_eq!(waiting_for(&mut waiters, 0x1000 + key * 64), expected);
+        }
+        for item in &items {
+            waiters.list(item.key).remove(item);
+        }
+        assert!(waiters.lists().iter().all(|list| list.first().is_null()));
+    }
+
+    #[test]
+    fn few_waiters_share_one_list_and_many_of_one_key_do_too() {
+        let few = items(CROWD, |number| number * 8);
+        let mut waiters = Waiters::new();
+        few.iter()
+            .for_each(|item| waiters.append(item, item.number + 1));
+        assert_eq!(waiters.lists().len(), 1);
+        assert!(waiters.share_list(0, 1 << 40));
+
+        let many = items(100_000, |_| 8);
+        let mut waiters = Waiters::new();
+        many.iter()
+            .for_each(|item| waiters.append(item, item.number + 1));
+        assert_eq!(waiters.lists().len(), MOST_LISTS);
+        assert_eq!(waiting_for(&mut waiters, 8).len(), many.len());
+    }
+}

@@ -1,0 +1,104 @@
+//! What a platform thread is doing, as the kernel tells: it computes, waits for a CPU, or is blocked.
+//!
+//! On a busy machine a carrier that stands still may only be waiting for its turn. One more would have all of them
+//! wait longer.
+
+use crate::sys::{self, call};
+use core::cell::Cell;
+
+thread_local! {
+    static ID: Cell<u32> = const { Cell::new(0) };
+}
+
+/// The calling platform thread's id. For its own stack, not a virtual thread's.
+pub(crate) fn id() -> u32 {
+    if ID.get() == 0 {
+        // SAFETY: no arguments.
+        ID.set(unsafe { libc::gettid() } as u32);
+    }
+    ID.get()
+}
+
+/// The CPU time that a thread of this process has used; 0 if there is none of this id.
+pub(crate) fn cpu_time(id: u32) -> u64 {
+    // A thread's clock: the complement of its id, "of a thread" (4), "as the scheduler counts" (2).
+    sys::clock(!(id as i32) << 3 | 6)
+}
+
+/// Whether a thread neither runs nor waits for a CPU. Also if that cannot be found out.
+pub(crate) fn is_blocked(id: u32) -> bool {
+    let mut path = [0; 48];
+    let mut text = [0; 64];
+    path_of(id, &mut path);
+    const FLAGS: i32 = libc::O_RDONLY | libc::O_CLOEXEC;
+    // SAFETY: the path ends in a zero; the buffer is writable for its length.
+    let len = unsafe {
+        let at = libc::AT_FDCWD as isize;
+        let Ok(fd) = call!(libc::SYS_openat, at, path.as_ptr(), FLAGS) else {
+            return true;
+        };
+        let len = call!(libc::SYS_read, fd, text.as_mut_ptr(), text.len());
+        let _ = call!(libc::SYS_close, fd);
+        len.unwrap_or(0)
+    };
+    // The state is the field after the name, which is in parentheses and may contain any.
+    let state = text[..len].windows(3).rev().find(|w| w.starts_with(b") "));
+    state.is_none_or(|w| w[2] != b'R')
+}
+
+/// Where the kernel tells of a thread of this process.
+fn path_of(id: u32, path: &mut [u8; 48]) {
+    const FOLDER: &[u8] = b"/proc/self/task/";
+    const FILE: &[u8] = b"/stat";
+    let digits = 1 + id.checked_ilog10().unwrap_or(0) as usize;
+    let (name, file) = (FOLDER.len(), FOLDER.len() + digits);
+    path[..name].copy_from_slice(FOLDER);
+    let mut rest = id;
+    for digit in path[name..file].iter_mut().rev() {
+        *digit = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+    path[file..file + FILE.len()].copy_from_slice(FILE);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_running_thread_is_not_blocked_and_uses_time() {
+        let (me, before) = (id(), cpu_time(id()));
+        assert!(before > 0);
+        while cpu_time(me) < before + 1_000_000 {}
+        assert!(!is_blocked(me));
+    }
+
+    #[test]
+    fn a_waiting_thread_is_blocked() {
+        let (tell, told) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            tell.send(id()).unwrap();
+            let _ = ended.recv();
+        });
+        let other = told.recv().unwrap();
+        while !is_blocked(other) {
+            std::thread::yield_now();
+        }
+        drop(end);
+        thread.join().unwrap();
+    }
+
+    #[test]
+    fn nobody_is_blocked_and_uses_no_time() {
+        assert!(is_blocked(u32::MAX));
+        assert_eq!(cpu_time(1), 0); // another process
+    }
+
+    #[test]
+    fn paths_have_all_digits() {
+        let mut path = [0; 48];
+        path_of(4_194_304, &mut path);
+        assert!(path.starts_with(b"/proc/self/task/4194304/stat\0"));
+    }
+}
