@@ -1,7 +1,8 @@
 //! A peer's process: started, spoken to, watched, and ended whatever happens.
 
+use crate::memory::Footprint;
 use crate::protocol::{Line, Output, Refusal};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -91,12 +92,29 @@ impl Process {
             .context("it has been told that there is no more")?;
         match writeln!(stdin, "{word}").and_then(|()| stdin.flush()) {
             Ok(()) => Ok(()),
-            // It may have said why.
-            Err(_) => match self.next() {
-                Ok(Line::Error { error }) => bail!(Refusal(error)),
-                Ok(line) => bail!("it said {line:?} out of turn and ended"),
-                Err(error) => Err(error),
-            },
+            Err(_) => Err(self.last_error()),
+        }
+    }
+
+    /// What it takes up.
+    ///
+    /// # Errors
+    ///
+    /// If it has ended; the error is the reason if that can be found.
+    pub fn footprint(&mut self) -> Result<Footprint> {
+        match Footprint::of(self.id()) {
+            // The kernel tells less of one that is ending, but as much as of us of one that lives.
+            Err(_) if Footprint::of(std::process::id()).is_ok() => Err(self.last_error()),
+            footprint => footprint,
+        }
+    }
+
+    /// Why one that is ending does so: it may have said it.
+    fn last_error(&mut self) -> anyhow::Error {
+        match self.next() {
+            Ok(Line::Error { error }) => Refusal(error).into(),
+            Ok(line) => anyhow!("it said {line:?} out of turn and ended"),
+            Err(error) => error,
         }
     }
 
@@ -281,6 +299,19 @@ mod tests {
             }
         };
         assert_eq!(error, "cannot bind");
+    }
+
+    #[test]
+    fn why_it_ended_is_told_to_those_who_ask_for_its_memory() {
+        let mut process = start(r#"echo '{"error":"no threads"}'; exit 1"#);
+        // Nobody has waited for it yet, so what is left of it stays.
+        let status = format!("/proc/{}/status", process.id());
+        while !std::fs::read_to_string(&status).unwrap().contains("(zombie)") {
+            std::thread::yield_now();
+        }
+        let error = process.footprint().unwrap_err();
+        assert_eq!(error.to_string(), "no threads");
+        assert!(error.is::<Refusal>());
     }
 
     #[test]

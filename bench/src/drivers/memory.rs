@@ -13,7 +13,7 @@ pub struct Parked {
 
 impl Driver for Parked {
     fn round(&self, process: &mut Process, _: &Round) -> Result<Vec<Sample>> {
-        let before = Footprint::of(process.id())?;
+        let before = process.footprint()?;
         let mut growth = None;
         let mut work = work(process, |process, at, count| {
             ensure!(
@@ -52,7 +52,7 @@ impl MostParked {
 
 impl Driver for MostParked {
     fn round(&self, process: &mut Process, round: &Round) -> Result<Vec<Sample>> {
-        let before = Footprint::of(process.id())?;
+        let before = process.footprint()?;
         let mut most = 0;
         let mut limit = None;
         let room = match round.peer.kind.os_threads {
