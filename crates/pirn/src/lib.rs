@@ -54,6 +54,7 @@ compile_error!(
 mod alloc;
 mod arch;
 mod blocking;
+mod bridge;
 mod config;
 mod continuation;
 mod glibc;
@@ -62,6 +63,7 @@ mod lock;
 mod primitives;
 mod runtime;
 mod sched;
+mod scoped_value;
 mod stack;
 mod sys;
 pub mod thread;

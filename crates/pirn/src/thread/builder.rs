@@ -1,7 +1,7 @@
 //! Building threads.
 
 use super::JoinHandle;
-use super::handle::RawHandle;
+use super::join::RawHandle;
 use super::scoped::{Scope, ScopeData, ScopedJoinHandle};
 use crate::sched::{self, Scheduler};
 use crate::stack::{SizeClass, pool};

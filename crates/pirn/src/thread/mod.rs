@@ -19,13 +19,15 @@
 
 mod builder;
 pub(crate) mod detached;
-mod handle;
+mod identity;
+mod join;
 pub(crate) mod panics;
 mod park;
 pub(crate) mod scoped;
 
 pub use builder::{Builder, Factory};
-pub use handle::{JoinHandle, Thread, ThreadId, current};
+pub use identity::{Thread, ThreadId, current};
+pub use join::JoinHandle;
 pub use park::{park, park_timeout, sleep, sleep_until, yield_now};
 pub use scoped::{Scope, ScopedJoinHandle, scope};
 pub use std::thread::{AccessError, LocalKey, Result, available_parallelism, panicking};

@@ -1,6 +1,6 @@
 //! Scoped threads: as [`std::thread::scope`], across carriers.
 
-use super::handle::RawHandle;
+use super::join::RawHandle;
 use super::{Builder, Thread, current, park};
 use core::fmt;
 use core::marker::PhantomData;

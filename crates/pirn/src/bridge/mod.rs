@@ -1,0 +1,1 @@
+//! Bridges between virtual threads and async code.
