@@ -30,6 +30,7 @@ var workloads = map[string]func(p *params) workload{
 	"timers":         timers,
 	"random-numbers": randomNumbers,
 	"echo":           echo,
+	"scope":          scope,
 }
 
 // The workloads that serve until the harness has no more to say.

@@ -103,6 +103,7 @@ func TestEveryWorkloadDoesItsWorkAgainAndAgain(t *testing.T) {
 		{"timers threads=10 waits=10", "arm,rearm,cancel", []string{"round"}},
 		{"random-numbers tasks=3 times=2 ms=1", "wall", []string{"round"}},
 		{"echo connections=4 trips=5", "round trip", []string{"round"}},
+		{"scope two=5 many=2 forks=7 first=3 tasks=5", "two,many,first", []string{"round"}},
 	}
 	if len(cases) != len(workloads) {
 		t.Errorf("%d workloads of %d are tested", len(cases), len(workloads))
@@ -160,6 +161,7 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 		{"chain threads", "round", "not key=value", 2},
 		{"mutex threads=3 ops=10", "round", "divide", 2},
 		{"skynet threads=20", "round", "power of ten", 2},
+		{"scope two=1 many=1 forks=1 first=1 tasks=0", "round", "tasks must not be 0", 2},
 		{"serve", "", "delay_ms is missing", 2},
 		{"gateway backend=65536", "", "must be a port", 2},
 		{"chain threads=3", "rund", `"rund"`, 2},

@@ -1,5 +1,5 @@
 //! The workloads of `bench/PROTOCOL.md` for programs with `std::thread`'s names. `crate::thread` says whose threads they
-//! are: these files do not know.
+//! are: these files do not know. Only of `scope` each program has its own, `crate::scope`.
 
 mod chain;
 mod cpu_bound;
@@ -22,7 +22,7 @@ mod serve;
 mod skynet;
 mod sleepers;
 mod spawn;
-mod start;
+pub mod start;
 pub mod threads;
 mod ticker;
 mod timers;
@@ -53,6 +53,7 @@ const ALL: &[(&str, New)] = &[
     ("random-numbers", random_numbers::new),
     ("echo", echo::new),
     ("malloc", malloc::new),
+    ("scope", crate::scope::new),
     ("serve", serve::new),
     ("gateway", gateway::new),
 ];

@@ -73,6 +73,8 @@ pub use alloc::OnCarrier;
 pub use config::{ConfigError, Configuration, Runtime};
 pub use pirn_macros::{main, test};
 pub use sched::{Runnable, Scheduler};
+pub use scoped_value::ScopedValue;
+pub use thread::is_interrupt;
 
 #[doc(hidden)]
 pub mod __private;

@@ -13,6 +13,7 @@ mod http_client;
 mod mutex;
 mod parked;
 mod rows;
+mod scope;
 mod sleeping;
 mod spawn;
 mod switching;
@@ -49,6 +50,7 @@ fn find(name: &str, params: &Params) -> Option<Result<Workload>> {
         "timers" => timers::timers,
         "random-numbers" => sleeping::random_numbers,
         "echo" => echo::echo,
+        "scope" => scope::scope,
         "serve" => http::serve,
         "gateway" => http::gateway,
         _ => return None,

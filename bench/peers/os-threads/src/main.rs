@@ -3,6 +3,7 @@
 
 use std::thread;
 
+mod scope;
 #[path = "../../threads/mod.rs"]
 mod workloads;
 use workloads::threads;

@@ -2,8 +2,10 @@
 //! computation that is the same in every language. Nothing here starts a thread.
 
 mod params;
+mod scopes;
 
 pub use params::Params;
+pub use scopes::{LONG, Scopes};
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};

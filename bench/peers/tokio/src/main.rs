@@ -12,6 +12,7 @@ mod mutex;
 mod parked;
 mod place;
 mod rows;
+mod scope;
 mod serve;
 mod sleeping;
 mod spawn;
@@ -48,6 +49,7 @@ fn find(name: &str, params: &Params) -> Option<Result<Workload>> {
         "timers" => timers::timers,
         "random-numbers" => sleeping::random_numbers,
         "echo" => echo::echo,
+        "scope" => scope::scope,
         "serve" => serve::serve,
         "gateway" => gateway::gateway,
         _ => return None,

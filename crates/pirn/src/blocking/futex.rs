@@ -10,7 +10,7 @@
 //! kernel knows who waits. There a virtual thread waits through a platform thread of its own.
 
 use super::offload;
-use super::parking_lot::{self, Parked};
+use super::parking_lot::{self, Interruptible, Parked};
 use crate::sys::{self, Errno, SysResult};
 use crate::vthread;
 use core::sync::atomic::{AtomicU32, Ordering, fence};
@@ -108,8 +108,10 @@ fn wait(word: usize, expected: u32, bits: u32, deadline: Option<u64>) -> SysResu
     // SAFETY: the caller passes a valid futex word.
     let check =
         || unsafe { AtomicU32::from_ptr(word as *mut u32) }.load(Ordering::SeqCst) == expected;
-    match parking_lot::park(word, bits, deadline, check) {
-        Parked::Woken => Ok(0),
+    match parking_lot::park(word, bits, deadline, Interruptible::Once, check) {
+        // An interruption is a spurious wake-up, which every user of futexes must expect: a lock waits
+        // again, a condition variable returns. Not EINTR: `std` would wait again for both.
+        Parked::Woken | Parked::Interrupted => Ok(0),
         Parked::Invalid => Err(Errno(libc::EAGAIN)),
         Parked::TimedOut => Err(Errno(libc::ETIMEDOUT)),
     }

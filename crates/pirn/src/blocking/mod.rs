@@ -5,6 +5,7 @@
 //! * [`parking_lot`]: addresses; [`futex`]: futex words, shared with platform threads.
 //! * [`fds`], [`readiness`], [`epoll`]: descriptors.
 //! * [`list`]: who waits, in order.
+//! * [`signal`]: one thread's waiting for others to tell it something.
 //! * [`offload`]: calls that only the kernel can finish, on platform threads.
 //! * [`driver`]: how idle carriers wait for all of it.
 
@@ -16,17 +17,27 @@ mod list;
 pub(crate) mod offload;
 pub(crate) mod parking_lot;
 pub(crate) mod readiness;
+pub(crate) mod signal;
 pub(crate) mod timer_heap;
 pub(crate) mod timers;
 pub(crate) mod wait;
 mod waiters;
 
-use wait::Wait;
+use crate::sys::Errno;
+use crate::vthread::wait_word::Hearing;
+use wait::{Outcome, Wait};
 
-/// Puts the running virtual thread to sleep until `deadline` (monotonic nanoseconds).
-pub(crate) fn sleep_until(deadline: u64) {
-    Wait::new().block_until(Some(deadline));
+/// Puts the running thread to sleep until `deadline` (monotonic nanoseconds), or until it hears of an interruption.
+/// Returns whether it slept as long as that.
+pub(crate) fn sleep_until(deadline: u64, hearing: Hearing) -> bool {
+    match Wait::interruptible(hearing) {
+        Some(wait) => wait.block_until(Some(deadline)) == Outcome::TimedOut,
+        None => false,
+    }
 }
+
+/// What a wait for a descriptor fails with when the thread is interrupted. Not `EINTR`: `std` tries again after that.
+pub(crate) const INTERRUPTED: Errno = Errno(libc::ECANCELED);
 
 /// A timeout from now as a deadline; `None` stands for for ever, as do timeouts of centuries.
 pub(crate) fn deadline_after(timeout: Option<u64>) -> Option<u64> {

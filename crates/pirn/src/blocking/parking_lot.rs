@@ -9,6 +9,7 @@ use super::list::{Linked, Links, List};
 use super::wait::{Outcome, Wait, WakeList};
 use super::waiters::{Keyed, Waiters};
 use crate::lock::Lock;
+use crate::vthread::wait_word::Hearing;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
@@ -77,6 +78,15 @@ pub(crate) enum Parked {
     Invalid,
     /// The deadline came first.
     TimedOut,
+    /// The thread was interrupted, and has not heard of it before.
+    Interrupted,
+}
+
+/// Whether a wait for an address may end, once, because the thread is interrupted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Interruptible {
+    No,
+    Once,
 }
 
 /// Parks the running virtual thread for `key` if `check` says so, until woken with a common bit,
@@ -86,32 +96,44 @@ pub(crate) fn park(
     key: usize,
     bits: u32,
     deadline: Option<u64>,
+    interruptible: Interruptible,
     check: impl FnOnce() -> bool,
 ) -> Parked {
     let home = index(key);
     let bucket = &LOT[home];
+    let mut waiters = bucket.waiters.lock();
+    // SeqCst: pairs with the fence in `unpark`: either that sees us, or `check` sees what
+    // the waker wrote before it.
+    let others = bucket.waiting.fetch_add(1, Ordering::SeqCst);
+    if !check() {
+        bucket.waiting.fetch_sub(1, Ordering::Relaxed); // Relaxed: a hint going down.
+        return Parked::Invalid;
+    }
+    let wait = match interruptible {
+        Interruptible::No => Some(Wait::new()),
+        Interruptible::Once => Wait::interruptible(Hearing::Once),
+    };
+    let Some(wait) = wait else {
+        bucket.waiting.fetch_sub(1, Ordering::Relaxed); // Relaxed: a hint going down.
+        return Parked::Interrupted;
+    };
     let waiter = Waiter {
         key: Cell::new(key),
         bits,
-        wait: Wait::new(),
+        wait,
         bucket: AtomicUsize::new(home),
         links: Links::new(),
     };
-    {
-        let mut waiters = bucket.waiters.lock();
-        // SeqCst: pairs with the fence in `unpark`: either that sees us, or `check` sees what
-        // the waker wrote before it.
-        let others = bucket.waiting.fetch_add(1, Ordering::SeqCst);
-        if !check() {
-            bucket.waiting.fetch_sub(1, Ordering::Relaxed); // Relaxed: a hint going down.
-            return Parked::Invalid;
-        }
-        waiters.append(&waiter, others as usize + 1);
-    }
+    waiters.append(&waiter, others as usize + 1);
+    drop(waiters);
     match waiter.wait.block_until(deadline) {
         Outcome::TimedOut => {
             leave(&waiter);
             Parked::TimedOut
+        }
+        Outcome::Interrupted => {
+            leave(&waiter);
+            Parked::Interrupted
         }
         _ => Parked::Woken, // The waker took us off its list.
     }

@@ -21,6 +21,7 @@ use super::fds::{self, Entry};
 use super::list::{Linked, Links, List};
 use super::wait::{Outcome, Wait, WakeList};
 use crate::sys::{Errno, SysResult};
+use crate::vthread::wait_word::Hearing;
 use core::sync::atomic::Ordering;
 
 /// What to wait for.
@@ -183,7 +184,7 @@ fn pass_baton(entry: &Entry, interest: Interest) {
 ///
 /// `attempt` must not block. `timeout` is asked only when there is a need to wait; when it has
 /// passed, the result is `EAGAIN`, as with `SO_RCVTIMEO`. So it is when the program has made the
-/// descriptor non-blocking.
+/// descriptor non-blocking. A thread that is interrupted does not wait: `ECANCELED`.
 pub(crate) fn blocking(
     fd: i32,
     interest: Interest,
@@ -209,6 +210,7 @@ pub(crate) fn blocking(
         let outcome = park(entry, interest, generation, count, deadline);
         let result = match outcome {
             Outcome::Closed => Err(fds::CLOSED),
+            Outcome::Interrupted => Err(super::INTERRUPTED),
             Outcome::TimedOut if attempted || deadline.is_some() => Err(Errno(libc::EAGAIN)),
             _ => {
                 count = entry.events[interest as usize].load(Ordering::Relaxed);
@@ -231,21 +233,22 @@ fn park(
     count: u32,
     deadline: Option<u64>,
 ) -> Outcome {
-    let wait = Wait::new();
-    let waiter = Waiter::exclusive(&wait, interest);
-    {
-        let mut waiters = entry.waiters.lock();
-        if entry.generation() != generation {
-            return Outcome::Closed;
-        }
-        // Relaxed: changed under this lock.
-        if entry.events[interest as usize].load(Ordering::Relaxed) != count {
-            return Outcome::Ready;
-        }
-        waiters.append(&waiter);
+    let mut waiters = entry.waiters.lock();
+    if entry.generation() != generation {
+        return Outcome::Closed;
     }
+    // Relaxed: changed under this lock.
+    if entry.events[interest as usize].load(Ordering::Relaxed) != count {
+        return Outcome::Ready;
+    }
+    let Some(wait) = Wait::interruptible(Hearing::Always) else {
+        return Outcome::Interrupted;
+    };
+    let waiter = Waiter::exclusive(&wait, interest);
+    waiters.append(&waiter);
+    drop(waiters);
     let outcome = wait.block_until(deadline);
-    if outcome == Outcome::TimedOut {
+    if matches!(outcome, Outcome::TimedOut | Outcome::Interrupted) {
         entry.waiters.lock().remove(&waiter);
     }
     outcome

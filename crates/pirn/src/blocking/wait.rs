@@ -2,14 +2,9 @@
 //!
 //! A waiter makes a [`Wait`] on its stack, lets whoever may end it know (a queue, a timer, a
 //! descriptor, several of them at once), and blocks. Of all who want to end the episode, one wins
-//! the [`claim`](Wait::claim) and performs the wake; the others find it decided.
-//!
-//! ```text
-//!   PENDING ---------------- claim(outcome) --> outcome
-//!      | (platform thread goes to sleep)           ^
-//!      v                                           |
-//!   PENDING_ASLEEP --------- claim(outcome) -------+   and the claimer owes it a futex wake
-//! ```
+//! the [`claim`](Wait::claim) and performs the wake; the others find it decided. Among them may be an interrupter,
+//! if the wait is [interruptible](Wait::interruptible): then it is decided in the word of the thread
+//! ([`WaitWord`]), which interrupters know, and else in a word of the wait's own.
 //!
 //! Lifetime: whoever claims does so under the lock of the list where it found the `Wait`, and the
 //! waiter removes itself from every such list, under that lock, before its stack frame goes away. After the
@@ -18,13 +13,10 @@
 use super::timers::Timer;
 use crate::sched;
 use crate::sys;
-use crate::vthread::{self, Core};
+use crate::vthread::wait_word::{Decided, Hearing, WaitWord};
+use crate::vthread::{self, Core, platform};
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicU32, Ordering};
-
-const PENDING: u32 = 0;
-const PENDING_ASLEEP: u32 = 1;
 
 /// How an episode ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,16 +28,20 @@ pub(crate) enum Outcome {
     TimedOut = 3,
     /// What was waited for does not exist any more.
     Closed = 4,
+    /// The thread was interrupted.
+    Interrupted = 5,
 }
 
 /// See the module's documentation.
 pub(crate) struct Wait {
-    state: AtomicU32,
+    own: WaitWord,
+    /// The word of the thread, of which interrupters know; none: the wait's own.
+    shared: Option<NonNull<WaitWord>>,
     /// The virtual thread that waits; none: a platform thread.
     thread: Option<NonNull<Core>>,
 }
 
-// SAFETY: the thread pointer is only used by the winner of the claim.
+// SAFETY: the thread pointer is only used by the winner of the claim; the words are atomics.
 unsafe impl Sync for Wait {}
 
 /// A wake that the winner of a claim owes.
@@ -61,6 +57,16 @@ pub(crate) enum Wakeup {
 unsafe impl Send for Wakeup {}
 
 impl Wakeup {
+    /// The wake of a decided wait, of a virtual thread or of the platform thread that has this word.
+    #[inline]
+    pub(crate) fn new(thread: Option<NonNull<Core>>, decided: Decided, word: *const u32) -> Wakeup {
+        match thread {
+            Some(thread) => Wakeup::Virtual(thread),
+            None if decided.asleep => Wakeup::Platform(word),
+            None => Wakeup::Nothing,
+        }
+    }
+
     /// Wakes the waiter. Not under a lock: this may run a scheduler of the user's.
     #[inline]
     pub(crate) fn perform(self) {
@@ -75,12 +81,43 @@ impl Wakeup {
 }
 
 impl Wait {
-    /// An episode of the running thread.
+    /// An episode of the running thread that hears no interruption.
     #[inline]
     pub(crate) fn new() -> Wait {
         Wait {
-            state: AtomicU32::new(PENDING),
+            own: WaitWord::pending(),
+            shared: None,
             thread: vthread::current().map(NonNull::from),
+        }
+    }
+
+    /// An episode of the running thread that an interruption ends; none if the thread is interrupted already.
+    ///
+    /// It must be blocked on; the thread must not begin another one before.
+    #[inline]
+    pub(crate) fn interruptible(hearing: Hearing) -> Option<Wait> {
+        let mut wait = Wait::new();
+        wait.hear(hearing).then_some(wait)
+    }
+
+    /// Makes it interruptible, before anybody may claim it. Returns `false` if the thread is interrupted already.
+    #[inline]
+    #[must_use = "`false`: the thread must not wait"]
+    pub(crate) fn hear(&mut self, hearing: Hearing) -> bool {
+        let word = match self.thread {
+            // SAFETY: the running thread's.
+            Some(thread) => Some(unsafe { &(*thread.as_ptr()).wait }),
+            None => platform::wait_word(),
+        };
+        self.shared = word.map(NonNull::from);
+        word.is_none_or(|word| word.begin(hearing))
+    }
+
+    fn word(&self) -> &WaitWord {
+        match self.shared {
+            // SAFETY: it belongs to the thread whose stack this is on.
+            Some(word) => unsafe { word.as_ref() },
+            None => &self.own,
         }
     }
 
@@ -89,38 +126,20 @@ impl Wait {
     pub(crate) fn claim(&self, outcome: Outcome) -> Option<Wakeup> {
         // The waiter may be gone as soon as the state has changed: read everything before.
         let thread = self.thread;
-        let word = self.state.as_ptr();
-        let mut seen = PENDING;
-        loop {
-            // Release: pairs with the Acquire in `outcome`: what the claimer did before is
-            // visible to the woken. (A virtual thread is synchronised by its handshake, too.)
-            match self.state.compare_exchange(
-                seen,
-                outcome as u32,
-                Ordering::AcqRel,
-                Ordering::Relaxed,
-            ) {
-                Ok(_) => break,
-                Err(PENDING_ASLEEP) => seen = PENDING_ASLEEP,
-                Err(_) => return None,
-            }
-        }
-        Some(match thread {
-            Some(thread) => Wakeup::Virtual(thread),
-            None if seen == PENDING_ASLEEP => Wakeup::Platform(word),
-            None => Wakeup::Nothing,
-        })
+        let word = self.word();
+        let address = word.atomic().as_ptr();
+        let decided = word.decide(outcome as u32)?;
+        Some(Wakeup::new(thread, decided, address))
     }
 
     /// How it ended, if it has.
     fn outcome(&self) -> Option<Outcome> {
-        // Acquire: pairs with the Release in `claim`.
-        match self.state.load(Ordering::Acquire) {
-            2 => Some(Outcome::Ready),
-            3 => Some(Outcome::TimedOut),
-            4 => Some(Outcome::Closed),
-            _ => None,
-        }
+        self.word().outcome().map(|outcome| match outcome {
+            3 => Outcome::TimedOut,
+            4 => Outcome::Closed,
+            5 => Outcome::Interrupted,
+            _ => Outcome::Ready,
+        })
     }
 
     /// Blocks until somebody claims this episode.
@@ -171,23 +190,18 @@ impl Wait {
                 crate::arch::relax();
             }
         }
-        // Relaxed: the futex call compares again. Failure: decided meanwhile.
-        let _ = self.state.compare_exchange(
-            PENDING,
-            PENDING_ASLEEP,
-            Ordering::Relaxed,
-            Ordering::Relaxed,
-        );
-        loop {
-            if let Some(outcome) = self.outcome() {
-                return outcome;
-            }
-            let _ = sys::futex_wait(&self.state, PENDING_ASLEEP, deadline);
+        // Failure: decided meanwhile.
+        while let Some(expected) = self.word().fall_asleep() {
+            let _ = sys::futex_wait(self.word().atomic(), expected, deadline);
             if deadline.is_some_and(|d| sys::now() >= d)
                 && let Some(_nobody) = self.claim(Outcome::TimedOut)
             {
                 return Outcome::TimedOut;
             }
+        }
+        match self.outcome() {
+            Some(outcome) => outcome,
+            None => sys::fatal(&["a platform thread was woken that nobody had claimed"]),
         }
     }
 }

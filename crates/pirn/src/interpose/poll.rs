@@ -8,6 +8,7 @@ use crate::blocking::readiness::{self, Waiter};
 use crate::blocking::wait::{Outcome, Wait};
 use crate::blocking::{self, fds};
 use crate::sys::{self, Errno, SysResult, call};
+use crate::vthread::wait_word::Hearing;
 use core::ffi::c_int;
 use libc::{epoll_event, nfds_t, pollfd, sigset_t, timespec};
 
@@ -20,10 +21,11 @@ const BLIND_NAP_NS: u64 = 10_000_000;
 
 /// Repeats `ask`, which does not wait, until it reports something or the deadline has come; in
 /// between parks until one of the descriptors has an event. `watched` gives each descriptor with what is
-/// wanted of it: reading, writing.
+/// wanted of it: reading, writing. An interruption is an error, or, where it is to be heard but once, `EINTR`.
 pub(super) fn wait_for_any(
     watched: &[(c_int, bool, bool)],
     deadline: Option<u64>,
+    hearing: Hearing,
     mut ask: impl FnMut() -> SysResult,
 ) -> SysResult {
     loop {
@@ -45,11 +47,19 @@ pub(super) fn wait_for_any(
         if result > 0 || deadline.is_some_and(|d| d <= sys::now()) {
             return Ok(result);
         }
-        let wait = Wait::new();
+        let mut wait = Wait::new();
         let waiters: Vec<_> = watched
             .iter()
             .map(|&(_, read, write)| Waiter::observer(&wait, read, write))
             .collect();
+        let interrupted = Err(match hearing {
+            Hearing::Always => blocking::INTERRUPTED,
+            Hearing::Once => Errno(libc::EINTR),
+        });
+        // Not before: to make the vector may take a lock of the allocator's, which is another wait.
+        if !wait.hear(hearing) {
+            return interrupted;
+        }
         let mut changed = false;
         for ((entry, waiter), &counts) in entries.iter().zip(&waiters).zip(&counts) {
             changed |= entry.is_some_and(|e| !readiness::observe(e, waiter, counts));
@@ -59,11 +69,14 @@ pub(super) fn wait_for_any(
             wakeup.perform();
         }
         let soon = blind.then(|| sys::now() + BLIND_NAP_NS);
-        wait.block_until([deadline, soon].into_iter().flatten().min());
+        let outcome = wait.block_until([deadline, soon].into_iter().flatten().min());
         for (entry, waiter) in entries.iter().zip(&waiters) {
             if let Some(entry) = entry {
                 readiness::stop_observing(entry, waiter);
             }
+        }
+        if outcome == Outcome::Interrupted {
+            return interrupted;
         }
     }
 }
@@ -100,7 +113,9 @@ unsafe fn poll_virtually(fds: *mut pollfd, count: nfds_t, timeout: Option<u64>) 
         all.iter().filter(|p| p.fd >= 0).map(wanted).collect()
     };
     // SAFETY: the caller's contract.
-    wait_for_any(&watched, deadline, || unsafe { poll_now(fds, count) })
+    wait_for_any(&watched, deadline, Hearing::Always, || unsafe {
+        poll_now(fds, count)
+    })
 }
 
 /// Milliseconds as C gives them: negative for ever.
@@ -212,6 +227,7 @@ unsafe fn epoll_any(
     wait_for_any(
         &[(epoll, true, false)],
         blocking::deadline_after(timeout),
+        Hearing::Once, // An event loop would not expect an error of another kind, and has its own ways to end.
         || ask(&none),
     )
 }

@@ -33,7 +33,7 @@ pub(super) mod spin;
 
 pub(super) use layout::check as check_layout;
 
-use crate::blocking::parking_lot::{self, Parked};
+use crate::blocking::parking_lot::{self, Interruptible, Parked};
 use crate::sys;
 use core::ffi::c_int;
 use libc::{clockid_t, timespec};
@@ -116,7 +116,8 @@ fn acquire(
 ) -> c_int {
     loop {
         let mut result = busy;
-        let parked = parking_lot::park(key, bits, patience.until(deadline), || {
+        let until = patience.until(deadline);
+        let parked = parking_lot::park(key, bits, until, Interruptible::No, || {
             result = attempt();
             result == busy
         });

@@ -4,6 +4,7 @@ use super::poll::wait_for_any;
 use super::virtual_thread;
 use crate::blocking;
 use crate::sys::{self, Errno, SysResult, call};
+use crate::vthread::wait_word::Hearing;
 use core::ffi::c_int;
 use libc::{FD_SETSIZE, fd_set, sigset_t, timespec, timeval};
 
@@ -75,6 +76,7 @@ unsafe fn select_virtually(
     wait_for_any(
         &sets.watched(count),
         blocking::deadline_after(timeout),
+        Hearing::Always,
         || sets.ask(count),
     )
 }

@@ -6,8 +6,9 @@
 use super::transfer::{is_ready, write_all};
 use super::virtual_thread;
 use crate::blocking::readiness::{self, Interest};
-use crate::blocking::{fds, offload};
+use crate::blocking::{self, fds, offload};
 use crate::sys::{self, Errno, SysResult, call};
+use crate::vthread::wait_word::Hearing;
 use core::ffi::{c_int, c_void};
 use libc::{msghdr, size_t, sockaddr, socklen_t, ssize_t};
 
@@ -95,7 +96,10 @@ fn send_patiently(fd: c_int, attempt: impl Fn() -> SysResult) -> SysResult {
         if deadline.is_some_and(|d| d <= now) {
             return Err(Errno(libc::EAGAIN));
         }
-        crate::blocking::sleep_until((now + nap).min(deadline.unwrap_or(u64::MAX)));
+        let until = (now + nap).min(deadline.unwrap_or(u64::MAX));
+        if !blocking::sleep_until(until, Hearing::Always) {
+            return Err(blocking::INTERRUPTED);
+        }
         nap = (2 * nap).min(LONGEST_NAP_NS);
     }
 }

@@ -2,6 +2,7 @@
 
 use super::virtual_thread;
 use crate::sys::{self, Errno, call};
+use crate::vthread::wait_word::Hearing;
 use crate::{blocking, sched};
 use core::ffi::{c_int, c_uint};
 use libc::{clockid_t, timespec};
@@ -49,7 +50,10 @@ pub unsafe extern "C" fn clock_nanosleep(
 fn nap(nanos: u64) {
     match virtual_thread() {
         Some(core) if nanos == 0 => sched::yield_now(core),
-        _ => blocking::sleep_until(sys::now().saturating_add(nanos)),
+        _ => {
+            // An interruption ends it early, once. Not with EINTR: `std` would sleep on.
+            blocking::sleep_until(sys::now().saturating_add(nanos), Hearing::Once);
+        }
     }
 }
 

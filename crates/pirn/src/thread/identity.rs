@@ -1,9 +1,13 @@
 //! Threads: who they are.
 
-use crate::vthread::core_::{Phase, next_id};
+use crate::blocking::wait::{Outcome, Wakeup};
+use crate::vthread::core_::Phase;
+use crate::vthread::platform::{self, Platform};
+use crate::vthread::wait_word::WaitWord;
 use crate::vthread::{self, ThreadRef};
 use core::fmt;
 use core::num::NonZeroU64;
+use std::sync::Arc;
 
 /// A unique identifier of a thread, virtual or platform. Never used again in the same process.
 ///
@@ -39,10 +43,7 @@ pub struct Thread(Kind);
 #[derive(Clone)]
 enum Kind {
     Virtual(ThreadRef),
-    Platform {
-        thread: std::thread::Thread,
-        id: u64,
-    },
+    Platform(Arc<Platform>),
 }
 
 impl Thread {
@@ -54,7 +55,7 @@ impl Thread {
     pub(crate) fn as_virtual(&self) -> Option<&ThreadRef> {
         match &self.0 {
             Kind::Virtual(thread) => Some(thread),
-            Kind::Platform { .. } => None,
+            Kind::Platform(_) => None,
         }
     }
 
@@ -62,7 +63,7 @@ impl Thread {
     pub fn id(&self) -> ThreadId {
         let id = match &self.0 {
             Kind::Virtual(thread) => thread.id(),
-            Kind::Platform { id, .. } => *id,
+            Kind::Platform(platform) => platform.id,
         };
         // Ids start at 1.
         ThreadId(NonZeroU64::new(id).unwrap_or(NonZeroU64::MAX))
@@ -72,7 +73,7 @@ impl Thread {
     pub fn name(&self) -> Option<&str> {
         match &self.0 {
             Kind::Virtual(thread) => thread.name(),
-            Kind::Platform { thread, .. } => thread.name(),
+            Kind::Platform(platform) => platform.thread.name(),
         }
     }
 
@@ -90,7 +91,84 @@ impl Thread {
                     vthread::mount::wake(thread.as_ptr());
                 }
             }
-            Kind::Platform { thread, .. } => thread.unpark(),
+            Kind::Platform(platform) => platform.thread.unpark(),
+        }
+    }
+}
+
+impl Thread {
+    /// Interrupts it: asks it to stop waiting, and to come to an end.
+    ///
+    /// Sets its flag, gives it its park permit, and ends what it waits for:
+    ///
+    /// | it is in | which then |
+    /// |---|---|
+    /// | [`sleep_interruptible`](super::sleep_interruptible), [`park_interruptible`](super::park_interruptible), … | returns [`Err(Interrupted)`](super::Interrupted) |
+    /// | input or output that waits: `read`, `accept`, `connect`, `poll`, `Child::wait`, … | fails with `ECANCELED`: see [`is_interrupt`](crate::is_interrupt) |
+    /// | `epoll_wait` | fails, once, with `EINTR`: event loops have their own ways to end |
+    /// | [`park`](super::park), [`sleep`](super::sleep), `std::thread::sleep` | returns early, once |
+    /// | `Condvar::wait` | returns, once, as spurious wake-ups do |
+    /// | a lock, a `join`, `mpsc::Receiver::recv`, `std::thread::park`, a call on a regular file, a name lookup | goes on waiting |
+    ///
+    /// What says *once* does so once for each interrupt, so that a loop around it does not spin; look at
+    /// [`thread::is_interrupted`](super::is_interrupted) in such a loop. Input and output fail as long as the flag is set, but
+    /// only where they would wait: what can be done at once is done, and no byte that was read or written is lost.
+    ///
+    /// The flag stays until the thread asks for it by [`interrupted`](super::interrupted). A thread that has not started
+    /// yet finds it at its start.
+    ///
+    /// On a *platform thread*, the functions of this library hear it (`sleep_interruptible`, `park`,
+    /// `park_interruptible`, a scope's `join`, …). What goes straight to the kernel there, which is all of `std`, does not:
+    /// there is no way to end a system call of another thread but a signal, and `std` goes on after signals.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::thread;
+    /// use std::net::UdpSocket;
+    ///
+    /// let socket = UdpSocket::bind("127.0.0.1:0")?;
+    /// let receiver = thread::spawn(move || socket.recv(&mut [0; 16])); // nobody sends
+    /// receiver.thread().interrupt();
+    /// let error = receiver.join().unwrap().unwrap_err();
+    /// assert!(pirn::is_interrupt(&error));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn interrupt(&self) {
+        let word = self.wait_word();
+        let interruption = word.interrupt(Outcome::Interrupted as u32);
+        if let Some(decided) = interruption.ended {
+            Wakeup::new(
+                self.as_virtual().map(ThreadRef::as_ptr),
+                decided,
+                word.atomic().as_ptr(),
+            )
+            .perform();
+        }
+        self.unpark();
+        if interruption.listened {
+            super::listeners::tell(self.id());
+        }
+    }
+
+    /// Whether it has been interrupted. Leaves the flag as it is.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::thread;
+    /// let sleeper = thread::spawn(|| while !thread::is_interrupted() { thread::park() });
+    /// assert!(!sleeper.thread().is_interrupted());
+    /// sleeper.thread().interrupt();
+    /// sleeper.join().unwrap();
+    /// ```
+    pub fn is_interrupted(&self) -> bool {
+        self.wait_word().is_interrupted()
+    }
+
+    /// Where its interruptible waits are decided.
+    pub(crate) fn wait_word(&self) -> &WaitWord {
+        match &self.0 {
+            Kind::Virtual(thread) => &thread.wait,
+            Kind::Platform(platform) => &platform.wait,
         }
     }
 }
@@ -104,7 +182,7 @@ impl fmt::Debug for Thread {
             .map(|name| format!(",{name}"))
             .unwrap_or_default();
         match &self.0 {
-            Kind::Platform { id, .. } => write!(f, "Thread[#{id}{name}]"),
+            Kind::Platform(platform) => write!(f, "Thread[#{}{name}]", platform.id),
             Kind::Virtual(thread) => {
                 let state = match thread.phase() {
                     Phase::New => "new",
@@ -132,14 +210,8 @@ impl fmt::Debug for Thread {
 /// assert!(virtually);
 /// ```
 pub fn current() -> Thread {
-    thread_local! {
-        static ID: u64 = next_id();
-    }
     match vthread::current() {
         Some(core) => Thread(Kind::Virtual(core.to_ref())),
-        None => Thread(Kind::Platform {
-            thread: std::thread::current(),
-            id: ID.with(|id| *id),
-        }),
+        None => Thread(Kind::Platform(platform::current())),
     }
 }

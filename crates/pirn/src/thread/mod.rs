@@ -20,14 +20,23 @@
 mod builder;
 pub(crate) mod detached;
 mod identity;
+mod interrupt;
 mod join;
+mod listeners;
 pub(crate) mod panics;
 mod park;
 pub(crate) mod scoped;
 
 pub use builder::{Builder, Factory};
 pub use identity::{Thread, ThreadId, current};
+#[doc(inline)]
+pub use interrupt::is_interrupt;
+pub use interrupt::{
+    Interrupted, interrupted, is_interrupted, park_interruptible, park_timeout_interruptible,
+    sleep_interruptible, sleep_until_interruptible,
+};
 pub use join::JoinHandle;
+pub use listeners::{OnInterrupt, on_interrupt};
 pub use park::{park, park_timeout, sleep, sleep_until, yield_now};
 pub use scoped::{Scope, ScopedJoinHandle, scope};
 pub use std::thread::{AccessError, LocalKey, Result, available_parallelism, panicking};

@@ -1,6 +1,7 @@
 //! Parking, sleeping and yielding.
 
 use crate::blocking::{self, timers::Timer};
+use crate::vthread::wait_word::Hearing;
 use crate::vthread::{self, Core};
 use crate::{sched, sys};
 use std::time::{Duration, Instant};
@@ -8,6 +9,8 @@ use std::time::{Duration, Instant};
 /// Parks the running thread until its permit is there, and takes the permit.
 ///
 /// May return spuriously, as [`std::thread::park`] may. On a platform thread it *is* that function.
+/// An [interrupt](super::Thread::interrupt) gives a permit, so that it ends one `park`; [`park_interruptible`](super::park_interruptible)
+/// tells of it.
 ///
 /// # Examples
 /// ```
@@ -41,7 +44,7 @@ pub fn park_timeout(timeout: Duration) {
     }
 }
 
-fn park_virtual(core: &'static Core, deadline: Option<u64>) {
+pub(super) fn park_virtual(core: &'static Core, deadline: Option<u64>) {
     if core.permit.try_consume() || !core.permit.begin_park() {
         return;
     }
@@ -59,6 +62,9 @@ fn park_virtual(core: &'static Core, deadline: Option<u64>) {
 
 /// Puts the running thread to sleep for at least `duration`.
 ///
+/// Returns early, once, on a virtual thread that is [interrupted](super::Thread::interrupt);
+/// [`sleep_interruptible`](super::sleep_interruptible) tells of it. So does [`std::thread::sleep`].
+///
 /// # Examples
 /// ```
 /// use std::time::{Duration, Instant};
@@ -71,13 +77,15 @@ pub fn sleep(duration: Duration) {
         Some(core) if duration.is_zero() => sched::yield_now(core),
         Some(_) => {
             let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-            blocking::sleep_until(sys::now().saturating_add(nanos));
+            blocking::sleep_until(sys::now().saturating_add(nanos), Hearing::Once);
         }
         None => std::thread::sleep(duration),
     }
 }
 
 /// Puts the running thread to sleep until `deadline`, or not at all if that has passed.
+///
+/// Returns early, once, on a virtual thread that is [interrupted](super::Thread::interrupt).
 ///
 /// # Examples
 /// ```
@@ -87,12 +95,16 @@ pub fn sleep(duration: Duration) {
 /// assert!(Instant::now() >= deadline);
 /// ```
 pub fn sleep_until(deadline: Instant) {
-    loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return;
+    let left = || deadline.saturating_duration_since(Instant::now());
+    if vthread::current().is_some() {
+        let left = left();
+        if !left.is_zero() {
+            sleep(left);
         }
-        sleep(left);
+        return;
+    }
+    while let left @ 1.. = left().as_nanos() {
+        std::thread::sleep(Duration::from_nanos(left.try_into().unwrap_or(u64::MAX)));
     }
 }
 

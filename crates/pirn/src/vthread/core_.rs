@@ -8,6 +8,7 @@ use super::cells;
 use super::handshake::Handshake;
 use super::join::JoinCell;
 use super::permit::ParkPermit;
+use super::wait_word::WaitWord;
 use crate::continuation::Continuation;
 use crate::sched::Scheduler;
 use crate::stack::{SizeClass, Slot};
@@ -29,6 +30,8 @@ pub(crate) struct Core {
     pub(crate) handshake: Handshake,
     /// `park` and `unpark`.
     pub(crate) permit: ParkPermit,
+    /// Its interruptible waits, and whether it is interrupted.
+    pub(crate) wait: WaitWord,
     /// Stack, registers, TLS block.
     pub(crate) continuation: Continuation,
     /// The carrier it is mounted on; meaningful while mounted only, to itself and its carrier.
@@ -117,6 +120,7 @@ impl<T, F: FnOnce() -> T> Cell<T, F> {
                 vtable: &Self::VTABLE,
                 handshake: Handshake::new(),
                 permit: ParkPermit::new(),
+                wait: WaitWord::idle(),
                 continuation: Continuation::new(),
                 carrier: StdCell::new(core::ptr::null()),
                 next: StdCell::new(core::ptr::null()),

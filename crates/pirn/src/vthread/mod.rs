@@ -2,8 +2,9 @@
 //!
 //! * [`core_`]: what there is of a virtual thread, and its reference count.
 //! * [`cells`]: recycling their memory.
-//! * [`handshake`], [`permit`], [`join`]: the three lock-free protocols (model-checked).
+//! * [`handshake`], [`permit`], [`wait_word`], [`join`]: the lock-free protocols (model-checked).
 //! * [`mount`]: mounting, unmounting, and the first and last moments of a thread.
+//! * [`platform`]: what platform threads have of it.
 //! * [`keys`]: the values of `pthread_key`s, and their destructors.
 
 pub(crate) mod cells;
@@ -13,6 +14,8 @@ pub(crate) mod join;
 pub(crate) mod keys;
 pub(crate) mod mount;
 pub(crate) mod permit;
+pub(crate) mod platform;
+pub(crate) mod wait_word;
 
 pub(crate) use core_::{Cell, Core, ThreadRef};
 pub(crate) use mount::{Carrier, carrier, current};

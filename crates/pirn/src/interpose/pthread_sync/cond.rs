@@ -14,6 +14,7 @@ use crate::blocking::futex;
 use crate::glibc::symbols::real;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno};
+use crate::vthread::wait_word::Hearing;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, Ordering};
 use libc::{
@@ -164,7 +165,7 @@ unsafe fn sleep(word: &AtomicU32, seen: u32, until: Option<(clockid_t, &timespec
     // SAFETY: the caller keeps the condition variable alive; the timespec is ours.
     match unsafe { futex::futex(args) } {
         Err(Errno(libc::ETIMEDOUT)) => libc::ETIMEDOUT,
-        _ => 0, // Woken, or the counter has changed, or a signal handler ran.
+        _ => 0, // Woken, or the counter has changed, or a signal handler ran, or the thread was interrupted.
     }
 }
 
@@ -176,7 +177,7 @@ unsafe fn look_again_soon(until: Option<(clockid_t, &timespec)>) -> c_int {
         None => None,
     };
     if let Some(soon) = Patience::new(true).until(until) {
-        crate::blocking::sleep_until(soon);
+        crate::blocking::sleep_until(soon, Hearing::Once);
     }
     if until.is_some_and(|until| sys::now() >= until) {
         libc::ETIMEDOUT

@@ -6,7 +6,7 @@
 //! on behalf of the waiting threads there and wakes them. Platform threads wait in libc and are not concerned.
 
 use super::{Kind, Patience, deadline, key, layout};
-use crate::blocking::parking_lot::{self, BUCKET_COUNT, Parked};
+use crate::blocking::parking_lot::{self, BUCKET_COUNT, Interruptible, Parked};
 use crate::glibc::symbols::Real;
 use crate::glibc::symbols::real;
 use crate::interpose::virtual_thread;
@@ -101,6 +101,7 @@ unsafe fn wait(semaphore: *mut sem_t, deadline: Result<Option<u64>, c_int>) -> c
             key(semaphore, Kind::Semaphore),
             WAITER,
             patience.until(deadline),
+            Interruptible::No,
             || {
                 // SAFETY: the caller's contract.
                 result = unsafe { attempt(semaphore) };
@@ -113,7 +114,7 @@ unsafe fn wait(semaphore: *mut sem_t, deadline: Result<Option<u64>, c_int>) -> c
             Parked::TimedOut if deadline.is_some_and(|deadline| sys::now() >= deadline) => {
                 return libc::ETIMEDOUT;
             }
-            Parked::TimedOut => {}
+            Parked::TimedOut | Parked::Interrupted => {}
         }
     }
 }

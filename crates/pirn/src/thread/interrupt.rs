@@ -1,0 +1,195 @@
+//! Interruption, from the side of the interrupted thread.
+
+use crate::blocking;
+use crate::sys;
+use crate::vthread::wait_word::{Hearing, WaitWord};
+use crate::vthread::{self, platform};
+use core::fmt;
+use std::error::Error;
+use std::io;
+use std::time::{Duration, Instant};
+
+/// The thread has been [interrupted](super::Thread::interrupt), and so did not wait, or not to the end.
+///
+/// The flag is still set. As an [`io::Error`] it is `ECANCELED`, what interrupted input and output fail with.
+///
+/// # Examples
+/// ```
+/// let error = std::io::Error::from(pirn::thread::Interrupted);
+/// assert!(pirn::is_interrupt(&error));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Interrupted;
+
+impl fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the thread was interrupted")
+    }
+}
+
+impl Error for Interrupted {}
+
+impl From<Interrupted> for io::Error {
+    fn from(_: Interrupted) -> io::Error {
+        io::Error::from_raw_os_error(blocking::INTERRUPTED.0)
+    }
+}
+
+/// Whether an error says that the thread was [interrupted](super::Thread::interrupt): it, an [`io::Error`] in it, or one of its
+/// [sources](Error::source) is `ECANCELED` or [`Interrupted`].
+///
+/// Crates wrap errors of input and output in their own; this finds them as long as they are kept as a source.
+/// (`ECANCELED` has few other uses in Linux: asynchronous input and output, and timers of file descriptors when the clock
+/// is set.)
+///
+/// # Examples
+/// ```
+/// use std::io;
+/// let interrupt = io::Error::from_raw_os_error(libc::ECANCELED);
+/// assert!(pirn::is_interrupt(&interrupt));
+/// assert!(pirn::is_interrupt(&io::Error::other(interrupt)));
+/// assert!(!pirn::is_interrupt(&io::Error::from(io::ErrorKind::UnexpectedEof)));
+/// ```
+pub fn is_interrupt(error: &(dyn Error + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if error.is::<Interrupted>() {
+            return true;
+        }
+        next = match error.downcast_ref::<io::Error>() {
+            Some(error) if error.raw_os_error() == Some(blocking::INTERRUPTED.0) => return true,
+            // Its `source` is the one of the error inside, and would skip that.
+            Some(error) => error.get_ref().map(|inner| inner as &(dyn Error + 'static)),
+            None => error.source(),
+        };
+    }
+    false
+}
+
+/// The running thread's word.
+fn word<R>(f: impl FnOnce(&WaitWord) -> R) -> Option<R> {
+    match vthread::current() {
+        Some(core) => Some(f(&core.wait)),
+        None => platform::wait_word().map(f),
+    }
+}
+
+/// Whether the running thread has been [interrupted](super::Thread::interrupt). Leaves the flag as it is.
+///
+/// What computes for long should look at it now and then; it costs a nanosecond.
+///
+/// # Examples
+/// ```
+/// use pirn::thread;
+/// let computing = thread::spawn(|| {
+///     let mut rounds = 0u64;
+///     while !thread::is_interrupted() {
+///         rounds += 1;
+///         thread::yield_now();
+///     }
+///     rounds
+/// });
+/// computing.thread().interrupt();
+/// computing.join().unwrap();
+/// ```
+#[inline]
+pub fn is_interrupted() -> bool {
+    word(WaitWord::is_interrupted).unwrap_or(false)
+}
+
+/// Whether the running thread has been [interrupted](super::Thread::interrupt). Clears the flag.
+///
+/// From then on the thread can wait again: for what has to be done before it ends, say.
+///
+/// # Examples
+/// ```
+/// use pirn::thread;
+/// thread::current().interrupt();
+/// assert!(thread::interrupted());
+/// assert!(!thread::interrupted());
+/// ```
+pub fn interrupted() -> bool {
+    word(WaitWord::take).unwrap_or(false)
+}
+
+/// Puts the running thread to sleep for at least `duration`, unless it is interrupted.
+///
+/// On platform threads as well.
+///
+/// # Errors
+/// [`Interrupted`], at once if the thread has been interrupted already. The flag stays set.
+///
+/// # Examples
+/// ```
+/// use pirn::thread::{self, Interrupted};
+/// use std::time::Duration;
+/// let sleeper = thread::spawn(|| thread::sleep_interruptible(Duration::from_secs(3600)));
+/// sleeper.thread().interrupt();
+/// assert_eq!(sleeper.join().unwrap(), Err(Interrupted));
+/// ```
+pub fn sleep_interruptible(duration: Duration) -> Result<(), Interrupted> {
+    let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+    let deadline = sys::now().saturating_add(nanos);
+    match blocking::sleep_until(deadline, Hearing::Always) {
+        true => Ok(()),
+        false => Err(Interrupted),
+    }
+}
+
+/// Puts the running thread to sleep until `deadline`, unless it is interrupted.
+///
+/// # Errors
+/// [`Interrupted`], at once if the thread has been interrupted already. The flag stays set.
+///
+/// # Examples
+/// ```
+/// use std::time::{Duration, Instant};
+/// let deadline = Instant::now() + Duration::from_millis(2);
+/// pirn::thread::sleep_until_interruptible(deadline)?;
+/// assert!(Instant::now() >= deadline);
+/// # Ok::<(), pirn::thread::Interrupted>(())
+/// ```
+pub fn sleep_until_interruptible(deadline: Instant) -> Result<(), Interrupted> {
+    sleep_interruptible(deadline.saturating_duration_since(Instant::now()))
+}
+
+/// [`park`](super::park), for those who want to know of interrupts.
+///
+/// # Errors
+/// [`Interrupted`], at once if the thread has been interrupted already. The flag stays set.
+///
+/// # Examples
+/// ```
+/// use pirn::thread::{self, Interrupted};
+/// let parked = thread::spawn(thread::park_interruptible);
+/// parked.thread().interrupt();
+/// assert_eq!(parked.join().unwrap(), Err(Interrupted));
+/// ```
+pub fn park_interruptible() -> Result<(), Interrupted> {
+    unless_interrupted(super::park)
+}
+
+/// [`park_timeout`](super::park_timeout), for those who want to know of interrupts.
+///
+/// # Errors
+/// [`Interrupted`], at once if the thread has been interrupted already. The flag stays set.
+///
+/// # Examples
+/// ```
+/// use std::time::Duration;
+/// assert_eq!(pirn::thread::park_timeout_interruptible(Duration::from_millis(1)), Ok(()));
+/// ```
+pub fn park_timeout_interruptible(timeout: Duration) -> Result<(), Interrupted> {
+    unless_interrupted(|| super::park_timeout(timeout))
+}
+
+/// An interrupt that comes after the first look gives a permit, so that `park` returns, and the second look finds it.
+fn unless_interrupted(park: impl FnOnce()) -> Result<(), Interrupted> {
+    if !is_interrupted() {
+        park();
+    }
+    match is_interrupted() {
+        true => Err(Interrupted),
+        false => Ok(()),
+    }
+}

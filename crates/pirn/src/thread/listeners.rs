@@ -1,0 +1,116 @@
+//! Who wants to hear of a thread's interruption.
+//!
+//! Few threads have listeners, and a word has a bit for those, so they are kept aside, by thread.
+
+use super::{ThreadId, current};
+use core::fmt;
+use core::marker::PhantomData;
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+
+type Callback = Box<dyn FnOnce() + Send>;
+
+/// A callback, until it has been called or is not wanted any more.
+struct Listener(Mutex<Option<Callback>>);
+
+static LISTENERS: LazyLock<Mutex<HashMap<ThreadId, Vec<Arc<Listener>>>>> =
+    LazyLock::new(Mutex::default);
+
+/// What a callback that panicked has left behind is as good as before.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Listener {
+    /// Calls it, once. Under its lock, so that a guard dropped meanwhile waits for the end of the call.
+    fn call(&self) {
+        if let Some(callback) = locked(&self.0).take() {
+            callback();
+        }
+    }
+}
+
+/// Calls `callback` when the running thread is [interrupted](super::Thread::interrupt), on the interrupter's thread; at once,
+/// and on this one, if it has been interrupted already. Once at most, and not any more when the guard
+/// has been dropped: that waits for a call that is under way.
+///
+/// This is the way to end waits that do not hear interrupts themselves: close what is waited for, or wake who
+/// waits. (C++ knows it as `std::stop_callback`.) The callback should be short, and must not drop its own guard.
+///
+/// # Examples
+/// A wait for a condition variable, whose loop would swallow the one spurious wake-up:
+/// ```
+/// use pirn::thread;
+/// use std::sync::{Arc, Condvar, Mutex};
+///
+/// let shared = Arc::new((Mutex::new(false), Condvar::new()));
+/// let waiter = thread::spawn(move || {
+///     let waker = Arc::clone(&shared);
+///     let _guard = thread::on_interrupt(move || {
+///         let _locked = waker.0.lock().unwrap();
+///         waker.1.notify_all();
+///     });
+///     let (ready, changed) = &*shared;
+///     let ready = changed.wait_while(ready.lock().unwrap(), |ready| !*ready && !thread::is_interrupted());
+///     *ready.unwrap()
+/// });
+/// waiter.thread().interrupt();
+/// assert!(!waiter.join().unwrap());
+/// ```
+pub fn on_interrupt(callback: impl FnOnce() + Send + 'static) -> OnInterrupt {
+    let thread = current();
+    let listener = Arc::new(Listener(Mutex::new(Some(Box::new(callback)))));
+    locked(&LISTENERS)
+        .entry(thread.id())
+        .or_default()
+        .push(Arc::clone(&listener));
+    // Whoever interrupts after this sees the bit, and finds the listener.
+    if thread.wait_word().listen() {
+        listener.call();
+    }
+    OnInterrupt {
+        listener,
+        thread: thread.id(),
+        of_this_thread: PhantomData,
+    }
+}
+
+/// Keeps a callback of [`on_interrupt`] registered.
+#[must_use = "the callback is called only as long as this exists"]
+pub struct OnInterrupt {
+    listener: Arc<Listener>,
+    thread: ThreadId,
+    /// It belongs to the thread that is listened to: not `Send`.
+    of_this_thread: PhantomData<*const ()>,
+}
+
+impl Drop for OnInterrupt {
+    fn drop(&mut self) {
+        let mut all = locked(&LISTENERS);
+        if let Some(listeners) = all.get_mut(&self.thread) {
+            listeners.retain(|listener| !Arc::ptr_eq(listener, &self.listener));
+            if listeners.is_empty() {
+                all.remove(&self.thread);
+            }
+        }
+        drop(all);
+        let unused = locked(&self.listener.0).take();
+        drop(unused);
+    }
+}
+
+impl fmt::Debug for OnInterrupt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OnInterrupt")
+            .field("thread", &self.thread)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Calls all that listen to a thread.
+pub(super) fn tell(thread: ThreadId) {
+    let listeners = locked(&LISTENERS).get(&thread).cloned();
+    for listener in listeners.into_iter().flatten() {
+        listener.call();
+    }
+}

@@ -1,0 +1,214 @@
+//! How one episode of waiting is decided, and what an interruption has to do with it.
+//!
+//! ```text
+//!   bits    6              5         4            3 .. 0
+//!         +-------------+---------+-------------+---------------------------------+
+//!         | LISTENED    | UNHEARD | INTERRUPTED | PENDING | ASLEEP | an outcome   |
+//!         +-------------+---------+-------------+---------------------------------+
+//!
+//!   the wait          to          by           which means
+//!   an outcome        PENDING     begin        the thread will wait
+//!   PENDING           ASLEEP      fall_asleep  a platform thread waits in the kernel
+//!   PENDING, ASLEEP   an outcome  decide       the caller has to wake the thread
+//!   PENDING, ASLEEP   an outcome  interrupt    the same, and INTERRUPTED is set
+//!
+//!   the flags         to          by           which means
+//!   any               INTERRUPTED, UNHEARD     interrupt, no wait to end: the next one is not begun
+//!   any               INTERRUPTED              interrupt that ended a wait, or a wait not begun: heard
+//!   any               none                     take: the thread has read the flag, and cleared it
+//! ```
+//!
+//! A wait is decided by exactly one read-modify-write, whose thread owes the wake: the guarantee that the
+//! `Handshake` is built on. That the flag and the wait share a word is what makes interruption free of races: an
+//! interrupt finds the wait, or the wait finds the flag.
+//!
+//! Two kinds of waits hear an interruption. One that can fail ([`Hearing::Always`]: input and output) does as long as the
+//! flag is set. One that cannot ([`Hearing::Once`]: `std::thread::sleep`, a condition variable) ends early,
+//! but once for each interrupt: who sleeps in a loop must not spin because nobody looks at the flag. Waits that hear none
+//! (locks, joins) have a word of their own, which nobody interrupts.
+
+use crate::primitives::{
+    AtomicU32,
+    Ordering::{AcqRel, Acquire, Relaxed},
+};
+
+const PENDING: u32 = 0;
+const ASLEEP: u32 = 1;
+const DECIDED: u32 = 2;
+/// The bits of the wait.
+const WAIT: u32 = 0xf;
+const INTERRUPTED: u32 = 1 << 4;
+/// No wait has heard of the interrupt yet.
+const UNHEARD: u32 = 1 << 5;
+/// Somebody else wants to hear of interrupts.
+const LISTENED: u32 = 1 << 6;
+
+/// Whether a wait hears an interruption. (The third kind, one that does not, has a word of its own.)
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Hearing {
+    /// It ends early, or does not begin, once for each interrupt.
+    Once,
+    /// It does not begin as long as the thread is interrupted.
+    Always,
+}
+
+/// A decided wait, seen by whoever decided it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use = "the waiter has to be woken"]
+pub struct Decided {
+    /// Whether the thread is a platform thread that sleeps in the kernel, or is about to.
+    pub asleep: bool,
+}
+
+/// What an interrupt has to be followed by.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use = "a wait may have been ended"]
+pub struct Interruption {
+    /// It has ended a wait.
+    pub ended: Option<Decided>,
+    /// Somebody else wants to hear of it.
+    pub listened: bool,
+}
+
+/// The word of a thread's interruptible waits, or of a single wait that hears no interruption.
+#[derive(Debug)]
+pub struct WaitWord(AtomicU32);
+
+impl WaitWord {
+    /// Of a thread that does not wait and is not interrupted.
+    pub fn idle() -> WaitWord {
+        WaitWord(AtomicU32::new(DECIDED))
+    }
+
+    /// Of a wait that has begun.
+    #[inline]
+    pub fn pending() -> WaitWord {
+        WaitWord(AtomicU32::new(PENDING))
+    }
+
+    /// `outcome → PENDING`, unless an interruption is to be heard. For the thread itself.
+    #[must_use = "`false`: the thread is interrupted, and must not wait"]
+    pub fn begin(&self, hearing: Hearing) -> bool {
+        let mut seen = self.0.load(Relaxed); // Relaxed: confirmed by the exchange.
+        loop {
+            let heard = match hearing {
+                Hearing::Once => seen & UNHEARD != 0,
+                Hearing::Always => seen & INTERRUPTED != 0,
+            };
+            debug_assert!(seen & WAIT >= DECIDED, "a thread waits twice");
+            let next = if heard {
+                seen & !UNHEARD
+            } else {
+                seen & !WAIT | PENDING
+            };
+            // Release, with the Acquire in `decide` and `interrupt`: what the thread prepared. Acquire, with
+            // the Release in `interrupt`: what the interrupter did before.
+            match self.0.compare_exchange(seen, next, AcqRel, Relaxed) {
+                Ok(_) => return !heard,
+                Err(now) => seen = now,
+            }
+        }
+    }
+
+    /// `PENDING, ASLEEP → outcome`; none if the wait has been decided already. `outcome` is between 2 and 15.
+    ///
+    /// The word may be gone when this returns.
+    #[inline]
+    pub fn decide(&self, outcome: u32) -> Option<Decided> {
+        let mut seen = PENDING;
+        loop {
+            // Release, with the Acquire in `outcome`: what the caller did before. Acquire, with the Release in
+            // `begin`: what the thread prepared. Relaxed where it fails: nothing is concluded.
+            match self
+                .0
+                .compare_exchange(seen, seen & !WAIT | outcome, AcqRel, Relaxed)
+            {
+                Ok(_) => {
+                    let asleep = seen & WAIT == ASLEEP;
+                    return Some(Decided { asleep });
+                }
+                Err(now) if now & WAIT >= DECIDED => return None,
+                Err(now) => seen = now,
+            }
+        }
+    }
+
+    /// `PENDING → ASLEEP`, for a platform thread. Returns what the kernel is to compare the word with, or none if
+    /// the wait has been decided.
+    pub fn fall_asleep(&self) -> Option<u32> {
+        let mut seen = self.0.load(Relaxed); // Relaxed: confirmed by the exchange, or by the kernel.
+        loop {
+            match seen & WAIT {
+                PENDING => {
+                    let next = seen | ASLEEP;
+                    // Relaxed: the kernel compares again.
+                    match self.0.compare_exchange(seen, next, Relaxed, Relaxed) {
+                        Ok(_) => return Some(next),
+                        Err(now) => seen = now,
+                    }
+                }
+                ASLEEP => return Some(seen),
+                _ => return None,
+            }
+        }
+    }
+
+    /// The outcome of a wait that has been decided.
+    #[inline]
+    pub fn outcome(&self) -> Option<u32> {
+        // Acquire, with the Release in `decide` and `interrupt`: what the decider did before.
+        let wait = self.0.load(Acquire) & WAIT;
+        (wait >= DECIDED).then_some(wait)
+    }
+
+    /// Sets the flag, and decides a wait that is under way to end with `outcome`.
+    pub fn interrupt(&self, outcome: u32) -> Interruption {
+        let mut seen = self.0.load(Relaxed); // Relaxed: confirmed by the exchange.
+        loop {
+            let waits = seen & WAIT < DECIDED;
+            let next = if waits {
+                seen & !(WAIT | UNHEARD) | INTERRUPTED | outcome
+            } else {
+                seen | INTERRUPTED | UNHEARD
+            };
+            // Release, with the Acquire in `outcome`, `begin`, `is_interrupted` and `take`: what the caller did
+            // before. Acquire, with the Release in `begin` and `listen`: what was prepared.
+            match self.0.compare_exchange(seen, next, AcqRel, Relaxed) {
+                Ok(_) => {
+                    let asleep = seen & WAIT == ASLEEP;
+                    return Interruption {
+                        ended: waits.then_some(Decided { asleep }),
+                        listened: seen & LISTENED != 0,
+                    };
+                }
+                Err(now) => seen = now,
+            }
+        }
+    }
+
+    /// Whether the thread has been interrupted.
+    #[inline]
+    pub fn is_interrupted(&self) -> bool {
+        // Acquire, with the Release in `interrupt`: what the interrupter did before.
+        self.0.load(Acquire) & INTERRUPTED != 0
+    }
+
+    /// Clears the flag. Returns whether it was set. For the thread itself.
+    pub fn take(&self) -> bool {
+        // Acquire: as in `is_interrupted`; without the load, everybody who asks would pay for a write.
+        self.is_interrupted()
+            && self.0.fetch_and(!(INTERRUPTED | UNHEARD), Acquire) & INTERRUPTED != 0
+    }
+
+    /// Has later interrupts tell that somebody listens. Returns whether there has been one already.
+    pub fn listen(&self) -> bool {
+        // Release, with the Acquire in `interrupt`: who listens. Acquire, with the Release there: what the
+        // interrupter did before.
+        self.0.fetch_or(LISTENED, AcqRel) & INTERRUPTED != 0
+    }
+
+    /// The word, for the kernel to wait on.
+    pub fn atomic(&self) -> &AtomicU32 {
+        &self.0
+    }
+}
