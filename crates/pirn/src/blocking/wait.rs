@@ -181,8 +181,12 @@ impl Wait {
     fn block_platform(&self, deadline: Option<u64>) -> Outcome {
         // As long as a carrier searches: going to sleep and being woken would take longer. But only
         // while some processor is idle: otherwise we would keep the carriers from running.
-        let give_up = sys::now() + sched::settings().spin_ns;
-        while sched::idle::count() > 0 && sys::now() < give_up {
+        let mut give_up = None;
+        // Nobody is idle before the runtime has started, either: there are no settings then.
+        while sched::idle::count() > 0
+            && let now = sys::now()
+            && now < *give_up.get_or_insert_with(|| now + sched::settings().spin_ns)
+        {
             for _ in 0..8 {
                 if let Some(outcome) = self.outcome() {
                     return outcome;
