@@ -96,7 +96,7 @@ impl Runner {
     fn contenders(&self, case: &Case) -> Vec<Contender<'_>> {
         let takes_part = |peer: &&Peer| match case.only {
             Some(only) => only.contains(&peer.name),
-            None => !peer.kind.server_only,
+            None => !peer.kind.partial,
         };
         let peers = self.peers.iter().filter(takes_part);
         peers

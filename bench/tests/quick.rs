@@ -52,9 +52,10 @@ fn peers(list: &[Value]) -> Vec<&str> {
 /// Whether a peer takes part in a workload, as `catalog` has it.
 fn takes_part(peer: &str, workload: &str) -> bool {
     match workload {
-        "http" | "users" | "gateway" => true,
+        "http" | "users" | "gateway" => peer != "rayon",
         "malloc" => ["pirn", "os-threads"].contains(&peer),
-        _ => peer != "helidon",
+        "scope" => peer != "helidon",
+        _ => !["helidon", "rayon"].contains(&peer),
     }
 }
 

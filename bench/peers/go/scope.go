@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -106,9 +107,12 @@ func firstOf(scopes, tasks uint64) (measured, error) {
 	start := time.Now()
 	for i := range scopes {
 		var found uint64
+		var waiting sync.WaitGroup
+		waiting.Add(int(tasks) - 1)
 		group, ctx := errgroup.WithContext(context.Background())
 		for range tasks - 1 {
 			group.Go(func() error {
+				waiting.Done()
 				select {
 				case <-ctx.Done():
 					ended.Add(1)
@@ -118,6 +122,7 @@ func firstOf(scopes, tasks uint64) (measured, error) {
 				}
 			})
 		}
+		waiting.Wait()
 		group.Go(func() error {
 			found = i
 			return errFound

@@ -62,7 +62,8 @@ impl Crowd {
         park_until(limit, || self.awake.load(Ordering::SeqCst))
     }
 
-    fn arrive(&self) {
+    /// For the others: counts the thread.
+    pub fn arrive(&self) {
         let waiting = self.waiting.fetch_add(1, Ordering::SeqCst) + 1;
         if waiting == self.expected.load(Ordering::SeqCst) {
             self.watcher.unpark();

@@ -3,7 +3,7 @@
 
 mod chain;
 mod cpu_bound;
-mod crowd;
+pub mod crowd;
 mod database;
 mod deep;
 mod echo;

@@ -215,6 +215,7 @@ const ALL: &[Make] = &[
     waiting::random_numbers,
     network::echo,
     computing::malloc,
+    switching::scope,
 ];
 
 /// The workloads of these names, or all.

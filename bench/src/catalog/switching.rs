@@ -3,6 +3,18 @@
 use super::{Case, Context, Cores, Params, Workload, case, lower, memory_of};
 use crate::results::number;
 
+/// The peers that have structured concurrency, or what is used for it.
+const SCOPES: &[&str] = &[
+    "pirn",
+    "jdk-virtual",
+    "go",
+    "tokio",
+    "may",
+    "jdk-platform",
+    "os-threads",
+    "rayon",
+];
+
 pub fn spawn(cx: &Context) -> Workload {
     let (many, few) = cx.size.pick((100_000, 5_000), (100, 20));
     let params = [("burst", many), ("inside", many), ("main", few)];
@@ -128,5 +140,35 @@ pub fn mutex(cx: &Context) -> Workload {
         sources: &[],
         rounds: 3,
         cases: counts.iter().map(|&threads| of(threads)).collect(),
+    }
+}
+
+pub fn scope(cx: &Context) -> Workload {
+    let os_threads = [("two", 500), ("many", 2), ("first", 10)];
+    let (forks, tasks) = cx.size.pick((1000, 100), (20, 10));
+    let params = [
+        ("two", cx.size.pick(100_000, 20)),
+        ("many", cx.size.pick(100, 3)),
+        ("forks", forks),
+        ("first", cx.size.pick(200, 3)),
+        ("tasks", tasks),
+    ];
+    let metrics = vec![
+        lower("two", "ns/scope"),
+        lower("many", "ns/fork"),
+        lower("first", "µs/scope"),
+    ];
+    Workload {
+        name: "scope",
+        about: "structured concurrency: two forks and a join; a thousand; the first result of a hundred, which cancels the rest",
+        sources: &[],
+        rounds: 5,
+        cases: vec![Case {
+            for_os_threads: Params(cx.size.pick(os_threads.to_vec(), Vec::new())),
+            threads: forks.max(tasks),
+            memory: memory_of(forks.max(tasks)),
+            only: Some(SCOPES),
+            ..case("scope", &params, metrics)
+        }],
     }
 }

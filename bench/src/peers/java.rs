@@ -11,6 +11,9 @@ use std::time::SystemTime;
 /// values, structured concurrency by joiners.
 const OLDEST: u32 = 25;
 
+/// The version whose preview of structured concurrency is measured: each JDK has its own.
+const PREVIEW: u32 = 25;
+
 /// A JDK that is new enough.
 #[derive(Clone, Debug)]
 pub struct Jdk {
@@ -33,6 +36,10 @@ impl Jdk {
 
     fn tool(&self, name: &str) -> PathBuf {
         self.home.join("bin").join(name)
+    }
+
+    fn has_preview(&self) -> bool {
+        numbers(&self.version).first() == Some(&PREVIEW)
     }
 }
 
@@ -132,24 +139,39 @@ fn installed() -> Vec<PathBuf> {
     homes
 }
 
-/// Compiles the program.
+/// Compiles the program, and what needs the preview where the JDK has it: without it the program
+/// says so.
 ///
 /// # Errors
 ///
 /// What the compiler said.
 pub fn build(jdk: &Jdk, places: &Places) -> Result<(), String> {
+    let release = OLDEST.to_string();
+    let flags = ["-Xlint:all", "--release", &release];
+    compile(jdk, places, "src", &flags)?;
+    if !jdk.has_preview() {
+        return Ok(());
+    }
+    let release = PREVIEW.to_string();
+    let flags = [
+        "-Xlint:all,-preview",
+        "--enable-preview",
+        "--release",
+        &release,
+    ];
+    compile(jdk, places, "preview", &flags)
+}
+
+/// Compiles the sources below a folder of the program.
+fn compile(jdk: &Jdk, places: &Places, folder: &str, flags: &[&str]) -> Result<(), String> {
     let mut sources = Vec::new();
-    files_below(&places.peers.join("java").join("src"), &mut sources);
+    files_below(&places.peers.join("java").join(folder), &mut sources);
+    let out = places.out.join("java");
+    // A class path that is not there is a warning, and the first folder has none yet.
+    fs::create_dir_all(&out).map_err(|error| format!("{}: {error}", out.display()))?;
     let mut command = Command::new(jdk.tool("javac"));
-    command
-        .args([
-            "-Xlint:all",
-            "-Werror",
-            "--release",
-            &OLDEST.to_string(),
-            "-d",
-        ])
-        .arg(places.out.join("java"));
+    command.args(flags).arg("-Werror");
+    command.arg("-cp").arg(&out).arg("-d").arg(&out);
     run(command.args(sources), "javac").map(drop)
 }
 

@@ -27,8 +27,8 @@ pub struct Kind {
     pub os_threads: bool,
     /// It has a compiler at run time, which must warm up.
     pub jit: bool,
-    /// It has nothing but an HTTP server.
-    pub server_only: bool,
+    /// It has few of the workloads: it does only cases that name it.
+    pub partial: bool,
 }
 
 /// A peer that might be there.
@@ -53,7 +53,7 @@ enum Source {
 const NATIVE: Kind = Kind {
     os_threads: false,
     jit: false,
-    server_only: false,
+    partial: false,
 };
 const JAVA: Kind = Kind {
     jit: true,
@@ -94,10 +94,19 @@ pub const KNOWN: &[Known] = &[
         "helidon",
         "Helidon (JDK virtual)",
         Kind {
-            server_only: true,
+            partial: true,
             ..JAVA
         },
         Source::Helidon,
+    ),
+    known(
+        "rayon",
+        "rayon",
+        Kind {
+            partial: true,
+            ..NATIVE
+        },
+        Source::Cargo("peer-rayon"),
     ),
 ];
 

@@ -6,7 +6,7 @@ use crate::results::{
     CaseResults, Failure, MetricResults, PIRN, PeerInfo, Results, Row, WorkloadResults,
 };
 
-const PEERS: [(&str, &str); 8] = [
+const PEERS: [(&str, &str); 9] = [
     (PIRN, "Pirn"),
     ("jdk-virtual", "JDK virtual threads"),
     ("go", "Go"),
@@ -15,6 +15,7 @@ const PEERS: [(&str, &str); 8] = [
     ("jdk-platform", "JDK platform threads"),
     ("os-threads", "OS threads (Rust)"),
     ("helidon", "Helidon (JDK virtual)"),
+    ("rayon", "rayon"),
 ];
 
 pub fn results() -> Results {

@@ -31,7 +31,7 @@ pub const LOSS: Colour = colour(0xD4500A, 0xFF8A4C);
 
 /// Those of the other peers, in their order; told apart by people who are colour-blind as well
 /// (after Okabe and Ito, and Tol).
-const OTHERS: [Colour; 7] = [
+const OTHERS: [Colour; 8] = [
     colour(0xE69F00, 0xF0B429),
     colour(0x009E73, 0x2BC49A),
     colour(0xCC79A7, 0xE59CC5),
@@ -39,6 +39,7 @@ const OTHERS: [Colour; 7] = [
     colour(0xA59A00, 0xD6CB3A),
     colour(0x7A828B, 0x9AA3AD),
     colour(0x56B4E9, 0x8CD3FB),
+    colour(0x6F4E37, 0xB98B63),
 ];
 
 const FIXED: [Colour; 6] = [INK, FAINT, GRID, BAND, OURS, LOSS];

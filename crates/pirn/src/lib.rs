@@ -57,12 +57,14 @@ mod blocking;
 mod bridge;
 mod config;
 mod continuation;
+pub mod executor;
 mod glibc;
 mod interpose;
 mod lock;
 mod primitives;
 mod runtime;
 mod sched;
+pub mod scope;
 mod scoped_value;
 mod stack;
 mod sys;
@@ -70,9 +72,15 @@ pub mod thread;
 mod vthread;
 
 pub use alloc::OnCarrier;
+#[cfg(feature = "crossbeam-channel")]
+pub use bridge::{Interruption, interruption};
+pub use bridge::{block_on, block_on_interruptible};
 pub use config::{ConfigError, Configuration, Runtime};
+pub use executor::ThreadPerTask;
 pub use pirn_macros::{main, test};
 pub use sched::{Runnable, Scheduler};
+#[doc(inline)]
+pub use scope::scope;
 pub use scoped_value::ScopedValue;
 pub use thread::is_interrupt;
 

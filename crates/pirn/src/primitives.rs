@@ -1,7 +1,7 @@
 //! The atomics and cells that the runtime's lock-free protocols are built on.
 //!
 //! The protocols (`sched/local_queue.rs`, `vthread/permit.rs`, `vthread/handshake.rs`,
-//! `vthread/join.rs`) take their atomics from `crate::primitives` and from nowhere else. The
+//! `vthread/join.rs`, `vthread/wait_word.rs`) take their atomics from `crate::primitives` and from nowhere else. The
 //! package `pirn-model` compiles the very same files a second time against a `primitives` module
 //! made of the `loom` crate's types, and explores their interleavings; so what is checked is what
 //! runs. Here the names stand for `core`'s own types, at no cost.

@@ -1,10 +1,12 @@
 //! `scope`: coroutines in a scope, which waits for them; and cancelled ones.
 
-use crate::coroutines::{inside, joined};
+use crate::coroutines::{Arrivals, inside, joined};
 use anyhow::Result;
+use may::coroutine::{self, JoinHandle};
+use may::go;
 use may::sync::mpsc;
-use may::{coroutine, go};
 use peer_protocol::{LONG, Params, Scopes, Workload};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub fn scope(params: &Params) -> Result<Workload> {
@@ -53,15 +55,30 @@ fn first_of(scopes: u64, tasks: u64) -> (Duration, u64) {
     let start = Instant::now();
     for scope in 0..scopes {
         let (sender, first) = mpsc::channel();
-        let waiting: Vec<_> = (1..tasks).map(|_| go!(|| coroutine::sleep(LONG))).collect();
+        let arrivals = Arc::new(Arrivals::expect(tasks as usize - 1));
+        let waiting: Vec<_> = (1..tasks).map(|_| wait_long(&arrivals)).collect();
+        if tasks > 1 {
+            arrivals.wait();
+        }
         let winner = go!(move || sender.send(scope).is_ok());
         ended += u64::from(first.recv() == Ok(scope));
         for task in &waiting {
             // SAFETY: a cancelled coroutine unwinds where it waits, and these own nothing that minds.
             unsafe { task.coroutine().cancel() };
         }
-        ended += waiting.into_iter().filter_map(|task| task.join().err()).count() as u64;
+        ended += waiting
+            .into_iter()
+            .filter_map(|task| task.join().err())
+            .count() as u64;
         joined(winner);
     }
     (start.elapsed(), ended)
+}
+
+fn wait_long(arrivals: &Arc<Arrivals>) -> JoinHandle<()> {
+    let arrivals = Arc::clone(arrivals);
+    go!(move || {
+        arrivals.arrive();
+        coroutine::sleep(LONG);
+    })
 }

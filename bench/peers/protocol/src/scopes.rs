@@ -12,11 +12,13 @@ pub const LONG: Duration = Duration::from_secs(10);
 pub struct Scopes {
     /// Scopes with two forks.
     pub two: u64,
-    /// Scopes with `forks` forks.
+    /// Scopes with many forks.
     pub many: u64,
+    /// Forks of each of these.
     pub forks: u64,
-    /// Scopes of which the first result is taken, of `tasks` forks.
+    /// Scopes of which the first result is taken.
     pub first: u64,
+    /// Forks of each of these.
     pub tasks: u64,
 }
 

@@ -1,5 +1,6 @@
 //! `scope`: tasks in a `JoinSet`, which joins all of them, or aborts those that are left.
 
+use crate::place::Place;
 use anyhow::{Context, Result, ensure};
 use peer_protocol::{LONG, Params, Scopes, Workload};
 use std::time::{Duration, Instant};
@@ -41,13 +42,17 @@ async fn first_of(scopes: u64, tasks: u64) -> Result<(Duration, u64)> {
     let mut ended = 0;
     let start = Instant::now();
     for scope in 0..scopes {
+        let waiting = Place::for_tasks(tasks - 1);
         let mut set = JoinSet::new();
         for _ in 1..tasks {
-            set.spawn(async {
+            let waiting = waiting.clone();
+            set.spawn(async move {
+                waiting.arrive();
                 sleep(LONG).await;
                 u64::MAX
             });
         }
+        waiting.all_here().await;
         set.spawn(async move { scope });
         let first = set.join_next().await.context("the set is empty")??;
         ensure!(first == scope, "the first result is {first}, not {scope}");

@@ -124,3 +124,67 @@ fn a_joiner_may_give_up_and_come_back() {
         assert!(joined.cell.is_done());
     });
 }
+
+/// A future, polled twice: it takes its waker back, changes it, and registers it again; then it is dropped. What the
+/// joiner owns it may write to without synchronising, and so may the finisher what it owns.
+#[test]
+fn a_joiner_may_change_what_is_woken() {
+    struct Polled {
+        cell: JoinCell,
+        result: Word,
+        waker: Word,
+        woken: AtomicUsize,
+    }
+
+    fn pointer(polled: &Polled) -> NonNull<()> {
+        NonNull::from(&polled.waker).cast()
+    }
+
+    /// Whether the joiner owns the waker.
+    fn poll(polled: &Polled, number: u32, registered: bool) -> bool {
+        let owned = !registered || polled.cell.unregister(pointer(polled));
+        if owned {
+            polled.waker.write(number);
+        }
+        owned
+    }
+
+    check(3, || {
+        let polled = Arc::new(Polled {
+            cell: JoinCell::new(),
+            result: Word::new(),
+            waker: Word::new(),
+            woken: AtomicUsize::new(0),
+        });
+        let finisher = {
+            let polled = polled.clone();
+            thread::spawn(move || {
+                polled.result.write(1);
+                if polled.cell.finish().is_some() {
+                    // Woken, and freed: it is the finisher's.
+                    polled.woken.store(polled.waker.read() as usize, Relaxed);
+                    polled.waker.write(0);
+                }
+            })
+        };
+        let (mut expected, mut registered) = (0, false);
+        for number in 1..=2 {
+            if !poll(&polled, number, registered) {
+                expected = number - 1; // The finisher has the waker of the poll before.
+                break;
+            }
+            registered = polled.cell.register(pointer(&polled));
+            if !registered {
+                break;
+            }
+        }
+        if registered && expected == 0 && !poll(&polled, 3, true) {
+            expected = 2; // Dropped too late.
+        }
+        if polled.cell.is_done() {
+            assert_eq!(polled.result.read(), 1);
+        }
+        finisher.join().unwrap();
+        assert_eq!(polled.woken.load(Relaxed), expected as usize);
+    });
+}

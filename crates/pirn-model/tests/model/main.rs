@@ -20,6 +20,9 @@ mod join;
 mod local_queue;
 #[path = "../../../pirn/src/vthread/permit.rs"]
 mod permit;
+#[path = "../../../pirn/src/vthread/wait_word.rs"]
+#[allow(dead_code)] // A wait with a word of its own, which no interrupter knows, is the same without them.
+mod wait_word;
 
 mod primitives {
     //! Loom's atomics under the runtime's names for them.
@@ -31,6 +34,7 @@ mod join_model;
 mod local_queue_model;
 mod park_model;
 mod permit_model;
+mod wait_word_model;
 
 use loom::cell::UnsafeCell;
 

@@ -9,6 +9,9 @@ mod join;
 mod local_queue;
 #[path = "../../../pirn/src/vthread/permit.rs"]
 mod permit;
+#[path = "../../../pirn/src/vthread/wait_word.rs"]
+#[allow(dead_code)] // The word itself is for the kernel.
+mod wait_word;
 #[path = "../../../pirn/src/primitives.rs"]
 #[allow(dead_code, unused_imports)] // The runtime uses more of them than the files above do.
 mod primitives;

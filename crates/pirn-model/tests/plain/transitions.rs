@@ -6,6 +6,7 @@ use crate::handshake::Handshake;
 use crate::join::JoinCell;
 use crate::permit::ParkPermit;
 use crate::primitives::UnsafeCell;
+use crate::wait_word::{Decided, Hearing, Interruption, WaitWord};
 
 #[test]
 fn permit_given_before_park() {
@@ -103,6 +104,103 @@ fn join_comes_late() {
     assert_eq!(cell.finish(), None, "EMPTY → DONE");
     assert!(cell.is_done());
     assert!(!cell.register(waiter), "nothing to wait for");
+}
+
+const READY: u32 = 2;
+const INTERRUPTED: u32 = 5;
+
+/// An interrupt that ends nothing, and of which nobody wants to hear.
+const UNHEARD: Interruption = Interruption {
+    ended: None,
+    listened: false,
+};
+
+#[test]
+fn wait_is_decided_once() {
+    let word = WaitWord::idle();
+    assert_eq!(word.decide(READY), None, "there is no wait");
+    for hearing in [Hearing::Once, Hearing::Always] {
+        assert!(word.begin(hearing), "outcome → PENDING");
+        assert_eq!(word.outcome(), None);
+        assert_eq!(word.decide(READY), Some(Decided { asleep: false }));
+        assert_eq!(word.outcome(), Some(READY), "PENDING → outcome");
+        assert_eq!(word.decide(3), None, "one duty only");
+        assert_eq!(word.fall_asleep(), None, "nothing to sleep for");
+    }
+    assert_eq!(WaitWord::pending().outcome(), None);
+}
+
+#[test]
+fn wait_falls_asleep() {
+    let word = WaitWord::pending();
+    let compared = word.fall_asleep();
+    assert!(compared.is_some(), "PENDING → ASLEEP");
+    assert_eq!(word.fall_asleep(), compared, "ASLEEP");
+    assert_eq!(word.outcome(), None);
+    assert_eq!(word.decide(READY), Some(Decided { asleep: true }));
+    assert_eq!(word.outcome(), Some(READY), "ASLEEP → outcome");
+}
+
+#[test]
+fn interrupt_ends_a_wait() {
+    for asleep in [false, true] {
+        let word = WaitWord::idle();
+        assert!(word.begin(Hearing::Once));
+        if asleep {
+            assert!(word.fall_asleep().is_some());
+        }
+        let ended = Some(Decided { asleep });
+        let first = word.interrupt(INTERRUPTED);
+        assert_eq!(first, Interruption { ended, ..UNHEARD });
+        assert_eq!(word.outcome(), Some(INTERRUPTED));
+        assert_eq!(word.decide(READY), None, "one duty only");
+        assert!(word.begin(Hearing::Once), "it has been heard");
+    }
+}
+
+#[test]
+fn interrupt_before_a_wait_is_heard_by_it() {
+    let word = WaitWord::idle();
+    assert!(!word.take());
+    assert_eq!(word.interrupt(INTERRUPTED), UNHEARD);
+    assert!(word.is_interrupted());
+    assert!(!word.begin(Hearing::Once), "heard");
+    assert!(word.begin(Hearing::Once), "once");
+    assert_eq!(word.decide(READY), Some(Decided { asleep: false }));
+    assert!(word.is_interrupted(), "a wait leaves the flag");
+    for _ in 0..2 {
+        assert!(!word.begin(Hearing::Always), "as long as the flag is set");
+    }
+    assert_eq!(word.interrupt(INTERRUPTED), UNHEARD);
+    assert!(!word.begin(Hearing::Once), "once for each interrupt");
+    assert_eq!(word.interrupt(INTERRUPTED), UNHEARD);
+    assert!(!word.begin(Hearing::Always));
+    assert!(word.begin(Hearing::Once), "it was heard");
+}
+
+#[test]
+fn interrupt_is_taken() {
+    let word = WaitWord::idle();
+    assert_eq!(word.interrupt(INTERRUPTED), UNHEARD);
+    assert!(word.take(), "any → none");
+    assert!(!word.take());
+    assert!(!word.is_interrupted());
+    assert!(word.begin(Hearing::Always), "the thread can wait again");
+}
+
+#[test]
+fn interrupt_is_listened_to() {
+    let word = WaitWord::idle();
+    assert!(!word.listen(), "there was none before");
+    let listened = Interruption {
+        listened: true,
+        ..UNHEARD
+    };
+    assert_eq!(word.interrupt(INTERRUPTED), listened);
+    assert!(word.listen(), "there was one");
+    assert!(word.take());
+    assert!(!word.listen(), "that was taken");
+    assert_eq!(word.outcome(), Some(READY), "the wait is another matter");
 }
 
 #[test]

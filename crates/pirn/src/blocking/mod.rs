@@ -13,7 +13,7 @@ pub(crate) mod driver;
 pub(crate) mod epoll;
 pub(crate) mod fds;
 pub(crate) mod futex;
-mod list;
+pub(crate) mod list;
 pub(crate) mod offload;
 pub(crate) mod parking_lot;
 pub(crate) mod readiness;

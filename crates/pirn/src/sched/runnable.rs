@@ -67,6 +67,11 @@ unsafe impl Send for Runnable {}
 unsafe impl Sync for Runnable {}
 
 impl Runnable {
+    /// The right to run a thread that has not been given to a scheduler.
+    pub(crate) fn of(thread: NonNull<Core>) -> Runnable {
+        Runnable(thread)
+    }
+
     /// Mounts the thread on the calling platform thread, runs it until it parks, yields or ends,
     /// and returns then.
     ///

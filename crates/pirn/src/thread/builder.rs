@@ -5,7 +5,8 @@ use super::join::RawHandle;
 use super::scoped::{Scope, ScopeData, ScopedJoinHandle};
 use crate::sched::{self, Scheduler};
 use crate::stack::{SizeClass, pool};
-use crate::vthread::{Cell, ThreadRef, core_};
+use crate::vthread::core_::Settings;
+use crate::vthread::{Cell, ThreadRef};
 use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::io;
@@ -144,25 +145,31 @@ impl Builder {
     where
         F: FnOnce() -> T,
     {
+        let thread = self.make(scope, |settings| Cell::allocate(settings, f))?;
+        sched::make_runnable(thread.as_ptr());
+        Ok(thread)
+    }
+
+    /// Makes a thread by `allocate`, which gives none if there is no memory, or else has to start it.
+    pub(crate) fn make<R>(
+        &self,
+        scope: Option<Arc<ScopeData>>,
+        allocate: impl FnOnce(Settings) -> Option<R>,
+    ) -> io::Result<R> {
         crate::runtime::ensure_started()?;
         let name = self.next_name()?;
         let class = self.size_class()?;
         sched::reserve_stack(class)?;
-        let settings = core_::Settings {
+        let settings = Settings {
             name,
             class,
-            scheduler: self.scheduler,
+            scheduler: self.scheduler.clone(),
             scope,
         };
-        let Some(thread) = Cell::allocate(settings, f) else {
+        allocate(settings).ok_or_else(|| {
             pool::unreserve(class, 1);
-            return Err(io::Error::new(
-                io::ErrorKind::OutOfMemory,
-                "no memory for a virtual thread",
-            ));
-        };
-        sched::make_runnable(thread.as_ptr());
-        Ok(thread)
+            io::Error::new(io::ErrorKind::OutOfMemory, "no memory for a virtual thread")
+        })
     }
 
     fn next_name(&self) -> io::Result<Option<Box<str>>> {

@@ -51,6 +51,10 @@ impl Thread {
         Thread(Kind::Virtual(thread))
     }
 
+    pub(crate) fn from_platform(platform: Arc<Platform>) -> Thread {
+        Thread(Kind::Platform(platform))
+    }
+
     /// The virtual thread that it is.
     pub(crate) fn as_virtual(&self) -> Option<&ThreadRef> {
         match &self.0 {
@@ -85,13 +89,8 @@ impl Thread {
     /// Gives it its park permit: the [`park`](super::park) it is in, or the next one, returns.
     /// What happened before this call is visible after that return.
     pub fn unpark(&self) {
-        match &self.0 {
-            Kind::Virtual(thread) => {
-                if thread.permit.unpark() {
-                    vthread::mount::wake(thread.as_ptr());
-                }
-            }
-            Kind::Platform(platform) => platform.thread.unpark(),
+        if let Some(wakeup) = self.give_permit() {
+            wakeup.perform();
         }
     }
 }
@@ -134,19 +133,42 @@ impl Thread {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn interrupt(&self) {
+        let (wakeup, listened) = self.begin_interrupt();
+        if let Some(wakeup) = wakeup {
+            wakeup.perform();
+        }
+        if listened {
+            super::listeners::tell(self.id());
+        }
+    }
+
+    /// Sets the flag, and gives the permit. The caller has to perform the wake, and to tell
+    /// [listeners](super::listeners::tell) if there are any.
+    pub(crate) fn begin_interrupt(&self) -> (Option<Wakeup>, bool) {
         let word = self.wait_word();
         let interruption = word.interrupt(Outcome::Interrupted as u32);
-        if let Some(decided) = interruption.ended {
-            Wakeup::new(
-                self.as_virtual().map(ThreadRef::as_ptr),
-                decided,
-                word.atomic().as_ptr(),
-            )
-            .perform();
-        }
-        self.unpark();
-        if interruption.listened {
-            super::listeners::tell(self.id());
+        let core = self.as_virtual().map(ThreadRef::as_ptr);
+        let address = word.atomic().as_ptr();
+        let ended = interruption
+            .ended
+            .map(|decided| Wakeup::new(core, decided, address));
+        // It parks, or waits, or does neither: there is one wake at most.
+        let unparked = self.give_permit();
+        debug_assert!(ended.is_none() || unparked.is_none());
+        (ended.or(unparked), interruption.listened)
+    }
+
+    /// Gives the park permit. The caller has to perform the wake of a virtual thread.
+    fn give_permit(&self) -> Option<Wakeup> {
+        match &self.0 {
+            Kind::Virtual(thread) => {
+                let parked = thread.permit.unpark();
+                parked.then(|| Wakeup::Virtual(thread.as_ptr()))
+            }
+            Kind::Platform(platform) => {
+                platform.thread.unpark();
+                None
+            }
         }
     }
 

@@ -7,6 +7,7 @@ use crate::vthread::{self, platform};
 use core::fmt;
 use std::error::Error;
 use std::io;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The thread has been [interrupted](super::Thread::interrupt), and so did not wait, or not to the end.
@@ -56,7 +57,7 @@ pub fn is_interrupt(error: &(dyn Error + 'static)) -> bool {
         if error.is::<Interrupted>() {
             return true;
         }
-        next = match error.downcast_ref::<io::Error>() {
+        next = match pointee(error).unwrap_or(error).downcast_ref::<io::Error>() {
             Some(error) if error.raw_os_error() == Some(blocking::INTERRUPTED.0) => return true,
             // Its `source` is the one of the error inside, and would skip that.
             Some(error) => error.get_ref().map(|inner| inner as &(dyn Error + 'static)),
@@ -64,6 +65,15 @@ pub fn is_interrupt(error: &(dyn Error + 'static)) -> bool {
         };
     }
     false
+}
+
+/// What a pointer to an error points to: the pointer's `source` is that error's, and would skip it.
+fn pointee<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+    if let Some(error) = error.downcast_ref::<Arc<io::Error>>() {
+        return Some(&**error);
+    }
+    let boxed = error.downcast_ref::<Box<io::Error>>()?;
+    Some(&**boxed)
 }
 
 /// The running thread's word.

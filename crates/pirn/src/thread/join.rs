@@ -1,16 +1,22 @@
 //! Waiting for a thread's end, and its result.
 
 use super::{Thread, detached};
+use crate::blocking;
 use crate::blocking::wait::Wait;
+use crate::bridge::block_on::drive;
+use crate::bridge::join_future::End;
+use crate::vthread::wait_word::Hearing;
 use crate::vthread::{self, Cell, ThreadRef};
 use core::fmt;
 use core::marker::PhantomData;
+use core::pin::pin;
 use core::ptr::NonNull;
 use std::panic::resume_unwind;
+use std::time::Duration;
 
 /// The right to wait for a virtual thread's end and take its result.
 ///
-/// Dropping it detaches the thread.
+/// Dropping it detaches the thread. Async code awaits it, as a [`JoinFuture`](super::JoinFuture).
 ///
 /// # Examples
 /// ```
@@ -18,7 +24,7 @@ use std::panic::resume_unwind;
 /// let payload = handle.join().unwrap_err();
 /// assert_eq!(*payload.downcast_ref::<&str>().unwrap(), "oh no");
 /// ```
-pub struct JoinHandle<T>(RawHandle<T>);
+pub struct JoinHandle<T>(pub(crate) RawHandle<T>);
 
 impl<T> JoinHandle<T> {
     pub(crate) fn new(thread: ThreadRef) -> JoinHandle<T> {
@@ -34,6 +40,73 @@ impl<T> JoinHandle<T> {
     /// The panic's payload.
     pub fn join(self) -> super::Result<T> {
         self.0.join()
+    }
+
+    /// As [`join`](Self::join), but waits for at most `timeout`.
+    ///
+    /// # Errors
+    /// The handle, if the thread has not ended by then. (That it panicked is said by the inner result.)
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::thread;
+    /// use std::time::Duration;
+    ///
+    /// let handle = thread::spawn(thread::park);
+    /// let handle = handle.join_timeout(Duration::from_millis(1)).unwrap_err();
+    /// handle.thread().unpark();
+    /// assert!(handle.join_timeout(Duration::from_secs(3600)).unwrap().is_ok());
+    /// ```
+    pub fn join_timeout(self, timeout: Duration) -> Result<super::Result<T>, JoinHandle<T>> {
+        // A timeout of centuries is none.
+        let nanos = u64::try_from(timeout.as_nanos()).ok();
+        self.join_until(blocking::deadline_after(nanos), None)
+    }
+
+    /// As [`join`](Self::join), but does not wait any longer when the *waiting* thread is
+    /// [interrupted](Thread::interrupt).
+    ///
+    /// # Errors
+    /// The handle, if the waiting thread was interrupted before the other one has ended; at once, if it has been
+    /// interrupted already. The flag stays set. Whoever has nothing to do with the handle passes the
+    /// interruption on with `.map_err(|_handle| Interrupted)?`, which detaches the thread.
+    ///
+    /// # Examples
+    /// An interrupt that is passed on to the thread that does the work:
+    /// ```
+    /// use pirn::thread;
+    ///
+    /// let outer = thread::spawn(|| {
+    ///     let inner = thread::spawn(thread::park_interruptible);
+    ///     match inner.join_interruptible() {
+    ///         Ok(result) => result.unwrap(),
+    ///         Err(inner) => {
+    ///             inner.thread().interrupt();
+    ///             inner.join().unwrap()
+    ///         }
+    ///     }
+    /// });
+    /// outer.thread().interrupt();
+    /// assert_eq!(outer.join().unwrap(), Err(thread::Interrupted));
+    /// ```
+    pub fn join_interruptible(self) -> Result<super::Result<T>, JoinHandle<T>> {
+        self.join_until(None, Some(Hearing::Always))
+    }
+
+    /// Waits as a task does, by a waker: a [`Wait`] could not be given up safely. And without lending the
+    /// platform thread: while that carries, it keeps to no deadline and hears no interrupt.
+    fn join_until(
+        self,
+        deadline: Option<u64>,
+        hearing: Option<Hearing>,
+    ) -> Result<super::Result<T>, JoinHandle<T>> {
+        if !self.is_finished() {
+            let end = End::of(self.0.core().clone());
+            if drive(pin!(end), deadline, hearing).is_err() {
+                return Err(self);
+            }
+        }
+        Ok(self.join())
     }
 
     /// The thread.
@@ -89,7 +162,15 @@ impl<T> RawHandle<T> {
         self.core().join.is_done()
     }
 
-    pub(crate) fn join(self) -> super::Result<T> {
+    /// The result of a thread that has ended, unless it has been taken.
+    pub(crate) fn take_result(&mut self) -> Option<super::Result<T>> {
+        // SAFETY: it has ended, and this is its only handle, borrowed mutably.
+        self.is_finished()
+            .then(|| unsafe { Cell::<T>::take_result(self.core()) })
+            .flatten()
+    }
+
+    pub(crate) fn join(mut self) -> super::Result<T> {
         let core = self.core();
         if !core.join.is_done() && vthread::current().is_none() {
             crate::sched::lend(core.as_ptr());
@@ -100,8 +181,7 @@ impl<T> RawHandle<T> {
                 wait.block();
             }
         }
-        // SAFETY: it has ended, and this is its only handle.
-        match unsafe { Cell::<T>::take_result(core) } {
+        match self.take_result() {
             Some(result) => result,
             None => resume_unwind(Box::new("a virtual thread ended without a result")),
         }

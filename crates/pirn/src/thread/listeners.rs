@@ -10,8 +10,13 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 type Callback = Box<dyn FnOnce() + Send>;
 
-/// A callback, until it has been called or is not wanted any more.
-struct Listener(Mutex<Option<Callback>>);
+/// Who wants to hear, once.
+struct Listener {
+    /// Until it is called, or is not wanted any more.
+    callback: Mutex<Option<Callback>>,
+    /// Locked while it is called.
+    call: Mutex<()>,
+}
 
 static LISTENERS: LazyLock<Mutex<HashMap<ThreadId, Vec<Arc<Listener>>>>> =
     LazyLock::new(Mutex::default);
@@ -22,11 +27,30 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Listener {
-    /// Calls it, once. Under its lock, so that a guard dropped meanwhile waits for the end of the call.
-    fn call(&self) {
-        if let Some(callback) = locked(&self.0).take() {
-            callback();
+    fn new(callback: Callback) -> Listener {
+        Listener {
+            callback: Mutex::new(Some(callback)),
+            call: Mutex::new(()),
         }
+    }
+
+    /// Calls it, once. Whoever comes later does not wait for the end of the call: it may be the callback itself, when
+    /// threads interrupt each other.
+    fn call(&self) {
+        let mut callback = locked(&self.callback);
+        if let Some(callback_once) = callback.take() {
+            // Before the other lock is given up, so that `forget` finds it locked.
+            let _call = locked(&self.call);
+            drop(callback);
+            callback_once();
+        }
+    }
+
+    /// Has it not be called any more. Waits for the end of a call that is under way.
+    fn forget(&self) {
+        let unused = locked(&self.callback).take();
+        drop(unused);
+        drop(locked(&self.call));
     }
 }
 
@@ -59,7 +83,7 @@ impl Listener {
 /// ```
 pub fn on_interrupt(callback: impl FnOnce() + Send + 'static) -> OnInterrupt {
     let thread = current();
-    let listener = Arc::new(Listener(Mutex::new(Some(Box::new(callback)))));
+    let listener = Arc::new(Listener::new(Box::new(callback)));
     locked(&LISTENERS)
         .entry(thread.id())
         .or_default()
@@ -94,8 +118,7 @@ impl Drop for OnInterrupt {
             }
         }
         drop(all);
-        let unused = locked(&self.listener.0).take();
-        drop(unused);
+        self.listener.forget();
     }
 }
 
@@ -108,7 +131,7 @@ impl fmt::Debug for OnInterrupt {
 }
 
 /// Calls all that listen to a thread.
-pub(super) fn tell(thread: ThreadId) {
+pub(crate) fn tell(thread: ThreadId) {
     let listeners = locked(&LISTENERS).get(&thread).cloned();
     for listener in listeners.into_iter().flatten() {
         listener.call();

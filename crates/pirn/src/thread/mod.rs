@@ -21,12 +21,14 @@ mod builder;
 pub(crate) mod detached;
 mod identity;
 mod interrupt;
-mod join;
+pub(crate) mod join;
 mod listeners;
+mod panic;
 pub(crate) mod panics;
 mod park;
 pub(crate) mod scoped;
 
+pub use crate::bridge::JoinFuture;
 pub use builder::{Builder, Factory};
 pub use identity::{Thread, ThreadId, current};
 #[doc(inline)]
@@ -36,7 +38,9 @@ pub use interrupt::{
     sleep_interruptible, sleep_until_interruptible,
 };
 pub use join::JoinHandle;
+pub(crate) use listeners::tell as tell_listeners;
 pub use listeners::{OnInterrupt, on_interrupt};
+pub use panic::Panic;
 pub use park::{park, park_timeout, sleep, sleep_until, yield_now};
 pub use scoped::{Scope, ScopedJoinHandle, scope};
 pub use std::thread::{AccessError, LocalKey, Result, available_parallelism, panicking};

@@ -1,10 +1,10 @@
 //! What there is of a virtual thread.
 //!
-//! One allocation holds all: the [`Core`] (whatever does not depend on types), the result, and until the thread
-//! starts its closure. Counted references keep it alive: the [`JoinHandle`](crate::thread::JoinHandle),
+//! One [allocation](super::body) holds all: the [`Core`] (whatever does not depend on types), the result, and until the
+//! thread starts its closure. Counted references keep it alive: the [`JoinHandle`](crate::thread::JoinHandle),
 //! each [`Thread`](crate::thread::Thread), and one that belongs to the thread itself and is dropped at its end.
 
-use super::cells;
+use super::body::VTable;
 use super::handshake::Handshake;
 use super::join::JoinCell;
 use super::permit::ParkPermit;
@@ -13,12 +13,9 @@ use crate::continuation::Continuation;
 use crate::sched::Scheduler;
 use crate::stack::{SizeClass, Slot};
 use crate::thread::scoped::ScopeData;
-use core::alloc::Layout;
-use core::cell::{Cell as StdCell, UnsafeCell};
-use core::mem::MaybeUninit;
+use core::cell::Cell as StdCell;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// The part of a virtual thread that does not depend on its closure.
@@ -66,18 +63,6 @@ pub(crate) enum Phase {
     Terminated,
 }
 
-/// The functions that know the types.
-pub(crate) struct VTable {
-    /// Runs the closure and stores its result.
-    pub(crate) run: unsafe fn(NonNull<Core>),
-    /// Drops the closure of a thread that never ran, and stores `payload` as its panic.
-    pub(crate) abandon: unsafe fn(NonNull<Core>),
-    /// Drops the result, if there is one.
-    pub(crate) drop_result: unsafe fn(NonNull<Core>),
-    /// Frees the allocation.
-    pub(crate) free: unsafe fn(NonNull<Core>),
-}
-
 /// What the builder decides.
 pub(crate) struct Settings {
     pub(crate) name: Option<Box<str>>,
@@ -92,111 +77,6 @@ unsafe impl Sync for Core {}
 // SAFETY: as above.
 unsafe impl Send for Core {}
 
-/// The whole allocation of a thread that returns `T`. `F` comes last, so that a handle that knows
-/// only `T` finds the result.
-#[repr(C)]
-pub(crate) struct Cell<T, F = ()> {
-    core: Core,
-    result: UnsafeCell<Option<std::thread::Result<T>>>,
-    closure: UnsafeCell<MaybeUninit<F>>,
-}
-
-impl<T, F: FnOnce() -> T> Cell<T, F> {
-    const VTABLE: VTable = VTable {
-        run: Self::run,
-        abandon: Self::abandon,
-        drop_result: Self::drop_result,
-        free: Self::free,
-    };
-
-    /// A thread that has not started, with two references: the caller's and the thread's own.
-    /// `None`: there is no memory for it.
-    pub(crate) fn allocate(settings: Settings, closure: F) -> Option<ThreadRef> {
-        let layout = Layout::new::<Self>();
-        let memory = cells::allocate(layout)?.cast::<Self>();
-        let cell = Cell {
-            core: Core {
-                references: AtomicUsize::new(2),
-                vtable: &Self::VTABLE,
-                handshake: Handshake::new(),
-                permit: ParkPermit::new(),
-                wait: WaitWord::idle(),
-                continuation: Continuation::new(),
-                carrier: StdCell::new(core::ptr::null()),
-                next: StdCell::new(core::ptr::null()),
-                join: JoinCell::new(),
-                scheduler: settings.scheduler,
-                name: settings.name,
-                id: next_id(),
-                phase: AtomicU64::new(Phase::New as u64),
-                class: settings.class,
-                panicked: StdCell::new(false),
-                detached: AtomicBool::new(false),
-                scope: settings.scope,
-            },
-            result: UnsafeCell::new(None),
-            closure: UnsafeCell::new(MaybeUninit::new(closure)),
-        };
-        // SAFETY: fresh memory of the right layout.
-        unsafe { memory.write(cell) };
-        Some(ThreadRef(memory.cast()))
-    }
-
-    unsafe fn run(core: NonNull<Core>) {
-        let cell = core.cast::<Self>();
-        // SAFETY: called once, by the thread itself; the result is published by its end.
-        unsafe {
-            let closure = (*cell.as_ref().closure.get()).assume_init_read();
-            let result = catch_unwind(AssertUnwindSafe(closure));
-            core.as_ref().panicked.set(result.is_err());
-            *cell.as_ref().result.get() = Some(result);
-        }
-    }
-
-    unsafe fn abandon(core: NonNull<Core>) {
-        let cell = core.cast::<Self>();
-        // SAFETY: instead of `run`: the closure is there and nobody else will touch it.
-        unsafe {
-            (*cell.as_ref().closure.get()).assume_init_drop();
-            core.as_ref().panicked.set(true);
-            *cell.as_ref().result.get() = Some(Err(Box::new(
-                "the scheduler dropped this virtual thread before it ran",
-            )));
-        }
-    }
-
-    unsafe fn drop_result(core: NonNull<Core>) {
-        let cell = core.cast::<Self>();
-        // SAFETY: called when the thread has ended and no handle will take the result.
-        let result = unsafe { (*cell.as_ref().result.get()).take() };
-        // As std does: a result that panics while it is dropped has nobody to tell.
-        if catch_unwind(AssertUnwindSafe(|| drop(result))).is_err() {
-            crate::sys::fatal(&["a virtual thread's result panicked while it was dropped"]);
-        }
-    }
-
-    unsafe fn free(core: NonNull<Core>) {
-        let cell = core.cast::<Self>();
-        // SAFETY: from `allocate`; this is the last reference. The closure has been taken.
-        unsafe {
-            cell.drop_in_place();
-            cells::free(cell.cast(), Layout::new::<Self>());
-        }
-    }
-}
-
-impl<T> Cell<T> {
-    /// Takes the result of a thread that has ended.
-    ///
-    /// # Safety
-    /// The thread behind `thread` returns `T`, its end has been seen (`join.is_done()` or a wake
-    /// by it), and the caller holds its only handle.
-    pub(crate) unsafe fn take_result(thread: &ThreadRef) -> Option<std::thread::Result<T>> {
-        // SAFETY: `repr(C)`: the result is at the same place whatever the closure's type.
-        unsafe { (*thread.0.cast::<Self>().as_ref().result.get()).take() }
-    }
-}
-
 /// Thread ids: dense enough to read, unique for the life of the process.
 pub(crate) fn next_id() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -205,6 +85,29 @@ pub(crate) fn next_id() -> u64 {
 }
 
 impl Core {
+    /// Of a thread that has not started, with two references.
+    pub(super) fn new(settings: Settings, vtable: &'static VTable) -> Core {
+        Core {
+            references: AtomicUsize::new(2),
+            vtable,
+            handshake: Handshake::new(),
+            permit: ParkPermit::new(),
+            wait: WaitWord::idle(),
+            continuation: Continuation::new(),
+            carrier: StdCell::new(core::ptr::null()),
+            next: StdCell::new(core::ptr::null()),
+            join: JoinCell::new(),
+            scheduler: settings.scheduler,
+            name: settings.name,
+            id: next_id(),
+            phase: AtomicU64::new(Phase::New as u64),
+            class: settings.class,
+            panicked: StdCell::new(false),
+            detached: AtomicBool::new(false),
+            scope: settings.scope,
+        }
+    }
+
     /// Its id.
     pub(crate) fn id(&self) -> u64 {
         self.id
@@ -287,6 +190,14 @@ unsafe impl Send for ThreadRef {}
 unsafe impl Sync for ThreadRef {}
 
 impl ThreadRef {
+    /// Takes over one of the references of a new core.
+    ///
+    /// # Safety
+    /// The caller owns that reference.
+    pub(super) unsafe fn from_new(core: NonNull<Core>) -> ThreadRef {
+        ThreadRef(core)
+    }
+
     /// The thread, for the queues.
     pub(crate) fn as_ptr(&self) -> NonNull<Core> {
         self.0
@@ -314,7 +225,7 @@ impl Drop for ThreadRef {
         if self.references.fetch_sub(1, Ordering::Release) == 1 {
             core::sync::atomic::fence(Ordering::Acquire);
             // SAFETY: the last reference.
-            unsafe { (self.vtable.free)(self.0) };
+            unsafe { self.vtable.free(self.0) };
         }
     }
 }

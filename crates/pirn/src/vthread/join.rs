@@ -8,7 +8,7 @@
 //!   from       to         by            which means
 //!   EMPTY      waiter     register      the joiner will park
 //!   DONE       DONE       register      ... or need not
-//!   waiter     EMPTY      unregister    the joiner gave up (a timed join): nobody will wake it
+//!   waiter     EMPTY      unregister    the joiner takes it back: nobody will wake it
 //!   DONE       DONE       unregister    ... or the finisher has it and wakes it
 //!   EMPTY      DONE       finish        nobody to wake
 //!   waiter     DONE       finish        the finisher has to wake `waiter`
@@ -16,6 +16,10 @@
 //!
 //! The waiter is taken out of the cell by exactly one read-modify-write, `unregister`'s or
 //! `finish`'s, and belongs to the caller of that one.
+//!
+//! A joiner takes its waiter back when it gives up, or to change it and register it again: a future does
+//! that in each poll, because its task may have another waker by then. It cannot tell when a finisher that was faster
+//! is done with the waiter. So what may be taken back must not lie on the joiner's stack, but belong to whoever has it.
 
 use core::ptr::{self, NonNull};
 
@@ -70,10 +74,9 @@ impl JoinCell {
         found.is_ok()
     }
 
-    /// `waiter → EMPTY`, for a join that has timed out. Returns `false` if the finisher has taken
+    /// `waiter → EMPTY`, for a joiner that gives up or changes it. Returns `false` if the finisher has taken
     /// the waiter: then the thread has ended, and the wake-up has come or will come.
     #[must_use = "`false` means that the waiter is still going to be woken"]
-    #[allow(dead_code)] // for joins with a timeout; model-checked with the rest
     pub fn unregister(&self, waiter: NonNull<()>) -> bool {
         // Relaxed: the finisher has not seen the waiter, and will not. Acquire where it fails,
         // with the Release in `finish`: the result.

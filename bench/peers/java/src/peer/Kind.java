@@ -17,6 +17,11 @@ enum Kind {
         this.factory = factory;
     }
 
+    /** What makes the threads. */
+    ThreadFactory factory() {
+        return factory;
+    }
+
     /** Starts a thread. */
     Thread start(Runnable task) {
         Thread thread = factory.newThread(task);

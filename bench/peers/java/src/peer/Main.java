@@ -35,6 +35,7 @@ final class Main {
             case "timers" -> new Timers(kind, params);
             case "random-numbers" -> Sleeping.randomNumbers(kind, params);
             case "echo" -> new Echo(kind, params);
+            case "scope" -> new Scope(kind, params);
             case "serve" -> Server.serve(kind, params);
             case "gateway" -> Server.gateway(kind, params);
             default -> null;

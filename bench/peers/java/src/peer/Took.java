@@ -12,6 +12,11 @@ record Took(long result, long nanos) {
         Protocol.metric(metric, nanos / pieces, "ns/" + piece, result, due);
     }
 
+    /** Reports the microseconds for each of so many equal pieces of work. */
+    void reportMicros(String metric, String piece, double pieces, long due) {
+        Protocol.metric(metric, nanos / pieces / 1e3, "µs/" + piece, result, due);
+    }
+
     /** Reports the seconds for all of the work. */
     void reportWall(long due) {
         Protocol.metric("wall", nanos / 1e9, "s", result, due);

@@ -1,116 +1,22 @@
 //! Scoped values: bound for the extent of a call, read by all that it calls.
 //!
-//! A binding lies on the stack of the [`ScopedValue::bind`] that made it and points to the one before: the bindings of
-//! a thread are a list, and a thread-local (so one for each virtual thread) has its head. A fork of a structured scope
-//! starts with the head as it was when the scope was opened: one pointer, however many bindings there are.
-//!
-//! ```text
-//!     the owner's stack                         a fork's stack
-//!
-//!     USER.bind("alice", ..)
-//!       USER = "alice"    outer: none
-//!         ^
-//!         '----------------.
-//!     REQUEST.bind(&7, ..) |
-//!       REQUEST = 7       outer
-//!         ^   ^
-//!         |   '--------------------------.      bindings.within(..)
-//!     scope(..): bindings = current()    |
-//!         '----------------.             '-------------.
-//!     USER.bind("bob", ..) |                    REQUEST.bind(&8, ..)
-//!       USER = "bob"      outer                   REQUEST = 8       outer
-//!         ^                                         ^
-//!         CURRENT                                   CURRENT
-//! ```
-//!
-//! Here the owner reads `USER` as bob (the nearest binding hides those behind it) and `REQUEST` as 7, the fork reads alice and 8.
-//! A binding never changes, and its outer ones outlive it: on one stack because calls nest, from a fork to its owner because
-//! a scope waits for its forks. So a list is read without locks or counts, from any thread.
-//!
-//! The key of a binding is the address of its `static`. See [`ScopedValue::identity`] for why no two share one.
+//! [`bindings`] has the list that they are kept in, without types; here are the types, and why they are right.
 
-use core::cell::Cell;
+mod bindings;
+
+pub(crate) use bindings::Bindings;
+
 use core::fmt;
 use core::marker::PhantomData;
 use core::panic::Location;
 use core::ptr;
 use core::sync::atomic::AtomicU8;
 
-/// One value bound, on the stack of the `bind` that made it.
-struct Binding {
-    /// The [`ScopedValue<T>`] bound.
-    key: *const (),
-    /// A `&T`: by its address, because the reference itself is two words when `T` is a slice or `dyn`.
-    value: *const (),
-    /// Those in force before.
-    outer: Bindings,
-}
-
-/// The bindings in force at some point of a thread: the head of a list.
-///
-/// Having it keeps nothing in force. Whoever reads it (by [`within`](Self::within), which is unsafe for this)
-/// must see to it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Bindings(*const Binding);
-
-// SAFETY: it is read only inside `within`, whose caller upholds that the list lives; and the list may be read from any
-// thread: it never changes, and the values are `Sync` (`ScopedValue::bind`).
-unsafe impl Send for Bindings {}
-// SAFETY: as above; it has no interior mutability.
-unsafe impl Sync for Bindings {}
-
-thread_local! {
-    // Needs no destructor, so that it can be read in those of others.
-    static CURRENT: Cell<Bindings> = const { Cell::new(Bindings(ptr::null())) };
-}
-
-impl Bindings {
-    /// Those in force on this thread.
-    #[inline]
-    pub(crate) fn current() -> Bindings {
-        CURRENT.get()
-    }
-
-    /// Calls `f` with these bindings in force on this thread, instead of its own.
-    ///
-    /// Its own come back afterwards, also when `f` panics.
-    ///
-    /// # Safety
-    /// All the `bind` calls (and calls of this function by `bind`) that these bindings consist of return only after this call has.
-    #[inline]
-    pub(crate) unsafe fn within<R>(self, f: impl FnOnce() -> R) -> R {
-        struct Restore(Bindings);
-        impl Drop for Restore {
-            #[inline]
-            fn drop(&mut self) {
-                CURRENT.set(self.0);
-            }
-        }
-
-        let _restore = Restore(CURRENT.replace(self));
-        f()
-    }
-
-    /// The value of the nearest binding of `key` on this thread.
-    #[inline]
-    fn find(key: *const ()) -> Option<*const ()> {
-        let mut next = Bindings::current();
-        // SAFETY: null or a binding in force: the caller of `within` upholds that it, and so its outer ones, live.
-        while let Some(binding) = unsafe { next.0.as_ref() } {
-            if binding.key == key {
-                return Some(binding.value);
-            }
-            next = binding.outer;
-        }
-        None
-    }
-}
-
 /// A value that is bound for the extent of a call and read by everything that it calls, without being passed on.
 ///
 /// The request's id, the user on whose behalf the work is done, the transaction: what would otherwise be an argument of
 /// every function in between, or a thread-local that somebody must remember to reset. Declare it with
-/// [`scoped_value!`](crate::scoped_value).
+/// [`scoped_value!`](macro@crate::scoped_value).
 ///
 /// The value is borrowed, not moved or cloned, and the compiler sees to it that it outlives the call. Nobody inside
 /// can change it; [`bind`](Self::bind) again to let an inner call see another one.
@@ -122,13 +28,13 @@ impl Bindings {
 /// bindings, and those of [`thread::scope`](crate::thread::scope) and `std::thread` are the same in this.
 ///
 /// # Types
-/// `T` may be unsized (`str`, `[u8]`, `dyn Trait + Sync`). It is [`Sync`], because forks read it from other threads, and `'static`, which says
-/// that the *type* has no lifetimes in it; the value may well be a local variable.
+/// `T` may be unsized (`str`, `[u8]`, `dyn Trait + Sync`). It is [`Sync`], because forks read it from other threads, and
+/// `'static`, which says that the *type* has no lifetimes in it; the value may well be a local variable.
 ///
 /// # Cost
-/// To bind is to write four words on the stack and one thread-local. To read is to compare one address for each binding made since
-/// that of the value read, nearest first: about a nanosecond each. No allocation, no lock, no count. With dozens of
-/// values in force at once, bind one `struct` that has them.
+/// To bind is to write some words on the stack and one thread-local. To read is to compare addresses, of the nearest
+/// binding first, until the one read is found: some 3 ns for the nearest, one or two more for each other before it. No allocation, no
+/// lock, no count. With dozens of values bound at once, bind one `struct` that has them.
 ///
 /// # Examples
 /// ```
@@ -187,7 +93,7 @@ pub struct ScopedValue<T: ?Sized> {
 }
 
 impl<T: ?Sized + Sync + 'static> ScopedValue<T> {
-    /// A scoped value, bound to nothing yet. [`scoped_value!`](crate::scoped_value) is the usual way to get here.
+    /// A scoped value, bound to nothing yet. [`scoped_value!`](macro@crate::scoped_value) is the usual way to get here.
     ///
     /// # Examples
     /// ```
@@ -223,14 +129,9 @@ impl<T: ?Sized + Sync + 'static> ScopedValue<T> {
     /// ```
     #[inline]
     pub fn bind<R>(&'static self, value: &T, f: impl FnOnce() -> R) -> R {
-        let binding = Binding {
-            key: self.key(),
-            value: (&raw const value).cast(),
-            outer: Bindings::current(),
-        };
-        // SAFETY: `binding` and `value` live until `within` has returned. The outer ones are in force, and whoever put them in
-        // force keeps them until we have returned.
-        unsafe { Bindings(&raw const binding).within(f) }
+        // By its address, because a reference to a slice or `dyn` is two words.
+        let value: *const &T = &raw const value;
+        Bindings::bind(self.key(), value.cast(), f)
     }
 
     /// Calls `f` with the value bound, and returns what `f` returns.
@@ -274,8 +175,8 @@ impl<T: ?Sized + Sync + 'static> ScopedValue<T> {
     #[inline]
     pub fn try_with<R>(&self, f: impl FnOnce(&T) -> R) -> Option<R> {
         let value = Bindings::find(self.key())?;
-        // SAFETY: made by our own `bind`, so it is a `&T`: keys are `&'static ScopedValue`s, and only one can be at our address. It is
-        // in force until this call returns, for only `bind` and `within` end bindings, when the calls inside have returned.
+        // SAFETY: a key is the address of a `&'static ScopedValue`, and only one can be at ours. So our own `bind` gave this,
+        // the address of a `&T`, and it has not returned: it would have ended the binding.
         Some(f(unsafe { *value.cast::<&T>() }))
     }
 
@@ -415,99 +316,4 @@ macro_rules! scoped_value {
             $visibility static $name: $crate::ScopedValue<$type> = $crate::ScopedValue::new();
         )*
     };
-}
-
-// How bindings pass from the owner of a scope to its forks. What the public has is tested in `tests/scoped_values.rs`.
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::panic::{AssertUnwindSafe, catch_unwind};
-
-    crate::scoped_value! {
-        static USER: str;
-        static REQUEST: u64;
-    }
-
-    /// Runs `f` as a fork: on another thread, a platform and a virtual one, with this thread's bindings.
-    fn fork(f: impl Fn() + Sync) {
-        let bindings = Bindings::current();
-        // SAFETY: both scopes end before this function does.
-        let subtask = || unsafe { bindings.within(&f) };
-        std::thread::scope(|scope| {
-            scope.spawn(subtask);
-        });
-        crate::thread::scope(|scope| {
-            scope.spawn(subtask);
-        });
-    }
-
-    #[test]
-    fn a_fork_reads_the_bindings_it_was_given() {
-        let user = String::from("alice");
-        USER.bind(&user, || {
-            REQUEST.bind(&7, || {
-                fork(|| {
-                    assert_eq!(REQUEST.get(), 7);
-                    USER.with(|bound| assert!(ptr::eq(bound, &raw const *user), "a copy"));
-                });
-            });
-            fork(|| assert!(!REQUEST.is_bound()));
-        });
-    }
-
-    #[test]
-    fn a_fork_rebinds_for_itself_alone() {
-        REQUEST.bind(&7, || {
-            fork(|| {
-                REQUEST.bind(&8, || fork(|| assert_eq!(REQUEST.get(), 8)));
-                assert_eq!(REQUEST.get(), 7);
-            });
-            assert_eq!(REQUEST.get(), 7);
-        });
-    }
-
-    #[test]
-    fn what_is_bound_after_the_scope_opened_is_not_inherited() {
-        REQUEST.bind(&7, || {
-            let opened = Bindings::current();
-            REQUEST.bind(&8, || {
-                USER.bind("bob", || {
-                    // SAFETY: the bindings of the call around.
-                    unsafe {
-                        opened.within(|| assert_eq!((REQUEST.get(), USER.is_bound()), (7, false)))
-                    };
-                    assert_eq!(REQUEST.get(), 8);
-                    assert!(USER.is_bound());
-                });
-            });
-        });
-    }
-
-    #[test]
-    fn the_former_bindings_come_back_after_a_panic() {
-        let outside = Bindings::current();
-        REQUEST.bind(&7, || {
-            let inside = Bindings::current();
-            let panicking = AssertUnwindSafe(|| {
-                // SAFETY: these bind nothing of this thread's.
-                unsafe { outside.within(|| panic!("within other bindings")) }
-            });
-            catch_unwind(panicking).unwrap_err();
-            assert_eq!(Bindings::current(), inside);
-            assert_eq!(REQUEST.get(), 7);
-        });
-        assert_eq!(Bindings::current(), outside);
-    }
-
-    #[test]
-    fn equal_means_the_same_bindings() {
-        let outside = Bindings::current();
-        REQUEST.bind(&7, || {
-            let inside = Bindings::current();
-            assert_ne!(inside, outside);
-            USER.bind("alice", || assert_ne!(Bindings::current(), inside));
-            assert_eq!(Bindings::current(), inside);
-        });
-        assert_eq!(Bindings::current(), outside);
-    }
 }

@@ -1,0 +1,333 @@
+//! The wait word, alone and with the handshake: a waiter, an ordinary waker, interrupters.
+
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use loom::thread;
+
+use crate::handshake::Handshake;
+use crate::wait_word::Hearing::{self, Always, Once};
+use crate::wait_word::{Decided, WaitWord};
+use crate::{Word, check};
+
+const READY: u32 = 2;
+const INTERRUPTED: u32 = 5;
+
+/// A virtual thread that waits, and those who end that.
+struct Thread {
+    word: WaitWord,
+    handshake: Handshake,
+    /// Written by the thread before it waits, read by whoever has to wake it.
+    prepared: Word,
+    /// Written by the waker before the wake, read by the thread when that has woken it.
+    news: Word,
+    /// Written by the interrupter before the interrupt, read by the thread when it has heard of that.
+    order: Word,
+    wakes: AtomicUsize,
+    /// How often a wait has ended, and how.
+    ready: AtomicUsize,
+    interrupted: AtomicUsize,
+}
+
+impl Thread {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            word: WaitWord::idle(),
+            handshake: Handshake::new(),
+            prepared: Word::new(),
+            news: Word::new(),
+            order: Word::new(),
+            wakes: AtomicUsize::new(0),
+            ready: AtomicUsize::new(0),
+            interrupted: AtomicUsize::new(0),
+        })
+    }
+
+    /// The thread begins to wait. Returns `false` if it has heard of an interrupt instead.
+    fn begin(&self, hearing: Hearing) -> bool {
+        self.prepared.write(1);
+        let begun = self.word.begin(hearing);
+        if !begun {
+            assert_eq!(self.order.read(), 1);
+        }
+        begun
+    }
+
+    /// It parks: leaves its stack, unless it was woken already.
+    fn park(&self) {
+        if self.handshake.woken_early() {
+            self.resume();
+        } else if !self.handshake.parked() {
+            self.enqueue();
+        }
+    }
+
+    fn wake(&self) {
+        self.wakes.fetch_add(1, Relaxed);
+        assert_eq!(self.prepared.read(), 1);
+        if self.handshake.wake() {
+            self.enqueue();
+        }
+    }
+
+    /// Enqueues the thread; and as the queue is short, it is mounted at once.
+    fn enqueue(&self) {
+        self.handshake.mounted();
+        self.resume();
+    }
+
+    /// It runs on, and looks how the wait has ended.
+    fn resume(&self) {
+        match self.word.outcome() {
+            Some(READY) => {
+                assert_eq!(self.news.read(), 1);
+                self.ready.fetch_add(1, Relaxed);
+            }
+            Some(INTERRUPTED) => {
+                assert_eq!(self.order.read(), 1);
+                assert!(self.word.is_interrupted());
+                self.interrupted.fetch_add(1, Relaxed);
+            }
+            outcome => panic!("woken with the outcome {outcome:?}"),
+        }
+    }
+
+    fn ended(&self) -> [usize; 2] {
+        [self.ready.load(Relaxed), self.interrupted.load(Relaxed)]
+    }
+}
+
+/// Both return whether they have ended a wait.
+fn waker(thread: &Arc<Thread>) -> thread::JoinHandle<bool> {
+    let waiting = thread.clone();
+    thread::spawn(move || {
+        waiting.news.write(1);
+        let ended = waiting.word.decide(READY).is_some();
+        if ended {
+            waiting.wake();
+        }
+        ended
+    })
+}
+
+fn interrupter(thread: &Arc<Thread>) -> thread::JoinHandle<bool> {
+    let waiting = thread.clone();
+    thread::spawn(move || {
+        waiting.order.write(1);
+        let ended = waiting.word.interrupt(INTERRUPTED).ended.is_some();
+        if ended {
+            waiting.wake();
+        }
+        ended
+    })
+}
+
+/// One wait. The waker may come before it, and then finds nobody; so may the interrupter, and then is heard.
+fn one_wait(hearing: Hearing) {
+    check(3, move || {
+        let thread = Thread::new();
+        let others = [interrupter(&thread), waker(&thread)];
+        let begun = thread.begin(hearing);
+        if begun {
+            thread.park();
+        }
+        for other in others {
+            other.join().unwrap();
+        }
+        assert_eq!(thread.wakes.load(Relaxed), usize::from(begun));
+        let [ready, interrupted] = thread.ended();
+        assert_eq!(
+            ready + interrupted,
+            usize::from(begun),
+            "the wait has ended"
+        );
+        // An interrupt that ended nothing is heard by the next wait.
+        let heard_before = !begun || interrupted == 1;
+        let heard_now = !thread.word.begin(hearing);
+        assert_eq!(heard_now, !heard_before || hearing == Always);
+        assert!(thread.word.take());
+        assert!(!thread.word.take());
+    });
+}
+
+#[test]
+fn a_wait_that_can_fail_ends_once_and_no_interrupt_is_lost() {
+    one_wait(Always);
+}
+
+#[test]
+fn a_wait_that_cannot_fail_ends_once_and_no_interrupt_is_lost() {
+    one_wait(Once);
+}
+
+/// The wake of the first episode and the interrupt, which may come in either, do not mix.
+#[test]
+fn a_second_episode_starts_afresh() {
+    check(2, || {
+        let thread = Thread::new();
+        let mut interrupter = Some(interrupter(&thread));
+        let mut begun = 0;
+        for _ in 0..2 {
+            if thread.begin(Once) {
+                begun += 1;
+                let waker = waker(&thread);
+                thread.park();
+                if !waker.join().unwrap() {
+                    let interrupter = interrupter.take().expect("it ends one wait");
+                    assert!(interrupter.join().unwrap());
+                }
+                let [ready, interrupted] = thread.ended();
+                assert_eq!(ready + interrupted, begun);
+            }
+        }
+        if let Some(interrupter) = interrupter {
+            interrupter.join().unwrap();
+        }
+        assert_eq!(thread.wakes.load(Relaxed), begun);
+        assert!(begun >= 1, "one interrupt is heard once");
+        assert!(thread.word.is_interrupted());
+    });
+}
+
+/// A platform thread that sleeps in the kernel has to be woken there, by exactly one; and one that has not gone to
+/// sleep sees what the decider did before.
+#[test]
+fn a_platform_thread_is_woken_in_the_kernel_if_it_sleeps() {
+    check(3, || {
+        let thread = Thread::new();
+        thread.prepared.write(1);
+        assert!(thread.word.begin(Always));
+        let waker = {
+            let thread = thread.clone();
+            thread::spawn(move || {
+                thread.news.write(1);
+                thread.word.decide(READY)
+            })
+        };
+        let interrupter = {
+            let thread = thread.clone();
+            thread::spawn(move || {
+                thread.order.write(1);
+                thread.word.interrupt(INTERRUPTED).ended
+            })
+        };
+        if thread.word.outcome().is_some() {
+            thread.resume();
+        }
+        let asleep = match thread.word.fall_asleep() {
+            Some(expected) => {
+                // The kernel compares: it does not let those sleep who have been claimed.
+                if thread.word.atomic().load(Relaxed) != expected {
+                    thread.resume();
+                }
+                true
+            }
+            None => {
+                thread.resume();
+                false
+            }
+        };
+        let decided = [waker.join().unwrap(), interrupter.join().unwrap()];
+        let decided: Vec<Decided> = decided.into_iter().flatten().collect();
+        assert_eq!(decided, [Decided { asleep }]);
+        assert!(thread.word.is_interrupted());
+    });
+}
+
+/// A thread that waits again and again hears of two interrupts once or, if it had heard of the first in time, twice.
+#[test]
+fn two_interrupts_are_heard_once_or_twice() {
+    check(3, || {
+        let word = Arc::new(WaitWord::idle());
+        let interrupters = [(), ()].map(|()| {
+            let word = word.clone();
+            thread::spawn(move || word.interrupt(INTERRUPTED).ended.is_some())
+        });
+        let mut heard = 0;
+        let mut wakes = 0;
+        for _ in 0..2 {
+            if !word.begin(Once) {
+                heard += 1;
+            } else if word.decide(READY).is_none() {
+                heard += 1;
+                wakes += 1;
+            }
+        }
+        for interrupter in interrupters {
+            wakes -= i32::from(interrupter.join().unwrap());
+        }
+        assert_eq!(wakes, 0, "who ended a wait owed the wake");
+        heard += i32::from(!word.begin(Once));
+        assert!(heard == 1 || heard == 2, "heard {heard} times");
+        assert!(!word.is_interrupted() || word.take());
+    });
+}
+
+/// Two interrupters and a thread that clears the flag: none is overlooked, and what they did before is seen.
+#[test]
+fn an_interrupt_is_taken_or_stays() {
+    check(3, || {
+        let word = Arc::new(WaitWord::idle());
+        let before = Arc::new(AtomicUsize::new(0));
+        let interrupters = [(), ()].map(|()| {
+            let (word, before) = (word.clone(), before.clone());
+            thread::spawn(move || {
+                before.fetch_add(1, Relaxed);
+                assert_eq!(word.interrupt(INTERRUPTED).ended, None);
+            })
+        });
+        let first = word.take();
+        // Relaxed: ordered by the interrupts, or else this would find less.
+        let seen = before.load(Relaxed);
+        for interrupter in interrupters {
+            interrupter.join().unwrap();
+        }
+        let second = word.is_interrupted();
+        assert_eq!(word.take(), second);
+        assert!(first || second, "an interrupt was lost");
+        assert!(!first || seen >= 1);
+        assert!(second || seen == 2, "an interrupt was taken unseen");
+        assert!(word.begin(Always), "all has been taken");
+    });
+}
+
+/// Whoever looks at the flag and finds it sees what the interrupter did before.
+#[test]
+fn what_precedes_an_interrupt_is_seen_with_the_flag() {
+    check(3, || {
+        let thread = Thread::new();
+        let interrupter = interrupter(&thread);
+        if thread.word.is_interrupted() {
+            assert_eq!(thread.order.read(), 1);
+        }
+        if thread.word.take() {
+            assert_eq!(thread.order.read(), 1);
+        }
+        interrupter.join().unwrap();
+    });
+}
+
+/// The listener finds that there has been an interrupt, or the interrupter that there is a listener, or both.
+#[test]
+fn a_listener_hears_of_an_interrupt() {
+    check(3, || {
+        let thread = Thread::new();
+        let interrupter = {
+            let thread = thread.clone();
+            thread::spawn(move || {
+                thread.order.write(1);
+                let listened = thread.word.interrupt(INTERRUPTED).listened;
+                if listened {
+                    assert_eq!(thread.prepared.read(), 1);
+                }
+                listened
+            })
+        };
+        thread.prepared.write(1);
+        let heard = thread.word.listen();
+        if heard {
+            assert_eq!(thread.order.read(), 1);
+        }
+        let told = interrupter.join().unwrap();
+        assert!(heard || told);
+    });
+}

@@ -1,0 +1,159 @@
+//! A future for a virtual thread's result.
+//!
+//! It registers its task's waker in the thread's join cell, and the ending thread wakes it, on its own stack
+//! ([`detached::finish`]). A waker in the cell cannot be looked at, because the ending thread may be taking it. So each poll
+//! takes it back first, renews it if the task has another one by now, and registers it again:
+//!
+//! ```text
+//!   registered   unregister              and then
+//!   no           -                       make a waker, register it
+//!   yes          true: it is ours        renew it, register it
+//!   yes          false: it is woken      the thread has ended: Ready
+//!
+//!   register     true: it is the cell's                 Pending
+//!                false: ours, the thread has ended      drop it; Ready
+//! ```
+//!
+//! Between taking back and registering again nobody would be woken, and need not be: the poll itself finds the end.
+//! A future that is dropped takes its waker back, too; if it cannot, the waker is woken once for nothing, as wakers may be.
+
+use crate::thread::detached::{self, Registered};
+use crate::thread::join::RawHandle;
+use crate::thread::{JoinHandle, Result, Thread};
+use crate::vthread::ThreadRef;
+use core::fmt;
+use core::future::IntoFuture;
+use core::pin::Pin;
+use core::task::{Context, Poll, Waker, ready};
+
+/// The end of a virtual thread. At most one may be polled for a thread: by whoever has its handle.
+pub(crate) struct End {
+    thread: ThreadRef,
+    /// The waker in the join cell.
+    registered: Option<Registered>,
+}
+
+impl End {
+    pub(crate) fn of(thread: ThreadRef) -> End {
+        End {
+            thread,
+            registered: None,
+        }
+    }
+
+    /// Takes the waker out of the cell; none if there was none, or if the ending thread has it.
+    fn take_back(&mut self) -> Option<Box<Waker>> {
+        detached::unregister(&self.thread, self.registered.take()?)
+    }
+}
+
+impl Future for End {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let known = self.take_back();
+        if self.thread.join.is_done() {
+            return Poll::Ready(());
+        }
+        let waker = match known {
+            Some(mut waker) => {
+                (*waker).clone_from(context.waker()); // Does nothing if they wake the same task.
+                waker
+            }
+            None => Box::new(context.waker().clone()),
+        };
+        match detached::register(&self.thread, waker) {
+            Ok(registered) => {
+                self.registered = Some(registered);
+                Poll::Pending
+            }
+            Err(_unused) => Poll::Ready(()),
+        }
+    }
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        drop(self.take_back());
+    }
+}
+
+/// The result of a virtual thread, for async code to await: what [`JoinHandle`] turns into.
+///
+/// Any async runtime can await it, on whatever threads it has, and so can [`block_on`](crate::block_on). The ending virtual
+/// thread wakes the task.
+///
+/// The output is what [`JoinHandle::join`] returns. When it is there, the thread's thread-locals have been destroyed.
+///
+/// Dropping it detaches the thread, which goes on: that async code is cancelled does not stop a thread. To have it stop,
+/// [interrupt](Thread::interrupt) [`thread()`](Self::thread).
+///
+/// # Panics
+/// When it is polled after it has given its output.
+///
+/// # Examples
+/// ```
+/// use pirn::thread;
+///
+/// let computed = thread::spawn(|| 6 * 7);
+/// let failed = thread::spawn(|| panic!("oh no"));
+/// pirn::block_on(async {
+///     assert_eq!(computed.await.unwrap(), 42);
+///     let payload = failed.await.unwrap_err();
+///     assert_eq!(*payload.downcast_ref::<&str>().unwrap(), "oh no");
+/// });
+/// ```
+#[must_use = "a future does nothing unless it is awaited; dropping this one detaches the thread"]
+pub struct JoinFuture<T> {
+    /// Before the handle: the waker must be out of the cell when that is dropped.
+    end: End,
+    handle: RawHandle<T>,
+}
+
+impl<T> JoinFuture<T> {
+    /// The thread.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::thread;
+    /// use std::future::IntoFuture;
+    ///
+    /// let future = thread::spawn(thread::park_interruptible).into_future();
+    /// future.thread().interrupt();
+    /// assert!(pirn::block_on(future).unwrap().is_err());
+    /// ```
+    pub fn thread(&self) -> &Thread {
+        self.handle.thread()
+    }
+}
+
+impl<T> Future for JoinFuture<T> {
+    type Output = Result<T>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<T>> {
+        ready!(Pin::new(&mut self.end).poll(context));
+        match self.handle.take_result() {
+            Some(result) => Poll::Ready(result),
+            None => panic!("a `JoinFuture` was polled after it had given its output"),
+        }
+    }
+}
+
+impl<T> IntoFuture for JoinHandle<T> {
+    type Output = Result<T>;
+    type IntoFuture = JoinFuture<T>;
+
+    /// For async code: `handle.await` gives what [`join`](JoinHandle::join) returns.
+    fn into_future(self) -> JoinFuture<T> {
+        JoinFuture {
+            end: End::of(self.0.core().clone()),
+            handle: self.0,
+        }
+    }
+}
+
+impl<T> fmt::Debug for JoinFuture<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("JoinFuture").field(self.thread()).finish()
+    }
+}

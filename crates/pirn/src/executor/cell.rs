@@ -1,0 +1,165 @@
+//! What a task's thread, its handle and its executor share.
+//!
+//! | from | to | by |
+//! |---|---|---|
+//! | `Open` | `Ended` | its thread: `run` |
+//! | `Open` | `Ended(Err(Cancelled))` | `cancel` |
+//! | `Ended` | `Taken` | the handle: `take` |
+//!
+//! A task that is cancelled before its thread looks for that never runs. One that is cancelled later may go on; but nobody
+//! asks for its result any more, and its thread drops it.
+
+use super::error::{Panicked, TaskError};
+use super::monitor::{Ended, Monitor, Patience};
+use crate::thread::Thread;
+use core::sync::atomic::{AtomicBool, Ordering, fence};
+use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::OnceLock;
+use std::task::{Context, Poll};
+
+pub(super) struct TaskCell<T> {
+    progress: Monitor<Progress<T>>,
+    /// `progress` is not `Open`. Written under its lock.
+    ended: AtomicBool,
+    /// Which thread runs it, once that is known.
+    thread: OnceLock<Thread>,
+    /// The thread is to be interrupted as soon as it is known.
+    interrupted: AtomicBool,
+}
+
+enum Progress<T> {
+    Open,
+    Ended(Result<T, TaskError>),
+    Taken,
+}
+
+impl<T> Progress<T> {
+    fn take(&mut self) -> Option<Result<T, TaskError>> {
+        let ended = matches!(self, Progress::Ended(_));
+        match ended.then(|| mem::replace(self, Progress::Taken)) {
+            Some(Progress::Ended(result)) => Some(result),
+            _ => None,
+        }
+    }
+}
+
+impl<T> TaskCell<T> {
+    pub(super) fn new() -> TaskCell<T> {
+        TaskCell {
+            progress: Monitor::new(Progress::Open),
+            ended: AtomicBool::new(false),
+            thread: OnceLock::new(),
+            interrupted: AtomicBool::new(false),
+        }
+    }
+
+    /// Runs the task, unless it has been cancelled.
+    pub(super) fn run(&self, f: impl FnOnce() -> T) {
+        if self.has_ended() {
+            return;
+        }
+        let result = catch_unwind(AssertUnwindSafe(f))
+            .map_err(|payload| TaskError::Panicked(Panicked::new(payload)));
+        let unwanted = self.end(result);
+        drop(unwanted); // Not under the lock, and before the executor takes the task for ended.
+    }
+
+    /// Whether this has ended the task.
+    pub(super) fn cancel(&self) -> bool {
+        // The panic, if it is given back, is this function's own `Cancelled`.
+        let cancelled = !self.has_ended() && self.end(Err(TaskError::Cancelled)).is_none();
+        if cancelled {
+            self.interrupt();
+        }
+        cancelled
+    }
+
+    /// Ends it, or gives the result back if it has ended already.
+    fn end(&self, result: Result<T, TaskError>) -> Option<Result<T, TaskError>> {
+        self.progress.change(|progress| match progress {
+            Progress::Open => {
+                *progress = Progress::Ended(result);
+                // Release: pairs with the Acquire in `has_ended`: who sees it comes after what the task did.
+                self.ended.store(true, Ordering::Release);
+                None
+            }
+            _ => Some(result),
+        })
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        // Acquire: see `end`.
+        self.ended.load(Ordering::Acquire)
+    }
+
+    pub(super) fn is_cancelled(&self) -> bool {
+        let is = |progress: &mut Progress<T>| {
+            matches!(progress, Progress::Ended(Err(TaskError::Cancelled)))
+        };
+        self.has_ended() && self.progress.with(is)
+    }
+
+    /// Waits for the end, and takes the result. Once at most.
+    pub(super) fn take(&self) -> Result<T, TaskError> {
+        self.progress.wait_forever(Progress::take)
+    }
+
+    /// As [`take`](Self::take), within limits.
+    pub(super) fn try_take(&self, patience: Patience) -> Result<Result<T, TaskError>, Ended> {
+        self.progress.wait(patience, Progress::take)
+    }
+
+    /// As [`take`](Self::take), for a future.
+    pub(super) fn poll_take(&self, context: &mut Context<'_>) -> Poll<Result<T, TaskError>> {
+        self.progress.poll(context, Progress::take)
+    }
+
+    /// Says which thread runs the task. Once.
+    pub(super) fn attach(&self, thread: Thread) {
+        let _ = self.thread.set(thread);
+        // With the one in `interrupt`: of the two, whoever comes second finds what the other has stored before its fence.
+        fence(Ordering::SeqCst);
+        self.deliver();
+    }
+
+    /// Interrupts the task's thread, at its start if it has not started yet.
+    fn interrupt(&self) {
+        if let Some(thread) = self.thread.get() {
+            thread.interrupt();
+            return;
+        }
+        // Relaxed: the fence orders it.
+        self.interrupted.store(true, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        self.deliver();
+    }
+
+    /// Hands on, once, an interrupt that came before the thread was known.
+    fn deliver(&self) {
+        if let Some(thread) = self.thread.get() {
+            // Relaxed: one of those who come here takes it, whichever; the rest is said at the fences.
+            if self.interrupted.load(Ordering::Relaxed)
+                && self.interrupted.swap(false, Ordering::Relaxed)
+            {
+                thread.interrupt();
+            }
+        }
+    }
+
+    /// Waits for the thread to be known, which takes no longer than to start one.
+    pub(super) fn thread(&self) -> &Thread {
+        self.thread.wait()
+    }
+}
+
+/// What an executor knows of its tasks.
+pub(super) trait Interrupt: Send + Sync {
+    fn interrupt(&self);
+}
+
+impl<T: Send> Interrupt for TaskCell<T> {
+    fn interrupt(&self) {
+        TaskCell::interrupt(self);
+    }
+}

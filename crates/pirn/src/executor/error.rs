@@ -1,0 +1,242 @@
+//! What can go wrong with tasks.
+
+use crate::thread::Interrupted;
+use core::any::Any;
+use core::fmt;
+use std::error::Error;
+use std::io;
+use std::panic::resume_unwind;
+use std::sync::{Mutex, PoisonError};
+
+/// Why a task could not be submitted. Its closure has been dropped, and has not been called.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum SubmitError {
+    /// The executor has been shut down.
+    Shutdown,
+    /// No thread could be created for it, for this reason.
+    Spawn(io::Error),
+}
+
+impl fmt::Display for SubmitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SubmitError::Shutdown => {
+                f.write_str("the executor has been shut down and takes no more tasks")
+            }
+            SubmitError::Spawn(error) => {
+                write!(f, "no thread could be created for the task: {error}")
+            }
+        }
+    }
+}
+
+impl Error for SubmitError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            SubmitError::Shutdown => None,
+            SubmitError::Spawn(error) => Some(error),
+        }
+    }
+}
+
+/// Why a task has no value.
+#[derive(Debug)]
+pub enum TaskError {
+    /// It panicked.
+    Panicked(Panicked),
+    /// It was [cancelled](super::Task::cancel) before its end.
+    Cancelled,
+}
+
+impl fmt::Display for TaskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TaskError::Panicked(panicked) => panicked.fmt(f),
+            TaskError::Cancelled => f.write_str("the task was cancelled before its end"),
+        }
+    }
+}
+
+impl Error for TaskError {}
+
+/// The panic of a task.
+///
+/// # Examples
+/// ```
+/// use pirn::executor::{TaskError, ThreadPerTask};
+///
+/// let executor = ThreadPerTask::new();
+/// let task = executor.submit(|| panic!("out of yarn"))?;
+/// let Err(TaskError::Panicked(panicked)) = task.join() as Result<(), _> else {
+///     unreachable!();
+/// };
+/// assert_eq!(panicked.to_string(), "the task panicked: out of yarn");
+/// # Ok::<(), pirn::executor::SubmitError>(())
+/// ```
+pub struct Panicked {
+    message: Option<Box<str>>,
+    /// The lock is there to be `Sync`, which a payload need not be and an error should.
+    payload: Mutex<Box<dyn Any + Send>>,
+}
+
+impl Panicked {
+    pub(super) fn new(payload: Box<dyn Any + Send>) -> Panicked {
+        let message = match payload.downcast_ref::<&str>() {
+            Some(text) => Some(*text),
+            None => payload.downcast_ref::<String>().map(String::as_str),
+        };
+        Panicked {
+            message: message.map(Box::from),
+            payload: Mutex::new(payload),
+        }
+    }
+
+    /// The message, if it panicked with one: by `panic!` and the like.
+    pub fn message(&self) -> Option<&str> {
+        self.message.as_deref()
+    }
+
+    /// What it panicked with, as [`JoinHandle::join`](crate::thread::JoinHandle::join) gives it.
+    pub fn into_payload(self) -> Box<dyn Any + Send> {
+        self.payload
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets the panic go on, on this thread.
+    ///
+    /// # Panics
+    /// Always, with the task's payload.
+    pub fn resume(self) -> ! {
+        resume_unwind(self.into_payload())
+    }
+}
+
+impl fmt::Display for Panicked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.message() {
+            Some(message) => write!(f, "the task panicked: {message}"),
+            None => f.write_str("the task panicked, with something that is not a text"),
+        }
+    }
+}
+
+impl fmt::Debug for Panicked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Panicked").field(&self.message).finish()
+    }
+}
+
+impl Error for Panicked {}
+
+/// Why [`invoke_all`](super::ThreadPerTask::invoke_all) has no results. The tasks that had started are cancelled.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum InvokeAllError {
+    /// One of the tasks could not be submitted.
+    Submit(SubmitError),
+    /// The waiting thread was interrupted. Its flag is still set.
+    Interrupted,
+}
+
+impl fmt::Display for InvokeAllError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            InvokeAllError::Submit(error) => error.fmt(f),
+            InvokeAllError::Interrupted => {
+                f.write_str("the thread was interrupted while it waited for tasks")
+            }
+        }
+    }
+}
+
+impl Error for InvokeAllError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            InvokeAllError::Submit(error) => error.source(),
+            InvokeAllError::Interrupted => Some(&Interrupted),
+        }
+    }
+}
+
+/// Why [`invoke_any`](super::ThreadPerTask::invoke_any) has no value. The tasks that had not ended are cancelled.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum InvokeAnyError<E> {
+    /// There were no tasks.
+    Empty,
+    /// All tasks failed. This is the error of the first that did.
+    Failed(E),
+    /// All tasks failed. This is the panic of the first that did.
+    Panicked(Panicked),
+    /// One of the tasks could not be submitted, and none had succeeded until then.
+    Submit(SubmitError),
+    /// The waiting thread was interrupted. Its flag is still set.
+    Interrupted,
+    /// None succeeded in time.
+    TimedOut,
+}
+
+impl<E: fmt::Display> fmt::Display for InvokeAnyError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            InvokeAnyError::Empty => f.write_str("there were no tasks, so none could succeed"),
+            InvokeAnyError::Failed(error) => write!(f, "all tasks failed, the first with: {error}"),
+            InvokeAnyError::Panicked(panicked) => {
+                write!(f, "all tasks failed, the first with: {panicked}")
+            }
+            InvokeAnyError::Submit(error) => error.fmt(f),
+            InvokeAnyError::Interrupted => {
+                f.write_str("the thread was interrupted while it waited for tasks")
+            }
+            InvokeAnyError::TimedOut => f.write_str("no task succeeded in time"),
+        }
+    }
+}
+
+impl<E: Error + 'static> Error for InvokeAnyError<E> {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            InvokeAnyError::Failed(error) => Some(error),
+            InvokeAnyError::Panicked(panicked) => Some(panicked),
+            InvokeAnyError::Submit(error) => error.source(),
+            InvokeAnyError::Interrupted => Some(&Interrupted),
+            InvokeAnyError::Empty | InvokeAnyError::TimedOut => None,
+        }
+    }
+}
+
+/// Why an item of [`map`](super::ThreadPerTask::map) has no value.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum MapError {
+    /// The function panicked on it.
+    Panicked(Panicked),
+    /// Its task could not be submitted. It is the last item.
+    Submit(SubmitError),
+    /// The iterating thread was interrupted while it waited. It is the last item, and the thread's flag is still set.
+    Interrupted,
+}
+
+impl fmt::Display for MapError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            MapError::Panicked(panicked) => panicked.fmt(f),
+            MapError::Submit(error) => error.fmt(f),
+            MapError::Interrupted => {
+                f.write_str("the thread was interrupted while it waited for tasks")
+            }
+        }
+    }
+}
+
+impl Error for MapError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            MapError::Panicked(_) => None,
+            MapError::Submit(error) => error.source(),
+            MapError::Interrupted => Some(&Interrupted),
+        }
+    }
+}

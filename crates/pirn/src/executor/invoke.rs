@@ -1,0 +1,242 @@
+//! Several tasks at once: all of them, or the first that succeeds.
+
+use super::error::{InvokeAllError, InvokeAnyError, Panicked, TaskError};
+use super::monitor::{Ended, Patience};
+use super::queue::Queue;
+use super::{Task, ThreadPerTask};
+use core::mem;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// Tasks that are cancelled when nobody waits for them any more, whatever the reason.
+pub(super) struct Group<T>(pub(super) VecDeque<Task<T>>);
+
+impl<T> Drop for Group<T> {
+    fn drop(&mut self) {
+        for task in &self.0 {
+            task.cancel();
+        }
+    }
+}
+
+impl ThreadPerTask {
+    /// Runs all tasks and waits for their ends. The results are in the order of the tasks.
+    ///
+    /// If this function does not return a list, which includes a panic of `tasks`' iterator, the tasks are
+    /// [cancelled](Task::cancel).
+    ///
+    /// # Errors
+    /// [`InvokeAllError::Submit`] if a task cannot be submitted, [`InvokeAllError::Interrupted`] if the waiting thread is interrupted.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::executor::ThreadPerTask;
+    ///
+    /// let executor = ThreadPerTask::new();
+    /// let lengths = executor.invoke_all(["warp", "weft", "heddle"].map(|word| move || word.len()))?;
+    /// let lengths: Vec<_> = lengths.into_iter().collect::<Result<_, _>>()?;
+    /// assert_eq!(lengths, [4, 4, 6]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn invoke_all<I, F, T>(&self, tasks: I) -> Result<Vec<Result<T, TaskError>>, InvokeAllError>
+    where
+        I: IntoIterator<Item = F>,
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        self.all(tasks, Patience::UNTIL_INTERRUPTED)
+    }
+
+    /// As [`invoke_all`](Self::invoke_all), but cancels what has not ended when `timeout` has passed: it is [`TaskError::Cancelled`]
+    /// in the list.
+    ///
+    /// The timeout counts from the call. It does not wait for the cancelled tasks to heed that.
+    ///
+    /// # Errors
+    /// As for [`invoke_all`](Self::invoke_all).
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::executor::{TaskError, ThreadPerTask};
+    /// use pirn::thread;
+    /// use std::time::Duration;
+    ///
+    /// let executor = ThreadPerTask::new();
+    /// let day = Duration::from_secs(24 * 3600);
+    /// let sleepers = [day, day].map(|time| move || thread::sleep_interruptible(time));
+    /// let results = executor.invoke_all_timeout(sleepers, Duration::from_millis(1))?;
+    /// assert!(matches!(results[..], [Err(TaskError::Cancelled), Err(TaskError::Cancelled)]));
+    /// # Ok::<(), pirn::executor::InvokeAllError>(())
+    /// ```
+    pub fn invoke_all_timeout<I, F, T>(
+        &self,
+        tasks: I,
+        timeout: Duration,
+    ) -> Result<Vec<Result<T, TaskError>>, InvokeAllError>
+    where
+        I: IntoIterator<Item = F>,
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        self.all(tasks, Patience::timeout(timeout).interruptible())
+    }
+
+    fn all<I, F, T>(
+        &self,
+        tasks: I,
+        patience: Patience,
+    ) -> Result<Vec<Result<T, TaskError>>, InvokeAllError>
+    where
+        I: IntoIterator<Item = F>,
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        let mut group = Group(VecDeque::new());
+        for f in tasks {
+            let task = self.submit(f).map_err(InvokeAllError::Submit)?;
+            group.0.push_back(task);
+        }
+        let mut results = Vec::with_capacity(group.0.len());
+        while let Some(task) = group.0.front() {
+            match task.wait(patience) {
+                Ok(result) => results.push(result),
+                Err(Ended::Interrupted) => return Err(InvokeAllError::Interrupted),
+                // All at once: none should gain time from the others' cancellation.
+                Err(Ended::TimedOut) => {
+                    let rest = mem::take(&mut group.0);
+                    for task in &rest {
+                        task.cancel();
+                    }
+                    results.extend(rest.into_iter().map(Task::join));
+                    break;
+                }
+            }
+            group.0.pop_front();
+        }
+        Ok(results)
+    }
+
+    /// Runs all tasks, and returns the value of the first that succeeds: that returns `Ok`.
+    ///
+    /// The others are then [cancelled](Task::cancel), but not waited for; closing the executor does that. A task that panics has failed.
+    ///
+    /// # Errors
+    /// * [`InvokeAnyError::Failed`], [`InvokeAnyError::Panicked`]: all failed; the first failure in time.
+    /// * [`InvokeAnyError::Empty`]: there are no tasks.
+    /// * [`InvokeAnyError::Submit`]: a task cannot be submitted.
+    /// * [`InvokeAnyError::Interrupted`]: the waiting thread was interrupted.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::executor::ThreadPerTask;
+    /// use pirn::thread::{self, Interrupted};
+    /// use std::time::Duration;
+    ///
+    /// let executor = ThreadPerTask::new();
+    /// let first = executor.invoke_any([3600, 0, 7200].map(|seconds| move || {
+    ///     thread::sleep_interruptible(Duration::from_secs(seconds))?;
+    ///     Ok::<_, Interrupted>(seconds)
+    /// }))?;
+    /// assert_eq!(first, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn invoke_any<I, F, T, E>(&self, tasks: I) -> Result<T, InvokeAnyError<E>>
+    where
+        I: IntoIterator<Item = F>,
+        F: FnOnce() -> Result<T, E> + Send + 'static,
+        T: Send + 'static,
+        E: Send + 'static,
+    {
+        self.any(tasks, Patience::UNTIL_INTERRUPTED)
+    }
+
+    /// As [`invoke_any`](Self::invoke_any), but gives up, and cancels all, when `timeout` has passed.
+    ///
+    /// The timeout counts from the call.
+    ///
+    /// # Errors
+    /// As for [`invoke_any`](Self::invoke_any), and [`InvokeAnyError::TimedOut`].
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::executor::{InvokeAnyError, ThreadPerTask};
+    /// use pirn::thread;
+    /// use std::time::Duration;
+    ///
+    /// let executor = ThreadPerTask::new();
+    /// let day = Duration::from_secs(24 * 3600);
+    /// let sleepers = [day, day].map(|time| move || thread::sleep_interruptible(time));
+    /// let result = executor.invoke_any_timeout(sleepers, Duration::from_millis(1));
+    /// assert!(matches!(result, Err(InvokeAnyError::TimedOut)));
+    /// ```
+    pub fn invoke_any_timeout<I, F, T, E>(
+        &self,
+        tasks: I,
+        timeout: Duration,
+    ) -> Result<T, InvokeAnyError<E>>
+    where
+        I: IntoIterator<Item = F>,
+        F: FnOnce() -> Result<T, E> + Send + 'static,
+        T: Send + 'static,
+        E: Send + 'static,
+    {
+        self.any(tasks, Patience::timeout(timeout).interruptible())
+    }
+
+    fn any<I, F, T, E>(&self, tasks: I, patience: Patience) -> Result<T, InvokeAnyError<E>>
+    where
+        I: IntoIterator<Item = F>,
+        F: FnOnce() -> Result<T, E> + Send + 'static,
+        T: Send + 'static,
+        E: Send + 'static,
+    {
+        let results = Queue::new();
+        let mut group = Group(VecDeque::new());
+        let mut race = Race {
+            failures: 0,
+            first: None,
+        };
+        for f in tasks {
+            let task = self.submit(results.feed(f, |result| result));
+            group.0.push_back(task.map_err(InvokeAnyError::Submit)?);
+            // Somebody may have won before the last has started.
+            if let Some(value) = results.poll().and_then(|result| race.came_in(result)) {
+                return Ok(value);
+            }
+        }
+        while race.failures < group.0.len() {
+            let result = results.take(patience).map_err(|ended| match ended {
+                Ended::TimedOut => InvokeAnyError::TimedOut,
+                Ended::Interrupted => InvokeAnyError::Interrupted,
+            })?;
+            if let Some(value) = race.came_in(result) {
+                return Ok(value);
+            }
+        }
+        Err(race.lost())
+    }
+}
+
+/// What has come in from the tasks of an `invoke_any`: only failures, or it would be over.
+struct Race<E> {
+    failures: usize,
+    first: Option<InvokeAnyError<E>>,
+}
+
+impl<E> Race<E> {
+    /// The value, if it is one.
+    fn came_in<T>(&mut self, result: Result<Result<T, E>, Panicked>) -> Option<T> {
+        let failure = match result {
+            Ok(Ok(value)) => return Some(value),
+            Ok(Err(error)) => InvokeAnyError::Failed(error),
+            Err(panicked) => InvokeAnyError::Panicked(panicked),
+        };
+        self.failures += 1;
+        self.first.get_or_insert(failure);
+        None
+    }
+
+    fn lost(self) -> InvokeAnyError<E> {
+        self.first.unwrap_or(InvokeAnyError::Empty)
+    }
+}

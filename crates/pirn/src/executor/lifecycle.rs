@@ -1,0 +1,198 @@
+//! The life of an executor: open, shut down, terminated; and its tasks, from submission to end.
+//!
+//! The tasks are kept in several maps, each under a lock of its own, so that threads that submit and end them seldom meet. Shutting down
+//! closes one map after the other; a closed map that is empty stays so, and the executor has terminated when all are.
+
+use super::cell::Interrupt;
+use super::monitor::{Ended, Monitor, Patience};
+use core::cell::Cell;
+use core::hash::{BuildHasherDefault, Hasher};
+use core::ptr;
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+const SHARDS: usize = 16;
+
+#[derive(Default)]
+struct Shard {
+    /// By the addresses of their cells.
+    tasks: HashMap<usize, Arc<dyn Interrupt>, BuildHasherDefault<AddressHasher>>,
+    /// There will be no more.
+    closed: bool,
+}
+
+pub(super) struct Lifecycle {
+    shards: [Mutex<Shard>; SHARDS],
+    /// Set before the first shard is closed, so that who was refused once always is.
+    shut_down: AtomicBool,
+    /// How many shards are not both closed and empty. Told when that comes to 0.
+    busy: Monitor<usize>,
+}
+
+thread_local! {
+    /// The executor that the running thread belongs to, by address.
+    static OWN: Cell<*const Lifecycle> = const { Cell::new(ptr::null()) };
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Lifecycle {
+    pub(super) fn new() -> Lifecycle {
+        Lifecycle {
+            shards: Default::default(),
+            shut_down: AtomicBool::new(false),
+            busy: Monitor::new(SHARDS),
+        }
+    }
+
+    pub(super) fn is_shut_down(&self) -> bool {
+        self.shut_down.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn is_terminated(&self) -> bool {
+        self.busy.with(|busy| *busy == 0)
+    }
+
+    /// Tasks that have not ended.
+    pub(super) fn running(&self) -> usize {
+        self.shards
+            .iter()
+            .map(|shard| locked(shard).tasks.len())
+            .sum()
+    }
+
+    /// When this returns no task comes in any more.
+    pub(super) fn shut_down(&self) {
+        self.shut_down.store(true, Ordering::SeqCst);
+        for shard in &self.shards {
+            let mut shard = locked(shard);
+            if shard.closed {
+                continue;
+            }
+            shard.closed = true;
+            if shard.tasks.is_empty() {
+                drop(shard);
+                self.shard_is_done();
+            }
+        }
+    }
+
+    fn shard_is_done(&self) {
+        self.busy.change(|busy| *busy -= 1);
+    }
+
+    /// Shuts down, and interrupts all tasks.
+    pub(super) fn stop(&self) {
+        self.shut_down();
+        for shard in &self.shards {
+            let tasks: Vec<_> = locked(shard).tasks.values().cloned().collect();
+            for task in tasks {
+                task.interrupt(); // Not under the lock: this calls listeners of the user's.
+            }
+        }
+    }
+
+    pub(super) fn await_termination(&self, patience: Patience) -> Result<(), Ended> {
+        self.busy.wait(patience, |busy| (*busy == 0).then_some(()))
+    }
+
+    /// Shuts down and waits for the end of all tasks. An interrupt meanwhile is handed on to them, and its flag stays set.
+    pub(super) fn close(&self) {
+        self.shut_down();
+        if OWN.get() == ptr::from_ref(self) {
+            return; // It would wait for itself.
+        }
+        let patience = Patience::UNTIL_INTERRUPTED;
+        if self.await_termination(patience) == Err(Ended::Interrupted) {
+            self.stop();
+            self.busy.wait_forever(|busy| (*busy == 0).then_some(()));
+        }
+    }
+
+    fn shard(&self, key: usize) -> &Mutex<Shard> {
+        &self.shards[(key >> 6) % SHARDS] // Neighbours in memory are some cache lines apart.
+    }
+}
+
+/// Keeps a task among those of its executor, until dropped.
+pub(super) struct Membership {
+    lifecycle: Arc<Lifecycle>,
+    /// Where to find the task.
+    key: usize,
+}
+
+impl Membership {
+    /// None if the executor has been shut down.
+    pub(super) fn enter(
+        lifecycle: &Arc<Lifecycle>,
+        task: Arc<dyn Interrupt>,
+    ) -> Option<Membership> {
+        let key = Arc::as_ptr(&task).addr();
+        let mut shard = locked(lifecycle.shard(key));
+        if shard.closed || lifecycle.is_shut_down() {
+            return None;
+        }
+        shard.tasks.insert(key, task);
+        drop(shard);
+        Some(Membership {
+            lifecycle: Arc::clone(lifecycle),
+            key,
+        })
+    }
+
+    /// The running thread, which is new, is the task's, until the guard is dropped.
+    pub(super) fn adopt_thread(&self) -> OwnThread {
+        OWN.set(Arc::as_ptr(&self.lifecycle));
+        OwnThread
+    }
+}
+
+/// On the thread of a task, while it is one.
+pub(super) struct OwnThread;
+
+impl Drop for OwnThread {
+    fn drop(&mut self) {
+        OWN.set(ptr::null());
+    }
+}
+
+impl Drop for Membership {
+    fn drop(&mut self) {
+        let mut shard = locked(self.lifecycle.shard(self.key));
+        let task = shard.tasks.remove(&self.key);
+        let room = shard.tasks.capacity();
+        if room > 64 && shard.tasks.len() < room / 8 {
+            shard.tasks.shrink_to(room / 4); // After a flood.
+        }
+        let was_last = shard.closed && shard.tasks.is_empty();
+        drop(shard);
+        drop(task); // Its result may be dropped with it: not under the lock, and before the end.
+        if was_last {
+            self.lifecycle.shard_is_done();
+        }
+    }
+}
+
+/// Hashes addresses, which are unique and nobody else's choice: to multiply them is enough.
+#[derive(Default)]
+struct AddressHasher(u64);
+
+impl Hasher for AddressHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_usize(usize::from(*byte));
+        }
+    }
+
+    fn write_usize(&mut self, address: usize) {
+        // 2^64 divided by the golden ratio. The upper half is the well mixed one, the table looks at both ends.
+        self.0 = (self.0 ^ address as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0 ^ (self.0 >> 32)
+    }
+}

@@ -1,0 +1,41 @@
+//! The results of several tasks, in the order in which they come.
+
+use super::error::Panicked;
+use super::monitor::{Ended, Monitor, Patience};
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// Cloned for each task that puts a result in.
+pub(super) struct Queue<R>(Arc<Monitor<VecDeque<R>>>);
+
+impl<R> Queue<R> {
+    pub(super) fn new() -> Queue<R> {
+        Queue(Arc::new(Monitor::new(VecDeque::new())))
+    }
+
+    /// The next result, if there is one.
+    pub(super) fn poll(&self) -> Option<R> {
+        self.0.with(VecDeque::pop_front)
+    }
+
+    /// Waits for the next result.
+    pub(super) fn take(&self, patience: Patience) -> Result<R, Ended> {
+        self.0.wait(patience, VecDeque::pop_front)
+    }
+}
+
+impl<R: Send + 'static> Queue<R> {
+    /// A task that puts in what `wrap` makes of the result of `f`.
+    pub(super) fn feed<T>(
+        &self,
+        f: impl FnOnce() -> T + Send + 'static,
+        wrap: impl FnOnce(Result<T, Panicked>) -> R + Send + 'static,
+    ) -> impl FnOnce() + Send + 'static {
+        let queue = Arc::clone(&self.0);
+        move || {
+            let result = catch_unwind(AssertUnwindSafe(f)).map_err(Panicked::new);
+            queue.change(|results| results.push_back(wrap(result)));
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! The handle of a task.
+
+use super::cell::TaskCell;
+use super::error::TaskError;
+use super::monitor::{Ended, Patience};
+use crate::thread::Thread;
+use core::fmt;
+use core::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+/// A task of an [executor](super::ThreadPerTask): the right to cancel it, to wait for it, and to take its result.
+///
+/// Dropping it changes nothing for the task: it goes on, is waited for when the executor is closed, and its result is dropped.
+///
+/// It can be awaited in async code: see [`TaskFuture`].
+///
+/// # Examples
+/// ```
+/// use pirn::executor::ThreadPerTask;
+///
+/// let executor = ThreadPerTask::new();
+/// let task = executor.submit(|| 6 * 7)?;
+/// assert_eq!(task.join()?, 42);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use = "nobody will know how the task ends; `let _ = …` says that this is meant"]
+pub struct Task<T>(Arc<TaskCell<T>>);
+
+impl<T> Task<T> {
+    pub(super) fn new(cell: Arc<TaskCell<T>>) -> Task<T> {
+        Task(cell)
+    }
+
+    /// Waits for the end of the task and returns its result.
+    ///
+    /// An interrupt of the waiting thread does not end the wait; it does that of [`join_interruptible`](Self::join_interruptible).
+    ///
+    /// # Errors
+    /// [`TaskError::Panicked`] if the task panicked. [`TaskError::Cancelled`] if it was cancelled; then this does not wait, even if
+    /// the task still runs.
+    pub fn join(self) -> Result<T, TaskError> {
+        self.0.take()
+    }
+
+    /// Waits for the end of the task, and returns its result, or the task again if `timeout` has passed before.
+    ///
+    /// # Errors
+    /// The task. Inside, those of [`join`](Self::join).
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::executor::ThreadPerTask;
+    /// use pirn::thread;
+    /// use std::time::Duration;
+    ///
+    /// let executor = ThreadPerTask::new();
+    /// let task = executor.submit(thread::park)?;
+    /// let Err(task) = task.join_timeout(Duration::from_millis(1)) else {
+    ///     return Ok(()); // `park` may return at any time.
+    /// };
+    /// task.cancel();
+    /// # Ok::<(), pirn::executor::SubmitError>(())
+    /// ```
+    pub fn join_timeout(self, timeout: Duration) -> Result<Result<T, TaskError>, Task<T>> {
+        self.try_take(Patience::timeout(timeout))
+    }
+
+    /// Waits for the end of the task, and returns its result, or the task again if the waiting thread has been interrupted before.
+    ///
+    /// The flag of the thread is still set then. The task goes on.
+    ///
+    /// # Errors
+    /// The task. Inside, those of [`join`](Self::join).
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::executor::ThreadPerTask;
+    /// use pirn::thread;
+    ///
+    /// let executor = ThreadPerTask::new();
+    /// let task = executor.submit(thread::park_interruptible)?;
+    /// thread::current().interrupt();
+    /// let task = task.join_interruptible().unwrap_err();
+    /// assert!(thread::interrupted());
+    /// task.cancel();
+    /// # Ok::<(), pirn::executor::SubmitError>(())
+    /// ```
+    pub fn join_interruptible(self) -> Result<Result<T, TaskError>, Task<T>> {
+        self.try_take(Patience::UNTIL_INTERRUPTED)
+    }
+
+    fn try_take(self, patience: Patience) -> Result<Result<T, TaskError>, Task<T>> {
+        self.wait(patience).map_err(|_| self)
+    }
+
+    /// Waits for the end and takes the result; after that, only dropping it is left to do.
+    pub(super) fn wait(&self, patience: Patience) -> Result<Result<T, TaskError>, Ended> {
+        self.0.try_take(patience)
+    }
+
+    /// Cancels the task: it ends for all who wait for it, at once, with [`TaskError::Cancelled`].
+    ///
+    /// If it has not started it never will. If it runs its thread is [interrupted](Thread::interrupt); it is up to the
+    /// task to heed that and to come to its end, which the executor still waits for when it is closed.
+    ///
+    /// Returns whether this has cancelled it: `false` if it had ended or been cancelled before, and then nothing happens.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::executor::{TaskError, ThreadPerTask};
+    /// use pirn::thread;
+    /// use std::time::Duration;
+    ///
+    /// let executor = ThreadPerTask::new();
+    /// let task = executor.submit(|| thread::sleep_interruptible(Duration::from_secs(3600)))?;
+    /// assert!(task.cancel());
+    /// assert!(matches!(task.join(), Err(TaskError::Cancelled)));
+    /// # Ok::<(), pirn::executor::SubmitError>(())
+    /// ```
+    pub fn cancel(&self) -> bool {
+        self.0.cancel()
+    }
+
+    /// Whether it has ended, in whichever way: [`join`](Self::join) would not wait.
+    pub fn is_done(&self) -> bool {
+        self.0.has_ended()
+    }
+
+    /// Whether it has been cancelled before its end.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.is_cancelled()
+    }
+
+    /// The thread that runs it.
+    ///
+    /// To ask the task to end without giving up its result, interrupt this. If it is a platform thread that has not started
+    /// yet, this waits until it has.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::executor::ThreadPerTask;
+    /// use pirn::thread;
+    /// use std::time::Duration;
+    ///
+    /// let executor = ThreadPerTask::new();
+    /// let task = executor.submit(|| {
+    ///     match thread::sleep_interruptible(Duration::from_secs(3600)) {
+    ///         Ok(()) => "all of it",
+    ///         Err(_) => "a part of it",
+    ///     }
+    /// })?;
+    /// task.thread().interrupt();
+    /// assert_eq!(task.join()?, "a part of it");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn thread(&self) -> &Thread {
+        self.0.thread()
+    }
+}
+
+impl<T> fmt::Debug for Task<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = match (self.is_cancelled(), self.is_done()) {
+            (true, _) => "cancelled",
+            (false, true) => "done",
+            (false, false) => "running",
+        };
+        f.debug_tuple("Task")
+            .field(&format_args!("{state}"))
+            .finish()
+    }
+}
+
+impl<T> IntoFuture for Task<T> {
+    type Output = Result<T, TaskError>;
+    type IntoFuture = TaskFuture<T>;
+
+    fn into_future(self) -> TaskFuture<T> {
+        TaskFuture(self.0)
+    }
+}
+
+/// Waits for a [`Task`] in async code. Made by `task.await`.
+///
+/// Dropping it, as dropping the task, does not cancel it.
+///
+/// # Examples
+/// ```
+/// use pirn::executor::{Task, TaskError};
+///
+/// async fn double(task: Task<u32>) -> Result<u32, TaskError> {
+///     Ok(2 * task.await?)
+/// }
+/// ```
+#[must_use = "futures do nothing unless polled"]
+pub struct TaskFuture<T>(Arc<TaskCell<T>>);
+
+impl<T> Future for TaskFuture<T> {
+    type Output = Result<T, TaskError>;
+
+    /// Never ready again once it has been.
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.0.poll_take(context)
+    }
+}
+
+impl<T> fmt::Debug for TaskFuture<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TaskFuture").finish_non_exhaustive()
+    }
+}

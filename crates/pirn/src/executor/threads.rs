@@ -1,0 +1,138 @@
+//! The threads that tasks run on.
+
+use crate::thread::{self, Thread};
+use core::fmt;
+use core::sync::atomic::{AtomicU64, Ordering};
+use std::io;
+use std::sync::Arc;
+
+/// The threads that a [`ThreadPerTask`](super::ThreadPerTask) starts.
+///
+/// # Examples
+/// ```
+/// use pirn::executor::{PlatformThreads, ThreadPerTask, Threads};
+/// use pirn::thread;
+///
+/// let needs_the_kernels_threads = true;
+/// let threads = match needs_the_kernels_threads {
+///     true => Threads::from(PlatformThreads::new().name_counter("worker-", 1)),
+///     false => Threads::from(thread::Builder::new().name_counter("worker-", 1)),
+/// };
+/// let executor = ThreadPerTask::with_threads(threads);
+/// let name = executor.submit(|| thread::current().name().map(str::to_owned))?;
+/// assert_eq!(name.join()?.as_deref(), Some("worker-1"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub enum Threads {
+    /// Virtual threads, as this builder makes them.
+    Virtual(thread::Builder),
+    /// Platform threads, made like this.
+    Platform(PlatformThreads),
+}
+
+impl Threads {
+    /// Calls `run` on a new thread. Which one is either returned, or, where only the thread itself can say that, told to `run`.
+    pub(super) fn start(
+        &self,
+        run: impl FnOnce(Option<Thread>) + Send + 'static,
+    ) -> io::Result<Option<Thread>> {
+        match self {
+            Threads::Virtual(builder) => {
+                let handle = builder.clone().spawn(move || run(None))?;
+                Ok(Some(handle.thread().clone()))
+            }
+            Threads::Platform(platform) => {
+                let builder = platform.builder()?;
+                builder.spawn(move || run(Some(thread::current())))?;
+                Ok(None)
+            }
+        }
+    }
+}
+
+impl Default for Threads {
+    /// Unnamed virtual threads.
+    fn default() -> Threads {
+        Threads::Virtual(thread::Builder::new())
+    }
+}
+
+impl From<thread::Builder> for Threads {
+    fn from(builder: thread::Builder) -> Threads {
+        Threads::Virtual(builder)
+    }
+}
+
+impl From<PlatformThreads> for Threads {
+    fn from(platform: PlatformThreads) -> Threads {
+        Threads::Platform(platform)
+    }
+}
+
+/// Configures the platform threads of an executor, as [`thread::Builder`] does virtual ones.
+///
+/// # Examples
+/// ```
+/// use pirn::executor::{PlatformThreads, ThreadPerTask};
+///
+/// let threads = PlatformThreads::new().name_counter("io-", 0).stack_size(128 << 10);
+/// let executor = ThreadPerTask::platform(threads);
+/// let name = executor.submit(|| std::thread::current().name().map(str::to_owned))?;
+/// assert_eq!(name.join()?.as_deref(), Some("io-0"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Default)]
+#[must_use = "it only configures threads"]
+pub struct PlatformThreads {
+    /// Prefix and next number.
+    name: Option<Arc<(String, AtomicU64)>>,
+    stack_size: Option<usize>,
+}
+
+impl PlatformThreads {
+    /// Unnamed threads with `std`'s default stack size.
+    pub fn new() -> PlatformThreads {
+        PlatformThreads::default()
+    }
+
+    /// Names threads `{prefix}{start}`, `{prefix}{start + 1}`, … in the order in which they are started. Clones go on counting together.
+    pub fn name_counter(mut self, prefix: impl Into<String>, start: u64) -> PlatformThreads {
+        self.name = Some(Arc::new((prefix.into(), AtomicU64::new(start))));
+        self
+    }
+
+    /// Size of the stack in bytes, as [`std::thread::Builder::stack_size`] takes it.
+    pub fn stack_size(mut self, size: usize) -> PlatformThreads {
+        self.stack_size = Some(size);
+        self
+    }
+
+    fn builder(&self) -> io::Result<std::thread::Builder> {
+        let mut builder = std::thread::Builder::new();
+        if let Some(name) = &self.name {
+            let (prefix, next) = &**name;
+            if prefix.contains('\0') {
+                // `std` would panic.
+                let text = format!("the thread name {prefix:?} contains a NUL byte");
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+            }
+            // Relaxed: only uniqueness matters.
+            builder = builder.name(format!("{prefix}{}", next.fetch_add(1, Ordering::Relaxed)));
+        }
+        if let Some(size) = self.stack_size {
+            builder = builder.stack_size(size);
+        }
+        Ok(builder)
+    }
+}
+
+impl fmt::Debug for PlatformThreads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.name.as_ref().map(|name| format!("{}<n>", name.0));
+        f.debug_struct("PlatformThreads")
+            .field("name", &name)
+            .field("stack_size", &self.stack_size)
+            .finish()
+    }
+}

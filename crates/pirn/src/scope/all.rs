@@ -1,0 +1,144 @@
+//! Short forms: fork these, and join.
+
+use super::{Builder, JoinError, TaskScope, all_successful, any_successful};
+
+/// Runs all these tasks at once, each on a virtual thread, and gives all their values; or the first failure, which cancels the others.
+///
+/// `tasks` is a tuple of two to eight closures, whose values may be of different types, or an array or a `Vec` of closures.
+/// They may borrow.
+///
+/// # Errors
+/// As [`TaskScope::join`].
+///
+/// # Examples
+/// ```
+/// use pirn::scope;
+///
+/// fn update_inventory(item: &str) -> Result<u32, String> { Ok(item.len() as u32) }
+/// fn update_order(item: &str) -> Result<String, String> { Ok(format!("order of {item}")) }
+///
+/// fn handle_order(item: &str) -> Result<(u32, String), scope::JoinError<String>> {
+///     scope::all((|| update_inventory(item), || update_order(item)))
+/// }
+/// assert_eq!(handle_order("pirn").unwrap(), (4, "order of pirn".to_string()));
+/// ```
+#[track_caller]
+pub fn all<E: Send, A: Tasks<E>>(tasks: A) -> Result<A::Values, JoinError<E>> {
+    tasks.all()
+}
+
+/// Runs all these tasks at once, each on a virtual thread, and gives the value of the first that succeeds; the others are cancelled.
+///
+/// # Errors
+/// The first failure if all fail; otherwise as [`TaskScope::join`].
+///
+/// # Examples
+/// ```
+/// use pirn::scope;
+/// let servers = ["", "10.0.0.7"];
+/// let found = scope::any(servers.map(|name| move || match name {
+///     "" => Err("no name"),
+///     name => Ok(name),
+/// }));
+/// assert_eq!(found.unwrap(), "10.0.0.7");
+/// ```
+#[track_caller]
+pub fn any<T, E, F>(tasks: impl IntoIterator<Item = F>) -> Result<T, JoinError<E>>
+where
+    F: FnOnce() -> Result<T, E> + Send,
+    T: Send,
+    E: Send,
+{
+    let tasks = tasks.into_iter();
+    Builder::new().open_with(any_successful(), |s: TaskScope<'_, '_, _>| {
+        for task in tasks {
+            s.fork(task);
+        }
+        Ok(s.join()?.into_output())
+    })
+}
+
+/// What [`all`] runs.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a tuple, an array or a `Vec` of closures that return `Result<_, {E}>`",
+    note = "the closures must be `Send`, and fail with the same type of error"
+)]
+pub trait Tasks<E> {
+    /// What they give.
+    type Values;
+
+    /// Forks and joins them.
+    ///
+    /// # Errors
+    /// As [`all`].
+    fn all(self) -> Result<Self::Values, JoinError<E>>;
+}
+
+impl<T, E, F> Tasks<E> for Vec<F>
+where
+    F: FnOnce() -> Result<T, E> + Send,
+    T: Send,
+    E: Send,
+{
+    type Values = Vec<T>;
+
+    #[track_caller]
+    fn all(self) -> Result<Vec<T>, JoinError<E>> {
+        Builder::new().open_with(all_successful(), |s: TaskScope<'_, '_, _>| {
+            for task in self {
+                s.fork(task);
+            }
+            Ok(s.join()?.into_output())
+        })
+    }
+}
+
+impl<T, E, F, const N: usize> Tasks<E> for [F; N]
+where
+    F: FnOnce() -> Result<T, E> + Send,
+    T: Send,
+    E: Send,
+{
+    type Values = [T; N];
+
+    #[track_caller]
+    fn all(self) -> Result<[T; N], JoinError<E>> {
+        Builder::new().open(|s: TaskScope<'_, '_, _>| {
+            let subtasks = self.map(|task| s.fork(task));
+            let all = s.join()?;
+            Ok(subtasks.map(|subtask| subtask.get(&all)))
+        })
+    }
+}
+
+macro_rules! tuples {
+    ($(($($task:ident: $closure:ident -> $value:ident),+);)+) => {$(
+        impl<E, $($value, $closure),+> Tasks<E> for ($($closure,)+)
+        where
+            E: Send,
+            $($closure: FnOnce() -> Result<$value, E> + Send, $value: Send,)+
+        {
+            type Values = ($($value,)+);
+
+            #[track_caller]
+            fn all(self) -> Result<Self::Values, JoinError<E>> {
+                let ($($task,)+) = self;
+                Builder::new().open(|s: TaskScope<'_, '_, _>| {
+                    $(let $task = s.fork($task);)+
+                    let all = s.join()?;
+                    Ok(($($task.get(&all),)+))
+                })
+            }
+        }
+    )+};
+}
+
+tuples! {
+    (a: A -> T, b: B -> U);
+    (a: A -> T, b: B -> U, c: C -> V);
+    (a: A -> T, b: B -> U, c: C -> V, d: D -> W);
+    (a: A -> T, b: B -> U, c: C -> V, d: D -> W, e: G -> X);
+    (a: A -> T, b: B -> U, c: C -> V, d: D -> W, e: G -> X, f: H -> Y);
+    (a: A -> T, b: B -> U, c: C -> V, d: D -> W, e: G -> X, f: H -> Y, g: I -> Z);
+    (a: A -> T, b: B -> U, c: C -> V, d: D -> W, e: G -> X, f: H -> Y, g: I -> Z, h: K -> S);
+}

@@ -1,0 +1,168 @@
+//! Configuring a scope.
+
+use super::fork::PlatformThreads;
+use super::keeper::{Keeper, monotonic};
+use super::state::ScopeState;
+use super::task_scope::{self, Frame, TaskScope, Threads};
+use super::{AwaitAllSuccessful, JoinError, Joiner, await_all_successful};
+use crate::thread;
+use core::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Configures a scope before it is opened.
+///
+/// # Examples
+/// ```
+/// use pirn::scope;
+/// use std::time::Duration;
+///
+/// let sum = scope::Builder::new()
+///     .name("sums")
+///     .timeout(Duration::from_secs(60))
+///     .limit(2)
+///     .open_with(scope::all_successful(), |s| {
+///         for i in 0..10 {
+///             s.fork(move || Ok::<_, std::fmt::Error>(i * i));
+///         }
+///         Ok(s.join()?.into_output().iter().sum::<i32>())
+///     })?;
+/// assert_eq!(sum, 285);
+/// # Ok::<(), scope::JoinError<std::fmt::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "a builder opens nothing by itself"]
+pub struct Builder {
+    name: Option<Arc<str>>,
+    deadline: Option<Instant>,
+    timeout: Option<Duration>,
+    limit: usize,
+    threads: Threads,
+}
+
+impl Default for Builder {
+    fn default() -> Builder {
+        Builder::new()
+    }
+}
+
+impl Builder {
+    /// A scope without a name, a deadline or a limit, whose subtasks run on unnamed virtual threads.
+    pub fn new() -> Builder {
+        Builder {
+            name: None,
+            deadline: None,
+            timeout: None,
+            limit: usize::MAX,
+            threads: Threads::Virtual(thread::Builder::new()),
+        }
+    }
+
+    /// Names the scope, for [`Debug`](core::fmt::Debug) and [dumps](super::snapshot()).
+    pub fn name(mut self, name: impl Into<Arc<str>>) -> Builder {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Cancels the scope when so much time has passed since it was opened, if it is not joined by then. The join fails with
+    /// [`JoinError::TimedOut`], if the joiner does not say otherwise; what has completed can still be read.
+    ///
+    /// An inner scope never outlives the deadline of the outer one, be that the same thread's or that of the scope in
+    /// which its owner was forked.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::{scope, thread};
+    /// use std::time::Duration;
+    /// let partial = scope::Builder::new().timeout(Duration::from_millis(20)).open(|s| {
+    ///     let quick = s.fork(|| Ok("quick"));
+    ///     let slow = s.fork(|| thread::sleep_interruptible(Duration::from_secs(3600)).map(|()| "slow"));
+    ///     match s.join() {
+    ///         Ok(_) => unreachable!(),
+    ///         Err(late) => Ok((quick.result(&late).ok(), slow.result(&late).ok())),
+    ///     }
+    /// })?;
+    /// assert_eq!(partial, (Some("quick"), None));
+    /// # Ok::<(), scope::JoinError<thread::Interrupted>>(())
+    /// ```
+    pub fn timeout(mut self, timeout: Duration) -> Builder {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// As [`timeout`](Self::timeout), at a point in time. Of both, the earlier holds.
+    pub fn deadline(mut self, deadline: Instant) -> Builder {
+        self.deadline = Some(deadline);
+        self
+    }
+
+    /// At most so many subtasks run at once: a fork waits until there is room.
+    ///
+    /// # Panics
+    /// If it is 0: no subtask could ever run.
+    pub fn limit(mut self, subtasks: usize) -> Builder {
+        let limit = NonZeroUsize::new(subtasks);
+        self.limit = limit.expect("a limit of 0 subtasks lets none run").get();
+        self
+    }
+
+    /// Runs the subtasks on virtual threads made in this way: named, with larger stacks, by another scheduler.
+    pub fn threads(mut self, threads: thread::Builder) -> Builder {
+        self.threads = Threads::Virtual(threads);
+        self
+    }
+
+    /// Runs the subtasks on platform threads, named by this prefix and their numbers from 0 on, if there is one.
+    ///
+    /// For what computes for long, or calls what blocks in ways that the library does not know. Interrupts reach only
+    /// what [`Thread::interrupt`](crate::thread::Thread::interrupt) says of platform threads.
+    pub fn platform_threads(mut self, name: Option<&str>) -> Builder {
+        let name = name.map(Box::from);
+        self.threads = Threads::Platform(PlatformThreads { name });
+        self
+    }
+
+    /// Opens the scope, as [`pirn::scope`](crate::scope()) does.
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// # Panics
+    /// As there.
+    #[track_caller]
+    pub fn open<'env, E, R, F>(self, f: F) -> Result<R, JoinError<E>>
+    where
+        E: Send,
+        F: for<'scope> FnOnce(
+            TaskScope<'scope, 'env, AwaitAllSuccessful<E>>,
+        ) -> Result<R, JoinError<E>>,
+    {
+        self.open_with(await_all_successful(), f)
+    }
+
+    /// Opens the scope with a joiner, as [`scope::with`](super::with) does.
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// # Panics
+    /// As there.
+    #[track_caller]
+    pub fn open_with<'env, J, R, F>(self, joiner: J, f: F) -> Result<R, JoinError<J::Error>>
+    where
+        J: Joiner,
+        F: for<'scope> FnOnce(TaskScope<'scope, 'env, J>) -> Result<R, JoinError<J::Error>>,
+    {
+        // An overflow is centuries away.
+        let timeout = self.timeout.and_then(|t| Instant::now().checked_add(t));
+        let deadline = self.deadline.into_iter().chain(timeout).min();
+        let frame = Frame {
+            state: ScopeState::new(self.name, deadline.and_then(monotonic)),
+            joiner,
+            threads: self.threads,
+            limit: self.limit,
+            keeper: Keeper::new(),
+        };
+        task_scope::run(&frame, f)
+    }
+}

@@ -1,0 +1,81 @@
+//! All must succeed; the join gives all their values.
+
+use super::locked;
+use crate::scope::{Completed, Failure, Flow, JoinError, Joiner, Joins};
+use std::sync::Mutex;
+
+/// The joiner of [`all_successful`].
+#[derive(Debug)]
+pub struct AllSuccessful<T, E>(Mutex<State<T, E>>);
+
+#[derive(Debug)]
+struct State<T, E> {
+    /// By the order of forks; none: not yet.
+    values: Vec<Option<T>>,
+    failure: Option<Failure<E>>,
+}
+
+/// Waits until all subtasks have succeeded, or the first has failed: that cancels the scope, and is what the join fails with.
+/// The join gives all values, in the order of forks.
+///
+/// Loom's `Joiner.allSuccessfulOrThrow`.
+///
+/// # Examples
+/// ```
+/// use pirn::scope;
+/// let lengths = scope::with(scope::all_successful(), |s| {
+///     for word in ["warp", "weft", "shuttle"] {
+///         s.fork(move || Ok::<_, std::fmt::Error>(word.len()));
+///     }
+///     Ok(s.join()?.into_output())
+/// })?;
+/// assert_eq!(lengths, [4, 4, 7]);
+/// # Ok::<(), scope::JoinError<std::fmt::Error>>(())
+/// ```
+#[doc(alias = "allSuccessfulOrThrow")]
+pub fn all_successful<T, E>() -> AllSuccessful<T, E> {
+    AllSuccessful(Mutex::new(State {
+        values: Vec::new(),
+        failure: None,
+    }))
+}
+
+impl<T: Send, E: Send> Joiner for AllSuccessful<T, E> {
+    type Error = E;
+    type Output = Vec<T>;
+
+    fn result(&self) -> Result<Vec<T>, JoinError<E>> {
+        let mut state = locked(&self.0);
+        match state.failure.take() {
+            Some(failure) => Err(failure.into()),
+            None => Ok(core::mem::take(&mut state.values)
+                .into_iter()
+                .flatten()
+                .collect()),
+        }
+    }
+}
+
+impl<T: Send, E: Send> Joins<T> for AllSuccessful<T, E> {
+    fn on_fork(&self, _: usize) -> Flow {
+        locked(&self.0).values.push(None);
+        Flow::Continue
+    }
+
+    fn on_complete(&self, subtask: &mut Completed<'_, T, E>) -> Flow {
+        let mut state = locked(&self.0);
+        if state.failure.is_some() {
+            return Flow::Cancel;
+        }
+        match subtask.take() {
+            Ok(value) => {
+                state.values[subtask.index()] = Some(value);
+                Flow::Continue
+            }
+            Err(failure) => {
+                state.failure = Some(failure);
+                Flow::Cancel
+            }
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Until somebody says so.
+
+use super::locked;
+use crate::scope::{Completed, Flow, JoinError, Joiner, Joins, SubtaskError};
+use std::sync::Mutex;
+
+/// What came of each subtask, in the order of forks.
+type Results<T, E> = Vec<Result<T, SubtaskError<E>>>;
+
+/// The joiner of [`all_until`].
+#[derive(Debug)]
+pub struct AllUntil<T, E, P> {
+    results: Mutex<Results<T, E>>,
+    enough: P,
+}
+
+/// Waits until all subtasks have completed, or `enough` says so of one of them that has: then the others are
+/// cancelled. The join gives what came of each, in the order of forks;
+/// [`Unavailable`](SubtaskError::Unavailable) stands for those that were cancelled. It does so as well when the time is up.
+///
+/// `enough` is called on the threads of the subtasks, several at a time.
+///
+/// Loom's `Joiner.allUntil`.
+///
+/// # Examples
+/// Up to two failures are put up with:
+/// ```
+/// use pirn::scope;
+/// use std::sync::atomic::{AtomicU32, Ordering};
+///
+/// let failures = AtomicU32::new(0);
+/// let joiner = scope::all_until(|subtask| {
+///     !subtask.is_success() && failures.fetch_add(1, Ordering::Relaxed) == 2
+/// });
+/// let results = scope::with(joiner, |s| {
+///     for digit in ["1", "one", "2", "two"] {
+///         s.fork(|| digit.parse::<u8>());
+///     }
+///     Ok(s.join()?.into_output())
+/// })?;
+/// assert_eq!(results.len(), 4);
+/// assert_eq!(results.iter().flatten().sum::<u8>(), 3);
+/// # Ok::<(), scope::JoinError<std::num::ParseIntError>>(())
+/// ```
+#[doc(alias = "allUntil")]
+pub fn all_until<T, E, P>(enough: P) -> AllUntil<T, E, P>
+where
+    P: Fn(&Completed<'_, T, E>) -> bool + Sync,
+{
+    AllUntil {
+        results: Mutex::new(Vec::new()),
+        enough,
+    }
+}
+
+impl<T: Send, E: Send, P: Sync> Joiner for AllUntil<T, E, P> {
+    type Error = E;
+    type Output = Results<T, E>;
+
+    fn result(&self) -> Result<Results<T, E>, JoinError<E>> {
+        Ok(core::mem::take(&mut *locked(&self.results)))
+    }
+
+    fn timed_out(&self) -> Result<Results<T, E>, JoinError<E>> {
+        self.result()
+    }
+}
+
+impl<T: Send, E: Send, P> Joins<T> for AllUntil<T, E, P>
+where
+    P: Fn(&Completed<'_, T, E>) -> bool + Sync,
+{
+    fn on_fork(&self, _: usize) -> Flow {
+        locked(&self.results).push(Err(SubtaskError::Unavailable));
+        Flow::Continue
+    }
+
+    fn on_complete(&self, subtask: &mut Completed<'_, T, E>) -> Flow {
+        let flow = match (self.enough)(subtask) {
+            true => Flow::Cancel,
+            false => Flow::Continue,
+        };
+        let result = subtask.take().map_err(SubtaskError::from);
+        // Taken already, if the owner has left with the results meanwhile.
+        if let Some(place) = locked(&self.results).get_mut(subtask.index()) {
+            *place = result;
+        }
+        flow
+    }
+}

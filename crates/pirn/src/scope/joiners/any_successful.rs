@@ -1,0 +1,68 @@
+//! One success is enough.
+
+use super::locked;
+use crate::scope::{Completed, Failure, Flow, JoinError, Joiner, Joins};
+use std::sync::Mutex;
+
+/// The joiner of [`any_successful`].
+#[derive(Debug)]
+pub struct AnySuccessful<T, E>(Mutex<Option<Result<T, Failure<E>>>>);
+
+/// Waits for the first subtask that succeeds: its value is what the join gives, and the others are cancelled. If all
+/// fail, so does the join, with the first failure; if none was forked, with
+/// [`NoSubtasks`](JoinError::NoSubtasks).
+///
+/// Loom's `Joiner.anySuccessfulResultOrThrow`.
+///
+/// # Examples
+/// ```
+/// use pirn::{scope, thread};
+/// use std::time::Duration;
+/// let fastest = scope::with(scope::any_successful(), |s| {
+///     s.fork(|| {
+///         thread::sleep_interruptible(Duration::from_secs(3600))?; // cut short
+///         Ok("slow")
+///     });
+///     s.fork(|| Ok("fast"));
+///     Ok(s.join()?.into_output())
+/// })?;
+/// assert_eq!(fastest, "fast");
+/// # Ok::<(), scope::JoinError<thread::Interrupted>>(())
+/// ```
+#[doc(alias = "anySuccessfulResultOrThrow")]
+pub fn any_successful<T, E>() -> AnySuccessful<T, E> {
+    AnySuccessful(Mutex::new(None))
+}
+
+impl<T: Send, E: Send> Joiner for AnySuccessful<T, E> {
+    type Error = E;
+    type Output = T;
+
+    fn result(&self) -> Result<T, JoinError<E>> {
+        match locked(&self.0).take() {
+            Some(Ok(value)) => Ok(value),
+            Some(Err(failure)) => Err(failure.into()),
+            None => Err(JoinError::NoSubtasks),
+        }
+    }
+}
+
+impl<T: Send, E: Send> Joins<T> for AnySuccessful<T, E> {
+    fn on_complete(&self, subtask: &mut Completed<'_, T, E>) -> Flow {
+        let mut best = locked(&self.0);
+        let better = match &*best {
+            None => true,
+            Some(Err(_)) => subtask.is_success(),
+            Some(Ok(_)) => false,
+        };
+        let before = better.then(|| best.replace(subtask.take()));
+        let flow = match *best {
+            Some(Ok(_)) => Flow::Cancel,
+            _ => Flow::Continue,
+        };
+        drop(best);
+        // Others' code: not under the lock.
+        drop(before);
+        flow
+    }
+}

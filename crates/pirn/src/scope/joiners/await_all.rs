@@ -1,0 +1,46 @@
+//! Nothing cancels.
+
+use crate::scope::{Completed, Flow, JoinError, Joiner, Joins};
+use core::marker::PhantomData;
+
+/// The joiner of [`await_all`].
+#[derive(Debug)]
+pub struct AwaitAll<E>(PhantomData<fn() -> E>);
+
+/// Waits until all subtasks have completed, however they end. Each is read by its handle
+/// ([`Subtask::result`](crate::scope::Subtask::result)).
+///
+/// Loom's `Joiner.awaitAll`.
+///
+/// # Examples
+/// ```
+/// use pirn::scope::{self, State};
+/// scope::with(scope::await_all(), |s| {
+///     let good = s.fork(|| "7".parse::<u8>());
+///     let bad = s.fork(|| "seven".parse::<u8>());
+///     let ended = s.join()?;
+///     assert_eq!(good.result(&ended).unwrap(), 7);
+///     assert_eq!(bad.state(), State::Failed);
+///     Ok(())
+/// })?;
+/// # Ok::<(), scope::JoinError<std::num::ParseIntError>>(())
+/// ```
+#[doc(alias = "awaitAll")]
+pub fn await_all<E>() -> AwaitAll<E> {
+    AwaitAll(PhantomData)
+}
+
+impl<E: Send> Joiner for AwaitAll<E> {
+    type Error = E;
+    type Output = ();
+
+    fn result(&self) -> Result<(), JoinError<E>> {
+        Ok(())
+    }
+}
+
+impl<T, E: Send> Joins<T> for AwaitAll<E> {
+    fn on_complete(&self, _: &mut Completed<'_, T, E>) -> Flow {
+        Flow::Continue
+    }
+}

@@ -1,0 +1,75 @@
+//! All must succeed; each is read by its own handle.
+
+use super::locked;
+use crate::scope::{Completed, Failure, Flow, JoinError, Joiner, Joins};
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Mutex;
+
+/// The joiner of [`await_all_successful`].
+#[derive(Debug)]
+pub struct AwaitAllSuccessful<E> {
+    failed: AtomicBool,
+    failure: Mutex<Option<Failure<E>>>,
+}
+
+/// Waits until all subtasks have succeeded, or the first has failed: that cancels the scope, and is what the join fails with.
+///
+/// The joiner of [`pirn::scope`](crate::scope()). Subtasks may be of different types, and are read by their handles
+/// ([`Subtask::get`](crate::scope::Subtask::get)).
+///
+/// Loom's `Joiner.awaitAllSuccessfulOrThrow`.
+///
+/// # Examples
+/// ```
+/// let sum = pirn::scope(|s| {
+///     let count = s.fork(|| "3".parse::<usize>());
+///     let each = s.fork(|| "14".parse::<usize>());
+///     let all = s.join()?;
+///     Ok(count.get(&all) * each.get(&all))
+/// })?;
+/// assert_eq!(sum, 42);
+/// # Ok::<(), pirn::scope::JoinError<std::num::ParseIntError>>(())
+/// ```
+#[doc(alias = "awaitAllSuccessfulOrThrow")]
+pub fn await_all_successful<E>() -> AwaitAllSuccessful<E> {
+    AwaitAllSuccessful {
+        failed: AtomicBool::new(false),
+        failure: Mutex::new(None),
+    }
+}
+
+/// The proof that all subtasks of a scope have succeeded.
+#[derive(Debug)]
+pub struct AllSucceeded(());
+
+impl<E: Send> Joiner for AwaitAllSuccessful<E> {
+    type Error = E;
+    type Output = AllSucceeded;
+
+    fn result(&self) -> Result<AllSucceeded, JoinError<E>> {
+        // Relaxed: the join has seen the end of all, or that the scope was cancelled for this.
+        if !self.failed.load(Ordering::Relaxed) {
+            return Ok(AllSucceeded(()));
+        }
+        match locked(&self.failure).take() {
+            None => Ok(AllSucceeded(())),
+            Some(failure) => Err(failure.into()),
+        }
+    }
+}
+
+impl<T, E: Send> Joins<T> for AwaitAllSuccessful<E> {
+    fn on_complete(&self, subtask: &mut Completed<'_, T, E>) -> Flow {
+        if subtask.is_success() {
+            return Flow::Continue;
+        }
+        let mut first = locked(&self.failure);
+        if first.is_none()
+            && let Err(failure) = subtask.take()
+        {
+            *first = Some(failure);
+        }
+        self.failed.store(true, Ordering::Relaxed); // Relaxed: published by the cancellation.
+        Flow::Cancel
+    }
+}

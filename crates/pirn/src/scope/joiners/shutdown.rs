@@ -1,0 +1,129 @@
+//! The policies of Loom's earlier form (JDK 19 to 24): the join itself does not fail, and is asked afterwards.
+
+use super::locked;
+use crate::scope::{Completed, Failure, Flow, JoinError, Joiner, Joins};
+use std::sync::Mutex;
+
+/// The joiner of [`shutdown_on_failure`].
+#[derive(Debug)]
+pub struct ShutdownOnFailure<E>(Mutex<Option<Failure<E>>>);
+
+/// Waits until all subtasks have completed, or the first has failed, which cancels the scope. The join gives that
+/// failure, if there was one.
+///
+/// Loom's `StructuredTaskScope.ShutdownOnFailure`.
+///
+/// # Examples
+/// ```
+/// use pirn::scope;
+/// scope::with(scope::shutdown_on_failure(), |s| {
+///     let number = s.fork(|| "7".parse::<u8>());
+///     let ended = s.join()?;
+///     assert_eq!(number.result(&ended).unwrap(), 7);
+///     ended.into_output().throw_if_failed()?;
+///     Ok(())
+/// })?;
+/// # Ok::<(), scope::JoinError<std::num::ParseIntError>>(())
+/// ```
+pub fn shutdown_on_failure<E>() -> ShutdownOnFailure<E> {
+    ShutdownOnFailure(Mutex::new(None))
+}
+
+/// What [`shutdown_on_failure`] gives.
+#[derive(Debug)]
+pub struct FirstFailure<E>(Option<Failure<E>>);
+
+impl<E> FirstFailure<E> {
+    /// The failure that cancelled the scope.
+    pub fn failure(&self) -> Option<&Failure<E>> {
+        self.0.as_ref()
+    }
+
+    /// Fails if a subtask has.
+    ///
+    /// # Errors
+    /// The first failure.
+    pub fn throw_if_failed(self) -> Result<(), JoinError<E>> {
+        match self.0 {
+            None => Ok(()),
+            Some(failure) => Err(failure.into()),
+        }
+    }
+}
+
+impl<E: Send> Joiner for ShutdownOnFailure<E> {
+    type Error = E;
+    type Output = FirstFailure<E>;
+
+    fn result(&self) -> Result<FirstFailure<E>, JoinError<E>> {
+        Ok(FirstFailure(locked(&self.0).take()))
+    }
+}
+
+impl<T, E: Send> Joins<T> for ShutdownOnFailure<E> {
+    fn on_complete(&self, subtask: &mut Completed<'_, T, E>) -> Flow {
+        if subtask.is_success() {
+            return Flow::Continue;
+        }
+        let mut first = locked(&self.0);
+        if first.is_none()
+            && let Err(failure) = subtask.take()
+        {
+            *first = Some(failure);
+        }
+        Flow::Cancel
+    }
+}
+
+/// The joiner of [`shutdown_on_success`].
+#[derive(Debug)]
+pub struct ShutdownOnSuccess<T, E>(super::AnySuccessful<T, E>);
+
+/// Waits until the first subtask has succeeded, which cancels the scope, or all have failed. The join gives the first
+/// success, or else the first failure.
+///
+/// Loom's `StructuredTaskScope.ShutdownOnSuccess`.
+///
+/// # Examples
+/// ```
+/// use pirn::scope;
+/// let number = scope::with(scope::shutdown_on_success(), |s| {
+///     s.fork(|| "seven".parse::<u8>());
+///     s.fork(|| "7".parse::<u8>());
+///     s.join()?.into_output().result()
+/// })?;
+/// assert_eq!(number, 7);
+/// # Ok::<(), scope::JoinError<std::num::ParseIntError>>(())
+/// ```
+pub fn shutdown_on_success<T, E>() -> ShutdownOnSuccess<T, E> {
+    ShutdownOnSuccess(super::any_successful())
+}
+
+/// What [`shutdown_on_success`] gives.
+#[derive(Debug)]
+pub struct FirstSuccess<T, E>(Result<T, JoinError<E>>);
+
+impl<T, E> FirstSuccess<T, E> {
+    /// The first success.
+    ///
+    /// # Errors
+    /// The first failure if there was no success; [`JoinError::NoSubtasks`] if there was neither.
+    pub fn result(self) -> Result<T, JoinError<E>> {
+        self.0
+    }
+}
+
+impl<T: Send, E: Send> Joiner for ShutdownOnSuccess<T, E> {
+    type Error = E;
+    type Output = FirstSuccess<T, E>;
+
+    fn result(&self) -> Result<FirstSuccess<T, E>, JoinError<E>> {
+        Ok(FirstSuccess(self.0.result()))
+    }
+}
+
+impl<T: Send, E: Send> Joins<T> for ShutdownOnSuccess<T, E> {
+    fn on_complete(&self, subtask: &mut Completed<'_, T, E>) -> Flow {
+        self.0.on_complete(subtask)
+    }
+}

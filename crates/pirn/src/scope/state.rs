@@ -1,0 +1,373 @@
+//! What the owner of a scope and its members share: who runs, and whether it is cancelled.
+//!
+//! ```text
+//!   the owner's stack                                   the members' own memory
+//!   +--------------------------------------+
+//!   | ScopeState                           |   members      +--------+   +--------+
+//!   |   lock ---- members -----------------+--------------->| Member |<->| Member |   running, or about to
+//!   |        \--- interrupted -------------+--------------->| Member |              running, have been told to end
+//!   |         \-- running: 3               |   interrupted  +--------+
+//!   |          \- waiting: the owner       |
+//!   +--------------------------------------+
+//! ```
+//!
+//! It is on the owner's stack, and the owner does not leave before nobody runs. A member counts itself out under the lock and
+//! does not touch the scope after it; the owner learns that it was the last under the same lock. So the
+//! frame is there for all who use it.
+
+use super::member::{Member, Who};
+use super::tree;
+use crate::blocking::list::{Links, List};
+use crate::blocking::wait::{Outcome, Wait, WakeList, Wakeup};
+use crate::lock::Lock;
+use crate::scoped_value::Bindings;
+use crate::thread::{Panic, ThreadId};
+use crate::vthread::wait_word::Hearing;
+use core::cell::Cell;
+use core::ptr::{self, NonNull};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::io;
+use std::sync::Arc;
+
+thread_local! {
+    /// The innermost scope that the running thread is in, as its owner or as a member.
+    static CURRENT: Cell<*const ScopeState> = const { Cell::new(ptr::null()) };
+}
+
+/// See the module's documentation.
+pub(crate) struct ScopeState {
+    pub(super) id: u64,
+    pub(super) name: Option<Arc<str>>,
+    /// Alive as long as this is: it is on that thread's stack.
+    pub(super) owner: Who,
+    /// The scope in which this one was opened.
+    parent: *const ScopeState,
+    /// When it is cancelled at the latest, in monotonic nanoseconds.
+    pub(super) deadline: Option<u64>,
+    /// The scoped values of its members.
+    pub(super) bindings: Bindings,
+    cancelled: AtomicBool,
+    pub(super) inner: Lock<Inner>,
+    /// Its place among all scopes there are.
+    pub(super) place: Links<ScopeState>,
+}
+
+// SAFETY: the parent outlives it; the links are followed under the lock of the tree, and what is in the lists of members is
+// under its own.
+unsafe impl Sync for ScopeState {}
+
+/// See the module's drawing.
+pub(super) struct Inner {
+    pub(super) members: List<Member>,
+    pub(super) interrupted: List<Member>,
+    pub(super) running: usize,
+    /// Whether a thread watches the clock for it.
+    keeper: bool,
+    waiting: Option<Waiting>,
+    cause: Option<Cause>,
+}
+
+/// What the owner waits for.
+struct Waiting {
+    wait: NonNull<Wait>,
+    what: Until,
+}
+
+// SAFETY: followed under the lock, while the owner keeps it there.
+unsafe impl Send for Waiting {}
+
+/// What an owner can wait for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Until {
+    /// No more members than this, or the scope is cancelled.
+    Room(usize),
+    /// Nobody uses the scope.
+    Unused,
+}
+
+/// Why a scope was cancelled.
+#[derive(Debug)]
+pub(super) enum Cause {
+    /// The joiner said so.
+    Joiner,
+    TimedOut,
+    /// The owner was interrupted.
+    Interrupted,
+    /// A thread could not be started.
+    Fork(io::Error),
+    /// The joiner panicked, or a destructor of a subtask's closure or result.
+    Panicked(Panic),
+    /// The owner said so, or left.
+    Owner,
+}
+
+impl Inner {
+    fn has_come(&self, what: Until, cancelled: bool) -> bool {
+        match what {
+            Until::Room(most) => self.running <= most || cancelled,
+            Until::Unused => self.running == 0 && !self.keeper,
+        }
+    }
+
+    /// Claims the owner if what it waits for has come.
+    fn claim_owner(&mut self, cancelled: bool) -> Option<Wakeup> {
+        let Waiting { wait, what } = *self.waiting.as_ref()?;
+        if !self.has_come(what, cancelled) {
+            return None;
+        }
+        self.waiting = None;
+        // SAFETY: the owner takes it out, under the lock, before it goes away.
+        unsafe { wait.as_ref() }.claim(Outcome::Ready)
+    }
+}
+
+/// The innermost scope of the running thread.
+pub(super) fn current<'a>() -> Option<&'a ScopeState> {
+    // SAFETY: set by `within`, for a call during which the scope is there; callers do not keep it longer.
+    unsafe { CURRENT.get().as_ref() }
+}
+
+impl ScopeState {
+    /// Of a scope that the running thread opens.
+    pub(super) fn new(name: Option<Arc<str>>, deadline: Option<u64>) -> ScopeState {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let parent = current();
+        let inherited = parent.and_then(|parent| parent.deadline);
+        ScopeState {
+            id: NEXT.fetch_add(1, Ordering::Relaxed), // Relaxed: only uniqueness matters.
+            name,
+            owner: Who::current(),
+            parent: parent.map_or(ptr::null(), ptr::from_ref),
+            // An inner scope never outlives the outer's deadline.
+            deadline: deadline.into_iter().chain(inherited).min(),
+            bindings: Bindings::current(),
+            cancelled: AtomicBool::new(false),
+            inner: Lock::new(Inner {
+                members: List::new(),
+                interrupted: List::new(),
+                running: 0,
+                keeper: false,
+                waiting: None,
+                cause: None,
+            }),
+            place: Links::new(),
+        }
+    }
+
+    /// The scope in which it was opened.
+    pub(super) fn parent(&self) -> Option<&ScopeState> {
+        // SAFETY: it is further down on the owner's stack, or the owner is its member: it outlives this one.
+        unsafe { self.parent.as_ref() }
+    }
+
+    /// Calls `f` with this as the running thread's innermost scope.
+    pub(super) fn within<R>(&self, f: impl FnOnce() -> R) -> R {
+        struct Restore(*const ScopeState);
+        impl Drop for Restore {
+            fn drop(&mut self) {
+                CURRENT.set(self.0);
+            }
+        }
+        let _restore = Restore(CURRENT.replace(self));
+        f()
+    }
+
+    /// Opens it to the eyes of others, until `f` returns.
+    pub(super) fn known<R>(&self, f: impl FnOnce() -> R) -> R {
+        struct Known<'a>(&'a ScopeState);
+        impl Drop for Known<'_> {
+            fn drop(&mut self) {
+                tree::remove(self.0);
+            }
+        }
+        tree::add(self);
+        let _known = Known(self);
+        self.within(f)
+    }
+
+    /// Whether it has been cancelled.
+    #[inline]
+    pub(super) fn is_cancelled(&self) -> bool {
+        // Acquire: pairs with the Release in `cancel`: what the canceller did before.
+        self.cancelled.load(Ordering::Acquire)
+    }
+
+    /// Adds a member that is going to run. Returns `false` if the scope is cancelled: it must not.
+    pub(super) fn enter(&self, member: &Member) -> bool {
+        let mut inner = self.inner.lock();
+        if self.is_cancelled() {
+            return false;
+        }
+        inner.members.append(member);
+        inner.running += 1;
+        member.entered.set(true);
+        true
+    }
+
+    /// Counts a thread that will be a member once it runs. Returns `false` if the scope is cancelled.
+    pub(super) fn expect(&self) -> bool {
+        let mut inner = self.inner.lock();
+        if self.is_cancelled() {
+            return false;
+        }
+        inner.running += 1;
+        true
+    }
+
+    /// Adds the member that was [expected](Self::expect). Returns `false` if the scope is cancelled.
+    pub(super) fn appear(&self, member: &Member) -> bool {
+        let mut inner = self.inner.lock();
+        member.entered.set(true);
+        let cancelled = self.is_cancelled();
+        member.interrupted.set(cancelled);
+        match cancelled {
+            true => inner.interrupted.append(member),
+            false => inner.members.append(member),
+        }
+        !cancelled
+    }
+
+    /// A thread that was [expected](Self::expect) will not come.
+    pub(super) fn miss(&self) {
+        self.inner.lock().running -= 1;
+    }
+
+    /// Takes a member out. The scope may be gone when this returns.
+    pub(super) fn leave(&self, member: &Member) {
+        let wakeup = {
+            let mut inner = self.inner.lock();
+            match member.interrupted.get() {
+                true => inner.interrupted.remove(member),
+                false => inner.members.remove(member),
+            }
+            inner.running -= 1;
+            let cancelled = self.is_cancelled();
+            inner.claim_owner(cancelled)
+        };
+        if let Some(wakeup) = wakeup {
+            wakeup.perform();
+        }
+    }
+
+    /// A thread begins to watch the clock.
+    pub(super) fn begin_keeping(&self) {
+        self.inner.lock().keeper = true;
+    }
+
+    /// It does not any more. The scope may be gone when this returns.
+    pub(super) fn end_keeping(&self) {
+        let wakeup = {
+            let mut inner = self.inner.lock();
+            inner.keeper = false;
+            let cancelled = self.is_cancelled();
+            inner.claim_owner(cancelled)
+        };
+        if let Some(wakeup) = wakeup {
+            wakeup.perform();
+        }
+    }
+
+    /// Whether there is a keeper.
+    pub(super) fn is_kept(&self) -> bool {
+        self.deadline.is_some() && self.inner.lock().keeper
+    }
+
+    /// Has the owner, who calls this, wait: until that has come, the deadline, or, if it hears of it, an interrupt.
+    pub(super) fn wait(
+        &self,
+        what: Until,
+        deadline: Option<u64>,
+        hearing: Option<Hearing>,
+    ) -> Outcome {
+        let mut inner = self.inner.lock();
+        if inner.has_come(what, self.is_cancelled()) {
+            return Outcome::Ready;
+        }
+        let wait = match hearing {
+            None => Wait::new(),
+            Some(hearing) => match Wait::interruptible(hearing) {
+                Some(wait) => wait,
+                None => return Outcome::Interrupted,
+            },
+        };
+        inner.waiting = Some(Waiting {
+            wait: NonNull::from(&wait),
+            what,
+        });
+        drop(inner);
+        let outcome = wait.block_until(deadline);
+        if outcome != Outcome::Ready {
+            self.inner.lock().waiting = None;
+        }
+        outcome
+    }
+
+    /// Cancels it, unless it has been: nothing more is started, the owner's join returns, and all members but
+    /// `except` are interrupted.
+    pub(super) fn cancel(&self, cause: Cause, except: Option<&Member>) {
+        let wakeup = {
+            let mut inner = self.inner.lock();
+            if self.is_cancelled() {
+                drop(inner);
+                drop(cause); // Others' code: not under the lock.
+                return;
+            }
+            inner.cause = Some(cause);
+            // Release: pairs with the Acquire in `is_cancelled`.
+            self.cancelled.store(true, Ordering::Release);
+            inner.claim_owner(true)
+        };
+        if let Some(wakeup) = wakeup {
+            wakeup.perform();
+        }
+        while self.interrupt_some(except) {}
+    }
+
+    /// Interrupts some members that have not been. Returns whether there may be more.
+    fn interrupt_some(&self, except: Option<&Member>) -> bool {
+        let mut wakes = WakeList::new();
+        let mut listened = [const { None }; WakeList::CAPACITY];
+        let mut count = 0;
+        {
+            let mut inner = self.inner.lock();
+            // SAFETY: what is in the list is valid while we hold its lock.
+            while let Some(member) = unsafe { inner.members.first().as_ref() }
+                && !wakes.is_full()
+                && count < WakeList::CAPACITY
+            {
+                inner.members.remove(member);
+                inner.interrupted.append(member);
+                member.interrupted.set(true);
+                if except.is_none_or(|except| !ptr::eq(except, member)) {
+                    listened[count] = interrupt(member, &mut wakes);
+                }
+                count += 1;
+            }
+        }
+        wakes.perform();
+        for thread in listened.into_iter().flatten() {
+            crate::thread::tell_listeners(thread);
+        }
+        count == WakeList::CAPACITY
+    }
+
+    /// Takes the reason for which it was cancelled.
+    pub(super) fn take_cause(&self) -> Option<Cause> {
+        match self.is_cancelled() {
+            true => self.inner.lock().cause.take(),
+            false => None,
+        }
+    }
+}
+
+/// Interrupts a member under the lock of its scope: the wake goes to a list, and if somebody listens for interrupts of the
+/// thread, they are to be told.
+fn interrupt(member: &Member, wakes: &mut WakeList) -> Option<ThreadId> {
+    // SAFETY: alive as long as it is a member.
+    let thread = unsafe { member.who()?.thread() };
+    let (wakeup, listened) = thread.begin_interrupt();
+    if let Some(wakeup) = wakeup {
+        wakes.push(wakeup);
+    }
+    listened.then(|| thread.id())
+}

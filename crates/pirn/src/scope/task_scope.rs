@@ -1,0 +1,284 @@
+//! The scope as its owner sees it.
+
+use super::fork::{self, PlatformThreads};
+use super::keeper::Keeper;
+use super::state::{Cause, ScopeState, Until};
+use super::{Flow, JoinError, Joined, Joiner, Joins, Subtask, Unjoined};
+use crate::blocking::wait::Outcome;
+use crate::thread::Builder;
+use crate::vthread::wait_word::Hearing;
+use core::cell::Cell;
+use core::fmt;
+use core::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::time::Instant;
+
+/// What the owner of a scope and its subtasks share, on the owner's stack.
+pub(super) struct Frame<J> {
+    pub(super) state: ScopeState,
+    pub(super) joiner: J,
+    pub(super) threads: Threads,
+    /// How many subtasks run at once.
+    pub(super) limit: usize,
+    /// Who watches the clock.
+    pub(super) keeper: Keeper,
+}
+
+/// What subtasks run on.
+#[derive(Clone, Debug)]
+pub(super) enum Threads {
+    Virtual(Builder),
+    Platform(PlatformThreads),
+}
+
+/// What only the owner uses.
+#[derive(Default)]
+struct Owner {
+    forks: Cell<usize>,
+    joined: Cell<bool>,
+    /// Whether it has seen, after the last fork, that nobody runs any more.
+    alone: Cell<bool>,
+}
+
+/// An open scope: its owner forks subtasks in it, and joins them.
+///
+/// Made by [`pirn::scope`](crate::scope()), [`scope::with`](super::with) and [`scope::Builder`](super::Builder).
+/// `'scope` is the time in which subtasks may run, `'env` that of what they may borrow.
+///
+/// Only the owner can fork and join:
+/// ```compile_fail,E0277
+/// pirn::scope(|s| {
+///     s.fork(|| { s.fork(|| Ok(())); Ok::<_, std::fmt::Error>(()) });
+///     s.join()?;
+///     Ok(())
+/// });
+/// ```
+/// and nothing can be forked after the join, nor joined twice:
+/// ```compile_fail,E0382
+/// pirn::scope(|s| {
+///     s.join()?;
+///     s.fork(|| Ok::<_, std::fmt::Error>(()));
+///     Ok(())
+/// });
+/// ```
+pub struct TaskScope<'scope, 'env: 'scope, J: Joiner> {
+    frame: &'scope Frame<J>,
+    owner: &'scope Owner,
+    // Invariant in both lifetimes, as the scope of std's; and bound to its thread.
+    scope: PhantomData<&'scope mut &'scope ()>,
+    env: PhantomData<&'env mut &'env ()>,
+    of_this_thread: PhantomData<*const ()>,
+}
+
+/// Runs `f` with a scope, and leaves that when nobody is in it any more.
+#[track_caller]
+pub(super) fn run<'env, J, R, F>(frame: &Frame<J>, f: F) -> Result<R, JoinError<J::Error>>
+where
+    J: Joiner,
+    F: for<'scope> FnOnce(TaskScope<'scope, 'env, J>) -> Result<R, JoinError<J::Error>>,
+{
+    let owner = Owner::default();
+    let state = &frame.state;
+    let body = || {
+        frame.keeper.begin(state)?;
+        f(TaskScope {
+            frame,
+            owner: &owner,
+            scope: PhantomData,
+            env: PhantomData,
+            of_this_thread: PhantomData,
+        })
+    };
+    let result = state.known(|| {
+        let result = catch_unwind(AssertUnwindSafe(body));
+        if !owner.alone.get() {
+            frame.keeper.end(state);
+            state.wait(Until::Unused, None, None); // Not interruptible.
+        }
+        result
+    });
+    match result {
+        Ok(Ok(_)) if owner.forks.get() > 0 && !owner.joined.get() => {
+            panic!("the scope's owner did not join the subtasks that it has forked")
+        }
+        Ok(result) => result,
+        Err(payload) => resume_unwind(payload),
+    }
+}
+
+impl<'scope, 'env, J: Joiner> TaskScope<'scope, 'env, J> {
+    /// Forks a subtask: starts a thread that runs `f`, which may borrow from outside the scope.
+    ///
+    /// If as many run as the scope's [limit](super::Builder::limit) allows, waits until one has ended. In a scope that is cancelled,
+    /// or when the owner is interrupted while it waits here, the subtask is not started and
+    /// stays [unavailable](super::State::Unavailable). So it does if its thread cannot be started (no memory for its
+    /// stack, say): that cancels the scope, and the join fails with [`JoinError::Fork`].
+    ///
+    /// # Panics
+    /// If [scoped values](crate::ScopedValue) have been bound since the scope was opened, which are still in force: the
+    /// subtask could outlive that. Bind before opening the scope, or in the subtask.
+    ///
+    /// # Examples
+    /// ```
+    /// let words = ["warp", "weft"];
+    /// let total = pirn::scope(|s| {
+    ///     let lengths: Vec<_> = words
+    ///         .iter()
+    ///         .map(|word| s.fork(|| Ok::<_, std::fmt::Error>(word.len())))
+    ///         .collect();
+    ///     let all = s.join()?;
+    ///     Ok(lengths.into_iter().map(|length| length.get(&all)).sum::<usize>())
+    /// })?;
+    /// assert_eq!(total, 8);
+    /// # Ok::<(), pirn::scope::JoinError<std::fmt::Error>>(())
+    /// ```
+    #[track_caller]
+    pub fn fork<T, F>(&self, f: F) -> Subtask<'scope, T, J::Error>
+    where
+        J: Joins<T>,
+        F: FnOnce() -> Result<T, J::Error> + Send + 'scope,
+        T: Send + 'scope,
+        J::Error: 'scope,
+    {
+        let frame = self.frame;
+        let state = &frame.state;
+        assert!(
+            crate::scoped_value::Bindings::current() == state.bindings,
+            "a subtask was forked while scoped values are bound that were not when its scope was opened: it could \
+             outlive them; bind them before opening the scope, or in the subtask"
+        );
+        let index = self.owner.forks.replace(self.owner.forks.get() + 1);
+        // Waits even if interrupted, when there is room: it is the join that tells.
+        if frame.limit != usize::MAX
+            && state.wait(Until::Room(frame.limit - 1), None, Some(Hearing::Always))
+                == Outcome::Interrupted
+        {
+            state.cancel(Cause::Interrupted, None);
+        }
+        if state.is_cancelled() {
+            return Subtask::unavailable(index);
+        }
+        if frame.joiner.on_fork(index) == Flow::Cancel {
+            state.cancel(Cause::Joiner, None);
+            return Subtask::unavailable(index);
+        }
+        let forked = match &frame.threads {
+            Threads::Virtual(builder) => fork::on_virtual(builder, frame, index, f),
+            Threads::Platform(threads) => fork::on_platform(threads, frame, index, f),
+        };
+        forked.unwrap_or_else(|error| {
+            state.cancel(Cause::Fork(error), None);
+            Subtask::unavailable(index)
+        })
+    }
+
+    /// Waits until all subtasks have completed, or the scope is cancelled, and gives what the joiner has made of them.
+    ///
+    /// The scope can be cancelled by the joiner, by its [time](super::Builder::timeout) being up, or by an interrupt of
+    /// the owner while it waits here; subtasks that run are interrupted then. They may still be running when this returns, but
+    /// not when the scope is left.
+    ///
+    /// # Errors
+    /// What the joiner says, or why the scope was cancelled. Subtasks can be read all the same, with the
+    /// [`Unjoined`] as the proof.
+    pub fn join(self) -> Result<Joined<'scope, J::Output>, Unjoined<'scope, J::Error>> {
+        self.join_by(None)
+    }
+
+    /// Joins, until a deadline in monotonic nanoseconds.
+    fn join_by(
+        self,
+        deadline: Option<u64>,
+    ) -> Result<Joined<'scope, J::Output>, Unjoined<'scope, J::Error>> {
+        self.owner.joined.set(true);
+        let state = &self.frame.state;
+        match state.wait(Until::Room(0), deadline, Some(Hearing::Always)) {
+            Outcome::Interrupted => state.cancel(Cause::Interrupted, None),
+            Outcome::TimedOut => state.cancel(Cause::TimedOut, None),
+            _ => {
+                let alone = !state.is_cancelled() && state.deadline.is_none();
+                self.owner.alone.set(alone);
+            }
+        }
+        let joiner = &self.frame.joiner;
+        let result = match state.take_cause() {
+            None | Some(Cause::Joiner) => joiner.result(),
+            Some(Cause::TimedOut) => joiner.timed_out(),
+            Some(Cause::Interrupted) => Err(JoinError::Interrupted),
+            Some(Cause::Fork(error)) => Err(JoinError::Fork(error)),
+            Some(Cause::Panicked(panic)) => Err(JoinError::Panicked(panic)),
+            Some(Cause::Owner) => Err(JoinError::Cancelled),
+        };
+        result.map(Joined::new).map_err(Unjoined::new)
+    }
+
+    /// [Joins](Self::join), and cancels the scope if that takes until `deadline`.
+    ///
+    /// The scope's own deadline, if it has one, holds as well.
+    ///
+    /// # Errors
+    /// As `join`; [`JoinError::TimedOut`] if the joiner does not say otherwise.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::{scope::JoinError, thread};
+    /// use std::time::{Duration, Instant};
+    /// let result = pirn::scope(|s| {
+    ///     let _sleeper = s.fork(|| thread::sleep_interruptible(Duration::from_secs(3600)));
+    ///     s.join_until(Instant::now() + Duration::from_millis(1))?;
+    ///     Ok(())
+    /// });
+    /// assert!(matches!(result, Err(JoinError::TimedOut)));
+    /// ```
+    pub fn join_until(
+        self,
+        deadline: Instant,
+    ) -> Result<Joined<'scope, J::Output>, Unjoined<'scope, J::Error>> {
+        self.join_by(super::keeper::monotonic(deadline))
+    }
+
+    /// Cancels the scope: nothing more is started, what runs is interrupted, and the join fails with
+    /// [`JoinError::Cancelled`], unless the scope was cancelled before for another reason.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::scope::{self, JoinError, State};
+    /// let result = pirn::scope(|s| {
+    ///     s.cancel();
+    ///     let subtask = s.fork(|| Ok::<_, std::fmt::Error>(())); // not started
+    ///     assert_eq!(subtask.state(), State::Unavailable);
+    ///     s.join()?;
+    ///     Ok(())
+    /// });
+    /// assert!(matches!(result, Err(JoinError::Cancelled)));
+    /// ```
+    pub fn cancel(&self) {
+        self.frame.state.cancel(Cause::Owner, None);
+    }
+
+    /// Whether the scope has been cancelled.
+    pub fn is_cancelled(&self) -> bool {
+        self.frame.state.is_cancelled()
+    }
+
+    /// The joiner.
+    pub fn joiner(&self) -> &'scope J {
+        &self.frame.joiner
+    }
+}
+
+impl<J: Joiner> Drop for TaskScope<'_, '_, J> {
+    /// Left without a join: by `?`, a panic, or by mistake.
+    fn drop(&mut self) {
+        if !self.owner.joined.get() {
+            self.frame.state.cancel(Cause::Owner, None);
+        }
+    }
+}
+
+/// Shows the scope's name, its owner, and the subtasks that run.
+impl<J: Joiner> fmt::Debug for TaskScope<'_, '_, J> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        super::tree::ScopeInfo::of(&self.frame.state).fmt(f)
+    }
+}

@@ -1,0 +1,202 @@
+//! All scopes there are, and who is in them: for people, and for dumps.
+
+use super::state::ScopeState;
+use crate::blocking::list::{Linked, Links, List};
+use crate::lock::Lock;
+use crate::thread::{Thread, ThreadId};
+use core::fmt;
+use std::sync::Arc;
+
+/// Lists of scopes; several, so that opening one is not a matter between all carriers.
+const SHARDS: usize = 16;
+
+#[repr(align(64))]
+struct Shard(Lock<List<ScopeState>>);
+
+static TREE: [Shard; SHARDS] = [const { Shard(Lock::new(List::new())) }; SHARDS];
+
+impl Linked for ScopeState {
+    fn links(&self) -> &Links<ScopeState> {
+        &self.place
+    }
+}
+
+fn shard(scope: &ScopeState) -> &'static Lock<List<ScopeState>> {
+    &TREE[scope.id as usize % SHARDS].0
+}
+
+/// Makes a scope known, until it is [removed](remove).
+pub(super) fn add(scope: &ScopeState) {
+    shard(scope).lock().append(scope);
+}
+
+/// Forgets a scope.
+pub(super) fn remove(scope: &ScopeState) {
+    shard(scope).lock().remove(scope);
+}
+
+/// A scope as it was at some moment.
+///
+/// Its `Debug` shows all of it.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct ScopeInfo {
+    /// Tells it from all others of this process.
+    pub id: u64,
+    /// Its [name](super::Builder::name).
+    pub name: Option<Arc<str>>,
+    /// The scope in which it was opened: its owner's, or the one in which its owner was forked.
+    pub parent: Option<u64>,
+    /// Who has opened it.
+    pub owner: Thread,
+    /// Whether it has been cancelled.
+    pub cancelled: bool,
+    /// The subtasks that have not ended.
+    pub subtasks: Vec<Thread>,
+}
+
+impl ScopeInfo {
+    /// Of one scope, by its owner or a subtask.
+    pub(super) fn of(scope: &ScopeState) -> ScopeInfo {
+        let mut info = ScopeInfo::bare(scope);
+        // Memory is not asked for under a lock of the runtime.
+        while let Err(needed) = fill(scope, &mut info.subtasks) {
+            info.subtasks.reserve(needed);
+        }
+        info
+    }
+
+    /// Without its subtasks, and without asking for memory.
+    fn bare(scope: &ScopeState) -> ScopeInfo {
+        ScopeInfo {
+            id: scope.id,
+            name: scope.name.clone(),
+            parent: scope.parent().map(|parent| parent.id),
+            // SAFETY: it does not end before its scope does, which is there.
+            owner: unsafe { scope.owner.thread() },
+            cancelled: scope.is_cancelled(),
+            subtasks: Vec::new(),
+        }
+    }
+
+    /// The ids of its subtasks.
+    pub fn subtask_ids(&self) -> impl Iterator<Item = ThreadId> + '_ {
+        self.subtasks.iter().map(Thread::id)
+    }
+}
+
+/// Adds a scope's members to a list, or says how much room it lacks.
+fn fill(scope: &ScopeState, threads: &mut Vec<Thread>) -> Result<(), usize> {
+    let inner = scope.inner.lock();
+    if threads.capacity() - threads.len() < inner.running {
+        return Err(inner.running);
+    }
+    for list in [&inner.members, &inner.interrupted] {
+        let mut next = list.first();
+        // SAFETY: what is in the list is valid while we hold its lock.
+        while let Some(member) = unsafe { next.as_ref() } {
+            next = member.links().next();
+            if let Some(who) = member.who() {
+                // SAFETY: alive as long as it is a member.
+                threads.push(unsafe { who.thread() });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// All scopes that are open, in the order in which they were opened: who owns them, and which subtasks run in them.
+///
+/// Each scope is seen at a moment of its own. The list is flat, linked by [`parent`](ScopeInfo::parent)s, as
+/// in Loom's thread dumps.
+///
+/// # Examples
+/// ```
+/// use pirn::{scope, thread};
+///
+/// scope::Builder::new().name("outer").open(|s| {
+///     let parked = s.fork(|| thread::park_interruptible());
+///     let tree = scope::snapshot();
+///     let outer = tree.iter().find(|scope| scope.name.as_deref() == Some("outer")).unwrap();
+///     assert_eq!(outer.owner.id(), thread::current().id());
+///     assert!(outer.subtask_ids().eq([parked.thread().unwrap().id()]));
+///     parked.thread().unwrap().unpark();
+///     s.join()?;
+///     Ok(())
+/// })?;
+/// # Ok::<(), scope::JoinError<thread::Interrupted>>(())
+/// ```
+pub fn snapshot() -> Vec<ScopeInfo> {
+    let mut scopes = Vec::new();
+    for shard in &TREE {
+        let mut copy = Copy::default();
+        while let Err((infos, threads)) = copy.fill(&shard.0) {
+            // Outside the lock: dropping what has been copied, and asking for memory.
+            copy = Copy {
+                infos: Vec::with_capacity(infos),
+                threads: Vec::with_capacity(threads),
+            };
+        }
+        let mut threads = copy.threads.into_iter();
+        scopes.extend(copy.infos.into_iter().map(|(mut info, subtasks)| {
+            info.subtasks = threads.by_ref().take(subtasks).collect();
+            info
+        }));
+    }
+    scopes.sort_unstable_by_key(|scope| scope.id);
+    scopes
+}
+
+/// A copy of a list of scopes, made under locks, and so without asking for memory.
+#[derive(Default)]
+struct Copy {
+    /// With the numbers of their subtasks.
+    infos: Vec<(ScopeInfo, usize)>,
+    /// The subtasks of the first, then of the second, and so on.
+    threads: Vec<Thread>,
+}
+
+impl Copy {
+    /// Fills it, which is empty. If there is not enough room, says how much would be.
+    fn fill(&mut self, shard: &Lock<List<ScopeState>>) -> Result<(), (usize, usize)> {
+        let scopes = shard.lock();
+        let (mut count, mut members) = (0, 0);
+        let mut enough = true;
+        let mut next = scopes.first();
+        // SAFETY: what is in the list is valid while we hold its lock.
+        while let Some(scope) = unsafe { next.as_ref() } {
+            next = scope.place.next();
+            count += 1;
+            members += scope.inner.lock().running;
+            let before = self.threads.len();
+            enough = enough
+                && self.infos.len() < self.infos.capacity()
+                && fill(scope, &mut self.threads).is_ok();
+            if enough {
+                let subtasks = self.threads.len() - before;
+                self.infos.push((ScopeInfo::bare(scope), subtasks));
+            }
+        }
+        // More may come before the next attempt.
+        if enough {
+            Ok(())
+        } else {
+            Err((count + 8, members + 64))
+        }
+    }
+}
+
+impl fmt::Debug for ScopeInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Scope[#{}", self.id)?;
+        if let Some(name) = &self.name {
+            write!(f, ",{name}")?;
+        }
+        f.write_str(if self.cancelled { "]/cancelled " } else { "] " })?;
+        f.debug_struct("")
+            .field("owner", &self.owner)
+            .field("parent", &self.parent)
+            .field("subtasks", &self.subtasks)
+            .finish()
+    }
+}

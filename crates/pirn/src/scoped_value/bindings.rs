@@ -1,0 +1,204 @@
+//! The list of what is bound on a thread.
+//!
+//! A binding lies on the stack of the call that made it and points to the one before, its outer one: a list, and a
+//! thread-local (so one for each virtual thread) has its head. A fork of a structured scope starts with the head as
+//! it was when the scope was opened: one pointer, however many bindings there are.
+//!
+//! ```text
+//!                            the owner's stack           a fork's stack
+//!
+//!   USER.bind("alice", ..)   USER = "alice"
+//!                              ^
+//!   REQUEST.bind(&7, ..)     REQUEST = 7
+//!                              ^   ^
+//!   scope(..)                  |   '-------------------- REQUEST = 8     REQUEST.bind(&8, ..)
+//!                              |                           ^
+//!   USER.bind("bob", ..)     USER = "bob"                  '-- CURRENT
+//!                              ^
+//!                              '-- CURRENT
+//! ```
+//!
+//! The owner reads `USER` as bob (the nearest binding hides those behind it) and `REQUEST` as 7; the fork reads alice and 8.
+//! A binding never changes, and its outer ones outlive it: on one stack because calls nest, from a fork to its owner
+//! because a scope waits for its forks. So lists are read from any thread, without locks or counts.
+
+use core::cell::Cell;
+use core::ptr;
+
+/// One value bound, on the stack of the [`Bindings::bind`] that made it.
+struct Binding {
+    /// Who is bound.
+    key: *const (),
+    /// To what.
+    value: *const (),
+    /// Those in force before.
+    outer: Bindings,
+}
+
+/// The bindings in force at some point of a thread: the head of a list.
+///
+/// Having it keeps nothing in force. Whoever reads it (by [`within`](Self::within), which is unsafe for this)
+/// must see to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bindings(*const Binding);
+
+// SAFETY: it is read only inside `within`, whose caller upholds that the list lives; a list never changes, so any thread may
+// read it. What the pointers in it point to is not read here, and `ScopedValue` asks for `Sync`.
+unsafe impl Send for Bindings {}
+// SAFETY: as above.
+unsafe impl Sync for Bindings {}
+
+thread_local! {
+    // Needs no destructor, so that it can be read in those of others.
+    static CURRENT: Cell<Bindings> = const { Cell::new(Bindings(ptr::null())) };
+}
+
+impl Bindings {
+    /// Those in force on this thread.
+    #[inline]
+    pub(crate) fn current() -> Bindings {
+        CURRENT.get()
+    }
+
+    /// Calls `f` with these bindings in force on this thread, instead of its own.
+    ///
+    /// Its own come back afterwards, also when `f` panics.
+    ///
+    /// # Safety
+    /// The `bind` calls that made these bindings return only after this call has.
+    #[inline]
+    pub(crate) unsafe fn within<R>(self, f: impl FnOnce() -> R) -> R {
+        struct Restore(Bindings);
+        impl Drop for Restore {
+            #[inline]
+            fn drop(&mut self) {
+                CURRENT.set(self.0);
+            }
+        }
+
+        let _restore = Restore(CURRENT.replace(self));
+        f()
+    }
+
+    /// Calls `f` with `value` bound to `key`, besides what is in force already.
+    #[inline]
+    pub(super) fn bind<R>(key: *const (), value: *const (), f: impl FnOnce() -> R) -> R {
+        let binding = Binding {
+            key,
+            value,
+            outer: Bindings::current(),
+        };
+        // SAFETY: `binding` lives until `within` has returned. The outer ones are in force now, and whoever put them in
+        // force keeps them alive until we have returned.
+        unsafe { Bindings(&raw const binding).within(f) }
+    }
+
+    /// The value of the nearest binding of `key` in force on this thread.
+    #[inline]
+    pub(super) fn find(key: *const ()) -> Option<*const ()> {
+        let mut next = Bindings::current();
+        // SAFETY: null or a binding in force: the caller of `within` upholds that it and its outer ones live.
+        while let Some(binding) = unsafe { next.0.as_ref() } {
+            if binding.key == key {
+                return Some(binding.value);
+            }
+            next = binding.outer;
+        }
+        None
+    }
+}
+
+// How bindings pass from the owner of a scope to its forks. What users call is tested in `tests/scoped_values.rs`.
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    crate::scoped_value! {
+        static USER: str;
+        static REQUEST: u64;
+    }
+
+    /// Runs `f` as a fork: on another thread, a platform and a virtual one, with this thread's bindings.
+    fn fork(f: impl Fn() + Sync) {
+        let bindings = Bindings::current();
+        // SAFETY: both scopes end before this function does.
+        let subtask = || unsafe { bindings.within(&f) };
+        std::thread::scope(|scope| {
+            scope.spawn(subtask);
+        });
+        crate::thread::scope(|scope| {
+            scope.spawn(subtask);
+        });
+    }
+
+    #[test]
+    fn a_fork_reads_the_bindings_it_was_given() {
+        let user = String::from("alice");
+        USER.bind(&user, || {
+            REQUEST.bind(&7, || {
+                fork(|| {
+                    assert_eq!(REQUEST.get(), 7);
+                    USER.with(|bound| assert!(ptr::eq(bound, &raw const *user), "a copy"));
+                });
+            });
+            fork(|| assert!(!REQUEST.is_bound()));
+        });
+    }
+
+    #[test]
+    fn a_fork_rebinds_for_itself_alone() {
+        REQUEST.bind(&7, || {
+            fork(|| {
+                REQUEST.bind(&8, || fork(|| assert_eq!(REQUEST.get(), 8)));
+                assert_eq!(REQUEST.get(), 7);
+            });
+            assert_eq!(REQUEST.get(), 7);
+        });
+    }
+
+    #[test]
+    fn what_is_bound_after_the_scope_opened_is_not_inherited() {
+        REQUEST.bind(&7, || {
+            let opened = Bindings::current();
+            REQUEST.bind(&8, || {
+                USER.bind("bob", || {
+                    // SAFETY: the bindings of the call around.
+                    unsafe {
+                        opened.within(|| assert_eq!((REQUEST.get(), USER.is_bound()), (7, false)))
+                    };
+                    assert_eq!(REQUEST.get(), 8);
+                    assert!(USER.is_bound());
+                });
+            });
+        });
+    }
+
+    #[test]
+    fn the_former_bindings_come_back_after_a_panic() {
+        let outside = Bindings::current();
+        REQUEST.bind(&7, || {
+            let inside = Bindings::current();
+            let panicking = AssertUnwindSafe(|| {
+                // SAFETY: these bind nothing of this thread's.
+                unsafe { outside.within(|| panic!("within other bindings")) }
+            });
+            catch_unwind(panicking).unwrap_err();
+            assert_eq!(Bindings::current(), inside);
+            assert_eq!(REQUEST.get(), 7);
+        });
+        assert_eq!(Bindings::current(), outside);
+    }
+
+    #[test]
+    fn equal_means_the_same_bindings() {
+        let outside = Bindings::current();
+        REQUEST.bind(&7, || {
+            let inside = Bindings::current();
+            assert_ne!(inside, outside);
+            USER.bind("alice", || assert_ne!(Bindings::current(), inside));
+            assert_eq!(Bindings::current(), inside);
+        });
+        assert_eq!(Bindings::current(), outside);
+    }
+}

@@ -1,0 +1,62 @@
+//! A panic as a value.
+
+use core::any::Any;
+use core::fmt;
+
+/// The panic of another thread: its payload, in a shape that can be part of an error.
+///
+/// # Examples
+/// ```
+/// use pirn::thread::{self, Panic};
+///
+/// let payload = thread::spawn(|| panic!("no thread left")).join().unwrap_err();
+/// let panic = Panic::new(payload);
+/// assert_eq!(panic.message(), Some("no thread left"));
+/// assert_eq!(panic.to_string(), "panicked: no thread left");
+/// ```
+pub struct Panic(Box<dyn Any + Send>);
+
+// SAFETY: a `&Panic` gives access to the payload only if that is a `&str` or a `String`, which are `Sync`; its type id
+// is constant.
+unsafe impl Sync for Panic {}
+
+impl Panic {
+    /// What [`JoinHandle::join`](super::JoinHandle::join) or [`catch_unwind`](std::panic::catch_unwind) gave.
+    pub fn new(payload: Box<dyn Any + Send>) -> Panic {
+        Panic(payload)
+    }
+
+    /// The message, if the payload is one: that of `panic!` is.
+    pub fn message(&self) -> Option<&str> {
+        let payload = &*self.0;
+        let owned = payload.downcast_ref::<String>().map(String::as_str);
+        owned.or_else(|| payload.downcast_ref::<&'static str>().copied())
+    }
+
+    /// The payload.
+    pub fn into_payload(self) -> Box<dyn Any + Send> {
+        self.0
+    }
+
+    /// Goes on with the panic on this thread, without another message.
+    pub fn resume(self) -> ! {
+        std::panic::resume_unwind(self.0)
+    }
+}
+
+impl fmt::Display for Panic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.message() {
+            Some(message) => write!(f, "panicked: {message}"),
+            None => f.write_str("panicked, with a payload that is no text"),
+        }
+    }
+}
+
+impl fmt::Debug for Panic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Panic").field(&self.message()).finish()
+    }
+}
+
+impl std::error::Error for Panic {}

@@ -1,0 +1,204 @@
+//! The part of a virtual thread that depends on types: what it runs, and what comes of that.
+
+use super::cells;
+use super::core_::{Core, Settings, ThreadRef};
+use core::alloc::Layout;
+use core::cell::UnsafeCell;
+use core::mem::MaybeUninit;
+use core::ptr::NonNull;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// What a thread runs, and keeps in its allocation.
+pub(crate) trait Body {
+    /// Runs it. Does not unwind.
+    ///
+    /// # Safety
+    /// Called once, or [`abandon`](Self::abandon) is, by the thread itself.
+    unsafe fn run(&self, core: &Core);
+
+    /// Drops what would have been run by a thread that never runs.
+    ///
+    /// # Safety
+    /// Called once, instead of [`run`](Self::run).
+    unsafe fn abandon(&self, core: &Core);
+
+    /// Drops the result, if there is one. May unwind.
+    ///
+    /// # Safety
+    /// The thread has ended, or is about to and nobody else will take the result.
+    unsafe fn drop_result(&self);
+
+    /// Tells others that the thread has ended: the last that it does.
+    ///
+    /// # Safety
+    /// Called once, at the end.
+    unsafe fn ended(&self) {}
+}
+
+/// A [`Body`]'s functions, for those who do not know its type.
+pub(crate) struct VTable {
+    /// See [`Body::run`].
+    pub(crate) run: unsafe fn(NonNull<Core>),
+    /// See [`Body::abandon`].
+    pub(crate) abandon: unsafe fn(NonNull<Core>),
+    /// See [`Body::drop_result`].
+    pub(crate) drop_result: unsafe fn(NonNull<Core>),
+    /// See [`Body::ended`].
+    pub(crate) ended: unsafe fn(NonNull<Core>),
+    /// Frees the allocation.
+    free: unsafe fn(NonNull<Core>),
+    /// Where in the allocation the body is.
+    body: usize,
+}
+
+impl VTable {
+    /// Frees an allocation.
+    ///
+    /// # Safety
+    /// Its last reference is gone.
+    #[inline]
+    pub(super) unsafe fn free(&self, core: NonNull<Core>) {
+        // SAFETY: the caller's contract.
+        unsafe { (self.free)(core) };
+    }
+}
+
+/// The whole allocation of a thread.
+#[repr(C)]
+struct Allocation<B> {
+    core: Core,
+    body: B,
+}
+
+impl<B: Body> Allocation<B> {
+    const VTABLE: VTable = VTable {
+        run: Self::run,
+        abandon: Self::abandon,
+        drop_result: Self::drop_result,
+        ended: Self::ended,
+        free: Self::free,
+        body: core::mem::offset_of!(Self, body),
+    };
+
+    unsafe fn run(core: NonNull<Core>) {
+        // SAFETY: the core is the start of the allocation; the caller's contract.
+        unsafe {
+            let this = core.cast::<Self>().as_ref();
+            this.body.run(&this.core);
+        }
+    }
+
+    unsafe fn abandon(core: NonNull<Core>) {
+        // SAFETY: as in `run`.
+        unsafe {
+            let this = core.cast::<Self>().as_ref();
+            this.body.abandon(&this.core);
+        }
+    }
+
+    unsafe fn drop_result(core: NonNull<Core>) {
+        let drop = || {
+            // SAFETY: as in `run`.
+            unsafe { core.cast::<Self>().as_ref().body.drop_result() }
+        };
+        // As std does: a result that panics while it is dropped has nobody to tell.
+        if catch_unwind(AssertUnwindSafe(drop)).is_err() {
+            crate::sys::fatal(&["a virtual thread's result panicked while it was dropped"]);
+        }
+    }
+
+    unsafe fn ended(core: NonNull<Core>) {
+        // SAFETY: as in `run`.
+        unsafe { core.cast::<Self>().as_ref().body.ended() };
+    }
+
+    unsafe fn free(core: NonNull<Core>) {
+        let this = core.cast::<Self>();
+        // SAFETY: from `allocate`; this is the last reference.
+        unsafe {
+            this.drop_in_place();
+            cells::free(this.cast(), Layout::new::<Self>());
+        }
+    }
+}
+
+/// A thread that has not started, with two references, the caller's and the thread's own; and where its body is.
+/// `None`: there is no memory for it.
+#[inline]
+pub(crate) fn allocate<B: Body>(settings: Settings, body: B) -> Option<(ThreadRef, NonNull<B>)> {
+    let memory = cells::allocate(Layout::new::<Allocation<B>>())?.cast::<Allocation<B>>();
+    let core = Core::new(settings, &Allocation::<B>::VTABLE);
+    // SAFETY: fresh memory of the right layout, and the first reference to the core in it.
+    unsafe {
+        memory.write(Allocation { core, body });
+        let body = NonNull::from(&memory.as_ref().body);
+        Some((ThreadRef::from_new(memory.cast()), body))
+    }
+}
+
+/// The body of a thread that returns `T`. `F` comes last, so that a handle that knows only `T` finds the result.
+#[repr(C)]
+pub(crate) struct Cell<T, F = ()> {
+    result: UnsafeCell<Option<std::thread::Result<T>>>,
+    closure: UnsafeCell<MaybeUninit<F>>,
+}
+
+impl<T, F: FnOnce() -> T> Cell<T, F> {
+    /// A thread that has not started, with two references: the caller's and the thread's own.
+    /// `None`: there is no memory for it.
+    pub(crate) fn allocate(settings: Settings, closure: F) -> Option<ThreadRef> {
+        let cell = Cell {
+            result: UnsafeCell::new(None),
+            closure: UnsafeCell::new(MaybeUninit::new(closure)),
+        };
+        allocate(settings, cell).map(|(thread, _)| thread)
+    }
+}
+
+impl<T, F: FnOnce() -> T> Body for Cell<T, F> {
+    unsafe fn run(&self, core: &Core) {
+        // SAFETY: called once, by the thread itself; the result is published by its end.
+        unsafe {
+            let closure = (*self.closure.get()).assume_init_read();
+            let result = catch_unwind(AssertUnwindSafe(closure));
+            core.panicked.set(result.is_err());
+            *self.result.get() = Some(result);
+        }
+    }
+
+    unsafe fn abandon(&self, core: &Core) {
+        // SAFETY: instead of `run`: the closure is there and nobody else will touch it.
+        unsafe {
+            (*self.closure.get()).assume_init_drop();
+            core.panicked.set(true);
+            *self.result.get() = Some(Err(Box::new(
+                "the scheduler dropped this virtual thread before it ran",
+            )));
+        }
+    }
+
+    unsafe fn drop_result(&self) {
+        // SAFETY: nobody else will take it.
+        let result = unsafe { (*self.result.get()).take() };
+        drop(result);
+    }
+}
+
+impl<T> Cell<T> {
+    /// Takes the result of a thread that has ended.
+    ///
+    /// # Safety
+    /// The thread behind `thread` returns `T`, its end has been seen (`join.is_done()` or a wake
+    /// by it), and the caller holds its only handle.
+    pub(crate) unsafe fn take_result(thread: &ThreadRef) -> Option<std::thread::Result<T>> {
+        // SAFETY: the body is there, and is a `Cell<T, F>`; `repr(C)`: the result is at the same place whatever
+        // the closure's type.
+        unsafe {
+            let body = thread
+                .as_ptr()
+                .byte_add(thread.vtable().body)
+                .cast::<Self>();
+            (*body.as_ref().result.get()).take()
+        }
+    }
+}

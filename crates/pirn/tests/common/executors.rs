@@ -1,0 +1,69 @@
+//! What the tests of executors share.
+
+#![allow(dead_code)] // each test binary uses only a part of it
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use pirn::executor::{PlatformThreads, SubmitError, Task, ThreadPerTask};
+use pirn::thread::{self, Thread};
+
+use crate::common::on_virtual;
+
+/// Longer than any test.
+pub const LONG: Duration = Duration::from_secs(24 * 3600);
+
+/// Runs `body` with executors of both kinds, each on threads of both kinds.
+pub fn each_kind(body: fn(ThreadPerTask)) {
+    let platform = || ThreadPerTask::platform(PlatformThreads::new());
+    for make in [ThreadPerTask::new, platform] {
+        body(make());
+        assert!(!thread::interrupted());
+        on_virtual(move || body(make()));
+    }
+}
+
+/// Sleeps until the running thread is interrupted, and tells `here` when it is and when it was.
+pub fn sleep_until_interrupted(here: &mpsc::Sender<&'static str>) {
+    here.send("asleep").unwrap();
+    thread::sleep_interruptible(LONG).unwrap_err();
+    let _ = here.send("interrupted");
+}
+
+/// A task that has begun and ends when it is interrupted; and what hears of that.
+pub fn sleeper(
+    executor: &ThreadPerTask,
+) -> Result<(Task<()>, mpsc::Receiver<&'static str>), SubmitError> {
+    let (here, heard) = mpsc::channel();
+    let task = executor.submit(move || sleep_until_interrupted(&here))?;
+    assert_eq!(heard.recv(), Ok("asleep"));
+    Ok((task, heard))
+}
+
+/// A task that has begun and, whatever happens to it, ends only when the sender is used or dropped.
+pub fn stubborn(executor: &ThreadPerTask) -> (Task<u32>, mpsc::Sender<u32>) {
+    let (end, ended) = mpsc::channel();
+    let (here, begun) = mpsc::channel();
+    let task = executor.submit(move || {
+        here.send(()).unwrap();
+        ended.recv().unwrap_or(0)
+    });
+    begun.recv().unwrap();
+    (task.unwrap(), end)
+}
+
+/// Waits until `thread` waits, if it is a virtual one: of others nobody can say.
+pub fn until_it_waits(thread: &Thread) {
+    while thread.is_virtual() && !format!("{thread:?}").contains("/waiting") {
+        thread::yield_now();
+    }
+}
+
+/// Interrupts the running thread when it waits, from another one.
+pub fn interrupt_me_soon() {
+    let me = thread::current();
+    std::thread::spawn(move || {
+        until_it_waits(&me);
+        me.interrupt();
+    });
+}

@@ -1,0 +1,237 @@
+//! Interruption: who wants to hear of it.
+
+mod common;
+mod interrupting;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Condvar, Mutex, mpsc};
+
+use common::{on_virtual, watchdog};
+use interrupting::{AN_HOUR, await_waiting, waits};
+use pirn::thread::{self, Interrupted, Thread};
+
+/// Counts how often it is called.
+#[derive(Clone, Default)]
+struct Calls(Arc<AtomicUsize>);
+
+impl Calls {
+    fn counter(&self) -> impl FnOnce() + Send + 'static {
+        let calls = self.clone();
+        move || {
+            calls.0.fetch_add(1, SeqCst);
+        }
+    }
+
+    fn count(&self) -> usize {
+        self.0.load(SeqCst)
+    }
+}
+
+/// Runs a test on a virtual thread and on a platform thread.
+fn on_both(test: fn()) {
+    on_virtual(test);
+    std::thread::spawn(test).join().unwrap();
+}
+
+#[test]
+fn a_listener_is_called_once() {
+    let _watchdog = watchdog();
+    on_both(|| {
+        let calls = Calls::default();
+        let guard = thread::on_interrupt(calls.counter());
+        for _ in 0..3 {
+            thread::current().interrupt();
+            assert!(thread::interrupted());
+            assert_eq!(calls.count(), 1);
+        }
+        drop(guard);
+        thread::current().interrupt();
+        assert_eq!(calls.count(), 1);
+    });
+}
+
+#[test]
+fn a_listener_is_called_at_once_if_there_has_been_an_interrupt() {
+    let _watchdog = watchdog();
+    on_both(|| {
+        let calls = Calls::default();
+        thread::current().interrupt();
+        let guard = thread::on_interrupt(calls.counter());
+        assert_eq!(calls.count(), 1);
+        thread::current().interrupt();
+        assert!(thread::interrupted());
+        drop(guard);
+        assert_eq!(calls.count(), 1);
+        // A flag that was cleared is forgotten.
+        let _guard = thread::on_interrupt(calls.counter());
+        assert_eq!(calls.count(), 1);
+    });
+}
+
+#[test]
+fn a_listener_whose_guard_is_gone_is_not_called() {
+    let _watchdog = watchdog();
+    on_both(|| {
+        let calls = Calls::default();
+        let first = thread::on_interrupt(calls.counter());
+        let second = thread::on_interrupt(calls.counter());
+        drop(first);
+        thread::current().interrupt();
+        assert_eq!(calls.count(), 1);
+        drop(second);
+        // What it has captured is gone with the guard.
+        assert_eq!(Arc::strong_count(&calls.0), 1);
+    });
+}
+
+#[test]
+fn several_listeners_are_called_by_the_interrupter() {
+    let _watchdog = watchdog();
+    let (sender, receiver) = mpsc::channel();
+    let callback = move || sender.send(thread::current().id()).unwrap();
+    let waiter = thread::spawn(move || {
+        let _guards = [(); 3].map(|()| thread::on_interrupt(callback.clone()));
+        thread::sleep_interruptible(AN_HOUR)
+    });
+    await_waiting(waiter.thread());
+    let interrupted = waiter.thread().clone();
+    let interrupter = thread::spawn(move || {
+        interrupted.interrupt();
+        thread::current().id()
+    });
+    assert_eq!(waiter.join().unwrap(), Err(Interrupted));
+    let interrupter = interrupter.join().unwrap();
+    assert_eq!(receiver.iter().collect::<Vec<_>>(), [interrupter; 3]);
+}
+
+#[test]
+fn other_threads_are_not_listened_to() {
+    let _watchdog = watchdog();
+    let calls = Calls::default();
+    let _guard = thread::on_interrupt(calls.counter());
+    on_virtual(|| thread::current().interrupt());
+    std::thread::spawn(|| thread::current().interrupt())
+        .join()
+        .unwrap();
+    assert_eq!(calls.count(), 0);
+}
+
+#[test]
+fn dropping_the_guard_waits_for_a_call_under_way() {
+    let _watchdog = watchdog();
+    let (begun, has_begun) = mpsc::channel();
+    let (finish, may_finish) = mpsc::channel();
+    let over = Arc::new(AtomicBool::new(false));
+    let ended = Arc::clone(&over);
+    let waiter = thread::spawn(move || {
+        let over = Arc::clone(&ended);
+        let guard = thread::on_interrupt(move || {
+            begun.send(()).unwrap();
+            may_finish.recv().unwrap();
+            over.store(true, SeqCst);
+        });
+        thread::sleep_interruptible(AN_HOUR).unwrap_err();
+        drop(guard);
+        ended.load(SeqCst)
+    });
+    await_waiting(waiter.thread());
+    let interrupted = waiter.thread().clone();
+    let interrupter = thread::spawn(move || interrupted.interrupt());
+    has_begun.recv().unwrap();
+    await_waiting(waiter.thread()); // in `drop`
+    for _ in 0..1000 {
+        assert!(waits(waiter.thread()));
+        thread::yield_now();
+    }
+    assert!(!over.load(SeqCst));
+    finish.send(()).unwrap();
+    assert!(waiter.join().unwrap(), "the call ended first");
+    interrupter.join().unwrap();
+}
+
+/// Sleeps; if interrupted, interrupts the other one.
+fn follow(own: mpsc::Sender<Thread>, other: mpsc::Receiver<Thread>) -> Result<(), Interrupted> {
+    own.send(thread::current()).unwrap();
+    let other = other.recv().unwrap();
+    let followed = other.clone();
+    let _guard = thread::on_interrupt(move || other.interrupt());
+    let result = thread::sleep_interruptible(AN_HOUR);
+    // If the guard were dropped before, the interrupter might find it gone.
+    while !followed.is_interrupted() {
+        thread::yield_now();
+    }
+    result
+}
+
+#[test]
+fn threads_may_interrupt_each_other() {
+    let _watchdog = watchdog();
+    for _ in 0..100 {
+        let [first, second] = [(); 2].map(|()| mpsc::channel());
+        let left = thread::spawn(move || follow(first.0, second.1));
+        let right = thread::spawn(move || follow(second.0, first.1));
+        left.thread().interrupt();
+        assert_eq!(left.join().unwrap(), Err(Interrupted));
+        assert_eq!(right.join().unwrap(), Err(Interrupted));
+    }
+}
+
+#[test]
+fn a_callback_may_panic() {
+    let _watchdog = watchdog();
+    on_both(|| {
+        let guard = thread::on_interrupt(|| panic!("a callback's panic"));
+        let interrupt = || thread::current().interrupt();
+        assert!(catch_unwind(AssertUnwindSafe(interrupt)).is_err());
+        drop(guard);
+        thread::current().interrupt();
+        assert!(thread::interrupted());
+    });
+}
+
+#[test]
+fn a_condition_ends_by_a_listener() {
+    let _watchdog = watchdog();
+    let shared = Arc::new((Mutex::new(false), Condvar::new()));
+    let waiters: Vec<_> = (0..100)
+        .map(|_| {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                let waker = Arc::clone(&shared);
+                let _guard = thread::on_interrupt(move || {
+                    let _locked = waker.0.lock().unwrap();
+                    waker.1.notify_all();
+                });
+                let go_on = |ready: &mut bool| !*ready && !thread::is_interrupted();
+                let ready = shared.1.wait_while(shared.0.lock().unwrap(), go_on);
+                *ready.unwrap()
+            })
+        })
+        .collect();
+    for waiter in &waiters {
+        waiter.thread().interrupt();
+    }
+    for waiter in waiters {
+        assert!(!waiter.join().unwrap());
+    }
+}
+
+#[test]
+fn a_listener_against_an_interrupt() {
+    let _watchdog = watchdog();
+    for _ in 0..2000 {
+        let calls = Calls::default();
+        let counter = calls.counter();
+        let listening = thread::spawn(move || {
+            let guard = thread::on_interrupt(counter);
+            let interrupted = thread::is_interrupted();
+            drop(guard);
+            interrupted
+        });
+        listening.thread().interrupt();
+        let before_drop = listening.join().unwrap();
+        let count = calls.count();
+        assert!(count == 1 || count == 0 && !before_drop);
+    }
+}

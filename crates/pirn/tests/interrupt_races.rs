@@ -1,0 +1,221 @@
+//! Interrupts against what a thread waits for, with one, a few and many carriers.
+
+mod common;
+mod interrupting;
+
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, TcpListener, UdpSocket};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::sync::{Barrier, Condvar, Mutex};
+use std::time::Duration;
+
+use common::{child, sys, watchdog};
+use interrupting::{AN_HOUR, assert_canceled};
+use pirn::thread;
+
+const ROUNDS: usize = 10_000;
+
+/// Runs `race` in child processes with one, two and eight carriers.
+fn with_carriers(test: &str, race: fn()) {
+    for carriers in ["1", "2", "8"] {
+        child::isolated(test, &[("PIRN_PARALLELISM", carriers)], race);
+    }
+}
+
+/// In each round the thread waits by `wait(round)` while one thread interrupts it and another calls `end(round)`.
+/// Then `after(round, result)` runs with the flag cleared.
+fn race<T>(
+    wait: impl Fn(usize) -> T + Sync,
+    end: impl Fn(usize, &thread::Thread) + Sync,
+    after: impl Fn(usize, T) + Sync,
+) {
+    let (start, over) = (&Barrier::new(3), &Barrier::new(3));
+    thread::scope(|scope| {
+        let waiter = scope.spawn(|| {
+            for round in 0..ROUNDS {
+                start.wait();
+                let result = wait(round);
+                over.wait();
+                assert!(thread::interrupted(), "the interrupt was lost");
+                assert!(!thread::interrupted());
+                after(round, result);
+            }
+        });
+        let waiting = waiter.thread();
+        scope.spawn({
+            let waiting = waiting.clone();
+            move || {
+                for _ in 0..ROUNDS {
+                    start.wait();
+                    waiting.interrupt();
+                    over.wait();
+                }
+            }
+        });
+        for round in 0..ROUNDS {
+            start.wait();
+            end(round, waiting);
+            over.wait();
+        }
+        waiter.join().unwrap();
+    });
+}
+
+#[test]
+fn an_interrupt_races_an_unpark() {
+    let _watchdog = watchdog();
+    with_carriers("an_interrupt_races_an_unpark", || {
+        race(
+            |_| thread::park_interruptible(),
+            |_, waiting| waiting.unpark(),
+            |_, _| (),
+        );
+    });
+}
+
+#[test]
+fn an_interrupt_races_a_byte() {
+    let _watchdog = watchdog();
+    with_carriers("an_interrupt_races_a_byte", || {
+        let (left, right) = UnixStream::pair().unwrap();
+        let read = || {
+            let mut byte = [0];
+            (&left).read(&mut byte).map(|count| (count, byte[0]))
+        };
+        race(
+            |_| read(),
+            |round, _| (&right).write_all(&[round as u8]).unwrap(),
+            |round, result| {
+                let result = result.or_else(|error| {
+                    assert_canceled(&error);
+                    read() // It has arrived, and is still there.
+                });
+                assert_eq!(result.unwrap(), (1, round as u8));
+            },
+        );
+    });
+}
+
+#[test]
+fn an_interrupt_races_a_timeout() {
+    let _watchdog = watchdog();
+    with_carriers("an_interrupt_races_a_timeout", || {
+        race(
+            |round| thread::sleep_interruptible(Duration::from_micros(round as u64 % 40)),
+            |_, _| (),
+            |_, _| (),
+        );
+    });
+}
+
+#[test]
+fn an_interrupt_races_a_notification() {
+    let _watchdog = watchdog();
+    with_carriers("an_interrupt_races_a_notification", || {
+        let (done, changed) = (Mutex::new(0), Condvar::new());
+        race(
+            |round| {
+                let waited = changed.wait_while(done.lock().unwrap(), |done| *done <= round);
+                assert_eq!(*waited.unwrap(), round + 1);
+            },
+            |round, _| {
+                *done.lock().unwrap() = round + 1;
+                changed.notify_one();
+            },
+            |_, ()| (),
+        );
+    });
+}
+
+#[test]
+fn interrupters_race_each_other() {
+    let _watchdog = watchdog();
+    with_carriers("interrupters_race_each_other", || {
+        race(
+            |_| thread::sleep_interruptible(AN_HOUR).unwrap_err(),
+            |_, waiting| waiting.interrupt(),
+            |_, _| (),
+        );
+    });
+}
+
+#[test]
+fn platform_threads_race_interrupts() {
+    let _watchdog = watchdog();
+    let sleeping = thread::current();
+    let (start, over) = (&Barrier::new(2), &Barrier::new(2));
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            for _ in 0..ROUNDS {
+                start.wait();
+                sleeping.interrupt();
+                over.wait();
+            }
+        });
+        for round in 0..ROUNDS {
+            start.wait();
+            let _either = thread::sleep_interruptible(Duration::from_micros(round as u64 % 100));
+            over.wait();
+            assert!(thread::interrupted());
+        }
+    });
+}
+
+/// Things to wait for that never come.
+struct Nothing {
+    condition: (Mutex<()>, Condvar),
+    pipe: (io::PipeReader, io::PipeWriter),
+    listener: TcpListener,
+    socket: UdpSocket,
+}
+
+impl Nothing {
+    /// Waits in one of eight ways.
+    fn wait(&self, i: usize) {
+        let pipe = &self.pipe.0;
+        match i % 8 {
+            0 => thread::sleep_interruptible(AN_HOUR).unwrap_err(),
+            1 => return thread::park(),
+            2 => return std::thread::sleep(AN_HOUR),
+            3 => {
+                let mut guard = self.condition.0.lock().unwrap();
+                while !thread::is_interrupted() {
+                    // The lock may have been what heard of it.
+                    let soon = Duration::from_secs(1);
+                    guard = self.condition.1.wait_timeout(guard, soon).unwrap().0;
+                }
+                return;
+            }
+            4 => return assert_canceled(&{ pipe }.read(&mut [0]).unwrap_err()),
+            5 => {
+                let mut entries = [sys::entry(pipe.as_fd(), libc::POLLIN)];
+                return assert_canceled(&sys::poll(&mut entries, -1).unwrap_err());
+            }
+            6 => return assert_canceled(&self.listener.accept().unwrap_err()),
+            _ => return assert_canceled(&self.socket.recv(&mut [0]).unwrap_err()),
+        };
+    }
+}
+
+#[test]
+fn very_many_threads_are_interrupted() {
+    const NAME: &str = "very_many_threads_are_interrupted";
+    let _watchdog = watchdog();
+    child::isolated(NAME, &[], || {
+        let nothing: &'static Nothing = Box::leak(Box::new(Nothing {
+            condition: Default::default(),
+            pipe: io::pipe().unwrap(),
+            listener: TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap(),
+            socket: UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap(),
+        }));
+        let start = |i| thread::spawn(move || nothing.wait(i));
+        let all: Vec<_> = (0..100_000).map(start).collect();
+        for handle in &all {
+            handle.thread().interrupt();
+        }
+        for handle in all {
+            handle.join().unwrap();
+        }
+    });
+}
