@@ -1,5 +1,5 @@
 //! The workloads of `bench/PROTOCOL.md` for programs with `std::thread`'s names. `crate::thread` says whose threads they
-//! are: these files do not know. Only of `scope` each program has its own, `crate::scope`.
+//! are: these files do not know. Of `scope` each has its own, `crate::scope`.
 
 mod chain;
 mod cpu_bound;
