@@ -2,17 +2,25 @@
 //!
 //! `std::sync::Mutex` would park the virtual thread that runs runtime code, in the very queues it
 //! is trying to lock. Sections under this lock are short, never suspend, and call no user code.
-//! The word's states are those of Drepper's "Futexes Are Tricky", section 5: 0 free, 1 held,
-//! 2 held and an OS thread may be blocked.
+//!
+//! They are so many and so short that what counts is the price of a lock that nobody else wants: one read-modify-write, to
+//! take it. It is given back by a plain store, and so nobody is told: who does not get it looks again, at
+//! first at once, then after letting others run, then after a nap. It comes to naps only if the kernel has put aside
+//! the thread that holds the lock.
 
 use crate::sys;
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, Ordering};
+
+/// So many looks before it lets others run, and so many before it naps.
+const SPINS: u32 = 100;
+const YIELDS: u32 = 110;
+const NAP_NS: u64 = 50_000;
 
 /// A mutual exclusion lock for runtime data.
 pub(crate) struct Lock<T> {
-    word: AtomicU32,
+    held: AtomicBool,
     value: UnsafeCell<T>,
 }
 
@@ -25,7 +33,7 @@ impl<T> Lock<T> {
     /// A free lock.
     pub(crate) const fn new(value: T) -> Lock<T> {
         Lock {
-            word: AtomicU32::new(0),
+            held: AtomicBool::new(false),
             value: UnsafeCell::new(value),
         }
     }
@@ -33,34 +41,32 @@ impl<T> Lock<T> {
     /// Waits for the lock.
     #[inline]
     pub(crate) fn lock(&self) -> Guard<'_, T> {
-        // Acquire: pairs with the Release in `Guard::drop`.
-        if self
-            .word
-            .compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed)
-            .is_err()
-        {
-            self.lock_slow();
+        if !self.try_acquire() {
+            self.acquire_slowly();
         }
         Guard { lock: self }
     }
 
+    #[inline(always)]
+    fn try_acquire(&self) -> bool {
+        // Acquire: pairs with the Release in `Guard::drop`. Relaxed where it fails: nothing is concluded.
+        self.held
+            .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed)
+            .is_ok()
+    }
+
     #[cold]
-    fn lock_slow(&self) {
-        for _ in 0..100 {
-            // Acquire: as in `lock`. The load before it keeps the cache line shared.
-            if self.word.load(Ordering::Relaxed) == 0
-                && self
-                    .word
-                    .compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed)
-                    .is_ok()
-            {
+    fn acquire_slowly(&self) {
+        for look in 0u32.. {
+            // Relaxed: a look before the attempt, which keeps the cache line shared.
+            if !self.held.load(Ordering::Relaxed) && self.try_acquire() {
                 return;
             }
-            core::hint::spin_loop();
-        }
-        // Acquire: as in `lock`.
-        while self.word.swap(2, Ordering::Acquire) != 0 {
-            let _ = sys::futex_wait(&self.word, 2, None);
+            match look {
+                0..SPINS => crate::arch::relax(),
+                SPINS..YIELDS => sys::os_yield(),
+                _ => sys::os_sleep(NAP_NS),
+            }
         }
     }
 }
@@ -88,9 +94,7 @@ impl<T> DerefMut for Guard<'_, T> {
 impl<T> Drop for Guard<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        // Release: pairs with the Acquire of the next holder.
-        if self.lock.word.swap(0, Ordering::Release) == 2 {
-            sys::futex_wake(self.lock.word.as_ptr(), 1);
-        }
+        // Release: pairs with the Acquire of the next holder. A store: nobody but the holder changes it.
+        self.lock.held.store(false, Ordering::Release);
     }
 }

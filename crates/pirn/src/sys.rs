@@ -155,6 +155,13 @@ pub(crate) fn os_yield() {
     let _ = unsafe { call!(libc::SYS_sched_yield) };
 }
 
+/// Puts the platform thread to sleep for some nanoseconds.
+pub(crate) fn os_sleep(nanos: u64) {
+    let time = timespec(nanos);
+    // SAFETY: a valid timespec.
+    let _ = unsafe { call!(libc::SYS_nanosleep, &raw const time, 0) };
+}
+
 /// A spinning wait that stays polite: a few pauses, then yields of the processor.
 pub(crate) fn backoff(round: u32) {
     if round < 64 {

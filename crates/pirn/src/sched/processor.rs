@@ -12,6 +12,7 @@ use crate::stack::pool::{self, SlotCache};
 use crate::sys;
 use crate::vthread::Core;
 use crate::vthread::cells::CellCache;
+use crate::vthread::core_::Ids;
 use core::cell::{Cell, UnsafeCell};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -35,6 +36,8 @@ pub(crate) struct Processor {
     slots: UnsafeCell<SlotCache>,
     /// Memory of ended threads, for new ones.
     cells: UnsafeCell<CellCache>,
+    /// Ids for threads to be spawned here.
+    ids: Ids,
     /// Slots reserved in the pool for threads to be spawned here.
     reservations: Cell<u32>,
     /// When its holder last looked for events in the course of maintenance.
@@ -58,12 +61,21 @@ impl Processor {
             tick: AtomicU32::new(0),
             slots: UnsafeCell::new(SlotCache::new()),
             cells: UnsafeCell::new(CellCache::new()),
+            ids: Ids::new(),
             reservations: Cell::new(0),
             looked: Cell::new(0),
             next: Cell::new(None),
             holder: AtomicU32::new(0),
             spare,
         }
+    }
+
+    /// Ids of its own.
+    ///
+    /// # Safety
+    /// The caller's carrier holds the processor, and does not unmount as long as the reference is used.
+    pub(crate) unsafe fn ids(&self) -> &Ids {
+        &self.ids
     }
 
     /// Notes that the calling platform thread holds it from now on, and counts that as a switch.

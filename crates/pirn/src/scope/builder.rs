@@ -48,6 +48,7 @@ impl Default for Builder {
 
 impl Builder {
     /// A scope without a name, a deadline or a limit, whose subtasks run on unnamed virtual threads.
+    #[inline]
     pub fn new() -> Builder {
         Builder {
             name: None,
@@ -130,6 +131,7 @@ impl Builder {
     /// # Panics
     /// As there.
     #[track_caller]
+    #[inline]
     pub fn open<'env, E, R, F>(self, f: F) -> Result<R, JoinError<E>>
     where
         E: Send,
@@ -148,6 +150,7 @@ impl Builder {
     /// # Panics
     /// As there.
     #[track_caller]
+    #[inline]
     pub fn open_with<'env, J, R, F>(self, joiner: J, f: F) -> Result<R, JoinError<J::Error>>
     where
         J: Joiner,

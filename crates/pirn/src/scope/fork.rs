@@ -1,10 +1,10 @@
 //! How the thread of a subtask is started, virtual or platform.
 
+use super::Joins;
 use super::member::{Member, Who};
 use super::state::Cause;
 use super::subtask::{Keeps, Packet, Subtask, complete, run};
 use super::task_scope::Frame;
-use super::{Failure, Joins};
 use crate::sched::{self, Runnable};
 use crate::thread::{Builder, Panic};
 use crate::vthread::body::{self, Body};
@@ -50,9 +50,12 @@ where
         }
         // SAFETY: a member that has entered.
         let frame = unsafe { self.frame.as_ref() };
-        let text = "the scheduler dropped this virtual thread before it ran";
-        let failure = Failure::Panicked(Panic::new(Box::new(text)));
-        let tell = || complete(frame, self.index, &self.packet, Err(failure));
+        // SAFETY: it has not run, and never will.
+        unsafe {
+            self.packet
+                .fail("the scheduler dropped this virtual thread before it ran");
+        }
+        let tell = || complete(frame, self.index, &self.packet);
         let cause = match catch_unwind(AssertUnwindSafe(tell)) {
             Ok(super::Flow::Continue) => return,
             Ok(super::Flow::Cancel) => Cause::Joiner,
@@ -83,14 +86,20 @@ where
     F: FnOnce() -> Result<T, J::Error> + Send + 'scope,
     T: Send + 'scope,
 {
-    let fork: Fork<T, J, F> = Fork {
-        member: Member::new(&frame.state),
-        packet: Packet::new(),
-        index,
-        frame: NonNull::from(frame),
-        closure: UnsafeCell::new(MaybeUninit::new(closure)),
+    let write = |place: *mut Fork<T, J, F>| {
+        // Field by field, as it would be made elsewhere and copied otherwise.
+        // SAFETY: all fields, in memory that is valid for writes.
+        unsafe {
+            (&raw mut (*place).member).write(Member::new(&frame.state));
+            (&raw mut (*place).packet).write(Packet::new());
+            (&raw mut (*place).index).write(index);
+            (&raw mut (*place).frame).write(NonNull::from(frame));
+            (&raw mut (*place).closure).write(UnsafeCell::new(MaybeUninit::new(closure)));
+        }
     };
-    let (thread, fork) = builder.make(None, |settings| body::allocate(settings, fork))?;
+    // SAFETY: `write` writes all fields.
+    let (thread, fork) =
+        builder.make(None, |settings| unsafe { body::allocate(settings, write) })?;
     // SAFETY: in the thread's allocation, of which we have a reference.
     let fork = unsafe { fork.as_ref() };
     fork.member.is(Who::Virtual(thread.as_ptr()));

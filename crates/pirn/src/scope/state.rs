@@ -22,10 +22,11 @@ use crate::blocking::wait::{Outcome, Wait, WakeList, Wakeup};
 use crate::lock::Lock;
 use crate::scoped_value::Bindings;
 use crate::thread::{Panic, ThreadId};
+use crate::vthread::core_::next_id;
 use crate::vthread::wait_word::Hearing;
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, Ordering};
 use std::io;
 use std::sync::Arc;
 
@@ -130,11 +131,10 @@ pub(super) fn current<'a>() -> Option<&'a ScopeState> {
 impl ScopeState {
     /// Of a scope that the running thread opens.
     pub(super) fn new(name: Option<Arc<str>>, deadline: Option<u64>) -> ScopeState {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
         let parent = current();
         let inherited = parent.and_then(|parent| parent.deadline);
         ScopeState {
-            id: NEXT.fetch_add(1, Ordering::Relaxed), // Relaxed: only uniqueness matters.
+            id: next_id(),
             name,
             owner: Who::current(),
             parent: parent.map_or(ptr::null(), ptr::from_ref),

@@ -100,6 +100,30 @@ impl<T, E> Packet<T, E> {
         }
     }
 
+    /// Runs a subtask, and keeps its result, which nobody sees before the state says so.
+    ///
+    /// # Safety
+    /// The caller is the subtask.
+    unsafe fn fill(&self, closure: impl FnOnce() -> Result<T, E>) {
+        let result = match catch_unwind(AssertUnwindSafe(closure)) {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(error)) => Err(Failure::Failed(error)),
+            Err(payload) => Err(Failure::Panicked(Panic::new(payload))),
+        };
+        // SAFETY: the caller's contract. There is nothing in it yet.
+        unsafe { self.result.get().write(Some(result)) };
+    }
+
+    /// Says that it did not run.
+    ///
+    /// # Safety
+    /// The caller has the right to run the subtask.
+    pub(super) unsafe fn fail(&self, text: &'static str) {
+        let failure = Failure::Panicked(Panic::new(Box::new(text)));
+        // SAFETY: as in `fill`.
+        unsafe { self.result.get().write(Some(Err(failure))) };
+    }
+
     /// Takes the result.
     ///
     /// # Safety
@@ -127,14 +151,13 @@ pub(super) fn run<T, J, F>(
         if state.is_cancelled() {
             return; // Not to be started any more: the closure is dropped.
         }
-        let run = || catch_unwind(AssertUnwindSafe(closure));
-        // SAFETY: the calls of `bind` are around that of the scope, which waits for this thread.
-        let result = match state.within(|| unsafe { state.bindings.within(run) }) {
-            Ok(Ok(value)) => Ok(value),
-            Ok(Err(error)) => Err(Failure::Failed(error)),
-            Err(payload) => Err(Failure::Panicked(Panic::new(payload))),
-        };
-        if complete(frame, index, packet, result) == Flow::Cancel {
+        // SAFETY: the packet is the running subtask's; the calls of `bind` are around that of the scope, which
+        // waits for this thread.
+        unsafe {
+            let run = || packet.fill(closure);
+            state.within(|| state.bindings.within(run));
+        }
+        if complete(frame, index, packet) == Flow::Cancel {
             state.cancel(Cause::Joiner, Some(except));
         }
     };
@@ -144,26 +167,24 @@ pub(super) fn run<T, J, F>(
     }
 }
 
-/// Tells the joiner of a result, and leaves it for the handle.
+/// Tells the joiner of the result in a packet, and leaves it for the handle. A subtask that comes too late leaves
+/// nothing.
 pub(super) fn complete<T, J: Joins<T>>(
     frame: &Frame<J>,
     index: usize,
     packet: &Packet<T, J::Error>,
-    result: Result<T, Failure<J::Error>>,
 ) -> Flow {
-    if frame.state.is_cancelled() {
-        return Flow::Continue; // Too late: it stays unavailable.
-    }
-    let state = match &result {
-        Ok(_) => State::Success,
-        Err(_) => State::Failed,
-    };
-    let mut result = Some(result);
-    let flow = frame
-        .joiner
-        .on_complete(&mut Completed::new(index, &mut result));
     // SAFETY: ours until the state says otherwise.
-    unsafe { *packet.result.get() = result };
+    let result = unsafe { &mut *packet.result.get() };
+    if frame.state.is_cancelled() {
+        *result = None;
+        return Flow::Continue;
+    }
+    let state = match result {
+        Some(Ok(_)) => State::Success,
+        _ => State::Failed,
+    };
+    let flow = frame.joiner.on_complete(&mut Completed::new(index, result));
     // Release: pairs with the Acquire in `state`.
     packet.state.store(state as u8, Ordering::Release);
     flow

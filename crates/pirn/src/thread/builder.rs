@@ -43,6 +43,7 @@ enum Name {
 
 impl Builder {
     /// A builder of unnamed threads with the default stack size and scheduler.
+    #[inline]
     pub fn new() -> Builder {
         Builder::default()
     }

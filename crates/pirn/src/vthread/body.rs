@@ -122,17 +122,27 @@ impl<B: Body> Allocation<B> {
     }
 }
 
-/// A thread that has not started, with two references, the caller's and the thread's own; and where its body is.
-/// `None`: there is no memory for it.
+/// A thread that has not started, with two references, the caller's and the thread's own; and where its body is, which
+/// `write` has to write there. `None`: there is no memory for it, and `write` is not called.
+///
+/// # Safety
+/// `write` writes the whole body.
 #[inline]
-pub(crate) fn allocate<B: Body>(settings: Settings, body: B) -> Option<(ThreadRef, NonNull<B>)> {
+pub(crate) unsafe fn allocate<B: Body>(
+    settings: Settings,
+    write: impl FnOnce(*mut B),
+) -> Option<(ThreadRef, NonNull<B>)> {
     let memory = cells::allocate(Layout::new::<Allocation<B>>())?.cast::<Allocation<B>>();
-    let core = Core::new(settings, &Allocation::<B>::VTABLE);
+    let place = memory.as_ptr();
     // SAFETY: fresh memory of the right layout, and the first reference to the core in it.
     unsafe {
-        memory.write(Allocation { core, body });
-        let body = NonNull::from(&memory.as_ref().body);
-        Some((ThreadRef::from_new(memory.cast()), body))
+        Core::write(&raw mut (*place).core, settings, &Allocation::<B>::VTABLE);
+        let body = &raw mut (*place).body;
+        write(body);
+        Some((
+            ThreadRef::from_new(memory.cast()),
+            NonNull::new_unchecked(body),
+        ))
     }
 }
 
@@ -151,7 +161,9 @@ impl<T, F: FnOnce() -> T> Cell<T, F> {
             result: UnsafeCell::new(None),
             closure: UnsafeCell::new(MaybeUninit::new(closure)),
         };
-        allocate(settings, cell).map(|(thread, _)| thread)
+        // SAFETY: the whole of it.
+        let allocated = unsafe { allocate(settings, |place: *mut Self| place.write(cell)) };
+        allocated.map(|(thread, _)| thread)
     }
 }
 

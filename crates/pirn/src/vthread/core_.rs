@@ -77,19 +77,74 @@ unsafe impl Sync for Core {}
 // SAFETY: as above.
 unsafe impl Send for Core {}
 
-/// Thread ids: dense enough to read, unique for the life of the process.
-pub(crate) fn next_id() -> u64 {
+/// How many ids a processor takes at once.
+const ID_BLOCK: u64 = 64;
+
+/// Ids that have been taken and not yet been given out.
+pub(crate) struct Ids {
+    next: StdCell<u64>,
+    end: StdCell<u64>,
+}
+
+impl Ids {
+    /// None.
+    pub(crate) const fn new() -> Ids {
+        Ids {
+            next: StdCell::new(0),
+            end: StdCell::new(0),
+        }
+    }
+
+    /// The next one.
+    #[inline]
+    fn take(&self) -> u64 {
+        let mut id = self.next.get();
+        if id == self.end.get() {
+            id = take_ids(ID_BLOCK);
+            self.end.set(id + ID_BLOCK);
+        }
+        self.next.set(id + 1);
+        id
+    }
+}
+
+fn take_ids(count: u64) -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     // Relaxed: only uniqueness matters.
-    NEXT.fetch_add(1, Ordering::Relaxed)
+    NEXT.fetch_add(count, Ordering::Relaxed)
+}
+
+/// An id that no other thread or scope of this process has, or will have. Small enough to read: processors take blocks
+/// of them, because one counter for all would be where all carriers meet.
+#[inline]
+pub(crate) fn next_id() -> u64 {
+    match super::carrier().and_then(|carrier| carrier.processor()) {
+        // SAFETY: this carrier holds the processor.
+        Some(processor) => unsafe { processor.ids() }.take(),
+        None => take_ids(1),
+    }
 }
 
 impl Core {
-    /// Of a thread that has not started, with two references.
-    pub(super) fn new(settings: Settings, vtable: &'static VTable) -> Core {
-        Core {
+    /// Makes one in its place: that of a thread that has not started, with two references.
+    ///
+    /// Field by field, because a thread is spawned so often that making it elsewhere and copying it shows.
+    ///
+    /// # Safety
+    /// `place` is valid for writes.
+    #[inline]
+    pub(super) unsafe fn write(place: *mut Core, settings: Settings, vtable: &'static VTable) {
+        macro_rules! fields {
+            ($($field:ident: $value:expr,)*) => {{
+                // SAFETY: the caller's contract.
+                unsafe { $((&raw mut (*place).$field).write($value);)* }
+                // All fields, or this does not compile.
+                let _ = |core: Core| { let Core { $($field: _),* } = core; };
+            }};
+        }
+        fields! {
             references: AtomicUsize::new(2),
-            vtable,
+            vtable: vtable,
             handshake: Handshake::new(),
             permit: ParkPermit::new(),
             wait: WaitWord::idle(),
@@ -221,8 +276,11 @@ impl Clone for ThreadRef {
 impl Drop for ThreadRef {
     #[inline]
     fn drop(&mut self) {
+        // Acquire: pairs with the Release of those who have given theirs up. With one reference left, ours,
+        // nobody can make another: a look is enough, and cheaper.
+        let last = self.references.load(Ordering::Acquire) == 1;
         // Release, then Acquire by the last one: all uses happen before the freeing, as in `Arc`.
-        if self.references.fetch_sub(1, Ordering::Release) == 1 {
+        if last || self.references.fetch_sub(1, Ordering::Release) == 1 {
             core::sync::atomic::fence(Ordering::Acquire);
             // SAFETY: the last reference.
             unsafe { self.vtable.free(self.0) };
