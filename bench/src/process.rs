@@ -306,7 +306,10 @@ mod tests {
         let mut process = start(r#"echo '{"error":"no threads"}'; exit 1"#);
         // Nobody has waited for it yet, so what is left of it stays.
         let status = format!("/proc/{}/status", process.id());
-        while !std::fs::read_to_string(&status).unwrap().contains("(zombie)") {
+        while !std::fs::read_to_string(&status)
+            .unwrap()
+            .contains("(zombie)")
+        {
             std::thread::yield_now();
         }
         let error = process.footprint().unwrap_err();

@@ -198,7 +198,7 @@ fn a_cancelled_task_that_does_not_heed_it_is_not_waited_for() {
     let _watchdog = watchdog();
     each_kind(|executor| {
         let (task, end) = stubborn(&executor);
-        let thread = task.thread().clone();
+        let thread = task.thread();
         assert!(task.cancel());
         assert!(thread.is_interrupted());
         assert!(matches!(task.join(), Err(TaskError::Cancelled)));

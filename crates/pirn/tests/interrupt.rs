@@ -229,8 +229,12 @@ fn threads_are_waited_for() {
         };
         goes_on(early, wait, || sender.send(()).unwrap());
         let barrier = Barrier::new(2);
-        let wait = || drop(barrier.wait());
-        goes_on(early, wait, || drop(barrier.wait()));
+        let wait = || {
+            barrier.wait();
+        };
+        goes_on(early, wait, || {
+            barrier.wait();
+        });
     }
 }
 
@@ -460,4 +464,22 @@ fn an_interrupt_is_recognised_through_wrappers() {
     assert!(!is_interrupt(&io::Error::other(Wrapped(broken().into()))));
     assert!(!is_interrupt(&io::Error::from(io::ErrorKind::Interrupted)));
     assert!(!is_interrupt(&fmt::Error));
+}
+
+#[test]
+fn a_sleep_after_a_lock_hears_the_interrupt() {
+    let _watchdog = watchdog();
+    let mutex = Mutex::new(());
+    let guard = mutex.lock().unwrap();
+    thread::scope(|scope| {
+        let waiter = scope.spawn(|| {
+            drop(mutex.lock().unwrap());
+            std::thread::sleep(AN_HOUR);
+        });
+        await_waiting(waiter.thread());
+        waiter.thread().interrupt();
+        await_waiting(waiter.thread());
+        drop(guard);
+        waiter.join().unwrap();
+    });
 }

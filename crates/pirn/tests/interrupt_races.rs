@@ -175,9 +175,9 @@ impl Nothing {
     fn wait(&self, i: usize) {
         let pipe = &self.pipe.0;
         match i % 8 {
-            0 => thread::sleep_interruptible(AN_HOUR).unwrap_err(),
-            1 => return thread::park(),
-            2 => return std::thread::sleep(AN_HOUR),
+            0 => assert!(thread::sleep_interruptible(AN_HOUR).is_err()),
+            1 => thread::park(),
+            2 => std::thread::sleep(AN_HOUR),
             3 => {
                 let mut guard = self.condition.0.lock().unwrap();
                 while !thread::is_interrupted() {
@@ -185,16 +185,15 @@ impl Nothing {
                     let soon = Duration::from_secs(1);
                     guard = self.condition.1.wait_timeout(guard, soon).unwrap().0;
                 }
-                return;
             }
-            4 => return assert_canceled(&{ pipe }.read(&mut [0]).unwrap_err()),
+            4 => assert_canceled(&{ pipe }.read(&mut [0]).unwrap_err()),
             5 => {
                 let mut entries = [sys::entry(pipe.as_fd(), libc::POLLIN)];
-                return assert_canceled(&sys::poll(&mut entries, -1).unwrap_err());
+                assert_canceled(&sys::poll(&mut entries, -1).unwrap_err());
             }
-            6 => return assert_canceled(&self.listener.accept().unwrap_err()),
-            _ => return assert_canceled(&self.socket.recv(&mut [0]).unwrap_err()),
-        };
+            6 => assert_canceled(&self.listener.accept().unwrap_err()),
+            _ => assert_canceled(&self.socket.recv(&mut [0]).unwrap_err()),
+        }
     }
 }
 

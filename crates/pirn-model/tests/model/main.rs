@@ -21,7 +21,8 @@ mod local_queue;
 #[path = "../../../pirn/src/vthread/permit.rs"]
 mod permit;
 #[path = "../../../pirn/src/vthread/wait_word.rs"]
-#[allow(dead_code)] // A wait with a word of its own, which no interrupter knows, is the same without them.
+#[allow(dead_code)]
+// A wait with a word of its own, which no interrupter knows, is the same without them.
 mod wait_word;
 
 mod primitives {

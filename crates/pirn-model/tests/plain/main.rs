@@ -9,14 +9,14 @@ mod join;
 mod local_queue;
 #[path = "../../../pirn/src/vthread/permit.rs"]
 mod permit;
-#[path = "../../../pirn/src/vthread/wait_word.rs"]
-#[allow(dead_code)] // The word itself is for the kernel.
-mod wait_word;
 #[path = "../../../pirn/src/primitives.rs"]
 #[allow(dead_code, unused_imports)] // The runtime uses more of them than the files above do.
 mod primitives;
 #[path = "../../../pirn/src/blocking/timer_heap.rs"]
 mod timer_heap;
+#[path = "../../../pirn/src/vthread/wait_word.rs"]
+#[allow(dead_code)] // The word itself is for the kernel.
+mod wait_word;
 
 mod local_queue_properties;
 mod local_queue_stress;

@@ -119,7 +119,7 @@ const UNHEARD: Interruption = Interruption {
 fn wait_is_decided_once() {
     let word = WaitWord::idle();
     assert_eq!(word.decide(READY), None, "there is no wait");
-    for hearing in [Hearing::Once, Hearing::Always] {
+    for hearing in [Hearing::Sleep, Hearing::Always] {
         assert!(word.begin(hearing), "outcome → PENDING");
         assert_eq!(word.outcome(), None);
         assert_eq!(word.decide(READY), Some(Decided { asleep: false }));
@@ -145,7 +145,7 @@ fn wait_falls_asleep() {
 fn interrupt_ends_a_wait() {
     for asleep in [false, true] {
         let word = WaitWord::idle();
-        assert!(word.begin(Hearing::Once));
+        assert!(word.begin(Hearing::Sleep));
         if asleep {
             assert!(word.fall_asleep().is_some());
         }
@@ -154,7 +154,7 @@ fn interrupt_ends_a_wait() {
         assert_eq!(first, Interruption { ended, ..UNHEARD });
         assert_eq!(word.outcome(), Some(INTERRUPTED));
         assert_eq!(word.decide(READY), None, "one duty only");
-        assert!(word.begin(Hearing::Once), "it has been heard");
+        assert!(word.begin(Hearing::Sleep), "it has been heard");
     }
 }
 
@@ -164,18 +164,18 @@ fn interrupt_before_a_wait_is_heard_by_it() {
     assert!(!word.take());
     assert_eq!(word.interrupt(INTERRUPTED), UNHEARD);
     assert!(word.is_interrupted());
-    assert!(!word.begin(Hearing::Once), "heard");
-    assert!(word.begin(Hearing::Once), "once");
+    assert!(!word.begin(Hearing::Sleep), "heard");
+    assert!(word.begin(Hearing::Sleep), "once");
     assert_eq!(word.decide(READY), Some(Decided { asleep: false }));
     assert!(word.is_interrupted(), "a wait leaves the flag");
     for _ in 0..2 {
         assert!(!word.begin(Hearing::Always), "as long as the flag is set");
     }
     assert_eq!(word.interrupt(INTERRUPTED), UNHEARD);
-    assert!(!word.begin(Hearing::Once), "once for each interrupt");
+    assert!(!word.begin(Hearing::Sleep), "once for each interrupt");
     assert_eq!(word.interrupt(INTERRUPTED), UNHEARD);
     assert!(!word.begin(Hearing::Always));
-    assert!(word.begin(Hearing::Once), "it was heard");
+    assert!(word.begin(Hearing::Sleep), "it was heard");
 }
 
 #[test]
@@ -201,6 +201,22 @@ fn interrupt_is_listened_to() {
     assert!(word.take());
     assert!(!word.listen(), "that was taken");
     assert_eq!(word.outcome(), Some(READY), "the wait is another matter");
+}
+
+#[test]
+fn a_futex_does_not_hear_for_a_sleep() {
+    let word = WaitWord::idle();
+    assert!(word.begin(Hearing::Futex));
+    let ended = word.interrupt(5).ended;
+    assert!(ended.is_some());
+    assert!(word.begin(Hearing::Futex), "heard already");
+    assert!(word.decide(2).is_some());
+    assert!(!word.begin(Hearing::Sleep), "not heard before");
+    assert!(word.begin(Hearing::Sleep), "heard now");
+    assert!(word.decide(2).is_some());
+    assert!(!word.begin(Hearing::Always));
+    assert!(word.take());
+    assert!(word.begin(Hearing::Always));
 }
 
 #[test]

@@ -111,7 +111,7 @@ pub(crate) fn park(
     }
     let wait = match interruptible {
         Interruptible::No => Some(Wait::new()),
-        Interruptible::Once => Wait::interruptible(Hearing::Once),
+        Interruptible::Once => Wait::interruptible(Hearing::Futex),
     };
     let Some(wait) = wait else {
         bucket.waiting.fetch_sub(1, Ordering::Relaxed); // Relaxed: a hint going down.

@@ -12,20 +12,34 @@
 use super::error::{Panicked, TaskError};
 use super::monitor::{Ended, Monitor, Patience};
 use crate::thread::Thread;
-use core::sync::atomic::{AtomicBool, Ordering, fence};
+use core::sync::atomic::{AtomicBool, Ordering};
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::OnceLock;
 use std::task::{Context, Poll};
 
 pub(super) struct TaskCell<T> {
     progress: Monitor<Progress<T>>,
     /// `progress` is not `Open`. Written under its lock.
     ended: AtomicBool,
-    /// Which thread runs it, once that is known.
-    thread: OnceLock<Thread>,
-    /// The thread is to be interrupted as soon as it is known.
-    interrupted: AtomicBool,
+    thread: Monitor<Runner>,
+}
+
+/// The thread that runs a task.
+enum Runner {
+    /// Not known yet; and whether to interrupt it as soon as it is.
+    Unknown {
+        interrupted: bool,
+    },
+    Known(Thread),
+}
+
+impl Runner {
+    fn thread(&self) -> Option<Thread> {
+        match self {
+            Runner::Unknown { .. } => None,
+            Runner::Known(thread) => Some(thread.clone()),
+        }
+    }
 }
 
 enum Progress<T> {
@@ -49,8 +63,7 @@ impl<T> TaskCell<T> {
         TaskCell {
             progress: Monitor::new(Progress::Open),
             ended: AtomicBool::new(false),
-            thread: OnceLock::new(),
-            interrupted: AtomicBool::new(false),
+            thread: Monitor::new(Runner::Unknown { interrupted: false }),
         }
     }
 
@@ -67,7 +80,6 @@ impl<T> TaskCell<T> {
 
     /// Whether this has ended the task.
     pub(super) fn cancel(&self) -> bool {
-        // The panic, if it is given back, is this function's own `Cancelled`.
         let cancelled = !self.has_ended() && self.end(Err(TaskError::Cancelled)).is_none();
         if cancelled {
             self.interrupt();
@@ -117,39 +129,31 @@ impl<T> TaskCell<T> {
 
     /// Says which thread runs the task. Once.
     pub(super) fn attach(&self, thread: Thread) {
-        let _ = self.thread.set(thread);
-        // With the one in `interrupt`: of the two, whoever comes second finds what the other has stored before its fence.
-        fence(Ordering::SeqCst);
-        self.deliver();
-    }
-
-    /// Interrupts the task's thread, at its start if it has not started yet.
-    fn interrupt(&self) {
-        if let Some(thread) = self.thread.get() {
-            thread.interrupt();
-            return;
-        }
-        // Relaxed: the fence orders it.
-        self.interrupted.store(true, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
-        self.deliver();
-    }
-
-    /// Hands on, once, an interrupt that came before the thread was known.
-    fn deliver(&self) {
-        if let Some(thread) = self.thread.get() {
-            // Relaxed: one of those who come here takes it, whichever; the rest is said at the fences.
-            if self.interrupted.load(Ordering::Relaxed)
-                && self.interrupted.swap(false, Ordering::Relaxed)
-            {
-                thread.interrupt();
-            }
+        let before = self
+            .thread
+            .change(|runner| mem::replace(runner, Runner::Known(thread)));
+        if let Runner::Unknown { interrupted: true } = before {
+            self.interrupt();
         }
     }
 
     /// Waits for the thread to be known, which takes no longer than to start one.
-    pub(super) fn thread(&self) -> &Thread {
-        self.thread.wait()
+    pub(super) fn thread(&self) -> Thread {
+        self.thread.wait_forever(|runner| runner.thread())
+    }
+
+    /// Interrupts the task's thread, at its start if it has not started yet.
+    fn interrupt(&self) {
+        let thread = self.thread.with(|runner| {
+            if let Runner::Unknown { interrupted } = runner {
+                *interrupted = true;
+            }
+            runner.thread()
+        });
+        // Not under the lock: this calls listeners of the user's.
+        if let Some(thread) = thread {
+            thread.interrupt();
+        }
     }
 }
 

@@ -67,11 +67,13 @@ impl Error for TaskError {}
 /// use pirn::executor::{TaskError, ThreadPerTask};
 ///
 /// let executor = ThreadPerTask::new();
-/// let task = executor.submit(|| panic!("out of yarn"))?;
-/// let Err(TaskError::Panicked(panicked)) = task.join() as Result<(), _> else {
-///     unreachable!();
-/// };
-/// assert_eq!(panicked.to_string(), "the task panicked: out of yarn");
+/// let task = executor.submit(|| -> () { panic!("out of yarn") })?;
+/// match task.join() {
+///     Err(TaskError::Panicked(panicked)) => {
+///         assert_eq!(panicked.to_string(), "the task panicked: out of yarn");
+///     }
+///     _ => unreachable!(),
+/// }
 /// # Ok::<(), pirn::executor::SubmitError>(())
 /// ```
 pub struct Panicked {

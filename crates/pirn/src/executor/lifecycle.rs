@@ -6,18 +6,17 @@
 use super::cell::Interrupt;
 use super::monitor::{Ended, Monitor, Patience};
 use core::cell::Cell;
-use core::hash::{BuildHasherDefault, Hasher};
 use core::ptr;
 use core::sync::atomic::{AtomicBool, Ordering};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const SHARDS: usize = 16;
 
 #[derive(Default)]
 struct Shard {
-    /// By the addresses of their cells.
-    tasks: HashMap<usize, Arc<dyn Interrupt>, BuildHasherDefault<AddressHasher>>,
+    /// By the addresses of their cells. (A hash table would have to be shrunk after a flood, and is not faster.)
+    tasks: BTreeMap<usize, Arc<dyn Interrupt>>,
     /// There will be no more.
     closed: bool,
 }
@@ -163,36 +162,11 @@ impl Drop for Membership {
     fn drop(&mut self) {
         let mut shard = locked(self.lifecycle.shard(self.key));
         let task = shard.tasks.remove(&self.key);
-        let room = shard.tasks.capacity();
-        if room > 64 && shard.tasks.len() < room / 8 {
-            shard.tasks.shrink_to(room / 4); // After a flood.
-        }
         let was_last = shard.closed && shard.tasks.is_empty();
         drop(shard);
         drop(task); // Its result may be dropped with it: not under the lock, and before the end.
         if was_last {
             self.lifecycle.shard_is_done();
         }
-    }
-}
-
-/// Hashes addresses, which are unique and nobody else's choice: to multiply them is enough.
-#[derive(Default)]
-struct AddressHasher(u64);
-
-impl Hasher for AddressHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.write_usize(usize::from(*byte));
-        }
-    }
-
-    fn write_usize(&mut self, address: usize) {
-        // 2^64 divided by the golden ratio. The upper half is the well mixed one, the table looks at both ends.
-        self.0 = (self.0 ^ address as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0 ^ (self.0 >> 32)
     }
 }

@@ -155,7 +155,7 @@ impl<T> Task<T> {
     /// assert_eq!(task.join()?, "a part of it");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn thread(&self) -> &Thread {
+    pub fn thread(&self) -> Thread {
         self.0.thread()
     }
 }

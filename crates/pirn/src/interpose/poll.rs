@@ -54,7 +54,7 @@ pub(super) fn wait_for_any(
             .collect();
         let interrupted = Err(match hearing {
             Hearing::Always => blocking::INTERRUPTED,
-            Hearing::Once => Errno(libc::EINTR),
+            _ => Errno(libc::EINTR),
         });
         // Not before: to make the vector may take a lock of the allocator's, which is another wait.
         if !wait.hear(hearing) {
@@ -227,7 +227,7 @@ unsafe fn epoll_any(
     wait_for_any(
         &[(epoll, true, false)],
         blocking::deadline_after(timeout),
-        Hearing::Once, // An event loop would not expect an error of another kind, and has its own ways to end.
+        Hearing::Sleep, // An event loop would not expect an error of another kind, and has its own ways to end.
         || ask(&none),
     )
 }

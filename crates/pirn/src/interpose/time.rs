@@ -52,7 +52,7 @@ fn nap(nanos: u64) {
         Some(core) if nanos == 0 => sched::yield_now(core),
         _ => {
             // An interruption ends it early, once. Not with EINTR: `std` would sleep on.
-            blocking::sleep_until(sys::now().saturating_add(nanos), Hearing::Once);
+            blocking::sleep_until(sys::now().saturating_add(nanos), Hearing::Sleep);
         }
     }
 }

@@ -43,19 +43,17 @@ where
     }
 
     unsafe fn abandon(&self, _: &Core) {
-        // SAFETY: instead of `run`.
-        unsafe { (*self.closure.get()).assume_init_drop() };
-        if !self.member.entered.get() {
-            return; // The scope was cancelled before it could enter.
-        }
-        // SAFETY: a member that has entered.
+        // SAFETY: a member that has entered; or it could not, as the scope is cancelled, and the owner is still in its `fork`.
         let frame = unsafe { self.frame.as_ref() };
-        // SAFETY: it has not run, and never will.
-        unsafe {
-            self.packet
-                .fail("the scheduler dropped this virtual thread before it ran");
-        }
-        let tell = || complete(frame, self.index, &self.packet);
+        let tell = || {
+            // SAFETY: instead of `run`. It has not run, and never will.
+            unsafe {
+                (*self.closure.get()).assume_init_drop();
+                self.packet
+                    .fail("the scheduler dropped this virtual thread before it ran");
+            }
+            complete(frame, self.index, &self.packet)
+        };
         let cause = match catch_unwind(AssertUnwindSafe(tell)) {
             Ok(super::Flow::Continue) => return,
             Ok(super::Flow::Cancel) => Cause::Joiner,
@@ -77,7 +75,7 @@ where
 /// Forks a subtask on a virtual thread. Not started, if the scope is cancelled.
 pub(super) fn on_virtual<'scope, T, J, F>(
     builder: &Builder,
-    frame: &'scope Frame<J>,
+    frame: &Frame<J>,
     index: usize,
     closure: F,
 ) -> io::Result<Subtask<'scope, T, J::Error>>
@@ -113,6 +111,15 @@ where
     Ok(Subtask::new(index, packet, Keeps::Virtual(thread)))
 }
 
+/// Calls this when it is dropped.
+struct Guard<F: Fn()>(F);
+
+impl<F: Fn()> Drop for Guard<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
 /// How platform threads of a scope are made.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PlatformThreads {
@@ -122,7 +129,7 @@ pub(super) struct PlatformThreads {
 /// Forks a subtask on a platform thread. Not started, if the scope is cancelled.
 pub(super) fn on_platform<'scope, T, J, F>(
     threads: &PlatformThreads,
-    frame: &'scope Frame<J>,
+    frame: &Frame<J>,
     index: usize,
     closure: F,
 ) -> io::Result<Subtask<'scope, T, J::Error>>
@@ -150,28 +157,33 @@ where
         let member = Member::new(&frame.state);
         member.is(Who::Platform(platform::current()));
         frame.state.appear(&member);
+        let leaving = Guard(|| member.leave());
         run(frame, index, &of_thread, &member, closure);
         // The result, if there is no handle any more: before we leave, as it may borrow.
         drop(of_thread);
-        member.leave();
+        drop(leaving); // Or by the panic of the result's destructor.
     };
     let mut builder = std::thread::Builder::new();
     if let Some(name) = &threads.name {
+        if name.contains('\0') {
+            let text = format!("the prefix of thread names {name:?} contains a NUL byte");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
         builder = builder.name(format!("{name}{index}"));
     }
     if !frame.state.expect() {
         return Ok(Subtask::unavailable(index));
     }
+    // If the start fails, also by the panic of the closure's destructor.
+    let missing = Guard(|| frame.state.miss());
     // SAFETY: the owner does not leave the scope before the thread has left it, and what the thread does after that
     // uses nothing of `'scope`.
     match unsafe { builder.spawn_unchecked(main) } {
         Ok(_detached) => {
+            core::mem::forget(missing);
             let place = NonNull::from(&*packet);
             Ok(Subtask::new(index, place, Keeps::Platform(packet)))
         }
-        Err(error) => {
-            frame.state.miss();
-            Err(error)
-        }
+        Err(error) => Err(error),
     }
 }

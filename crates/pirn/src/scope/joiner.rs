@@ -78,7 +78,8 @@ pub trait Joiner: Sync {
 
 /// A [`Joiner`] for subtasks that give a `T`.
 pub trait Joins<T>: Joiner {
-    /// Called by the owner before the subtask of this number, counted from 0, is forked.
+    /// Called by the owner before the subtask of this number, counted from 0, is forked; also if it will not be started because
+    /// the scope has been cancelled.
     fn on_fork(&self, index: usize) -> Flow {
         let _ = index;
         Flow::Continue

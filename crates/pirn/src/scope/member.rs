@@ -79,8 +79,8 @@ impl Member {
 
     /// Ends its part in the scope, which may be gone when this returns.
     pub(super) fn leave(&self) {
-        // SAFETY: the scope waits for all that have entered.
         if self.entered.get() {
+            // SAFETY: the scope waits for all that have entered.
             unsafe { self.scope.as_ref() }.leave(self);
         }
     }

@@ -28,6 +28,7 @@ use core::cell::Cell;
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 thread_local! {
@@ -296,7 +297,9 @@ impl ScopeState {
         });
         drop(inner);
         let outcome = wait.block_until(deadline);
-        if outcome != Outcome::Ready {
+        // A platform thread goes on as soon as it is claimed. The lock is on its stack: it waits until the claimer has
+        // let go of it. (A virtual thread is woken after that.)
+        if outcome != Outcome::Ready || matches!(self.owner, Who::Platform(_)) {
             self.inner.lock().waiting = None;
         }
         outcome
@@ -309,7 +312,7 @@ impl ScopeState {
             let mut inner = self.inner.lock();
             if self.is_cancelled() {
                 drop(inner);
-                drop(cause); // Others' code: not under the lock.
+                quietly(|| drop(cause)); // Others' code: not under the lock.
                 return;
             }
             inner.cause = Some(cause);
@@ -346,7 +349,7 @@ impl ScopeState {
         }
         wakes.perform();
         for thread in listened.into_iter().flatten() {
-            crate::thread::tell_listeners(thread);
+            quietly(|| crate::thread::tell_listeners(thread));
         }
         count == WakeList::CAPACITY
     }
@@ -357,6 +360,18 @@ impl ScopeState {
             true => self.inner.lock().cause.take(),
             false => None,
         }
+    }
+}
+
+/// Calls code of others, whose panics, reported by then, must not keep the rest of the members from being interrupted, nor
+/// the caller from leaving the scope.
+fn quietly(f: impl FnOnce()) {
+    let Err(payload) = catch_unwind(AssertUnwindSafe(f)) else {
+        return;
+    };
+    // It may panic in turn, once too often.
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        core::mem::forget(payload);
     }
 }
 

@@ -10,6 +10,7 @@ use crate::vthread::wait_word::Hearing;
 use core::cell::Cell;
 use core::fmt;
 use core::marker::PhantomData;
+use core::ptr::NonNull;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Instant;
 
@@ -62,7 +63,9 @@ struct Owner {
 /// });
 /// ```
 pub struct TaskScope<'scope, 'env: 'scope, J: Joiner> {
-    frame: &'scope Frame<J>,
+    /// Alive for `'scope`. Not a reference: it would say that what subtasks fail with outlives `'scope`, and then the compiler
+    /// asks of borrows in the scope's closure that they outlive that too.
+    frame: NonNull<Frame<J>>,
     owner: &'scope Owner,
     // Invariant in both lifetimes, as the scope of std's; and bound to its thread.
     scope: PhantomData<&'scope mut &'scope ()>,
@@ -82,7 +85,7 @@ where
     let body = || {
         frame.keeper.begin(state)?;
         f(TaskScope {
-            frame,
+            frame: NonNull::from(frame),
             owner: &owner,
             scope: PhantomData,
             env: PhantomData,
@@ -140,7 +143,7 @@ impl<'scope, 'env, J: Joiner> TaskScope<'scope, 'env, J> {
         T: Send + 'scope,
         J::Error: 'scope,
     {
-        let frame = self.frame;
+        let frame = self.frame();
         let state = &frame.state;
         assert!(
             crate::scoped_value::Bindings::current() == state.bindings,
@@ -155,11 +158,11 @@ impl<'scope, 'env, J: Joiner> TaskScope<'scope, 'env, J> {
         {
             state.cancel(Cause::Interrupted, None);
         }
-        if state.is_cancelled() {
-            return Subtask::unavailable(index);
-        }
+        // Told of all, so that it knows of those, too, that never run.
         if frame.joiner.on_fork(index) == Flow::Cancel {
             state.cancel(Cause::Joiner, None);
+        }
+        if state.is_cancelled() {
             return Subtask::unavailable(index);
         }
         let forked = match &frame.threads {
@@ -191,7 +194,7 @@ impl<'scope, 'env, J: Joiner> TaskScope<'scope, 'env, J> {
         deadline: Option<u64>,
     ) -> Result<Joined<'scope, J::Output>, Unjoined<'scope, J::Error>> {
         self.owner.joined.set(true);
-        let state = &self.frame.state;
+        let state = &self.frame().state;
         match state.wait(Until::Room(0), deadline, Some(Hearing::Always)) {
             Outcome::Interrupted => state.cancel(Cause::Interrupted, None),
             Outcome::TimedOut => state.cancel(Cause::TimedOut, None),
@@ -200,7 +203,7 @@ impl<'scope, 'env, J: Joiner> TaskScope<'scope, 'env, J> {
                 self.owner.alone.set(alone);
             }
         }
-        let joiner = &self.frame.joiner;
+        let joiner = &self.frame().joiner;
         let result = match state.take_cause() {
             None | Some(Cause::Joiner) => joiner.result(),
             Some(Cause::TimedOut) => joiner.timed_out(),
@@ -253,17 +256,22 @@ impl<'scope, 'env, J: Joiner> TaskScope<'scope, 'env, J> {
     /// assert!(matches!(result, Err(JoinError::Cancelled)));
     /// ```
     pub fn cancel(&self) {
-        self.frame.state.cancel(Cause::Owner, None);
+        self.frame().state.cancel(Cause::Owner, None);
     }
 
     /// Whether the scope has been cancelled.
     pub fn is_cancelled(&self) -> bool {
-        self.frame.state.is_cancelled()
+        self.frame().state.is_cancelled()
     }
 
     /// The joiner.
-    pub fn joiner(&self) -> &'scope J {
-        &self.frame.joiner
+    pub fn joiner(&self) -> &J {
+        &self.frame().joiner
+    }
+
+    fn frame(&self) -> &Frame<J> {
+        // SAFETY: `run` keeps it for longer than `'scope`.
+        unsafe { self.frame.as_ref() }
     }
 }
 
@@ -271,7 +279,7 @@ impl<J: Joiner> Drop for TaskScope<'_, '_, J> {
     /// Left without a join: by `?`, a panic, or by mistake.
     fn drop(&mut self) {
         if !self.owner.joined.get() {
-            self.frame.state.cancel(Cause::Owner, None);
+            self.frame().state.cancel(Cause::Owner, None);
         }
     }
 }
@@ -279,6 +287,6 @@ impl<J: Joiner> Drop for TaskScope<'_, '_, J> {
 /// Shows the scope's name, its owner, and the subtasks that run.
 impl<J: Joiner> fmt::Debug for TaskScope<'_, '_, J> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        super::tree::ScopeInfo::of(&self.frame.state).fmt(f)
+        super::tree::ScopeInfo::of(&self.frame().state).fmt(f)
     }
 }

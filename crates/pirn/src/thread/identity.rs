@@ -102,16 +102,21 @@ impl Thread {
     ///
     /// | it is in | which then |
     /// |---|---|
-    /// | [`sleep_interruptible`](super::sleep_interruptible), [`park_interruptible`](super::park_interruptible), … | returns [`Err(Interrupted)`](super::Interrupted) |
-    /// | input or output that waits: `read`, `accept`, `connect`, `poll`, `Child::wait`, … | fails with `ECANCELED`: see [`is_interrupt`](crate::is_interrupt) |
+    /// | [`sleep_interruptible`](super::sleep_interruptible), [`park_interruptible`](super::park_interruptible), the join of a [scope](crate::scope), … | returns [`Err(Interrupted)`](super::Interrupted), or the like |
+    /// | input or output that waits: `read`, `accept`, `connect`, `poll`, `Child::wait`, … | fails with `ECANCELED`: see [`is_interrupt`](crate::is_interrupt()) |
     /// | `epoll_wait` | fails, once, with `EINTR`: event loops have their own ways to end |
     /// | [`park`](super::park), [`sleep`](super::sleep), `std::thread::sleep` | returns early, once |
-    /// | `Condvar::wait` | returns, once, as spurious wake-ups do |
-    /// | a lock, a `join`, `mpsc::Receiver::recv`, `std::thread::park`, a call on a regular file, a name lookup | goes on waiting |
+    /// | `Condvar::wait` | returns, once, as spurious wake-ups do, unless a lock has been waited for since the interrupt |
+    /// | a lock, a `join`, `mpsc::Receiver::recv`, `std::thread::park` | goes on waiting, without spinning |
+    /// | a call on a regular file, a name lookup, a FIFO's `open`, `UnixStream::connect` to a full queue, `wait` for any child | goes on waiting |
     ///
     /// What says *once* does so once for each interrupt, so that a loop around it does not spin; look at
-    /// [`thread::is_interrupted`](super::is_interrupted) in such a loop. Input and output fail as long as the flag is set, but
+    /// [`thread::is_interrupted`](super::is_interrupted()) in such a loop. [`on_interrupt`](super::on_interrupt) ends waits that do not
+    /// hear interrupts. Input and output fail as long as the flag is set, but
     /// only where they would wait: what can be done at once is done, and no byte that was read or written is lost.
+    ///
+    /// Some of `std` does not expect such an error, and panics: `Command::output`, and `Command::spawn` with `pre_exec`,
+    /// when they have to wait; so does `println!` to a pipe that is full.
     ///
     /// The flag stays until the thread asks for it by [`interrupted`](super::interrupted). A thread that has not started
     /// yet finds it at its start.

@@ -6,6 +6,7 @@ use super::{ThreadId, current};
 use core::fmt;
 use core::marker::PhantomData;
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 type Callback = Box<dyn FnOnce() + Send>;
@@ -42,7 +43,8 @@ impl Listener {
             // Before the other lock is given up, so that `forget` finds it locked.
             let _call = locked(&self.call);
             drop(callback);
-            callback_once();
+            // Its panic has been reported by the hook. Others are to be told, and whoever interrupts has more to do.
+            let _ = catch_unwind(AssertUnwindSafe(callback_once));
         }
     }
 
@@ -59,7 +61,8 @@ impl Listener {
 /// has been dropped: that waits for a call that is under way.
 ///
 /// This is the way to end waits that do not hear interrupts themselves: close what is waited for, or wake who
-/// waits. (C++ knows it as `std::stop_callback`.) The callback should be short, and must not drop its own guard.
+/// waits. (C++ knows it as `std::stop_callback`.) The callback should be short, and must not drop its own guard. If it panics, that
+/// goes no further than the message.
 ///
 /// # Examples
 /// A wait for a condition variable, whose loop would swallow the one spurious wake-up:

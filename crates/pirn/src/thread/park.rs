@@ -77,7 +77,7 @@ pub fn sleep(duration: Duration) {
         Some(core) if duration.is_zero() => sched::yield_now(core),
         Some(_) => {
             let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-            blocking::sleep_until(sys::now().saturating_add(nanos), Hearing::Once);
+            blocking::sleep_until(sys::now().saturating_add(nanos), Hearing::Sleep);
         }
         None => std::thread::sleep(duration),
     }

@@ -276,6 +276,9 @@ fn end(core: &'static Core) -> ! {
     }
     core.set_phase(Phase::Terminated);
     crate::thread::detached::finish(core);
+    // What code of the user's has set in there: a waker, or the destructor of the result.
+    run_tls_destructors();
+    keys::run_destructors();
     suspend(core, After::Exit);
     sys::fatal(&["a virtual thread went on after its end"]);
 }

@@ -1,31 +1,34 @@
 //! How one episode of waiting is decided, and what an interruption has to do with it.
 //!
 //! ```text
-//!   bits    6              5         4            3 .. 0
-//!         +-------------+---------+-------------+---------------------------------+
-//!         | LISTENED    | UNHEARD | INTERRUPTED | PENDING | ASLEEP | an outcome   |
-//!         +-------------+---------+-------------+---------------------------------+
+//!   bits    9 8          7         6 5                 4             3 .. 0
+//!         +------------+---------+-------------------+-------------+---------------------------------+
+//!         | HEARS      | LISTENED| UNHEARD           | INTERRUPTED | PENDING | ASLEEP | an outcome   |
+//!         | sleep futex|         | by sleep, by futex|             |                                 |
+//!         +------------+---------+-------------------+-------------+---------------------------------+
 //!
 //!   the wait          to          by           which means
-//!   an outcome        PENDING     begin        the thread will wait
+//!   an outcome        PENDING     begin        the thread will wait; HEARS says what kind of wait it is
 //!   PENDING           ASLEEP      fall_asleep  a platform thread waits in the kernel
 //!   PENDING, ASLEEP   an outcome  decide       the caller has to wake the thread
 //!   PENDING, ASLEEP   an outcome  interrupt    the same, and INTERRUPTED is set
 //!
 //!   the flags         to          by           which means
-//!   any               INTERRUPTED, UNHEARD     interrupt, no wait to end: the next one is not begun
-//!   any               INTERRUPTED              interrupt that ended a wait, or a wait not begun: heard
-//!   any               none                     take: the thread has read the flag, and cleared it
+//!   any               INTERRUPTED and all UNHEARD      interrupt, no wait to end: the next one is not begun
+//!   any               INTERRUPTED and other UNHEARD    interrupt that ended a wait, which has heard it
+//!   UNHEARD           not         begin        a wait not begun has heard it
+//!   any               none        take         the thread has read the flag, and cleared it
 //! ```
 //!
 //! A wait is decided by exactly one read-modify-write, whose thread owes the wake: the guarantee that the
 //! `Handshake` is built on. That the flag and the wait share a word is what makes interruption free of races: an
 //! interrupt finds the wait, or the wait finds the flag.
 //!
-//! Two kinds of waits hear an interruption. One that can fail ([`Hearing::Always`]: input and output) does as long as the
-//! flag is set. One that cannot ([`Hearing::Once`]: `std::thread::sleep`, a condition variable) ends early,
-//! but once for each interrupt: who sleeps in a loop must not spin because nobody looks at the flag. Waits that hear none
-//! (locks, joins) have a word of their own, which nobody interrupts.
+//! Waits that can fail ([`Hearing::Always`]: input and output) do as long as the flag is set. Those that cannot
+//! end early, but once for each interrupt: who sleeps in a loop must not spin because nobody looks at the flag. There are
+//! two kinds of these, each with its own UNHEARD: a futex may be a lock's, which waits again as if nothing had been,
+//! and a sleep that follows is to hear of the interrupt all the same. Waits that hear none
+//! (`pthread` locks, joins) have a word of their own, which nobody interrupts.
 
 use crate::primitives::{
     AtomicU32,
@@ -38,18 +41,36 @@ const DECIDED: u32 = 2;
 /// The bits of the wait.
 const WAIT: u32 = 0xf;
 const INTERRUPTED: u32 = 1 << 4;
-/// No wait has heard of the interrupt yet.
-const UNHEARD: u32 = 1 << 5;
+/// No futex, or no sleep, has heard of the interrupt yet.
+const UNHEARD_BY_FUTEX: u32 = 1 << 5;
+const UNHEARD_BY_SLEEP: u32 = 1 << 6;
+const UNHEARD: u32 = UNHEARD_BY_FUTEX | UNHEARD_BY_SLEEP;
 /// Somebody else wants to hear of interrupts.
-const LISTENED: u32 = 1 << 6;
+const LISTENED: u32 = 1 << 7;
+/// What the last wait begun hears: the bits of UNHEARD, so much further up.
+const HEARS_SHIFT: u32 = 3;
+const HEARS: u32 = UNHEARD << HEARS_SHIFT;
 
-/// Whether a wait hears an interruption. (The third kind, one that does not, has a word of its own.)
+/// How a wait hears an interruption. (One that does not at all has a word of its own.)
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Hearing {
-    /// It ends early, or does not begin, once for each interrupt.
-    Once,
+    /// A futex: it ends early, or does not begin, once for each interrupt.
+    Futex,
+    /// A sleep, or an event loop's wait: the same.
+    Sleep,
     /// It does not begin as long as the thread is interrupted.
     Always,
+}
+
+impl Hearing {
+    /// What has been heard when this has.
+    fn heard(self) -> u32 {
+        match self {
+            Hearing::Futex => UNHEARD_BY_FUTEX,
+            Hearing::Sleep => UNHEARD_BY_SLEEP,
+            Hearing::Always => UNHEARD,
+        }
+    }
 }
 
 /// A decided wait, seen by whoever decided it.
@@ -92,14 +113,14 @@ impl WaitWord {
         let mut seen = self.0.load(Relaxed); // Relaxed: confirmed by the exchange.
         loop {
             let heard = match hearing {
-                Hearing::Once => seen & UNHEARD != 0,
                 Hearing::Always => seen & INTERRUPTED != 0,
+                _ => seen & hearing.heard() != 0,
             };
             debug_assert!(seen & WAIT >= DECIDED, "a thread waits twice");
             let next = if heard {
-                seen & !UNHEARD
+                seen & !hearing.heard()
             } else {
-                seen & !WAIT | PENDING
+                seen & !(WAIT | HEARS) | hearing.heard() << HEARS_SHIFT | PENDING
             };
             // Release, with the Acquire in `decide` and `interrupt`: what the thread prepared. Acquire, with
             // the Release in `interrupt`: what the interrupter did before.
@@ -167,7 +188,8 @@ impl WaitWord {
         loop {
             let waits = seen & WAIT < DECIDED;
             let next = if waits {
-                seen & !(WAIT | UNHEARD) | INTERRUPTED | outcome
+                let heard = (seen & HEARS) >> HEARS_SHIFT;
+                (seen | INTERRUPTED | UNHEARD) & !(WAIT | heard) | outcome
             } else {
                 seen | INTERRUPTED | UNHEARD
             };

@@ -177,7 +177,7 @@ unsafe fn look_again_soon(until: Option<(clockid_t, &timespec)>) -> c_int {
         None => None,
     };
     if let Some(soon) = Patience::new(true).until(until) {
-        crate::blocking::sleep_until(soon, Hearing::Once);
+        crate::blocking::sleep_until(soon, Hearing::Sleep);
     }
     if until.is_some_and(|until| sys::now() >= until) {
         libc::ETIMEDOUT
