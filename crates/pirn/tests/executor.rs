@@ -125,8 +125,10 @@ fn join_timeout_gives_the_task_back() {
     each_kind(|executor| {
         let (task, end) = stubborn(&executor);
         let start = Instant::now();
+        thread::current().interrupt(); // Does not shorten the wait.
         let task = task.join_timeout(Duration::from_millis(5)).unwrap_err();
         assert!(start.elapsed() >= Duration::from_millis(5));
+        assert!(thread::interrupted());
         let task = task.join_timeout(Duration::ZERO).unwrap_err();
         end.send(3).unwrap();
         assert_eq!(task.join_timeout(LONG).unwrap().unwrap(), 3);

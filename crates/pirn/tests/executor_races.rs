@@ -120,7 +120,7 @@ fn either_cancelled_or_ended() {
         each_kind(|executor| {
             for _ in 0..5 {
                 let executor = &executor;
-                let task = executor.submit(|| thread::yield_now()).unwrap();
+                let task = executor.submit(thread::yield_now).unwrap();
                 let wins = AtomicUsize::new(0);
                 thread::scope(|scope| {
                     for _ in 0..2 {

@@ -164,14 +164,18 @@ fn count_forks(builder: Builder, count: usize) {
 
 #[test]
 fn a_million_forks() {
-    // In all, over the numbers of carriers: a quarter of them in one scope with a limit.
+    // In all, over the numbers of carriers: a quarter of them in scopes with a limit.
     with_carriers("a_million_forks", || {
-        let scopes = times(188);
-        for _ in 0..scopes {
-            count_forks(Builder::new(), 1000);
-        }
-        count_forks(Builder::new().limit(1000), times(62_000));
-        assert_eq!(SUBTASKS.born.load(SeqCst), 1000 * scopes + times(62_000));
+        let (scopes, in_one) = (times(188), times(31_000));
+        count_forks(Builder::new().limit(1000), in_one);
+        (0..scopes / 2).for_each(|_| count_forks(Builder::new(), 1000));
+        let before = resident();
+        (scopes / 2..scopes).for_each(|_| count_forks(Builder::new(), 1000));
+        count_forks(Builder::new().limit(1000), in_one);
+        let more = resident().saturating_sub(before);
+        println!("{before} bytes, then {more} more");
+        assert!(more < 2 << 20, "{more} bytes more after as many again");
+        assert_eq!(SUBTASKS.born.load(SeqCst), 1000 * scopes + 2 * in_one);
         nothing_is_left();
     });
 }
@@ -187,7 +191,7 @@ fn subtask<'env>(seed: u64, alive: &'env Alive, depth: u32) -> Result<Value<'env
         0..6 => {}
         6..9 => thread::yield_now(),
         9 => thread::sleep_interruptible(rng.micros(300))?,
-        10..13 => thread::sleep_interruptible(Duration::from_millis(20))?,
+        10..13 => thread::sleep_interruptible(Duration::from_millis(5))?,
         13 => return Err(Interrupted),
         14 => std::panic::resume_unwind(Box::new("expected")), // says nothing
         15 => drop(thread::spawn(thread::yield_now).join()),
@@ -353,7 +357,7 @@ fn scopes_at_random(seeds: std::ops::Range<u64>) {
 #[test]
 fn ten_thousand_scopes_at_random() {
     with_carriers("ten_thousand_scopes_at_random", || {
-        let count = times(500) as u64;
+        let count = times(2500) as u64;
         let first = first_seed() * 1_000_000;
         scopes_at_random(first..first + count);
         let before = resident();
@@ -362,6 +366,7 @@ fn ten_thousand_scopes_at_random() {
             scopes_at_random(first..first + count);
         }
         let more = resident().saturating_sub(before);
+        println!("{before} bytes, then {more} more");
         // Stacks that more threads at once have touched, not what each scope would leave.
         assert!(
             more < 8 << 20,
@@ -377,7 +382,7 @@ fn ten_thousand_scopes_at_random() {
 fn forks_race_with_the_cancellation_by_a_sibling() {
     with_carriers("forks_race_with_the_cancellation_by_a_sibling", || {
         let mut rng = Rng::new(first_seed());
-        for round in 0..times(1000) {
+        for round in 0..times(3000) {
             let (place, builder) = match round % 50 {
                 0 => (3, Builder::new().platform_threads(None)),
                 _ => (rng.below(30), Builder::new()),
@@ -412,7 +417,7 @@ fn forks_race_with_the_cancellation_by_a_sibling() {
 fn many_cancel_at_once() {
     with_carriers("many_cancel_at_once", || {
         let mut rng = Rng::new(first_seed());
-        for _ in 0..times(300) {
+        for _ in 0..times(1000) {
             let (time, pause) = (rng.micros(400), rng.below(4));
             let owner = thread::spawn(move || {
                 let alive = Alive::new();

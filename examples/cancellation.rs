@@ -1,0 +1,155 @@
+//! How long a failure takes to end everything else: from the moment one subtask fails until its scope has been left, with
+//! thousands of siblings that wait for something, in each of the ways there are to wait.
+//!
+//! `cargo run --release --example cancellation -- 10000`
+use pirn::scope::JoinError;
+use pirn::thread::{self, Interrupted};
+use std::io::{self, Read};
+use std::net::TcpListener;
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, mpsc};
+use std::time::{Duration, Instant};
+
+const ROUNDS: usize = 5;
+const FOREVER: Duration = Duration::from_secs(3600);
+
+#[pirn::main]
+fn main() -> io::Result<()> {
+    let argument = std::env::args().nth(1);
+    let siblings = argument.map_or(10_000, |text| text.parse().expect("a number of siblings"));
+
+    println!("{siblings} siblings                          in all     each");
+    show("thread::sleep_interruptible", siblings, sleep);
+    show("accept, of one listener", siblings, accept);
+    let sockets = Sockets::open(siblings);
+    let name = format!("read, of {} sockets", sockets.0.len());
+    show(&name, siblings, |count| sockets.read(count));
+    show("Condvar, on_interrupt notifies", siblings, condvar_told);
+    show("Condvar, is_interrupted in a loop", siblings, condvar_loop);
+    show("crossbeam's select, interruption", siblings, select);
+    show("mpsc, senders dropped by the failure", siblings, hang_up);
+    Ok(())
+}
+
+/// Measures some rounds, and prints the one in the middle.
+fn show(name: &str, siblings: usize, round: impl Fn(usize) -> Duration) {
+    let mut times: Vec<_> = (0..ROUNDS).map(|_| round(siblings)).collect();
+    times.sort();
+    let median = times[ROUNDS / 2];
+    let each = median.as_nanos() / siblings.max(1) as u128;
+    println!(
+        "{name:36} {:7.2} ms {each:5} ns",
+        median.as_secs_f64() * 1e3
+    );
+}
+
+/// Lets siblings wait by `wait(i)`, then has one more do `fail` and fail, and tells how long it took to end all.
+fn cancel(siblings: usize, wait: impl Fn(usize) + Sync, fail: impl FnOnce() + Send) -> Duration {
+    let (here, failed) = (AtomicUsize::new(0), OnceLock::new());
+    let result: Result<(), JoinError<&str>> = pirn::scope(|s| {
+        for i in 0..siblings {
+            let (wait, here) = (&wait, &here);
+            s.fork(move || {
+                here.fetch_add(1, Relaxed);
+                wait(i);
+                Err::<(), _>("a sibling")
+            });
+        }
+        while here.load(Relaxed) < siblings {
+            thread::yield_now();
+        }
+        thread::sleep(Duration::from_millis(50)); // the last of them begins to wait
+        s.fork(|| {
+            let _ = failed.set(Instant::now());
+            fail();
+            Err::<(), _>("failed")
+        });
+        s.join()?;
+        Ok(())
+    });
+    let took = failed.get().expect("the last subtask ran").elapsed();
+    assert!(result.is_err());
+    took
+}
+
+fn sleep(siblings: usize) -> Duration {
+    let wait = |_| assert!(thread::sleep_interruptible(FOREVER) == Err(Interrupted));
+    cancel(siblings, wait, || ())
+}
+
+fn accept(siblings: usize) -> Duration {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
+    let wait = |_| assert!(pirn::is_interrupt(&listener.accept().unwrap_err()));
+    cancel(siblings, wait, || ())
+}
+
+/// Pairs of sockets: one for each sibling, or as many as this process may open.
+struct Sockets(Vec<(UnixStream, UnixStream)>);
+
+impl Sockets {
+    fn open(siblings: usize) -> Sockets {
+        let mut pairs: Vec<_> = (0..siblings)
+            .map_while(|_| UnixStream::pair().ok())
+            .collect();
+        if pairs.len() < siblings {
+            pairs.truncate(pairs.len() - 10); // others need some as well
+        }
+        Sockets(pairs)
+    }
+
+    fn read(&self, siblings: usize) -> Duration {
+        let wait = |i: usize| {
+            let mut socket = &self.0[i % self.0.len()].0;
+            assert!(pirn::is_interrupt(&socket.read(&mut [0]).unwrap_err()));
+        };
+        cancel(siblings, wait, || ())
+    }
+}
+
+/// A condition variable goes on waiting if what it waits for has not come; with somebody who notifies it, it looks again.
+fn condvar_told(siblings: usize) -> Duration {
+    let wait = |_| {
+        let shared = Arc::new((Mutex::new(()), Condvar::new()));
+        let waker = Arc::clone(&shared);
+        let _guard = thread::on_interrupt(move || {
+            drop(waker.0.lock().unwrap()); // not between the look at the flag and the wait
+            waker.1.notify_all();
+        });
+        let over = |_: &mut ()| !thread::is_interrupted();
+        let _unit = shared.1.wait_while(shared.0.lock().unwrap(), over);
+    };
+    cancel(siblings, wait, || ())
+}
+
+/// Or it is left to the one spurious wake-up that comes with an interrupt.
+fn condvar_loop(siblings: usize) -> Duration {
+    let wait = |_| {
+        let (mutex, condvar) = (Mutex::new(()), Condvar::new());
+        let over = |_: &mut ()| !thread::is_interrupted();
+        let _unit = condvar.wait_while(mutex.lock().unwrap(), over);
+    };
+    cancel(siblings, wait, || ())
+}
+
+fn select(siblings: usize) -> Duration {
+    let (_sender, receiver) = crossbeam_channel::unbounded::<()>();
+    let wait = |_| {
+        let interruption = pirn::interruption();
+        crossbeam_channel::select! {
+            recv(receiver) -> _ => unreachable!("nobody sends"),
+            recv(interruption) -> _ => (),
+        }
+    };
+    cancel(siblings, wait, || ())
+}
+
+/// No interrupt ends `recv`, but the end of all senders does.
+fn hang_up(siblings: usize) -> Duration {
+    let (senders, receivers): (Vec<_>, Vec<_>) = (0..siblings)
+        .map(|_| mpsc::channel::<()>())
+        .map(|(sender, receiver)| (sender, Mutex::new(receiver)))
+        .unzip();
+    let wait = |i: usize| assert!(receivers[i].lock().unwrap().recv().is_err());
+    cancel(siblings, wait, || drop(senders))
+}
