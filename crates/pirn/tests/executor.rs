@@ -43,8 +43,11 @@ fn a_panic_is_an_error() {
         };
         let count = 7;
         let task: Task<()> = executor.submit(move || panic!("snap {count}")).unwrap();
-        let panic = panicked(task.join());
-        assert_eq!(panic.to_string(), "the task panicked: snap 7");
+        let error = task.join();
+        let text = error.as_ref().unwrap_err().to_string();
+        assert_eq!(text, "the task panicked: snap 7");
+        let panic = panicked(error);
+        assert_eq!(panic.to_string(), "panicked: snap 7");
         assert_eq!(panic.message(), Some("snap 7"));
         assert_eq!(
             panic.into_payload().downcast_ref(),

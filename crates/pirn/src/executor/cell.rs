@@ -9,8 +9,9 @@
 //! A task that is cancelled before its thread looks for that never runs. One that is cancelled later may go on; but nobody
 //! asks for its result any more, and its thread drops it.
 
-use super::error::{Panicked, TaskError};
+use super::error::TaskError;
 use super::monitor::{Ended, Monitor, Patience};
+use crate::thread::Panic;
 use crate::thread::Thread;
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::mem;
@@ -73,7 +74,7 @@ impl<T> TaskCell<T> {
             return;
         }
         let result = catch_unwind(AssertUnwindSafe(f))
-            .map_err(|payload| TaskError::Panicked(Panicked::new(payload)));
+            .map_err(|payload| TaskError::Panicked(Panic::new(payload)));
         let unwanted = self.end(result);
         drop(unwanted); // Not under the lock, and before the executor takes the task for ended.
     }
@@ -114,6 +115,11 @@ impl<T> TaskCell<T> {
 
     /// Waits for the end, and takes the result. Once at most.
     pub(super) fn take(&self) -> Result<T, TaskError> {
+        if !self.has_ended()
+            && let Some(thread) = self.thread.with(|runner| runner.thread())
+        {
+            thread.lend_to(); // It need not wait for a carrier to wake up.
+        }
         self.progress.wait_forever(Progress::take)
     }
 

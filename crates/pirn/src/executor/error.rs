@@ -1,12 +1,9 @@
 //! What can go wrong with tasks.
 
-use crate::thread::Interrupted;
-use core::any::Any;
+use crate::thread::{Interrupted, Panic};
 use core::fmt;
 use std::error::Error;
 use std::io;
-use std::panic::resume_unwind;
-use std::sync::{Mutex, PoisonError};
 
 /// Why a task could not be submitted. Its closure has been dropped, and has not been called.
 #[derive(Debug)]
@@ -44,7 +41,7 @@ impl Error for SubmitError {
 #[derive(Debug)]
 pub enum TaskError {
     /// It panicked.
-    Panicked(Panicked),
+    Panicked(Panic),
     /// It was [cancelled](super::Task::cancel) before its end.
     Cancelled,
 }
@@ -52,85 +49,13 @@ pub enum TaskError {
 impl fmt::Display for TaskError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            TaskError::Panicked(panicked) => panicked.fmt(f),
+            TaskError::Panicked(panic) => write!(f, "the task {panic}"),
             TaskError::Cancelled => f.write_str("the task was cancelled before its end"),
         }
     }
 }
 
 impl Error for TaskError {}
-
-/// The panic of a task.
-///
-/// # Examples
-/// ```
-/// use pirn::executor::{TaskError, ThreadPerTask};
-///
-/// let executor = ThreadPerTask::new();
-/// let task = executor.submit(|| -> () { panic!("out of yarn") })?;
-/// match task.join() {
-///     Err(TaskError::Panicked(panicked)) => {
-///         assert_eq!(panicked.to_string(), "the task panicked: out of yarn");
-///     }
-///     _ => unreachable!(),
-/// }
-/// # Ok::<(), pirn::executor::SubmitError>(())
-/// ```
-pub struct Panicked {
-    message: Option<Box<str>>,
-    /// The lock is there to be `Sync`, which a payload need not be and an error should.
-    payload: Mutex<Box<dyn Any + Send>>,
-}
-
-impl Panicked {
-    pub(super) fn new(payload: Box<dyn Any + Send>) -> Panicked {
-        let message = match payload.downcast_ref::<&str>() {
-            Some(text) => Some(*text),
-            None => payload.downcast_ref::<String>().map(String::as_str),
-        };
-        Panicked {
-            message: message.map(Box::from),
-            payload: Mutex::new(payload),
-        }
-    }
-
-    /// The message, if it panicked with one: by `panic!` and the like.
-    pub fn message(&self) -> Option<&str> {
-        self.message.as_deref()
-    }
-
-    /// What it panicked with, as [`JoinHandle::join`](crate::thread::JoinHandle::join) gives it.
-    pub fn into_payload(self) -> Box<dyn Any + Send> {
-        self.payload
-            .into_inner()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Lets the panic go on, on this thread.
-    ///
-    /// # Panics
-    /// Always, with the task's payload.
-    pub fn resume(self) -> ! {
-        resume_unwind(self.into_payload())
-    }
-}
-
-impl fmt::Display for Panicked {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.message() {
-            Some(message) => write!(f, "the task panicked: {message}"),
-            None => f.write_str("the task panicked, with something that is not a text"),
-        }
-    }
-}
-
-impl fmt::Debug for Panicked {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Panicked").field(&self.message).finish()
-    }
-}
-
-impl Error for Panicked {}
 
 /// Why [`invoke_all`](super::ThreadPerTask::invoke_all) has no results. The tasks that had started are cancelled.
 #[derive(Debug)]
@@ -171,7 +96,7 @@ pub enum InvokeAnyError<E> {
     /// All tasks failed. This is the error of the first that did.
     Failed(E),
     /// All tasks failed. This is the panic of the first that did.
-    Panicked(Panicked),
+    Panicked(Panic),
     /// One of the tasks could not be submitted, and none had succeeded until then.
     Submit(SubmitError),
     /// The waiting thread was interrupted. Its flag is still set.
@@ -214,7 +139,7 @@ impl<E: Error + 'static> Error for InvokeAnyError<E> {
 #[non_exhaustive]
 pub enum MapError {
     /// The function panicked on it.
-    Panicked(Panicked),
+    Panicked(Panic),
     /// Its task could not be submitted. It is the last item.
     Submit(SubmitError),
     /// The iterating thread was interrupted while it waited. It is the last item, and the thread's flag is still set.
@@ -224,7 +149,7 @@ pub enum MapError {
 impl fmt::Display for MapError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            MapError::Panicked(panicked) => panicked.fmt(f),
+            MapError::Panicked(panic) => write!(f, "the task {panic}"),
             MapError::Submit(error) => error.fmt(f),
             MapError::Interrupted => {
                 f.write_str("the thread was interrupted while it waited for tasks")

@@ -1,9 +1,10 @@
 //! Several tasks at once: all of them, or the first that succeeds.
 
-use super::error::{InvokeAllError, InvokeAnyError, Panicked, TaskError};
+use super::error::{InvokeAllError, InvokeAnyError, TaskError};
 use super::monitor::{Ended, Patience};
 use super::queue::Queue;
 use super::{Task, ThreadPerTask};
+use crate::thread::Panic;
 use core::mem;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -225,7 +226,7 @@ struct Race<E> {
 
 impl<E> Race<E> {
     /// The value, if it is one.
-    fn came_in<T>(&mut self, result: Result<Result<T, E>, Panicked>) -> Option<T> {
+    fn came_in<T>(&mut self, result: Result<Result<T, E>, Panic>) -> Option<T> {
         let failure = match result {
             Ok(Ok(value)) => return Some(value),
             Ok(Err(error)) => InvokeAnyError::Failed(error),

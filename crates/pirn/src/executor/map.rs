@@ -1,10 +1,11 @@
 //! Mapping over an iterator with bounded concurrency.
 
-use super::error::{MapError, Panicked, SubmitError, TaskError};
+use super::error::{MapError, SubmitError, TaskError};
 use super::invoke::Group;
 use super::monitor::Patience;
 use super::queue::Queue;
 use super::{Task, ThreadPerTask};
+use crate::thread::Panic;
 use core::fmt;
 use core::iter::FusedIterator;
 use std::collections::{HashMap, VecDeque};
@@ -249,7 +250,7 @@ impl Drop for Running {
 pub struct MapUnordered<'e, I, F, T> {
     source: Source<'e, I, F>,
     running: Running,
-    results: Queue<(usize, Result<T, Panicked>)>,
+    results: Queue<(usize, Result<T, Panic>)>,
 }
 
 impl<I, F, T> Iterator for MapUnordered<'_, I, F, T>

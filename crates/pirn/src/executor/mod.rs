@@ -32,7 +32,7 @@ mod queue;
 mod task;
 mod threads;
 
-pub use error::{InvokeAllError, InvokeAnyError, MapError, Panicked, SubmitError, TaskError};
+pub use error::{InvokeAllError, InvokeAnyError, MapError, SubmitError, TaskError};
 pub use map::{Map, MapUnordered};
 pub use task::{Task, TaskFuture};
 pub use threads::{PlatformThreads, Threads};

@@ -1,7 +1,7 @@
 //! The results of several tasks, in the order in which they come.
 
-use super::error::Panicked;
 use super::monitor::{Ended, Monitor, Patience};
+use crate::thread::Panic;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -30,11 +30,11 @@ impl<R: Send + 'static> Queue<R> {
     pub(super) fn feed<T>(
         &self,
         f: impl FnOnce() -> T + Send + 'static,
-        wrap: impl FnOnce(Result<T, Panicked>) -> R + Send + 'static,
+        wrap: impl FnOnce(Result<T, Panic>) -> R + Send + 'static,
     ) -> impl FnOnce() + Send + 'static {
         let queue = Arc::clone(&self.0);
         move || {
-            let result = catch_unwind(AssertUnwindSafe(f)).map_err(Panicked::new);
+            let result = catch_unwind(AssertUnwindSafe(f)).map_err(Panic::new);
             queue.change(|results| results.push_back(wrap(result)));
         }
     }

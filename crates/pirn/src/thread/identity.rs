@@ -191,6 +191,16 @@ impl Thread {
         self.wait_word().is_interrupted()
     }
 
+    /// Lends it the calling thread, which is about to wait for it, as its carrier: if it is a virtual thread that has not begun,
+    /// and the calling one is a platform thread.
+    pub(crate) fn lend_to(&self) {
+        if let Some(thread) = self.as_virtual()
+            && vthread::current().is_none()
+        {
+            crate::sched::lend(thread.as_ptr());
+        }
+    }
+
     /// Where its interruptible waits are decided.
     pub(crate) fn wait_word(&self) -> &WaitWord {
         match &self.0 {

@@ -2,6 +2,7 @@
 
 use core::any::Any;
 use core::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 
 /// The panic of another thread: its payload, in a shape that can be part of an error.
 ///
@@ -19,6 +20,10 @@ pub struct Panic(Box<dyn Any + Send>);
 // SAFETY: a `&Panic` gives access to the payload only if that is a `&str` or a `String`, which are `Sync`; its type id
 // is constant.
 unsafe impl Sync for Panic {}
+
+// As other errors: a payload is only passed on.
+impl UnwindSafe for Panic {}
+impl RefUnwindSafe for Panic {}
 
 impl Panic {
     /// What [`JoinHandle::join`](super::JoinHandle::join) or [`catch_unwind`](std::panic::catch_unwind) gave.
