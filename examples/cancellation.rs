@@ -1,7 +1,8 @@
 //! How long a failure takes to end everything else: from the moment one subtask fails until its scope has been left, with
 //! thousands of siblings that wait for something, in each of the ways there are to wait.
 //!
-//! `cargo run --release --example cancellation -- 10000`
+//! `cargo run --release --example cancellation -- 10000`, and perhaps a part of the name of one way.
+use crossbeam_channel::{Receiver, unbounded};
 use pirn::scope::JoinError;
 use pirn::thread::{self, Interrupted};
 use std::io::{self, Read};
@@ -18,17 +19,24 @@ const FOREVER: Duration = Duration::from_secs(3600);
 fn main() -> io::Result<()> {
     let argument = std::env::args().nth(1);
     let siblings = argument.map_or(10_000, |text| text.parse().expect("a number of siblings"));
-
-    println!("{siblings} siblings                          in all     each");
-    show("thread::sleep_interruptible", siblings, sleep);
-    show("accept, of one listener", siblings, accept);
     let sockets = Sockets::open(siblings);
-    let name = format!("read, of {} sockets", sockets.0.len());
-    show(&name, siblings, |count| sockets.read(count));
-    show("Condvar, on_interrupt notifies", siblings, condvar_told);
-    show("Condvar, is_interrupted in a loop", siblings, condvar_loop);
-    show("crossbeam's select, interruption", siblings, select);
-    show("mpsc, senders dropped by the failure", siblings, hang_up);
+    let read = format!("read, of {} sockets", sockets.0.len());
+    let ways: [(&str, &dyn Fn(usize) -> Duration); 8] = [
+        ("thread::sleep_interruptible", &sleep),
+        ("accept, of one listener", &accept),
+        (&read, &|siblings| sockets.read(siblings)),
+        ("Condvar, on_interrupt notifies", &condvar_told),
+        ("Condvar, is_interrupted in a loop", &condvar_loop),
+        ("crossbeam's select, own channels", &select_own),
+        ("crossbeam's select, one channel", &select_one),
+        ("mpsc, senders dropped by the failure", &hang_up),
+    ];
+    // All, or those whose name has the second argument in it.
+    let only = std::env::args().nth(2).unwrap_or_default();
+    println!("{:36} in all      each", format!("{siblings} siblings"));
+    for (name, way) in ways.iter().filter(|(name, _)| name.contains(&only)) {
+        show(name, siblings, way);
+    }
     Ok(())
 }
 
@@ -132,16 +140,27 @@ fn condvar_loop(siblings: usize) -> Duration {
     cancel(siblings, wait, || ())
 }
 
-fn select(siblings: usize) -> Duration {
-    let (_sender, receiver) = crossbeam_channel::unbounded::<()>();
+/// Waits for a message, and for the end.
+fn select(messages: &Receiver<()>) {
+    let interruption = pirn::interruption();
+    crossbeam_channel::select! {
+        recv(messages) -> _ => unreachable!("nobody sends"),
+        recv(interruption) -> _ => (),
+    }
+}
+
+fn select_own(siblings: usize) -> Duration {
     let wait = |_| {
-        let interruption = pirn::interruption();
-        crossbeam_channel::select! {
-            recv(receiver) -> _ => unreachable!("nobody sends"),
-            recv(interruption) -> _ => (),
-        }
+        let (_sender, receiver) = unbounded();
+        select(&receiver);
     };
     cancel(siblings, wait, || ())
+}
+
+/// A channel keeps those who wait for it in a list, through which each that gives up has to go.
+fn select_one(siblings: usize) -> Duration {
+    let (_sender, receiver) = unbounded();
+    cancel(siblings, |_| select(&receiver), || ())
 }
 
 /// No interrupt ends `recv`, but the end of all senders does.

@@ -162,3 +162,12 @@ impl Latch {
         self.wait();
     }
 }
+
+/// The Rust code of these pages is right: compiled and run here, where the crates are that it mentions.
+#[cfg(doctest)]
+mod pages {
+    #[doc = include_str!("../../../README.md")]
+    pub struct Readme;
+    #[doc = include_str!("../../../docs/structured-concurrency.md")]
+    pub struct StructuredConcurrency;
+}

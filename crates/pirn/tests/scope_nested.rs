@@ -177,12 +177,12 @@ fn in_threads_and_scopes_of_other_kinds() {
         assert_eq!(std::thread::spawn(seven).join().unwrap(), 7);
         std::thread::scope(|s| {
             let threads = [s.spawn(seven), s.spawn(seven)];
-            threads.map(|thread| assert_eq!(thread.join().unwrap(), 7));
+            assert_eq!(threads.map(|thread| thread.join().unwrap()), [7, 7]);
         });
         thread::scope(|s| {
             let threads = [s.spawn(seven), s.spawn(seven)];
             assert_eq!(seven(), 7);
-            threads.map(|thread| assert_eq!(thread.join().unwrap(), 7));
+            assert_eq!(threads.map(|thread| thread.join().unwrap()), [7, 7]);
         });
         // And those in subtasks.
         let result = pirn::scope::<Oops, _, _>(|s| {

@@ -5,6 +5,7 @@ mod common;
 mod scoping;
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::mpsc;
 
 use pirn::scope::JoinError;
 use pirn::thread;
@@ -113,18 +114,28 @@ fn the_owner_is_interrupted_and_so_are_both() {
         };
         let services = &services;
         // The owner is a thread of its own, as the one that serves a request is.
+        let (here, heard) = mpsc::channel();
         let owner = || {
+            here.send(thread::current()).unwrap();
             let result = services.handle_order(kind, 7);
             assert!(matches!(result, Err(JoinError::Interrupted)));
             assert!(thread::is_interrupted(), "who called it is to know as well");
             assert_eq!(services.counts(), [2, 2, 2]);
         };
-        thread::scope(|s| {
-            let owner = s.spawn(owner);
+        let interrupt = || {
             until(|| services.counts()[0] == 2);
-            owner.thread().interrupt();
-            owner.join().unwrap();
-        });
+            heard.recv().unwrap().interrupt();
+        };
+        match thread::current().is_virtual() {
+            true => thread::scope(|s| {
+                s.spawn(owner);
+                interrupt();
+            }),
+            false => std::thread::scope(|s| {
+                s.spawn(owner);
+                interrupt();
+            }),
+        }
     });
 }
 
@@ -138,14 +149,14 @@ fn the_server_shuts_down_and_takes_its_requests_along() {
         };
         let services = &services;
         let result = kind.scope().name("server").open(|server| {
-            let request = server.fork(move || match services.handle_order(kind, 7) {
-                Err(JoinError::Interrupted) => Err("shut down"),
+            server.fork(move || match services.handle_order(kind, 7) {
+                Err(JoinError::Interrupted) => Err::<Response, _>("shut down"),
                 other => panic!("{other:?}"),
             });
             until(|| services.counts()[0] == 2);
             server.cancel();
             server.join()?;
-            Ok(drop::<pirn::scope::Subtask<'_, Response, Oops>>(request))
+            Ok(())
         });
         assert!(matches!(result, Err(JoinError::Cancelled)));
         assert_eq!(services.counts(), [2, 2, 2]);

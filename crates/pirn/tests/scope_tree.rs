@@ -165,7 +165,10 @@ fn snapshots_while_scopes_come_and_go() {
                 for _ in 0..200 {
                     let result = scope::with(scope::await_all::<Oops>(), |s| {
                         for _ in 0..3 {
-                            s.fork(|| Ok(thread::yield_now()));
+                            s.fork(|| {
+                                thread::yield_now();
+                                Ok(())
+                            });
                         }
                         s.join()?;
                         Ok(())

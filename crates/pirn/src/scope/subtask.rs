@@ -196,6 +196,7 @@ pub(super) fn complete<T, J: Joins<T>>(
 ///
 /// Dropping it does not end the subtask; its scope waits for it.
 ///
+/// Nothing is read before the join:
 /// ```compile_fail,E0061
 /// pirn::scope(|s| {
 ///     let subtask = s.fork(|| Ok::<_, std::fmt::Error>(1));
@@ -204,7 +205,7 @@ pub(super) fn complete<T, J: Joins<T>>(
 ///     Ok(())
 /// });
 /// ```
-/// Not that of another scope:
+/// nor with the proof that another scope has been joined:
 /// ```compile_fail
 /// pirn::scope(|outer| {
 ///     let subtask = outer.fork(|| Ok::<_, std::fmt::Error>(1));
@@ -215,6 +216,31 @@ pub(super) fn complete<T, J: Joins<T>>(
 ///     });
 ///     outer.join()?;
 ///     Ok(())
+/// });
+/// ```
+/// Not every joiner says that all have succeeded:
+/// ```compile_fail,E0308
+/// use pirn::scope;
+/// scope::with(scope::await_all(), |s| {
+///     let subtask = s.fork(|| Ok::<_, std::fmt::Error>(1));
+///     let all = s.join()?;
+///     Ok(subtask.get(&all)) // it may have failed
+/// });
+/// ```
+/// It is its owner's, and stays in the scope:
+/// ```compile_fail,E0277
+/// pirn::scope(|s| {
+///     let subtask = s.fork(|| Ok::<_, std::fmt::Error>(1));
+///     s.fork(move || { drop(subtask); Ok(()) });
+///     s.join()?;
+///     Ok(())
+/// });
+/// ```
+/// ```compile_fail
+/// let kept = pirn::scope(|s| {
+///     let subtask = s.fork(|| Ok::<_, std::fmt::Error>(1));
+///     s.join()?;
+///     Ok(subtask)
 /// });
 /// ```
 pub struct Subtask<'scope, T, E> {

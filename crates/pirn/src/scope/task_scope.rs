@@ -46,7 +46,7 @@ struct Owner {
 /// Made by [`pirn::scope`](crate::scope()), [`scope::with`](super::with) and [`scope::Builder`](super::Builder).
 /// `'scope` is the time in which subtasks may run, `'env` that of what they may borrow.
 ///
-/// Only the owner can fork and join:
+/// Only the owner can fork and join, not a subtask:
 /// ```compile_fail,E0277
 /// pirn::scope(|s| {
 ///     s.fork(|| { s.fork(|| Ok(())); Ok::<_, std::fmt::Error>(()) });
@@ -54,11 +54,43 @@ struct Owner {
 ///     Ok(())
 /// });
 /// ```
-/// and nothing can be forked after the join, nor joined twice:
+/// nor another thread:
+/// ```compile_fail,E0277
+/// pirn::scope::<std::fmt::Error, _, _>(|s| {
+///     std::thread::scope(|threads| { threads.spawn(move || s.join().is_ok()); });
+///     Ok(())
+/// });
+/// ```
+/// Nothing can be forked after the join:
 /// ```compile_fail,E0382
 /// pirn::scope(|s| {
 ///     s.join()?;
 ///     s.fork(|| Ok::<_, std::fmt::Error>(()));
+///     Ok(())
+/// });
+/// ```
+/// nor is there a second join, whatever came of the first:
+/// ```compile_fail,E0382
+/// pirn::scope::<std::fmt::Error, _, _>(|s| {
+///     let _ = s.join();
+///     s.join()?;
+///     Ok(())
+/// });
+/// ```
+/// The scope ends where its block does, and so neither too late nor before those that were opened in it:
+/// ```compile_fail,E0521
+/// let mut kept = None;
+/// pirn::scope::<std::fmt::Error, _, _>(|s| {
+///     kept = Some(s); // to be joined later
+///     Ok(())
+/// });
+/// ```
+/// Subtasks may outlive what is local to that block, and so cannot borrow it:
+/// ```compile_fail,E0373
+/// pirn::scope(|s| {
+///     let local = String::from("local");
+///     s.fork(|| Ok::<_, std::fmt::Error>(local.len()));
+///     s.join()?;
 ///     Ok(())
 /// });
 /// ```

@@ -1,16 +1,11 @@
 //! All must succeed; each is read by its own handle.
 
-use super::locked;
-use crate::scope::{Completed, Failure, Flow, JoinError, Joiner, Joins};
-use core::sync::atomic::{AtomicBool, Ordering};
-use std::sync::Mutex;
+use super::first_failure::Slot;
+use crate::scope::{Completed, Flow, JoinError, Joiner, Joins};
 
 /// The joiner of [`await_all_successful`].
 #[derive(Debug)]
-pub struct AwaitAllSuccessful<E> {
-    failed: AtomicBool,
-    failure: Mutex<Option<Failure<E>>>,
-}
+pub struct AwaitAllSuccessful<E>(Slot<E>);
 
 /// Waits until all subtasks have succeeded, or the first has failed: that cancels the scope, and is what the join fails with.
 ///
@@ -32,10 +27,7 @@ pub struct AwaitAllSuccessful<E> {
 /// ```
 #[doc(alias = "awaitAllSuccessfulOrThrow")]
 pub fn await_all_successful<E>() -> AwaitAllSuccessful<E> {
-    AwaitAllSuccessful {
-        failed: AtomicBool::new(false),
-        failure: Mutex::new(None),
-    }
+    AwaitAllSuccessful(Slot::new())
 }
 
 /// The proof that all subtasks of a scope have succeeded.
@@ -47,11 +39,7 @@ impl<E: Send> Joiner for AwaitAllSuccessful<E> {
     type Output = AllSucceeded;
 
     fn result(&self) -> Result<AllSucceeded, JoinError<E>> {
-        // Relaxed: the join has seen the end of all, or that the scope was cancelled for this.
-        if !self.failed.load(Ordering::Relaxed) {
-            return Ok(AllSucceeded(()));
-        }
-        match locked(&self.failure).take() {
+        match self.0.take() {
             None => Ok(AllSucceeded(())),
             Some(failure) => Err(failure.into()),
         }
@@ -60,16 +48,6 @@ impl<E: Send> Joiner for AwaitAllSuccessful<E> {
 
 impl<T, E: Send> Joins<T> for AwaitAllSuccessful<E> {
     fn on_complete(&self, subtask: &mut Completed<'_, T, E>) -> Flow {
-        if subtask.is_success() {
-            return Flow::Continue;
-        }
-        let mut first = locked(&self.failure);
-        if first.is_none()
-            && let Err(failure) = subtask.take()
-        {
-            *first = Some(failure);
-        }
-        self.failed.store(true, Ordering::Relaxed); // Relaxed: published by the cancellation.
-        Flow::Cancel
+        self.0.on_complete(subtask)
     }
 }

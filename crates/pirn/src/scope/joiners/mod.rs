@@ -5,6 +5,7 @@ mod all_until;
 mod any_successful;
 mod await_all;
 mod await_all_successful;
+mod first_failure;
 mod shutdown;
 
 pub use all_successful::{AllSuccessful, all_successful};

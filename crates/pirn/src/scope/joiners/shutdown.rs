@@ -1,12 +1,11 @@
 //! The policies of Loom's earlier form (JDK 19 to 24): the join itself does not fail, and is asked afterwards.
 
-use super::locked;
+use super::first_failure::Slot;
 use crate::scope::{Completed, Failure, Flow, JoinError, Joiner, Joins};
-use std::sync::Mutex;
 
 /// The joiner of [`shutdown_on_failure`].
 #[derive(Debug)]
-pub struct ShutdownOnFailure<E>(Mutex<Option<Failure<E>>>);
+pub struct ShutdownOnFailure<E>(Slot<E>);
 
 /// Waits until all subtasks have completed, or the first has failed, which cancels the scope. The join gives that
 /// failure, if there was one.
@@ -26,7 +25,7 @@ pub struct ShutdownOnFailure<E>(Mutex<Option<Failure<E>>>);
 /// # Ok::<(), scope::JoinError<std::num::ParseIntError>>(())
 /// ```
 pub fn shutdown_on_failure<E>() -> ShutdownOnFailure<E> {
-    ShutdownOnFailure(Mutex::new(None))
+    ShutdownOnFailure(Slot::new())
 }
 
 /// What [`shutdown_on_failure`] gives.
@@ -56,22 +55,13 @@ impl<E: Send> Joiner for ShutdownOnFailure<E> {
     type Output = FirstFailure<E>;
 
     fn result(&self) -> Result<FirstFailure<E>, JoinError<E>> {
-        Ok(FirstFailure(locked(&self.0).take()))
+        Ok(FirstFailure(self.0.take()))
     }
 }
 
 impl<T, E: Send> Joins<T> for ShutdownOnFailure<E> {
     fn on_complete(&self, subtask: &mut Completed<'_, T, E>) -> Flow {
-        if subtask.is_success() {
-            return Flow::Continue;
-        }
-        let mut first = locked(&self.0);
-        if first.is_none()
-            && let Err(failure) = subtask.take()
-        {
-            *first = Some(failure);
-        }
-        Flow::Cancel
+        self.0.on_complete(subtask)
     }
 }
 

@@ -1,0 +1,47 @@
+//! What the joiners that are cancelled by a failure have in common.
+
+use super::locked;
+use crate::scope::{Completed, Failure, Flow};
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Mutex;
+
+/// Keeps the first failure.
+#[derive(Debug)]
+pub(super) struct Slot<E> {
+    /// Whether there is one: so that a scope in which nothing fails takes no lock.
+    failed: AtomicBool,
+    failure: Mutex<Option<Failure<E>>>,
+}
+
+impl<E> Slot<E> {
+    pub(super) fn new() -> Slot<E> {
+        Slot {
+            failed: AtomicBool::new(false),
+            failure: Mutex::new(None),
+        }
+    }
+
+    /// Takes the failure of a subtask, if it is the first, and cancels the scope if there is one.
+    pub(super) fn on_complete<T>(&self, subtask: &mut Completed<'_, T, E>) -> Flow {
+        if subtask.is_success() {
+            return Flow::Continue;
+        }
+        let mut first = locked(&self.failure);
+        if first.is_none()
+            && let Err(failure) = subtask.take()
+        {
+            *first = Some(failure);
+        }
+        self.failed.store(true, Ordering::Relaxed); // Relaxed: published by the cancellation.
+        Flow::Cancel
+    }
+
+    /// Takes the failure, if there is one.
+    pub(super) fn take(&self) -> Option<Failure<E>> {
+        // Relaxed: the join has seen the end of all subtasks, or that the scope was cancelled for this.
+        match self.failed.load(Ordering::Relaxed) {
+            true => locked(&self.failure).take(),
+            false => None,
+        }
+    }
+}
