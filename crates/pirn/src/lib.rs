@@ -32,6 +32,8 @@
 //!
 //! | | |
 //! |---|---|
+//! | [`scope`](mod@scope), [`executor`], [`ScopedValue`] | structured concurrency; a thread for each task; values bound for a call |
+//! | [`block_on`] and its like | bridges to async code |
 //! | [`thread`] | `std::thread`'s names |
 //! | `interpose` | libc's blocking functions, one file a family |
 //! | `blocking` | waiting for futex words, descriptors, points in time, offloaded calls |

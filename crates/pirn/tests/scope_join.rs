@@ -22,9 +22,9 @@
 //! | cancellation, timeout interrupt threads | `scope_cancel`: `blocked_…`; `scope_deadlines`: `the_timeout_…` |
 //! | close without join, forked or not | `scope_leave`: `an_owner_that_does_not_join_…` |
 //! | close after a join that failed | `scope_interrupt`: `the_owner_is_interrupted_…` |
-//! | close by a random thread, by a subtask, twice | impossible: the scope closes where the block ends |
+//! | close by a random thread, by a subtask, twice | impossible: the scope closes where the block ends (`TaskScope`) |
 //! | interrupt before and during close | `scope_interrupt`: `the_end_of_a_scope_is_not_interruptible` |
-//! | closes out of order; the outer one first | impossible: the scope closes where the block ends |
+//! | closes out of order; the outer one first | impossible: the scope closes where the block ends (`TaskScope`) |
 //! | `isCancelled` | `scope_cancel`, all over |
 //! | `onFork`, `onComplete`, `result`, `timeout`: throw, cancel, are invoked | `scope_custom` |
 //! | `toString` of scope and subtask | `scope_tree`: `debug_…`; `a_subtask_shows_its_state` |
@@ -37,7 +37,7 @@
 //! | default methods of joiners, nulls | `scope_custom`: `a_joiner_of_few_words` |
 //! | a joiner used twice | impossible: a scope takes its joiner |
 //! | scoped values inherited, rebound; structure violations | `scope_values` |
-//! | a binding's end with a scope open in it | impossible: the scope closes where the block ends |
+//! | a binding's end with a scope open in it | impossible: the scope closes where the block ends (`TaskScope`) |
 //! | StressCancellation | `scope_cancel`: `cancelled_in_the_middle_of_many_forks` |
 //! | thread dumps | `scope_tree` |
 

@@ -102,7 +102,7 @@ impl Thread {
     ///
     /// | it is in | which then |
     /// |---|---|
-    /// | [`sleep_interruptible`](super::sleep_interruptible), [`park_interruptible`](super::park_interruptible), the join of a [scope](crate::scope), … | returns [`Err(Interrupted)`](super::Interrupted), or the like |
+    /// | [`sleep_interruptible`](super::sleep_interruptible), [`park_interruptible`](super::park_interruptible), the join of a [scope](mod@crate::scope), … | returns [`Err(Interrupted)`](super::Interrupted), or the like |
     /// | input or output that waits: `read`, `accept`, `connect`, `poll`, `Child::wait`, … | fails with `ECANCELED`: see [`is_interrupt`](crate::is_interrupt()) |
     /// | `epoll_wait` | fails, once, with `EINTR`: event loops have their own ways to end |
     /// | [`park`](super::park), [`sleep`](super::sleep), `std::thread::sleep` | returns early, once |
