@@ -105,6 +105,11 @@ impl Failure {
     }
 }
 
+/// Whether this is the child of a fork, in which no thread runs but the one that forked.
+pub(crate) fn has_forked() -> bool {
+    STATE.load(Ordering::Acquire) == FORKED // Acquire: as above.
+}
+
 /// This is the child of a fork: the carriers have stayed behind in the parent.
 pub(crate) fn forked() {
     STATE.store(FORKED, Ordering::Release); // Release: there is one thread only.

@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use common::sys::{self, check};
 use common::{many, on_virtual, watchdog};
-use pirn::thread;
+use pirn::scope::{self, JoinError, State};
+use pirn::thread::{self, Interrupted};
 
 thread_local! {
     static NUMBER: Cell<usize> = const { Cell::new(0) };
@@ -205,4 +206,57 @@ fn forks_amid_a_busy_crowd() {
         over.store(true, SeqCst);
         assert!(results.iter().all(Result::is_ok));
     });
+}
+
+#[test]
+fn a_child_does_not_wait_for_subtasks_that_are_not_there() {
+    let _watchdog = watchdog();
+    let story = || {
+        let timed = scope::Builder::new().timeout(Duration::from_secs(3600));
+        let outcome = timed.open(|s| {
+            let parked = s.fork(thread::park_interruptible);
+            in_fork(|| {
+                let inner: Result<(), JoinError<Interrupted>> = pirn::scope(|s| {
+                    assert_eq!(s.fork(|| Ok(())).state(), State::Unavailable);
+                    s.join()?;
+                    Ok(())
+                });
+                assert!(matches!(inner, Err(JoinError::Fork(_))));
+            });
+            parked.thread().unwrap().unpark();
+            s.join()?;
+            Ok(())
+        });
+        assert!(outcome.is_ok());
+    };
+    story();
+    on_virtual(story);
+}
+
+#[test]
+fn a_child_leaves_the_scopes_it_was_forked_in() {
+    let _watchdog = watchdog();
+    let story = || {
+        let mut child = false;
+        let outcome: Result<(), JoinError<Interrupted>> = pirn::scope(|s| {
+            let parked = s.fork(thread::park_interruptible);
+            // SAFETY: as in `in_fork`.
+            let pid = check(unsafe { libc::fork() }).unwrap();
+            child = pid == 0;
+            if !child {
+                assert_eq!(sys::waitpid(pid).unwrap(), 0, "status of the child");
+                parked.thread().unwrap().unpark();
+            }
+            s.join()?;
+            Ok(())
+        });
+        if child {
+            let fine = matches!(outcome, Err(JoinError::Cancelled));
+            // SAFETY: as in `in_fork`.
+            unsafe { libc::_exit(i32::from(!fine)) };
+        }
+        assert!(outcome.is_ok());
+    };
+    story();
+    on_virtual(story);
 }

@@ -270,7 +270,7 @@ impl ScopeState {
 
     /// Whether there is a keeper.
     pub(super) fn is_kept(&self) -> bool {
-        self.deadline.is_some() && self.inner.lock().keeper
+        self.deadline.is_some() && !crate::runtime::has_forked() && self.inner.lock().keeper
     }
 
     /// Has the owner, who calls this, wait: until that has come, the deadline, or, if it hears of it, an interrupt.
@@ -283,6 +283,9 @@ impl ScopeState {
         let mut inner = self.inner.lock();
         if inner.has_come(what, self.is_cancelled()) {
             return Outcome::Ready;
+        }
+        if crate::runtime::has_forked() {
+            return Outcome::Closed; // The members have stayed behind in the parent process.
         }
         let wait = match hearing {
             None => Wait::new(),
@@ -318,6 +321,9 @@ impl ScopeState {
             inner.cause = Some(cause);
             // Release: pairs with the Acquire in `is_cancelled`.
             self.cancelled.store(true, Ordering::Release);
+            if crate::runtime::has_forked() {
+                return; // The members have stayed behind in the parent process.
+            }
             inner.claim_owner(true)
         };
         if let Some(wakeup) = wakeup {

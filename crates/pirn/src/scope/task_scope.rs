@@ -230,6 +230,7 @@ impl<'scope, 'env, J: Joiner> TaskScope<'scope, 'env, J> {
         match state.wait(Until::Room(0), deadline, Some(Hearing::Always)) {
             Outcome::Interrupted => state.cancel(Cause::Interrupted, None),
             Outcome::TimedOut => state.cancel(Cause::TimedOut, None),
+            Outcome::Closed => state.cancel(Cause::Owner, None),
             _ => {
                 let alone = !state.is_cancelled() && state.deadline.is_none();
                 self.owner.alone.set(alone);

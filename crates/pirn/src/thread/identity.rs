@@ -7,6 +7,7 @@ use crate::vthread::wait_word::WaitWord;
 use crate::vthread::{self, ThreadRef};
 use core::fmt;
 use core::num::NonZeroU64;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 
 /// A unique identifier of a thread, virtual or platform. Never used again in the same process.
@@ -17,8 +18,14 @@ use std::sync::Arc;
 /// let other = thread::spawn(|| thread::current().id()).join().unwrap();
 /// assert_ne!(thread::current().id(), other);
 /// ```
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ThreadId(NonZeroU64);
+
+impl ThreadId {
+    pub(crate) fn number(self) -> u64 {
+        self.0.get()
+    }
+}
 
 impl fmt::Debug for ThreadId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -45,6 +52,10 @@ enum Kind {
     Virtual(ThreadRef),
     Platform(Arc<Platform>),
 }
+
+// As std's: what is shared through a handle is atomic.
+impl UnwindSafe for Thread {}
+impl RefUnwindSafe for Thread {}
 
 impl Thread {
     pub(crate) fn from_virtual(thread: ThreadRef) -> Thread {

@@ -1,13 +1,14 @@
 //! Who wants to hear of a thread's interruption.
 //!
-//! Few threads have listeners, and a word has a bit for those, so they are kept aside, by thread.
+//! Few threads have listeners, and a word has a bit for those, so they are kept aside, by thread; in several tables,
+//! because all members of a scope may be told at once.
 
 use super::{ThreadId, current};
 use core::fmt;
 use core::marker::PhantomData;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 type Callback = Box<dyn FnOnce() + Send>;
 
@@ -19,8 +20,15 @@ struct Listener {
     call: Mutex<()>,
 }
 
-static LISTENERS: LazyLock<Mutex<HashMap<ThreadId, Vec<Arc<Listener>>>>> =
-    LazyLock::new(Mutex::default);
+type Table = BTreeMap<ThreadId, Vec<Arc<Listener>>>;
+
+const TABLES: usize = 64;
+
+static LISTENERS: [Mutex<Table>; TABLES] = [const { Mutex::new(BTreeMap::new()) }; TABLES];
+
+fn table(thread: ThreadId) -> MutexGuard<'static, Table> {
+    locked(&LISTENERS[thread.number() as usize % TABLES])
+}
 
 /// What a callback that panicked has left behind is as good as before.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -87,7 +95,7 @@ impl Listener {
 pub fn on_interrupt(callback: impl FnOnce() + Send + 'static) -> OnInterrupt {
     let thread = current();
     let listener = Arc::new(Listener::new(Box::new(callback)));
-    locked(&LISTENERS)
+    table(thread.id())
         .entry(thread.id())
         .or_default()
         .push(Arc::clone(&listener));
@@ -113,7 +121,7 @@ pub struct OnInterrupt {
 
 impl Drop for OnInterrupt {
     fn drop(&mut self) {
-        let mut all = locked(&LISTENERS);
+        let mut all = table(self.thread);
         if let Some(listeners) = all.get_mut(&self.thread) {
             listeners.retain(|listener| !Arc::ptr_eq(listener, &self.listener));
             if listeners.is_empty() {
@@ -135,7 +143,7 @@ impl fmt::Debug for OnInterrupt {
 
 /// Calls all that listen to a thread.
 pub(crate) fn tell(thread: ThreadId) {
-    let listeners = locked(&LISTENERS).get(&thread).cloned();
+    let listeners = table(thread).get(&thread).cloned();
     for listener in listeners.into_iter().flatten() {
         listener.call();
     }
