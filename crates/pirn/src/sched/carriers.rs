@@ -13,8 +13,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Threads fetched from the injector at once at the most.
 const INJECTOR_BATCH: usize = 64;
-/// A processor whose tick has stood still for so long is stuck in one thread, and loses even the only other
-/// thread in its queue to a searcher. Before that, taking it would only move it away from its cache.
+/// A processor whose tick has stood still for so long is stuck in one thread, and loses even the [few](idle::FEW)
+/// threads in its queue to a searcher. Before that, taking them would only move them away from their cache.
 const STUCK_NS: u64 = 5_000;
 /// A searching carrier asks for descriptors' events about this often.
 const SEARCH_POLL_NS: u64 = 5_000;
@@ -140,7 +140,7 @@ unsafe fn look(processor: &'static Processor) -> Option<NonNull<Core>> {
         {
             return Some(thread);
         }
-        steal(processor, 2).or_else(|| relieve(processor))
+        steal(processor, idle::FEW + 1).or_else(|| relieve(processor))
     }
 }
 
@@ -212,7 +212,7 @@ unsafe fn search(processor: &'static Processor) -> Option<NonNull<Core>> {
             {
                 return Some(thread);
             }
-            if let Some(thread) = steal(processor, 2) {
+            if let Some(thread) = steal(processor, idle::FEW + 1) {
                 return Some(thread);
             }
             let now = sys::now();
@@ -236,7 +236,7 @@ unsafe fn search(processor: &'static Processor) -> Option<NonNull<Core>> {
     }
 }
 
-/// Finds out which processors are stuck in one thread while another waits in their queue.
+/// Finds out which processors are stuck in one thread while a few others wait in their queue.
 struct Suspects {
     seen: Option<(usize, u32, u64)>,
 }
@@ -247,7 +247,8 @@ impl Suspects {
     }
 
     fn any_stuck(&mut self, now: u64) -> bool {
-        let Some(victim) = processors().iter().find(|p| p.queue.len() == 1) else {
+        let few = 1..=idle::FEW;
+        let Some(victim) = processors().iter().find(|p| few.contains(&p.queue.len())) else {
             self.seen = None;
             return false;
         };

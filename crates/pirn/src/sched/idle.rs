@@ -20,14 +20,22 @@
 //! (searching 0 -> 1, and a request for whoever wakes), so that a burst of producers wakes one carrier; that one, when it has found
 //! something and was the last to search, wakes the next if there is more ([`stop_searching`]).
 //!
-//! One exception is deliberate: a *single* thread in a running processor's queue is not a reason to wake
-//! anybody, because its carrier will come to it sooner than a sleeper could. If it does not,
-//! the monitor notices within a millisecond.
+//! One exception is deliberate: *a few* threads in a running processor's queue. Its carrier will probably come to
+//! them sooner than a sleeper could, and if they are short (two subtasks that only compute a number) to have them
+//! taken to another core costs ten times what they do. So searchers take from so short a queue only when its
+//! processor has stood still for some microseconds; a single thread wakes nobody; and a second one wakes a sleeper unless
+//! the last that was woken has just searched in vain. Should they wait after all, the monitor notices within milliseconds.
 
 use super::driver::driver;
 use super::{Processor, injector, processors, settings, spare};
 use crate::lock::Lock;
-use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
+use crate::sys;
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
+
+/// As many threads in a queue are its own carrier's business, unless that is stuck.
+pub(crate) const FEW: usize = 2;
+/// For how long few threads wake nobody after a search in vain.
+const IN_VAIN_NS: u64 = 500_000;
 
 static LIST: Lock<Vec<&'static Processor>> = Lock::new(Vec::new());
 /// Length of the list, readable without its lock.
@@ -36,6 +44,9 @@ static COUNT: AtomicUsize = AtomicUsize::new(0);
 static SEARCHING: AtomicUsize = AtomicUsize::new(0);
 /// A sleeper has been kicked in order to search, and none has taken up the request.
 static REQUESTED: AtomicBool = AtomicBool::new(false);
+
+/// Until when few threads wake nobody; 0 if the last search was a success.
+static IN_VAIN_UNTIL: AtomicU64 = AtomicU64::new(0);
 
 /// How many processors nobody holds.
 pub(crate) fn count() -> usize {
@@ -88,7 +99,7 @@ pub(crate) fn prepare(processors: usize) {
 
 /// Whether there is a thread that a searching carrier would take.
 pub(crate) fn work_in_sight() -> bool {
-    is_requested() || injector::len() > 0 || processors().iter().any(|p| p.queue.len() >= 2)
+    is_requested() || injector::len() > 0 || processors().iter().any(|p| p.queue.len() > FEW)
 }
 
 /// Called after a thread has been put where an idle carrier could find it: wakes one if needed.
@@ -97,6 +108,15 @@ pub(crate) fn notify() {
     crate::arch::full_fence(); // step 2
     if COUNT.load(Ordering::SeqCst) > 0 && SEARCHING.load(Ordering::SeqCst) == 0 {
         wake_one();
+    }
+}
+
+/// As [`notify`], for a thread that makes a queue as long as that its own carrier may need help, or may not.
+#[inline]
+pub(crate) fn notify_of_few() {
+    let until = IN_VAIN_UNTIL.load(Ordering::Relaxed); // Relaxed: a hint.
+    if until == 0 || sys::now() >= until {
+        notify();
     }
 }
 
@@ -132,6 +152,11 @@ pub(crate) fn start_searching() -> bool {
 
 /// A searching carrier has found a thread, or gives up.
 pub(crate) fn stop_searching(found: bool) {
+    let until = if found { 0 } else { sys::now() + IN_VAIN_NS };
+    // Relaxed: a hint. Looked at first, because all who make threads runnable read it.
+    if !(found && IN_VAIN_UNTIL.load(Ordering::Relaxed) == 0) {
+        IN_VAIN_UNTIL.store(until, Ordering::Relaxed);
+    }
     let last = SEARCHING.fetch_sub(1, Ordering::SeqCst) == 1;
     if found && last && work_in_sight() {
         notify();

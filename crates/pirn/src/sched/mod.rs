@@ -129,8 +129,10 @@ pub(crate) fn enqueue(processor: Option<&'static Processor>, thread: NonNull<Cor
         Some(processor) => {
             // SAFETY: our carrier holds the processor.
             unsafe { processor.enqueue(thread) };
-            if processor.queue.len() >= 2 {
-                idle::notify();
+            match processor.queue.len() {
+                0 | 1 => {}
+                2..=idle::FEW => idle::notify_of_few(),
+                _ => idle::notify(),
             }
         }
         None => {
