@@ -113,6 +113,7 @@ impl Wait {
         word.is_none_or(|word| word.begin(hearing))
     }
 
+    #[inline]
     fn word(&self) -> &WaitWord {
         match self.shared {
             // SAFETY: it belongs to the thread whose stack this is on.
@@ -133,6 +134,7 @@ impl Wait {
     }
 
     /// How it ended, if it has.
+    #[inline]
     fn outcome(&self) -> Option<Outcome> {
         self.word().outcome().map(|outcome| match outcome {
             3 => Outcome::TimedOut,

@@ -99,6 +99,7 @@ impl Thread {
 
     /// Gives it its park permit: the [`park`](super::park) it is in, or the next one, returns.
     /// What happened before this call is visible after that return.
+    #[inline]
     pub fn unpark(&self) {
         if let Some(wakeup) = self.give_permit() {
             wakeup.perform();
@@ -175,6 +176,7 @@ impl Thread {
     }
 
     /// Gives the park permit. The caller has to perform the wake of a virtual thread.
+    #[inline(always)]
     fn give_permit(&self) -> Option<Wakeup> {
         match &self.0 {
             Kind::Virtual(thread) => {

@@ -64,6 +64,7 @@ pub enum Hearing {
 
 impl Hearing {
     /// What has been heard when this has.
+    #[inline]
     fn heard(self) -> u32 {
         match self {
             Hearing::Futex => UNHEARD_BY_FUTEX,
@@ -109,6 +110,7 @@ impl WaitWord {
 
     /// `outcome → PENDING`, unless an interruption is to be heard. For the thread itself.
     #[must_use = "`false`: the thread is interrupted, and must not wait"]
+    #[inline]
     pub fn begin(&self, hearing: Hearing) -> bool {
         let mut seen = self.0.load(Relaxed); // Relaxed: confirmed by the exchange.
         loop {
