@@ -50,9 +50,10 @@ const FIRE_AT_ONCE: usize = 4;
 enum Target {
     Wait(NonNull<Wait>),
     Permit(NonNull<Core>),
+    Start(NonNull<Core>),
 }
 
-/// A timer of the running virtual thread's, on its stack.
+/// A timer of the running thread's, on its stack.
 #[repr(C)]
 pub(crate) struct Timer {
     node: TimerNode,
@@ -75,6 +76,15 @@ impl Timer {
         Timer {
             node: TimerNode::new(),
             target: Target::Permit(NonNull::from(core)),
+            shard: Cell::new(0),
+        }
+    }
+
+    /// One that starts a thread which has been made, and is [parked](crate::vthread::handshake::Handshake::parked).
+    pub(crate) fn for_start(core: &Core) -> Timer {
+        Timer {
+            node: TimerNode::new(),
+            target: Target::Start(NonNull::from(core)),
             shard: Cell::new(0),
         }
     }
@@ -104,14 +114,16 @@ impl Timer {
         }
     }
 
-    /// Stops it, if it has not fired.
-    pub(crate) fn disarm(&self) {
+    /// Stops it, if it has not fired. Returns whether it has not.
+    pub(crate) fn disarm(&self) -> bool {
         let shard = &shards()[self.shard.get()];
         let mut heap = shard.heap.lock();
         // SAFETY: armed in this heap, or absent from all.
-        if unsafe { heap.remove(NonNull::from(self).cast()) } {
+        let removed = unsafe { heap.remove(NonNull::from(self).cast()) };
+        if removed {
             shard.publish(&heap);
         }
+        removed
     }
 
     /// Decides what it was for. Under the lock of its heap.
@@ -126,6 +138,7 @@ impl Timer {
                     .expire()
                     .then_some(Wakeup::Virtual(core))
             }
+            Target::Start(core) => Some(Wakeup::Virtual(core)),
         }
     }
 }

@@ -48,6 +48,17 @@ impl Default for Builder {
 
 impl Builder {
     /// A scope without a name, a deadline or a limit, whose subtasks run on unnamed virtual threads.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::scope;
+    /// let number = scope::Builder::new().open(|s| {
+    ///     let number = s.fork(|| "7".parse::<u8>());
+    ///     let all = s.join()?;
+    ///     Ok(number.get(&all))
+    /// });
+    /// assert_eq!(number.unwrap(), 7);
+    /// ```
     #[inline]
     pub fn new() -> Builder {
         Builder {
@@ -60,6 +71,16 @@ impl Builder {
     }
 
     /// Names the scope, for [`Debug`](core::fmt::Debug) and [dumps](super::snapshot()).
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::scope;
+    /// scope::Builder::new().name("orders").open(|s| {
+    ///     assert!(format!("{s:?}").contains("orders"));
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), scope::JoinError<std::fmt::Error>>(())
+    /// ```
     pub fn name(mut self, name: impl Into<Arc<str>>) -> Builder {
         self.name = Some(name.into());
         self
@@ -92,6 +113,18 @@ impl Builder {
     }
 
     /// As [`timeout`](Self::timeout), at a point in time. Of both, the earlier holds.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::{scope, thread};
+    /// use std::time::{Duration, Instant};
+    /// let deadline = Instant::now() + Duration::from_millis(1); // when the caller wants the answer
+    /// let result = scope::Builder::new().deadline(deadline).open(|s| {
+    ///     s.fork(|| thread::sleep_interruptible(Duration::from_secs(3600)));
+    ///     Ok(s.join()?.into_output())
+    /// });
+    /// assert!(matches!(result, Err(scope::JoinError::TimedOut)));
+    /// ```
     pub fn deadline(mut self, deadline: Instant) -> Builder {
         self.deadline = Some(deadline);
         self
@@ -101,6 +134,25 @@ impl Builder {
     ///
     /// # Panics
     /// If it is 0: no subtask could ever run.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::scope;
+    /// use std::sync::atomic::{AtomicU32, Ordering};
+    /// let running = AtomicU32::new(0);
+    /// scope::Builder::new().limit(1).open(|s| {
+    ///     for _ in 0..10 {
+    ///         s.fork(|| {
+    ///             assert_eq!(running.fetch_add(1, Ordering::Relaxed), 0);
+    ///             pirn::thread::yield_now();
+    ///             running.fetch_sub(1, Ordering::Relaxed);
+    ///             Ok(())
+    ///         });
+    ///     }
+    ///     Ok(s.join()?.into_output())
+    /// })?;
+    /// # Ok::<(), scope::JoinError<std::fmt::Error>>(())
+    /// ```
     pub fn limit(mut self, subtasks: usize) -> Builder {
         let limit = NonZeroUsize::new(subtasks);
         self.limit = limit.expect("a limit of 0 subtasks lets none run").get();
@@ -108,6 +160,18 @@ impl Builder {
     }
 
     /// Runs the subtasks on virtual threads made in this way: named, with larger stacks, by another scheduler.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::{scope, thread};
+    /// let workers = thread::Builder::new().name_counter("worker-", 1).stack_size(64 << 10);
+    /// let name = scope::Builder::new().threads(workers).open(|s| {
+    ///     let name = s.fork(|| thread::current().name().map(str::to_owned).ok_or("no name"));
+    ///     let all = s.join()?;
+    ///     Ok(name.get(&all))
+    /// });
+    /// assert_eq!(name.unwrap(), "worker-1");
+    /// ```
     pub fn threads(mut self, threads: thread::Builder) -> Builder {
         self.threads = Threads::Virtual(threads);
         self
@@ -117,6 +181,17 @@ impl Builder {
     ///
     /// For what computes for long, or calls what blocks in ways that the library does not know. Interrupts reach only
     /// what [`Thread::interrupt`](crate::thread::Thread::interrupt) says of platform threads.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::scope;
+    /// let name = scope::Builder::new().platform_threads(Some("cruncher-")).open(|s| {
+    ///     let name = s.fork(|| std::thread::current().name().map(str::to_owned).ok_or("no name"));
+    ///     let all = s.join()?;
+    ///     Ok(name.get(&all))
+    /// });
+    /// assert_eq!(name.unwrap(), "cruncher-0");
+    /// ```
     pub fn platform_threads(mut self, name: Option<&str>) -> Builder {
         let name = name.map(Box::from);
         self.threads = Threads::Platform(PlatformThreads { name });
@@ -130,6 +205,17 @@ impl Builder {
     ///
     /// # Panics
     /// As there.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::scope;
+    /// let number = scope::Builder::new().limit(8).open(|s| {
+    ///     let number = s.fork(|| "7".parse::<u8>());
+    ///     let all = s.join()?;
+    ///     Ok(number.get(&all))
+    /// });
+    /// assert_eq!(number.unwrap(), 7);
+    /// ```
     #[track_caller]
     #[inline]
     pub fn open<'env, E, R, F>(self, f: F) -> Result<R, JoinError<E>>
@@ -149,6 +235,18 @@ impl Builder {
     ///
     /// # Panics
     /// As there.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::scope;
+    /// let numbers = scope::Builder::new().limit(8).open_with(scope::all_successful(), |s| {
+    ///     for digit in ["1", "2", "3"] {
+    ///         s.fork(|| digit.parse::<u8>());
+    ///     }
+    ///     Ok(s.join()?.into_output())
+    /// });
+    /// assert_eq!(numbers.unwrap(), [1, 2, 3]);
+    /// ```
     #[track_caller]
     #[inline]
     pub fn open_with<'env, J, R, F>(self, joiner: J, f: F) -> Result<R, JoinError<J::Error>>

@@ -30,6 +30,16 @@ pub enum Failure<E> {
 
 impl<E> Failure<E> {
     /// The error it returned, if it did not panic.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::scope::Failure;
+    /// use pirn::thread::Panic;
+    /// let failed = Failure::Failed("out of stock");
+    /// assert_eq!(failed.error(), Some(&"out of stock"));
+    /// let panicked = Failure::<&str>::Panicked(Panic::new(Box::new("oh no")));
+    /// assert_eq!(panicked.error(), None);
+    /// ```
     pub fn error(&self) -> Option<&E> {
         match self {
             Failure::Failed(error) => Some(error),
@@ -41,6 +51,13 @@ impl<E> Failure<E> {
     ///
     /// # Panics
     /// If the subtask panicked.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::scope::Failure;
+    /// let failure = Failure::Failed("out of stock");
+    /// assert_eq!(failure.into_error(), "out of stock");
+    /// ```
     pub fn into_error(self) -> E {
         match self {
             Failure::Failed(error) => error,
@@ -70,6 +87,19 @@ impl<E: Error + 'static> Error for Failure<E> {
 /// Why a scope has no result.
 ///
 /// An error `E` of the scope's own code becomes one with `?`, as [`Failed`](Self::Failed).
+///
+/// # Examples
+/// ```
+/// use pirn::scope::JoinError;
+/// let result = pirn::scope(|s| {
+///     s.fork(|| Err::<(), _>("out of stock"));
+///     Ok(s.join()?.into_output())
+/// });
+/// match result {
+///     Err(JoinError::Failed(error)) => assert_eq!(error, "out of stock"),
+///     other => panic!("{other:?}"),
+/// }
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum JoinError<E> {
@@ -91,6 +121,14 @@ pub enum JoinError<E> {
 
 impl<E> JoinError<E> {
     /// The failure of a subtask, if that was the reason.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::scope::{Failure, JoinError};
+    /// let error = JoinError::Failed("out of stock");
+    /// assert!(matches!(error.into_failure(), Some(Failure::Failed("out of stock"))));
+    /// assert!(JoinError::<&str>::TimedOut.into_failure().is_none()); // of no subtask
+    /// ```
     pub fn into_failure(self) -> Option<Failure<E>> {
         match self {
             JoinError::Failed(error) => Some(Failure::Failed(error)),

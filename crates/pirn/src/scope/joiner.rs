@@ -3,6 +3,16 @@
 use super::{Failure, JoinError};
 
 /// What is to become of the scope.
+///
+/// # Examples
+/// ```
+/// use pirn::scope::{Completed, Flow};
+///
+/// /// For the `on_complete` of a joiner: the first failure is the end.
+/// fn until_failure<T, E>(subtask: &Completed<'_, T, E>) -> Flow {
+///     if subtask.is_success() { Flow::Continue } else { Flow::Cancel }
+/// }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Flow {
     /// It goes on.
@@ -77,6 +87,36 @@ pub trait Joiner: Sync {
 }
 
 /// A [`Joiner`] for subtasks that give a `T`.
+///
+/// # Examples
+/// For subtasks of any type:
+/// ```
+/// use pirn::scope::{self, Completed, Flow, JoinError, Joiner, Joins};
+/// use std::sync::atomic::{AtomicU32, Ordering};
+///
+/// /// Counts the subtasks that succeed.
+/// struct Count(AtomicU32);
+/// # impl Joiner for Count {
+/// #     type Error = std::num::ParseIntError;
+/// #     type Output = u32;
+/// #     fn result(&self) -> Result<u32, JoinError<Self::Error>> {
+/// #         Ok(self.0.load(Ordering::Relaxed))
+/// #     }
+/// # }
+/// impl<T> Joins<T> for Count {
+///     fn on_complete(&self, subtask: &mut Completed<'_, T, Self::Error>) -> Flow {
+///         self.0.fetch_add(subtask.is_success().into(), Ordering::Relaxed);
+///         Flow::Continue
+///     }
+/// }
+///
+/// let count = scope::with(Count(AtomicU32::new(0)), |s| {
+///     s.fork(|| "7".parse::<u8>());
+///     s.fork(|| "seven".parse::<i64>());
+///     Ok(s.join()?.into_output())
+/// });
+/// assert_eq!(count.unwrap(), 1);
+/// ```
 pub trait Joins<T>: Joiner {
     /// Called by the owner before the subtask of this number, counted from 0, is forked; also if it will not be started because
     /// the scope has been cancelled.
@@ -92,6 +132,18 @@ pub trait Joins<T>: Joiner {
 }
 
 /// A subtask that has completed, as its joiner sees it.
+///
+/// # Examples
+/// ```
+/// use pirn::scope::{self, Completed};
+/// let found = |subtask: &Completed<'_, u32, &str>| subtask.result().is_ok_and(|number| *number > 9);
+/// let results = scope::with(scope::all_until(found), |s| {
+///     s.fork(|| Ok(3));
+///     s.fork(|| Ok(12));
+///     Ok(s.join()?.into_output())
+/// });
+/// assert!(matches!(results.unwrap()[1], Ok(12)));
+/// ```
 #[derive(Debug)]
 pub struct Completed<'a, T, E> {
     index: usize,
@@ -108,11 +160,34 @@ impl<'a, T, E> Completed<'a, T, E> {
     }
 
     /// Its number, in the order of forks, from 0.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::{scope, thread};
+    /// let first = scope::all_until(|subtask| subtask.index() == 0);
+    /// let results = scope::with(first, |s| {
+    ///     s.fork(|| Ok(())); // when this has ended, the others are cancelled
+    ///     s.fork(|| thread::sleep_interruptible(std::time::Duration::from_secs(3600)));
+    ///     Ok(s.join()?.into_output())
+    /// });
+    /// assert!(matches!(results.unwrap()[..], [Ok(()), Err(scope::SubtaskError::Unavailable)]));
+    /// ```
     pub fn index(&self) -> usize {
         self.index
     }
 
     /// Whether it has succeeded.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::scope;
+    /// let first_failure = scope::all_until(|subtask| !subtask.is_success());
+    /// let results = scope::with(first_failure, |s| {
+    ///     s.fork(|| "seven".parse::<u8>());
+    ///     Ok(s.join()?.into_output())
+    /// });
+    /// assert!(results.unwrap()[0].is_err());
+    /// ```
     pub fn is_success(&self) -> bool {
         matches!(self.result, Some(Ok(_)))
     }
@@ -124,6 +199,19 @@ impl<'a, T, E> Completed<'a, T, E> {
     ///
     /// # Panics
     /// If the joiner has [taken](Self::take) the result.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::scope::{self, Completed, Failure};
+    /// let fatal = |subtask: &Completed<'_, (), &str>| {
+    ///     matches!(subtask.result(), Err(Failure::Failed("disk full")))
+    /// };
+    /// let results = scope::with(scope::all_until(fatal), |s| {
+    ///     s.fork(|| Err("disk full"));
+    ///     Ok(s.join()?.into_output())
+    /// });
+    /// assert!(results.unwrap()[0].is_err());
+    /// ```
     pub fn result(&self) -> Result<&T, &Failure<E>> {
         match &self.result {
             Some(result) => result.as_ref(),
@@ -138,6 +226,34 @@ impl<'a, T, E> Completed<'a, T, E> {
     ///
     /// # Panics
     /// If it has been taken.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::scope::{self, Completed, Flow, JoinError, Joiner, Joins, SubtaskError};
+    /// # use std::sync::Mutex;
+    /// # struct Sum(Mutex<u32>);
+    /// # impl Joiner for Sum {
+    /// #     type Error = &'static str;
+    /// #     type Output = u32;
+    /// #     fn result(&self) -> Result<u32, JoinError<&'static str>> {
+    /// #         Ok(*self.0.lock().unwrap())
+    /// #     }
+    /// # }
+    /// impl Joins<u32> for Sum {
+    ///     fn on_complete(&self, subtask: &mut Completed<'_, u32, &'static str>) -> Flow {
+    ///         *self.0.lock().unwrap() += subtask.take().unwrap_or(0);
+    ///         Flow::Continue
+    ///     }
+    /// }
+    ///
+    /// let result = scope::with(Sum(Mutex::new(0)), |s| {
+    ///     let seven = s.fork(|| Ok(7));
+    ///     let joined = s.join()?;
+    ///     assert_eq!(*joined.output(), 7);
+    ///     Ok(seven.result(&joined))
+    /// });
+    /// assert!(matches!(result.unwrap(), Err(SubtaskError::Taken)));
+    /// ```
     pub fn take(&mut self) -> Result<T, Failure<E>> {
         match self.result.take() {
             Some(result) => result,

@@ -1,14 +1,15 @@
 //! Who watches the clock for a scope with a deadline: a virtual thread of its own, because the owner may be busy with something
-//! else when the time is up.
+//! else when the time is up. It is made when the scope is opened, and started by a timer; mostly the scope is left before, and
+//! it never runs.
 
 use super::JoinError;
 use super::state::{Cause, ScopeState};
-use crate::blocking::signal::Signal;
-use crate::blocking::wait::Outcome;
-use crate::sched;
+use crate::blocking::timers::Timer;
+use crate::sched::Runnable;
 use crate::sys;
 use crate::thread::Builder;
-use crate::vthread::Cell;
+use crate::vthread::{Cell, ThreadRef};
+use core::cell::OnceCell;
 use core::ptr::NonNull;
 use std::time::Instant;
 
@@ -19,18 +20,23 @@ pub(super) fn monotonic(instant: Instant) -> Option<u64> {
     sys::now().checked_add(left)
 }
 
-/// Tells the keeper of a scope to go home.
-pub(super) struct Keeper(Signal);
+/// The keeper of a scope, if that has a deadline. The owner's alone.
+pub(super) struct Keeper(OnceCell<Watch>);
+
+struct Watch {
+    thread: ThreadRef,
+    timer: Timer,
+}
 
 impl Keeper {
     pub(super) const fn new() -> Keeper {
-        Keeper(Signal::new())
+        Keeper(OnceCell::new())
     }
 
-    /// Starts one for a scope that has a deadline.
+    /// Makes one for a scope that has a deadline.
     ///
     /// # Errors
-    /// If its thread cannot be started.
+    /// If its thread cannot be made.
     pub(super) fn begin<E>(&self, state: &ScopeState) -> Result<(), JoinError<E>> {
         let Some(deadline) = state.deadline else {
             return Ok(());
@@ -39,28 +45,35 @@ impl Keeper {
             state.cancel(Cause::TimedOut, None);
             return Ok(());
         }
-        let (scope, signal) = (NonNull::from(state), NonNull::from(&self.0));
+        let scope = NonNull::from(state);
         let keep = move || {
-            // SAFETY: both are there until `end_keeping`.
-            let (state, signal) = unsafe { (scope.as_ref(), signal.as_ref()) };
-            if signal.wait(Some(deadline), None) == Outcome::TimedOut {
-                state.cancel(Cause::TimedOut, None);
-            }
+            // SAFETY: it is there until `end_keeping`.
+            let state = unsafe { scope.as_ref() };
+            state.cancel(Cause::TimedOut, None);
             state.end_keeping();
         };
         let builder = Builder::new().name("scope-deadline".into());
         let thread = builder
             .make(None, |settings| Cell::allocate(settings, keep))
             .map_err(JoinError::Fork)?;
+        // The timer wakes it as if it had parked before its first instruction.
+        let parked = thread.handshake.parked();
+        debug_assert!(parked, "a thread that was just made has been woken");
         state.begin_keeping();
-        sched::make_runnable(thread.as_ptr());
+        let timer = Timer::for_start(&thread);
+        let watch = self.0.get_or_init(|| Watch { thread, timer });
+        watch.timer.arm(deadline);
         Ok(())
     }
 
-    /// Sends it home, if there is one.
+    /// Dismisses it, if there is one and the time is not up. Otherwise it leaves the scope by itself.
     pub(super) fn end(&self, state: &ScopeState) {
-        if state.is_kept() {
-            self.0.give();
+        let Some(watch) = self.0.get() else { return };
+        // In the child of a fork there are no timers, and their locks may be held for ever.
+        if !crate::runtime::has_forked() && watch.timer.disarm() {
+            // The right to run it, and nobody will.
+            drop(Runnable::of(watch.thread.as_ptr()));
+            state.end_keeping();
         }
     }
 }

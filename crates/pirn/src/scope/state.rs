@@ -268,11 +268,6 @@ impl ScopeState {
         }
     }
 
-    /// Whether there is a keeper.
-    pub(super) fn is_kept(&self) -> bool {
-        self.deadline.is_some() && !crate::runtime::has_forked() && self.inner.lock().keeper
-    }
-
     /// Has the owner, who calls this, wait: until that has come, the deadline, or, if it hears of it, an interrupt.
     pub(super) fn wait(
         &self,

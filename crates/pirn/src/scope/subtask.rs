@@ -15,6 +15,17 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// What has become of a subtask.
+///
+/// # Examples
+/// ```
+/// use pirn::scope::{self, State};
+/// let state = scope::with(scope::await_all(), |s| {
+///     let subtask = s.fork(|| "seven".parse::<u8>());
+///     s.join()?;
+///     Ok(subtask.state())
+/// });
+/// assert_eq!(state.unwrap(), State::Failed);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum State {
@@ -27,6 +38,13 @@ pub enum State {
 }
 
 /// Why a [`Subtask`] has no value.
+///
+/// # Examples
+/// ```
+/// use pirn::scope::SubtaskError;
+/// let error = SubtaskError::Failed("out of stock");
+/// assert_eq!(error.to_string(), "the subtask failed: out of stock");
+/// ```
 #[derive(Debug)]
 pub enum SubtaskError<E> {
     /// It returned this error.
@@ -290,16 +308,46 @@ impl<'scope, T, E> Subtask<'scope, T, E> {
     }
 
     /// Its number, in the order of forks, from 0.
+    ///
+    /// # Examples
+    /// ```
+    /// pirn::scope(|s| {
+    ///     let (first, second) = (s.fork(|| Ok("one")), s.fork(|| Ok(2)));
+    ///     assert_eq!((first.index(), second.index()), (0, 1));
+    ///     Ok(s.join()?.into_output())
+    /// })?;
+    /// # Ok::<(), pirn::scope::JoinError<std::fmt::Error>>(())
+    /// ```
     pub fn index(&self) -> usize {
         self.index
     }
 
     /// What has become of it. May be asked at any time; a subtask that runs is [`Unavailable`](State::Unavailable).
+    ///
+    /// # Examples
+    /// ```
+    /// pirn::scope(|s| {
+    ///     s.cancel();
+    ///     assert_eq!(s.fork(|| Err::<(), _>("not run")).state(), pirn::scope::State::Unavailable);
+    ///     Ok(s.join()?.into_output())
+    /// }).unwrap_err();
+    /// ```
     pub fn state(&self) -> State {
         self.packet().map_or(State::Unavailable, Packet::state)
     }
 
     /// Its thread, if it was started and is a virtual one: to [interrupt](Thread::interrupt) this subtask alone, say.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::{scope, thread};
+    /// let result = scope::with(scope::await_all(), |s| {
+    ///     let parked = s.fork(thread::park_interruptible);
+    ///     parked.thread().unwrap().interrupt();
+    ///     Ok(parked.result(&s.join()?))
+    /// });
+    /// assert!(result.unwrap().is_err());
+    /// ```
     pub fn thread(&self) -> Option<Thread> {
         match &self.keeps {
             Keeps::Virtual(thread) => Some(Thread::from_virtual(thread.clone())),
@@ -311,6 +359,16 @@ impl<'scope, T, E> Subtask<'scope, T, E> {
     ///
     /// # Panics
     /// If it has no value all the same: when a joiner of one's own passes on the proof of another.
+    ///
+    /// # Examples
+    /// ```
+    /// let sum = pirn::scope(|s| {
+    ///     let (one, two) = (s.fork(|| Ok::<_, std::fmt::Error>(1)), s.fork(|| Ok(2)));
+    ///     let all = s.join()?;
+    ///     Ok(one.get(&all) + two.get(&all))
+    /// });
+    /// assert_eq!(sum.unwrap(), 3);
+    /// ```
     #[track_caller]
     pub fn get(self, joined: &Joined<'scope, AllSucceeded>) -> T {
         match self.result(joined) {
@@ -323,6 +381,16 @@ impl<'scope, T, E> Subtask<'scope, T, E> {
     ///
     /// # Errors
     /// Why it has none.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::scope::{self, SubtaskError};
+    /// let result = scope::with(scope::await_all(), |s| {
+    ///     let number = s.fork(|| "seven".parse::<u8>());
+    ///     Ok(number.result(&s.join()?))
+    /// });
+    /// assert!(matches!(result.unwrap(), Err(SubtaskError::Failed(_))));
+    /// ```
     pub fn result(mut self, ended: &impl Ended<'scope>) -> Result<T, SubtaskError<E>> {
         let _ = ended;
         let Some(packet) = self.packet() else {
@@ -343,6 +411,17 @@ impl<'scope, T, E> Subtask<'scope, T, E> {
     }
 
     /// A look at its result; none if it is unavailable, or has been taken by the joiner.
+    ///
+    /// # Examples
+    /// ```
+    /// let number = pirn::scope(|s| {
+    ///     let number = s.fork(|| "7".parse::<u8>());
+    ///     let all = s.join()?;
+    ///     assert!(matches!(number.peek(&all), Some(Ok(7))));
+    ///     Ok(number.get(&all)) // still there
+    /// });
+    /// assert_eq!(number.unwrap(), 7);
+    /// ```
     pub fn peek<'a>(
         &'a self,
         ended: &'a impl Ended<'scope>,
@@ -381,6 +460,20 @@ mod sealed {
 }
 
 /// The proof that a scope has been joined.
+///
+/// # Examples
+/// ```
+/// use pirn::scope::{Ended, Subtask};
+/// /// Whether the join has succeeded or not.
+/// fn or_zero<'scope, E>(subtask: Subtask<'scope, u8, E>, ended: &impl Ended<'scope>) -> u8 {
+///     subtask.result(ended).unwrap_or(0)
+/// }
+/// let number = pirn::scope(|s| {
+///     let number = s.fork(|| "7".parse());
+///     Ok::<_, pirn::scope::JoinError<std::num::ParseIntError>>(or_zero(number, &s.join()?))
+/// });
+/// assert_eq!(number.unwrap(), 7);
+/// ```
 pub trait Ended<'scope>: sealed::Sealed {}
 
 impl<O> sealed::Sealed for Joined<'_, O> {}
@@ -389,6 +482,18 @@ impl<E> sealed::Sealed for Unjoined<'_, E> {}
 impl<'scope, E> Ended<'scope> for Unjoined<'scope, E> {}
 
 /// A scope that has been joined, with what its joiner gave.
+///
+/// # Examples
+/// ```
+/// use pirn::scope;
+/// let number = scope::with(scope::shutdown_on_failure(), |s| {
+///     let number = s.fork(|| "7".parse::<u8>());
+///     let joined = s.join()?;
+///     assert!(joined.output().failure().is_none()); // what the joiner gave
+///     Ok(number.result(&joined)) // the proof
+/// });
+/// assert_eq!(number.unwrap().unwrap(), 7);
+/// ```
 #[derive(Debug)]
 pub struct Joined<'scope, O> {
     output: O,
@@ -404,11 +509,31 @@ impl<'scope, O> Joined<'scope, O> {
     }
 
     /// What the joiner gave.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::scope;
+    /// let count = scope::with(scope::all_successful(), |s| {
+    ///     s.fork(|| "7".parse::<u8>());
+    ///     Ok(s.join()?.output().len())
+    /// });
+    /// assert_eq!(count.unwrap(), 1);
+    /// ```
     pub fn output(&self) -> &O {
         &self.output
     }
 
     /// What the joiner gave.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::scope;
+    /// let numbers = scope::with(scope::all_successful(), |s| {
+    ///     s.fork(|| "7".parse::<u8>());
+    ///     Ok(s.join()?.into_output())
+    /// });
+    /// assert_eq!(numbers.unwrap(), [7]);
+    /// ```
     pub fn into_output(self) -> O {
         self.output
     }
@@ -417,6 +542,18 @@ impl<'scope, O> Joined<'scope, O> {
 /// A scope whose join failed. Its subtasks can still be [asked](Subtask::result) what they have come to.
 ///
 /// Becomes the [`JoinError`] with `?`.
+///
+/// # Examples
+/// ```
+/// use pirn::scope::{JoinError, SubtaskError};
+/// let result = pirn::scope(|s| {
+///     let order = s.fork(|| Err::<(), _>("out of stock"));
+///     let unjoined = s.join().unwrap_err();
+///     assert!(matches!(unjoined.error(), JoinError::Failed("out of stock")));
+///     Ok(order.result(&unjoined))
+/// });
+/// assert!(matches!(result.unwrap(), Err(SubtaskError::Taken))); // by the joiner: it is the error of the join
+/// ```
 #[derive(Debug)]
 pub struct Unjoined<'scope, E> {
     error: JoinError<E>,
@@ -432,11 +569,29 @@ impl<'scope, E> Unjoined<'scope, E> {
     }
 
     /// Why it failed.
+    ///
+    /// # Examples
+    /// ```
+    /// let text = pirn::scope(|s| {
+    ///     s.fork(|| Err::<(), _>("out of stock"));
+    ///     Ok(s.join().unwrap_err().error().to_string())
+    /// });
+    /// assert_eq!(text.unwrap(), "a subtask failed: out of stock");
+    /// ```
     pub fn error(&self) -> &JoinError<E> {
         &self.error
     }
 
     /// Why it failed.
+    ///
+    /// # Examples
+    /// ```
+    /// let error = pirn::scope(|s| {
+    ///     s.fork(|| Err::<(), _>("out of stock"));
+    ///     Ok(s.join().unwrap_err().into_error())
+    /// });
+    /// assert!(matches!(error.unwrap(), pirn::scope::JoinError::Failed("out of stock")));
+    /// ```
     pub fn into_error(self) -> JoinError<E> {
         self.error
     }

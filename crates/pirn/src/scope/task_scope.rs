@@ -216,6 +216,17 @@ impl<'scope, 'env, J: Joiner> TaskScope<'scope, 'env, J> {
     /// # Errors
     /// What the joiner says, or why the scope was cancelled. Subtasks can be read all the same, with the
     /// [`Unjoined`] as the proof.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::scope::JoinError;
+    /// let sum = pirn::scope(|s| {
+    ///     let (digit, word) = (s.fork(|| "7".parse::<u8>()), s.fork(|| "seven".parse::<u8>()));
+    ///     let all = s.join()?; // leaves the scope here
+    ///     Ok(digit.get(&all) + word.get(&all))
+    /// });
+    /// assert!(matches!(sum, Err(JoinError::Failed(_))));
+    /// ```
     pub fn join(self) -> Result<Joined<'scope, J::Output>, Unjoined<'scope, J::Error>> {
         self.join_by(None)
     }
@@ -293,11 +304,52 @@ impl<'scope, 'env, J: Joiner> TaskScope<'scope, 'env, J> {
     }
 
     /// Whether the scope has been cancelled.
+    ///
+    /// # Examples
+    /// ```
+    /// pirn::scope::<std::fmt::Error, _, _>(|s| {
+    ///     assert!(!s.is_cancelled());
+    ///     s.cancel();
+    ///     assert!(s.is_cancelled());
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), pirn::scope::JoinError<std::fmt::Error>>(())
+    /// ```
     pub fn is_cancelled(&self) -> bool {
         self.frame().state.is_cancelled()
     }
 
     /// The joiner.
+    ///
+    /// # Examples
+    /// ```
+    /// # use pirn::scope::{self, Completed, Flow, JoinError, Joiner, Joins};
+    /// # use pirn::thread;
+    /// use std::sync::atomic::{AtomicU32, Ordering};
+    /// /// A joiner that counts the subtasks that have completed.
+    /// struct Done(AtomicU32);
+    /// # impl Joiner for Done {
+    /// #     type Error = std::fmt::Error;
+    /// #     type Output = ();
+    /// #     fn result(&self) -> Result<(), JoinError<std::fmt::Error>> {
+    /// #         Ok(())
+    /// #     }
+    /// # }
+    /// # impl<T> Joins<T> for Done {
+    /// #     fn on_complete(&self, _: &mut Completed<'_, T, std::fmt::Error>) -> Flow {
+    /// #         self.0.fetch_add(1, Ordering::Relaxed);
+    /// #         Flow::Continue
+    /// #     }
+    /// # }
+    /// scope::with(Done(AtomicU32::new(0)), |s| {
+    ///     s.fork(|| Ok(7));
+    ///     while s.joiner().0.load(Ordering::Relaxed) < 1 {
+    ///         thread::yield_now(); // or show the progress
+    ///     }
+    ///     Ok(s.join()?.into_output())
+    /// })?;
+    /// # Ok::<(), JoinError<std::fmt::Error>>(())
+    /// ```
     pub fn joiner(&self) -> &J {
         &self.frame().joiner
     }

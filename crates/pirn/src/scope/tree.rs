@@ -38,6 +38,18 @@ pub(super) fn remove(scope: &ScopeState) {
 /// A scope as it was at some moment.
 ///
 /// Its `Debug` shows all of it.
+///
+/// # Examples
+/// ```
+/// use pirn::scope;
+/// scope::Builder::new().name("orders").open(|_| {
+///     let open = scope::snapshot();
+///     let orders = open.iter().find(|scope| scope.name.as_deref() == Some("orders")).unwrap();
+///     assert!(!orders.cancelled && orders.parent.is_none() && orders.subtasks.is_empty());
+///     Ok(())
+/// })?;
+/// # Ok::<(), scope::JoinError<std::fmt::Error>>(())
+/// ```
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ScopeInfo {
@@ -80,6 +92,18 @@ impl ScopeInfo {
     }
 
     /// The ids of its subtasks.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::{scope, thread};
+    /// scope::with(scope::await_all(), |s| {
+    ///     let parked = s.fork(thread::park_interruptible).thread().unwrap();
+    ///     assert!(scope::snapshot().iter().any(|scope| scope.subtask_ids().any(|id| id == parked.id())));
+    ///     parked.interrupt();
+    ///     Ok(s.join()?.into_output())
+    /// })?;
+    /// # Ok::<(), scope::JoinError<thread::Interrupted>>(())
+    /// ```
     pub fn subtask_ids(&self) -> impl Iterator<Item = ThreadId> + '_ {
         self.subtasks.iter().map(Thread::id)
     }

@@ -5,6 +5,17 @@ use crate::scope::{Completed, Failure, Flow, JoinError, Joiner, Joins};
 use std::sync::Mutex;
 
 /// The joiner of [`all_successful`].
+///
+/// # Examples
+/// ```
+/// use pirn::scope::{self, AllSuccessful};
+/// let joiner: AllSuccessful<u8, std::num::ParseIntError> = scope::all_successful();
+/// let numbers = scope::with(joiner, |s| {
+///     s.fork(|| "7".parse());
+///     Ok(s.join()?.into_output())
+/// });
+/// assert_eq!(numbers.unwrap(), [7]);
+/// ```
 #[derive(Debug)]
 pub struct AllSuccessful<T, E>(Mutex<State<T, E>>);
 

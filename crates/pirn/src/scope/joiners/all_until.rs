@@ -8,6 +8,20 @@ use std::sync::Mutex;
 type Results<T, E> = Vec<Result<T, SubtaskError<E>>>;
 
 /// The joiner of [`all_until`].
+///
+/// # Examples
+/// A joiner of one's own, made of it:
+/// ```
+/// use pirn::scope::{self, AllUntil, Completed};
+/// fn until_failure<T, E>() -> AllUntil<T, E, impl Fn(&Completed<'_, T, E>) -> bool + Sync> {
+///     scope::all_until(|subtask: &Completed<'_, T, E>| !subtask.is_success())
+/// }
+/// let results = scope::with(until_failure(), |s| {
+///     s.fork(|| "seven".parse::<u8>());
+///     Ok(s.join()?.into_output())
+/// });
+/// assert!(results.unwrap()[0].is_err());
+/// ```
 #[derive(Debug)]
 pub struct AllUntil<T, E, P> {
     results: Mutex<Results<T, E>>,

@@ -5,6 +5,18 @@ use crate::scope::{Completed, Failure, Flow, JoinError, Joiner, Joins};
 use std::sync::Mutex;
 
 /// The joiner of [`any_successful`].
+///
+/// # Examples
+/// ```
+/// use pirn::scope::{self, AnySuccessful};
+/// let joiner: AnySuccessful<u8, std::num::ParseIntError> = scope::any_successful();
+/// let number = scope::with(joiner, |s| {
+///     s.fork(|| "seven".parse());
+///     s.fork(|| "7".parse());
+///     Ok(s.join()?.into_output())
+/// });
+/// assert_eq!(number.unwrap(), 7);
+/// ```
 #[derive(Debug)]
 pub struct AnySuccessful<T, E>(Mutex<Option<Result<T, Failure<E>>>>);
 

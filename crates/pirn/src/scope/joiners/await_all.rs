@@ -4,6 +4,17 @@ use crate::scope::{Completed, Flow, JoinError, Joiner, Joins};
 use core::marker::PhantomData;
 
 /// The joiner of [`await_all`].
+///
+/// # Examples
+/// ```
+/// use pirn::scope::{self, AwaitAll};
+/// let joiner: AwaitAll<std::num::ParseIntError> = scope::await_all();
+/// let number = scope::with(joiner, |s| {
+///     let number = s.fork(|| "seven".parse::<u8>());
+///     Ok(number.result(&s.join()?))
+/// });
+/// assert!(number.unwrap().is_err());
+/// ```
 #[derive(Debug)]
 pub struct AwaitAll<E>(PhantomData<fn() -> E>);
 

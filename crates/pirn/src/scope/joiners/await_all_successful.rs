@@ -4,6 +4,26 @@ use super::first_failure::Slot;
 use crate::scope::{Completed, Flow, JoinError, Joiner, Joins};
 
 /// The joiner of [`await_all_successful`].
+///
+/// # Examples
+/// It is part of the type of a scope:
+/// ```
+/// use pirn::scope::{AwaitAllSuccessful, Subtask, TaskScope};
+/// use std::num::ParseIntError;
+///
+/// type Scope<'scope, 'env> = TaskScope<'scope, 'env, AwaitAllSuccessful<ParseIntError>>;
+///
+/// fn parse<'scope>(s: &Scope<'scope, '_>, text: &'scope str) -> Subtask<'scope, u8, ParseIntError> {
+///     s.fork(|| text.parse())
+/// }
+///
+/// let number = pirn::scope(|s| {
+///     let number = parse(&s, "7");
+///     let all = s.join()?;
+///     Ok(number.get(&all))
+/// });
+/// assert_eq!(number.unwrap(), 7);
+/// ```
 #[derive(Debug)]
 pub struct AwaitAllSuccessful<E>(Slot<E>);
 
@@ -31,6 +51,22 @@ pub fn await_all_successful<E>() -> AwaitAllSuccessful<E> {
 }
 
 /// The proof that all subtasks of a scope have succeeded.
+///
+/// # Examples
+/// ```
+/// use pirn::scope::{AllSucceeded, Joined, Subtask};
+///
+/// fn sum<'scope, E>(subtasks: Vec<Subtask<'scope, u8, E>>, all: &Joined<'scope, AllSucceeded>) -> u8 {
+///     subtasks.into_iter().map(|subtask| subtask.get(all)).sum()
+/// }
+///
+/// let total = pirn::scope(|s| {
+///     let numbers = ["1", "2"].map(|digit| s.fork(|| digit.parse()));
+///     let all = s.join()?;
+///     Ok::<_, pirn::scope::JoinError<std::num::ParseIntError>>(sum(numbers.into(), &all))
+/// });
+/// assert_eq!(total.unwrap(), 3);
+/// ```
 #[derive(Debug)]
 pub struct AllSucceeded(());
 

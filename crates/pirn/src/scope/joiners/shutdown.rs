@@ -4,6 +4,17 @@ use super::first_failure::Slot;
 use crate::scope::{Completed, Failure, Flow, JoinError, Joiner, Joins};
 
 /// The joiner of [`shutdown_on_failure`].
+///
+/// # Examples
+/// ```
+/// use pirn::scope::{self, ShutdownOnFailure};
+/// let joiner: ShutdownOnFailure<std::num::ParseIntError> = scope::shutdown_on_failure();
+/// let first = scope::with(joiner, |s| {
+///     s.fork(|| "seven".parse::<u8>());
+///     Ok(s.join()?.into_output())
+/// });
+/// assert!(first.unwrap().failure().is_some());
+/// ```
 #[derive(Debug)]
 pub struct ShutdownOnFailure<E>(Slot<E>);
 
@@ -29,11 +40,33 @@ pub fn shutdown_on_failure<E>() -> ShutdownOnFailure<E> {
 }
 
 /// What [`shutdown_on_failure`] gives.
+///
+/// # Examples
+/// ```
+/// use pirn::scope::{self, FirstFailure};
+/// let first: FirstFailure<std::num::ParseIntError> = scope::with(scope::shutdown_on_failure(), |s| {
+///     s.fork(|| "7".parse::<u8>());
+///     Ok(s.join()?.into_output())
+/// })?;
+/// assert!(first.failure().is_none());
+/// # Ok::<(), scope::JoinError<std::num::ParseIntError>>(())
+/// ```
 #[derive(Debug)]
 pub struct FirstFailure<E>(Option<Failure<E>>);
 
 impl<E> FirstFailure<E> {
     /// The failure that cancelled the scope.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::scope;
+    /// let first = scope::with(scope::shutdown_on_failure(), |s| {
+    ///     s.fork(|| Err::<(), _>("out of stock"));
+    ///     Ok(s.join()?.into_output())
+    /// });
+    /// let first = first.unwrap();
+    /// assert_eq!(first.failure().and_then(|failure| failure.error()), Some(&"out of stock"));
+    /// ```
     pub fn failure(&self) -> Option<&Failure<E>> {
         self.0.as_ref()
     }
@@ -42,6 +75,16 @@ impl<E> FirstFailure<E> {
     ///
     /// # Errors
     /// The first failure.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::scope::{self, JoinError};
+    /// let result = scope::with(scope::shutdown_on_failure(), |s| {
+    ///     s.fork(|| Err::<(), _>("out of stock"));
+    ///     s.join()?.into_output().throw_if_failed() // until here nothing is an error
+    /// });
+    /// assert!(matches!(result, Err(JoinError::Failed("out of stock"))));
+    /// ```
     pub fn throw_if_failed(self) -> Result<(), JoinError<E>> {
         match self.0 {
             None => Ok(()),
@@ -66,6 +109,17 @@ impl<T, E: Send> Joins<T> for ShutdownOnFailure<E> {
 }
 
 /// The joiner of [`shutdown_on_success`].
+///
+/// # Examples
+/// ```
+/// use pirn::scope::{self, ShutdownOnSuccess};
+/// let joiner: ShutdownOnSuccess<u8, std::num::ParseIntError> = scope::shutdown_on_success();
+/// let number = scope::with(joiner, |s| {
+///     s.fork(|| "7".parse());
+///     s.join()?.into_output().result()
+/// });
+/// assert_eq!(number.unwrap(), 7);
+/// ```
 #[derive(Debug)]
 pub struct ShutdownOnSuccess<T, E>(super::AnySuccessful<T, E>);
 
@@ -90,6 +144,17 @@ pub fn shutdown_on_success<T, E>() -> ShutdownOnSuccess<T, E> {
 }
 
 /// What [`shutdown_on_success`] gives.
+///
+/// # Examples
+/// ```
+/// use pirn::scope::{self, FirstSuccess};
+/// let first: FirstSuccess<u8, std::num::ParseIntError> = scope::with(scope::shutdown_on_success(), |s| {
+///     s.fork(|| "7".parse());
+///     Ok(s.join()?.into_output())
+/// })?;
+/// assert_eq!(first.result()?, 7);
+/// # Ok::<(), scope::JoinError<std::num::ParseIntError>>(())
+/// ```
 #[derive(Debug)]
 pub struct FirstSuccess<T, E>(Result<T, JoinError<E>>);
 
@@ -98,6 +163,17 @@ impl<T, E> FirstSuccess<T, E> {
     ///
     /// # Errors
     /// The first failure if there was no success; [`JoinError::NoSubtasks`] if there was neither.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::scope;
+    /// let number = scope::with(scope::shutdown_on_success(), |s| {
+    ///     s.fork(|| "seven".parse::<u8>());
+    ///     Ok(s.join()?.into_output()) // the join does not fail
+    /// })?;
+    /// assert!(number.result().is_err());
+    /// # Ok::<(), scope::JoinError<std::num::ParseIntError>>(())
+    /// ```
     pub fn result(self) -> Result<T, JoinError<E>> {
         self.0
     }
