@@ -70,6 +70,17 @@ pub fn interruption() -> Interruption {
 ///
 /// It belongs to the thread that made it, and cannot be sent to others. A clone of its receiver can, and becomes
 /// ready when this is dropped as well.
+///
+/// # Examples
+/// ```
+/// use crossbeam_channel::TryRecvError;
+/// use pirn::Interruption;
+///
+/// let interruption: Interruption = pirn::interruption();
+/// assert_eq!(interruption.try_recv(), Err(TryRecvError::Empty));
+/// pirn::thread::current().interrupt();
+/// assert_eq!(interruption.try_recv(), Err(TryRecvError::Disconnected));
+/// ```
 #[must_use = "the receiver tells of interrupts only as long as this exists"]
 pub struct Interruption {
     receiver: Receiver<Infallible>,

@@ -6,6 +6,17 @@ use std::error::Error;
 use std::io;
 
 /// Why a task could not be submitted. Its closure has been dropped, and has not been called.
+///
+/// # Examples
+/// ```
+/// use pirn::executor::{SubmitError, ThreadPerTask};
+///
+/// let executor = ThreadPerTask::new();
+/// executor.shutdown();
+/// let error = executor.submit(|| 7).unwrap_err();
+/// assert!(matches!(error, SubmitError::Shutdown));
+/// assert_eq!(error.to_string(), "the executor has been shut down and takes no more tasks");
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum SubmitError {
@@ -38,6 +49,19 @@ impl Error for SubmitError {
 }
 
 /// Why a task has no value.
+///
+/// # Examples
+/// ```
+/// use pirn::executor::{TaskError, ThreadPerTask};
+///
+/// let executor = ThreadPerTask::new();
+/// let task = executor.submit(|| panic!("out of stock"))?;
+/// match task.join() {
+///     Err(TaskError::Panicked(panic)) => assert_eq!(panic.message(), Some("out of stock")),
+///     other => unreachable!("{other:?}"),
+/// }
+/// # Ok::<(), pirn::executor::SubmitError>(())
+/// ```
 #[derive(Debug)]
 pub enum TaskError {
     /// It panicked.
@@ -58,6 +82,16 @@ impl fmt::Display for TaskError {
 impl Error for TaskError {}
 
 /// Why [`invoke_all`](super::ThreadPerTask::invoke_all) has no results. The tasks that had started are cancelled.
+///
+/// # Examples
+/// ```
+/// use pirn::executor::{InvokeAllError, SubmitError, ThreadPerTask};
+///
+/// let executor = ThreadPerTask::new();
+/// executor.shutdown();
+/// let error = executor.invoke_all([|| 7]).unwrap_err();
+/// assert!(matches!(error, InvokeAllError::Submit(SubmitError::Shutdown)));
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum InvokeAllError {
@@ -88,6 +122,15 @@ impl Error for InvokeAllError {
 }
 
 /// Why [`invoke_any`](super::ThreadPerTask::invoke_any) has no value. The tasks that had not ended are cancelled.
+///
+/// # Examples
+/// ```
+/// use pirn::executor::{InvokeAnyError, ThreadPerTask};
+///
+/// let executor = ThreadPerTask::new();
+/// let error = executor.invoke_any(["one", "two"].map(|word| move || word.parse::<u8>())).unwrap_err();
+/// assert!(matches!(error, InvokeAnyError::Failed(_)));
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum InvokeAnyError<E> {
@@ -135,6 +178,15 @@ impl<E: Error + 'static> Error for InvokeAnyError<E> {
 }
 
 /// Why an item of [`map`](super::ThreadPerTask::map) has no value.
+///
+/// # Examples
+/// ```
+/// use pirn::executor::{MapError, ThreadPerTask};
+///
+/// let executor = ThreadPerTask::new();
+/// let quotients: Vec<_> = executor.map([1, 0, 2], 3, |n| 10 / n).collect();
+/// assert!(matches!(quotients[..], [Ok(10), Err(MapError::Panicked(_)), Ok(5)]));
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum MapError {

@@ -179,6 +179,17 @@ impl<'e, I: Iterator, F> Source<'e, I, F> {
 }
 
 /// Results in the order of the items. See [`ThreadPerTask::map`].
+///
+/// # Examples
+/// ```
+/// use pirn::executor::ThreadPerTask;
+///
+/// let executor = ThreadPerTask::new();
+/// let mut squares = executor.map(1.., 4, |n: u64| n * n); // no more than 4 ahead
+/// assert_eq!(squares.next().unwrap()?, 1);
+/// assert_eq!(squares.next().unwrap()?, 4);
+/// # Ok::<(), pirn::executor::MapError>(())
+/// ```
 #[must_use = "iterators are lazy: nothing starts before the first `next`"]
 pub struct Map<'e, I, F, T> {
     source: Source<'e, I, F>,
@@ -246,6 +257,18 @@ impl Drop for Running {
 }
 
 /// Results as they come, with the indices of their items. See [`ThreadPerTask::map_unordered`].
+///
+/// # Examples
+/// ```
+/// use pirn::executor::ThreadPerTask;
+///
+/// let executor = ThreadPerTask::new();
+/// let words = ["warp", "weft!"];
+/// for (index, length) in executor.map_unordered(words, 2, str::len) {
+///     assert_eq!(words[index].len(), length?);
+/// }
+/// # Ok::<(), pirn::executor::MapError>(())
+/// ```
 #[must_use = "iterators are lazy: nothing starts before the first `next`"]
 pub struct MapUnordered<'e, I, F, T> {
     source: Source<'e, I, F>,

@@ -82,6 +82,16 @@ pub struct ThreadPerTask {
 
 impl ThreadPerTask {
     /// An executor with virtual threads, unnamed and of the default stack size.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::executor::ThreadPerTask;
+    ///
+    /// let executor = ThreadPerTask::new();
+    /// let task = executor.submit(|| pirn::thread::current().is_virtual())?;
+    /// assert!(task.join()?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[expect(
         clippy::new_without_default,
         reason = "dropping one waits: not a mere value"
@@ -121,6 +131,20 @@ impl ThreadPerTask {
     }
 
     /// An executor with threads of the given kind, for those who choose at run time.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::executor::{PlatformThreads, ThreadPerTask, Threads};
+    ///
+    /// let computes = true;
+    /// let threads = match computes {
+    ///     true => Threads::from(PlatformThreads::new()),
+    ///     false => Threads::default(),
+    /// };
+    /// let executor = ThreadPerTask::with_threads(threads);
+    /// assert!(!executor.submit(|| ())?.thread().is_virtual());
+    /// # Ok::<(), pirn::executor::SubmitError>(())
+    /// ```
     pub fn with_threads(threads: Threads) -> ThreadPerTask {
         ThreadPerTask {
             threads,
@@ -172,6 +196,18 @@ impl ThreadPerTask {
     }
 
     /// Shuts the executor down: it takes no new tasks. Those it has go on.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::executor::ThreadPerTask;
+    ///
+    /// let executor = ThreadPerTask::new();
+    /// let task = executor.submit(|| 7)?;
+    /// executor.shutdown();
+    /// assert!(executor.submit(|| 8).is_err());
+    /// assert_eq!(task.join()?, 7);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn shutdown(&self) {
         self.lifecycle.shut_down();
     }
@@ -198,11 +234,36 @@ impl ThreadPerTask {
     }
 
     /// Whether it has been shut down.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::executor::ThreadPerTask;
+    ///
+    /// let executor = ThreadPerTask::new();
+    /// assert!(!executor.is_shutdown());
+    /// executor.shutdown();
+    /// assert!(executor.is_shutdown());
+    /// ```
     pub fn is_shutdown(&self) -> bool {
         self.lifecycle.is_shut_down()
     }
 
     /// Whether it has been shut down and all its tasks have ended.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::executor::ThreadPerTask;
+    /// use std::{sync::mpsc, time::Duration};
+    ///
+    /// let executor = ThreadPerTask::new();
+    /// let (sender, receiver) = mpsc::channel::<()>();
+    /// let _task = executor.submit(move || receiver.recv())?;
+    /// executor.shutdown();
+    /// assert!(!executor.is_terminated()); // the task still waits
+    /// drop(sender);
+    /// assert!(executor.await_termination(Duration::from_secs(10)) && executor.is_terminated());
+    /// # Ok::<(), pirn::executor::SubmitError>(())
+    /// ```
     pub fn is_terminated(&self) -> bool {
         self.lifecycle.is_terminated()
     }

@@ -40,6 +40,17 @@ impl<T> Task<T> {
     /// # Errors
     /// [`TaskError::Panicked`] if the task panicked. [`TaskError::Cancelled`] if it was cancelled; then this does not wait, even if
     /// the task still runs.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::executor::{TaskError, ThreadPerTask};
+    ///
+    /// let executor = ThreadPerTask::new();
+    /// assert_eq!(executor.submit(|| 6 * 7)?.join()?, 42);
+    /// let failed = executor.submit(|| panic!("out of stock"))?.join();
+    /// assert!(matches!(failed, Err(TaskError::Panicked(_))));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn join(self) -> Result<T, TaskError> {
         self.0.take()
     }
@@ -124,11 +135,39 @@ impl<T> Task<T> {
     }
 
     /// Whether it has ended, in whichever way: [`join`](Self::join) would not wait.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::executor::ThreadPerTask;
+    /// use std::sync::mpsc;
+    ///
+    /// let executor = ThreadPerTask::new();
+    /// let (sender, receiver) = mpsc::channel::<()>();
+    /// let task = executor.submit(move || receiver.recv())?;
+    /// assert!(!task.is_done());
+    /// drop(sender);
+    /// executor.close(); // waits for it
+    /// assert!(task.is_done());
+    /// # Ok::<(), pirn::executor::SubmitError>(())
+    /// ```
     pub fn is_done(&self) -> bool {
         self.0.has_ended()
     }
 
     /// Whether it has been cancelled before its end.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::executor::ThreadPerTask;
+    /// use pirn::thread;
+    ///
+    /// let executor = ThreadPerTask::new();
+    /// let task = executor.submit(thread::park_interruptible)?;
+    /// assert!(!task.is_cancelled());
+    /// task.cancel();
+    /// assert!(task.is_cancelled());
+    /// # Ok::<(), pirn::executor::SubmitError>(())
+    /// ```
     pub fn is_cancelled(&self) -> bool {
         self.0.is_cancelled()
     }

@@ -92,17 +92,47 @@ pub struct PlatformThreads {
 
 impl PlatformThreads {
     /// Unnamed threads with `std`'s default stack size.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::executor::{PlatformThreads, ThreadPerTask};
+    ///
+    /// let executor = ThreadPerTask::platform(PlatformThreads::new());
+    /// let task = executor.submit(|| std::thread::current().name().is_none())?;
+    /// assert!(task.join()?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn new() -> PlatformThreads {
         PlatformThreads::default()
     }
 
     /// Names threads `{prefix}{start}`, `{prefix}{start + 1}`, … in the order in which they are started. Clones go on counting together.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::executor::{PlatformThreads, ThreadPerTask};
+    ///
+    /// let executor = ThreadPerTask::platform(PlatformThreads::new().name_counter("worker-", 1));
+    /// assert_eq!(executor.submit(|| ())?.thread().name(), Some("worker-1"));
+    /// assert_eq!(executor.submit(|| ())?.thread().name(), Some("worker-2"));
+    /// # Ok::<(), pirn::executor::SubmitError>(())
+    /// ```
     pub fn name_counter(mut self, prefix: impl Into<String>, start: u64) -> PlatformThreads {
         self.name = Some(Arc::new((prefix.into(), AtomicU64::new(start))));
         self
     }
 
     /// Size of the stack in bytes, as [`std::thread::Builder::stack_size`] takes it.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::executor::{PlatformThreads, ThreadPerTask};
+    ///
+    /// let executor = ThreadPerTask::platform(PlatformThreads::new().stack_size(16 << 20));
+    /// let task = executor.submit(|| std::hint::black_box([1u8; 8 << 20]).len())?; // on the stack
+    /// assert_eq!(task.join()?, 8 << 20);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn stack_size(mut self, size: usize) -> PlatformThreads {
         self.stack_size = Some(size);
         self

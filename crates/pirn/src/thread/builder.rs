@@ -43,12 +43,28 @@ enum Name {
 
 impl Builder {
     /// A builder of unnamed threads with the default stack size and scheduler.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::thread;
+    /// let handle = thread::Builder::new().spawn(|| thread::current().name().is_none())?;
+    /// assert!(handle.join().unwrap());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     #[inline]
     pub fn new() -> Builder {
         Builder::default()
     }
 
     /// Names the thread. The name shows in panic messages of the runtime, in `Debug` and in dumps.
+    ///
+    /// # Examples
+    /// ```
+    /// let handle = pirn::thread::Builder::new().name("shuttle".into()).spawn(|| ())?;
+    /// assert_eq!(handle.thread().name(), Some("shuttle"));
+    /// assert!(format!("{:?}", handle.thread()).contains("shuttle"));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn name(mut self, name: String) -> Builder {
         self.name = Name::Fixed(name);
         self
@@ -76,18 +92,56 @@ impl Builder {
     ///
     /// The default is 256 KiB, or `PIRN_STACK_SIZE`, or what
     /// [`Runtime::configure`](crate::Runtime::configure) says.
+    ///
+    /// # Examples
+    /// ```
+    /// let deep = pirn::thread::Builder::new().stack_size(16 << 20);
+    /// let handle = deep.spawn(|| std::hint::black_box([1u8; 8 << 20]).len())?; // on the stack
+    /// assert_eq!(handle.join().unwrap(), 8 << 20);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn stack_size(mut self, size: usize) -> Builder {
         self.stack_size = Some(size);
         self
     }
 
     /// Has `scheduler` run the thread, instead of the default one.
+    ///
+    /// # Examples
+    /// ```
+    /// # use pirn::{Runnable, Scheduler, thread};
+    /// # use std::sync::{Arc, Mutex, mpsc};
+    /// /// Sends what may run to whoever is to run it.
+    /// struct ToReceiver(Mutex<mpsc::Sender<Runnable>>);
+    /// # impl Scheduler for ToReceiver {
+    /// #     fn schedule(&self, thread: Runnable) {
+    /// #         let _ = self.0.lock().unwrap().send(thread);
+    /// #     }
+    /// # }
+    /// let (sender, receiver) = mpsc::channel();
+    /// let scheduler = Arc::new(ToReceiver(Mutex::new(sender)));
+    /// let handle = thread::Builder::new().scheduler(scheduler).spawn(|| 6 * 7)?;
+    /// while !handle.is_finished() {
+    ///     receiver.recv().unwrap().run(); // on this platform thread
+    /// }
+    /// assert_eq!(handle.join().unwrap(), 42);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn scheduler(mut self, scheduler: Arc<dyn Scheduler>) -> Builder {
         self.scheduler = Some(scheduler);
         self
     }
 
     /// Makes a factory of threads as configured here.
+    ///
+    /// # Examples
+    /// ```
+    /// let factory = pirn::thread::Builder::new().name("worker".into()).factory();
+    /// for _ in 0..2 {
+    ///     assert_eq!(factory.spawn(|| ())?.thread().name(), Some("worker"));
+    /// }
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn factory(self) -> Factory {
         Factory(self)
     }
@@ -99,6 +153,18 @@ impl Builder {
     /// * `OutOfMemory`: no memory or no address space for its stack; the text names the limit.
     /// * others, from the first spawn only: the runtime could not start (an unsupported kernel, C library or
     ///   processor; a bad setting; no platform threads for the carriers).
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::thread;
+    /// use std::io;
+    ///
+    /// let handle = thread::Builder::new().spawn(|| 6 * 7)?;
+    /// assert_eq!(handle.join().unwrap(), 42);
+    /// let error = thread::Builder::new().stack_size(2 << 30).spawn(|| ()).unwrap_err();
+    /// assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+    /// # Ok::<(), io::Error>(())
+    /// ```
     pub fn spawn<F, T>(self, f: F) -> io::Result<JoinHandle<T>>
     where
         F: FnOnce() -> T + Send + 'static,
@@ -221,6 +287,21 @@ impl fmt::Debug for Builder {
 }
 
 /// Makes threads that are all configured alike. See [`Builder::factory`].
+///
+/// # Examples
+/// A server that is told how to make its threads:
+/// ```
+/// use pirn::thread::{Builder, Factory};
+///
+/// fn serve(requests: &[&'static str], threads: &Factory) -> std::io::Result<()> {
+///     for request in requests {
+///         threads.spawn(|| request.len())?;
+///     }
+///     Ok(())
+/// }
+/// serve(&["get", "put"], &Builder::new().name_counter("request-", 1).factory())?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Factory(Builder);
 
@@ -248,6 +329,17 @@ impl Factory {
     ///
     /// # Errors
     /// As for [`Builder::spawn`].
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::thread;
+    /// let factory = thread::Builder::new().name_counter("worker-", 1).factory();
+    /// let words = ["warp", "weft!"];
+    /// let lengths = thread::scope(|s| {
+    ///     words.each_ref().map(|word| factory.spawn_scoped(s, || word.len()).unwrap().join().unwrap())
+    /// });
+    /// assert_eq!(lengths, [4, 5]);
+    /// ```
     pub fn spawn_scoped<'scope, F, T>(
         &self,
         scope: &'scope Scope<'scope, '_>,

@@ -75,6 +75,14 @@ impl Thread {
     }
 
     /// Its identifier.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::thread;
+    /// let handle = thread::spawn(|| thread::current().id());
+    /// let id = handle.thread().id();
+    /// assert_eq!(handle.join().unwrap(), id);
+    /// ```
     pub fn id(&self) -> ThreadId {
         let id = match &self.0 {
             Kind::Virtual(thread) => thread.id(),
@@ -85,6 +93,15 @@ impl Thread {
     }
 
     /// Its name, if it was given one.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::thread;
+    /// let named = thread::Builder::new().name("shuttle".into()).spawn(|| ())?;
+    /// assert_eq!(named.thread().name(), Some("shuttle"));
+    /// assert_eq!(thread::spawn(|| ()).thread().name(), None);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn name(&self) -> Option<&str> {
         match &self.0 {
             Kind::Virtual(thread) => thread.name(),
@@ -93,12 +110,32 @@ impl Thread {
     }
 
     /// Whether it is a virtual thread.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::thread;
+    /// assert!(thread::spawn(|| ()).thread().is_virtual());
+    /// let platform = std::thread::spawn(|| thread::current().is_virtual());
+    /// assert!(!platform.join().unwrap());
+    /// ```
     pub fn is_virtual(&self) -> bool {
         matches!(self.0, Kind::Virtual(_))
     }
 
     /// Gives it its park permit: the [`park`](super::park) it is in, or the next one, returns.
     /// What happened before this call is visible after that return.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::thread;
+    /// use std::sync::atomic::{AtomicBool, Ordering};
+    ///
+    /// static READY: AtomicBool = AtomicBool::new(false);
+    /// let waiter = thread::spawn(|| while !READY.load(Ordering::Acquire) { thread::park() });
+    /// READY.store(true, Ordering::Release);
+    /// waiter.thread().unpark();
+    /// waiter.join().unwrap();
+    /// ```
     #[inline]
     pub fn unpark(&self) {
         if let Some(wakeup) = self.give_permit() {

@@ -38,6 +38,14 @@ impl<T> JoinHandle<T> {
     ///
     /// # Errors
     /// The panic's payload.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::thread;
+    ///
+    /// assert_eq!(thread::spawn(|| 6 * 7).join().unwrap(), 42);
+    /// assert!(thread::spawn(|| panic!("oh no")).join().is_err());
+    /// ```
     pub fn join(self) -> super::Result<T> {
         self.0.join()
     }
@@ -110,11 +118,35 @@ impl<T> JoinHandle<T> {
     }
 
     /// The thread.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::thread;
+    ///
+    /// let handle = thread::spawn(thread::park);
+    /// handle.thread().unpark();
+    /// handle.join().unwrap();
+    /// ```
     pub fn thread(&self) -> &Thread {
         self.0.thread()
     }
 
     /// Whether the thread has ended: [`join`](Self::join) would not block.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::thread;
+    /// use std::sync::mpsc;
+    ///
+    /// let (sender, receiver) = mpsc::channel::<()>();
+    /// let handle = thread::spawn(move || receiver.recv().is_err());
+    /// assert!(!handle.is_finished());
+    /// drop(sender);
+    /// while !handle.is_finished() {
+    ///     thread::yield_now(); // or do something else
+    /// }
+    /// assert!(handle.join().unwrap());
+    /// ```
     pub fn is_finished(&self) -> bool {
         self.0.is_finished()
     }

@@ -111,6 +111,18 @@ pub fn on_interrupt(callback: impl FnOnce() + Send + 'static) -> OnInterrupt {
 }
 
 /// Keeps a callback of [`on_interrupt`] registered.
+///
+/// # Examples
+/// ```
+/// use pirn::thread::{self, OnInterrupt};
+/// use std::sync::atomic::{AtomicBool, Ordering};
+///
+/// static HEARD: AtomicBool = AtomicBool::new(false);
+/// let guard: OnInterrupt = thread::on_interrupt(|| HEARD.store(true, Ordering::Relaxed));
+/// drop(guard);
+/// thread::current().interrupt();
+/// assert!(!HEARD.load(Ordering::Relaxed)); // it is not called any more
+/// ```
 #[must_use = "the callback is called only as long as this exists"]
 pub struct OnInterrupt {
     listener: Arc<Listener>,

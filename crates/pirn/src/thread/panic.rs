@@ -27,11 +27,27 @@ impl RefUnwindSafe for Panic {}
 
 impl Panic {
     /// What [`JoinHandle::join`](super::JoinHandle::join) or [`catch_unwind`](std::panic::catch_unwind) gave.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::thread::Panic;
+    ///
+    /// let payload = std::panic::catch_unwind(|| panic!("oh no")).unwrap_err();
+    /// assert_eq!(Panic::new(payload).to_string(), "panicked: oh no");
+    /// ```
     pub fn new(payload: Box<dyn Any + Send>) -> Panic {
         Panic(payload)
     }
 
     /// The message, if the payload is one: that of `panic!` is.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::thread::Panic;
+    ///
+    /// assert_eq!(Panic::new(Box::new("oh no")).message(), Some("oh no"));
+    /// assert_eq!(Panic::new(Box::new(7)).message(), None); // of `panic_any(7)`
+    /// ```
     pub fn message(&self) -> Option<&str> {
         let payload = &*self.0;
         let owned = payload.downcast_ref::<String>().map(String::as_str);
@@ -39,11 +55,31 @@ impl Panic {
     }
 
     /// The payload.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::thread::{self, Panic};
+    ///
+    /// let payload = thread::spawn(|| std::panic::panic_any(7)).join().unwrap_err();
+    /// let panic = Panic::new(payload);
+    /// assert_eq!(panic.into_payload().downcast_ref(), Some(&7));
+    /// ```
     pub fn into_payload(self) -> Box<dyn Any + Send> {
         self.0
     }
 
     /// Goes on with the panic on this thread, without another message.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::thread::{self, Panic};
+    ///
+    /// let outer = thread::spawn(|| {
+    ///     let inner = thread::spawn(|| panic!("oh no"));
+    ///     inner.join().unwrap_or_else(|payload| Panic::new(payload).resume())
+    /// });
+    /// assert_eq!(Panic::new(outer.join().unwrap_err()).message(), Some("oh no"));
+    /// ```
     pub fn resume(self) -> ! {
         std::panic::resume_unwind(self.0)
     }

@@ -38,6 +38,20 @@ impl ScopeData {
 }
 
 /// A scope to spawn threads in. See [`scope`].
+///
+/// # Examples
+/// ```
+/// use pirn::thread::{self, Scope};
+///
+/// fn double_all<'scope>(s: &'scope Scope<'scope, '_>, numbers: &'scope mut [i32]) {
+///     for number in numbers {
+///         s.spawn(|| *number *= 2);
+///     }
+/// }
+/// let mut numbers = [1, 2, 3];
+/// thread::scope(|s| double_all(s, &mut numbers));
+/// assert_eq!(numbers, [2, 4, 6]);
+/// ```
 pub struct Scope<'scope, 'env: 'scope> {
     data: Arc<ScopeData>,
     // Invariant in both lifetimes, as std's.
@@ -98,6 +112,16 @@ impl<'scope> Scope<'scope, '_> {
     ///
     /// # Panics
     /// When the thread cannot be created; [`Builder::spawn_scoped`] returns the error instead.
+    ///
+    /// # Examples
+    /// ```
+    /// let words = ["warp", "weft!"];
+    /// let lengths = pirn::thread::scope(|s| {
+    ///     let handles = words.each_ref().map(|word| s.spawn(|| word.len()));
+    ///     handles.map(|handle| handle.join().unwrap())
+    /// });
+    /// assert_eq!(lengths, [4, 5]);
+    /// ```
     #[track_caller]
     pub fn spawn<F, T>(&'scope self, f: F) -> ScopedJoinHandle<'scope, T>
     where
@@ -132,6 +156,18 @@ impl fmt::Debug for Scope<'_, '_> {
 }
 
 /// The right to wait for a scoped thread's end and take its result.
+///
+/// # Examples
+/// ```
+/// use pirn::thread::{self, ScopedJoinHandle};
+/// let words = ["warp", "weft!"];
+/// let total: usize = thread::scope(|s| {
+///     let handles: Vec<ScopedJoinHandle<'_, usize>> =
+///         words.iter().map(|word| s.spawn(|| word.len())).collect();
+///     handles.into_iter().map(|handle| handle.join().unwrap()).sum()
+/// });
+/// assert_eq!(total, 9);
+/// ```
 pub struct ScopedJoinHandle<'scope, T> {
     raw: RawHandle<T>,
     scope: PhantomData<&'scope ()>,
@@ -166,11 +202,35 @@ impl<'scope, T> ScopedJoinHandle<'scope, T> {
     }
 
     /// The thread.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::thread;
+    /// thread::scope(|s| {
+    ///     let parked = s.spawn(thread::park);
+    ///     parked.thread().unpark();
+    /// });
+    /// ```
     pub fn thread(&self) -> &Thread {
         self.raw.thread()
     }
 
     /// Whether the thread has ended: [`join`](Self::join) would not block.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::thread;
+    /// use std::sync::mpsc;
+    /// let (sender, receiver) = mpsc::channel::<()>();
+    /// thread::scope(|s| {
+    ///     let handle = s.spawn(|| receiver.into_iter().count());
+    ///     assert!(!handle.is_finished());
+    ///     drop(sender);
+    ///     while !handle.is_finished() {
+    ///         thread::yield_now(); // or do something else
+    ///     }
+    /// });
+    /// ```
     pub fn is_finished(&self) -> bool {
         self.raw.is_finished()
     }
