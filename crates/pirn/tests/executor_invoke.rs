@@ -4,6 +4,7 @@ mod common;
 #[path = "common/executors.rs"]
 mod executors;
 
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -254,17 +255,20 @@ fn invoke_any_stops_starting_when_one_has_won() {
 
 #[test]
 fn when_all_fail_the_first_failure_is_given() {
+    thread_local! {
+        /// Dropped at the end of the thread.
+        static TELLS: Cell<Option<mpsc::Sender<()>>> = const { Cell::new(None) };
+    }
     let _watchdog = watchdog();
     each_kind(|executor| {
         let (first, second) = mpsc::channel::<()>();
         let tasks = [
             work(move || {
-                let _ = second.recv(); // Until the other has ended.
-                thread::sleep(Duration::from_millis(2));
+                let _ = second.recv(); // Until the other's thread has ended.
                 Err::<(), _>("late")
             }),
             work(move || {
-                drop(first);
+                TELLS.set(Some(first));
                 Err("early")
             }),
         ];

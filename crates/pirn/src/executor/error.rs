@@ -154,7 +154,7 @@ impl<E: fmt::Display> fmt::Display for InvokeAnyError<E> {
             InvokeAnyError::Empty => f.write_str("there were no tasks, so none could succeed"),
             InvokeAnyError::Failed(error) => write!(f, "all tasks failed, the first with: {error}"),
             InvokeAnyError::Panicked(panicked) => {
-                write!(f, "all tasks failed, the first with: {panicked}")
+                write!(f, "all tasks failed, the first with: the task {panicked}")
             }
             InvokeAnyError::Submit(error) => error.fmt(f),
             InvokeAnyError::Interrupted => {

@@ -128,7 +128,7 @@ impl PlatformThreads {
     /// ```
     /// use pirn::executor::{PlatformThreads, ThreadPerTask};
     ///
-    /// let executor = ThreadPerTask::platform(PlatformThreads::new().stack_size(16 << 20));
+    /// let executor = ThreadPerTask::platform(PlatformThreads::new().stack_size(64 << 20));
     /// let task = executor.submit(|| std::hint::black_box([1u8; 8 << 20]).len())?; // on the stack
     /// assert_eq!(task.join()?, 8 << 20);
     /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -18,13 +18,12 @@ use std::sync::Arc;
 ///
 /// # Examples
 /// ```
-/// use pirn::scope::{self, State};
-/// let state = scope::with(scope::await_all(), |s| {
-///     let subtask = s.fork(|| "seven".parse::<u8>());
-///     s.join()?;
-///     Ok(subtask.state())
-/// });
-/// assert_eq!(state.unwrap(), State::Failed);
+/// pirn::scope(|s| {
+///     s.cancel();
+///     let subtask = s.fork(|| Err::<(), _>("not run"));
+///     assert_eq!(subtask.state(), pirn::scope::State::Unavailable);
+///     Ok(s.join()?.into_output())
+/// }).unwrap_err();
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
@@ -41,8 +40,7 @@ pub enum State {
 ///
 /// # Examples
 /// ```
-/// use pirn::scope::SubtaskError;
-/// let error = SubtaskError::Failed("out of stock");
+/// let error = pirn::scope::SubtaskError::Failed("out of stock");
 /// assert_eq!(error.to_string(), "the subtask failed: out of stock");
 /// ```
 #[derive(Debug)]
@@ -312,11 +310,10 @@ impl<'scope, T, E> Subtask<'scope, T, E> {
     /// # Examples
     /// ```
     /// pirn::scope(|s| {
-    ///     let (first, second) = (s.fork(|| Ok("one")), s.fork(|| Ok(2)));
+    ///     let (first, second) = (s.fork(|| "1".parse::<u8>()), s.fork(|| "2".parse::<u8>()));
     ///     assert_eq!((first.index(), second.index()), (0, 1));
     ///     Ok(s.join()?.into_output())
-    /// })?;
-    /// # Ok::<(), pirn::scope::JoinError<std::fmt::Error>>(())
+    /// }).unwrap();
     /// ```
     pub fn index(&self) -> usize {
         self.index
@@ -326,11 +323,12 @@ impl<'scope, T, E> Subtask<'scope, T, E> {
     ///
     /// # Examples
     /// ```
-    /// pirn::scope(|s| {
-    ///     s.cancel();
-    ///     assert_eq!(s.fork(|| Err::<(), _>("not run")).state(), pirn::scope::State::Unavailable);
-    ///     Ok(s.join()?.into_output())
-    /// }).unwrap_err();
+    /// let state = pirn::scope(|s| {
+    ///     let subtask = s.fork(|| "7".parse::<u8>());
+    ///     s.join()?;
+    ///     Ok(subtask.state())
+    /// });
+    /// assert_eq!(state.unwrap(), pirn::scope::State::Success);
     /// ```
     pub fn state(&self) -> State {
         self.packet().map_or(State::Unavailable, Packet::state)
@@ -340,9 +338,8 @@ impl<'scope, T, E> Subtask<'scope, T, E> {
     ///
     /// # Examples
     /// ```
-    /// use pirn::{scope, thread};
-    /// let result = scope::with(scope::await_all(), |s| {
-    ///     let parked = s.fork(thread::park_interruptible);
+    /// let result = pirn::scope::with(pirn::scope::await_all(), |s| {
+    ///     let parked = s.fork(pirn::thread::park_interruptible);
     ///     parked.thread().unwrap().interrupt();
     ///     Ok(parked.result(&s.join()?))
     /// });
@@ -362,12 +359,11 @@ impl<'scope, T, E> Subtask<'scope, T, E> {
     ///
     /// # Examples
     /// ```
-    /// let sum = pirn::scope(|s| {
-    ///     let (one, two) = (s.fork(|| Ok::<_, std::fmt::Error>(1)), s.fork(|| Ok(2)));
-    ///     let all = s.join()?;
-    ///     Ok(one.get(&all) + two.get(&all))
+    /// let number = pirn::scope(|s| {
+    ///     let number = s.fork(|| "7".parse::<u8>());
+    ///     Ok(number.get(&s.join()?))
     /// });
-    /// assert_eq!(sum.unwrap(), 3);
+    /// assert_eq!(number.unwrap(), 7);
     /// ```
     #[track_caller]
     pub fn get(self, joined: &Joined<'scope, AllSucceeded>) -> T {
@@ -384,12 +380,11 @@ impl<'scope, T, E> Subtask<'scope, T, E> {
     ///
     /// # Examples
     /// ```
-    /// use pirn::scope::{self, SubtaskError};
-    /// let result = scope::with(scope::await_all(), |s| {
+    /// let number = pirn::scope::with(pirn::scope::await_all(), |s| {
     ///     let number = s.fork(|| "seven".parse::<u8>());
     ///     Ok(number.result(&s.join()?))
     /// });
-    /// assert!(matches!(result.unwrap(), Err(SubtaskError::Failed(_))));
+    /// assert!(number.unwrap().is_err());
     /// ```
     pub fn result(mut self, ended: &impl Ended<'scope>) -> Result<T, SubtaskError<E>> {
         let _ = ended;
@@ -414,13 +409,11 @@ impl<'scope, T, E> Subtask<'scope, T, E> {
     ///
     /// # Examples
     /// ```
-    /// let number = pirn::scope(|s| {
+    /// let seven = pirn::scope(|s| {
     ///     let number = s.fork(|| "7".parse::<u8>());
-    ///     let all = s.join()?;
-    ///     assert!(matches!(number.peek(&all), Some(Ok(7))));
-    ///     Ok(number.get(&all)) // still there
+    ///     Ok(matches!(number.peek(&s.join()?), Some(Ok(7))))
     /// });
-    /// assert_eq!(number.unwrap(), 7);
+    /// assert!(seven.unwrap());
     /// ```
     pub fn peek<'a>(
         &'a self,
@@ -464,15 +457,9 @@ mod sealed {
 /// # Examples
 /// ```
 /// use pirn::scope::{Ended, Subtask};
-/// /// Whether the join has succeeded or not.
-/// fn or_zero<'scope, E>(subtask: Subtask<'scope, u8, E>, ended: &impl Ended<'scope>) -> u8 {
-///     subtask.result(ended).unwrap_or(0)
+/// fn or_zero<'scope, E>(subtask: Subtask<'scope, u8, E>, joined_or_not: &impl Ended<'scope>) -> u8 {
+///     subtask.result(joined_or_not).unwrap_or(0)
 /// }
-/// let number = pirn::scope(|s| {
-///     let number = s.fork(|| "7".parse());
-///     Ok::<_, pirn::scope::JoinError<std::num::ParseIntError>>(or_zero(number, &s.join()?))
-/// });
-/// assert_eq!(number.unwrap(), 7);
 /// ```
 pub trait Ended<'scope>: sealed::Sealed {}
 
@@ -485,14 +472,10 @@ impl<'scope, E> Ended<'scope> for Unjoined<'scope, E> {}
 ///
 /// # Examples
 /// ```
-/// use pirn::scope;
-/// let number = scope::with(scope::shutdown_on_failure(), |s| {
-///     let number = s.fork(|| "7".parse::<u8>());
-///     let joined = s.join()?;
-///     assert!(joined.output().failure().is_none()); // what the joiner gave
-///     Ok(number.result(&joined)) // the proof
-/// });
-/// assert_eq!(number.unwrap().unwrap(), 7);
+/// use pirn::scope::{AllSucceeded, Joined, Subtask};
+/// fn sum<'scope, E>(subtasks: Vec<Subtask<'scope, u8, E>>, all: &Joined<'scope, AllSucceeded>) -> u8 {
+///     subtasks.into_iter().map(|subtask| subtask.get(all)).sum()
+/// }
 /// ```
 #[derive(Debug)]
 pub struct Joined<'scope, O> {
@@ -512,8 +495,7 @@ impl<'scope, O> Joined<'scope, O> {
     ///
     /// # Examples
     /// ```
-    /// use pirn::scope;
-    /// let count = scope::with(scope::all_successful(), |s| {
+    /// let count = pirn::scope::with(pirn::scope::all_successful(), |s| {
     ///     s.fork(|| "7".parse::<u8>());
     ///     Ok(s.join()?.output().len())
     /// });
@@ -527,8 +509,7 @@ impl<'scope, O> Joined<'scope, O> {
     ///
     /// # Examples
     /// ```
-    /// use pirn::scope;
-    /// let numbers = scope::with(scope::all_successful(), |s| {
+    /// let numbers = pirn::scope::with(pirn::scope::all_successful(), |s| {
     ///     s.fork(|| "7".parse::<u8>());
     ///     Ok(s.join()?.into_output())
     /// });
@@ -545,14 +526,12 @@ impl<'scope, O> Joined<'scope, O> {
 ///
 /// # Examples
 /// ```
-/// use pirn::scope::{JoinError, SubtaskError};
 /// let result = pirn::scope(|s| {
 ///     let order = s.fork(|| Err::<(), _>("out of stock"));
-///     let unjoined = s.join().unwrap_err();
-///     assert!(matches!(unjoined.error(), JoinError::Failed("out of stock")));
-///     Ok(order.result(&unjoined))
+///     Ok(order.result(&s.join().unwrap_err()))
 /// });
-/// assert!(matches!(result.unwrap(), Err(SubtaskError::Taken))); // by the joiner: it is the error of the join
+/// let taken = pirn::scope::SubtaskError::<&str>::Taken; // by the joiner: it is the error of the join
+/// assert_eq!(result.unwrap().unwrap_err().to_string(), taken.to_string());
 /// ```
 #[derive(Debug)]
 pub struct Unjoined<'scope, E> {

@@ -95,9 +95,9 @@ impl Builder {
     ///
     /// # Examples
     /// ```
-    /// let deep = pirn::thread::Builder::new().stack_size(16 << 20);
-    /// let handle = deep.spawn(|| std::hint::black_box([1u8; 8 << 20]).len())?; // on the stack
-    /// assert_eq!(handle.join().unwrap(), 8 << 20);
+    /// let deep = pirn::thread::Builder::new().stack_size(8 << 20);
+    /// let handle = deep.spawn(|| std::hint::black_box([1u8; 1 << 20]).len())?; // on the stack
+    /// assert_eq!(handle.join().unwrap(), 1 << 20);
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn stack_size(mut self, size: usize) -> Builder {
