@@ -2,8 +2,9 @@
 
 use super::Joins;
 use super::member::{Member, Who};
+use super::packet::{Packet, complete, run};
 use super::state::Cause;
-use super::subtask::{Keeps, Packet, Subtask, complete, run};
+use super::subtask::{Keeps, Subtask};
 use super::task_scope::Frame;
 use crate::sched::{self, Runnable};
 use crate::thread::{Builder, Panic};

@@ -63,7 +63,8 @@
 //! |---|---|
 //! | `task_scope` | the scope as its owner sees it |
 //! | `state` | who runs, and whether it is cancelled: what the owner and members share |
-//! | `member`, `fork`, `subtask` | membership; how threads of subtasks start; their results |
+//! | `member`, `fork`, `packet`, `subtask` | membership; how threads of subtasks start; where they leave results; how those are read |
+//! | `joined` | the proofs that a scope has been joined |
 //! | `joiner`, `joiners` | the policies |
 //! | `keeper` | who watches the clock |
 //! | `tree` | all scopes there are |
@@ -72,10 +73,12 @@ mod all;
 mod builder;
 mod error;
 mod fork;
+mod joined;
 mod joiner;
 mod joiners;
 mod keeper;
 mod member;
+mod packet;
 mod state;
 mod subtask;
 mod task_scope;
@@ -84,13 +87,14 @@ mod tree;
 pub use all::{Tasks, all, any};
 pub use builder::Builder;
 pub use error::{Failure, JoinError};
+pub use joined::{Ended, Joined, Unjoined};
 pub use joiner::{Completed, Flow, Joiner, Joins};
 pub use joiners::{
     AllSucceeded, AllSuccessful, AllUntil, AnySuccessful, AwaitAll, AwaitAllSuccessful,
     FirstFailure, FirstSuccess, ShutdownOnFailure, ShutdownOnSuccess, all_successful, all_until,
     any_successful, await_all, await_all_successful, shutdown_on_failure, shutdown_on_success,
 };
-pub use subtask::{Ended, Joined, State, Subtask, SubtaskError, Unjoined};
+pub use subtask::{State, Subtask, SubtaskError};
 pub use task_scope::TaskScope;
 pub use tree::{ScopeInfo, snapshot};
 

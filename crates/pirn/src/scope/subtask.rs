@@ -1,17 +1,13 @@
 //! Subtasks: what a fork gives, and what is read of it after the join.
 
-use super::state::Cause;
-use super::{AllSucceeded, Failure, Flow, Joins, task_scope::Frame};
-use super::{Completed, JoinError};
+use super::packet::Packet;
+use super::{AllSucceeded, Ended, Failure, Joined};
 use crate::thread::{Panic, Thread, detached};
 use crate::vthread::ThreadRef;
-use core::cell::UnsafeCell;
 use core::fmt;
 use core::marker::PhantomData;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicU8, Ordering};
 use std::error::Error;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// What has become of a subtask.
@@ -85,125 +81,6 @@ impl<E: Error + 'static> Error for SubtaskError<E> {
             _ => None,
         }
     }
-}
-
-/// Where a subtask leaves its result.
-pub(super) struct Packet<T, E> {
-    /// A [`State`]: from something else than `Unavailable` on, the result is the handle's.
-    state: AtomicU8,
-    result: UnsafeCell<Option<Result<T, Failure<E>>>>,
-}
-
-// SAFETY: the result is the running subtask's until the state says otherwise, and its handle's then.
-unsafe impl<T: Send, E: Send> Sync for Packet<T, E> {}
-// SAFETY: owns the result.
-unsafe impl<T: Send, E: Send> Send for Packet<T, E> {}
-
-impl<T, E> Packet<T, E> {
-    pub(super) fn new() -> Packet<T, E> {
-        Packet {
-            state: AtomicU8::new(State::Unavailable as u8),
-            result: UnsafeCell::new(None),
-        }
-    }
-
-    fn state(&self) -> State {
-        // Acquire: pairs with the Release in `complete`: the result.
-        match self.state.load(Ordering::Acquire) {
-            1 => State::Success,
-            2 => State::Failed,
-            _ => State::Unavailable,
-        }
-    }
-
-    /// Runs a subtask, and keeps its result, which nobody sees before the state says so.
-    ///
-    /// # Safety
-    /// The caller is the subtask.
-    unsafe fn fill(&self, closure: impl FnOnce() -> Result<T, E>) {
-        let result = match catch_unwind(AssertUnwindSafe(closure)) {
-            Ok(Ok(value)) => Ok(value),
-            Ok(Err(error)) => Err(Failure::Failed(error)),
-            Err(payload) => Err(Failure::Panicked(Panic::new(payload))),
-        };
-        // SAFETY: the caller's contract. There is nothing in it yet.
-        unsafe { self.result.get().write(Some(result)) };
-    }
-
-    /// Says that it did not run.
-    ///
-    /// # Safety
-    /// The caller has the right to run the subtask.
-    pub(super) unsafe fn fail(&self, text: &'static str) {
-        let failure = Failure::Panicked(Panic::new(Box::new(text)));
-        // SAFETY: as in `fill`.
-        unsafe { self.result.get().write(Some(Err(failure))) };
-    }
-
-    /// Takes the result.
-    ///
-    /// # Safety
-    /// The caller has the handle and has seen that the state is not `Unavailable`, or is the subtask itself and has seen that
-    /// there is no handle.
-    pub(super) unsafe fn take(&self) -> Option<Result<T, Failure<E>>> {
-        // SAFETY: the caller's contract.
-        unsafe { (*self.result.get()).take() }
-    }
-}
-
-/// Runs a subtask on its thread, and tells the joiner. Does not unwind.
-pub(super) fn run<T, J, F>(
-    frame: &Frame<J>,
-    index: usize,
-    packet: &Packet<T, J::Error>,
-    except: &super::member::Member,
-    closure: F,
-) where
-    J: Joins<T>,
-    F: FnOnce() -> Result<T, J::Error>,
-{
-    let body = || {
-        let state = &frame.state;
-        if state.is_cancelled() {
-            return; // Not to be started any more: the closure is dropped.
-        }
-        // SAFETY: the packet is the running subtask's; the calls of `bind` are around that of the scope, which
-        // waits for this thread.
-        unsafe {
-            let run = || packet.fill(closure);
-            state.within(|| state.bindings.within(run));
-        }
-        if complete(frame, index, packet) == Flow::Cancel {
-            state.cancel(Cause::Joiner, Some(except));
-        }
-    };
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(body)) {
-        let cause = Cause::Panicked(Panic::new(payload));
-        frame.state.cancel(cause, Some(except));
-    }
-}
-
-/// Tells the joiner of the result in a packet, and leaves it for the handle. A subtask that comes too late leaves
-/// nothing.
-pub(super) fn complete<T, J: Joins<T>>(
-    frame: &Frame<J>,
-    index: usize,
-    packet: &Packet<T, J::Error>,
-) -> Flow {
-    // SAFETY: ours until the state says otherwise.
-    let result = unsafe { &mut *packet.result.get() };
-    if frame.state.is_cancelled() {
-        *result = None;
-        return Flow::Continue;
-    }
-    let state = match result {
-        Some(Ok(_)) => State::Success,
-        _ => State::Failed,
-    };
-    let flow = frame.joiner.on_complete(&mut Completed::new(index, result));
-    // Release: pairs with the Acquire in `state`.
-    packet.state.store(state as u8, Ordering::Release);
-    flow
 }
 
 /// A subtask that was forked in a scope, to be read after the [join](super::TaskScope::join).
@@ -424,8 +301,8 @@ impl<'scope, T, E> Subtask<'scope, T, E> {
             return None;
         }
         // SAFETY: this is the handle, borrowed, and the state was seen.
-        let result = unsafe { &*self.packet()?.result.get() };
-        Some(result.as_ref()?.as_ref())
+        let result = unsafe { self.packet()?.peek() };
+        Some(result?.as_ref())
     }
 }
 
@@ -445,139 +322,5 @@ impl<T, E> fmt::Debug for Subtask<'_, T, E> {
             .field("state", &self.state())
             .field("thread", &self.thread())
             .finish()
-    }
-}
-
-mod sealed {
-    pub trait Sealed {}
-}
-
-/// The proof that a scope has been joined.
-///
-/// # Examples
-/// ```
-/// use pirn::scope::{Ended, Subtask};
-/// fn or_zero<'scope, E>(subtask: Subtask<'scope, u8, E>, joined_or_not: &impl Ended<'scope>) -> u8 {
-///     subtask.result(joined_or_not).unwrap_or(0)
-/// }
-/// ```
-pub trait Ended<'scope>: sealed::Sealed {}
-
-impl<O> sealed::Sealed for Joined<'_, O> {}
-impl<'scope, O> Ended<'scope> for Joined<'scope, O> {}
-impl<E> sealed::Sealed for Unjoined<'_, E> {}
-impl<'scope, E> Ended<'scope> for Unjoined<'scope, E> {}
-
-/// A scope that has been joined, with what its joiner gave.
-///
-/// # Examples
-/// ```
-/// use pirn::scope::{AllSucceeded, Joined, Subtask};
-/// fn sum<'scope, E>(subtasks: Vec<Subtask<'scope, u8, E>>, all: &Joined<'scope, AllSucceeded>) -> u8 {
-///     subtasks.into_iter().map(|subtask| subtask.get(all)).sum()
-/// }
-/// ```
-#[derive(Debug)]
-pub struct Joined<'scope, O> {
-    output: O,
-    scope: PhantomData<&'scope mut &'scope ()>,
-}
-
-impl<'scope, O> Joined<'scope, O> {
-    pub(super) fn new(output: O) -> Joined<'scope, O> {
-        Joined {
-            output,
-            scope: PhantomData,
-        }
-    }
-
-    /// What the joiner gave.
-    ///
-    /// # Examples
-    /// ```
-    /// let count = pirn::scope::with(pirn::scope::all_successful(), |s| {
-    ///     s.fork(|| "7".parse::<u8>());
-    ///     Ok(s.join()?.output().len())
-    /// });
-    /// assert_eq!(count.unwrap(), 1);
-    /// ```
-    pub fn output(&self) -> &O {
-        &self.output
-    }
-
-    /// What the joiner gave.
-    ///
-    /// # Examples
-    /// ```
-    /// let numbers = pirn::scope::with(pirn::scope::all_successful(), |s| {
-    ///     s.fork(|| "7".parse::<u8>());
-    ///     Ok(s.join()?.into_output())
-    /// });
-    /// assert_eq!(numbers.unwrap(), [7]);
-    /// ```
-    pub fn into_output(self) -> O {
-        self.output
-    }
-}
-
-/// A scope whose join failed. Its subtasks can still be [asked](Subtask::result) what they have come to.
-///
-/// Becomes the [`JoinError`] with `?`.
-///
-/// # Examples
-/// ```
-/// let result = pirn::scope(|s| {
-///     let order = s.fork(|| Err::<(), _>("out of stock"));
-///     Ok(order.result(&s.join().unwrap_err()))
-/// });
-/// let taken = pirn::scope::SubtaskError::<&str>::Taken; // by the joiner: it is the error of the join
-/// assert_eq!(result.unwrap().unwrap_err().to_string(), taken.to_string());
-/// ```
-#[derive(Debug)]
-pub struct Unjoined<'scope, E> {
-    error: JoinError<E>,
-    scope: PhantomData<&'scope mut &'scope ()>,
-}
-
-impl<'scope, E> Unjoined<'scope, E> {
-    pub(super) fn new(error: JoinError<E>) -> Unjoined<'scope, E> {
-        Unjoined {
-            error,
-            scope: PhantomData,
-        }
-    }
-
-    /// Why it failed.
-    ///
-    /// # Examples
-    /// ```
-    /// let text = pirn::scope(|s| {
-    ///     s.fork(|| Err::<(), _>("out of stock"));
-    ///     Ok(s.join().unwrap_err().error().to_string())
-    /// });
-    /// assert_eq!(text.unwrap(), "a subtask failed: out of stock");
-    /// ```
-    pub fn error(&self) -> &JoinError<E> {
-        &self.error
-    }
-
-    /// Why it failed.
-    ///
-    /// # Examples
-    /// ```
-    /// let error = pirn::scope(|s| {
-    ///     s.fork(|| Err::<(), _>("out of stock"));
-    ///     Ok(s.join().unwrap_err().into_error())
-    /// });
-    /// assert!(matches!(error.unwrap(), pirn::scope::JoinError::Failed("out of stock")));
-    /// ```
-    pub fn into_error(self) -> JoinError<E> {
-        self.error
-    }
-}
-
-impl<E> From<Unjoined<'_, E>> for JoinError<E> {
-    fn from(unjoined: Unjoined<'_, E>) -> JoinError<E> {
-        unjoined.error
     }
 }
