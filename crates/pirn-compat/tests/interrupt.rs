@@ -2,6 +2,7 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::mpsc;
 use std::thread::yield_now;
 
 use mio::{Events, Poll, Token, Waker};
@@ -91,9 +92,11 @@ fn the_body_of_a_response_fails() {
     let (listener, address) = listen();
     let agent = Agent::new_with_defaults();
     let mut connection = None;
+    let (head, has_head) = mpsc::channel();
     let error = interrupted(
         || {
             let response = agent.get(format!("http://{address}/")).call().unwrap();
+            head.send(()).unwrap();
             let mut body = response.into_body().into_reader();
             body.read_to_end(&mut Vec::new()).unwrap_err()
         },
@@ -102,6 +105,7 @@ fn the_body_of_a_response_fails() {
             let part = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc";
             stream.write_all(part).unwrap();
             connection = Some(stream);
+            has_head.recv().unwrap();
         },
     );
     assert!(is_interrupt(&error), "{error:?}");
