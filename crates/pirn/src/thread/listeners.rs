@@ -66,7 +66,7 @@ impl Listener {
 
 /// Calls `callback` when the running thread is [interrupted](super::Thread::interrupt), on the interrupter's thread; at once,
 /// and on this one, if it has been interrupted already. Once at most, and not any more when the guard
-/// has been dropped: that waits for a call that is under way.
+/// has been dropped: that waits for a call that is under way, and makes one that is due.
 ///
 /// This is the way to end waits that do not hear interrupts themselves: close what is waited for, or wake who
 /// waits. (C++ knows it as `std::stop_callback`.) The callback should be short, and must not drop its own guard. If it panics, that
@@ -141,6 +141,10 @@ impl Drop for OnInterrupt {
             }
         }
         drop(all);
+        // The interrupter sets the flag first, and may not have come to tell us yet.
+        if super::is_interrupted() {
+            self.listener.call();
+        }
         self.listener.forget();
     }
 }
