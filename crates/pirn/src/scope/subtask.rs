@@ -85,7 +85,7 @@ impl<E: Error + 'static> Error for SubtaskError<E> {
 
 /// A subtask that was forked in a scope, to be read after the [join](super::TaskScope::join).
 ///
-/// What gives its result asks for the proof that the scope has been joined: a [`Joined`] or an [`Unjoined`] of the same scope.
+/// What gives its result asks for the proof that the scope has been joined: a [`Joined`] or an [`Unjoined`](super::Unjoined) of the same scope.
 ///
 /// Dropping it does not end the subtask; its scope waits for it.
 ///
