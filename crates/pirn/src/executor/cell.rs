@@ -133,12 +133,16 @@ impl<T> TaskCell<T> {
         self.progress.poll(context, Progress::take)
     }
 
-    /// Says which thread runs the task. Once.
+    /// Says which thread runs the task: by that itself, or by who has started it, whoever comes first.
     pub(super) fn attach(&self, thread: Thread) {
-        let before = self
-            .thread
-            .change(|runner| mem::replace(runner, Runner::Known(thread)));
-        if let Runner::Unknown { interrupted: true } = before {
+        let interrupted = self.thread.change(|runner| match *runner {
+            Runner::Known(_) => false,
+            Runner::Unknown { interrupted } => {
+                *runner = Runner::Known(thread);
+                interrupted
+            }
+        });
+        if interrupted {
             self.interrupt();
         }
     }

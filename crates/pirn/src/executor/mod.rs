@@ -182,9 +182,8 @@ impl ThreadPerTask {
         let run = move |own_thread: Option<Thread>| {
             let membership = membership; // Dropped last, also when a destructor panics.
             let _own = membership.adopt_thread();
-            if let Some(thread) = own_thread {
-                on_thread.attach(thread);
-            }
+            // A virtual one may be here before `submit` has its handle.
+            on_thread.attach(own_thread.unwrap_or_else(crate::thread::current));
             on_thread.run(f);
             drop(on_thread);
         };
