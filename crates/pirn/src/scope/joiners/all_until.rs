@@ -2,7 +2,7 @@
 
 use super::locked;
 use crate::scope::{Completed, Flow, JoinError, Joiner, Joins, SubtaskError};
-use std::sync::Mutex;
+use std::sync::{Condvar, Mutex, PoisonError};
 
 /// What came of each subtask, in the order of forks.
 type Results<T, E> = Vec<Result<T, SubtaskError<E>>>;
@@ -24,8 +24,30 @@ type Results<T, E> = Vec<Result<T, SubtaskError<E>>>;
 /// ```
 #[derive(Debug)]
 pub struct AllUntil<T, E, P> {
-    results: Mutex<Results<T, E>>,
+    state: Mutex<State<T, E>>,
+    /// Nothing is being judged any more.
+    settled: Condvar,
     enough: P,
+}
+
+#[derive(Debug)]
+struct State<T, E> {
+    results: Results<T, E>,
+    /// Subtasks that have completed, whose results are not there yet, because the predicate is at them.
+    judged: usize,
+}
+
+/// Counts a subtask as judged while it is.
+struct Judging<'a, T, E, P>(&'a AllUntil<T, E, P>);
+
+impl<T, E, P> Drop for Judging<'_, T, E, P> {
+    fn drop(&mut self) {
+        let mut state = locked(&self.0.state);
+        state.judged -= 1;
+        if state.judged == 0 {
+            self.0.settled.notify_all();
+        }
+    }
 }
 
 /// Waits until all subtasks have completed, or `enough` says so of one of them that has: then the others are
@@ -62,7 +84,11 @@ where
     P: Fn(&Completed<'_, T, E>) -> bool + Sync,
 {
     AllUntil {
-        results: Mutex::new(Vec::new()),
+        state: Mutex::new(State {
+            results: Vec::new(),
+            judged: 0,
+        }),
+        settled: Condvar::new(),
         enough,
     }
 }
@@ -72,7 +98,12 @@ impl<T: Send, E: Send, P: Sync> Joiner for AllUntil<T, E, P> {
     type Output = Results<T, E>;
 
     fn result(&self) -> Result<Results<T, E>, JoinError<E>> {
-        Ok(core::mem::take(&mut *locked(&self.results)))
+        // One that is being judged may have counted for the cancellation: it is to be among the results.
+        let settled = self
+            .settled
+            .wait_while(locked(&self.state), |state| state.judged > 0);
+        let mut state = settled.unwrap_or_else(PoisonError::into_inner);
+        Ok(core::mem::take(&mut state.results))
     }
 
     fn timed_out(&self) -> Result<Results<T, E>, JoinError<E>> {
@@ -85,20 +116,24 @@ where
     P: Fn(&Completed<'_, T, E>) -> bool + Sync,
 {
     fn on_fork(&self, _: usize) -> Flow {
-        locked(&self.results).push(Err(SubtaskError::Unavailable));
+        let nothing = Err(SubtaskError::Unavailable);
+        locked(&self.state).results.push(nothing);
         Flow::Continue
     }
 
     fn on_complete(&self, subtask: &mut Completed<'_, T, E>) -> Flow {
+        locked(&self.state).judged += 1;
+        let judging = Judging(self);
         let flow = match (self.enough)(subtask) {
             true => Flow::Cancel,
             false => Flow::Continue,
         };
         let result = subtask.take().map_err(SubtaskError::from);
         // Taken already, if the owner has left with the results meanwhile.
-        if let Some(place) = locked(&self.results).get_mut(subtask.index()) {
+        if let Some(place) = locked(&self.state).results.get_mut(subtask.index()) {
             *place = result;
         }
+        drop(judging);
         flow
     }
 }
