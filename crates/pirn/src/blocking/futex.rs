@@ -10,9 +10,9 @@
 //! kernel knows who waits. There a virtual thread waits through a platform thread of its own.
 
 use super::offload;
-use super::parking_lot::{self, Interruptible, Parked};
+use super::parking_lot::{self, Parked};
 use crate::sys::{self, Errno, SysResult};
-use crate::vthread;
+use crate::vthread::{self, wait_word::Hearing};
 use core::sync::atomic::{AtomicU32, Ordering, fence};
 use libc::{
     FUTEX_CLOCK_REALTIME, FUTEX_CMP_REQUEUE, FUTEX_PRIVATE_FLAG, FUTEX_REQUEUE, FUTEX_WAIT,
@@ -108,7 +108,7 @@ fn wait(word: usize, expected: u32, bits: u32, deadline: Option<u64>) -> SysResu
     // SAFETY: the caller passes a valid futex word.
     let check =
         || unsafe { AtomicU32::from_ptr(word as *mut u32) }.load(Ordering::SeqCst) == expected;
-    match parking_lot::park(word, bits, deadline, Interruptible::Once, check) {
+    match parking_lot::park(word, bits, deadline, Some(Hearing::Futex), check) {
         // An interruption is a spurious wake-up, which every user of futexes must expect: a lock waits
         // again, a condition variable returns. Not EINTR: `std` would wait again for both.
         Parked::Woken | Parked::Interrupted => Ok(0),

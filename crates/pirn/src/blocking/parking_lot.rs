@@ -82,21 +82,14 @@ pub(crate) enum Parked {
     Interrupted,
 }
 
-/// Whether a wait for an address may end, once, because the thread is interrupted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Interruptible {
-    No,
-    Once,
-}
-
 /// Parks the running virtual thread for `key` if `check` says so, until woken with a common bit,
-/// or until the deadline.
+/// until the deadline, or, if it hears of it, until an interruption.
 /// `check` runs under the bucket's lock: short, no parking.
 pub(crate) fn park(
     key: usize,
     bits: u32,
     deadline: Option<u64>,
-    interruptible: Interruptible,
+    hearing: Option<Hearing>,
     check: impl FnOnce() -> bool,
 ) -> Parked {
     let home = index(key);
@@ -109,11 +102,7 @@ pub(crate) fn park(
         bucket.waiting.fetch_sub(1, Ordering::Relaxed); // Relaxed: a hint going down.
         return Parked::Invalid;
     }
-    let wait = match interruptible {
-        Interruptible::No => Some(Wait::new()),
-        Interruptible::Once => Wait::interruptible(Hearing::Futex),
-    };
-    let Some(wait) = wait else {
+    let Some(wait) = Wait::hearing(hearing) else {
         bucket.waiting.fetch_sub(1, Ordering::Relaxed); // Relaxed: a hint going down.
         return Parked::Interrupted;
     };

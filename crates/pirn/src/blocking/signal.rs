@@ -33,12 +33,8 @@ impl Signal {
         if core::mem::take(&mut state.given) {
             return Outcome::Ready;
         }
-        let wait = match hearing {
-            None => Wait::new(),
-            Some(hearing) => match Wait::interruptible(hearing) {
-                Some(wait) => wait,
-                None => return Outcome::Interrupted,
-            },
+        let Some(wait) = Wait::hearing(hearing) else {
+            return Outcome::Interrupted;
         };
         debug_assert!(state.waiting.is_none(), "two threads wait for a signal");
         state.waiting = Some(NonNull::from(&wait));

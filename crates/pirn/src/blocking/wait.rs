@@ -100,6 +100,16 @@ impl Wait {
         wait.hear(hearing).then_some(wait)
     }
 
+    /// An episode of the running thread that hears interruptions in this way, or none; none if the thread is
+    /// interrupted already, and hears it.
+    #[inline]
+    pub(crate) fn hearing(hearing: Option<Hearing>) -> Option<Wait> {
+        match hearing {
+            None => Some(Wait::new()),
+            Some(hearing) => Wait::interruptible(hearing),
+        }
+    }
+
     /// Makes it interruptible, before anybody may claim it. Returns `false` if the thread is interrupted already.
     #[inline]
     #[must_use = "`false`: the thread must not wait"]

@@ -1,6 +1,6 @@
 //! Executors: run tasks on threads, and see to the end of them all.
 //!
-//! Virtual threads are not pooled: each task has its own. What an executor adds to [`thread::spawn`](crate::thread::spawn) is what is
+//! Virtual threads are not pooled: each task has its own. What an executor adds to [`thread::spawn`] is what is
 //! needed to have many of them in hand: cancel one, interrupt all, wait for all, take the first that succeeds, map over an
 //! iterator with bounded concurrency. And nothing is left running: an executor that goes out of scope waits for its tasks.
 //!
@@ -37,7 +37,7 @@ pub use map::{Map, MapUnordered};
 pub use task::{Task, TaskFuture};
 pub use threads::{PlatformThreads, Threads};
 
-use crate::thread::{Builder, Interrupted, Thread};
+use crate::thread::{self, Builder, Interrupted};
 use cell::{Interrupt, TaskCell};
 use core::fmt;
 use lifecycle::{Lifecycle, Membership};
@@ -179,11 +179,11 @@ impl ThreadPerTask {
         let membership = Membership::enter(&self.lifecycle, task).ok_or(SubmitError::Shutdown)?;
 
         let on_thread = Arc::clone(&cell);
-        let run = move |own_thread: Option<Thread>| {
+        let run = move || {
             let membership = membership; // Dropped last, also when a destructor panics.
             let _own = membership.adopt_thread();
             // A virtual one may be here before `submit` has its handle.
-            on_thread.attach(own_thread.unwrap_or_else(crate::thread::current));
+            on_thread.attach(thread::current());
             on_thread.run(f);
             drop(on_thread);
         };

@@ -32,19 +32,16 @@ pub enum Threads {
 }
 
 impl Threads {
-    /// Calls `run` on a new thread. Which one is either returned, or, where only the thread itself can say that, told to `run`.
-    pub(super) fn start(
-        &self,
-        run: impl FnOnce(Option<Thread>) + Send + 'static,
-    ) -> io::Result<Option<Thread>> {
+    /// Calls `run` on a new thread. Returns which one, unless only that thread itself can say so.
+    pub(super) fn start(&self, run: impl FnOnce() + Send + 'static) -> io::Result<Option<Thread>> {
         match self {
             Threads::Virtual(builder) => {
-                let handle = builder.clone().spawn(move || run(None))?;
+                let handle = builder.clone().spawn(run)?;
                 Ok(Some(handle.thread().clone()))
             }
             Threads::Platform(platform) => {
                 let builder = platform.builder()?;
-                builder.spawn(move || run(Some(thread::current())))?;
+                builder.spawn(run)?;
                 Ok(None)
             }
         }

@@ -10,7 +10,7 @@
 //! and the contenders take turns roughly, not strictly, in the order in which they came.
 
 use super::virtual_thread;
-use crate::blocking::parking_lot::{self, Interruptible, Parked};
+use crate::blocking::parking_lot::{self, Parked};
 use crate::glibc::symbols::real;
 use crate::sys::{self, Errno, SysResult, call};
 use core::ffi::{c_int, c_short};
@@ -74,13 +74,7 @@ fn wait_and_try(try_lock: impl Fn() -> SysResult) -> SysResult {
         }
         let nothing_new = || RELEASES.load(Ordering::Relaxed) == seen; // Relaxed: loaded again above.
         let deadline = sys::now() + pause;
-        let parked = parking_lot::park(
-            key(),
-            u32::MAX,
-            Some(deadline),
-            Interruptible::No,
-            nothing_new,
-        );
+        let parked = parking_lot::park(key(), u32::MAX, Some(deadline), None, nothing_new);
         if parked == Parked::TimedOut {
             pause = (2 * pause).min(LONGEST_PAUSE_NS);
         }

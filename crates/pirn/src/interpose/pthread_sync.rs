@@ -33,7 +33,7 @@ pub(super) mod spin;
 
 pub(super) use layout::check as check_layout;
 
-use crate::blocking::parking_lot::{self, Interruptible, Parked};
+use crate::blocking::parking_lot::{self, Parked};
 use crate::sys;
 use core::ffi::c_int;
 use libc::{clockid_t, timespec};
@@ -117,7 +117,7 @@ fn acquire(
     loop {
         let mut result = busy;
         let until = patience.until(deadline);
-        let parked = parking_lot::park(key, bits, until, Interruptible::No, || {
+        let parked = parking_lot::park(key, bits, until, None, || {
             result = attempt();
             result == busy
         });

@@ -21,14 +21,13 @@ use crate::blocking::list::{Links, List};
 use crate::blocking::wait::{Outcome, Wait, WakeList, Wakeup};
 use crate::lock::Lock;
 use crate::scoped_value::Bindings;
-use crate::thread::{Panic, ThreadId};
+use crate::thread::{Panic, ThreadId, quietly};
 use crate::vthread::core_::next_id;
 use crate::vthread::wait_word::Hearing;
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 thread_local! {
@@ -235,13 +234,20 @@ impl ScopeState {
 
     /// Takes a member out. The scope may be gone when this returns.
     pub(super) fn leave(&self, member: &Member) {
-        let wakeup = {
-            let mut inner = self.inner.lock();
+        self.depart(|inner| {
             match member.interrupted.get() {
                 true => inner.interrupted.remove(member),
                 false => inner.members.remove(member),
             }
             inner.running -= 1;
+        });
+    }
+
+    /// Ends somebody's part in the scope, and wakes the owner if it waits for that. The scope may be gone when this returns.
+    fn depart(&self, part: impl FnOnce(&mut Inner)) {
+        let wakeup = {
+            let mut inner = self.inner.lock();
+            part(&mut inner);
             let cancelled = self.is_cancelled();
             inner.claim_owner(cancelled)
         };
@@ -257,15 +263,7 @@ impl ScopeState {
 
     /// It does not any more. The scope may be gone when this returns.
     pub(super) fn end_keeping(&self) {
-        let wakeup = {
-            let mut inner = self.inner.lock();
-            inner.keeper = false;
-            let cancelled = self.is_cancelled();
-            inner.claim_owner(cancelled)
-        };
-        if let Some(wakeup) = wakeup {
-            wakeup.perform();
-        }
+        self.depart(|inner| inner.keeper = false);
     }
 
     /// Has the owner, who calls this, wait: until that has come, the deadline, or, if it hears of it, an interrupt.
@@ -282,12 +280,8 @@ impl ScopeState {
         if crate::runtime::has_forked() {
             return Outcome::Closed; // The members have stayed behind in the parent process.
         }
-        let wait = match hearing {
-            None => Wait::new(),
-            Some(hearing) => match Wait::interruptible(hearing) {
-                Some(wait) => wait,
-                None => return Outcome::Interrupted,
-            },
+        let Some(wait) = Wait::hearing(hearing) else {
+            return Outcome::Interrupted;
         };
         inner.waiting = Some(Waiting {
             wait: NonNull::from(&wait),
@@ -350,7 +344,7 @@ impl ScopeState {
         }
         wakes.perform();
         for thread in listened.into_iter().flatten() {
-            quietly(|| crate::thread::tell_listeners(thread));
+            crate::thread::tell_listeners(thread);
         }
         count == WakeList::CAPACITY
     }
@@ -361,18 +355,6 @@ impl ScopeState {
             true => self.inner.lock().cause.take(),
             false => None,
         }
-    }
-}
-
-/// Calls code of others, whose panics, reported by then, must not keep the rest of the members from being interrupted, nor
-/// the caller from leaving the scope.
-fn quietly(f: impl FnOnce()) {
-    let Err(payload) = catch_unwind(AssertUnwindSafe(f)) else {
-        return;
-    };
-    // It may panic in turn, once too often.
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
-        core::mem::forget(payload);
     }
 }
 

@@ -3,11 +3,10 @@
 //! Few threads have listeners, and a word has a bit for those, so they are kept aside, by thread; in several tables,
 //! because all members of a scope may be told at once.
 
-use super::{ThreadId, current};
+use super::{ThreadId, current, quietly};
 use core::fmt;
 use core::marker::PhantomData;
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 type Callback = Box<dyn FnOnce() + Send>;
@@ -52,7 +51,7 @@ impl Listener {
             let _call = locked(&self.call);
             drop(callback);
             // Its panic has been reported by the hook. Others are to be told, and whoever interrupts has more to do.
-            let _ = catch_unwind(AssertUnwindSafe(callback_once));
+            quietly(callback_once);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use core::any::Any;
 use core::fmt;
-use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind};
 
 /// The panic of another thread: its payload, in a shape that can be part of an error.
 ///
@@ -101,3 +101,15 @@ impl fmt::Debug for Panic {
 }
 
 impl std::error::Error for Panic {}
+
+/// Calls code of others, whose panics, reported by then, must not keep the caller from what it has yet to do: to interrupt the
+/// rest, or to leave a scope.
+pub(crate) fn quietly(f: impl FnOnce()) {
+    let Err(payload) = catch_unwind(AssertUnwindSafe(f)) else {
+        return;
+    };
+    // It may panic in turn, once too often.
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        core::mem::forget(payload);
+    }
+}

@@ -6,7 +6,7 @@
 //! on behalf of the waiting threads there and wakes them. Platform threads wait in libc and are not concerned.
 
 use super::{Kind, Patience, deadline, key, layout};
-use crate::blocking::parking_lot::{self, BUCKET_COUNT, Interruptible, Parked};
+use crate::blocking::parking_lot::{self, BUCKET_COUNT, Parked};
 use crate::glibc::symbols::Real;
 use crate::glibc::symbols::real;
 use crate::interpose::virtual_thread;
@@ -101,7 +101,7 @@ unsafe fn wait(semaphore: *mut sem_t, deadline: Result<Option<u64>, c_int>) -> c
             key(semaphore, Kind::Semaphore),
             WAITER,
             patience.until(deadline),
-            Interruptible::No,
+            None,
             || {
                 // SAFETY: the caller's contract.
                 result = unsafe { attempt(semaphore) };
