@@ -1,7 +1,9 @@
-//! How long a failure takes to end everything else: from the moment one subtask fails until its scope has been left, with
-//! thousands of siblings that wait for something, in each of the ways there are to wait.
+//! How long a failure takes to end everything else: from the moment one subtask fails until its
+//! scope has been left, with thousands of siblings that wait for something, in each of the ways
+//! there are to wait.
 //!
-//! `cargo run --release --example cancellation -- 10000`, and perhaps a part of the name of one way.
+//! `cargo run --release --example cancellation -- 10000`, and perhaps a part of the name of one
+//! way.
 use crossbeam_channel::{Receiver, unbounded};
 use pirn::scope::JoinError;
 use pirn::thread::{self, Interrupted};
@@ -52,7 +54,8 @@ fn show(name: &str, siblings: usize, round: impl Fn(usize) -> Duration) {
     );
 }
 
-/// Lets siblings wait by `wait(i)`, then has one more do `fail` and fail, and tells how long it took to end all.
+/// Lets siblings wait by `wait(i)`, then has one more do `fail` and fail, and tells how long it
+/// took to end all.
 fn cancel(siblings: usize, wait: impl Fn(usize) + Sync, fail: impl FnOnce() + Send) -> Duration {
     let (here, failed) = (AtomicUsize::new(0), OnceLock::new());
     let result: Result<(), JoinError<&str>> = pirn::scope(|s| {
@@ -115,7 +118,8 @@ impl Sockets {
     }
 }
 
-/// A condition variable goes on waiting if what it waits for has not come; with somebody who notifies it, it looks again.
+/// A condition variable goes on waiting if what it waits for has not come; with somebody who
+/// notifies it, it looks again.
 fn condvar_told(siblings: usize) -> Duration {
     let wait = |_| {
         let shared = Arc::new((Mutex::new(()), Condvar::new()));

@@ -1,5 +1,6 @@
-//! What can go wrong with an order that needs two services at once, and what the scope makes of it: one of them fails; who
-//! asked for it gives up; the other one hangs. Nobody is left running, and nobody is waited for in vain.
+//! What can go wrong with an order that needs two services at once, and what the scope makes of it:
+//! one of them fails; who asked for it gives up; the other one hangs. Nobody is left running, and
+//! nobody is waited for in vain.
 use pirn::scope::JoinError;
 use pirn::thread::{self, Interrupted};
 use std::io;

@@ -1,5 +1,6 @@
-//! A page that is made of parts, a subtask each: one of them takes the fastest of three mirrors, all have a deadline, and
-//! somebody watches. The mirrors are small servers on the loopback interface.
+//! A page that is made of parts, a subtask each: one of them takes the fastest of three mirrors,
+//! all have a deadline, and somebody watches. The mirrors are small servers on the loopback
+//! interface.
 use pirn::scope::{self, JoinError, ScopeInfo};
 use pirn::thread::{self, Thread};
 use std::io::{self, Read, Write};

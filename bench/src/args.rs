@@ -5,10 +5,11 @@ use clap::Parser;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Measures Pirn's virtual threads beside those of the JDK, Go, tokio, may and the operating system.
+/// Measures Pirn's virtual threads beside those of the JDK, Go, tokio, may and the operating
+/// system.
 ///
-/// The peers take turns round by round. Prints median, least and most of each peer's rounds, and the ratio of
-/// Pirn to the best of the others.
+/// The peers take turns round by round. Prints median, least and most of each peer's rounds, and
+/// the ratio of Pirn to the best of the others.
 #[derive(Parser)]
 #[command(name = "bench")]
 pub struct Args {

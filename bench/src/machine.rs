@@ -50,7 +50,8 @@ pub fn room_for_os_threads() -> (u64, &'static str) {
     least.unwrap_or((u64::MAX, "nothing"))
 }
 
-/// Raises the limit of open files as far as allowed, for this program and its children. Gives what it is then.
+/// Raises the limit of open files as far as allowed, for this program and its children. Gives what
+/// it is then.
 pub fn raise_open_files() -> u64 {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;

@@ -1,5 +1,5 @@
-//! Measures Pirn beside what a user would pick instead: `cargo run --release -p bench -- --help`. `README.md`
-//! explains what and why, `PROTOCOL.md` what the peers do.
+//! Measures Pirn beside what a user would pick instead: `cargo run --release -p bench -- --help`.
+//! `README.md` explains what and why, `PROTOCOL.md` what the peers do.
 //!
 //! ```text
 //!   catalog     what is measured, at which sizes

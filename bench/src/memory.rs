@@ -6,8 +6,9 @@ use std::hint::black_box;
 
 const PAGE: usize = 4096;
 
-/// Touches this much memory and frees it, so that the machine has it ready from here on: the first touch of memory that a
-/// virtual machine has not been given yet costs ten times a page fault. Leaves some to the rest of the machine.
+/// Touches this much memory and frees it, so that the machine has it ready from here on: the first
+/// touch of memory that a virtual machine has not been given yet costs ten times a page fault.
+/// Leaves some to the rest of the machine.
 pub fn warm(bytes: u64) {
     let bytes = bytes.min(available().unwrap_or(0) / 10 * 8) as usize;
     let mut memory: Vec<u8> = Vec::with_capacity(bytes);

@@ -159,7 +159,8 @@ fn verdict(better: Better, rows: &[Row]) -> Option<Verdict> {
     const MARGIN: f64 = 0.02;
     let pirn = rows.iter().find(|row| row.peer == PIRN)?;
     let best = best(better, rows.iter().filter(|row| row.peer != PIRN))?;
-    // The rounds were interleaved: what disturbed one of a pair is likely to have disturbed the other.
+    // The rounds were interleaved: what disturbed one of a pair is likely to have disturbed the
+    // other.
     let pairs = pirn.values.iter().zip(&best.values);
     let ratios: Vec<f64> = pairs.map(|(&ours, &theirs)| ratio(ours, theirs)).collect();
     let Spread { median, min, max } = stats::spread(&ratios);

@@ -1,4 +1,5 @@
-//! Runs the cases: the peers take turns round by round, so that a change in the machine's pace meets all of them alike.
+//! Runs the cases: the peers take turns round by round, so that a change in the machine's pace
+//! meets all of them alike.
 
 use crate::catalog::{Case, Cores, Metric, Params, Workload};
 use crate::drivers::{Backend, Round, Sample};

@@ -85,7 +85,8 @@ fn every_workload_of_every_present_peer_does_its_work() {
         for case in array(workload, "cases") {
             for failure in array(case, "failures") {
                 assert_eq!(failure["expected"], true, "{name}: {failure:#}");
-                // may's server does not close connections: the only thing that a peer cannot do at this size.
+                // may's server does not close connections: the only thing that a peer cannot do at
+                // this size.
                 println!("{name}: {failure}");
                 assert_eq!((name, text(failure, "peer")), ("http", "may"));
             }

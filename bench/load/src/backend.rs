@@ -1,4 +1,5 @@
-//! The backend of the gateway workload: an HTTP server that waits and answers, and does nothing else.
+//! The backend of the gateway workload: an HTTP server that waits and answers, and does nothing
+//! else.
 
 use std::io::{self, ErrorKind};
 use std::net::Ipv4Addr;

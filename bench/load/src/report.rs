@@ -18,7 +18,8 @@ pub struct Report {
     pub latency: Latency,
     /// The most connections that were open at once.
     pub peak_connections: u64,
-    /// From the first arrival (`users`), or the end of the ramp (`open`), until the last request was done.
+    /// From the first arrival (`users`), or the end of the ramp (`open`), until the last request
+    /// was done.
     pub wall_s: f64,
     /// `ok` requests in a second of `wall_s` (`users`), or of the measured time in which they
     /// began (`open`).

@@ -71,7 +71,8 @@ impl Crowd {
     }
 }
 
-/// Waits until `done`, of which an unpark tells, or until so much time has passed; gives whether it is done.
+/// Waits until `done`, of which an unpark tells, or until so much time has passed; gives whether it
+/// is done.
 pub fn park_until(limit: Duration, done: impl Fn() -> bool) -> bool {
     let start = Instant::now();
     while !done() {

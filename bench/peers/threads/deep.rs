@@ -1,4 +1,5 @@
-//! `deep`: threads that wait at the bottom of a deep recursion, and a ticker that tells whether that stops anybody else.
+//! `deep`: threads that wait at the bottom of a deep recursion, and a ticker that tells whether
+//! that stops anybody else.
 
 use super::crowd::Crowd;
 use super::start::{join, join_all};
@@ -57,7 +58,8 @@ fn spawn(number: u64, depth: u64, crowd: Arc<Crowd>) -> Result<JoinHandle<u64>> 
     spawned.with_context(|| format!("cannot start thread {number}"))
 }
 
-/// Bytes of stack, a round number, that hold so many frames and what is called at the bottom of them.
+/// Bytes of stack, a round number, that hold so many frames and what is called at the bottom of
+/// them.
 fn stack_for(depth: u64) -> usize {
     const FRAME: usize = if cfg!(debug_assertions) { 512 } else { 64 };
     const REST: usize = 16 << 10;

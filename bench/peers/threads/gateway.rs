@@ -20,7 +20,8 @@ thread_local! {
         .into();
 }
 
-/// Bytes of the buffers of a connection: 128 KiB each, which is ureq's default, is a lot for thousands.
+/// Bytes of the buffers of a connection: 128 KiB each, which is ureq's default, is a lot for
+/// thousands.
 const BUFFER: usize = 4096;
 
 pub fn new(params: &Params) -> Result<Workload> {

@@ -32,7 +32,8 @@ pub fn serve(listener: &TcpListener, handler: impl Fn() -> Answer + Clone + Send
             spawn(number, move || drop(converse(&stream, handler)))
         });
         if served.is_err() {
-            // Out of descriptors, or of threads, until others close; the client sees a closed connection.
+            // Out of descriptors, or of threads, until others close; the client sees a closed
+            // connection.
             thread::sleep(Duration::from_millis(10));
         }
     }
@@ -77,8 +78,8 @@ enum Request {
     Bad,
 }
 
-/// Reads the next request; `None` if the client has closed the connection. What has been read and not used is
-/// `pending`.
+/// Reads the next request; `None` if the client has closed the connection. What has been read and
+/// not used is `pending`.
 fn next_request(mut stream: &TcpStream, pending: &mut Vec<u8>) -> io::Result<Option<Request>> {
     const MAX_HEAD: usize = 8 * 1024;
     loop {

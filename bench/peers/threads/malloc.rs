@@ -29,7 +29,8 @@ fn same(pairs: u64) -> (Duration, u64) {
     (start.elapsed(), sum)
 }
 
-/// A thousand allocations, replaced in random order; gives the sum of the numbers of all there were.
+/// A thousand allocations, replaced in random order; gives the sum of the numbers of all there
+/// were.
 fn mixed(pairs: u64) -> (Duration, u64) {
     const LIVE: usize = 1000;
     let mut random = Random(0x9e37_79b9_7f4a_7c15);

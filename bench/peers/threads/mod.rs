@@ -1,5 +1,6 @@
-//! The workloads of `bench/PROTOCOL.md` for programs with `std::thread`'s names. `crate::thread` says whose threads they
-//! are: these files do not know. Of `scope` each has its own, `crate::scope`.
+//! The workloads of `bench/PROTOCOL.md` for programs with `std::thread`'s names. `crate::thread`
+//! says whose threads they are: these files do not know. Of `scope` each has its own,
+//! `crate::scope`.
 
 mod chain;
 mod cpu_bound;

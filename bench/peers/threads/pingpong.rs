@@ -44,7 +44,8 @@ fn over_channels(trips: u64) -> Result<(Duration, u64)> {
     Ok((elapsed, number))
 }
 
-/// The same, where the number is a shared word that says whose turn it is: the first thread's while it is even.
+/// The same, where the number is a shared word that says whose turn it is: the first thread's while
+/// it is even.
 fn with_park(trips: u64) -> Result<(Duration, u64)> {
     let number = Arc::new(AtomicU64::new(0));
     let (first, shared) = (thread::current(), Arc::clone(&number));

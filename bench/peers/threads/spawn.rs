@@ -56,7 +56,8 @@ impl Burst {
     }
 }
 
-/// The time it takes to spawn so many threads and join each before the next, and the sum of what they return.
+/// The time it takes to spawn so many threads and join each before the next, and the sum of what
+/// they return.
 fn joins(count: u64) -> Result<(Duration, u64)> {
     let mut sum = 0;
     let start = Instant::now();

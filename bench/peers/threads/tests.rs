@@ -1,4 +1,5 @@
-//! Every workload, twice in one process and very small: that the work comes out right, by the protocol.
+//! Every workload, twice in one process and very small: that the work comes out right, by the
+//! protocol.
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};

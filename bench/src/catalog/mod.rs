@@ -48,7 +48,8 @@ pub struct Case {
     pub threads: u64,
     /// Bytes of memory needed, at most, by any of the peers.
     pub memory: u64,
-    /// The delay of a backend to be run beside the peer, in milliseconds; its port is the parameter `backend`.
+    /// The delay of a backend to be run beside the peer, in milliseconds; its port is the parameter
+    /// `backend`.
     pub backend: Option<u64>,
     /// Only these peers can do it, or have been asked to.
     pub only: Option<&'static [&'static str]>,

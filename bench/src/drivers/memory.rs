@@ -6,7 +6,8 @@ use crate::memory::{Footprint, available};
 use crate::process::Process;
 use anyhow::{Context, Result, ensure};
 
-/// Threads wait at a place; what they take up is divided by their number. The peer measures the rest.
+/// Threads wait at a place; what they take up is divided by their number. The peer measures the
+/// rest.
 pub struct Parked {
     pub at: &'static str,
 }

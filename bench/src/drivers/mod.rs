@@ -106,7 +106,8 @@ struct Work {
     output: Output,
 }
 
-/// Tells a peer to do a round and collects its numbers. Where it stands still, `look` says how it goes on.
+/// Tells a peer to do a round and collects its numbers. Where it stands still, `look` says how it
+/// goes on.
 fn work(
     process: &mut Process,
     mut look: impl FnMut(&Process, &str, u64) -> Result<String>,

@@ -72,8 +72,8 @@ pub fn port(process: &mut Process) -> Result<u16> {
     Ok(process.port)
 }
 
-/// Makes sure that the server answers as it should, which the load's client does not look at, and that it
-/// closes the connection if it is told to: else `wrk` would use it again.
+/// Makes sure that the server answers as it should, which the load's client does not look at, and
+/// that it closes the connection if it is told to: else `wrk` would use it again.
 fn check_greeting(round: &Round, port: u16, close: bool) -> Result<()> {
     #[derive(Deserialize)]
     struct Answer {

@@ -193,7 +193,8 @@ fn flags(places: &Places) -> Vec<String> {
     flags.map(str::to_owned).collect()
 }
 
-/// Builds the server of Helidon with Maven, unless it is built; gives how to start it, and its flags.
+/// Builds the server of Helidon with Maven, unless it is built; gives how to start it, and its
+/// flags.
 ///
 /// # Errors
 ///

@@ -63,7 +63,8 @@ impl Colour {
     }
 }
 
-/// Rules that replace the light colours by the dark ones, as the attributes of the pictures spell them.
+/// Rules that replace the light colours by the dark ones, as the attributes of the pictures spell
+/// them.
 pub fn dark_rules() -> String {
     let mut rules = String::new();
     for Colour { light, dark } in FIXED.iter().chain(&OTHERS) {

@@ -33,7 +33,8 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// An axis for these values, linear from 0 if they are not too far apart, with as many ticks as there is room for.
+    /// An axis for these values, linear from 0 if they are not too far apart, with as many ticks as
+    /// there is room for.
     pub fn of(values: &[f64], marks: Marks, room: &Room) -> Scale {
         let values = values.iter().copied().filter(|value| value.is_finite());
         let positive: Vec<f64> = values.clone().filter(|&value| value > 0.0).collect();
@@ -63,7 +64,8 @@ impl Scale {
         Scale::without_ticks(range, true).with_those_that_fit(candidates, room)
     }
 
-    /// A logarithmic axis with ticks at these values, in ascending order and above 0, and nowhere else.
+    /// A logarithmic axis with ticks at these values, in ascending order and above 0, and nowhere
+    /// else.
     pub fn at(values: &[f64]) -> Scale {
         let (first, last) = (values[0], values[values.len() - 1]);
         // Some air on both sides.
@@ -82,7 +84,8 @@ impl Scale {
         }
     }
 
-    /// Takes the first of the candidates whose labels do not touch, or else the last, which has a tick or two.
+    /// Takes the first of the candidates whose labels do not touch, or else the last, which has a
+    /// tick or two.
     fn with_those_that_fit(mut self, mut candidates: Vec<Vec<f64>>, room: &Room) -> Scale {
         let fits = |ticks: &Vec<f64>| {
             let places = ticks.iter().map(|tick| {

@@ -191,7 +191,8 @@ pub fn machine(results: &Results) -> String {
     )
 }
 
-/// Text of a program that may have had anything to say, in one line: nothing that a terminal would obey.
+/// Text of a program that may have had anything to say, in one line: nothing that a terminal would
+/// obey.
 pub fn clean(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     words.join(" ").replace(char::is_control, "")

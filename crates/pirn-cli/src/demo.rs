@@ -111,8 +111,8 @@ fn note_fewer(
     out.flush()
 }
 
-/// A server with its listeners. Several, each with a loopback address of its own: the client side of
-/// a connection takes a port number that is unique only for one address and port of the server.
+/// A server with its listeners. Several, each with a loopback address of its own: the client side
+/// of a connection takes a port number that is unique only for one address and port of the server.
 struct Service<T: Threads> {
     server: Arc<Server<T>>,
     acceptors: Vec<(Arc<TcpListener>, T::Handle)>,

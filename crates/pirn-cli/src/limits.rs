@@ -81,8 +81,8 @@ pub fn open_files_for(users: usize) -> u64 {
     users as u64 * FILES_PER_USER + OTHER_FILES
 }
 
-/// Raises this process's limit of open files to `wanted`, or as near as it may: the soft limit up to
-/// the hard one, and the hard one where the process is privileged.
+/// Raises this process's limit of open files to `wanted`, or as near as it may: the soft limit up
+/// to the hard one, and the hard one where the process is privileged.
 pub fn raise_open_files(wanted: u64) {
     let ceiling = read("/proc/sys/fs/nr_open").unwrap_or(u64::MAX);
     let wanted = wanted.min(ceiling);
@@ -105,8 +105,8 @@ pub fn raise_open_files(wanted: u64) {
     }
 }
 
-/// How many connections may be made to one address and port: three quarters of the port numbers that
-/// the kernel gives to clients, since connections closed a minute ago still hold theirs.
+/// How many connections may be made to one address and port: three quarters of the port numbers
+/// that the kernel gives to clients, since connections closed a minute ago still hold theirs.
 pub fn connections_per_address() -> usize {
     let ports = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range")
         .ok()

@@ -11,8 +11,8 @@ use pirn::thread::{self, JoinHandle, Thread};
 use crate::measure::Usage;
 use crate::report::count;
 
-/// Runs the demo, printing a line after each step. `Ok(false)`: not all threads could be spawned, or
-/// not all ended well.
+/// Runs the demo, printing a line after each step. `Ok(false)`: not all threads could be spawned,
+/// or not all ended well.
 pub fn run(threads: usize, out: &mut dyn Write) -> io::Result<bool> {
     writeln!(out, "{} virtual threads", count(threads as u64))?;
     let shared = Arc::new(Shared::new(thread::current()));

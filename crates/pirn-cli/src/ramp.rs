@@ -1,7 +1,8 @@
 //! Lets a bounded number of users connect at a time.
 //!
-//! A listener's queue of connections not accepted yet is short (128 in `std`). The kernel drops what
-//! does not fit, and the client tries again a second later: a burst of 20,000 would measure that.
+//! A listener's queue of connections not accepted yet is short (128 in `std`). The kernel drops
+//! what does not fit, and the client tries again a second later: a burst of 20,000 would measure
+//! that.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 

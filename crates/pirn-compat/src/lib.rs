@@ -163,7 +163,8 @@ impl Latch {
     }
 }
 
-/// The Rust code of these pages is right: compiled and run here, where the crates are that it mentions.
+/// The Rust code of these pages is right: compiled and run here, where the crates are that it
+/// mentions.
 #[cfg(doctest)]
 mod pages {
     #[doc = include_str!("../../../README.md")]

@@ -1,7 +1,7 @@
 //! Virtual threads and the async runtimes `tokio` and `smol`: each waits for the other.
 //!
-//! The runtimes run on their own platform threads, with their own pollers and timers; virtual threads make
-//! futures of theirs and block on them, and tasks of theirs await virtual threads.
+//! The runtimes run on their own platform threads, with their own pollers and timers; virtual
+//! threads make futures of theirs and block on them, and tasks of theirs await virtual threads.
 
 use std::future::{IntoFuture, pending};
 use std::panic::resume_unwind;

@@ -130,8 +130,8 @@ fn a_websocket_fails_and_goes_on() {
     assert_eq!(message.into_text().unwrap(), "late");
 }
 
-/// SQLite's busy handler sleeps and tries again: an interrupt ends one of its sleeps early, and the call goes on until
-/// the database is free or the busy timeout is over.
+/// SQLite's busy handler sleeps and tries again: an interrupt ends one of its sleeps early, and the
+/// call goes on until the database is free or the busy timeout is over.
 #[test]
 fn a_busy_database_is_waited_for() {
     setup();

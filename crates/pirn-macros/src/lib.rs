@@ -27,11 +27,11 @@ use proc_macro::TokenStream;
 /// with it the program's first thread is a virtual one, so that spawning, joining and handing over
 /// between it and the others never has to wake an operating-system thread.
 ///
-/// The function may return whatever `main` may: any [`Termination`](std::process::Termination),
-/// for example `Result<(), Box<dyn Error>>` or `ExitCode`. It need not be `Send`: it is reported
-/// (an `Err` is printed to standard error) on the virtual thread, and what leaves the virtual
-/// thread is the `ExitCode`. So whoever *calls* the function gets an `ExitCode`, unless its type is
-/// `()` or `!`. A panic goes on unwinding in the caller. When the function returns the process ends,
+/// The function may return whatever `main` may: any [`Termination`](std::process::Termination), for
+/// example `Result<(), Box<dyn Error>>` or `ExitCode`. It need not be `Send`: it is reported (an
+/// `Err` is printed to standard error) on the virtual thread, and what leaves the virtual thread is
+/// the `ExitCode`. So whoever *calls* the function gets an `ExitCode`, unless its type is `()` or
+/// `!`. A panic goes on unwinding in the caller. When the function returns the process ends,
 /// whatever other virtual threads are doing, as with `std`.
 ///
 /// # Errors

@@ -57,7 +57,8 @@ fn exhausted<R>(f: impl FnOnce() -> R) -> R {
     result
 }
 
-/// What may stay: as many timers as are not worth giving back, with an entry, a place and a node each.
+/// What may stay: as many timers as are not worth giving back, with an entry, a place and a node
+/// each.
 const SMALL: usize = 64 * (16 + 4 + 8);
 
 const MANY: usize = if cfg!(miri) { 1000 } else { 1_000_000 };

@@ -4,13 +4,14 @@ use crate::glibc::carrier_tls;
 use crate::vthread;
 use std::alloc::{GlobalAlloc, Layout};
 
-/// Wraps an allocator that keeps per-thread caches (jemalloc, mimalloc, snmalloc, …), so that all virtual threads
-/// of a carrier share the carrier's.
+/// Wraps an allocator that keeps per-thread caches (jemalloc, mimalloc, snmalloc, …), so that all
+/// virtual threads of a carrier share the carrier's.
 ///
-/// Such allocators find their cache through thread-local storage, and every virtual thread has its own: left alone,
-/// each would grow a cache (some 30 KiB with mimalloc) and lose it at its end. Calls through this wrapper run
-/// with the carrier's thread-local storage instead, which costs about 20 ns. glibc's own malloc does not need
-/// it: the runtime hands its cache from thread to thread.
+/// Such allocators find their cache through thread-local storage, and every virtual thread has its
+/// own: left alone, each would grow a cache (some 30 KiB with mimalloc) and lose it at its end.
+/// Calls through this wrapper run with the carrier's thread-local storage instead, which costs
+/// about 20 ns. glibc's own malloc does not need it: the runtime hands its cache from thread to
+/// thread.
 ///
 /// # Examples
 /// ```
@@ -37,7 +38,8 @@ impl<A> OnCarrier<A> {
 #[inline]
 fn on_carrier<R>(f: impl FnOnce() -> R) -> R {
     match vthread::current().and_then(|_| vthread::carrier()) {
-        // SAFETY: the carrier of the running thread. An allocator must not unwind (`GlobalAlloc`'s contract).
+        // SAFETY: the carrier of the running thread. An allocator must not unwind (`GlobalAlloc`'s
+        // contract).
         Some(carrier) => unsafe { carrier_tls::call(carrier.native_tp(), f) },
         None => f(),
     }

@@ -76,8 +76,8 @@ impl Configuration {
         self.with(PARALLELISM, carriers)
     }
 
-    /// Sets the size in bytes of a virtual thread's stack, rounded up to a power of two. It holds for
-    /// the threads whose `Builder` sets none.
+    /// Sets the size in bytes of a virtual thread's stack, rounded up to a power of two. It holds
+    /// for the threads whose `Builder` sets none.
     ///
     /// It is address space: memory is used for the part of a stack that was ever touched, and
     /// for page tables, about a 512th of the size.
@@ -111,11 +111,12 @@ impl Configuration {
 
     /// Sets how many carriers may be started beside those of [`parallelism`](Self::parallelism)
     /// while every one of these is stuck: in a thread that has computed for some milliseconds
-    /// without ever waiting, or in a call that the kernel does not return from. The operating system then shares the
-    /// cores between them, so that threads which compute do not keep the others from running. Spare carriers
-    /// go to rest as soon as the others are not stuck any more.
+    /// without ever waiting, or in a call that the kernel does not return from. The operating
+    /// system then shares the cores between them, so that threads which compute do not keep the
+    /// others from running. Spare carriers go to rest as soon as the others are not stuck any more.
     ///
-    /// With 0 no more threads than `parallelism` says ever run at the same moment, whatever they do.
+    /// With 0 no more threads than `parallelism` says ever run at the same moment, whatever they
+    /// do.
     ///
     /// # Examples
     ///

@@ -20,11 +20,12 @@
 //!
 //! # How
 //!
-//! Each virtual thread has a stack *and a TLS block* of its own, and a switch changes both. To the compiler,
-//! to `std` and to C libraries a virtual thread is a thread: thread-locals, `errno`, panic state all belong to it and
-//! follow it from carrier to carrier. And this crate defines libc's blocking functions (`read`, `accept4`, `poll`,
-//! `clock_nanosleep`, `syscall` with its futexes, …), so that the linker binds everybody's calls to them; called on a
-//! virtual thread they park it, called on a platform thread they go straight to the kernel.
+//! Each virtual thread has a stack *and a TLS block* of its own, and a switch changes both. To the
+//! compiler, to `std` and to C libraries a virtual thread is a thread: thread-locals, `errno`,
+//! panic state all belong to it and follow it from carrier to carrier. And this crate defines
+//! libc's blocking functions (`read`, `accept4`, `poll`, `clock_nanosleep`, `syscall` with its
+//! futexes, …), so that the linker binds everybody's calls to them; called on a virtual thread they
+//! park it, called on a platform thread they go straight to the kernel.
 //!
 //! # The layers
 //!

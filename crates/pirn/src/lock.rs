@@ -3,10 +3,10 @@
 //! `std::sync::Mutex` would park the virtual thread that runs runtime code, in the very queues it
 //! is trying to lock. Sections under this lock are short, never suspend, and call no user code.
 //!
-//! They are so many and so short that what counts is the price of a lock that nobody else wants: one read-modify-write, to
-//! take it. It is given back by a plain store, and so nobody is told: who does not get it looks again, at
-//! first at once, then after letting others run, then after a nap. It comes to naps only if the kernel has put aside
-//! the thread that holds the lock.
+//! They are so many and so short that what counts is the price of a lock that nobody else wants:
+//! one read-modify-write, to take it. It is given back by a plain store, and so nobody is told: who
+//! does not get it looks again, at first at once, then after letting others run, then after a nap.
+//! It comes to naps only if the kernel has put aside the thread that holds the lock.
 
 use crate::sys;
 use core::cell::UnsafeCell;
@@ -49,7 +49,8 @@ impl<T> Lock<T> {
 
     #[inline(always)]
     fn try_acquire(&self) -> bool {
-        // Acquire: pairs with the Release in `Guard::drop`. Relaxed where it fails: nothing is concluded.
+        // Acquire: pairs with the Release in `Guard::drop`. Relaxed where it fails: nothing is
+        // concluded.
         self.held
             .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed)
             .is_ok()
@@ -94,7 +95,8 @@ impl<T> DerefMut for Guard<'_, T> {
 impl<T> Drop for Guard<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        // Release: pairs with the Acquire of the next holder. A store: nobody but the holder changes it.
+        // Release: pairs with the Acquire of the next holder. A store: nobody but the holder
+        // changes it.
         self.lock.held.store(false, Ordering::Release);
     }
 }

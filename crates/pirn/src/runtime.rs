@@ -1,7 +1,8 @@
 //! Starting the runtime: once, at the first spawn.
 //!
-//! The start finds out what machine, kernel and C library this is, and refuses with one clear error if they will not do.
-//! The part that needs a *fresh* platform thread (whose TLS nobody has used yet) runs on a bare `pthread`.
+//! The start finds out what machine, kernel and C library this is, and refuses with one clear error
+//! if they will not do. The part that needs a *fresh* platform thread (whose TLS nobody has used
+//! yet) runs on a bare `pthread`.
 
 use crate::glibc::{malloc, tls};
 use crate::lock::Lock;
@@ -152,7 +153,8 @@ fn on_fresh_thread(f: fn() -> Result<(), String>) -> io::Result<()> {
         core::ptr::null_mut()
     }
     let mut task = Task { f, result: Ok(()) };
-    // SAFETY: a plain thread, joined at once. libc's own functions, behind ours: pirn's are not up yet.
+    // SAFETY: a plain thread, joined at once. libc's own functions, behind ours: pirn's are not up
+    // yet.
     let created = unsafe {
         let mut thread: libc::pthread_t = 0;
         let created =

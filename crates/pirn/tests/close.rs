@@ -16,8 +16,8 @@ use pirn::thread;
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// To be taken before a test makes its descriptors: a thread that comes to its call only after the close must
-/// find the number unused, not another test's.
+/// To be taken before a test makes its descriptors: a thread that comes to its call only after the
+/// close must find the number unused, not another test's.
 fn one_at_a_time() -> MutexGuard<'static, ()> {
     ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,5 +1,6 @@
-//! Executors: submitting, joining and cancelling tasks. (Their ends are in `executor_close.rs`, several tasks at once
-//! in `executor_invoke.rs` and `executor_map.rs`, races in `executor_races.rs`.)
+//! Executors: submitting, joining and cancelling tasks. (Their ends are in `executor_close.rs`,
+//! several tasks at once in `executor_invoke.rs` and `executor_map.rs`, races in
+//! `executor_races.rs`.)
 
 mod common;
 #[path = "common/executors.rs"]

@@ -20,7 +20,8 @@ fn work<T>(f: impl FnOnce() -> T + Send + 'static) -> Work<T> {
     Box::new(f)
 }
 
-/// Two tasks that sleep until they are interrupted, and then `end`; and what hears of that. When the second is there, so is the first.
+/// Two tasks that sleep until they are interrupted, and then `end`; and what hears of that. When
+/// the second is there, so is the first.
 fn two_sleepers<T: 'static>(end: fn() -> T) -> (Vec<Work<T>>, mpsc::Receiver<&'static str>) {
     let (here, heard) = mpsc::channel();
     let sleeper = |here: mpsc::Sender<_>| {

@@ -67,8 +67,8 @@ fn a_million_tasks_leave_nothing_behind() {
         while !executor.is_terminated() {
             thread::yield_now(); // The watchdog ends this.
         }
-        // The runtime keeps the memory of a wave's threads for later ones, and gives it back when it has long been idle. A
-        // million tasks that left but 24 bytes each would leave more.
+        // The runtime keeps the memory of a wave's threads for later ones, and gives it back when
+        // it has long been idle. A million tasks that left but 24 bytes each would leave more.
         let kept = ALLOCATED.load(Relaxed) - before;
         assert!(kept < 20 << 20, "{kept} bytes are left");
     });

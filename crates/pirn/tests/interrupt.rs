@@ -1,4 +1,5 @@
-//! Interruption: who sleeps, parks or waits for other threads. (Input and output: `interrupt_io.rs`.)
+//! Interruption: who sleeps, parks or waits for other threads. (Input and output:
+//! `interrupt_io.rs`.)
 
 mod common;
 mod interrupting;
@@ -46,7 +47,8 @@ fn an_interruptible_wait_that_is_not_interrupted_is_like_any_other() {
     });
 }
 
-/// Asserts that a wait that cannot fail ends once for each interrupt, so that a loop around it does not spin.
+/// Asserts that a wait that cannot fail ends once for each interrupt, so that a loop around it does
+/// not spin.
 fn ends_once(wait: impl Fn() + Sync) {
     interrupted(&wait);
     let (calls, last) = (AtomicUsize::new(0), AtomicBool::new(false));
@@ -141,8 +143,8 @@ fn condition_variables_of_libc_wake_spuriously_once() {
     ends_once(|| pthread.wait());
 }
 
-/// Asserts that a wait goes on after an interrupt, and sleeps meanwhile, until `release`. If `early`, the interrupt
-/// comes before.
+/// Asserts that a wait goes on after an interrupt, and sleeps meanwhile, until `release`. If
+/// `early`, the interrupt comes before.
 fn goes_on(early: bool, wait: impl FnOnce() + Send, release: impl FnOnce()) {
     thread::scope(|scope| {
         let waiter = scope.spawn(move || {

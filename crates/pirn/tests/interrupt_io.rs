@@ -103,7 +103,8 @@ fn pipes_fail() {
     fails(|| (&writer).write_all(&pattern(1 << 20)));
 }
 
-/// Writes `chunk`s until that fails. Asserts that it was an interrupt. Returns how many bytes were written.
+/// Writes `chunk`s until that fails. Asserts that it was an interrupt. Returns how many bytes were
+/// written.
 fn write_on(mut sink: impl Write, chunk: &[u8]) -> usize {
     let mut written = 0;
     loop {

@@ -23,8 +23,8 @@ fn with_carriers(test: &str, race: fn()) {
     }
 }
 
-/// In each round the thread waits by `wait(round)` while one thread interrupts it and another calls `end(round)`.
-/// Then `after(round, result)` runs with the flag cleared.
+/// In each round the thread waits by `wait(round)` while one thread interrupts it and another calls
+/// `end(round)`. Then `after(round, result)` runs with the flag cleared.
 fn race<T>(
     wait: impl Fn(usize) -> T + Sync,
     end: impl Fn(usize, &thread::Thread) + Sync,

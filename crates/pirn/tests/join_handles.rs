@@ -1,4 +1,5 @@
-//! Waiting for a virtual thread's end other than by `join`: with a timeout, until an interrupt, as a future.
+//! Waiting for a virtual thread's end other than by `join`: with a timeout, until an interrupt, as
+//! a future.
 
 mod common;
 
@@ -101,7 +102,8 @@ fn a_finished_thread_needs_no_time() {
     assert_eq!(handle.join_timeout(Duration::ZERO).unwrap().unwrap(), 7);
 }
 
-/// The deadline and the end come together, again and again: the handle or the result is there, always.
+/// The deadline and the end come together, again and again: the handle or the result is there,
+/// always.
 #[test]
 fn timeouts_race_with_ends() {
     let _watchdog = watchdog();
@@ -342,7 +344,8 @@ fn a_waker_may_park() {
     });
 }
 
-/// A result that counts how many of them there are, and is dropped once: twice would free its box twice.
+/// A result that counts how many of them there are, and is dropped once: twice would free its box
+/// twice.
 struct Counted(Arc<AtomicUsize>, Box<u64>);
 
 impl Counted {

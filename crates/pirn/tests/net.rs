@@ -305,7 +305,8 @@ fn connect_timeout_to_a_full_backlog_times_out() {
 fn connect_waits_for_room_in_the_backlog() {
     const NAME: &str = "connect_waits_for_room_in_the_backlog";
     let _watchdog = watchdog();
-    // Whoever finds the backlog full tries again a second later, then two, then four, up to a minute: so with few.
+    // Whoever finds the backlog full tries again a second later, then two, then four, up to a
+    // minute: so with few.
     let few = [("PIRN_PARALLELISM", "1"), ("PIRN_SPARE_CARRIERS", "0")];
     child::isolated(NAME, &few, || {
         let (listener, address, filling) = full_listener();

@@ -344,7 +344,8 @@ unsafe extern "C" fn say_value(value: *mut c_void) {
     }
 }
 
-/// Forks. In the child: runs `child` and returns true. In the parent: waits for the child's good end.
+/// Forks. In the child: runs `child` and returns true. In the parent: waits for the child's good
+/// end.
 fn fork(child: impl FnOnce()) -> bool {
     // SAFETY: the children use only what glibc keeps usable after a fork.
     let pid = check(unsafe { libc::fork() }).unwrap();
@@ -416,7 +417,8 @@ fn a_child_can_begin_to_use_keys() {
 
 /// Runs `f` with a `SIGTRAP` after each instruction.
 fn stepping(f: impl FnOnce()) {
-    // SAFETY: changes the trap flag only, which is clear otherwise; `asm` takes a push and a pop into account.
+    // SAFETY: changes the trap flag only, which is clear otherwise; `asm` takes a push and a pop
+    // into account.
     unsafe { asm!("pushfq", "or qword ptr [rsp], 0x100", "popfq") };
     f();
     // SAFETY: as above.

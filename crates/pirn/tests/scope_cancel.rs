@@ -1,4 +1,5 @@
-//! Cancellation: what is not started, who is interrupted, what becomes of results that come too late.
+//! Cancellation: what is not started, who is interrupted, what becomes of results that come too
+//! late.
 
 mod common;
 mod scoping;
@@ -164,7 +165,8 @@ fn the_canceller_is_not_interrupted() {
     });
 }
 
-/// Cancels a scope with a subtask that blocks, when it does; this must end by that with `ECANCELED`.
+/// Cancels a scope with a subtask that blocks, when it does; this must end by that with
+/// `ECANCELED`.
 fn blocked<T: Send>(block: impl FnOnce() -> io::Result<T> + Send) {
     let block = move || {
         let result = block();

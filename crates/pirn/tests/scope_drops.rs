@@ -1,4 +1,5 @@
-//! Every closure and every value is dropped once, before its scope is left, whatever becomes of its subtask.
+//! Every closure and every value is dropped once, before its scope is left, whatever becomes of its
+//! subtask.
 
 mod common;
 mod scoping;
@@ -15,7 +16,8 @@ use scoping::*;
 /// What subtasks fail with here: a token of its own.
 type Result<'a, T = Token<'a>> = std::result::Result<T, Token<'a>>;
 
-/// A subtask with a token in its closure that succeeds with one, fails with one, or panics with that in scope.
+/// A subtask with a token in its closure that succeeds with one, fails with one, or panics with
+/// that in scope.
 fn subtask<'a>(drops: &'a Drops, what: usize) -> impl FnOnce() -> Result<'a> + Send + 'a {
     let (captured, local) = (drops.token(), drops.token());
     move || {

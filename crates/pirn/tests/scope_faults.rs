@@ -1,4 +1,5 @@
-//! Scopes when the code of others fails at the worst moment: the scope is left all the same, and nobody stays behind.
+//! Scopes when the code of others fails at the worst moment: the scope is left all the same, and
+//! nobody stays behind.
 
 mod common;
 
@@ -205,7 +206,8 @@ fn a_closure_that_panics_when_a_scheduler_drops_it() {
     assert!(matches!(result, Err(JoinError::Panicked(_))), "{result:?}");
 }
 
-/// The lock of a scope is on its owner's stack: the last who leaves must have let go of it before the owner goes on.
+/// The lock of a scope is on its owner's stack: the last who leaves must have let go of it before
+/// the owner goes on.
 #[test]
 fn nobody_touches_the_stack_of_an_owner_that_has_gone_on() {
     let _watchdog = watchdog();

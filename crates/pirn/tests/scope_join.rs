@@ -1,7 +1,8 @@
 //! Forking and joining: what runs where, and what comes back.
 //!
-//! What the tests of `StructuredTaskScope` in JDK 25 and 26 ask for, and what here answers. Those that the compiler
-//! makes impossible are shown by a `compile_fail` example in the documentation of the type named.
+//! What the tests of `StructuredTaskScope` in JDK 25 and 26 ask for, and what here answers. Those
+//! that the compiler makes impossible are shown by a `compile_fail` example in the documentation of
+//! the type named.
 //!
 //! | there | here |
 //! |---|---|

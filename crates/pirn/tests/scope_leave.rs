@@ -1,5 +1,5 @@
-//! Ways out of a scope without a join, or before its subtasks have ended: by mistake, by `?`, by a panic. All subtasks have
-//! ended when it is left.
+//! Ways out of a scope without a join, or before its subtasks have ended: by mistake, by `?`, by a
+//! panic. All subtasks have ended when it is left.
 
 mod common;
 mod scoping;

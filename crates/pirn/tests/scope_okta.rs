@@ -1,5 +1,6 @@
-//! The failure stories of structured concurrency, as told of `handleOrder`: an order needs two services, and something
-//! goes wrong. Unstructured, the other subtask is leaked, the interrupt is lost, or the owner waits for nothing.
+//! The failure stories of structured concurrency, as told of `handleOrder`: an order needs two
+//! services, and something goes wrong. Unstructured, the other subtask is leaked, the interrupt is
+//! lost, or the owner waits for nothing.
 
 mod common;
 mod scoping;

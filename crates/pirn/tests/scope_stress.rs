@@ -1,8 +1,9 @@
-//! Many scopes and subtasks, that succeed, fail, panic, time out, are interrupted and cancelled, at random: each scope is left,
-//! nothing that was started in one outlives it, every value is dropped once, and no memory is lost.
+//! Many scopes and subtasks, that succeed, fail, panic, time out, are interrupted and cancelled, at
+//! random: each scope is left, nothing that was started in one outlives it, every value is dropped
+//! once, and no memory is lost.
 //!
-//! What is random follows from a seed, which failures name. `PIRN_STRESS` multiplies the rounds (10: some minutes), and
-//! `PIRN_STRESS_SEED` is the first seed.
+//! What is random follows from a seed, which failures name. `PIRN_STRESS` multiplies the rounds
+//! (10: some minutes), and `PIRN_STRESS_SEED` is the first seed.
 
 mod common;
 
@@ -42,8 +43,8 @@ fn resident() -> usize {
     pages * 4096
 }
 
-/// Runs the test again in a child for each number of carriers. (`child::isolated` gives it a minute: not enough for the
-/// long form.)
+/// Runs the test again in a child for each number of carriers. (`child::isolated` gives it a
+/// minute: not enough for the long form.)
 fn with_carriers(test: &str, body: fn()) {
     let _watchdog = watchdog_after(LIMIT * number("PIRN_STRESS", 1) as u32);
     if env::var_os("PIRN_TEST_CHILD").is_some() {
@@ -95,7 +96,8 @@ impl Drop for One {
     }
 }
 
-/// A value that borrows what outlives the scope, and looks at it when it is dropped: in time, if that is still there.
+/// A value that borrows what outlives the scope, and looks at it when it is dropped: in time, if
+/// that is still there.
 struct Value<'env> {
     borrowed: &'env Alive,
     _one: One,
@@ -329,7 +331,8 @@ impl Drop for TellSeed {
     }
 }
 
-/// Scopes with these seeds, some one after the other and some side by side, and somebody who interrupts their owners.
+/// Scopes with these seeds, some one after the other and some side by side, and somebody who
+/// interrupts their owners.
 fn scopes_at_random(seeds: std::ops::Range<u64>) {
     let _tell = TellSeed;
     for seed in seeds.clone().step_by(10) {
@@ -377,7 +380,8 @@ fn ten_thousand_scopes_at_random() {
 
 // --- forks and cancellation
 
-/// One subtask fails while its owner still forks: each of the others is never started, or interrupted, or done.
+/// One subtask fails while its owner still forks: each of the others is never started, or
+/// interrupted, or done.
 #[test]
 fn forks_race_with_the_cancellation_by_a_sibling() {
     with_carriers("forks_race_with_the_cancellation_by_a_sibling", || {
@@ -412,7 +416,8 @@ fn forks_race_with_the_cancellation_by_a_sibling() {
     });
 }
 
-/// Owner, clock, joiner and an interrupter, all at once: one of them wins, and all is interrupted once.
+/// Owner, clock, joiner and an interrupter, all at once: one of them wins, and all is interrupted
+/// once.
 #[test]
 fn many_cancel_at_once() {
     with_carriers("many_cancel_at_once", || {

@@ -1,4 +1,5 @@
-//! Spare carriers: threads that compute, spin, or block in the kernel do not keep the others from running.
+//! Spare carriers: threads that compute, spin, or block in the kernel do not keep the others from
+//! running.
 
 mod common;
 
@@ -124,7 +125,8 @@ fn threads_that_yield_for_a_while_and_then_spin_meet() {
     const NAME: &str = "threads_that_yield_for_a_while_and_then_spin_meet";
     let _watchdog = watchdog();
     child::isolated(NAME, &[ONE], || {
-        // Spare carriers are let go while all yield, and may be caught by the spinning on their way.
+        // Spare carriers are let go while all yield, and may be caught by the spinning on their
+        // way.
         for round in 0..40 {
             let (early, late) = (AtomicUsize::new(0), AtomicUsize::new(0));
             let end = Instant::now() + Duration::from_millis(15 + round);
@@ -234,8 +236,8 @@ fn without_spare_carriers_there_are_never_two_at_once() {
     });
 }
 
-/// Spins on `count` carriers at once, and then yields in turn until no more threads run at the same moment
-/// than without spare carriers.
+/// Spins on `count` carriers at once, and then yields in turn until no more threads run at the same
+/// moment than without spare carriers.
 fn spin_and_calm_down(count: usize) {
     let (arrived, calm) = (AtomicUsize::new(0), AtomicBool::new(false));
     let (inside, most, steps) = (
@@ -424,7 +426,8 @@ thread_local! {
     static OWN: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Some rounds of one of some thousand threads, in pairs: one turn for each token that is sent to it.
+/// Some rounds of one of some thousand threads, in pairs: one turn for each token that is sent to
+/// it.
 fn weave(seed: usize, tokens: &Mutex<mpsc::Receiver<u64>>, partner: &mpsc::Sender<u64>) -> u64 {
     const ROUNDS: u64 = 10;
     let mut rng = Rng::new(seed as u64);

@@ -63,7 +63,8 @@ fn first_of(scopes: u64, tasks: u64) -> (Duration, u64) {
         let winner = go!(move || sender.send(scope).is_ok());
         ended += u64::from(first.recv() == Ok(scope));
         for task in &waiting {
-            // SAFETY: a cancelled coroutine unwinds where it waits, and these own nothing that minds.
+            // SAFETY: a cancelled coroutine unwinds where it waits, and these own nothing that
+            // minds.
             unsafe { task.coroutine().cancel() };
         }
         ended += waiting

@@ -1,5 +1,5 @@
-//! Benchmark peer: platform threads. The workloads are the very files of the peer `pirn`, which says
-//! `use pirn::thread` where this one says `use std::thread`.
+//! Benchmark peer: platform threads. The workloads are the very files of the peer `pirn`, which
+//! says `use pirn::thread` where this one says `use std::thread`.
 
 use std::thread;
 

@@ -1,5 +1,5 @@
-//! Benchmark peer: virtual threads. The workloads are the very files of the peer `os-threads`, which says
-//! `use std::thread` where this one says `use pirn::thread`.
+//! Benchmark peer: virtual threads. The workloads are the very files of the peer `os-threads`,
+//! which says `use std::thread` where this one says `use pirn::thread`.
 
 use pirn::thread;
 

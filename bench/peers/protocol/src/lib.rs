@@ -19,8 +19,9 @@ pub type Workload = Box<dyn FnMut(&mut Round) -> Result<()>>;
 /// The whole of a peer's `main`: finds the workload that the command line names, and does a round
 /// of it for each that the harness asks for.
 ///
-/// `version` is what is measured, with its version. `find` makes the workload of a name, `None` if there is none; it
-/// may also serve until [`until_end_of_input`] returns, in which case no rounds follow.
+/// `version` is what is measured, with its version. `find` makes the workload of a name, `None` if
+/// there is none; it may also serve until [`until_end_of_input`] returns, in which case no rounds
+/// follow.
 pub fn run(
     peer: &str,
     version: &str,

@@ -52,7 +52,8 @@ impl Scopes {
         round.metric("many", value, "ns/fork", sum, sum_below(forks));
     }
 
-    /// Reports the time that the scopes with a first result took, and how many of their threads ended as they must.
+    /// Reports the time that the scopes with a first result took, and how many of their threads
+    /// ended as they must.
     pub fn report_first(&self, round: &mut Round, (elapsed, ended): (Duration, u64)) {
         let value = nanos_per(elapsed, self.first) / 1e3;
         round.metric("first", value, "µs/scope", ended, self.first * self.tasks);

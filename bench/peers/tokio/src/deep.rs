@@ -19,8 +19,8 @@ const FRAME: usize = 160;
 /// What the runtime takes of the stack, amply.
 const OTHER: usize = 64 << 10;
 
-/// Between two polls a task's frames are in their boxes. While a worker polls it, all are on the worker's stack too,
-/// which is therefore the least multiple of the default that holds them.
+/// Between two polls a task's frames are in their boxes. While a worker polls it, all are on the
+/// worker's stack too, which is therefore the least multiple of the default that holds them.
 pub fn runtime(params: &Params) -> Result<Runtime> {
     let stack = params.count("depth")? * FRAME + OTHER;
     let mut builder = Builder::new_multi_thread();

@@ -82,7 +82,8 @@ async fn send_back(mut stream: TcpStream) -> io::Result<()> {
     }
 }
 
-/// Tells how connecting went, waits at the gate, and gives the number of bytes that came back right.
+/// Tells how connecting went, waits at the gate, and gives the number of bytes that came back
+/// right.
 async fn client(
     address: SocketAddr,
     trips: u64,

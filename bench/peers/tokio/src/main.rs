@@ -1,8 +1,8 @@
 //! Benchmark peer: tasks of tokio, on its multi-threaded runtime as it comes.
 //!
 //! The runtime has as many workers as the CPU affinity of the process allows, tokio's default, and
-//! lives as long as the process. Main waits in `block_on`, as under `#[tokio::main]`: what it spawns
-//! comes from outside the workers. Only where a workload says so is it a task that spawns.
+//! lives as long as the process. Main waits in `block_on`, as under `#[tokio::main]`: what it
+//! spawns comes from outside the workers. Only where a workload says so is it a task that spawns.
 
 mod computing;
 mod deep;

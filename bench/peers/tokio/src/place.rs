@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use tokio::sync::Notify;
 
-/// Where tasks arrive and wait until they are woken, all at once. One `Notify` for all of them is the
-/// cheapest way that tokio has to wait: the waiter is part of the task, and nothing else is allocated.
+/// Where tasks arrive and wait until they are woken, all at once. One `Notify` for all of them is
+/// the cheapest way that tokio has to wait: the waiter is part of the task, and nothing else is
+/// allocated.
 pub struct Place {
     missing: AtomicU64,
     complete: Notify,

@@ -62,7 +62,8 @@ async fn yield_in_two(yields: u64) -> Result<(Duration, Counts), JoinError> {
 }
 
 async fn yield_often(yields: u64, me: u64, ran_last: &AtomicU64) -> Counts {
-    // Relaxed, here and below: the word is a mark that nothing else hangs on; it pairs with nothing.
+    // Relaxed, here and below: the word is a mark that nothing else hangs on; it pairs with
+    // nothing.
     ran_last.store(me, Ordering::Relaxed);
     let mut counts = Counts::default();
     for _ in 0..yields {

@@ -125,8 +125,9 @@ fn a_joiner_may_give_up_and_come_back() {
     });
 }
 
-/// A future, polled twice: it takes its waker back, changes it, and registers it again; then it is dropped. What the
-/// joiner owns it may write to without synchronising, and so may the finisher what it owns.
+/// A future, polled twice: it takes its waker back, changes it, and registers it again; then it is
+/// dropped. What the joiner owns it may write to without synchronising, and so may the finisher
+/// what it owns.
 #[test]
 fn a_joiner_may_change_what_is_woken() {
     struct Polled {

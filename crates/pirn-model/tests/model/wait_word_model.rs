@@ -20,7 +20,8 @@ struct Thread {
     prepared: Word,
     /// Written by the waker before the wake, read by the thread when that has woken it.
     news: Word,
-    /// Written by the interrupter before the interrupt, read by the thread when it has heard of that.
+    /// Written by the interrupter before the interrupt, read by the thread when it has heard of
+    /// that.
     order: Word,
     wakes: AtomicUsize,
     /// How often a wait has ended, and how.
@@ -121,13 +122,14 @@ fn interrupter(thread: &Arc<Thread>) -> thread::JoinHandle<bool> {
     })
 }
 
-/// Loom does not find out by itself that a load could come after another thread's exchange, if that thread loads the
-/// word first.
+/// Loom does not find out by itself that a load could come after another thread's exchange, if that
+/// thread loads the word first.
 fn let_others_go_first() {
     thread::yield_now();
 }
 
-/// One wait. The waker may come before it, and then finds nobody; so may the interrupter, and then is heard.
+/// One wait. The waker may come before it, and then finds nobody; so may the interrupter, and then
+/// is heard.
 fn one_wait(hearing: Hearing) {
     check(3, move || {
         let thread = Thread::new();
@@ -194,8 +196,8 @@ fn a_second_episode_starts_afresh() {
     });
 }
 
-/// A platform thread that sleeps in the kernel has to be woken there, by exactly one; and one that has not gone to
-/// sleep sees what the decider did before.
+/// A platform thread that sleeps in the kernel has to be woken there, by exactly one; and one that
+/// has not gone to sleep sees what the decider did before.
 #[test]
 fn a_platform_thread_is_woken_in_the_kernel_if_it_sleeps() {
     check(3, || {
@@ -239,7 +241,8 @@ fn a_platform_thread_is_woken_in_the_kernel_if_it_sleeps() {
     });
 }
 
-/// A thread that waits again and again hears of two interrupts once or, if it had heard of the first in time, twice.
+/// A thread that waits again and again hears of two interrupts once or, if it had heard of the
+/// first in time, twice.
 #[test]
 fn two_interrupts_are_heard_once_or_twice() {
     check(3, || {
@@ -268,7 +271,8 @@ fn two_interrupts_are_heard_once_or_twice() {
     });
 }
 
-/// Two interrupters and a thread that clears the flag: none is overlooked, and what they did before is seen.
+/// Two interrupters and a thread that clears the flag: none is overlooked, and what they did before
+/// is seen.
 #[test]
 fn an_interrupt_is_taken_or_stays() {
     check(3, || {
@@ -311,7 +315,8 @@ fn what_precedes_an_interrupt_is_seen_with_the_flag() {
     });
 }
 
-/// The listener finds that there has been an interrupt, or the interrupter that there is a listener, or both.
+/// The listener finds that there has been an interrupt, or the interrupter that there is a
+/// listener, or both.
 #[test]
 fn a_listener_hears_of_an_interrupt() {
     check(3, || {

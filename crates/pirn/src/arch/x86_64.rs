@@ -158,8 +158,9 @@ pub(crate) fn thread_pointer() -> usize {
     tp
 }
 
-/// Whether user space may read and write the FS base here: Linux 5.9 and a processor with
-/// FSGSBASE (Intel Ivy Bridge, AMD Steamroller). `AT_HWCAP2` bit 1, see `arch/x86/include/uapi/asm/hwcap2.h`.
+/// Whether user space may read and write the FS base here: Linux 5.9 and a processor with FSGSBASE
+/// (Intel Ivy Bridge, AMD Steamroller). `AT_HWCAP2` bit 1, see
+/// `arch/x86/include/uapi/asm/hwcap2.h`.
 pub(crate) fn supported() -> bool {
     const HWCAP2_FSGSBASE: u64 = 1 << 1;
     // SAFETY: getauxval has no preconditions.

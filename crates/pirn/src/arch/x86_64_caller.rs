@@ -1,8 +1,9 @@
 //! x86-64: functions that ask who calls them.
 //!
-//! `dlopen` looks at its return address to find out which library calls, since each may have its own
-//! search path. A function of ours that stands before it must find out its own caller ([`forward_with_caller`]), and
-//! call on so that the return address lies in that library ([`call_as_if_from`]):
+//! `dlopen` looks at its return address to find out which library calls, since each may have its
+//! own search path. A function of ours that stands before it must find out its own caller
+//! ([`forward_with_caller`]), and call on so that the return address lies in that library
+//! ([`call_as_if_from`]):
 //!
 //! ```text
 //!   |  return address of `call_as_if_from`    |
@@ -12,8 +13,8 @@
 
 use core::arch::naked_asm;
 
-/// Defines the C function `$name(a, b, c)`, which calls `$target(a, b, c, return address)`. Fewer arguments are
-/// as good.
+/// Defines the C function `$name(a, b, c)`, which calls `$target(a, b, c, return address)`. Fewer
+/// arguments are as good.
 macro_rules! forward_with_caller {
     ($(#[$attribute:meta])* $name:ident => $target:path) => {
         $(#[$attribute])*
@@ -32,8 +33,9 @@ pub(crate) const RETURN: u8 = 0xc3;
 /// Calls `function` with three arguments and `ret` as the return address, and returns its result.
 ///
 /// # Safety
-/// `ret` is the address of a [`RETURN`] byte that may be executed. `function` is an `extern "C"` function of at
-/// most three integer or pointer arguments, whose contract holds, and which does not unwind.
+/// `ret` is the address of a [`RETURN`] byte that may be executed. `function` is an `extern "C"`
+/// function of at most three integer or pointer arguments, whose contract holds, and which does not
+/// unwind.
 #[unsafe(naked)]
 pub(crate) unsafe extern "C" fn call_as_if_from(
     ret: usize,

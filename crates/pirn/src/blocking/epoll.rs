@@ -1,8 +1,8 @@
 //! epoll: one instance, edge-triggered, every descriptor registered once for everything.
 //!
-//! All idle carriers wait in the same instance; the kernel wakes one of them an event. An eventfd among
-//! the descriptors serves to wake a carrier for other reasons ([`kick`]): being edge-triggered as well,
-//! every write to it is an event, and nobody needs to read it.
+//! All idle carriers wait in the same instance; the kernel wakes one of them an event. An eventfd
+//! among the descriptors serves to wake a carrier for other reasons ([`kick`]): being
+//! edge-triggered as well, every write to it is an event, and nobody needs to read it.
 
 use super::readiness;
 use crate::sys::{self, Errno, SysResult, call};
@@ -72,8 +72,8 @@ pub(crate) fn register(fd: i32, generation: u32, again: bool) -> SysResult {
     }
 }
 
-/// Stops reports about a descriptor. A close would not be enough: epoll watches the open file, which
-/// may live on in a duplicate or a child.
+/// Stops reports about a descriptor. A close would not be enough: epoll watches the open file,
+/// which may live on in a duplicate or a child.
 pub(crate) fn forget(fd: i32) {
     let epoll = EPOLL.load(Ordering::Relaxed);
     // SAFETY: no pointers. Failing is fine: it was not registered.
@@ -142,8 +142,8 @@ fn wait(epoll: i32, events: &mut [libc::epoll_event; BATCH], timeout: Option<u64
 }
 
 impl Fetched {
-    /// Wakes the threads that wait for these events. Returns whether there was a thread to wake, and whether
-    /// there was a kick.
+    /// Wakes the threads that wait for these events. Returns whether there was a thread to wake,
+    /// and whether there was a kick.
     pub(crate) fn dispatch(&self) -> (bool, bool) {
         let (mut woke, mut kicked) = (false, false);
         for event in &self.events[..self.len] {

@@ -1,13 +1,13 @@
 //! What is known of each file descriptor.
 //!
 //! A table by number, in chunks made on demand. An entry remembers whether the descriptor is
-//! registered with epoll and what the program has set on it, so that the common read costs no more system calls
-//! than it would on a platform thread. That memory is trusted only for descriptors whose creation
-//! was seen (by an interposed `socket`, `accept`, `pipe`, …) and that are not shared with a duplicate;
-//! for any other the kernel is asked each time.
+//! registered with epoll and what the program has set on it, so that the common read costs no more
+//! system calls than it would on a platform thread. That memory is trusted only for descriptors
+//! whose creation was seen (by an interposed `socket`, `accept`, `pipe`, …) and that are not shared
+//! with a duplicate; for any other the kernel is asked each time.
 //!
-//! The *generation* counts closes: whoever waits for a descriptor that is closed meanwhile wakes with `EBADF`,
-//! and events of a descriptor's earlier life are recognised as stale.
+//! The *generation* counts closes: whoever waits for a descriptor that is closed meanwhile wakes
+//! with `EBADF`, and events of a descriptor's earlier life are recognised as stale.
 
 use super::readiness::Waiters;
 use crate::lock::Lock;
@@ -51,7 +51,8 @@ pub(crate) fn start() {
     ACTIVE.store(true, Ordering::Release); // Release: only that it is set after the rest of the start.
 }
 
-/// Forgets everything. In the child of a fork: nobody parks there, and the epoll instance is the parent's.
+/// Forgets everything. In the child of a fork: nobody parks there, and the epoll instance is the
+/// parent's.
 pub(crate) fn stop() {
     ACTIVE.store(false, Ordering::Relaxed); // Relaxed: there is one thread only.
 }
@@ -148,8 +149,9 @@ pub(crate) fn timeouts_set(fd: i32) {
 
 /// A descriptor is about to be closed: wakes whoever waits for it.
 ///
-/// Returns what [`closed`] must be given after the descriptor has been closed; nothing if nobody can wait for any
-/// descriptor yet: then the number may belong to another descriptor by the time somebody can, in its very first life.
+/// Returns what [`closed`] must be given after the descriptor has been closed; nothing if nobody
+/// can wait for any descriptor yet: then the number may belong to another descriptor by the time
+/// somebody can, in its very first life.
 pub(crate) fn closing(fd: i32) -> Option<u32> {
     if !ACTIVE.load(Ordering::Relaxed) {
         return None; // Relaxed: as in `existing`.
@@ -203,7 +205,8 @@ impl Entry {
     /// Ends a life of this descriptor and begins the next.
     fn begin_life(&self, flags: u32) {
         self.retire();
-        // Under the lock, so that `register` does not add to the flags what was true in an earlier life.
+        // Under the lock, so that `register` does not add to the flags what was true in an earlier
+        // life.
         let _waiters = self.waiters.lock();
         // Relaxed: whoever learns of the descriptor does so with an ordering of its own.
         self.flags.store(flags, Ordering::Relaxed);
@@ -276,7 +279,8 @@ impl Entry {
 /// "Not a descriptor", for those that are closed while somebody waits.
 pub(crate) const CLOSED: Errno = Errno(libc::EBADF);
 
-/// Whether a descriptor is of a kind that cannot be polled: a regular file, a directory, a block device.
+/// Whether a descriptor is of a kind that cannot be polled: a regular file, a directory, a block
+/// device.
 pub(crate) fn is_file(fd: i32) -> bool {
     // SAFETY: all zeros is a valid `stat`; the kernel fills it in.
     unsafe {

@@ -2,12 +2,13 @@
 //!
 //! A virtual thread that waits for a futex word waits in the [`parking_lot`](super::parking_lot); a
 //! platform thread waits in the kernel, and says so in the lot's count. A wake serves the virtual
-//! waiters first, and calls the kernel only if the count asked for is not reached and a platform thread
-//! may be there.
+//! waiters first, and calls the kernel only if the count asked for is not reached and a platform
+//! thread may be there.
 //!
 //! That holds for private futexes (all of `std`'s, `parking_lot`'s and `crossbeam`'s). A futex
-//! without `FUTEX_PRIVATE_FLAG` may be shared with other processes, through another mapping even: only the
-//! kernel knows who waits. There a virtual thread waits through a platform thread of its own.
+//! without `FUTEX_PRIVATE_FLAG` may be shared with other processes, through another mapping even:
+//! only the kernel knows who waits. There a virtual thread waits through a platform thread of its
+//! own.
 
 use super::offload;
 use super::parking_lot::{self, Parked};
@@ -109,8 +110,8 @@ fn wait(word: usize, expected: u32, bits: u32, deadline: Option<u64>) -> SysResu
     let check =
         || unsafe { AtomicU32::from_ptr(word as *mut u32) }.load(Ordering::SeqCst) == expected;
     match parking_lot::park(word, bits, deadline, Some(Hearing::Futex), check) {
-        // An interruption is a spurious wake-up, which every user of futexes must expect: a lock waits
-        // again, a condition variable returns. Not EINTR: `std` would wait again for both.
+        // An interruption is a spurious wake-up, which every user of futexes must expect: a lock
+        // waits again, a condition variable returns. Not EINTR: `std` would wait again for both.
         Parked::Woken | Parked::Interrupted => Ok(0),
         Parked::Invalid => Err(Errno(libc::EAGAIN)),
         Parked::TimedOut => Err(Errno(libc::ETIMEDOUT)),
@@ -159,9 +160,9 @@ fn requeue(
     Ok(woken + moved)
 }
 
-/// In the kernel, requeued threads would wait for a word under which they are not counted, and
-/// a later wake of that word would pass them by. So they are woken instead: a spurious wake-up, which every user
-/// of futexes must expect.
+/// In the kernel, requeued threads would wait for a word under which they are not counted, and a
+/// later wake of that word would pass them by. So they are woken instead: a spurious wake-up, which
+/// every user of futexes must expect.
 fn requeue_in_kernel(kernel: impl Fn([usize; 6]) -> SysResult, args: [usize; 6]) -> SysResult {
     let count = (args[2] + args[3]).min(i32::MAX as usize);
     let operation = (FUTEX_WAKE | FUTEX_PRIVATE_FLAG) as usize;

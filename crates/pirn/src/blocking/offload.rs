@@ -2,11 +2,12 @@
 //!
 //! *Bounded* calls (file I/O, name lookup) end by themselves, whatever other threads do. They share
 //! a pool of platform threads, made when needed, kept for a while, and never more than
-//! `max_blocking_threads`: more calls than that wait in line. Since each ends by itself, the line always moves.
+//! `max_blocking_threads`: more calls than that wait in line. Since each ends by itself, the line
+//! always moves.
 //!
-//! *Unbounded* calls wait for somebody's action (a lock held by another process, the other end of a FIFO).
-//! If they shared the pool, they could fill it, and the action they wait for might need it: a deadlock. Each
-//! gets a thread of its own ([`dedicated`]).
+//! *Unbounded* calls wait for somebody's action (a lock held by another process, the other end of a
+//! FIFO). If they shared the pool, they could fill it, and the action they wait for might need it:
+//! a deadlock. Each gets a thread of its own ([`dedicated`]).
 
 use super::wait::{Outcome, Wait};
 use crate::lock::Lock;
@@ -127,7 +128,8 @@ fn run_here<F: FnOnce() -> R, R>(call: Call<F, R>) -> R {
     }
 }
 
-/// Runs a call that may wait for others on a platform thread of its own; on a platform thread, right here.
+/// Runs a call that may wait for others on a platform thread of its own; on a platform thread,
+/// right here.
 pub(crate) fn dedicated(function: impl FnOnce() -> SysResult) -> SysResult {
     if vthread::current().is_none() {
         return function();
@@ -185,8 +187,8 @@ fn start_worker() {
         queue.threads += 1;
         return;
     }
-    // With no pool thread at all, nobody would come for the jobs, ours among them: do them here, and
-    // hold the carrier.
+    // With no pool thread at all, nobody would come for the jobs, ours among them: do them here,
+    // and hold the carrier.
     while queue.threads + queue.starting == 0
         && let Some(job) = queue.take()
     {

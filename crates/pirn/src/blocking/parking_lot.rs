@@ -1,9 +1,9 @@
 //! A parking lot: virtual threads that wait for an address.
 //!
 //! What an address means is the caller's business: a futex word, a `pthread_mutex_t`. Hashed
-//! buckets, each a lock and [lists](super::waiters) in order of arrival. The check that decides whether to wait is made
-//! under the bucket's lock, and wakers take that lock too: that is all there is to "no lost
-//! wake-up" (Drepper's futexes, WebKit's ParkingLot).
+//! buckets, each a lock and [lists](super::waiters) in order of arrival. The check that decides
+//! whether to wait is made under the bucket's lock, and wakers take that lock too: that is all
+//! there is to "no lost wake-up" (Drepper's futexes, WebKit's ParkingLot).
 
 use super::list::{Linked, Links, List};
 use super::wait::{Outcome, Wait, WakeList};
@@ -141,15 +141,15 @@ fn leave(waiter: &Waiter) {
     }
 }
 
-/// Wakes up to `count` threads that wait for `key` with a bit of `bits`, in order of arrival. Returns how
-/// many.
+/// Wakes up to `count` threads that wait for `key` with a bit of `bits`, in order of arrival.
+/// Returns how many.
 pub(crate) fn unpark(key: usize, count: usize, bits: u32) -> usize {
     let bucket = &LOT[index(key)];
     // What our caller wrote (the futex word) must be visible before we look for waiters; pairs
     // with the SeqCst addition in `park`.
     crate::arch::full_fence();
-    // Whoever comes later need not be woken: without this bound, threads that are woken and wait again
-    // at once could keep us here.
+    // Whoever comes later need not be woken: without this bound, threads that are woken and wait
+    // again at once could keep us here.
     let count = count.min(bucket.waiting.load(Ordering::Relaxed) as usize);
     let mut woken = 0;
     while woken < count {
@@ -166,8 +166,8 @@ pub(crate) fn unpark(key: usize, count: usize, bits: u32) -> usize {
     woken
 }
 
-/// Whether anybody may be waiting for `key`: to be asked after a full barrier that follows whatever the
-/// waiters' checks look at.
+/// Whether anybody may be waiting for `key`: to be asked after a full barrier that follows whatever
+/// the waiters' checks look at.
 #[inline]
 pub(crate) fn any_waiting(key: usize) -> bool {
     // Relaxed: ordered by the caller's barrier, which pairs with the SeqCst addition in `park`.
@@ -182,9 +182,9 @@ pub(crate) fn bucket_of(key: usize) -> usize {
     index(key)
 }
 
-/// Wakes all threads of a bucket that wait with a bit of `bits` and for which `grant`, given the key, says
-/// so. What was granted to one that has timed out meanwhile is given to `take_back`. Both run under
-/// the bucket's lock.
+/// Wakes all threads of a bucket that wait with a bit of `bits` and for which `grant`, given the
+/// key, says so. What was granted to one that has timed out meanwhile is given to `take_back`. Both
+/// run under the bucket's lock.
 pub(crate) fn serve(
     bucket: usize,
     bits: u32,
@@ -251,7 +251,8 @@ fn claim(bucket: &Bucket, list: &mut List<Waiter>, waiter: &Waiter) -> Option<su
     Some(wakeup)
 }
 
-/// Moves up to `count` threads that wait for `from` to the end of the queue of `to`. Returns how many.
+/// Moves up to `count` threads that wait for `from` to the end of the queue of `to`. Returns how
+/// many.
 pub(crate) fn requeue(from: usize, to: usize, count: usize) -> usize {
     if STOPPED.load(Ordering::Relaxed) {
         return 0;
@@ -329,7 +330,8 @@ fn for_each_of(
     }
 }
 
-/// Announces that the calling platform thread goes to wait for `key` in the kernel, for the duration of `f`.
+/// Announces that the calling platform thread goes to wait for `key` in the kernel, for the
+/// duration of `f`.
 pub(crate) fn in_kernel<R>(key: usize, f: impl FnOnce() -> R) -> R {
     let bucket = &LOT[index(key)];
     // SeqCst: pairs with the fence of the waker, as in `park`: either it sees the count, or the
@@ -340,7 +342,8 @@ pub(crate) fn in_kernel<R>(key: usize, f: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Whether a platform thread may be waiting for `key` in the kernel. To be asked after a SeqCst fence.
+/// Whether a platform thread may be waiting for `key` in the kernel. To be asked after a SeqCst
+/// fence.
 pub(crate) fn any_in_kernel(key: usize) -> bool {
     // Relaxed: ordered by the caller's fence.
     LOT[index(key)].platform.load(Ordering::Relaxed) > 0

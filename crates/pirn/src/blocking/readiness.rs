@@ -13,8 +13,8 @@
 //!
 //! An event after 2 comes before 3 (then 4 sees it) or after 5 (then c sees us).
 //!
-//! Among those who want to do the same operation, an event wakes one; it passes the *baton* on when it
-//! leaves, because one edge may stand for many bytes or connections. Those who only want to know
+//! Among those who want to do the same operation, an event wakes one; it passes the *baton* on when
+//! it leaves, because one edge may stand for many bytes or connections. Those who only want to know
 //! (`poll`, `select`) are woken all.
 
 use super::fds::{self, Entry};
@@ -145,14 +145,15 @@ pub(crate) fn report(fd: i32, generation: u32, read: bool, write: bool) -> bool 
     }
 }
 
-/// Wakes everybody who waits for a descriptor that is being closed; nobody if its number has begun another
-/// life than `generation`.
+/// Wakes everybody who waits for a descriptor that is being closed; nobody if its number has begun
+/// another life than `generation`.
 pub(crate) fn close_all(entry: &Entry, generation: u32) {
     loop {
         let mut wakes = WakeList::new();
         let more = {
             let mut waiters = entry.waiters.lock();
-            // Under the lock: the next life may begin, and have somebody wait, at any moment before.
+            // Under the lock: the next life may begin, and have somebody wait, at any moment
+            // before.
             if waiters.first().is_null() || entry.generation() != generation {
                 return;
             }

@@ -5,8 +5,8 @@ use crate::lock::Lock;
 use crate::vthread::wait_word::Hearing;
 use core::ptr::NonNull;
 
-/// Like a park permit, but with a place of its own, so that what a thread waits for cannot be mistaken for something
-/// else that it is told: at most one is there, and a wait uses it up.
+/// Like a park permit, but with a place of its own, so that what a thread waits for cannot be
+/// mistaken for something else that it is told: at most one is there, and a wait uses it up.
 pub(crate) struct Signal(Lock<State>);
 
 struct State {
@@ -26,8 +26,8 @@ impl Signal {
         }))
     }
 
-    /// Waits until the signal is given, the deadline (monotonic nanoseconds) has come, or, if it hears that,
-    /// the thread is interrupted.
+    /// Waits until the signal is given, the deadline (monotonic nanoseconds) has come, or, if it
+    /// hears that, the thread is interrupted.
     pub(crate) fn wait(&self, deadline: Option<u64>, hearing: Option<Hearing>) -> Outcome {
         let mut state = self.0.lock();
         if core::mem::take(&mut state.given) {

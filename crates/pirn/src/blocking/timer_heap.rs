@@ -14,8 +14,9 @@
 //! Knowing the place is what makes cancelling cheap: no search, and a timer with a late deadline
 //! lies near the bottom and moves little. Deadlines are kept in the entries, so that sifting
 //! compares without following a pointer; four children share about one cache line and halve the
-//! depth of a binary heap (10 levels for a million timers). The places are not in the nodes themselves: those
-//! are on the stacks of threads that have slept for long, and each move would be a miss of caches and TLB.
+//! depth of a binary heap (10 levels for a million timers). The places are not in the nodes
+//! themselves: those are on the stacks of threads that have slept for long, and each move would be
+//! a miss of caches and TLB.
 //!
 //! The heap takes part in no protocol: its owner holds a lock around every call.
 

@@ -1,10 +1,10 @@
 //! Timers: wakes at points in time.
 //!
-//! One heap per regular processor, so that arming a timer takes a lock nobody else wants. A timer is armed in the
-//! shard of the processor its thread runs on and fired by whichever carrier looks first, or,
-//! should all that are awake be busy, by one that the monitor wakes. A timer lives on the stack of
-//! the thread that waits; nearly all timers of I/O timeouts are cancelled, which costs a lock and, since late deadlines
-//! lie at the bottom of the heap, few moves.
+//! One heap per regular processor, so that arming a timer takes a lock nobody else wants. A timer
+//! is armed in the shard of the processor its thread runs on and fired by whichever carrier looks
+//! first, or, should all that are awake be busy, by one that the monitor wakes. A timer lives on
+//! the stack of the thread that waits; nearly all timers of I/O timeouts are cancelled, which costs
+//! a lock and, since late deadlines lie at the bottom of the heap, few moves.
 
 use super::timer_heap::{TimerHeap, TimerNode};
 use super::wait::{Outcome, Wait, WakeList, Wakeup};
@@ -42,8 +42,8 @@ pub(crate) fn start(count: usize) {
     SHARDS.store(Box::into_raw(shards), Ordering::Release);
 }
 
-/// Lists of wakes fired in one go. If a hundred thousand timers are due at once, the first threads are to run
-/// before the last timers are fired, while they are still in the processor's cache.
+/// Lists of wakes fired in one go. If a hundred thousand timers are due at once, the first threads
+/// are to run before the last timers are fired, while they are still in the processor's cache.
 const FIRE_AT_ONCE: usize = 4;
 
 /// What a timer wakes.
@@ -80,7 +80,8 @@ impl Timer {
         }
     }
 
-    /// One that starts a thread which has been made, and is [parked](crate::vthread::handshake::Handshake::parked).
+    /// One that starts a thread which has been made, and is
+    /// [parked](crate::vthread::handshake::Handshake::parked).
     pub(crate) fn for_start(core: &Core) -> Timer {
         Timer {
             node: TimerNode::new(),
@@ -107,8 +108,8 @@ impl Timer {
             drop(heap);
             sys::os_yield(); // Out of memory for the heap's vector: wait for others to finish.
         }
-        // Our own carrier looks at all shards before it sleeps, or, if it has a spare processor, sees to it
-        // that somebody does (`spare::rest`). Others must tell somebody.
+        // Our own carrier looks at all shards before it sleeps, or, if it has a spare processor,
+        // sees to it that somebody does (`spare::rest`). Others must tell somebody.
         if own.is_none() && deadline < SLEEPING_UNTIL.load(Ordering::SeqCst) {
             driver::driver().kick();
         }

@@ -2,13 +2,14 @@
 //!
 //! A waiter makes a [`Wait`] on its stack, lets whoever may end it know (a queue, a timer, a
 //! descriptor, several of them at once), and blocks. Of all who want to end the episode, one wins
-//! the [`claim`](Wait::claim) and performs the wake; the others find it decided. Among them may be an interrupter,
-//! if the wait is [interruptible](Wait::interruptible): then it is decided in the word of the thread
-//! ([`WaitWord`]), which interrupters know, and else in a word of the wait's own.
+//! the [`claim`](Wait::claim) and performs the wake; the others find it decided. Among them may be
+//! an interrupter, if the wait is [interruptible](Wait::interruptible): then it is decided in the
+//! word of the thread ([`WaitWord`]), which interrupters know, and else in a word of the wait's
+//! own.
 //!
 //! Lifetime: whoever claims does so under the lock of the list where it found the `Wait`, and the
-//! waiter removes itself from every such list, under that lock, before its stack frame goes away. After the
-//! claim the `Wait` is not touched any more: the wake works on the thread ([`Wakeup`]).
+//! waiter removes itself from every such list, under that lock, before its stack frame goes away.
+//! After the claim the `Wait` is not touched any more: the wake works on the thread ([`Wakeup`]).
 
 use super::timers::Timer;
 use crate::sched;
@@ -57,7 +58,8 @@ pub(crate) enum Wakeup {
 unsafe impl Send for Wakeup {}
 
 impl Wakeup {
-    /// The wake of a decided wait, of a virtual thread or of the platform thread that has this word.
+    /// The wake of a decided wait, of a virtual thread or of the platform thread that has this
+    /// word.
     #[inline]
     pub(crate) fn new(thread: Option<NonNull<Core>>, decided: Decided, word: *const u32) -> Wakeup {
         match thread {
@@ -91,7 +93,8 @@ impl Wait {
         }
     }
 
-    /// An episode of the running thread that an interruption ends; none if the thread is interrupted already.
+    /// An episode of the running thread that an interruption ends; none if the thread is
+    /// interrupted already.
     ///
     /// It must be blocked on; the thread must not begin another one before.
     #[inline]
@@ -100,8 +103,8 @@ impl Wait {
         wait.hear(hearing).then_some(wait)
     }
 
-    /// An episode of the running thread that hears interruptions in this way, or none; none if the thread is
-    /// interrupted already, and hears it.
+    /// An episode of the running thread that hears interruptions in this way, or none; none if the
+    /// thread is interrupted already, and hears it.
     #[inline]
     pub(crate) fn hearing(hearing: Option<Hearing>) -> Option<Wait> {
         match hearing {
@@ -110,7 +113,8 @@ impl Wait {
         }
     }
 
-    /// Makes it interruptible, before anybody may claim it. Returns `false` if the thread is interrupted already.
+    /// Makes it interruptible, before anybody may claim it. Returns `false` if the thread is
+    /// interrupted already.
     #[inline]
     #[must_use = "`false`: the thread must not wait"]
     pub(crate) fn hear(&mut self, hearing: Hearing) -> bool {
@@ -178,8 +182,8 @@ impl Wait {
         }
     }
 
-    /// Not inlined: the timer would take room on the stack of those who have no deadline, whose parked
-    /// threads are to fit into a page.
+    /// Not inlined: the timer would take room on the stack of those who have no deadline, whose
+    /// parked threads are to fit into a page.
     #[inline(never)]
     fn park_until(&self, core: &'static Core, deadline: u64) {
         let timer = Timer::for_wait(self);

@@ -7,9 +7,10 @@
 //!                                  └─► w ─► w ─► w
 //! ```
 //!
-//! A waiter is on the stack of the thread that waits, so looking at one is a cache miss, and with a million
-//! threads that wait for as many words, a walk along all of a bucket's waiters would be hundreds of
-//! them. So a crowded bucket splits its list by key. Waiters of one key are always in one list, in order of arrival.
+//! A waiter is on the stack of the thread that waits, so looking at one is a cache miss, and with a
+//! million threads that wait for as many words, a walk along all of a bucket's waiters would be
+//! hundreds of them. So a crowded bucket splits its list by key. Waiters of one key are always in
+//! one list, in order of arrival.
 
 use super::list::{Linked, List};
 
@@ -75,7 +76,8 @@ impl<T: Keyed> Waiters<T> {
         hash as usize & self.split.len().saturating_sub(1)
     }
 
-    /// Spreads the waiters over so many lists. Where there is no memory for them, they stay as they are.
+    /// Spreads the waiters over so many lists. Where there is no memory for them, they stay as they
+    /// are.
     #[cold]
     fn split_into(&mut self, lists: usize) {
         let mut split = Vec::new();

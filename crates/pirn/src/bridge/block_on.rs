@@ -1,8 +1,9 @@
 //! Running a future on the calling thread.
 //!
-//! Between two polls the thread waits for a signal of this one call: not for its park permit, which belongs to the code
-//! around, and which an interrupt gives as well. A wake that comes during a poll stays in the signal for the wait after
-//! it; one that comes after the call finds a signal that nobody waits for.
+//! Between two polls the thread waits for a signal of this one call: not for its park permit, which
+//! belongs to the code around, and which an interrupt gives as well. A wake that comes during a
+//! poll stays in the signal for the wait after it; one that comes after the call finds a signal
+//! that nobody waits for.
 
 use crate::blocking::signal::Signal;
 use crate::blocking::wait::Outcome;
@@ -18,13 +19,15 @@ use std::task::Wake;
 
 /// Runs a future to its end on the calling thread, and returns what it gives.
 ///
-/// While the future is pending, a virtual thread is parked and a platform thread blocked. The waker may be used from any
-/// thread, at any time. Any future will do, as long as whatever wakes it runs elsewhere: the types of an async runtime need
-/// that runtime's threads, and usually its context (as `tokio::runtime::Handle::enter` gives) where they are made.
+/// While the future is pending, a virtual thread is parked and a platform thread blocked. The waker
+/// may be used from any thread, at any time. Any future will do, as long as whatever wakes it runs
+/// elsewhere: the types of an async runtime need that runtime's threads, and usually its context
+/// (as `tokio::runtime::Handle::enter` gives) where they are made.
 ///
-/// The wait does not hear [interrupts](crate::thread::Thread::interrupt): [`block_on_interruptible`] does. It leaves the
-/// park permit alone. A `block_on` in a future that is being blocked on works; one on an async runtime's own threads
-/// keeps that thread from its other tasks, as anything does that blocks.
+/// The wait does not hear [interrupts](crate::thread::Thread::interrupt):
+/// [`block_on_interruptible`] does. It leaves the park permit alone. A `block_on` in a future that
+/// is being blocked on works; one on an async runtime's own threads keeps that thread from its
+/// other tasks, as anything does that blocks.
 ///
 /// # Panics
 /// When the future panics: the panic goes through.
@@ -49,9 +52,9 @@ pub fn block_on<F: IntoFuture>(future: F) -> F::Output {
 /// Runs a future on the calling thread to its end, or until it would wait while the thread is
 /// [interrupted](crate::thread::Thread::interrupt).
 ///
-/// Then the future is dropped, which is how async code is cancelled, before this returns. A future that gets to its end
-/// without waiting does so on an interrupted thread as well, so that what is there is not lost.
-/// On platform threads as well. See [`block_on`] for the rest.
+/// Then the future is dropped, which is how async code is cancelled, before this returns. A future
+/// that gets to its end without waiting does so on an interrupted thread as well, so that what is
+/// there is not lost. On platform threads as well. See [`block_on`] for the rest.
 ///
 /// # Errors
 /// [`Interrupted`]: the future was dropped. The flag stays set.
@@ -75,8 +78,8 @@ pub fn block_on_interruptible<F: IntoFuture>(future: F) -> Result<F::Output, Int
     drive(pin!(future.into_future()), None, Some(Hearing::Always)).map_err(|_| Interrupted)
 }
 
-/// Polls a future until it is ready, or until the wait between two polls ends otherwise than by a wake: at the
-/// deadline (monotonic nanoseconds), or by an interruption, if that is heard.
+/// Polls a future until it is ready, or until the wait between two polls ends otherwise than by a
+/// wake: at the deadline (monotonic nanoseconds), or by an interruption, if that is heard.
 pub(crate) fn drive<F: Future + ?Sized>(
     mut future: Pin<&mut F>,
     deadline: Option<u64>,
@@ -110,8 +113,8 @@ impl Alarm {
     fn wait(&self, deadline: Option<u64>, hearing: Option<Hearing>) -> Outcome {
         // Relaxed: a hint, and certain for the wakes that it is for, this thread's own.
         if self.woken.load(Ordering::Relaxed) && vthread::current().is_some() {
-            // Woken during the poll. If the future did that itself, it wants others to run, and what it waits for may be
-            // done by a virtual thread that needs this carrier.
+            // Woken during the poll. If the future did that itself, it wants others to run, and
+            // what it waits for may be done by a virtual thread that needs this carrier.
             yield_now();
         }
         let outcome = self.signal.wait(deadline, hearing);

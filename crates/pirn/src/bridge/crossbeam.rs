@@ -6,13 +6,15 @@ use core::fmt;
 use core::ops::Deref;
 use crossbeam_channel::{Receiver, bounded};
 
-/// A receiver that becomes ready when the running thread is [interrupted](crate::thread::Thread::interrupt), for
-/// `crossbeam_channel::select!`. Ready at once if it has been already.
+/// A receiver that becomes ready when the running thread is
+/// [interrupted](crate::thread::Thread::interrupt), for `crossbeam_channel::select!`. Ready at once
+/// if it has been already.
 ///
-/// Waiting for a channel hears no interrupts itself. With one more arm it does, on platform threads as well.
+/// Waiting for a channel hears no interrupts itself. With one more arm it does, on platform threads
+/// as well.
 ///
-/// No message ever comes: ready means disconnected. So it stays ready, however often it is asked, and also when the flag
-/// has been cleared; after that, make another one for the next interrupt.
+/// No message ever comes: ready means disconnected. So it stays ready, however often it is asked,
+/// and also when the flag has been cleared; after that, make another one for the next interrupt.
 ///
 /// Needs the feature `crossbeam-channel`.
 ///
@@ -68,8 +70,8 @@ pub fn interruption() -> Interruption {
 
 /// See [`interruption`]. It is used as the [`Receiver`] that it derefs to.
 ///
-/// It belongs to the thread that made it, and cannot be sent to others. A clone of its receiver can, and becomes
-/// ready when this is dropped as well.
+/// It belongs to the thread that made it, and cannot be sent to others. A clone of its receiver
+/// can, and becomes ready when this is dropped as well.
 ///
 /// # Examples
 /// ```

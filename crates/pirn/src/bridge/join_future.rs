@@ -1,8 +1,9 @@
 //! A future for a virtual thread's result.
 //!
-//! It registers its task's waker in the thread's join cell, and the ending thread wakes it, on its own stack
-//! ([`detached::finish`]). A waker in the cell cannot be looked at, because the ending thread may be taking it. So each poll
-//! takes it back first, renews it if the task has another one by now, and registers it again:
+//! It registers its task's waker in the thread's join cell, and the ending thread wakes it, on its
+//! own stack ([`detached::finish`]). A waker in the cell cannot be looked at, because the ending
+//! thread may be taking it. So each poll takes it back first, renews it if the task has another one
+//! by now, and registers it again:
 //!
 //! ```text
 //!   registered   unregister              and then
@@ -14,8 +15,9 @@
 //!                false: ours, the thread has ended      drop it; Ready
 //! ```
 //!
-//! Between taking back and registering again nobody would be woken, and need not be: the poll itself finds the end.
-//! A future that is dropped takes its waker back, too; if it cannot, the waker is woken once for nothing, as wakers may be.
+//! Between taking back and registering again nobody would be woken, and need not be: the poll
+//! itself finds the end. A future that is dropped takes its waker back, too; if it cannot, the
+//! waker is woken once for nothing, as wakers may be.
 
 use crate::thread::detached::{self, Registered};
 use crate::thread::join::RawHandle;
@@ -80,13 +82,14 @@ impl Drop for End {
 
 /// The result of a virtual thread, for async code to await: what [`JoinHandle`] turns into.
 ///
-/// Any async runtime can await it, on whatever threads it has, and so can [`block_on`](crate::block_on). The ending virtual
-/// thread wakes the task.
+/// Any async runtime can await it, on whatever threads it has, and so can
+/// [`block_on`](crate::block_on). The ending virtual thread wakes the task.
 ///
-/// The output is what [`JoinHandle::join`] returns. When it is there, the thread's thread-locals have been destroyed.
+/// The output is what [`JoinHandle::join`] returns. When it is there, the thread's thread-locals
+/// have been destroyed.
 ///
-/// Dropping it detaches the thread, which goes on: that async code is cancelled does not stop a thread. To have it stop,
-/// [interrupt](Thread::interrupt) [`thread()`](Self::thread).
+/// Dropping it detaches the thread, which goes on: that async code is cancelled does not stop a
+/// thread. To have it stop, [interrupt](Thread::interrupt) [`thread()`](Self::thread).
 ///
 /// # Panics
 /// When it is polled after it has given its output.

@@ -1,6 +1,7 @@
 //! Bridges between virtual threads and async code.
 //!
-//! * [`block_on`](mod@block_on): a thread runs a future to its end, and parks while that is pending.
+//! * [`block_on`](mod@block_on): a thread runs a future to its end, and parks while that is
+//!   pending.
 //! * [`join_future`]: a future waits for a virtual thread's end.
 //! * [`crossbeam`]: a `select!` waits for an interruption (needs the feature `crossbeam-channel`).
 

@@ -6,8 +6,8 @@
 //! | `Open` | `Ended(Err(Cancelled))` | `cancel` |
 //! | `Ended` | `Taken` | the handle: `take` |
 //!
-//! A task that is cancelled before its thread looks for that never runs. One that is cancelled later may go on; but nobody
-//! asks for its result any more, and its thread drops it.
+//! A task that is cancelled before its thread looks for that never runs. One that is cancelled
+//! later may go on; but nobody asks for its result any more, and its thread drops it.
 
 use super::error::TaskError;
 use super::monitor::{Ended, Monitor, Patience};
@@ -93,7 +93,8 @@ impl<T> TaskCell<T> {
         self.progress.change(|progress| match progress {
             Progress::Open => {
                 *progress = Progress::Ended(result);
-                // Release: pairs with the Acquire in `has_ended`: who sees it comes after what the task did.
+                // Release: pairs with the Acquire in `has_ended`: who sees it comes after what the
+                // task did.
                 self.ended.store(true, Ordering::Release);
                 None
             }
@@ -133,7 +134,8 @@ impl<T> TaskCell<T> {
         self.progress.poll(context, Progress::take)
     }
 
-    /// Says which thread runs the task: by that itself, or by who has started it, whoever comes first.
+    /// Says which thread runs the task: by that itself, or by who has started it, whoever comes
+    /// first.
     pub(super) fn attach(&self, thread: Thread) {
         let interrupted = self.thread.change(|runner| match *runner {
             Runner::Known(_) => false,

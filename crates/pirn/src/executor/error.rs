@@ -81,7 +81,8 @@ impl fmt::Display for TaskError {
 
 impl Error for TaskError {}
 
-/// Why [`invoke_all`](super::ThreadPerTask::invoke_all) has no results. The tasks that had started are cancelled.
+/// Why [`invoke_all`](super::ThreadPerTask::invoke_all) has no results. The tasks that had started
+/// are cancelled.
 ///
 /// # Examples
 /// ```
@@ -121,7 +122,8 @@ impl Error for InvokeAllError {
     }
 }
 
-/// Why [`invoke_any`](super::ThreadPerTask::invoke_any) has no value. The tasks that had not ended are cancelled.
+/// Why [`invoke_any`](super::ThreadPerTask::invoke_any) has no value. The tasks that had not ended
+/// are cancelled.
 ///
 /// # Examples
 /// ```
@@ -194,7 +196,8 @@ pub enum MapError {
     Panicked(Panic),
     /// Its task could not be submitted. It is the last item.
     Submit(SubmitError),
-    /// The iterating thread was interrupted while it waited. It is the last item, and the thread's flag is still set.
+    /// The iterating thread was interrupted while it waited. It is the last item, and the thread's
+    /// flag is still set.
     Interrupted,
 }
 

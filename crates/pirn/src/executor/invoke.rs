@@ -23,11 +23,12 @@ impl<T> Drop for Group<T> {
 impl ThreadPerTask {
     /// Runs all tasks and waits for their ends. The results are in the order of the tasks.
     ///
-    /// If this function does not return a list, which includes a panic of `tasks`' iterator, the tasks are
-    /// [cancelled](Task::cancel).
+    /// If this function does not return a list, which includes a panic of `tasks`' iterator, the
+    /// tasks are [cancelled](Task::cancel).
     ///
     /// # Errors
-    /// [`InvokeAllError::Submit`] if a task cannot be submitted, [`InvokeAllError::Interrupted`] if the waiting thread is interrupted.
+    /// [`InvokeAllError::Submit`] if a task cannot be submitted, [`InvokeAllError::Interrupted`] if
+    /// the waiting thread is interrupted.
     ///
     /// # Examples
     /// ```
@@ -48,8 +49,8 @@ impl ThreadPerTask {
         self.all(tasks, Patience::UNTIL_INTERRUPTED)
     }
 
-    /// As [`invoke_all`](Self::invoke_all), but cancels what has not ended when `timeout` has passed: it is [`TaskError::Cancelled`]
-    /// in the list.
+    /// As [`invoke_all`](Self::invoke_all), but cancels what has not ended when `timeout` has
+    /// passed: it is [`TaskError::Cancelled`] in the list.
     ///
     /// The timeout counts from the call. It does not wait for the cancelled tasks to heed that.
     ///
@@ -119,10 +120,12 @@ impl ThreadPerTask {
 
     /// Runs all tasks, and returns the value of the first that succeeds: that returns `Ok`.
     ///
-    /// The others are then [cancelled](Task::cancel), but not waited for; closing the executor does that. A task that panics has failed.
+    /// The others are then [cancelled](Task::cancel), but not waited for; closing the executor does
+    /// that. A task that panics has failed.
     ///
     /// # Errors
-    /// * [`InvokeAnyError::Failed`], [`InvokeAnyError::Panicked`]: all failed; the first failure in time.
+    /// * [`InvokeAnyError::Failed`], [`InvokeAnyError::Panicked`]: all failed; the first failure in
+    ///   time.
     /// * [`InvokeAnyError::Empty`]: there are no tasks.
     /// * [`InvokeAnyError::Submit`]: a task cannot be submitted.
     /// * [`InvokeAnyError::Interrupted`]: the waiting thread was interrupted.
@@ -151,7 +154,8 @@ impl ThreadPerTask {
         self.any(tasks, Patience::UNTIL_INTERRUPTED)
     }
 
-    /// As [`invoke_any`](Self::invoke_any), but gives up, and cancels all, when `timeout` has passed.
+    /// As [`invoke_any`](Self::invoke_any), but gives up, and cancels all, when `timeout` has
+    /// passed.
     ///
     /// The timeout counts from the call.
     ///

@@ -1,7 +1,8 @@
 //! The life of an executor: open, shut down, terminated; and its tasks, from submission to end.
 //!
-//! The tasks are kept in several maps, each under a lock of its own, so that threads that submit and end them seldom meet. Shutting down
-//! closes one map after the other; a closed map that is empty stays so, and the executor has terminated when all are.
+//! The tasks are kept in several maps, each under a lock of its own, so that threads that submit
+//! and end them seldom meet. Shutting down closes one map after the other; a closed map that is
+//! empty stays so, and the executor has terminated when all are.
 
 use super::cell::Interrupt;
 use super::monitor::{Ended, Monitor, Patience};
@@ -15,7 +16,8 @@ const SHARDS: usize = 16;
 
 #[derive(Default)]
 struct Shard {
-    /// By the addresses of their cells. (A hash table would have to be shrunk after a flood, and is not faster.)
+    /// By the addresses of their cells. (A hash table would have to be shrunk after a flood, and is
+    /// not faster.)
     tasks: BTreeMap<usize, Arc<dyn Interrupt>>,
     /// There will be no more.
     closed: bool,
@@ -98,7 +100,8 @@ impl Lifecycle {
         self.busy.wait(patience, |busy| (*busy == 0).then_some(()))
     }
 
-    /// Shuts down and waits for the end of all tasks. An interrupt meanwhile is handed on to them, and its flag stays set.
+    /// Shuts down and waits for the end of all tasks. An interrupt meanwhile is handed on to them,
+    /// and its flag stays set.
     pub(super) fn close(&self) {
         self.shut_down();
         if OWN.get() == ptr::from_ref(self) {

@@ -12,18 +12,21 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 impl ThreadPerTask {
-    /// Calls `f` on each item, each on a thread of its own, at most `limit` at a time. The results are in the order of the items.
+    /// Calls `f` on each item, each on a thread of its own, at most `limit` at a time. The results
+    /// are in the order of the items.
     ///
-    /// It is lazy: each [`next`](Iterator::next) first takes items and starts threads until there are `limit` of them, counting
-    /// those that have ended but whose results have not been asked for; then it waits for the first of them. So no more than
-    /// `limit` items and results are in memory, and one slow item holds up the others.
-    /// [`map_unordered`](Self::map_unordered) does not have the latter.
+    /// It is lazy: each [`next`](Iterator::next) first takes items and starts threads until there
+    /// are `limit` of them, counting those that have ended but whose results have not been asked
+    /// for; then it waits for the first of them. So no more than `limit` items and results are in
+    /// memory, and one slow item holds up the others. [`map_unordered`](Self::map_unordered) does
+    /// not have the latter.
     ///
-    /// Dropping the iterator early [cancels](Task::cancel) what still runs, but does not wait for it; closing the executor does that.
+    /// Dropping the iterator early [cancels](Task::cancel) what still runs, but does not wait for
+    /// it; closing the executor does that.
     ///
-    /// The error of an item is [`MapError::Panicked`]; the iteration goes on after it. After [`MapError::Submit`] and
-    /// [`MapError::Interrupted`] it is over: the latter comes if the thread is interrupted while it waits in `next`, and
-    /// cancels what still runs.
+    /// The error of an item is [`MapError::Panicked`]; the iteration goes on after it. After
+    /// [`MapError::Submit`] and [`MapError::Interrupted`] it is over: the latter comes if the
+    /// thread is interrupted while it waits in `next`, and cancels what still runs.
     ///
     /// # Panics
     /// If `limit` is 0.
@@ -54,7 +57,8 @@ impl ThreadPerTask {
 
     /// As [`map`](Self::map), but gives the results as they come, each with the index of its item.
     ///
-    /// Here `limit` threads can run at any time, whichever of them end first. Results that have not been asked for count.
+    /// Here `limit` threads can run at any time, whichever of them end first. Results that have not
+    /// been asked for count.
     ///
     /// # Panics
     /// If `limit` is 0.
@@ -283,7 +287,8 @@ where
     F: Fn(I::Item) -> T + Send + Sync + 'static,
     T: Send + 'static,
 {
-    /// The index of the item, and what came of it. The index that comes with [`MapError::Interrupted`] is how many items were taken.
+    /// The index of the item, and what came of it. The index that comes with
+    /// [`MapError::Interrupted`] is how many items were taken.
     type Item = (usize, Result<T, MapError>);
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -1,11 +1,13 @@
 //! Executors: run tasks on threads, and see to the end of them all.
 //!
-//! Virtual threads are not pooled: each task has its own. What an executor adds to [`thread::spawn`] is what is
-//! needed to have many of them in hand: cancel one, interrupt all, wait for all, take the first that succeeds, map over an
-//! iterator with bounded concurrency. And nothing is left running: an executor that goes out of scope waits for its tasks.
+//! Virtual threads are not pooled: each task has its own. What an executor adds to
+//! [`thread::spawn`] is what is needed to have many of them in hand: cancel one, interrupt all,
+//! wait for all, take the first that succeeds, map over an iterator with bounded concurrency. And
+//! nothing is left running: an executor that goes out of scope waits for its tasks.
 //!
-//! Where the tasks of one operation belong together, and one's failure is that of all, a structured scope says it better. An executor is
-//! for tasks that come one by one from many places: a server's requests, say.
+//! Where the tasks of one operation belong together, and one's failure is that of all, a structured
+//! scope says it better. An executor is for tasks that come one by one from many places: a server's
+//! requests, say.
 //!
 //! ```
 //! use pirn::executor::ThreadPerTask;
@@ -52,11 +54,11 @@ use std::time::Duration;
 /// To share it among threads, lend it (`&ThreadPerTask`) in a scope, or have it in an [`Arc`].
 ///
 /// # The end
-/// A *shut down* executor takes no new tasks. It is *terminated* when, after that, all its tasks have ended; their threads may then
-/// still be busy destroying their thread-locals.
+/// A *shut down* executor takes no new tasks. It is *terminated* when, after that, all its tasks
+/// have ended; their threads may then still be busy destroying their thread-locals.
 ///
-/// Dropping an executor [closes](Self::close) it: shuts it down and waits for its tasks, also when the thread panics.
-/// Call [`shutdown_now`](Self::shutdown_now) before to interrupt them.
+/// Dropping an executor [closes](Self::close) it: shuts it down and waits for its tasks, also when
+/// the thread panics. Call [`shutdown_now`](Self::shutdown_now) before to interrupt them.
 ///
 /// # Examples
 /// ```
@@ -116,7 +118,8 @@ impl ThreadPerTask {
         ThreadPerTask::with_threads(Threads::Virtual(builder))
     }
 
-    /// An executor with platform threads: for tasks that compute for long, or that use what depends on the kernel's threads.
+    /// An executor with platform threads: for tasks that compute for long, or that use what depends
+    /// on the kernel's threads.
     ///
     /// # Examples
     /// ```
@@ -155,8 +158,8 @@ impl ThreadPerTask {
     /// Starts a thread that calls `f`.
     ///
     /// # Errors
-    /// [`SubmitError::Shutdown`] if the executor has been shut down, [`SubmitError::Spawn`] if the thread cannot be created. `f`
-    /// is then dropped.
+    /// [`SubmitError::Shutdown`] if the executor has been shut down, [`SubmitError::Spawn`] if the
+    /// thread cannot be created. `f` is then dropped.
     ///
     /// # Examples
     /// ```
@@ -211,10 +214,12 @@ impl ThreadPerTask {
         self.lifecycle.shut_down();
     }
 
-    /// Shuts the executor down, and [interrupts](crate::thread::Thread::interrupt) the threads of all its tasks.
+    /// Shuts the executor down, and [interrupts](crate::thread::Thread::interrupt) the threads of
+    /// all its tasks.
     ///
-    /// A task that has not started yet starts with the flag set. None is [cancelled](Task::cancel): each ends with the
-    /// result it then gives. Can be called again, to interrupt again those that still run.
+    /// A task that has not started yet starts with the flag set. None is [cancelled](Task::cancel):
+    /// each ends with the result it then gives. Can be called again, to interrupt again those that
+    /// still run.
     ///
     /// # Examples
     /// ```
@@ -289,7 +294,8 @@ impl ThreadPerTask {
     /// As [`await_termination`](Self::await_termination), unless the waiting thread is interrupted.
     ///
     /// # Errors
-    /// [`Interrupted`], if the executor is not terminated and the thread has been interrupted. The flag stays set.
+    /// [`Interrupted`], if the executor is not terminated and the thread has been interrupted. The
+    /// flag stays set.
     ///
     /// # Examples
     /// ```
@@ -313,11 +319,13 @@ impl ThreadPerTask {
 
     /// Shuts the executor down and waits until all its tasks have ended, as dropping it does.
     ///
-    /// If the waiting thread is interrupted, before or meanwhile, so are all tasks, as by [`shutdown_now`](Self::shutdown_now). It goes on
-    /// waiting then, and its flag is still set afterwards.
+    /// If the waiting thread is interrupted, before or meanwhile, so are all tasks, as by
+    /// [`shutdown_now`](Self::shutdown_now). It goes on waiting then, and its flag is still set
+    /// afterwards.
     ///
-    /// On the thread of one of its own tasks this does not wait, for it would wait for itself. That happens when tasks share
-    /// the executor in an [`Arc`] and one of them is the last to let go of it.
+    /// On the thread of one of its own tasks this does not wait, for it would wait for itself. That
+    /// happens when tasks share the executor in an [`Arc`] and one of them is the last to let go of
+    /// it.
     ///
     /// # Examples
     /// ```

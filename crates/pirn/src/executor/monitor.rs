@@ -1,7 +1,9 @@
-//! Waiting for a change of some shared state, on either kind of thread, with a limit of time and an ear for interrupts.
+//! Waiting for a change of some shared state, on either kind of thread, with a limit of time and an
+//! ear for interrupts.
 //!
-//! A `Condvar` hears no interrupts on platform threads. So this is a list of those who wait, and parking: an interrupt
-//! gives a permit on both kinds. Permits may be left over and end a later `park` early, as any `park` may end.
+//! A `Condvar` hears no interrupts on platform threads. So this is a list of those who wait, and
+//! parking: an interrupt gives a permit on both kinds. Permits may be left over and end a later
+//! `park` early, as any `park` may end.
 
 use crate::thread::{self, Thread, ThreadId};
 use std::mem;
@@ -123,12 +125,14 @@ impl<S> Monitor<S> {
         }))
     }
 
-    /// Nothing that could panic half-way runs under the lock, so that a poisoned state is as good as any.
+    /// Nothing that could panic half-way runs under the lock, so that a poisoned state is as good
+    /// as any.
     fn lock(&self) -> MutexGuard<'_, Guarded<S>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks at the state, or changes it in a way that nobody waits for. `f` must not run code of the user's.
+    /// Looks at the state, or changes it in a way that nobody waits for. `f` must not run code of
+    /// the user's.
     pub(super) fn with<R>(&self, f: impl FnOnce(&mut S) -> R) -> R {
         f(&mut self.lock().state)
     }

@@ -10,9 +10,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// A task of an [executor](super::ThreadPerTask): the right to cancel it, to wait for it, and to take its result.
+/// A task of an [executor](super::ThreadPerTask): the right to cancel it, to wait for it, and to
+/// take its result.
 ///
-/// Dropping it changes nothing for the task: it goes on, is waited for when the executor is closed, and its result is dropped.
+/// Dropping it changes nothing for the task: it goes on, is waited for when the executor is closed,
+/// and its result is dropped.
 ///
 /// It can be awaited in async code: see [`TaskFuture`].
 ///
@@ -35,11 +37,12 @@ impl<T> Task<T> {
 
     /// Waits for the end of the task and returns its result.
     ///
-    /// An interrupt of the waiting thread does not end the wait; it does that of [`join_interruptible`](Self::join_interruptible).
+    /// An interrupt of the waiting thread does not end the wait; it does that of
+    /// [`join_interruptible`](Self::join_interruptible).
     ///
     /// # Errors
-    /// [`TaskError::Panicked`] if the task panicked. [`TaskError::Cancelled`] if it was cancelled; then this does not wait, even if
-    /// the task still runs.
+    /// [`TaskError::Panicked`] if the task panicked. [`TaskError::Cancelled`] if it was cancelled;
+    /// then this does not wait, even if the task still runs.
     ///
     /// # Examples
     /// ```
@@ -55,7 +58,8 @@ impl<T> Task<T> {
         self.0.take()
     }
 
-    /// Waits for the end of the task, and returns its result, or the task again if `timeout` has passed before.
+    /// Waits for the end of the task, and returns its result, or the task again if `timeout` has
+    /// passed before.
     ///
     /// # Errors
     /// The task. Inside, those of [`join`](Self::join).
@@ -78,7 +82,8 @@ impl<T> Task<T> {
         self.try_take(Patience::timeout(timeout))
     }
 
-    /// Waits for the end of the task, and returns its result, or the task again if the waiting thread has been interrupted before.
+    /// Waits for the end of the task, and returns its result, or the task again if the waiting
+    /// thread has been interrupted before.
     ///
     /// The flag of the thread is still set then. The task goes on.
     ///
@@ -113,10 +118,12 @@ impl<T> Task<T> {
 
     /// Cancels the task: it ends for all who wait for it, at once, with [`TaskError::Cancelled`].
     ///
-    /// If it has not started it never will. If it runs its thread is [interrupted](Thread::interrupt); it is up to the
-    /// task to heed that and to come to its end, which the executor still waits for when it is closed.
+    /// If it has not started it never will. If it runs its thread is
+    /// [interrupted](Thread::interrupt); it is up to the task to heed that and to come to its end,
+    /// which the executor still waits for when it is closed.
     ///
-    /// Returns whether this has cancelled it: `false` if it had ended or been cancelled before, and then nothing happens.
+    /// Returns whether this has cancelled it: `false` if it had ended or been cancelled before, and
+    /// then nothing happens.
     ///
     /// # Examples
     /// ```
@@ -174,8 +181,8 @@ impl<T> Task<T> {
 
     /// The thread that runs it.
     ///
-    /// To ask the task to end without giving up its result, interrupt this. If it is a platform thread that has not started
-    /// yet, this waits until it has.
+    /// To ask the task to end without giving up its result, interrupt this. If it is a platform
+    /// thread that has not started yet, this waits until it has.
     ///
     /// # Examples
     /// ```

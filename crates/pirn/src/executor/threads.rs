@@ -103,7 +103,8 @@ impl PlatformThreads {
         PlatformThreads::default()
     }
 
-    /// Names threads `{prefix}{start}`, `{prefix}{start + 1}`, … in the order in which they are started. Clones go on counting together.
+    /// Names threads `{prefix}{start}`, `{prefix}{start + 1}`, … in the order in which they are
+    /// started. Clones go on counting together.
     ///
     /// # Examples
     /// ```

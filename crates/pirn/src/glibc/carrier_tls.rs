@@ -1,19 +1,19 @@
 //! Running a libc function on the platform thread's own TLS.
 //!
-//! Some functions concern the OS thread rather than the thread that calls them: glibc looks for it in
-//! its lists, by the thread pointer. On a virtual thread these run with the carrier's.
+//! Some functions concern the OS thread rather than the thread that calls them: glibc looks for it
+//! in its lists, by the thread pointer. On a virtual thread these run with the carrier's.
 
 use super::malloc;
 use crate::arch;
 use crate::sys::{self, Errno};
 use core::mem::MaybeUninit;
 
-/// Calls `function` with the thread pointer of the platform thread that this runs on. To `function` it
-/// is a platform thread: whatever blocks in there blocks the carrier. `errno` comes along.
+/// Calls `function` with the thread pointer of the platform thread that this runs on. To `function`
+/// it is a platform thread: whatever blocks in there blocks the carrier. `errno` comes along.
 ///
 /// # Safety
-/// `native_tp` is the thread pointer of the platform thread that carries the running virtual thread.
-/// `function` does not unwind.
+/// `native_tp` is the thread pointer of the platform thread that carries the running virtual
+/// thread. `function` does not unwind.
 pub(crate) unsafe fn call<R>(native_tp: usize, function: impl FnOnce() -> R) -> R {
     struct Call<F, R> {
         function: MaybeUninit<F>,

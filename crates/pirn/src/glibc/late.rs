@@ -2,15 +2,16 @@
 //!
 //! A library's thread-local data are in one of two places:
 //!
-//! * *Dynamic*: `__tls_get_addr` allocates them when a thread first asks, and enters them in that thread's
-//!   dtv. Nothing has to be done for existing threads, as their dtvs are long enough from the start (see
-//!   [`tls`]). The template is captured anew, so that new threads start with an up-to-date dtv.
+//! * *Dynamic*: `__tls_get_addr` allocates them when a thread first asks, and enters them in that
+//!   thread's dtv. Nothing has to be done for existing threads, as their dtvs are long enough from
+//!   the start (see [`tls`]). The template is captured anew, so that new threads start with an
+//!   up-to-date dtv.
 //! * *Static* (the initial-exec model): at a fixed distance below the thread pointer, found without
-//!   asking anybody. The dynamic linker initialises the place in all threads on its list; virtual threads are
-//!   not on it, so here it is done for them.
+//!   asking anybody. The dynamic linker initialises the place in all threads on its list; virtual
+//!   threads are not on it, so here it is done for them.
 //!
-//! The second must reach each block that was made from the old template, and no block whose thread may have
-//! begun to use the data. So no block is made while it goes on:
+//! The second must reach each block that was made from the old template, and no block whose thread
+//! may have begun to use the data. So no block is made while it goes on:
 //!
 //! ```text
 //!   who makes a block                      who opened a library
@@ -21,11 +22,12 @@
 //!   B4  state = READY                      L5  WALKING = false
 //! ```
 //!
-//! Each maker has B1 before L2, and L3 waits for it, or B2 after L2, and backs off. Thus the makers pay for no
-//! barrier. A block stays READY when its thread has ended; writing to it then does no harm, since whoever makes
-//! the next one in its place starts after L5.
+//! Each maker has B1 before L2, and L3 waits for it, or B2 after L2, and backs off. Thus the makers
+//! pay for no barrier. A block stays READY when its thread has ended; writing to it then does no
+//! harm, since whoever makes the next one in its place starts after L5.
 //!
-//! The thread that opens the library returns from `dlopen` after L5, and nobody can use the data before.
+//! The thread that opens the library returns from `dlopen` after L5, and nobody can use the data
+//! before.
 
 use super::linker::{self, StaticModule};
 use super::tls::{self, Template};
@@ -115,7 +117,8 @@ impl Block<'_> {
 }
 
 /// Brings virtual threads up to date with the libraries that are loaded now. Cheap when nothing has
-/// changed. `for_each_block` calls its argument with the thread pointers of all blocks there may be.
+/// changed. `for_each_block` calls its argument with the thread pointers of all blocks there may
+/// be.
 ///
 /// # Errors
 /// Virtual threads cannot use a library that was opened: why.
@@ -130,8 +133,9 @@ pub(crate) fn catch_up(for_each_block: impl FnOnce(&mut dyn FnMut(usize))) -> Re
     if *COUNTED.lock() >= count {
         return Ok(());
     }
-    // Not under our lock: this takes locks of the dynamic linker, which may be held by a thread that
-    // runs the initialisers of a library, one of which opens another library and so comes here.
+    // Not under our lock: this takes locks of the dynamic linker, which may be held by a thread
+    // that runs the initialisers of a library, one of which opens another library and so comes
+    // here.
     let newer = template.recapture()?;
     let mut counted = COUNTED.lock();
     if *counted < count {
@@ -158,7 +162,8 @@ fn replace(newer: Template, for_each_block: impl FnOnce(&mut dyn FnMut(usize))) 
     let result = barrier_in_every_thread();
     if result.is_ok() {
         for_each_block(&mut |tp| {
-            // SAFETY: a slot's thread pointer. The data belong to libraries that nobody can use yet.
+            // SAFETY: a slot's thread pointer. The data belong to libraries that nobody can use
+            // yet.
             unsafe {
                 if older.block_at(tp).wait_until_made() {
                     newer.write(&new, tp);

@@ -1,7 +1,8 @@
-//! Asking the dynamic linker: what libraries have TLS, and what a TLS block looks like that it fills in.
+//! Asking the dynamic linker: what libraries have TLS, and what a TLS block looks like that it
+//! fills in.
 //!
-//! Its functions `_dl_allocate_tls` and `_dl_deallocate_tls` serve `pthread_create` in glibc, and are exported for
-//! that.
+//! Its functions `_dl_allocate_tls` and `_dl_deallocate_tls` serve `pthread_create` in glibc, and
+//! are exported for that.
 
 use super::symbols::find;
 use super::tls::{DTV_POINTER, DtvEntry, TCB_ALIGN};
@@ -35,7 +36,8 @@ pub(super) fn libraries_counted() -> u64 {
 /// A module whose data lie in the static block.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct StaticModule {
-    /// Where the library was loaded: two libraries may get the same id and place one after the other.
+    /// Where the library was loaded: two libraries may get the same id and place one after the
+    /// other.
     base: usize,
     id: usize,
     /// How far below the thread pointer its data start, and their size.
@@ -158,8 +160,8 @@ impl Scratch {
         unsafe { core::slice::from_raw_parts((self.tp - used) as *const u8, used).into() }
     }
 
-    /// The words among the last `used` bytes below the thread pointer that a thread's start fills in: as distance
-    /// below the thread pointer, and value.
+    /// The words among the last `used` bytes below the thread pointer that a thread's start fills
+    /// in: as distance below the thread pointer, and value.
     pub(super) fn start_words(&self, used: usize) -> Result<Vec<(usize, usize)>, String> {
         unsafe extern "C" fn start(init: *mut u8) {
             // SAFETY: glibc's function, without arguments.
@@ -167,8 +169,8 @@ impl Scratch {
         }
         let init = find(c"__ctype_init")?;
         let before = self.image(used);
-        // SAFETY: the TLS of a thread that does not exist; the function only writes to its thread-locals. It
-        // may look for them by the thread pointer in the first word.
+        // SAFETY: the TLS of a thread that does not exist; the function only writes to its
+        // thread-locals. It may look for them by the thread pointer in the first word.
         unsafe {
             (self.tp as *mut usize).write(self.tp);
             crate::arch::call_with_tp(self.tp, start, init.cast());

@@ -1,10 +1,10 @@
 //! malloc's per-thread words, so that all virtual threads of a carrier share its cache.
 //!
-//! glibc keeps two pointers per thread in its TLS: the thread's `tcache` and its arena. With a
-//! TLS block of its own every virtual thread would grow its own cache, which is never freed. So
-//! a mount copies the carrier's two words into the virtual thread's block (and an unmount copies them back,
-//! because malloc may change them). Which two words it is, a fresh platform thread finds
-//! out: exactly two words of libc's TLS change with its first `malloc`.
+//! glibc keeps two pointers per thread in its TLS: the thread's `tcache` and its arena. With a TLS
+//! block of its own every virtual thread would grow its own cache, which is never freed. So a mount
+//! copies the carrier's two words into the virtual thread's block (and an unmount copies them back,
+//! because malloc may change them). Which two words it is, a fresh platform thread finds out:
+//! exactly two words of libc's TLS change with its first `malloc`.
 
 use super::symbols::find;
 use core::ffi::{c_int, c_void};

@@ -1,9 +1,9 @@
-//! Restartable sequences: the area in each thread's TLS block where the kernel keeps the number of its
-//! processor.
+//! Restartable sequences: the area in each thread's TLS block where the kernel keeps the number of
+//! its processor.
 //!
-//! glibc registers it for every thread (since 2.35), in which case the kernel writes to it whenever the
-//! thread is scheduled, and kills the process where it cannot. The registered one is the platform thread's; it
-//! stays so when virtual threads are mounted.
+//! glibc registers it for every thread (since 2.35), in which case the kernel writes to it whenever
+//! the thread is scheduled, and kills the process where it cannot. The registered one is the
+//! platform thread's; it stays so when virtual threads are mounted.
 
 use super::symbols::find;
 use crate::arch;
@@ -15,8 +15,9 @@ const UNREGISTER: i32 = 1;
 /// The length that glibc registers with, for all that the kernel knows at present.
 const LENGTH: usize = 32;
 
-/// Has the kernel use the running TLS block's area in place of that of the block at `old_tp`, from where the
-/// running thread came and which may be freed: in the child of a fork. Nothing to do if none is registered.
+/// Has the kernel use the running TLS block's area in place of that of the block at `old_tp`, from
+/// where the running thread came and which may be freed: in the child of a fork. Nothing to do if
+/// none is registered.
 pub(crate) fn move_here(old_tp: usize) {
     let Some(offset) = offset() else { return };
     let area = |tp: usize| tp.wrapping_add_signed(offset);

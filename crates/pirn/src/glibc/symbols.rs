@@ -23,8 +23,9 @@ pub(crate) fn field_offset(name: &'static CStr) -> Result<usize, String> {
     Ok(unsafe { find(name)?.cast::<[u32; 3]>().read()[2] as usize })
 }
 
-/// Functions that libc also has in an earlier version, for old programs, and the version that is wanted.
-/// Asked for the next function of that name, glibc before 2.36 gives the oldest (its bug 14932).
+/// Functions that libc also has in an earlier version, for old programs, and the version that is
+/// wanted. Asked for the next function of that name, glibc before 2.36 gives the oldest (its bug
+/// 14932).
 const RENEWED: [(&CStr, &CStr); 7] = [
     (c"posix_spawn", c"GLIBC_2.15"),
     (c"posix_spawnp", c"GLIBC_2.15"),

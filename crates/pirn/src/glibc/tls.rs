@@ -13,10 +13,10 @@
 //! keeps what came out as a [`Template`]. From then on a block is made by copying the template and
 //! moving the few pointers that point into the block: two short `memcpy`s, no lock, no call into
 //! the dynamic linker. The dtv (the table of TLS modules that `__tls_get_addr` reads) is copied as
-//! well and lives in the virtual thread's own memory, below the reserve. It says of itself that it is
-//! as long as all of that: when libraries come, the dtv grows up into the reserve and the images grow
-//! down into it, and glibc never finds the dtv too short. (It would `realloc` one that is, which ours
-//! cannot be.) [`late`](super::late) says what else there is to do when libraries come.
+//! well and lives in the virtual thread's own memory, below the reserve. It says of itself that it
+//! is as long as all of that: when libraries come, the dtv grows up into the reserve and the images
+//! grow down into it, and glibc never finds the dtv too short. (It would `realloc` one that is,
+//! which ours cannot be.) [`late`](super::late) says what else there is to do when libraries come.
 //!
 //! Sources: glibc `elf/dl-tls.c`, `nptl/descr.h`, `sysdeps/x86_64/nptl/tls.h`; Ulrich Drepper,
 //! "ELF Handling For Thread-Local Storage".
@@ -54,11 +54,11 @@ pub(crate) struct Template {
     pub(super) image: Box<[u8]>,
     /// The modules in there.
     pub(super) statics: Vec<StaticModule>,
-    /// Words of the image that a thread's start fills in (glibc's tables of character classes): distance below
-    /// the thread pointer, and value.
+    /// Words of the image that a thread's start fills in (glibc's tables of character classes):
+    /// distance below the thread pointer, and value.
     start_words: Vec<(usize, usize)>,
-    /// Words of the image that point into `struct pthread` (glibc's resolver state): distance below the
-    /// thread pointer, and where above it they point.
+    /// Words of the image that point into `struct pthread` (glibc's resolver state): distance below
+    /// the thread pointer, and where above it they point.
     image_pointers: Vec<(usize, usize)>,
     /// Initial content of the first [`HEAD`] bytes above it.
     head: Box<[u8; HEAD]>,

@@ -2,18 +2,20 @@
 //!
 //! Covered: `dlopen`, `dlmopen`, `dlclose`, `dlerror`. (`dlsym` must not be: it asks who calls it.)
 //!
-//! On a virtual thread they run on a platform thread of their own: reading files blocks, a library's
-//! initialisers may do anything, and the dynamic linker's lock, which is held meanwhile, would block whoever of our
-//! carriers wants it. On any thread, virtual threads must be told of the library's thread-local data before anybody
-//! uses it ([`late`]); if that fails, so does the call.
+//! On a virtual thread they run on a platform thread of their own: reading files blocks, a
+//! library's initialisers may do anything, and the dynamic linker's lock, which is held meanwhile,
+//! would block whoever of our carriers wants it. On any thread, virtual threads must be told of the
+//! library's thread-local data before anybody uses it ([`late`]); if that fails, so does the call.
 //!
-//! A library that calls `dlopen` may have a search path of its own (`RUNPATH`), so libc must see who calls.
+//! A library that calls `dlopen` may have a search path of its own (`RUNPATH`), so libc must see
+//! who calls.
 //!
-//! glibc remembers the text for `dlerror` by thread, and forgets it at the next success, if only that of our own looking
-//! up a function. The text of a call that failed is kept here, for the thread that called.
+//! glibc remembers the text for `dlerror` by thread, and forgets it at the next success, if only
+//! that of our own looking up a function. The text of a call that failed is kept here, for the
+//! thread that called.
 //!
-//! What libc opens itself (`iconv`'s and the name service's modules, `libgcc_s`) does not come by here; it is
-//! noticed when the program opens something, or by [`catch_up`].
+//! What libc opens itself (`iconv`'s and the name service's modules, `libgcc_s`) does not come by
+//! here; it is noticed when the program opens something, or by [`catch_up`].
 
 use crate::arch::{RETURN, call_as_if_from, forward_with_caller};
 use crate::blocking::offload;
@@ -82,8 +84,8 @@ unsafe fn call_from(caller: usize, function: usize, arguments: [usize; 3]) -> *m
     }
 }
 
-/// A byte that is a `ret` instruction, in the code of the library that has the address `inside`. None for the
-/// one that this code is in.
+/// A byte that is a `ret` instruction, in the code of the library that has the address `inside`.
+/// None for the one that this code is in.
 fn find_return(inside: usize) -> Option<usize> {
     struct Search {
         inside: usize,
@@ -209,7 +211,8 @@ fn set_error(text: Option<CString>) {
     let _ = TEXTS.try_with(|texts| texts.borrow_mut().pending = text);
 }
 
-/// Opens a library and tells virtual threads. `nothing_new`: `load` only gives a handle of what is there.
+/// Opens a library and tells virtual threads. `nothing_new`: `load` only gives a handle of what is
+/// there.
 fn open(nothing_new: bool, load: impl FnOnce() -> *mut c_void) -> *mut c_void {
     if nothing_new {
         return load();

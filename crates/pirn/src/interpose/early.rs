@@ -1,6 +1,7 @@
 //! What must be done before the program's own code runs.
 //!
-//! Functions that ours shadow are looked up at their first use, by `dlsym`. Two cannot wait for that.
+//! Functions that ours shadow are looked up at their first use, by `dlsym`. Two cannot wait for
+//! that.
 
 use super::dlfcn;
 use super::pthread_sync::semaphore;
@@ -10,7 +11,8 @@ use super::pthread_sync::semaphore;
 #[unsafe(link_section = ".init_array")]
 static PREPARE: extern "C" fn() = prepare;
 
-/// See the module's documentation. Again at the runtime's start: that refers to this file, and so keeps it in the program.
+/// See the module's documentation. Again at the runtime's start: that refers to this file, and so
+/// keeps it in the program.
 pub(super) extern "C" fn prepare() {
     dlfcn::prepare();
     semaphore::prepare();

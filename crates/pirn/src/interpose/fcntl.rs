@@ -1,7 +1,7 @@
 //! `fcntl.h`, `sys/ioctl.h`: flags of descriptors, and duplicates made with `F_DUPFD`.
 //!
-//! All three functions are variadic in C; see [`syscall`](super::futex::syscall) for why they may be declared with
-//! their arguments here.
+//! All three functions are variadic in C; see [`syscall`](super::futex::syscall) for why they may
+//! be declared with their arguments here.
 
 use super::{fs, virtual_thread};
 use crate::blocking::fds;

@@ -2,17 +2,17 @@
 //!
 //! None of these calls can be tried without blocking: a path may lead to a slow disk or over a
 //! network, and so may the inode of an open file. They end by themselves, so on a virtual thread
-//! they run on the pool of [`offload::bounded`]; on a platform thread they do what libc does.
-//! Three tables: calls that only look at a file, and need no pool if it is [at hand](super::fs_cached);
+//! they run on the pool of [`offload::bounded`]; on a platform thread they do what libc does. Three
+//! tables: calls that only look at a file, and need no pool if it is [at hand](super::fs_cached);
 //! others that are one system call; and those for which libc does more.
 //!
 //! What waits for somebody else, rather than for a device, has a file of its own: opening
 //! ([`fs_open`](super::fs_open)), locks ([`fs_lock`](super::fs_lock)) and moving bytes between
 //! descriptors ([`fs_copy`](super::fs_copy)). Directory streams are in [`fs_dir`](super::fs_dir).
 //!
-//! Not covered: page faults on memory-mapped files, `lseek` with `SEEK_DATA`, and functions that walk
-//! trees with callbacks inside libc (`ftw`, `nftw`, `fts_read`, `glob`): they block the carrier as they
-//! would block a platform thread.
+//! Not covered: page faults on memory-mapped files, `lseek` with `SEEK_DATA`, and functions that
+//! walk trees with callbacks inside libc (`ftw`, `nftw`, `fts_read`, `glob`): they block the
+//! carrier as they would block a platform thread.
 
 pub(crate) use super::fs_lock::{lock_patiently, lock_released};
 
@@ -67,7 +67,8 @@ pub(super) fn args<const N: usize>(given: [usize; N]) -> [usize; 6] {
     all
 }
 
-/// Defines libc functions that are one system call each: `fn name(arguments) -> type = SYS_name(values);`.
+/// Defines libc functions that are one system call each:
+/// `fn name(arguments) -> type = SYS_name(values);`.
 macro_rules! kernel_calls {
     ($($(#[$doc:meta])* fn $name:ident($($arg:ident: $ty:ty),* $(,)?) -> $ret:ty = $number:ident($($value:expr),*);)*) => {$(
         $(#[$doc])*
@@ -84,7 +85,8 @@ macro_rules! kernel_calls {
 }
 pub(super) use kernel_calls;
 
-/// Defines libc functions that are one system call each, and only look: `… = SYS_name(values) if at hand;`.
+/// Defines libc functions that are one system call each, and only look:
+/// `… = SYS_name(values) if at hand;`.
 macro_rules! glances {
     ($($(#[$doc:meta])* fn $name:ident($($arg:ident: $ty:ty),* $(,)?) -> $ret:ty
         = $number:ident($($value:expr),*) if $at_hand:expr;)*) => {$(

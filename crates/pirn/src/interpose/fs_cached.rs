@@ -1,15 +1,15 @@
 //! Which calls need no pool thread, because the kernel has at hand all they need.
 //!
-//! Passing a call to the pool and back costs several microseconds, and most `stat`s and opens are of what was
-//! used a moment ago. Two questions, to which the kernel's answer never blocks:
+//! Passing a call to the pool and back costs several microseconds, and most `stat`s and opens are
+//! of what was used a moment ago. Two questions, to which the kernel's answer never blocks:
 //! * Is the path in the cache of names? `openat2` with `RESOLVE_CACHED` says so; `O_PATH` keeps the
 //!   file itself from being opened.
-//! * Is the file on a local file system, whose inodes are in memory while they are in use? On others
-//!   (NFS, FUSE, …) somebody else is asked about them. `statx` names the device, and what that is was found
-//!   out before, on the pool.
+//! * Is the file on a local file system, whose inodes are in memory while they are in use? On
+//!   others (NFS, FUSE, …) somebody else is asked about them. `statx` names the device, and what
+//!   that is was found out before, on the pool.
 //!
-//! If both are so, the call itself is made by the carrier. In the worst case, between the questions and the
-//! call something has been dropped from the cache, and a carrier waits for the disk once.
+//! If both are so, the call itself is made by the carrier. In the worst case, between the questions
+//! and the call something has been dropped from the cache, and a carrier waits for the disk once.
 
 use crate::blocking::offload;
 use crate::sys::call;
@@ -17,8 +17,8 @@ use core::ffi::{c_char, c_int};
 use core::sync::atomic::{AtomicU64, Ordering};
 use libc::mode_t;
 
-/// The file type of what a path leads to, if it is at hand. `flags`: of `openat`, those that say how
-/// to follow the path.
+/// The file type of what a path leads to, if it is at hand. `flags`: of `openat`, those that say
+/// how to follow the path.
 ///
 /// # Safety
 /// As for `openat(2)`.
@@ -76,7 +76,8 @@ fn identify(fd: c_int) -> Option<libc::statx> {
 
 /// Devices looked at, by their number's last bits: `number << 1 | is local`. Zero: none.
 ///
-/// A number may come to mean another device after an unmount. A call may then block its carrier that need not, no more.
+/// A number may come to mean another device after an unmount. A call may then block its carrier
+/// that need not, no more.
 static DEVICES: [AtomicU64; 64] = [const { AtomicU64::new(0) }; 64];
 
 /// Whether a file's metadata is in memory while it is in use.

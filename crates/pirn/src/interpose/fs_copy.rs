@@ -1,8 +1,11 @@
-//! Moving bytes between descriptors inside the kernel: `copy_file_range`, `sendfile`, `splice` and its kin.
+//! Moving bytes between descriptors inside the kernel: `copy_file_range`, `sendfile`, `splice` and
+//! its kin.
 //!
 //! Between files these end by themselves, and run on the pool. A pipe can be asked not to wait
-//! (`SPLICE_F_NONBLOCK`), and waiting for it is done by parking. A socket cannot be asked in these calls:
-//! * `sendfile` to anything but a file copies through a buffer, as a loop of `pread` and `write` does;
+//! (`SPLICE_F_NONBLOCK`), and waiting for it is done by parking. A socket cannot be asked in these
+//! calls:
+//! * `sendfile` to anything but a file copies through a buffer, as a loop of `pread` and `write`
+//!   does;
 //! * `splice` with a socket waits until both sides are ready and then uses a thread of its own.
 
 use super::fs::kernel_calls;
@@ -49,7 +52,8 @@ fn is_nonblocking(fd: c_int) -> bool {
         .is_ok_and(|flags| flags as c_int & libc::O_NONBLOCK != 0)
 }
 
-/// Parks until a descriptor is ready. `EAGAIN`: it is not, and the program has made it non-blocking.
+/// Parks until a descriptor is ready. `EAGAIN`: it is not, and the program has made it
+/// non-blocking.
 fn wait_until_ready(fd: c_int, interest: Interest) -> SysResult {
     let events = match interest {
         Interest::Read => libc::POLLIN,
@@ -148,7 +152,8 @@ fn copy_chunk(out: c_int, from: c_int, at: off_t, chunk: &mut [u8]) -> SysResult
     unsafe { transfer::write_vectored(out, &part, 1) }
 }
 
-/// A call that moves bytes from `from` to `to`, at least one of which is a pipe: `operation(flags)`.
+/// A call that moves bytes from `from` to `to`, at least one of which is a pipe:
+/// `operation(flags)`.
 fn moving(
     from: c_int,
     to: c_int,

@@ -1,8 +1,9 @@
 //! `dirent.h`: directory streams.
 //!
-//! libc's own would call the kernel from inside libc, at an entry nobody can foresee. A `DIR` is opaque to
-//! programs, so these are streams of our own: the kernel fills a buffer, on the pool, and `readdir`
-//! hands out what is in it, which costs nothing. The kernel's records are `struct dirent`s already.
+//! libc's own would call the kernel from inside libc, at an entry nobody can foresee. A `DIR` is
+//! opaque to programs, so these are streams of our own: the kernel fills a buffer, on the pool, and
+//! `readdir` hands out what is in it, which costs nothing. The kernel's records are
+//! `struct dirent`s already.
 
 use super::fs::{args, bounded_call};
 use super::fs_open::open_at;
@@ -18,8 +19,8 @@ const WORDS: usize = 4096;
 /// What a `DIR *` points to.
 pub(super) struct Stream {
     fd: c_int,
-    /// As POSIX leaves open and glibc does, threads may share a stream. It is `std`'s mutex, because a thread
-    /// waits for the kernel with it locked: those who wait for it park.
+    /// As POSIX leaves open and glibc does, threads may share a stream. It is `std`'s mutex,
+    /// because a thread waits for the kernel with it locked: those who wait for it park.
     records: Mutex<Records>,
 }
 

@@ -1,13 +1,14 @@
 //! Locks on files: `flock`, `lockf`, and the waiting kinds of `fcntl`.
 //!
-//! The kernel can be asked to try, or to block, but not to tell when a lock may be had. A thread of the pool
-//! must not block for it: a thousand contenders would fill the pool, and the holder may need it to
-//! get done. So a virtual thread tries, and parks before it tries again: until a lock is given back in this
-//! process ([`lock_released`]), or, because other processes give back locks too, for a millisecond, then
-//! two, up to twenty.
+//! The kernel can be asked to try, or to block, but not to tell when a lock may be had. A thread of
+//! the pool must not block for it: a thousand contenders would fill the pool, and the holder may
+//! need it to get done. So a virtual thread tries, and parks before it tries again: until a lock is
+//! given back in this process ([`lock_released`]), or, because other processes give back locks too,
+//! for a millisecond, then two, up to twenty.
 //!
-//! Two differences from blocking in the kernel remain: `fcntl` does not notice a deadlock (`EDEADLK`),
-//! and the contenders take turns roughly, not strictly, in the order in which they came.
+//! Two differences from blocking in the kernel remain: `fcntl` does not notice a deadlock
+//! (`EDEADLK`), and the contenders take turns roughly, not strictly, in the order in which they
+//! came.
 
 use super::virtual_thread;
 use crate::blocking::parking_lot::{self, Parked};
@@ -62,7 +63,8 @@ pub(crate) fn lock_patiently(try_lock: impl Fn() -> SysResult) -> SysResult {
 fn wait_and_try(try_lock: impl Fn() -> SysResult) -> SysResult {
     let mut pause = FIRST_PAUSE_NS;
     loop {
-        // Acquire: pairs with the Release in `wake`: what is tried after it comes after that release.
+        // Acquire: pairs with the Release in `wake`: what is tried after it comes after that
+        // release.
         let seen = RELEASES.load(Ordering::Acquire);
         match try_lock() {
             Err(Errno(libc::EAGAIN | libc::EACCES)) => {}

@@ -1,10 +1,10 @@
 //! Opening files.
 //!
-//! A file [at hand](super::fs_cached) is opened at once. Any other open ends by itself, unless it is of
-//! a FIFO, which waits for the other side, or of a serial line, which waits for the carrier
+//! A file [at hand](super::fs_cached) is opened at once. Any other open ends by itself, unless it
+//! is of a FIFO, which waits for the other side, or of a serial line, which waits for the carrier
 //! signal. So the pool thread looks first what the path leads to; such an open gets a thread of its
-//! own. (Should somebody put a FIFO in a file's place between the look and the open, the thread that opens it
-//! waits all the same.)
+//! own. (Should somebody put a FIFO in a file's place between the look and the open, the thread
+//! that opens it waits all the same.)
 
 use super::fs::libc_calls;
 use super::fs_cached::path_at_hand;
@@ -92,7 +92,8 @@ pub(super) unsafe fn may_wait(dir: c_int, path: *const c_char, flags: c_int) -> 
     }
 }
 
-/// Defines functions that open a file, all variadic in C; see [`fcntl`](super::fcntl) for why `mode` may be declared.
+/// Defines functions that open a file, all variadic in C; see [`fcntl`](super::fcntl) for why
+/// `mode` may be declared.
 macro_rules! opening {
     ($($(#[$doc:meta])* fn $name:ident($($arg:ident: $ty:ty),*) = $dir:expr, $path:ident, $flags:expr, $mode:expr;)*) => {$(
         $(#[$doc])*

@@ -1,7 +1,8 @@
 //! `scandir`: a directory's entries as an array.
 //!
-//! The program's functions that choose and order the entries must run on the program's thread, so libc's
-//! cannot be sent to the pool as a whole; this one reads with our [`readdir64`](super::fs_dir::readdir64).
+//! The program's functions that choose and order the entries must run on the program's thread, so
+//! libc's cannot be sent to the pool as a whole; this one reads with our
+//! [`readdir64`](super::fs_dir::readdir64).
 
 use super::fs_dir::{self, OPEN, Stream};
 use super::fs_open::open_at;
@@ -105,7 +106,8 @@ unsafe fn scan(
     Ok(count)
 }
 
-/// Defines the functions, under both of their names: `struct dirent` and `dirent64` are one on this machine.
+/// Defines the functions, under both of their names: `struct dirent` and `dirent64` are one on this
+/// machine.
 macro_rules! scanning {
     ($($scandir:ident, $scandirat:ident;)*) => {$(
         #[doc = concat!("`", stringify!($scandir), "`.")]

@@ -5,8 +5,8 @@ use crate::{arch, sys};
 use core::ffi::c_long;
 
 /// `syscall`. Variadic in C; in the System V ABI a call of a variadic function passes integer
-/// arguments exactly like that of a function with as many parameters, so all seven are declared. Those
-/// not passed hold garbage, which the kernel does not look at.
+/// arguments exactly like that of a function with as many parameters, so all seven are declared.
+/// Those not passed hold garbage, which the kernel does not look at.
 ///
 /// # Safety
 /// As for the system call.

@@ -1,15 +1,16 @@
 //! `unistd.h`, `grp.h`: changing the identity of the process.
 //!
-//! To the kernel, identity belongs to the OS thread; glibc makes it the process's. It sends the signal
-//! [`SIGSETXID`] to every thread in its lists, whose handler makes the same system call there, and waits for
-//! each to note in its descriptor that it has. The descriptor is found by the thread pointer, and the lists know
-//! platform threads only. So
+//! To the kernel, identity belongs to the OS thread; glibc makes it the process's. It sends the
+//! signal [`SIGSETXID`] to every thread in its lists, whose handler makes the same system call
+//! there, and waits for each to note in its descriptor that it has. The descriptor is found by the
+//! thread pointer, and the lists know platform threads only. So
 //!
 //! * `setuid` and its kin run with the carrier's thread pointer;
-//! * so must the handler, on a carrier that has a virtual thread mounted: [`on_setxid`] is put in its place.
+//! * so must the handler, on a carrier that has a virtual thread mounted: [`on_setxid`] is put in
+//!   its place.
 //!
-//! Covered: `set{u,g}id`, `sete{u,g}id`, `setre{u,g}id`, `setres{u,g}id`, `setgroups`, `initgroups`.
-//! (`setfsuid` and `setfsgid` are per OS thread in glibc too.)
+//! Covered: `set{u,g}id`, `sete{u,g}id`, `setre{u,g}id`, `setres{u,g}id`, `setgroups`,
+//! `initgroups`. (`setfsuid` and `setfsgid` are per OS thread in glibc too.)
 
 use super::pthread::on_carrier;
 use super::{dlfcn, early, pthread, pthread_sync, signal, threads};
@@ -145,15 +146,16 @@ fn take_over_handler() {
     ROBUST_LIST.store(list - arch::thread_pointer(), Ordering::Relaxed); // Relaxed: before the handler is there.
     HANDLER.store(action.handler, Ordering::Relaxed);
     action.handler = on_setxid as *const () as usize;
-    // No other handler must run with the carrier's thread pointer; and virtual threads' stacks are small.
+    // No other handler must run with the carrier's thread pointer; and virtual threads' stacks are
+    // small.
     action.mask = u64::MAX;
     action.flags |= libc::SA_ONSTACK as u64;
     // SAFETY: an action like the one that was there.
     let _ = unsafe { call!(libc::SYS_rt_sigaction, SIGSETXID, &raw const action, 0, 8) };
 }
 
-/// The calling OS thread's list of robust mutexes, from the kernel: it is in the descriptor of that thread,
-/// whatever is mounted on it.
+/// The calling OS thread's list of robust mutexes, from the kernel: it is in the descriptor of that
+/// thread, whatever is mounted on it.
 fn robust_list() -> usize {
     let (mut head, mut length) = (0usize, 0usize);
     // SAFETY: the kernel writes two words.
@@ -165,10 +167,10 @@ fn robust_list() -> usize {
 
 /// Calls glibc's handler with the OS thread's own thread pointer.
 ///
-/// That is not asked of the runtime: the signal may come amid a switch, when the stack is one thread's and the thread
-/// pointer another's, or to a virtual thread that has not yet noted who it is. The kernel always knows. While
-/// glibc's handler runs all signals are blocked, and it makes system calls only; then the thread
-/// pointer is again what it was at the interruption.
+/// That is not asked of the runtime: the signal may come amid a switch, when the stack is one
+/// thread's and the thread pointer another's, or to a virtual thread that has not yet noted who it
+/// is. The kernel always knows. While glibc's handler runs all signals are blocked, and it makes
+/// system calls only; then the thread pointer is again what it was at the interruption.
 unsafe extern "C" fn on_setxid(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     struct Arguments(c_int, *mut siginfo_t, *mut c_void);
     unsafe extern "C" fn run(arguments: *mut u8) {

@@ -2,14 +2,16 @@
 //!
 //! The linker binds every call in the program, and every call from shared libraries, to a
 //! definition in the executable in preference to libc's own. So these functions are what `std`,
-//! Rust crates and C libraries call. Each begins alike: on a platform thread, do what libc would have done (straight to
-//! the kernel, or on to libc's definition); on a virtual thread, do it without blocking the carrier.
+//! Rust crates and C libraries call. Each begins alike: on a platform thread, do what libc would
+//! have done (straight to the kernel, or on to libc's definition); on a virtual thread, do it
+//! without blocking the carrier.
 //!
-//! One file per family. What libc calls *internally* (stdio, the resolver's sockets) is bound inside
-//! libc and does not come by here; such functions are interposed as a whole where they block for long.
+//! One file per family. What libc calls *internally* (stdio, the resolver's sockets) is bound
+//! inside libc and does not come by here; such functions are interposed as a whole where they block
+//! for long.
 //!
-//! Rules for all of them: C's conventions exactly (results, `errno`, what is written when); nothing unwinds out
-//! of them; a virtual thread may be on another carrier after anything that parks.
+//! Rules for all of them: C's conventions exactly (results, `errno`, what is written when); nothing
+//! unwinds out of them; a virtual thread may be on another carrier after anything that parks.
 
 mod dlfcn;
 mod early;
@@ -81,7 +83,8 @@ fn table() -> [(&'static CStr, *const c_void); 17] {
     ]
 }
 
-/// Checks that the dynamic linker, asked for these names, finds them in the object that this code is in.
+/// Checks that the dynamic linker, asked for these names, finds them in the object that this code
+/// is in.
 ///
 /// Comparing addresses would not do: inside a shared library even our own address of `read` is what
 /// the dynamic linker says.

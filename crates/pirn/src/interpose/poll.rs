@@ -1,7 +1,7 @@
 //! `poll.h`, `sys/epoll.h`: waiting for many descriptors, as foreign event loops do.
 //!
-//! A virtual thread asks the kernel without waiting; if nothing is ready it becomes an observer of all the descriptors,
-//! and asks again when one of them has an event.
+//! A virtual thread asks the kernel without waiting; if nothing is ready it becomes an observer of
+//! all the descriptors, and asks again when one of them has an event.
 
 use super::virtual_thread;
 use crate::blocking::readiness::{self, Waiter};
@@ -20,8 +20,9 @@ const WRITE: i16 = libc::POLLOUT | libc::POLLWRNORM | libc::POLLWRBAND;
 const BLIND_NAP_NS: u64 = 10_000_000;
 
 /// Repeats `ask`, which does not wait, until it reports something or the deadline has come; in
-/// between parks until one of the descriptors has an event. `watched` gives each descriptor with what is
-/// wanted of it: reading, writing. An interruption is an error, or, where it is to be heard but once, `EINTR`.
+/// between parks until one of the descriptors has an event. `watched` gives each descriptor with
+/// what is wanted of it: reading, writing. An interruption is an error, or, where it is to be heard
+/// but once, `EINTR`.
 pub(super) fn wait_for_any(
     watched: &[(c_int, bool, bool)],
     deadline: Option<u64>,
@@ -31,7 +32,8 @@ pub(super) fn wait_for_any(
     loop {
         let entries: Vec<_> = watched.iter().map(|&(fd, ..)| fds::entry(fd)).collect();
         // What cannot be polled is always ready, or not open: `ask` reports both. Of what cannot be
-        // registered for other reasons (too many watches, no memory) no event will come: ask again soon.
+        // registered for other reasons (too many watches, no memory) no event will come: ask again
+        // soon.
         let blind = watched.iter().zip(&entries).any(|(&(fd, ..), entry)| {
             let registered = entry.map(|e| e.register(fd));
             !matches!(
@@ -150,7 +152,8 @@ unsafe fn ppoll_any(
     timeout: *const timespec,
     mask: *const sigset_t,
 ) -> SysResult {
-    // SAFETY: the caller's contract. The kernel writes the time left into its timeout: libc hides that.
+    // SAFETY: the caller's contract. The kernel writes the time left into its timeout: libc hides
+    // that.
     unsafe {
         if virtual_thread().is_some() && mask.is_null() {
             return poll_virtually(fds, count, timeout.as_ref().map(sys::nanos));

@@ -1,8 +1,9 @@
-//! `sys/wait.h`, `spawn.h`: starting child processes and waiting for them. (`fork` has a file of its own.)
+//! `sys/wait.h`, `spawn.h`: starting child processes and waiting for them. (`fork` has a file of
+//! its own.)
 //!
-//! The end of one child is something to wait for with a *pidfd*, a descriptor that becomes readable then. Whether
-//! any of several children has ended, or has been stopped, only `wait` itself tells; such a wait gets a
-//! platform thread of its own.
+//! The end of one child is something to wait for with a *pidfd*, a descriptor that becomes readable
+//! then. Whether any of several children has ended, or has been stopped, only `wait` itself tells;
+//! such a wait gets a platform thread of its own.
 
 use super::fs::{from_c, libc_calls};
 use super::virtual_thread;

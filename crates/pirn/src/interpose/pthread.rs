@@ -1,18 +1,20 @@
 //! `pthread.h`, but for its locks ([`pthread_sync`](super::pthread_sync)) and signals
 //! ([`signal`](super::signal)).
 //!
-//! `pthread_self()` of a virtual thread is the address of its TCB, as everybody's. glibc would take it for one of its
-//! own threads and look there for what only a kernel thread has. So these functions look whether the thread they are
-//! given is a virtual one:
+//! `pthread_self()` of a virtual thread is the address of its TCB, as everybody's. glibc would take
+//! it for one of its own threads and look there for what only a kernel thread has. So these
+//! functions look whether the thread they are given is a virtual one:
 //!
-//! * [`lifecycle`]: `pthread_create`, `pthread_{join,timedjoin_np,clockjoin_np,tryjoin_np}`, `pthread_detach`,
-//!   `pthread_exit`, `pthread_cancel`.
+//! * [`lifecycle`]: `pthread_create`, `pthread_{join,timedjoin_np,clockjoin_np,tryjoin_np}`,
+//!   `pthread_detach`, `pthread_exit`, `pthread_cancel`.
 //! * [`specific`]: `pthread_key_{create,delete}`, `pthread_{get,set}specific`.
-//! * [`identity`]: `pthread_getattr_np`, `pthread_{get,set}name_np`, `prctl`, `pthread_{get,set}affinity_np`,
-//!   `pthread_{get,set}schedparam`, `pthread_setschedprio`, `pthread_getcpuclockid`, `sched_getcpu`.
+//! * [`identity`]: `pthread_getattr_np`, `pthread_{get,set}name_np`, `prctl`,
+//!   `pthread_{get,set}affinity_np`, `pthread_{get,set}schedparam`, `pthread_setschedprio`,
+//!   `pthread_getcpuclockid`, `sched_getcpu`.
 //!
-//! What works as it is: `pthread_{self,equal,setcancelstate,setcanceltype,testcancel}`, attributes. `gettid`
-//! and functions that take its result (`tgkill`, `sched_setaffinity`) are about the carrier.
+//! What works as it is: `pthread_{self,equal,setcancelstate,setcanceltype,testcancel}`, attributes.
+//! `gettid` and functions that take its result (`tgkill`, `sched_setaffinity`) are about the
+//! carrier.
 
 mod identity;
 mod lifecycle;
@@ -32,8 +34,8 @@ fn is_virtual(thread: pthread_t) -> bool {
     runtime::is_started() && slot_of(thread).is_some()
 }
 
-/// Calls `function`, which must not unwind, on the running platform thread, or the one that carries the running virtual
-/// thread. It blocks that.
+/// Calls `function`, which must not unwind, on the running platform thread, or the one that carries
+/// the running virtual thread. It blocks that.
 pub(super) fn on_carrier<R>(function: impl FnOnce() -> R) -> R {
     match virtual_thread().and(vthread::carrier()) {
         // SAFETY: our carrier; libc's functions, for which this is, do not unwind.

@@ -1,9 +1,10 @@
 //! C's locks: `pthread.h`, `semaphore.h`.
 //!
 //! glibc's own waiting is a futex call inside libc, which does not come by here: it would block the
-//! carrier, and a lock's holder that is parked could need that very carrier to go on. So a virtual thread
-//! only ever *tries* glibc's operations, and parks where they say "busy". The objects stay glibc's, with all they
-//! know about recursion and owners: a virtual thread has a thread id of its own there.
+//! carrier, and a lock's holder that is parked could need that very carrier to go on. So a virtual
+//! thread only ever *tries* glibc's operations, and parks where they say "busy". The objects stay
+//! glibc's, with all they know about recursion and owners: a virtual thread has a thread id of its
+//! own there.
 //!
 //! | | virtual threads | platform threads |
 //! |---|---|---|
@@ -14,13 +15,15 @@
 //! | [`barrier`], [`once`] | ours, on our futexes | ours |
 //! | [`spin`] | yields | libc's |
 //!
-//! Covered: `pthread_mutex_{lock,timedlock,clocklock,unlock}`, `pthread_cond_{wait,timedwait,clockwait,signal,broadcast}`,
+//! Covered: `pthread_mutex_{lock,timedlock,clocklock,unlock}`,
+//! `pthread_cond_{wait,timedwait,clockwait,signal,broadcast}`,
 //! `pthread_rwlock_{rdlock,wrlock,timedrdlock,timedwrlock,clockrdlock,clockwrlock,unlock}`,
-//! `sem_{wait,timedwait,clockwait,post}`, `pthread_barrier_{init,wait,destroy}`, `pthread_once`, `pthread_spin_lock`.
-//! C11's names for the same are in [`threads`](super::threads). What never waits (`init`, `destroy`, `trylock`) is libc's.
+//! `sem_{wait,timedwait,clockwait,post}`, `pthread_barrier_{init,wait,destroy}`, `pthread_once`,
+//! `pthread_spin_lock`. C11's names for the same are in [`threads`](super::threads). What never
+//! waits (`init`, `destroy`, `trylock`) is libc's.
 //!
-//! An object shared between processes may be released by a process that knows nothing of us. A virtual thread
-//! looks after those now and then ([`Patience`]).
+//! An object shared between processes may be released by a process that knows nothing of us. A
+//! virtual thread looks after those now and then ([`Patience`]).
 
 pub(super) mod barrier;
 pub(super) mod cond;
@@ -38,8 +41,9 @@ use crate::sys;
 use core::ffi::c_int;
 use libc::{clockid_t, timespec};
 
-/// Kinds of objects in the parking lot. A key is the object's address with the kind in its two low bits, so
-/// that a late wake for a futex that was at the same address before does not look like one for the object.
+/// Kinds of objects in the parking lot. A key is the object's address with the kind in its two low
+/// bits, so that a late wake for a futex that was at the same address before does not look like one
+/// for the object.
 #[derive(Clone, Copy)]
 enum Kind {
     Lock = 1,
@@ -74,7 +78,8 @@ pub(super) unsafe fn deadline(
     }
 }
 
-/// When to look again after an object that may be released by somebody who does not look into the lot: after a millisecond, then less and less often.
+/// When to look again after an object that may be released by somebody who does not look into the
+/// lot: after a millisecond, then less and less often.
 struct Patience {
     step: Option<u64>,
 }
@@ -101,11 +106,11 @@ impl Patience {
     }
 }
 
-/// Parks the running thread until `attempt` gives something else than `busy`; that is the result. Or
-/// `ETIMEDOUT`, after the deadline.
+/// Parks the running thread until `attempt` gives something else than `busy`; that is the result.
+/// Or `ETIMEDOUT`, after the deadline.
 ///
-/// `attempt` also runs under the lock of the lot's bucket: it must not block, and whoever might make it
-/// succeed must look into the lot afterwards.
+/// `attempt` also runs under the lock of the lot's bucket: it must not block, and whoever might
+/// make it succeed must look into the lot afterwards.
 fn acquire(
     key: usize,
     bits: u32,

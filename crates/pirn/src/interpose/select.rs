@@ -142,7 +142,8 @@ pub unsafe extern "C" fn pselect(
                 timeout.as_ref().map(sys::nanos),
             )
         } else {
-            // As in ppoll: the kernel writes the time left, which libc hides. The mask comes with its size.
+            // As in ppoll: the kernel writes the time left, which libc hides. The mask comes with
+            // its size.
             let mut copy = timeout.as_ref().copied();
             let timeout = copy
                 .as_mut()

@@ -2,21 +2,24 @@
 //!
 //! A signal has no use for virtual threads: the kernel knows OS threads only. What that means:
 //!
-//! * A handler runs on whatever the OS thread it was delivered to is running, which may be a virtual thread, with that
-//!   thread's thread-locals and `errno`, and on its stack unless the handler was installed with
-//!   `SA_ONSTACK`: the alternative stack belongs to the carrier, and `sigaltstack` on a virtual thread changes the
-//!   carrier's, which a program should not do.
-//! * `raise`, and `pthread_kill` and `pthread_sigqueue` to oneself, run the handler at once, on the calling virtual
-//!   thread. (glibc's `raise` asks the kernel for the thread's id and works as it is.)
-//! * A signal to *another* virtual thread is sent to the process: that thread may not be mounted, so there is no
-//!   OS thread to send it to. The handler runs wherever the kernel decides. Signal 0 only asks whether the thread is
-//!   there.
-//! * `pthread_sigmask` and `sigprocmask` change the carrier's mask: a virtual thread that blocks signals,
-//!   parks, and unblocks them may do the latter on another carrier. Blocking and unblocking around a piece of
-//!   code that does not park (`std` and glibc do so around `fork` and `posix_spawn`) works. To
-//!   have signals blocked everywhere, block them in `main` before the first virtual thread: the carriers inherit the mask.
-//! * A program may replace the handler for `SIGSEGV` and `SIGBUS` that names the virtual thread whose stack
-//!   overflowed: then it does without the message. A handler that calls the earlier one in turn is better.
+//! * A handler runs on whatever the OS thread it was delivered to is running, which may be a
+//!   virtual thread, with that thread's thread-locals and `errno`, and on its stack unless the
+//!   handler was installed with `SA_ONSTACK`: the alternative stack belongs to the carrier, and
+//!   `sigaltstack` on a virtual thread changes the carrier's, which a program should not do.
+//! * `raise`, and `pthread_kill` and `pthread_sigqueue` to oneself, run the handler at once, on the
+//!   calling virtual thread. (glibc's `raise` asks the kernel for the thread's id and works as it
+//!   is.)
+//! * A signal to *another* virtual thread is sent to the process: that thread may not be mounted,
+//!   so there is no OS thread to send it to. The handler runs wherever the kernel decides. Signal 0
+//!   only asks whether the thread is there.
+//! * `pthread_sigmask` and `sigprocmask` change the carrier's mask: a virtual thread that blocks
+//!   signals, parks, and unblocks them may do the latter on another carrier. Blocking and
+//!   unblocking around a piece of code that does not park (`std` and glibc do so around `fork` and
+//!   `posix_spawn`) works. To have signals blocked everywhere, block them in `main` before the
+//!   first virtual thread: the carriers inherit the mask.
+//! * A program may replace the handler for `SIGSEGV` and `SIGBUS` that names the virtual thread
+//!   whose stack overflowed: then it does without the message. A handler that calls the earlier one
+//!   in turn is better.
 //! * `sem_post` in a handler is safe; see [`semaphore`](super::pthread_sync::semaphore).
 //!
 //! Covered: `pthread_kill`, `pthread_sigqueue`.

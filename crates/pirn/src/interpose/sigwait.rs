@@ -1,9 +1,9 @@
 //! Waiting for signals.
 //!
-//! `sigwait` and its kin take a signal sent to the *process* wherever they wait, so a platform thread of their own
-//! serves a virtual thread as well. `pause` and `sigsuspend` wait until a handler has run on the calling
-//! thread; for a virtual thread that is the platform thread that waits in its stead, which the kernel may
-//! choose for a signal to the process, or not.
+//! `sigwait` and its kin take a signal sent to the *process* wherever they wait, so a platform
+//! thread of their own serves a virtual thread as well. `pause` and `sigsuspend` wait until a
+//! handler has run on the calling thread; for a virtual thread that is the platform thread that
+//! waits in its stead, which the kernel may choose for a signal to the process, or not.
 
 use super::fs::from_c;
 use crate::blocking::offload;

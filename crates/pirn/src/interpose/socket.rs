@@ -1,7 +1,7 @@
 //! `sys/socket.h`.
 //!
-//! Sending and receiving try with `MSG_DONTWAIT`, which changes nothing that others could see. `accept` and `connect`
-//! have no such flag; see there.
+//! Sending and receiving try with `MSG_DONTWAIT`, which changes nothing that others could see.
+//! `accept` and `connect` have no such flag; see there.
 
 use super::transfer::{is_ready, write_all};
 use super::virtual_thread;
@@ -76,8 +76,9 @@ fn send_with(
     })
 }
 
-/// Sends to a Unix socket by its address. When the addressee's queue is full no event tells when it is not: the
-/// sender's own socket is writable all the time, and every failed attempt even reports so anew.
+/// Sends to a Unix socket by its address. When the addressee's queue is full no event tells when it
+/// is not: the sender's own socket is writable all the time, and every failed attempt even reports
+/// so anew.
 fn send_patiently(fd: c_int, attempt: impl Fn() -> SysResult) -> SysResult {
     const LONGEST_NAP_NS: u64 = 20_000_000;
     let entry = fds::entry(fd);
@@ -338,10 +339,11 @@ pub unsafe extern "C" fn accept(
 
 /// `accept4`.
 ///
-/// The kernel has no flag for "accept, but do not wait" other than `O_NONBLOCK`, which belongs to the open file and would be
-/// seen by every process that shares it. Instead all threads of this process, platform threads
-/// too, accept one at a time per listener, and only after `poll` has said that a connection is there. What
-/// remains is another *process* that shares the listener and takes the connection in between: then the carrier waits for the next one.
+/// The kernel has no flag for "accept, but do not wait" other than `O_NONBLOCK`, which belongs to
+/// the open file and would be seen by every process that shares it. Instead all threads of this
+/// process, platform threads too, accept one at a time per listener, and only after `poll` has said
+/// that a connection is there. What remains is another *process* that shares the listener and takes
+/// the connection in between: then the carrier waits for the next one.
 ///
 /// # Safety
 /// As for libc's function of this name.

@@ -1,12 +1,14 @@
 //! `stdio.h`: opening and closing streams.
 //!
-//! libc's streams read and write from inside libc, where nothing can be interposed, and a stream may be locked
-//! by the calling thread (`flockfile`), so that its functions cannot be sent to another thread. Hence reading and
-//! writing a `FILE` (`fgets`, `fprintf`, `fflush`, …) blocks the carrier for as long as the kernel makes
-//! it wait. For files that is short; streams on pipes and sockets are better read with `read`.
+//! libc's streams read and write from inside libc, where nothing can be interposed, and a stream
+//! may be locked by the calling thread (`flockfile`), so that its functions cannot be sent to
+//! another thread. Hence reading and writing a `FILE` (`fgets`, `fprintf`, `fflush`, …) blocks the
+//! carrier for as long as the kernel makes it wait. For files that is short; streams on pipes and
+//! sockets are better read with `read`.
 //!
 //! Opening and closing are interposed, so that the table of descriptors stays true, and because an
-//! open may take long. `fclose` writes what is left in the buffer, and blocks the carrier meanwhile.
+//! open may take long. `fclose` writes what is left in the buffer, and blocks the carrier
+//! meanwhile.
 
 use super::fs::from_c;
 use super::fs_lock::lock_released;

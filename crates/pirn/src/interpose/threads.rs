@@ -1,5 +1,5 @@
-//! C11's `threads.h`. In glibc these are the pthread functions under other names, on the same objects, and call
-//! them inside libc; so here.
+//! C11's `threads.h`. In glibc these are the pthread functions under other names, on the same
+//! objects, and call them inside libc; so here.
 //!
 //! Covered: `mtx_{lock,timedlock,unlock}`, `cnd_{wait,timedwait,signal,broadcast}`, `call_once`,
 //! `thrd_{create,join,exit,sleep,yield}`, `tss_{create,delete,get,set}`.

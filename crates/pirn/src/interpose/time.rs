@@ -63,7 +63,8 @@ fn nap(nanos: u64) {
 /// `request` points to a timespec.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nanosleep(request: *const timespec, remaining: *mut timespec) -> c_int {
-    // SAFETY: the caller's contract. nanosleep(2) counts in CLOCK_REALTIME's units, unaffected by its jumps: monotonic.
+    // SAFETY: the caller's contract. nanosleep(2) counts in CLOCK_REALTIME's units, unaffected by
+    // its jumps: monotonic.
     match unsafe { clock_nanosleep(libc::CLOCK_MONOTONIC, 0, request, remaining) } {
         0 => 0,
         e => sys::to_c(Err(Errno(e))) as c_int,

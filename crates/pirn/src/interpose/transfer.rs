@@ -1,9 +1,12 @@
 //! How bytes are read and written: the attempts that never block, and the loops around them.
 //!
 //! Three ways to try without blocking, in this order:
-//! * `preadv2`/`pwritev2` with `RWF_NOWAIT`: sockets, pipes, event descriptors, and files as far as they are in the page cache;
-//! * what does not know that flag (terminals, devices): `poll` with no timeout, then the plain call;
-//! * what cannot be polled either (a file whose pages are on disk): the plain call, on a pool thread.
+//! * `preadv2`/`pwritev2` with `RWF_NOWAIT`: sockets, pipes, event descriptors, and files as far as
+//!   they are in the page cache;
+//! * what does not know that flag (terminals, devices): `poll` with no timeout, then the plain
+//!   call;
+//! * what cannot be polled either (a file whose pages are on disk): the plain call, on a pool
+//!   thread.
 
 use super::virtual_thread;
 use crate::blocking::readiness::{self, Interest};
@@ -104,7 +107,8 @@ pub(super) unsafe fn write_vectored(fd: c_int, iov: *const iovec, count: c_int) 
     })
 }
 
-/// A write of no bytes: on a datagram socket that sends an empty datagram, which `pwritev2` would not.
+/// A write of no bytes: on a datagram socket that sends an empty datagram, which `pwritev2` would
+/// not.
 pub(super) fn write_nothing(fd: c_int) -> SysResult {
     let timeout = |entry: &fds::Entry| entry.timeout(fd, libc::SO_SNDTIMEO);
     readiness::blocking(fd, Interest::Write, timeout, || {
@@ -135,8 +139,8 @@ pub(super) fn after(all: &[iovec], mut done: usize) -> Vec<iovec> {
     rest
 }
 
-/// Repeats `write(done so far)` until `total` bytes are done. An error after some were done gives their number: the
-/// next call will meet the error again.
+/// Repeats `write(done so far)` until `total` bytes are done. An error after some were done gives
+/// their number: the next call will meet the error again.
 pub(super) fn write_all(total: usize, mut write: impl FnMut(usize) -> SysResult) -> SysResult {
     let mut done = 0;
     loop {

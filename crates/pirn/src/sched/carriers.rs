@@ -13,8 +13,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Threads fetched from the injector at once at the most.
 const INJECTOR_BATCH: usize = 64;
-/// A processor whose tick has stood still for so long is stuck in one thread, and loses even the [few](idle::FEW)
-/// threads in its queue to a searcher. Before that, taking them would only move them away from their cache.
+/// A processor whose tick has stood still for so long is stuck in one thread, and loses even the
+/// [few](idle::FEW) threads in its queue to a searcher. Before that, taking them would only move
+/// them away from their cache.
 const STUCK_NS: u64 = 5_000;
 /// A searching carrier asks for descriptors' events about this often.
 const SEARCH_POLL_NS: u64 = 5_000;
@@ -98,7 +99,8 @@ fn next(carrier: &Carrier) -> NonNull<Core> {
 /// The caller's carrier holds `processor`.
 unsafe fn stand_in(processor: &'static Processor) -> Option<NonNull<Core>> {
     let leaving = processor.spare.as_ref().is_some_and(Spare::is_leaving);
-    // A kick that this look takes from a sleeper may have been for a search: then this is the search.
+    // A kick that this look takes from a sleeper may have been for a search: then this is the
+    // search.
     let searching = !leaving && idle::take_request();
     // SAFETY: the caller's contract.
     unsafe {
@@ -124,7 +126,8 @@ unsafe fn look(processor: &'static Processor) -> Option<NonNull<Core>> {
             if processor.look_due() {
                 driver().turn();
             }
-            // Whoever always has threads of its own would else never come to those behind a stuck one.
+            // Whoever always has threads of its own would else never come to those behind a stuck
+            // one.
             if let Some(thread) = injector::pop(1, |_| {}).or_else(|| relieve(processor)) {
                 return Some(thread);
             }
@@ -265,8 +268,8 @@ impl Suspects {
     }
 }
 
-/// Sleeps without a processor until there is an event or a kick, and takes a processor again if there is one.
-/// Returns whether this carrier has been asked to search.
+/// Sleeps without a processor until there is an event or a kick, and takes a processor again if
+/// there is one. Returns whether this carrier has been asked to search.
 fn sleep(carrier: &Carrier) -> bool {
     driver().wait(&mut || {
         carrier.set_processor(idle::acquire());

@@ -1,4 +1,5 @@
-//! What the scheduler needs from the layer above it: something to wait *for* when there is nothing to run.
+//! What the scheduler needs from the layer above it: something to wait *for* when there is nothing
+//! to run.
 //!
 //! Timers and descriptors are blocking's business, but it is idle carriers that wait for them.
 //! So blocking implements this trait and installs itself at start.
@@ -12,7 +13,8 @@ pub(crate) trait Driver: Sync {
     fn turn(&self) -> bool;
 
     /// Blocks the calling OS thread until there is an event, a timer is due, or
-    /// [`kick`](Self::kick). Calls `resumed` when that has happened, and then wakes the threads concerned.
+    /// [`kick`](Self::kick). Calls `resumed` when that has happened, and then wakes the threads
+    /// concerned.
     fn wait(&self, resumed: &mut dyn FnMut());
 
     /// Ends one [`wait`](Self::wait): one that is under way, or the next.

@@ -1,8 +1,9 @@
 //! Idle processors, searching carriers, and the art of waking few of them.
 //!
-//! Waking an OS thread that sleeps costs tens of microseconds until it runs, and a system call on the waker's
-//! side. So a carrier that runs out of work *searches* for a short while before it sleeps, and whoever makes
-//! a thread runnable wakes a sleeper only if nobody is searching: the searcher will find it.
+//! Waking an OS thread that sleeps costs tens of microseconds until it runs, and a system call on
+//! the waker's side. So a carrier that runs out of work *searches* for a short while before it
+//! sleeps, and whoever makes a thread runnable wakes a sleeper only if nobody is searching: the
+//! searcher will find it.
 //!
 //! The danger in "nobody needs waking" is the moment in which the last searcher gives up. Two
 //! orders of events, and why neither loses a thread:
@@ -14,17 +15,19 @@
 //!   3. read searching, count               c. look at all queues once more
 //! ```
 //!
-//! If 3 misses b (reads an old count or sees it still searching), then 1 is before c in the
-//! single order of SeqCst operations, and the carrier finds the thread at c. If c misses 1, then
-//! 3 sees b, and wakes a sleeper. A waker counts the sleeper as searching on its behalf
-//! (searching 0 -> 1, and a request for whoever wakes), so that a burst of producers wakes one carrier; that one, when it has found
-//! something and was the last to search, wakes the next if there is more ([`stop_searching`]).
+//! If 3 misses b (reads an old count or sees it still searching), then 1 is before c in the single
+//! order of SeqCst operations, and the carrier finds the thread at c. If c misses 1, then 3 sees b,
+//! and wakes a sleeper. A waker counts the sleeper as searching on its behalf (searching 0 -> 1,
+//! and a request for whoever wakes), so that a burst of producers wakes one carrier; that one, when
+//! it has found something and was the last to search, wakes the next if there is more
+//! ([`stop_searching`]).
 //!
-//! One exception is deliberate: *a few* threads in a running processor's queue. Its carrier will probably come to
-//! them sooner than a sleeper could, and if they are short (two subtasks that only compute a number) to have them
-//! taken to another core costs ten times what they do. So searchers take from so short a queue only when its
-//! processor has stood still for some microseconds; a single thread wakes nobody; and a second one wakes a sleeper unless
-//! the last that was woken has just searched in vain. Should they wait after all, the monitor notices within milliseconds.
+//! One exception is deliberate: *a few* threads in a running processor's queue. Its carrier will
+//! probably come to them sooner than a sleeper could, and if they are short (two subtasks that only
+//! compute a number) to have them taken to another core costs ten times what they do. So searchers
+//! take from so short a queue only when its processor has stood still for some microseconds; a
+//! single thread wakes nobody; and a second one wakes a sleeper unless the last that was woken has
+//! just searched in vain. Should they wait after all, the monitor notices within milliseconds.
 
 use super::driver::driver;
 use super::{Processor, injector, processors, settings, spare};
@@ -111,7 +114,8 @@ pub(crate) fn notify() {
     }
 }
 
-/// As [`notify`], for a thread that makes a queue as long as that its own carrier may need help, or may not.
+/// As [`notify`], for a thread that makes a queue as long as that its own carrier may need help, or
+/// may not.
 #[inline]
 pub(crate) fn notify_of_few() {
     let until = IN_VAIN_UNTIL.load(Ordering::Relaxed); // Relaxed: a hint.

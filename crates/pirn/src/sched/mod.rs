@@ -1,14 +1,14 @@
 //! The scheduler: which virtual thread runs next, and on which carrier.
 //!
 //! To the layers above it is a trait with one method, [`Scheduler::schedule`], which is given a
-//! [`Runnable`] whenever a thread becomes runnable; running it on any platform thread mounts it there
-//! until it parks. The default scheduler, behind the same door, is work stealing:
+//! [`Runnable`] whenever a thread becomes runnable; running it on any platform thread mounts it
+//! there until it parks. The default scheduler, behind the same door, is work stealing:
 //!
 //! * [`processor`]: the right to run threads, with a queue of them ([`local_queue`]).
 //! * [`injector`]: the queue for everything that comes from outside.
 //! * [`carriers`]: the platform threads that run them.
-//! * [`idle`]: how few of them are woken. [`monitor`]: what if that was too few; [`spare`]: what if all
-//!   are stuck, as [`os_thread`] tells.
+//! * [`idle`]: how few of them are woken. [`monitor`]: what if that was too few; [`spare`]: what if
+//!   all are stuck, as [`os_thread`] tells.
 //! * [`driver`]: what they wait for when there is nothing to run.
 
 pub(crate) mod carriers;
@@ -60,7 +60,8 @@ fn shared() -> &'static Shared {
     unsafe { &*SHARED.load(Ordering::Acquire) }
 }
 
-/// The processors that may have threads: the regular ones, and those spare ones that were ever used.
+/// The processors that may have threads: the regular ones, and those spare ones that were ever
+/// used.
 #[inline]
 pub(crate) fn processors() -> &'static [Processor] {
     let shared = shared();
@@ -110,7 +111,8 @@ pub(crate) fn start(settings: Settings) -> io::Result<()> {
     monitor::start()
 }
 
-/// Hands a thread that may run now to its scheduler. The caller owns the right to run it, and gives it up.
+/// Hands a thread that may run now to its scheduler. The caller owns the right to run it, and gives
+/// it up.
 #[inline]
 pub(crate) fn make_runnable(thread: NonNull<Core>) {
     enqueue(vthread::carrier().and_then(|c| c.processor()), thread);

@@ -6,8 +6,9 @@
 //! * a thread waits in the queue of a processor that has not switched since the last tick,
 //! * a timer is late (its processor is busy, and the sleepers do not know of it),
 //!
-//! and if there is an idle processor, wakes a carrier for it. If there is none because all processors are stuck, it
-//! adds a [spare](super::spare) one, be it only to fetch events. When everything has been idle for a while it sleeps until [`stir`]red.
+//! and if there is an idle processor, wakes a carrier for it. If there is none because all
+//! processors are stuck, it adds a [spare](super::spare) one, be it only to fetch events. When
+//! everything has been idle for a while it sleeps until [`stir`]red.
 
 use super::driver::driver;
 use super::spare::{self, Spare};
@@ -18,13 +19,14 @@ use std::io;
 
 /// Length of a tick while there is something to look after.
 const TICK_NS: u64 = 1_000_000;
-/// A processor that has run one thread for so long, or has one blocked in the kernel for so long, is stuck in it. A platform thread's turn is about as long
-/// (`base_slice_ns` of the kernel's scheduler is 3 ms).
+/// A processor that has run one thread for so long, or has one blocked in the kernel for so long,
+/// is stuck in it. A platform thread's turn is about as long (`base_slice_ns` of the kernel's
+/// scheduler is 3 ms).
 const STUCK_NS: u64 = 4_000_000;
 /// How many threads the kernel is asked about in one look. The others are left for the next.
 const INQUIRIES: u32 = 4;
-/// For how long there have been more processors than needed when one is let go. Above [`STUCK_NS`]: a thread
-/// that computes, yields once and computes on is no reason.
+/// For how long there have been more processors than needed when one is let go. Above [`STUCK_NS`]:
+/// a thread that computes, yields once and computes on is no reason.
 const SURPLUS_NS: u64 = 2 * STUCK_NS;
 /// Idle ticks until the monitor sleeps.
 const PATIENCE: u32 = 20;
@@ -63,7 +65,8 @@ fn run() {
         let _ = sys::futex_wait(&pause, 0, Some(sys::now() + tick));
         idle_for = if idle::all() { idle_for + 1 } else { 0 };
         if idle_for > 0 && driver().unattended() {
-            // The last to arm a timer did not go to sleep itself: a spare processor's carrier, perhaps.
+            // The last to arm a timer did not go to sleep itself: a spare processor's carrier,
+            // perhaps.
             driver().kick();
         } else if idle_for > PATIENCE {
             doze();
@@ -94,7 +97,8 @@ fn doze() {
 /// What the monitor remembers from tick to tick.
 struct Monitor {
     watched: Vec<Watched>,
-    /// Where the next look begins. Of all stuck processors with a queue the one seen last is relieved: each in turn.
+    /// Where the next look begins. Of all stuck processors with a queue the one seen last is
+    /// relieved: each in turn.
     first: usize,
     /// Since when there have been more spare processors than stuck ones.
     surplus_since: Option<u64>,
@@ -143,7 +147,8 @@ impl Watched {
         now - self.since
     }
 
-    /// Whether a processor that has been still for so long is stuck: not if its holder just waits for a CPU.
+    /// Whether a processor that has been still for so long is stuck: not if its holder just waits
+    /// for a CPU.
     fn is_stuck(&mut self, holder: u32, still: u64, inquiries: &mut u32) -> bool {
         let cpu = os_thread::cpu_time(holder);
         let has_run = cpu != self.last_cpu;

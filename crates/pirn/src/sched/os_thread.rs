@@ -1,7 +1,8 @@
-//! What a platform thread is doing, as the kernel tells: it computes, waits for a CPU, or is blocked.
+//! What a platform thread is doing, as the kernel tells: it computes, waits for a CPU, or is
+//! blocked.
 //!
-//! On a busy machine a carrier that stands still may only be waiting for its turn. One more would have all of them
-//! wait longer.
+//! On a busy machine a carrier that stands still may only be waiting for its turn. One more would
+//! have all of them wait longer.
 
 use crate::sys::{self, call};
 use core::cell::Cell;

@@ -18,8 +18,8 @@ use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::io;
 
-/// Every so many switches the carrier looks at everything that is not its own queue: the injector, due
-/// timers, ready descriptors. Go uses the same number.
+/// Every so many switches the carrier looks at everything that is not its own queue: the injector,
+/// due timers, ready descriptors. Go uses the same number.
 const MAINTENANCE_EVERY: u32 = 61;
 /// The least time between two looks for events while there are threads to run.
 const LOOK_EVERY_NS: u64 = 20_000;
@@ -44,7 +44,8 @@ pub(crate) struct Processor {
     looked: Cell<u64>,
     /// The next thread to run, if it has been taken off the queue already.
     next: Cell<Option<NonNull<Core>>>,
-    /// The platform thread that holds it, for the monitor to look at; 0 while it is on the idle list.
+    /// The platform thread that holds it, for the monitor to look at; 0 while it is on the idle
+    /// list.
     pub(crate) holder: AtomicU32,
     /// For one that is used only while the regular ones are stuck.
     pub(crate) spare: Option<Spare>,
@@ -73,7 +74,8 @@ impl Processor {
     /// Ids of its own.
     ///
     /// # Safety
-    /// The caller's carrier holds the processor, and does not unmount as long as the reference is used.
+    /// The caller's carrier holds the processor, and does not unmount as long as the reference is
+    /// used.
     pub(crate) unsafe fn ids(&self) -> &Ids {
         &self.ids
     }
@@ -100,8 +102,8 @@ impl Processor {
         tick
     }
 
-    /// The thread that a thread about to leave may hand over to directly; none when the carrier's own loop
-    /// is to decide.
+    /// The thread that a thread about to leave may hand over to directly; none when the carrier's
+    /// own loop is to decide.
     ///
     /// # Safety
     /// The caller holds this processor.
@@ -113,8 +115,9 @@ impl Processor {
                 return None;
             }
             let next = self.queue.pop()?;
-            // A new thread needs a stack. Fetching some from the pool takes a kilobyte of stack itself, and
-            // would make the thread that leaves touch another page: the carrier's own loop is to do it.
+            // A new thread needs a stack. Fetching some from the pool takes a kilobyte of stack
+            // itself, and would make the thread that leaves touch another page: the carrier's own
+            // loop is to do it.
             if next.as_ref().slot().is_none() && (*self.slots.get()).is_empty() {
                 self.next.set(Some(next));
                 return None;
@@ -147,8 +150,8 @@ impl Processor {
         due
     }
 
-    /// Whether the holder has not looked for events for a while. Short switches come round to maintenance every
-    /// two microseconds, and the look is a system call.
+    /// Whether the holder has not looked for events for a while. Short switches come round to
+    /// maintenance every two microseconds, and the look is a system call.
     ///
     /// # Safety
     /// The caller holds this processor.
@@ -161,8 +164,8 @@ impl Processor {
         due
     }
 
-    /// Puts a runnable thread at the end of the queue; when that is full, its older half moves to the
-    /// injector.
+    /// Puts a runnable thread at the end of the queue; when that is full, its older half moves to
+    /// the injector.
     ///
     /// # Safety
     /// The caller holds this processor and owns the right to run `thread`.
@@ -184,8 +187,8 @@ impl Processor {
         injector::push_batch(batch);
     }
 
-    /// Moves all of its threads to the injector, and gives back the stacks and reservations it has in store:
-    /// it may not be held again for long.
+    /// Moves all of its threads to the injector, and gives back the stacks and reservations it has
+    /// in store: it may not be held again for long.
     ///
     /// # Safety
     /// The caller holds this processor.
@@ -228,7 +231,8 @@ impl Processor {
     /// The cache of cells.
     ///
     /// # Safety
-    /// The caller holds this processor, and lets go of the cache before it does anything else with it.
+    /// The caller holds this processor, and lets go of the cache before it does anything else with
+    /// it.
     #[allow(clippy::mut_from_ref)] // the holder's alone
     pub(crate) unsafe fn cells(&self) -> &mut CellCache {
         // SAFETY: the caller's contract.

@@ -12,12 +12,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Decides where and when virtual threads run.
 ///
-/// A thread built with [`Builder::scheduler`](crate::thread::Builder::scheduler) is handed to its scheduler
-/// whenever it becomes runnable: when it is spawned, when it is woken, when it yields.
+/// A thread built with [`Builder::scheduler`](crate::thread::Builder::scheduler) is handed to its
+/// scheduler whenever it becomes runnable: when it is spawned, when it is woken, when it yields.
 ///
-/// `schedule` is called by whoever made the thread runnable: a platform thread, a carrier's own loop,
-/// or another virtual thread, in whose place its carrier then calls it. It should not block for long, and
-/// must not panic: the process would be aborted.
+/// `schedule` is called by whoever made the thread runnable: a platform thread, a carrier's own
+/// loop, or another virtual thread, in whose place its carrier then calls it. It should not block
+/// for long, and must not panic: the process would be aborted.
 ///
 /// # Examples
 ///
@@ -56,8 +56,8 @@ pub trait Scheduler: Send + Sync + 'static {
 
 /// The right, and the duty, to run a virtual thread until it parks.
 ///
-/// Dropping it instead abandons the thread: one that has never run ends as if it had panicked; one that has
-/// stays parked for good, because its stack cannot be unwound from outside.
+/// Dropping it instead abandons the thread: one that has never run ends as if it had panicked; one
+/// that has stays parked for good, because its stack cannot be unwound from outside.
 #[must_use = "a thread that is not run never goes on"]
 pub struct Runnable(NonNull<Core>);
 
@@ -134,8 +134,8 @@ pub(crate) fn lend(thread: NonNull<Core>) {
     let Some(processor) = idle::acquire() else {
         return;
     };
-    // The processor is only kept from others: that as many threads run as there are processors. Nothing
-    // is queued on it, since this platform thread is not going to stay.
+    // The processor is only kept from others: that as many threads run as there are processors.
+    // Nothing is queued on it, since this platform thread is not going to stay.
     super::monitor::stir();
     if injector::take_first(thread) {
         // SAFETY: off the queue, so ours to run; the caller is a platform thread.
@@ -146,13 +146,13 @@ pub(crate) fn lend(thread: NonNull<Core>) {
 
 /// Hands a thread to the scheduler it was built with.
 ///
-/// A scheduler is platform code: if the waking thread were unmounted in the middle of `schedule`, it
-/// would itself have to be scheduled, perhaps by the very scheduler whose lock it holds. So on a
+/// A scheduler is platform code: if the waking thread were unmounted in the middle of `schedule`,
+/// it would itself have to be scheduled, perhaps by the very scheduler whose lock it holds. So on a
 /// virtual thread it runs as its carrier, and what blocks in it blocks the carrier.
 #[cold]
 pub(crate) fn schedule_elsewhere(thread: NonNull<Core>) {
-    // SAFETY: alive, since it has yet to run. The scheduler is kept alive for the call: the thread may
-    // have ended before `schedule` returns.
+    // SAFETY: alive, since it has yet to run. The scheduler is kept alive for the call: the thread
+    // may have ended before `schedule` returns.
     let scheduler = unsafe { thread.as_ref() }.scheduler().cloned();
     let Some(scheduler) = scheduler else { return };
     let call = move || {

@@ -1,11 +1,11 @@
 //! Spare processors, and the carriers that hold them: they stand in while all others are stuck.
 //!
-//! Nothing can take a processor from a carrier whose thread computes, waits in the kernel for a file, or
-//! spins until another thread has run. But the kernel can share the cores between carriers. So when
-//! every processor has been stuck in one thread for a while and other threads wait, the [monitor](super::monitor)
-//! adds a processor with a carrier of its own; a computing thread then shares its core with the rest
-//! as a platform thread would. When there are more processors than parallelism and stuck ones account for,
-//! the monitor lets one go again.
+//! Nothing can take a processor from a carrier whose thread computes, waits in the kernel for a
+//! file, or spins until another thread has run. But the kernel can share the cores between
+//! carriers. So when every processor has been stuck in one thread for a while and other threads
+//! wait, the [monitor](super::monitor) adds a processor with a carrier of its own; a computing
+//! thread then shares its core with the rest as a platform thread would. When there are more
+//! processors than parallelism and stuck ones account for, the monitor lets one go again.
 //!
 //! | state    | entered                                  | left                                     |
 //! |----------|------------------------------------------|------------------------------------------|
@@ -14,9 +14,9 @@
 //! | LEAVING  | [`dismiss`]                              | its carrier, at maintenance: to RESTING  |
 //! | RESTING  | its carrier, once the queue is empty     | [`add`]: to ACTIVE, wakes the carrier    |
 //!
-//! [`add`] and [`dismiss`] are the monitor's alone. Only the holder puts threads into a processor's queue,
-//! so none can be left behind in that of a resting one. Stacks and reservations go back as well, so that nothing
-//! is kept from those who still run. Its timers are in the others' shards.
+//! [`add`] and [`dismiss`] are the monitor's alone. Only the holder puts threads into a processor's
+//! queue, so none can be left behind in that of a resting one. Stacks and reservations go back as
+//! well, so that nothing is kept from those who still run. Its timers are in the others' shards.
 
 use super::processor::Processor;
 use super::{carriers, default_class, driver, idle};
@@ -86,7 +86,8 @@ pub(crate) fn add() -> bool {
     true
 }
 
-/// Takes a NEW processor into use. If there are no more stacks or OS threads, those that are stuck will have to do.
+/// Takes a NEW processor into use. If there are no more stacks or OS threads, those that are stuck
+/// will have to do.
 fn begin(processor: &'static Processor, state: &AtomicU32) -> bool {
     // To start a thread allocates here and there, and aborts where there is no memory.
     let mut room: Vec<u8> = Vec::new();

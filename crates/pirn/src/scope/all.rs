@@ -2,10 +2,11 @@
 
 use super::{Builder, JoinError, TaskScope, all_successful, any_successful};
 
-/// Runs all these tasks at once, each on a virtual thread, and gives all their values; or the first failure, which cancels the others.
+/// Runs all these tasks at once, each on a virtual thread, and gives all their values; or the first
+/// failure, which cancels the others.
 ///
-/// `tasks` is a tuple of two to eight closures, whose values may be of different types, or an array or a `Vec` of closures.
-/// They may borrow.
+/// `tasks` is a tuple of two to eight closures, whose values may be of different types, or an array
+/// or a `Vec` of closures. They may borrow.
 ///
 /// # Errors
 /// As [`TaskScope::join`].
@@ -27,7 +28,8 @@ pub fn all<E: Send, A: Tasks<E>>(tasks: A) -> Result<A::Values, JoinError<E>> {
     tasks.all()
 }
 
-/// Runs all these tasks at once, each on a virtual thread, and gives the value of the first that succeeds; the others are cancelled.
+/// Runs all these tasks at once, each on a virtual thread, and gives the value of the first that
+/// succeeds; the others are cancelled.
 ///
 /// # Errors
 /// The first failure if all fail; otherwise as [`TaskScope::join`].

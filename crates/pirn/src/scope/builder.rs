@@ -47,7 +47,8 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// A scope without a name, a deadline or a limit, whose subtasks run on unnamed virtual threads.
+    /// A scope without a name, a deadline or a limit, whose subtasks run on unnamed virtual
+    /// threads.
     ///
     /// # Examples
     /// ```
@@ -86,11 +87,12 @@ impl Builder {
         self
     }
 
-    /// Cancels the scope when so much time has passed since it was opened, if it is not joined by then. The join fails with
-    /// [`JoinError::TimedOut`], if the joiner does not say otherwise; what has completed can still be read.
+    /// Cancels the scope when so much time has passed since it was opened, if it is not joined by
+    /// then. The join fails with [`JoinError::TimedOut`], if the joiner does not say otherwise;
+    /// what has completed can still be read.
     ///
-    /// An inner scope never outlives the deadline of the outer one, be that the same thread's or that of the scope in
-    /// which its owner was forked.
+    /// An inner scope never outlives the deadline of the outer one, be that the same thread's or
+    /// that of the scope in which its owner was forked.
     ///
     /// # Examples
     /// ```
@@ -159,7 +161,8 @@ impl Builder {
         self
     }
 
-    /// Runs the subtasks on virtual threads made in this way: named, with larger stacks, by another scheduler.
+    /// Runs the subtasks on virtual threads made in this way: named, with larger stacks, by another
+    /// scheduler.
     ///
     /// # Examples
     /// ```
@@ -177,10 +180,12 @@ impl Builder {
         self
     }
 
-    /// Runs the subtasks on platform threads, named by this prefix and their numbers from 0 on, if there is one.
+    /// Runs the subtasks on platform threads, named by this prefix and their numbers from 0 on, if
+    /// there is one.
     ///
-    /// For what computes for long, or calls what blocks in ways that the library does not know. Interrupts reach only
-    /// what [`Thread::interrupt`](crate::thread::Thread::interrupt) says of platform threads.
+    /// For what computes for long, or calls what blocks in ways that the library does not know.
+    /// Interrupts reach only what [`Thread::interrupt`](crate::thread::Thread::interrupt) says of
+    /// platform threads.
     ///
     /// # Examples
     /// ```

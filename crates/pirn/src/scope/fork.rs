@@ -17,7 +17,8 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// The body of a virtual thread that runs a subtask: its membership, its result, and, until it starts, its closure.
+/// The body of a virtual thread that runs a subtask: its membership, its result, and, until it
+/// starts, its closure.
 struct Fork<T, J: Joins<T>, F> {
     member: Member,
     packet: Packet<T, J::Error>,
@@ -44,7 +45,8 @@ where
     }
 
     unsafe fn abandon(&self, _: &Core) {
-        // SAFETY: a member that has entered; or it could not, as the scope is cancelled, and the owner is still in its `fork`.
+        // SAFETY: a member that has entered; or it could not, as the scope is cancelled, and the
+        // owner is still in its `fork`.
         let frame = unsafe { self.frame.as_ref() };
         let tell = || {
             // SAFETY: instead of `run`. It has not run, and never will.
@@ -103,7 +105,8 @@ where
     let fork = unsafe { fork.as_ref() };
     fork.member.is(Who::Virtual(thread.as_ptr()));
     if !frame.state.enter(&fork.member) {
-        // The right to run it, and nobody will: its closure is dropped, and all that it took is given back.
+        // The right to run it, and nobody will: its closure is dropped, and all that it took is
+        // given back.
         drop(Runnable::of(thread.as_ptr()));
         return Ok(Subtask::unavailable(index));
     }
@@ -177,8 +180,8 @@ where
     }
     // If the start fails, also by the panic of the closure's destructor.
     let missing = Guard(|| frame.state.miss());
-    // SAFETY: the owner does not leave the scope before the thread has left it, and what the thread does after that
-    // uses nothing of `'scope`.
+    // SAFETY: the owner does not leave the scope before the thread has left it, and what the thread
+    // does after that uses nothing of `'scope`.
     match unsafe { builder.spawn_unchecked(main) } {
         Ok(_detached) => {
             core::mem::forget(missing);

@@ -75,7 +75,8 @@ impl<'scope, O> Joined<'scope, O> {
     }
 }
 
-/// A scope whose join failed. Its subtasks can still be [asked](super::Subtask::result) what they have come to.
+/// A scope whose join failed. Its subtasks can still be [asked](super::Subtask::result) what they
+/// have come to.
 ///
 /// Becomes the [`JoinError`] with `?`.
 ///

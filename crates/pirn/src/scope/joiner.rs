@@ -23,10 +23,11 @@ pub enum Flow {
 
 /// A policy: when a scope is over, and what [`join`](super::TaskScope::join) gives then.
 ///
-/// The one in this trait is what does not depend on the values of subtasks; [`Joins`] is the rest. Those that come with the
-/// library are [in this module](super#joiners).
+/// The one in this trait is what does not depend on the values of subtasks; [`Joins`] is the rest.
+/// Those that come with the library are [in this module](super#joiners).
 ///
-/// A joiner is shared by the subtasks of its scope, and told of each on that subtask's own thread, many at a time.
+/// A joiner is shared by the subtasks of its scope, and told of each on that subtask's own thread,
+/// many at a time.
 ///
 /// # Examples
 /// The second that succeeds:
@@ -68,10 +69,11 @@ pub trait Joiner: Sync {
     /// What the join gives.
     type Output;
 
-    /// Called by the owner's `join`, when all subtasks have completed or the joiner has cancelled the scope.
+    /// Called by the owner's `join`, when all subtasks have completed or the joiner has cancelled
+    /// the scope.
     ///
-    /// Subtasks that were cancelled may still be running, but the joiner will not be told of them (but for calls
-    /// that are under way).
+    /// Subtasks that were cancelled may still be running, but the joiner will not be told of them
+    /// (but for calls that are under way).
     ///
     /// # Errors
     /// What `join` is to fail with.
@@ -118,14 +120,15 @@ pub trait Joiner: Sync {
 /// assert_eq!(count.unwrap(), 1);
 /// ```
 pub trait Joins<T>: Joiner {
-    /// Called by the owner before the subtask of this number, counted from 0, is forked; also if it will not be started because
-    /// the scope has been cancelled.
+    /// Called by the owner before the subtask of this number, counted from 0, is forked; also if it
+    /// will not be started because the scope has been cancelled.
     fn on_fork(&self, index: usize) -> Flow {
         let _ = index;
         Flow::Continue
     }
 
-    /// Called when a subtask has completed, on its own thread, unless the scope has been cancelled before.
+    /// Called when a subtask has completed, on its own thread, unless the scope has been cancelled
+    /// before.
     ///
     /// If it panics, the scope is cancelled, and its join fails with the panic.
     fn on_complete(&self, subtask: &mut Completed<'_, T, Self::Error>) -> Flow;

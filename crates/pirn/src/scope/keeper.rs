@@ -1,6 +1,6 @@
-//! Who watches the clock for a scope with a deadline: a virtual thread of its own, because the owner may be busy with something
-//! else when the time is up. It is made when the scope is opened, and started by a timer; mostly the scope is left before, and
-//! it never runs.
+//! Who watches the clock for a scope with a deadline: a virtual thread of its own, because the
+//! owner may be busy with something else when the time is up. It is made when the scope is opened,
+//! and started by a timer; mostly the scope is left before, and it never runs.
 
 use super::JoinError;
 use super::state::{Cause, ScopeState};
@@ -66,7 +66,8 @@ impl Keeper {
         Ok(())
     }
 
-    /// Dismisses it, if there is one and the time is not up. Otherwise it leaves the scope by itself.
+    /// Dismisses it, if there is one and the time is not up. Otherwise it leaves the scope by
+    /// itself.
     pub(super) fn end(&self, state: &ScopeState) {
         let Some(watch) = self.0.get() else { return };
         // In the child of a fork there are no timers, and their locks may be held for ever.

@@ -9,8 +9,8 @@ use core::cell::{Cell, OnceCell};
 use core::ptr::NonNull;
 use std::sync::Arc;
 
-/// A thread's place in the lists of its scope: in the allocation of a virtual thread, on the stack of a
-/// platform thread.
+/// A thread's place in the lists of its scope: in the allocation of a virtual thread, on the stack
+/// of a platform thread.
 pub(super) struct Member {
     links: Links<Member>,
     scope: NonNull<ScopeState>,

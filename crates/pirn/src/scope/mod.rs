@@ -1,9 +1,11 @@
 //! Structured concurrency: scopes in which subtasks are forked and joined.
 //!
-//! A scope is a block that splits into concurrent subtasks, each on a thread of its own, and ends when all of them have: by its end,
-//! by `?`, by a panic. What is started in it is over when it is left, so subtasks may borrow from outside it, no
-//! thread is left behind, and a failure of one is not lost and ends the others. (Loom's `StructuredTaskScope`,
-//! [JEP 505](https://openjdk.org/jeps/505); what Java checks when the program runs, the compiler checks here.)
+//! A scope is a block that splits into concurrent subtasks, each on a thread of its own, and ends
+//! when all of them have: by its end, by `?`, by a panic. What is started in it is over when it is
+//! left, so subtasks may borrow from outside it, no thread is left behind, and a failure of one is
+//! not lost and ends the others. (Loom's `StructuredTaskScope`, [JEP
+//! 505](https://openjdk.org/jeps/505); what Java checks when the program runs, the compiler checks
+//! here.)
 //!
 //! ```
 //! use pirn::scope::JoinError;
@@ -52,10 +54,12 @@
 //!
 //! # Cancellation
 //!
-//! A scope is cancelled by its joiner, when its [time](Builder::timeout) is up, when its owner is [interrupted](crate::thread::Thread::interrupt)
-//! while it waits for its subtasks, when its owner leaves it without a join, by `?` or a panic, and by
-//! [`TaskScope::cancel`]. Then nothing more is started, the join returns, and the subtasks that run are interrupted: see
-//! [`Thread::interrupt`](crate::thread::Thread::interrupt) for what ends by that. A subtask that does not hear it is waited for all the same.
+//! A scope is cancelled by its joiner, when its [time](Builder::timeout) is up, when its owner is
+//! [interrupted](crate::thread::Thread::interrupt) while it waits for its subtasks, when its owner
+//! leaves it without a join, by `?` or a panic, and by [`TaskScope::cancel`]. Then nothing more is
+//! started, the join returns, and the subtasks that run are interrupted: see
+//! [`Thread::interrupt`](crate::thread::Thread::interrupt) for what ends by that. A subtask that
+//! does not hear it is waited for all the same.
 //!
 //! # How
 //!
@@ -100,9 +104,10 @@ pub use tree::{ScopeInfo, snapshot};
 
 /// Opens a scope for subtasks that may fail with an `E`, the first of which cancels the others.
 ///
-/// Calls `f` with the scope; when this returns, nothing that was forked in it runs any more.
-/// The joiner is [`await_all_successful`]; [`with`] takes another, [`Builder`] names, timeouts and limits.
-/// Subtasks that cannot fail need none of this: there is [`thread::scope`](crate::thread::scope).
+/// Calls `f` with the scope; when this returns, nothing that was forked in it runs any more. The
+/// joiner is [`await_all_successful`]; [`with`] takes another, [`Builder`] names, timeouts and
+/// limits. Subtasks that cannot fail need none of this: there is
+/// [`thread::scope`](crate::thread::scope).
 ///
 /// # Errors
 /// What `f` gives: mostly that of the [join](TaskScope::join).

@@ -16,7 +16,8 @@ pub(super) struct Packet<T, E> {
     result: UnsafeCell<Option<Result<T, Failure<E>>>>,
 }
 
-// SAFETY: the result is the running subtask's until the state says otherwise, and its handle's then.
+// SAFETY: the result is the running subtask's until the state says otherwise, and its handle's
+// then.
 unsafe impl<T: Send, E: Send> Sync for Packet<T, E> {}
 // SAFETY: owns the result.
 unsafe impl<T: Send, E: Send> Send for Packet<T, E> {}
@@ -65,7 +66,8 @@ impl<T, E> Packet<T, E> {
     /// A look at the result.
     ///
     /// # Safety
-    /// The caller has the handle, does not take the result meanwhile, and has seen that the state is not `Unavailable`.
+    /// The caller has the handle, does not take the result meanwhile, and has seen that the state
+    /// is not `Unavailable`.
     pub(super) unsafe fn peek(&self) -> Option<&Result<T, Failure<E>>> {
         // SAFETY: the caller's contract.
         unsafe { (*self.result.get()).as_ref() }
@@ -74,8 +76,8 @@ impl<T, E> Packet<T, E> {
     /// Takes the result.
     ///
     /// # Safety
-    /// The caller has the handle and has seen that the state is not `Unavailable`, or is the subtask itself and has seen that
-    /// there is no handle.
+    /// The caller has the handle and has seen that the state is not `Unavailable`, or is the
+    /// subtask itself and has seen that there is no handle.
     pub(super) unsafe fn take(&self) -> Option<Result<T, Failure<E>>> {
         // SAFETY: the caller's contract.
         unsafe { (*self.result.get()).take() }
@@ -98,8 +100,8 @@ pub(super) fn run<T, J, F>(
         if state.is_cancelled() {
             return; // Not to be started any more: the closure is dropped.
         }
-        // SAFETY: the packet is the running subtask's; the calls of `bind` are around that of the scope, which
-        // waits for this thread.
+        // SAFETY: the packet is the running subtask's; the calls of `bind` are around that of the
+        // scope, which waits for this thread.
         unsafe {
             let run = || packet.fill(closure);
             state.within(|| state.bindings.within(run));
@@ -114,8 +116,8 @@ pub(super) fn run<T, J, F>(
     }
 }
 
-/// Tells the joiner of the result in a packet, and leaves it for the handle. A subtask that comes too late leaves
-/// nothing.
+/// Tells the joiner of the result in a packet, and leaves it for the handle. A subtask that comes
+/// too late leaves nothing.
 pub(super) fn complete<T, J: Joins<T>>(
     frame: &Frame<J>,
     index: usize,

@@ -11,9 +11,9 @@
 //!   +--------------------------------------+
 //! ```
 //!
-//! It is on the owner's stack, and the owner does not leave before nobody runs. A member counts itself out under the lock and
-//! does not touch the scope after it; the owner learns that it was the last under the same lock. So the
-//! frame is there for all who use it.
+//! It is on the owner's stack, and the owner does not leave before nobody runs. A member counts
+//! itself out under the lock and does not touch the scope after it; the owner learns that it was
+//! the last under the same lock. So the frame is there for all who use it.
 
 use super::member::{Member, Who};
 use super::tree;
@@ -53,8 +53,8 @@ pub(crate) struct ScopeState {
     pub(super) place: Links<ScopeState>,
 }
 
-// SAFETY: the parent outlives it; the links are followed under the lock of the tree, and what is in the lists of members is
-// under its own.
+// SAFETY: the parent outlives it; the links are followed under the lock of the tree, and what is in
+// the lists of members is under its own.
 unsafe impl Sync for ScopeState {}
 
 /// See the module's drawing.
@@ -124,7 +124,8 @@ impl Inner {
 
 /// The innermost scope of the running thread.
 pub(super) fn current<'a>() -> Option<&'a ScopeState> {
-    // SAFETY: set by `within`, for a call during which the scope is there; callers do not keep it longer.
+    // SAFETY: set by `within`, for a call during which the scope is there; callers do not keep it
+    // longer.
     unsafe { CURRENT.get().as_ref() }
 }
 
@@ -156,7 +157,8 @@ impl ScopeState {
 
     /// The scope in which it was opened.
     pub(super) fn parent(&self) -> Option<&ScopeState> {
-        // SAFETY: it is further down on the owner's stack, or the owner is its member: it outlives this one.
+        // SAFETY: it is further down on the owner's stack, or the owner is its member: it outlives
+        // this one.
         unsafe { self.parent.as_ref() }
     }
 
@@ -204,7 +206,8 @@ impl ScopeState {
         true
     }
 
-    /// Counts a thread that will be a member once it runs. Returns `false` if the scope is cancelled.
+    /// Counts a thread that will be a member once it runs. Returns `false` if the scope is
+    /// cancelled.
     pub(super) fn expect(&self) -> bool {
         let mut inner = self.inner.lock();
         if self.is_cancelled() {
@@ -214,7 +217,8 @@ impl ScopeState {
         true
     }
 
-    /// Adds the member that was [expected](Self::expect). Returns `false` if the scope is cancelled.
+    /// Adds the member that was [expected](Self::expect). Returns `false` if the scope is
+    /// cancelled.
     pub(super) fn appear(&self, member: &Member) -> bool {
         let mut inner = self.inner.lock();
         member.entered.set(true);
@@ -243,7 +247,8 @@ impl ScopeState {
         });
     }
 
-    /// Ends somebody's part in the scope, and wakes the owner if it waits for that. The scope may be gone when this returns.
+    /// Ends somebody's part in the scope, and wakes the owner if it waits for that. The scope may
+    /// be gone when this returns.
     fn depart(&self, part: impl FnOnce(&mut Inner)) {
         let wakeup = {
             let mut inner = self.inner.lock();
@@ -266,7 +271,8 @@ impl ScopeState {
         self.depart(|inner| inner.keeper = false);
     }
 
-    /// Has the owner, who calls this, wait: until that has come, the deadline, or, if it hears of it, an interrupt.
+    /// Has the owner, who calls this, wait: until that has come, the deadline, or, if it hears of
+    /// it, an interrupt.
     pub(super) fn wait(
         &self,
         what: Until,
@@ -289,16 +295,16 @@ impl ScopeState {
         });
         drop(inner);
         let outcome = wait.block_until(deadline);
-        // A platform thread goes on as soon as it is claimed. The lock is on its stack: it waits until the claimer has
-        // let go of it. (A virtual thread is woken after that.)
+        // A platform thread goes on as soon as it is claimed. The lock is on its stack: it waits
+        // until the claimer has let go of it. (A virtual thread is woken after that.)
         if outcome != Outcome::Ready || matches!(self.owner, Who::Platform(_)) {
             self.inner.lock().waiting = None;
         }
         outcome
     }
 
-    /// Cancels it, unless it has been: nothing more is started, the owner's join returns, and all members but
-    /// `except` are interrupted.
+    /// Cancels it, unless it has been: nothing more is started, the owner's join returns, and all
+    /// members but `except` are interrupted.
     pub(super) fn cancel(&self, cause: Cause, except: Option<&Member>) {
         let wakeup = {
             let mut inner = self.inner.lock();
@@ -358,8 +364,8 @@ impl ScopeState {
     }
 }
 
-/// Interrupts a member under the lock of its scope: the wake goes to a list, and if somebody listens for interrupts of the
-/// thread, they are to be told.
+/// Interrupts a member under the lock of its scope: the wake goes to a list, and if somebody
+/// listens for interrupts of the thread, they are to be told.
 fn interrupt(member: &Member, wakes: &mut WakeList) -> Option<ThreadId> {
     // SAFETY: alive as long as it is a member.
     let thread = unsafe { member.who()?.thread() };

@@ -85,7 +85,8 @@ impl<E: Error + 'static> Error for SubtaskError<E> {
 
 /// A subtask that was forked in a scope, to be read after the [join](super::TaskScope::join).
 ///
-/// What gives its result asks for the proof that the scope has been joined: a [`Joined`] or an [`Unjoined`](super::Unjoined) of the same scope.
+/// What gives its result asks for the proof that the scope has been joined: a [`Joined`] or an
+/// [`Unjoined`](super::Unjoined) of the same scope.
 ///
 /// Dropping it does not end the subtask; its scope waits for it.
 ///
@@ -196,7 +197,8 @@ impl<'scope, T, E> Subtask<'scope, T, E> {
         self.index
     }
 
-    /// What has become of it. May be asked at any time; a subtask that runs is [`Unavailable`](State::Unavailable).
+    /// What has become of it. May be asked at any time; a subtask that runs is
+    /// [`Unavailable`](State::Unavailable).
     ///
     /// # Examples
     /// ```
@@ -211,7 +213,8 @@ impl<'scope, T, E> Subtask<'scope, T, E> {
         self.packet().map_or(State::Unavailable, Packet::state)
     }
 
-    /// Its thread, if it was started and is a virtual one: to [interrupt](Thread::interrupt) this subtask alone, say.
+    /// Its thread, if it was started and is a virtual one: to [interrupt](Thread::interrupt) this
+    /// subtask alone, say.
     ///
     /// # Examples
     /// ```

@@ -43,8 +43,9 @@ struct Owner {
 
 /// An open scope: its owner forks subtasks in it, and joins them.
 ///
-/// Made by [`pirn::scope`](crate::scope()), [`scope::with`](super::with) and [`scope::Builder`](super::Builder).
-/// `'scope` is the time in which subtasks may run, `'env` that of what they may borrow.
+/// Made by [`pirn::scope`](crate::scope()), [`scope::with`](super::with) and
+/// [`scope::Builder`](super::Builder). `'scope` is the time in which subtasks may run, `'env` that
+/// of what they may borrow.
 ///
 /// Only the owner can fork and join, not a subtask:
 /// ```compile_fail,E0277
@@ -77,7 +78,8 @@ struct Owner {
 ///     Ok(())
 /// });
 /// ```
-/// The scope ends where its block does, and so neither too late nor before those that were opened in it:
+/// The scope ends where its block does, and so neither too late nor before those that were opened
+/// in it:
 /// ```compile_fail,E0521
 /// let mut kept = None;
 /// pirn::scope::<std::fmt::Error, _, _>(|s| {
@@ -95,8 +97,9 @@ struct Owner {
 /// });
 /// ```
 pub struct TaskScope<'scope, 'env: 'scope, J: Joiner> {
-    /// Alive for `'scope`. Not a reference: it would say that what subtasks fail with outlives `'scope`, and then the compiler
-    /// asks of borrows in the scope's closure that they outlive that too.
+    /// Alive for `'scope`. Not a reference: it would say that what subtasks fail with outlives
+    /// `'scope`, and then the compiler asks of borrows in the scope's closure that they outlive
+    /// that too.
     frame: NonNull<Frame<J>>,
     owner: &'scope Owner,
     // Invariant in both lifetimes, as the scope of std's; and bound to its thread.
@@ -144,14 +147,16 @@ where
 impl<'scope, 'env, J: Joiner> TaskScope<'scope, 'env, J> {
     /// Forks a subtask: starts a thread that runs `f`, which may borrow from outside the scope.
     ///
-    /// If as many run as the scope's [limit](super::Builder::limit) allows, waits until one has ended. In a scope that is cancelled,
-    /// or when the owner is interrupted while it waits here, the subtask is not started and
-    /// stays [unavailable](super::State::Unavailable). So it does if its thread cannot be started (no memory for its
-    /// stack, say): that cancels the scope, and the join fails with [`JoinError::Fork`].
+    /// If as many run as the scope's [limit](super::Builder::limit) allows, waits until one has
+    /// ended. In a scope that is cancelled, or when the owner is interrupted while it waits here,
+    /// the subtask is not started and stays [unavailable](super::State::Unavailable). So it does if
+    /// its thread cannot be started (no memory for its stack, say): that cancels the scope, and the
+    /// join fails with [`JoinError::Fork`].
     ///
     /// # Panics
-    /// If [scoped values](crate::ScopedValue) have been bound since the scope was opened, which are still in force: the
-    /// subtask could outlive that. Bind before opening the scope, or in the subtask.
+    /// If [scoped values](crate::ScopedValue) have been bound since the scope was opened, which are
+    /// still in force: the subtask could outlive that. Bind before opening the scope, or in the
+    /// subtask.
     ///
     /// # Examples
     /// ```
@@ -207,15 +212,16 @@ impl<'scope, 'env, J: Joiner> TaskScope<'scope, 'env, J> {
         })
     }
 
-    /// Waits until all subtasks have completed, or the scope is cancelled, and gives what the joiner has made of them.
+    /// Waits until all subtasks have completed, or the scope is cancelled, and gives what the
+    /// joiner has made of them.
     ///
-    /// The scope can be cancelled by the joiner, by its [time](super::Builder::timeout) being up, or by an interrupt of
-    /// the owner while it waits here; subtasks that run are interrupted then. They may still be running when this returns, but
-    /// not when the scope is left.
+    /// The scope can be cancelled by the joiner, by its [time](super::Builder::timeout) being up,
+    /// or by an interrupt of the owner while it waits here; subtasks that run are interrupted then.
+    /// They may still be running when this returns, but not when the scope is left.
     ///
     /// # Errors
-    /// What the joiner says, or why the scope was cancelled. Subtasks can be read all the same, with the
-    /// [`Unjoined`] as the proof.
+    /// What the joiner says, or why the scope was cancelled. Subtasks can be read all the same,
+    /// with the [`Unjoined`] as the proof.
     ///
     /// # Examples
     /// ```
@@ -284,8 +290,8 @@ impl<'scope, 'env, J: Joiner> TaskScope<'scope, 'env, J> {
         self.join_by(super::keeper::monotonic(deadline))
     }
 
-    /// Cancels the scope: nothing more is started, what runs is interrupted, and the join fails with
-    /// [`JoinError::Cancelled`], unless the scope was cancelled before for another reason.
+    /// Cancels the scope: nothing more is started, what runs is interrupted, and the join fails
+    /// with [`JoinError::Cancelled`], unless the scope was cancelled before for another reason.
     ///
     /// # Examples
     /// ```

@@ -129,10 +129,11 @@ fn fill(scope: &ScopeState, threads: &mut Vec<Thread>) -> Result<(), usize> {
     Ok(())
 }
 
-/// All scopes that are open, in the order in which they were opened: who owns them, and which subtasks run in them.
+/// All scopes that are open, in the order in which they were opened: who owns them, and which
+/// subtasks run in them.
 ///
-/// Each scope is seen at a moment of its own. The list is flat, linked by [`parent`](ScopeInfo::parent)s, as
-/// in Loom's thread dumps.
+/// Each scope is seen at a moment of its own. The list is flat, linked by
+/// [`parent`](ScopeInfo::parent)s, as in Loom's thread dumps.
 ///
 /// # Examples
 /// ```

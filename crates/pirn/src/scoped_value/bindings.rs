@@ -1,8 +1,9 @@
 //! The list of what is bound on a thread.
 //!
-//! A binding lies on the stack of the call that made it and points to the one before, its outer one: a list, and a
-//! thread-local (so one for each virtual thread) has its head. A fork of a structured scope starts with the head as
-//! it was when the scope was opened: one pointer, however many bindings there are.
+//! A binding lies on the stack of the call that made it and points to the one before, its outer
+//! one: a list, and a thread-local (so one for each virtual thread) has its head. A fork of a
+//! structured scope starts with the head as it was when the scope was opened: one pointer, however
+//! many bindings there are.
 //!
 //! ```text
 //!                            the owner's stack           a fork's stack
@@ -18,9 +19,10 @@
 //!                              '-- CURRENT
 //! ```
 //!
-//! The owner reads `USER` as bob (the nearest binding hides those behind it) and `REQUEST` as 7; the fork reads alice and 8.
-//! A binding never changes, and its outer ones outlive it: on one stack because calls nest, from a fork to its owner
-//! because a scope waits for its forks. So lists are read from any thread, without locks or counts.
+//! The owner reads `USER` as bob (the nearest binding hides those behind it) and `REQUEST` as 7;
+//! the fork reads alice and 8. A binding never changes, and its outer ones outlive it: on one stack
+//! because calls nest, from a fork to its owner because a scope waits for its forks. So lists are
+//! read from any thread, without locks or counts.
 
 use core::cell::Cell;
 use core::ptr;
@@ -37,13 +39,14 @@ struct Binding {
 
 /// The bindings in force at some point of a thread: the head of a list.
 ///
-/// Having it keeps nothing in force. Whoever reads it (by [`within`](Self::within), which is unsafe for this)
-/// must see to it.
+/// Having it keeps nothing in force. Whoever reads it (by [`within`](Self::within), which is unsafe
+/// for this) must see to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bindings(*const Binding);
 
-// SAFETY: it is read only inside `within`, whose caller upholds that the list lives; a list never changes, so any thread may
-// read it. What the pointers in it point to is not read here, and `ScopedValue` asks for `Sync`.
+// SAFETY: it is read only inside `within`, whose caller upholds that the list lives; a list never
+// changes, so any thread may read it. What the pointers in it point to is not read here, and
+// `ScopedValue` asks for `Sync`.
 unsafe impl Send for Bindings {}
 // SAFETY: as above.
 unsafe impl Sync for Bindings {}
@@ -88,8 +91,8 @@ impl Bindings {
             value,
             outer: Bindings::current(),
         };
-        // SAFETY: `binding` lives until `within` has returned. The outer ones are in force now, and whoever put them in
-        // force keeps them alive until we have returned.
+        // SAFETY: `binding` lives until `within` has returned. The outer ones are in force now, and
+        // whoever put them in force keeps them alive until we have returned.
         unsafe { Bindings(&raw const binding).within(f) }
     }
 
@@ -97,7 +100,8 @@ impl Bindings {
     #[inline]
     pub(super) fn find(key: *const ()) -> Option<*const ()> {
         let mut next = Bindings::current();
-        // SAFETY: null or a binding in force: the caller of `within` upholds that it and its outer ones live.
+        // SAFETY: null or a binding in force: the caller of `within` upholds that it and its outer
+        // ones live.
         while let Some(binding) = unsafe { next.0.as_ref() } {
             if binding.key == key {
                 return Some(binding.value);
@@ -108,7 +112,8 @@ impl Bindings {
     }
 }
 
-// How bindings pass from the owner of a scope to its forks. What users call is tested in `tests/scoped_values.rs`.
+// How bindings pass from the owner of a scope to its forks. What users call is tested in
+// `tests/scoped_values.rs`.
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,7 +124,8 @@ mod tests {
         static REQUEST: u64;
     }
 
-    /// Runs `f` as a fork: on another thread, a platform and a virtual one, with this thread's bindings.
+    /// Runs `f` as a fork: on another thread, a platform and a virtual one, with this thread's
+    /// bindings.
     fn fork(f: impl Fn() + Sync) {
         let bindings = Bindings::current();
         // SAFETY: both scopes end before this function does.

@@ -1,6 +1,7 @@
 //! Scoped values: bound for the extent of a call, read by all that it calls.
 //!
-//! [`bindings`] has the list that they are kept in, without types; here are the types, and why they are right.
+//! [`bindings`] has the list that they are kept in, without types; here are the types, and why they
+//! are right.
 
 mod bindings;
 
@@ -12,29 +13,34 @@ use core::panic::Location;
 use core::ptr;
 use core::sync::atomic::AtomicU8;
 
-/// A value that is bound for the extent of a call and read by everything that it calls, without being passed on.
+/// A value that is bound for the extent of a call and read by everything that it calls, without
+/// being passed on.
 ///
-/// The request's id, the user on whose behalf the work is done, the transaction: what would otherwise be an argument of
-/// every function in between, or a thread-local that somebody must remember to reset. Declare it with
-/// [`scoped_value!`](macro@crate::scoped_value).
+/// The request's id, the user on whose behalf the work is done, the transaction: what would
+/// otherwise be an argument of every function in between, or a thread-local that somebody must
+/// remember to reset. Declare it with [`scoped_value!`](macro@crate::scoped_value).
 ///
-/// The value is borrowed, not moved or cloned, and the compiler sees to it that it outlives the call. Nobody inside
-/// can change it; [`bind`](Self::bind) again to let an inner call see another one.
+/// The value is borrowed, not moved or cloned, and the compiler sees to it that it outlives the
+/// call. Nobody inside can change it; [`bind`](Self::bind) again to let an inner call see another
+/// one.
 ///
 /// # Threads
-/// It works on virtual and on platform threads, and each has its own bindings. Forks of a *structured scope* inherit those that
-/// were in force when the scope was opened, at the cost of one pointer, because the scope ends before they do.
-/// Other threads start with nothing bound: those of [`thread::spawn`](crate::thread::spawn) may outlive the
-/// bindings, and those of [`thread::scope`](crate::thread::scope) and `std::thread` are the same in this.
+/// It works on virtual and on platform threads, and each has its own bindings. Forks of a
+/// *structured scope* inherit those that were in force when the scope was opened, at the cost of
+/// one pointer, because the scope ends before they do. Other threads start with nothing bound:
+/// those of [`thread::spawn`](crate::thread::spawn) may outlive the bindings, and those of
+/// [`thread::scope`](crate::thread::scope) and `std::thread` are the same in this.
 ///
 /// # Types
-/// `T` may be unsized (`str`, `[u8]`, `dyn Trait + Sync`). It is [`Sync`], because forks read it from other threads, and
-/// `'static`, which says that the *type* has no lifetimes in it; the value may well be a local variable.
+/// `T` may be unsized (`str`, `[u8]`, `dyn Trait + Sync`). It is [`Sync`], because forks read it
+/// from other threads, and `'static`, which says that the *type* has no lifetimes in it; the value
+/// may well be a local variable.
 ///
 /// # Cost
-/// To bind is to write some words on the stack and one thread-local. To read is to compare addresses, of the nearest
-/// binding first, until the one read is found: some 3 ns for the nearest, one or two more for each other before it. No allocation, no
-/// lock, no count. With dozens of values bound at once, bind one `struct` that has them.
+/// To bind is to write some words on the stack and one thread-local. To read is to compare
+/// addresses, of the nearest binding first, until the one read is found: some 3 ns for the nearest,
+/// one or two more for each other before it. No allocation, no lock, no count. With dozens of
+/// values bound at once, bind one `struct` that has them.
 ///
 /// # Examples
 /// ```
@@ -64,7 +70,8 @@ use core::sync::atomic::AtomicU8;
 /// pirn::scoped_value! { static COUNT: std::cell::Cell<u32>; }
 /// ```
 ///
-/// A `const` cannot be bound: it has no address of its own, which is what tells one scoped value from another.
+/// A `const` cannot be bound: it has no address of its own, which is what tells one scoped value
+/// from another.
 /// ```compile_fail
 /// const ID: pirn::ScopedValue<u32> = pirn::ScopedValue::new(); // must be a `static`
 /// ID.bind(&1, || ());
@@ -74,13 +81,15 @@ pub struct ScopedValue<T: ?Sized> {
     declared: &'static Location<'static>,
     /// Gives each scoped value an address that nothing else has, though nobody reads it.
     ///
-    /// A reference to a `const` is `'static` too, and constants of equal bytes may share one address, even with different `T`:
-    /// what was bound as one type would be read as another. Interior mutability forbids both, in the language: such a
-    /// constant is copied at each use, into a temporary that is not `'static`. And with a size of at least one byte,
-    /// two `static`s are never at the same address.
+    /// A reference to a `const` is `'static` too, and constants of equal bytes may share one
+    /// address, even with different `T`: what was bound as one type would be read as another.
+    /// Interior mutability forbids both, in the language: such a constant is copied at each use,
+    /// into a temporary that is not `'static`. And with a size of at least one byte, two `static`s
+    /// are never at the same address.
     #[expect(dead_code, reason = "it is there for its type")]
     identity: AtomicU8,
-    /// `&T` goes in and comes out, so this is invariant in `T`. Otherwise a value could be bound as a subtype that it is not:
+    /// `&T` goes in and comes out, so this is invariant in `T`. Otherwise a value could be bound as
+    /// a subtype that it is not:
     ///
     /// ```compile_fail
     /// pirn::scoped_value! { static SINK: fn(&str); }
@@ -93,7 +102,8 @@ pub struct ScopedValue<T: ?Sized> {
 }
 
 impl<T: ?Sized + Sync + 'static> ScopedValue<T> {
-    /// A scoped value, bound to nothing yet. [`scoped_value!`](macro@crate::scoped_value) is the usual way to get here.
+    /// A scoped value, bound to nothing yet. [`scoped_value!`](macro@crate::scoped_value) is the
+    /// usual way to get here.
     ///
     /// # Examples
     /// ```
@@ -114,7 +124,8 @@ impl<T: ?Sized + Sync + 'static> ScopedValue<T> {
 
     /// Calls `f` with this scoped value bound to `value`, and returns what `f` returns.
     ///
-    /// The binding ends with the call, also when `f` panics. A binding inside another hides it for as long.
+    /// The binding ends with the call, also when `f` panics. A binding inside another hides it for
+    /// as long.
     ///
     /// # Examples
     /// ```
@@ -157,7 +168,8 @@ impl<T: ?Sized + Sync + 'static> ScopedValue<T> {
         }
     }
 
-    /// Calls `f` with the value bound, and returns what `f` returns; `None` if nothing is bound on this thread.
+    /// Calls `f` with the value bound, and returns what `f` returns; `None` if nothing is bound on
+    /// this thread.
     ///
     /// # Examples
     /// ```
@@ -175,8 +187,9 @@ impl<T: ?Sized + Sync + 'static> ScopedValue<T> {
     #[inline]
     pub fn try_with<R>(&self, f: impl FnOnce(&T) -> R) -> Option<R> {
         let value = Bindings::find(self.key())?;
-        // SAFETY: a key is the address of a `&'static ScopedValue`, and only one can be at ours. So our own `bind` gave this,
-        // the address of a `&T`, and it has not returned: it would have ended the binding.
+        // SAFETY: a key is the address of a `&'static ScopedValue`, and only one can be at ours. So
+        // our own `bind` gave this, the address of a `&T`, and it has not returned: it would have
+        // ended the binding.
         Some(f(unsafe { *value.cast::<&T>() }))
     }
 
@@ -291,7 +304,8 @@ impl<T: ?Sized + fmt::Debug + Sync + 'static> fmt::Debug for ScopedValue<T> {
 
 /// Declares [`ScopedValue`]s, as `thread_local!` does thread-locals.
 ///
-/// Each `static NAME: T;` becomes a `static NAME: ScopedValue<T>`, with its attributes and visibility.
+/// Each `static NAME: T;` becomes a `static NAME: ScopedValue<T>`, with its attributes and
+/// visibility.
 ///
 /// # Examples
 /// ```

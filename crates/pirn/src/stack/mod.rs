@@ -96,9 +96,9 @@ impl Slot {
         self.end() - PAGE - tls::HEAD
     }
 
-    /// The thread id glibc sees: unique among live threads of both kinds, because the kernel
-    /// gives out ids up to `pid_max`, at most 2^22 (`PID_MAX_LIMIT`), and a slot has one owner. It must fit
-    /// in `FUTEX_TID_MASK`, 30 bits, since it becomes the owner field of locks.
+    /// The thread id glibc sees: unique among live threads of both kinds, because the kernel gives
+    /// out ids up to `pid_max`, at most 2^22 (`PID_MAX_LIMIT`), and a slot has one owner. It must
+    /// fit in `FUTEX_TID_MASK`, 30 bits, since it becomes the owner field of locks.
     pub(crate) fn tid(self) -> u32 {
         (1 << 22) + self.0
     }

@@ -1,8 +1,8 @@
 //! Telling a stack overflow from other faults, and naming the thread.
 //!
 //! As `std` does for platform threads: a handler on the alternative signal stack (which belongs to
-//! the carrier) looks whether the faulting address is in the guard of the mounted virtual thread; if so
-//! it says which thread it was and aborts, if not the previous handler takes over.
+//! the carrier) looks whether the faulting address is in the guard of the mounted virtual thread;
+//! if so it says which thread it was and aborts, if not the previous handler takes over.
 
 use super::{GUARD, PAGE};
 use crate::sys::{self, call};

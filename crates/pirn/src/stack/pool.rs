@@ -12,9 +12,9 @@
 //!             └── taken by a virtual thread
 //! ```
 //!
-//! Memory: a free slot keeps the pages it has touched, so that the next user finds them
-//! warm. [`trim`], called when a carrier has been idle for a while, returns the deep pages of all free slots and
-//! every page of those beyond [`KEEP`].
+//! Memory: a free slot keeps the pages it has touched, so that the next user finds them warm.
+//! [`trim`], called when a carrier has been idle for a while, returns the deep pages of all free
+//! slots and every page of those beyond [`KEEP`].
 
 use super::region::{self, out_of_memory};
 use super::{GUARD, PAGE, SizeClass, Slot};

@@ -2,8 +2,9 @@
 //!
 //! A region is one `mmap` of up to a gigabyte, reserved but not committed (`MAP_NORESERVE`), and
 //! without huge pages: one under a 256 KiB slot would cost 2 MiB. The guard at the bottom of a slot
-//! is a page-table marker (`MADV_GUARD_INSTALL`, Linux 6.13) that costs no VMA; where the kernel does not have it,
-//! `mprotect` splits the mapping, two VMAs a slot, and `vm.max_map_count` becomes the limit.
+//! is a page-table marker (`MADV_GUARD_INSTALL`, Linux 6.13) that costs no VMA; where the kernel
+//! does not have it, `mprotect` splits the mapping, two VMAs a slot, and `vm.max_map_count` becomes
+//! the limit.
 
 use super::{GUARD, PAGE, SizeClass, Slot};
 use crate::sys::{self, Errno, call};
@@ -125,8 +126,8 @@ pub(crate) fn slot_at(address: usize) -> Option<Slot> {
     })
 }
 
-/// Calls `visit` with every slot that may ever have been used. There may be others among them, whose memory
-/// has never been written to.
+/// Calls `visit` with every slot that may ever have been used. There may be others among them,
+/// whose memory has never been written to.
 pub(crate) fn for_each_created(mut visit: impl FnMut(Slot)) {
     for (number, region) in regions() {
         // Relaxed: as in `regions`.
@@ -201,8 +202,8 @@ fn install_batch(slots: &[Slot]) -> bool {
     advise_all(guards, MADV_GUARD_INSTALL)
 }
 
-/// Gives advice on at most [`BATCH`] ranges of slots with one system call. Linux 6.14 allows that to a
-/// process for itself. Returns whether all was done.
+/// Gives advice on at most [`BATCH`] ranges of slots with one system call. Linux 6.14 allows that
+/// to a process for itself. Returns whether all was done.
 fn advise_all(ranges: impl Iterator<Item = Range<usize>>, advice: libc::c_int) -> bool {
     let mut vectors = [libc::iovec {
         iov_base: core::ptr::null_mut(),
@@ -240,10 +241,11 @@ fn count_created(slot: Slot) {
         .fetch_max(index + 1, Ordering::Relaxed); // Relaxed: as in `regions`.
 }
 
-/// Gives the memory of parts of at most [`BATCH`] slots back to the system; they read as zero afterwards.
+/// Gives the memory of parts of at most [`BATCH`] slots back to the system; they read as zero
+/// afterwards.
 ///
-/// In one system call if possible: every one of them interrupts the other cores, to have them forget the pages
-/// (batched since Linux 6.16).
+/// In one system call if possible: every one of them interrupts the other cores, to have them
+/// forget the pages (batched since Linux 6.16).
 pub(crate) fn give_back(ranges: &[Range<usize>]) {
     if advise_all(ranges.iter().cloned(), libc::MADV_DONTNEED) {
         return;

@@ -70,8 +70,8 @@ impl Builder {
         self
     }
 
-    /// Names threads `{prefix}{start}`, `{prefix}{start + 1}`, … in the order in which this builder, its clones, or
-    /// its [`factory`](Self::factory) spawn them.
+    /// Names threads `{prefix}{start}`, `{prefix}{start + 1}`, … in the order in which this
+    /// builder, its clones, or its [`factory`](Self::factory) spawn them.
     ///
     /// # Examples
     /// ```
@@ -151,8 +151,8 @@ impl Builder {
     /// # Errors
     /// * `InvalidInput`: the name contains a NUL byte, or the stack is larger than 1 GiB.
     /// * `OutOfMemory`: no memory or no address space for its stack; the text names the limit.
-    /// * others, from the first spawn only: the runtime could not start (an unsupported kernel, C library or
-    ///   processor; a bad setting; no platform threads for the carriers).
+    /// * others, from the first spawn only: the runtime could not start (an unsupported kernel, C
+    ///   library or processor; a bad setting; no platform threads for the carriers).
     ///
     /// # Examples
     /// ```
@@ -217,7 +217,8 @@ impl Builder {
         Ok(thread)
     }
 
-    /// Makes a thread by `allocate`, which gives none if there is no memory, or else has to start it.
+    /// Makes a thread by `allocate`, which gives none if there is no memory, or else has to start
+    /// it.
     pub(crate) fn make<R>(
         &self,
         scope: Option<Arc<ScopeData>>,

@@ -1,8 +1,8 @@
 //! The end of a thread, and who takes care of its result.
 //!
-//! A result that nobody will ask for is dropped by the thread itself, on its own stack, or, when the thread has
-//! ended already, by whoever drops the handle: never by the runtime on a carrier, because a destructor is
-//! code of the user's that may block.
+//! A result that nobody will ask for is dropped by the thread itself, on its own stack, or, when
+//! the thread has ended already, by whoever drops the handle: never by the runtime on a carrier,
+//! because a destructor is code of the user's that may block.
 //!
 //! What is registered in a thread's join cell, one at a time and only by whoever has the handle:
 //!
@@ -13,9 +13,10 @@
 //!   a boxed `Waker`   1         register, for a future    owns it now, and wakes it
 //! ```
 //!
-//! A `Wait` lies on the stack of the joiner, who must therefore not give up: the ending thread may have the pointer. Those
-//! who may (futures, and joins with a timeout or that an interrupt ends) register a waker, which has memory of its own.
-//! Waking it is, again, code of the user's that may block.
+//! A `Wait` lies on the stack of the joiner, who must therefore not give up: the ending thread may
+//! have the pointer. Those who may (futures, and joins with a timeout or that an interrupt ends)
+//! register a waker, which has memory of its own. Waking it is, again, code of the user's that may
+//! block.
 
 use crate::blocking::wait::{Outcome, Wait};
 use crate::sys;
@@ -90,8 +91,8 @@ pub(crate) fn detach(core: &Core) {
     }
 }
 
-/// Drops the result of the running thread, which is about to end, while its thread-locals are still there,
-/// if it is known that nobody will ask for it.
+/// Drops the result of the running thread, which is about to end, while its thread-locals are still
+/// there, if it is known that nobody will ask for it.
 pub(crate) fn drop_result_if_detached(core: &Core) {
     if core.detached.load(Ordering::Relaxed) {
         // SAFETY: no handle exists that could take it.

@@ -159,20 +159,23 @@ impl Thread {
     /// | a lock, a `join`, `mpsc::Receiver::recv`, `std::thread::park` | goes on waiting, without spinning |
     /// | a call on a regular file, a name lookup, a FIFO's `open`, `UnixStream::connect` to a full queue, `wait` for any child | goes on waiting |
     ///
-    /// What says *once* does so once for each interrupt, so that a loop around it does not spin; look at
-    /// [`thread::is_interrupted`](super::is_interrupted()) in such a loop. [`on_interrupt`](super::on_interrupt) ends waits that do not
-    /// hear interrupts. Input and output fail as long as the flag is set, but
-    /// only where they would wait: what can be done at once is done, and no byte that was read or written is lost.
+    /// What says *once* does so once for each interrupt, so that a loop around it does not spin;
+    /// look at [`thread::is_interrupted`](super::is_interrupted()) in such a loop.
+    /// [`on_interrupt`](super::on_interrupt) ends waits that do not hear interrupts. Input and
+    /// output fail as long as the flag is set, but only where they would wait: what can be done at
+    /// once is done, and no byte that was read or written is lost.
     ///
-    /// Some of `std` does not expect such an error, and panics: `Command::output`, and `Command::spawn` with `pre_exec`,
-    /// when they have to wait; so does `println!` to a pipe that is full.
+    /// Some of `std` does not expect such an error, and panics: `Command::output`, and
+    /// `Command::spawn` with `pre_exec`, when they have to wait; so does `println!` to a pipe that
+    /// is full.
     ///
-    /// The flag stays until the thread asks for it by [`interrupted`](super::interrupted). A thread that has not started
-    /// yet finds it at its start.
+    /// The flag stays until the thread asks for it by [`interrupted`](super::interrupted). A thread
+    /// that has not started yet finds it at its start.
     ///
-    /// On a *platform thread*, the functions of this library hear it (`sleep_interruptible`, `park`,
-    /// `park_interruptible`, a scope's `join`, …). What goes straight to the kernel there, which is all of `std`, does not:
-    /// there is no way to end a system call of another thread but a signal, and `std` goes on after signals.
+    /// On a *platform thread*, the functions of this library hear it (`sleep_interruptible`,
+    /// `park`, `park_interruptible`, a scope's `join`, …). What goes straight to the kernel there,
+    /// which is all of `std`, does not: there is no way to end a system call of another thread but
+    /// a signal, and `std` goes on after signals.
     ///
     /// # Examples
     /// ```
@@ -241,8 +244,8 @@ impl Thread {
         self.wait_word().is_interrupted()
     }
 
-    /// Lends it the calling thread, which is about to wait for it, as its carrier: if it is a virtual thread that has not begun,
-    /// and the calling one is a platform thread.
+    /// Lends it the calling thread, which is about to wait for it, as its carrier: if it is a
+    /// virtual thread that has not begun, and the calling one is a platform thread.
     pub(crate) fn lend_to(&self) {
         if let Some(thread) = self.as_virtual()
             && vthread::current().is_none()

@@ -10,9 +10,11 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The thread has been [interrupted](super::Thread::interrupt), and so did not wait, or not to the end.
+/// The thread has been [interrupted](super::Thread::interrupt), and so did not wait, or not to the
+/// end.
 ///
-/// The flag is still set. As an [`io::Error`] it is `ECANCELED`, what interrupted input and output fail with.
+/// The flag is still set. As an [`io::Error`] it is `ECANCELED`, what interrupted input and output
+/// fail with.
 ///
 /// # Examples
 /// ```
@@ -36,12 +38,12 @@ impl From<Interrupted> for io::Error {
     }
 }
 
-/// Whether an error says that the thread was [interrupted](super::Thread::interrupt): it, an [`io::Error`] in it, or one of its
-/// [sources](Error::source) is `ECANCELED` or [`Interrupted`].
+/// Whether an error says that the thread was [interrupted](super::Thread::interrupt): it, an
+/// [`io::Error`] in it, or one of its [sources](Error::source) is `ECANCELED` or [`Interrupted`].
 ///
-/// Crates wrap errors of input and output in their own; this finds them as long as they are kept as a source.
-/// (`ECANCELED` has few other uses in Linux: asynchronous input and output, and timers of file descriptors when the clock
-/// is set.)
+/// Crates wrap errors of input and output in their own; this finds them as long as they are kept as
+/// a source. (`ECANCELED` has few other uses in Linux: asynchronous input and output, and timers of
+/// file descriptors when the clock is set.)
 ///
 /// # Examples
 /// ```
@@ -84,7 +86,8 @@ fn word<R>(f: impl FnOnce(&WaitWord) -> R) -> Option<R> {
     }
 }
 
-/// Whether the running thread has been [interrupted](super::Thread::interrupt). Leaves the flag as it is.
+/// Whether the running thread has been [interrupted](super::Thread::interrupt). Leaves the flag as
+/// it is.
 ///
 /// What computes for long should look at it now and then; it costs a nanosecond.
 ///
@@ -193,7 +196,8 @@ pub fn park_timeout_interruptible(timeout: Duration) -> Result<(), Interrupted> 
     unless_interrupted(|| super::park_timeout(timeout))
 }
 
-/// An interrupt that comes after the first look gives a permit, so that `park` returns, and the second look finds it.
+/// An interrupt that comes after the first look gives a permit, so that `park` returns, and the
+/// second look finds it.
 fn unless_interrupted(park: impl FnOnce()) -> Result<(), Interrupted> {
     if !is_interrupted() {
         park();

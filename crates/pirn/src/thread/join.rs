@@ -31,8 +31,8 @@ impl<T> JoinHandle<T> {
         JoinHandle(RawHandle::new(thread))
     }
 
-    /// Waits for the thread to end and returns its result. The result is `Err` with the payload if the
-    /// thread panicked.
+    /// Waits for the thread to end and returns its result. The result is `Err` with the payload if
+    /// the thread panicked.
     ///
     /// When this returns, the thread's thread-locals have been destroyed.
     ///
@@ -53,7 +53,8 @@ impl<T> JoinHandle<T> {
     /// As [`join`](Self::join), but waits for at most `timeout`.
     ///
     /// # Errors
-    /// The handle, if the thread has not ended by then. (That it panicked is said by the inner result.)
+    /// The handle, if the thread has not ended by then. (That it panicked is said by the inner
+    /// result.)
     ///
     /// # Examples
     /// ```
@@ -75,9 +76,10 @@ impl<T> JoinHandle<T> {
     /// [interrupted](Thread::interrupt).
     ///
     /// # Errors
-    /// The handle, if the waiting thread was interrupted before the other one has ended; at once, if it has been
-    /// interrupted already. The flag stays set. Whoever has nothing to do with the handle passes the
-    /// interruption on with `.map_err(|_handle| Interrupted)?`, which detaches the thread.
+    /// The handle, if the waiting thread was interrupted before the other one has ended; at once,
+    /// if it has been interrupted already. The flag stays set. Whoever has nothing to do with the
+    /// handle passes the interruption on with `.map_err(|_handle| Interrupted)?`, which detaches
+    /// the thread.
     ///
     /// # Examples
     /// An interrupt that is passed on to the thread that does the work:
@@ -101,8 +103,9 @@ impl<T> JoinHandle<T> {
         self.join_until(None, Some(Hearing::Always))
     }
 
-    /// Waits as a task does, by a waker: a [`Wait`] could not be given up safely. And without lending the
-    /// platform thread: while that carries, it keeps to no deadline and hears no interrupt.
+    /// Waits as a task does, by a waker: a [`Wait`] could not be given up safely. And without
+    /// lending the platform thread: while that carries, it keeps to no deadline and hears no
+    /// interrupt.
     fn join_until(
         self,
         deadline: Option<u64>,
@@ -164,8 +167,8 @@ pub(crate) struct RawHandle<T> {
     result: PhantomData<fn() -> T>,
 }
 
-// SAFETY: the result is moved to whoever holds the handle, and `T: Send` was demanded where the thread
-// was spawned.
+// SAFETY: the result is moved to whoever holds the handle, and `T: Send` was demanded where the
+// thread was spawned.
 unsafe impl<T> Send for RawHandle<T> {}
 // SAFETY: `&RawHandle` gives access to no `T`.
 unsafe impl<T> Sync for RawHandle<T> {}

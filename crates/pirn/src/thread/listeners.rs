@@ -1,7 +1,7 @@
 //! Who wants to hear of a thread's interruption.
 //!
-//! Few threads have listeners, and a word has a bit for those, so they are kept aside, by thread; in several tables,
-//! because all members of a scope may be told at once.
+//! Few threads have listeners, and a word has a bit for those, so they are kept aside, by thread;
+//! in several tables, because all members of a scope may be told at once.
 
 use super::{ThreadId, current, quietly};
 use core::fmt;
@@ -42,15 +42,16 @@ impl Listener {
         }
     }
 
-    /// Calls it, once. Whoever comes later does not wait for the end of the call: it may be the callback itself, when
-    /// threads interrupt each other.
+    /// Calls it, once. Whoever comes later does not wait for the end of the call: it may be the
+    /// callback itself, when threads interrupt each other.
     fn call(&self) {
         let mut callback = locked(&self.callback);
         if let Some(callback_once) = callback.take() {
             // Before the other lock is given up, so that `forget` finds it locked.
             let _call = locked(&self.call);
             drop(callback);
-            // Its panic has been reported by the hook. Others are to be told, and whoever interrupts has more to do.
+            // Its panic has been reported by the hook. Others are to be told, and whoever
+            // interrupts has more to do.
             quietly(callback_once);
         }
     }
@@ -63,13 +64,14 @@ impl Listener {
     }
 }
 
-/// Calls `callback` when the running thread is [interrupted](super::Thread::interrupt), on the interrupter's thread; at once,
-/// and on this one, if it has been interrupted already. Once at most, and not any more when the guard
-/// has been dropped: that waits for a call that is under way, and makes one that is due.
+/// Calls `callback` when the running thread is [interrupted](super::Thread::interrupt), on the
+/// interrupter's thread; at once, and on this one, if it has been interrupted already. Once at
+/// most, and not any more when the guard has been dropped: that waits for a call that is under way,
+/// and makes one that is due.
 ///
-/// This is the way to end waits that do not hear interrupts themselves: close what is waited for, or wake who
-/// waits. (C++ knows it as `std::stop_callback`.) The callback should be short, and must not drop its own guard. If it panics, that
-/// goes no further than the message.
+/// This is the way to end waits that do not hear interrupts themselves: close what is waited for,
+/// or wake who waits. (C++ knows it as `std::stop_callback`.) The callback should be short, and
+/// must not drop its own guard. If it panics, that goes no further than the message.
 ///
 /// # Examples
 /// A wait for a condition variable, whose loop would swallow the one spurious wake-up:

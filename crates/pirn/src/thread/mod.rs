@@ -1,7 +1,7 @@
 //! Threads, by `std::thread`'s names and with its meaning, virtual unless said otherwise.
 //!
-//! Change `use std::thread;` to `use pirn::thread;`: what this module spawns are virtual
-//! threads, and everything in the standard library that blocks parks them. All functions may be called from
+//! Change `use std::thread;` to `use pirn::thread;`: what this module spawns are virtual threads,
+//! and everything in the standard library that blocks parks them. All functions may be called from
 //! platform threads as well; there they act on the platform thread.
 //!
 //! ```

@@ -17,8 +17,8 @@ use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind};
 /// ```
 pub struct Panic(Box<dyn Any + Send>);
 
-// SAFETY: a `&Panic` gives access to the payload only if that is a `&str` or a `String`, which are `Sync`; its type id
-// is constant.
+// SAFETY: a `&Panic` gives access to the payload only if that is a `&str` or a `String`, which are
+// `Sync`; its type id is constant.
 unsafe impl Sync for Panic {}
 
 // As other errors: a payload is only passed on.
@@ -26,7 +26,8 @@ impl UnwindSafe for Panic {}
 impl RefUnwindSafe for Panic {}
 
 impl Panic {
-    /// What [`JoinHandle::join`](super::JoinHandle::join) or [`catch_unwind`](std::panic::catch_unwind) gave.
+    /// What [`JoinHandle::join`](super::JoinHandle::join) or
+    /// [`catch_unwind`](std::panic::catch_unwind) gave.
     ///
     /// # Examples
     /// ```
@@ -102,8 +103,8 @@ impl fmt::Debug for Panic {
 
 impl std::error::Error for Panic {}
 
-/// Calls code of others, whose panics, reported by then, must not keep the caller from what it has yet to do: to interrupt the
-/// rest, or to leave a scope.
+/// Calls code of others, whose panics, reported by then, must not keep the caller from what it has
+/// yet to do: to interrupt the rest, or to leave a scope.
 pub(crate) fn quietly(f: impl FnOnce()) {
     let Err(payload) = catch_unwind(AssertUnwindSafe(f)) else {
         return;

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 /// Parks the running thread until its permit is there, and takes the permit.
 ///
 /// May return spuriously, as [`std::thread::park`] may. On a platform thread it *is* that function.
-/// An [interrupt](super::Thread::interrupt) gives a permit, so that it ends one `park`; [`park_interruptible`](super::park_interruptible)
-/// tells of it.
+/// An [interrupt](super::Thread::interrupt) gives a permit, so that it ends one `park`;
+/// [`park_interruptible`](super::park_interruptible) tells of it.
 ///
 /// # Examples
 /// ```

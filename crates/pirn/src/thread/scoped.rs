@@ -24,7 +24,8 @@ impl ScopeData {
 
     /// A thread of the scope has ended.
     pub(crate) fn leave(&self) {
-        // Cloned before: when the count is zero the scope may be gone, though not the owner's handle.
+        // Cloned before: when the count is zero the scope may be gone, though not the owner's
+        // handle.
         let owner = self.owner.clone();
         // Release: pairs with the owner's Acquire: all the thread did is visible after the scope.
         if self.running.fetch_sub(1, Ordering::Release) == 1 {

@@ -122,8 +122,9 @@ impl<B: Body> Allocation<B> {
     }
 }
 
-/// A thread that has not started, with two references, the caller's and the thread's own; and where its body is, which
-/// `write` has to write there. `None`: there is no memory for it, and `write` is not called.
+/// A thread that has not started, with two references, the caller's and the thread's own; and where
+/// its body is, which `write` has to write there. `None`: there is no memory for it, and `write` is
+/// not called.
 ///
 /// # Safety
 /// `write` writes the whole body.
@@ -146,7 +147,8 @@ pub(crate) unsafe fn allocate<B: Body>(
     }
 }
 
-/// The body of a thread that returns `T`. `F` comes last, so that a handle that knows only `T` finds the result.
+/// The body of a thread that returns `T`. `F` comes last, so that a handle that knows only `T`
+/// finds the result.
 #[repr(C)]
 pub(crate) struct Cell<T, F = ()> {
     result: UnsafeCell<Option<std::thread::Result<T>>>,
@@ -203,8 +205,8 @@ impl<T> Cell<T> {
     /// The thread behind `thread` returns `T`, its end has been seen (`join.is_done()` or a wake
     /// by it), and the caller holds its only handle.
     pub(crate) unsafe fn take_result(thread: &ThreadRef) -> Option<std::thread::Result<T>> {
-        // SAFETY: the body is there, and is a `Cell<T, F>`; `repr(C)`: the result is at the same place whatever
-        // the closure's type.
+        // SAFETY: the body is there, and is a `Cell<T, F>`; `repr(C)`: the result is at the same
+        // place whatever the closure's type.
         unsafe {
             let body = thread
                 .as_ptr()

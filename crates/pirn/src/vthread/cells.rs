@@ -1,9 +1,9 @@
 //! Memory for virtual threads' cells, recycled.
 //!
 //! A thread is usually spawned on one carrier and ends on another. Freed there, its cell would go
-//! back to the arena of malloc it came from, under a lock that both carriers fight for: a burst of short threads
-//! spent most of its time there. So ended cells are kept, by size, in magazines as in Bonwick and Adams'
-//! "Magazines and Vmem" (USENIX 2001):
+//! back to the arena of malloc it came from, under a lock that both carriers fight for: a burst of
+//! short threads spent most of its time there. So ended cells are kept, by size, in magazines as in
+//! Bonwick and Adams' "Magazines and Vmem" (USENIX 2001):
 //!
 //! ```text
 //!   processor:  current (up to FULL cells)  spare (none or FULL)
@@ -12,7 +12,8 @@
 //!   depot:      full magazines                              -> malloc, when none is left
 //! ```
 //!
-//! Threads without a processor share one pair of magazines. Cells that are too large or too strictly aligned take malloc's way.
+//! Threads without a processor share one pair of magazines. Cells that are too large or too
+//! strictly aligned take malloc's way.
 
 use crate::lock::Lock;
 use core::alloc::Layout;
@@ -77,7 +78,8 @@ fn class(layout: Layout) -> Option<(usize, Layout)> {
 /// The cache of those who hold no processor.
 static SHARED: Lock<CellCache> = Lock::new(CellCache::new());
 
-/// Calls `f` with the cache of the processor that the running thread's carrier holds, or with the shared one.
+/// Calls `f` with the cache of the processor that the running thread's carrier holds, or with the
+/// shared one.
 fn with_cache<R>(f: impl FnOnce(&mut CellCache) -> R) -> R {
     match super::carrier().and_then(|carrier| carrier.processor()) {
         // SAFETY: our carrier holds it, and `f` only takes or gives a cell.

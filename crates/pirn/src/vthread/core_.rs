@@ -1,8 +1,9 @@
 //! What there is of a virtual thread.
 //!
-//! One [allocation](super::body) holds all: the [`Core`] (whatever does not depend on types), the result, and until the
-//! thread starts its closure. Counted references keep it alive: the [`JoinHandle`](crate::thread::JoinHandle),
-//! each [`Thread`](crate::thread::Thread), and one that belongs to the thread itself and is dropped at its end.
+//! One [allocation](super::body) holds all: the [`Core`] (whatever does not depend on types), the
+//! result, and until the thread starts its closure. Counted references keep it alive: the
+//! [`JoinHandle`](crate::thread::JoinHandle), each [`Thread`](crate::thread::Thread), and one that
+//! belongs to the thread itself and is dropped at its end.
 
 use super::body::VTable;
 use super::handshake::Handshake;
@@ -71,8 +72,8 @@ pub(crate) struct Settings {
     pub(crate) scope: Option<Arc<ScopeData>>,
 }
 
-// SAFETY: the cells are touched by one thread at a time: the mounted thread itself, its carrier, or whoever
-// holds the right to run it; the handshake passes them on.
+// SAFETY: the cells are touched by one thread at a time: the mounted thread itself, its carrier, or
+// whoever holds the right to run it; the handshake passes them on.
 unsafe impl Sync for Core {}
 // SAFETY: as above.
 unsafe impl Send for Core {}
@@ -114,8 +115,8 @@ fn take_ids(count: u64) -> u64 {
     NEXT.fetch_add(count, Ordering::Relaxed)
 }
 
-/// An id that no other thread or scope of this process has, or will have. Small enough to read: processors take blocks
-/// of them, because one counter for all would be where all carriers meet.
+/// An id that no other thread or scope of this process has, or will have. Small enough to read:
+/// processors take blocks of them, because one counter for all would be where all carriers meet.
 #[inline]
 pub(crate) fn next_id() -> u64 {
     match super::carrier().and_then(|carrier| carrier.processor()) {
@@ -128,7 +129,8 @@ pub(crate) fn next_id() -> u64 {
 impl Core {
     /// Makes one in its place: that of a thread that has not started, with two references.
     ///
-    /// Field by field, because a thread is spawned so often that making it elsewhere and copying it shows.
+    /// Field by field, because a thread is spawned so often that making it elsewhere and copying it
+    /// shows.
     ///
     /// # Safety
     /// `place` is valid for writes.
@@ -276,8 +278,8 @@ impl Clone for ThreadRef {
 impl Drop for ThreadRef {
     #[inline]
     fn drop(&mut self) {
-        // Acquire: pairs with the Release of those who have given theirs up. With one reference left, ours,
-        // nobody can make another: a look is enough, and cheaper.
+        // Acquire: pairs with the Release of those who have given theirs up. With one reference
+        // left, ours, nobody can make another: a look is enough, and cheaper.
         let last = self.references.load(Ordering::Acquire) == 1;
         // Release, then Acquire by the last one: all uses happen before the freeing, as in `Arc`.
         if last || self.references.fetch_sub(1, Ordering::Release) == 1 {

@@ -17,9 +17,10 @@
 //! The waiter is taken out of the cell by exactly one read-modify-write, `unregister`'s or
 //! `finish`'s, and belongs to the caller of that one.
 //!
-//! A joiner takes its waiter back when it gives up, or to change it and register it again: a future does
-//! that in each poll, because its task may have another waker by then. It cannot tell when a finisher that was faster
-//! is done with the waiter. So what may be taken back must not lie on the joiner's stack, but belong to whoever has it.
+//! A joiner takes its waiter back when it gives up, or to change it and register it again: a future
+//! does that in each poll, because its task may have another waker by then. It cannot tell when a
+//! finisher that was faster is done with the waiter. So what may be taken back must not lie on the
+//! joiner's stack, but belong to whoever has it.
 
 use core::ptr::{self, NonNull};
 
@@ -74,8 +75,8 @@ impl JoinCell {
         found.is_ok()
     }
 
-    /// `waiter → EMPTY`, for a joiner that gives up or changes it. Returns `false` if the finisher has taken
-    /// the waiter: then the thread has ended, and the wake-up has come or will come.
+    /// `waiter → EMPTY`, for a joiner that gives up or changes it. Returns `false` if the finisher
+    /// has taken the waiter: then the thread has ended, and the wake-up has come or will come.
     #[must_use = "`false` means that the waiter is still going to be woken"]
     pub fn unregister(&self, waiter: NonNull<()>) -> bool {
         // Relaxed: the finisher has not seen the waiter, and will not. Acquire where it fails,

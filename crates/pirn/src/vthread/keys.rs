@@ -1,9 +1,10 @@
 //! `pthread_key`s of virtual threads: their values, and the destructors at the end.
 //!
-//! glibc keeps the values in `struct pthread`, and notes there that there are any, in the part that a virtual
-//! thread never touches otherwise: the first key set would cost each thread a page, and Rust's `std` sets one in
-//! nearly every thread. Its function that runs the destructors is not exported, nor is its table of keys. So there is
-//! a table of keys of our own, beside glibc's, which gives out the numbers:
+//! glibc keeps the values in `struct pthread`, and notes there that there are any, in the part that
+//! a virtual thread never touches otherwise: the first key set would cost each thread a page, and
+//! Rust's `std` sets one in nearly every thread. Its function that runs the destructors is not
+//! exported, nor is its table of keys. So there is a table of keys of our own, beside glibc's,
+//! which gives out the numbers:
 //!
 //! ```text
 //!   KEYS (one)                      a virtual thread's TLS block          its values (malloc)
@@ -11,11 +12,13 @@
 //!                                                                         key: sequence, value
 //! ```
 //!
-//! As in glibc, a key's sequence number is odd while the key exists, and a value counts only if it was set under the
-//! same number: whoever deletes a key, or makes it anew, unsets it in every thread.
+//! As in glibc, a key's sequence number is odd while the key exists, and a value counts only if it
+//! was set under the same number: whoever deletes a key, or makes it anew, unsets it in every
+//! thread.
 //!
-//! Platform threads' values are glibc's affair, but for the child of a fork, which goes on on a virtual
-//! thread's TLS block. So are keys that were made behind our back (by libc itself, or through `dlsym`).
+//! Platform threads' values are glibc's affair, but for the child of a fork, which goes on on a
+//! virtual thread's TLS block. So are keys that were made behind our back (by libc itself, or
+//! through `dlsym`).
 
 use super::current;
 use crate::glibc::symbols::{field_offset, real};
@@ -69,7 +72,8 @@ pub(crate) fn deleted(key: u32) {
 #[inline]
 fn find(key: u32) -> Option<(&'static Key, usize)> {
     let key = KEYS.get(key as usize)?;
-    // Acquire: pairs with the store in `created`: whatever the destructor needs was made before the key.
+    // Acquire: pairs with the store in `created`: whatever the destructor needs was made before the
+    // key.
     let sequence = key.sequence.load(Ordering::Acquire);
     (sequence % 2 == 1).then_some((key, sequence))
 }
@@ -101,7 +105,8 @@ fn entries<'a>() -> &'a [Entry] {
     if values.is_null() {
         return &[];
     }
-    // SAFETY: made by `grow`, and freed by the running thread only, when it has no more use for the old ones.
+    // SAFETY: made by `grow`, and freed by the running thread only, when it has no more use for the
+    // old ones.
     unsafe { core::slice::from_raw_parts(values.add(1).cast(), (*values).len) }
 }
 
@@ -111,7 +116,8 @@ fn are_glibcs() -> bool {
     VALUES.get().is_null() && current().is_none()
 }
 
-/// `pthread_getspecific`; `None`: libc has to answer. A signal handler may ask, whatever it has interrupted.
+/// `pthread_getspecific`; `None`: libc has to answer. A signal handler may ask, whatever it has
+/// interrupted.
 #[inline]
 pub(crate) fn get(key: u32) -> Option<*mut c_void> {
     if are_glibcs() {
@@ -148,8 +154,8 @@ pub(crate) fn set(key: u32, value: *mut c_void) -> Option<c_int> {
 
 /// Makes room for at least `wanted` values. `false`: there is no memory.
 ///
-/// libc's own malloc is asked for it, not the program's: an allocator may keep its own state in a key, and set that amid its
-/// first allocation in a thread.
+/// libc's own malloc is asked for it, not the program's: an allocator may keep its own state in a
+/// key, and set that amid its first allocation in a thread.
 #[cold]
 fn grow(wanted: usize) -> bool {
     let old = entries();
@@ -211,7 +217,8 @@ fn run_round() -> bool {
     any
 }
 
-/// Runs the destructor of a key for a value that was set under `sequence`. Returns whether there is one.
+/// Runs the destructor of a key for a value that was set under `sequence`. Returns whether there is
+/// one.
 fn destroy(key: u32, sequence: usize, value: *mut c_void) -> bool {
     let key = find(key).filter(|(_, now)| *now == sequence);
     let destructor = key.map_or(ptr::null_mut(), |(key, _)| {

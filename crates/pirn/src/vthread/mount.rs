@@ -2,9 +2,9 @@
 //!
 //! A [`Carrier`] is a platform thread while it carries. A mounted virtual thread leaves it by
 //! [`suspend`], which names what is to be done with it *after* its registers are saved (its
-//! [`After`]); whoever runs next on that platform thread, its own stack or the next virtual
-//! thread, does it first of all ([`Carrier::finish_switch`]). It cannot be done before the switch: as
-//! soon as a thread is published as runnable, another carrier may resume it.
+//! [`After`]); whoever runs next on that platform thread, its own stack or the next virtual thread,
+//! does it first of all ([`Carrier::finish_switch`]). It cannot be done before the switch: as soon
+//! as a thread is published as runnable, another carrier may resume it.
 //!
 //! ```text
 //!   event                          handshake          phase
@@ -54,7 +54,8 @@ pub(crate) fn carrier<'a>() -> Option<&'a Carrier> {
     unsafe { pointer.as_ref() }
 }
 
-/// Makes the running virtual thread a platform thread from now on, in the eyes of everything that asks
+/// Makes the running virtual thread a platform thread from now on, in the eyes of everything that
+/// asks
 /// [`current`]: for the child of a `fork`, where no carrier is left to go back to.
 pub(crate) fn become_platform_thread() {
     CURRENT.with(|current| current.set(ptr::null()));
@@ -128,8 +129,8 @@ impl Carrier {
     pub(crate) unsafe fn mount(&self, thread: NonNull<Core>) {
         // SAFETY: the caller owns the right to run it.
         let to = unsafe { self.ready(thread) };
-        // A scheduler of the user's may run a thread from within a thread that this very carrier has
-        // mounted. Then the outer return address must survive.
+        // A scheduler of the user's may run a thread from within a thread that this very carrier
+        // has mounted. Then the outer return address must survive.
         let outer = self.native.saved();
         // SAFETY: the native continuation is the running one.
         unsafe { self.native.switch(to) };

@@ -1,4 +1,5 @@
-//! What there is of a platform thread that has come to know this library: an id, and its word of waiting.
+//! What there is of a platform thread that has come to know this library: an id, and its word of
+//! waiting.
 
 use super::core_::next_id;
 use super::wait_word::WaitWord;
@@ -27,7 +28,8 @@ impl Platform {
 
 /// The running platform thread.
 pub(crate) fn current() -> Arc<Platform> {
-    // In the destructors of a thread's locals there may be none any more: then a passing one must do.
+    // In the destructors of a thread's locals there may be none any more: then a passing one must
+    // do.
     PLATFORM
         .try_with(Arc::clone)
         .unwrap_or_else(|_| Arc::new(Platform::of_this_thread()))

@@ -20,15 +20,16 @@
 //!   any               none        take         the thread has read the flag, and cleared it
 //! ```
 //!
-//! A wait is decided by exactly one read-modify-write, whose thread owes the wake: the guarantee that the
-//! `Handshake` is built on. That the flag and the wait share a word is what makes interruption free of races: an
-//! interrupt finds the wait, or the wait finds the flag.
+//! A wait is decided by exactly one read-modify-write, whose thread owes the wake: the guarantee
+//! that the `Handshake` is built on. That the flag and the wait share a word is what makes
+//! interruption free of races: an interrupt finds the wait, or the wait finds the flag.
 //!
-//! Waits that can fail ([`Hearing::Always`]: input and output) do as long as the flag is set. Those that cannot
-//! end early, but once for each interrupt: who sleeps in a loop must not spin because nobody looks at the flag. There are
-//! two kinds of these, each with its own UNHEARD: a futex may be a lock's, which waits again as if nothing had been,
-//! and a sleep that follows is to hear of the interrupt all the same. Waits that hear none
-//! (`pthread` locks, joins) have a word of their own, which nobody interrupts.
+//! Waits that can fail ([`Hearing::Always`]: input and output) do as long as the flag is set. Those
+//! that cannot end early, but once for each interrupt: who sleeps in a loop must not spin because
+//! nobody looks at the flag. There are two kinds of these, each with its own UNHEARD: a futex may
+//! be a lock's, which waits again as if nothing had been, and a sleep that follows is to hear of
+//! the interrupt all the same. Waits that hear none (`pthread` locks, joins) have a word of their
+//! own, which nobody interrupts.
 
 use crate::primitives::{
     AtomicU32,
@@ -124,8 +125,8 @@ impl WaitWord {
             } else {
                 seen & !(WAIT | HEARS) | hearing.heard() << HEARS_SHIFT | PENDING
             };
-            // Release, with the Acquire in `decide` and `interrupt`: what the thread prepared. Acquire, with
-            // the Release in `interrupt`: what the interrupter did before.
+            // Release, with the Acquire in `decide` and `interrupt`: what the thread prepared.
+            // Acquire, with the Release in `interrupt`: what the interrupter did before.
             match self.0.compare_exchange(seen, next, AcqRel, Relaxed) {
                 Ok(_) => return !heard,
                 Err(now) => seen = now,
@@ -133,15 +134,17 @@ impl WaitWord {
         }
     }
 
-    /// `PENDING, ASLEEP → outcome`; none if the wait has been decided already. `outcome` is between 2 and 15.
+    /// `PENDING, ASLEEP → outcome`; none if the wait has been decided already. `outcome` is between
+    /// 2 and 15.
     ///
     /// The word may be gone when this returns.
     #[inline]
     pub fn decide(&self, outcome: u32) -> Option<Decided> {
         let mut seen = PENDING;
         loop {
-            // Release, with the Acquire in `outcome`: what the caller did before. Acquire, with the Release in
-            // `begin`: what the thread prepared. Relaxed where it fails: nothing is concluded.
+            // Release, with the Acquire in `outcome`: what the caller did before. Acquire, with the
+            // Release in `begin`: what the thread prepared. Relaxed where it fails: nothing is
+            // concluded.
             match self
                 .0
                 .compare_exchange(seen, seen & !WAIT | outcome, AcqRel, Relaxed)
@@ -156,8 +159,8 @@ impl WaitWord {
         }
     }
 
-    /// `PENDING → ASLEEP`, for a platform thread. Returns what the kernel is to compare the word with, or none if
-    /// the wait has been decided.
+    /// `PENDING → ASLEEP`, for a platform thread. Returns what the kernel is to compare the word
+    /// with, or none if the wait has been decided.
     pub fn fall_asleep(&self) -> Option<u32> {
         let mut seen = self.0.load(Relaxed); // Relaxed: confirmed by the exchange, or by the kernel.
         loop {
@@ -195,8 +198,9 @@ impl WaitWord {
             } else {
                 seen | INTERRUPTED | UNHEARD
             };
-            // Release, with the Acquire in `outcome`, `begin`, `is_interrupted` and `take`: what the caller did
-            // before. Acquire, with the Release in `begin` and `listen`: what was prepared.
+            // Release, with the Acquire in `outcome`, `begin`, `is_interrupted` and `take`: what
+            // the caller did before. Acquire, with the Release in `begin` and `listen`: what was
+            // prepared.
             match self.0.compare_exchange(seen, next, AcqRel, Relaxed) {
                 Ok(_) => {
                     let asleep = seen & WAIT == ASLEEP;
@@ -219,15 +223,16 @@ impl WaitWord {
 
     /// Clears the flag. Returns whether it was set. For the thread itself.
     pub fn take(&self) -> bool {
-        // Acquire: as in `is_interrupted`; without the load, everybody who asks would pay for a write.
+        // Acquire: as in `is_interrupted`; without the load, everybody who asks would pay for a
+        // write.
         self.is_interrupted()
             && self.0.fetch_and(!(INTERRUPTED | UNHEARD), Acquire) & INTERRUPTED != 0
     }
 
     /// Has later interrupts tell that somebody listens. Returns whether there has been one already.
     pub fn listen(&self) -> bool {
-        // Release, with the Acquire in `interrupt`: who listens. Acquire, with the Release there: what the
-        // interrupter did before.
+        // Release, with the Acquire in `interrupt`: who listens. Acquire, with the Release there:
+        // what the interrupter did before.
         self.0.fetch_or(LISTENED, AcqRel) & INTERRUPTED != 0
     }
 

@@ -1,4 +1,5 @@
-//! What the tests of interruption share: threads that wait, and are interrupted before or meanwhile.
+//! What the tests of interruption share: threads that wait, and are interrupted before or
+//! meanwhile.
 
 #![allow(dead_code)] // each test binary uses only a part of it
 

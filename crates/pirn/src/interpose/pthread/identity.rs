@@ -55,8 +55,8 @@ pub unsafe extern "C" fn pthread_getattr_np(
 const NAME: usize = 16;
 
 thread_local! {
-    /// The name that was set. In each thread's own TLS block at the same distance from the thread pointer, so
-    /// that others find it there. Two words, lest a reader see half a letter.
+    /// The name that was set. In each thread's own TLS block at the same distance from the thread
+    /// pointer, so that others find it there. Two words, lest a reader see half a letter.
     static NAME_SET: [AtomicU64; NAME / 8] = const { [const { AtomicU64::new(0) }; NAME / 8] };
 }
 
@@ -77,7 +77,8 @@ fn set_name(thread: pthread_t, name: &[u8]) {
     }
 }
 
-/// The name that was set; if none was, the thread's own as far as it fits; for another thread then none.
+/// The name that was set; if none was, the thread's own as far as it fits; for another thread then
+/// none.
 fn name(thread: pthread_t) -> [u8; NAME] {
     let mut bytes = [0; NAME];
     for (place, part) in place_of_name(thread).iter().zip(bytes.as_chunks_mut().0) {
@@ -138,8 +139,8 @@ pub unsafe extern "C" fn pthread_getname_np(
     0
 }
 
-/// `prctl`: the thread's name is a virtual thread's own; all else concerns the process or the carrier. Variadic in
-/// C; see [`syscall`](super::super::futex::syscall).
+/// `prctl`: the thread's name is a virtual thread's own; all else concerns the process or the
+/// carrier. Variadic in C; see [`syscall`](super::super::futex::syscall).
 ///
 /// # Safety
 /// As for libc's function of this name.
@@ -178,7 +179,8 @@ pub unsafe extern "C" fn pthread_getaffinity_np(
             real!(fn pthread_getaffinity_np(thread: pthread_t, size: size_t, set: *mut cpu_set_t) -> c_int)
         };
     }
-    // SAFETY: the caller's contract: room for `size` bytes, of which the kernel fills as many as it says.
+    // SAFETY: the caller's contract: room for `size` bytes, of which the kernel fills as many as it
+    // says.
     unsafe {
         match call!(
             libc::SYS_sched_getaffinity,
@@ -288,7 +290,8 @@ pub unsafe extern "C" fn pthread_getcpuclockid(thread: pthread_t, clock: *mut cl
     unsafe { real!(fn pthread_getcpuclockid(thread: pthread_t, clock: *mut clockid_t) -> c_int) }
 }
 
-/// `sched_getcpu`: libc looks into the TLS block, where the kernel writes the number for platform threads only.
+/// `sched_getcpu`: libc looks into the TLS block, where the kernel writes the number for platform
+/// threads only.
 #[unsafe(no_mangle)]
 pub extern "C" fn sched_getcpu() -> c_int {
     if virtual_thread().is_none() {

@@ -14,8 +14,8 @@ use libc::{clockid_t, pthread_attr_t, pthread_t, timespec};
 
 type Start = extern "C" fn(*mut c_void) -> *mut c_void;
 
-/// `pthread_create`: makes a platform thread. On a virtual thread it runs as the carrier, from which the new
-/// thread inherits.
+/// `pthread_create`: makes a platform thread. On a virtual thread it runs as the carrier, from
+/// which the new thread inherits.
 ///
 /// # Safety
 /// As for libc's function of this name.
@@ -153,7 +153,8 @@ unsafe fn join_after(
     match unsafe { wait_for_end(thread, until) } {
         Ok(()) => join(),
         Err(Errno(libc::EAGAIN)) => libc::ETIMEDOUT,
-        // No pidfds of threads before Linux 6.9, or no descriptor to spare. Any thread may do the joining.
+        // No pidfds of threads before Linux 6.9, or no descriptor to spare. Any thread may do the
+        // joining.
         Err(_) => {
             let done = offload::dedicated(|| match join() {
                 0 => Ok(0),
@@ -166,8 +167,8 @@ unsafe fn join_after(
 
 /// Parks until a platform thread has ended. `EAGAIN`: the deadline came first.
 ///
-/// The kernel clears the id in the thread's descriptor when the thread ends, before it gives the id to another. So
-/// if the id is still there when there is a pidfd for it, that is the thread's.
+/// The kernel clears the id in the thread's descriptor when the thread ends, before it gives the id
+/// to another. So if the id is still there when there is a pidfd for it, that is the thread's.
 unsafe fn wait_for_end(thread: pthread_t, deadline: Option<u64>) -> Result<(), Errno> {
     const PIDFD_THREAD: i32 = libc::O_EXCL; // include/uapi/linux/pidfd.h
     let place = (thread as usize + tls::template().tid_offset) as *mut i32;
@@ -225,7 +226,8 @@ pub unsafe extern "C" fn pthread_detach(thread: pthread_t) -> c_int {
     unsafe { real!(fn pthread_detach(thread: pthread_t) -> c_int) }
 }
 
-/// `pthread_exit`. libc unwinds to where *it* started the thread, so a virtual thread cannot end like this.
+/// `pthread_exit`. libc unwinds to where *it* started the thread, so a virtual thread cannot end
+/// like this.
 ///
 /// # Safety
 /// As for libc's function of this name.

@@ -1,5 +1,5 @@
-//! Thread-specific data. libc gives out the keys and has the values of platform threads; those of virtual threads we
-//! keep ourselves ([`keys`]).
+//! Thread-specific data. libc gives out the keys and has the values of platform threads; those of
+//! virtual threads we keep ourselves ([`keys`]).
 
 use crate::glibc::symbols::real;
 use crate::vthread::keys;

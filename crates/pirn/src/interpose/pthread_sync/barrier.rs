@@ -1,8 +1,8 @@
 //! `pthread_barrier_t`: ours, for all threads, unless it is shared between processes.
 //!
 //! libc's would wait in libc, and there is no `try`. A barrier has no static initialiser, so each
-//! comes by our `init`. The count of those that have arrived and the number of the round are one atomic word;
-//! who arrives last begins the next round and wakes the others.
+//! comes by our `init`. The count of those that have arrived and the number of the round are one
+//! atomic word; who arrives last begins the next round and wakes the others.
 
 use crate::blocking::{futex, offload};
 use crate::glibc::symbols::real;

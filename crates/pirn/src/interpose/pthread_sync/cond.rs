@@ -1,13 +1,14 @@
 //! `pthread_cond_t`: ours, for all threads, unless it is shared between processes.
 //!
-//! libc's function would unlock the mutex inside libc, where virtual threads that wait for it would not be
-//! noticed. So this is a condition variable of the simplest kind, as `std` has one: a counter of signals, in the
-//! first word of the object (whose clock, set by libc's `init`, is left in place), and a futex on it.
-//! A waiter reads the counter, unlocks, and sleeps unless the counter has changed: so no signal is lost that comes
-//! after the unlocking. Wake-ups without a signal are possible, as POSIX allows.
+//! libc's function would unlock the mutex inside libc, where virtual threads that wait for it would
+//! not be noticed. So this is a condition variable of the simplest kind, as `std` has one: a
+//! counter of signals, in the first word of the object (whose clock, set by libc's `init`, is left
+//! in place), and a futex on it. A waiter reads the counter, unlocks, and sleeps unless the counter
+//! has changed: so no signal is lost that comes after the unlocking. Wake-ups without a signal are
+//! possible, as POSIX allows.
 //!
-//! A platform thread that is cancelled (`pthread_cancel`) while it waits acts upon it when it has the mutex
-//! again, as demanded, but not before it is woken.
+//! A platform thread that is cancelled (`pthread_cancel`) while it waits acts upon it when it has
+//! the mutex again, as demanded, but not before it is woken.
 
 use super::{Patience, deadline, layout, mutex};
 use crate::blocking::futex;
@@ -97,7 +98,8 @@ pub unsafe extern "C-unwind" fn pthread_cond_clockwait(
     }
 }
 
-/// Whether the running thread waits in libc: one whose condition variable other processes may signal.
+/// Whether the running thread waits in libc: one whose condition variable other processes may
+/// signal.
 unsafe fn left_to_libc(cond: *const pthread_cond_t) -> bool {
     // SAFETY: the caller's contract: an initialised condition variable.
     virtual_thread().is_none() && unsafe { layout::cond_is_shared(cond) }
@@ -169,7 +171,8 @@ unsafe fn sleep(word: &AtomicU32, seen: u32, until: Option<(clockid_t, &timespec
     }
 }
 
-/// Waits a little in place of a signal that may come from another process: a wake-up without a signal.
+/// Waits a little in place of a signal that may come from another process: a wake-up without a
+/// signal.
 unsafe fn look_again_soon(until: Option<(clockid_t, &timespec)>) -> c_int {
     let until = match until {
         // SAFETY: a valid timespec.
@@ -216,8 +219,9 @@ pub unsafe extern "C" fn pthread_cond_broadcast(cond: *mut pthread_cond_t) -> c_
     }
 }
 
-/// A waiter has read the counter while it had the mutex. If it had unlocked before the change that we signal
-/// was made under the mutex, it finds the counter changed, or sleeps already and is woken.
+/// A waiter has read the counter while it had the mutex. If it had unlocked before the change that
+/// we signal was made under the mutex, it finds the counter changed, or sleeps already and is
+/// woken.
 unsafe fn signal(cond: *mut pthread_cond_t, count: i32) -> c_int {
     // SAFETY: the caller's contract.
     let word = unsafe { counter(cond) };
@@ -240,7 +244,7 @@ unsafe fn signal(cond: *mut pthread_cond_t, count: i32) -> c_int {
 
 /// The counter of signals.
 unsafe fn counter<'a>(cond: *mut pthread_cond_t) -> &'a AtomicU32 {
-    // SAFETY: the caller's contract: an initialised condition variable, larger than a word. libc uses this word
-    // only in functions that are not called for it.
+    // SAFETY: the caller's contract: an initialised condition variable, larger than a word. libc
+    // uses this word only in functions that are not called for it.
     unsafe { AtomicU32::from_ptr(cond.cast()) }
 }

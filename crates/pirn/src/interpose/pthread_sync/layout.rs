@@ -1,9 +1,9 @@
 //! What must be known of the inside of glibc's objects.
 //!
 //! A mutex has its kind and its owner where the public headers show them: static initialisers put
-//! the kind into every program, so it cannot move. The owner of a read-write lock is in the public header as well.
-//! [`check`] makes sure at start. Flags that only `init` functions write are found by comparing two
-//! objects, one initialised with the flag and one without.
+//! the kind into every program, so it cannot move. The owner of a read-write lock is in the public
+//! header as well. [`check`] makes sure at start. Flags that only `init` functions write are found
+//! by comparing two objects, one initialised with the flag and one without.
 
 use crate::glibc::symbols::real;
 use core::ffi::c_int;
@@ -26,7 +26,8 @@ const SHARED: c_int = 128;
 /// # Safety
 /// `object + offset` is an aligned word inside a live object.
 unsafe fn word<T>(object: *const T, offset: usize) -> u32 {
-    // SAFETY: the caller's contract. Relaxed: compared with values that only the reader itself writes.
+    // SAFETY: the caller's contract. Relaxed: compared with values that only the reader itself
+    // writes.
     unsafe { AtomicU32::from_ptr(object.cast_mut().byte_add(offset).cast()) }
         .load(Ordering::Relaxed)
 }
@@ -40,7 +41,8 @@ unsafe fn kind(mutex: *const pthread_mutex_t) -> c_int {
     unsafe { word(mutex, MUTEX_KIND) as c_int }
 }
 
-/// Whether a mutex remembers its owner and refuses others: all but the normal and the adaptive type.
+/// Whether a mutex remembers its owner and refuses others: all but the normal and the adaptive
+/// type.
 ///
 /// # Safety
 /// `mutex` is initialised.
@@ -72,8 +74,8 @@ pub(super) unsafe fn inherits_priority(mutex: *const pthread_mutex_t) -> bool {
     unsafe { kind(mutex) & PRIORITY_INHERITANCE != 0 }
 }
 
-/// Whether a mutex may be released by somebody who does not look for virtual threads: another process, or the
-/// kernel, for an owner that has died.
+/// Whether a mutex may be released by somebody who does not look for virtual threads: another
+/// process, or the kernel, for an owner that has died.
 ///
 /// # Safety
 /// `mutex` is initialised.
@@ -139,7 +141,8 @@ impl Flag {
             return false;
         }
         let (offset, mask) = (place as usize & 0xffff, place >> 16 & 0xff);
-        // SAFETY: inside the object. (The byte itself is never written after `init`, but the rest of its word is.)
+        // SAFETY: inside the object. (The byte itself is never written after `init`, but the rest
+        // of its word is.)
         u32::from(unsafe { object.cast::<u8>().add(offset).read_volatile() }) & mask != 0
     }
 }

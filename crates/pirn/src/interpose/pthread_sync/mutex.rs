@@ -1,14 +1,16 @@
 //! `pthread_mutex_t`.
 //!
-//! No wake-up is lost between the two kinds of waiters: a platform thread waits in libc, and libc's unlocking wakes
-//! one of those; a virtual thread waits in the parking lot, and whoever unlocks wakes one of those as well. Both try
-//! again, and whoever fails has been overtaken by a thread that will unlock in its turn.
+//! No wake-up is lost between the two kinds of waiters: a platform thread waits in libc, and libc's
+//! unlocking wakes one of those; a virtual thread waits in the parking lot, and whoever unlocks
+//! wakes one of those as well. Both try again, and whoever fails has been overtaken by a thread
+//! that will unlock in its turn.
 //!
-//! Kinds: normal, adaptive, recursive and error-checking mutexes behave as with threads, robust ones too, except
-//! that a virtual thread which ends without unlocking leaves the mutex locked: `EOWNERDEAD` comes from the kernel,
-//! which knows OS threads only. For the same reason there is no priority inheritance: with it, waiting would hand the
-//! owner's thread id to the kernel, which does not know it. Once there are virtual threads, a mutex with that protocol is
-//! like one without, for everybody. Priority ceilings are not supported on virtual threads.
+//! Kinds: normal, adaptive, recursive and error-checking mutexes behave as with threads, robust
+//! ones too, except that a virtual thread which ends without unlocking leaves the mutex locked:
+//! `EOWNERDEAD` comes from the kernel, which knows OS threads only. For the same reason there is no
+//! priority inheritance: with it, waiting would hand the owner's thread id to the kernel, which
+//! does not know it. Once there are virtual threads, a mutex with that protocol is like one
+//! without, for everybody. Priority ceilings are not supported on virtual threads.
 
 use super::{Kind, Patience, acquire, deadline, key, layout};
 use crate::blocking::parking_lot;
@@ -122,8 +124,9 @@ unsafe fn lock(
 pub unsafe extern "C" fn pthread_mutex_unlock(mutex: *mut pthread_mutex_t) -> c_int {
     // SAFETY: the caller's contract.
     let result = unsafe { real!(fn pthread_mutex_unlock(mutex: *mut pthread_mutex_t) -> c_int) };
-    // From here on the mutex may be gone: its address is only a key. libc unlocks by an atomic exchange, on
-    // x86 a full barrier, so either we see the waiter or its attempt under the bucket's lock sees the mutex free.
+    // From here on the mutex may be gone: its address is only a key. libc unlocks by an atomic
+    // exchange, on x86 a full barrier, so either we see the waiter or its attempt under the
+    // bucket's lock sees the mutex free.
     let key = key(mutex, Kind::Lock);
     if parking_lot::any_waiting(key) && result == 0 {
         parking_lot::unpark(key, 1, WAITER);

@@ -51,7 +51,8 @@ fn call_slowly(word: &AtomicU32, routine: Option<unsafe extern "C-unwind" fn()>)
             wait(word, running);
             continue;
         }
-        // Relaxed: nothing is published yet. Acquire: what an earlier run has done before it unwound.
+        // Relaxed: nothing is published yet. Acquire: what an earlier run has done before it
+        // unwound.
         if word
             .compare_exchange(seen, running, Ordering::Acquire, Ordering::Relaxed)
             .is_ok()

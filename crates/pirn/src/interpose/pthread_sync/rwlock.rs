@@ -1,8 +1,9 @@
 //! `pthread_rwlock_t`.
 //!
-//! As with mutexes, two queues and no lost wake-up. Whoever unlocks wakes the virtual threads that want to read,
-//! and one that wants to write; all of them try again. Writers that fail are woken by the readers that overtook them,
-//! readers by the writer. By default glibc prefers readers; so it is here.
+//! As with mutexes, two queues and no lost wake-up. Whoever unlocks wakes the virtual threads that
+//! want to read, and one that wants to write; all of them try again. Writers that fail are woken by
+//! the readers that overtook them, readers by the writer. By default glibc prefers readers; so it
+//! is here.
 
 use super::{Kind, Patience, acquire, deadline, key, layout};
 use crate::blocking::parking_lot;
@@ -14,8 +15,8 @@ use libc::{clockid_t, pthread_rwlock_t, timespec};
 const READER: u32 = 2;
 const WRITER: u32 = 4;
 
-/// One locking function: its name, the function to try with, what it waits as, its further parameters and the
-/// deadline they stand for.
+/// One locking function: its name, the function to try with, what it waits as, its further
+/// parameters and the deadline they stand for.
 macro_rules! locks {
     ($name:ident, $attempt:ident, $bit:ident, ($($arg:ident: $ty:ty),*), $deadline:expr) => {
         #[doc = concat!("`", stringify!($name), "`.")]

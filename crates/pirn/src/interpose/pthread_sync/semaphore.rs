@@ -1,9 +1,10 @@
 //! `sem_t`.
 //!
-//! A virtual thread that waits does so in the parking lot. `sem_post` may be called in a signal handler, which
-//! may have interrupted anything: the lot's locks, a run queue. So it touches nothing of the sort. It marks
-//! the lot's bucket, in an atomic bit, and wakes a platform thread of ours, the *postman*, who takes the semaphore
-//! on behalf of the waiting threads there and wakes them. Platform threads wait in libc and are not concerned.
+//! A virtual thread that waits does so in the parking lot. `sem_post` may be called in a signal
+//! handler, which may have interrupted anything: the lot's locks, a run queue. So it touches
+//! nothing of the sort. It marks the lot's bucket, in an atomic bit, and wakes a platform thread of
+//! ours, the *postman*, who takes the semaphore on behalf of the waiting threads there and wakes
+//! them. Platform threads wait in libc and are not concerned.
 
 use super::{Kind, Patience, deadline, key, layout};
 use crate::blocking::parking_lot::{self, BUCKET_COUNT, Parked};
@@ -143,7 +144,8 @@ unsafe fn libc_post(semaphore: *mut sem_t) -> c_int {
 pub unsafe extern "C" fn sem_post(semaphore: *mut sem_t) -> c_int {
     // SAFETY: the caller's contract.
     let result = unsafe { libc_post(semaphore) };
-    // As in `pthread_mutex_unlock`: the semaphore may be gone, and libc has executed a full barrier.
+    // As in `pthread_mutex_unlock`: the semaphore may be gone, and libc has executed a full
+    // barrier.
     let key = key(semaphore, Kind::Semaphore);
     if parking_lot::any_waiting(key) && result == 0 {
         postman::call(parking_lot::bucket_of(key));
@@ -215,7 +217,8 @@ mod postman {
             // SAFETY: somebody waits for the semaphore, so it is alive.
             |key| is_one(key) && unsafe { attempt(semaphore(key)) } == 0,
             |key| {
-                // SAFETY: the same: whoever timed out leaves the list, under its lock, before it returns.
+                // SAFETY: the same: whoever timed out leaves the list, under its lock, before it
+                // returns.
                 unsafe { libc_post(semaphore(key)) };
             },
         );

@@ -26,8 +26,8 @@ struct State<T, E> {
     failure: Option<Failure<E>>,
 }
 
-/// Waits until all subtasks have succeeded, or the first has failed: that cancels the scope, and is what the join fails with.
-/// The join gives all values, in the order of forks.
+/// Waits until all subtasks have succeeded, or the first has failed: that cancels the scope, and is
+/// what the join fails with. The join gives all values, in the order of forks.
 ///
 /// Loom's `Joiner.allSuccessfulOrThrow`.
 ///

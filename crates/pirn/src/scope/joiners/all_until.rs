@@ -33,7 +33,8 @@ pub struct AllUntil<T, E, P> {
 #[derive(Debug)]
 struct State<T, E> {
     results: Results<T, E>,
-    /// Subtasks that have completed, whose results are not there yet, because the predicate is at them.
+    /// Subtasks that have completed, whose results are not there yet, because the predicate is at
+    /// them.
     judged: usize,
 }
 
@@ -50,9 +51,10 @@ impl<T, E, P> Drop for Judging<'_, T, E, P> {
     }
 }
 
-/// Waits until all subtasks have completed, or `enough` says so of one of them that has: then the others are
-/// cancelled. The join gives what came of each, in the order of forks;
-/// [`Unavailable`](SubtaskError::Unavailable) stands for those that were cancelled. It does so as well when the time is up.
+/// Waits until all subtasks have completed, or `enough` says so of one of them that has: then the
+/// others are cancelled. The join gives what came of each, in the order of forks;
+/// [`Unavailable`](SubtaskError::Unavailable) stands for those that were cancelled. It does so as
+/// well when the time is up.
 ///
 /// `enough` is called on the threads of the subtasks, several at a time.
 ///
@@ -98,7 +100,8 @@ impl<T: Send, E: Send, P: Sync> Joiner for AllUntil<T, E, P> {
     type Output = Results<T, E>;
 
     fn result(&self) -> Result<Results<T, E>, JoinError<E>> {
-        // One that is being judged may have counted for the cancellation: it is to be among the results.
+        // One that is being judged may have counted for the cancellation: it is to be among the
+        // results.
         let settled = self
             .settled
             .wait_while(locked(&self.state), |state| state.judged > 0);

@@ -20,8 +20,8 @@ use std::sync::Mutex;
 #[derive(Debug)]
 pub struct AnySuccessful<T, E>(Mutex<Option<Result<T, Failure<E>>>>);
 
-/// Waits for the first subtask that succeeds: its value is what the join gives, and the others are cancelled. If all
-/// fail, so does the join, with the first failure; if none was forked, with
+/// Waits for the first subtask that succeeds: its value is what the join gives, and the others are
+/// cancelled. If all fail, so does the join, with the first failure; if none was forked, with
 /// [`NoSubtasks`](JoinError::NoSubtasks).
 ///
 /// Loom's `Joiner.anySuccessfulResultOrThrow`.

@@ -27,10 +27,11 @@ use crate::scope::{Completed, Flow, JoinError, Joiner, Joins};
 #[derive(Debug)]
 pub struct AwaitAllSuccessful<E>(Slot<E>);
 
-/// Waits until all subtasks have succeeded, or the first has failed: that cancels the scope, and is what the join fails with.
+/// Waits until all subtasks have succeeded, or the first has failed: that cancels the scope, and is
+/// what the join fails with.
 ///
-/// The joiner of [`pirn::scope`](crate::scope()). Subtasks may be of different types, and are read by their handles
-/// ([`Subtask::get`](crate::scope::Subtask::get)).
+/// The joiner of [`pirn::scope`](crate::scope()). Subtasks may be of different types, and are read
+/// by their handles ([`Subtask::get`](crate::scope::Subtask::get)).
 ///
 /// Loom's `Joiner.awaitAllSuccessfulOrThrow`.
 ///

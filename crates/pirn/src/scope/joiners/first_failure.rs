@@ -38,7 +38,8 @@ impl<E> Slot<E> {
 
     /// Takes the failure, if there is one.
     pub(super) fn take(&self) -> Option<Failure<E>> {
-        // Relaxed: the join has seen the end of all subtasks, or that the scope was cancelled for this.
+        // Relaxed: the join has seen the end of all subtasks, or that the scope was cancelled for
+        // this.
         match self.failed.load(Ordering::Relaxed) {
             true => locked(&self.failure).take(),
             false => None,

@@ -1,4 +1,5 @@
-//! The policies of Loom's earlier form (JDK 19 to 24): the join itself does not fail, and is asked afterwards.
+//! The policies of Loom's earlier form (JDK 19 to 24): the join itself does not fail, and is asked
+//! afterwards.
 
 use super::first_failure::Slot;
 use crate::scope::{Completed, Failure, Flow, JoinError, Joiner, Joins};
@@ -18,8 +19,8 @@ use crate::scope::{Completed, Failure, Flow, JoinError, Joiner, Joins};
 #[derive(Debug)]
 pub struct ShutdownOnFailure<E>(Slot<E>);
 
-/// Waits until all subtasks have completed, or the first has failed, which cancels the scope. The join gives that
-/// failure, if there was one.
+/// Waits until all subtasks have completed, or the first has failed, which cancels the scope. The
+/// join gives that failure, if there was one.
 ///
 /// Loom's `StructuredTaskScope.ShutdownOnFailure`.
 ///
@@ -123,8 +124,8 @@ impl<T, E: Send> Joins<T> for ShutdownOnFailure<E> {
 #[derive(Debug)]
 pub struct ShutdownOnSuccess<T, E>(super::AnySuccessful<T, E>);
 
-/// Waits until the first subtask has succeeded, which cancels the scope, or all have failed. The join gives the first
-/// success, or else the first failure.
+/// Waits until the first subtask has succeeded, which cancels the scope, or all have failed. The
+/// join gives the first success, or else the first failure.
 ///
 /// Loom's `StructuredTaskScope.ShutdownOnSuccess`.
 ///

@@ -1,15 +1,21 @@
-//! Finds out what is measured: the version of rayon from the workspace's `Cargo.lock`, and the
-//! compiler's. rayon itself has no constant that says its version.
+//! The build script of the peers for a library: finds out what is measured, the version of the
+//! library from the workspace's `Cargo.lock`, and the compiler's. The libraries themselves have no
+//! constant that says it. The peer for the library `may` is the package `peer-may`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
 fn main() {
+    let package = env::var("CARGO_PKG_NAME").unwrap();
+    let library = package.strip_prefix("peer-").expect("a peer's name");
     let lock = lock_file();
     println!("cargo::rerun-if-changed={}", lock.display());
-    let rayon = locked_version(&fs::read_to_string(lock).unwrap(), "rayon");
-    println!("cargo::rustc-env=MEASURED=rayon {rayon}, {}", compiler());
+    let version = locked_version(&fs::read_to_string(lock).unwrap(), library);
+    println!(
+        "cargo::rustc-env=MEASURED={library} {version}, {}",
+        compiler()
+    );
 }
 
 fn lock_file() -> PathBuf {
