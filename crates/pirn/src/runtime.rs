@@ -79,7 +79,7 @@ fn launch(settings: &config::Settings) -> io::Result<()> {
         default_class: class,
         spin_ns: settings.spin.as_nanos() as u64,
     })?;
-    interpose::fork::install().map_err(unsupported)?;
+    interpose::process::fork::install().map_err(unsupported)?;
     blocking::fds::start();
     crate::thread::panics::name_them();
     interpose::started();

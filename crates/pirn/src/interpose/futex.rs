@@ -25,7 +25,7 @@ pub unsafe extern "C" fn syscall(
     let result = unsafe {
         match number {
             libc::SYS_futex => futex::futex(args),
-            libc::SYS_sched_yield => return super::time::sched_yield().into(),
+            libc::SYS_sched_yield => return crate::interpose::time::sched_yield().into(),
             _ => sys::check(arch::syscall(number, args)),
         }
     };

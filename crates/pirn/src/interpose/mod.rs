@@ -6,43 +6,23 @@
 //! have done (straight to the kernel, or on to libc's definition); on a virtual thread, do it
 //! without blocking the carrier.
 //!
-//! One file per family. What libc calls *internally* (stdio, the resolver's sockets) is bound
-//! inside libc and does not come by here; such functions are interposed as a whole where they block
-//! for long.
+//! One folder per area, one file per family. What libc calls *internally* (stdio, the resolver's
+//! sockets) is bound inside libc and does not come by here; such functions are interposed as a
+//! whole where they block for long.
 //!
 //! Rules for all of them: C's conventions exactly (results, `errno`, what is written when); nothing
 //! unwinds out of them; a virtual thread may be on another carrier after anything that parks.
 
-mod dlfcn;
-mod early;
-mod fcntl;
-pub(crate) mod fork;
-mod fortified;
 mod fs;
-mod fs_cached;
-mod fs_copy;
-mod fs_dir;
-mod fs_lock;
-mod fs_open;
-mod fs_scan;
 mod futex;
-mod ids;
-mod netdb;
-mod poll;
-mod process;
-mod pthread;
-mod pthread_sync;
-mod select;
-mod signal;
-mod sigwait;
-mod socket;
-mod stdio;
-mod threads;
+mod io;
+mod net;
+pub(crate) mod process;
+mod startup;
+mod thread;
 mod time;
-mod transfer;
-mod unistd;
 
-pub(crate) use ids::started;
+pub(crate) use process::started;
 
 use crate::vthread::{self, Core};
 use core::ffi::{CStr, c_void};
@@ -57,28 +37,28 @@ fn virtual_thread() -> Option<&'static Core> {
 /// from dropping the object files they are in.
 fn table() -> [(&'static CStr, *const c_void); 17] {
     [
-        (c"read", unistd::read as *const c_void),
-        (c"close", unistd::close as *const c_void),
-        (c"recv", socket::recv as *const c_void),
-        (c"accept4", socket::accept4 as *const c_void),
-        (c"connect", socket::connect as *const c_void),
-        (c"poll", poll::poll as *const c_void),
-        (c"select", select::select as *const c_void),
-        (c"fcntl", fcntl::fcntl as *const c_void),
+        (c"read", io::rw::read as *const c_void),
+        (c"close", io::rw::close as *const c_void),
+        (c"recv", net::socket::recv as *const c_void),
+        (c"accept4", net::socket::accept4 as *const c_void),
+        (c"connect", net::socket::connect as *const c_void),
+        (c"poll", io::poll::poll as *const c_void),
+        (c"select", io::select::select as *const c_void),
+        (c"fcntl", io::fcntl::fcntl as *const c_void),
         (c"clock_nanosleep", time::clock_nanosleep as *const c_void),
         (c"syscall", futex::syscall as *const c_void),
-        (c"writev", transfer::writev as *const c_void),
-        (c"statx", fs::statx as *const c_void),
-        (c"readdir64", fs_dir::readdir64 as *const c_void),
-        (c"waitpid", process::waitpid as *const c_void),
-        (c"__read_chk", fortified::__read_chk as *const c_void),
+        (c"writev", io::transfer::writev as *const c_void),
+        (c"statx", fs::calls::statx as *const c_void),
+        (c"readdir64", fs::dir::readdir64 as *const c_void),
+        (c"waitpid", process::wait::waitpid as *const c_void),
+        (c"__read_chk", io::fortified::__read_chk as *const c_void),
         (
             c"pthread_setspecific",
-            pthread::pthread_setspecific as *const c_void,
+            thread::pthread_setspecific as *const c_void,
         ),
         (
             c"pthread_getspecific",
-            pthread::pthread_getspecific as *const c_void,
+            thread::pthread_getspecific as *const c_void,
         ),
     ]
 }
@@ -101,7 +81,7 @@ pub(crate) fn verify() -> Result<(), String> {
             ));
         }
     }
-    pthread_sync::check_layout()
+    thread::sync::check_layout()
 }
 
 /// Where the object is loaded that an address belongs to; null for none.

@@ -1,6 +1,6 @@
 //! `time.h`, `sched.h`: sleeping and yielding.
 
-use super::virtual_thread;
+use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno, call};
 use crate::vthread::wait_word::Hearing;
 use crate::{blocking, sched};

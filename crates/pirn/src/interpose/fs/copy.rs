@@ -1,0 +1,249 @@
+//! Moving bytes between descriptors inside the kernel: `copy_file_range`, `sendfile`, `splice` and
+//! its kin.
+//!
+//! Between files these end by themselves, and run on the pool. A pipe can be asked not to wait
+//! (`SPLICE_F_NONBLOCK`), and waiting for it is done by parking. A socket cannot be asked in these
+//! calls:
+//! * `sendfile` to anything but a file copies through a buffer, as a loop of `pread` and `write`
+//!   does;
+//! * `splice` with a socket waits until both sides are ready and then uses a thread of its own.
+
+use super::cached::file_type;
+use super::calls::kernel_calls;
+use crate::blocking::offload;
+use crate::blocking::readiness::{self, Interest};
+use crate::interpose::io::transfer::{self, is_ready};
+use crate::interpose::virtual_thread;
+use crate::sys::{self, Errno, SysResult, call};
+use core::ffi::{c_int, c_uint};
+use libc::{iovec, off_t, size_t, ssize_t};
+
+const EAGAIN: SysResult = Err(Errno(libc::EAGAIN));
+/// Bytes copied at once.
+const CHUNK: usize = 64 << 10;
+
+kernel_calls! {
+    /// `copy_file_range`: what `std::fs::copy` calls.
+    fn copy_file_range(from: c_int, from_at: *mut off_t, to: c_int, to_at: *mut off_t, length: size_t, flags: c_uint)
+        -> ssize_t = SYS_copy_file_range(from, from_at, to, to_at, length, flags);
+}
+
+/// What matters about a descriptor here.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Always ready; the kernel may wait for its device.
+    File,
+    Pipe,
+    /// A socket, a terminal.
+    Other,
+}
+
+fn kind(fd: c_int) -> Kind {
+    match file_type(fd) {
+        Some(libc::S_IFIFO) => Kind::Pipe,
+        Some(libc::S_IFSOCK | libc::S_IFCHR) => Kind::Other,
+        _ => Kind::File, // Or nothing at all, which the kernel will say.
+    }
+}
+
+fn is_nonblocking(fd: c_int) -> bool {
+    // SAFETY: a query.
+    unsafe { call!(libc::SYS_fcntl, fd, libc::F_GETFL) }
+        .is_ok_and(|flags| flags as c_int & libc::O_NONBLOCK != 0)
+}
+
+/// Parks until a descriptor is ready. `EAGAIN`: it is not, and the program has made it
+/// non-blocking.
+fn wait_until_ready(fd: c_int, interest: Interest) -> SysResult {
+    let events = match interest {
+        Interest::Read => libc::POLLIN,
+        Interest::Write => libc::POLLOUT,
+    };
+    readiness::blocking(
+        fd,
+        interest,
+        |_| None,
+        || if is_ready(fd, events) { Ok(0) } else { EAGAIN },
+    )
+}
+
+/// `sendfile`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sendfile(
+    out: c_int,
+    from: c_int,
+    offset: *mut off_t,
+    count: size_t,
+) -> ssize_t {
+    // SAFETY: the caller's contract, here and below.
+    let kernel = || unsafe { call!(libc::SYS_sendfile, out, from, offset, count) };
+    let copies = virtual_thread().is_some()
+        && kind(from) == Kind::File
+        && kind(out) != Kind::File
+        && !is_nonblocking(out);
+    sys::to_c(if copies {
+        // SAFETY: as above.
+        unsafe { copy(out, from, offset, count) }
+    } else {
+        offload::bounded(kernel)
+    })
+}
+
+/// `sendfile64`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sendfile64(
+    out: c_int,
+    from: c_int,
+    offset: *mut off_t,
+    count: size_t,
+) -> ssize_t {
+    // SAFETY: the caller's contract.
+    unsafe { sendfile(out, from, offset, count) }
+}
+
+/// # Safety
+/// As for `sendfile(2)`.
+unsafe fn copy(out: c_int, from: c_int, offset: *mut off_t, count: size_t) -> SysResult {
+    // SAFETY: no pointers.
+    let seek = |to: off_t, whence: c_int| unsafe { call!(libc::SYS_lseek, from, to, whence) };
+    // SAFETY: the caller's pointer, or null.
+    let start = match unsafe { offset.as_ref() } {
+        Some(offset) => *offset,
+        None => seek(0, libc::SEEK_CUR)? as off_t,
+    };
+    if start < 0 {
+        return Err(Errno(libc::EINVAL));
+    }
+    let mut buffer = vec![0u8; count.min(CHUNK)];
+    let result = transfer::write_all(count, |done| {
+        let chunk = &mut buffer[..(count - done).min(CHUNK)];
+        copy_chunk(out, from, start + done as off_t, chunk)
+    });
+    let end = start + result.unwrap_or(0) as off_t;
+    // SAFETY: as above.
+    match unsafe { offset.as_mut() } {
+        Some(offset) => *offset = end,
+        None => seek(end, libc::SEEK_SET).map(drop)?,
+    }
+    result
+}
+
+/// Copies as much as can be had at once. The end of the file gives zero.
+fn copy_chunk(out: c_int, from: c_int, at: off_t, chunk: &mut [u8]) -> SysResult {
+    // SAFETY: the buffer is writable for its length.
+    let read = unsafe { transfer::pread(from, chunk.as_mut_ptr().cast(), chunk.len(), at) };
+    let Ok(read) = usize::try_from(read) else {
+        return Err(Errno(sys::errno()));
+    };
+    if read == 0 {
+        return Ok(0);
+    }
+    let part = iovec {
+        iov_base: chunk.as_mut_ptr().cast(),
+        iov_len: read,
+    };
+    // SAFETY: the first part of the buffer.
+    unsafe { transfer::write_vectored(out, &part, 1) }
+}
+
+/// A call that moves bytes from `from` to `to`, at least one of which is a pipe:
+/// `operation(flags)`.
+fn moving(
+    from: c_int,
+    to: c_int,
+    flags: c_uint,
+    operation: impl Fn(c_uint) -> SysResult,
+) -> SysResult {
+    if virtual_thread().is_none() {
+        return operation(flags);
+    }
+    let kinds = [kind(from), kind(to)];
+    let once = || operation(flags | libc::SPLICE_F_NONBLOCK);
+    loop {
+        if flags & libc::SPLICE_F_NONBLOCK == 0 {
+            wait_until_ready(from, Interest::Read)?;
+            wait_until_ready(to, Interest::Write)?;
+        }
+        let result = if kinds.contains(&Kind::Other) {
+            offload::dedicated(once)
+        } else if kinds.contains(&Kind::File) {
+            offload::bounded(once)
+        } else {
+            once()
+        };
+        // Somebody else was faster, unless the program wants to know.
+        let again = result == EAGAIN
+            && flags & libc::SPLICE_F_NONBLOCK == 0
+            && !is_nonblocking(from)
+            && !is_nonblocking(to);
+        if !again {
+            return result;
+        }
+    }
+}
+
+/// `splice`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn splice(
+    from: c_int,
+    from_at: *mut off_t,
+    to: c_int,
+    to_at: *mut off_t,
+    length: size_t,
+    flags: c_uint,
+) -> ssize_t {
+    // SAFETY: the caller's contract.
+    sys::to_c(moving(from, to, flags, |flags| unsafe {
+        call!(libc::SYS_splice, from, from_at, to, to_at, length, flags)
+    }))
+}
+
+/// `tee`.
+#[unsafe(no_mangle)]
+pub extern "C" fn tee(from: c_int, to: c_int, length: size_t, flags: c_uint) -> ssize_t {
+    // SAFETY: no pointers.
+    sys::to_c(moving(from, to, flags, |flags| unsafe {
+        call!(libc::SYS_tee, from, to, length, flags)
+    }))
+}
+
+/// `vmsplice`: into a pipe's writing end, or out of its reading end.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vmsplice(
+    fd: c_int,
+    iov: *const iovec,
+    count: size_t,
+    flags: c_uint,
+) -> ssize_t {
+    // SAFETY: the caller's contract, here and below.
+    let kernel = |flags: c_uint| unsafe { call!(libc::SYS_vmsplice, fd, iov, count, flags) };
+    if virtual_thread().is_none() || flags & libc::SPLICE_F_NONBLOCK != 0 {
+        return sys::to_c(kernel(flags));
+    }
+    // SAFETY: a query.
+    let mode = unsafe { call!(libc::SYS_fcntl, fd, libc::F_GETFL) }.unwrap_or(0) as c_int
+        & libc::O_ACCMODE;
+    let interest = if mode == libc::O_RDONLY {
+        Interest::Read
+    } else {
+        Interest::Write
+    };
+    sys::to_c(readiness::blocking(
+        fd,
+        interest,
+        |_| None,
+        || kernel(flags | libc::SPLICE_F_NONBLOCK),
+    ))
+}

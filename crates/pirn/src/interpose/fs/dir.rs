@@ -1,0 +1,280 @@
+//! `dirent.h`: directory streams.
+//!
+//! libc's own would call the kernel from inside libc, at an entry nobody can foresee. A `DIR` is
+//! opaque to programs, so these are streams of our own: the kernel fills a buffer, on the pool, and
+//! `readdir` hands out what is in it, which costs nothing. The kernel's records are
+//! `struct dirent`s already.
+
+use super::calls::{args, bounded_call};
+use super::open::open_at;
+use crate::sys::{self, Errno, call};
+use core::ffi::{c_char, c_int, c_long, c_void};
+use core::ptr;
+use libc::{DIR, dirent, dirent64, off_t, size_t, ssize_t};
+use std::sync::{Mutex, PoisonError};
+
+/// As in glibc: enough for about a thousand entries a call.
+const WORDS: usize = 4096;
+
+/// What a `DIR *` points to.
+pub(in crate::interpose) struct Stream {
+    fd: c_int,
+    /// As POSIX leaves open and glibc does, threads may share a stream. It is `std`'s mutex,
+    /// because a thread waits for the kernel with it locked: those who wait for it park.
+    records: Mutex<Records>,
+}
+
+/// What the kernel has said and nobody has asked for yet.
+struct Records {
+    buffer: Box<[u64]>,
+    /// The next record, and the end of the last, in bytes.
+    next: usize,
+    end: usize,
+    /// Where the kernel would go on after the record handed out last.
+    position: off_t,
+}
+
+impl Stream {
+    /// Makes a stream of a descriptor, which is the stream's from then on.
+    pub(in crate::interpose) fn create(fd: c_int) -> *mut DIR {
+        let records = Records {
+            buffer: vec![0; WORDS].into(),
+            next: 0,
+            end: 0,
+            position: 0,
+        };
+        Box::into_raw(Box::new(Stream {
+            fd,
+            records: Mutex::new(records),
+        }))
+        .cast()
+    }
+
+    /// # Safety
+    /// `dir` came from [`create`](Self::create) and has not been closed.
+    pub(in crate::interpose) unsafe fn of<'a>(dir: *mut DIR) -> &'a Stream {
+        // SAFETY: the caller's contract.
+        unsafe { &*dir.cast::<Stream>() }
+    }
+
+    /// Runs `f` with the records locked.
+    fn with<R>(&self, f: impl FnOnce(&mut Records) -> R) -> R {
+        f(&mut self.records.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The next entry, which stays valid until the one after it; null at the end.
+    pub(in crate::interpose) fn next(&self) -> Result<*mut dirent64, Errno> {
+        self.with(|records| {
+            if records.next == records.end && !records.fill(self.fd)? {
+                return Ok(ptr::null_mut());
+            }
+            // SAFETY: the kernel has put a record there, aligned to eight bytes.
+            let entry =
+                unsafe { records.buffer.as_mut_ptr().byte_add(records.next) }.cast::<dirent64>();
+            // SAFETY: as above. Field by field: the record may end before the structure does.
+            unsafe {
+                records.next += usize::from((*entry).d_reclen);
+                records.position = (*entry).d_off;
+            }
+            Ok(entry)
+        })
+    }
+
+    fn seek(&self, position: off_t) {
+        self.with(|records| {
+            // SAFETY: no pointers. It sets a number: it does not block.
+            let _ = unsafe { call!(libc::SYS_lseek, self.fd, position, libc::SEEK_SET) };
+            (records.next, records.end, records.position) = (0, 0, position);
+        });
+    }
+}
+
+impl Records {
+    /// Asks the kernel for more. `false`: there is no more.
+    fn fill(&mut self, fd: c_int) -> Result<bool, Errno> {
+        let size = size_of_val(&*self.buffer);
+        let (errno, buffer) = (sys::errno(), self.buffer.as_mut_ptr());
+        // SAFETY: the buffer is writable for its size.
+        let read = unsafe { getdents64(fd, buffer.cast(), size) };
+        let failure = Errno(sys::errno());
+        sys::set_errno(Errno(errno)); // The end of a directory is no error.
+        self.next = 0;
+        self.end = read.max(0) as usize;
+        match read {
+            // A directory that has been removed has no entries: POSIX.
+            -1 if failure != Errno(libc::ENOENT) => Err(failure),
+            _ => Ok(self.end > 0),
+        }
+    }
+}
+
+/// `getdents64`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn getdents64(fd: c_int, buffer: *mut c_void, size: size_t) -> ssize_t {
+    // SAFETY: the caller's contract.
+    unsafe {
+        bounded_call(
+            libc::SYS_getdents64,
+            args([fd as usize, buffer as usize, size]),
+        )
+    }
+}
+
+fn or_null<T>(result: Result<*mut T, Errno>) -> *mut T {
+    result.unwrap_or_else(|e| {
+        sys::set_errno(e);
+        ptr::null_mut()
+    })
+}
+
+/// How directories are opened.
+pub(in crate::interpose) const OPEN: c_int =
+    libc::O_RDONLY | libc::O_NONBLOCK | libc::O_DIRECTORY | libc::O_CLOEXEC;
+
+/// `opendir`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn opendir(path: *const c_char) -> *mut DIR {
+    // SAFETY: the caller's contract.
+    or_null(unsafe { open_at(libc::AT_FDCWD, path, OPEN, 0) }.map(|fd| Stream::create(fd as c_int)))
+}
+
+/// `fdopendir`.
+#[unsafe(no_mangle)]
+pub extern "C" fn fdopendir(fd: c_int) -> *mut DIR {
+    or_null(check_directory(fd).map(|()| Stream::create(fd)))
+}
+
+fn check_directory(fd: c_int) -> Result<(), Errno> {
+    // SAFETY: no pointers.
+    let flags = unsafe { call!(libc::SYS_fcntl, fd, libc::F_GETFL) }? as c_int;
+    if super::cached::file_type(fd) != Some(libc::S_IFDIR) {
+        return Err(Errno(libc::ENOTDIR));
+    }
+    if flags & libc::O_ACCMODE == libc::O_WRONLY {
+        return Err(Errno(libc::EINVAL));
+    }
+    Ok(())
+}
+
+/// `closedir`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn closedir(dir: *mut DIR) -> c_int {
+    if dir.is_null() {
+        return sys::to_c(Err(Errno(libc::EINVAL))) as c_int;
+    }
+    // SAFETY: the caller's contract; it was boxed by `create`.
+    let stream = unsafe { Box::from_raw(dir.cast::<Stream>()) };
+    crate::interpose::io::rw::close(stream.fd)
+}
+
+/// `readdir`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn readdir(dir: *mut DIR) -> *mut dirent {
+    // SAFETY: the caller's contract.
+    or_null(unsafe { Stream::of(dir) }.next()).cast()
+}
+
+/// `readdir64`: what `std::fs::read_dir` calls.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn readdir64(dir: *mut DIR) -> *mut dirent64 {
+    // SAFETY: the caller's contract.
+    or_null(unsafe { Stream::of(dir) }.next())
+}
+
+/// `readdir_r`. Returns an error number.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn readdir_r(
+    dir: *mut DIR,
+    entry: *mut dirent,
+    result: *mut *mut dirent,
+) -> c_int {
+    // SAFETY: the caller's contract; the two structures are one on this machine.
+    unsafe { readdir64_r(dir, entry.cast(), result.cast()) }
+}
+
+/// `readdir64_r`. Returns an error number.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn readdir64_r(
+    dir: *mut DIR,
+    entry: *mut dirent64,
+    result: *mut *mut dirent64,
+) -> c_int {
+    // SAFETY: the caller's contract; a record is copied as long as it is, into a structure that is
+    // longer.
+    unsafe {
+        *result = ptr::null_mut();
+        let record = match Stream::of(dir).next() {
+            Ok(record) if record.is_null() => return 0,
+            Ok(record) => record,
+            Err(e) => return e.0,
+        };
+        let length = usize::from((*record).d_reclen);
+        if length > size_of::<dirent64>() {
+            return libc::ENAMETOOLONG;
+        }
+        ptr::copy_nonoverlapping(record.cast::<u8>(), entry.cast::<u8>(), length);
+        *result = entry;
+        0
+    }
+}
+
+/// `rewinddir`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rewinddir(dir: *mut DIR) {
+    // SAFETY: the caller's contract.
+    unsafe { Stream::of(dir) }.seek(0);
+}
+
+/// `seekdir`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn seekdir(dir: *mut DIR, position: c_long) {
+    // SAFETY: the caller's contract.
+    unsafe { Stream::of(dir) }.seek(position);
+}
+
+/// `telldir`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn telldir(dir: *mut DIR) -> c_long {
+    // SAFETY: the caller's contract.
+    unsafe { Stream::of(dir) }.with(|records| records.position)
+}
+
+/// `dirfd`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dirfd(dir: *mut DIR) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe { Stream::of(dir) }.fd
+}

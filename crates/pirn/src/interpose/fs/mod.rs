@@ -1,0 +1,9 @@
+//! Files and folders: what the kernel does with paths and open files, short of reading and writing.
+
+pub(in crate::interpose) mod cached;
+pub(in crate::interpose) mod calls;
+mod copy;
+pub(in crate::interpose) mod dir;
+pub(in crate::interpose) mod lock;
+pub(in crate::interpose) mod open;
+mod scan;

@@ -1,0 +1,187 @@
+//! Opening files.
+//!
+//! A file [at hand](super::cached) is opened at once. Any other open ends by itself, unless it
+//! is of a FIFO, which waits for the other side, or of a serial line, which waits for the carrier
+//! signal. So the pool thread looks first what the path leads to; such an open gets a thread of its
+//! own. (Should somebody put a FIFO in a file's place between the look and the open, the thread
+//! that opens it waits all the same.)
+
+use super::cached::path_at_hand;
+use super::calls::libc_calls;
+use crate::blocking::{fds, offload};
+use crate::interpose::virtual_thread;
+use crate::sys::{self, SysResult, call};
+use core::ffi::{c_char, c_int};
+use libc::mode_t;
+
+/// Major number of `/dev/null` and its like, which are always there at once.
+const MEMORY_DEVICES: u32 = 1;
+
+/// Opens a file.
+///
+/// # Safety
+/// As for `openat(2)`.
+pub(in crate::interpose) unsafe fn open_at(
+    dir: c_int,
+    path: *const c_char,
+    flags: c_int,
+    mode: mode_t,
+) -> SysResult {
+    // SAFETY: the caller's contract, here and below.
+    let kernel = || unsafe { call!(libc::SYS_openat, dir, path, flags, mode) };
+    // SAFETY: as above.
+    let result = if virtual_thread().is_none() || unsafe { is_at_hand(dir, path, flags) } {
+        kernel()
+    } else {
+        // SAFETY: as above.
+        patiently(|| unsafe { may_wait(dir, path, flags) }, kernel)
+    };
+    if let Ok(fd) = result {
+        fds::created(fd as c_int, flags & libc::O_NONBLOCK != 0);
+    }
+    result
+}
+
+/// Whether the kernel can open a file, only to be read, without waiting for anything.
+unsafe fn is_at_hand(dir: c_int, path: *const c_char, flags: c_int) -> bool {
+    const CHANGES: c_int = libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC;
+    const FOLLOW: c_int = libc::O_NOFOLLOW | libc::O_DIRECTORY;
+    flags & CHANGES == libc::O_RDONLY
+        // SAFETY: the caller's contract.
+        && unsafe { path_at_hand(dir, path, flags & FOLLOW) }
+            .is_some_and(|mode| matches!(mode, libc::S_IFREG | libc::S_IFDIR))
+}
+
+/// Runs an open on the pool, or, if that finds that it `may_wait`, on a thread of its own.
+pub(in crate::interpose) fn patiently(
+    may_wait: impl FnOnce() -> bool,
+    open: impl Fn() -> SysResult,
+) -> SysResult {
+    match offload::bounded(|| (!may_wait()).then(&open)) {
+        Some(result) => result,
+        None => offload::dedicated(open),
+    }
+}
+
+/// Whether an open with such flags may wait for somebody to do something.
+///
+/// # Safety
+/// As for `openat(2)`.
+pub(in crate::interpose) unsafe fn may_wait(dir: c_int, path: *const c_char, flags: c_int) -> bool {
+    const NEVER: c_int = libc::O_NONBLOCK | libc::O_PATH | libc::O_DIRECTORY | libc::O_EXCL;
+    if flags & NEVER != 0 {
+        return false;
+    }
+    let follow = if flags & libc::O_NOFOLLOW != 0 {
+        libc::AT_SYMLINK_NOFOLLOW
+    } else {
+        0
+    };
+    // SAFETY: the caller's path; all zeros is a valid `stat`, which the kernel fills in.
+    let stat = unsafe {
+        let mut stat: libc::stat = core::mem::zeroed();
+        if call!(libc::SYS_newfstatat, dir, path, &raw mut stat, follow).is_err() {
+            return false; // Then the open fails, or creates a file.
+        }
+        stat
+    };
+    match stat.st_mode & libc::S_IFMT {
+        libc::S_IFIFO => flags & libc::O_ACCMODE != libc::O_RDWR,
+        libc::S_IFCHR => libc::major(stat.st_rdev) != MEMORY_DEVICES,
+        _ => false,
+    }
+}
+
+/// Defines functions that open a file, all variadic in C; see
+/// [`fcntl`](crate::interpose::io::fcntl) for why `mode` may be declared.
+macro_rules! opening {
+    ($($(#[$doc:meta])* fn $name:ident($($arg:ident: $ty:ty),*) = $dir:expr, $path:ident, $flags:expr, $mode:expr;)*) => {$(
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// As for libc's function of this name.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($($arg: $ty),*) -> c_int {
+            // SAFETY: the caller's contract.
+            sys::to_c(unsafe { open_at($dir, $path, $flags, $mode) }) as c_int
+        }
+    )*};
+}
+
+const HERE: c_int = libc::AT_FDCWD;
+const CREAT: c_int = libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC;
+type Path = *const c_char;
+
+opening! {
+    /// `open`.
+    fn open(path: Path, flags: c_int, mode: mode_t) = HERE, path, flags, mode;
+    /// `open64`: what `std::fs` calls.
+    fn open64(path: Path, flags: c_int, mode: mode_t) = HERE, path, flags, mode;
+    /// `openat`.
+    fn openat(dir: c_int, path: Path, flags: c_int, mode: mode_t) = dir, path, flags, mode;
+    /// `openat64`.
+    fn openat64(dir: c_int, path: Path, flags: c_int, mode: mode_t) = dir, path, flags, mode;
+    /// `creat`.
+    fn creat(path: Path, mode: mode_t) = HERE, path, CREAT, mode;
+    /// `creat64`.
+    fn creat64(path: Path, mode: mode_t) = HERE, path, CREAT, mode;
+    /// `__open_2`: what a fortified program calls for an `open` without a mode.
+    fn __open_2(path: Path, flags: c_int) = HERE, path, without_mode(flags), 0;
+    /// `__open64_2`.
+    fn __open64_2(path: Path, flags: c_int) = HERE, path, without_mode(flags), 0;
+    /// `__openat_2`.
+    fn __openat_2(dir: c_int, path: Path, flags: c_int) = dir, path, without_mode(flags), 0;
+    /// `__openat64_2`.
+    fn __openat64_2(dir: c_int, path: Path, flags: c_int) = dir, path, without_mode(flags), 0;
+}
+
+/// What fortified programs want checked: flags that need a mode come with one.
+fn without_mode(flags: c_int) -> c_int {
+    if flags & libc::O_CREAT != 0 || flags & libc::O_TMPFILE == libc::O_TMPFILE {
+        sys::fatal(&["invalid open call: O_CREAT or O_TMPFILE without mode"]);
+    }
+    flags
+}
+
+/// Defines functions that create a temporary file: `name = their counterpart in libc`.
+macro_rules! temporary {
+    ($($(#[$doc:meta])* fn $name:ident($($arg:ident: $ty:ty),*);)*) => {$(
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// As for libc's function of this name.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($($arg: $ty),*) -> c_int {
+            // SAFETY: the caller's contract.
+            let fd = offload::bounded(|| unsafe {
+                crate::glibc::symbols::real!(fn $name($($arg: $ty),*) -> c_int)
+            });
+            fds::created(fd, false);
+            fd
+        }
+    )*};
+}
+
+temporary! {
+    /// `mkstemp`.
+    fn mkstemp(template: *mut c_char);
+    /// `mkstemp64`.
+    fn mkstemp64(template: *mut c_char);
+    /// `mkostemp`.
+    fn mkostemp(template: *mut c_char, flags: c_int);
+    /// `mkostemp64`.
+    fn mkostemp64(template: *mut c_char, flags: c_int);
+    /// `mkstemps`.
+    fn mkstemps(template: *mut c_char, suffix: c_int);
+    /// `mkstemps64`.
+    fn mkstemps64(template: *mut c_char, suffix: c_int);
+    /// `mkostemps`.
+    fn mkostemps(template: *mut c_char, suffix: c_int, flags: c_int);
+    /// `mkostemps64`.
+    fn mkostemps64(template: *mut c_char, suffix: c_int, flags: c_int);
+}
+
+libc_calls! {
+    /// `mkdtemp`.
+    fn mkdtemp(template: *mut c_char) -> *mut c_char;
+}

@@ -1,0 +1,77 @@
+//! `fcntl.h`, `sys/ioctl.h`: flags of descriptors, and duplicates made with `F_DUPFD`.
+//!
+//! All three functions are variadic in C; see [`syscall`](crate::interpose::futex::syscall) for why
+//! they may be declared with their arguments here.
+
+use crate::blocking::fds;
+use crate::interpose::fs::lock;
+use crate::interpose::virtual_thread;
+use crate::sys::{self, SysResult, call};
+use core::ffi::{c_int, c_ulong};
+
+/// `fcntl`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fcntl(fd: c_int, command: c_int, argument: usize) -> c_int {
+    // SAFETY: the caller's contract.
+    sys::to_c(unsafe { control(fd, command, argument) }) as c_int
+}
+
+/// `fcntl64`: what a program built against glibc 2.28 or later calls.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fcntl64(fd: c_int, command: c_int, argument: usize) -> c_int {
+    // SAFETY: the caller's contract.
+    sys::to_c(unsafe { control(fd, command, argument) }) as c_int
+}
+
+unsafe fn control(fd: c_int, command: c_int, argument: usize) -> SysResult {
+    // SAFETY: the caller's contract, here and below.
+    let kernel = |command: c_int| unsafe { call!(libc::SYS_fcntl, fd, command, argument) };
+    match command {
+        libc::F_SETLKW | libc::F_OFD_SETLKW if virtual_thread().is_some() => {
+            let try_command = if command == libc::F_SETLKW {
+                libc::F_SETLK
+            } else {
+                libc::F_OFD_SETLK
+            };
+            lock::lock_patiently(|| kernel(try_command))
+        }
+        _ => {
+            let result = kernel(command);
+            if let Ok(value) = result {
+                note(fd, command, argument, value);
+            }
+            result
+        }
+    }
+}
+
+/// Keeps the table of descriptors true.
+fn note(fd: c_int, command: c_int, argument: usize, value: usize) {
+    match command {
+        libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => fds::duplicated(fd, value as c_int),
+        libc::F_SETFL => fds::nonblocking_set(fd, argument as c_int & libc::O_NONBLOCK != 0),
+        libc::F_SETLK | libc::F_OFD_SETLK => lock::lock_released(),
+        _ => {}
+    }
+}
+
+/// `ioctl`: `FIONBIO` is how `std` makes a socket non-blocking.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: usize) -> c_int {
+    // SAFETY: the caller's contract.
+    let result = unsafe { call!(libc::SYS_ioctl, fd, request, argument) };
+    if request == libc::FIONBIO && result.is_ok() {
+        // SAFETY: the kernel has read the int that the argument points to.
+        fds::nonblocking_set(fd, unsafe { *(argument as *const c_int) } != 0);
+    }
+    sys::to_c(result) as c_int
+}

@@ -1,0 +1,325 @@
+//! `poll.h`, `sys/epoll.h`: waiting for many descriptors, as foreign event loops do.
+//!
+//! A virtual thread asks the kernel without waiting; if nothing is ready it becomes an observer of
+//! all the descriptors, and asks again when one of them has an event.
+
+use crate::blocking::readiness::{self, Waiter};
+use crate::blocking::wait::{Outcome, Wait};
+use crate::blocking::{self, fds};
+use crate::interpose::virtual_thread;
+use crate::sys::{self, Errno, SysResult, call};
+use crate::vthread::wait_word::Hearing;
+use core::ffi::c_int;
+use libc::{epoll_event, nfds_t, pollfd, sigset_t, timespec};
+
+const READ: i16 =
+    libc::POLLIN | libc::POLLPRI | libc::POLLRDNORM | libc::POLLRDBAND | libc::POLLRDHUP;
+const WRITE: i16 = libc::POLLOUT | libc::POLLWRNORM | libc::POLLWRBAND;
+
+/// How long to wait when no event may come.
+const BLIND_NAP_NS: u64 = 10_000_000;
+
+/// Repeats `ask`, which does not wait, until it reports something or the deadline has come; in
+/// between parks until one of the descriptors has an event. `watched` gives each descriptor with
+/// what is wanted of it: reading, writing. An interruption is an error, or, where it is to be heard
+/// but once, `EINTR`.
+pub(in crate::interpose) fn wait_for_any(
+    watched: &[(c_int, bool, bool)],
+    deadline: Option<u64>,
+    hearing: Hearing,
+    mut ask: impl FnMut() -> SysResult,
+) -> SysResult {
+    loop {
+        let entries: Vec<_> = watched.iter().map(|&(fd, ..)| fds::entry(fd)).collect();
+        // What cannot be polled is always ready, or not open: `ask` reports both. Of what cannot be
+        // registered for other reasons (too many watches, no memory) no event will come: ask again
+        // soon.
+        let blind = watched.iter().zip(&entries).any(|(&(fd, ..), entry)| {
+            let registered = entry.map(|e| e.register(fd));
+            !matches!(
+                registered,
+                Some(Ok(_) | Err(Errno(libc::EPERM | libc::EBADF)))
+            )
+        });
+        let counts: Vec<_> = entries
+            .iter()
+            .map(|e| e.map_or([0; 2], readiness::counts))
+            .collect();
+        let result = ask()?;
+        if result > 0 || deadline.is_some_and(|d| d <= sys::now()) {
+            return Ok(result);
+        }
+        let mut wait = Wait::new();
+        let waiters: Vec<_> = watched
+            .iter()
+            .map(|&(_, read, write)| Waiter::observer(&wait, read, write))
+            .collect();
+        let interrupted = Err(match hearing {
+            Hearing::Always => blocking::INTERRUPTED,
+            _ => Errno(libc::EINTR),
+        });
+        // Not before: to make the vector may take a lock of the allocator's, which is another wait.
+        if !wait.hear(hearing) {
+            return interrupted;
+        }
+        let mut changed = false;
+        for ((entry, waiter), &counts) in entries.iter().zip(&waiters).zip(&counts) {
+            changed |= entry.is_some_and(|e| !readiness::observe(e, waiter, counts));
+        }
+        // With an event already there, the claim is ours or that event's; block collects its wake.
+        if changed && let Some(wakeup) = wait.claim(Outcome::Ready) {
+            wakeup.perform();
+        }
+        let soon = blind.then(|| sys::now() + BLIND_NAP_NS);
+        let outcome = wait.block_until([deadline, soon].into_iter().flatten().min());
+        for (entry, waiter) in entries.iter().zip(&waiters) {
+            if let Some(entry) = entry {
+                readiness::stop_observing(entry, waiter);
+            }
+        }
+        if outcome == Outcome::Interrupted {
+            return interrupted;
+        }
+    }
+}
+
+/// `poll` without waiting.
+unsafe fn poll_now(fds: *mut pollfd, count: nfds_t) -> SysResult {
+    let none = timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the caller's contract.
+    unsafe { call!(libc::SYS_ppoll, fds, count, &raw const none, 0, 0) }
+}
+
+unsafe fn poll_virtually(fds: *mut pollfd, count: nfds_t, timeout: Option<u64>) -> SysResult {
+    // SAFETY: the caller's contract.
+    let first = unsafe { poll_now(fds, count)? };
+    if first > 0 || timeout == Some(0) {
+        return Ok(first);
+    }
+    let deadline = blocking::deadline_after(timeout);
+    let watched: Vec<_> = if count == 0 {
+        Vec::new()
+    } else {
+        // SAFETY: the kernel has just accepted them.
+        let all = unsafe { core::slice::from_raw_parts(fds, count as usize) };
+        let wanted = |p: &pollfd| {
+            (
+                p.fd,
+                p.events & READ != 0 || p.events & WRITE == 0,
+                p.events & WRITE != 0,
+            )
+        };
+        all.iter().filter(|p| p.fd >= 0).map(wanted).collect()
+    };
+    // SAFETY: the caller's contract.
+    wait_for_any(&watched, deadline, Hearing::Always, || unsafe {
+        poll_now(fds, count)
+    })
+}
+
+/// Milliseconds as C gives them: negative for ever.
+fn milliseconds(timeout: c_int) -> Option<u64> {
+    u64::try_from(timeout).ok().map(|t| t * 1_000_000)
+}
+
+/// `poll`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn poll(fds: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int {
+    // SAFETY: the caller's contract.
+    sys::to_c(unsafe {
+        if virtual_thread().is_none() {
+            call!(libc::SYS_poll, fds, count, timeout as isize)
+        } else {
+            poll_virtually(fds, count, milliseconds(timeout))
+        }
+    }) as c_int
+}
+
+/// Bytes of the kernel's signal set.
+const SIGSET: usize = 8;
+
+/// Runs `f`; with a signal mask on the platform thread's own terms, if one is given: it then may
+/// block the carrier, since which signals arrive where is a matter of the platform thread.
+unsafe fn ppoll_any(
+    fds: *mut pollfd,
+    count: nfds_t,
+    timeout: *const timespec,
+    mask: *const sigset_t,
+) -> SysResult {
+    // SAFETY: the caller's contract. The kernel writes the time left into its timeout: libc hides
+    // that.
+    unsafe {
+        if virtual_thread().is_some() && mask.is_null() {
+            return poll_virtually(fds, count, timeout.as_ref().map(sys::nanos));
+        }
+        let mut copy = timeout.as_ref().copied();
+        let timeout = copy.as_mut().map_or(core::ptr::null_mut(), |t| t as *mut _);
+        call!(libc::SYS_ppoll, fds, count, timeout, mask, SIGSET)
+    }
+}
+
+/// `ppoll`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ppoll(
+    fds: *mut pollfd,
+    count: nfds_t,
+    timeout: *const timespec,
+    mask: *const sigset_t,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    sys::to_c(unsafe { ppoll_any(fds, count, timeout, mask) }) as c_int
+}
+
+unsafe fn epoll_any(
+    epoll: c_int,
+    events: *mut epoll_event,
+    max: c_int,
+    timeout: Option<u64>,
+    mask: *const sigset_t,
+) -> SysResult {
+    // SAFETY: the caller's contract.
+    let ask = |timeout: *const timespec| unsafe {
+        match call!(
+            libc::SYS_epoll_pwait2,
+            epoll,
+            events,
+            max,
+            timeout,
+            mask,
+            SIGSET
+        ) {
+            Err(Errno(libc::ENOSYS)) => {
+                let millis = timeout
+                    .as_ref()
+                    .map_or(-1, |t| (sys::nanos(t).div_ceil(1_000_000)) as isize);
+                call!(
+                    libc::SYS_epoll_pwait,
+                    epoll,
+                    events,
+                    max,
+                    millis,
+                    mask,
+                    SIGSET
+                )
+            }
+            result => result,
+        }
+    };
+    let none = timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    if virtual_thread().is_none() || !mask.is_null() {
+        let time = timeout.map(sys::timespec);
+        return ask(time.as_ref().map_or(core::ptr::null(), |t| t as *const _));
+    }
+    let first = ask(&none)?;
+    if first > 0 || timeout == Some(0) {
+        return Ok(first);
+    }
+    // An epoll descriptor is itself readable when it has events.
+    wait_for_any(
+        &[(epoll, true, false)],
+        blocking::deadline_after(timeout),
+        Hearing::Sleep, // An event loop would not expect an error of another kind, and has its own ways to end.
+        || ask(&none),
+    )
+}
+
+/// `epoll_wait`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn epoll_wait(
+    epoll: c_int,
+    events: *mut epoll_event,
+    max: c_int,
+    timeout: c_int,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe { epoll_pwait(epoll, events, max, timeout, core::ptr::null()) }
+}
+
+/// `epoll_pwait`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn epoll_pwait(
+    epoll: c_int,
+    events: *mut epoll_event,
+    max: c_int,
+    timeout: c_int,
+    mask: *const sigset_t,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    sys::to_c(unsafe { epoll_any(epoll, events, max, milliseconds(timeout), mask) }) as c_int
+}
+
+/// `epoll_pwait2`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn epoll_pwait2(
+    epoll: c_int,
+    events: *mut epoll_event,
+    max: c_int,
+    timeout: *const timespec,
+    mask: *const sigset_t,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    sys::to_c(unsafe { epoll_any(epoll, events, max, timeout.as_ref().map(sys::nanos), mask) })
+        as c_int
+}
+
+/// `epoll_create1`: only noted.
+#[unsafe(no_mangle)]
+pub extern "C" fn epoll_create1(flags: c_int) -> c_int {
+    // SAFETY: no pointers.
+    noted(unsafe { call!(libc::SYS_epoll_create1, flags) }, false)
+}
+
+/// `epoll_create`: only noted.
+#[unsafe(no_mangle)]
+pub extern "C" fn epoll_create(size: c_int) -> c_int {
+    // SAFETY: no pointers.
+    noted(unsafe { call!(libc::SYS_epoll_create, size) }, false)
+}
+
+/// `eventfd`: only noted.
+#[unsafe(no_mangle)]
+pub extern "C" fn eventfd(value: u32, flags: c_int) -> c_int {
+    // SAFETY: no pointers.
+    noted(
+        unsafe { call!(libc::SYS_eventfd2, value, flags) },
+        flags & libc::EFD_NONBLOCK != 0,
+    )
+}
+
+/// `timerfd_create`: only noted.
+#[unsafe(no_mangle)]
+pub extern "C" fn timerfd_create(clock: c_int, flags: c_int) -> c_int {
+    // SAFETY: no pointers.
+    noted(
+        unsafe { call!(libc::SYS_timerfd_create, clock, flags) },
+        flags & libc::TFD_NONBLOCK != 0,
+    )
+}
+
+fn noted(result: SysResult, nonblocking: bool) -> c_int {
+    if let Ok(fd) = result {
+        fds::created(fd as c_int, nonblocking);
+    }
+    sys::to_c(result) as c_int
+}

@@ -1,0 +1,133 @@
+//! `unistd.h`: reading, writing, closing, pipes and duplicates.
+
+use super::transfer;
+use crate::blocking::fds;
+use crate::sys::{self, call};
+use crate::vthread;
+use core::ffi::{c_int, c_void};
+use libc::{iovec, size_t, ssize_t};
+
+/// `read`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, length: size_t) -> ssize_t {
+    // SAFETY: the caller's contract.
+    sys::to_c(unsafe {
+        if vthread::current().is_none() {
+            call!(libc::SYS_read, fd, buffer, length)
+        } else {
+            let iov = iovec {
+                iov_base: buffer,
+                iov_len: length,
+            };
+            transfer::read_vectored(fd, &iov, 1)
+        }
+    })
+}
+
+/// `write`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn write(fd: c_int, buffer: *const c_void, length: size_t) -> ssize_t {
+    // SAFETY: the caller's contract.
+    sys::to_c(unsafe {
+        if vthread::current().is_none() {
+            call!(libc::SYS_write, fd, buffer, length)
+        } else if length == 0 {
+            transfer::write_nothing(fd)
+        } else {
+            let iov = iovec {
+                iov_base: buffer.cast_mut(),
+                iov_len: length,
+            };
+            transfer::write_vectored(fd, &iov, 1)
+        }
+    })
+}
+
+/// `close`: virtual threads that wait for the descriptor wake with `EBADF`.
+#[unsafe(no_mangle)]
+pub extern "C" fn close(fd: c_int) -> c_int {
+    let result = fds::close(fd);
+    crate::interpose::fs::lock::lock_released();
+    sys::to_c(result) as c_int
+}
+
+/// `pipe`.
+///
+/// # Safety
+/// `fds` has room for two.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pipe(fds: *mut c_int) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe { pipe2(fds, 0) }
+}
+
+/// `pipe2`.
+///
+/// # Safety
+/// `fds` has room for two.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pipe2(fds: *mut c_int, flags: c_int) -> c_int {
+    // SAFETY: the caller's contract.
+    let result = unsafe { call!(libc::SYS_pipe2, fds, flags) };
+    if result.is_ok() {
+        for i in 0..2 {
+            // SAFETY: the kernel has written two.
+            fds::created(unsafe { *fds.add(i) }, flags & libc::O_NONBLOCK != 0);
+        }
+    }
+    sys::to_c(result) as c_int
+}
+
+/// `dup`.
+#[unsafe(no_mangle)]
+pub extern "C" fn dup(fd: c_int) -> c_int {
+    // SAFETY: no pointers.
+    let result = unsafe { call!(libc::SYS_dup, fd) };
+    if let Ok(new) = result {
+        fds::duplicated(fd, new as c_int);
+    }
+    sys::to_c(result) as c_int
+}
+
+/// `dup2`.
+#[unsafe(no_mangle)]
+pub extern "C" fn dup2(fd: c_int, new: c_int) -> c_int {
+    if fd == new {
+        // SAFETY: no pointers.
+        return sys::to_c(unsafe { call!(libc::SYS_dup2, fd, new) }) as c_int;
+    }
+    dup3(fd, new, 0)
+}
+
+/// `dup3`: closes `new` on the way.
+#[unsafe(no_mangle)]
+pub extern "C" fn dup3(fd: c_int, new: c_int, flags: c_int) -> c_int {
+    if fd != new {
+        fds::closing(new);
+    }
+    // SAFETY: no pointers.
+    let result = unsafe { call!(libc::SYS_dup3, fd, new, flags) };
+    if result.is_ok() {
+        fds::duplicated(fd, new);
+    }
+    sys::to_c(result) as c_int
+}
+
+/// `close_range`.
+#[unsafe(no_mangle)]
+pub extern "C" fn close_range(first: u32, last: u32, flags: c_int) -> c_int {
+    const CLOEXEC: c_int = 4; // CLOSE_RANGE_CLOEXEC: closes nothing now
+    if flags & CLOEXEC == 0 {
+        for fd in first..=last.min(1 << 20) {
+            fds::closing(fd as c_int);
+        }
+    }
+    // SAFETY: no pointers.
+    sys::to_c(unsafe { call!(libc::SYS_close_range, first, last, flags) }) as c_int
+}

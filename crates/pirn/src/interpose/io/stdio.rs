@@ -1,0 +1,162 @@
+//! `stdio.h`: opening and closing streams.
+//!
+//! libc's streams read and write from inside libc, where nothing can be interposed, and a stream
+//! may be locked by the calling thread (`flockfile`), so that its functions cannot be sent to
+//! another thread. Hence reading and writing a `FILE` (`fgets`, `fprintf`, `fflush`, …) blocks the
+//! carrier for as long as the kernel makes it wait. For files that is short; streams on pipes and
+//! sockets are better read with `read`.
+//!
+//! Opening and closing are interposed, so that the table of descriptors stays true, and because an
+//! open may take long. `fclose` writes what is left in the buffer, and blocks the carrier
+//! meanwhile.
+
+use crate::blocking::{fds, offload};
+use crate::glibc::symbols::real;
+use crate::interpose::fs::calls::from_c;
+use crate::interpose::fs::lock::lock_released;
+use crate::interpose::fs::open::{may_wait, patiently};
+use crate::sys::{self, Errno};
+use core::ffi::{c_char, c_int};
+use libc::FILE;
+
+/// The descriptor of a stream; -1 if there is none.
+unsafe fn descriptor(stream: *mut FILE) -> c_int {
+    if stream.is_null() {
+        return -1;
+    }
+    let errno = sys::errno();
+    // SAFETY: the caller passes a stream.
+    let fd = unsafe { libc::fileno(stream) };
+    sys::set_errno(Errno(errno)); // Streams in memory have no descriptor.
+    fd
+}
+
+/// Notes the descriptor of a stream that libc has just opened.
+unsafe fn opened(stream: *mut FILE) -> *mut FILE {
+    // SAFETY: null or a stream.
+    fds::created(unsafe { descriptor(stream) }, false);
+    stream
+}
+
+/// Opens the stream of a path on the pool, or on a thread of its own if that may wait.
+unsafe fn open(path: *const c_char, open: impl Fn() -> *mut FILE) -> *mut FILE {
+    let open = || match open() {
+        stream if stream.is_null() => Err(Errno(sys::errno())),
+        stream => Ok(stream as usize),
+    };
+    // Whatever the mode: to wait without need on a thread of its own does no harm.
+    // SAFETY: the caller's path.
+    let stream = patiently(|| unsafe { may_wait(libc::AT_FDCWD, path, 0) }, open);
+    match sys::to_c(stream) {
+        -1 => core::ptr::null_mut(),
+        // SAFETY: a stream that libc has opened.
+        stream => unsafe { opened(stream as *mut FILE) },
+    }
+}
+
+/// Defines functions that open a stream.
+macro_rules! opening {
+    ($($(#[$doc:meta])* fn $name:ident();)*) => {$(
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// As for libc's function of this name.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(path: *const c_char, mode: *const c_char) -> *mut FILE {
+            // SAFETY: the caller's contract.
+            unsafe {
+                open(path, || real!(fn $name(path: *const c_char, mode: *const c_char) -> *mut FILE))
+            }
+        }
+    )*};
+}
+
+opening! {
+    /// `fopen`.
+    fn fopen();
+    /// `fopen64`.
+    fn fopen64();
+}
+
+/// Defines functions that close the descriptor of a stream and open another for it.
+macro_rules! reopening {
+    ($($(#[$doc:meta])* fn $name:ident();)*) => {$(
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// As for libc's function of this name.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(path: *const c_char, mode: *const c_char, stream: *mut FILE) -> *mut FILE {
+            // SAFETY: the caller's contract. On this thread, which may have locked the stream.
+            unsafe {
+                fds::closing(descriptor(stream));
+                opened(real!(
+                    fn $name(path: *const c_char, mode: *const c_char, stream: *mut FILE) -> *mut FILE
+                ))
+            }
+        }
+    )*};
+}
+
+reopening! {
+    /// `freopen`.
+    fn freopen();
+    /// `freopen64`.
+    fn freopen64();
+}
+
+/// `tmpfile`.
+#[unsafe(no_mangle)]
+pub extern "C" fn tmpfile() -> *mut FILE {
+    // SAFETY: no arguments; null or a stream comes back.
+    unsafe { opened(offload::bounded(|| real!(fn tmpfile() -> *mut FILE))) }
+}
+
+/// `tmpfile64`.
+#[unsafe(no_mangle)]
+pub extern "C" fn tmpfile64() -> *mut FILE {
+    // SAFETY: as above.
+    unsafe { opened(offload::bounded(|| real!(fn tmpfile64() -> *mut FILE))) }
+}
+
+/// `fclose`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fclose(stream: *mut FILE) -> c_int {
+    // SAFETY: the caller's contract.
+    let result = unsafe {
+        fds::closing(descriptor(stream));
+        real!(fn fclose(stream: *mut FILE) -> c_int)
+    };
+    lock_released();
+    result
+}
+
+/// `popen`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn popen(command: *const c_char, mode: *const c_char) -> *mut FILE {
+    // SAFETY: the caller's contract.
+    unsafe {
+        opened(offload::bounded(
+            || real!(fn popen(command: *const c_char, mode: *const c_char) -> *mut FILE),
+        ))
+    }
+}
+
+/// `pclose`: waits for the command to end.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pclose(stream: *mut FILE) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe { fds::closing(descriptor(stream)) };
+    // SAFETY: as above.
+    let close = || from_c(unsafe { real!(fn pclose(stream: *mut FILE) -> c_int) });
+    sys::to_c(offload::dedicated(close)) as c_int
+}

@@ -1,0 +1,198 @@
+//! `unistd.h`, `grp.h`: changing the identity of the process.
+//!
+//! To the kernel, identity belongs to the OS thread; glibc makes it the process's. It sends the
+//! signal [`SIGSETXID`] to every thread in its lists, whose handler makes the same system call
+//! there, and waits for each to note in its descriptor that it has. The descriptor is found by the
+//! thread pointer, and the lists know platform threads only. So
+//!
+//! * `setuid` and its kin run with the carrier's thread pointer;
+//! * so must the handler, on a carrier that has a virtual thread mounted: [`on_setxid`] is put in
+//!   its place.
+//!
+//! Covered: `set{u,g}id`, `sete{u,g}id`, `setre{u,g}id`, `setres{u,g}id`, `setgroups`,
+//! `initgroups`. (`setfsuid` and `setfsgid` are per OS thread in glibc too.)
+
+use super::{dlfcn, signal};
+use crate::arch;
+use crate::blocking::offload;
+use crate::glibc::symbols::real;
+use crate::interpose::startup;
+use crate::interpose::thread::on_carrier;
+use crate::interpose::thread::{self, c11, sync};
+use crate::sys::{self, Errno, call};
+use core::ffi::{c_char, c_int, c_void};
+use core::sync::atomic::{AtomicUsize, Ordering};
+use libc::{gid_t, siginfo_t, size_t, uid_t};
+
+/// Functions that run as the carrier.
+macro_rules! on_carrier {
+    ($($name:ident($($arg:ident: $ty:ty),*);)*) => {$(
+        #[doc = concat!("`", stringify!($name), "`.")]
+        ///
+        /// # Safety
+        /// As for libc's function of this name.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($($arg: $ty),*) -> c_int {
+            // SAFETY: the caller's contract.
+            on_carrier(|| unsafe { real!(fn $name($($arg: $ty),*) -> c_int) })
+        }
+    )*};
+}
+
+on_carrier! {
+    setuid(user: uid_t);
+    setgid(group: gid_t);
+    seteuid(user: uid_t);
+    setegid(group: gid_t);
+    setreuid(real: uid_t, effective: uid_t);
+    setregid(real: gid_t, effective: gid_t);
+    setresuid(real: uid_t, effective: uid_t, saved: uid_t);
+    setresgid(real: gid_t, effective: gid_t, saved: gid_t);
+    setgroups(count: size_t, groups: *const gid_t);
+}
+
+/// `initgroups`: looks the groups up, which may take long, and sets them.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn initgroups(user: *const c_char, group: gid_t) -> c_int {
+    if crate::interpose::virtual_thread().is_none() {
+        // SAFETY: the caller's contract.
+        return unsafe { real!(fn initgroups(user: *const c_char, group: gid_t) -> c_int) };
+    }
+    let mut groups: Vec<gid_t> = Vec::new();
+    let mut room: c_int = 32;
+    loop {
+        groups.resize(room as usize, 0);
+        let mut count = room;
+        // SAFETY: room for that many; the caller's string.
+        let found = offload::bounded(|| unsafe {
+            libc::getgrouplist(user, group, groups.as_mut_ptr(), &mut count)
+        });
+        if found >= 0 {
+            groups.truncate(count.max(0) as usize);
+            break;
+        }
+        if count <= room {
+            return sys::to_c(Err(Errno(libc::ENOMEM))) as c_int;
+        }
+        room = count;
+    }
+    loop {
+        // SAFETY: the list and its length.
+        let result = unsafe { setgroups(groups.len(), groups.as_ptr()) };
+        // More than the kernel takes: as many as it does, as libc has it.
+        if result == 0 || sys::errno() != libc::EINVAL || groups.pop().is_none() {
+            return result;
+        }
+    }
+}
+
+/// glibc's second internal signal (`internal-signals.h`); its own `sigaction` refuses to touch it.
+const SIGSETXID: c_int = 33;
+
+/// `struct sigaction` as the kernel has it.
+#[repr(C)]
+struct KernelAction {
+    handler: usize,
+    flags: u64,
+    restorer: usize,
+    mask: u64,
+}
+
+/// glibc's handler.
+static HANDLER: AtomicUsize = AtomicUsize::new(0);
+/// Distance from the thread pointer to the list of robust mutexes.
+static ROBUST_LIST: AtomicUsize = AtomicUsize::new(0);
+
+/// The last step of the runtime's start. There are carriers, but no virtual threads yet.
+pub(crate) fn started() {
+    keep_all_files();
+    startup::prepare();
+    if let Err(e) = dlfcn::catch_up() {
+        sys::fatal(&[&e]);
+    }
+    take_over_handler();
+}
+
+/// Keeps the linker from dropping object files that nothing else refers to.
+fn keep_all_files() {
+    core::hint::black_box([
+        signal::pthread_kill as *const (),
+        c11::mtx_lock as *const (),
+        thread::pthread_join as *const (),
+        thread::sched_getcpu as *const (),
+        sync::mutex::pthread_mutex_lock as *const (),
+        sync::cond::pthread_cond_wait as *const (),
+        sync::rwlock::pthread_rwlock_unlock as *const (),
+        sync::barrier::pthread_barrier_wait as *const (),
+        sync::once::pthread_once as *const (),
+        sync::spin::pthread_spin_lock as *const (),
+    ]);
+}
+
+/// Puts our handler before glibc's, which has been installed since the first `pthread_create`.
+fn take_over_handler() {
+    // SAFETY: an action is plain data.
+    let mut action: KernelAction = unsafe { core::mem::zeroed() };
+    // SAFETY: queries; the kernel writes what it is given room for, a set of signals being 8 bytes.
+    let known = unsafe { call!(libc::SYS_rt_sigaction, SIGSETXID, 0, &raw mut action, 8) };
+    let list = robust_list();
+    if known.is_err() || action.handler <= libc::SIG_IGN || list <= arch::thread_pointer() {
+        return; // A libc that does it differently; then nothing is as described above.
+    }
+    if action.handler == on_setxid as *const () as usize {
+        return; // An earlier start got so far.
+    }
+    ROBUST_LIST.store(list - arch::thread_pointer(), Ordering::Relaxed); // Relaxed: before the handler is there.
+    HANDLER.store(action.handler, Ordering::Relaxed);
+    action.handler = on_setxid as *const () as usize;
+    // No other handler must run with the carrier's thread pointer; and virtual threads' stacks are
+    // small.
+    action.mask = u64::MAX;
+    action.flags |= libc::SA_ONSTACK as u64;
+    // SAFETY: an action like the one that was there.
+    let _ = unsafe { call!(libc::SYS_rt_sigaction, SIGSETXID, &raw const action, 0, 8) };
+}
+
+/// The calling OS thread's list of robust mutexes, from the kernel: it is in the descriptor of that
+/// thread, whatever is mounted on it.
+fn robust_list() -> usize {
+    let (mut head, mut length) = (0usize, 0usize);
+    // SAFETY: the kernel writes two words.
+    match unsafe { call!(libc::SYS_get_robust_list, 0, &raw mut head, &raw mut length) } {
+        Ok(_) => head,
+        Err(_) => 0,
+    }
+}
+
+/// Calls glibc's handler with the OS thread's own thread pointer.
+///
+/// That is not asked of the runtime: the signal may come amid a switch, when the stack is one
+/// thread's and the thread pointer another's, or to a virtual thread that has not yet noted who it
+/// is. The kernel always knows. While glibc's handler runs all signals are blocked, and it makes
+/// system calls only; then the thread pointer is again what it was at the interruption.
+unsafe extern "C" fn on_setxid(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
+    struct Arguments(c_int, *mut siginfo_t, *mut c_void);
+    unsafe extern "C" fn run(arguments: *mut u8) {
+        type Handler = unsafe extern "C" fn(c_int, *mut siginfo_t, *mut c_void);
+        // SAFETY: the arguments below; glibc's handler with its own.
+        unsafe {
+            let Arguments(signal, info, context) = arguments.cast::<Arguments>().read();
+            let handler = HANDLER.load(Ordering::Relaxed); // Relaxed: set before this was installed.
+            core::mem::transmute::<usize, Handler>(handler)(signal, info, context);
+        }
+    }
+    let mut arguments = Arguments(signal, info, context);
+    let list = robust_list();
+    // SAFETY: the thread pointer of this very OS thread.
+    unsafe {
+        if list == 0 {
+            run((&raw mut arguments).cast());
+        } else {
+            let tp = list - ROBUST_LIST.load(Ordering::Relaxed); // Relaxed: as above.
+            arch::call_with_tp(tp, run, (&raw mut arguments).cast());
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! `dlfcn.h`: opening and closing libraries.
+//!
+//! Covered: `dlopen`, `dlmopen`, `dlclose`, `dlerror`. (`dlsym` must not be: it asks who calls it.)
+//!
+//! On a virtual thread they run on a platform thread of their own: reading files blocks, a
+//! library's initialisers may do anything, and the dynamic linker's lock, which is held meanwhile,
+//! would block whoever of our carriers wants it. On any thread, virtual threads must be told of the
+//! library's thread-local data before anybody uses it ([`late`]); if that fails, so does the call.
+//!
+//! A library that calls `dlopen` may have a search path of its own (`RUNPATH`), so libc must see
+//! who calls.
+//!
+//! glibc remembers the text for `dlerror` by thread, and forgets it at the next success, if only
+//! that of our own looking up a function. The text of a call that failed is kept here, for the
+//! thread that called.
+//!
+//! What libc opens itself (`iconv`'s and the name service's modules, `libgcc_s`) does not come by
+//! here; it is noticed when the program opens something, or by [`catch_up`].
+
+use crate::arch::{RETURN, call_as_if_from, forward_with_caller};
+use crate::blocking::offload;
+use crate::glibc::late;
+use crate::glibc::symbols::{Real, real};
+use crate::stack::region;
+use core::cell::RefCell;
+use core::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::CString;
+
+forward_with_caller! {
+    /// `dlopen`.
+    ///
+    /// # Safety
+    /// As for libc's function of this name.
+    dlopen => open_for
+}
+
+forward_with_caller! {
+    /// `dlmopen`.
+    ///
+    /// # Safety
+    /// As for libc's function of this name.
+    dlmopen => open_in_namespace_for
+}
+
+unsafe extern "C" fn open_for(path: usize, flags: usize, _: usize, caller: usize) -> *mut c_void {
+    static REAL: Real = Real::new(c"dlopen");
+    // SAFETY: the caller's contract.
+    open(path == 0, || unsafe {
+        call_from(caller, REAL.get() as usize, [path, flags, 0])
+    })
+}
+
+unsafe extern "C" fn open_in_namespace_for(
+    namespace: usize,
+    path: usize,
+    flags: usize,
+    caller: usize,
+) -> *mut c_void {
+    static REAL: Real = Real::new(c"dlmopen");
+    // SAFETY: the caller's contract.
+    open(path == 0, || unsafe {
+        call_from(caller, REAL.get() as usize, [namespace, path, flags])
+    })
+}
+
+/// Calls libc's `function` on behalf of the library that `caller` is an address in.
+///
+/// # Safety
+/// As for the function.
+unsafe fn call_from(caller: usize, function: usize, arguments: [usize; 3]) -> *mut c_void {
+    // SAFETY: the caller's contract; an instruction of that library.
+    unsafe {
+        match find_return(caller) {
+            Some(ret) => call_as_if_from(ret, function, &arguments) as *mut c_void,
+            None => {
+                type Function = unsafe extern "C" fn(usize, usize, usize) -> *mut c_void;
+                core::mem::transmute::<usize, Function>(function)(
+                    arguments[0],
+                    arguments[1],
+                    arguments[2],
+                )
+            }
+        }
+    }
+}
+
+/// A byte that is a `ret` instruction, in the code of the library that has the address `inside`.
+/// None for the one that this code is in.
+fn find_return(inside: usize) -> Option<usize> {
+    struct Search {
+        inside: usize,
+        found: Option<usize>,
+    }
+    unsafe extern "C" fn one(
+        info: *mut libc::dl_phdr_info,
+        _: usize,
+        search: *mut c_void,
+    ) -> c_int {
+        // SAFETY: `dl_iterate_phdr` passes a valid description, and our own pointer.
+        let (info, search) = unsafe { (&*info, &mut *search.cast::<Search>()) };
+        // SAFETY: the headers of a loaded object.
+        let headers =
+            unsafe { core::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
+        let code = headers
+            .iter()
+            .filter(|h| h.p_type == libc::PT_LOAD && h.p_flags & libc::PF_X != 0);
+        let mut ranges = code.map(|h| {
+            let start = (info.dlpi_addr + h.p_vaddr) as usize;
+            start..start + h.p_filesz as usize
+        });
+        let Some(range) = ranges.find(|range| range.contains(&search.inside)) else {
+            return 0;
+        };
+        if !range.contains(&(find_return as *const () as usize)) {
+            // SAFETY: mapped code, readable as all code is on Linux unless it is asked not to be.
+            let bytes =
+                unsafe { core::slice::from_raw_parts(range.start as *const u8, range.len()) };
+            let at = bytes.iter().position(|&byte| byte == RETURN);
+            search.found = at.map(|at| range.start + at);
+        }
+        1
+    }
+    let mut search = Search {
+        inside,
+        found: None,
+    };
+    // SAFETY: `search` outlives the call.
+    unsafe { libc::dl_iterate_phdr(Some(one), (&raw mut search).cast()) };
+    search.found
+}
+
+/// `dlclose`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dlclose(handle: *mut c_void) -> c_int {
+    // SAFETY: the caller's contract.
+    let close = || unsafe {
+        let result = real!(fn dlclose(handle: *mut c_void) -> c_int);
+        // That there is no room cannot be news.
+        let _ = catch_up();
+        result
+    };
+    let (result, text) = elsewhere(|| {
+        let result = close();
+        (result, if result == 0 { None } else { take_error() })
+    });
+    if result != 0 {
+        set_error(text);
+    }
+    result
+}
+
+/// `dlerror`.
+#[unsafe(no_mangle)]
+pub extern "C" fn dlerror() -> *mut c_char {
+    let text = libc_error();
+    // The call that failed last is libc's, or else ours: ours clears libc's.
+    let ours = TEXTS.try_with(|texts| {
+        let mut texts = texts.borrow_mut();
+        texts.shown = texts.pending.take();
+        texts
+            .shown
+            .as_ref()
+            .map_or(core::ptr::null(), |shown| shown.as_ptr())
+    });
+    if text.is_null() {
+        ours.unwrap_or(core::ptr::null()).cast_mut()
+    } else {
+        text
+    }
+}
+
+struct Texts {
+    /// Not asked for yet.
+    pending: Option<CString>,
+    /// Given to the caller of `dlerror`, whose it is until the next call.
+    shown: Option<CString>,
+}
+
+thread_local! {
+    static TEXTS: RefCell<Texts> = const { RefCell::new(Texts { pending: None, shown: None }) };
+}
+
+static DLERROR: Real = Real::new(c"dlerror");
+
+/// Looks up libc's `dlerror`: later, looking it up would overwrite what it is to tell.
+pub(in crate::interpose) fn prepare() {
+    DLERROR.get();
+}
+
+fn libc_error() -> *mut c_char {
+    // SAFETY: the function's signature. It is there: a program that has `dlopen` has `dlerror`.
+    unsafe {
+        core::mem::transmute::<*mut c_void, unsafe extern "C" fn() -> *mut c_char>(DLERROR.get())()
+    }
+}
+
+/// libc's text for the running thread, taken away.
+fn take_error() -> Option<CString> {
+    let text = libc_error();
+    // SAFETY: null or a C string, until the next call.
+    (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_owned())
+}
+
+/// Has `dlerror` say this.
+fn set_error(text: Option<CString>) {
+    libc_error();
+    // A thread that is about to end has nobody who asks.
+    let _ = TEXTS.try_with(|texts| texts.borrow_mut().pending = text);
+}
+
+/// Opens a library and tells virtual threads. `nothing_new`: `load` only gives a handle of what is
+/// there.
+fn open(nothing_new: bool, load: impl FnOnce() -> *mut c_void) -> *mut c_void {
+    if nothing_new {
+        return load();
+    }
+    match elsewhere(|| load_and_tell(load)) {
+        Ok(handle) => handle as *mut c_void,
+        Err(text) => {
+            set_error(text);
+            core::ptr::null_mut()
+        }
+    }
+}
+
+/// The handle; or why libc refused, or why virtual threads cannot use the library.
+fn load_and_tell(load: impl FnOnce() -> *mut c_void) -> Result<usize, Option<CString>> {
+    let handle = load();
+    if handle.is_null() {
+        return Err(take_error());
+    }
+    catch_up().map(|()| handle as usize).map_err(|text| {
+        // SAFETY: ours alone.
+        unsafe { real!(fn dlclose(handle: *mut c_void) -> c_int) };
+        CString::new(text).ok()
+    })
+}
+
+/// Runs a call on a platform thread; if there is one already, there.
+fn elsewhere<R>(call: impl FnOnce() -> R) -> R {
+    let mut result = None;
+    let run = || {
+        result = Some(call());
+        Ok(0)
+    };
+    let _ = offload::dedicated(run);
+    match result {
+        Some(result) => result,
+        None => crate::sys::fatal(&["an offloaded call was not run"]),
+    }
+}
+
+/// Tells virtual threads of libraries that have come or gone.
+///
+/// # Errors
+/// There is no room for their thread-local data.
+pub(crate) fn catch_up() -> Result<(), String> {
+    late::catch_up(|visit| region::for_each_created(|slot| visit(slot.tp())))
+}

@@ -1,0 +1,133 @@
+//! `signal.h`: sending signals to threads. Waiting for them is in [`sigwait`](super::sigwait).
+//!
+//! A signal has no use for virtual threads: the kernel knows OS threads only. What that means:
+//!
+//! * A handler runs on whatever the OS thread it was delivered to is running, which may be a
+//!   virtual thread, with that thread's thread-locals and `errno`, and on its stack unless the
+//!   handler was installed with `SA_ONSTACK`: the alternative stack belongs to the carrier, and
+//!   `sigaltstack` on a virtual thread changes the carrier's, which a program should not do.
+//! * `raise`, and `pthread_kill` and `pthread_sigqueue` to oneself, run the handler at once, on the
+//!   calling virtual thread. (glibc's `raise` asks the kernel for the thread's id and works as it
+//!   is.)
+//! * A signal to *another* virtual thread is sent to the process: that thread may not be mounted,
+//!   so there is no OS thread to send it to. The handler runs wherever the kernel decides. Signal 0
+//!   only asks whether the thread is there.
+//! * `pthread_sigmask` and `sigprocmask` change the carrier's mask: a virtual thread that blocks
+//!   signals, parks, and unblocks them may do the latter on another carrier. Blocking and
+//!   unblocking around a piece of code that does not park (`std` and glibc do so around `fork` and
+//!   `posix_spawn`) works. To have signals blocked everywhere, block them in `main` before the
+//!   first virtual thread: the carriers inherit the mask.
+//! * A program may replace the handler for `SIGSEGV` and `SIGBUS` that names the virtual thread
+//!   whose stack overflowed: then it does without the message. A handler that calls the earlier one
+//!   in turn is better.
+//! * `sem_post` in a handler is safe; see [`semaphore`](crate::interpose::thread::sync::semaphore).
+//!
+//! Covered: `pthread_kill`, `pthread_sigqueue`.
+
+use crate::glibc::symbols::real;
+use crate::interpose::thread::slot_of;
+use crate::runtime;
+use crate::sys::{SysResult, call};
+use core::ffi::c_int;
+use libc::{pthread_t, sigval};
+
+/// A virtual thread as the target of a signal.
+enum Target {
+    Oneself,
+    Another,
+}
+
+/// The target, if it is a virtual thread.
+fn target(thread: pthread_t) -> Option<Target> {
+    if !runtime::is_started() || slot_of(thread).is_none() {
+        return None;
+    }
+    // SAFETY: no arguments.
+    Some(if thread == unsafe { libc::pthread_self() } {
+        Target::Oneself
+    } else {
+        Target::Another
+    })
+}
+
+/// An error number, as pthread functions return it.
+fn to_c(result: SysResult) -> c_int {
+    result.map_or_else(|e| e.0, |_| 0)
+}
+
+/// `pthread_kill`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_kill(thread: pthread_t, signal: c_int) -> c_int {
+    // SAFETY: no pointers; libc's function has the caller's contract.
+    unsafe {
+        match target(thread) {
+            None => real!(fn pthread_kill(thread: pthread_t, signal: c_int) -> c_int),
+            Some(Target::Oneself) => to_c(call!(
+                libc::SYS_tgkill,
+                libc::getpid(),
+                libc::gettid(),
+                signal
+            )),
+            Some(Target::Another) => to_c(call!(libc::SYS_kill, libc::getpid(), signal)),
+        }
+    }
+}
+
+/// `pthread_sigqueue`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_sigqueue(
+    thread: pthread_t,
+    signal: c_int,
+    value: sigval,
+) -> c_int {
+    let Some(target) = target(thread) else {
+        // SAFETY: the caller's contract.
+        return unsafe {
+            real!(fn pthread_sigqueue(thread: pthread_t, signal: c_int, value: sigval) -> c_int)
+        };
+    };
+    /// The beginning of a `siginfo_t` that carries a value.
+    #[repr(C)]
+    struct Info {
+        signal: c_int,
+        error: c_int,
+        code: c_int,
+        pad: c_int,
+        pid: libc::pid_t,
+        uid: libc::uid_t,
+        value: sigval,
+        rest: [u64; 12],
+    }
+    const _: () = assert!(size_of::<Info>() == size_of::<libc::siginfo_t>());
+    // SAFETY: the kernel reads the information, and checks the rest.
+    unsafe {
+        let pid = libc::getpid();
+        let (error, pad, rest) = (0, 0, [0; 12]);
+        let info = Info {
+            signal,
+            error,
+            code: libc::SI_QUEUE,
+            pad,
+            pid,
+            uid: libc::getuid(),
+            value,
+            rest,
+        };
+        to_c(match target {
+            Target::Oneself => call!(
+                libc::SYS_rt_tgsigqueueinfo,
+                pid,
+                libc::gettid(),
+                signal,
+                &raw const info
+            ),
+            Target::Another => call!(libc::SYS_rt_sigqueueinfo, pid, signal, &raw const info),
+        })
+    }
+}

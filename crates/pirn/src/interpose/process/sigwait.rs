@@ -1,0 +1,66 @@
+//! Waiting for signals.
+//!
+//! `sigwait` and its kin take a signal sent to the *process* wherever they wait, so a platform
+//! thread of their own serves a virtual thread as well. `pause` and `sigsuspend` wait until a
+//! handler has run on the calling thread; for a virtual thread that is the platform thread that
+//! waits in its stead, which the kernel may choose for a signal to the process, or not.
+
+use crate::blocking::offload;
+use crate::glibc::symbols::real;
+use crate::interpose::fs::calls::from_c;
+use crate::sys;
+use core::ffi::c_int;
+use libc::{siginfo_t, sigset_t, timespec};
+
+/// Defines functions that wait for a signal on a platform thread of their own.
+macro_rules! waiting {
+    ($($(#[$doc:meta])* fn $name:ident($($arg:ident: $ty:ty),*);)*) => {$(
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// As for libc's function of this name.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($($arg: $ty),*) -> c_int {
+            // SAFETY: the caller's contract.
+            let wait = || from_c(unsafe { real!(fn $name($($arg: $ty),*) -> c_int) });
+            sys::to_c(offload::dedicated(wait)) as c_int
+        }
+    )*};
+}
+
+waiting! {
+    /// `sigwait`. Returns an error number, if anything.
+    fn sigwait(set: *const sigset_t, signal: *mut c_int);
+    /// `sigwaitinfo`.
+    fn sigwaitinfo(set: *const sigset_t, info: *mut siginfo_t);
+    /// `sigsuspend`.
+    fn sigsuspend(mask: *const sigset_t);
+    /// `pause`.
+    fn pause();
+}
+
+/// `sigtimedwait`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sigtimedwait(
+    set: *const sigset_t,
+    info: *mut siginfo_t,
+    timeout: *const timespec,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    let wait = || unsafe {
+        from_c(real!(
+            fn sigtimedwait(set: *const sigset_t, info: *mut siginfo_t, timeout: *const timespec) -> c_int
+        ))
+    };
+    // SAFETY: the caller's contract.
+    let only_looks = unsafe { timeout.as_ref() }.is_some_and(|t| t.tv_sec == 0 && t.tv_nsec == 0);
+    let result = if only_looks {
+        wait()
+    } else {
+        offload::dedicated(wait)
+    };
+    sys::to_c(result) as c_int
+}

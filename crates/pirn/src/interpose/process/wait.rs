@@ -1,0 +1,194 @@
+//! `sys/wait.h`, `spawn.h`: starting child processes and waiting for them. (`fork` has a file of
+//! its own.)
+//!
+//! The end of one child is something to wait for with a *pidfd*, a descriptor that becomes readable
+//! then. Whether any of several children has ended, or has been stopped, only `wait` itself tells;
+//! such a wait gets a platform thread of its own.
+
+use crate::blocking::readiness::{self, Interest};
+use crate::blocking::{fds, offload};
+use crate::glibc::symbols::real;
+use crate::interpose::fs::calls::{from_c, libc_calls};
+use crate::interpose::virtual_thread;
+use crate::sys::{self, Errno, SysResult, call};
+use core::ffi::{c_char, c_int};
+use libc::{
+    id_t, idtype_t, pid_t, posix_spawn_file_actions_t, posix_spawnattr_t, rusage, siginfo_t,
+};
+
+const EAGAIN: SysResult = Err(Errno(libc::EAGAIN));
+
+/// A descriptor of a process, closed at the end of a block.
+struct PidFd(c_int);
+
+impl PidFd {
+    fn open(pid: pid_t) -> Option<PidFd> {
+        // SAFETY: no pointers.
+        let fd = unsafe { call!(libc::SYS_pidfd_open, pid, 0) }.ok()? as c_int;
+        fds::created(fd, false);
+        Some(PidFd(fd))
+    }
+}
+
+impl Drop for PidFd {
+    fn drop(&mut self) {
+        let _ = fds::close(self.0);
+    }
+}
+
+/// Waits until a child has ended: `attempt` takes its status if it has.
+fn await_end(pidfd: c_int, attempt: impl FnMut() -> SysResult) -> SysResult {
+    readiness::blocking(pidfd, Interest::Read, |_| None, attempt)
+}
+
+/// # Safety
+/// As for `wait4(2)`.
+unsafe fn wait_for(
+    pid: pid_t,
+    status: *mut c_int,
+    options: c_int,
+    usage: *mut rusage,
+) -> SysResult {
+    // SAFETY: the caller's contract.
+    let kernel = |options: c_int| unsafe { call!(libc::SYS_wait4, pid, status, options, usage) };
+    if virtual_thread().is_none() || options & libc::WNOHANG != 0 {
+        return kernel(options);
+    }
+    let attempt = || match kernel(options | libc::WNOHANG) {
+        Ok(0) => EAGAIN,
+        result => result,
+    };
+    match attempt() {
+        EAGAIN => {}
+        result => return result,
+    }
+    let only_its_end = pid > 0 && options & (libc::WUNTRACED | libc::WCONTINUED) == 0;
+    match only_its_end.then(|| PidFd::open(pid)).flatten() {
+        Some(pidfd) => await_end(pidfd.0, attempt),
+        None => offload::dedicated(|| kernel(options)),
+    }
+}
+
+/// `wait4`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wait4(
+    pid: pid_t,
+    status: *mut c_int,
+    options: c_int,
+    usage: *mut rusage,
+) -> pid_t {
+    // SAFETY: the caller's contract.
+    sys::to_c(unsafe { wait_for(pid, status, options, usage) }) as pid_t
+}
+
+/// `waitpid`: what `std::process::Child::wait` calls.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn waitpid(pid: pid_t, status: *mut c_int, options: c_int) -> pid_t {
+    // SAFETY: the caller's contract.
+    unsafe { wait4(pid, status, options, core::ptr::null_mut()) }
+}
+
+/// `wait`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wait(status: *mut c_int) -> pid_t {
+    // SAFETY: the caller's contract.
+    unsafe { wait4(-1, status, 0, core::ptr::null_mut()) }
+}
+
+/// `wait3`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wait3(status: *mut c_int, options: c_int, usage: *mut rusage) -> pid_t {
+    // SAFETY: the caller's contract.
+    unsafe { wait4(-1, status, options, usage) }
+}
+
+/// `waitid`: what `std`'s own pidfds wait with.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn waitid(
+    kind: idtype_t,
+    id: id_t,
+    info: *mut siginfo_t,
+    options: c_int,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    sys::to_c(unsafe { wait_for_id(kind, id, info, options) }) as c_int
+}
+
+/// # Safety
+/// As for `waitid(2)`.
+unsafe fn wait_for_id(kind: idtype_t, id: id_t, info: *mut siginfo_t, options: c_int) -> SysResult {
+    // SAFETY: the caller's contract, or a structure of our own.
+    let kernel = |info: *mut siginfo_t, options: c_int| unsafe {
+        call!(libc::SYS_waitid, kind, id, info, options, 0)
+    };
+    if virtual_thread().is_none() || options & libc::WNOHANG != 0 {
+        return kernel(info, options);
+    }
+    let attempt = || {
+        // SAFETY: all zeros is a valid `siginfo_t`, and says that there is nothing.
+        let mut found: siginfo_t = unsafe { core::mem::zeroed() };
+        kernel(&mut found, options | libc::WNOHANG)?;
+        if found.si_signo == 0 {
+            return EAGAIN;
+        }
+        if !info.is_null() {
+            // SAFETY: the caller's structure.
+            unsafe { info.write(found) };
+        }
+        Ok(0)
+    };
+    match attempt() {
+        EAGAIN => {}
+        result => return result,
+    }
+    let whole = || offload::dedicated(|| kernel(info, options));
+    match kind {
+        _ if options & (libc::WSTOPPED | libc::WCONTINUED) != 0 => whole(),
+        libc::P_PIDFD => await_end(id as c_int, attempt),
+        libc::P_PID => match PidFd::open(id as pid_t) {
+            Some(pidfd) => await_end(pidfd.0, attempt),
+            None => whole(),
+        },
+        _ => whole(),
+    }
+}
+
+// The parent waits until the child has begun its program, which has to be read first.
+libc_calls! {
+    /// `posix_spawn`. Returns an error number.
+    fn posix_spawn(
+        pid: *mut pid_t, path: *const c_char, actions: *const posix_spawn_file_actions_t,
+        attributes: *const posix_spawnattr_t, arguments: *const *mut c_char, environment: *const *mut c_char,
+    ) -> c_int;
+    /// `posix_spawnp`: what `std::process::Command` calls. Returns an error number.
+    fn posix_spawnp(
+        pid: *mut pid_t, file: *const c_char, actions: *const posix_spawn_file_actions_t,
+        attributes: *const posix_spawnattr_t, arguments: *const *mut c_char, environment: *const *mut c_char,
+    ) -> c_int;
+}
+
+/// `system`: waits for the command to end.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn system(command: *const c_char) -> c_int {
+    // SAFETY: the caller's contract.
+    let run = || from_c(unsafe { real!(fn system(command: *const c_char) -> c_int) });
+    sys::to_c(offload::dedicated(run)) as c_int
+}

@@ -1,0 +1,307 @@
+//! Questions about a thread that is a virtual one, and wishes for it.
+
+use super::is_virtual;
+use crate::glibc::symbols::real;
+use crate::interpose::virtual_thread;
+use crate::stack::{GUARD, Slot, region};
+use crate::sys::{self, Errno, call};
+use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use core::sync::atomic::{AtomicU64, Ordering};
+use libc::{clockid_t, cpu_set_t, pthread_attr_t, pthread_t, sched_param, size_t};
+
+unsafe extern "C" {
+    fn pthread_attr_setstack(
+        attributes: *mut pthread_attr_t,
+        stack: *mut c_void,
+        size: size_t,
+    ) -> c_int;
+    fn pthread_attr_setguardsize(attributes: *mut pthread_attr_t, size: size_t) -> c_int;
+}
+
+/// The stack of a virtual thread, given by its `pthread_t`.
+pub(in crate::interpose) fn slot_of(thread: pthread_t) -> Option<Slot> {
+    region::slot_at(thread as usize).filter(|slot| slot.tp() == thread as usize)
+}
+
+/// `pthread_getattr_np`: of a virtual thread, its stack.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_getattr_np(
+    thread: pthread_t,
+    attributes: *mut pthread_attr_t,
+) -> c_int {
+    let Some(slot) = slot_of(thread) else {
+        // SAFETY: the caller's contract.
+        return unsafe {
+            real!(fn pthread_getattr_np(thread: pthread_t, attributes: *mut pthread_attr_t) -> c_int)
+        };
+    };
+    let lowest = slot.base() + GUARD;
+    // SAFETY: the caller's contract: room for attributes, initialised here.
+    unsafe {
+        match libc::pthread_attr_init(attributes) {
+            0 => {}
+            e => return e,
+        }
+        pthread_attr_setguardsize(attributes, GUARD);
+        libc::pthread_attr_setdetachstate(attributes, libc::PTHREAD_CREATE_DETACHED);
+        pthread_attr_setstack(attributes, lowest as *mut c_void, slot.end() - lowest)
+    }
+}
+
+/// Longest name of a thread and its final zero, as in the kernel.
+const NAME: usize = 16;
+
+thread_local! {
+    /// The name that was set. In each thread's own TLS block at the same distance from the thread
+    /// pointer, so that others find it there. Two words, lest a reader see half a letter.
+    static NAME_SET: [AtomicU64; NAME / 8] = const { [const { AtomicU64::new(0) }; NAME / 8] };
+}
+
+/// Where a virtual thread keeps its name.
+fn place_of_name<'a>(thread: pthread_t) -> &'a [AtomicU64; NAME / 8] {
+    let own = NAME_SET.with(|name| core::ptr::from_ref(name) as usize);
+    let distance = crate::arch::thread_pointer() - own;
+    // SAFETY: the program's own TLS is at the same place in every thread's block; the caller
+    // vouches for the thread, as POSIX demands.
+    unsafe { &*((thread as usize - distance) as *const _) }
+}
+
+fn set_name(thread: pthread_t, name: &[u8]) {
+    let mut bytes = [0; NAME];
+    bytes[..name.len()].copy_from_slice(name);
+    for (place, part) in place_of_name(thread).iter().zip(bytes.as_chunks().0) {
+        place.store(u64::from_ne_bytes(*part), Ordering::Relaxed); // Relaxed: just letters.
+    }
+}
+
+/// The name that was set; if none was, the thread's own as far as it fits; for another thread then
+/// none.
+fn name(thread: pthread_t) -> [u8; NAME] {
+    let mut bytes = [0; NAME];
+    for (place, part) in place_of_name(thread).iter().zip(bytes.as_chunks_mut().0) {
+        *part = place.load(Ordering::Relaxed).to_ne_bytes(); // Relaxed: as above.
+    }
+    if bytes[0] == 0
+        && let Some(core) = virtual_thread()
+        && core.slot() == slot_of(thread)
+    {
+        let own = core.name().unwrap_or_default();
+        let length = own.floor_char_boundary(NAME - 1);
+        bytes[..length].copy_from_slice(&own.as_bytes()[..length]);
+    }
+    bytes
+}
+
+/// `pthread_setname_np`: a virtual thread's name for C, not its carrier's.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_setname_np(thread: pthread_t, name: *const c_char) -> c_int {
+    // SAFETY: the caller's contract, here and below.
+    unsafe {
+        if !is_virtual(thread) {
+            return real!(fn pthread_setname_np(thread: pthread_t, name: *const c_char) -> c_int);
+        }
+        let name = CStr::from_ptr(name).to_bytes();
+        if name.len() >= NAME {
+            return libc::ERANGE;
+        }
+        set_name(thread, name);
+    }
+    0
+}
+
+/// `pthread_getname_np`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_getname_np(
+    thread: pthread_t,
+    buffer: *mut c_char,
+    length: size_t,
+) -> c_int {
+    if !is_virtual(thread) {
+        // SAFETY: the caller's contract.
+        return unsafe {
+            real!(fn pthread_getname_np(thread: pthread_t, buffer: *mut c_char, length: size_t) -> c_int)
+        };
+    }
+    if length < NAME {
+        return libc::ERANGE;
+    }
+    // SAFETY: the caller's contract: room for `length` bytes.
+    unsafe { buffer.cast::<[u8; NAME]>().write_unaligned(name(thread)) };
+    0
+}
+
+/// `prctl`: the thread's name is a virtual thread's own; all else concerns the process or the
+/// carrier. Variadic in C; see [`syscall`](crate::interpose::futex::syscall).
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prctl(option: c_int, a: usize, b: usize, c: usize, d: usize) -> c_int {
+    // SAFETY: the caller's contract: a string, or room for one; here and below.
+    unsafe {
+        match option {
+            libc::PR_SET_NAME if virtual_thread().is_some() => {
+                let name = CStr::from_ptr(a as *const c_char).to_bytes();
+                set_name(libc::pthread_self(), &name[..name.len().min(NAME - 1)]);
+                0
+            }
+            libc::PR_GET_NAME if virtual_thread().is_some() => {
+                (a as *mut [u8; NAME]).write_unaligned(name(libc::pthread_self()));
+                0
+            }
+            _ => sys::to_c(call!(libc::SYS_prctl, option, a, b, c, d)) as c_int,
+        }
+    }
+}
+
+/// `pthread_getaffinity_np`: a virtual thread may run wherever the carriers may.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_getaffinity_np(
+    thread: pthread_t,
+    size: size_t,
+    set: *mut cpu_set_t,
+) -> c_int {
+    if !is_virtual(thread) {
+        // SAFETY: the caller's contract.
+        return unsafe {
+            real!(fn pthread_getaffinity_np(thread: pthread_t, size: size_t, set: *mut cpu_set_t) -> c_int)
+        };
+    }
+    // SAFETY: the caller's contract: room for `size` bytes, of which the kernel fills as many as it
+    // says.
+    unsafe {
+        match call!(
+            libc::SYS_sched_getaffinity,
+            0,
+            size.min(c_int::MAX as usize),
+            set
+        ) {
+            Ok(filled) => {
+                set.cast::<u8>().add(filled).write_bytes(0, size - filled);
+                0
+            }
+            Err(e) => e.0,
+        }
+    }
+}
+
+/// `pthread_setaffinity_np`: which CPU runs a virtual thread is for its scheduler to say.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_setaffinity_np(
+    thread: pthread_t,
+    size: size_t,
+    set: *const cpu_set_t,
+) -> c_int {
+    if is_virtual(thread) {
+        return libc::ENOTSUP;
+    }
+    // SAFETY: the caller's contract.
+    unsafe {
+        real!(fn pthread_setaffinity_np(thread: pthread_t, size: size_t, set: *const cpu_set_t) -> c_int)
+    }
+}
+
+/// `pthread_getschedparam`: virtual threads have no priorities.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_getschedparam(
+    thread: pthread_t,
+    policy: *mut c_int,
+    param: *mut sched_param,
+) -> c_int {
+    // SAFETY: the caller's contract, here and below.
+    unsafe {
+        if !is_virtual(thread) {
+            return real!(
+                fn pthread_getschedparam(thread: pthread_t, policy: *mut c_int, param: *mut sched_param) -> c_int
+            );
+        }
+        *policy = libc::SCHED_OTHER;
+        (*param).sched_priority = 0;
+    }
+    0
+}
+
+/// `pthread_setschedparam`: a virtual thread can only be given what it has.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_setschedparam(
+    thread: pthread_t,
+    policy: c_int,
+    param: *const sched_param,
+) -> c_int {
+    // SAFETY: the caller's contract, here and below.
+    unsafe {
+        if !is_virtual(thread) {
+            return real!(
+                fn pthread_setschedparam(thread: pthread_t, policy: c_int, param: *const sched_param) -> c_int
+            );
+        }
+        if policy == libc::SCHED_OTHER && (*param).sched_priority == 0 {
+            0
+        } else {
+            libc::ENOTSUP
+        }
+    }
+}
+
+/// `pthread_setschedprio`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_setschedprio(thread: pthread_t, priority: c_int) -> c_int {
+    if is_virtual(thread) {
+        return if priority == 0 { 0 } else { libc::ENOTSUP };
+    }
+    // SAFETY: the caller's contract.
+    unsafe { real!(fn pthread_setschedprio(thread: pthread_t, priority: c_int) -> c_int) }
+}
+
+/// `pthread_getcpuclockid`: nobody counts a virtual thread's CPU time.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_getcpuclockid(thread: pthread_t, clock: *mut clockid_t) -> c_int {
+    if is_virtual(thread) {
+        return libc::ENOENT;
+    }
+    // SAFETY: the caller's contract.
+    unsafe { real!(fn pthread_getcpuclockid(thread: pthread_t, clock: *mut clockid_t) -> c_int) }
+}
+
+/// `sched_getcpu`: libc looks into the TLS block, where the kernel writes the number for platform
+/// threads only.
+#[unsafe(no_mangle)]
+pub extern "C" fn sched_getcpu() -> c_int {
+    if virtual_thread().is_none() {
+        // SAFETY: no arguments.
+        return unsafe { real!(fn sched_getcpu() -> c_int) };
+    }
+    let mut cpu: c_uint = 0;
+    // SAFETY: the kernel writes one number.
+    match unsafe { call!(libc::SYS_getcpu, &raw mut cpu, 0, 0) } {
+        Ok(_) => cpu as c_int,
+        Err(Errno(e)) => sys::to_c(Err(Errno(e))) as c_int,
+    }
+}

@@ -1,0 +1,259 @@
+//! Beginning and end of platform threads, and of virtual ones that are taken for such.
+
+use super::{is_virtual, on_carrier};
+use crate::blocking::readiness::{self, Interest};
+use crate::blocking::{fds, offload};
+use crate::glibc::symbols::real;
+use crate::glibc::tls;
+use crate::interpose::thread::sync::deadline;
+use crate::interpose::virtual_thread;
+use crate::sys::{self, Errno, call};
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::{AtomicI32, Ordering};
+use libc::{clockid_t, pthread_attr_t, pthread_t, timespec};
+
+type Start = extern "C" fn(*mut c_void) -> *mut c_void;
+
+/// `pthread_create`: makes a platform thread. On a virtual thread it runs as the carrier, from
+/// which the new thread inherits.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_create(
+    thread: *mut pthread_t,
+    attributes: *const pthread_attr_t,
+    start: Start,
+    argument: *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    on_carrier(|| unsafe {
+        real!(
+            fn pthread_create(
+                thread: *mut pthread_t,
+                attributes: *const pthread_attr_t,
+                start: Start,
+                argument: *mut c_void,
+            ) -> c_int
+        )
+    })
+}
+
+/// `pthread_join`. A virtual thread cannot be joined by its `pthread_t`: it is detached, for C.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn pthread_join(thread: pthread_t, value: *mut *mut c_void) -> c_int {
+    // SAFETY: the caller's contract, here and below.
+    let join = || unsafe {
+        real!(unwinding fn pthread_join(thread: pthread_t, value: *mut *mut c_void) -> c_int)
+    };
+    if virtual_thread().is_none() && !is_virtual(thread) {
+        return join();
+    }
+    // SAFETY: as above.
+    unsafe { join_after(thread, None, join) }
+}
+
+/// `pthread_timedjoin_np`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn pthread_timedjoin_np(
+    thread: pthread_t,
+    value: *mut *mut c_void,
+    time: *const timespec,
+) -> c_int {
+    // SAFETY: the caller's contract, here and below.
+    let join = || unsafe {
+        real!(
+            unwinding fn pthread_timedjoin_np(thread: pthread_t, value: *mut *mut c_void, time: *const timespec) -> c_int
+        )
+    };
+    if virtual_thread().is_none() && !is_virtual(thread) {
+        return join();
+    }
+    // SAFETY: as above.
+    unsafe {
+        join_after(
+            thread,
+            (!time.is_null()).then_some((libc::CLOCK_REALTIME, time)),
+            join,
+        )
+    }
+}
+
+/// `pthread_clockjoin_np`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn pthread_clockjoin_np(
+    thread: pthread_t,
+    value: *mut *mut c_void,
+    clock: clockid_t,
+    time: *const timespec,
+) -> c_int {
+    // SAFETY: the caller's contract, here and below.
+    let join = || unsafe {
+        real!(
+            unwinding fn pthread_clockjoin_np(
+                thread: pthread_t,
+                value: *mut *mut c_void,
+                clock: clockid_t,
+                time: *const timespec,
+            ) -> c_int
+        )
+    };
+    if virtual_thread().is_none() && !is_virtual(thread) {
+        return join();
+    }
+    // SAFETY: as above.
+    unsafe { join_after(thread, (!time.is_null()).then_some((clock, time)), join) }
+}
+
+/// `pthread_tryjoin_np`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_tryjoin_np(thread: pthread_t, value: *mut *mut c_void) -> c_int {
+    if is_virtual(thread) {
+        return libc::EINVAL;
+    }
+    // SAFETY: the caller's contract.
+    unsafe { real!(fn pthread_tryjoin_np(thread: pthread_t, value: *mut *mut c_void) -> c_int) }
+}
+
+/// Waits for the end of a platform thread, then lets libc join it.
+unsafe fn join_after(
+    thread: pthread_t,
+    until: Option<(clockid_t, *const timespec)>,
+    join: impl FnOnce() -> c_int,
+) -> c_int {
+    if is_virtual(thread) {
+        // SAFETY: no arguments.
+        return if thread == unsafe { libc::pthread_self() } {
+            libc::EDEADLK
+        } else {
+            libc::EINVAL
+        };
+    }
+    let until = match until {
+        // SAFETY: the caller's contract.
+        Some((clock, time)) => match unsafe { deadline(clock, time) } {
+            Ok(deadline) => deadline,
+            Err(e) => return e,
+        },
+        None => None,
+    };
+    // SAFETY: the caller's contract.
+    match unsafe { wait_for_end(thread, until) } {
+        Ok(()) => join(),
+        Err(Errno(libc::EAGAIN)) => libc::ETIMEDOUT,
+        // No pidfds of threads before Linux 6.9, or no descriptor to spare. Any thread may do the
+        // joining.
+        Err(_) => {
+            let done = offload::dedicated(|| match join() {
+                0 => Ok(0),
+                e => Err(Errno(e)),
+            });
+            done.map_or_else(|e| e.0, |_| 0)
+        }
+    }
+}
+
+/// Parks until a platform thread has ended. `EAGAIN`: the deadline came first.
+///
+/// The kernel clears the id in the thread's descriptor when the thread ends, before it gives the id
+/// to another. So if the id is still there when there is a pidfd for it, that is the thread's.
+unsafe fn wait_for_end(thread: pthread_t, deadline: Option<u64>) -> Result<(), Errno> {
+    const PIDFD_THREAD: i32 = libc::O_EXCL; // include/uapi/linux/pidfd.h
+    let place = (thread as usize + tls::template().tid_offset) as *mut i32;
+    // SAFETY: the caller's contract: a thread not yet joined, whose descriptor is there.
+    let id = unsafe { AtomicI32::from_ptr(place) };
+    loop {
+        let seen = id.load(Ordering::Acquire); // Acquire: what the thread has done, as `pthread_join` has it.
+        if seen <= 0 {
+            return Ok(());
+        }
+        // SAFETY: no pointers.
+        let fd = match unsafe { call!(libc::SYS_pidfd_open, seen, PIDFD_THREAD) } {
+            Ok(fd) => fd as i32,
+            Err(Errno(libc::ESRCH)) => return Ok(()), // In its last instants: libc will wait for those.
+            Err(e) => return Err(e),
+        };
+        fds::created(fd, false);
+        let same = id.load(Ordering::Acquire) == seen;
+        let result = if same { wait_for(fd, deadline) } else { Ok(()) };
+        let _ = fds::close(fd);
+        if same {
+            return result;
+        }
+    }
+}
+
+/// Parks until a pidfd says that its thread has ended.
+fn wait_for(fd: i32, deadline: Option<u64>) -> Result<(), Errno> {
+    let has_ended = || {
+        let mut poll = libc::pollfd {
+            fd,
+            events: libc::POLLIN,
+            revents: 0,
+        };
+        // SAFETY: one pollfd; does not wait.
+        match unsafe { call!(libc::SYS_poll, &raw mut poll, 1, 0) } {
+            Ok(0) => Err(Errno(libc::EAGAIN)),
+            result => result,
+        }
+    };
+    let timeout = |_: &fds::Entry| deadline.map(|deadline| deadline.saturating_sub(sys::now()));
+    readiness::blocking(fd, Interest::Read, timeout, has_ended).map(|_| ())
+}
+
+/// `pthread_detach`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_detach(thread: pthread_t) -> c_int {
+    if is_virtual(thread) {
+        return libc::EINVAL; // It is detached.
+    }
+    // SAFETY: the caller's contract.
+    unsafe { real!(fn pthread_detach(thread: pthread_t) -> c_int) }
+}
+
+/// `pthread_exit`. libc unwinds to where *it* started the thread, so a virtual thread cannot end
+/// like this.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn pthread_exit(value: *mut c_void) -> ! {
+    if let Some(core) = virtual_thread() {
+        let name = core.name().unwrap_or("<unnamed>");
+        sys::fatal(&[
+            "pthread_exit was called on the virtual thread '",
+            name,
+            "': it can only end by returning",
+        ]);
+    }
+    // SAFETY: the caller's contract.
+    unsafe { real!(unwinding fn pthread_exit(value: *mut c_void) -> !) }
+}
+
+/// `pthread_cancel`: virtual threads cannot be cancelled.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_cancel(thread: pthread_t) -> c_int {
+    if is_virtual(thread) {
+        return libc::ENOSYS;
+    }
+    // SAFETY: the caller's contract.
+    unsafe { real!(fn pthread_cancel(thread: pthread_t) -> c_int) }
+}

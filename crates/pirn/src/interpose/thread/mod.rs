@@ -1,0 +1,49 @@
+//! `pthread.h`, but for its locks ([`sync`]) and signals
+//! ([`signal`](crate::interpose::process::signal)).
+//!
+//! `pthread_self()` of a virtual thread is the address of its TCB, as everybody's. glibc would take
+//! it for one of its own threads and look there for what only a kernel thread has. So these
+//! functions look whether the thread they are given is a virtual one:
+//!
+//! * [`lifecycle`]: `pthread_create`, `pthread_{join,timedjoin_np,clockjoin_np,tryjoin_np}`,
+//!   `pthread_detach`, `pthread_exit`, `pthread_cancel`.
+//! * [`specific`]: `pthread_key_{create,delete}`, `pthread_{get,set}specific`.
+//! * [`identity`]: `pthread_getattr_np`, `pthread_{get,set}name_np`, `prctl`,
+//!   `pthread_{get,set}affinity_np`, `pthread_{get,set}schedparam`, `pthread_setschedprio`,
+//!   `pthread_getcpuclockid`, `sched_getcpu`.
+//!
+//! What works as it is: `pthread_{self,equal,setcancelstate,setcanceltype,testcancel}`, attributes.
+//! `gettid` and functions that take its result (`tgkill`, `sched_setaffinity`) are about the
+//! carrier.
+
+pub(in crate::interpose) mod c11;
+mod identity;
+mod lifecycle;
+mod specific;
+pub(in crate::interpose) mod sync;
+
+pub(in crate::interpose) use identity::{sched_getcpu, slot_of};
+pub(in crate::interpose) use lifecycle::{pthread_exit, pthread_join};
+pub(in crate::interpose) use specific::{
+    note_key, pthread_getspecific, pthread_key_delete, pthread_setspecific,
+};
+
+use crate::glibc::carrier_tls;
+use crate::interpose::virtual_thread;
+use crate::{runtime, vthread};
+use libc::pthread_t;
+
+/// Whether a thread is a virtual one.
+fn is_virtual(thread: pthread_t) -> bool {
+    runtime::is_started() && slot_of(thread).is_some()
+}
+
+/// Calls `function`, which must not unwind, on the running platform thread, or the one that carries
+/// the running virtual thread. It blocks that.
+pub(in crate::interpose) fn on_carrier<R>(function: impl FnOnce() -> R) -> R {
+    match virtual_thread().and(vthread::carrier()) {
+        // SAFETY: our carrier; libc's functions, for which this is, do not unwind.
+        Some(carrier) => unsafe { carrier_tls::call(carrier.native_tp(), function) },
+        None => function(),
+    }
+}

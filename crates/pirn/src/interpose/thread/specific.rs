@@ -1,0 +1,83 @@
+//! Thread-specific data. libc gives out the keys and has the values of platform threads; those of
+//! virtual threads we keep ourselves ([`keys`]).
+
+use crate::glibc::symbols::real;
+use crate::vthread::keys;
+use core::ffi::{c_int, c_void};
+use libc::pthread_key_t;
+
+type Destructor = Option<unsafe extern "C" fn(*mut c_void)>;
+
+/// `pthread_key_create`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_key_create(
+    key: *mut pthread_key_t,
+    destructor: Destructor,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        let result =
+            real!(fn pthread_key_create(key: *mut pthread_key_t, destructor: Destructor) -> c_int);
+        if result == 0 {
+            note_key(*key, destructor);
+        }
+        result
+    }
+}
+
+/// `__pthread_key_create`: the same, for the C++ library.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __pthread_key_create(
+    key: *mut pthread_key_t,
+    destructor: Destructor,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe { pthread_key_create(key, destructor) }
+}
+
+/// Takes note of a new key.
+pub(in crate::interpose) fn note_key(key: pthread_key_t, destructor: Destructor) {
+    keys::created(
+        key,
+        destructor.map_or(core::ptr::null_mut(), |function| function as *mut c_void),
+    );
+}
+
+/// `pthread_key_delete`.
+#[unsafe(no_mangle)]
+pub extern "C" fn pthread_key_delete(key: pthread_key_t) -> c_int {
+    keys::deleted(key);
+    // SAFETY: no pointers; libc checks the key.
+    unsafe { real!(fn pthread_key_delete(key: pthread_key_t) -> c_int) }
+}
+
+/// `pthread_setspecific`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_setspecific(key: pthread_key_t, value: *const c_void) -> c_int {
+    match keys::set(key, value.cast_mut()) {
+        Some(result) => result,
+        // SAFETY: the caller's contract.
+        None => unsafe {
+            real!(fn pthread_setspecific(key: pthread_key_t, value: *const c_void) -> c_int)
+        },
+    }
+}
+
+/// `pthread_getspecific`.
+#[unsafe(no_mangle)]
+pub extern "C" fn pthread_getspecific(key: pthread_key_t) -> *mut c_void {
+    match keys::get(key) {
+        Some(value) => value,
+        // SAFETY: no pointers; libc checks the key.
+        None => unsafe { real!(fn pthread_getspecific(key: pthread_key_t) -> *mut c_void) },
+    }
+}

@@ -1,0 +1,139 @@
+//! C's locks: `pthread.h`, `semaphore.h`.
+//!
+//! glibc's own waiting is a futex call inside libc, which does not come by here: it would block the
+//! carrier, and a lock's holder that is parked could need that very carrier to go on. So a virtual
+//! thread only ever *tries* glibc's operations, and parks where they say "busy". The objects stay
+//! glibc's, with all they know about recursion and owners: a virtual thread has a thread id of its
+//! own there.
+//!
+//! | | virtual threads | platform threads |
+//! |---|---|---|
+//! | [`mutex`] | `trylock`, parking lot | libc's, and a look for virtual waiters when unlocking |
+//! | [`rwlock`] | the same | the same |
+//! | [`semaphore`] | `trywait`, parking lot | libc's, and a look for virtual waiters in `sem_post` |
+//! | [`cond`] | ours, on our futexes | ours: libc's would unlock the mutex out of our sight |
+//! | [`barrier`], [`once`] | ours, on our futexes | ours |
+//! | [`spin`] | yields | libc's |
+//!
+//! Covered: `pthread_mutex_{lock,timedlock,clocklock,unlock}`,
+//! `pthread_cond_{wait,timedwait,clockwait,signal,broadcast}`,
+//! `pthread_rwlock_{rdlock,wrlock,timedrdlock,timedwrlock,clockrdlock,clockwrlock,unlock}`,
+//! `sem_{wait,timedwait,clockwait,post}`, `pthread_barrier_{init,wait,destroy}`, `pthread_once`,
+//! `pthread_spin_lock`. C11's names for the same are in [`c11`](crate::interpose::thread::c11).
+//! What never waits (`init`, `destroy`, `trylock`) is libc's.
+//!
+//! An object shared between processes may be released by a process that knows nothing of us. A
+//! virtual thread looks after those now and then ([`Patience`]).
+
+pub(in crate::interpose) mod barrier;
+pub(in crate::interpose) mod cond;
+mod layout;
+pub(in crate::interpose) mod mutex;
+pub(in crate::interpose) mod once;
+pub(in crate::interpose) mod rwlock;
+pub(in crate::interpose) mod semaphore;
+pub(in crate::interpose) mod spin;
+
+pub(in crate::interpose) use layout::check as check_layout;
+
+use crate::blocking::parking_lot::{self, Parked};
+use crate::sys;
+use core::ffi::c_int;
+use libc::{clockid_t, timespec};
+
+/// Kinds of objects in the parking lot. A key is the object's address with the kind in its two low
+/// bits, so that a late wake for a futex that was at the same address before does not look like one
+/// for the object.
+#[derive(Clone, Copy)]
+enum Kind {
+    Lock = 1,
+    Semaphore = 3,
+}
+
+/// The key of an object.
+fn key<T>(object: *const T, kind: Kind) -> usize {
+    object as usize | kind as usize
+}
+
+/// An absolute time on `clock` as a deadline of ours. `EINVAL` if it is none.
+///
+/// # Safety
+/// `time` points to a timespec.
+pub(in crate::interpose) unsafe fn deadline(
+    clock: clockid_t,
+    time: *const timespec,
+) -> Result<Option<u64>, c_int> {
+    // SAFETY: the caller's contract.
+    let time = unsafe { &*time };
+    if !(0..1_000_000_000).contains(&time.tv_nsec) {
+        return Err(libc::EINVAL);
+    }
+    match clock {
+        libc::CLOCK_MONOTONIC => Ok(Some(sys::nanos(time))),
+        libc::CLOCK_REALTIME => {
+            let left = sys::nanos(time).saturating_sub(sys::clock(clock));
+            Ok(crate::blocking::deadline_after(Some(left)))
+        }
+        _ => Err(libc::EINVAL),
+    }
+}
+
+/// When to look again after an object that may be released by somebody who does not look into the
+/// lot: after a millisecond, then less and less often.
+struct Patience {
+    step: Option<u64>,
+}
+
+impl Patience {
+    const FIRST: u64 = 1_000_000;
+    const LAST: u64 = 16_000_000;
+
+    /// For an object that may be released unseen, or not.
+    fn new(unseen: bool) -> Patience {
+        Patience {
+            step: unseen.then_some(Patience::FIRST),
+        }
+    }
+
+    /// Until when to wait this time.
+    fn until(&mut self, deadline: Option<u64>) -> Option<u64> {
+        let Some(step) = self.step else {
+            return deadline;
+        };
+        self.step = Some((2 * step).min(Patience::LAST));
+        let next = sys::now() + step;
+        Some(deadline.map_or(next, |deadline| deadline.min(next)))
+    }
+}
+
+/// Parks the running thread until `attempt` gives something else than `busy`; that is the result.
+/// Or `ETIMEDOUT`, after the deadline.
+///
+/// `attempt` also runs under the lock of the lot's bucket: it must not block, and whoever might
+/// make it succeed must look into the lot afterwards.
+fn acquire(
+    key: usize,
+    bits: u32,
+    deadline: Option<u64>,
+    mut patience: Patience,
+    busy: c_int,
+    attempt: impl Fn() -> c_int,
+) -> c_int {
+    loop {
+        let mut result = busy;
+        let until = patience.until(deadline);
+        let parked = parking_lot::park(key, bits, until, None, || {
+            result = attempt();
+            result == busy
+        });
+        if parked != Parked::Invalid {
+            result = attempt();
+        }
+        if result != busy {
+            return result;
+        }
+        if parked == Parked::TimedOut && deadline.is_some_and(|deadline| sys::now() >= deadline) {
+            return libc::ETIMEDOUT;
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! What must be known of the inside of glibc's objects.
+//!
+//! A mutex has its kind and its owner where the public headers show them: static initialisers put
+//! the kind into every program, so it cannot move. The owner of a read-write lock is in the public
+//! header as well. [`check`] makes sure at start. Flags that only `init` functions write are found
+//! by comparing two objects, one initialised with the flag and one without.
+
+use crate::glibc::symbols::real;
+use core::ffi::c_int;
+use core::mem::MaybeUninit;
+use core::sync::atomic::{AtomicU32, Ordering};
+use libc::{pthread_cond_t, pthread_mutex_t, pthread_rwlock_t, sem_t};
+
+const MUTEX_OWNER: usize = 8;
+const MUTEX_KIND: usize = 16;
+const RWLOCK_WRITER: usize = 24;
+
+/// The part of a mutex's kind that is its type.
+const TYPE: c_int = 3;
+const ROBUST: c_int = 16;
+const PRIORITY_INHERITANCE: c_int = 32;
+const SHARED: c_int = 128;
+
+/// Reads a word that others may be writing to.
+///
+/// # Safety
+/// `object + offset` is an aligned word inside a live object.
+unsafe fn word<T>(object: *const T, offset: usize) -> u32 {
+    // SAFETY: the caller's contract. Relaxed: compared with values that only the reader itself
+    // writes.
+    unsafe { AtomicU32::from_ptr(object.cast_mut().byte_add(offset).cast()) }
+        .load(Ordering::Relaxed)
+}
+
+/// The kind of a mutex.
+///
+/// # Safety
+/// `mutex` is initialised.
+unsafe fn kind(mutex: *const pthread_mutex_t) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe { word(mutex, MUTEX_KIND) as c_int }
+}
+
+/// Whether a mutex remembers its owner and refuses others: all but the normal and the adaptive
+/// type.
+///
+/// # Safety
+/// `mutex` is initialised.
+pub(in crate::interpose) unsafe fn checks_owner(mutex: *const pthread_mutex_t) -> bool {
+    // SAFETY: the caller's contract.
+    let kind = unsafe { kind(mutex) } & TYPE;
+    matches!(
+        kind,
+        libc::PTHREAD_MUTEX_RECURSIVE | libc::PTHREAD_MUTEX_ERRORCHECK
+    )
+}
+
+/// Whether locking a mutex that one has is an error.
+///
+/// # Safety
+/// `mutex` is initialised.
+pub(in crate::interpose) unsafe fn checks_errors(mutex: *const pthread_mutex_t) -> bool {
+    // SAFETY: the caller's contract.
+    unsafe { kind(mutex) & TYPE == libc::PTHREAD_MUTEX_ERRORCHECK }
+}
+
+/// Whether waiting for a mutex gives its owner the waiter's priority.
+///
+/// # Safety
+/// `mutex` is initialised.
+#[inline]
+pub(in crate::interpose) unsafe fn inherits_priority(mutex: *const pthread_mutex_t) -> bool {
+    // SAFETY: the caller's contract.
+    unsafe { kind(mutex) & PRIORITY_INHERITANCE != 0 }
+}
+
+/// Whether a mutex may be released by somebody who does not look for virtual threads: another
+/// process, or the kernel, for an owner that has died.
+///
+/// # Safety
+/// `mutex` is initialised.
+pub(in crate::interpose) unsafe fn may_be_released_unseen(mutex: *const pthread_mutex_t) -> bool {
+    // SAFETY: the caller's contract.
+    unsafe { kind(mutex) & (SHARED | ROBUST) != 0 }
+}
+
+/// Whether the running thread has a mutex of a kind that remembers its owner.
+///
+/// # Safety
+/// `mutex` is initialised.
+pub(in crate::interpose) unsafe fn owns(mutex: *const pthread_mutex_t) -> bool {
+    // SAFETY: the caller's contract.
+    unsafe { word(mutex, MUTEX_OWNER) == own_id() }
+}
+
+/// Whether the running thread has a lock for writing.
+///
+/// # Safety
+/// `lock` is initialised.
+pub(in crate::interpose) unsafe fn owns_for_writing(lock: *const pthread_rwlock_t) -> bool {
+    // SAFETY: the caller's contract.
+    unsafe { word(lock, RWLOCK_WRITER) == own_id() }
+}
+
+/// The running thread's id as glibc sees it.
+fn own_id() -> u32 {
+    match crate::glibc::tls::installed() {
+        // SAFETY: the thread's own TCB.
+        Some(template) => unsafe {
+            ((crate::arch::thread_pointer() + template.tid_offset) as *const u32).read()
+        },
+        // SAFETY: no arguments. Before the runtime's start there are platform threads only.
+        None => unsafe { libc::gettid() as u32 },
+    }
+}
+
+/// A bit that an `init` function writes.
+struct Flag(AtomicU32);
+
+impl Flag {
+    const UNKNOWN: u32 = 0;
+    /// In the upper half: there is no such bit, which is never set.
+    const NONE: u32 = 1 << 31;
+
+    const fn unknown() -> Flag {
+        Flag(AtomicU32::new(Flag::UNKNOWN))
+    }
+
+    /// Whether it is set in `object`. `make(object, on)` initialises objects for a comparison.
+    ///
+    /// # Safety
+    /// `object` is initialised.
+    unsafe fn is_set<T>(&self, object: *const T, make: unsafe fn(*mut T, bool)) -> bool {
+        // Relaxed: every finder finds the same.
+        let mut place = self.0.load(Ordering::Relaxed);
+        if place == Flag::UNKNOWN {
+            place = find(make);
+            self.0.store(place, Ordering::Relaxed);
+        }
+        if place == Flag::NONE {
+            return false;
+        }
+        let (offset, mask) = (place as usize & 0xffff, place >> 16 & 0xff);
+        // SAFETY: inside the object. (The byte itself is never written after `init`, but the rest
+        // of its word is.)
+        u32::from(unsafe { object.cast::<u8>().add(offset).read_volatile() }) & mask != 0
+    }
+}
+
+/// Offset of the byte that differs, and above it in which bits.
+fn find<T>(make: unsafe fn(*mut T, bool)) -> u32 {
+    let (mut plain, mut flagged) = (MaybeUninit::<T>::zeroed(), MaybeUninit::<T>::zeroed());
+    let bytes = |object: *const T| {
+        // SAFETY: zeroed, then initialised: all bytes have values.
+        unsafe { core::slice::from_raw_parts(object.cast::<u8>(), size_of::<T>()) }
+    };
+    // SAFETY: memory for objects of this type.
+    unsafe {
+        make(plain.as_mut_ptr(), false);
+        make(flagged.as_mut_ptr(), true);
+    }
+    let mut pairs = bytes(plain.as_ptr())
+        .iter()
+        .zip(bytes(flagged.as_ptr()))
+        .enumerate();
+    match pairs.find(|(_, (a, b))| a != b) {
+        Some((offset, (a, b))) => offset as u32 | u32::from(a ^ b) << 16,
+        None => Flag::NONE,
+    }
+}
+
+/// Whether a condition variable is shared between processes.
+///
+/// # Safety
+/// `cond` is initialised.
+pub(in crate::interpose) unsafe fn cond_is_shared(cond: *const pthread_cond_t) -> bool {
+    static FLAG: Flag = Flag::unknown();
+    unsafe fn make(cond: *mut pthread_cond_t, on: bool) {
+        // SAFETY: the caller passes memory for one.
+        unsafe { make_cond(cond, libc::CLOCK_REALTIME, on) };
+    }
+    // SAFETY: the caller's contract.
+    unsafe { FLAG.is_set(cond, make) }
+}
+
+/// Whether a condition variable's times are those of `CLOCK_MONOTONIC`.
+///
+/// # Safety
+/// `cond` is initialised.
+pub(in crate::interpose) unsafe fn cond_is_monotonic(cond: *const pthread_cond_t) -> bool {
+    static FLAG: Flag = Flag::unknown();
+    unsafe fn make(cond: *mut pthread_cond_t, on: bool) {
+        let clock = if on {
+            libc::CLOCK_MONOTONIC
+        } else {
+            libc::CLOCK_REALTIME
+        };
+        // SAFETY: the caller passes memory for one.
+        unsafe { make_cond(cond, clock, false) };
+    }
+    // SAFETY: the caller's contract.
+    unsafe { FLAG.is_set(cond, make) }
+}
+
+unsafe fn make_cond(cond: *mut pthread_cond_t, clock: libc::clockid_t, shared: bool) {
+    let mut attributes = MaybeUninit::uninit();
+    let attributes = attributes.as_mut_ptr();
+    // SAFETY: initialised here before use.
+    unsafe {
+        libc::pthread_condattr_init(attributes);
+        libc::pthread_condattr_setclock(attributes, clock);
+        libc::pthread_condattr_setpshared(attributes, shared.into());
+        libc::pthread_cond_init(cond, attributes);
+        libc::pthread_condattr_destroy(attributes);
+    }
+}
+
+/// Whether a read-write lock is shared between processes.
+///
+/// # Safety
+/// `lock` is initialised.
+pub(in crate::interpose) unsafe fn rwlock_is_shared(lock: *const pthread_rwlock_t) -> bool {
+    static FLAG: Flag = Flag::unknown();
+    unsafe fn make(lock: *mut pthread_rwlock_t, on: bool) {
+        let mut attributes = MaybeUninit::uninit();
+        let attributes = attributes.as_mut_ptr();
+        // SAFETY: initialised here before use; the caller passes memory for a lock.
+        unsafe {
+            libc::pthread_rwlockattr_init(attributes);
+            libc::pthread_rwlockattr_setpshared(attributes, on.into());
+            libc::pthread_rwlock_init(lock, attributes);
+            libc::pthread_rwlockattr_destroy(attributes);
+        }
+    }
+    // SAFETY: the caller's contract.
+    unsafe { FLAG.is_set(lock, make) }
+}
+
+/// Whether a semaphore is shared between processes.
+///
+/// # Safety
+/// `semaphore` is initialised.
+pub(in crate::interpose) unsafe fn semaphore_is_shared(semaphore: *const sem_t) -> bool {
+    static FLAG: Flag = Flag::unknown();
+    unsafe fn make(semaphore: *mut sem_t, on: bool) {
+        // SAFETY: the caller passes memory for one.
+        unsafe { libc::sem_init(semaphore, on.into(), 0) };
+    }
+    // SAFETY: the caller's contract.
+    unsafe { FLAG.is_set(semaphore, make) }
+}
+
+/// Checks the constants above. On a platform thread.
+pub(in crate::interpose) fn check() -> Result<(), String> {
+    let mut mutex = libc::PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
+    let mut lock = libc::PTHREAD_RWLOCK_INITIALIZER;
+    let (mutex, lock) = (&raw mut mutex, &raw mut lock);
+    // SAFETY: initialised objects that nobody else uses.
+    let fine = unsafe {
+        let before = !owns(mutex) && !owns_for_writing(lock);
+        real!(fn pthread_mutex_lock(mutex: *mut pthread_mutex_t) -> c_int);
+        real!(fn pthread_rwlock_wrlock(lock: *mut pthread_rwlock_t) -> c_int);
+        let held = owns(mutex) && owns_for_writing(lock) && checks_errors(mutex);
+        real!(fn pthread_mutex_unlock(mutex: *mut pthread_mutex_t) -> c_int);
+        real!(fn pthread_rwlock_unlock(lock: *mut pthread_rwlock_t) -> c_int);
+        before && held && !owns(mutex) && !owns_for_writing(lock)
+    };
+    if fine {
+        Ok(())
+    } else {
+        Err("this glibc lays out its locks in a way pirn does not know".into())
+    }
+}

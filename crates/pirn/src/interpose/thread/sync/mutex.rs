@@ -1,0 +1,144 @@
+//! `pthread_mutex_t`.
+//!
+//! No wake-up is lost between the two kinds of waiters: a platform thread waits in libc, and libc's
+//! unlocking wakes one of those; a virtual thread waits in the parking lot, and whoever unlocks
+//! wakes one of those as well. Both try again, and whoever fails has been overtaken by a thread
+//! that will unlock in its turn.
+//!
+//! Kinds: normal, adaptive, recursive and error-checking mutexes behave as with threads, robust
+//! ones too, except that a virtual thread which ends without unlocking leaves the mutex locked:
+//! `EOWNERDEAD` comes from the kernel, which knows OS threads only. For the same reason there is no
+//! priority inheritance: with it, waiting would hand the owner's thread id to the kernel, which
+//! does not know it. Once there are virtual threads, a mutex with that protocol is like one
+//! without, for everybody. Priority ceilings are not supported on virtual threads.
+
+use super::{Kind, Patience, acquire, deadline, key, layout};
+use crate::blocking::parking_lot;
+use crate::glibc::symbols::real;
+use crate::interpose::virtual_thread;
+use crate::runtime;
+use core::ffi::c_int;
+use libc::{clockid_t, pthread_mutex_t, timespec};
+
+const WAITER: u32 = 1;
+
+/// `pthread_mutex_lock`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_mutex_lock(mutex: *mut pthread_mutex_t) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        if leave_to_libc(mutex) {
+            return real!(fn pthread_mutex_lock(mutex: *mut pthread_mutex_t) -> c_int);
+        }
+        lock(mutex, || Ok(None))
+    }
+}
+
+/// `pthread_mutex_timedlock`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_mutex_timedlock(
+    mutex: *mut pthread_mutex_t,
+    time: *const timespec,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        if leave_to_libc(mutex) {
+            return real!(fn pthread_mutex_timedlock(mutex: *mut pthread_mutex_t, time: *const timespec) -> c_int);
+        }
+        lock(mutex, || deadline(libc::CLOCK_REALTIME, time))
+    }
+}
+
+/// `pthread_mutex_clocklock`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_mutex_clocklock(
+    mutex: *mut pthread_mutex_t,
+    clock: clockid_t,
+    time: *const timespec,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        if leave_to_libc(mutex) {
+            return real!(
+                fn pthread_mutex_clocklock(mutex: *mut pthread_mutex_t, clock: clockid_t, time: *const timespec) -> c_int
+            );
+        }
+        lock(mutex, || deadline(clock, time))
+    }
+}
+
+/// Whether the running thread is to wait in libc.
+#[inline]
+unsafe fn leave_to_libc(mutex: *const pthread_mutex_t) -> bool {
+    // SAFETY: the caller's contract: an initialised mutex.
+    virtual_thread().is_none()
+        && !(unsafe { layout::inherits_priority(mutex) } && runtime::is_started())
+}
+
+/// Locks a mutex by trying. The deadline is asked only if there is a need to wait.
+unsafe fn lock(
+    mutex: *mut pthread_mutex_t,
+    deadline: impl FnOnce() -> Result<Option<u64>, c_int>,
+) -> c_int {
+    // SAFETY: the caller's contract, here and below.
+    let attempt =
+        || unsafe { real!(fn pthread_mutex_trylock(mutex: *mut pthread_mutex_t) -> c_int) };
+    match attempt() {
+        libc::EBUSY => {}
+        result => return result,
+    }
+    // SAFETY: as above.
+    let unseen = unsafe {
+        if layout::checks_errors(mutex) && layout::owns(mutex) {
+            return libc::EDEADLK;
+        }
+        layout::may_be_released_unseen(mutex)
+    };
+    match deadline() {
+        Ok(deadline) => acquire(
+            key(mutex, Kind::Lock),
+            WAITER,
+            deadline,
+            Patience::new(unseen),
+            libc::EBUSY,
+            attempt,
+        ),
+        Err(e) => e,
+    }
+}
+
+/// `pthread_mutex_unlock`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_mutex_unlock(mutex: *mut pthread_mutex_t) -> c_int {
+    // SAFETY: the caller's contract.
+    let result = unsafe { real!(fn pthread_mutex_unlock(mutex: *mut pthread_mutex_t) -> c_int) };
+    // From here on the mutex may be gone: its address is only a key. libc unlocks by an atomic
+    // exchange, on x86 a full barrier, so either we see the waiter or its attempt under the
+    // bucket's lock sees the mutex free.
+    let key = key(mutex, Kind::Lock);
+    if parking_lot::any_waiting(key) && result == 0 {
+        parking_lot::unpark(key, 1, WAITER);
+    }
+    result
+}
+
+/// Whether unlocking would be refused, because another thread has the mutex or none has it.
+///
+/// # Safety
+/// `mutex` is initialised.
+pub(in crate::interpose) unsafe fn unlocking_is_an_error(mutex: *const pthread_mutex_t) -> bool {
+    // SAFETY: the caller's contract.
+    unsafe { layout::checks_owner(mutex) && !layout::owns(mutex) }
+}

@@ -1,0 +1,226 @@
+//! `sem_t`.
+//!
+//! A virtual thread that waits does so in the parking lot. `sem_post` may be called in a signal
+//! handler, which may have interrupted anything: the lot's locks, a run queue. So it touches
+//! nothing of the sort. It marks the lot's bucket, in an atomic bit, and wakes a platform thread of
+//! ours, the *postman*, who takes the semaphore on behalf of the waiting threads there and wakes
+//! them. Platform threads wait in libc and are not concerned.
+
+use super::{Kind, Patience, deadline, key, layout};
+use crate::blocking::parking_lot::{self, BUCKET_COUNT, Parked};
+use crate::glibc::symbols::Real;
+use crate::glibc::symbols::real;
+use crate::interpose::virtual_thread;
+use crate::sys::{self, Errno};
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use libc::{clockid_t, sem_t, timespec};
+
+const WAITER: u32 = 16;
+
+/// `sem_wait`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sem_wait(semaphore: *mut sem_t) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        if virtual_thread().is_none() {
+            return real!(fn sem_wait(semaphore: *mut sem_t) -> c_int);
+        }
+        to_c(wait(semaphore, Ok(None)))
+    }
+}
+
+/// `sem_timedwait`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sem_timedwait(semaphore: *mut sem_t, time: *const timespec) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        if virtual_thread().is_none() {
+            return real!(fn sem_timedwait(semaphore: *mut sem_t, time: *const timespec) -> c_int);
+        }
+        to_c(wait(semaphore, deadline(libc::CLOCK_REALTIME, time)))
+    }
+}
+
+/// `sem_clockwait`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sem_clockwait(
+    semaphore: *mut sem_t,
+    clock: clockid_t,
+    time: *const timespec,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        if virtual_thread().is_none() {
+            return real!(fn sem_clockwait(semaphore: *mut sem_t, clock: clockid_t, time: *const timespec) -> c_int);
+        }
+        to_c(wait(semaphore, deadline(clock, time)))
+    }
+}
+
+/// An error number as C's result.
+fn to_c(error: c_int) -> c_int {
+    match error {
+        0 => 0,
+        e => sys::to_c(Err(Errno(e))) as c_int,
+    }
+}
+
+/// `sem_trywait`, with the error number as the result.
+unsafe fn attempt(semaphore: *mut sem_t) -> c_int {
+    // SAFETY: the caller's contract.
+    match unsafe { real!(fn sem_trywait(semaphore: *mut sem_t) -> c_int) } {
+        0 => 0,
+        _ => sys::errno(),
+    }
+}
+
+unsafe fn wait(semaphore: *mut sem_t, deadline: Result<Option<u64>, c_int>) -> c_int {
+    let deadline = match deadline {
+        Ok(deadline) => deadline,
+        Err(e) => return e,
+    };
+    // SAFETY: the caller's contract.
+    let mut patience = match unsafe { attempt(semaphore) } {
+        // SAFETY: the caller's contract.
+        libc::EAGAIN => Patience::new(unsafe { layout::semaphore_is_shared(semaphore) }),
+        result => return result,
+    };
+    postman::hire();
+    loop {
+        let mut result = libc::EAGAIN;
+        let parked = parking_lot::park(
+            key(semaphore, Kind::Semaphore),
+            WAITER,
+            patience.until(deadline),
+            None,
+            || {
+                // SAFETY: the caller's contract.
+                result = unsafe { attempt(semaphore) };
+                result == libc::EAGAIN
+            },
+        );
+        match parked {
+            Parked::Woken => return 0, // The postman has taken it for us.
+            Parked::Invalid => return result,
+            Parked::TimedOut if deadline.is_some_and(|deadline| sys::now() >= deadline) => {
+                return libc::ETIMEDOUT;
+            }
+            Parked::TimedOut | Parked::Interrupted => {}
+        }
+    }
+}
+
+static POST: Real = Real::new(c"sem_post");
+
+/// Looks up libc's `sem_post`, which cannot be done in a signal handler.
+pub(in crate::interpose) fn prepare() {
+    POST.get();
+}
+
+unsafe fn libc_post(semaphore: *mut sem_t) -> c_int {
+    // SAFETY: the function's signature; the caller's contract.
+    unsafe {
+        let post: unsafe extern "C" fn(*mut sem_t) -> c_int =
+            core::mem::transmute::<*mut c_void, _>(POST.get());
+        post(semaphore)
+    }
+}
+
+/// `sem_post`. May be called in a signal handler.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sem_post(semaphore: *mut sem_t) -> c_int {
+    // SAFETY: the caller's contract.
+    let result = unsafe { libc_post(semaphore) };
+    // As in `pthread_mutex_unlock`: the semaphore may be gone, and libc has executed a full
+    // barrier.
+    let key = key(semaphore, Kind::Semaphore);
+    if parking_lot::any_waiting(key) && result == 0 {
+        postman::call(parking_lot::bucket_of(key));
+    }
+    result
+}
+
+/// See the module's documentation.
+mod postman {
+    use super::{
+        AtomicBool, AtomicU32, AtomicU64, BUCKET_COUNT, Kind, Ordering, WAITER, attempt, libc_post,
+        parking_lot, sys,
+    };
+
+    static MARKED: [AtomicU64; BUCKET_COUNT / 64] =
+        [const { AtomicU64::new(0) }; BUCKET_COUNT / 64];
+    /// Counts calls.
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+    static HIRED: AtomicBool = AtomicBool::new(false);
+
+    /// Makes sure there is a postman.
+    pub(in crate::interpose) fn hire() {
+        // Relaxed: the thread needs nothing from whoever started it.
+        if HIRED.load(Ordering::Relaxed) || HIRED.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let spawned = std::thread::Builder::new()
+            .name("pirn-postman".into())
+            .stack_size(64 << 10)
+            .spawn(run);
+        if let Err(e) = spawned {
+            sys::fatal(&["no thread to serve semaphores: ", &e.to_string()]);
+        }
+    }
+
+    /// Has a bucket looked after. Async-signal-safe.
+    pub(in crate::interpose) fn call(bucket: usize) {
+        // Release: pairs with the Acquire of the swap below: the semaphore has been posted.
+        MARKED[bucket / 64].fetch_or(1 << (bucket % 64), Ordering::Release);
+        // Release: the mark is there when the count has changed.
+        CALLS.fetch_add(1, Ordering::Release);
+        sys::futex_wake(CALLS.as_ptr(), 1);
+    }
+
+    fn run() {
+        loop {
+            let seen = CALLS.load(Ordering::Acquire); // Acquire: pairs with the Release in `call`.
+            for (i, marks) in MARKED.iter().enumerate() {
+                if marks.load(Ordering::Relaxed) == 0 {
+                    continue; // Relaxed: ordered by CALLS.
+                }
+                let mut marks = marks.swap(0, Ordering::Acquire);
+                while marks != 0 {
+                    deliver(i * 64 + marks.trailing_zeros() as usize);
+                    marks &= marks - 1;
+                }
+            }
+            let _ = sys::futex_wait(&CALLS, seen, None);
+        }
+    }
+
+    /// Takes semaphores for the threads that wait in a bucket.
+    fn deliver(bucket: usize) {
+        let semaphore = |key: usize| (key & !3) as *mut libc::sem_t;
+        let is_one = |key: usize| key & 3 == Kind::Semaphore as usize;
+        parking_lot::serve(
+            bucket,
+            WAITER,
+            // SAFETY: somebody waits for the semaphore, so it is alive.
+            |key| is_one(key) && unsafe { attempt(semaphore(key)) } == 0,
+            |key| {
+                // SAFETY: the same: whoever timed out leaves the list, under its lock, before it
+                // returns.
+                unsafe { libc_post(semaphore(key)) };
+            },
+        );
+    }
+}
