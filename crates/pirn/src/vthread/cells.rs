@@ -20,11 +20,11 @@ use core::alloc::Layout;
 use core::ptr::{self, NonNull};
 use std::alloc::{alloc, dealloc};
 
-/// Steps of the sizes kept: malloc's own.
+/// The distance between two sizes kept, and the alignment of all: malloc's own.
 const GRAIN: usize = 16;
-/// What malloc needs of the first step itself: sizes of 16 n + 8 bytes waste nothing.
-const HEADER: usize = 8;
-/// Sizes kept: up to 504 bytes.
+/// malloc keeps a word of each chunk for itself: a size of `n * GRAIN + REST` fills one.
+const REST: usize = 8;
+/// The number of sizes kept, from 24 to 520 bytes.
 const CLASSES: usize = 32;
 /// Cells in a full magazine.
 const FULL: usize = 64;
@@ -48,7 +48,7 @@ const EMPTY: Magazine = Magazine {
     len: 0,
 };
 
-/// Two magazines a class: a processor's, its holder's alone, or the shared ones.
+/// Two magazines per class: a processor's, for its holder alone, or the shared ones.
 pub(crate) struct CellCache {
     current: [Magazine; CLASSES],
     spare: [Magazine; CLASSES],
@@ -63,19 +63,23 @@ unsafe impl Send for Depot {}
 
 static DEPOT: [Lock<Depot>; CLASSES] = [const { Lock::new(Depot(ptr::null_mut())) }; CLASSES];
 
-/// The class of a layout, and the layout of that class.
-fn class(layout: Layout) -> Option<(usize, Layout)> {
-    let index = layout.size().checked_sub(1)? / GRAIN;
-    if index >= CLASSES || layout.align() > GRAIN {
-        return None;
-    }
-    Some((
-        index,
-        Layout::from_size_align((index + 1) * GRAIN, GRAIN).ok()?,
-    ))
+/// Returns the smallest class whose cells have room for `layout`.
+#[inline(always)]
+fn class_of(layout: Layout) -> Option<usize> {
+    let class = layout.size().saturating_sub(REST + 1) / GRAIN;
+    (class < CLASSES && layout.align() <= GRAIN).then_some(class)
 }
 
-/// The cache of those who hold no processor.
+/// Returns the layout of every cell of a class: its memory is allocated and freed with this one.
+#[inline(always)]
+const fn cell_layout(class: usize) -> Layout {
+    match Layout::from_size_align((class + 1) * GRAIN + REST, GRAIN) {
+        Ok(layout) => layout,
+        Err(_) => unreachable!(),
+    }
+}
+
+/// The cache of threads without a processor.
 static SHARED: Lock<CellCache> = Lock::new(CellCache::new());
 
 /// Calls `f` with the cache of the processor that the running thread's carrier holds, or with the
@@ -88,30 +92,27 @@ fn with_cache<R>(f: impl FnOnce(&mut CellCache) -> R) -> R {
     }
 }
 
-fn layout_of(class: usize) -> Option<Layout> {
-    Layout::from_size_align(class * GRAIN - HEADER, HEADER).ok()
-}
-
-/// Memory for a cell.
+/// Returns memory for a cell, or `None` if there is none.
 pub(crate) fn allocate(layout: Layout) -> Option<NonNull<u8>> {
-    let Some((index, layout)) = class(layout) else {
-        // SAFETY: a cell is not empty.
+    let Some(class) = class_of(layout) else {
+        // SAFETY: not empty, since a cell holds a `Core`.
         return NonNull::new(unsafe { alloc(layout) });
     };
-    let recycled = with_cache(|cache| cache.take(index));
-    // SAFETY: not empty.
-    recycled.or_else(|| NonNull::new(unsafe { alloc(layout) }))
+    let recycled = with_cache(|cache| cache.take(class));
+    // SAFETY: no class is empty.
+    recycled.or_else(|| NonNull::new(unsafe { alloc(cell_layout(class)) }))
 }
 
-/// Gives a cell's memory back.
+/// Takes a cell's memory back.
 ///
 /// # Safety
 /// `cell` came from [`allocate`] with the same layout, and is not used any more.
 pub(crate) unsafe fn free(cell: NonNull<u8>, layout: Layout) {
-    // SAFETY: the caller's contract.
+    // SAFETY: by the caller's contract the memory is unused, and `allocate` sorted the same layout
+    // into the same class, or took it from `alloc` if there is none.
     unsafe {
-        match class(layout) {
-            Some((index, _)) => with_cache(|cache| cache.put(index, cell.cast())),
+        match class_of(layout) {
+            Some(class) => with_cache(|cache| cache.put(class, cell.cast())),
             None => dealloc(cell.as_ptr(), layout),
         }
     }
@@ -181,23 +182,20 @@ fn put_magazine(class: usize, magazine: Magazine) {
     depot.0 = magazine.first;
 }
 
-/// Gives what is in the depot back to malloc. For carriers that have nothing else to do.
+/// Gives the cells in the depot back to malloc. For carriers that have nothing else to do.
 pub(crate) fn trim() {
-    for index in 2..CLASSES {
-        let Some(layout) = layout_of(index) else {
-            continue;
-        };
-        while let Some(magazine) = take_magazine(index) {
+    for class in 0..CLASSES {
+        while let Some(magazine) = take_magazine(class) {
             let mut next = magazine.first;
             while let Some(cell) = NonNull::new(next) {
-                // SAFETY: ours, from `alloc` with this layout.
+                // SAFETY: cells in a magazine are ours; `allocate` got them with this layout.
                 unsafe {
                     next = cell.as_ref().next;
-                    dealloc(cell.as_ptr().cast(), layout);
+                    dealloc(cell.as_ptr().cast(), cell_layout(class));
                 }
             }
         }
     }
 }
 
-const _: () = assert!(size_of::<Free>() <= 2 * GRAIN - HEADER);
+const _: () = assert!(size_of::<Free>() <= cell_layout(0).size());

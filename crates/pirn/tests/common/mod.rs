@@ -2,8 +2,14 @@
 
 #![allow(dead_code)] // each test binary uses only a part of it
 
+pub mod checked_alloc;
 pub mod child;
 pub mod sys;
+
+/// With `--cfg pirn_checked_alloc` every test binary checks what is freed.
+#[cfg(pirn_checked_alloc)]
+#[global_allocator]
+static CHECKED: checked_alloc::CheckedAlloc = checked_alloc::CheckedAlloc;
 
 use std::env;
 use std::fs;
