@@ -110,6 +110,10 @@ pub fn sleep_until(deadline: Instant) {
 
 /// Lets other threads run: the running virtual thread goes to the back of its carrier's queue.
 ///
+/// If no other virtual thread can run there, the carrier gives its core to other OS threads, as
+/// [`std::thread::yield_now`] does. So a loop that yields until a platform thread has done its part
+/// does not burn that thread's time.
+///
 /// # Examples
 /// ```
 /// pirn::thread::spawn(pirn::thread::yield_now).join().unwrap();

@@ -78,6 +78,9 @@ pub(crate) struct Carrier {
     native: Continuation,
     /// The thread switched away from, and what to do with it.
     left: Cell<Option<(NonNull<Core>, After)>>,
+    /// The thread that last came back to `native` by a yield, until another is mounted from there.
+    /// Compared only, never followed: it may have ended elsewhere.
+    yielded: Cell<Option<NonNull<Core>>>,
     /// The processor it holds; null when it runs threads of a scheduler of the user's.
     processor: Cell<*const Processor>,
     /// For people: which carrier this is.
@@ -92,6 +95,7 @@ impl Carrier {
         Carrier {
             native: Continuation::native(),
             left: Cell::new(None),
+            yielded: Cell::new(None),
             processor: Cell::new(ptr::null()),
             number,
         }
@@ -129,13 +133,25 @@ impl Carrier {
     pub(crate) unsafe fn mount(&self, thread: NonNull<Core>) {
         // SAFETY: the caller owns the right to run it.
         let to = unsafe { self.ready(thread) };
+        if self.yielded.take() == Some(thread) {
+            // It found nothing else to run here, and may be waiting for an OS thread.
+            sys::os_yield();
+        }
         // A scheduler of the user's may run a thread from within a thread that this very carrier
         // has mounted. Then the outer return address must survive.
         let outer = self.native.saved();
         // SAFETY: the native continuation is the running one.
         unsafe { self.native.switch(to) };
         self.native.restore(outer);
+        self.note_yield();
         self.finish_switch();
+    }
+
+    /// Notes that the thread that was just switched away from has yielded, and to nobody so far.
+    fn note_yield(&self) {
+        if let Some((thread, After::Yield)) = self.left.get() {
+            self.yielded.set(Some(thread));
+        }
     }
 
     /// Makes a thread ready to be switched to on this carrier.
