@@ -127,15 +127,10 @@ fn unsupported(text: String) -> io::Error {
 fn study_thread() -> Result<(), String> {
     malloc::probe()?;
     let template = tls::Template::capture()?;
-    let size = template.below + template.sizeof_pthread + template.dtv_bytes() + 2 * tls::TCB_ALIGN;
-    let mut scratch = vec![0u8; size + template.sizeof_pthread];
-    let dtv = (scratch.as_mut_ptr() as usize).next_multiple_of(16);
-    let tp = (dtv + template.dtv_bytes() + template.below).next_multiple_of(tls::TCB_ALIGN);
-    // SAFETY: the scratch buffer has room for all of it; nobody else uses it.
-    let verified = unsafe {
-        template.init(tp, dtv as *mut u8, 1 << 22);
-        malloc::verify(tp)
-    };
+    let verified = template.rehearse(|tp| {
+        // SAFETY: a complete block that nobody uses.
+        unsafe { malloc::verify(tp) }
+    });
     tls::install(template);
     verified
 }

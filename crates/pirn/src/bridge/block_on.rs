@@ -1,21 +1,9 @@
 //! Running a future on the calling thread.
-//!
-//! Between two polls the thread waits for a signal of this one call: not for its park permit, which
-//! belongs to the code around, and which an interrupt gives as well. A wake that comes during a
-//! poll stays in the signal for the wait after it; one that comes after the call finds a signal
-//! that nobody waits for.
 
-use crate::blocking::signal::Signal;
-use crate::blocking::wait::Outcome;
-use crate::thread::{Interrupted, yield_now};
-use crate::vthread;
+use crate::thread::Interrupted;
+use crate::thread::drive::drive;
 use crate::vthread::wait_word::Hearing;
-use core::future::IntoFuture;
-use core::pin::{Pin, pin};
-use core::sync::atomic::{AtomicBool, Ordering};
-use core::task::{Context, Poll, Waker};
-use std::sync::Arc;
-use std::task::Wake;
+use core::pin::pin;
 
 /// Runs a future to its end on the calling thread, and returns what it gives.
 ///
@@ -76,60 +64,4 @@ pub fn block_on<F: IntoFuture>(future: F) -> F::Output {
 /// ```
 pub fn block_on_interruptible<F: IntoFuture>(future: F) -> Result<F::Output, Interrupted> {
     drive(pin!(future.into_future()), None, Some(Hearing::Always)).map_err(|_| Interrupted)
-}
-
-/// Polls a future until it is ready, or until the wait between two polls ends otherwise than by a
-/// wake: at the deadline (monotonic nanoseconds), or by an interruption, if that is heard.
-pub(crate) fn drive<F: Future + ?Sized>(
-    mut future: Pin<&mut F>,
-    deadline: Option<u64>,
-    hearing: Option<Hearing>,
-) -> Result<F::Output, Outcome> {
-    let alarm = Arc::new(Alarm {
-        signal: Signal::new(),
-        woken: AtomicBool::new(false),
-    });
-    let waker = Waker::from(Arc::clone(&alarm));
-    let mut context = Context::from_waker(&waker);
-    loop {
-        if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
-            return Ok(output);
-        }
-        match alarm.wait(deadline, hearing) {
-            Outcome::Ready => {}
-            other => return Err(other),
-        }
-    }
-}
-
-/// What the waker of one call wakes: the wakers share it, so a late one finds it still there.
-struct Alarm {
-    signal: Signal,
-    /// Whether there has been a wake since the last wait: only a hint to yield.
-    woken: AtomicBool,
-}
-
-impl Alarm {
-    fn wait(&self, deadline: Option<u64>, hearing: Option<Hearing>) -> Outcome {
-        // Relaxed: a hint, and certain for the wakes that it is for, this thread's own.
-        if self.woken.load(Ordering::Relaxed) && vthread::current().is_some() {
-            // Woken during the poll. If the future did that itself, it wants others to run, and
-            // what it waits for may be done by a virtual thread that needs this carrier.
-            yield_now();
-        }
-        let outcome = self.signal.wait(deadline, hearing);
-        self.woken.store(false, Ordering::Relaxed); // Relaxed: as above.
-        outcome
-    }
-}
-
-impl Wake for Alarm {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.woken.store(true, Ordering::Relaxed); // Relaxed: see `wait`.
-        self.signal.give();
-    }
 }

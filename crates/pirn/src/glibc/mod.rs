@@ -6,12 +6,14 @@
 //! * [`late`]: TLS blocks when libraries are opened later.
 //! * [`malloc`]: which words of libc's TLS are malloc's per-thread cache.
 //! * [`rseq`]: the area of restartable sequences, which the kernel writes to.
+//! * [`destructors`]: running those of thread-locals.
 //! * [`carrier_tls`]: running a libc function on the platform thread's own TLS.
 //!
 //! Nothing is assumed that can be asked; what cannot be asked is checked at start, and a runtime
 //! that finds something unexpected refuses to start and says what it found.
 
 pub(crate) mod carrier_tls;
+pub(crate) mod destructors;
 pub(crate) mod late;
 mod linker;
 pub(crate) mod malloc;

@@ -168,6 +168,21 @@ impl Template {
         self.dtv_bytes
     }
 
+    /// Calls `f` with the thread pointer of a complete block that nobody uses, and that is gone
+    /// afterwards.
+    pub(crate) fn rehearse<R>(&self, f: impl FnOnce(usize) -> R) -> R {
+        const DTV_ALIGN: usize = 16;
+        /// Above all ids that the kernel gives out.
+        const TID: u32 = 1 << 22;
+        let size = DTV_ALIGN + self.dtv_bytes + self.below + TCB_ALIGN + self.sizeof_pthread;
+        let mut scratch = vec![0u8; size];
+        let dtv = (scratch.as_mut_ptr() as usize).next_multiple_of(DTV_ALIGN);
+        let tp = (dtv + self.dtv_bytes + self.below).next_multiple_of(TCB_ALIGN);
+        // SAFETY: the scratch buffer has room for all of it; nobody else uses it.
+        unsafe { self.init(tp, dtv as *mut u8, TID) };
+        f(tp)
+    }
+
     /// Fills in a TLS block.
     ///
     /// # Safety

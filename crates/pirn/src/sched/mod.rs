@@ -27,8 +27,8 @@ pub(crate) use runnable::lend;
 pub use runnable::{Runnable, Scheduler};
 
 use crate::stack::{SizeClass, pool, region};
-use crate::vthread::core_::Phase;
 use crate::vthread::mount::After;
+use crate::vthread::record::Phase;
 use crate::vthread::{self, Core};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};

@@ -12,7 +12,7 @@ use crate::stack::pool::{self, SlotCache};
 use crate::sys;
 use crate::vthread::Core;
 use crate::vthread::cells::CellCache;
-use crate::vthread::core_::Ids;
+use crate::vthread::ids::Ids;
 use core::cell::{Cell, UnsafeCell};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, Ordering};

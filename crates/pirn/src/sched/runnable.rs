@@ -4,7 +4,7 @@ use super::{idle, injector};
 use crate::glibc::carrier_tls;
 use crate::sys;
 use crate::thread::Thread;
-use crate::vthread::core_::Phase;
+use crate::vthread::record::Phase;
 use crate::vthread::{self, Carrier, Core};
 use core::mem::ManuallyDrop;
 use core::ptr::NonNull;
@@ -108,7 +108,7 @@ impl Drop for Runnable {
             unsafe { (core.vtable().abandon)(self.0) };
             core.set_phase(Phase::Terminated);
             crate::stack::pool::unreserve(core.class(), 1);
-            crate::thread::detached::finish(core);
+            vthread::end::publish(core);
             // SAFETY: the thread's own reference.
             unsafe { Core::release(self.0) };
         }

@@ -9,7 +9,7 @@ use super::task_scope::Frame;
 use crate::sched::{self, Runnable};
 use crate::thread::{Builder, Panic};
 use crate::vthread::body::{self, Body};
-use crate::vthread::{Core, platform};
+use crate::vthread::platform;
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
@@ -33,7 +33,7 @@ where
     J: Joins<T>,
     F: FnOnce() -> Result<T, J::Error>,
 {
-    unsafe fn run(&self, _: &Core) {
+    unsafe fn run(&self) {
         // SAFETY: called once, by a member that has entered.
         let (frame, closure) = unsafe {
             (
@@ -44,7 +44,7 @@ where
         run(frame, self.index, &self.packet, &self.member, closure);
     }
 
-    unsafe fn abandon(&self, _: &Core) {
+    unsafe fn abandon(&self) {
         // SAFETY: a member that has entered; or it could not, as the scope is cancelled, and the
         // owner is still in its `fork`.
         let frame = unsafe { self.frame.as_ref() };
@@ -99,8 +99,7 @@ where
         }
     };
     // SAFETY: `write` writes all fields.
-    let (thread, fork) =
-        builder.make(None, |settings| unsafe { body::allocate(settings, write) })?;
+    let (thread, fork) = builder.make(|attributes| unsafe { body::allocate(attributes, write) })?;
     // SAFETY: in the thread's allocation, of which we have a reference.
     let fork = unsafe { fork.as_ref() };
     fork.member.is(Who::Virtual(thread.as_ptr()));

@@ -8,7 +8,7 @@ use crate::blocking::timers::Timer;
 use crate::sched::Runnable;
 use crate::sys;
 use crate::thread::Builder;
-use crate::vthread::{Cell, ThreadRef};
+use crate::vthread::{ClosureBody, ThreadRef};
 use core::cell::OnceCell;
 use core::ptr::NonNull;
 use std::time::Instant;
@@ -54,7 +54,7 @@ impl Keeper {
         };
         let builder = Builder::new().name("scope-deadline".into());
         let thread = builder
-            .make(None, |settings| Cell::allocate(settings, keep))
+            .make(|attributes| ClosureBody::allocate(attributes, keep))
             .map_err(JoinError::Fork)?;
         // The timer wakes it as if it had parked before its first instruction.
         let parked = thread.handshake.parked();

@@ -22,7 +22,7 @@ use crate::blocking::wait::{Outcome, Wait, WakeList, Wakeup};
 use crate::lock::Lock;
 use crate::scoped_value::Bindings;
 use crate::thread::{Panic, ThreadId, quietly};
-use crate::vthread::core_::next_id;
+use crate::vthread::ids;
 use crate::vthread::wait_word::Hearing;
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
@@ -135,7 +135,7 @@ impl ScopeState {
         let parent = current();
         let inherited = parent.and_then(|parent| parent.deadline);
         ScopeState {
-            id: next_id(),
+            id: ids::next(),
             name,
             owner: Who::current(),
             parent: parent.map_or(ptr::null(), ptr::from_ref),

@@ -2,8 +2,8 @@
 
 use super::packet::Packet;
 use super::{AllSucceeded, Ended, Failure, Joined};
-use crate::thread::{Panic, Thread, detached};
-use crate::vthread::ThreadRef;
+use crate::thread::{Panic, Thread};
+use crate::vthread::{ThreadRef, end};
 use core::fmt;
 use core::marker::PhantomData;
 use core::ptr::NonNull;
@@ -313,7 +313,7 @@ impl<T, E> Drop for Subtask<'_, T, E> {
     fn drop(&mut self) {
         if let Keeps::Virtual(thread) = &self.keeps {
             // Whoever comes second drops the result: we, or the thread at its end.
-            detached::detach(thread);
+            end::detach(thread);
         }
     }
 }

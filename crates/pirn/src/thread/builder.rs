@@ -2,11 +2,11 @@
 
 use super::JoinHandle;
 use super::join::RawHandle;
-use super::scoped::{Scope, ScopeData, ScopedJoinHandle};
+use super::scoped::{Scope, ScopedJoinHandle};
 use crate::sched::{self, Scheduler};
 use crate::stack::{SizeClass, pool};
-use crate::vthread::core_::Settings;
-use crate::vthread::{Cell, ThreadRef};
+use crate::vthread::record::Attributes;
+use crate::vthread::{ClosureBody, ThreadRef};
 use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::io;
@@ -170,7 +170,8 @@ impl Builder {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        self.launch(f, None).map(JoinHandle::new)
+        self.launch(|attributes| ClosureBody::allocate(attributes, f))
+            .map(JoinHandle::new)
     }
 
     /// Spawns a virtual thread in a scope, which may borrow from the scope's environment.
@@ -198,43 +199,33 @@ impl Builder {
         F: FnOnce() -> T + Send + 'scope,
         T: Send + 'scope,
     {
-        match self.launch(f, Some(scope.enter())) {
-            Ok(thread) => Ok(ScopedJoinHandle::new(RawHandle::new(thread))),
-            Err(e) => {
-                scope.cancel();
-                Err(e)
-            }
-        }
+        let thread = self.launch(|attributes| scope.allocate(attributes, f))?;
+        Ok(scope.handle_of(RawHandle::new(thread)))
     }
 
     /// Makes a thread and hands it to its scheduler.
-    fn launch<F, T>(self, f: F, scope: Option<Arc<ScopeData>>) -> io::Result<ThreadRef>
-    where
-        F: FnOnce() -> T,
-    {
-        let thread = self.make(scope, |settings| Cell::allocate(settings, f))?;
+    fn launch(
+        &self,
+        allocate: impl FnOnce(Attributes) -> Option<ThreadRef>,
+    ) -> io::Result<ThreadRef> {
+        let thread = self.make(allocate)?;
         sched::make_runnable(thread.as_ptr());
         Ok(thread)
     }
 
-    /// Makes a thread by `allocate`, which gives none if there is no memory, or else has to start
-    /// it.
-    pub(crate) fn make<R>(
-        &self,
-        scope: Option<Arc<ScopeData>>,
-        allocate: impl FnOnce(Settings) -> Option<R>,
-    ) -> io::Result<R> {
+    /// Makes a thread by `allocate`, which returns `None` if there is no memory. The caller has to
+    /// start it.
+    pub(crate) fn make<R>(&self, allocate: impl FnOnce(Attributes) -> Option<R>) -> io::Result<R> {
         crate::runtime::ensure_started()?;
         let name = self.next_name()?;
         let class = self.size_class()?;
         sched::reserve_stack(class)?;
-        let settings = Settings {
+        let attributes = Attributes {
             name,
             class,
             scheduler: self.scheduler.clone(),
-            scope,
         };
-        allocate(settings).ok_or_else(|| {
+        allocate(attributes).ok_or_else(|| {
             pool::unreserve(class, 1);
             io::Error::new(io::ErrorKind::OutOfMemory, "no memory for a virtual thread")
         })

@@ -1,8 +1,8 @@
 //! Threads: who they are.
 
 use crate::blocking::wait::{Outcome, Wakeup};
-use crate::vthread::core_::Phase;
 use crate::vthread::platform::{self, Platform};
+use crate::vthread::record::Phase;
 use crate::vthread::wait_word::WaitWord;
 use crate::vthread::{self, ThreadRef};
 use core::fmt;

@@ -1,12 +1,13 @@
 //! Waiting for a thread's end, and its result.
 
-use super::{Thread, detached};
+use super::Thread;
+use super::drive::drive;
+use super::join_future::End;
 use crate::blocking;
-use crate::blocking::wait::Wait;
-use crate::bridge::block_on::drive;
-use crate::bridge::join_future::End;
+use crate::blocking::wait::{Outcome, Wait};
+use crate::vthread::end::{self, JoinWaiter};
 use crate::vthread::wait_word::Hearing;
-use crate::vthread::{self, Cell, ThreadRef};
+use crate::vthread::{self, ClosureBody, Core, ThreadRef};
 use core::fmt;
 use core::marker::PhantomData;
 use core::pin::pin;
@@ -112,7 +113,8 @@ impl<T> JoinHandle<T> {
         hearing: Option<Hearing>,
     ) -> Result<super::Result<T>, JoinHandle<T>> {
         if !self.is_finished() {
-            let end = End::of(self.0.core().clone());
+            // SAFETY: the handle is ours, and `end` is gone before it is used again.
+            let end = unsafe { End::of(self.0.core().clone()) };
             if drive(pin!(end), deadline, hearing).is_err() {
                 return Err(self);
             }
@@ -194,27 +196,24 @@ impl<T> RawHandle<T> {
     }
 
     pub(crate) fn is_finished(&self) -> bool {
-        self.core().join.is_done()
+        self.core().has_ended()
     }
 
     /// The result of a thread that has ended, unless it has been taken.
     pub(crate) fn take_result(&mut self) -> Option<super::Result<T>> {
         // SAFETY: it has ended, and this is its only handle, borrowed mutably.
         self.is_finished()
-            .then(|| unsafe { Cell::<T>::take_result(self.core()) })
+            .then(|| unsafe { ClosureBody::<T>::take_result(self.core()) })
             .flatten()
     }
 
     pub(crate) fn join(mut self) -> super::Result<T> {
         let core = self.core();
-        if !core.join.is_done() && vthread::current().is_none() {
+        if !core.has_ended() && vthread::current().is_none() {
             crate::sched::lend(core.as_ptr());
         }
-        if !core.join.is_done() {
-            let wait = Wait::new();
-            if core.join.register(NonNull::from(&wait).cast()) {
-                wait.block();
-            }
+        if !core.has_ended() {
+            BlockedJoiner::wait_for(core);
         }
         match self.take_result() {
             Some(result) => result,
@@ -223,8 +222,43 @@ impl<T> RawHandle<T> {
     }
 }
 
+/// A joiner that waits as long as it takes: on its own stack, until the ending thread has claimed
+/// its wait.
+#[repr(C)]
+struct BlockedJoiner {
+    waiter: JoinWaiter,
+    wait: Wait,
+}
+
+impl BlockedJoiner {
+    /// Waits for the end of `core`, whose only handle is the caller's.
+    fn wait_for(core: &Core) {
+        let joiner = BlockedJoiner {
+            waiter: JoinWaiter::new(Self::ended),
+            wait: Wait::new(),
+        };
+        // SAFETY: the caller's handle; `block` returns after `ended` has claimed the wait, which is
+        // the last that it does with the joiner.
+        if unsafe { core.register(NonNull::from(&joiner).cast()) } {
+            joiner.wait.block();
+        }
+    }
+
+    /// # Safety
+    /// `waiter` is the start of a [`BlockedJoiner`] that was registered.
+    unsafe fn ended(waiter: NonNull<JoinWaiter>, _: &Core) {
+        // SAFETY: the caller's contract; the joiner stays in place until it is claimed.
+        let wakeup = unsafe { waiter.cast::<Self>().as_ref() }
+            .wait
+            .claim(Outcome::Ready);
+        if let Some(wakeup) = wakeup {
+            wakeup.perform();
+        }
+    }
+}
+
 impl<T> Drop for RawHandle<T> {
     fn drop(&mut self) {
-        detached::detach(self.core());
+        end::detach(self.core());
     }
 }

@@ -18,17 +18,17 @@
 //! ```
 
 mod builder;
-pub(crate) mod detached;
+pub(crate) mod drive;
 mod identity;
 mod interrupt;
 pub(crate) mod join;
+mod join_future;
 mod listeners;
 mod panic;
 pub(crate) mod panics;
 mod park;
 pub(crate) mod scoped;
 
-pub use crate::bridge::JoinFuture;
 pub use builder::{Builder, Factory};
 pub use identity::{Thread, ThreadId, current};
 #[doc(inline)]
@@ -38,6 +38,7 @@ pub use interrupt::{
     sleep_interruptible, sleep_until_interruptible,
 };
 pub use join::JoinHandle;
+pub use join_future::JoinFuture;
 pub(crate) use listeners::tell as tell_listeners;
 pub use listeners::{OnInterrupt, on_interrupt};
 pub use panic::Panic;

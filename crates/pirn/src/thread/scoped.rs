@@ -2,6 +2,9 @@
 
 use super::join::RawHandle;
 use super::{Builder, Thread, current, park};
+use crate::vthread::body::{self, Body};
+use crate::vthread::record::Attributes;
+use crate::vthread::{ClosureBody, ThreadRef};
 use core::fmt;
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -9,7 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 /// What a scope and its threads share.
-pub(crate) struct ScopeData {
+struct ScopeData {
     running: AtomicUsize,
     /// Threads that panicked and whose panic no `join` has taken.
     panics: AtomicUsize,
@@ -23,18 +26,51 @@ impl ScopeData {
     }
 
     /// A thread of the scope has ended.
-    pub(crate) fn leave(&self) {
-        // Cloned before: when the count is zero the scope may be gone, though not the owner's
-        // handle.
-        let owner = self.owner.clone();
+    fn leave(&self) {
         // Release: pairs with the owner's Acquire: all the thread did is visible after the scope.
         if self.running.fetch_sub(1, Ordering::Release) == 1 {
-            owner.unpark();
+            self.owner.unpark();
         }
     }
 
-    pub(crate) fn count_panic(&self) {
+    fn count_panic(&self) {
         self.panics.fetch_add(1, Ordering::Relaxed); // Relaxed: read after the Acquire of `running`.
+    }
+}
+
+/// The body of a scoped thread. The closure's comes first, so that a handle finds the result at the
+/// same place as in any other thread.
+#[repr(C)]
+struct ScopedBody<T, F> {
+    inner: ClosureBody<T, F>,
+    /// Its own reference: when the thread has counted itself out, the scope may be gone.
+    scope: Arc<ScopeData>,
+}
+
+impl<T, F: FnOnce() -> T> Body for ScopedBody<T, F> {
+    unsafe fn run(&self) {
+        // SAFETY: the caller's contract.
+        unsafe {
+            self.inner.run();
+            if self.inner.has_panicked() {
+                self.scope.count_panic();
+            }
+        }
+    }
+
+    unsafe fn abandon(&self) {
+        // SAFETY: the caller's contract.
+        unsafe { self.inner.abandon() };
+        self.scope.count_panic();
+    }
+
+    unsafe fn drop_result(&self) {
+        // SAFETY: the caller's contract.
+        unsafe { self.inner.drop_result() };
+    }
+
+    unsafe fn ended(&self) {
+        self.scope.leave();
     }
 }
 
@@ -135,15 +171,31 @@ impl<'scope> Scope<'scope, '_> {
         }
     }
 
-    /// Counts a thread about to be spawned.
-    pub(crate) fn enter(&self) -> Arc<ScopeData> {
+    /// Makes a thread of this scope, which the scope waits for. `None`: there is no memory for it.
+    pub(super) fn allocate<F, T>(&self, attributes: Attributes, closure: F) -> Option<ThreadRef>
+    where
+        F: FnOnce() -> T,
+    {
+        let body = ScopedBody {
+            inner: ClosureBody::new(closure),
+            scope: Arc::clone(&self.data),
+        };
+        let write = |place: *mut ScopedBody<T, F>| {
+            // SAFETY: `allocate` passes memory that is valid for writes.
+            unsafe { place.write(body) }
+        };
+        // SAFETY: it writes the whole body.
+        let (thread, _) = unsafe { body::allocate(attributes, write) }?;
         self.data.enter();
-        Arc::clone(&self.data)
+        Some(thread)
     }
 
-    /// The thread counted by [`enter`](Self::enter) could not be spawned.
-    pub(crate) fn cancel(&self) {
-        self.data.leave();
+    /// Makes the handle of a thread of this scope.
+    pub(super) fn handle_of<T>(&'scope self, raw: RawHandle<T>) -> ScopedJoinHandle<'scope, T> {
+        ScopedJoinHandle {
+            raw,
+            scope: &self.data,
+        }
     }
 }
 
@@ -171,17 +223,10 @@ impl fmt::Debug for Scope<'_, '_> {
 /// ```
 pub struct ScopedJoinHandle<'scope, T> {
     raw: RawHandle<T>,
-    scope: PhantomData<&'scope ()>,
+    scope: &'scope ScopeData,
 }
 
-impl<'scope, T> ScopedJoinHandle<'scope, T> {
-    pub(crate) fn new(raw: RawHandle<T>) -> ScopedJoinHandle<'scope, T> {
-        ScopedJoinHandle {
-            raw,
-            scope: PhantomData,
-        }
-    }
-
+impl<T> ScopedJoinHandle<'_, T> {
     /// Waits for the thread to end and returns its result.
     ///
     /// # Errors
@@ -194,10 +239,9 @@ impl<'scope, T> ScopedJoinHandle<'scope, T> {
     /// assert_eq!(length, 4);
     /// ```
     pub fn join(self) -> super::Result<T> {
-        let data = self.raw.core().scope.clone();
         let result = self.raw.join();
-        if let Some(data) = data.filter(|_| result.is_err()) {
-            data.panics.fetch_sub(1, Ordering::Relaxed); // Relaxed: see `count_panic`.
+        if result.is_err() {
+            self.scope.panics.fetch_sub(1, Ordering::Relaxed); // Relaxed: see `count_panic`.
         }
         result
     }

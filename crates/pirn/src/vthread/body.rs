@@ -1,7 +1,8 @@
 //! The part of a virtual thread that depends on types: what it runs, and what comes of that.
 
 use super::cells;
-use super::core_::{Core, Settings, ThreadRef};
+use super::record::{Attributes, Core};
+use super::reference::ThreadRef;
 use core::alloc::Layout;
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
@@ -14,13 +15,13 @@ pub(crate) trait Body {
     ///
     /// # Safety
     /// Called once, or [`abandon`](Self::abandon) is, by the thread itself.
-    unsafe fn run(&self, core: &Core);
+    unsafe fn run(&self);
 
     /// Drops what would have been run by a thread that never runs.
     ///
     /// # Safety
     /// Called once, instead of [`run`](Self::run).
-    unsafe fn abandon(&self, core: &Core);
+    unsafe fn abandon(&self);
 
     /// Drops the result, if there is one. May unwind.
     ///
@@ -84,7 +85,7 @@ impl<B: Body> Allocation<B> {
         // SAFETY: the core is the start of the allocation; the caller's contract.
         unsafe {
             let this = core.cast::<Self>().as_ref();
-            this.body.run(&this.core);
+            this.body.run();
         }
     }
 
@@ -92,7 +93,7 @@ impl<B: Body> Allocation<B> {
         // SAFETY: as in `run`.
         unsafe {
             let this = core.cast::<Self>().as_ref();
-            this.body.abandon(&this.core);
+            this.body.abandon();
         }
     }
 
@@ -130,14 +131,14 @@ impl<B: Body> Allocation<B> {
 /// `write` writes the whole body.
 #[inline]
 pub(crate) unsafe fn allocate<B: Body>(
-    settings: Settings,
+    attributes: Attributes,
     write: impl FnOnce(*mut B),
 ) -> Option<(ThreadRef, NonNull<B>)> {
     let memory = cells::allocate(Layout::new::<Allocation<B>>())?.cast::<Allocation<B>>();
     let place = memory.as_ptr();
     // SAFETY: fresh memory of the right layout, and the first reference to the core in it.
     unsafe {
-        Core::write(&raw mut (*place).core, settings, &Allocation::<B>::VTABLE);
+        Core::write(&raw mut (*place).core, attributes, &Allocation::<B>::VTABLE);
         let body = &raw mut (*place).body;
         write(body);
         Some((
@@ -150,41 +151,52 @@ pub(crate) unsafe fn allocate<B: Body>(
 /// The body of a thread that returns `T`. `F` comes last, so that a handle that knows only `T`
 /// finds the result.
 #[repr(C)]
-pub(crate) struct Cell<T, F = ()> {
+pub(crate) struct ClosureBody<T, F = ()> {
     result: UnsafeCell<Option<std::thread::Result<T>>>,
     closure: UnsafeCell<MaybeUninit<F>>,
 }
 
-impl<T, F: FnOnce() -> T> Cell<T, F> {
-    /// A thread that has not started, with two references: the caller's and the thread's own.
-    /// `None`: there is no memory for it.
-    pub(crate) fn allocate(settings: Settings, closure: F) -> Option<ThreadRef> {
-        let cell = Cell {
+impl<T, F: FnOnce() -> T> ClosureBody<T, F> {
+    /// Makes the body of a thread that will call `closure`.
+    pub(crate) fn new(closure: F) -> ClosureBody<T, F> {
+        ClosureBody {
             result: UnsafeCell::new(None),
             closure: UnsafeCell::new(MaybeUninit::new(closure)),
-        };
+        }
+    }
+
+    /// Returns whether the closure has panicked.
+    ///
+    /// # Safety
+    /// Called by the thread itself, between [`run`](Body::run) and its end.
+    pub(crate) unsafe fn has_panicked(&self) -> bool {
+        // SAFETY: nobody else has the result before the end.
+        matches!(unsafe { &*self.result.get() }, Some(Err(_)))
+    }
+
+    /// A thread that has not started, with two references: the caller's and the thread's own.
+    /// `None`: there is no memory for it.
+    pub(crate) fn allocate(attributes: Attributes, closure: F) -> Option<ThreadRef> {
+        let body = ClosureBody::new(closure);
         // SAFETY: the whole of it.
-        let allocated = unsafe { allocate(settings, |place: *mut Self| place.write(cell)) };
+        let allocated = unsafe { allocate(attributes, |place: *mut Self| place.write(body)) };
         allocated.map(|(thread, _)| thread)
     }
 }
 
-impl<T, F: FnOnce() -> T> Body for Cell<T, F> {
-    unsafe fn run(&self, core: &Core) {
+impl<T, F: FnOnce() -> T> Body for ClosureBody<T, F> {
+    unsafe fn run(&self) {
         // SAFETY: called once, by the thread itself; the result is published by its end.
         unsafe {
             let closure = (*self.closure.get()).assume_init_read();
-            let result = catch_unwind(AssertUnwindSafe(closure));
-            core.panicked.set(result.is_err());
-            *self.result.get() = Some(result);
+            *self.result.get() = Some(catch_unwind(AssertUnwindSafe(closure)));
         }
     }
 
-    unsafe fn abandon(&self, core: &Core) {
+    unsafe fn abandon(&self) {
         // SAFETY: instead of `run`: the closure is there and nobody else will touch it.
         unsafe {
             (*self.closure.get()).assume_init_drop();
-            core.panicked.set(true);
             *self.result.get() = Some(Err(Box::new(
                 "the scheduler dropped this virtual thread before it ran",
             )));
@@ -198,14 +210,14 @@ impl<T, F: FnOnce() -> T> Body for Cell<T, F> {
     }
 }
 
-impl<T> Cell<T> {
+impl<T> ClosureBody<T> {
     /// Takes the result of a thread that has ended.
     ///
     /// # Safety
     /// The thread behind `thread` returns `T`, its end has been seen (`join.is_done()` or a wake
     /// by it), and the caller holds its only handle.
     pub(crate) unsafe fn take_result(thread: &ThreadRef) -> Option<std::thread::Result<T>> {
-        // SAFETY: the body is there, and is a `Cell<T, F>`; `repr(C)`: the result is at the same
+        // SAFETY: the body is there, and is a `ClosureBody<T, F>`; `repr(C)`: the result is at the same
         // place whatever the closure's type.
         unsafe {
             let body = thread

@@ -1,23 +1,30 @@
 //! A virtual thread: its identity and state, and how it gets on and off a platform thread.
 //!
-//! * [`core_`]: what there is of a virtual thread, and its reference count.
+//! * [`record`]: what the runtime knows of a thread; [`reference`](mod@reference): who keeps it;
+//!   [`ids`].
 //! * [`body`]: what it runs, and its result; [`cells`]: recycling the memory of both.
 //! * [`handshake`], [`permit`], [`wait_word`], [`join`]: the lock-free protocols (model-checked).
-//! * [`mount`]: mounting, unmounting, and the first and last moments of a thread.
+//! * [`mount`]: mounting and unmounting; [`life`]: a thread's first and last moments; [`end`]:
+//!   who learns of its end.
 //! * [`platform`]: what platform threads have of it.
 //! * [`keys`]: the values of `pthread_key`s, and their destructors.
 
 pub(crate) mod body;
 pub(crate) mod cells;
-pub(crate) mod core_;
+pub(crate) mod end;
 pub(crate) mod handshake;
+pub(crate) mod ids;
 pub(crate) mod join;
 pub(crate) mod keys;
+mod life;
 pub(crate) mod mount;
 pub(crate) mod permit;
 pub(crate) mod platform;
+pub(crate) mod record;
+mod reference;
 pub(crate) mod wait_word;
 
-pub(crate) use body::Cell;
-pub(crate) use core_::{Core, ThreadRef};
+pub(crate) use body::ClosureBody;
 pub(crate) use mount::{Carrier, carrier, current};
+pub(crate) use record::Core;
+pub(crate) use reference::ThreadRef;

@@ -16,12 +16,11 @@
 //!   suspend(Exit)                  unchanged          -> Terminated, stack given back
 //! ```
 
-use super::core_::{Core, Phase};
-use super::keys;
+use super::life;
+use super::record::{Core, Phase};
 use crate::continuation::Continuation;
 use crate::sched::{self, Processor};
 use crate::stack::pool;
-use crate::sys;
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
 
@@ -54,11 +53,15 @@ pub(crate) fn carrier<'a>() -> Option<&'a Carrier> {
     unsafe { pointer.as_ref() }
 }
 
-/// Makes the running virtual thread a platform thread from now on, in the eyes of everything that
-/// asks
+/// Notes which virtual thread the running TLS block belongs to: the first that each does.
+pub(super) fn set_current(thread: *const Core) {
+    CURRENT.set(thread);
+}
+
+/// Makes the running virtual thread a platform thread from now on, for everything that asks
 /// [`current`]: for the child of a `fork`, where no carrier is left to go back to.
 pub(crate) fn become_platform_thread() {
-    CURRENT.with(|current| current.set(ptr::null()));
+    set_current(ptr::null());
 }
 
 /// What is to be done with a thread that has just been switched away from.
@@ -171,8 +174,11 @@ impl Carrier {
         &core.continuation
     }
 
+    /// Gives a thread that is mounted for the first time the slot that `spawn` reserved.
+    ///
+    /// Cold like [`bury`](Self::bury): each runs once per thread, and inlined into the switch they
+    /// would be in the way of the many others.
     #[cold]
-    /// First mount: the slot that `spawn` reserved is taken now.
     fn give_stack(&self, core: &Core) {
         let slot = match self.processor() {
             // SAFETY: this carrier holds the processor.
@@ -182,13 +188,13 @@ impl Carrier {
         // SAFETY: the slot is this thread's until its end.
         unsafe {
             core.continuation
-                .prepare(slot, entry, ptr::from_ref(core) as *mut u8)
+                .prepare(slot, life::entry, ptr::from_ref(core) as *mut u8)
         };
     }
 
     /// Does what the thread that was just switched away from had asked for.
     #[inline]
-    fn finish_switch(&self) {
+    pub(super) fn finish_switch(&self) {
         let Some((thread, after)) = self.left.take() else {
             return;
         };
@@ -206,6 +212,7 @@ impl Carrier {
         }
     }
 
+    /// Takes the slot of a thread that has ended, and gives up its own reference.
     #[cold]
     fn bury(&self, thread: NonNull<Core>, core: &Core) {
         let class = core.class();
@@ -266,54 +273,4 @@ pub(crate) fn wake(thread: NonNull<Core>) {
     if unsafe { thread.as_ref() }.handshake.wake() {
         sched::make_runnable(thread);
     }
-}
-
-/// The first function on every virtual thread's stack.
-unsafe extern "C" fn entry(argument: *mut u8) -> ! {
-    let thread = argument.cast::<Core>();
-    CURRENT.with(|current| current.set(thread));
-    // SAFETY: `prepare` passed the core, which the thread's own reference keeps alive.
-    let core: &'static Core = unsafe { &*thread };
-    // SAFETY: set by `ready`.
-    unsafe { &*core.carrier.get() }.finish_switch();
-    // SAFETY: called once for this thread, which is us.
-    unsafe { (core.vtable().run)(NonNull::from(core)) };
-    end(core)
-}
-
-/// The last moments of a thread, still on its own stack.
-fn end(core: &'static Core) -> ! {
-    crate::thread::detached::drop_result_if_detached(core);
-    run_tls_destructors();
-    keys::run_destructors();
-    if current().is_none() {
-        // The child of a fork: the thread that forked was its only one, and nobody waits for it.
-        // SAFETY: as returning from the last thread of a process.
-        unsafe { libc::exit(0) };
-    }
-    core.set_phase(Phase::Terminated);
-    crate::thread::detached::finish(core);
-    // What code of the user's has set in there: a waker, or the destructor of the result.
-    run_tls_destructors();
-    keys::run_destructors();
-    suspend(core, After::Exit);
-    sys::fatal(&["a virtual thread went on after its end"]);
-}
-
-/// Runs what `__cxa_thread_atexit_impl` has registered: the destructors of `thread_local!`s.
-fn run_tls_destructors() {
-    type CallDestructors = unsafe extern "C-unwind" fn();
-    static ADDRESS: core::sync::atomic::AtomicPtr<core::ffi::c_void> =
-        core::sync::atomic::AtomicPtr::new(ptr::null_mut());
-    use core::sync::atomic::Ordering::Relaxed; // A code address: needs no ordering.
-    let mut address = ADDRESS.load(Relaxed);
-    if address.is_null() {
-        address = match crate::glibc::symbols::find(c"__call_tls_dtors") {
-            Ok(address) => address,
-            Err(text) => sys::fatal(&[&text]),
-        };
-        ADDRESS.store(address, Relaxed);
-    }
-    // SAFETY: glibc's function, without arguments; it works on the running TLS block.
-    unsafe { core::mem::transmute::<*mut core::ffi::c_void, CallDestructors>(address)() };
 }

@@ -1,7 +1,6 @@
-//! What there is of a platform thread that has come to know this library: an id, and its word of
-//! waiting.
+//! Per-platform-thread state, created on first use: an id and a wait word.
 
-use super::core_::next_id;
+use super::ids;
 use super::wait_word::WaitWord;
 use std::sync::Arc;
 
@@ -20,7 +19,7 @@ impl Platform {
     fn of_this_thread() -> Platform {
         Platform {
             thread: std::thread::current(),
-            id: next_id(),
+            id: ids::next(),
             wait: WaitWord::idle(),
         }
     }
@@ -28,8 +27,7 @@ impl Platform {
 
 /// The running platform thread.
 pub(crate) fn current() -> Arc<Platform> {
-    // In the destructors of a thread's locals there may be none any more: then a passing one must
-    // do.
+    // While thread-locals are being destroyed ours may be gone; use a temporary one.
     PLATFORM
         .try_with(Arc::clone)
         .unwrap_or_else(|_| Arc::new(Platform::of_this_thread()))

@@ -1,7 +1,7 @@
 //! A future for a virtual thread's result.
 //!
 //! It registers its task's waker in the thread's join cell, and the ending thread wakes it, on its
-//! own stack ([`detached::finish`]). A waker in the cell cannot be looked at, because the ending
+//! own stack (`vthread/end.rs`). A waker in the cell cannot be looked at, because the ending
 //! thread may be taking it. So each poll takes it back first, renews it if the task has another one
 //! by now, and registers it again:
 //!
@@ -19,33 +19,41 @@
 //! itself finds the end. A future that is dropped takes its waker back, too; if it cannot, the
 //! waker is woken once for nothing, as wakers may be.
 
-use crate::thread::detached::{self, Registered};
-use crate::thread::join::RawHandle;
-use crate::thread::{JoinHandle, Result, Thread};
-use crate::vthread::ThreadRef;
+use super::join::RawHandle;
+use super::{JoinHandle, Result, Thread};
+use crate::sys;
+use crate::vthread::end::JoinWaiter;
+use crate::vthread::{Core, ThreadRef};
 use core::fmt;
-use core::future::IntoFuture;
 use core::pin::Pin;
+use core::ptr::NonNull;
 use core::task::{Context, Poll, Waker, ready};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// The end of a virtual thread. At most one may be polled for a thread: by whoever has its handle.
-pub(crate) struct End {
+/// The end of a virtual thread. At most one may be polled per thread: by whoever has its handle.
+pub(super) struct End {
     thread: ThreadRef,
-    /// The waker in the join cell.
+    /// What is in the join cell.
     registered: Option<Registered>,
 }
 
 impl End {
-    pub(crate) fn of(thread: ThreadRef) -> End {
+    /// # Safety
+    /// The caller has the only handle of `thread`, and keeps it for longer than this; nothing else
+    /// is registered meanwhile.
+    pub(super) unsafe fn of(thread: ThreadRef) -> End {
         End {
             thread,
             registered: None,
         }
     }
 
-    /// Takes the waker out of the cell; none if there was none, or if the ending thread has it.
-    fn take_back(&mut self) -> Option<Box<Waker>> {
-        detached::unregister(&self.thread, self.registered.take()?)
+    /// Takes the task out of the cell; none if there was none, or if the ending thread has it.
+    fn take_back(&mut self) -> Option<Box<Task>> {
+        let Registered(task) = self.registered.take()?;
+        let taken = self.thread.unregister(task.cast());
+        // SAFETY: from `poll`; it has just been taken out, so it is nobody else's.
+        taken.then(|| unsafe { Box::from_raw(task.as_ptr()) })
     }
 }
 
@@ -54,22 +62,25 @@ impl Future for End {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let known = self.take_back();
-        if self.thread.join.is_done() {
+        if self.thread.has_ended() {
             return Poll::Ready(());
         }
-        let waker = match known {
-            Some(mut waker) => {
-                (*waker).clone_from(context.waker()); // Does nothing if they wake the same task.
-                waker
+        let task = match known {
+            Some(mut task) => {
+                task.waker.clone_from(context.waker()); // Does nothing if they wake the same task.
+                task
             }
-            None => Box::new(context.waker().clone()),
+            None => Box::new(Task::new(context.waker())),
         };
-        match detached::register(&self.thread, waker) {
-            Ok(registered) => {
-                self.registered = Some(registered);
-                Poll::Pending
-            }
-            Err(_unused) => Poll::Ready(()),
+        let task = NonNull::from(Box::leak(task));
+        // SAFETY: the contract of `of`; the box stays until it is called or taken back.
+        if unsafe { self.thread.register(task.cast()) } {
+            self.registered = Some(Registered(task));
+            Poll::Pending
+        } else {
+            // SAFETY: from the box above; it could not be put in, so it is nobody else's.
+            drop(unsafe { Box::from_raw(task.as_ptr()) });
+            Poll::Ready(())
         }
     }
 }
@@ -77,6 +88,45 @@ impl Future for End {
 impl Drop for End {
     fn drop(&mut self) {
         drop(self.take_back());
+    }
+}
+
+/// A task that is in a join cell: a leaked box, the ending thread's unless it is taken back.
+struct Registered(NonNull<Task>);
+
+// SAFETY: wakers are Send.
+unsafe impl Send for Registered {}
+// SAFETY: `&Registered` gives access to nothing.
+unsafe impl Sync for Registered {}
+
+/// A task to be woken by the end of a thread.
+#[repr(C)]
+struct Task {
+    waiter: JoinWaiter,
+    waker: Waker,
+}
+
+impl Task {
+    fn new(waker: &Waker) -> Task {
+        Task {
+            waiter: JoinWaiter::new(Task::ended),
+            waker: waker.clone(),
+        }
+    }
+
+    /// Wakes the task, which is the user's code and may block.
+    ///
+    /// # Safety
+    /// `waiter` is the start of a boxed [`Task`] that the ending thread has taken out of its cell.
+    unsafe fn ended(waiter: NonNull<JoinWaiter>, _: &Core) {
+        // SAFETY: the caller's contract: it is ours now.
+        let task = unsafe { Box::from_raw(waiter.cast::<Task>().as_ptr()) };
+        if catch_unwind(AssertUnwindSafe(|| task.waker.wake())).is_err() {
+            sys::fatal(&[
+                "a waker panicked, and with it the end of a virtual thread that a task awaits is \
+                 lost",
+            ]);
+        }
     }
 }
 
@@ -149,7 +199,8 @@ impl<T> IntoFuture for JoinHandle<T> {
     /// For async code: `handle.await` gives what [`join`](JoinHandle::join) returns.
     fn into_future(self) -> JoinFuture<T> {
         JoinFuture {
-            end: End::of(self.0.core().clone()),
+            // SAFETY: the handle comes along, and is dropped after the end.
+            end: unsafe { End::of(self.0.core().clone()) },
             handle: self.0,
         }
     }

@@ -1,0 +1,48 @@
+//! The first and the last moments of a virtual thread, on its own stack.
+
+use super::mount::{self, After, current};
+use super::record::{Core, Phase};
+use super::{end, keys};
+use crate::glibc::destructors;
+use crate::sys;
+use core::ptr::NonNull;
+
+/// The first function on every virtual thread's stack.
+///
+/// # Safety
+/// Called by a carrier's switch to a thread that has just been given its stack; `argument` is the
+/// thread's [`Core`].
+pub(super) unsafe extern "C" fn entry(argument: *mut u8) -> ! {
+    let thread = argument.cast::<Core>();
+    mount::set_current(thread);
+    // SAFETY: `prepare` passed the core, which the thread's own reference keeps alive.
+    let core: &'static Core = unsafe { &*thread };
+    // SAFETY: set by `ready`.
+    unsafe { &*core.carrier.get() }.finish_switch();
+    // SAFETY: called once for this thread, which is us.
+    unsafe { (core.vtable().run)(NonNull::from(core)) };
+    end(core)
+}
+
+/// Ends the running thread, still on its own stack.
+fn end(core: &'static Core) -> ! {
+    end::drop_result_if_detached(core);
+    run_destructors();
+    if current().is_none() {
+        // The child of a fork: the thread that forked was its only one, and nobody waits for it.
+        // SAFETY: as returning from the last thread of a process.
+        unsafe { libc::exit(0) };
+    }
+    core.set_phase(Phase::Terminated);
+    end::publish(core);
+    // Once more, for what the user's code has set in there: a waker, or the result's destructor.
+    run_destructors();
+    mount::suspend(core, After::Exit);
+    sys::fatal(&["a virtual thread went on after its end"]);
+}
+
+/// Runs the destructors of the running thread's locals, and those of its pthread keys.
+fn run_destructors() {
+    destructors::run();
+    keys::run_destructors();
+}
