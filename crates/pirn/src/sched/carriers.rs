@@ -5,7 +5,7 @@ use super::spare::{self, Spare};
 use super::{Processor, idle, injector, processors, settings};
 use crate::stack::pool;
 use crate::sys;
-use crate::vthread::{Carrier, Core, cells};
+use crate::vthread::{Carrier, Core, magazines};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::io;
@@ -288,6 +288,6 @@ fn sleep(carrier: &Carrier) -> bool {
 pub(crate) fn trim() {
     while injector::len() == 0 && pool::trim() {}
     if injector::len() == 0 {
-        cells::trim();
+        magazines::trim();
     }
 }

@@ -11,8 +11,8 @@ use crate::stack::Slot;
 use crate::stack::pool::{self, SlotCache};
 use crate::sys;
 use crate::vthread::Core;
-use crate::vthread::cells::CellCache;
 use crate::vthread::ids::Ids;
+use crate::vthread::magazines::Magazines;
 use core::cell::{Cell, UnsafeCell};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -35,7 +35,7 @@ pub(crate) struct Processor {
     pub(crate) tick: AtomicU32,
     slots: UnsafeCell<SlotCache>,
     /// Memory of ended threads, for new ones.
-    cells: UnsafeCell<CellCache>,
+    magazines: UnsafeCell<Magazines>,
     /// Ids for threads to be spawned here.
     ids: Ids,
     /// Slots reserved in the pool for threads to be spawned here.
@@ -61,7 +61,7 @@ impl Processor {
             queue: LocalQueue::new(),
             tick: AtomicU32::new(0),
             slots: UnsafeCell::new(SlotCache::new()),
-            cells: UnsafeCell::new(CellCache::new()),
+            magazines: UnsafeCell::new(Magazines::new()),
             ids: Ids::new(),
             reservations: Cell::new(0),
             looked: Cell::new(0),
@@ -228,15 +228,15 @@ impl Processor {
         }
     }
 
-    /// The cache of cells.
+    /// Returns the magazines of threads' memory.
     ///
     /// # Safety
     /// The caller holds this processor, and lets go of the cache before it does anything else with
     /// it.
     #[allow(clippy::mut_from_ref)] // the holder's alone
-    pub(crate) unsafe fn cells(&self) -> &mut CellCache {
+    pub(crate) unsafe fn magazines(&self) -> &mut Magazines {
         // SAFETY: the caller's contract.
-        unsafe { &mut *self.cells.get() }
+        unsafe { &mut *self.magazines.get() }
     }
 
     /// Reserves a slot of the default class.

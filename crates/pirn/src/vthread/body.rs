@@ -1,6 +1,6 @@
 //! The part of a virtual thread that depends on types: what it runs, and what comes of that.
 
-use super::cells;
+use super::magazines;
 use super::record::{Attributes, Core};
 use super::reference::ThreadRef;
 use core::alloc::Layout;
@@ -118,7 +118,7 @@ impl<B: Body> Allocation<B> {
         // SAFETY: from `allocate`; this is the last reference.
         unsafe {
             this.drop_in_place();
-            cells::free(this.cast(), Layout::new::<Self>());
+            magazines::free(this.cast(), Layout::new::<Self>());
         }
     }
 }
@@ -134,7 +134,7 @@ pub(crate) unsafe fn allocate<B: Body>(
     attributes: Attributes,
     write: impl FnOnce(*mut B),
 ) -> Option<(ThreadRef, NonNull<B>)> {
-    let memory = cells::allocate(Layout::new::<Allocation<B>>())?.cast::<Allocation<B>>();
+    let memory = magazines::allocate(Layout::new::<Allocation<B>>())?.cast::<Allocation<B>>();
     let place = memory.as_ptr();
     // SAFETY: fresh memory of the right layout, and the first reference to the core in it.
     unsafe {

@@ -2,7 +2,7 @@
 //!
 //! * [`record`]: what the runtime knows of a thread; [`reference`](mod@reference): who keeps it;
 //!   [`ids`].
-//! * [`body`]: what it runs, and its result; [`cells`]: recycling the memory of both.
+//! * [`body`]: what it runs, and its result; [`magazines`]: recycling the memory of both.
 //! * [`handshake`], [`permit`], [`wait_word`], [`join`]: the lock-free protocols (model-checked).
 //! * [`mount`]: mounting and unmounting; [`life`]: a thread's first and last moments; [`end`]:
 //!   who learns of its end.
@@ -10,13 +10,13 @@
 //! * [`keys`]: the values of `pthread_key`s, and their destructors.
 
 pub(crate) mod body;
-pub(crate) mod cells;
 pub(crate) mod end;
 pub(crate) mod handshake;
 pub(crate) mod ids;
 pub(crate) mod join;
 pub(crate) mod keys;
 mod life;
+pub(crate) mod magazines;
 pub(crate) mod mount;
 pub(crate) mod permit;
 pub(crate) mod platform;

@@ -21,6 +21,7 @@ use super::record::{Core, Phase};
 use crate::continuation::Continuation;
 use crate::sched::{self, Processor};
 use crate::stack::pool;
+use crate::sys;
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
 

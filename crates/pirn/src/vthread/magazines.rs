@@ -49,13 +49,13 @@ const EMPTY: Magazine = Magazine {
 };
 
 /// Two magazines per class: a processor's, for its holder alone, or the shared ones.
-pub(crate) struct CellCache {
+pub(crate) struct Magazines {
     current: [Magazine; CLASSES],
     spare: [Magazine; CLASSES],
 }
 
 // SAFETY: the cells in the magazines are nobody else's.
-unsafe impl Send for CellCache {}
+unsafe impl Send for Magazines {}
 
 struct Depot(*mut Free);
 // SAFETY: the cells in the depot are nobody else's.
@@ -80,14 +80,14 @@ const fn cell_layout(class: usize) -> Layout {
 }
 
 /// The cache of threads without a processor.
-static SHARED: Lock<CellCache> = Lock::new(CellCache::new());
+static SHARED: Lock<Magazines> = Lock::new(Magazines::new());
 
 /// Calls `f` with the cache of the processor that the running thread's carrier holds, or with the
 /// shared one.
-fn with_cache<R>(f: impl FnOnce(&mut CellCache) -> R) -> R {
+fn with_cache<R>(f: impl FnOnce(&mut Magazines) -> R) -> R {
     match super::carrier().and_then(|carrier| carrier.processor()) {
         // SAFETY: our carrier holds it, and `f` only takes or gives a cell.
-        Some(processor) => f(unsafe { processor.cells() }),
+        Some(processor) => f(unsafe { processor.magazines() }),
         None => f(&mut SHARED.lock()),
     }
 }
@@ -118,9 +118,9 @@ pub(crate) unsafe fn free(cell: NonNull<u8>, layout: Layout) {
     }
 }
 
-impl CellCache {
-    pub(crate) const fn new() -> CellCache {
-        CellCache {
+impl Magazines {
+    pub(crate) const fn new() -> Magazines {
+        Magazines {
             current: [EMPTY; CLASSES],
             spare: [EMPTY; CLASSES],
         }
