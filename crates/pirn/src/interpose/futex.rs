@@ -1,8 +1,17 @@
 //! `syscall(2)`, the function: through it `std`, `parking_lot` and others reach futexes.
 
 use crate::blocking::futex;
+use crate::interpose::registry::interposed;
 use crate::{arch, sys};
 use core::ffi::c_long;
+
+interposed! {
+    family "System calls by number" for Correctness;
+
+    Parks by hand {
+        syscall: "in futexes and `sched_yield`; any other call may block the carrier",
+    }
+}
 
 /// `syscall`. Variadic in C; in the System V ABI a call of a variadic function passes integer
 /// arguments exactly like that of a function with as many parameters, so all seven are declared.

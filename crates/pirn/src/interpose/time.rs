@@ -1,11 +1,19 @@
 //! `time.h`, `sched.h`: sleeping and yielding.
 
+use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno, call};
 use crate::vthread::wait_word::Hearing;
 use crate::{blocking, sched};
 use core::ffi::{c_int, c_uint};
 use libc::{clockid_t, timespec};
+
+interposed! {
+    family "Sleeping and yielding" for Scaling;
+
+    Parks by hand { clock_nanosleep, nanosleep, sleep, usleep }
+    Own by hand { sched_yield }
+}
 
 /// `clock_nanosleep`: what `std::thread::sleep` calls. Returns an error number.
 ///

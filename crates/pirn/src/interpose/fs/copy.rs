@@ -9,24 +9,37 @@
 //! * `splice` with a socket waits until both sides are ready and then uses a thread of its own.
 
 use super::cached::file_type;
-use super::calls::kernel_calls;
 use crate::blocking::offload;
 use crate::blocking::readiness::{self, Interest};
 use crate::interpose::io::transfer::{self, is_ready};
+use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno, SysResult, call};
 use core::ffi::{c_int, c_uint};
 use libc::{iovec, off_t, size_t, ssize_t};
 
+interposed! {
+    family "Moving bytes inside the kernel" for Scaling;
+
+    Pool {
+        /// What `std::fs::copy` calls.
+        fn copy_file_range(from: c_int, from_at: *mut off_t, to: c_int, to_at: *mut off_t, length: size_t, flags: c_uint)
+            -> ssize_t = SYS_copy_file_range(from, from_at, to, to_at, length, flags);
+    }
+    Parks by hand {
+        sendfile: "between files, on the pool",
+        splice: "with a socket, on a platform thread of its own",
+        tee, vmsplice,
+    }
+    Parks as {
+        fn sendfile64(out: c_int, from: c_int, offset: *mut off_t, count: size_t) -> ssize_t
+            = sendfile(out, from, offset, count);
+    }
+}
+
 const EAGAIN: SysResult = Err(Errno(libc::EAGAIN));
 /// Bytes copied at once.
 const CHUNK: usize = 64 << 10;
-
-kernel_calls! {
-    /// `copy_file_range`: what `std::fs::copy` calls.
-    fn copy_file_range(from: c_int, from_at: *mut off_t, to: c_int, to_at: *mut off_t, length: size_t, flags: c_uint)
-        -> ssize_t = SYS_copy_file_range(from, from_at, to, to_at, length, flags);
-}
 
 /// What matters about a descriptor here.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -90,21 +103,6 @@ pub unsafe extern "C" fn sendfile(
     } else {
         offload::bounded(kernel)
     })
-}
-
-/// `sendfile64`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sendfile64(
-    out: c_int,
-    from: c_int,
-    offset: *mut off_t,
-    count: size_t,
-) -> ssize_t {
-    // SAFETY: the caller's contract.
-    unsafe { sendfile(out, from, offset, count) }
 }
 
 /// # Safety

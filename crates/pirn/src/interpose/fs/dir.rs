@@ -7,11 +7,24 @@
 
 use super::calls::{args, bounded_call};
 use super::open::open_at;
+use crate::interpose::registry::interposed;
 use crate::sys::{self, Errno, call};
 use core::ffi::{c_char, c_int, c_long, c_void};
 use core::ptr;
 use libc::{DIR, dirent, dirent64, off_t, size_t, ssize_t};
 use std::sync::{Mutex, PoisonError};
+
+interposed! {
+    family "Directories" for Correctness,
+        cannot "exchange a `DIR` with code that calls libc's functions past the linker";
+
+    Pool by hand {
+        opendir,
+        readdir: "only for one entry in some thousand", readdir64, readdir_r, readdir64_r,
+        getdents64,
+    }
+    Own by hand { fdopendir, closedir, rewinddir, seekdir, telldir, dirfd }
+}
 
 /// As in glibc: enough for about a thousand entries a call.
 const WORDS: usize = 4096;

@@ -12,11 +12,23 @@
 
 use crate::blocking::parking_lot::{self, Parked};
 use crate::glibc::symbols::real;
+use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno, SysResult, call};
 use core::ffi::{c_int, c_short};
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use libc::off_t;
+
+interposed! {
+    family "Locks on files" for Scaling,
+        cannot "take turns strictly: contenders try again when a lock of this process is given \
+            back, and every 1 to 20 ms, since other processes give back locks as well";
+
+    Parks by hand { flock, lockf }
+    Parks as {
+        fn lockf64(fd: c_int, command: c_int, length: off_t) -> c_int = lockf(fd, command, length);
+    }
+}
 
 const FIRST_PAUSE_NS: u64 = 1_000_000;
 const LONGEST_PAUSE_NS: u64 = 20_000_000;
@@ -119,10 +131,4 @@ pub extern "C" fn lockf(fd: c_int, command: c_int, length: off_t) -> c_int {
         lock_released();
     }
     result
-}
-
-/// `lockf64`.
-#[unsafe(no_mangle)]
-pub extern "C" fn lockf64(fd: c_int, command: c_int, length: off_t) -> c_int {
-    lockf(fd, command, length)
 }

@@ -2,8 +2,8 @@
 
 pub(in crate::interpose) mod cached;
 pub(in crate::interpose) mod calls;
-mod copy;
+pub(in crate::interpose) mod copy;
 pub(in crate::interpose) mod dir;
 pub(in crate::interpose) mod lock;
 pub(in crate::interpose) mod open;
-mod scan;
+pub(in crate::interpose) mod scan;

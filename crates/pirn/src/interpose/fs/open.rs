@@ -7,12 +7,61 @@
 //! that opens it waits all the same.)
 
 use super::cached::path_at_hand;
-use super::calls::libc_calls;
 use crate::blocking::{fds, offload};
+use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, SysResult, call};
 use core::ffi::{c_char, c_int};
 use libc::mode_t;
+
+const HERE: c_int = libc::AT_FDCWD;
+const CREAT: c_int = libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC;
+type Path = *const c_char;
+
+interposed! {
+    family "Opening files" for Correctness,
+        cannot "keep a carrier free for an `open` whose path comes to lead to a FIFO or a serial \
+            line while it is under way";
+
+    // Those with `mode` are variadic in C; see `fcntl` for why it may be declared.
+    Glance as {
+        fn open(path: Path, flags: c_int, mode: mode_t) -> c_int
+            = open_c(HERE, path, flags, mode);
+        /// What `std::fs` calls.
+        fn open64(path: Path, flags: c_int, mode: mode_t) -> c_int
+            = open_c(HERE, path, flags, mode);
+        fn openat(dir: c_int, path: Path, flags: c_int, mode: mode_t) -> c_int
+            = open_c(dir, path, flags, mode);
+        fn openat64(dir: c_int, path: Path, flags: c_int, mode: mode_t) -> c_int
+            = open_c(dir, path, flags, mode);
+        fn creat(path: Path, mode: mode_t) -> c_int
+            = open_c(HERE, path, CREAT, mode);
+        fn creat64(path: Path, mode: mode_t) -> c_int
+            = open_c(HERE, path, CREAT, mode);
+        /// What a fortified program calls for an `open` without a mode.
+        fn __open_2(path: Path, flags: c_int) -> c_int
+            = open_c(HERE, path, without_mode(flags), 0);
+        fn __open64_2(path: Path, flags: c_int) -> c_int
+            = open_c(HERE, path, without_mode(flags), 0);
+        fn __openat_2(dir: c_int, path: Path, flags: c_int) -> c_int
+            = open_c(dir, path, without_mode(flags), 0);
+        fn __openat64_2(dir: c_int, path: Path, flags: c_int) -> c_int
+            = open_c(dir, path, without_mode(flags), 0);
+    }
+    Pool then noted {
+        fn mkstemp(template: *mut c_char) -> c_int;
+        fn mkstemp64(template: *mut c_char) -> c_int;
+        fn mkostemp(template: *mut c_char, flags: c_int) -> c_int;
+        fn mkostemp64(template: *mut c_char, flags: c_int) -> c_int;
+        fn mkstemps(template: *mut c_char, suffix: c_int) -> c_int;
+        fn mkstemps64(template: *mut c_char, suffix: c_int) -> c_int;
+        fn mkostemps(template: *mut c_char, suffix: c_int, flags: c_int) -> c_int;
+        fn mkostemps64(template: *mut c_char, suffix: c_int, flags: c_int) -> c_int;
+    }
+    Pool {
+        fn mkdtemp(template: *mut c_char) -> *mut c_char;
+    }
+}
 
 /// Major number of `/dev/null` and its like, which are always there at once.
 const MEMORY_DEVICES: u32 = 1;
@@ -92,49 +141,6 @@ pub(in crate::interpose) unsafe fn may_wait(dir: c_int, path: *const c_char, fla
     }
 }
 
-/// Defines functions that open a file, all variadic in C; see
-/// [`fcntl`](crate::interpose::io::fcntl) for why `mode` may be declared.
-macro_rules! opening {
-    ($($(#[$doc:meta])* fn $name:ident($($arg:ident: $ty:ty),*) = $dir:expr, $path:ident, $flags:expr, $mode:expr;)*) => {$(
-        $(#[$doc])*
-        ///
-        /// # Safety
-        /// As for libc's function of this name.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name($($arg: $ty),*) -> c_int {
-            // SAFETY: the caller's contract.
-            sys::to_c(unsafe { open_at($dir, $path, $flags, $mode) }) as c_int
-        }
-    )*};
-}
-
-const HERE: c_int = libc::AT_FDCWD;
-const CREAT: c_int = libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC;
-type Path = *const c_char;
-
-opening! {
-    /// `open`.
-    fn open(path: Path, flags: c_int, mode: mode_t) = HERE, path, flags, mode;
-    /// `open64`: what `std::fs` calls.
-    fn open64(path: Path, flags: c_int, mode: mode_t) = HERE, path, flags, mode;
-    /// `openat`.
-    fn openat(dir: c_int, path: Path, flags: c_int, mode: mode_t) = dir, path, flags, mode;
-    /// `openat64`.
-    fn openat64(dir: c_int, path: Path, flags: c_int, mode: mode_t) = dir, path, flags, mode;
-    /// `creat`.
-    fn creat(path: Path, mode: mode_t) = HERE, path, CREAT, mode;
-    /// `creat64`.
-    fn creat64(path: Path, mode: mode_t) = HERE, path, CREAT, mode;
-    /// `__open_2`: what a fortified program calls for an `open` without a mode.
-    fn __open_2(path: Path, flags: c_int) = HERE, path, without_mode(flags), 0;
-    /// `__open64_2`.
-    fn __open64_2(path: Path, flags: c_int) = HERE, path, without_mode(flags), 0;
-    /// `__openat_2`.
-    fn __openat_2(dir: c_int, path: Path, flags: c_int) = dir, path, without_mode(flags), 0;
-    /// `__openat64_2`.
-    fn __openat64_2(dir: c_int, path: Path, flags: c_int) = dir, path, without_mode(flags), 0;
-}
-
 /// What fortified programs want checked: flags that need a mode come with one.
 fn without_mode(flags: c_int) -> c_int {
     if flags & libc::O_CREAT != 0 || flags & libc::O_TMPFILE == libc::O_TMPFILE {
@@ -143,45 +149,17 @@ fn without_mode(flags: c_int) -> c_int {
     flags
 }
 
-/// Defines functions that create a temporary file: `name = their counterpart in libc`.
-macro_rules! temporary {
-    ($($(#[$doc:meta])* fn $name:ident($($arg:ident: $ty:ty),*);)*) => {$(
-        $(#[$doc])*
-        ///
-        /// # Safety
-        /// As for libc's function of this name.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name($($arg: $ty),*) -> c_int {
-            // SAFETY: the caller's contract.
-            let fd = offload::bounded(|| unsafe {
-                crate::glibc::symbols::real!(fn $name($($arg: $ty),*) -> c_int)
-            });
-            fds::created(fd, false);
-            fd
-        }
-    )*};
+/// As [`open_at`], for C.
+///
+/// # Safety
+/// As for `openat(2)`.
+unsafe fn open_c(dir: c_int, path: Path, flags: c_int, mode: mode_t) -> c_int {
+    // SAFETY: the caller's contract.
+    sys::to_c(unsafe { open_at(dir, path, flags, mode) }) as c_int
 }
 
-temporary! {
-    /// `mkstemp`.
-    fn mkstemp(template: *mut c_char);
-    /// `mkstemp64`.
-    fn mkstemp64(template: *mut c_char);
-    /// `mkostemp`.
-    fn mkostemp(template: *mut c_char, flags: c_int);
-    /// `mkostemp64`.
-    fn mkostemp64(template: *mut c_char, flags: c_int);
-    /// `mkstemps`.
-    fn mkstemps(template: *mut c_char, suffix: c_int);
-    /// `mkstemps64`.
-    fn mkstemps64(template: *mut c_char, suffix: c_int);
-    /// `mkostemps`.
-    fn mkostemps(template: *mut c_char, suffix: c_int, flags: c_int);
-    /// `mkostemps64`.
-    fn mkostemps64(template: *mut c_char, suffix: c_int, flags: c_int);
-}
-
-libc_calls! {
-    /// `mkdtemp`.
-    fn mkdtemp(template: *mut c_char) -> *mut c_char;
+/// Takes note of a descriptor that libc has made, if it has.
+fn noted(fd: c_int) -> c_int {
+    fds::created(fd, false);
+    fd
 }

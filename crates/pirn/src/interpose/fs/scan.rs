@@ -6,13 +6,32 @@
 
 use super::dir::{self, OPEN, Stream};
 use super::open::open_at;
+use crate::interpose::registry::interposed;
 use crate::sys::{self, Errno, SysResult};
 use core::ffi::{c_char, c_int, c_void};
 use core::ptr;
 use libc::{DIR, dirent64};
 
+type Path = *const c_char;
+type List = *mut *mut *mut dirent64;
 type Filter = Option<unsafe extern "C" fn(*const dirent64) -> c_int>;
 type Compare = Option<unsafe extern "C" fn(*mut *const dirent64, *mut *const dirent64) -> c_int>;
+
+interposed! {
+    family "Directories as arrays" for Scaling;
+
+    // `struct dirent` and `dirent64` are one on this machine.
+    Pool as {
+        fn scandir(path: Path, list: List, filter: Filter, compare: Compare) -> c_int
+            = sys::to_c(scan(libc::AT_FDCWD, path, list, filter, compare)) as c_int;
+        fn scandirat(at: c_int, path: Path, list: List, filter: Filter, compare: Compare) -> c_int
+            = sys::to_c(scan(at, path, list, filter, compare)) as c_int;
+        fn scandir64(path: Path, list: List, filter: Filter, compare: Compare) -> c_int
+            = sys::to_c(scan(libc::AT_FDCWD, path, list, filter, compare)) as c_int;
+        fn scandirat64(at: c_int, path: Path, list: List, filter: Filter, compare: Compare) -> c_int
+            = sys::to_c(scan(at, path, list, filter, compare)) as c_int;
+    }
+}
 
 /// Closes a stream at the end of a block.
 struct Opened(*mut DIR);
@@ -56,7 +75,7 @@ unsafe fn copied<T>(source: *const T, bytes: usize) -> Result<*mut T, Errno> {
 ///
 /// # Safety
 /// As for `scandirat(3)`.
-unsafe fn collect(at: c_int, path: *const c_char, filter: Filter) -> Result<Entries, Errno> {
+unsafe fn collect(at: c_int, path: Path, filter: Filter) -> Result<Entries, Errno> {
     // SAFETY: the caller's contract.
     let dir = Opened(Stream::create(
         unsafe { open_at(at, path, OPEN, 0) }? as c_int
@@ -82,13 +101,7 @@ unsafe fn collect(at: c_int, path: *const c_char, filter: Filter) -> Result<Entr
 
 /// # Safety
 /// As for `scandirat(3)`.
-unsafe fn scan(
-    at: c_int,
-    path: *const c_char,
-    list: *mut *mut *mut dirent64,
-    filter: Filter,
-    compare: Compare,
-) -> SysResult {
+unsafe fn scan(at: c_int, path: Path, list: List, filter: Filter, compare: Compare) -> SysResult {
     // SAFETY: the caller's contract.
     let mut entries = unsafe { collect(at, path, filter) }?;
     let (start, count) = (entries.0.as_mut_ptr(), entries.0.len());
@@ -104,46 +117,4 @@ unsafe fn scan(
     unsafe { *list = copied(start, count * size_of::<*mut dirent64>())? };
     entries.0.clear(); // They are the caller's now.
     Ok(count)
-}
-
-/// Defines the functions, under both of their names: `struct dirent` and `dirent64` are one on this
-/// machine.
-macro_rules! scanning {
-    ($($scandir:ident, $scandirat:ident;)*) => {$(
-        #[doc = concat!("`", stringify!($scandir), "`.")]
-        ///
-        /// # Safety
-        /// As for libc's function of this name.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $scandir(
-            path: *const c_char,
-            list: *mut *mut *mut dirent64,
-            filter: Filter,
-            compare: Compare,
-        ) -> c_int {
-            // SAFETY: the caller's contract.
-            unsafe { $scandirat(libc::AT_FDCWD, path, list, filter, compare) }
-        }
-
-        #[doc = concat!("`", stringify!($scandirat), "`.")]
-        ///
-        /// # Safety
-        /// As for libc's function of this name.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $scandirat(
-            at: c_int,
-            path: *const c_char,
-            list: *mut *mut *mut dirent64,
-            filter: Filter,
-            compare: Compare,
-        ) -> c_int {
-            // SAFETY: the caller's contract.
-            sys::to_c(unsafe { scan(at, path, list, filter, compare) }) as c_int
-        }
-    )*};
-}
-
-scanning! {
-    scandir, scandirat;
-    scandir64, scandirat64;
 }

@@ -5,9 +5,19 @@
 
 use crate::blocking::fds;
 use crate::interpose::fs::lock;
+use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, SysResult, call};
 use core::ffi::{c_int, c_ulong};
+
+interposed! {
+    family "Flags of descriptors" for Correctness;
+
+    Parks by hand {
+        fcntl: "waits only with `F_SETLKW` and `F_OFD_SETLKW`, and does not notice deadlocks", fcntl64,
+    }
+    Kernel by hand { ioctl: "blocks the carrier for as long as the device makes it wait" }
+}
 
 /// `fcntl`.
 ///

@@ -5,5 +5,5 @@ pub(in crate::interpose) mod fortified;
 pub(in crate::interpose) mod poll;
 pub(in crate::interpose) mod rw;
 pub(in crate::interpose) mod select;
-mod stdio;
+pub(in crate::interpose) mod stdio;
 pub(in crate::interpose) mod transfer;

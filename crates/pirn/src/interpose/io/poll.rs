@@ -6,11 +6,21 @@
 use crate::blocking::readiness::{self, Waiter};
 use crate::blocking::wait::{Outcome, Wait};
 use crate::blocking::{self, fds};
+use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno, SysResult, call};
 use crate::vthread::wait_word::Hearing;
 use core::ffi::c_int;
 use libc::{epoll_event, nfds_t, pollfd, sigset_t, timespec};
+
+interposed! {
+    family "Waiting for descriptors" for Scaling,
+        cannot "park with a signal mask: which signals arrive where is the carrier's affair, and \
+            the call blocks that";
+
+    Parks by hand { poll, ppoll, epoll_wait, epoll_pwait, epoll_pwait2 }
+    Kernel by hand { epoll_create, epoll_create1, eventfd, timerfd_create }
+}
 
 const READ: i16 =
     libc::POLLIN | libc::POLLPRI | libc::POLLRDNORM | libc::POLLRDBAND | libc::POLLRDHUP;

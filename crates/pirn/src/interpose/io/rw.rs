@@ -2,10 +2,21 @@
 
 use super::transfer;
 use crate::blocking::fds;
+use crate::interpose::registry::interposed;
 use crate::sys::{self, call};
 use crate::vthread;
 use core::ffi::{c_int, c_void};
 use libc::{iovec, size_t, ssize_t};
+
+interposed! {
+    family "Descriptors" for Correctness;
+
+    Parks by hand { read, write }
+    Kernel by hand {
+        close: "virtual threads that wait for the descriptor wake with `EBADF`",
+        pipe, pipe2, dup, dup2, dup3, close_range,
+    }
+}
 
 /// `read`.
 ///

@@ -2,11 +2,18 @@
 
 use super::poll::wait_for_any;
 use crate::blocking;
+use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno, SysResult, call};
 use crate::vthread::wait_word::Hearing;
 use core::ffi::c_int;
 use libc::{FD_SETSIZE, fd_set, sigset_t, timespec, timeval};
+
+interposed! {
+    family "Waiting for descriptors, in sets" for Scaling, cannot "park with a signal mask";
+
+    Parks by hand { select, pselect }
+}
 
 /// The three sets of a call, as the kernel overwrites them.
 struct Sets {

@@ -15,9 +15,38 @@ use crate::glibc::symbols::real;
 use crate::interpose::fs::calls::from_c;
 use crate::interpose::fs::lock::lock_released;
 use crate::interpose::fs::open::{may_wait, patiently};
+use crate::interpose::registry::interposed;
 use crate::sys::{self, Errno};
 use core::ffi::{c_char, c_int};
 use libc::FILE;
+
+type Text = *const c_char;
+type Stream = *mut FILE;
+
+interposed! {
+    family "Streams" for Scaling,
+        cannot "read, write or flush a `FILE` without blocking the carrier";
+
+    Pool as {
+        fn fopen(path: Text, mode: Text) -> Stream
+            = open(path, || real!(fn fopen(path: Text, mode: Text) -> Stream));
+        fn fopen64(path: Text, mode: Text) -> Stream
+            = open(path, || real!(fn fopen64(path: Text, mode: Text) -> Stream));
+    }
+    Pool then opened {
+        fn tmpfile() -> Stream;
+        fn tmpfile64() -> Stream;
+        fn popen(command: Text, mode: Text) -> Stream;
+    }
+    Blocks as {
+        fn freopen(path: Text, mode: Text, stream: Stream) -> Stream
+            = reopen(stream, || real!(fn freopen(path: Text, mode: Text, stream: Stream) -> Stream));
+        fn freopen64(path: Text, mode: Text, stream: Stream) -> Stream
+            = reopen(stream, || real!(fn freopen64(path: Text, mode: Text, stream: Stream) -> Stream));
+    }
+    Blocks by hand { fclose: "while it writes what is left in the buffer" }
+    Dedicated by hand { pclose }
+}
 
 /// The descriptor of a stream; -1 if there is none.
 unsafe fn descriptor(stream: *mut FILE) -> c_int {
@@ -54,69 +83,13 @@ unsafe fn open(path: *const c_char, open: impl Fn() -> *mut FILE) -> *mut FILE {
     }
 }
 
-/// Defines functions that open a stream.
-macro_rules! opening {
-    ($($(#[$doc:meta])* fn $name:ident();)*) => {$(
-        $(#[$doc])*
-        ///
-        /// # Safety
-        /// As for libc's function of this name.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(path: *const c_char, mode: *const c_char) -> *mut FILE {
-            // SAFETY: the caller's contract.
-            unsafe {
-                open(path, || real!(fn $name(path: *const c_char, mode: *const c_char) -> *mut FILE))
-            }
-        }
-    )*};
-}
-
-opening! {
-    /// `fopen`.
-    fn fopen();
-    /// `fopen64`.
-    fn fopen64();
-}
-
-/// Defines functions that close the descriptor of a stream and open another for it.
-macro_rules! reopening {
-    ($($(#[$doc:meta])* fn $name:ident();)*) => {$(
-        $(#[$doc])*
-        ///
-        /// # Safety
-        /// As for libc's function of this name.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(path: *const c_char, mode: *const c_char, stream: *mut FILE) -> *mut FILE {
-            // SAFETY: the caller's contract. On this thread, which may have locked the stream.
-            unsafe {
-                fds::closing(descriptor(stream));
-                opened(real!(
-                    fn $name(path: *const c_char, mode: *const c_char, stream: *mut FILE) -> *mut FILE
-                ))
-            }
-        }
-    )*};
-}
-
-reopening! {
-    /// `freopen`.
-    fn freopen();
-    /// `freopen64`.
-    fn freopen64();
-}
-
-/// `tmpfile`.
-#[unsafe(no_mangle)]
-pub extern "C" fn tmpfile() -> *mut FILE {
-    // SAFETY: no arguments; null or a stream comes back.
-    unsafe { opened(offload::bounded(|| real!(fn tmpfile() -> *mut FILE))) }
-}
-
-/// `tmpfile64`.
-#[unsafe(no_mangle)]
-pub extern "C" fn tmpfile64() -> *mut FILE {
-    // SAFETY: as above.
-    unsafe { opened(offload::bounded(|| real!(fn tmpfile64() -> *mut FILE))) }
+/// Opens another file for a stream, by libc's function. On this thread, which may have locked it.
+unsafe fn reopen(stream: *mut FILE, open: impl FnOnce() -> *mut FILE) -> *mut FILE {
+    // SAFETY: the caller's stream.
+    unsafe {
+        fds::closing(descriptor(stream));
+        opened(open())
+    }
 }
 
 /// `fclose`.
@@ -132,20 +105,6 @@ pub unsafe extern "C" fn fclose(stream: *mut FILE) -> c_int {
     };
     lock_released();
     result
-}
-
-/// `popen`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn popen(command: *const c_char, mode: *const c_char) -> *mut FILE {
-    // SAFETY: the caller's contract.
-    unsafe {
-        opened(offload::bounded(
-            || real!(fn popen(command: *const c_char, mode: *const c_char) -> *mut FILE),
-        ))
-    }
 }
 
 /// `pclose`: waits for the command to end.

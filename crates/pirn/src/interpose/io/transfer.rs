@@ -10,10 +10,40 @@
 
 use crate::blocking::readiness::{self, Interest};
 use crate::blocking::{fds, offload};
+use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno, SysResult, call};
-use core::ffi::{c_int, c_void};
+use core::ffi::{c_int, c_long, c_void};
 use libc::{iovec, off_t, size_t, ssize_t};
+
+const READ: [c_long; 2] = [libc::SYS_pread64, libc::SYS_preadv2];
+const WRITE: [c_long; 2] = [libc::SYS_pwrite64, libc::SYS_pwritev2];
+const READV: [c_long; 2] = [libc::SYS_preadv, libc::SYS_preadv2];
+const WRITEV: [c_long; 2] = [libc::SYS_pwritev, libc::SYS_pwritev2];
+
+interposed! {
+    family "Reading and writing in several buffers and at offsets" for Scaling;
+
+    Parks by hand { readv, writev }
+    Glance as {
+        fn pread(fd: c_int, buffer: *mut c_void, length: size_t, offset: off_t) -> ssize_t
+            = positioned(READ, fd, buffer, length, offset);
+        fn pread64(fd: c_int, buffer: *mut c_void, length: size_t, offset: off_t) -> ssize_t
+            = positioned(READ, fd, buffer, length, offset);
+        fn pwrite(fd: c_int, buffer: *const c_void, length: size_t, offset: off_t) -> ssize_t
+            = positioned(WRITE, fd, buffer.cast_mut(), length, offset);
+        fn pwrite64(fd: c_int, buffer: *const c_void, length: size_t, offset: off_t) -> ssize_t
+            = positioned(WRITE, fd, buffer.cast_mut(), length, offset);
+        fn preadv(fd: c_int, iov: *const iovec, count: c_int, offset: off_t) -> ssize_t
+            = positioned_vectored(READV, fd, iov, count, offset);
+        fn preadv64(fd: c_int, iov: *const iovec, count: c_int, offset: off_t) -> ssize_t
+            = positioned_vectored(READV, fd, iov, count, offset);
+        fn pwritev(fd: c_int, iov: *const iovec, count: c_int, offset: off_t) -> ssize_t
+            = positioned_vectored(WRITEV, fd, iov, count, offset);
+        fn pwritev64(fd: c_int, iov: *const iovec, count: c_int, offset: off_t) -> ssize_t
+            = positioned_vectored(WRITEV, fd, iov, count, offset);
+    }
+}
 
 const EAGAIN: SysResult = Err(Errno(libc::EAGAIN));
 /// `-1` as an offset: at the descriptor's own position.
@@ -210,69 +240,60 @@ unsafe fn at_offset(
     }
 }
 
-macro_rules! positioned {
-    ($($(#[$doc:meta])* $name:ident($buffer:ty) = $plain:ident, $vectored:ident;)*) => {$(
-        $(#[$doc])*
-        ///
-        /// # Safety
-        /// As for libc's function of this name.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(fd: c_int, buffer: $buffer, length: size_t, offset: off_t) -> ssize_t {
-            let iov = iovec { iov_base: buffer as *mut c_void, iov_len: length };
-            // SAFETY: the caller's contract; a negative offset is EINVAL, and must not become HERE.
-            sys::to_c(unsafe {
-                at_offset(
-                    || if offset < 0 { Err(Errno(libc::EINVAL)) } else {
-                        call!(libc::$vectored, fd, &raw const iov, 1, offset, 0, libc::RWF_NOWAIT)
-                    },
-                    || call!(libc::$plain, fd, buffer, length, offset),
-                )
-            })
-        }
-    )*};
+/// `pread` and `pwrite`, as `plain`; `flagged` is the call that can be asked not to wait.
+///
+/// # Safety
+/// As for `plain`.
+unsafe fn positioned(
+    [plain, flagged]: [c_long; 2],
+    fd: c_int,
+    buffer: *mut c_void,
+    length: size_t,
+    offset: off_t,
+) -> ssize_t {
+    let iov = iovec {
+        iov_base: buffer,
+        iov_len: length,
+    };
+    // SAFETY: the caller's contract; a negative offset is EINVAL, and must not become HERE.
+    sys::to_c(unsafe {
+        at_offset(
+            || {
+                if offset < 0 {
+                    Err(Errno(libc::EINVAL))
+                } else {
+                    call!(flagged, fd, &raw const iov, 1, offset, 0, libc::RWF_NOWAIT)
+                }
+            },
+            || call!(plain, fd, buffer, length, offset),
+        )
+    })
 }
 
-positioned! {
-    /// `pread`.
-    pread(*mut c_void) = SYS_pread64, SYS_preadv2;
-    /// `pread64`.
-    pread64(*mut c_void) = SYS_pread64, SYS_preadv2;
-    /// `pwrite`.
-    pwrite(*const c_void) = SYS_pwrite64, SYS_pwritev2;
-    /// `pwrite64`.
-    pwrite64(*const c_void) = SYS_pwrite64, SYS_pwritev2;
-}
-
-macro_rules! positioned_vectored {
-    ($($(#[$doc:meta])* $name:ident = $plain:ident, $flagged:ident;)*) => {$(
-        $(#[$doc])*
-        ///
-        /// # Safety
-        /// As for libc's function of this name.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(fd: c_int, iov: *const iovec, count: c_int, offset: off_t) -> ssize_t {
-            // SAFETY: the caller's contract.
-            sys::to_c(unsafe {
-                at_offset(
-                    || if offset < 0 { Err(Errno(libc::EINVAL)) } else {
-                        call!(libc::$flagged, fd, iov, count, offset, 0, libc::RWF_NOWAIT)
-                    },
-                    || call!(libc::$plain, fd, iov, count, offset, 0),
-                )
-            })
-        }
-    )*};
-}
-
-positioned_vectored! {
-    /// `preadv`.
-    preadv = SYS_preadv, SYS_preadv2;
-    /// `preadv64`.
-    preadv64 = SYS_preadv, SYS_preadv2;
-    /// `pwritev`.
-    pwritev = SYS_pwritev, SYS_pwritev2;
-    /// `pwritev64`.
-    pwritev64 = SYS_pwritev, SYS_pwritev2;
+/// `preadv` and `pwritev`, in the same way.
+///
+/// # Safety
+/// As for `plain`.
+unsafe fn positioned_vectored(
+    [plain, flagged]: [c_long; 2],
+    fd: c_int,
+    iov: *const iovec,
+    count: c_int,
+    offset: off_t,
+) -> ssize_t {
+    // SAFETY: the caller's contract.
+    sys::to_c(unsafe {
+        at_offset(
+            || {
+                if offset < 0 {
+                    Err(Errno(libc::EINVAL))
+                } else {
+                    call!(flagged, fd, iov, count, offset, 0, libc::RWF_NOWAIT)
+                }
+            },
+            || call!(plain, fd, iov, count, offset, 0),
+        )
+    })
 }
 
 /// `readv`.

@@ -1,4 +1,4 @@
 //! Sockets, and the names of hosts.
 
-mod netdb;
+pub(in crate::interpose) mod netdb;
 pub(in crate::interpose) mod socket;

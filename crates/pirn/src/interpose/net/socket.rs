@@ -6,11 +6,23 @@
 use crate::blocking::readiness::{self, Interest};
 use crate::blocking::{self, fds, offload};
 use crate::interpose::io::transfer::{is_ready, write_all};
+use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno, SysResult, call};
 use crate::vthread::wait_word::Hearing;
 use core::ffi::{c_int, c_void};
 use libc::{msghdr, size_t, sockaddr, socklen_t, ssize_t};
+
+interposed! {
+    family "Sockets" for Correctness;
+
+    Parks by hand {
+        recv, recvfrom, recvmsg, send, sendto, sendmsg,
+        accept: "blocks the carrier if another process takes the connection at that moment", accept4,
+        connect: "on a platform thread of its own where a Unix listener's queue is full",
+    }
+    Kernel by hand { socket, socketpair, setsockopt }
+}
 
 /// `socket`.
 #[unsafe(no_mangle)]

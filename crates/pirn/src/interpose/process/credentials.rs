@@ -9,46 +9,32 @@
 //! * so must the handler, on a carrier that has a virtual thread mounted: [`on_setxid`] is put in
 //!   its place.
 //!
-//! Covered: `set{u,g}id`, `sete{u,g}id`, `setre{u,g}id`, `setres{u,g}id`, `setgroups`,
-//! `initgroups`. (`setfsuid` and `setfsgid` are per OS thread in glibc too.)
+//! `setfsuid` and `setfsgid` are per OS thread in glibc too, and not interposed.
 
-use super::{dlfcn, signal};
 use crate::arch;
 use crate::blocking::offload;
 use crate::glibc::symbols::real;
-use crate::interpose::startup;
-use crate::interpose::thread::on_carrier;
-use crate::interpose::thread::{self, c11, sync};
+use crate::interpose::registry::interposed;
 use crate::sys::{self, Errno, call};
 use core::ffi::{c_char, c_int, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering};
 use libc::{gid_t, siginfo_t, size_t, uid_t};
 
-/// Functions that run as the carrier.
-macro_rules! on_carrier {
-    ($($name:ident($($arg:ident: $ty:ty),*);)*) => {$(
-        #[doc = concat!("`", stringify!($name), "`.")]
-        ///
-        /// # Safety
-        /// As for libc's function of this name.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name($($arg: $ty),*) -> c_int {
-            // SAFETY: the caller's contract.
-            on_carrier(|| unsafe { real!(fn $name($($arg: $ty),*) -> c_int) })
-        }
-    )*};
-}
+interposed! {
+    family "Identity of the process" for Correctness;
 
-on_carrier! {
-    setuid(user: uid_t);
-    setgid(group: gid_t);
-    seteuid(user: uid_t);
-    setegid(group: gid_t);
-    setreuid(real: uid_t, effective: uid_t);
-    setregid(real: gid_t, effective: gid_t);
-    setresuid(real: uid_t, effective: uid_t, saved: uid_t);
-    setresgid(real: gid_t, effective: gid_t, saved: gid_t);
-    setgroups(count: size_t, groups: *const gid_t);
+    Carrier {
+        fn setuid(user: uid_t) -> c_int;
+        fn setgid(group: gid_t) -> c_int;
+        fn seteuid(user: uid_t) -> c_int;
+        fn setegid(group: gid_t) -> c_int;
+        fn setreuid(real: uid_t, effective: uid_t) -> c_int;
+        fn setregid(real: gid_t, effective: gid_t) -> c_int;
+        fn setresuid(real: uid_t, effective: uid_t, saved: uid_t) -> c_int;
+        fn setresgid(real: gid_t, effective: gid_t, saved: gid_t) -> c_int;
+        fn setgroups(count: size_t, groups: *const gid_t) -> c_int;
+    }
+    Pool by hand { initgroups }
 }
 
 /// `initgroups`: looks the groups up, which may take long, and sets them.
@@ -106,34 +92,8 @@ static HANDLER: AtomicUsize = AtomicUsize::new(0);
 /// Distance from the thread pointer to the list of robust mutexes.
 static ROBUST_LIST: AtomicUsize = AtomicUsize::new(0);
 
-/// The last step of the runtime's start. There are carriers, but no virtual threads yet.
-pub(crate) fn started() {
-    keep_all_files();
-    startup::prepare();
-    if let Err(e) = dlfcn::catch_up() {
-        sys::fatal(&[&e]);
-    }
-    take_over_handler();
-}
-
-/// Keeps the linker from dropping object files that nothing else refers to.
-fn keep_all_files() {
-    core::hint::black_box([
-        signal::pthread_kill as *const (),
-        c11::mtx_lock as *const (),
-        thread::pthread_join as *const (),
-        thread::sched_getcpu as *const (),
-        sync::mutex::pthread_mutex_lock as *const (),
-        sync::cond::pthread_cond_wait as *const (),
-        sync::rwlock::pthread_rwlock_unlock as *const (),
-        sync::barrier::pthread_barrier_wait as *const (),
-        sync::once::pthread_once as *const (),
-        sync::spin::pthread_spin_lock as *const (),
-    ]);
-}
-
 /// Puts our handler before glibc's, which has been installed since the first `pthread_create`.
-fn take_over_handler() {
+pub(in crate::interpose) fn take_over_handler() {
     // SAFETY: an action is plain data.
     let mut action: KernelAction = unsafe { core::mem::zeroed() };
     // SAFETY: queries; the kernel writes what it is given room for, a set of signals being 8 bytes.

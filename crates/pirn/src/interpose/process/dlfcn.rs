@@ -1,8 +1,6 @@
 //! `dlfcn.h`: opening and closing libraries.
 //!
-//! Covered: `dlopen`, `dlmopen`, `dlclose`, `dlerror`. (`dlsym` must not be: it asks who calls it.)
-//!
-//! On a virtual thread they run on a platform thread of their own: reading files blocks, a
+//! On a virtual thread these calls run on a platform thread of their own: reading files blocks, a
 //! library's initialisers may do anything, and the dynamic linker's lock, which is held meanwhile,
 //! would block whoever of our carriers wants it. On any thread, virtual threads must be told of the
 //! library's thread-local data before anybody uses it ([`late`]); if that fails, so does the call.
@@ -14,6 +12,8 @@
 //! that of our own looking up a function. The text of a call that failed is kept here, for the
 //! thread that called.
 //!
+//! `dlsym` is not interposed: it asks who calls it.
+//!
 //! What libc opens itself (`iconv`'s and the name service's modules, `libgcc_s`) does not come by
 //! here; it is noticed when the program opens something, or by [`catch_up`].
 
@@ -21,10 +21,19 @@ use crate::arch::{RETURN, call_as_if_from, forward_with_caller};
 use crate::blocking::offload;
 use crate::glibc::late;
 use crate::glibc::symbols::{Real, real};
+use crate::interpose::registry::interposed;
 use crate::stack::region;
 use core::cell::RefCell;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use std::ffi::CString;
+
+interposed! {
+    family "Libraries" for Correctness,
+        cannot "follow what libc opens by itself until the program opens something";
+
+    Dedicated by hand { dlopen, dlmopen, dlclose }
+    Own by hand { dlerror }
+}
 
 forward_with_caller! {
     /// `dlopen`.

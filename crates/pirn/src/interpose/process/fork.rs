@@ -16,8 +16,15 @@
 
 use crate::glibc::rseq;
 use crate::glibc::symbols::real;
+use crate::interpose::registry::interposed;
 use crate::{blocking, runtime, vthread};
 use libc::pid_t;
+
+interposed! {
+    family "Forking" for Correctness;
+
+    Own by hand { vfork: "as `fork`, which libc does on the virtual thread; see the limits", _Fork }
+}
 
 /// Has the handler called in every child from now on. Once, at start.
 pub(crate) fn install() -> Result<(), String> {

@@ -21,15 +21,21 @@
 //!   whose stack overflowed: then it does without the message. A handler that calls the earlier one
 //!   in turn is better.
 //! * `sem_post` in a handler is safe; see [`semaphore`](crate::interpose::thread::sync::semaphore).
-//!
-//! Covered: `pthread_kill`, `pthread_sigqueue`.
 
 use crate::glibc::symbols::real;
+use crate::interpose::registry::interposed;
 use crate::interpose::thread::slot_of;
 use crate::runtime;
 use crate::sys::{SysResult, call};
 use core::ffi::c_int;
 use libc::{pthread_t, sigval};
+
+interposed! {
+    family "Signals to threads" for Correctness,
+        cannot "deliver a signal to another virtual thread: it goes to the process";
+
+    Own by hand { pthread_kill, pthread_sigqueue }
+}
 
 /// A virtual thread as the target of a signal.
 enum Target {

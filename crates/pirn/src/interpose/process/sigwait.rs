@@ -8,35 +8,23 @@
 use crate::blocking::offload;
 use crate::glibc::symbols::real;
 use crate::interpose::fs::calls::from_c;
+use crate::interpose::registry::interposed;
 use crate::sys;
 use core::ffi::c_int;
 use libc::{siginfo_t, sigset_t, timespec};
 
-/// Defines functions that wait for a signal on a platform thread of their own.
-macro_rules! waiting {
-    ($($(#[$doc:meta])* fn $name:ident($($arg:ident: $ty:ty),*);)*) => {$(
-        $(#[$doc])*
-        ///
-        /// # Safety
-        /// As for libc's function of this name.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name($($arg: $ty),*) -> c_int {
-            // SAFETY: the caller's contract.
-            let wait = || from_c(unsafe { real!(fn $name($($arg: $ty),*) -> c_int) });
-            sys::to_c(offload::dedicated(wait)) as c_int
-        }
-    )*};
-}
+interposed! {
+    family "Waiting for signals" for Scaling,
+        cannot "wait for a signal to the virtual thread: there are only signals to the process";
 
-waiting! {
-    /// `sigwait`. Returns an error number, if anything.
-    fn sigwait(set: *const sigset_t, signal: *mut c_int);
-    /// `sigwaitinfo`.
-    fn sigwaitinfo(set: *const sigset_t, info: *mut siginfo_t);
-    /// `sigsuspend`.
-    fn sigsuspend(mask: *const sigset_t);
-    /// `pause`.
-    fn pause();
+    Dedicated {
+        /// Returns an error number, if anything.
+        fn sigwait(set: *const sigset_t, signal: *mut c_int) -> c_int;
+        fn sigwaitinfo(set: *const sigset_t, info: *mut siginfo_t) -> c_int;
+        fn sigsuspend(mask: *const sigset_t) -> c_int;
+        fn pause() -> c_int;
+    }
+    Dedicated by hand { sigtimedwait }
 }
 
 /// `sigtimedwait`.

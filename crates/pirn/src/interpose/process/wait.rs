@@ -7,14 +7,36 @@
 
 use crate::blocking::readiness::{self, Interest};
 use crate::blocking::{fds, offload};
-use crate::glibc::symbols::real;
-use crate::interpose::fs::calls::{from_c, libc_calls};
+use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno, SysResult, call};
 use core::ffi::{c_char, c_int};
 use libc::{
     id_t, idtype_t, pid_t, posix_spawn_file_actions_t, posix_spawnattr_t, rusage, siginfo_t,
 };
+
+interposed! {
+    family "Child processes" for Scaling;
+
+    Parks by hand {
+        wait4: "for any of several children, or for one that stops, on a platform thread of its own",
+        waitpid, wait3, waitid, wait,
+    }
+    // The parent waits until the child has begun its program, which has to be read first.
+    Pool {
+        /// Returns an error number.
+        fn posix_spawn(
+            pid: *mut pid_t, path: *const c_char, actions: *const posix_spawn_file_actions_t,
+            attributes: *const posix_spawnattr_t, arguments: *const *mut c_char, environment: *const *mut c_char,
+        ) -> c_int;
+        /// What `std::process::Command` calls. Returns an error number.
+        fn posix_spawnp(
+            pid: *mut pid_t, file: *const c_char, actions: *const posix_spawn_file_actions_t,
+            attributes: *const posix_spawnattr_t, arguments: *const *mut c_char, environment: *const *mut c_char,
+        ) -> c_int;
+    }
+    Dedicated { fn system(command: *const c_char) -> c_int; }
+}
 
 const EAGAIN: SysResult = Err(Errno(libc::EAGAIN));
 
@@ -166,29 +188,4 @@ unsafe fn wait_for_id(kind: idtype_t, id: id_t, info: *mut siginfo_t, options: c
         },
         _ => whole(),
     }
-}
-
-// The parent waits until the child has begun its program, which has to be read first.
-libc_calls! {
-    /// `posix_spawn`. Returns an error number.
-    fn posix_spawn(
-        pid: *mut pid_t, path: *const c_char, actions: *const posix_spawn_file_actions_t,
-        attributes: *const posix_spawnattr_t, arguments: *const *mut c_char, environment: *const *mut c_char,
-    ) -> c_int;
-    /// `posix_spawnp`: what `std::process::Command` calls. Returns an error number.
-    fn posix_spawnp(
-        pid: *mut pid_t, file: *const c_char, actions: *const posix_spawn_file_actions_t,
-        attributes: *const posix_spawnattr_t, arguments: *const *mut c_char, environment: *const *mut c_char,
-    ) -> c_int;
-}
-
-/// `system`: waits for the command to end.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn system(command: *const c_char) -> c_int {
-    // SAFETY: the caller's contract.
-    let run = || from_c(unsafe { real!(fn system(command: *const c_char) -> c_int) });
-    sys::to_c(offload::dedicated(run)) as c_int
 }

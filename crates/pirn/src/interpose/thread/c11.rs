@@ -1,15 +1,26 @@
 //! C11's `threads.h`. In glibc these are the pthread functions under other names, on the same
 //! objects, and call them inside libc; so here.
-//!
-//! Covered: `mtx_{lock,timedlock,unlock}`, `cnd_{wait,timedwait,signal,broadcast}`, `call_once`,
-//! `thrd_{create,join,exit,sleep,yield}`, `tss_{create,delete,get,set}`.
 
 use crate::glibc::symbols::real;
+use crate::interpose::registry::interposed;
 use crate::interpose::thread::sync::{cond, mutex, once};
 use crate::interpose::thread::{self, on_carrier};
 use crate::interpose::time;
 use core::ffi::{c_int, c_void};
 use libc::{pthread_cond_t, pthread_key_t, pthread_mutex_t, pthread_once_t, pthread_t, timespec};
+
+interposed! {
+    family "C11 threads" for Correctness, cannot "join or end a virtual thread";
+
+    Parks by hand {
+        mtx_lock, mtx_timedlock, cnd_wait, cnd_timedwait, call_once, thrd_join, thrd_sleep,
+    }
+    Own by hand {
+        mtx_unlock, cnd_signal, cnd_broadcast, thrd_yield, tss_create, tss_delete, tss_set, tss_get,
+    }
+    Carrier by hand { thrd_create: "makes a platform thread" }
+    Refuses by hand { thrd_exit: "ends the process: a virtual thread ends by returning" }
+}
 
 /// `thrd_success` and its kin.
 const BUSY: c_int = 1;

@@ -2,12 +2,29 @@
 
 use super::is_virtual;
 use crate::glibc::symbols::real;
+use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
 use crate::stack::{GUARD, Slot, region};
 use crate::sys::{self, Errno, call};
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use core::sync::atomic::{AtomicU64, Ordering};
 use libc::{clockid_t, cpu_set_t, pthread_attr_t, pthread_t, sched_param, size_t};
+
+interposed! {
+    family "Attributes of threads" for Correctness,
+        cannot "bind a virtual thread to a CPU, give it a priority, or count its CPU time";
+
+    Own by hand {
+        pthread_getattr_np, pthread_setname_np, pthread_getname_np,
+        prctl: "its own name; all else concerns the carrier",
+        pthread_getaffinity_np: "the carriers' CPUs", pthread_getschedparam, sched_getcpu,
+    }
+    Refuses by hand {
+        pthread_setaffinity_np: "`ENOTSUP`",
+        pthread_setschedparam: "`ENOTSUP`, unless it changes nothing", pthread_setschedprio,
+        pthread_getcpuclockid: "`ENOENT`",
+    }
+}
 
 unsafe extern "C" {
     fn pthread_attr_setstack(

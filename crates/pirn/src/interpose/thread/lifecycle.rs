@@ -5,12 +5,26 @@ use crate::blocking::readiness::{self, Interest};
 use crate::blocking::{fds, offload};
 use crate::glibc::symbols::real;
 use crate::glibc::tls;
+use crate::interpose::registry::interposed;
 use crate::interpose::thread::sync::deadline;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno, call};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicI32, Ordering};
 use libc::{clockid_t, pthread_attr_t, pthread_t, timespec};
+
+interposed! {
+    family "Beginning and end of threads" for Correctness,
+        cannot "join, detach or cancel a virtual thread by its `pthread_t`: for C it is detached";
+
+    Carrier by hand { pthread_create: "makes a platform thread" }
+    Parks by hand { pthread_join, pthread_timedjoin_np, pthread_clockjoin_np }
+    Own by hand { pthread_tryjoin_np, pthread_detach }
+    Refuses by hand {
+        pthread_exit: "ends the process: a virtual thread ends by returning",
+        pthread_cancel: "of a virtual thread: `ENOSYS`",
+    }
+}
 
 type Start = extern "C" fn(*mut c_void) -> *mut c_void;
 

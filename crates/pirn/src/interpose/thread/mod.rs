@@ -2,27 +2,20 @@
 //! ([`signal`](crate::interpose::process::signal)).
 //!
 //! `pthread_self()` of a virtual thread is the address of its TCB, as everybody's. glibc would take
-//! it for one of its own threads and look there for what only a kernel thread has. So these
-//! functions look whether the thread they are given is a virtual one:
-//!
-//! * [`lifecycle`]: `pthread_create`, `pthread_{join,timedjoin_np,clockjoin_np,tryjoin_np}`,
-//!   `pthread_detach`, `pthread_exit`, `pthread_cancel`.
-//! * [`specific`]: `pthread_key_{create,delete}`, `pthread_{get,set}specific`.
-//! * [`identity`]: `pthread_getattr_np`, `pthread_{get,set}name_np`, `prctl`,
-//!   `pthread_{get,set}affinity_np`, `pthread_{get,set}schedparam`, `pthread_setschedprio`,
-//!   `pthread_getcpuclockid`, `sched_getcpu`.
+//! it for one of its own threads and look there for what only a kernel thread has. So the functions
+//! of [`lifecycle`] and [`identity`] look whether the thread they are given is a virtual one.
 //!
 //! What works as it is: `pthread_{self,equal,setcancelstate,setcanceltype,testcancel}`, attributes.
 //! `gettid` and functions that take its result (`tgkill`, `sched_setaffinity`) are about the
 //! carrier.
 
 pub(in crate::interpose) mod c11;
-mod identity;
-mod lifecycle;
-mod specific;
+pub(in crate::interpose) mod identity;
+pub(in crate::interpose) mod lifecycle;
+pub(in crate::interpose) mod specific;
 pub(in crate::interpose) mod sync;
 
-pub(in crate::interpose) use identity::{sched_getcpu, slot_of};
+pub(in crate::interpose) use identity::slot_of;
 pub(in crate::interpose) use lifecycle::{pthread_exit, pthread_join};
 pub(in crate::interpose) use specific::{
     note_key, pthread_getspecific, pthread_key_delete, pthread_setspecific,

@@ -2,11 +2,23 @@
 //! virtual threads we keep ourselves ([`keys`]).
 
 use crate::glibc::symbols::real;
+use crate::interpose::registry::interposed;
 use crate::vthread::keys;
 use core::ffi::{c_int, c_void};
 use libc::pthread_key_t;
 
 type Destructor = Option<unsafe extern "C" fn(*mut c_void)>;
+
+interposed! {
+    family "Thread-specific data" for Correctness;
+
+    Own by hand { pthread_key_create, pthread_key_delete, pthread_setspecific, pthread_getspecific }
+    Own as {
+        /// For the C++ library.
+        fn __pthread_key_create(key: *mut pthread_key_t, destructor: Destructor) -> c_int
+            = pthread_key_create(key, destructor);
+    }
+}
 
 /// `pthread_key_create`.
 ///
@@ -26,19 +38,6 @@ pub unsafe extern "C" fn pthread_key_create(
         }
         result
     }
-}
-
-/// `__pthread_key_create`: the same, for the C++ library.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn __pthread_key_create(
-    key: *mut pthread_key_t,
-    destructor: Destructor,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe { pthread_key_create(key, destructor) }
 }
 
 /// Takes note of a new key.

@@ -6,12 +6,23 @@
 
 use crate::blocking::{futex, offload};
 use crate::glibc::symbols::real;
+use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, SysResult};
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use libc::{FUTEX_PRIVATE_FLAG, FUTEX_WAIT, FUTEX_WAKE, pthread_barrier_t, pthread_barrierattr_t};
+
+interposed! {
+    family "Barriers" for Correctness;
+
+    Parks by hand {
+        pthread_barrier_wait: "on a platform thread of its own if shared between processes",
+        pthread_barrier_destroy,
+    }
+    Own by hand { pthread_barrier_init }
+}
 
 /// In the memory of a `pthread_barrier_t`. libc's own takes the first 20 bytes of it.
 #[repr(C)]

@@ -13,6 +13,7 @@
 use super::{Patience, deadline, layout, mutex};
 use crate::blocking::futex;
 use crate::glibc::symbols::real;
+use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno};
 use crate::vthread::wait_word::Hearing;
@@ -22,6 +23,13 @@ use libc::{
     FUTEX_CLOCK_REALTIME, FUTEX_PRIVATE_FLAG, FUTEX_WAIT_BITSET, FUTEX_WAKE, clockid_t,
     pthread_cond_t, pthread_mutex_t, timespec,
 };
+
+interposed! {
+    family "Condition variables" for Correctness;
+
+    Parks by hand { pthread_cond_wait, pthread_cond_timedwait, pthread_cond_clockwait }
+    Own by hand { pthread_cond_signal, pthread_cond_broadcast }
+}
 
 unsafe extern "C-unwind" {
     fn pthread_testcancel();

@@ -15,10 +15,19 @@
 use super::{Kind, Patience, acquire, deadline, key, layout};
 use crate::blocking::parking_lot;
 use crate::glibc::symbols::real;
+use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
 use crate::runtime;
 use core::ffi::c_int;
 use libc::{clockid_t, pthread_mutex_t, timespec};
+
+interposed! {
+    family "Mutexes" for Correctness,
+        cannot "give `EOWNERDEAD` for a virtual thread that ended, nor inherit priorities";
+
+    Parks by hand { pthread_mutex_lock, pthread_mutex_timedlock, pthread_mutex_clocklock }
+    Own by hand { pthread_mutex_unlock }
+}
 
 const WAITER: u32 = 1;
 

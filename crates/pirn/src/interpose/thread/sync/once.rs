@@ -10,10 +10,17 @@
 //! ```
 
 use crate::blocking::futex;
+use crate::interpose::registry::interposed;
 use crate::sys;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, Ordering};
 use libc::{FUTEX_PRIVATE_FLAG, FUTEX_WAIT, FUTEX_WAKE, pthread_once_t};
+
+interposed! {
+    family "Once" for Correctness;
+
+    Parks by hand { pthread_once }
+}
 
 const NEW: u32 = 0;
 const RUNNING: u32 = 1;

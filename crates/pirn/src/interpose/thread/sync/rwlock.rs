@@ -8,85 +8,56 @@
 use super::{Kind, Patience, acquire, deadline, key, layout};
 use crate::blocking::parking_lot;
 use crate::glibc::symbols::real;
+use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
 use core::ffi::c_int;
 use libc::{clockid_t, pthread_rwlock_t, timespec};
 
+type Lock = *mut pthread_rwlock_t;
+type Time = *const timespec;
+const REALTIME: clockid_t = libc::CLOCK_REALTIME;
+
+interposed! {
+    family "Locks for reading and writing" for Correctness;
+
+    Parks as {
+        fn pthread_rwlock_rdlock(lock: Lock) -> c_int
+            = lock_as(READER, lock, || real!(fn pthread_rwlock_rdlock(lock: Lock) -> c_int), || Ok(None));
+        fn pthread_rwlock_wrlock(lock: Lock) -> c_int
+            = lock_as(WRITER, lock, || real!(fn pthread_rwlock_wrlock(lock: Lock) -> c_int), || Ok(None));
+        fn pthread_rwlock_timedrdlock(lock: Lock, time: Time) -> c_int
+            = lock_as(READER, lock, || real!(fn pthread_rwlock_timedrdlock(lock: Lock, time: Time) -> c_int), || deadline(REALTIME, time));
+        fn pthread_rwlock_timedwrlock(lock: Lock, time: Time) -> c_int
+            = lock_as(WRITER, lock, || real!(fn pthread_rwlock_timedwrlock(lock: Lock, time: Time) -> c_int), || deadline(REALTIME, time));
+        fn pthread_rwlock_clockrdlock(lock: Lock, clock: clockid_t, time: Time) -> c_int
+            = lock_as(READER, lock, || real!(fn pthread_rwlock_clockrdlock(lock: Lock, clock: clockid_t, time: Time) -> c_int), || deadline(clock, time));
+        fn pthread_rwlock_clockwrlock(lock: Lock, clock: clockid_t, time: Time) -> c_int
+            = lock_as(WRITER, lock, || real!(fn pthread_rwlock_clockwrlock(lock: Lock, clock: clockid_t, time: Time) -> c_int), || deadline(clock, time));
+    }
+    Own by hand { pthread_rwlock_unlock }
+}
+
 const READER: u32 = 2;
 const WRITER: u32 = 4;
 
-/// One locking function: its name, the function to try with, what it waits as, its further
-/// parameters and the deadline they stand for.
-macro_rules! locks {
-    ($name:ident, $attempt:ident, $bit:ident, ($($arg:ident: $ty:ty),*), $deadline:expr) => {
-        #[doc = concat!("`", stringify!($name), "`.")]
-        ///
-        /// # Safety
-        /// As for libc's function of this name.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(lock: *mut pthread_rwlock_t $(, $arg: $ty)*) -> c_int {
-            if virtual_thread().is_none() {
-                // SAFETY: the caller's contract.
-                return unsafe { real!(fn $name(lock: *mut pthread_rwlock_t $(, $arg: $ty)*) -> c_int) };
-            }
-            // SAFETY: the caller's contract.
-            let attempt = || unsafe { real!(fn $attempt(lock: *mut pthread_rwlock_t) -> c_int) };
-            // SAFETY: the caller's contract.
-            unsafe { wait(lock, $bit, attempt, || $deadline) }
-        }
-    };
-}
-
-locks!(
-    pthread_rwlock_rdlock,
-    pthread_rwlock_tryrdlock,
-    READER,
-    (),
-    Ok(None)
-);
-locks!(
-    pthread_rwlock_wrlock,
-    pthread_rwlock_trywrlock,
-    WRITER,
-    (),
-    Ok(None)
-);
-locks!(
-    pthread_rwlock_timedrdlock,
-    pthread_rwlock_tryrdlock,
-    READER,
-    (time: *const timespec),
-    deadline(libc::CLOCK_REALTIME, time)
-);
-locks!(
-    pthread_rwlock_timedwrlock,
-    pthread_rwlock_trywrlock,
-    WRITER,
-    (time: *const timespec),
-    deadline(libc::CLOCK_REALTIME, time)
-);
-locks!(
-    pthread_rwlock_clockrdlock,
-    pthread_rwlock_tryrdlock,
-    READER,
-    (clock: clockid_t, time: *const timespec),
-    deadline(clock, time)
-);
-locks!(
-    pthread_rwlock_clockwrlock,
-    pthread_rwlock_trywrlock,
-    WRITER,
-    (clock: clockid_t, time: *const timespec),
-    deadline(clock, time)
-);
-
-/// Locks by trying. The deadline is asked only if there is a need to wait.
-unsafe fn wait(
-    lock: *mut pthread_rwlock_t,
-    bit: u32,
-    attempt: impl Fn() -> c_int,
+/// Runs libc's function on a platform thread; on a virtual one locks by trying. The deadline is asked only if there is a need to wait.
+unsafe fn lock_as(
+    kind: u32,
+    lock: Lock,
+    libc_lock: impl FnOnce() -> c_int,
     deadline: impl FnOnce() -> Result<Option<u64>, c_int>,
 ) -> c_int {
+    if virtual_thread().is_none() {
+        return libc_lock();
+    }
+    // SAFETY: the caller's contract.
+    let attempt = || unsafe {
+        if kind == READER {
+            real!(fn pthread_rwlock_tryrdlock(lock: Lock) -> c_int)
+        } else {
+            real!(fn pthread_rwlock_trywrlock(lock: Lock) -> c_int)
+        }
+    };
     match attempt() {
         libc::EBUSY => {}
         result => return result,
@@ -101,7 +72,7 @@ unsafe fn wait(
     match deadline() {
         Ok(deadline) => acquire(
             key(lock, Kind::Lock),
-            bit,
+            kind,
             deadline,
             Patience::new(shared),
             libc::EBUSY,

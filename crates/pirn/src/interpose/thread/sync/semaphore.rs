@@ -10,11 +10,19 @@ use super::{Kind, Patience, deadline, key, layout};
 use crate::blocking::parking_lot::{self, BUCKET_COUNT, Parked};
 use crate::glibc::symbols::Real;
 use crate::glibc::symbols::real;
+use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use libc::{clockid_t, sem_t, timespec};
+
+interposed! {
+    family "Semaphores" for Correctness;
+
+    Parks by hand { sem_wait, sem_timedwait, sem_clockwait }
+    Own by hand { sem_post: "also in signal handlers" }
+}
 
 const WAITER: u32 = 16;
 

@@ -1,10 +1,17 @@
 //! `pthread_spinlock_t`.
 
 use crate::glibc::symbols::real;
+use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
 use crate::sched;
 use core::ffi::c_int;
 use libc::pthread_spinlock_t;
+
+interposed! {
+    family "Spinlocks" for Scaling;
+
+    Parks by hand { pthread_spin_lock: "spins, and lets others run between attempts" }
+}
 
 /// Attempts before the holder is thought to be waiting for this very carrier.
 const SPINS: u32 = 100;

@@ -1,0 +1,262 @@
+//! The registry of interposed names.
+//!
+//! Each file says what it interposes in one [`interposed!`] table at its head, sorted by what
+//! happens on a virtual thread ([`Disposition`]). Functions of which that is all there is to say
+//! are defined by the table; the others are written by hand below it, and only listed:
+//!
+//! ```text
+//! interposed! {
+//!     family "Locks on files" for Scaling, cannot "notice deadlocks between processes";
+//!     Parks by hand { flock, lockf: "a remark" }
+//!     Parks as { fn lockf64(fd: c_int, command: c_int, length: off_t) -> c_int
+//!         = lockf(fd, command, length); }
+//!     Pool { fn chmod(path: Path, mode: mode_t) -> c_int = SYS_chmod(path, mode); }
+//! }
+//! ```
+//!
+//! | section | defines |
+//! |---|---|
+//! | `Pool { fn … = SYS_name(values); }` | a system call, on the pool |
+//! | `Pool { fn …; }` | libc's own function, on the pool |
+//! | `Pool then noted { fn …; }` | the same; its result goes through `noted` |
+//! | `Glance { fn … = SYS_name(values) if at_hand; }` | a system call; unless `at_hand`, on the pool |
+//! | `Dedicated { fn …; }` | libc's own function, on a platform thread of its own |
+//! | `Carrier { fn …; }` | libc's own function, with the carrier's thread pointer |
+//! | `Anything as { fn … = expression; }` | what the (`unsafe`) expression gives |
+//! | `Anything by hand { name, name: "remark" }` | nothing |
+//!
+//! From the tables come the check at start that these definitions win ([`startup`]), the page
+//! `docs/interposed.md`, and the tests that each name is exported and tested. Because the check
+//! refers to every function, a linker that takes single object files out of an archive (of a Rust
+//! static library, in a C program) takes all of them.
+//!
+//! [`startup`]: super::startup
+
+use super::{fs, futex, io, net, process, thread, time};
+use core::ffi::{CStr, c_void};
+
+/// What happens when a virtual thread calls a function.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(test), allow(dead_code))] // Read when the page is written.
+pub(in crate::interpose) enum Disposition {
+    /// What happens on a platform thread, too: it does not wait.
+    Kernel,
+    /// Tries without blocking, and parks until it may try again.
+    Parks,
+    /// On the virtual thread's own data, without a system call that could block.
+    Own,
+    /// By the carrier if the kernel has at hand what it takes, else on the pool.
+    Glance,
+    /// On the bounded pool of platform threads, while the virtual thread parks.
+    Pool,
+    /// On a platform thread of its own, while the virtual thread parks.
+    Dedicated,
+    /// As the carrier, with its thread pointer.
+    Carrier,
+    /// What happens on a platform thread, too, and may block the carrier.
+    Blocks,
+    /// Fails.
+    Refuses,
+}
+
+/// What is lost if another definition than ours wins.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::interpose) enum Need {
+    /// A wake, the truth about a descriptor, or memory: the runtime does not start.
+    Correctness,
+    /// A carrier, for as long as a call blocks it.
+    Scaling,
+}
+
+/// An interposed function.
+pub(in crate::interpose) struct Interposed {
+    pub(in crate::interpose) name: &'static CStr,
+    /// Our definition.
+    pub(in crate::interpose) address: *const c_void,
+    #[cfg_attr(not(test), allow(dead_code))] // As above.
+    pub(in crate::interpose) disposition: Disposition,
+    /// What else there is to know, or nothing.
+    #[cfg_attr(not(test), allow(dead_code))] // As above.
+    pub(in crate::interpose) remark: &'static str,
+}
+
+// SAFETY: the address is only compared.
+unsafe impl Sync for Interposed {}
+
+/// The functions of one file.
+pub(in crate::interpose) struct Family {
+    #[cfg_attr(not(test), allow(dead_code))] // As above.
+    pub(in crate::interpose) title: &'static str,
+    pub(in crate::interpose) need: Need,
+    /// What none of them can do, or nothing.
+    #[cfg_attr(not(test), allow(dead_code))] // As above.
+    pub(in crate::interpose) cannot: &'static str,
+    /// Section by section.
+    pub(in crate::interpose) sections: &'static [&'static [Interposed]],
+}
+
+/// All that is interposed.
+pub(in crate::interpose) static FAMILIES: &[Family] = &[
+    io::rw::FAMILY,
+    io::transfer::FAMILY,
+    io::fcntl::FAMILY,
+    io::poll::FAMILY,
+    io::select::FAMILY,
+    io::fortified::FAMILY,
+    io::stdio::FAMILY,
+    net::socket::FAMILY,
+    net::netdb::FAMILY,
+    fs::calls::FAMILY,
+    fs::open::FAMILY,
+    fs::dir::FAMILY,
+    fs::scan::FAMILY,
+    fs::copy::FAMILY,
+    fs::lock::FAMILY,
+    time::FAMILY,
+    futex::FAMILY,
+    thread::sync::mutex::FAMILY,
+    thread::sync::rwlock::FAMILY,
+    thread::sync::cond::FAMILY,
+    thread::sync::semaphore::FAMILY,
+    thread::sync::barrier::FAMILY,
+    thread::sync::once::FAMILY,
+    thread::sync::spin::FAMILY,
+    thread::lifecycle::FAMILY,
+    thread::identity::FAMILY,
+    thread::specific::FAMILY,
+    thread::c11::FAMILY,
+    process::fork::FAMILY,
+    process::wait::FAMILY,
+    process::signal::FAMILY,
+    process::sigwait::FAMILY,
+    process::credentials::FAMILY,
+    process::dlfcn::FAMILY,
+];
+
+/// Says what a file interposes, and defines some of it. See the module's documentation.
+macro_rules! interposed {
+    (
+        family $title:literal for $need:ident $(, cannot $cannot:literal)?;
+        $($how:ident $($kind:ident)* { $($items:tt)* })*
+    ) => {
+        $( $crate::interpose::registry::interposed!(@define $how [$($kind)*] $($items)*); )*
+
+        /// What this file interposes.
+        pub(in crate::interpose) const FAMILY: $crate::interpose::registry::Family = {
+            use $crate::interpose::registry::{Disposition, Family, Need, interposed};
+            Family {
+                title: $title,
+                need: Need::$need,
+                cannot: concat!("" $(, $cannot)?),
+                sections: &[ $( interposed!(@list $how [$($kind)*] $($items)*) ),* ],
+            }
+        };
+    };
+
+    // Definitions.
+    (@define $how:ident [by hand] $($listed:tt)*) => {};
+    (@define $how:ident [as] $(
+        $(#[$doc:meta])* fn $name:ident($($arg:ident: $ty:ty),* $(,)?) -> $ret:ty = $value:expr;
+    )*) => {$(
+        $crate::interpose::registry::interposed! {
+            @function [$($doc),*] $name($($arg: $ty),*) -> $ret { $value }
+        }
+    )*};
+    (@define Glance [] $(
+        $(#[$doc:meta])* fn $name:ident($($arg:ident: $ty:ty),* $(,)?) -> $ret:ty
+            = $number:ident($($value:expr),*) if $at_hand:expr;
+    )*) => {$(
+        $crate::interpose::registry::interposed! {
+            @function [$($doc),*] $name($($arg: $ty),*) -> $ret {
+                let args = $crate::interpose::fs::calls::args([$($value as usize),*]);
+                $crate::interpose::fs::calls::glance(|| $at_hand, libc::$number, args) as $ret
+            }
+        }
+    )*};
+    (@define Pool [then $then:ident] $(
+        $(#[$doc:meta])* fn $name:ident($($arg:ident: $ty:ty),* $(,)?) -> $ret:ty;
+    )*) => {$(
+        $crate::interpose::registry::interposed! {
+            @function [$($doc),*] $name($($arg: $ty),*) -> $ret {
+                $then($crate::interpose::registry::interposed!(
+                    @call Pool $name($($arg: $ty),*) -> $ret
+                ))
+            }
+        }
+    )*};
+    (@define $how:ident [] $(
+        $(#[$doc:meta])* fn $name:ident($($arg:ident: $ty:ty),* $(,)?) -> $ret:ty
+            $(= $number:ident($($value:expr),*))?;
+    )*) => {$(
+        $crate::interpose::registry::interposed! {
+            @function [$($doc),*] $name($($arg: $ty),*) -> $ret {
+                $crate::interpose::registry::interposed!(
+                    @call $how $name($($arg: $ty),*) -> $ret $(= $number($($value),*))?
+                )
+            }
+        }
+    )*};
+    (@function [$($doc:meta),*] $name:ident($($arg:ident: $ty:ty),*) -> $ret:ty $body:block) => {
+        #[doc = concat!("`", stringify!($name), "`.")]
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// As for libc's function of this name.
+        #[allow(unused_unsafe)] // Some expressions are safe.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($($arg: $ty),*) -> $ret {
+            // SAFETY: the caller's contract.
+            unsafe { $body }
+        }
+    };
+    (@call Pool $name:ident($($arg:ident: $ty:ty),*) -> $ret:ty = $number:ident($($value:expr),*)) => {{
+        let args = $crate::interpose::fs::calls::args([$($value as usize),*]);
+        $crate::interpose::fs::calls::bounded_call(libc::$number, args) as $ret
+    }};
+    (@call Pool $($signature:tt)*) => {
+        $crate::blocking::offload::bounded(|| $crate::glibc::symbols::real!(fn $($signature)*))
+    };
+    (@call Carrier $($signature:tt)*) => {
+        $crate::interpose::thread::on_carrier(|| $crate::glibc::symbols::real!(fn $($signature)*))
+    };
+    (@call Dedicated $name:ident($($arg:ident: $ty:ty),*) -> $ret:ty) => {{
+        let call = || {
+            let result = $crate::glibc::symbols::real!(fn $name($($arg: $ty),*) -> $ret);
+            $crate::interpose::fs::calls::from_c(result)
+        };
+        $crate::sys::to_c($crate::blocking::offload::dedicated(call)) as $ret
+    }};
+
+    // Lists.
+    (@list $how:ident [by hand] $($name:ident $(: $remark:literal)?),* $(,)?) => {
+        &[$( interposed!(@entry $how $name concat!("" $(, $remark)?)) ),*]
+    };
+    (@list $how:ident [as] $(
+        $(#[$doc:meta])* fn $name:ident($($signature:tt)*) -> $ret:ty = $value:expr;
+    )*) => {
+        &[$( interposed!(@entry $how $name "") ),*]
+    };
+    (@list $how:ident [$(then $then:ident)?] $(
+        $(#[$doc:meta])* fn $name:ident($($signature:tt)*) -> $ret:ty
+            $(= $number:ident($($values:tt)*) $(if $at_hand:expr)?)?;
+    )*) => {
+        &[$( interposed!(@entry $how $name "") ),*]
+    };
+    (@entry $how:ident $name:ident $remark:expr) => {
+        $crate::interpose::registry::Interposed {
+            name: match core::ffi::CStr::from_bytes_with_nul(
+                concat!(stringify!($name), "\0").as_bytes(),
+            ) {
+                Ok(name) => name,
+                Err(_) => panic!(),
+            },
+            address: $name as *const core::ffi::c_void,
+            disposition: Disposition::$how,
+            remark: $remark,
+        }
+    };
+}
+pub(in crate::interpose) use interposed;
+
+#[cfg(test)]
+mod tests;
