@@ -464,3 +464,55 @@ fn one_task_awaits_many_threads() {
     await_all();
     on_virtual(await_all);
 }
+
+/// What a panicked thread said.
+fn message(payload: &(dyn std::any::Any + Send)) -> &str {
+    payload.downcast_ref::<String>().expect("formatted")
+}
+
+#[test]
+fn joining_oneself_panics_as_in_std() {
+    let _watchdog = watchdog();
+    type Own = fn(JoinHandle<()>);
+    let ways: [Own; 3] = [
+        |own| own.join().unwrap(),
+        |own| own.join_timeout(NEVER).unwrap().unwrap(),
+        |own| own.join_interruptible().unwrap().unwrap(),
+    ];
+    for join in ways {
+        let (pass, passed) = mpsc::channel::<JoinHandle<()>>();
+        let (tell, told) = mpsc::channel();
+        let handle = thread::spawn(move || {
+            let own = passed.recv().unwrap();
+            let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| join(own)));
+            tell.send(panic.unwrap_err()).unwrap();
+        });
+        pass.send(handle).unwrap();
+        let payload = told.recv().unwrap();
+        assert_eq!(message(&*payload), std_message_of_joining_oneself());
+    }
+}
+
+/// What `std` says when a platform thread joins itself.
+fn std_message_of_joining_oneself() -> String {
+    let (pass, passed) = mpsc::channel::<std::thread::JoinHandle<()>>();
+    let (tell, told) = mpsc::channel();
+    let handle = std::thread::spawn(move || {
+        let own = passed.recv().unwrap();
+        let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| own.join()));
+        tell.send(panic.unwrap_err()).unwrap();
+    });
+    pass.send(handle).unwrap();
+    message(&*told.recv().unwrap()).to_owned()
+}
+
+#[test]
+fn joining_oneself_by_pthread_is_a_deadlock() {
+    let _watchdog = watchdog();
+    let join = || {
+        // SAFETY: the running thread; joining it is refused.
+        unsafe { libc::pthread_join(libc::pthread_self(), std::ptr::null_mut()) }
+    };
+    assert_eq!(on_virtual(join), libc::EDEADLK);
+    assert_eq!(std::thread::spawn(join).join().unwrap(), libc::EDEADLK);
+}

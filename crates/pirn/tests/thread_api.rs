@@ -445,3 +445,23 @@ fn handles_cross_threads() {
     crosses::<thread::ScopedJoinHandle<'static, ()>>();
     assert!(thread::available_parallelism().unwrap().get() >= 1);
 }
+
+#[test]
+fn a_name_with_a_nul_byte_panics_as_in_std() {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    let _watchdog = watchdog();
+    let named = |name: &str| thread::Builder::new().name(name.into());
+    assert!(catch_unwind(|| named("a\0b").spawn(|| ())).is_err());
+    assert!(catch_unwind(|| std::thread::Builder::new().name("a\0b".into()).spawn(|| ())).is_err());
+    let counted = thread::Builder::new().name_counter("a\0b", 1);
+    assert!(catch_unwind(AssertUnwindSafe(|| counted.spawn(|| ()))).is_err());
+    // The scope does not wait for a thread that there is not.
+    let scope = catch_unwind(|| {
+        thread::scope(|s| {
+            named("a\0b").spawn_scoped(s, || ()).unwrap();
+        });
+    });
+    let payload = scope.unwrap_err();
+    let text = payload.downcast_ref::<String>().unwrap();
+    assert!(text.contains("null bytes"), "{text}");
+}

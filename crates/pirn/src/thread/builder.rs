@@ -149,10 +149,13 @@ impl Builder {
     /// Spawns a virtual thread.
     ///
     /// # Errors
-    /// * `InvalidInput`: the name contains a NUL byte, or the stack is larger than 1 GiB.
+    /// * `InvalidInput`: the stack is larger than 1 GiB.
     /// * `OutOfMemory`: no memory or no address space for its stack; the text names the limit.
     /// * others, from the first spawn only: the runtime could not start (an unsupported kernel, C
     ///   library or processor; a bad setting; no platform threads for the carriers).
+    ///
+    /// # Panics
+    /// When the name contains a NUL byte, as in `std`.
     ///
     /// # Examples
     /// ```
@@ -170,6 +173,7 @@ impl Builder {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
+        self.check_name();
         self.launch(|attributes| ClosureBody::allocate(attributes, f))
             .map(JoinHandle::new)
     }
@@ -178,6 +182,9 @@ impl Builder {
     ///
     /// # Errors
     /// As for [`spawn`](Self::spawn).
+    ///
+    /// # Panics
+    /// As [`spawn`](Self::spawn).
     ///
     /// # Examples
     /// ```
@@ -199,6 +206,7 @@ impl Builder {
         F: FnOnce() -> T + Send + 'scope,
         T: Send + 'scope,
     {
+        self.check_name();
         let thread = self.launch(|attributes| scope.allocate(attributes, f))?;
         Ok(scope.handle_of(RawHandle::new(thread)))
     }
@@ -229,6 +237,20 @@ impl Builder {
             pool::unreserve(class, 1);
             io::Error::new(io::ErrorKind::OutOfMemory, "no memory for a virtual thread")
         })
+    }
+
+    /// Panics if the name contains a NUL byte. Scopes and executors, whose forks do not panic, get
+    /// an error from [`next_name`](Self::next_name) instead.
+    fn check_name(&self) {
+        let name = match &self.name {
+            Name::None => return,
+            Name::Fixed(name) => name,
+            Name::Counter(counter) => &counter.0,
+        };
+        assert!(
+            !name.contains('\0'),
+            "thread name may not contain interior null bytes: {name:?}"
+        );
     }
 
     fn next_name(&self) -> io::Result<Option<Box<str>>> {

@@ -12,6 +12,7 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::pin::pin;
 use core::ptr::NonNull;
+use std::io;
 use std::panic::resume_unwind;
 use std::time::Duration;
 
@@ -40,6 +41,9 @@ impl<T> JoinHandle<T> {
     /// # Errors
     /// The panic's payload.
     ///
+    /// # Panics
+    /// When a thread joins itself, as in `std`: it would wait for ever.
+    ///
     /// # Examples
     /// ```
     /// use pirn::thread;
@@ -56,6 +60,9 @@ impl<T> JoinHandle<T> {
     /// # Errors
     /// The handle, if the thread has not ended by then. (That it panicked is said by the inner
     /// result.)
+    ///
+    /// # Panics
+    /// When a thread joins itself.
     ///
     /// # Examples
     /// ```
@@ -81,6 +88,9 @@ impl<T> JoinHandle<T> {
     /// if it has been interrupted already. The flag stays set. Whoever has nothing to do with the
     /// handle passes the interruption on with `.map_err(|_handle| Interrupted)?`, which detaches
     /// the thread.
+    ///
+    /// # Panics
+    /// When a thread joins itself.
     ///
     /// # Examples
     /// An interrupt that is passed on to the thread that does the work:
@@ -113,6 +123,7 @@ impl<T> JoinHandle<T> {
         hearing: Option<Hearing>,
     ) -> Result<super::Result<T>, JoinHandle<T>> {
         if !self.is_finished() {
+            self.0.refuse_own();
             // SAFETY: the handle is ours, and `end` is gone before it is used again.
             let end = unsafe { End::of(self.0.core().clone()) };
             if drive(pin!(end), deadline, hearing).is_err() {
@@ -207,12 +218,24 @@ impl<T> RawHandle<T> {
             .flatten()
     }
 
+    /// Panics, in the words of `std`, if this is the running thread's own handle.
+    fn refuse_own(&self) {
+        let own =
+            vthread::current().is_some_and(|core| NonNull::from(core) == self.core().as_ptr());
+        assert!(
+            !own,
+            "failed to join thread: {}",
+            io::Error::from_raw_os_error(libc::EDEADLK)
+        );
+    }
+
     pub(crate) fn join(mut self) -> super::Result<T> {
         let core = self.core();
         if !core.has_ended() && vthread::current().is_none() {
             crate::sched::lend(core.as_ptr());
         }
         if !core.has_ended() {
+            self.refuse_own();
             BlockedJoiner::wait_for(core);
         }
         match self.take_result() {
