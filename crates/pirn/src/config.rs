@@ -46,7 +46,7 @@ impl Runtime {
 /// | setter | variable | unit | least | most | default |
 /// |---|---|---|---|---|---|
 /// | [`parallelism`](Self::parallelism) | `PIRN_PARALLELISM` | carriers | 1 | 1024 | the machine's, as [`std::thread::available_parallelism`] tells |
-/// | [`stack_size`](Self::stack_size) | `PIRN_STACK_SIZE` | bytes; the variable takes `K`, `KiB`, `M`, `MiB` too | 16 KiB | 1 GiB | 256 KiB |
+/// | [`stack_size`](Self::stack_size) | `PIRN_STACK_SIZE` | bytes; the variable takes `K`, `M`, `G` (or `KiB`, …) too | 16 KiB | 1 GiB | 256 KiB; 2 MiB, as in `std`, with debug assertions |
 /// | [`max_blocking_threads`](Self::max_blocking_threads) | `PIRN_MAX_BLOCKING_THREADS` | platform threads | 1 | 65536 | 256 |
 /// | [`spare_carriers`](Self::spare_carriers) | `PIRN_SPARE_CARRIERS` | carriers | 0 | 1024 | 16 |
 /// | [`spin`](Self::spin) | `PIRN_SPIN_US` | microseconds | 0 | 10000 | 20 |
@@ -81,6 +81,9 @@ impl Configuration {
     ///
     /// It is address space: memory is used for the part of a stack that was ever touched, and
     /// for page tables, about a 512th of the size.
+    ///
+    /// The default is 256 KiB. Where this crate is compiled with debug assertions, as in the `dev`
+    /// profile, it is the 2 MiB of `std`: unoptimised code takes several times as much stack.
     ///
     /// # Examples
     ///
@@ -257,6 +260,11 @@ pub(crate) fn resolve() -> Result<Settings, ConfigError> {
     STORE.resolve(|variable| std::env::var_os(variable))
 }
 
+/// The variables that [`resolve`] reads.
+pub(crate) fn variables() -> impl Iterator<Item = &'static str> {
+    SPECS.iter().map(|spec| spec.variable)
+}
+
 static STORE: Store = Store::new();
 
 const EMPTY: u8 = 0;
@@ -317,7 +325,7 @@ impl Store {
         }
         let applied = self.state.fetch_or(FROZEN, Ordering::SeqCst) & !FROZEN == SET;
         let value = |i: usize| environment[i].or_else(|| self.program(i, applied));
-        let stack_size = value(STACK_SIZE).unwrap_or(256 * KIB);
+        let stack_size = value(STACK_SIZE).unwrap_or(DEFAULT_STACK);
         Ok(Settings {
             parallelism: value(PARALLELISM).unwrap_or_else(machine_parallelism),
             stack_size: stack_size.next_multiple_of(PAGE),
@@ -351,6 +359,15 @@ const SETTINGS: usize = 5;
 
 const KIB: usize = 1024;
 const MIB: usize = 1024 * KIB;
+const GIB: usize = 1024 * MIB;
+/// Bytes of a stack where nobody says otherwise. Crates are written for the 2 MiB of `std`, and
+/// unoptimised code needs them; optimised code hardly ever does, and a larger stack costs a page
+/// table for each parked thread.
+const DEFAULT_STACK: usize = if cfg!(debug_assertions) {
+    2 * MIB
+} else {
+    256 * KIB
+};
 /// A page of x86-64.
 const PAGE: usize = 4 * KIB;
 
@@ -379,8 +396,8 @@ const SPECS: [Spec; SETTINGS] = [
         setting: "stack_size",
         variable: "PIRN_STACK_SIZE",
         least: 16 * KIB,
-        most: 1024 * MIB,
-        accepted: "16 KiB to 1 GiB, in bytes; in the variable also with K, KiB, M or MiB",
+        most: GIB,
+        accepted: "16 KiB to 1 GiB, in bytes; in the variable also with K, M or G (or KiB, MiB, GiB)",
         is_size: true,
     },
     Spec {
@@ -460,6 +477,7 @@ fn parse_size(text: &str) -> Option<usize> {
         "" => 1,
         "K" | "KiB" => KIB,
         "M" | "MiB" => MIB,
+        "G" | "GiB" => GIB,
         _ => return None,
     };
     parse_number(digits)?.checked_mul(unit)

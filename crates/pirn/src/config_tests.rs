@@ -27,7 +27,11 @@ fn defaults_are_as_documented() {
     let machine = std::thread::available_parallelism().unwrap().get();
     let expected = Settings {
         parallelism: machine.min(1024),
-        stack_size: 262_144,
+        stack_size: if cfg!(debug_assertions) {
+            2 << 20
+        } else {
+            262_144
+        },
         max_blocking_threads: 256,
         spare_carriers: 16,
         spin: Duration::from_micros(20),
@@ -97,6 +101,8 @@ fn sizes_take_suffixes_and_are_rounded_up_to_pages() {
         ("17KiB", 20480),
         ("2M", 2 << 20),
         ("1024MiB", 1 << 30),
+        ("1G", 1 << 30),
+        ("1GiB", 1 << 30),
         ("0100000", 102_400),
         ("1073741823", 1 << 30),
     ];
@@ -113,7 +119,7 @@ fn bad_variables_are_errors_that_name_them() {
         ("PIRN_PARALLELISM", "0|1025|| 4|+4|-1|2K|four"),
         (
             "PIRN_STACK_SIZE",
-            "16383|1025M||K|64 K|64k|1G|1.5M|99999999999999999M",
+            "16383|1025M||K|64 K|64k|2G|1.5M|1T|99999999999999999M",
         ),
         ("PIRN_MAX_BLOCKING_THREADS", "0|65537||1M|٣|0x10|1e3|1_000"),
         ("PIRN_SPARE_CARRIERS", "1025||-1|x"),

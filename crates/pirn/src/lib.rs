@@ -64,6 +64,7 @@ pub mod executor;
 mod glibc;
 mod interpose;
 mod lock;
+mod notices;
 mod primitives;
 mod runtime;
 mod sched;

@@ -7,7 +7,7 @@
 use crate::glibc::{malloc, tls};
 use crate::lock::Lock;
 use crate::stack::{SizeClass, overflow};
-use crate::{arch, blocking, config, interpose, sched};
+use crate::{arch, blocking, config, interpose, notices, sched};
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicU8, Ordering};
 use std::io;
@@ -55,6 +55,7 @@ fn start() -> io::Result<()> {
         return Err(unsupported("this processor or kernel has no FSGSBASE (needs Linux 5.9, and Intel Ivy Bridge or AMD Steamroller or later)".into()));
     }
     let settings = config::resolve().map_err(io::Error::other)?;
+    notices::unknown_variables();
     interpose::verify().map_err(unsupported)?;
     on_fresh_thread(study_thread)?;
     // From here on things are installed for good: a failure is final.

@@ -190,3 +190,30 @@ fn without_spinning_a_waiting_thread_is_rescued_too() {
         parent.join().unwrap();
     });
 }
+
+#[test]
+fn a_misspelt_variable_is_reported_once() {
+    const NAME: &str = "a_misspelt_variable_is_reported_once";
+    let _watchdog = watchdog();
+    if let Some(_watchdog) = child::enter(NAME) {
+        (0..3).for_each(|_| thread::spawn(|| ()).join().unwrap());
+        return;
+    }
+    let lines = |variables: &[(&str, &str)]| {
+        let output = child::run(NAME, variables);
+        assert!(output.status.success(), "{}", child::report(&output));
+        let text = String::from_utf8(output.stderr).unwrap();
+        let lines = text.lines().filter(|line| line.starts_with("pirn: "));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    const MISSPELT: (&str, &str) = ("PIRN_PARALELISM", "2");
+    let reported = lines(&[MISSPELT]);
+    assert_eq!(reported.len(), 1, "{reported:?}");
+    assert!(reported[0].contains("PIRN_PARALELISM"), "{reported:?}");
+    assert!(
+        reported[0].contains("did you mean PIRN_PARALLELISM?"),
+        "{reported:?}"
+    );
+    assert_eq!(lines(&[MISSPELT, ("PIRN_QUIET", "1")]), [""; 0]);
+    assert_eq!(lines(&[("PIRN_PARALLELISM", "2")]), [""; 0]);
+}

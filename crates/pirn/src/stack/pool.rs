@@ -27,8 +27,9 @@ use std::io;
 pub(crate) const CACHE: usize = 64;
 /// Slots moved between a processor and the pool at once.
 const BATCH: usize = CACHE / 2;
-/// Slots planned at once.
+/// Slots planned at once at the most, and how much address space they may take.
 const EXTENT: usize = 1024;
+const EXTENT_BYTES: usize = 256 << 20;
 /// Memory that must be left for `spawn` to take new stacks into use, and what each will take of it.
 const MEMORY_FLOOR: u64 = 64 << 20;
 const MEMORY_EACH: u64 = 4096;
@@ -180,11 +181,7 @@ impl Slots {
     /// Plans more slots. Returns how many may be reserved of them.
     fn extend(&mut self, class: SizeClass) -> io::Result<usize> {
         let untouched: usize = self.fresh.iter().map(|f| f.end - f.next).sum();
-        let wanted = if class.stack_bytes() > 1 << 20 {
-            1
-        } else {
-            EXTENT
-        };
+        let wanted = (EXTENT_BYTES / class.stack_bytes()).clamp(1, EXTENT);
         check_memory((untouched + wanted) as u64 * MEMORY_EACH)?;
         let (number, next) = match self.region {
             Some(at) => at,

@@ -90,7 +90,7 @@ impl Builder {
     /// Size of the stack in bytes, rounded up to a power of two between 16 KiB and 1 GiB. About
     /// 3 KiB of it serve the runtime. Address space only: memory is used as the stack grows.
     ///
-    /// The default is 256 KiB, or `PIRN_STACK_SIZE`, or what
+    /// The default is 256 KiB (2 MiB with debug assertions), or `PIRN_STACK_SIZE`, or what
     /// [`Runtime::configure`](crate::Runtime::configure) says.
     ///
     /// # Examples

@@ -1,0 +1,122 @@
+//! Lines on standard error that nobody asked for: about what is not an error, and yet not what the
+//! operator wants. Each at most once per process. `PIRN_QUIET` in the environment, with any value,
+//! switches them off.
+
+use crate::config;
+use std::ffi::OsStr;
+use std::io::{self, Write};
+
+/// Switches the notices off.
+const QUIET: &str = "PIRN_QUIET";
+
+/// Variables that are read elsewhere than in the settings.
+const OTHERS: [&str; 2] = [QUIET, "PIRN_NO_GUARD_MARKERS"];
+
+/// Prefixes of the variables of this project's own tests.
+const OF_TESTS: [&str; 2] = ["PIRN_TEST", "PIRN_STRESS"];
+
+/// Writes a line, unless notices are switched off.
+pub(crate) fn write(line: &str) {
+    if std::env::var_os(QUIET).is_none() {
+        // Not `eprintln!`: it panics where standard error cannot be written.
+        let _ = writeln!(io::stderr(), "pirn: {line}");
+    }
+}
+
+/// Reports the variables that look like settings and are none: misspelt ones, most likely.
+pub(crate) fn unknown_variables() {
+    for (name, _) in std::env::vars_os() {
+        if let Some(line) = about(&name) {
+            write(&line);
+        }
+    }
+}
+
+/// What is to be said about a variable, if anything.
+fn about(name: &OsStr) -> Option<String> {
+    let name = name.to_string_lossy();
+    let known = || config::variables().chain(OTHERS);
+    if !name.starts_with("PIRN_")
+        || OF_TESTS.iter().any(|prefix| name.starts_with(prefix))
+        || known().any(|known| known == name)
+    {
+        return None;
+    }
+    let nearest = known().min_by_key(|known| distance(known, &name))?;
+    Some(if distance(nearest, &name) <= name.len() / 3 {
+        format!("the variable {name} is unknown and has no effect (did you mean {nearest}?)")
+    } else {
+        let known: Vec<_> = config::variables().collect();
+        let known = known.join(", ");
+        format!("the variable {name} is unknown and has no effect (known: {known})")
+    })
+}
+
+/// The number of insertions, deletions and replacements of bytes that lead from one text to the
+/// other.
+fn distance(one: &str, other: &str) -> usize {
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (i, a) in one.bytes().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, b) in other.bytes().enumerate() {
+            let replaced = diagonal + usize::from(a != b);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[other.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(name: &str) -> Option<String> {
+        about(OsStr::new(name))
+    }
+
+    #[test]
+    fn distances_are_those_of_levenshtein() {
+        for (one, other, expected) in [
+            ("", "", 0),
+            ("abc", "", 3),
+            ("", "ab", 2),
+            ("kitten", "sitting", 3),
+            ("PIRN_SPIN", "PIRN_SPIN_US", 3),
+        ] {
+            assert_eq!(distance(one, other), expected, "{one} {other}");
+        }
+    }
+
+    #[test]
+    fn misspelt_variables_are_reported_with_the_nearest_name() {
+        for (name, meant) in [
+            ("PIRN_PARALELISM", "PIRN_PARALLELISM"),
+            ("PIRN_STACKSIZE", "PIRN_STACK_SIZE"),
+            ("PIRN_SPIN", "PIRN_SPIN_US"),
+            ("PIRN_SPARE_CARRIER", "PIRN_SPARE_CARRIERS"),
+        ] {
+            let line = line(name).unwrap();
+            assert!(line.contains(name), "{line}");
+            assert!(line.contains(&format!("did you mean {meant}?")), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_variable_that_resembles_none_is_reported_with_all_names() {
+        let line = line("PIRN_X").unwrap();
+        assert!(
+            config::variables().all(|name| line.contains(name)),
+            "{line}"
+        );
+    }
+
+    #[test]
+    fn known_variables_and_others_are_not_reported() {
+        let known = config::variables().chain(OTHERS);
+        for name in known.chain(["PATH", "PIRN", "PIRN_TEST_CHILD", "PIRN_STRESS_SECONDS"]) {
+            assert_eq!(line(name), None);
+        }
+    }
+}
