@@ -386,3 +386,19 @@ fn a_scope_counts_an_abandoned_thread_once() {
     }));
     assert!(told.is_err());
 }
+
+#[test]
+fn debug_names_the_platform_thread_that_carries() {
+    let _watchdog = watchdog();
+    let carrier = std::thread::Builder::new().name("weaver".into());
+    let carried = carrier.spawn(|| {
+        let (scheduler, receiver) = ToReceiver::new();
+        let builder = Builder::new().scheduler(scheduler);
+        let handle = builder
+            .spawn(|| format!("{:?}", thread::current()))
+            .unwrap();
+        drive(&receiver, handle).unwrap()
+    });
+    let shown = carried.unwrap().join().unwrap();
+    assert!(shown.ends_with("/running@weaver"), "{shown}");
+}

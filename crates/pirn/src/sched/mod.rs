@@ -23,8 +23,8 @@ mod runnable;
 pub(crate) mod spare;
 
 pub(crate) use processor::Processor;
-pub(crate) use runnable::lend;
 pub use runnable::{Runnable, Scheduler};
+pub(crate) use runnable::{carrier_name, lend};
 
 use crate::stack::{SizeClass, pool, region};
 use crate::vthread::mount::After;

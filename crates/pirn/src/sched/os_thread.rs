@@ -28,38 +28,54 @@ pub(crate) fn cpu_time(id: u32) -> u64 {
 
 /// Whether a thread neither runs nor waits for a CPU. Also if that cannot be found out.
 pub(crate) fn is_blocked(id: u32) -> bool {
-    let mut path = [0; 48];
     let mut text = [0; 64];
-    path_of(id, &mut path);
+    // The state is the field after the name, which is in parentheses and may contain any.
+    let state = read(id, b"/stat", &mut text)
+        .windows(3)
+        .rev()
+        .find(|w| w.starts_with(b") "));
+    state.is_none_or(|w| w[2] != b'R')
+}
+
+/// The name of a thread of this process.
+pub(crate) fn name(id: u32) -> Option<String> {
+    let mut text = [0; 64];
+    let name = String::from_utf8_lossy(read(id, b"/comm", &mut text));
+    let name = name.trim_end();
+    (!name.is_empty()).then(|| name.to_owned())
+}
+
+/// What the kernel tells of a thread of this process in `file`, as far as it fits: nothing if there
+/// is none of this id.
+pub(crate) fn read<'a>(id: u32, file: &[u8], text: &'a mut [u8]) -> &'a [u8] {
+    let mut path = [0; 48];
+    path_of(id, file, &mut path);
     const FLAGS: i32 = libc::O_RDONLY | libc::O_CLOEXEC;
     // SAFETY: the path ends in a zero; the buffer is writable for its length.
     let len = unsafe {
         let at = libc::AT_FDCWD as isize;
         let Ok(fd) = call!(libc::SYS_openat, at, path.as_ptr(), FLAGS) else {
-            return true;
+            return &[];
         };
         let len = call!(libc::SYS_read, fd, text.as_mut_ptr(), text.len());
         let _ = call!(libc::SYS_close, fd);
         len.unwrap_or(0)
     };
-    // The state is the field after the name, which is in parentheses and may contain any.
-    let state = text[..len].windows(3).rev().find(|w| w.starts_with(b") "));
-    state.is_none_or(|w| w[2] != b'R')
+    &text[..len]
 }
 
-/// Where the kernel tells of a thread of this process.
-fn path_of(id: u32, path: &mut [u8; 48]) {
+/// Where the kernel tells of a thread of this process. `file` has at most nine bytes.
+fn path_of(id: u32, file: &[u8], path: &mut [u8; 48]) {
     const FOLDER: &[u8] = b"/proc/self/task/";
-    const FILE: &[u8] = b"/stat";
     let digits = 1 + id.checked_ilog10().unwrap_or(0) as usize;
-    let (name, file) = (FOLDER.len(), FOLDER.len() + digits);
+    let (name, end) = (FOLDER.len(), FOLDER.len() + digits);
     path[..name].copy_from_slice(FOLDER);
     let mut rest = id;
-    for digit in path[name..file].iter_mut().rev() {
+    for digit in path[name..end].iter_mut().rev() {
         *digit = b'0' + (rest % 10) as u8;
         rest /= 10;
     }
-    path[file..file + FILE.len()].copy_from_slice(FILE);
+    path[end..end + file.len()].copy_from_slice(file);
 }
 
 #[cfg(test)]
@@ -97,9 +113,17 @@ mod tests {
     }
 
     #[test]
+    fn threads_have_the_names_they_were_given() {
+        let named = std::thread::Builder::new().name("warp beam".into());
+        let name = named.spawn(|| name(id())).unwrap().join().unwrap();
+        assert_eq!(name.as_deref(), Some("warp beam"));
+        assert_eq!(super::name(u32::MAX), None);
+    }
+
+    #[test]
     fn paths_have_all_digits() {
         let mut path = [0; 48];
-        path_of(4_194_304, &mut path);
+        path_of(4_194_304, b"/stat", &mut path);
         assert!(path.starts_with(b"/proc/self/task/4194304/stat\0"));
     }
 }

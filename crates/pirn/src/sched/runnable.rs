@@ -1,6 +1,6 @@
 //! Schedulers of the user's own.
 
-use super::{idle, injector};
+use super::{idle, injector, os_thread};
 use crate::glibc::carrier_tls;
 use crate::sys;
 use crate::thread::Thread;
@@ -115,13 +115,29 @@ impl Drop for Runnable {
     }
 }
 
+/// Marks the number of a carrier that is a platform thread of the program's; the rest is the
+/// kernel's id of it, which is below 2^22.
+const FOREIGN: u32 = 1 << 31;
+
+/// The name of the carrier with this number, for people.
+pub(crate) fn carrier_name(number: u32) -> String {
+    if number & FOREIGN == 0 {
+        return format!("carrier-{number}");
+    }
+    let id = number & !FOREIGN;
+    if id == std::process::id() {
+        return "main".into();
+    }
+    os_thread::name(id).unwrap_or_else(|| format!("thread-{id}"))
+}
+
 /// Mounts a thread on the calling platform thread until it parks, yields or ends.
 ///
 /// # Safety
 /// The caller owns the right to run `thread`, and is not a virtual thread.
 unsafe fn mount_here(thread: NonNull<Core>) {
     thread_local! {
-        static CARRIER: Carrier = Carrier::new(u32::MAX);
+        static CARRIER: Carrier = Carrier::new(FOREIGN | os_thread::id());
     }
     // SAFETY: the caller's contract.
     CARRIER.with(|carrier| carrier.enter(|| unsafe { carrier.mount(thread) }));

@@ -1,6 +1,7 @@
 //! Threads: who they are.
 
 use crate::blocking::wait::{Outcome, Wakeup};
+use crate::sched::carrier_name;
 use crate::vthread::platform::{self, Platform};
 use crate::vthread::record::Phase;
 use crate::vthread::wait_word::WaitWord;
@@ -283,8 +284,7 @@ impl fmt::Debug for Thread {
                 };
                 write!(f, "VirtualThread[#{}{name}]/{state}", thread.id())?;
                 match thread.carrier_number() {
-                    Some(u32::MAX) => f.write_str("@scheduler"),
-                    Some(number) => write!(f, "@carrier-{number}"),
+                    Some(number) => write!(f, "@{}", carrier_name(number)),
                     None => Ok(()),
                 }
             }
