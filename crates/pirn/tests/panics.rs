@@ -253,3 +253,55 @@ fn a_panic_prints_a_readable_backtrace() {
     }
     assert!(text.lines().count() < 100, "does not end: {text}");
 }
+
+/// What a child process that runs `body` writes to standard error; `None` in the child.
+fn stderr_of(name: &str, body: impl FnOnce()) -> Option<String> {
+    if let Some(_watchdog) = child::enter(name) {
+        body();
+        return None;
+    }
+    let output = child::run(name, &[("RUST_BACKTRACE", "0")]);
+    assert!(output.status.success(), "{}", child::report(&output));
+    Some(String::from_utf8(output.stderr).unwrap())
+}
+
+#[test]
+fn a_panic_message_names_the_virtual_thread() {
+    let _watchdog = watchdog();
+    let stderr = stderr_of("a_panic_message_names_the_virtual_thread", || {
+        let named = thread::Builder::new().name("weft".into());
+        let handle = named.spawn(|| panic!("snap")).unwrap();
+        assert!(handle.join().is_err());
+    });
+    let Some(stderr) = stderr else { return };
+    assert!(stderr.contains(",weft]"), "{stderr}");
+    assert!(stderr.contains("snap"), "{stderr}");
+}
+
+#[test]
+fn a_hook_set_before_the_first_thread_has_standard_error_for_itself() {
+    let _watchdog = watchdog();
+    let name = "a_hook_set_before_the_first_thread_has_standard_error_for_itself";
+    let stderr = stderr_of(name, || {
+        std::panic::set_hook(Box::new(|info| eprintln!("{{\"panic\":\"{info}\"}}")));
+        assert!(thread::spawn(|| panic!("snap")).join().is_err());
+        // It is still in force for all.
+        assert!(std::thread::spawn(|| panic!("snap")).join().is_err());
+    });
+    let Some(stderr) = stderr else { return };
+    assert!(!stderr.contains("VirtualThread"), "{stderr}");
+    assert_eq!(stderr.matches("{\"panic\":").count(), 2, "{stderr}");
+}
+
+#[test]
+fn a_hook_set_after_the_first_thread_has_standard_error_for_itself() {
+    let _watchdog = watchdog();
+    let name = "a_hook_set_after_the_first_thread_has_standard_error_for_itself";
+    let stderr = stderr_of(name, || {
+        on_virtual(|| ());
+        std::panic::set_hook(Box::new(|_| ()));
+        assert!(thread::spawn(|| panic!("snap")).join().is_err());
+    });
+    let Some(stderr) = stderr else { return };
+    assert_eq!(stderr, "");
+}

@@ -3,23 +3,55 @@
 use super::current;
 use crate::vthread;
 use std::io::{self, Write};
-use std::panic;
+use std::panic::{self, PanicHookInfo};
 
-/// Puts a line with the virtual thread's id and name before the message of a panic. Once, at start.
+type Hook = dyn Fn(&PanicHookInfo<'_>) + Sync + Send;
+
+/// Puts a line with the virtual thread's id and name before `std`'s own message of a panic. Once,
+/// at start.
 ///
-/// `std` takes the name in its message from a place that only its own threads can fill in, and so
-/// calls every virtual thread `<unnamed>`. The hook that is in place, default or the program's own,
-/// runs as before; one that is set later replaces this line.
+/// `std` takes the name in its message from a place that only its own start of a thread fills in,
+/// and so calls nearly all virtual threads `<unnamed>`. A hook of the program's stays as it is,
+/// whether it is set before or later: what it writes, or that it is silent, is its own business.
 pub(crate) fn name_them() {
     if std::thread::panicking() {
         return; // The hook cannot be changed now, and is not worth failing for.
     }
-    let previous = panic::take_hook();
+    let found = panic::take_hook();
+    // The first call has left std's own hook in force, so this is that one.
+    let default = panic::take_hook();
+    if !same(&*found, &*default) {
+        panic::set_hook(found);
+        return;
+    }
     panic::set_hook(Box::new(move |info| {
-        if vthread::current().is_some() {
+        if vthread::current().is_some() && std::thread::current().name().is_none() {
             // Not `eprintln!`: it panics when standard error cannot be written.
             let _ = writeln!(io::stderr(), "\nin {:?}:", current());
         }
-        previous(info);
+        default(info);
     }));
+}
+
+/// Whether two hooks are the same function. `std` makes both boxes in the same place, so theirs
+/// share a vtable; a hook with data of its own has another address besides.
+#[allow(ambiguous_wide_pointer_comparisons)] // different types never have equal vtables here
+fn same(one: &Hook, other: &Hook) -> bool {
+    core::ptr::eq(one, other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_same_function_is_the_same_hook() {
+        let (silent, loud): (Box<Hook>, Box<Hook>) =
+            (Box::new(|_| ()), Box::new(|_| eprintln!("loud")));
+        assert!(!same(&*silent, &*loud));
+        let data = 5;
+        let with_data: Box<Hook> = Box::new(move |_| assert_eq!(data, 5));
+        assert!(!same(&*silent, &*with_data));
+        assert!(same(&*silent, &*silent));
+    }
 }
