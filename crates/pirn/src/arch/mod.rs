@@ -1,8 +1,9 @@
 //! The machine: registers, the thread pointer and system calls.
 //!
-//! Nothing above this layer contains an instruction. One file per architecture; each provides
-//! [`switch`], [`prepare`], [`call_with_tp`], [`thread_pointer`] and [`syscall`], and in a file of
-//! its own what concerns functions that ask for their caller.
+//! Nothing above this layer contains an instruction. Each architecture has two files. The first
+//! provides [`switch`], [`prepare`], [`call_with_tp`], [`thread_pointer`], [`supported`],
+//! [`syscall`] and [`full_fence`]; the second serves functions that ask who calls them
+//! ([`call_as_if_from`], `forward_with_caller!`, [`RETURN`]).
 
 #[cfg(target_arch = "x86_64")]
 mod x86_64;

@@ -13,14 +13,27 @@
 //! ```
 //!
 //! All other registers are declared clobbered at the place of the switch, so the compiler saves
-//! just those that are live there (the switch is inlined into its one or two callers). `rbx` and
-//! `rbp` cannot be named as clobbers, hence the pushes. MXCSR and the x87 control word are
-//! callee-saved by the ABI and belong to the thread: they are compared, and only loaded when the
-//! two contexts differ, because loading them serialises the pipeline. MXCSR's six status flags
-//! are left out of the comparison: almost every floating point instruction changes them.
+//! only those that are live there (the switch is inlined into its one or two callers). `asm!` does
+//! not accept `rbx` and `rbp` as clobbers: the switch pushes them. MXCSR and the x87 control word
+//! are callee-saved by the ABI and belong to the thread. The switch compares them and loads them
+//! only if the two contexts differ, because a load serialises the pipeline. The comparison leaves
+//! out MXCSR's six status flags: almost every floating point instruction changes them.
 //!
 //! A switch also writes the FS base (`wrfsbase`, 5.6 ns), which makes the resumed code's
 //! thread-local storage current.
+//!
+//! # What debuggers and unwinders see
+//!
+//! The switch has no unwind information of its own: it is part of its caller's frame, and `rsp` is
+//! back where it was when the asm block ends. Inside the block, for some ten instructions, a
+//! profiler's signal would find a frame that its tables do not describe; it gets a short backtrace,
+//! not a crash, since unwinders check what they read.
+//!
+//! The outermost frame of a virtual thread is [`start_of_stack`], whose unwind information says
+//! that it has no caller. A backtrace, a panic and gdb's `bt` end there. The carrier's own frames
+//! are not reachable from a virtual thread's, on purpose: gdb rejects a backtrace whose frame
+//! addresses do not rise ("previous frame inner to this frame"), and a carrier's stack may lie
+//! below or above a slot.
 
 use core::arch::{asm, naked_asm};
 
@@ -37,19 +50,23 @@ pub(crate) unsafe fn switch(save: *mut *mut u8, to: *mut u8, tp: usize) {
     // saved by hand; the stack is used below the red zone, as the absence of `nostack` demands.
     unsafe {
         asm!(
+            // What `asm!` cannot clobber, and the floating point controls: onto our stack.
             "push rbp",
             "push rbx",
             "sub rsp, 8",
             "stmxcsr [rsp]",
             "fnstcw [rsp + 4]",
+            // Where to go on: at 2, with the stack as it is now. From the store to `*save` on this
+            // context could be resumed, but nobody knows of it before the other side says so.
             "lea rax, [rip + 2f]",
             "push rax",
             "mov [rdi], rsp",
+            // The other side's stack and thread-locals. `rax` still sees ours.
             "mov rax, rsp",
             "mov rsp, rsi",
             "wrfsbase rdx",
-            // Floating point control: load only on a difference. Compared only now, because the
-            // two stores above take a while.
+            // Floating point controls: load on a difference only. The comparison comes this late
+            // because the two stores above take a while.
             "mov ecx, [rax + 8]",
             "xor ecx, [rsp + 8]",
             "and ecx, 0xffc0",
@@ -57,6 +74,8 @@ pub(crate) unsafe fn switch(save: *mut *mut u8, to: *mut u8, tp: usize) {
             "xor dx, [rsp + 12]",
             "or ecx, edx",
             "jnz 3f",
+            // Go on where the other side left off. A jump, not `ret`: the processor predicts a
+            // `ret` from the calls of this side, and would be wrong each time.
             "4:",
             "pop rax",
             "jmp rax",
@@ -64,6 +83,8 @@ pub(crate) unsafe fn switch(save: *mut *mut u8, to: *mut u8, tp: usize) {
             "ldmxcsr [rsp + 8]",
             "fldcw [rsp + 12]",
             "jmp 4b",
+            // Somebody has switched back, perhaps on another platform thread. It has loaded our
+            // floating point controls, if they differed from its own.
             "2:",
             "add rsp, 8",
             "pop rbx",
@@ -101,8 +122,8 @@ pub(crate) unsafe fn prepare(
     }
 }
 
-/// The outermost frame of every virtual thread: reached by [`switch`] with the stack
-/// of [`prepare`]. Its unwind information says "no caller", so backtraces end here.
+/// The outermost frame of every virtual thread, reached by [`switch`] with the stack of
+/// [`prepare`]. Its unwind information says "no caller", so backtraces end here.
 #[unsafe(naked)]
 unsafe extern "C" fn start_of_stack() {
     naked_asm!(

@@ -1,8 +1,8 @@
 //! x86-64: functions that ask who calls them.
 //!
-//! `dlopen` looks at its return address to find out which library calls, since each may have its
-//! own search path. A function of ours that stands before it must find out its own caller
-//! ([`forward_with_caller`]), and call on so that the return address lies in that library
+//! `dlopen` looks at its return address to find out which library calls it, because each library
+//! may have its own search path. Our function in front of it therefore finds out its own caller
+//! ([`forward_with_caller`]) and calls on with a return address in that library
 //! ([`call_as_if_from`]):
 //!
 //! ```text
@@ -13,8 +13,8 @@
 
 use core::arch::naked_asm;
 
-/// Defines the C function `$name(a, b, c)`, which calls `$target(a, b, c, return address)`. Fewer
-/// arguments are as good.
+/// Defines the C function `$name(a, b, c)`, which calls `$target(a, b, c, return address)`. The
+/// function may have fewer than three arguments.
 macro_rules! forward_with_caller {
     ($(#[$attribute:meta])* $name:ident => $target:path) => {
         $(#[$attribute])*
