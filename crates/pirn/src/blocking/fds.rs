@@ -28,6 +28,9 @@ const TIMEOUTS: u32 = 8;
 /// epoll reports its events, under the current generation.
 const REGISTERED: u32 = 16;
 
+/// It is a pipe, a socket or the like.
+const POLLABLE: u32 = 32;
+
 /// One descriptor.
 pub(crate) struct Entry {
     flags: AtomicU32,
@@ -101,8 +104,14 @@ fn make_chunk(place: &AtomicPtr<Chunk>) -> *mut Chunk {
     }
 }
 
-/// A descriptor was created by a call that we saw.
+/// A pipe, a socket or the like was created by a call that we saw.
 pub(crate) fn created(fd: i32, nonblocking: bool) {
+    let mode = if nonblocking { NONBLOCKING } else { 0 };
+    set_up(fd, KNOWN | POLLABLE | mode);
+}
+
+/// A file, of whichever kind, was opened by a call that we saw.
+pub(crate) fn opened(fd: i32, nonblocking: bool) {
     set_up(fd, KNOWN | if nonblocking { NONBLOCKING } else { 0 });
 }
 
@@ -278,6 +287,14 @@ impl Entry {
 
 /// "Not a descriptor", for those that are closed while somebody waits.
 pub(crate) const CLOSED: Errno = Errno(libc::EBADF);
+
+/// Whether a descriptor may be that of a [file](is_file). Cheap if it is known not to be.
+pub(crate) fn may_be_file(fd: i32) -> bool {
+    // Relaxed: as in `begin_life`.
+    let pollable = existing(fd)
+        .is_some_and(|entry| entry.flags.load(Ordering::Relaxed) & (POLLABLE | REGISTERED) != 0);
+    !pollable && is_file(fd)
+}
 
 /// Whether a descriptor is of a kind that cannot be polled: a regular file, a directory, a block
 /// device.

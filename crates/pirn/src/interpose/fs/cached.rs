@@ -11,7 +11,7 @@
 //! If both are so, the call itself is made by the carrier. In the worst case, between the questions
 //! and the call something has been dropped from the cache, and a carrier waits for the disk once.
 
-use crate::blocking::offload;
+use crate::blocking::{fds, offload};
 use crate::sys::call;
 use core::ffi::{c_char, c_int};
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -78,7 +78,29 @@ fn identify(fd: c_int) -> Option<libc::statx> {
     }
 }
 
-/// Devices looked at, by their number's last bits: `number << 1 | is local`. Zero: none.
+/// Whether a descriptor is of a file whose contents may have to be fetched from somewhere: not of a
+/// pipe or a socket, and not of a file that is in memory, such as those of `/proc`.
+pub(in crate::interpose) fn is_on_device(fd: c_int) -> bool {
+    let Some(statx) = identify(fd) else {
+        return fds::is_file(fd); // Without `statx`, all that can be known.
+    };
+    match mode_t::from(statx.stx_mode) & libc::S_IFMT {
+        libc::S_IFREG | libc::S_IFDIR => !traits(fd, &statx).in_memory,
+        kind => kind == libc::S_IFBLK,
+    }
+}
+
+/// What there is to know of a file system.
+#[derive(Clone, Copy)]
+struct Traits {
+    /// Metadata of a file is in memory while it is in use.
+    local: bool,
+    /// So are the contents, or they are made when they are read.
+    in_memory: bool,
+}
+
+/// Devices looked at, by their number's last bits: `number << 2 | in memory << 1 | local`. Zero:
+/// none.
 ///
 /// A number may come to mean another device after an unmount. A call may then block its carrier
 /// that need not, no more.
@@ -86,20 +108,29 @@ static DEVICES: [AtomicU64; 64] = [const { AtomicU64::new(0) }; 64];
 
 /// Whether a file's metadata is in memory while it is in use.
 fn is_local(fd: c_int, statx: &libc::statx) -> bool {
+    traits(fd, statx).local
+}
+
+/// The traits of the file system that a file is on.
+fn traits(fd: c_int, statx: &libc::statx) -> Traits {
     let number = u64::from(statx.stx_dev_major) << 32 | u64::from(statx.stx_dev_minor);
     let entry = &DEVICES[number as usize % DEVICES.len()];
     // Relaxed: an entry is complete in itself.
     let known = entry.load(Ordering::Relaxed);
-    if known >> 1 == number && known != 0 {
-        return known & 1 != 0;
+    if known >> 2 == number && known != 0 {
+        return Traits {
+            local: known & 1 != 0,
+            in_memory: known & 2 != 0,
+        };
     }
-    let local = offload::bounded(|| on_local_file_system(fd));
-    entry.store(number << 1 | u64::from(local), Ordering::Relaxed);
-    local
+    let traits = offload::bounded(|| traits_of_file_system(fd));
+    let (local, in_memory) = (u64::from(traits.local), u64::from(traits.in_memory));
+    entry.store(number << 2 | in_memory << 1 | local, Ordering::Relaxed);
+    traits
 }
 
 /// Asks the file system what it is, which may take time.
-fn on_local_file_system(fd: c_int) -> bool {
+fn traits_of_file_system(fd: c_int) -> Traits {
     const EXT: i64 = libc::EXT4_SUPER_MAGIC;
     const XFS: i64 = libc::XFS_SUPER_MAGIC;
     const BTRFS: i64 = libc::BTRFS_SUPER_MAGIC;
@@ -110,13 +141,18 @@ fn on_local_file_system(fd: c_int) -> bool {
     const SYSFS: i64 = libc::SYSFS_MAGIC;
     const PIPES: i64 = 0x5049_5045;
     const SOCKETS: i64 = 0x534f_434b;
+    let mut traits = Traits {
+        local: false,
+        in_memory: false,
+    };
     // SAFETY: all zeros is a valid `statfs`, which the kernel fills in.
     unsafe {
         let mut statfs: libc::statfs = core::mem::zeroed();
-        call!(libc::SYS_fstatfs, fd, &raw mut statfs).is_ok()
-            && matches!(
-                statfs.f_type,
-                EXT | XFS | BTRFS | F2FS | TMPFS | OVERLAY | PROC | SYSFS | PIPES | SOCKETS
-            )
+        if call!(libc::SYS_fstatfs, fd, &raw mut statfs).is_ok() {
+            traits.in_memory = matches!(statfs.f_type, TMPFS | PROC | SYSFS | PIPES | SOCKETS);
+            traits.local =
+                traits.in_memory || matches!(statfs.f_type, EXT | XFS | BTRFS | F2FS | OVERLAY);
+        }
     }
+    traits
 }

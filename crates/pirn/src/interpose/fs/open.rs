@@ -86,7 +86,7 @@ pub(in crate::interpose) unsafe fn open_at(
         patiently(|| unsafe { may_wait(dir, path, flags) }, kernel)
     };
     if let Ok(fd) = result {
-        fds::created(fd as c_int, flags & libc::O_NONBLOCK != 0);
+        fds::opened(fd as c_int, flags & libc::O_NONBLOCK != 0);
     }
     result
 }
@@ -160,6 +160,6 @@ unsafe fn open_c(dir: c_int, path: Path, flags: c_int, mode: mode_t) -> c_int {
 
 /// Takes note of a descriptor that libc has made, if it has.
 fn noted(fd: c_int) -> c_int {
-    fds::created(fd, false);
+    fds::opened(fd, false);
     fd
 }

@@ -10,14 +10,15 @@
 
 use crate::blocking::readiness::{self, Interest};
 use crate::blocking::{fds, offload};
+use crate::interpose::fs::cached::is_on_device;
 use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno, SysResult, call};
 use core::ffi::{c_int, c_long, c_void};
 use libc::{iovec, off_t, size_t, ssize_t};
 
-const READ: [c_long; 2] = [libc::SYS_pread64, libc::SYS_preadv2];
-const WRITE: [c_long; 2] = [libc::SYS_pwrite64, libc::SYS_pwritev2];
+const READ: [c_long; 3] = [libc::SYS_pread64, libc::SYS_preadv2, libc::SYS_preadv];
+const WRITE: [c_long; 3] = [libc::SYS_pwrite64, libc::SYS_pwritev2, libc::SYS_pwritev];
 const READV: [c_long; 2] = [libc::SYS_preadv, libc::SYS_preadv2];
 const WRITEV: [c_long; 2] = [libc::SYS_pwritev, libc::SYS_pwritev2];
 
@@ -64,6 +65,25 @@ pub(in crate::interpose) fn is_ready(fd: c_int, events: i16) -> bool {
     unsafe { call!(libc::SYS_ppoll, &raw mut poll, 1, &raw const none, 0, 0) }.is_ok_and(|n| n > 0)
 }
 
+/// Whether the kernel refuses `preadv2` or `pwritev2` with `RWF_NOWAIT`: the file knows no such
+/// flag, the kernel no such call, or a seccomp profile forbids it. (Other reasons for `EPERM` show
+/// again in the plain call.)
+fn is_unsupported(error: Errno) -> bool {
+    matches!(error, Errno(libc::EOPNOTSUPP | libc::ENOSYS | libc::EPERM))
+}
+
+/// One read or write without `RWF_NOWAIT`: when `poll` says that it does not wait. `EPERM`: only
+/// the pool can tell, because files are always ready.
+fn unflagged(fd: c_int, events: i16, plain: impl FnOnce() -> SysResult) -> SysResult {
+    if is_on_device(fd) {
+        Err(Errno(libc::EPERM))
+    } else if is_ready(fd, events) {
+        plain()
+    } else {
+        EAGAIN
+    }
+}
+
 /// Reads at the descriptor's position.
 ///
 /// # Safety
@@ -78,28 +98,105 @@ pub(in crate::interpose) unsafe fn read_vectored(
     if virtual_thread().is_none() {
         return plain();
     }
-    let attempt = || {
-        // SAFETY: as above.
-        match unsafe {
-            call!(
-                libc::SYS_preadv2,
-                fd,
-                iov,
-                count,
-                HERE,
-                HERE,
-                libc::RWF_NOWAIT
-            )
-        } {
-            Err(Errno(libc::EOPNOTSUPP | libc::ENOSYS)) if !is_ready(fd, libc::POLLIN) => EAGAIN,
-            Err(Errno(libc::EOPNOTSUPP | libc::ENOSYS)) => plain(),
-            result => result,
-        }
+    // SAFETY: as above.
+    let now = || unsafe { now(libc::SYS_preadv2, fd, iov, count, HERE) };
+    let attempt = || match now() {
+        Err(e) if is_unsupported(e) => unflagged(fd, libc::POLLIN, plain),
+        result => result,
     };
     let timeout = |entry: &fds::Entry| entry.timeout(fd, libc::SO_RCVTIMEO);
+    let whole = Parts { fd, iov, count };
     match readiness::blocking(fd, Interest::Read, timeout, attempt) {
+        // SAFETY: the kernel has accepted the buffers.
+        Ok(done) => unsafe { whole.finish(done, HERE, [libc::SYS_preadv2, libc::SYS_readv]) },
         Err(Errno(libc::EPERM)) => offload::bounded(plain),
+        // What the program has made non-blocking, if it is a file, waits for its disk all the same.
+        EAGAIN if fds::may_be_file(fd) => offload::bounded(plain),
         result => result,
+    }
+}
+
+/// `preadv2` or `pwritev2`, of what needs no waiting.
+///
+/// # Safety
+/// As for `preadv2(2)`.
+unsafe fn now(
+    number: c_long,
+    fd: c_int,
+    iov: *const iovec,
+    count: c_int,
+    offset: isize,
+) -> SysResult {
+    // Two words for the offset, of which a 64-bit kernel uses the first.
+    // SAFETY: the caller's contract.
+    unsafe { call!(number, fd, iov, count, offset, 0, libc::RWF_NOWAIT) }
+}
+
+/// The buffers of a call on a file, of which the kernel may have done a part only: with
+/// `RWF_NOWAIT` it stops at the first page that is not in memory, where the plain call goes on.
+#[derive(Clone, Copy)]
+struct Parts {
+    fd: c_int,
+    iov: *const iovec,
+    count: c_int,
+}
+
+impl Parts {
+    /// Finishes a call of which `done` bytes are done, from `offset` or [`HERE`]. `calls`: the one
+    /// that takes flags, and the plain one, for the rest.
+    ///
+    /// Two threads that read at the position they share may so get bytes of each other's place.
+    ///
+    /// # Safety
+    /// The kernel has accepted the buffers.
+    #[inline]
+    unsafe fn finish(self, done: usize, offset: isize, calls: [c_long; 2]) -> SysResult {
+        // SAFETY: the caller's contract. One buffer is the common case, and needs no sum.
+        let total = unsafe { self.total() };
+        if done == 0 || done >= total || !fds::may_be_file(self.fd) {
+            return Ok(done);
+        }
+        // SAFETY: as above.
+        unsafe { self.finish_file(done, total, offset, calls) }
+    }
+
+    #[cold]
+    unsafe fn finish_file(
+        self,
+        done: usize,
+        total: usize,
+        offset: isize,
+        [flagged, plain]: [c_long; 2],
+    ) -> SysResult {
+        // SAFETY: the caller's contract: the kernel has just read them.
+        let all = unsafe { core::slice::from_raw_parts(self.iov, self.count as usize) };
+        let rest = write_all(total - done, |more| {
+            let rest = after(all, done + more);
+            let at = if offset == HERE {
+                HERE
+            } else {
+                offset + (done + more) as isize
+            };
+            let (iov, count) = (rest.as_ptr(), rest.len() as c_int);
+            // SAFETY: parts of the caller's buffers. Nothing, at once, is the end of the file.
+            match unsafe { now(flagged, self.fd, iov, count, at) } {
+                // SAFETY: as above.
+                Err(_) => offload::bounded(|| unsafe { call!(plain, self.fd, iov, count, at, 0) }),
+                result => result,
+            }
+        });
+        Ok(done + rest.unwrap_or(0))
+    }
+
+    /// How many bytes there are in all, as far as the kernel does them in one call.
+    ///
+    /// # Safety
+    /// The kernel has accepted the buffers.
+    unsafe fn total(self) -> usize {
+        const MOST: usize = 0x7fff_f000;
+        // SAFETY: the caller's contract.
+        let all = unsafe { core::slice::from_raw_parts(self.iov, self.count.max(0) as usize) };
+        all.iter().map(|v| v.iov_len).sum::<usize>().min(MOST)
     }
 }
 
@@ -113,36 +210,27 @@ pub(in crate::interpose) unsafe fn write_vectored(
     iov: *const iovec,
     count: c_int,
 ) -> SysResult {
-    // SAFETY: the caller's contract, here and below.
-    let plain =
-        move |iov: *const iovec, count: c_int| unsafe { call!(libc::SYS_writev, fd, iov, count) };
     if virtual_thread().is_none() {
-        return plain(iov, count);
+        // SAFETY: the caller's contract.
+        return unsafe { call!(libc::SYS_writev, fd, iov, count) };
     }
-    if count == 1 {
-        // SAFETY: one buffer.
-        let buffer = unsafe { *iov };
-        return write_all(buffer.iov_len, |done| {
-            let rest = iovec {
-                // SAFETY: inside the buffer.
-                iov_base: unsafe { buffer.iov_base.cast::<u8>().add(done) }.cast(),
-                iov_len: buffer.iov_len - done,
-            };
-            // SAFETY: part of the caller's buffer.
-            unsafe { write_some(fd, &rest, 1) }
-        });
+    // The kernel sees the buffers first: it says whether they are there.
+    // SAFETY: the caller's contract.
+    let done = unsafe { write_some(fd, iov, count)? };
+    let whole = Parts { fd, iov, count };
+    // SAFETY: the kernel has accepted the buffers.
+    let total = unsafe { whole.total() };
+    if done == 0 || done >= total {
+        return Ok(done);
     }
-    if !(0..=libc::UIO_MAXIOV).contains(&count) {
-        return Err(Errno(libc::EINVAL));
-    }
-    // SAFETY: the caller's buffers.
+    // SAFETY: as above.
     let all = unsafe { core::slice::from_raw_parts(iov, count as usize) };
-    let total = all.iter().map(|v| v.iov_len).sum();
-    write_all(total, |done| {
-        let rest = after(all, done);
+    let rest = write_all(total - done, |more| {
+        let rest = after(all, done + more);
         // SAFETY: parts of the caller's buffers.
         unsafe { write_some(fd, rest.as_ptr(), rest.len() as c_int) }
-    })
+    });
+    Ok(done + rest.unwrap_or(0))
 }
 
 /// A write of no bytes: on a datagram socket that sends an empty datagram, which `pwritev2` would
@@ -200,52 +288,47 @@ unsafe fn write_some(fd: c_int, iov: *const iovec, count: c_int) -> SysResult {
     let plain = move || unsafe { call!(libc::SYS_writev, fd, iov, count) };
     let attempt = || {
         // SAFETY: as above.
-        match unsafe {
-            call!(
-                libc::SYS_pwritev2,
-                fd,
-                iov,
-                count,
-                HERE,
-                HERE,
-                libc::RWF_NOWAIT
-            )
-        } {
-            Err(Errno(libc::EOPNOTSUPP | libc::ENOSYS)) if fds::is_file(fd) => {
-                Err(Errno(libc::EPERM))
-            }
-            Err(Errno(libc::EOPNOTSUPP | libc::ENOSYS)) if !is_ready(fd, libc::POLLOUT) => EAGAIN,
-            Err(Errno(libc::EOPNOTSUPP | libc::ENOSYS)) => plain(),
+        match unsafe { now(libc::SYS_pwritev2, fd, iov, count, HERE) } {
+            Err(e) if is_unsupported(e) => unflagged(fd, libc::POLLOUT, plain),
             result => result,
         }
     };
     let timeout = |entry: &fds::Entry| entry.timeout(fd, libc::SO_SNDTIMEO);
     match readiness::blocking(fd, Interest::Write, timeout, attempt) {
-        Err(Errno(libc::EPERM)) if fds::is_file(fd) => offload::bounded(plain),
+        Err(Errno(libc::EPERM | libc::EAGAIN)) if fds::may_be_file(fd) => offload::bounded(plain),
         result => result,
     }
 }
 
-/// A call on a file at a given offset: reads may be served from the page cache at once.
-unsafe fn at_offset(
-    now: impl FnOnce() -> SysResult,
-    plain: impl FnOnce() -> SysResult,
-) -> SysResult {
-    if virtual_thread().is_none() {
-        return plain();
+/// A call on a file at a given offset, on a virtual thread: what is in memory needs no pool.
+/// `calls`: as for [`Parts::finish`].
+///
+/// # Safety
+/// As for `preadv(2)`.
+unsafe fn at_offset(whole: Parts, offset: off_t, calls: [c_long; 2]) -> SysResult {
+    if offset < 0 {
+        return Err(Errno(libc::EINVAL)); // It must not become `HERE`.
     }
-    match now() {
-        Err(Errno(libc::EAGAIN | libc::EOPNOTSUPP | libc::ENOSYS)) => offload::bounded(plain),
-        result => result,
+    let Parts { fd, iov, count } = whole;
+    let offset = offset as isize;
+    // SAFETY: the caller's contract; what is finished, the kernel has accepted.
+    unsafe {
+        match now(calls[0], fd, iov, count, offset) {
+            Ok(done) => whole.finish(done, offset, calls),
+            Err(e) if e == Errno(libc::EAGAIN) || is_unsupported(e) => {
+                offload::bounded(|| call!(calls[1], fd, iov, count, offset, 0))
+            }
+            result => result,
+        }
     }
 }
 
-/// `pread` and `pwrite`, as `plain`; `flagged` is the call that can be asked not to wait.
+/// `pread` and `pwrite`: `plain`, or, on a virtual thread, as [`at_offset`].
 ///
 /// # Safety
 /// As for `plain`.
 unsafe fn positioned(
-    [plain, flagged]: [c_long; 2],
+    [plain, flagged, vectored]: [c_long; 3],
     fd: c_int,
     buffer: *mut c_void,
     length: size_t,
@@ -255,18 +338,18 @@ unsafe fn positioned(
         iov_base: buffer,
         iov_len: length,
     };
-    // SAFETY: the caller's contract; a negative offset is EINVAL, and must not become HERE.
+    let whole = Parts {
+        fd,
+        iov: &raw const iov,
+        count: 1,
+    };
+    // SAFETY: the caller's contract.
     sys::to_c(unsafe {
-        at_offset(
-            || {
-                if offset < 0 {
-                    Err(Errno(libc::EINVAL))
-                } else {
-                    call!(flagged, fd, &raw const iov, 1, offset, 0, libc::RWF_NOWAIT)
-                }
-            },
-            || call!(plain, fd, buffer, length, offset),
-        )
+        if virtual_thread().is_none() {
+            call!(plain, fd, buffer, length, offset)
+        } else {
+            at_offset(whole, offset, [flagged, vectored])
+        }
     })
 }
 
@@ -283,16 +366,11 @@ unsafe fn positioned_vectored(
 ) -> ssize_t {
     // SAFETY: the caller's contract.
     sys::to_c(unsafe {
-        at_offset(
-            || {
-                if offset < 0 {
-                    Err(Errno(libc::EINVAL))
-                } else {
-                    call!(flagged, fd, iov, count, offset, 0, libc::RWF_NOWAIT)
-                }
-            },
-            || call!(plain, fd, iov, count, offset, 0),
-        )
+        if virtual_thread().is_none() {
+            call!(plain, fd, iov, count, offset, 0)
+        } else {
+            at_offset(Parts { fd, iov, count }, offset, [flagged, plain])
+        }
     })
 }
 
