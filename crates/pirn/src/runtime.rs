@@ -66,11 +66,8 @@ fn start() -> io::Result<()> {
 fn launch(settings: &config::Settings) -> io::Result<()> {
     let class = SizeClass::for_bytes(settings.stack_size);
     overflow::install();
-    blocking::epoll::start().map_err(|e| {
-        io::Error::other(format!(
-            "pirn could not create its epoll instance: {e} (is ulimit -n too low?)"
-        ))
-    })?;
+    blocking::epoll::start()
+        .map_err(|text| io::Error::other(format!("pirn cannot wait for events: {text}")))?;
     blocking::timers::start(settings.parallelism);
     blocking::offload::start(settings.max_blocking_threads);
     sched::driver::install(&blocking::driver::EventDriver);

@@ -1,12 +1,12 @@
 //! epoll: one instance, edge-triggered, every descriptor registered once for everything.
 //!
-//! All idle carriers wait in the same instance; the kernel wakes one of them an event. An eventfd
+//! All idle carriers wait in the same instance; the kernel wakes one of them per event. An eventfd
 //! among the descriptors serves to wake a carrier for other reasons ([`kick`]): being
 //! edge-triggered as well, every write to it is an event, and nobody needs to read it.
 
 use super::readiness;
 use crate::sys::{self, Errno, SysResult, call};
-use core::sync::atomic::{AtomicI32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 const EVENTS: u32 =
     (libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLPRI | libc::EPOLLET) as u32;
@@ -22,31 +22,50 @@ static EPOLL: AtomicI32 = AtomicI32::new(-1);
 static EVENTFD: AtomicI32 = AtomicI32::new(-1);
 
 /// Makes the epoll instance and the eventfd. Once, at start.
-pub(crate) fn start() -> Result<(), Errno> {
-    // SAFETY: plain calls; the event is valid for the call.
-    unsafe {
-        let epoll = call!(libc::SYS_epoll_create1, libc::EPOLL_CLOEXEC)? as i32;
-        let eventfd = call!(
-            libc::SYS_eventfd2,
-            0,
-            libc::EFD_CLOEXEC | libc::EFD_NONBLOCK
-        )? as i32;
-        let mut event = libc::epoll_event {
-            events: (libc::EPOLLIN | libc::EPOLLET) as u32,
-            u64: KICK,
-        };
+///
+/// # Errors
+/// A text that says which call failed, and what may be done about it.
+pub(crate) fn start() -> Result<(), String> {
+    // SAFETY: no pointers.
+    let epoll = made("epoll_create1", unsafe {
+        call!(libc::SYS_epoll_create1, libc::EPOLL_CLOEXEC)
+    })?;
+    const FLAGS: i32 = libc::EFD_CLOEXEC | libc::EFD_NONBLOCK;
+    // SAFETY: no pointers.
+    let eventfd = made("eventfd2", unsafe { call!(libc::SYS_eventfd2, 0, FLAGS) })?;
+    let mut event = libc::epoll_event {
+        events: (libc::EPOLLIN | libc::EPOLLET) as u32,
+        u64: KICK,
+    };
+    // SAFETY: the event is valid for the call.
+    made("epoll_ctl", unsafe {
+        let operation = libc::EPOLL_CTL_ADD;
         call!(
             libc::SYS_epoll_ctl,
             epoll,
-            libc::EPOLL_CTL_ADD,
+            operation,
             eventfd,
             &raw mut event
-        )?;
-        // Relaxed: published by the end of the runtime's start.
-        EPOLL.store(epoll, Ordering::Relaxed);
-        EVENTFD.store(eventfd, Ordering::Relaxed);
-    }
+        )
+    })?;
+    let mut events = [libc::epoll_event { events: 0, u64: 0 }; BATCH];
+    made("epoll_pwait", wait(epoll, &mut events, Some(0)))?;
+    // Relaxed: published by the end of the runtime's start.
+    EPOLL.store(epoll, Ordering::Relaxed);
+    EVENTFD.store(eventfd, Ordering::Relaxed);
     Ok(())
+}
+
+/// The descriptor that a call of the start has made, or why there is none.
+fn made(call: &str, result: SysResult) -> Result<i32, String> {
+    let hint = |error| match error {
+        Errno(libc::EMFILE | libc::ENFILE) => " (is ulimit -n too low?)",
+        Errno(libc::EPERM | libc::EACCES | libc::ENOSYS) => " (does a seccomp profile forbid it?)",
+        _ => "",
+    };
+    result
+        .map(|fd| fd as i32)
+        .map_err(|e| format!("the system call {call} failed: {e}{}", hint(e)))
 }
 
 /// Registers a descriptor, or makes epoll report its present state anew if it is already.
@@ -100,44 +119,68 @@ pub(crate) fn fetch(deadline: Option<u64>) -> Fetched {
             d.saturating_sub(sys::now()).max(1)
         }
     });
-    fetched.len = wait(epoll, &mut fetched.events, timeout).unwrap_or(0);
+    fetched.len = match wait(epoll, &mut fetched.events, timeout) {
+        Ok(count) => count,
+        Err(Errno(libc::EINTR)) => 0,
+        Err(e) => lost(e),
+    };
     fetched
+}
+
+/// Ends the process: no event would ever come, and the carriers would look for them for ever.
+#[cold]
+fn lost(error: Errno) -> ! {
+    let text = error.to_string();
+    sys::fatal(&[
+        "waiting for events failed: ",
+        &text,
+        " (has the program closed the descriptor of pirn's epoll instance, \
+         or forbidden epoll_pwait?)",
+    ])
 }
 
 fn wait(epoll: i32, events: &mut [libc::epoll_event; BATCH], timeout: Option<u64>) -> SysResult {
     let ts = timeout.map(sys::timespec);
     let ts = ts.as_ref().map_or(core::ptr::null(), |t| t as *const _);
     // SAFETY: the buffer is writable for BATCH events; the timespec is valid or null.
-    let result = unsafe {
-        call!(
-            libc::SYS_epoll_pwait2,
-            epoll,
-            events.as_mut_ptr(),
-            BATCH,
-            ts,
-            0,
-            0
-        )
+    unsafe { wait_with_mask(epoll, events.as_mut_ptr(), BATCH, ts, core::ptr::null()) }
+}
+
+/// `epoll_pwait2`, or what comes closest: Linux before 5.11 does not have it, and seccomp profiles
+/// that are older than that answer it with `EPERM`.
+///
+/// # Safety
+/// As for `epoll_pwait2(2)`; the timeout is valid or null.
+pub(crate) unsafe fn wait_with_mask(
+    epoll: i32,
+    events: *mut libc::epoll_event,
+    max: usize,
+    timeout: *const libc::timespec,
+    mask: *const libc::sigset_t,
+) -> SysResult {
+    /// Bytes of the kernel's signal set.
+    const SIGSET: usize = 8;
+    static MILLISECONDS_ONLY: AtomicBool = AtomicBool::new(false);
+    // SAFETY: the caller's contract, here and below.
+    let precise = || unsafe {
+        let number = libc::SYS_epoll_pwait2;
+        call!(number, epoll, events, max, timeout, mask, SIGSET)
     };
-    match result {
-        Err(Errno(libc::ENOSYS)) => {
-            // Before Linux 5.11: milliseconds, rounded up.
-            let millis =
-                timeout.map_or(-1, |t| t.div_ceil(1_000_000).min(i32::MAX as u64) as isize);
-            // SAFETY: as above.
-            unsafe {
-                call!(
-                    libc::SYS_epoll_pwait,
-                    epoll,
-                    events.as_mut_ptr(),
-                    BATCH,
-                    millis,
-                    0,
-                    0
-                )
-            }
+    if !MILLISECONDS_ONLY.load(Ordering::Relaxed) {
+        match precise() {
+            Err(Errno(libc::ENOSYS | libc::EPERM)) => {}
+            result => return result,
         }
-        result => result,
+        MILLISECONDS_ONLY.store(true, Ordering::Relaxed); // Relaxed: complete in itself.
+    }
+    // SAFETY: valid or null, by the caller's contract. Rounded up: not to wake before the time.
+    let millis = unsafe { timeout.as_ref() }.map_or(-1, |t| {
+        sys::nanos(t).div_ceil(1_000_000).min(i32::MAX as u64) as isize
+    });
+    // SAFETY: as above.
+    unsafe {
+        let number = libc::SYS_epoll_pwait;
+        call!(number, epoll, events, max, millis, mask, SIGSET)
     }
 }
 

@@ -198,31 +198,7 @@ unsafe fn epoll_any(
 ) -> SysResult {
     // SAFETY: the caller's contract.
     let ask = |timeout: *const timespec| unsafe {
-        match call!(
-            libc::SYS_epoll_pwait2,
-            epoll,
-            events,
-            max,
-            timeout,
-            mask,
-            SIGSET
-        ) {
-            Err(Errno(libc::ENOSYS)) => {
-                let millis = timeout
-                    .as_ref()
-                    .map_or(-1, |t| (sys::nanos(t).div_ceil(1_000_000)) as isize);
-                call!(
-                    libc::SYS_epoll_pwait,
-                    epoll,
-                    events,
-                    max,
-                    millis,
-                    mask,
-                    SIGSET
-                )
-            }
-            result => result,
-        }
+        blocking::epoll::wait_with_mask(epoll, events, max as usize, timeout, mask)
     };
     let none = timespec {
         tv_sec: 0,
