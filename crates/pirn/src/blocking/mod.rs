@@ -1,7 +1,7 @@
 //! Blocking: what a virtual thread can wait for.
 //!
 //! * [`wait`]: one episode of waiting, decided by exactly one claim.
-//! * [`timers`]: points in time ([`timer_heap`]).
+//! * [`timers`]: points in time ([`timer_heap`]); [`delayed`]: starting a thread at one.
 //! * [`parking_lot`]: addresses; [`futex`]: futex words, shared with platform threads.
 //! * [`fds`], [`readiness`], [`epoll`]: descriptors.
 //! * [`list`]: who waits, in order.
@@ -9,6 +9,7 @@
 //! * [`offload`]: calls that only the kernel can finish, on platform threads.
 //! * [`driver`]: how idle carriers wait for all of it.
 
+pub(crate) mod delayed;
 pub(crate) mod driver;
 pub(crate) mod epoll;
 pub(crate) mod fds;

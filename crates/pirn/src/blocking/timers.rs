@@ -90,8 +90,12 @@ impl Timer {
         }
     }
 
-    /// Starts it. It must not move, and must be disarmed or have fired, until it is dropped.
-    pub(crate) fn arm(&self, deadline: u64) {
+    /// Starts it.
+    ///
+    /// # Safety
+    /// The timer, and the wait or the thread that it is for, stay in place until it has been
+    /// disarmed or has fired.
+    pub(crate) unsafe fn arm(&self, deadline: u64) {
         let own = vthread::carrier()
             .and_then(|c| c.processor())
             .map(|p| p.index);
@@ -100,7 +104,7 @@ impl Timer {
         let shard = &shards()[self.shard.get()];
         loop {
             let mut heap = shard.heap.lock();
-            // SAFETY: the node stays in place until it has left the heap: `disarm`, or fired.
+            // SAFETY: the caller's contract: the node stays until it has left the heap.
             if unsafe { heap.insert(deadline, NonNull::from(self).cast()) }.is_ok() {
                 shard.publish(&heap);
                 break;

@@ -187,7 +187,8 @@ impl Wait {
     #[inline(never)]
     fn park_until(&self, core: &'static Core, deadline: u64) {
         let timer = Timer::for_wait(self);
-        timer.arm(deadline);
+        // SAFETY: it fires or is disarmed below, and our caller keeps the wait.
+        unsafe { timer.arm(deadline) };
         vthread::mount::park(core);
         if self.outcome() != Some(Outcome::TimedOut) {
             timer.disarm();

@@ -1,10 +1,9 @@
 //! The threads that tasks run on.
 
+use crate::thread::names::Names;
 use crate::thread::{self, Thread};
 use core::fmt;
-use core::sync::atomic::{AtomicU64, Ordering};
 use std::io;
-use std::sync::Arc;
 
 /// The threads that a [`ThreadPerTask`](super::ThreadPerTask) starts.
 ///
@@ -82,8 +81,7 @@ impl From<PlatformThreads> for Threads {
 #[derive(Clone, Default)]
 #[must_use = "it only configures threads"]
 pub struct PlatformThreads {
-    /// Prefix and next number.
-    name: Option<Arc<(String, AtomicU64)>>,
+    names: Names,
     stack_size: Option<usize>,
 }
 
@@ -116,7 +114,7 @@ impl PlatformThreads {
     /// # Ok::<(), pirn::executor::SubmitError>(())
     /// ```
     pub fn name_counter(mut self, prefix: impl Into<String>, start: u64) -> PlatformThreads {
-        self.name = Some(Arc::new((prefix.into(), AtomicU64::new(start))));
+        self.names = Names::counter(prefix.into(), start);
         self
     }
 
@@ -138,15 +136,8 @@ impl PlatformThreads {
 
     fn builder(&self) -> io::Result<std::thread::Builder> {
         let mut builder = std::thread::Builder::new();
-        if let Some(name) = &self.name {
-            let (prefix, next) = &**name;
-            if prefix.contains('\0') {
-                // `std` would panic.
-                let text = format!("the thread name {prefix:?} contains a NUL byte");
-                return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
-            }
-            // Relaxed: only uniqueness matters.
-            builder = builder.name(format!("{prefix}{}", next.fetch_add(1, Ordering::Relaxed)));
+        if let Some(name) = self.names.next()? {
+            builder = builder.name(name);
         }
         if let Some(size) = self.stack_size {
             builder = builder.stack_size(size);
@@ -157,9 +148,8 @@ impl PlatformThreads {
 
 impl fmt::Debug for PlatformThreads {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = self.name.as_ref().map(|name| format!("{}<n>", name.0));
         f.debug_struct("PlatformThreads")
-            .field("name", &name)
+            .field("name", &self.names.pattern())
             .field("stack_size", &self.stack_size)
             .finish()
     }

@@ -1,9 +1,8 @@
 //! Configuring a scope.
 
-use super::fork::PlatformThreads;
 use super::keeper::{Keeper, monotonic};
 use super::state::ScopeState;
-use super::task_scope::{self, Frame, TaskScope, Threads};
+use super::task_scope::{self, Frame, RunsOn, TaskScope};
 use super::{AwaitAllSuccessful, JoinError, Joiner, await_all_successful};
 use crate::thread;
 use core::num::NonZeroUsize;
@@ -37,7 +36,7 @@ pub struct Builder {
     deadline: Option<Instant>,
     timeout: Option<Duration>,
     limit: usize,
-    threads: Threads,
+    runs_on: RunsOn,
 }
 
 impl Default for Builder {
@@ -67,7 +66,7 @@ impl Builder {
             deadline: None,
             timeout: None,
             limit: usize::MAX,
-            threads: Threads::Virtual(thread::Builder::new()),
+            runs_on: RunsOn::Virtual(thread::Builder::new()),
         }
     }
 
@@ -176,7 +175,7 @@ impl Builder {
     /// assert_eq!(name.unwrap(), "worker-1");
     /// ```
     pub fn threads(mut self, threads: thread::Builder) -> Builder {
-        self.threads = Threads::Virtual(threads);
+        self.runs_on = RunsOn::Virtual(threads);
         self
     }
 
@@ -198,8 +197,7 @@ impl Builder {
     /// assert_eq!(name.unwrap(), "cruncher-0");
     /// ```
     pub fn platform_threads(mut self, name: Option<&str>) -> Builder {
-        let name = name.map(Box::from);
-        self.threads = Threads::Platform(PlatformThreads { name });
+        self.runs_on = RunsOn::Platform(name.map(Box::from));
         self
     }
 
@@ -265,7 +263,7 @@ impl Builder {
         let frame = Frame {
             state: ScopeState::new(self.name, deadline.and_then(monotonic)),
             joiner,
-            threads: self.threads,
+            runs_on: self.runs_on,
             limit: self.limit,
             keeper: Keeper::new(),
         };

@@ -4,11 +4,10 @@
 
 use super::JoinError;
 use super::state::{Cause, ScopeState};
-use crate::blocking::timers::Timer;
-use crate::sched::Runnable;
+use crate::blocking::delayed::DelayedStart;
 use crate::sys;
 use crate::thread::Builder;
-use crate::vthread::{ClosureBody, ThreadRef};
+use crate::vthread::ClosureBody;
 use core::cell::OnceCell;
 use core::ptr::NonNull;
 use std::time::Instant;
@@ -21,12 +20,7 @@ pub(super) fn monotonic(instant: Instant) -> Option<u64> {
 }
 
 /// The keeper of a scope, if that has a deadline. The owner's alone.
-pub(super) struct Keeper(OnceCell<Watch>);
-
-struct Watch {
-    thread: ThreadRef,
-    timer: Timer,
-}
+pub(super) struct Keeper(OnceCell<DelayedStart>);
 
 impl Keeper {
     pub(super) const fn new() -> Keeper {
@@ -37,7 +31,10 @@ impl Keeper {
     ///
     /// # Errors
     /// If its thread cannot be made.
-    pub(super) fn begin<E>(&self, state: &ScopeState) -> Result<(), JoinError<E>> {
+    ///
+    /// # Safety
+    /// Both stay in place until [`end`](Self::end) has returned.
+    pub(super) unsafe fn begin<E>(&self, state: &ScopeState) -> Result<(), JoinError<E>> {
         let Some(deadline) = state.deadline else {
             return Ok(());
         };
@@ -56,24 +53,19 @@ impl Keeper {
         let thread = builder
             .make(|attributes| ClosureBody::allocate(attributes, keep))
             .map_err(JoinError::Fork)?;
-        // The timer wakes it as if it had parked before its first instruction.
-        let parked = thread.handshake.parked();
-        debug_assert!(parked, "a thread that was just made has been woken");
         state.begin_keeping();
-        let timer = Timer::for_start(&thread);
-        let watch = self.0.get_or_init(|| Watch { thread, timer });
-        watch.timer.arm(deadline);
+        let start = self.0.get_or_init(|| DelayedStart::new(thread));
+        // SAFETY: this is in the scope's frame, which stays until `end` has been called.
+        unsafe { start.arm(deadline) };
         Ok(())
     }
 
     /// Dismisses it, if there is one and the time is not up. Otherwise it leaves the scope by
     /// itself.
     pub(super) fn end(&self, state: &ScopeState) {
-        let Some(watch) = self.0.get() else { return };
+        let Some(start) = self.0.get() else { return };
         // In the child of a fork there are no timers, and their locks may be held for ever.
-        if !crate::runtime::has_forked() && watch.timer.disarm() {
-            // The right to run it, and nobody will.
-            drop(Runnable::of(watch.thread.as_ptr()));
+        if !crate::runtime::has_forked() && start.cancel() {
             state.end_keeping();
         }
     }

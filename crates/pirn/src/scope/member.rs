@@ -67,8 +67,8 @@ impl Member {
         }
     }
 
-    /// Says which thread it is, before it enters.
-    pub(super) fn is(&self, who: Who) {
+    /// Sets which thread it is, before it enters.
+    pub(super) fn set_thread(&self, who: Who) {
         let _ = self.thread.set(who);
     }
 

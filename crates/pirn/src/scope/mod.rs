@@ -67,7 +67,7 @@
 //! |---|---|
 //! | `task_scope` | the scope as its owner sees it |
 //! | `state` | who runs, and whether it is cancelled: what the owner and members share |
-//! | `member`, `fork`, `packet`, `subtask` | membership; how threads of subtasks start; where they leave results; how those are read |
+//! | `member`, `fork`, `platform`, `packet`, `subtask` | membership; how virtual and platform threads of subtasks start; where they leave results; how those are read |
 //! | `joined` | the proofs that a scope has been joined |
 //! | `joiner`, `joiners` | the policies |
 //! | `keeper` | who watches the clock |
@@ -83,6 +83,7 @@ mod joiners;
 mod keeper;
 mod member;
 mod packet;
+mod platform;
 mod state;
 mod subtask;
 mod task_scope;

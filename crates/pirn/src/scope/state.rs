@@ -206,9 +206,9 @@ impl ScopeState {
         true
     }
 
-    /// Counts a thread that will be a member once it runs. Returns `false` if the scope is
-    /// cancelled.
-    pub(super) fn expect(&self) -> bool {
+    /// Reserves the place of a thread that will be a member once it runs, and counts it as running.
+    /// Returns `false` if the scope is cancelled.
+    pub(super) fn reserve_place(&self) -> bool {
         let mut inner = self.inner.lock();
         if self.is_cancelled() {
             return false;
@@ -217,9 +217,8 @@ impl ScopeState {
         true
     }
 
-    /// Adds the member that was [expected](Self::expect). Returns `false` if the scope is
-    /// cancelled.
-    pub(super) fn appear(&self, member: &Member) -> bool {
+    /// Adds a member in a [reserved](Self::reserve_place) place.
+    pub(super) fn take_place(&self, member: &Member) {
         let mut inner = self.inner.lock();
         member.entered.set(true);
         let cancelled = self.is_cancelled();
@@ -228,11 +227,10 @@ impl ScopeState {
             true => inner.interrupted.append(member),
             false => inner.members.append(member),
         }
-        !cancelled
     }
 
-    /// A thread that was [expected](Self::expect) will not come.
-    pub(super) fn miss(&self) {
+    /// Gives up a [reserved](Self::reserve_place) place: the thread could not be started.
+    pub(super) fn give_up_place(&self) {
         self.inner.lock().running -= 1;
     }
 

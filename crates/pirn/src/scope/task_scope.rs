@@ -1,7 +1,8 @@
 //! The scope as its owner sees it.
 
-use super::fork::{self, PlatformThreads};
+use super::fork;
 use super::keeper::Keeper;
+use super::platform;
 use super::state::{Cause, ScopeState, Until};
 use super::{Flow, JoinError, Joined, Joiner, Joins, Subtask, Unjoined};
 use crate::blocking::wait::Outcome;
@@ -18,7 +19,7 @@ use std::time::Instant;
 pub(super) struct Frame<J> {
     pub(super) state: ScopeState,
     pub(super) joiner: J,
-    pub(super) threads: Threads,
+    pub(super) runs_on: RunsOn,
     /// How many subtasks run at once.
     pub(super) limit: usize,
     /// Who watches the clock.
@@ -27,9 +28,10 @@ pub(super) struct Frame<J> {
 
 /// What subtasks run on.
 #[derive(Clone, Debug)]
-pub(super) enum Threads {
+pub(super) enum RunsOn {
     Virtual(Builder),
-    Platform(PlatformThreads),
+    /// Platform threads, whose names begin like this.
+    Platform(Option<Box<str>>),
 }
 
 /// What only the owner uses.
@@ -118,7 +120,9 @@ where
     let owner = Owner::default();
     let state = &frame.state;
     let body = || {
-        frame.keeper.begin(state)?;
+        // SAFETY: the frame outlives this call, which calls `end` below. (Not if the owner was alone
+        // at the join; then there was no deadline.)
+        unsafe { frame.keeper.begin(state) }?;
         f(TaskScope {
             frame: NonNull::from(frame),
             owner: &owner,
@@ -195,16 +199,16 @@ impl<'scope, 'env, J: Joiner> TaskScope<'scope, 'env, J> {
         {
             state.cancel(Cause::Interrupted, None);
         }
-        // Told of all, so that it knows of those, too, that never run.
+        // Told about every fork, including those that never run.
         if frame.joiner.on_fork(index) == Flow::Cancel {
             state.cancel(Cause::Joiner, None);
         }
         if state.is_cancelled() {
             return Subtask::unavailable(index);
         }
-        let forked = match &frame.threads {
-            Threads::Virtual(builder) => fork::on_virtual(builder, frame, index, f),
-            Threads::Platform(threads) => fork::on_platform(threads, frame, index, f),
+        let forked = match &frame.runs_on {
+            RunsOn::Virtual(builder) => fork::fork(builder, frame, index, f),
+            RunsOn::Platform(prefix) => platform::fork(prefix.as_deref(), frame, index, f),
         };
         forked.unwrap_or_else(|error| {
             state.cancel(Cause::Fork(error), None);

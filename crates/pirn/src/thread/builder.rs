@@ -2,13 +2,13 @@
 
 use super::JoinHandle;
 use super::join::RawHandle;
+use super::names::Names;
 use super::scoped::{Scope, ScopedJoinHandle};
 use crate::sched::{self, Scheduler};
 use crate::stack::{SizeClass, pool};
 use crate::vthread::record::Attributes;
 use crate::vthread::{ClosureBody, ThreadRef};
 use core::fmt;
-use core::sync::atomic::{AtomicU64, Ordering};
 use std::io;
 use std::sync::Arc;
 
@@ -28,17 +28,9 @@ use std::sync::Arc;
 #[derive(Clone, Default)]
 #[must_use = "a builder spawns nothing by itself"]
 pub struct Builder {
-    name: Name,
+    names: Names,
     stack_size: Option<usize>,
     scheduler: Option<Arc<dyn Scheduler>>,
-}
-
-#[derive(Clone, Default)]
-enum Name {
-    #[default]
-    None,
-    Fixed(String),
-    Counter(Arc<(String, AtomicU64)>),
 }
 
 impl Builder {
@@ -66,7 +58,7 @@ impl Builder {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn name(mut self, name: String) -> Builder {
-        self.name = Name::Fixed(name);
+        self.names = Names::Fixed(name);
         self
     }
 
@@ -83,7 +75,7 @@ impl Builder {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn name_counter(mut self, prefix: impl Into<String>, start: u64) -> Builder {
-        self.name = Name::Counter(Arc::new((prefix.into(), AtomicU64::new(start))));
+        self.names = Names::counter(prefix.into(), start);
         self
     }
 
@@ -173,7 +165,7 @@ impl Builder {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        self.check_name();
+        self.names.assert_valid();
         self.launch(|attributes| ClosureBody::allocate(attributes, f))
             .map(JoinHandle::new)
     }
@@ -206,7 +198,7 @@ impl Builder {
         F: FnOnce() -> T + Send + 'scope,
         T: Send + 'scope,
     {
-        self.check_name();
+        self.names.assert_valid();
         let thread = self.launch(|attributes| scope.allocate(attributes, f))?;
         Ok(scope.handle_of(RawHandle::new(thread)))
     }
@@ -225,7 +217,7 @@ impl Builder {
     /// start it.
     pub(crate) fn make<R>(&self, allocate: impl FnOnce(Attributes) -> Option<R>) -> io::Result<R> {
         crate::runtime::ensure_started()?;
-        let name = self.next_name()?;
+        let name = self.names.next()?.map(String::into_boxed_str);
         let class = self.size_class()?;
         sched::reserve_stack(class)?;
         let attributes = Attributes {
@@ -237,37 +229,6 @@ impl Builder {
             pool::unreserve(class, 1);
             io::Error::new(io::ErrorKind::OutOfMemory, "no memory for a virtual thread")
         })
-    }
-
-    /// Panics if the name contains a NUL byte. Scopes and executors, whose forks do not panic, get
-    /// an error from [`next_name`](Self::next_name) instead.
-    fn check_name(&self) {
-        let name = match &self.name {
-            Name::None => return,
-            Name::Fixed(name) => name,
-            Name::Counter(counter) => &counter.0,
-        };
-        assert!(
-            !name.contains('\0'),
-            "thread name may not contain interior null bytes: {name:?}"
-        );
-    }
-
-    fn next_name(&self) -> io::Result<Option<Box<str>>> {
-        let name = match &self.name {
-            Name::None => return Ok(None),
-            Name::Fixed(name) => name.clone(),
-            Name::Counter(counter) => {
-                // Relaxed: only uniqueness matters.
-                format!("{}{}", counter.0, counter.1.fetch_add(1, Ordering::Relaxed))
-            }
-        };
-        if name.contains('\0') {
-            return Err(invalid(format!(
-                "the thread name {name:?} contains a NUL byte"
-            )));
-        }
-        Ok(Some(name.into()))
     }
 
     fn size_class(&self) -> io::Result<SizeClass> {
@@ -287,13 +248,8 @@ fn invalid(text: String) -> io::Error {
 
 impl fmt::Debug for Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = match &self.name {
-            Name::None => None,
-            Name::Fixed(name) => Some(name.clone()),
-            Name::Counter(counter) => Some(format!("{}<n>", counter.0)),
-        };
         f.debug_struct("Builder")
-            .field("name", &name)
+            .field("name", &self.names.pattern())
             .field("stack_size", &self.stack_size)
             .field("scheduler", &self.scheduler.as_ref().map(|_| "custom"))
             .finish()

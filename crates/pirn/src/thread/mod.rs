@@ -24,6 +24,7 @@ mod interrupt;
 pub(crate) mod join;
 mod join_future;
 mod listeners;
+pub(crate) mod names;
 mod panic;
 pub(crate) mod panics;
 mod park;

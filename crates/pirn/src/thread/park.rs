@@ -52,7 +52,8 @@ pub(super) fn park_virtual(core: &'static Core, deadline: Option<u64>) {
         None => vthread::mount::park(core),
         Some(deadline) => {
             let timer = Timer::for_permit(core);
-            timer.arm(deadline);
+            // SAFETY: it is disarmed below, and the running thread stays.
+            unsafe { timer.arm(deadline) };
             vthread::mount::park(core);
             timer.disarm();
         }

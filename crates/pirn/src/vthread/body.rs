@@ -9,6 +9,25 @@ use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+/// Writes a value where it is to be, field by field: `write_fields!(unsafe place => Type { … })`.
+///
+/// Threads are spawned so often that making a record elsewhere and copying it shows. All fields are
+/// written, or this does not compile.
+///
+/// # Safety
+/// `place` is valid for writes.
+macro_rules! write_fields {
+    (unsafe $place:ident => $name:ident { $($field:ident: $value:expr,)* }) => {{
+        // SAFETY: the contract of the macro.
+        unsafe { $((&raw mut (*$place).$field).write($value);)* }
+        let _never_called = || {
+            // SAFETY: as it says; and then all fields are written.
+            let $name { $($field: _),* } = unsafe { &*$place };
+        };
+    }};
+}
+pub(crate) use write_fields;
+
 /// What a thread runs, and keeps in its allocation.
 pub(crate) trait Body {
     /// Runs it. Does not unwind.

@@ -5,7 +5,7 @@
 //! handle's, one per `Thread`, and one that belongs to the thread itself and is given up at its
 //! end.
 
-use super::body::VTable;
+use super::body::{VTable, write_fields};
 use super::handshake::Handshake;
 use super::ids;
 use super::join::JoinCell;
@@ -74,24 +74,14 @@ unsafe impl Sync for Core {}
 unsafe impl Send for Core {}
 
 impl Core {
-    /// Makes one in its place: that of a thread that has not started, with two references.
-    ///
-    /// Field by field, because a thread is spawned so often that making it elsewhere and copying it
-    /// shows.
+    /// Writes the record of a thread that has not started, with two references.
     ///
     /// # Safety
     /// `place` is valid for writes.
     #[inline]
     pub(super) unsafe fn write(place: *mut Core, attributes: Attributes, vtable: &'static VTable) {
-        macro_rules! fields {
-            ($($field:ident: $value:expr,)*) => {{
-                // SAFETY: the caller's contract.
-                unsafe { $((&raw mut (*place).$field).write($value);)* }
-                // All fields, or this does not compile.
-                let _ = |core: Core| { let Core { $($field: _),* } = core; };
-            }};
-        }
-        fields! {
+        // Unsafe: the caller's contract.
+        write_fields!(unsafe place => Core {
             references: AtomicUsize::new(2),
             vtable: vtable,
             handshake: Handshake::new(),
@@ -107,7 +97,7 @@ impl Core {
             phase: AtomicU64::new(Phase::New as u64),
             class: attributes.class,
             detached: AtomicBool::new(false),
-        }
+        });
     }
 
     /// Its id.

@@ -1,0 +1,95 @@
+//! Starting a subtask on a platform thread.
+
+use super::Joins;
+use super::member::{Member, Who};
+use super::packet::{self, Packet};
+use super::subtask::{Keeps, Subtask};
+use super::task_scope::Frame;
+use crate::thread::names;
+use crate::vthread::platform;
+use core::ptr::NonNull;
+use std::io;
+use std::sync::Arc;
+
+/// Forks a subtask on a platform thread, which is named after the prefix and its index. Not
+/// started, if the scope is cancelled.
+pub(super) fn fork<'scope, T, J, F>(
+    prefix: Option<&str>,
+    frame: &Frame<J>,
+    index: usize,
+    closure: F,
+) -> io::Result<Subtask<'scope, T, J::Error>>
+where
+    J: Joins<T>,
+    F: FnOnce() -> Result<T, J::Error> + Send + 'scope,
+    T: Send + 'scope,
+{
+    let builder = builder(prefix, index)?;
+    let packet = Arc::new(Packet::new());
+    let of_thread = Arc::clone(&packet);
+    let shared = Shared(NonNull::from(frame));
+    let main = move || {
+        // SAFETY: the owner has counted this thread, and waits until it has left.
+        let frame: &Frame<J> = unsafe { shared.get().as_ref() };
+        run(frame, index, of_thread, closure);
+    };
+    if !frame.state.reserve_place() {
+        return Ok(Subtask::unavailable(index));
+    }
+    // If the start fails, also by the panic of the closure's destructor.
+    let missing = OnDrop(|| frame.state.give_up_place());
+    // SAFETY: the owner does not leave the scope before the thread has left it, and what the thread
+    // does after that uses nothing of `'scope`.
+    unsafe { builder.spawn_unchecked(main) }?; // detached
+    core::mem::forget(missing);
+    let place = NonNull::from(&*packet);
+    Ok(Subtask::new(index, place, Keeps::Platform(packet)))
+}
+
+/// Returns a builder for the thread of this index.
+fn builder(prefix: Option<&str>, index: usize) -> io::Result<std::thread::Builder> {
+    let builder = std::thread::Builder::new();
+    Ok(match prefix {
+        Some(prefix) => builder.name(names::checked(format!("{prefix}{index}"))?),
+        None => builder,
+    })
+}
+
+/// Runs a subtask on its thread, for which a place in the scope has been reserved.
+fn run<T, J, F>(frame: &Frame<J>, index: usize, packet: Arc<Packet<T, J::Error>>, closure: F)
+where
+    J: Joins<T>,
+    F: FnOnce() -> Result<T, J::Error>,
+{
+    let member = Member::new(&frame.state);
+    member.set_thread(Who::Platform(platform::current()));
+    frame.state.take_place(&member);
+    // Also if the destructor of the result panics.
+    let leaving = OnDrop(|| member.leave());
+    packet::run(frame, index, &packet, &member, closure);
+    // The result, if there is no handle any more: before we leave, as it may borrow.
+    drop(packet);
+    drop(leaving);
+}
+
+/// A pointer to the frame that all subtasks share.
+struct Shared<T>(NonNull<T>);
+
+// SAFETY: the frame is shared by the subtasks' threads: `Frame` is made for that.
+unsafe impl<T> Send for Shared<T> {}
+
+impl<T> Shared<T> {
+    /// A method, so that closures capture the whole.
+    fn get(&self) -> NonNull<T> {
+        self.0
+    }
+}
+
+/// Calls this when it is dropped.
+struct OnDrop<F: Fn()>(F);
+
+impl<F: Fn()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}

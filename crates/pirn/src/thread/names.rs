@@ -1,0 +1,78 @@
+//! Where threads get their names from.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The names of the threads that one builder makes.
+#[derive(Clone, Default)]
+pub(crate) enum Names {
+    /// They have none.
+    #[default]
+    None,
+    /// All have this one.
+    Fixed(String),
+    /// A prefix, and the number that the next one has. The builder's clones go on counting.
+    Counter(Arc<(String, AtomicU64)>),
+}
+
+impl Names {
+    /// Returns names that begin with `prefix` and end with a number, from `start` on.
+    pub(crate) fn counter(prefix: String, start: u64) -> Names {
+        Names::Counter(Arc::new((prefix, AtomicU64::new(start))))
+    }
+
+    /// Panics, as `std` does, if a name contains a NUL byte.
+    ///
+    /// Not for scopes and executors: their forks report failures, so they go by the error of
+    /// [`next`](Self::next).
+    pub(crate) fn assert_valid(&self) {
+        let name = match self {
+            Names::None => return,
+            Names::Fixed(name) => name,
+            Names::Counter(counter) => &counter.0,
+        };
+        assert!(
+            !name.contains('\0'),
+            "thread name may not contain interior null bytes: {name:?}"
+        );
+    }
+
+    /// Returns the name of the next thread.
+    ///
+    /// # Errors
+    /// `InvalidInput`: it contains a NUL byte.
+    pub(crate) fn next(&self) -> io::Result<Option<String>> {
+        match self {
+            Names::None => Ok(None),
+            Names::Fixed(name) => checked(name.clone()).map(Some),
+            Names::Counter(counter) => {
+                let (prefix, next) = &**counter;
+                // Relaxed: only uniqueness matters.
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                checked(format!("{prefix}{number}")).map(Some)
+            }
+        }
+    }
+
+    /// Returns what all names have in common, for `Debug`.
+    pub(crate) fn pattern(&self) -> Option<String> {
+        match self {
+            Names::None => None,
+            Names::Fixed(name) => Some(name.clone()),
+            Names::Counter(counter) => Some(format!("{}<n>", counter.0)),
+        }
+    }
+}
+
+/// Returns a thread's name if it can be one.
+///
+/// # Errors
+/// `InvalidInput`: it contains a NUL byte, for which `std` would panic.
+pub(crate) fn checked(name: String) -> io::Result<String> {
+    if name.contains('\0') {
+        let text = format!("the thread name {name:?} contains a NUL byte");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+    }
+    Ok(name)
+}
