@@ -8,6 +8,8 @@
 //!                                               }
 //! ```
 //!
+//! and so for a test, with `run_test` and its path.
+//!
 //! The report is made on the virtual thread because an `ExitCode` is `Send`, and results often are
 //! not (`Box<dyn Error>`). A function without a result keeps having none, which `#[should_panic]`
 //! asks for, and one that never returns still does not.
@@ -16,7 +18,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
-use syn::{Attribute, Error, ItemFn, ReturnType, Signature, Type, Visibility};
+use syn::{AttrStyle, Attribute, Error, ItemFn, ReturnType, Signature, Type, Visibility};
 
 /// Which of the two macros is expanded.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -125,13 +127,21 @@ fn second_test(kind: Kind, function: &ItemFn) -> TokenStream {
 
 /// Puts the outer function around a checked one.
 fn wrap(kind: Kind, mut inner: ItemFn) -> TokenStream {
-    // All attributes go outside: lint levels reach inwards from there, the rest belongs there.
-    let attributes = std::mem::take(&mut inner.attrs);
+    // Outer attributes go outside: lint levels reach inwards from there, the rest belongs there.
+    // Inner ones (`#![allow(...)]`) stay at the beginning of the body.
+    let is_outer = |a: &Attribute| matches!(a.style, AttrStyle::Outer);
+    let (attributes, within): (Vec<_>, Vec<_>) = std::mem::take(&mut inner.attrs)
+        .into_iter()
+        .partition(is_outer);
+    inner.attrs = within;
     let visibility = std::mem::replace(&mut inner.vis, Visibility::Inherited);
     let name = &inner.sig.ident;
-    let (test, thread_name) = match kind {
-        Kind::Main => (None, plain_name(name)),
-        Kind::Test => (Some(quote!(#[::core::prelude::v1::test])), path_name(name)),
+    let (test, run, thread_name) = match kind {
+        Kind::Main => (None, quote!(run_main), plain_name(name)),
+        Kind::Test => {
+            let test = quote!(#[::core::prelude::v1::test]);
+            (Some(test), quote!(run_test), path_name(name))
+        }
     };
     let (output, body) = result(&inner.sig);
     quote! {
@@ -139,7 +149,7 @@ fn wrap(kind: Kind, mut inner: ItemFn) -> TokenStream {
         #(#attributes)*
         #visibility fn #name() #output {
             #inner
-            ::pirn::__private::run_main(#thread_name, #body)
+            ::pirn::__private::#run(#thread_name, #body)
         }
     }
 }
@@ -168,7 +178,7 @@ fn plain_name(name: &Ident) -> TokenStream {
     quote!(#name)
 }
 
-/// A test's name with its modules, as in the test harness's list.
+/// A test's path: its name with its modules, as in the test harness's list, and the crate's.
 fn path_name(name: &Ident) -> TokenStream {
     let name = name.unraw().to_string();
     quote!(::core::concat!(::core::module_path!(), "::", #name))

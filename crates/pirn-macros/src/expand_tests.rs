@@ -20,7 +20,7 @@ fn refused(expansion: &str, words: &[&str]) {
         "accepted: {expansion}"
     );
     assert!(
-        !expansion.contains("run_main"),
+        !expansion.contains("__private"),
         "expanded all the same: {expansion}"
     );
     for word in words {
@@ -72,7 +72,7 @@ fn test_adds_the_attribute_and_keeps_the_others() {
         #[ignore]
         fn adds() -> () {
             fn adds() -> () {}
-            ::pirn::__private::run_main(
+            ::pirn::__private::run_test(
                 ::core::concat!(::core::module_path!(), "::", "adds"), adds)
         }
     };
@@ -89,6 +89,22 @@ fn test_adds_the_attribute_and_keeps_the_others() {
             .replacen("-> ()", "", 1)
             .replace("  ", " ")
     );
+}
+
+#[test]
+fn inner_attributes_stay_in_the_body() {
+    let expected = quote! {
+        #[allow(dead_code)]
+        fn main() {
+            fn main() { #![allow(unused)] let x = 1; }
+            ::pirn::__private::run_main("main", main)
+        }
+    };
+    let expansion = main(quote! {
+        #[allow(dead_code)]
+        fn main() { #![allow(unused)] let x = 1; }
+    });
+    assert_eq!(expansion, expected.to_string());
 }
 
 #[test]

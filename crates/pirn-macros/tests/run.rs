@@ -5,6 +5,8 @@ extern crate self as pirn;
 
 #[doc(hidden)]
 pub mod __private {
+    pub use run_main as run_test;
+
     pub fn run_main<T: Send + 'static>(name: &str, f: impl FnOnce() -> T + Send + 'static) -> T {
         let thread = std::thread::Builder::new()
             .name(name.to_owned())
@@ -86,6 +88,13 @@ mod programs {
     }
 
     #[pirn_macros::main]
+    pub fn allows() {
+        #![allow(unused_variables)]
+        //! Says what it does.
+        let unused = 1;
+    }
+
+    #[pirn_macros::main]
     pub fn never() -> ! {
         std::panic::resume_unwind(Box::new("out of main"))
     }
@@ -100,6 +109,7 @@ fn main_runs_on_a_thread_of_its_name() {
 fn main_gives_the_exit_code_of_its_result() {
     assert_eq!(programs::fails(), ExitCode::FAILURE);
     assert_eq!(programs::exits(), ExitCode::from(3));
+    programs::allows();
 }
 
 #[test]

@@ -1,18 +1,56 @@
 //! What the macros expand to. Not for use by hand.
 
-use crate::thread::Builder;
+use crate::thread::{Builder, std_start};
+use crate::{runtime, sched};
+use std::io::{self, Write};
+use std::panic::resume_unwind;
 
-/// Runs `f` on a virtual thread and returns what it returns; a panic goes on in the caller.
+/// What a process gets for `main` where `ulimit -s` says nothing.
+const MAIN_STACK: usize = 8 << 20;
+
+/// Runs `f` on a virtual thread, with as large a stack as `main` has, and returns what it returns;
+/// a panic goes on in the caller. If the runtime cannot start, ends the process with an error.
+pub fn run_main<T: Send + 'static>(name: &str, f: impl FnOnce() -> T + Send + 'static) -> T {
+    let run = || {
+        runtime::ensure_started()?;
+        std_start::run(Builder::new().stack_size(main_stack_size()), name, f)
+    };
+    match run() {
+        Ok(result) => result.unwrap_or_else(|payload| resume_unwind(payload)),
+        Err(e) => {
+            let _ = writeln!(io::stderr(), "pirn: cannot start the main thread: {e}");
+            std::process::exit(1)
+        }
+    }
+}
+
+/// Runs `f` on a virtual thread named as the test harness names its own, and returns what it
+/// returns; a panic goes on in the caller. What `f` prints is captured as in any test.
 ///
 /// # Panics
 /// When the runtime cannot start.
 #[track_caller]
-pub fn run_main<T: Send + 'static>(name: &str, f: impl FnOnce() -> T + Send + 'static) -> T {
-    match Builder::new().name(name.to_owned()).spawn(f) {
-        Ok(handle) => match handle.join() {
-            Ok(result) => result,
-            Err(payload) => std::panic::resume_unwind(payload),
-        },
+pub fn run_test<T: Send + 'static>(path: &str, f: impl FnOnce() -> T + Send + 'static) -> T {
+    // The harness leaves out the name of the crate.
+    let name = path.split_once("::").map_or(path, |(_, name)| name);
+    match std_start::run(Builder::new(), name, f) {
+        Ok(result) => result.unwrap_or_else(|payload| resume_unwind(payload)),
         Err(e) => panic!("{e}"),
     }
+}
+
+/// The limit of the main thread's stack, within what a virtual thread can have; no less than other
+/// virtual threads have.
+fn main_stack_size() -> usize {
+    let mut limit = libc::rlimit {
+        rlim_cur: libc::RLIM_INFINITY,
+        rlim_max: libc::RLIM_INFINITY,
+    };
+    // SAFETY: an rlimit to be filled in.
+    unsafe { libc::getrlimit(libc::RLIMIT_STACK, &mut limit) };
+    let main = match limit.rlim_cur {
+        libc::RLIM_INFINITY => MAIN_STACK,
+        bytes => usize::try_from(bytes).unwrap_or(MAIN_STACK),
+    };
+    main.clamp(sched::default_class().stack_bytes(), 1 << 30)
 }

@@ -29,6 +29,7 @@ mod panic;
 pub(crate) mod panics;
 mod park;
 pub(crate) mod scoped;
+pub(crate) mod std_start;
 
 pub use builder::{Builder, Factory};
 pub use identity::{Thread, ThreadId, current};

@@ -9,6 +9,7 @@ use crate::interpose::registry::interposed;
 use crate::interpose::thread::sync::deadline;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno, call};
+use core::cell::Cell;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicI32, Ordering};
 use libc::{clockid_t, pthread_attr_t, pthread_t, timespec};
@@ -26,10 +27,22 @@ interposed! {
     }
 }
 
-type Start = extern "C" fn(*mut c_void) -> *mut c_void;
+/// What a new thread runs.
+pub(crate) type Start = extern "C" fn(*mut c_void) -> *mut c_void;
+/// What answers a `pthread_create` in libc's place.
+pub(crate) type Answer = fn(Start, *mut c_void) -> c_int;
 
-/// `pthread_create`: makes a platform thread. On a virtual thread it runs as the carrier, from
-/// which the new thread inherits.
+thread_local! {
+    static ANSWER: Cell<Option<Answer>> = const { Cell::new(None) };
+}
+
+/// Sets what answers the calling thread's next `pthread_create`.
+pub(crate) fn answer_next_create(answer: Option<Answer>) {
+    ANSWER.set(answer);
+}
+
+/// `pthread_create`: makes a platform thread, unless [told otherwise](answer_next_create). On a
+/// virtual thread it runs as the carrier, from which the new thread inherits.
 ///
 /// # Safety
 /// As for libc's function of this name.
@@ -40,6 +53,11 @@ pub unsafe extern "C" fn pthread_create(
     start: Start,
     argument: *mut c_void,
 ) -> c_int {
+    if let Some(answer) = ANSWER.take() {
+        // SAFETY: the caller's contract.
+        unsafe { *thread = 0 }; // no thread of libc's
+        return answer(start, argument);
+    }
     // SAFETY: the caller's contract.
     on_carrier(|| unsafe {
         real!(

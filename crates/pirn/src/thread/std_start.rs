@@ -1,0 +1,87 @@
+//! Virtual threads that `std` has started.
+//!
+//! `std` keeps the name of a thread, for its panic messages, and the buffer into which the test
+//! harness captures what a test prints, in places that only its own start of a thread fills in. So
+//! here that start runs on a virtual thread:
+//!
+//! ```text
+//! std::thread::Builder::spawn(f)
+//!   pthread_create(start, argument)     interposed, and told beforehand how to answer
+//!     virtual thread: start(argument)   tells std name and buffer, then calls f
+//! ```
+//!
+//! That costs an allocation or two and is for the few threads where it matters: `#[pirn::main]` and
+//! `#[pirn::test]`.
+
+use super::{Builder, JoinHandle, Result};
+use crate::interpose::{Start, answer_next_create};
+use core::cell::Cell;
+use core::ffi::{c_int, c_void};
+use core::mem;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc;
+
+thread_local! {
+    /// How the next thread is to be made, and what has become of it.
+    static ORDER: Cell<Option<Builder>> = const { Cell::new(None) };
+    static MADE: Cell<Option<io::Result<JoinHandle<()>>>> = const { Cell::new(None) };
+}
+
+/// Runs `f` on a virtual thread that `std` knows by `name`, and waits for its end.
+///
+/// # Errors
+/// As for [`Builder::spawn`].
+pub(crate) fn run<F, T>(builder: Builder, name: &str, f: F) -> io::Result<Result<T>>
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    crate::runtime::ensure_started()?;
+    let (give, given) = mpsc::channel();
+    ORDER.set(Some(builder.name(name.to_owned())));
+    answer_next_create(Some(answer));
+    let native = std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(move || {
+            // The receiver is waiting.
+            let _ = give.send(catch_unwind(AssertUnwindSafe(f)));
+        });
+    answer_next_create(None);
+    ORDER.set(None);
+    let thread = match (native, MADE.take()) {
+        (Ok(native), Some(Ok(thread))) => {
+            // It has no `pthread_t` that could be detached. This leaks a few hundred bytes.
+            mem::forget(native);
+            thread
+        }
+        (_, Some(Err(e))) | (Err(e), None) => return Err(e),
+        (Ok(_), None) => unreachable!("std starts threads by another function than pthread_create"),
+        (Err(_), Some(Ok(_))) => unreachable!("std did not start a thread that it was given"),
+    };
+    Ok(thread.join().and_then(|()| match given.recv() {
+        Ok(result) => result,
+        Err(_) => unreachable!("it has ended, and sends a result before that"),
+    }))
+}
+
+/// Answers a `pthread_create` of `std`'s by a virtual thread.
+fn answer(start: Start, argument: *mut c_void) -> c_int {
+    /// What `pthread_create` was to run: once, on whichever thread.
+    struct Order(Start, *mut c_void);
+    // SAFETY: as for `pthread_create`, whose caller passes both to another thread.
+    unsafe impl Send for Order {}
+    impl Order {
+        fn run(self) {
+            (self.0)(self.1);
+        }
+    }
+    let Some(builder) = ORDER.take() else {
+        return libc::EAGAIN;
+    };
+    let order = Order(start, argument);
+    let made = builder.spawn(move || order.run());
+    let code = made.as_ref().map_or(libc::EAGAIN, |_| 0);
+    MADE.set(Some(made));
+    code
+}
