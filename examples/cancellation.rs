@@ -91,7 +91,7 @@ fn sleep(siblings: usize) -> Duration {
 
 fn accept(siblings: usize) -> Duration {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
-    let wait = |_| assert!(pirn::is_interrupt(&listener.accept().unwrap_err()));
+    let wait = |_| assert!(pirn::thread::is_interrupt(&listener.accept().unwrap_err()));
     cancel(siblings, wait, || ())
 }
 
@@ -112,7 +112,9 @@ impl Sockets {
     fn read(&self, siblings: usize) -> Duration {
         let wait = |i: usize| {
             let mut socket = &self.0[i % self.0.len()].0;
-            assert!(pirn::is_interrupt(&socket.read(&mut [0]).unwrap_err()));
+            assert!(pirn::thread::is_interrupt(
+                &socket.read(&mut [0]).unwrap_err()
+            ));
         };
         cancel(siblings, wait, || ())
     }

@@ -18,7 +18,7 @@ pub fn new(params: &Params) -> Result<Workload> {
     }))
 }
 
-/// Joins threads; gives the sum of their results.
+/// JoinerFor threads; gives the sum of their results.
 pub fn sum_of_results(threads: Vec<JoinHandle<u64>>) -> Result<u64> {
     join_all(threads).try_fold(0, |sum: u64, result| Ok(sum.wrapping_add(result?)))
 }

@@ -12,7 +12,7 @@ use std::sync::{Arc, Condvar, Mutex, Once};
 use std::time::Duration;
 use std::{panic, process};
 
-use pirn::{Runtime, thread};
+use pirn::{Config, thread};
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 /// The number of carriers the tests run on.
@@ -34,7 +34,7 @@ pub fn setup() {
     ONCE.call_once(|| {
         report_panics_at_once();
         raise_open_files_limit();
-        Runtime::configure()
+        Config::new()
             .parallelism(CARRIERS)
             .spare_carriers(0)
             .apply()

@@ -86,7 +86,7 @@ fn ready_at_once_and_for_good() {
             assert_eq!(before.try_recv(), Err(TryRecvError::Disconnected));
             assert_eq!(after.try_recv(), Err(TryRecvError::Disconnected));
         }
-        assert!(thread::interrupted());
+        assert!(thread::take_interrupt());
         assert!(before.recv().is_err());
         let next = pirn::interruption();
         assert_eq!(next.try_recv(), Err(TryRecvError::Empty));

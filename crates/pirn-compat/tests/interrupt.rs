@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::thread::yield_now;
 
 use mio::{Events, Poll, Token, Waker};
-use pirn::is_interrupt;
+use pirn::thread::is_interrupt;
 use pirn::thread::{self, Thread};
 use pirn_compat::{NEVER, setup, watchdog};
 use rusqlite::Connection;

@@ -66,7 +66,7 @@ fn check(kind: Kind, args: &TokenStream, function: &ItemFn) -> Result<(), Error>
             args.clone(),
             format!(
                 "{attribute} takes no arguments; the runtime is set up by \
-                 `pirn::Runtime::configure()` and by PIRN_PARALLELISM and its like"
+                 `pirn::Config::new()` and by PIRN_PARALLELISM and its like"
             ),
         ),
         (

@@ -155,7 +155,7 @@ fn arguments_of_the_attribute_are_refused() {
     );
     refused(
         &expansion.to_string(),
-        &["takes no arguments", "pirn::Runtime::configure()"],
+        &["takes no arguments", "pirn::Config::new()"],
     );
 }
 

@@ -1,6 +1,6 @@
 //! The settings of the runtime: where they come from, and when they can no longer change.
 //!
-//! [`Configuration::apply`] puts a program's settings into [`STORE`]; the start of the runtime
+//! [`Config::apply`] puts a program's settings into [`STORE`]; the start of the runtime
 //! takes them out with [`resolve`], over them the environment's, under them the defaults. The
 //! store has no lock, since `std`'s may not be used inside the runtime, and nobody ever waits:
 //! when the runtime starts in the middle of an `apply`, the start wins and the `apply` fails.
@@ -18,30 +18,17 @@ use std::ffi::OsString;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// The runtime as a whole, of which a process has one.
+/// Settings for the runtime, which starts by itself with the first virtual thread.
 ///
-/// It starts by itself with the first virtual thread and needs no setting up; see
-/// [`Runtime::configure`] for what can be set.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct Runtime;
-
-impl Runtime {
-    /// Begins a [`Configuration`], which takes effect when it is [applied](Configuration::apply).
-    ///
-    /// # Examples
-    ///
-    /// ```standalone_crate
-    /// fn main() -> Result<(), pirn::ConfigError> {
-    ///     pirn::Runtime::configure().parallelism(2).stack_size(64 * 1024).apply()
-    /// }
-    /// ```
-    pub fn configure() -> Configuration {
-        Configuration::default()
-    }
-}
-
-/// Settings for the runtime, built with [`Runtime::configure`].
+/// # Examples
+///
+/// ```standalone_crate
+/// fn main() -> Result<(), pirn::ConfigError> {
+///     pirn::Config::new().parallelism(2).stack_size(64 * 1024).apply()
+/// }
+/// ```
+///
+/// # Settings
 ///
 /// | setter | variable | unit | least | most | default |
 /// |---|---|---|---|---|---|
@@ -57,18 +44,30 @@ impl Runtime {
 /// an empty one included, is not passed over: the runtime does not start, and says which it is.
 #[derive(Clone, Debug, Default)]
 #[must_use = "settings take effect with `.apply()`"]
-pub struct Configuration {
+pub struct Config {
     values: [Option<usize>; SETTINGS],
 }
 
-impl Configuration {
+impl Config {
+    /// Returns a configuration that sets nothing yet; it takes effect when it is
+    /// [applied](Config::apply).
+    ///
+    /// # Examples
+    ///
+    /// ```standalone_crate
+    /// assert_eq!(pirn::Config::new().apply(), Ok(())); // all settings stay as they are
+    /// ```
+    pub fn new() -> Config {
+        Config::default()
+    }
+
     /// Sets the number of carriers: how many virtual threads run at the same moment.
     ///
     /// # Examples
     ///
     /// ```standalone_crate
     /// # fn main() -> Result<(), pirn::ConfigError> {
-    /// pirn::Runtime::configure().parallelism(1).apply()?;
+    /// pirn::Config::new().parallelism(1).apply()?;
     /// # Ok(())
     /// # }
     /// ```
@@ -89,7 +88,7 @@ impl Configuration {
     ///
     /// ```standalone_crate
     /// # fn main() -> Result<(), pirn::ConfigError> {
-    /// pirn::Runtime::configure().stack_size(1024 * 1024).apply()?;
+    /// pirn::Config::new().stack_size(1024 * 1024).apply()?;
     /// # Ok(())
     /// # }
     /// ```
@@ -104,7 +103,7 @@ impl Configuration {
     ///
     /// ```standalone_crate
     /// # fn main() -> Result<(), pirn::ConfigError> {
-    /// pirn::Runtime::configure().max_blocking_threads(16).apply()?;
+    /// pirn::Config::new().max_blocking_threads(16).apply()?;
     /// # Ok(())
     /// # }
     /// ```
@@ -125,7 +124,7 @@ impl Configuration {
     ///
     /// ```standalone_crate
     /// # fn main() -> Result<(), pirn::ConfigError> {
-    /// pirn::Runtime::configure().parallelism(1).spare_carriers(0).apply()?;
+    /// pirn::Config::new().parallelism(1).spare_carriers(0).apply()?;
     /// # Ok(())
     /// # }
     /// ```
@@ -140,7 +139,7 @@ impl Configuration {
     ///
     /// ```standalone_crate
     /// # fn main() -> Result<(), pirn::ConfigError> {
-    /// pirn::Runtime::configure().spin(0).apply()?;
+    /// pirn::Config::new().spin(0).apply()?;
     /// # Ok(())
     /// # }
     /// ```
@@ -162,13 +161,13 @@ impl Configuration {
     /// # Examples
     ///
     /// ```standalone_crate
-    /// use pirn::{ConfigError, Runtime};
+    /// use pirn::{Config, ConfigError};
     ///
-    /// let error = Runtime::configure().parallelism(0).apply().unwrap_err();
+    /// let error = Config::new().parallelism(0).apply().unwrap_err();
     /// assert_eq!(error.to_string(), "bad value for parallelism: 0 (accepted: 1 to 1024 carriers)");
     ///
-    /// assert_eq!(Runtime::configure().parallelism(2).apply(), Ok(()));
-    /// assert_eq!(Runtime::configure().apply(), Err(ConfigError::AlreadyApplied));
+    /// assert_eq!(Config::new().parallelism(2).apply(), Ok(()));
+    /// assert_eq!(Config::new().apply(), Err(ConfigError::AlreadyApplied));
     /// ```
     pub fn apply(self) -> Result<(), ConfigError> {
         STORE.apply(&self)
@@ -180,14 +179,14 @@ impl Configuration {
     }
 }
 
-/// Why a [`Configuration`] was not applied, or why the runtime did not start.
+/// Why a [`Config`] was not applied, or why the runtime did not start.
 ///
 /// # Examples
 ///
 /// ```standalone_crate
 /// use pirn::ConfigError;
 ///
-/// let error = pirn::Runtime::configure().stack_size(100).apply().unwrap_err();
+/// let error = pirn::Config::new().stack_size(100).apply().unwrap_err();
 /// assert!(matches!(error, ConfigError::BadValue { name: "stack_size", .. }));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -290,7 +289,7 @@ impl Store {
         }
     }
 
-    fn apply(&self, configuration: &Configuration) -> Result<(), ConfigError> {
+    fn apply(&self, configuration: &Config) -> Result<(), ConfigError> {
         for (spec, value) in SPECS.iter().zip(configuration.values) {
             if let Some(value) = value {
                 spec.check(value)?;

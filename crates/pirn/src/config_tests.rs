@@ -42,7 +42,7 @@ fn defaults_are_as_documented() {
 #[test]
 fn the_program_beats_the_defaults() {
     let store = Store::new();
-    let configuration = Runtime::configure()
+    let configuration = Config::new()
         .parallelism(3)
         .stack_size(32 * KIB)
         .max_blocking_threads(5)
@@ -62,9 +62,7 @@ fn the_program_beats_the_defaults() {
 #[test]
 fn the_environment_beats_the_program_setting_by_setting() {
     let store = Store::new();
-    store
-        .apply(&Runtime::configure().parallelism(3).spin(7))
-        .unwrap();
+    store.apply(&Config::new().parallelism(3).spin(7)).unwrap();
     let settings = resolve(&store, &[("PIRN_PARALLELISM", "9")]).unwrap();
     let expected = Settings {
         parallelism: 9,
@@ -147,29 +145,25 @@ fn a_variable_that_is_not_text_is_an_error() {
 #[test]
 fn bad_settings_are_errors_and_set_nothing() {
     let bad = [
-        (Runtime::configure().parallelism(0), "parallelism", "0"),
+        (Config::new().parallelism(0), "parallelism", "0"),
+        (Config::new().parallelism(1025), "parallelism", "1025"),
         (
-            Runtime::configure().parallelism(1025),
-            "parallelism",
-            "1025",
-        ),
-        (
-            Runtime::configure().spin(1).stack_size(16383),
+            Config::new().spin(1).stack_size(16383),
             "stack_size",
             "16383",
         ),
         (
-            Runtime::configure().stack_size((1 << 30) + 1),
+            Config::new().stack_size((1 << 30) + 1),
             "stack_size",
             "1073741825",
         ),
         (
-            Runtime::configure().max_blocking_threads(0),
+            Config::new().max_blocking_threads(0),
             "max_blocking_threads",
             "0",
         ),
         (
-            Runtime::configure().spin(usize::MAX),
+            Config::new().spin(usize::MAX),
             "spin",
             "18446744073709551615",
         ),
@@ -183,14 +177,14 @@ fn bad_settings_are_errors_and_set_nothing() {
             other => panic!("{configuration:?} gave {other:?}"),
         }
     }
-    assert_eq!(store.apply(&Runtime::configure().spin(3)), Ok(()));
+    assert_eq!(store.apply(&Config::new().spin(3)), Ok(()));
 }
 
 #[test]
 fn the_second_apply_fails_and_changes_nothing() {
     let store = Store::new();
-    store.apply(&Runtime::configure().parallelism(3)).unwrap();
-    let second = store.apply(&Runtime::configure().parallelism(4));
+    store.apply(&Config::new().parallelism(3)).unwrap();
+    let second = store.apply(&Config::new().parallelism(4));
     assert_eq!(second, Err(ConfigError::AlreadyApplied));
     assert_eq!(resolve(&store, &[]).unwrap().parallelism, 3);
 }
@@ -200,10 +194,10 @@ fn apply_fails_once_the_runtime_has_started() {
     for applied in [false, true] {
         let store = Store::new();
         if applied {
-            store.apply(&Runtime::configure().parallelism(3)).unwrap();
+            store.apply(&Config::new().parallelism(3)).unwrap();
         }
         let settings = resolve(&store, &[]).unwrap();
-        let late = store.apply(&Runtime::configure().parallelism(4));
+        let late = store.apply(&Config::new().parallelism(4));
         assert_eq!(late, Err(ConfigError::AlreadyStarted));
         assert_eq!(
             resolve(&store, &[]),
@@ -217,7 +211,7 @@ fn apply_fails_once_the_runtime_has_started() {
 fn a_failed_start_does_not_freeze() {
     let store = Store::new();
     resolve(&store, &[("PIRN_SPIN_US", "x")]).unwrap_err();
-    assert_eq!(store.apply(&Runtime::configure().spin(3)), Ok(()));
+    assert_eq!(store.apply(&Config::new().spin(3)), Ok(()));
 }
 
 #[test]
@@ -237,7 +231,7 @@ fn of_many_that_apply_one_wins_whole() {
     let store = Store::new();
     let applied = |n: usize| {
         store
-            .apply(&Runtime::configure().parallelism(n).spin(n))
+            .apply(&Config::new().parallelism(n).spin(n))
             .is_ok()
             .then_some(n)
     };

@@ -79,14 +79,14 @@ pub use alloc::OnCarrier;
 #[cfg(feature = "crossbeam-channel")]
 pub use bridge::{Interruption, interruption};
 pub use bridge::{block_on, block_on_interruptible};
-pub use config::{ConfigError, Configuration, Runtime};
-pub use executor::ThreadPerTask;
+pub use config::{Config, ConfigError};
+#[cfg(feature = "macros")]
 pub use pirn_macros::{main, test};
 pub use sched::{Runnable, Scheduler};
 #[doc(inline)]
 pub use scope::scope;
 pub use scoped_value::ScopedValue;
-pub use thread::is_interrupt;
 
+#[cfg(feature = "macros")]
 #[doc(hidden)]
 pub mod __private;

@@ -271,7 +271,7 @@ fn an_interrupt_ends_the_wait_and_drops_the_future() {
             };
             assert_eq!(block_on_interruptible(never), Err(Interrupted));
             assert!(dropped.load(SeqCst));
-            assert!(thread::interrupted(), "the flag is still set");
+            assert!(thread::take_interrupt(), "the flag is still set");
         };
         (waiting, started)
     };
@@ -295,7 +295,7 @@ fn an_interrupted_thread_takes_what_is_ready() {
         assert_eq!(block_on_interruptible(pending::<()>()), Err(Interrupted));
         // A wake is there, so it does not wait.
         assert_eq!(block_on_interruptible(rewoken(5)), Ok(6));
-        assert!(thread::interrupted());
+        assert!(thread::take_interrupt());
         assert_eq!(block_on_interruptible(rewoken(5)), Ok(6));
     });
 }

@@ -67,7 +67,7 @@ fn executors_free_what_they_allocate() {
     on_virtual(|| {
         for executor in [
             ThreadPerTask::new(),
-            ThreadPerTask::platform(pirn::executor::PlatformThreads::new()),
+            ThreadPerTask::with(pirn::thread::PlatformThreads::new()),
         ] {
             let tasks: Vec<_> = (0..200)
                 .map(|i| executor.submit(move || vec![i; 100]).unwrap())

@@ -16,8 +16,9 @@ use std::time::{Duration, Instant};
 
 use common::{child, on_virtual, watchdog};
 use executors::{LONG, each_kind, interrupt_me_soon, sleeper, stubborn};
-use pirn::executor::{PlatformThreads, SubmitError, Task, TaskError, ThreadPerTask, Threads};
+use pirn::executor::{SubmitError, Task, TaskError, ThreadPerTask};
 use pirn::thread;
+use pirn::thread::{PlatformThreads, Threads};
 
 const fn can_be_shared<T: Send + Sync>() {}
 const _: () = can_be_shared::<ThreadPerTask>();
@@ -91,7 +92,7 @@ fn threads_are_as_asked_for() {
         .stack_size(128 << 10)
         .into();
     for (threads, is_virtual) in [(virtually, true), (platform, false)] {
-        let executor = ThreadPerTask::with_threads(threads);
+        let executor = ThreadPerTask::with(threads);
         for name in ["weft-1", "weft-2"] {
             let task = executor.submit(|| {
                 let name = thread::current().name().map(str::to_owned);
@@ -108,8 +109,8 @@ fn threads_are_as_asked_for() {
 fn a_thread_that_cannot_be_made_is_an_error() {
     let _watchdog = watchdog();
     for executor in [
-        ThreadPerTask::with_builder(thread::Builder::new().stack_size(2 << 30)),
-        ThreadPerTask::platform(PlatformThreads::new().name_counter("a\0b", 0)),
+        ThreadPerTask::with(thread::Builder::new().stack_size(2 << 30)),
+        ThreadPerTask::with(PlatformThreads::new().name_counter("a\0b", 0)),
     ] {
         let (dropped, drops) = mpsc::channel::<()>();
         match executor.submit(move || dropped.send(())) {
@@ -132,7 +133,7 @@ fn join_timeout_gives_the_task_back() {
         thread::current().interrupt(); // Does not shorten the wait.
         let task = task.join_timeout(Duration::from_millis(5)).unwrap_err();
         assert!(start.elapsed() >= Duration::from_millis(5));
-        assert!(thread::interrupted());
+        assert!(thread::take_interrupt());
         let task = task.join_timeout(Duration::ZERO).unwrap_err();
         end.send(3).unwrap();
         assert_eq!(task.join_timeout(LONG).unwrap().unwrap(), 3);
@@ -147,7 +148,7 @@ fn join_interruptible_gives_the_task_back() {
         interrupt_me_soon();
         let task = task.join_interruptible().unwrap_err();
         let task = task.join_interruptible().unwrap_err(); // At once.
-        assert!(thread::interrupted());
+        assert!(thread::take_interrupt());
         end.send(3).unwrap();
         assert_eq!(task.join_interruptible().unwrap().unwrap(), 3);
     });
@@ -163,7 +164,7 @@ fn what_has_ended_is_given_to_an_interrupted_thread() {
         }
         thread::current().interrupt();
         assert_eq!(task.join_interruptible().unwrap().unwrap(), 3);
-        assert!(thread::interrupted());
+        assert!(thread::take_interrupt());
     });
 }
 
@@ -181,7 +182,7 @@ fn join_goes_on_after_an_interrupt() {
         });
         assert_eq!(task.join().unwrap(), 3);
         other.join().unwrap();
-        assert!(thread::interrupted());
+        assert!(thread::take_interrupt());
     });
 }
 

@@ -98,7 +98,7 @@ fn shutdown_now_can_be_repeated() {
         let task = executor.submit(move || {
             for _ in 0..3 {
                 assert_eq!(thread::sleep_interruptible(LONG), Err(Interrupted));
-                assert!(thread::interrupted());
+                assert!(thread::take_interrupt());
                 here.send(()).unwrap();
             }
         });
@@ -145,7 +145,7 @@ fn await_termination_hears_interrupts_or_does_not() {
         assert_eq!(result, Err(Interrupted));
         // The flag is set, and only the other one cares.
         assert!(!executor.await_termination(Duration::from_millis(2)));
-        assert!(thread::interrupted());
+        assert!(thread::take_interrupt());
         let result = executor.await_termination_interruptible(Duration::from_millis(2));
         assert_eq!(result, Ok(false));
         end.send(0).unwrap();
@@ -153,7 +153,7 @@ fn await_termination_hears_interrupts_or_does_not() {
         thread::current().interrupt();
         // There is nothing to wait for.
         assert_eq!(executor.await_termination_interruptible(LONG), Ok(true));
-        assert!(thread::interrupted());
+        assert!(thread::take_interrupt());
     });
 }
 
@@ -207,7 +207,7 @@ fn an_interrupted_close_interrupts_the_tasks_and_waits_on() {
             let cleaner = executor.submit(move || {
                 here.send(()).unwrap();
                 assert_eq!(thread::sleep_interruptible(LONG), Err(Interrupted));
-                assert!(thread::interrupted());
+                assert!(thread::take_interrupt());
                 thread::sleep_interruptible(Duration::from_millis(5)).unwrap();
                 7
             });
@@ -215,7 +215,7 @@ fn an_interrupted_close_interrupts_the_tasks_and_waits_on() {
             begun.recv().unwrap();
             (INTERRUPT.lock().unwrap())();
             executor.close();
-            assert!(thread::interrupted(), "the flag is lost");
+            assert!(thread::take_interrupt(), "the flag is lost");
             assert_eq!(heard.recv(), Ok("interrupted"));
             assert!(task.is_done() && cleaner.is_done());
             assert_eq!(cleaner.join().unwrap(), 7);
@@ -232,7 +232,7 @@ fn a_close_with_nothing_to_wait_for_interrupts_nobody() {
         assert!(executor.await_termination(LONG));
         thread::current().interrupt();
         executor.close();
-        assert!(thread::interrupted());
+        assert!(thread::take_interrupt());
         assert_eq!(task.join().unwrap(), 1);
     });
 }
@@ -265,7 +265,7 @@ fn a_task_shuts_its_executor_down() {
         let mine = Arc::clone(&executor);
         let task = executor.submit(move || {
             mine.shutdown_now();
-            (thread::interrupted(), mine.is_terminated())
+            (thread::take_interrupt(), mine.is_terminated())
         });
         assert_eq!(task.unwrap().join().unwrap(), (true, false));
         assert_eq!(heard.recv(), Ok("interrupted"));

@@ -127,8 +127,8 @@ fn an_interrupt_ends_invoke_all() {
             matches!(result, Err(InvokeAllError::Interrupted)),
             "{result:?}"
         );
-        assert!(pirn::is_interrupt(&result.unwrap_err()));
-        assert!(thread::interrupted());
+        assert!(pirn::thread::is_interrupt(&result.unwrap_err()));
+        assert!(thread::take_interrupt());
         assert_interrupted(&heard);
     });
 }
@@ -151,7 +151,7 @@ fn an_interrupted_thread_invokes_nothing_that_takes_time() {
             matches!(result, Err(InvokeAnyError::Interrupted)),
             "{result:?}"
         );
-        assert!(thread::interrupted());
+        assert!(thread::take_interrupt());
         assert_interrupted(&heard);
     });
 }
@@ -330,7 +330,7 @@ fn an_interrupt_ends_invoke_any() {
             matches!(result, Err(InvokeAnyError::Interrupted)),
             "{result:?}"
         );
-        assert!(thread::interrupted());
+        assert!(thread::take_interrupt());
         assert_interrupted(&heard);
     });
 }

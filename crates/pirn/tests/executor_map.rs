@@ -185,7 +185,7 @@ fn an_interrupt_ends_the_iteration() {
         let mut results = executor.map(0.., 3, f);
         assert!(matches!(results.next(), Some(Err(MapError::Interrupted))));
         assert!(results.next().is_none() && results.next().is_none());
-        assert!(thread::interrupted());
+        assert!(thread::take_interrupt());
         interrupt_me_soon();
         let mut results = executor.map_unordered(0.., 3, f);
         assert!(matches!(
@@ -193,7 +193,7 @@ fn an_interrupt_ends_the_iteration() {
             Some((3, Err(MapError::Interrupted)))
         ));
         assert!(results.next().is_none() && results.next().is_none());
-        assert!(thread::interrupted());
+        assert!(thread::take_interrupt());
         executor.close(); // The sleepers have been interrupted as well.
     });
 }

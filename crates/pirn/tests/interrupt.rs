@@ -13,8 +13,9 @@ use std::{fmt, io};
 
 use common::{on_virtual, watchdog};
 use interrupting::{AN_HOUR, await_waiting, interrupted, waits};
+use pirn::thread::is_interrupt;
 use pirn::thread::{self, Builder, Interrupted};
-use pirn::{Runnable, Scheduler, is_interrupt};
+use pirn::{Runnable, Scheduler};
 
 #[test]
 fn interruptible_waits_say_so() {
@@ -335,12 +336,12 @@ fn a_thread_that_has_ended_does_not_mind() {
 fn the_flag_is_cleared_by_asking_for_it() {
     let _watchdog = watchdog();
     let check = || {
-        assert!(!thread::interrupted());
+        assert!(!thread::take_interrupt());
         thread::current().interrupt();
         assert!(thread::current().is_interrupted());
         assert_eq!(thread::sleep_interruptible(AN_HOUR), Err(Interrupted));
         assert!(thread::is_interrupted(), "looking leaves it");
-        assert!(thread::interrupted());
+        assert!(thread::take_interrupt());
         assert!(!thread::is_interrupted());
         let short = Duration::from_millis(1);
         assert_eq!(thread::sleep_interruptible(short), Ok(()));
@@ -389,7 +390,7 @@ fn on_platform<T: Send + 'static>(wait: fn() -> T) -> T {
     let waiter = std::thread::spawn(move || {
         sender.send(thread::current()).unwrap();
         let result = wait();
-        assert!(thread::interrupted());
+        assert!(thread::take_interrupt());
         result
     });
     let thread = receiver.recv().unwrap();
@@ -421,7 +422,7 @@ fn virtual_threads_interrupt_platform_threads_that_sleep() {
     let waker = thread::spawn(move || sleeping.interrupt());
     assert_eq!(thread::sleep_interruptible(AN_HOUR), Err(Interrupted));
     waker.join().unwrap();
-    assert!(thread::interrupted());
+    assert!(thread::take_interrupt());
 }
 
 #[derive(Debug)]

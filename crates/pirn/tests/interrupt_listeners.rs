@@ -41,7 +41,7 @@ fn a_listener_is_called_once() {
         let guard = thread::on_interrupt(calls.counter());
         for _ in 0..3 {
             thread::current().interrupt();
-            assert!(thread::interrupted());
+            assert!(thread::take_interrupt());
             assert_eq!(calls.count(), 1);
         }
         drop(guard);
@@ -59,7 +59,7 @@ fn a_listener_is_called_at_once_if_there_has_been_an_interrupt() {
         let guard = thread::on_interrupt(calls.counter());
         assert_eq!(calls.count(), 1);
         thread::current().interrupt();
-        assert!(thread::interrupted());
+        assert!(thread::take_interrupt());
         drop(guard);
         assert_eq!(calls.count(), 1);
         // A flag that was cleared is forgotten.
@@ -186,7 +186,7 @@ fn a_callback_that_panics_keeps_nobody_from_hearing() {
         thread::current().interrupt();
         assert_eq!(hears.try_recv(), Ok(()));
         drop((panics, tells));
-        assert!(thread::interrupted());
+        assert!(thread::take_interrupt());
     });
 }
 

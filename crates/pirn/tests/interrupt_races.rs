@@ -37,8 +37,8 @@ fn race<T>(
                 start.wait();
                 let result = wait(round);
                 over.wait();
-                assert!(thread::interrupted(), "the interrupt was lost");
-                assert!(!thread::interrupted());
+                assert!(thread::take_interrupt(), "the interrupt was lost");
+                assert!(!thread::take_interrupt());
                 after(round, result);
             }
         });
@@ -157,7 +157,7 @@ fn platform_threads_race_interrupts() {
             start.wait();
             let _either = thread::sleep_interruptible(Duration::from_micros(round as u64 % 100));
             over.wait();
-            assert!(thread::interrupted());
+            assert!(thread::take_interrupt());
         }
     });
 }

@@ -95,7 +95,7 @@ fn the_first_reason_counts() {
             s.join()?;
             Ok(())
         });
-        assert!(thread::interrupted());
+        assert!(thread::take_interrupt());
         assert!(
             matches!(result, Err(JoinError::Failed("first"))),
             "{result:?}"
@@ -172,7 +172,7 @@ fn blocked<T: Send>(block: impl FnOnce() -> io::Result<T> + Send) {
         let result = block();
         assert!(thread::is_interrupted());
         let error = result.err().expect("nothing to wait for");
-        assert!(pirn::is_interrupt(&error), "{error}");
+        assert!(pirn::thread::is_interrupt(&error), "{error}");
         Err::<(), _>(error)
     };
     let result = pirn::scope(|s| {
@@ -275,7 +275,7 @@ fn a_subtask_that_finds_itself_interrupted_may_go_on() {
         let result = kind.scope().open(|s| {
             s.fork(move || {
                 forever::<()>().unwrap_err();
-                assert!(thread::interrupted()); // from here on it can wait again
+                assert!(thread::take_interrupt()); // from here on it can wait again
                 thread::sleep_interruptible(std::time::Duration::from_millis(1)).unwrap();
                 here.send("cleaned up").unwrap();
                 Ok(())

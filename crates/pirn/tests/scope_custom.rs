@@ -3,11 +3,12 @@
 mod common;
 mod scoping;
 
+use std::ops::ControlFlow;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
-use pirn::scope::{Completed, Flow, JoinError, Joiner, Joins, State};
+use pirn::scope::{Completed, JoinError, Joiner, JoinerFor, State};
 use pirn::thread::{self, ThreadId};
 use scoping::*;
 
@@ -47,17 +48,17 @@ impl Joiner for Panicking {
     }
 }
 
-impl<T> Joins<T> for Panicking {
-    fn on_fork(&self, index: usize) -> Flow {
+impl<T> JoinerFor<T> for Panicking {
+    fn on_fork(&self, index: usize) -> ControlFlow<()> {
         if index == 1 {
             self.come(At::Fork);
         }
-        Flow::Continue
+        ControlFlow::Continue(())
     }
 
-    fn on_complete(&self, _: &mut Completed<'_, T, Oops>) -> Flow {
+    fn on_complete(&self, _: &mut Completed<'_, T, Oops>) -> ControlFlow<()> {
         self.come(At::Complete);
-        Flow::Continue
+        ControlFlow::Continue(())
     }
 }
 
@@ -162,16 +163,16 @@ impl Joiner for CancelOnFork {
     }
 }
 
-impl<T> Joins<T> for CancelOnFork {
-    fn on_fork(&self, index: usize) -> Flow {
+impl<T> JoinerFor<T> for CancelOnFork {
+    fn on_fork(&self, index: usize) -> ControlFlow<()> {
         if index == self.0 {
-            Flow::Cancel
+            ControlFlow::Break(())
         } else {
-            Flow::Continue
+            ControlFlow::Continue(())
         }
     }
 
-    fn on_complete(&self, subtask: &mut Completed<'_, T, Oops>) -> Flow {
+    fn on_complete(&self, subtask: &mut Completed<'_, T, Oops>) -> ControlFlow<()> {
         panic!("told of {} in a cancelled scope", subtask.index());
     }
 }
@@ -222,18 +223,18 @@ impl Joiner for Notes {
     }
 }
 
-impl Joins<ThreadId> for Notes {
-    fn on_fork(&self, index: usize) -> Flow {
+impl JoinerFor<ThreadId> for Notes {
+    fn on_fork(&self, index: usize) -> ControlFlow<()> {
         self.note("fork", index);
-        Flow::Continue
+        ControlFlow::Continue(())
     }
 
-    fn on_complete(&self, subtask: &mut Completed<'_, ThreadId, Oops>) -> Flow {
+    fn on_complete(&self, subtask: &mut Completed<'_, ThreadId, Oops>) -> ControlFlow<()> {
         assert!(subtask.is_success());
         let id = *subtask.result().unwrap();
         self.note("complete", subtask.index());
         assert_eq!(id, thread::current().id(), "on another thread");
-        Flow::Continue
+        ControlFlow::Continue(())
     }
 }
 
@@ -274,9 +275,9 @@ impl Joiner for OfFewWords {
     }
 }
 
-impl<T> Joins<T> for OfFewWords {
-    fn on_complete(&self, _: &mut Completed<'_, T, Oops>) -> Flow {
-        Flow::Continue
+impl<T> JoinerFor<T> for OfFewWords {
+    fn on_complete(&self, _: &mut Completed<'_, T, Oops>) -> ControlFlow<()> {
+        ControlFlow::Continue(())
     }
 }
 
@@ -310,12 +311,12 @@ impl Joiner for Greedy {
     }
 }
 
-impl<T: Send> Joins<T> for Greedy {
-    fn on_complete(&self, subtask: &mut Completed<'_, T, Oops>) -> Flow {
+impl<T: Send> JoinerFor<T> for Greedy {
+    fn on_complete(&self, subtask: &mut Completed<'_, T, Oops>) -> ControlFlow<()> {
         drop(subtask.take());
         assert!(!subtask.is_success());
         drop(subtask.take());
-        Flow::Continue
+        ControlFlow::Continue(())
     }
 }
 

@@ -198,7 +198,7 @@ fn what_is_there_when_the_time_is_up() {
 fn every_other_joiner_fails_when_the_time_is_up() {
     fn joined<J>(kind: Kind, joiner: J)
     where
-        J: scope::Joins<u32, Error = Oops>,
+        J: scope::JoinerFor<u32, Error = Oops>,
     {
         let result = kind.scope().timeout(SOON).open_with(joiner, |s| {
             s.fork(forever::<u32>);

@@ -74,7 +74,7 @@ fn handles_dropped_before_and_after_their_subtasks_end() {
 fn taken_by_joiners() {
     fn joined<'a, J>(kind: Kind, drops: &'a Drops, joiner: J)
     where
-        J: scope::Joins<Token<'a>, Error = Token<'a>>,
+        J: scope::JoinerFor<Token<'a>, Error = Token<'a>>,
     {
         let output = kind.scope().open_with(joiner, |s| {
             let _kept: Vec<_> = (0..9).map(|i| s.fork(subtask(drops, i))).collect();

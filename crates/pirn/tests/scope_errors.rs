@@ -39,7 +39,7 @@ fn all_failures<E: Send>(error: fn() -> E) -> Vec<JoinError<E>> {
         s.join()?;
         Ok(())
     });
-    assert!(thread::interrupted());
+    assert!(thread::take_interrupt());
     let cancelled = pirn::scope(|s| {
         s.cancel();
         s.join()?;
@@ -101,7 +101,7 @@ fn texts_and_sources() {
     assert_eq!(all[0].source().unwrap().downcast_ref(), Some(&Broken));
     assert!(all[1].source().unwrap().is::<Panic>());
     assert!(all[3].source().unwrap().is::<Interrupted>());
-    let interrupts = all.iter().map(|error| pirn::is_interrupt(error));
+    let interrupts = all.iter().map(|error| pirn::thread::is_interrupt(error));
     assert!(interrupts.eq([false, false, false, true, false, false, false]));
 }
 
@@ -113,11 +113,14 @@ fn failures_of_subtasks() {
     assert_eq!(failure.error(), Some(&Broken));
     assert_eq!(failure.to_string(), TEXTS[0]);
     assert_eq!(failure.source().unwrap().downcast_ref(), Some(&Broken));
-    assert_eq!(failure.into_error(), Broken);
+    assert_eq!(failure.into_error().unwrap(), Broken);
     let failure = all.next().unwrap().into_failure().unwrap();
     assert!(failure.error().is_none());
     assert_eq!(failure.to_string(), TEXTS[1]);
-    assert_eq!(panic_of(|| failure.into_error()), "the subtask");
+    match failure.into_error() {
+        Err(Failure::Panicked(panic)) => assert_eq!(panic.message(), Some("the subtask")),
+        other => panic!("{other:?}"),
+    }
     assert!(all.all(|error| error.into_failure().is_none()));
 }
 
@@ -140,10 +143,10 @@ fn flattened_into_io_errors() {
     ];
     assert_eq!(kinds, expected);
     assert!(flat[1].to_string().contains("the subtask"));
-    assert!(pirn::is_interrupt(&flat[3]));
+    assert!(pirn::thread::is_interrupt(&flat[3]));
     assert!(
         flat.iter()
-            .filter(|error| pirn::is_interrupt(*error))
+            .filter(|error| pirn::thread::is_interrupt(*error))
             .count()
             == 1
     );
@@ -194,8 +197,8 @@ fn flattened_into_any() {
     }
     let _watchdog = watchdog();
     assert!(fail(false).unwrap_err().0.is::<Broken>());
-    assert!(pirn::is_interrupt(&*fail(true).unwrap_err().0));
-    assert!(thread::interrupted());
+    assert!(pirn::thread::is_interrupt(&*fail(true).unwrap_err().0));
+    assert!(thread::take_interrupt());
     let flat: Vec<Any> = all_failures(|| Any::from(Broken))
         .into_iter()
         .map(JoinError::flatten)

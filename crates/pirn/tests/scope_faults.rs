@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use common::{child, watchdog};
 use pirn::scope::{self, JoinError, State};
+use pirn::thread::PlatformThreads;
 use pirn::{Runnable, Scheduler, thread};
 
 type Failed = JoinError<&'static str>;
@@ -31,7 +32,7 @@ const FOREVER: Duration = Duration::from_secs(3600);
 fn a_name_that_cannot_be_one_fails_the_fork() {
     let _watchdog = watchdog();
     let builders = [
-        scope::Builder::new().platform_threads(Some("nul\0")),
+        scope::Builder::new().threads(PlatformThreads::new().name_counter("nul\0", 0)),
         scope::Builder::new().threads(thread::Builder::new().name("nul\0".into())),
     ];
     for builder in builders {
@@ -50,7 +51,7 @@ fn what_cannot_be_started_is_dropped() {
     let _watchdog = watchdog();
     let shared = Arc::new(());
     let builders = [
-        scope::Builder::new().platform_threads(Some("nul\0")),
+        scope::Builder::new().threads(PlatformThreads::new().name_counter("nul\0", 0)),
         scope::Builder::new().threads(thread::Builder::new().name("nul\0".into())),
     ];
     for builder in builders {
@@ -130,7 +131,7 @@ fn listeners_that_panic_do_not_stop_the_clock() {
 fn a_result_that_panics_when_a_platform_thread_drops_it() {
     let _watchdog = watchdog();
     for _ in 0..50 {
-        let builder = scope::Builder::new().platform_threads(None);
+        let builder = scope::Builder::new().threads(PlatformThreads::new());
         let (go, gone) = mpsc::channel::<()>();
         let result: Result<(), Failed> = builder.open(|s| {
             let subtask = s.fork(move || {
@@ -160,7 +161,7 @@ fn payloads_that_panic_when_they_are_dropped() {
     let _watchdog = watchdog();
     let builders = [
         scope::Builder::new(),
-        scope::Builder::new().platform_threads(None),
+        scope::Builder::new().threads(PlatformThreads::new()),
     ];
     for builder in builders {
         let (here, arrived) = mpsc::channel();

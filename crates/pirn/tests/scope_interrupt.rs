@@ -9,7 +9,7 @@ use pirn::scope::{self, JoinError, State};
 use pirn::thread;
 use scoping::*;
 
-/// Joins an endless subtask, on an owner that `interrupt` interrupts.
+/// JoinerFor an endless subtask, on an owner that `interrupt` interrupts.
 fn join_interrupted(kind: Kind, interrupt: fn()) {
     let (begun, interrupted) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let result = kind.scope().open(|s| {
@@ -24,7 +24,7 @@ fn join_interrupted(kind: Kind, interrupt: fn()) {
     });
     assert!(matches!(result, Err(JoinError::Interrupted)));
     assert_eq!(interrupted.load(SeqCst), 1, "left before its subtask");
-    assert!(thread::interrupted(), "the flag stays");
+    assert!(thread::take_interrupt(), "the flag stays");
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn the_owner_is_interrupted_in_the_join() {
 fn every_joiner_fails_when_the_owner_is_interrupted() {
     fn joined<J>(kind: Kind, joiner: J)
     where
-        J: scope::Joins<u32, Error = Oops>,
+        J: scope::JoinerFor<u32, Error = Oops>,
     {
         let result = kind.scope().open_with(joiner, |s| {
             s.fork(forever::<u32>);
@@ -49,7 +49,7 @@ fn every_joiner_fails_when_the_owner_is_interrupted() {
             s.join()?;
             Ok(())
         });
-        assert!(thread::interrupted());
+        assert!(thread::take_interrupt());
         assert!(matches!(result, Err(JoinError::Interrupted)), "{result:?}");
     }
     everywhere(|kind| {
@@ -94,7 +94,7 @@ fn the_end_of_a_scope_is_not_interruptible() {
             });
             result.unwrap();
             assert!(done.load(SeqCst), "left before its subtask");
-            assert!(thread::interrupted(), "the flag stays");
+            assert!(thread::take_interrupt(), "the flag stays");
         }
     });
 }
@@ -121,7 +121,7 @@ fn interrupted_while_a_fork_waits_for_the_limit() {
                 Err::<(), _>(unjoined.into())
             });
             assert!(matches!(result, Err(JoinError::Interrupted)), "{result:?}");
-            assert!(thread::interrupted(), "the flag stays");
+            assert!(thread::take_interrupt(), "the flag stays");
         }
     });
 }
@@ -137,7 +137,7 @@ fn an_interrupted_owner_can_fork_where_there_is_room() {
             });
             until_done(&subtask);
             assert!(!s.is_cancelled());
-            assert!(thread::interrupted()); // the owner goes on
+            assert!(thread::take_interrupt()); // the owner goes on
             let all = s.join()?;
             Ok(subtask.get(&all))
         });

@@ -343,7 +343,7 @@ fn shutdown_on_failure_lets_the_owner_decide() {
 }
 
 /// Whether the scope failed with `"bad"`.
-fn s_failed(first: &scope::FirstFailure<Oops>) -> bool {
+fn s_failed(first: &scope::joiners::FirstFailure<Oops>) -> bool {
     first.failure().and_then(|failure| failure.error()) == Some(&"bad")
 }
 

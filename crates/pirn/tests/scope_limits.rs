@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, mpsc};
 
 use common::watchdog;
 use pirn::scope::{self, Builder, JoinError, State};
+use pirn::thread::PlatformThreads;
 use pirn::{Runnable, Scheduler, thread};
 use scoping::*;
 
@@ -184,15 +185,14 @@ fn subtasks_run_on_threads_as_configured() {
     let expected = ["order-1", "order-2", "order-3"].map(|name| Some(name.to_string()));
     assert_eq!(names.unwrap(), expected);
 
-    let names =
-        Builder::new()
-            .platform_threads(Some("worker-"))
-            .open_with(scope::all_successful(), |s| {
-                for _ in 0..3 {
-                    s.fork(name);
-                }
-                Ok(s.join()?.into_output())
-            });
+    let names = Builder::new()
+        .threads(PlatformThreads::new().name_counter("worker-", 0))
+        .open_with(scope::all_successful(), |s| {
+            for _ in 0..3 {
+                s.fork(name);
+            }
+            Ok(s.join()?.into_output())
+        });
     let expected = ["worker-0", "worker-1", "worker-2"].map(|name| Some(name.to_string()));
     assert_eq!(names.unwrap(), expected);
 }
@@ -264,7 +264,7 @@ fn a_thread_that_cannot_be_started_fails_the_join() {
     let _watchdog = watchdog();
     let bad = "a\0b";
     refused(Builder::new().threads(thread::Builder::new().name(bad.into())));
-    refused(Builder::new().platform_threads(Some(bad)));
+    refused(Builder::new().threads(PlatformThreads::new().name_counter(bad, 0)));
 }
 
 #[test]

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use common::{Rng, child, watchdog_after};
 use pirn::scope::{self, Builder, JoinError, TaskScope};
-use pirn::thread::{self, Interrupted};
+use pirn::thread::{self, Interrupted, PlatformThreads};
 
 /// For all that one test does, in the short form.
 const LIMIT: Duration = Duration::from_secs(100);
@@ -243,7 +243,7 @@ fn at_random(seed: u64, depth: u32) -> Result<(), Failed> {
         0 => builder = builder.timeout(rng.micros(400)),
         1 => builder = builder.timeout(Duration::from_secs(1000)),
         2 => builder = builder.limit(1 + rng.below(4) as usize),
-        3 if depth == 0 && rng.below(8) == 0 => builder = builder.platform_threads(None),
+        3 if depth == 0 && rng.below(8) == 0 => builder = builder.threads(PlatformThreads::new()),
         _ => {}
     }
     let count = rng.below(6);
@@ -292,7 +292,7 @@ fn at_random(seed: u64, depth: u32) -> Result<(), Failed> {
         }
         _ => open(builder, scope::await_all(), count, &alive, depth, &mut rng),
     }));
-    thread::interrupted(); // may have interrupted itself, after its join
+    thread::take_interrupt(); // may have interrupted itself, after its join
     result.unwrap_or(Ok(()))
 }
 
@@ -305,7 +305,7 @@ fn open<'env, J>(
     rng: &mut Rng,
 ) -> Result<(), Failed>
 where
-    J: scope::Joins<Value<'env>, Error = Interrupted>,
+    J: scope::JoinerFor<Value<'env>, Error = Interrupted>,
 {
     builder.open_with(joiner, |s| {
         for _ in 0..count {
@@ -388,7 +388,7 @@ fn forks_race_with_the_cancellation_by_a_sibling() {
         let mut rng = Rng::new(first_seed());
         for round in 0..times(3000) {
             let (place, builder) = match round % 50 {
-                0 => (3, Builder::new().platform_threads(None)),
+                0 => (3, Builder::new().threads(PlatformThreads::new())),
                 _ => (rng.below(30), Builder::new()),
             };
             let alive = Alive::new();

@@ -1,4 +1,4 @@
-//! The settings of the runtime: from the environment and from `Runtime::configure`.
+//! The settings of the runtime: from the environment and from `Config`.
 
 mod common;
 
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
 use common::{TempDir, child, on_virtual, virtual_crowd, watchdog};
 use pirn::thread::{self, Builder};
-use pirn::{ConfigError, Runtime};
+use pirn::{Config, ConfigError};
 
 #[test]
 fn bad_variables_are_errors_that_name_them() {
@@ -113,11 +113,11 @@ fn a_configuration_holds_from_the_start() {
         assert!(output.status.success(), "{}", child::report(&output));
         return;
     };
-    let configuration = Runtime::configure().parallelism(1).spare_carriers(0);
+    let configuration = Config::new().parallelism(1).spare_carriers(0);
     configuration.apply().unwrap();
     assert_eq!(most_at_once(20), 1);
     // Too late for another.
-    let error = Runtime::configure().parallelism(2).apply().unwrap_err();
+    let error = Config::new().parallelism(2).apply().unwrap_err();
     assert_eq!(error, ConfigError::AlreadyStarted);
 }
 
@@ -126,7 +126,7 @@ fn the_environment_beats_the_program() {
     const NAME: &str = "the_environment_beats_the_program";
     let _watchdog = watchdog();
     child::isolated(NAME, &[("PIRN_PARALLELISM", "3"), NO_SPARES], || {
-        Runtime::configure().parallelism(1).apply().unwrap();
+        Config::new().parallelism(1).apply().unwrap();
         all_at_once(3);
     });
 }
@@ -136,10 +136,10 @@ fn only_one_configuration_is_taken() {
     const NAME: &str = "only_one_configuration_is_taken";
     let _watchdog = watchdog();
     child::isolated(NAME, &[], || {
-        let bad = Runtime::configure().parallelism(0).apply().unwrap_err();
+        let bad = Config::new().parallelism(0).apply().unwrap_err();
         assert!(bad.to_string().contains("parallelism"), "{bad}");
-        Runtime::configure().stack_size(1 << 20).apply().unwrap();
-        let second = Runtime::configure().apply().unwrap_err();
+        Config::new().stack_size(1 << 20).apply().unwrap();
+        let second = Config::new().apply().unwrap_err();
         assert_eq!(second, ConfigError::AlreadyApplied);
         assert_eq!(on_virtual(|| 1), 1);
     });

@@ -60,7 +60,7 @@ pub fn block_on<F: IntoFuture>(future: F) -> F::Output {
 ///
 /// thread::current().interrupt();
 /// assert_eq!(pirn::block_on_interruptible(async { 42 }), Ok(42));
-/// # thread::interrupted();
+/// # thread::take_interrupt();
 /// ```
 pub fn block_on_interruptible<F: IntoFuture>(future: F) -> Result<F::Output, Interrupted> {
     drive(pin!(future.into_future()), None, Some(Hearing::Always)).map_err(|_| Interrupted)

@@ -29,7 +29,7 @@ use crossbeam_channel::{Receiver, bounded};
 /// let _guard = thread::on_interrupt(move || drop(sender));
 /// # thread::current().interrupt();
 /// assert!(interrupted.recv().is_err()); // as soon as this thread is interrupted
-/// # thread::interrupted();
+/// # thread::take_interrupt();
 /// ```
 ///
 /// # Examples

@@ -63,6 +63,7 @@ impl Error for SubmitError {
 /// # Ok::<(), pirn::executor::SubmitError>(())
 /// ```
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum TaskError {
     /// It panicked.
     Panicked(Panic),

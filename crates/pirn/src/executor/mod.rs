@@ -32,14 +32,12 @@ mod map;
 mod monitor;
 mod queue;
 mod task;
-mod threads;
 
 pub use error::{InvokeAllError, InvokeAnyError, MapError, SubmitError, TaskError};
 pub use map::{Map, MapUnordered};
 pub use task::{Task, TaskFuture};
-pub use threads::{PlatformThreads, Threads};
 
-use crate::thread::{self, Builder, Interrupted};
+use crate::thread::{self, Interrupted, Threads};
 use cell::{Interrupt, TaskCell};
 use core::fmt;
 use lifecycle::{Lifecycle, Membership};
@@ -83,7 +81,7 @@ pub struct ThreadPerTask {
 }
 
 impl ThreadPerTask {
-    /// An executor with virtual threads, unnamed and of the default stack size.
+    /// Returns an executor with virtual threads, unnamed and of the default stack size.
     ///
     /// # Examples
     /// ```
@@ -99,58 +97,29 @@ impl ThreadPerTask {
         reason = "dropping one waits: not a mere value"
     )]
     pub fn new() -> ThreadPerTask {
-        ThreadPerTask::with_threads(Threads::default())
+        ThreadPerTask::with(Threads::default())
     }
 
-    /// An executor with virtual threads as `builder` makes them.
+    /// Returns an executor with threads as given: virtual ones by a
+    /// [`Builder`](thread::Builder), or [`PlatformThreads`](thread::PlatformThreads) for tasks that
+    /// compute for long or use what depends on the kernel's threads.
     ///
     /// # Examples
     /// ```
     /// use pirn::executor::ThreadPerTask;
-    /// use pirn::thread;
+    /// use pirn::thread::{self, PlatformThreads};
     ///
     /// let builder = thread::Builder::new().name_counter("request-", 1).stack_size(64 << 10);
-    /// let executor = ThreadPerTask::with_builder(builder);
+    /// let executor = ThreadPerTask::with(builder);
     /// assert_eq!(executor.submit(|| ())?.thread().name(), Some("request-1"));
-    /// # Ok::<(), pirn::executor::SubmitError>(())
-    /// ```
-    pub fn with_builder(builder: Builder) -> ThreadPerTask {
-        ThreadPerTask::with_threads(Threads::Virtual(builder))
-    }
-
-    /// An executor with platform threads: for tasks that compute for long, or that use what depends
-    /// on the kernel's threads.
     ///
-    /// # Examples
-    /// ```
-    /// use pirn::executor::{PlatformThreads, ThreadPerTask};
-    ///
-    /// let executor = ThreadPerTask::platform(PlatformThreads::new().name_counter("cruncher-", 1));
+    /// let executor = ThreadPerTask::with(PlatformThreads::new().name_counter("cruncher-", 1));
     /// assert!(!executor.submit(|| ())?.thread().is_virtual());
     /// # Ok::<(), pirn::executor::SubmitError>(())
     /// ```
-    pub fn platform(threads: PlatformThreads) -> ThreadPerTask {
-        ThreadPerTask::with_threads(Threads::Platform(threads))
-    }
-
-    /// An executor with threads of the given kind, for those who choose at run time.
-    ///
-    /// # Examples
-    /// ```
-    /// use pirn::executor::{PlatformThreads, ThreadPerTask, Threads};
-    ///
-    /// let computes = true;
-    /// let threads = match computes {
-    ///     true => Threads::from(PlatformThreads::new()),
-    ///     false => Threads::default(),
-    /// };
-    /// let executor = ThreadPerTask::with_threads(threads);
-    /// assert!(!executor.submit(|| ())?.thread().is_virtual());
-    /// # Ok::<(), pirn::executor::SubmitError>(())
-    /// ```
-    pub fn with_threads(threads: Threads) -> ThreadPerTask {
+    pub fn with(threads: impl Into<Threads>) -> ThreadPerTask {
         ThreadPerTask {
-            threads,
+            threads: threads.into(),
             lifecycle: Arc::new(Lifecycle::new()),
         }
     }

@@ -99,7 +99,7 @@ impl<T> Task<T> {
     /// let task = executor.submit(thread::park_interruptible)?;
     /// thread::current().interrupt();
     /// let task = task.join_interruptible().unwrap_err();
-    /// assert!(thread::interrupted());
+    /// assert!(thread::take_interrupt());
     /// task.cancel();
     /// # Ok::<(), pirn::executor::SubmitError>(())
     /// ```

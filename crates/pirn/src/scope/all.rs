@@ -60,12 +60,18 @@ where
     })
 }
 
-/// What [`all`] runs.
+/// A supertrait that cannot be named outside: the library may add to [`Tasks`].
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// What [`all`] runs: a tuple of two to eight closures, an array, or a `Vec`. Cannot be implemented
+/// for other types.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tuple, an array or a `Vec` of closures that return `Result<_, {E}>`",
     note = "the closures must be `Send`, and fail with the same type of error"
 )]
-pub trait Tasks<E> {
+pub trait Tasks<E>: sealed::Sealed {
     /// What they give.
     type Values;
 
@@ -75,6 +81,8 @@ pub trait Tasks<E> {
     /// As [`all`].
     fn all(self) -> Result<Self::Values, JoinError<E>>;
 }
+
+impl<F> sealed::Sealed for Vec<F> {}
 
 impl<T, E, F> Tasks<E> for Vec<F>
 where
@@ -94,6 +102,8 @@ where
         })
     }
 }
+
+impl<F, const N: usize> sealed::Sealed for [F; N] {}
 
 impl<T, E, F, const N: usize> Tasks<E> for [F; N]
 where
@@ -115,6 +125,8 @@ where
 
 macro_rules! tuples {
     ($(($($task:ident: $closure:ident -> $value:ident),+);)+) => {$(
+        impl<$($closure),+> sealed::Sealed for ($($closure,)+) {}
+
         impl<E, $($value, $closure),+> Tasks<E> for ($($closure,)+)
         where
             E: Send,

@@ -1,10 +1,11 @@
 //! Configuring a scope.
 
 use super::keeper::{Keeper, monotonic};
+use super::policies::AwaitAllSuccessful;
 use super::state::ScopeState;
-use super::task_scope::{self, Frame, RunsOn, TaskScope};
-use super::{AwaitAllSuccessful, JoinError, Joiner, await_all_successful};
-use crate::thread;
+use super::task_scope::{self, Frame, TaskScope};
+use super::{JoinError, Joiner, await_all_successful};
+use crate::thread::Threads;
 use core::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -36,7 +37,7 @@ pub struct Builder {
     deadline: Option<Instant>,
     timeout: Option<Duration>,
     limit: usize,
-    runs_on: RunsOn,
+    threads: Threads,
 }
 
 impl Default for Builder {
@@ -66,7 +67,7 @@ impl Builder {
             deadline: None,
             timeout: None,
             limit: usize::MAX,
-            runs_on: RunsOn::Virtual(thread::Builder::new()),
+            threads: Threads::default(),
         }
     }
 
@@ -160,8 +161,13 @@ impl Builder {
         self
     }
 
-    /// Runs the subtasks on virtual threads made in this way: named, with larger stacks, by another
-    /// scheduler.
+    /// Runs the subtasks on threads made in this way: virtual ones by a
+    /// [`thread::Builder`](crate::thread::Builder) (named, with larger stacks, by another
+    /// scheduler), or [`PlatformThreads`](crate::thread::PlatformThreads).
+    ///
+    /// Platform threads are for subtasks that compute for long, or call what blocks in ways that
+    /// the library does not know. Interrupts reach only what
+    /// [`Thread::interrupt`](crate::thread::Thread::interrupt) says of platform threads.
     ///
     /// # Examples
     /// ```
@@ -173,31 +179,18 @@ impl Builder {
     ///     Ok(name.get(&all))
     /// });
     /// assert_eq!(name.unwrap(), "worker-1");
-    /// ```
-    pub fn threads(mut self, threads: thread::Builder) -> Builder {
-        self.runs_on = RunsOn::Virtual(threads);
-        self
-    }
-
-    /// Runs the subtasks on platform threads, named by this prefix and their numbers from 0 on, if
-    /// there is one.
     ///
-    /// For what computes for long, or calls what blocks in ways that the library does not know.
-    /// Interrupts reach only what [`Thread::interrupt`](crate::thread::Thread::interrupt) says of
-    /// platform threads.
-    ///
-    /// # Examples
-    /// ```
-    /// use pirn::scope;
-    /// let name = scope::Builder::new().platform_threads(Some("cruncher-")).open(|s| {
-    ///     let name = s.fork(|| std::thread::current().name().map(str::to_owned).ok_or("no name"));
+    /// let crunchers = thread::PlatformThreads::new();
+    /// scope::Builder::new().threads(crunchers).open(|s| {
+    ///     let is_virtual = s.fork(|| Ok(thread::current().is_virtual()));
     ///     let all = s.join()?;
-    ///     Ok(name.get(&all))
-    /// });
-    /// assert_eq!(name.unwrap(), "cruncher-0");
+    ///     assert!(!is_virtual.get(&all));
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), scope::JoinError<std::fmt::Error>>(())
     /// ```
-    pub fn platform_threads(mut self, name: Option<&str>) -> Builder {
-        self.runs_on = RunsOn::Platform(name.map(Box::from));
+    pub fn threads(mut self, threads: impl Into<Threads>) -> Builder {
+        self.threads = threads.into();
         self
     }
 
@@ -263,7 +256,7 @@ impl Builder {
         let frame = Frame {
             state: ScopeState::new(self.name, deadline.and_then(monotonic)),
             joiner,
-            runs_on: self.runs_on,
+            threads: self.threads,
             limit: self.limit,
             keeper: Keeper::new(),
         };

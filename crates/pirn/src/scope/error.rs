@@ -21,6 +21,7 @@ use std::io;
 /// assert_eq!(result.unwrap().into_failure().unwrap().error(), Some(&"out of stock"));
 /// ```
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Failure<E> {
     /// It returned this error.
     Failed(E),
@@ -29,7 +30,7 @@ pub enum Failure<E> {
 }
 
 impl<E> Failure<E> {
-    /// The error it returned, if it did not panic.
+    /// Returns the error that the subtask returned, if it did not panic.
     ///
     /// # Examples
     /// ```
@@ -47,21 +48,24 @@ impl<E> Failure<E> {
         }
     }
 
-    /// The error it returned; goes on with the panic if that was the failure.
+    /// Returns the error that the subtask returned.
     ///
-    /// # Panics
-    /// If the subtask panicked.
+    /// # Errors
+    /// The failure itself, if the subtask panicked.
     ///
     /// # Examples
     /// ```
     /// use pirn::scope::Failure;
+    /// use pirn::thread::Panic;
     /// let failure = Failure::Failed("out of stock");
-    /// assert_eq!(failure.into_error(), "out of stock");
+    /// assert_eq!(failure.into_error().unwrap(), "out of stock");
+    /// let failure = Failure::<&str>::Panicked(Panic::new(Box::new("oh no")));
+    /// assert!(matches!(failure.into_error(), Err(Failure::Panicked(_))));
     /// ```
-    pub fn into_error(self) -> E {
+    pub fn into_error(self) -> Result<E, Failure<E>> {
         match self {
-            Failure::Failed(error) => error,
-            Failure::Panicked(panic) => panic.resume(),
+            Failure::Failed(error) => Ok(error),
+            Failure::Panicked(panic) => Err(Failure::Panicked(panic)),
         }
     }
 }
@@ -120,7 +124,7 @@ pub enum JoinError<E> {
 }
 
 impl<E> JoinError<E> {
-    /// The failure of a subtask, if that was the reason.
+    /// Returns the failure of a subtask, if that was the reason.
     ///
     /// # Examples
     /// ```
@@ -137,8 +141,8 @@ impl<E> JoinError<E> {
         }
     }
 
-    /// The error in one type, if that can be made of all the other reasons: of `anyhow::Error`,
-    /// `Box<dyn Error>` and [`io::Error`] it can.
+    /// Returns the error in one type, if that can be made of all the other reasons: of
+    /// `anyhow::Error`, `Box<dyn Error>` and [`io::Error`] it can.
     ///
     /// # Examples
     /// ```

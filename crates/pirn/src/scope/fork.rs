@@ -1,6 +1,6 @@
 //! Starting a subtask on a virtual thread.
 
-use super::Joins;
+use super::JoinerFor;
 use super::member::{Member, Who};
 use super::packet::{self, Packet, complete};
 use super::state::Cause;
@@ -11,13 +11,14 @@ use crate::thread::{Builder, Panic};
 use crate::vthread::body::{self, Body, write_fields};
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
+use core::ops::ControlFlow;
 use core::ptr::NonNull;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The body of a virtual thread that runs a subtask: its membership, its result, and, until it
 /// starts, its closure.
-struct Fork<T, J: Joins<T>, F> {
+struct Fork<T, J: JoinerFor<T>, F> {
     member: Member,
     packet: Packet<T, J::Error>,
     index: usize,
@@ -28,7 +29,7 @@ struct Fork<T, J: Joins<T>, F> {
 
 impl<T, J, F> Body for Fork<T, J, F>
 where
-    J: Joins<T>,
+    J: JoinerFor<T>,
     F: FnOnce() -> Result<T, J::Error>,
 {
     unsafe fn run(&self) {
@@ -56,8 +57,8 @@ where
             complete(frame, self.index, &self.packet)
         };
         let cause = match catch_unwind(AssertUnwindSafe(tell)) {
-            Ok(super::Flow::Continue) => return,
-            Ok(super::Flow::Cancel) => Cause::Joiner,
+            Ok(ControlFlow::Continue(())) => return,
+            Ok(ControlFlow::Break(())) => Cause::Joiner,
             Err(payload) => Cause::Panicked(Panic::new(payload)),
         };
         frame.state.cancel(cause, Some(&self.member));
@@ -81,7 +82,7 @@ pub(super) fn fork<'scope, T, J, F>(
     closure: F,
 ) -> io::Result<Subtask<'scope, T, J::Error>>
 where
-    J: Joins<T>,
+    J: JoinerFor<T>,
     F: FnOnce() -> Result<T, J::Error> + Send + 'scope,
     T: Send + 'scope,
 {

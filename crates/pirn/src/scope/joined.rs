@@ -27,8 +27,8 @@ impl<'scope, E> Ended<'scope> for Unjoined<'scope, E> {}
 ///
 /// # Examples
 /// ```
-/// use pirn::scope::{AllSucceeded, Joined, Subtask};
-/// fn sum<'scope, E>(subtasks: Vec<Subtask<'scope, u8, E>>, all: &Joined<'scope, AllSucceeded>) -> u8 {
+/// use pirn::scope::{AllOk, Joined, Subtask};
+/// fn sum<'scope, E>(subtasks: Vec<Subtask<'scope, u8, E>>, all: &Joined<'scope, AllOk>) -> u8 {
 ///     subtasks.into_iter().map(|subtask| subtask.get(all)).sum()
 /// }
 /// ```

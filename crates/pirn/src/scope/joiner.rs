@@ -1,30 +1,12 @@
 //! What a scope makes of its subtasks.
 
 use super::{Failure, JoinError};
-
-/// What is to become of the scope.
-///
-/// # Examples
-/// ```
-/// use pirn::scope::{Completed, Flow};
-///
-/// /// For the `on_complete` of a joiner: the first failure is the end.
-/// fn until_failure<T, E>(subtask: &Completed<'_, T, E>) -> Flow {
-///     if subtask.is_success() { Flow::Continue } else { Flow::Cancel }
-/// }
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Flow {
-    /// It goes on.
-    Continue,
-    /// It is cancelled: no more is started, and what runs is interrupted.
-    Cancel,
-}
+use core::ops::ControlFlow;
 
 /// A policy: when a scope is over, and what [`join`](super::TaskScope::join) gives then.
 ///
-/// The one in this trait is what does not depend on the values of subtasks; [`Joins`] is the rest.
-/// Those that come with the library are [in this module](super#joiners).
+/// This trait has what does not depend on the values of subtasks; [`JoinerFor`] has the rest. The
+/// joiners that come with the library are [in this module](super#joiners).
 ///
 /// A joiner is shared by the subtasks of its scope, and told of each on that subtask's own thread,
 /// many at a time.
@@ -32,7 +14,8 @@ pub enum Flow {
 /// # Examples
 /// The second that succeeds:
 /// ```
-/// use pirn::scope::{self, Completed, Flow, JoinError, Joiner, Joins};
+/// use pirn::scope::{self, Completed, JoinError, Joiner, JoinerFor};
+/// use std::ops::ControlFlow;
 /// use std::sync::Mutex;
 ///
 /// struct Second(Mutex<Vec<u32>>);
@@ -45,13 +28,13 @@ pub enum Flow {
 ///     }
 /// }
 ///
-/// impl Joins<u32> for Second {
-///     fn on_complete(&self, subtask: &mut Completed<'_, u32, String>) -> Flow {
+/// impl JoinerFor<u32> for Second {
+///     fn on_complete(&self, subtask: &mut Completed<'_, u32, String>) -> ControlFlow<()> {
 ///         let mut values = self.0.lock().unwrap();
 ///         if let Ok(value) = subtask.result() {
 ///             values.push(*value);
 ///         }
-///         if values.len() < 2 { Flow::Continue } else { Flow::Cancel }
+///         if values.len() < 2 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
 ///     }
 /// }
 ///
@@ -93,7 +76,8 @@ pub trait Joiner: Sync {
 /// # Examples
 /// For subtasks of any type:
 /// ```
-/// use pirn::scope::{self, Completed, Flow, JoinError, Joiner, Joins};
+/// use pirn::scope::{self, Completed, JoinError, Joiner, JoinerFor};
+/// use std::ops::ControlFlow;
 /// use std::sync::atomic::{AtomicU32, Ordering};
 ///
 /// /// Counts the subtasks that succeed.
@@ -105,10 +89,10 @@ pub trait Joiner: Sync {
 /// #         Ok(self.0.load(Ordering::Relaxed))
 /// #     }
 /// # }
-/// impl<T> Joins<T> for Count {
-///     fn on_complete(&self, subtask: &mut Completed<'_, T, Self::Error>) -> Flow {
+/// impl<T> JoinerFor<T> for Count {
+///     fn on_complete(&self, subtask: &mut Completed<'_, T, Self::Error>) -> ControlFlow<()> {
 ///         self.0.fetch_add(subtask.is_success().into(), Ordering::Relaxed);
-///         Flow::Continue
+///         ControlFlow::Continue(())
 ///     }
 /// }
 ///
@@ -119,19 +103,22 @@ pub trait Joiner: Sync {
 /// });
 /// assert_eq!(count.unwrap(), 1);
 /// ```
-pub trait Joins<T>: Joiner {
+pub trait JoinerFor<T>: Joiner {
     /// Called by the owner before the subtask of this number, counted from 0, is forked; also if it
     /// will not be started because the scope has been cancelled.
-    fn on_fork(&self, index: usize) -> Flow {
+    ///
+    /// [`Break`](ControlFlow::Break) cancels the scope: nothing more is started, and what runs is
+    /// interrupted.
+    fn on_fork(&self, index: usize) -> ControlFlow<()> {
         let _ = index;
-        Flow::Continue
+        ControlFlow::Continue(())
     }
 
     /// Called when a subtask has completed, on its own thread, unless the scope has been cancelled
-    /// before.
+    /// before. [`Break`](ControlFlow::Break) cancels the scope.
     ///
     /// If it panics, the scope is cancelled, and its join fails with the panic.
-    fn on_complete(&self, subtask: &mut Completed<'_, T, Self::Error>) -> Flow;
+    fn on_complete(&self, subtask: &mut Completed<'_, T, Self::Error>) -> ControlFlow<()>;
 }
 
 /// A subtask that has completed, as its joiner sees it.
@@ -232,7 +219,8 @@ impl<'a, T, E> Completed<'a, T, E> {
     ///
     /// # Examples
     /// ```
-    /// use pirn::scope::{self, Completed, Flow, JoinError, Joiner, Joins, SubtaskError};
+    /// use pirn::scope::{self, Completed, JoinError, Joiner, JoinerFor, SubtaskError};
+    /// use std::ops::ControlFlow;
     /// # use std::sync::Mutex;
     /// # struct Sum(Mutex<u32>);
     /// # impl Joiner for Sum {
@@ -242,10 +230,10 @@ impl<'a, T, E> Completed<'a, T, E> {
     /// #         Ok(*self.0.lock().unwrap())
     /// #     }
     /// # }
-    /// impl Joins<u32> for Sum {
-    ///     fn on_complete(&self, subtask: &mut Completed<'_, u32, &'static str>) -> Flow {
+    /// impl JoinerFor<u32> for Sum {
+    ///     fn on_complete(&self, subtask: &mut Completed<'_, u32, &'static str>) -> ControlFlow<()> {
     ///         *self.0.lock().unwrap() += subtask.take().unwrap_or(0);
-    ///         Flow::Continue
+    ///         ControlFlow::Continue(())
     ///     }
     /// }
     ///

@@ -50,7 +50,7 @@
 //! | [`shutdown_on_failure`] | the first failure, to be thrown or not | the first failure |
 //! | [`shutdown_on_success`] | the first success, or else failure | the first success |
 //!
-//! Any other is written by implementing [`Joiner`] and [`Joins`].
+//! Any other is written by implementing [`Joiner`] and [`JoinerFor`].
 //!
 //! # Cancellation
 //!
@@ -60,18 +60,12 @@
 //! started, the join returns, and the subtasks that run are interrupted: see
 //! [`Thread::interrupt`](crate::thread::Thread::interrupt) for what ends by that. A subtask that
 //! does not hear it is waited for all the same.
-//!
-//! # How
-//!
-//! | | |
-//! |---|---|
-//! | `task_scope` | the scope as its owner sees it |
-//! | `state` | who runs, and whether it is cancelled: what the owner and members share |
-//! | `member`, `fork`, `platform`, `packet`, `subtask` | membership; how virtual and platform threads of subtasks start; where they leave results; how those are read |
-//! | `joined` | the proofs that a scope has been joined |
-//! | `joiner`, `joiners` | the policies |
-//! | `keeper` | who watches the clock |
-//! | `tree` | all scopes there are |
+
+// `task_scope` is the scope as its owner sees it, `state` what the owner and the members share (who
+// runs, and whether it is cancelled), `member` a membership. `fork` and `platform` start the threads
+// of subtasks, `packet` is where they leave results, `subtask` reads them. `joined` has the proofs
+// that a scope has been joined, `joiner` and `policies` the joiners, `keeper` the deadlines, and
+// `tree` the list of all scopes.
 
 mod all;
 mod builder;
@@ -79,11 +73,11 @@ mod error;
 mod fork;
 mod joined;
 mod joiner;
-mod joiners;
 mod keeper;
 mod member;
 mod packet;
 mod platform;
+mod policies;
 mod state;
 mod subtask;
 mod task_scope;
@@ -93,15 +87,28 @@ pub use all::{Tasks, all, any};
 pub use builder::Builder;
 pub use error::{Failure, JoinError};
 pub use joined::{Ended, Joined, Unjoined};
-pub use joiner::{Completed, Flow, Joiner, Joins};
-pub use joiners::{
-    AllSucceeded, AllSuccessful, AllUntil, AnySuccessful, AwaitAll, AwaitAllSuccessful,
-    FirstFailure, FirstSuccess, ShutdownOnFailure, ShutdownOnSuccess, all_successful, all_until,
-    any_successful, await_all, await_all_successful, shutdown_on_failure, shutdown_on_success,
+pub use joiner::{Completed, Joiner, JoinerFor};
+pub use policies::{
+    AllOk, all_successful, all_until, any_successful, await_all, await_all_successful,
+    shutdown_on_failure, shutdown_on_success,
 };
+/// Loom's names of these policies, as part of its `StructuredTaskScope`.
+#[doc(no_inline)]
+pub use policies::{ShutdownOnFailure, ShutdownOnSuccess};
 pub use subtask::{State, Subtask, SubtaskError};
 pub use task_scope::TaskScope;
-pub use tree::{ScopeInfo, snapshot};
+pub use tree::{ScopeId, ScopeInfo, snapshot};
+
+/// The types of the joiners that come with the library, and of what some of them give.
+///
+/// The functions that make them are in [`scope`](super). A program names these types only where it
+/// passes a joiner, or a scope with one, to another function.
+pub mod joiners {
+    pub use super::policies::{
+        AllSuccessful, AllUntil, AnySuccessful, AwaitAll, AwaitAllSuccessful, FirstFailure,
+        FirstSuccess, ShutdownOnFailure, ShutdownOnSuccess,
+    };
+}
 
 /// Opens a scope for subtasks that may fail with an `E`, the first of which cancels the others.
 ///
@@ -133,7 +140,7 @@ pub fn scope<'env, E, R, F>(f: F) -> Result<R, JoinError<E>>
 where
     E: Send,
     F: for<'scope> FnOnce(
-        TaskScope<'scope, 'env, AwaitAllSuccessful<E>>,
+        TaskScope<'scope, 'env, policies::AwaitAllSuccessful<E>>,
     ) -> Result<R, JoinError<E>>,
 {
     Builder::new().open(f)

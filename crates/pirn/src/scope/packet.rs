@@ -3,9 +3,10 @@
 use super::member::Member;
 use super::state::Cause;
 use super::task_scope::Frame;
-use super::{Completed, Failure, Flow, Joins, State};
+use super::{Completed, Failure, JoinerFor, State};
 use crate::thread::Panic;
 use core::cell::UnsafeCell;
+use core::ops::ControlFlow;
 use core::sync::atomic::{AtomicU8, Ordering};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -92,7 +93,7 @@ pub(super) fn run<T, J, F>(
     except: &Member,
     closure: F,
 ) where
-    J: Joins<T>,
+    J: JoinerFor<T>,
     F: FnOnce() -> Result<T, J::Error>,
 {
     let body = || {
@@ -106,7 +107,7 @@ pub(super) fn run<T, J, F>(
             let run = || packet.fill(closure);
             state.within(|| state.bindings.within(run));
         }
-        if complete(frame, index, packet) == Flow::Cancel {
+        if complete(frame, index, packet) == ControlFlow::Break(()) {
             state.cancel(Cause::Joiner, Some(except));
         }
     };
@@ -118,16 +119,16 @@ pub(super) fn run<T, J, F>(
 
 /// Tells the joiner of the result in a packet, and leaves it for the handle. A subtask that comes
 /// too late leaves nothing.
-pub(super) fn complete<T, J: Joins<T>>(
+pub(super) fn complete<T, J: JoinerFor<T>>(
     frame: &Frame<J>,
     index: usize,
     packet: &Packet<T, J::Error>,
-) -> Flow {
+) -> ControlFlow<()> {
     // SAFETY: ours until the state says otherwise.
     let result = unsafe { &mut *packet.result.get() };
     if frame.state.is_cancelled() {
         *result = None;
-        return Flow::Continue;
+        return ControlFlow::Continue(());
     }
     let state = match result {
         Some(Ok(_)) => State::Success,

@@ -1,30 +1,29 @@
 //! Starting a subtask on a platform thread.
 
-use super::Joins;
+use super::JoinerFor;
 use super::member::{Member, Who};
 use super::packet::{self, Packet};
 use super::subtask::{Keeps, Subtask};
 use super::task_scope::Frame;
-use crate::thread::names;
+use crate::thread::PlatformThreads;
 use crate::vthread::platform;
 use core::ptr::NonNull;
 use std::io;
 use std::sync::Arc;
 
-/// Forks a subtask on a platform thread, which is named after the prefix and its index. Not
-/// started, if the scope is cancelled.
+/// Forks a subtask on a platform thread. Not started, if the scope is cancelled.
 pub(super) fn fork<'scope, T, J, F>(
-    prefix: Option<&str>,
+    threads: &PlatformThreads,
     frame: &Frame<J>,
     index: usize,
     closure: F,
 ) -> io::Result<Subtask<'scope, T, J::Error>>
 where
-    J: Joins<T>,
+    J: JoinerFor<T>,
     F: FnOnce() -> Result<T, J::Error> + Send + 'scope,
     T: Send + 'scope,
 {
-    let builder = builder(prefix, index)?;
+    let builder = threads.builder()?;
     let packet = Arc::new(Packet::new());
     let of_thread = Arc::clone(&packet);
     let shared = Shared(NonNull::from(frame));
@@ -46,19 +45,10 @@ where
     Ok(Subtask::new(index, place, Keeps::Platform(packet)))
 }
 
-/// Returns a builder for the thread of this index.
-fn builder(prefix: Option<&str>, index: usize) -> io::Result<std::thread::Builder> {
-    let builder = std::thread::Builder::new();
-    Ok(match prefix {
-        Some(prefix) => builder.name(names::checked(format!("{prefix}{index}"))?),
-        None => builder,
-    })
-}
-
 /// Runs a subtask on its thread, for which a place in the scope has been reserved.
 fn run<T, J, F>(frame: &Frame<J>, index: usize, packet: Arc<Packet<T, J::Error>>, closure: F)
 where
-    J: Joins<T>,
+    J: JoinerFor<T>,
     F: FnOnce() -> Result<T, J::Error>,
 {
     let member = Member::new(&frame.state);

@@ -1,7 +1,7 @@
 //! Subtasks: what a fork gives, and what is read of it after the join.
 
 use super::packet::Packet;
-use super::{AllSucceeded, Ended, Failure, Joined};
+use super::{AllOk, Ended, Failure, Joined};
 use crate::thread::{Panic, Thread};
 use crate::vthread::{ThreadRef, end};
 use core::fmt;
@@ -22,6 +22,7 @@ use std::sync::Arc;
 /// }).unwrap_err();
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 #[repr(u8)]
 pub enum State {
     /// It has not completed, or not before its scope was cancelled, or was never started.
@@ -40,6 +41,7 @@ pub enum State {
 /// assert_eq!(error.to_string(), "the subtask failed: out of stock");
 /// ```
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum SubtaskError<E> {
     /// It returned this error.
     Failed(E),
@@ -246,7 +248,7 @@ impl<'scope, T, E> Subtask<'scope, T, E> {
     /// assert_eq!(number.unwrap(), 7);
     /// ```
     #[track_caller]
-    pub fn get(self, joined: &Joined<'scope, AllSucceeded>) -> T {
+    pub fn get(self, joined: &Joined<'scope, AllOk>) -> T {
         match self.result(joined) {
             Ok(value) => value,
             Err(_) => panic!("a subtask has no value, though its joiner says that all succeeded"),

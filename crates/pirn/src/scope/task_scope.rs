@@ -4,9 +4,9 @@ use super::fork;
 use super::keeper::Keeper;
 use super::platform;
 use super::state::{Cause, ScopeState, Until};
-use super::{Flow, JoinError, Joined, Joiner, Joins, Subtask, Unjoined};
+use super::{JoinError, Joined, Joiner, JoinerFor, Subtask, Unjoined};
 use crate::blocking::wait::Outcome;
-use crate::thread::Builder;
+use crate::thread::Threads;
 use crate::vthread::wait_word::Hearing;
 use core::cell::Cell;
 use core::fmt;
@@ -19,19 +19,11 @@ use std::time::Instant;
 pub(super) struct Frame<J> {
     pub(super) state: ScopeState,
     pub(super) joiner: J,
-    pub(super) runs_on: RunsOn,
+    pub(super) threads: Threads,
     /// How many subtasks run at once.
     pub(super) limit: usize,
     /// Who watches the clock.
     pub(super) keeper: Keeper,
-}
-
-/// What subtasks run on.
-#[derive(Clone, Debug)]
-pub(super) enum RunsOn {
-    Virtual(Builder),
-    /// Platform threads, whose names begin like this.
-    Platform(Option<Box<str>>),
 }
 
 /// What only the owner uses.
@@ -179,7 +171,7 @@ impl<'scope, 'env, J: Joiner> TaskScope<'scope, 'env, J> {
     #[track_caller]
     pub fn fork<T, F>(&self, f: F) -> Subtask<'scope, T, J::Error>
     where
-        J: Joins<T>,
+        J: JoinerFor<T>,
         F: FnOnce() -> Result<T, J::Error> + Send + 'scope,
         T: Send + 'scope,
         J::Error: 'scope,
@@ -200,15 +192,15 @@ impl<'scope, 'env, J: Joiner> TaskScope<'scope, 'env, J> {
             state.cancel(Cause::Interrupted, None);
         }
         // Told about every fork, including those that never run.
-        if frame.joiner.on_fork(index) == Flow::Cancel {
+        if frame.joiner.on_fork(index).is_break() {
             state.cancel(Cause::Joiner, None);
         }
         if state.is_cancelled() {
             return Subtask::unavailable(index);
         }
-        let forked = match &frame.runs_on {
-            RunsOn::Virtual(builder) => fork::fork(builder, frame, index, f),
-            RunsOn::Platform(prefix) => platform::fork(prefix.as_deref(), frame, index, f),
+        let forked = match &frame.threads {
+            Threads::Virtual(builder) => fork::fork(builder, frame, index, f),
+            Threads::Platform(threads) => platform::fork(threads, frame, index, f),
         };
         forked.unwrap_or_else(|error| {
             state.cancel(Cause::Fork(error), None);
@@ -241,7 +233,7 @@ impl<'scope, 'env, J: Joiner> TaskScope<'scope, 'env, J> {
         self.join_by(None)
     }
 
-    /// Joins, until a deadline in monotonic nanoseconds.
+    /// JoinerFor, until a deadline in monotonic nanoseconds.
     fn join_by(
         self,
         deadline: Option<u64>,
@@ -269,7 +261,7 @@ impl<'scope, 'env, J: Joiner> TaskScope<'scope, 'env, J> {
         result.map(Joined::new).map_err(Unjoined::new)
     }
 
-    /// [Joins](Self::join), and cancels the scope if that takes until `deadline`.
+    /// [JoinerFor](Self::join), and cancels the scope if that takes until `deadline`.
     ///
     /// The scope's own deadline, if it has one, holds as well.
     ///
@@ -333,8 +325,9 @@ impl<'scope, 'env, J: Joiner> TaskScope<'scope, 'env, J> {
     ///
     /// # Examples
     /// ```
-    /// # use pirn::scope::{self, Completed, Flow, JoinError, Joiner, Joins};
+    /// # use pirn::scope::{self, Completed, JoinError, Joiner, JoinerFor};
     /// # use pirn::thread;
+    /// # use std::ops::ControlFlow;
     /// use std::sync::atomic::{AtomicU32, Ordering};
     /// /// A joiner that counts the subtasks that have completed.
     /// struct Done(AtomicU32);
@@ -345,10 +338,10 @@ impl<'scope, 'env, J: Joiner> TaskScope<'scope, 'env, J> {
     /// #         Ok(())
     /// #     }
     /// # }
-    /// # impl<T> Joins<T> for Done {
-    /// #     fn on_complete(&self, _: &mut Completed<'_, T, std::fmt::Error>) -> Flow {
+    /// # impl<T> JoinerFor<T> for Done {
+    /// #     fn on_complete(&self, _: &mut Completed<'_, T, std::fmt::Error>) -> ControlFlow<()> {
     /// #         self.0.fetch_add(1, Ordering::Relaxed);
-    /// #         Flow::Continue
+    /// #         ControlFlow::Continue(())
     /// #     }
     /// # }
     /// scope::with(Done(AtomicU32::new(0)), |s| {

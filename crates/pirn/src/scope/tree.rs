@@ -5,6 +5,7 @@ use crate::blocking::list::{Linked, Links, List};
 use crate::lock::Lock;
 use crate::thread::{Thread, ThreadId};
 use core::fmt;
+use core::num::NonZeroU64;
 use std::sync::Arc;
 
 /// Lists of scopes; several, so that opening one is not a matter between all carriers.
@@ -35,6 +36,34 @@ pub(super) fn remove(scope: &ScopeState) {
     shard(scope).lock().remove(scope);
 }
 
+/// A unique identifier of a scope. Never used again in the same process.
+///
+/// # Examples
+/// ```
+/// use pirn::scope;
+/// scope::Builder::new().open(|_| {
+///     let ids: Vec<scope::ScopeId> = scope::snapshot().iter().map(|scope| scope.id).collect();
+///     assert!(ids.is_sorted()); // by age
+///     Ok(())
+/// })?;
+/// # Ok::<(), scope::JoinError<std::fmt::Error>>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ScopeId(NonZeroU64);
+
+impl ScopeId {
+    fn of(scope: &ScopeState) -> ScopeId {
+        // Ids start at 1.
+        ScopeId(NonZeroU64::new(scope.id).unwrap_or(NonZeroU64::MAX))
+    }
+}
+
+impl fmt::Debug for ScopeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ScopeId").field(&self.0).finish()
+    }
+}
+
 /// A scope as it was at some moment.
 ///
 /// Its `Debug` shows all of it.
@@ -53,12 +82,12 @@ pub(super) fn remove(scope: &ScopeState) {
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ScopeInfo {
-    /// Tells it from all others of this process.
-    pub id: u64,
+    /// Its identifier.
+    pub id: ScopeId,
     /// Its [name](super::Builder::name).
     pub name: Option<Arc<str>>,
     /// The scope in which it was opened: its owner's, or the one in which its owner was forked.
-    pub parent: Option<u64>,
+    pub parent: Option<ScopeId>,
     /// Who has opened it.
     pub owner: Thread,
     /// Whether it has been cancelled.
@@ -81,9 +110,9 @@ impl ScopeInfo {
     /// Without its subtasks, and without asking for memory.
     fn bare(scope: &ScopeState) -> ScopeInfo {
         ScopeInfo {
-            id: scope.id,
+            id: ScopeId::of(scope),
             name: scope.name.clone(),
-            parent: scope.parent().map(|parent| parent.id),
+            parent: scope.parent().map(ScopeId::of),
             // SAFETY: it does not end before its scope does, which is there.
             owner: unsafe { scope.owner.thread() },
             cancelled: scope.is_cancelled(),
@@ -91,7 +120,7 @@ impl ScopeInfo {
         }
     }
 
-    /// The ids of its subtasks.
+    /// Returns the ids of its subtasks.
     ///
     /// # Examples
     /// ```
@@ -129,8 +158,8 @@ fn fill(scope: &ScopeState, threads: &mut Vec<Thread>) -> Result<(), usize> {
     Ok(())
 }
 
-/// All scopes that are open, in the order in which they were opened: who owns them, and which
-/// subtasks run in them.
+/// Returns all scopes that are open, in the order in which they were opened: who owns them, and
+/// which subtasks run in them.
 ///
 /// Each scope is seen at a moment of its own. The list is flat, linked by
 /// [`parent`](ScopeInfo::parent)s, as in Loom's thread dumps.
@@ -213,14 +242,14 @@ impl Copy {
 
 impl fmt::Debug for ScopeInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Scope[#{}", self.id)?;
+        write!(f, "Scope[#{}", self.id.0)?;
         if let Some(name) = &self.name {
             write!(f, ",{name}")?;
         }
         f.write_str(if self.cancelled { "]/cancelled " } else { "] " })?;
         f.debug_struct("")
             .field("owner", &self.owner)
-            .field("parent", &self.parent)
+            .field("parent", &self.parent.map(|parent| parent.0))
             .field("subtasks", &self.subtasks)
             .finish()
     }

@@ -83,7 +83,7 @@ impl Builder {
     /// 3 KiB of it serve the runtime. Address space only: memory is used as the stack grows.
     ///
     /// The default is 256 KiB (2 MiB with debug assertions), or `PIRN_STACK_SIZE`, or what
-    /// [`Runtime::configure`](crate::Runtime::configure) says.
+    /// [`Config`](crate::Config) says.
     ///
     /// # Examples
     /// ```

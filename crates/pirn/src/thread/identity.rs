@@ -153,7 +153,7 @@ impl Thread {
     /// | it is in | which then |
     /// |---|---|
     /// | [`sleep_interruptible`](super::sleep_interruptible), [`park_interruptible`](super::park_interruptible), the join of a [scope](mod@crate::scope), … | returns [`Err(Interrupted)`](super::Interrupted), or the like |
-    /// | input or output that waits: `read`, `accept`, `connect`, `poll`, `Child::wait`, … | fails with `ECANCELED`: see [`is_interrupt`](crate::is_interrupt()) |
+    /// | input or output that waits: `read`, `accept`, `connect`, `poll`, `Child::wait`, … | fails with `ECANCELED`: see [`is_interrupt`](super::is_interrupt()) |
     /// | `epoll_wait` | fails, once, with `EINTR`: event loops have their own ways to end |
     /// | [`park`](super::park), [`sleep`](super::sleep), `std::thread::sleep` | returns early, once |
     /// | `Condvar::wait` | returns, once, as spurious wake-ups do, unless a lock has been waited for since the interrupt |
@@ -170,8 +170,8 @@ impl Thread {
     /// `Command::spawn` with `pre_exec`, when they have to wait; so does `println!` to a pipe that
     /// is full.
     ///
-    /// The flag stays until the thread asks for it by [`interrupted`](super::interrupted). A thread
-    /// that has not started yet finds it at its start.
+    /// The flag stays until the thread asks for it by [`take_interrupt`](super::take_interrupt). A
+    /// thread that has not started yet finds it at its start.
     ///
     /// On a *platform thread*, the functions of this library hear it (`sleep_interruptible`,
     /// `park`, `park_interruptible`, a scope's `join`, …). What goes straight to the kernel there,
@@ -187,7 +187,7 @@ impl Thread {
     /// let receiver = thread::spawn(move || socket.recv(&mut [0; 16])); // nobody sends
     /// receiver.thread().interrupt();
     /// let error = receiver.join().unwrap().unwrap_err();
-    /// assert!(pirn::is_interrupt(&error));
+    /// assert!(pirn::thread::is_interrupt(&error));
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn interrupt(&self) {

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 /// # Examples
 /// ```
 /// let error = std::io::Error::from(pirn::thread::Interrupted);
-/// assert!(pirn::is_interrupt(&error));
+/// assert!(pirn::thread::is_interrupt(&error));
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Interrupted;
@@ -49,9 +49,9 @@ impl From<Interrupted> for io::Error {
 /// ```
 /// use std::io;
 /// let interrupt = io::Error::from_raw_os_error(libc::ECANCELED);
-/// assert!(pirn::is_interrupt(&interrupt));
-/// assert!(pirn::is_interrupt(&io::Error::other(interrupt)));
-/// assert!(!pirn::is_interrupt(&io::Error::from(io::ErrorKind::UnexpectedEof)));
+/// assert!(pirn::thread::is_interrupt(&interrupt));
+/// assert!(pirn::thread::is_interrupt(&io::Error::other(interrupt)));
+/// assert!(!pirn::thread::is_interrupt(&io::Error::from(io::ErrorKind::UnexpectedEof)));
 /// ```
 pub fn is_interrupt(error: &(dyn Error + 'static)) -> bool {
     let mut next = Some(error);
@@ -110,7 +110,8 @@ pub fn is_interrupted() -> bool {
     word(WaitWord::is_interrupted).unwrap_or(false)
 }
 
-/// Whether the running thread has been [interrupted](super::Thread::interrupt). Clears the flag.
+/// Returns whether the running thread has been [interrupted](super::Thread::interrupt), and clears
+/// the flag.
 ///
 /// From then on the thread can wait again: for what has to be done before it ends, say.
 ///
@@ -118,10 +119,10 @@ pub fn is_interrupted() -> bool {
 /// ```
 /// use pirn::thread;
 /// thread::current().interrupt();
-/// assert!(thread::interrupted());
-/// assert!(!thread::interrupted());
+/// assert!(thread::take_interrupt());
+/// assert!(!thread::take_interrupt());
 /// ```
-pub fn interrupted() -> bool {
+pub fn take_interrupt() -> bool {
     word(WaitWord::take).unwrap_or(false)
 }
 

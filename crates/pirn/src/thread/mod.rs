@@ -24,20 +24,19 @@ mod interrupt;
 pub(crate) mod join;
 mod join_future;
 mod listeners;
-pub(crate) mod names;
+mod names;
 mod panic;
 pub(crate) mod panics;
 mod park;
 pub(crate) mod scoped;
 pub(crate) mod std_start;
+mod threads;
 
 pub use builder::{Builder, Factory};
 pub use identity::{Thread, ThreadId, current};
-#[doc(inline)]
-pub use interrupt::is_interrupt;
 pub use interrupt::{
-    Interrupted, interrupted, is_interrupted, park_interruptible, park_timeout_interruptible,
-    sleep_interruptible, sleep_until_interruptible,
+    Interrupted, is_interrupt, is_interrupted, park_interruptible, park_timeout_interruptible,
+    sleep_interruptible, sleep_until_interruptible, take_interrupt,
 };
 pub use join::JoinHandle;
 pub use join_future::JoinFuture;
@@ -48,6 +47,7 @@ pub(crate) use panic::quietly;
 pub use park::{park, park_timeout, sleep, sleep_until, yield_now};
 pub use scoped::{Scope, ScopedJoinHandle, scope};
 pub use std::thread::{AccessError, LocalKey, Result, available_parallelism, panicking};
+pub use threads::{PlatformThreads, Threads};
 
 /// Spawns a virtual thread.
 ///

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The names of the threads that one builder makes.
 #[derive(Clone, Default)]
-pub(crate) enum Names {
+pub(super) enum Names {
     /// They have none.
     #[default]
     None,
@@ -69,7 +69,7 @@ impl Names {
 ///
 /// # Errors
 /// `InvalidInput`: it contains a NUL byte, for which `std` would panic.
-pub(crate) fn checked(name: String) -> io::Result<String> {
+fn checked(name: String) -> io::Result<String> {
     if name.contains('\0') {
         let text = format!("the thread name {name:?} contains a NUL byte");
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text));

@@ -5,7 +5,8 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
-use pirn::executor::{PlatformThreads, SubmitError, Task, ThreadPerTask};
+use pirn::executor::{SubmitError, Task, ThreadPerTask};
+use pirn::thread::PlatformThreads;
 use pirn::thread::{self, Thread};
 
 use crate::common::on_virtual;
@@ -15,10 +16,10 @@ pub const LONG: Duration = Duration::from_secs(24 * 3600);
 
 /// Runs `body` with executors of both kinds, each on threads of both kinds.
 pub fn each_kind(body: fn(ThreadPerTask)) {
-    let platform = || ThreadPerTask::platform(PlatformThreads::new());
+    let platform = || ThreadPerTask::with(PlatformThreads::new());
     for make in [ThreadPerTask::new, platform] {
         body(make());
-        assert!(!thread::interrupted());
+        assert!(!thread::take_interrupt());
         on_virtual(move || body(make()));
     }
 }

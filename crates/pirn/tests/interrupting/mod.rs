@@ -30,7 +30,7 @@ pub fn interrupted_before<T: Send>(wait: impl FnOnce() -> T + Send) -> T {
         let waiter = scope.spawn(|| {
             thread::current().interrupt();
             let result = wait();
-            assert!(thread::interrupted(), "the flag stays");
+            assert!(thread::take_interrupt(), "the flag stays");
             result
         });
         waiter.join().unwrap()
@@ -42,7 +42,7 @@ pub fn interrupted_meanwhile<T: Send>(wait: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| {
         let waiter = scope.spawn(|| {
             let result = wait();
-            assert!(thread::interrupted(), "the flag stays");
+            assert!(thread::take_interrupt(), "the flag stays");
             result
         });
         await_waiting(waiter.thread());
@@ -67,5 +67,5 @@ pub fn fails<T: Debug + Send>(wait: impl Fn() -> io::Result<T> + Sync) {
 /// Asserts that it is the error of an interrupted operation.
 pub fn assert_canceled(error: &io::Error) {
     assert_eq!(error.raw_os_error(), Some(libc::ECANCELED), "{error}");
-    assert!(pirn::is_interrupt(error));
+    assert!(pirn::thread::is_interrupt(error));
 }

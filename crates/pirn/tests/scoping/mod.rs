@@ -3,12 +3,13 @@
 #![allow(dead_code)] // each test binary uses only a part of it
 
 use std::any::Any;
+use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
-use pirn::scope::{self, Builder, Completed, Flow, JoinError, Joiner, Joins, State, Subtask};
-use pirn::thread::{self, Thread};
+use pirn::scope::{self, Builder, Completed, JoinError, Joiner, JoinerFor, State, Subtask};
+use pirn::thread::{self, PlatformThreads, Thread};
 
 use crate::common::{on_virtual, watchdog};
 
@@ -30,7 +31,7 @@ impl Kind {
     pub fn scope(self) -> Builder {
         match self {
             Kind::Virtual => Builder::new(),
-            Kind::Platform => Builder::new().platform_threads(None),
+            Kind::Platform => Builder::new().threads(PlatformThreads::new()),
         }
     }
 }
@@ -42,7 +43,10 @@ pub fn everywhere(test: fn(Kind)) {
     for kind in [Kind::Virtual, Kind::Platform] {
         let whole = move || {
             test(kind);
-            assert!(!thread::interrupted(), "interrupted, and not by the test");
+            assert!(
+                !thread::take_interrupt(),
+                "interrupted, and not by the test"
+            );
             assert!(scopes_of_mine().is_empty());
         };
         whole();
@@ -169,14 +173,14 @@ impl Joiner for CancelOnFirst {
     }
 }
 
-impl<T> Joins<T> for CancelOnFirst {
-    fn on_fork(&self, index: usize) -> Flow {
+impl<T> JoinerFor<T> for CancelOnFirst {
+    fn on_fork(&self, index: usize) -> ControlFlow<()> {
         assert_eq!(self.forks.fetch_add(1, SeqCst), index);
-        Flow::Continue
+        ControlFlow::Continue(())
     }
 
-    fn on_complete(&self, _: &mut Completed<'_, T, Oops>) -> Flow {
+    fn on_complete(&self, _: &mut Completed<'_, T, Oops>) -> ControlFlow<()> {
         self.completions.fetch_add(1, SeqCst);
-        Flow::Cancel
+        ControlFlow::Break(())
     }
 }

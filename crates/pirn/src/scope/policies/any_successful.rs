@@ -1,14 +1,15 @@
 //! One success is enough.
 
 use super::locked;
-use crate::scope::{Completed, Failure, Flow, JoinError, Joiner, Joins};
+use crate::scope::{Completed, Failure, JoinError, Joiner, JoinerFor};
+use core::ops::ControlFlow;
 use std::sync::Mutex;
 
 /// The joiner of [`any_successful`].
 ///
 /// # Examples
 /// ```
-/// use pirn::scope::{self, AnySuccessful};
+/// use pirn::scope::{self, joiners::AnySuccessful};
 /// let joiner: AnySuccessful<u8, std::num::ParseIntError> = scope::any_successful();
 /// let number = scope::with(joiner, |s| {
 ///     s.fork(|| "seven".parse());
@@ -59,8 +60,8 @@ impl<T: Send, E: Send> Joiner for AnySuccessful<T, E> {
     }
 }
 
-impl<T: Send, E: Send> Joins<T> for AnySuccessful<T, E> {
-    fn on_complete(&self, subtask: &mut Completed<'_, T, E>) -> Flow {
+impl<T: Send, E: Send> JoinerFor<T> for AnySuccessful<T, E> {
+    fn on_complete(&self, subtask: &mut Completed<'_, T, E>) -> ControlFlow<()> {
         let mut best = locked(&self.0);
         let better = match &*best {
             None => true,
@@ -69,8 +70,8 @@ impl<T: Send, E: Send> Joins<T> for AnySuccessful<T, E> {
         };
         let before = better.then(|| best.replace(subtask.take()));
         let flow = match *best {
-            Some(Ok(_)) => Flow::Cancel,
-            _ => Flow::Continue,
+            Some(Ok(_)) => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
         };
         drop(best);
         // Others' code: not under the lock.

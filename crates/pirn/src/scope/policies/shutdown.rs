@@ -2,13 +2,14 @@
 //! afterwards.
 
 use super::first_failure::Slot;
-use crate::scope::{Completed, Failure, Flow, JoinError, Joiner, Joins};
+use crate::scope::{Completed, Failure, JoinError, Joiner, JoinerFor};
+use core::ops::ControlFlow;
 
 /// The joiner of [`shutdown_on_failure`].
 ///
 /// # Examples
 /// ```
-/// use pirn::scope::{self, ShutdownOnFailure};
+/// use pirn::scope::{self, joiners::ShutdownOnFailure};
 /// let joiner: ShutdownOnFailure<std::num::ParseIntError> = scope::shutdown_on_failure();
 /// let first = scope::with(joiner, |s| {
 ///     s.fork(|| "seven".parse::<u8>());
@@ -44,7 +45,7 @@ pub fn shutdown_on_failure<E>() -> ShutdownOnFailure<E> {
 ///
 /// # Examples
 /// ```
-/// use pirn::scope::{self, FirstFailure};
+/// use pirn::scope::{self, joiners::FirstFailure};
 /// let first: FirstFailure<std::num::ParseIntError> = scope::with(scope::shutdown_on_failure(), |s| {
 ///     s.fork(|| "7".parse::<u8>());
 ///     Ok(s.join()?.into_output())
@@ -103,8 +104,8 @@ impl<E: Send> Joiner for ShutdownOnFailure<E> {
     }
 }
 
-impl<T, E: Send> Joins<T> for ShutdownOnFailure<E> {
-    fn on_complete(&self, subtask: &mut Completed<'_, T, E>) -> Flow {
+impl<T, E: Send> JoinerFor<T> for ShutdownOnFailure<E> {
+    fn on_complete(&self, subtask: &mut Completed<'_, T, E>) -> ControlFlow<()> {
         self.0.on_complete(subtask)
     }
 }
@@ -113,7 +114,7 @@ impl<T, E: Send> Joins<T> for ShutdownOnFailure<E> {
 ///
 /// # Examples
 /// ```
-/// use pirn::scope::{self, ShutdownOnSuccess};
+/// use pirn::scope::{self, joiners::ShutdownOnSuccess};
 /// let joiner: ShutdownOnSuccess<u8, std::num::ParseIntError> = scope::shutdown_on_success();
 /// let number = scope::with(joiner, |s| {
 ///     s.fork(|| "7".parse());
@@ -148,7 +149,7 @@ pub fn shutdown_on_success<T, E>() -> ShutdownOnSuccess<T, E> {
 ///
 /// # Examples
 /// ```
-/// use pirn::scope::{self, FirstSuccess};
+/// use pirn::scope::{self, joiners::FirstSuccess};
 /// let first: FirstSuccess<u8, std::num::ParseIntError> = scope::with(scope::shutdown_on_success(), |s| {
 ///     s.fork(|| "7".parse());
 ///     Ok(s.join()?.into_output())
@@ -189,8 +190,8 @@ impl<T: Send, E: Send> Joiner for ShutdownOnSuccess<T, E> {
     }
 }
 
-impl<T: Send, E: Send> Joins<T> for ShutdownOnSuccess<T, E> {
-    fn on_complete(&self, subtask: &mut Completed<'_, T, E>) -> Flow {
+impl<T: Send, E: Send> JoinerFor<T> for ShutdownOnSuccess<T, E> {
+    fn on_complete(&self, subtask: &mut Completed<'_, T, E>) -> ControlFlow<()> {
         self.0.on_complete(subtask)
     }
 }

@@ -1,38 +1,40 @@
-//! The threads that tasks run on.
+//! A choice of threads: virtual ones or platform threads, configured.
 
-use crate::thread::names::Names;
-use crate::thread::{self, Thread};
+use super::names::Names;
+use super::{Builder, Thread};
 use core::fmt;
 use std::io;
 
-/// The threads that a [`ThreadPerTask`](super::ThreadPerTask) starts.
+/// The threads that an [executor](crate::executor::ThreadPerTask::with) or a
+/// [scope](crate::scope::Builder::threads) starts: virtual ones, or platform threads.
 ///
 /// # Examples
 /// ```
-/// use pirn::executor::{PlatformThreads, ThreadPerTask, Threads};
-/// use pirn::thread;
+/// use pirn::executor::ThreadPerTask;
+/// use pirn::thread::{self, PlatformThreads, Threads};
 ///
 /// let needs_the_kernels_threads = true;
 /// let threads = match needs_the_kernels_threads {
 ///     true => Threads::from(PlatformThreads::new().name_counter("worker-", 1)),
 ///     false => Threads::from(thread::Builder::new().name_counter("worker-", 1)),
 /// };
-/// let executor = ThreadPerTask::with_threads(threads);
+/// let executor = ThreadPerTask::with(threads);
 /// let name = executor.submit(|| thread::current().name().map(str::to_owned))?;
 /// assert_eq!(name.join()?.as_deref(), Some("worker-1"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum Threads {
     /// Virtual threads, as this builder makes them.
-    Virtual(thread::Builder),
+    Virtual(Builder),
     /// Platform threads, made like this.
     Platform(PlatformThreads),
 }
 
 impl Threads {
     /// Calls `run` on a new thread. Returns which one, unless only that thread itself can say so.
-    pub(super) fn start(&self, run: impl FnOnce() + Send + 'static) -> io::Result<Option<Thread>> {
+    pub(crate) fn start(&self, run: impl FnOnce() + Send + 'static) -> io::Result<Option<Thread>> {
         match self {
             Threads::Virtual(builder) => {
                 let handle = builder.clone().spawn(run)?;
@@ -50,12 +52,12 @@ impl Threads {
 impl Default for Threads {
     /// Unnamed virtual threads.
     fn default() -> Threads {
-        Threads::Virtual(thread::Builder::new())
+        Threads::Virtual(Builder::new())
     }
 }
 
-impl From<thread::Builder> for Threads {
-    fn from(builder: thread::Builder) -> Threads {
+impl From<Builder> for Threads {
+    fn from(builder: Builder) -> Threads {
         Threads::Virtual(builder)
     }
 }
@@ -66,14 +68,15 @@ impl From<PlatformThreads> for Threads {
     }
 }
 
-/// Configures the platform threads of an executor, as [`thread::Builder`] does virtual ones.
+/// Configures the platform threads of an executor or a scope, as [`Builder`] does virtual ones.
 ///
 /// # Examples
 /// ```
-/// use pirn::executor::{PlatformThreads, ThreadPerTask};
+/// use pirn::executor::ThreadPerTask;
+/// use pirn::thread::PlatformThreads;
 ///
 /// let threads = PlatformThreads::new().name_counter("io-", 0).stack_size(128 << 10);
-/// let executor = ThreadPerTask::platform(threads);
+/// let executor = ThreadPerTask::with(threads);
 /// let name = executor.submit(|| std::thread::current().name().map(str::to_owned))?;
 /// assert_eq!(name.join()?.as_deref(), Some("io-0"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -86,13 +89,14 @@ pub struct PlatformThreads {
 }
 
 impl PlatformThreads {
-    /// Unnamed threads with `std`'s default stack size.
+    /// Returns a configuration of unnamed threads with `std`'s default stack size.
     ///
     /// # Examples
     /// ```
-    /// use pirn::executor::{PlatformThreads, ThreadPerTask};
+    /// use pirn::executor::ThreadPerTask;
+    /// use pirn::thread::PlatformThreads;
     ///
-    /// let executor = ThreadPerTask::platform(PlatformThreads::new());
+    /// let executor = ThreadPerTask::with(PlatformThreads::new());
     /// let task = executor.submit(|| std::thread::current().name().is_none())?;
     /// assert!(task.join()?);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -106,9 +110,10 @@ impl PlatformThreads {
     ///
     /// # Examples
     /// ```
-    /// use pirn::executor::{PlatformThreads, ThreadPerTask};
+    /// use pirn::executor::ThreadPerTask;
+    /// use pirn::thread::PlatformThreads;
     ///
-    /// let executor = ThreadPerTask::platform(PlatformThreads::new().name_counter("worker-", 1));
+    /// let executor = ThreadPerTask::with(PlatformThreads::new().name_counter("worker-", 1));
     /// assert_eq!(executor.submit(|| ())?.thread().name(), Some("worker-1"));
     /// assert_eq!(executor.submit(|| ())?.thread().name(), Some("worker-2"));
     /// # Ok::<(), pirn::executor::SubmitError>(())
@@ -118,13 +123,14 @@ impl PlatformThreads {
         self
     }
 
-    /// Size of the stack in bytes, as [`std::thread::Builder::stack_size`] takes it.
+    /// Sets the size of the stack in bytes, as [`std::thread::Builder::stack_size`] takes it.
     ///
     /// # Examples
     /// ```
-    /// use pirn::executor::{PlatformThreads, ThreadPerTask};
+    /// use pirn::executor::ThreadPerTask;
+    /// use pirn::thread::PlatformThreads;
     ///
-    /// let executor = ThreadPerTask::platform(PlatformThreads::new().stack_size(64 << 20));
+    /// let executor = ThreadPerTask::with(PlatformThreads::new().stack_size(64 << 20));
     /// let task = executor.submit(|| std::hint::black_box([1u8; 8 << 20]).len())?; // on the stack
     /// assert_eq!(task.join()?, 8 << 20);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -134,7 +140,8 @@ impl PlatformThreads {
         self
     }
 
-    fn builder(&self) -> io::Result<std::thread::Builder> {
+    /// Returns a builder for the next thread.
+    pub(crate) fn builder(&self) -> io::Result<std::thread::Builder> {
         let mut builder = std::thread::Builder::new();
         if let Some(name) = self.names.next()? {
             builder = builder.name(name);

@@ -1,7 +1,8 @@
 //! What the joiners that are cancelled by a failure have in common.
 
 use super::locked;
-use crate::scope::{Completed, Failure, Flow};
+use crate::scope::{Completed, Failure};
+use core::ops::ControlFlow;
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Mutex;
 
@@ -22,9 +23,9 @@ impl<E> Slot<E> {
     }
 
     /// Takes the failure of a subtask, if it is the first, and cancels the scope if there is one.
-    pub(super) fn on_complete<T>(&self, subtask: &mut Completed<'_, T, E>) -> Flow {
+    pub(super) fn on_complete<T>(&self, subtask: &mut Completed<'_, T, E>) -> ControlFlow<()> {
         if subtask.is_success() {
-            return Flow::Continue;
+            return ControlFlow::Continue(());
         }
         let mut first = locked(&self.failure);
         if first.is_none()
@@ -33,7 +34,7 @@ impl<E> Slot<E> {
             *first = Some(failure);
         }
         self.failed.store(true, Ordering::Relaxed); // Relaxed: published by the cancellation.
-        Flow::Cancel
+        ControlFlow::Break(())
     }
 
     /// Takes the failure, if there is one.

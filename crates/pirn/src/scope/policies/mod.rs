@@ -12,7 +12,7 @@ pub use all_successful::{AllSuccessful, all_successful};
 pub use all_until::{AllUntil, all_until};
 pub use any_successful::{AnySuccessful, any_successful};
 pub use await_all::{AwaitAll, await_all};
-pub use await_all_successful::{AllSucceeded, AwaitAllSuccessful, await_all_successful};
+pub use await_all_successful::{AllOk, AwaitAllSuccessful, await_all_successful};
 pub use shutdown::{
     FirstFailure, FirstSuccess, ShutdownOnFailure, ShutdownOnSuccess, shutdown_on_failure,
     shutdown_on_success,

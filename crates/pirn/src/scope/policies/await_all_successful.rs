@@ -1,14 +1,15 @@
 //! All must succeed; each is read by its own handle.
 
 use super::first_failure::Slot;
-use crate::scope::{Completed, Flow, JoinError, Joiner, Joins};
+use crate::scope::{Completed, JoinError, Joiner, JoinerFor};
+use core::ops::ControlFlow;
 
 /// The joiner of [`await_all_successful`].
 ///
 /// # Examples
 /// It is part of the type of a scope:
 /// ```
-/// use pirn::scope::{AwaitAllSuccessful, Subtask, TaskScope};
+/// use pirn::scope::{Subtask, TaskScope, joiners::AwaitAllSuccessful};
 /// use std::num::ParseIntError;
 ///
 /// type Scope<'scope, 'env> = TaskScope<'scope, 'env, AwaitAllSuccessful<ParseIntError>>;
@@ -55,9 +56,9 @@ pub fn await_all_successful<E>() -> AwaitAllSuccessful<E> {
 ///
 /// # Examples
 /// ```
-/// use pirn::scope::{AllSucceeded, Joined, Subtask};
+/// use pirn::scope::{AllOk, Joined, Subtask};
 ///
-/// fn sum<'scope, E>(subtasks: Vec<Subtask<'scope, u8, E>>, all: &Joined<'scope, AllSucceeded>) -> u8 {
+/// fn sum<'scope, E>(subtasks: Vec<Subtask<'scope, u8, E>>, all: &Joined<'scope, AllOk>) -> u8 {
 ///     subtasks.into_iter().map(|subtask| subtask.get(all)).sum()
 /// }
 ///
@@ -69,22 +70,22 @@ pub fn await_all_successful<E>() -> AwaitAllSuccessful<E> {
 /// assert_eq!(total.unwrap(), 3);
 /// ```
 #[derive(Debug)]
-pub struct AllSucceeded(());
+pub struct AllOk(());
 
 impl<E: Send> Joiner for AwaitAllSuccessful<E> {
     type Error = E;
-    type Output = AllSucceeded;
+    type Output = AllOk;
 
-    fn result(&self) -> Result<AllSucceeded, JoinError<E>> {
+    fn result(&self) -> Result<AllOk, JoinError<E>> {
         match self.0.take() {
-            None => Ok(AllSucceeded(())),
+            None => Ok(AllOk(())),
             Some(failure) => Err(failure.into()),
         }
     }
 }
 
-impl<T, E: Send> Joins<T> for AwaitAllSuccessful<E> {
-    fn on_complete(&self, subtask: &mut Completed<'_, T, E>) -> Flow {
+impl<T, E: Send> JoinerFor<T> for AwaitAllSuccessful<E> {
+    fn on_complete(&self, subtask: &mut Completed<'_, T, E>) -> ControlFlow<()> {
         self.0.on_complete(subtask)
     }
 }

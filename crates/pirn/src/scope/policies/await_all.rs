@@ -1,13 +1,14 @@
 //! Nothing cancels.
 
-use crate::scope::{Completed, Flow, JoinError, Joiner, Joins};
+use crate::scope::{Completed, JoinError, Joiner, JoinerFor};
 use core::marker::PhantomData;
+use core::ops::ControlFlow;
 
 /// The joiner of [`await_all`].
 ///
 /// # Examples
 /// ```
-/// use pirn::scope::{self, AwaitAll};
+/// use pirn::scope::{self, joiners::AwaitAll};
 /// let joiner: AwaitAll<std::num::ParseIntError> = scope::await_all();
 /// let number = scope::with(joiner, |s| {
 ///     let number = s.fork(|| "seven".parse::<u8>());
@@ -50,8 +51,8 @@ impl<E: Send> Joiner for AwaitAll<E> {
     }
 }
 
-impl<T, E: Send> Joins<T> for AwaitAll<E> {
-    fn on_complete(&self, _: &mut Completed<'_, T, E>) -> Flow {
-        Flow::Continue
+impl<T, E: Send> JoinerFor<T> for AwaitAll<E> {
+    fn on_complete(&self, _: &mut Completed<'_, T, E>) -> ControlFlow<()> {
+        ControlFlow::Continue(())
     }
 }

@@ -1,7 +1,8 @@
 //! Until somebody says so.
 
 use super::locked;
-use crate::scope::{Completed, Flow, JoinError, Joiner, Joins, SubtaskError};
+use crate::scope::{Completed, JoinError, Joiner, JoinerFor, SubtaskError};
+use core::ops::ControlFlow;
 use std::sync::{Condvar, Mutex, PoisonError};
 
 /// What came of each subtask, in the order of forks.
@@ -12,7 +13,7 @@ type Results<T, E> = Vec<Result<T, SubtaskError<E>>>;
 /// # Examples
 /// A joiner of one's own, made of it:
 /// ```
-/// use pirn::scope::{self, AllUntil, Completed};
+/// use pirn::scope::{self, Completed, joiners::AllUntil};
 /// fn until_failure<T, E>() -> AllUntil<T, E, impl Fn(&Completed<'_, T, E>) -> bool + Sync> {
 ///     scope::all_until(|subtask: &Completed<'_, T, E>| !subtask.is_success())
 /// }
@@ -114,22 +115,22 @@ impl<T: Send, E: Send, P: Sync> Joiner for AllUntil<T, E, P> {
     }
 }
 
-impl<T: Send, E: Send, P> Joins<T> for AllUntil<T, E, P>
+impl<T: Send, E: Send, P> JoinerFor<T> for AllUntil<T, E, P>
 where
     P: Fn(&Completed<'_, T, E>) -> bool + Sync,
 {
-    fn on_fork(&self, _: usize) -> Flow {
+    fn on_fork(&self, _: usize) -> ControlFlow<()> {
         let nothing = Err(SubtaskError::Unavailable);
         locked(&self.state).results.push(nothing);
-        Flow::Continue
+        ControlFlow::Continue(())
     }
 
-    fn on_complete(&self, subtask: &mut Completed<'_, T, E>) -> Flow {
+    fn on_complete(&self, subtask: &mut Completed<'_, T, E>) -> ControlFlow<()> {
         locked(&self.state).judged += 1;
         let judging = Judging(self);
         let flow = match (self.enough)(subtask) {
-            true => Flow::Cancel,
-            false => Flow::Continue,
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
         };
         let result = subtask.take().map_err(SubtaskError::from);
         // Taken already, if the owner has left with the results meanwhile.

@@ -1,14 +1,15 @@
 //! All must succeed; the join gives all their values.
 
 use super::locked;
-use crate::scope::{Completed, Failure, Flow, JoinError, Joiner, Joins};
+use crate::scope::{Completed, Failure, JoinError, Joiner, JoinerFor};
+use core::ops::ControlFlow;
 use std::sync::Mutex;
 
 /// The joiner of [`all_successful`].
 ///
 /// # Examples
 /// ```
-/// use pirn::scope::{self, AllSuccessful};
+/// use pirn::scope::{self, joiners::AllSuccessful};
 /// let joiner: AllSuccessful<u8, std::num::ParseIntError> = scope::all_successful();
 /// let numbers = scope::with(joiner, |s| {
 ///     s.fork(|| "7".parse());
@@ -67,25 +68,25 @@ impl<T: Send, E: Send> Joiner for AllSuccessful<T, E> {
     }
 }
 
-impl<T: Send, E: Send> Joins<T> for AllSuccessful<T, E> {
-    fn on_fork(&self, _: usize) -> Flow {
+impl<T: Send, E: Send> JoinerFor<T> for AllSuccessful<T, E> {
+    fn on_fork(&self, _: usize) -> ControlFlow<()> {
         locked(&self.0).values.push(None);
-        Flow::Continue
+        ControlFlow::Continue(())
     }
 
-    fn on_complete(&self, subtask: &mut Completed<'_, T, E>) -> Flow {
+    fn on_complete(&self, subtask: &mut Completed<'_, T, E>) -> ControlFlow<()> {
         let mut state = locked(&self.0);
         if state.failure.is_some() {
-            return Flow::Cancel;
+            return ControlFlow::Break(());
         }
         match subtask.take() {
             Ok(value) => {
                 state.values[subtask.index()] = Some(value);
-                Flow::Continue
+                ControlFlow::Continue(())
             }
             Err(failure) => {
                 state.failure = Some(failure);
-                Flow::Cancel
+                ControlFlow::Break(())
             }
         }
     }
