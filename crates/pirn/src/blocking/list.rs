@@ -22,8 +22,16 @@ impl<T> Links<T> {
 
     /// The one behind; null for the last.
     pub(crate) fn next(&self) -> *mut T {
+        #[cfg(test)]
+        STEPS.set(STEPS.get() + 1);
         self.next.get()
     }
+}
+
+#[cfg(test)]
+std::thread_local! {
+    /// Counts the calls of [`Links::next`]: what walks along lists cost.
+    pub(crate) static STEPS: Cell<usize> = const { Cell::new(0) };
 }
 
 /// What can be in a list, in one at a time. It must stay where it is until it has left.

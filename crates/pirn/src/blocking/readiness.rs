@@ -15,7 +15,7 @@
 //!
 //! Among those who want to do the same operation, an event wakes one; it passes the *baton* on when
 //! it leaves, because one edge may stand for many bytes or connections. Those who only want to know
-//! (`poll`, `select`) are woken all.
+//! (`poll`, `select`) are all woken.
 
 use super::fds::{self, Entry};
 use super::list::{Linked, Links, List};
@@ -31,23 +31,30 @@ pub(crate) enum Interest {
     Write = 1,
 }
 
-/// The waiting threads of one descriptor, in order of arrival.
-pub(crate) type Waiters = List<Waiter>;
+/// The waiting threads of one descriptor. An event is for one of perhaps thousands that want to do
+/// the same, and must not cost a walk along all of them: each kind has a list of its own, in order
+/// of arrival.
+pub(crate) struct Waiters {
+    /// Those that will do the operation, by [`Interest`].
+    doers: [List<Waiter>; 2],
+    /// Those that only want to know.
+    observers: List<Waiter>,
+}
 
 /// One thread's interest in one descriptor. It must stay where it is while it is in a list.
 pub(crate) struct Waiter {
     wait: *const Wait,
     read: bool,
     write: bool,
-    /// It will do the operation, and pass the baton on.
-    exclusive: bool,
+    /// What it will do, and pass the baton on.
+    does: Option<Interest>,
     links: Links<Waiter>,
 }
 
 impl Waiter {
-    fn exclusive(wait: &Wait, interest: Interest) -> Waiter {
+    fn doer(wait: &Wait, interest: Interest) -> Waiter {
         Waiter {
-            exclusive: true,
+            does: Some(interest),
             ..Waiter::observer(
                 wait,
                 interest == Interest::Read,
@@ -62,13 +69,9 @@ impl Waiter {
             wait,
             read,
             write,
-            exclusive: false,
+            does: None,
             links: Links::new(),
         }
-    }
-
-    fn wants(&self, read: bool, write: bool) -> bool {
-        self.read && read || self.write && write
     }
 }
 
@@ -79,39 +82,82 @@ impl Linked for Waiter {
 }
 
 impl Waiters {
-    /// Claims those that `report` is for: all observers, and one exclusive waiter a direction.
-    /// Returns whether the list of wakes was too short.
-    fn claim(
-        &mut self,
-        mut read: bool,
-        mut write: bool,
-        everybody: bool,
-        outcome: Outcome,
-        wakes: &mut WakeList,
-    ) -> bool {
-        let mut next = self.first();
-        // SAFETY: what is in the list is valid while its lock is held.
-        while let Some(waiter) = unsafe { next.as_ref() } {
-            next = waiter.links.next();
-            if !everybody && !waiter.wants(read, write) {
-                continue;
-            }
-            if wakes.is_full() {
-                return true;
-            }
-            // Off the list before the claim: after it, the waiter may be gone.
-            self.remove(waiter);
-            // SAFETY: a `Wait` outlives its waiters' stay in the list.
-            let Some(wakeup) = unsafe { &*waiter.wait }.claim(outcome) else {
-                continue; // Decided by somebody else: it would have left by itself.
-            };
-            wakes.push(wakeup);
-            if waiter.exclusive && !everybody {
-                read &= !waiter.read;
-                write &= !waiter.write;
-            }
+    /// Nobody waits.
+    pub(crate) const fn new() -> Waiters {
+        Waiters {
+            doers: [const { List::new() }; 2],
+            observers: List::new(),
         }
-        false
+    }
+
+    fn list_of(&mut self, waiter: &Waiter) -> &mut List<Waiter> {
+        match waiter.does {
+            Some(interest) => &mut self.doers[interest as usize],
+            None => &mut self.observers,
+        }
+    }
+
+    fn append(&mut self, waiter: &Waiter) {
+        self.list_of(waiter).append(waiter);
+    }
+
+    fn remove(&mut self, waiter: &Waiter) {
+        self.list_of(waiter).remove(waiter);
+    }
+
+    /// Claims the first that will do this operation.
+    fn claim_doer(&mut self, interest: Interest, wakes: &mut WakeList) {
+        let list = &mut self.doers[interest as usize];
+        claim_from(list, 1, |_| true, Outcome::Ready, wakes);
+    }
+
+    /// Claims the observers of such an event, as many as there is room for.
+    fn claim_observers(&mut self, read: bool, write: bool, wakes: &mut WakeList) {
+        let wants = |waiter: &Waiter| waiter.read && read || waiter.write && write;
+        claim_from(
+            &mut self.observers,
+            usize::MAX,
+            wants,
+            Outcome::Ready,
+            wakes,
+        );
+    }
+
+    /// Claims all because there is nothing left to wait for, as many as there is room for.
+    fn claim_all(&mut self, wakes: &mut WakeList) {
+        for list in self.doers.iter_mut().chain([&mut self.observers]) {
+            claim_from(list, usize::MAX, |_| true, Outcome::Closed, wakes);
+        }
+    }
+}
+
+/// Claims up to `limit` waiters of a list for which `wants` says so, while there is room for their
+/// wakes.
+fn claim_from(
+    list: &mut List<Waiter>,
+    limit: usize,
+    wants: impl Fn(&Waiter) -> bool,
+    outcome: Outcome,
+    wakes: &mut WakeList,
+) {
+    let most = wakes.len().saturating_add(limit);
+    let mut next = list.first();
+    while wakes.len() < most
+        && !wakes.is_full()
+        // SAFETY: what is in the list is valid while its lock is held.
+        && let Some(waiter) = unsafe { next.as_ref() }
+    {
+        next = waiter.links.next();
+        if !wants(waiter) {
+            continue;
+        }
+        // Off the list before the claim: after it, the waiter may be gone.
+        list.remove(waiter);
+        // Otherwise decided by somebody else: then it leaves by itself.
+        // SAFETY: a `Wait` outlives its waiters' stay in the list.
+        if let Some(wakeup) = unsafe { &*waiter.wait }.claim(outcome) {
+            wakes.push(wakeup);
+        }
     }
 }
 
@@ -129,14 +175,17 @@ pub(crate) fn report(fd: i32, generation: u32, read: bool, write: bool) -> bool 
             if entry.generation() != generation {
                 return woke; // An event of the descriptor's earlier life.
             }
-            if first {
-                for (count, wanted) in entry.events.iter().zip([read, write]) {
-                    // Relaxed: changed under the lock; an early reader reads it again there.
-                    count.fetch_add(u32::from(wanted), Ordering::Relaxed);
+            if core::mem::take(&mut first) {
+                for (interest, wanted) in [(Interest::Read, read), (Interest::Write, write)] {
+                    if wanted {
+                        // Relaxed: changed under the lock; an early reader reads it again there.
+                        entry.events[interest as usize].fetch_add(1, Ordering::Relaxed);
+                        waiters.claim_doer(interest, &mut wakes);
+                    }
                 }
-                first = false;
             }
-            waiters.claim(read, write, false, Outcome::Ready, &mut wakes)
+            waiters.claim_observers(read, write, &mut wakes);
+            wakes.is_full()
         };
         woke |= wakes.perform() > 0;
         if !more {
@@ -154,10 +203,11 @@ pub(crate) fn close_all(entry: &Entry, generation: u32) {
             let mut waiters = entry.waiters.lock();
             // Under the lock: the next life may begin, and have somebody wait, at any moment
             // before.
-            if waiters.first().is_null() || entry.generation() != generation {
+            if entry.generation() != generation {
                 return;
             }
-            waiters.claim(true, true, true, Outcome::Closed, &mut wakes)
+            waiters.claim_all(&mut wakes);
+            wakes.is_full()
         };
         wakes.perform();
         if !more {
@@ -169,14 +219,7 @@ pub(crate) fn close_all(entry: &Entry, generation: u32) {
 /// Wakes the next of those who want to do the same.
 fn pass_baton(entry: &Entry, interest: Interest) {
     let mut wakes = WakeList::new();
-    {
-        let mut waiters = entry.waiters.lock();
-        if waiters.first().is_null() {
-            return;
-        }
-        let (read, write) = (interest == Interest::Read, interest == Interest::Write);
-        waiters.claim(read, write, false, Outcome::Ready, &mut wakes);
-    }
+    entry.waiters.lock().claim_doer(interest, &mut wakes);
     wakes.perform();
 }
 
@@ -245,7 +288,7 @@ fn park(
     let Some(wait) = Wait::interruptible(Hearing::Always) else {
         return Outcome::Interrupted;
     };
-    let waiter = Waiter::exclusive(&wait, interest);
+    let waiter = Waiter::doer(&wait, interest);
     waiters.append(&waiter);
     drop(waiters);
     let outcome = wait.block_until(deadline);
@@ -277,4 +320,39 @@ pub(crate) fn counts(entry: &Entry) -> [u32; 2] {
         .events
         .each_ref()
         .map(|count| count.load(Ordering::Relaxed)) // Relaxed: see `park`.
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::list::STEPS;
+    use super::*;
+
+    const MANY: usize = 10_000;
+
+    #[test]
+    fn an_event_costs_no_walk_along_all_who_wait_for_it() {
+        let waits: Vec<Wait> = (0..2 * MANY).map(|_| Wait::new()).collect();
+        let doer = |(i, wait)| match i % 2 {
+            0 => Waiter::doer(wait, Interest::Read),
+            _ => Waiter::doer(wait, Interest::Write),
+        };
+        let crowd: Vec<Waiter> = waits.iter().enumerate().map(doer).collect();
+        let mut waiters = Waiters::new();
+        crowd.iter().for_each(|waiter| waiters.append(waiter));
+        let before = STEPS.get();
+        for i in 0..MANY {
+            let mut wakes = WakeList::new();
+            for interest in [Interest::Read, Interest::Write] {
+                waiters.claim_doer(interest, &mut wakes);
+            }
+            waiters.claim_observers(true, true, &mut wakes);
+            // The two that came first, and nobody else.
+            assert_eq!(wakes.perform(), 2);
+            for wait in &waits[2 * i..2 * i + 2] {
+                assert!(wait.claim(Outcome::Ready).is_none());
+            }
+        }
+        assert!(STEPS.get() - before <= 2 * MANY);
+        assert!(waiters.doers.iter().all(|list| list.first().is_null()));
+    }
 }
