@@ -171,4 +171,6 @@ mod pages {
     pub struct Readme;
     #[doc = include_str!("../../../docs/structured-concurrency.md")]
     pub struct StructuredConcurrency;
+    #[doc = include_str!("../../../docs/settings.md")]
+    pub struct Settings;
 }

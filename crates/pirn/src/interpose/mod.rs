@@ -25,6 +25,7 @@ mod thread;
 mod time;
 
 pub(crate) use startup::{started, verify};
+#[cfg(feature = "macros")]
 pub(crate) use thread::lifecycle::{Start, answer_next_create};
 
 use crate::vthread::{self, Core};

@@ -29,6 +29,7 @@ mod panic;
 pub(crate) mod panics;
 mod park;
 pub(crate) mod scoped;
+#[cfg(feature = "macros")]
 pub(crate) mod std_start;
 mod threads;
 

@@ -37,11 +37,12 @@ thread_local! {
 }
 
 /// Sets what answers the calling thread's next `pthread_create`.
+#[cfg(feature = "macros")]
 pub(crate) fn answer_next_create(answer: Option<Answer>) {
     ANSWER.set(answer);
 }
 
-/// `pthread_create`: makes a platform thread, unless [told otherwise](answer_next_create). On a
+/// `pthread_create`: makes a platform thread, unless told otherwise by `answer_next_create`. On a
 /// virtual thread it runs as the carrier, from which the new thread inherits.
 ///
 /// # Safety
