@@ -73,6 +73,7 @@ mod scoped_value;
 mod stack;
 mod sys;
 pub mod thread;
+mod time;
 mod vthread;
 
 pub use alloc::OnCarrier;

@@ -5,6 +5,8 @@
 //! functions that are never interposed and never block.
 
 use crate::arch;
+use crate::time::Deadline;
+pub(crate) use crate::time::{clock, nanos, now, timespec};
 use core::sync::atomic::AtomicU32;
 
 /// An error number of the kernel.
@@ -69,45 +71,9 @@ pub(crate) fn to_c(result: SysResult) -> isize {
     }
 }
 
-/// Nanoseconds of `CLOCK_MONOTONIC`. The runtime's only unit of time.
-#[inline]
-pub(crate) fn now() -> u64 {
-    clock(libc::CLOCK_MONOTONIC)
-}
-
-/// Nanoseconds of a clock (through the vDSO where it has the clock).
-pub(crate) fn clock(id: libc::clockid_t) -> u64 {
-    let mut ts = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: `ts` is writable; clock_gettime never blocks and is not interposed.
-    unsafe { libc::clock_gettime(id, &mut ts) };
-    nanos(&ts)
-}
-
-/// A timespec in nanoseconds, saturating; negative values count as zero.
-pub(crate) fn nanos(ts: &libc::timespec) -> u64 {
-    if ts.tv_sec < 0 {
-        return 0;
-    }
-    (ts.tv_sec as u64)
-        .saturating_mul(1_000_000_000)
-        .saturating_add(ts.tv_nsec.max(0) as u64)
-}
-
-/// Nanoseconds as a timespec.
-pub(crate) fn timespec(nanos: u64) -> libc::timespec {
-    libc::timespec {
-        tv_sec: (nanos / 1_000_000_000).min(i64::MAX as u64) as i64,
-        tv_nsec: (nanos % 1_000_000_000) as i64,
-    }
-}
-
-/// Blocks the calling OS thread while `*word == expected`, until woken or until `deadline`
-/// (monotonic nanoseconds). For the runtime's own platform-side waiting only.
-pub(crate) fn futex_wait(word: &AtomicU32, expected: u32, deadline: Option<u64>) -> SysResult {
-    let ts = deadline.map(timespec);
+/// Blocks the calling OS thread while `*word == expected`, until woken or until `deadline`. For the runtime's own platform-side waiting only.
+pub(crate) fn futex_wait(word: &AtomicU32, expected: u32, deadline: Deadline) -> SysResult {
+    let ts = deadline.timespec();
     let timeout = ts.as_ref().map_or(core::ptr::null(), |t| t as *const _);
     const OP: i32 = libc::FUTEX_WAIT_BITSET | libc::FUTEX_PRIVATE_FLAG;
     // SAFETY: the word outlives the call; the kernel only reads it.

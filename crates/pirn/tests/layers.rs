@@ -8,9 +8,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The layers, from the bottom: folders and files of `src/`.
-const LAYERS: [&str; 16] = [
+const LAYERS: [&str; 17] = [
     "primitives",
     "arch",
+    "time",
     "sys",
     "lock",
     "glibc",

@@ -2,6 +2,7 @@
 
 use super::timers::Timer;
 use crate::sched::Runnable;
+use crate::time::Deadline;
 use crate::vthread::ThreadRef;
 
 /// A thread that has been made, and that a timer starts.
@@ -21,11 +22,11 @@ impl DelayedStart {
         DelayedStart { thread, timer }
     }
 
-    /// Sets the time, in monotonic nanoseconds. Once.
+    /// Sets the time. Once.
     ///
     /// # Safety
     /// This stays in its place until [`cancel`](Self::cancel) has returned.
-    pub(crate) unsafe fn arm(&self, deadline: u64) {
+    pub(crate) unsafe fn arm(&self, deadline: Deadline) {
         // SAFETY: the caller's contract; the thread is kept by our reference.
         unsafe { self.timer.arm(deadline) };
     }

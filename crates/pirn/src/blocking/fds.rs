@@ -12,6 +12,7 @@
 use super::readiness::Waiters;
 use crate::lock::Lock;
 use crate::sys::{Errno, SysResult, call};
+use crate::time::Deadline;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
 const CHUNK: usize = 1024;
@@ -242,8 +243,13 @@ impl Entry {
         }
     }
 
-    /// The timeout of a socket's option `SO_RCVTIMEO` or `SO_SNDTIMEO`, in nanoseconds.
-    pub(crate) fn timeout(&self, fd: i32, option: i32) -> Option<u64> {
+    /// Returns when an operation that begins now times out, by a socket's option `SO_RCVTIMEO` or
+    /// `SO_SNDTIMEO`.
+    pub(crate) fn deadline(&self, fd: i32, option: i32) -> Deadline {
+        Deadline::after_timeout(self.timeout(fd, option))
+    }
+
+    fn timeout(&self, fd: i32, option: i32) -> Option<u64> {
         if self.trusted().is_some_and(|flags| flags & TIMEOUTS == 0) {
             return None;
         }

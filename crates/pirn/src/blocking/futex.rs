@@ -13,6 +13,7 @@
 use super::offload;
 use super::parking_lot::{self, Parked};
 use crate::sys::{self, Errno, SysResult};
+use crate::time::Deadline;
 use crate::vthread::{self, wait_word::Hearing};
 use core::sync::atomic::{AtomicU32, Ordering, fence};
 use libc::{
@@ -86,22 +87,24 @@ fn deadline(
     operation: i32,
     command: i32,
     timeout: Option<&libc::timespec>,
-) -> Result<Option<u64>, Errno> {
-    let Some(ts) = timeout else { return Ok(None) };
+) -> Result<Deadline, Errno> {
+    let Some(ts) = timeout else {
+        return Ok(Deadline::NEVER);
+    };
     if ts.tv_sec < 0 || !(0..1_000_000_000).contains(&ts.tv_nsec) {
         return Err(Errno(libc::EINVAL));
     }
     let nanos = sys::nanos(ts);
     Ok(if command == FUTEX_WAIT {
-        super::deadline_after(Some(nanos))
+        Deadline::after_nanos(nanos)
     } else if operation & FUTEX_CLOCK_REALTIME != 0 {
-        super::deadline_after(Some(nanos.saturating_sub(sys::clock(libc::CLOCK_REALTIME))))
+        Deadline::after_nanos(nanos.saturating_sub(sys::clock(libc::CLOCK_REALTIME)))
     } else {
-        Some(nanos)
+        Deadline::from_nanos(nanos)
     })
 }
 
-fn wait(word: usize, expected: u32, bits: u32, deadline: Option<u64>) -> SysResult {
+fn wait(word: usize, expected: u32, bits: u32, deadline: Deadline) -> SysResult {
     if bits == 0 || word == 0 || !word.is_multiple_of(4) {
         return Err(Errno(libc::EINVAL));
     }

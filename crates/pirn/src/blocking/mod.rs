@@ -25,14 +25,15 @@ pub(crate) mod wait;
 mod waiters;
 
 use crate::sys::Errno;
+use crate::time::Deadline;
 use crate::vthread::wait_word::Hearing;
 use wait::{Outcome, Wait};
 
-/// Puts the running thread to sleep until `deadline` (monotonic nanoseconds), or until it hears of
-/// an interruption. Returns whether it slept as long as that.
-pub(crate) fn sleep_until(deadline: u64, hearing: Hearing) -> bool {
+/// Puts the running thread to sleep until `deadline`, or until it hears of an interruption. Returns
+/// whether it slept as long as that.
+pub(crate) fn sleep_until(deadline: Deadline, hearing: Hearing) -> bool {
     match Wait::interruptible(hearing) {
-        Some(wait) => wait.block_until(Some(deadline)) == Outcome::TimedOut,
+        Some(wait) => wait.block_until(deadline) == Outcome::TimedOut,
         None => false,
     }
 }
@@ -40,11 +41,6 @@ pub(crate) fn sleep_until(deadline: u64, hearing: Hearing) -> bool {
 /// What a wait for a descriptor fails with when the thread is interrupted. Not `EINTR`: `std` tries
 /// again after that.
 pub(crate) const INTERRUPTED: Errno = Errno(libc::ECANCELED);
-
-/// A timeout from now as a deadline; `None` stands for for ever, as do timeouts of centuries.
-pub(crate) fn deadline_after(timeout: Option<u64>) -> Option<u64> {
-    timeout.and_then(|t| crate::sys::now().checked_add(t))
-}
 
 /// Takes all of this out of service: in the child of a fork, which has no virtual threads, and
 /// where locks may be held by threads that were not forked.

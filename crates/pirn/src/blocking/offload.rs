@@ -12,6 +12,7 @@
 use super::wait::{Outcome, Wait};
 use crate::lock::Lock;
 use crate::sys::{self, Errno, SysResult};
+use crate::time::Deadline;
 use crate::vthread;
 use core::cell::UnsafeCell;
 use core::ptr;
@@ -233,7 +234,7 @@ fn worker() {
 }
 
 fn next_job() -> Option<*mut Job> {
-    let deadline = sys::now() + KEEP_ALIVE_NS;
+    let deadline = Deadline::after_nanos(KEEP_ALIVE_NS);
     loop {
         let seen = ARRIVALS.load(Ordering::Relaxed); // Relaxed: compared again by the kernel.
         {
@@ -241,13 +242,13 @@ fn next_job() -> Option<*mut Job> {
             if let Some(job) = queue.take() {
                 return Some(job);
             }
-            if sys::now() >= deadline {
+            if deadline.has_passed() {
                 queue.threads -= 1;
                 return None;
             }
             queue.idle += 1;
         }
-        let _ = sys::futex_wait(&ARRIVALS, seen, Some(deadline));
+        let _ = sys::futex_wait(&ARRIVALS, seen, deadline);
         QUEUE.lock().idle -= 1;
     }
 }

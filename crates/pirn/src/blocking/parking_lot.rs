@@ -9,6 +9,7 @@ use super::list::{Linked, Links, List};
 use super::wait::{Outcome, Wait, WakeList};
 use super::waiters::{Keyed, Waiters};
 use crate::lock::Lock;
+use crate::time::Deadline;
 use crate::vthread::wait_word::Hearing;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -82,13 +83,14 @@ pub(crate) enum Parked {
     Interrupted,
 }
 
-/// Parks the running virtual thread for `key` if `check` says so, until woken with a common bit,
-/// until the deadline, or, if it hears of it, until an interruption.
+/// Parks the running virtual thread on `key`, unless `check` returns false. Returns on a wake whose
+/// bits intersect `bits`, at the deadline, or, if `hearing` is given, on an interrupt.
+///
 /// `check` runs under the bucket's lock: short, no parking.
 pub(crate) fn park(
     key: usize,
     bits: u32,
-    deadline: Option<u64>,
+    deadline: Deadline,
     hearing: Option<Hearing>,
     check: impl FnOnce() -> bool,
 ) -> Parked {

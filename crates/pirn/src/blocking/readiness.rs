@@ -21,6 +21,7 @@ use super::fds::{self, Entry};
 use super::list::{Linked, Links, List};
 use super::wait::{Outcome, Wait, WakeList};
 use crate::sys::{Errno, SysResult};
+use crate::time::Deadline;
 use crate::vthread::wait_word::Hearing;
 use core::sync::atomic::Ordering;
 
@@ -226,13 +227,13 @@ fn pass_baton(entry: &Entry, interest: Interest) {
 /// Performs an operation as if it blocked: tries it, and while that says `EAGAIN` parks the
 /// running virtual thread until the descriptor is ready.
 ///
-/// `attempt` must not block. `timeout` is asked only when there is a need to wait; when it has
+/// `attempt` must not block. `deadline` is asked only when there is a need to wait; when it has
 /// passed, the result is `EAGAIN`, as with `SO_RCVTIMEO`. So it is when the program has made the
 /// descriptor non-blocking. A thread that is interrupted does not wait: `ECANCELED`.
 pub(crate) fn blocking(
     fd: i32,
     interest: Interest,
-    timeout: impl FnOnce(&Entry) -> Option<u64>,
+    deadline: impl FnOnce(&Entry) -> Deadline,
     mut attempt: impl FnMut() -> SysResult,
 ) -> SysResult {
     let Some(entry) = fds::entry(fd) else {
@@ -247,7 +248,7 @@ pub(crate) fn blocking(
     if entry.is_nonblocking(fd) {
         return Err(Errno(libc::EAGAIN));
     }
-    let deadline = super::deadline_after(timeout(entry));
+    let deadline = deadline(entry);
     let mut attempted = false;
     loop {
         entry.register(fd)?;
@@ -255,7 +256,7 @@ pub(crate) fn blocking(
         let result = match outcome {
             Outcome::Closed => Err(fds::CLOSED),
             Outcome::Interrupted => Err(super::INTERRUPTED),
-            Outcome::TimedOut if attempted || deadline.is_some() => Err(Errno(libc::EAGAIN)),
+            Outcome::TimedOut if attempted || !deadline.is_never() => Err(Errno(libc::EAGAIN)),
             _ => {
                 count = entry.events[interest as usize].load(Ordering::Relaxed);
                 attempted = true;
@@ -275,7 +276,7 @@ fn park(
     interest: Interest,
     generation: u32,
     count: u32,
-    deadline: Option<u64>,
+    deadline: Deadline,
 ) -> Outcome {
     let mut waiters = entry.waiters.lock();
     if entry.generation() != generation {

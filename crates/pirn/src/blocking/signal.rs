@@ -2,6 +2,7 @@
 
 use super::wait::{Outcome, Wait};
 use crate::lock::Lock;
+use crate::time::Deadline;
 use crate::vthread::wait_word::Hearing;
 use core::ptr::NonNull;
 
@@ -26,9 +27,9 @@ impl Signal {
         }))
     }
 
-    /// Waits until the signal is given, the deadline (monotonic nanoseconds) has come, or, if it
+    /// Waits until the signal is given, the deadline has come, or, if it
     /// hears that, the thread is interrupted.
-    pub(crate) fn wait(&self, deadline: Option<u64>, hearing: Option<Hearing>) -> Outcome {
+    pub(crate) fn wait(&self, deadline: Deadline, hearing: Option<Hearing>) -> Outcome {
         let mut state = self.0.lock();
         if core::mem::take(&mut state.given) {
             return Outcome::Ready;

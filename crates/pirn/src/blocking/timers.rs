@@ -11,6 +11,7 @@ use super::wait::{Outcome, Wait, WakeList, Wakeup};
 use crate::lock::Lock;
 use crate::sched::driver;
 use crate::sys;
+use crate::time::Deadline;
 use crate::vthread::{self, Core};
 use core::cell::Cell;
 use core::ptr::NonNull;
@@ -95,7 +96,8 @@ impl Timer {
     /// # Safety
     /// The timer, and the wait or the thread that it is for, stay in place until it has been
     /// disarmed or has fired.
-    pub(crate) unsafe fn arm(&self, deadline: u64) {
+    pub(crate) unsafe fn arm(&self, deadline: Deadline) {
+        let deadline = deadline.nanos();
         let own = vthread::carrier()
             .and_then(|c| c.processor())
             .map(|p| p.index);

@@ -14,6 +14,7 @@
 use super::timers::Timer;
 use crate::sched;
 use crate::sys;
+use crate::time::Deadline;
 use crate::vthread::wait_word::{Decided, Hearing, WaitWord};
 use crate::vthread::{self, Core, platform};
 use core::mem::MaybeUninit;
@@ -160,21 +161,22 @@ impl Wait {
 
     /// Blocks until somebody claims this episode.
     pub(crate) fn block(&self) -> Outcome {
-        self.block_until(None)
+        self.block_until(Deadline::NEVER)
     }
 
     /// Blocks until somebody claims this episode or the deadline has come.
-    pub(crate) fn block_until(&self, deadline: Option<u64>) -> Outcome {
+    pub(crate) fn block_until(&self, deadline: Deadline) -> Outcome {
         match vthread::current() {
             Some(core) => self.block_virtual(core, deadline),
             None => self.block_platform(deadline),
         }
     }
 
-    fn block_virtual(&self, core: &'static Core, deadline: Option<u64>) -> Outcome {
-        match deadline {
-            None => vthread::mount::park(core),
-            Some(deadline) => self.park_until(core, deadline),
+    fn block_virtual(&self, core: &'static Core, deadline: Deadline) -> Outcome {
+        if deadline.is_never() {
+            vthread::mount::park(core);
+        } else {
+            self.park_until(core, deadline);
         }
         match self.outcome() {
             Some(outcome) => outcome,
@@ -185,7 +187,7 @@ impl Wait {
     /// Not inlined: the timer would take room on the stack of those who have no deadline, whose
     /// parked threads are to fit into a page.
     #[inline(never)]
-    fn park_until(&self, core: &'static Core, deadline: u64) {
+    fn park_until(&self, core: &'static Core, deadline: Deadline) {
         let timer = Timer::for_wait(self);
         // SAFETY: it fires or is disarmed below, and our caller keeps the wait.
         unsafe { timer.arm(deadline) };
@@ -195,7 +197,7 @@ impl Wait {
         }
     }
 
-    fn block_platform(&self, deadline: Option<u64>) -> Outcome {
+    fn block_platform(&self, deadline: Deadline) -> Outcome {
         // As long as a carrier searches: going to sleep and being woken would take longer. But only
         // while some processor is idle: otherwise we would keep the carriers from running.
         let mut give_up = None;
@@ -214,7 +216,7 @@ impl Wait {
         // Failure: decided meanwhile.
         while let Some(expected) = self.word().fall_asleep() {
             let _ = sys::futex_wait(self.word().atomic(), expected, deadline);
-            if deadline.is_some_and(|d| sys::now() >= d)
+            if deadline.has_passed()
                 && let Some(_nobody) = self.claim(Outcome::TimedOut)
             {
                 return Outcome::TimedOut;

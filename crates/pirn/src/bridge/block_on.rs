@@ -2,6 +2,7 @@
 
 use crate::thread::Interrupted;
 use crate::thread::drive::drive;
+use crate::time::Deadline;
 use crate::vthread::wait_word::Hearing;
 use core::pin::pin;
 
@@ -31,7 +32,7 @@ use core::pin::pin;
 /// assert_eq!(answer.join().unwrap(), 42);
 /// ```
 pub fn block_on<F: IntoFuture>(future: F) -> F::Output {
-    match drive(pin!(future.into_future()), None, None) {
+    match drive(pin!(future.into_future()), Deadline::NEVER, None) {
         Ok(output) => output,
         Err(outcome) => unreachable!("a wait that can only be ended by a wake: {outcome:?}"),
     }
@@ -63,5 +64,10 @@ pub fn block_on<F: IntoFuture>(future: F) -> F::Output {
 /// # thread::take_interrupt();
 /// ```
 pub fn block_on_interruptible<F: IntoFuture>(future: F) -> Result<F::Output, Interrupted> {
-    drive(pin!(future.into_future()), None, Some(Hearing::Always)).map_err(|_| Interrupted)
+    drive(
+        pin!(future.into_future()),
+        Deadline::NEVER,
+        Some(Hearing::Always),
+    )
+    .map_err(|_| Interrupted)
 }

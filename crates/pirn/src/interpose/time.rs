@@ -3,6 +3,7 @@
 use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno, call};
+use crate::time::Deadline;
 use crate::vthread::wait_word::Hearing;
 use crate::{blocking, sched};
 use core::ffi::{c_int, c_uint};
@@ -60,7 +61,7 @@ fn nap(nanos: u64) {
         Some(core) if nanos == 0 => sched::yield_now(core),
         _ => {
             // An interruption ends it early, once. Not with EINTR: `std` would sleep on.
-            blocking::sleep_until(sys::now().saturating_add(nanos), Hearing::Sleep);
+            blocking::sleep_until(Deadline::after_nanos(nanos), Hearing::Sleep);
         }
     }
 }

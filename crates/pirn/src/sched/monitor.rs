@@ -14,6 +14,7 @@ use super::driver::driver;
 use super::spare::{self, Spare};
 use super::{Processor, all_processors, idle, injector, os_thread, processors};
 use crate::sys;
+use crate::time::Deadline;
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::io;
 
@@ -62,7 +63,7 @@ fn run() {
         // Backs off to 10 ms while it never has to step in.
         let tick = TICK_NS * u64::from(1 + (nothing_to_do / 50).min(9));
         let pause = AtomicU32::new(0);
-        let _ = sys::futex_wait(&pause, 0, Some(sys::now() + tick));
+        let _ = sys::futex_wait(&pause, 0, Deadline::after_nanos(tick));
         idle_for = if idle::all() { idle_for + 1 } else { 0 };
         if idle_for > 0 && driver().unattended() {
             // The last to arm a timer did not go to sleep itself: a spare processor's carrier,
@@ -88,7 +89,7 @@ fn doze() {
     STATE.store(ASLEEP, Ordering::SeqCst); // SeqCst: see `stir`.
     if idle::all() {
         while STATE.load(Ordering::SeqCst) == ASLEEP {
-            let _ = sys::futex_wait(&STATE, ASLEEP, None);
+            let _ = sys::futex_wait(&STATE, ASLEEP, Deadline::NEVER);
         }
     }
     STATE.store(AWAKE, Ordering::SeqCst);

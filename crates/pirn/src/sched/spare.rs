@@ -22,6 +22,7 @@ use super::processor::Processor;
 use super::{carriers, default_class, driver, idle};
 use crate::stack::pool;
 use crate::sys;
+use crate::time::Deadline;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::SeqCst};
 
 /// The state of a spare processor.
@@ -142,6 +143,6 @@ pub(crate) unsafe fn rest(processor: &'static Processor) {
     COUNT.fetch_sub(1, SeqCst);
     state.store(RESTING, SeqCst);
     while state.load(SeqCst) == RESTING {
-        let _ = sys::futex_wait(state, RESTING, None);
+        let _ = sys::futex_wait(state, RESTING, Deadline::NEVER);
     }
 }

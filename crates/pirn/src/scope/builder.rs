@@ -1,11 +1,12 @@
 //! Configuring a scope.
 
-use super::keeper::{Keeper, monotonic};
+use super::keeper::Keeper;
 use super::policies::AwaitAllSuccessful;
 use super::state::ScopeState;
 use super::task_scope::{self, Frame, TaskScope};
 use super::{JoinError, Joiner, await_all_successful};
 use crate::thread::Threads;
+use crate::time::Deadline;
 use core::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -250,11 +251,10 @@ impl Builder {
         J: Joiner,
         F: for<'scope> FnOnce(TaskScope<'scope, 'env, J>) -> Result<R, JoinError<J::Error>>,
     {
-        // An overflow is centuries away.
-        let timeout = self.timeout.and_then(|t| Instant::now().checked_add(t));
-        let deadline = self.deadline.into_iter().chain(timeout).min();
+        let deadline = self.deadline.map_or(Deadline::NEVER, Deadline::at);
+        let timeout = self.timeout.map_or(Deadline::NEVER, Deadline::after);
         let frame = Frame {
-            state: ScopeState::new(self.name, deadline.and_then(monotonic)),
+            state: ScopeState::new(self.name, deadline.min(timeout)),
             joiner,
             threads: self.threads,
             limit: self.limit,

@@ -5,19 +5,10 @@
 use super::JoinError;
 use super::state::{Cause, ScopeState};
 use crate::blocking::delayed::DelayedStart;
-use crate::sys;
 use crate::thread::Builder;
 use crate::vthread::ClosureBody;
 use core::cell::OnceCell;
 use core::ptr::NonNull;
-use std::time::Instant;
-
-/// An instant in the runtime's own time, monotonic nanoseconds; centuries away: none.
-pub(super) fn monotonic(instant: Instant) -> Option<u64> {
-    let left = instant.saturating_duration_since(Instant::now());
-    let left = u64::try_from(left.as_nanos()).ok()?;
-    sys::now().checked_add(left)
-}
 
 /// The keeper of a scope, if that has a deadline. The owner's alone.
 pub(super) struct Keeper(OnceCell<DelayedStart>);
@@ -35,10 +26,10 @@ impl Keeper {
     /// # Safety
     /// Both stay in place until [`end`](Self::end) has returned.
     pub(super) unsafe fn begin<E>(&self, state: &ScopeState) -> Result<(), JoinError<E>> {
-        let Some(deadline) = state.deadline else {
+        if state.deadline.is_never() {
             return Ok(());
-        };
-        if deadline <= sys::now() {
+        }
+        if state.deadline.has_passed() {
             state.cancel(Cause::TimedOut, None);
             return Ok(());
         }
@@ -56,7 +47,7 @@ impl Keeper {
         state.begin_keeping();
         let start = self.0.get_or_init(|| DelayedStart::new(thread));
         // SAFETY: this is in the scope's frame, which stays until `end` has been called.
-        unsafe { start.arm(deadline) };
+        unsafe { start.arm(state.deadline) };
         Ok(())
     }
 

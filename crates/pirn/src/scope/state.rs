@@ -22,6 +22,7 @@ use crate::blocking::wait::{Outcome, Wait, WakeList, Wakeup};
 use crate::lock::Lock;
 use crate::scoped_value::Bindings;
 use crate::thread::{Panic, ThreadId, quietly};
+use crate::time::Deadline;
 use crate::vthread::ids;
 use crate::vthread::wait_word::Hearing;
 use core::cell::Cell;
@@ -43,8 +44,8 @@ pub(crate) struct ScopeState {
     pub(super) owner: Who,
     /// The scope in which this one was opened.
     parent: *const ScopeState,
-    /// When it is cancelled at the latest, in monotonic nanoseconds.
-    pub(super) deadline: Option<u64>,
+    /// When it is cancelled at the latest.
+    pub(super) deadline: Deadline,
     /// The scoped values of its members.
     pub(super) bindings: Bindings,
     cancelled: AtomicBool,
@@ -131,16 +132,16 @@ pub(super) fn current<'a>() -> Option<&'a ScopeState> {
 
 impl ScopeState {
     /// Of a scope that the running thread opens.
-    pub(super) fn new(name: Option<Arc<str>>, deadline: Option<u64>) -> ScopeState {
+    pub(super) fn new(name: Option<Arc<str>>, deadline: Deadline) -> ScopeState {
         let parent = current();
-        let inherited = parent.and_then(|parent| parent.deadline);
+        let inherited = parent.map_or(Deadline::NEVER, |parent| parent.deadline);
         ScopeState {
             id: ids::next(),
             name,
             owner: Who::current(),
             parent: parent.map_or(ptr::null(), ptr::from_ref),
             // An inner scope never outlives the outer's deadline.
-            deadline: deadline.into_iter().chain(inherited).min(),
+            deadline: deadline.min(inherited),
             bindings: Bindings::current(),
             cancelled: AtomicBool::new(false),
             inner: Lock::new(Inner {
@@ -274,7 +275,7 @@ impl ScopeState {
     pub(super) fn wait(
         &self,
         what: Until,
-        deadline: Option<u64>,
+        deadline: Deadline,
         hearing: Option<Hearing>,
     ) -> Outcome {
         let mut inner = self.inner.lock();

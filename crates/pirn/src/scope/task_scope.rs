@@ -7,6 +7,7 @@ use super::state::{Cause, ScopeState, Until};
 use super::{JoinError, Joined, Joiner, JoinerFor, Subtask, Unjoined};
 use crate::blocking::wait::Outcome;
 use crate::thread::Threads;
+use crate::time::Deadline;
 use crate::vthread::wait_word::Hearing;
 use core::cell::Cell;
 use core::fmt;
@@ -127,7 +128,7 @@ where
         let result = catch_unwind(AssertUnwindSafe(body));
         if !owner.alone.get() {
             frame.keeper.end(state);
-            state.wait(Until::Unused, None, None); // Not interruptible.
+            state.wait(Until::Unused, Deadline::NEVER, None); // Not interruptible.
         }
         result
     });
@@ -186,8 +187,11 @@ impl<'scope, 'env, J: Joiner> TaskScope<'scope, 'env, J> {
         let index = self.owner.forks.replace(self.owner.forks.get() + 1);
         // Waits even if interrupted, when there is room: it is the join that tells.
         if frame.limit != usize::MAX
-            && state.wait(Until::Room(frame.limit - 1), None, Some(Hearing::Always))
-                == Outcome::Interrupted
+            && state.wait(
+                Until::Room(frame.limit - 1),
+                Deadline::NEVER,
+                Some(Hearing::Always),
+            ) == Outcome::Interrupted
         {
             state.cancel(Cause::Interrupted, None);
         }
@@ -230,13 +234,13 @@ impl<'scope, 'env, J: Joiner> TaskScope<'scope, 'env, J> {
     /// assert!(matches!(sum, Err(JoinError::Failed(_))));
     /// ```
     pub fn join(self) -> Result<Joined<'scope, J::Output>, Unjoined<'scope, J::Error>> {
-        self.join_by(None)
+        self.join_by(Deadline::NEVER)
     }
 
-    /// JoinerFor, until a deadline in monotonic nanoseconds.
+    /// Joins, until a deadline.
     fn join_by(
         self,
-        deadline: Option<u64>,
+        deadline: Deadline,
     ) -> Result<Joined<'scope, J::Output>, Unjoined<'scope, J::Error>> {
         self.owner.joined.set(true);
         let state = &self.frame().state;
@@ -245,7 +249,7 @@ impl<'scope, 'env, J: Joiner> TaskScope<'scope, 'env, J> {
             Outcome::TimedOut => state.cancel(Cause::TimedOut, None),
             Outcome::Closed => state.cancel(Cause::Owner, None),
             _ => {
-                let alone = !state.is_cancelled() && state.deadline.is_none();
+                let alone = !state.is_cancelled() && state.deadline.is_never();
                 self.owner.alone.set(alone);
             }
         }
@@ -283,7 +287,7 @@ impl<'scope, 'env, J: Joiner> TaskScope<'scope, 'env, J> {
         self,
         deadline: Instant,
     ) -> Result<Joined<'scope, J::Output>, Unjoined<'scope, J::Error>> {
-        self.join_by(super::keeper::monotonic(deadline))
+        self.join_by(Deadline::at(deadline))
     }
 
     /// Cancels the scope: nothing more is started, what runs is interrupted, and the join fails

@@ -8,6 +8,7 @@
 use super::yield_now;
 use crate::blocking::signal::Signal;
 use crate::blocking::wait::Outcome;
+use crate::time::Deadline;
 use crate::vthread;
 use crate::vthread::wait_word::Hearing;
 use core::pin::Pin;
@@ -17,10 +18,10 @@ use std::sync::Arc;
 use std::task::Wake;
 
 /// Polls a future until it is ready, or until the wait between two polls ends otherwise than by a
-/// wake: at the deadline (monotonic nanoseconds), or by an interruption, if that is heard.
+/// wake: at the deadline, or by an interruption, if that is heard.
 pub(crate) fn drive<F: Future + ?Sized>(
     mut future: Pin<&mut F>,
-    deadline: Option<u64>,
+    deadline: Deadline,
     hearing: Option<Hearing>,
 ) -> Result<F::Output, Outcome> {
     let alarm = Arc::new(Alarm {
@@ -48,7 +49,7 @@ struct Alarm {
 }
 
 impl Alarm {
-    fn wait(&self, deadline: Option<u64>, hearing: Option<Hearing>) -> Outcome {
+    fn wait(&self, deadline: Deadline, hearing: Option<Hearing>) -> Outcome {
         // Relaxed: a hint, and certain for the wakes that it is for, this thread's own.
         if self.woken.load(Ordering::Relaxed) && vthread::current().is_some() {
             // Woken during the poll. If the future did that itself, it wants others to run, and

@@ -1,7 +1,7 @@
 //! Interruption, from the side of the interrupted thread.
 
 use crate::blocking;
-use crate::sys;
+use crate::time::Deadline;
 use crate::vthread::wait_word::{Hearing, WaitWord};
 use crate::vthread::{self, platform};
 use core::fmt;
@@ -142,9 +142,7 @@ pub fn take_interrupt() -> bool {
 /// assert_eq!(sleeper.join().unwrap(), Err(Interrupted));
 /// ```
 pub fn sleep_interruptible(duration: Duration) -> Result<(), Interrupted> {
-    let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-    let deadline = sys::now().saturating_add(nanos);
-    match blocking::sleep_until(deadline, Hearing::Always) {
+    match blocking::sleep_until(Deadline::after(duration), Hearing::Always) {
         true => Ok(()),
         false => Err(Interrupted),
     }

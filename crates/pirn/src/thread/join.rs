@@ -3,8 +3,8 @@
 use super::Thread;
 use super::drive::drive;
 use super::join_future::End;
-use crate::blocking;
 use crate::blocking::wait::{Outcome, Wait};
+use crate::time::Deadline;
 use crate::vthread::end::{self, JoinWaiter};
 use crate::vthread::wait_word::Hearing;
 use crate::vthread::{self, ClosureBody, Core, ThreadRef};
@@ -75,9 +75,7 @@ impl<T> JoinHandle<T> {
     /// assert!(handle.join_timeout(Duration::from_secs(3600)).unwrap().is_ok());
     /// ```
     pub fn join_timeout(self, timeout: Duration) -> Result<super::Result<T>, JoinHandle<T>> {
-        // A timeout of centuries is none.
-        let nanos = u64::try_from(timeout.as_nanos()).ok();
-        self.join_until(blocking::deadline_after(nanos), None)
+        self.join_until(Deadline::after(timeout), None)
     }
 
     /// As [`join`](Self::join), but does not wait any longer when the *waiting* thread is
@@ -111,7 +109,7 @@ impl<T> JoinHandle<T> {
     /// assert_eq!(outer.join().unwrap(), Err(thread::Interrupted));
     /// ```
     pub fn join_interruptible(self) -> Result<super::Result<T>, JoinHandle<T>> {
-        self.join_until(None, Some(Hearing::Always))
+        self.join_until(Deadline::NEVER, Some(Hearing::Always))
     }
 
     /// Waits as a task does, by a waker: a [`Wait`] could not be given up safely. And without
@@ -119,7 +117,7 @@ impl<T> JoinHandle<T> {
     /// interrupt.
     fn join_until(
         self,
-        deadline: Option<u64>,
+        deadline: Deadline,
         hearing: Option<Hearing>,
     ) -> Result<super::Result<T>, JoinHandle<T>> {
         if !self.is_finished() {

@@ -1,9 +1,10 @@
 //! Parking, sleeping and yielding.
 
 use crate::blocking::{self, timers::Timer};
+use crate::sched;
+use crate::time::Deadline;
 use crate::vthread::wait_word::Hearing;
 use crate::vthread::{self, Core};
-use crate::{sched, sys};
 use std::time::{Duration, Instant};
 
 /// Parks the running thread until its permit is there, and takes the permit.
@@ -21,7 +22,7 @@ use std::time::{Duration, Instant};
 /// ```
 pub fn park() {
     match vthread::current() {
-        Some(core) => park_virtual(core, None),
+        Some(core) => park_virtual(core, Deadline::NEVER),
         None => std::thread::park(),
     }
 }
@@ -36,27 +37,24 @@ pub fn park() {
 pub fn park_timeout(timeout: Duration) {
     match vthread::current() {
         Some(core) => {
-            // A timeout of centuries is none.
-            let nanos = u64::try_from(timeout.as_nanos()).ok();
-            park_virtual(core, blocking::deadline_after(nanos));
+            park_virtual(core, Deadline::after(timeout));
         }
         None => std::thread::park_timeout(timeout),
     }
 }
 
-pub(super) fn park_virtual(core: &'static Core, deadline: Option<u64>) {
+pub(super) fn park_virtual(core: &'static Core, deadline: Deadline) {
     if core.permit.try_consume() || !core.permit.begin_park() {
         return;
     }
-    match deadline {
-        None => vthread::mount::park(core),
-        Some(deadline) => {
-            let timer = Timer::for_permit(core);
-            // SAFETY: it is disarmed below, and the running thread stays.
-            unsafe { timer.arm(deadline) };
-            vthread::mount::park(core);
-            timer.disarm();
-        }
+    if deadline.is_never() {
+        vthread::mount::park(core);
+    } else {
+        let timer = Timer::for_permit(core);
+        // SAFETY: it is disarmed below, and the running thread stays.
+        unsafe { timer.arm(deadline) };
+        vthread::mount::park(core);
+        timer.disarm();
     }
     core.permit.end_park();
 }
@@ -77,8 +75,7 @@ pub fn sleep(duration: Duration) {
     match vthread::current() {
         Some(core) if duration.is_zero() => sched::yield_now(core),
         Some(_) => {
-            let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-            blocking::sleep_until(sys::now().saturating_add(nanos), Hearing::Sleep);
+            blocking::sleep_until(Deadline::after(duration), Hearing::Sleep);
         }
         None => std::thread::sleep(duration),
     }
@@ -104,8 +101,11 @@ pub fn sleep_until(deadline: Instant) {
         }
         return;
     }
-    while let left @ 1.. = left().as_nanos() {
-        std::thread::sleep(Duration::from_nanos(left.try_into().unwrap_or(u64::MAX)));
+    loop {
+        match left() {
+            Duration::ZERO => return,
+            left => std::thread::sleep(left),
+        }
     }
 }
 

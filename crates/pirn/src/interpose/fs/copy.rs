@@ -15,6 +15,7 @@ use crate::interpose::io::transfer::{self, is_ready};
 use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno, SysResult, call};
+use crate::time::Deadline;
 use core::ffi::{c_int, c_uint};
 use libc::{iovec, off_t, size_t, ssize_t};
 
@@ -75,7 +76,7 @@ fn wait_until_ready(fd: c_int, interest: Interest) -> SysResult {
     readiness::blocking(
         fd,
         interest,
-        |_| None,
+        |_| Deadline::NEVER,
         || if is_ready(fd, events) { Ok(0) } else { EAGAIN },
     )
 }
@@ -241,7 +242,7 @@ pub unsafe extern "C" fn vmsplice(
     sys::to_c(readiness::blocking(
         fd,
         interest,
-        |_| None,
+        |_| Deadline::NEVER,
         || kernel(flags | libc::SPLICE_F_NONBLOCK),
     ))
 }

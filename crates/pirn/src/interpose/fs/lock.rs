@@ -15,6 +15,7 @@ use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno, SysResult, call};
+use crate::time::Deadline;
 use core::ffi::{c_int, c_short};
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use libc::off_t;
@@ -87,8 +88,8 @@ fn wait_and_try(try_lock: impl Fn() -> SysResult) -> SysResult {
             }
         }
         let nothing_new = || RELEASES.load(Ordering::Relaxed) == seen; // Relaxed: loaded again above.
-        let deadline = sys::now() + pause;
-        let parked = parking_lot::park(key(), u32::MAX, Some(deadline), None, nothing_new);
+        let deadline = Deadline::after_nanos(pause);
+        let parked = parking_lot::park(key(), u32::MAX, deadline, None, nothing_new);
         if parked == Parked::TimedOut {
             pause = (2 * pause).min(LONGEST_PAUSE_NS);
         }

@@ -9,6 +9,7 @@ use crate::blocking::{self, fds};
 use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno, SysResult, call};
+use crate::time::Deadline;
 use crate::vthread::wait_word::Hearing;
 use core::ffi::c_int;
 use libc::{epoll_event, nfds_t, pollfd, sigset_t, timespec};
@@ -35,7 +36,7 @@ const BLIND_NAP_NS: u64 = 10_000_000;
 /// but once, `EINTR`.
 pub(in crate::interpose) fn wait_for_any(
     watched: &[(c_int, bool, bool)],
-    deadline: Option<u64>,
+    deadline: Deadline,
     hearing: Hearing,
     mut ask: impl FnMut() -> SysResult,
 ) -> SysResult {
@@ -56,7 +57,7 @@ pub(in crate::interpose) fn wait_for_any(
             .map(|e| e.map_or([0; 2], readiness::counts))
             .collect();
         let result = ask()?;
-        if result > 0 || deadline.is_some_and(|d| d <= sys::now()) {
+        if result > 0 || deadline.has_passed() {
             return Ok(result);
         }
         let mut wait = Wait::new();
@@ -80,8 +81,11 @@ pub(in crate::interpose) fn wait_for_any(
         if changed && let Some(wakeup) = wait.claim(Outcome::Ready) {
             wakeup.perform();
         }
-        let soon = blind.then(|| sys::now() + BLIND_NAP_NS);
-        let outcome = wait.block_until([deadline, soon].into_iter().flatten().min());
+        let until = match blind {
+            true => deadline.min(Deadline::after_nanos(BLIND_NAP_NS)),
+            false => deadline,
+        };
+        let outcome = wait.block_until(until);
         for (entry, waiter) in entries.iter().zip(&waiters) {
             if let Some(entry) = entry {
                 readiness::stop_observing(entry, waiter);
@@ -109,7 +113,7 @@ unsafe fn poll_virtually(fds: *mut pollfd, count: nfds_t, timeout: Option<u64>) 
     if first > 0 || timeout == Some(0) {
         return Ok(first);
     }
-    let deadline = blocking::deadline_after(timeout);
+    let deadline = Deadline::after_timeout(timeout);
     let watched: Vec<_> = if count == 0 {
         Vec::new()
     } else {
@@ -215,7 +219,7 @@ unsafe fn epoll_any(
     // An epoll descriptor is itself readable when it has events.
     wait_for_any(
         &[(epoll, true, false)],
-        blocking::deadline_after(timeout),
+        Deadline::after_timeout(timeout),
         Hearing::Sleep, // An event loop would not expect an error of another kind, and has its own ways to end.
         || ask(&none),
     )

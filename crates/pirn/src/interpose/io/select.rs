@@ -1,10 +1,10 @@
 //! `sys/select.h`.
 
 use super::poll::wait_for_any;
-use crate::blocking;
 use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno, SysResult, call};
+use crate::time::Deadline;
 use crate::vthread::wait_word::Hearing;
 use core::ffi::c_int;
 use libc::{FD_SETSIZE, fd_set, sigset_t, timespec, timeval};
@@ -82,7 +82,7 @@ unsafe fn select_virtually(
     }
     wait_for_any(
         &sets.watched(count),
-        blocking::deadline_after(timeout),
+        Deadline::after_timeout(timeout),
         Hearing::Always,
         || sets.ask(count),
     )

@@ -104,9 +104,9 @@ pub(in crate::interpose) unsafe fn read_vectored(
         Err(e) if is_unsupported(e) => unflagged(fd, libc::POLLIN, plain),
         result => result,
     };
-    let timeout = |entry: &fds::Entry| entry.timeout(fd, libc::SO_RCVTIMEO);
+    let deadline = |entry: &fds::Entry| entry.deadline(fd, libc::SO_RCVTIMEO);
     let whole = Parts { fd, iov, count };
-    match readiness::blocking(fd, Interest::Read, timeout, attempt) {
+    match readiness::blocking(fd, Interest::Read, deadline, attempt) {
         // SAFETY: the kernel has accepted the buffers.
         Ok(done) => unsafe { whole.finish(done, HERE, [libc::SYS_preadv2, libc::SYS_readv]) },
         Err(Errno(libc::EPERM)) => offload::bounded(plain),
@@ -236,8 +236,8 @@ pub(in crate::interpose) unsafe fn write_vectored(
 /// A write of no bytes: on a datagram socket that sends an empty datagram, which `pwritev2` would
 /// not.
 pub(in crate::interpose) fn write_nothing(fd: c_int) -> SysResult {
-    let timeout = |entry: &fds::Entry| entry.timeout(fd, libc::SO_SNDTIMEO);
-    readiness::blocking(fd, Interest::Write, timeout, || {
+    let deadline = |entry: &fds::Entry| entry.deadline(fd, libc::SO_SNDTIMEO);
+    readiness::blocking(fd, Interest::Write, deadline, || {
         // SAFETY: no bytes, so no pointers; nothing but a socket can block for none.
         match unsafe { call!(libc::SYS_sendto, fd, 0, 0, libc::MSG_DONTWAIT, 0, 0) } {
             // SAFETY: the same.
@@ -293,8 +293,8 @@ unsafe fn write_some(fd: c_int, iov: *const iovec, count: c_int) -> SysResult {
             result => result,
         }
     };
-    let timeout = |entry: &fds::Entry| entry.timeout(fd, libc::SO_SNDTIMEO);
-    match readiness::blocking(fd, Interest::Write, timeout, attempt) {
+    let deadline = |entry: &fds::Entry| entry.deadline(fd, libc::SO_SNDTIMEO);
+    match readiness::blocking(fd, Interest::Write, deadline, attempt) {
         Err(Errno(libc::EPERM | libc::EAGAIN)) if fds::may_be_file(fd) => offload::bounded(plain),
         result => result,
     }

@@ -9,6 +9,7 @@ use crate::interpose::io::transfer::{is_ready, write_all};
 use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno, SysResult, call};
+use crate::time::Deadline;
 use crate::vthread::wait_word::Hearing;
 use core::ffi::{c_int, c_void};
 use libc::{msghdr, size_t, sockaddr, socklen_t, ssize_t};
@@ -62,8 +63,8 @@ fn receive(fd: c_int, flags: c_int, attempt: impl Fn(c_int) -> SysResult) -> Sys
     if virtual_thread().is_none() || flags & libc::MSG_DONTWAIT != 0 {
         return attempt(flags);
     }
-    let timeout = |entry: &fds::Entry| entry.timeout(fd, libc::SO_RCVTIMEO);
-    readiness::blocking(fd, Interest::Read, timeout, || {
+    let deadline = |entry: &fds::Entry| entry.deadline(fd, libc::SO_RCVTIMEO);
+    readiness::blocking(fd, Interest::Read, deadline, || {
         attempt(flags | libc::MSG_DONTWAIT)
     })
 }
@@ -82,8 +83,8 @@ fn send_with(
     if unsafe { to.as_ref() }.is_some_and(|to| c_int::from(to.sa_family) == libc::AF_UNIX) {
         return send_patiently(fd, || attempt(flags | libc::MSG_DONTWAIT));
     }
-    let timeout = |entry: &fds::Entry| entry.timeout(fd, libc::SO_SNDTIMEO);
-    readiness::blocking(fd, Interest::Write, timeout, || {
+    let deadline = |entry: &fds::Entry| entry.deadline(fd, libc::SO_SNDTIMEO);
+    readiness::blocking(fd, Interest::Write, deadline, || {
         attempt(flags | libc::MSG_DONTWAIT)
     })
 }
@@ -101,15 +102,14 @@ fn send_patiently(fd: c_int, attempt: impl Fn() -> SysResult) -> SysResult {
             Err(Errno(libc::EAGAIN)) if entry.is_none_or(|e| !e.is_nonblocking(fd)) => {}
             result => return result,
         }
-        let now = sys::now();
-        if deadline.is_none() {
-            let timeout = entry.and_then(|e| e.timeout(fd, libc::SO_SNDTIMEO));
-            deadline = Some(timeout.map_or(u64::MAX, |t| now.saturating_add(t)));
-        }
-        if deadline.is_some_and(|d| d <= now) {
+        let deadline = *deadline.get_or_insert_with(|| match entry {
+            Some(entry) => entry.deadline(fd, libc::SO_SNDTIMEO),
+            None => Deadline::NEVER,
+        });
+        if deadline.has_passed() {
             return Err(Errno(libc::EAGAIN));
         }
-        let until = (now + nap).min(deadline.unwrap_or(u64::MAX));
+        let until = Deadline::after_nanos(nap).min(deadline);
         if !blocking::sleep_until(until, Hearing::Always) {
             return Err(blocking::INTERRUPTED);
         }
@@ -379,8 +379,8 @@ pub unsafe extern "C" fn accept4(
     let result = match fds::entry(fd) {
         Some(entry) if crate::runtime::is_started() && !entry.is_nonblocking(fd) => {
             if virtual_thread().is_some() {
-                let timeout = |entry: &fds::Entry| entry.timeout(fd, libc::SO_RCVTIMEO);
-                readiness::blocking(fd, Interest::Read, timeout, || attempt(entry))
+                let deadline = |entry: &fds::Entry| entry.deadline(fd, libc::SO_RCVTIMEO);
+                readiness::blocking(fd, Interest::Read, deadline, || attempt(entry))
             } else {
                 accept_on_platform(fd, entry, || attempt(entry))
             }
@@ -394,13 +394,13 @@ pub unsafe extern "C" fn accept4(
 }
 
 fn accept_on_platform(fd: c_int, entry: &fds::Entry, attempt: impl Fn() -> SysResult) -> SysResult {
-    let deadline = crate::blocking::deadline_after(entry.timeout(fd, libc::SO_RCVTIMEO));
+    let deadline = entry.deadline(fd, libc::SO_RCVTIMEO);
     loop {
         match attempt() {
             Err(Errno(libc::EAGAIN)) => {}
             result => return result,
         }
-        let left = deadline.map(|d| sys::timespec(d.saturating_sub(sys::now())));
+        let left = (!deadline.is_never()).then(|| sys::timespec(deadline.left()));
         let left = left
             .as_ref()
             .map_or(core::ptr::null(), |t| t as *const libc::timespec);
@@ -463,8 +463,8 @@ fn without_waiting(fd: c_int, f: impl FnOnce() -> SysResult) -> SysResult {
 
 /// Waits for a connection under way. A timeout (`SO_SNDTIMEO`) is `EINPROGRESS`, as in the kernel.
 fn finish_connect(fd: c_int) -> SysResult {
-    let timeout = |entry: &fds::Entry| entry.timeout(fd, libc::SO_SNDTIMEO);
-    let ready = readiness::blocking(fd, Interest::Write, timeout, || {
+    let deadline = |entry: &fds::Entry| entry.deadline(fd, libc::SO_SNDTIMEO);
+    let ready = readiness::blocking(fd, Interest::Write, deadline, || {
         if is_ready(fd, libc::POLLOUT) {
             Ok(0)
         } else {

@@ -10,6 +10,7 @@ use crate::blocking::{fds, offload};
 use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno, SysResult, call};
+use crate::time::Deadline;
 use core::ffi::{c_char, c_int};
 use libc::{
     id_t, idtype_t, pid_t, posix_spawn_file_actions_t, posix_spawnattr_t, rusage, siginfo_t,
@@ -60,7 +61,7 @@ impl Drop for PidFd {
 
 /// Waits until a child has ended: `attempt` takes its status if it has.
 fn await_end(pidfd: c_int, attempt: impl FnMut() -> SysResult) -> SysResult {
-    readiness::blocking(pidfd, Interest::Read, |_| None, attempt)
+    readiness::blocking(pidfd, Interest::Read, |_| Deadline::NEVER, attempt)
 }
 
 /// # Safety

@@ -9,6 +9,7 @@ use crate::interpose::registry::interposed;
 use crate::interpose::thread::sync::deadline;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno, call};
+use crate::time::Deadline;
 use core::cell::Cell;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicI32, Ordering};
@@ -180,7 +181,7 @@ unsafe fn join_after(
             Ok(deadline) => deadline,
             Err(e) => return e,
         },
-        None => None,
+        None => Deadline::NEVER,
     };
     // SAFETY: the caller's contract.
     match unsafe { wait_for_end(thread, until) } {
@@ -202,7 +203,7 @@ unsafe fn join_after(
 ///
 /// The kernel clears the id in the thread's descriptor when the thread ends, before it gives the id
 /// to another. So if the id is still there when there is a pidfd for it, that is the thread's.
-unsafe fn wait_for_end(thread: pthread_t, deadline: Option<u64>) -> Result<(), Errno> {
+unsafe fn wait_for_end(thread: pthread_t, deadline: Deadline) -> Result<(), Errno> {
     const PIDFD_THREAD: i32 = libc::O_EXCL; // include/uapi/linux/pidfd.h
     let place = (thread as usize + tls::template().tid_offset) as *mut i32;
     // SAFETY: the caller's contract: a thread not yet joined, whose descriptor is there.
@@ -229,7 +230,7 @@ unsafe fn wait_for_end(thread: pthread_t, deadline: Option<u64>) -> Result<(), E
 }
 
 /// Parks until a pidfd says that its thread has ended.
-fn wait_for(fd: i32, deadline: Option<u64>) -> Result<(), Errno> {
+fn wait_for(fd: i32, deadline: Deadline) -> Result<(), Errno> {
     let has_ended = || {
         let mut poll = libc::pollfd {
             fd,
@@ -242,8 +243,7 @@ fn wait_for(fd: i32, deadline: Option<u64>) -> Result<(), Errno> {
             result => result,
         }
     };
-    let timeout = |_: &fds::Entry| deadline.map(|deadline| deadline.saturating_sub(sys::now()));
-    readiness::blocking(fd, Interest::Read, timeout, has_ended).map(|_| ())
+    readiness::blocking(fd, Interest::Read, |_| deadline, has_ended).map(|_| ())
 }
 
 /// `pthread_detach`.

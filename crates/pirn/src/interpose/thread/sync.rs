@@ -34,6 +34,7 @@ pub(in crate::interpose) use layout::check as check_layout;
 
 use crate::blocking::parking_lot::{self, Parked};
 use crate::sys;
+use crate::time::Deadline;
 use core::ffi::c_int;
 use libc::{clockid_t, timespec};
 
@@ -58,17 +59,17 @@ fn key<T>(object: *const T, kind: Kind) -> usize {
 pub(in crate::interpose) unsafe fn deadline(
     clock: clockid_t,
     time: *const timespec,
-) -> Result<Option<u64>, c_int> {
+) -> Result<Deadline, c_int> {
     // SAFETY: the caller's contract.
     let time = unsafe { &*time };
     if !(0..1_000_000_000).contains(&time.tv_nsec) {
         return Err(libc::EINVAL);
     }
     match clock {
-        libc::CLOCK_MONOTONIC => Ok(Some(sys::nanos(time))),
+        libc::CLOCK_MONOTONIC => Ok(Deadline::from_nanos(sys::nanos(time))),
         libc::CLOCK_REALTIME => {
             let left = sys::nanos(time).saturating_sub(sys::clock(clock));
-            Ok(crate::blocking::deadline_after(Some(left)))
+            Ok(Deadline::after_nanos(left))
         }
         _ => Err(libc::EINVAL),
     }
@@ -92,13 +93,12 @@ impl Patience {
     }
 
     /// Until when to wait this time.
-    fn until(&mut self, deadline: Option<u64>) -> Option<u64> {
+    fn until(&mut self, deadline: Deadline) -> Deadline {
         let Some(step) = self.step else {
             return deadline;
         };
         self.step = Some((2 * step).min(Patience::LAST));
-        let next = sys::now() + step;
-        Some(deadline.map_or(next, |deadline| deadline.min(next)))
+        deadline.min(Deadline::after_nanos(step))
     }
 }
 
@@ -110,7 +110,7 @@ impl Patience {
 fn acquire(
     key: usize,
     bits: u32,
-    deadline: Option<u64>,
+    deadline: Deadline,
     mut patience: Patience,
     busy: c_int,
     attempt: impl Fn() -> c_int,
@@ -128,7 +128,7 @@ fn acquire(
         if result != busy {
             return result;
         }
-        if parked == Parked::TimedOut && deadline.is_some_and(|deadline| sys::now() >= deadline) {
+        if parked == Parked::TimedOut && deadline.has_passed() {
             return libc::ETIMEDOUT;
         }
     }

@@ -15,7 +15,8 @@ use crate::blocking::futex;
 use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
-use crate::sys::{self, Errno};
+use crate::sys::Errno;
+use crate::time::Deadline;
 use crate::vthread::wait_word::Hearing;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -184,13 +185,11 @@ unsafe fn sleep(word: &AtomicU32, seen: u32, until: Option<(clockid_t, &timespec
 unsafe fn look_again_soon(until: Option<(clockid_t, &timespec)>) -> c_int {
     let until = match until {
         // SAFETY: a valid timespec.
-        Some((clock, time)) => unsafe { deadline(clock, time) }.unwrap_or(None),
-        None => None,
+        Some((clock, time)) => unsafe { deadline(clock, time) }.unwrap_or(Deadline::NEVER),
+        None => Deadline::NEVER,
     };
-    if let Some(soon) = Patience::new(true).until(until) {
-        crate::blocking::sleep_until(soon, Hearing::Sleep);
-    }
-    if until.is_some_and(|until| sys::now() >= until) {
+    crate::blocking::sleep_until(Patience::new(true).until(until), Hearing::Sleep);
+    if until.has_passed() {
         libc::ETIMEDOUT
     } else {
         0

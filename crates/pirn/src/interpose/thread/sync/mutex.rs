@@ -18,6 +18,7 @@ use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
 use crate::runtime;
+use crate::time::Deadline;
 use core::ffi::c_int;
 use libc::{clockid_t, pthread_mutex_t, timespec};
 
@@ -42,7 +43,7 @@ pub unsafe extern "C" fn pthread_mutex_lock(mutex: *mut pthread_mutex_t) -> c_in
         if leave_to_libc(mutex) {
             return real!(fn pthread_mutex_lock(mutex: *mut pthread_mutex_t) -> c_int);
         }
-        lock(mutex, || Ok(None))
+        lock(mutex, || Ok(Deadline::NEVER))
     }
 }
 
@@ -96,7 +97,7 @@ unsafe fn leave_to_libc(mutex: *const pthread_mutex_t) -> bool {
 /// Locks a mutex by trying. The deadline is asked only if there is a need to wait.
 unsafe fn lock(
     mutex: *mut pthread_mutex_t,
-    deadline: impl FnOnce() -> Result<Option<u64>, c_int>,
+    deadline: impl FnOnce() -> Result<Deadline, c_int>,
 ) -> c_int {
     // SAFETY: the caller's contract, here and below.
     let attempt =

@@ -10,6 +10,7 @@ use crate::blocking::parking_lot;
 use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
+use crate::time::Deadline;
 use core::ffi::c_int;
 use libc::{clockid_t, pthread_rwlock_t, timespec};
 
@@ -22,9 +23,9 @@ interposed! {
 
     Parks as {
         fn pthread_rwlock_rdlock(lock: Lock) -> c_int
-            = lock_as(READER, lock, || real!(fn pthread_rwlock_rdlock(lock: Lock) -> c_int), || Ok(None));
+            = lock_as(READER, lock, || real!(fn pthread_rwlock_rdlock(lock: Lock) -> c_int), || Ok(Deadline::NEVER));
         fn pthread_rwlock_wrlock(lock: Lock) -> c_int
-            = lock_as(WRITER, lock, || real!(fn pthread_rwlock_wrlock(lock: Lock) -> c_int), || Ok(None));
+            = lock_as(WRITER, lock, || real!(fn pthread_rwlock_wrlock(lock: Lock) -> c_int), || Ok(Deadline::NEVER));
         fn pthread_rwlock_timedrdlock(lock: Lock, time: Time) -> c_int
             = lock_as(READER, lock, || real!(fn pthread_rwlock_timedrdlock(lock: Lock, time: Time) -> c_int), || deadline(REALTIME, time));
         fn pthread_rwlock_timedwrlock(lock: Lock, time: Time) -> c_int
@@ -45,7 +46,7 @@ unsafe fn lock_as(
     kind: u32,
     lock: Lock,
     libc_lock: impl FnOnce() -> c_int,
-    deadline: impl FnOnce() -> Result<Option<u64>, c_int>,
+    deadline: impl FnOnce() -> Result<Deadline, c_int>,
 ) -> c_int {
     if virtual_thread().is_none() {
         return libc_lock();

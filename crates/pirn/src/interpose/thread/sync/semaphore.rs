@@ -13,6 +13,7 @@ use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno};
+use crate::time::Deadline;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use libc::{clockid_t, sem_t, timespec};
@@ -37,7 +38,7 @@ pub unsafe extern "C" fn sem_wait(semaphore: *mut sem_t) -> c_int {
         if virtual_thread().is_none() {
             return real!(fn sem_wait(semaphore: *mut sem_t) -> c_int);
         }
-        to_c(wait(semaphore, Ok(None)))
+        to_c(wait(semaphore, Ok(Deadline::NEVER)))
     }
 }
 
@@ -92,7 +93,7 @@ unsafe fn attempt(semaphore: *mut sem_t) -> c_int {
     }
 }
 
-unsafe fn wait(semaphore: *mut sem_t, deadline: Result<Option<u64>, c_int>) -> c_int {
+unsafe fn wait(semaphore: *mut sem_t, deadline: Result<Deadline, c_int>) -> c_int {
     let deadline = match deadline {
         Ok(deadline) => deadline,
         Err(e) => return e,
@@ -120,7 +121,7 @@ unsafe fn wait(semaphore: *mut sem_t, deadline: Result<Option<u64>, c_int>) -> c
         match parked {
             Parked::Woken => return 0, // The postman has taken it for us.
             Parked::Invalid => return result,
-            Parked::TimedOut if deadline.is_some_and(|deadline| sys::now() >= deadline) => {
+            Parked::TimedOut if deadline.has_passed() => {
                 return libc::ETIMEDOUT;
             }
             Parked::TimedOut | Parked::Interrupted => {}
@@ -211,7 +212,7 @@ mod postman {
                     marks &= marks - 1;
                 }
             }
-            let _ = sys::futex_wait(&CALLS, seen, None);
+            let _ = sys::futex_wait(&CALLS, seen, crate::time::Deadline::NEVER);
         }
     }
 

@@ -1,0 +1,144 @@
+//! Points in time: nanoseconds of `CLOCK_MONOTONIC`, the runtime's only unit of time.
+
+use std::time::{Duration, Instant};
+
+/// A point in time at which a wait ends at the latest.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Deadline(u64);
+
+impl Deadline {
+    /// Later than every other: the wait takes as long as it takes.
+    pub(crate) const NEVER: Deadline = Deadline(u64::MAX);
+    /// Earlier than every other: there is no waiting.
+    pub(crate) const PASSED: Deadline = Deadline(0);
+
+    /// Returns the point at which the clock shows this many nanoseconds.
+    pub(crate) const fn from_nanos(nanos: u64) -> Deadline {
+        Deadline(nanos)
+    }
+
+    /// Returns the nanoseconds that the clock will show then.
+    pub(crate) const fn nanos(self) -> u64 {
+        self.0
+    }
+
+    /// Returns the point this far from now; [`NEVER`](Self::NEVER) if that is centuries.
+    pub(crate) fn after(timeout: Duration) -> Deadline {
+        Deadline::after_nanos(u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// As [`after`](Self::after), for nanoseconds. Does not ask the clock for none.
+    #[inline]
+    pub(crate) fn after_nanos(timeout: u64) -> Deadline {
+        match timeout {
+            0 => Deadline::PASSED,
+            timeout => Deadline(now().saturating_add(timeout)),
+        }
+    }
+
+    /// As [`after`](Self::after), for a timeout that there need not be.
+    pub(crate) fn after_timeout(timeout: Option<u64>) -> Deadline {
+        timeout.map_or(Deadline::NEVER, Deadline::after_nanos)
+    }
+
+    /// Returns the same point as an instant of `std`'s.
+    pub(crate) fn at(instant: Instant) -> Deadline {
+        Deadline::after(instant.saturating_duration_since(Instant::now()))
+    }
+
+    /// Returns whether a wait for this ends only for other reasons.
+    #[inline]
+    pub(crate) fn is_never(self) -> bool {
+        self == Deadline::NEVER
+    }
+
+    /// Returns whether this is no longer in the future.
+    #[inline]
+    pub(crate) fn has_passed(self) -> bool {
+        self == Deadline::PASSED || !self.is_never() && now() >= self.0
+    }
+
+    /// Returns the nanoseconds from now until then.
+    pub(crate) fn left(self) -> u64 {
+        self.0.saturating_sub(now())
+    }
+
+    /// Returns the kernel's form of it, for calls that take an absolute time of `CLOCK_MONOTONIC`,
+    /// and no time for [`NEVER`](Self::NEVER).
+    pub(crate) fn timespec(self) -> Option<libc::timespec> {
+        (!self.is_never()).then(|| timespec(self.0))
+    }
+}
+
+/// Returns the time of `CLOCK_MONOTONIC`.
+#[inline]
+pub(crate) fn now() -> u64 {
+    clock(libc::CLOCK_MONOTONIC)
+}
+
+/// Returns the time of a clock (through the vDSO where it has the clock).
+pub(crate) fn clock(id: libc::clockid_t) -> u64 {
+    let mut ts = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: `ts` is writable; clock_gettime never blocks and is not interposed.
+    unsafe { libc::clock_gettime(id, &mut ts) };
+    nanos(&ts)
+}
+
+/// Returns a timespec in nanoseconds, saturating; negative values count as zero.
+pub(crate) fn nanos(ts: &libc::timespec) -> u64 {
+    if ts.tv_sec < 0 {
+        return 0;
+    }
+    (ts.tv_sec as u64)
+        .saturating_mul(1_000_000_000)
+        .saturating_add(ts.tv_nsec.max(0) as u64)
+}
+
+/// Returns nanoseconds as a timespec.
+pub(crate) fn timespec(nanos: u64) -> libc::timespec {
+    libc::timespec {
+        tv_sec: (nanos / 1_000_000_000).min(i64::MAX as u64) as i64,
+        tv_nsec: (nanos % 1_000_000_000) as i64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timeout_of_centuries_is_none() {
+        assert!(Deadline::after(Duration::MAX).is_never());
+        assert!(Deadline::after_nanos(u64::MAX).is_never());
+        assert!(Deadline::after_timeout(None).is_never());
+        assert!(!Deadline::after(Duration::from_secs(3600)).is_never());
+    }
+
+    #[test]
+    fn what_has_passed_is_not_in_the_future() {
+        assert!(Deadline::PASSED.has_passed());
+        assert!(Deadline::after(Duration::ZERO).has_passed());
+        assert!(Deadline::at(Instant::now()).has_passed());
+        assert!(Deadline::from_nanos(now()).has_passed());
+        assert!(!Deadline::after(Duration::from_secs(3600)).has_passed());
+        assert!(!Deadline::NEVER.has_passed());
+    }
+
+    #[test]
+    fn earlier_is_less() {
+        let soon = Deadline::after(Duration::from_secs(1));
+        assert_eq!(Deadline::NEVER.min(soon), soon);
+        assert!(Deadline::PASSED < soon && soon < Deadline::NEVER);
+        assert!(soon.left() <= 1_000_000_000 && Deadline::PASSED.left() == 0);
+    }
+
+    #[test]
+    fn the_kernel_gets_no_time_for_never() {
+        assert!(Deadline::NEVER.timespec().is_none());
+        let time = Deadline::from_nanos(1_500_000_000).timespec().unwrap();
+        assert_eq!((time.tv_sec, time.tv_nsec), (1, 500_000_000));
+    }
+}
