@@ -9,7 +9,7 @@ use pirn::scope::{self, JoinError, State};
 use pirn::thread;
 use scoping::*;
 
-/// JoinerFor an endless subtask, on an owner that `interrupt` interrupts.
+/// Joins an endless subtask, on an owner that `interrupt` interrupts.
 fn join_interrupted(kind: Kind, interrupt: fn()) {
     let (begun, interrupted) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let result = kind.scope().open(|s| {

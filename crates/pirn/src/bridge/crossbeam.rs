@@ -6,7 +6,7 @@ use core::fmt;
 use core::ops::Deref;
 use crossbeam_channel::{Receiver, bounded};
 
-/// A receiver that becomes ready when the running thread is
+/// Returns a receiver that becomes ready when the running thread is
 /// [interrupted](crate::thread::Thread::interrupt), for `crossbeam_channel::select!`. Ready at once
 /// if it has been already.
 ///

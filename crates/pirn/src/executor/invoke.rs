@@ -49,8 +49,8 @@ impl ThreadPerTask {
         self.all(tasks, Patience::UNTIL_INTERRUPTED)
     }
 
-    /// As [`invoke_all`](Self::invoke_all), but cancels what has not ended when `timeout` has
-    /// passed: it is [`TaskError::Cancelled`] in the list.
+    /// Runs tasks as [`invoke_all`](Self::invoke_all) does, but cancels what has not ended when
+    /// `timeout` has passed: it is [`TaskError::Cancelled`] in the list.
     ///
     /// The timeout counts from the call. It does not wait for the cancelled tasks to heed that.
     ///
@@ -154,8 +154,8 @@ impl ThreadPerTask {
         self.any(tasks, Patience::UNTIL_INTERRUPTED)
     }
 
-    /// As [`invoke_any`](Self::invoke_any), but gives up, and cancels all, when `timeout` has
-    /// passed.
+    /// Runs tasks as [`invoke_any`](Self::invoke_any) does, but gives up, and cancels all, when
+    /// `timeout` has passed.
     ///
     /// The timeout counts from the call.
     ///

@@ -55,7 +55,8 @@ impl ThreadPerTask {
         }
     }
 
-    /// As [`map`](Self::map), but gives the results as they come, each with the index of its item.
+    /// Maps items as [`map`](Self::map) does, but gives the results as they come, each with the
+    /// index of its item.
     ///
     /// Here `limit` threads can run at any time, whichever of them end first. Results that have not
     /// been asked for count.

@@ -206,7 +206,7 @@ impl ThreadPerTask {
         self.lifecycle.stop();
     }
 
-    /// Whether it has been shut down.
+    /// Returns whether the executor has been shut down.
     ///
     /// # Examples
     /// ```
@@ -221,7 +221,7 @@ impl ThreadPerTask {
         self.lifecycle.is_shut_down()
     }
 
-    /// Whether it has been shut down and all its tasks have ended.
+    /// Returns whether the executor has been shut down and all its tasks have ended.
     ///
     /// # Examples
     /// ```
@@ -260,7 +260,8 @@ impl ThreadPerTask {
         self.lifecycle.await_termination(patience).is_ok()
     }
 
-    /// As [`await_termination`](Self::await_termination), unless the waiting thread is interrupted.
+    /// Waits as [`await_termination`](Self::await_termination) does, unless the waiting thread is
+    /// interrupted.
     ///
     /// # Errors
     /// [`Interrupted`], if the executor is not terminated and the thread has been interrupted. The

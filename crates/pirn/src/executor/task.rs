@@ -141,7 +141,7 @@ impl<T> Task<T> {
         self.0.cancel()
     }
 
-    /// Whether it has ended, in whichever way: [`join`](Self::join) would not wait.
+    /// Returns whether the task has ended, in whichever way: [`join`](Self::join) would not wait.
     ///
     /// # Examples
     /// ```
@@ -161,7 +161,7 @@ impl<T> Task<T> {
         self.0.has_ended()
     }
 
-    /// Whether it has been cancelled before its end.
+    /// Returns whether the task has been cancelled before its end.
     ///
     /// # Examples
     /// ```
@@ -179,7 +179,7 @@ impl<T> Task<T> {
         self.0.is_cancelled()
     }
 
-    /// The thread that runs it.
+    /// Returns the thread that runs the task.
     ///
     /// To ask the task to end without giving up its result, interrupt this. If it is a platform
     /// thread that has not started yet, this waits until it has.

@@ -86,7 +86,7 @@ impl Runnable {
         unsafe { mount_here(ManuallyDrop::new(self).0) };
     }
 
-    /// The thread.
+    /// Returns the thread.
     pub fn thread(&self) -> Thread {
         // SAFETY: alive, since it has yet to run.
         Thread::from_virtual(unsafe { self.0.as_ref() }.to_ref())

@@ -48,8 +48,8 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// A scope without a name, a deadline or a limit, whose subtasks run on unnamed virtual
-    /// threads.
+    /// Returns a builder of a scope without a name, a deadline or a limit, whose subtasks run on
+    /// unnamed virtual threads.
     ///
     /// # Examples
     /// ```
@@ -115,7 +115,8 @@ impl Builder {
         self
     }
 
-    /// As [`timeout`](Self::timeout), at a point in time. Of both, the earlier holds.
+    /// Cancels the scope as [`timeout`](Self::timeout) does, at a point in time. Of both, the
+    /// earlier holds.
     ///
     /// # Examples
     /// ```
@@ -133,7 +134,7 @@ impl Builder {
         self
     }
 
-    /// At most so many subtasks run at once: a fork waits until there is room.
+    /// Limits how many subtasks run at once: a fork waits until there is room.
     ///
     /// # Panics
     /// If it is 0: no subtask could ever run.

@@ -46,7 +46,7 @@ impl<'scope, O> Joined<'scope, O> {
         }
     }
 
-    /// What the joiner gave.
+    /// Returns what the joiner gave.
     ///
     /// # Examples
     /// ```
@@ -60,7 +60,7 @@ impl<'scope, O> Joined<'scope, O> {
         &self.output
     }
 
-    /// What the joiner gave.
+    /// Returns what the joiner gave.
     ///
     /// # Examples
     /// ```
@@ -103,7 +103,7 @@ impl<'scope, E> Unjoined<'scope, E> {
         }
     }
 
-    /// Why it failed.
+    /// Returns why the join failed.
     ///
     /// # Examples
     /// ```
@@ -117,7 +117,7 @@ impl<'scope, E> Unjoined<'scope, E> {
         &self.error
     }
 
-    /// Why it failed.
+    /// Returns why the join failed.
     ///
     /// # Examples
     /// ```

@@ -149,7 +149,7 @@ impl<'a, T, E> Completed<'a, T, E> {
         Completed { index, result }
     }
 
-    /// Its number, in the order of forks, from 0.
+    /// Returns the number of the subtask, in the order of forks, from 0.
     ///
     /// # Examples
     /// ```
@@ -166,7 +166,7 @@ impl<'a, T, E> Completed<'a, T, E> {
         self.index
     }
 
-    /// Whether it has succeeded.
+    /// Returns whether the subtask has succeeded.
     ///
     /// # Examples
     /// ```
@@ -182,7 +182,7 @@ impl<'a, T, E> Completed<'a, T, E> {
         matches!(self.result, Some(Ok(_)))
     }
 
-    /// Its result.
+    /// Returns the result of the subtask.
     ///
     /// # Errors
     /// Why it failed.
@@ -209,7 +209,7 @@ impl<'a, T, E> Completed<'a, T, E> {
         }
     }
 
-    /// Takes its result, which the [`Subtask`](super::Subtask) then has no more.
+    /// Takes the result of the subtask, which the [`Subtask`](super::Subtask) then has no more.
     ///
     /// # Errors
     /// Why it failed.

@@ -185,7 +185,7 @@ impl<'scope, T, E> Subtask<'scope, T, E> {
         self.packet.map(|packet| unsafe { packet.as_ref() })
     }
 
-    /// Its number, in the order of forks, from 0.
+    /// Returns the number of the subtask, in the order of forks, from 0.
     ///
     /// # Examples
     /// ```
@@ -199,7 +199,7 @@ impl<'scope, T, E> Subtask<'scope, T, E> {
         self.index
     }
 
-    /// What has become of it. May be asked at any time; a subtask that runs is
+    /// Returns what has become of the subtask. May be asked at any time; a subtask that runs is
     /// [`Unavailable`](State::Unavailable).
     ///
     /// # Examples
@@ -215,8 +215,8 @@ impl<'scope, T, E> Subtask<'scope, T, E> {
         self.packet().map_or(State::Unavailable, Packet::state)
     }
 
-    /// Its thread, if it was started and is a virtual one: to [interrupt](Thread::interrupt) this
-    /// subtask alone, say.
+    /// Returns the thread, if the subtask was started and is on a virtual one: to
+    /// [interrupt](Thread::interrupt) this subtask alone, say.
     ///
     /// # Examples
     /// ```
@@ -234,7 +234,7 @@ impl<'scope, T, E> Subtask<'scope, T, E> {
         }
     }
 
-    /// Its value, when all subtasks have succeeded.
+    /// Returns the value of the subtask, when all subtasks have succeeded.
     ///
     /// # Panics
     /// If it has no value all the same: when a joiner of one's own passes on the proof of another.
@@ -255,7 +255,7 @@ impl<'scope, T, E> Subtask<'scope, T, E> {
         }
     }
 
-    /// Its result.
+    /// Returns the result of the subtask.
     ///
     /// # Errors
     /// Why it has none.
@@ -287,7 +287,8 @@ impl<'scope, T, E> Subtask<'scope, T, E> {
         }
     }
 
-    /// A look at its result; none if it is unavailable, or has been taken by the joiner.
+    /// Returns a reference to the result; none if it is unavailable, or has been taken by the
+    /// joiner.
     ///
     /// # Examples
     /// ```

@@ -265,7 +265,7 @@ impl<'scope, 'env, J: Joiner> TaskScope<'scope, 'env, J> {
         result.map(Joined::new).map_err(Unjoined::new)
     }
 
-    /// [JoinerFor](Self::join), and cancels the scope if that takes until `deadline`.
+    /// [Joins](Self::join), and cancels the scope if that takes until `deadline`.
     ///
     /// The scope's own deadline, if it has one, holds as well.
     ///
@@ -309,7 +309,7 @@ impl<'scope, 'env, J: Joiner> TaskScope<'scope, 'env, J> {
         self.frame().state.cancel(Cause::Owner, None);
     }
 
-    /// Whether the scope has been cancelled.
+    /// Returns whether the scope has been cancelled.
     ///
     /// # Examples
     /// ```
@@ -325,7 +325,7 @@ impl<'scope, 'env, J: Joiner> TaskScope<'scope, 'env, J> {
         self.frame().state.is_cancelled()
     }
 
-    /// The joiner.
+    /// Returns the joiner.
     ///
     /// # Examples
     /// ```

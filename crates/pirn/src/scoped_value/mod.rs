@@ -102,8 +102,8 @@ pub struct ScopedValue<T: ?Sized> {
 }
 
 impl<T: ?Sized + Sync + 'static> ScopedValue<T> {
-    /// A scoped value, bound to nothing yet. [`scoped_value!`](macro@crate::scoped_value) is the
-    /// usual way to get here.
+    /// Returns a scoped value, bound to nothing yet. [`scoped_value!`](macro@crate::scoped_value)
+    /// is the usual way to get here.
     ///
     /// # Examples
     /// ```
@@ -193,7 +193,7 @@ impl<T: ?Sized + Sync + 'static> ScopedValue<T> {
         Some(f(unsafe { *value.cast::<&T>() }))
     }
 
-    /// A copy of the value bound.
+    /// Returns a copy of the value bound.
     ///
     /// # Panics
     /// If nothing is bound on this thread.
@@ -215,7 +215,7 @@ impl<T: ?Sized + Sync + 'static> ScopedValue<T> {
         self.with(|value| *value)
     }
 
-    /// A clone of the value bound.
+    /// Returns a clone of the value bound.
     ///
     /// # Panics
     /// If nothing is bound on this thread. [`cloned_or`](Self::cloned_or) does not.
@@ -241,7 +241,7 @@ impl<T: ?Sized + Sync + 'static> ScopedValue<T> {
         self.with(T::clone)
     }
 
-    /// A clone of the value bound, or `default` if nothing is bound on this thread.
+    /// Returns a clone of the value bound, or `default` if nothing is bound on this thread.
     ///
     /// # Examples
     /// ```
@@ -260,7 +260,7 @@ impl<T: ?Sized + Sync + 'static> ScopedValue<T> {
         self.try_with(T::clone).unwrap_or(default)
     }
 
-    /// Whether a value is bound on this thread.
+    /// Returns whether a value is bound on this thread.
     ///
     /// # Examples
     /// ```

@@ -34,7 +34,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// A builder of unnamed threads with the default stack size and scheduler.
+    /// Returns a builder of unnamed threads with the default stack size and scheduler.
     ///
     /// # Examples
     /// ```
@@ -79,8 +79,8 @@ impl Builder {
         self
     }
 
-    /// Size of the stack in bytes, rounded up to a power of two between 16 KiB and 1 GiB. About
-    /// 3 KiB of it serve the runtime. Address space only: memory is used as the stack grows.
+    /// Sets the size of the stack in bytes, rounded up to a power of two between 16 KiB and 1 GiB.
+    /// About 3 KiB of it serve the runtime. Address space only: memory is used as the stack grows.
     ///
     /// The default is 256 KiB (2 MiB with debug assertions), or `PIRN_STACK_SIZE`, or what
     /// [`Config`](crate::Config) says.
@@ -97,7 +97,7 @@ impl Builder {
         self
     }
 
-    /// Has `scheduler` run the thread, instead of the default one.
+    /// Sets the scheduler that runs the thread, in place of the default one.
     ///
     /// # Examples
     /// ```

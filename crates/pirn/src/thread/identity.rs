@@ -75,7 +75,7 @@ impl Thread {
         }
     }
 
-    /// Its identifier.
+    /// Returns the identifier of the thread.
     ///
     /// # Examples
     /// ```
@@ -93,7 +93,7 @@ impl Thread {
         ThreadId(NonZeroU64::new(id).unwrap_or(NonZeroU64::MAX))
     }
 
-    /// Its name, if it was given one.
+    /// Returns the name of the thread, if it was given one.
     ///
     /// # Examples
     /// ```
@@ -110,7 +110,7 @@ impl Thread {
         }
     }
 
-    /// Whether it is a virtual thread.
+    /// Returns whether this is a virtual thread.
     ///
     /// # Examples
     /// ```
@@ -123,8 +123,8 @@ impl Thread {
         matches!(self.0, Kind::Virtual(_))
     }
 
-    /// Gives it its park permit: the [`park`](super::park) it is in, or the next one, returns.
-    /// What happened before this call is visible after that return.
+    /// Gives the thread its park permit: the [`park`](super::park) it is in, or the next one,
+    /// returns. What happened before this call is visible after that return.
     ///
     /// # Examples
     /// ```
@@ -146,7 +146,7 @@ impl Thread {
 }
 
 impl Thread {
-    /// Interrupts it: asks it to stop waiting, and to come to an end.
+    /// Interrupts the thread: asks it to stop waiting, and to come to an end.
     ///
     /// Sets its flag, gives it its park permit, and ends what it waits for:
     ///
@@ -231,7 +231,7 @@ impl Thread {
         }
     }
 
-    /// Whether it has been interrupted. Leaves the flag as it is.
+    /// Returns whether the thread has been interrupted. Leaves the flag as it is.
     ///
     /// # Examples
     /// ```
@@ -292,7 +292,7 @@ impl fmt::Debug for Thread {
     }
 }
 
-/// A handle to the running thread.
+/// Returns a handle to the running thread.
 ///
 /// # Examples
 /// ```

@@ -38,8 +38,9 @@ impl From<Interrupted> for io::Error {
     }
 }
 
-/// Whether an error says that the thread was [interrupted](super::Thread::interrupt): it, an
-/// [`io::Error`] in it, or one of its [sources](Error::source) is `ECANCELED` or [`Interrupted`].
+/// Returns whether an error says that the thread was [interrupted](super::Thread::interrupt): it,
+/// an [`io::Error`] in it, or one of its [sources](Error::source) is `ECANCELED` or
+/// [`Interrupted`].
 ///
 /// Crates wrap errors of input and output in their own; this finds them as long as they are kept as
 /// a source. (`ECANCELED` has few other uses in Linux: asynchronous input and output, and timers of
@@ -86,8 +87,8 @@ fn word<R>(f: impl FnOnce(&WaitWord) -> R) -> Option<R> {
     }
 }
 
-/// Whether the running thread has been [interrupted](super::Thread::interrupt). Leaves the flag as
-/// it is.
+/// Returns whether the running thread has been [interrupted](super::Thread::interrupt). Leaves the
+/// flag as it is.
 ///
 /// What computes for long should look at it now and then; it costs a nanosecond.
 ///
@@ -165,7 +166,7 @@ pub fn sleep_until_interruptible(deadline: Instant) -> Result<(), Interrupted> {
     sleep_interruptible(deadline.saturating_duration_since(Instant::now()))
 }
 
-/// [`park`](super::park), for those who want to know of interrupts.
+/// Parks the running thread as [`park`](super::park) does, unless it is interrupted.
 ///
 /// # Errors
 /// [`Interrupted`], at once if the thread has been interrupted already. The flag stays set.
@@ -181,7 +182,8 @@ pub fn park_interruptible() -> Result<(), Interrupted> {
     unless_interrupted(super::park)
 }
 
-/// [`park_timeout`](super::park_timeout), for those who want to know of interrupts.
+/// Parks the running thread as [`park_timeout`](super::park_timeout) does, unless it is
+/// interrupted.
 ///
 /// # Errors
 /// [`Interrupted`], at once if the thread has been interrupted already. The flag stays set.

@@ -55,7 +55,7 @@ impl<T> JoinHandle<T> {
         self.0.join()
     }
 
-    /// As [`join`](Self::join), but waits for at most `timeout`.
+    /// Waits as [`join`](Self::join) does, but for at most `timeout`.
     ///
     /// # Errors
     /// The handle, if the thread has not ended by then. (That it panicked is said by the inner
@@ -78,7 +78,7 @@ impl<T> JoinHandle<T> {
         self.join_until(Deadline::after(timeout), None)
     }
 
-    /// As [`join`](Self::join), but does not wait any longer when the *waiting* thread is
+    /// Waits as [`join`](Self::join) does, but no longer when the *waiting* thread is
     /// [interrupted](Thread::interrupt).
     ///
     /// # Errors
@@ -131,7 +131,7 @@ impl<T> JoinHandle<T> {
         Ok(self.join())
     }
 
-    /// The thread.
+    /// Returns the thread.
     ///
     /// # Examples
     /// ```
@@ -145,7 +145,7 @@ impl<T> JoinHandle<T> {
         self.0.thread()
     }
 
-    /// Whether the thread has ended: [`join`](Self::join) would not block.
+    /// Returns whether the thread has ended: [`join`](Self::join) would not block.
     ///
     /// # Examples
     /// ```

@@ -164,7 +164,7 @@ pub struct JoinFuture<T> {
 }
 
 impl<T> JoinFuture<T> {
-    /// The thread.
+    /// Returns the thread.
     ///
     /// # Examples
     /// ```

@@ -26,7 +26,7 @@ impl UnwindSafe for Panic {}
 impl RefUnwindSafe for Panic {}
 
 impl Panic {
-    /// What [`JoinHandle::join`](super::JoinHandle::join) or
+    /// Makes an error of what [`JoinHandle::join`](super::JoinHandle::join) or
     /// [`catch_unwind`](std::panic::catch_unwind) gave.
     ///
     /// # Examples
@@ -40,7 +40,7 @@ impl Panic {
         Panic(payload)
     }
 
-    /// The message, if the payload is one: that of `panic!` is.
+    /// Returns the message, if the payload is one: that of `panic!` is.
     ///
     /// # Examples
     /// ```
@@ -55,7 +55,7 @@ impl Panic {
         owned.or_else(|| payload.downcast_ref::<&'static str>().copied())
     }
 
-    /// The payload.
+    /// Returns the payload.
     ///
     /// # Examples
     /// ```

@@ -246,7 +246,7 @@ impl<T> ScopedJoinHandle<'_, T> {
         result
     }
 
-    /// The thread.
+    /// Returns the thread.
     ///
     /// # Examples
     /// ```
@@ -260,7 +260,7 @@ impl<T> ScopedJoinHandle<'_, T> {
         self.raw.thread()
     }
 
-    /// Whether the thread has ended: [`join`](Self::join) would not block.
+    /// Returns whether the thread has ended: [`join`](Self::join) would not block.
     ///
     /// # Examples
     /// ```

@@ -57,7 +57,7 @@ pub fn shutdown_on_failure<E>() -> ShutdownOnFailure<E> {
 pub struct FirstFailure<E>(Option<Failure<E>>);
 
 impl<E> FirstFailure<E> {
-    /// The failure that cancelled the scope.
+    /// Returns the failure that cancelled the scope.
     ///
     /// # Examples
     /// ```
@@ -161,7 +161,7 @@ pub fn shutdown_on_success<T, E>() -> ShutdownOnSuccess<T, E> {
 pub struct FirstSuccess<T, E>(Result<T, JoinError<E>>);
 
 impl<T, E> FirstSuccess<T, E> {
-    /// The first success.
+    /// Returns the first success.
     ///
     /// # Errors
     /// The first failure if there was no success; [`JoinError::NoSubtasks`] if there was neither.
