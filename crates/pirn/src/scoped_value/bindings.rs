@@ -113,7 +113,7 @@ impl Bindings {
 }
 
 // How bindings pass from the owner of a scope to its forks. What users call is tested in
-// `tests/scoped_values.rs`.
+// `tests/thread/scoped_values.rs`.
 #[cfg(test)]
 mod tests {
     use super::*;

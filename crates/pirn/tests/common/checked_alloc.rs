@@ -31,6 +31,8 @@ const HEAD_LEN: usize = 16;
 
 /// How many blocks are live.
 static BLOCKS: AtomicIsize = AtomicIsize::new(0);
+/// How many bytes they have.
+static BYTES: AtomicIsize = AtomicIsize::new(0);
 
 /// Checks each block when it is freed. See the head of this file.
 pub struct CheckedAlloc;
@@ -38,6 +40,11 @@ pub struct CheckedAlloc;
 /// How many blocks are live.
 pub fn live_blocks() -> isize {
     BLOCKS.load(Relaxed) // Relaxed: a count for people and conditions, it publishes nothing.
+}
+
+/// Returns how many bytes the live blocks have.
+pub fn live_bytes() -> isize {
+    BYTES.load(Relaxed) // Relaxed: as in `live_blocks`.
 }
 
 /// Where a block's head is.
@@ -89,6 +96,7 @@ impl CheckedAlloc {
             return memory;
         }
         BLOCKS.fetch_add(1, Relaxed); // Relaxed: as in `live_blocks`.
+        BYTES.fetch_add(layout.size() as isize, Relaxed);
         // SAFETY: the caller's contract: `start` bytes before the block, EDGE_LEN behind it.
         unsafe {
             let block = memory.add(start);
@@ -139,6 +147,7 @@ unsafe impl GlobalAlloc for CheckedAlloc {
             head.write([DEAD, layout.size() as u64]);
             block.write_bytes(DEAD_BYTE, layout.size());
             BLOCKS.fetch_sub(1, Relaxed); // Relaxed: as in `live_blocks`.
+            BYTES.fetch_sub(layout.size() as isize, Relaxed);
             System.dealloc(block.sub(start), outer);
         }
     }

@@ -1,22 +1,28 @@
-//! Runs a test of this same binary again in a child process.
+//! Runs the running test again in a child process.
 
 use std::env;
 use std::ffi::OsStr;
 use std::process::{Command, Output, Stdio};
-use std::time::Duration;
 
-use super::{Watchdog, watchdog_after};
+use super::TEST;
 
-/// Set in the child to the name of the test it runs.
+/// Set in the child to the name of the test that it runs.
 const VARIABLE: &str = "PIRN_TEST_CHILD";
 
-/// Whether this process is the child of the test called `test`.
-fn is_child(test: &str) -> bool {
-    env::var_os(VARIABLE).is_some_and(|value| value == OsStr::new(test))
+/// The name of the running test, as the test harness knows it.
+fn test() -> &'static str {
+    TEST.get()
+        .expect("only the thread of a test with #[watched] has children")
 }
 
-/// A command that runs only the test called `test` of this binary, as a child.
-pub fn command(test: &str) -> Command {
+/// Returns whether this process is the child of the running test.
+pub fn is_here() -> bool {
+    env::var_os(VARIABLE).is_some_and(|value| value == OsStr::new(test()))
+}
+
+/// Returns a command that runs only the running test, as a child.
+pub fn command() -> Command {
+    let test = test();
     let mut command = Command::new(env::current_exe().unwrap());
     command
         .args([test, "--exact", "--nocapture", "--test-threads=1"])
@@ -25,34 +31,39 @@ pub fn command(test: &str) -> Command {
     command
 }
 
-/// In the child: `Some(watchdog)`, bites before the parent's does. In the parent: `None`.
-pub fn enter(test: &str) -> Option<Watchdog> {
-    if !is_child(test) {
-        return None;
-    }
-    // A child that is meant to abort should not leave a core file behind.
-    super::sys::no_core_file();
-    Some(watchdog_after(Duration::from_secs(60)))
-}
-
 /// Runs `body` in a child process with `variables` set, and asserts that it ends well.
 ///
-/// `test` must be the name of the calling test: the child comes by here again.
-pub fn isolated(test: &str, variables: &[(&str, &str)], body: impl FnOnce()) {
-    if let Some(_watchdog) = enter(test) {
-        body();
-        return;
+/// The child runs the test from its beginning and comes by here again.
+pub fn isolated(variables: &[(&str, &str)], body: impl FnOnce()) {
+    if is_here() {
+        return body();
     }
-    let output = run(test, variables);
+    let output = run(variables);
     assert!(output.status.success(), "{}", report(&output));
 }
 
-/// Runs the test called `test` as a child with `variables` set, to its end.
-pub fn run(test: &str, variables: &[(&str, &str)]) -> Output {
-    command(test)
-        .envs(variables.iter().copied())
-        .output()
-        .unwrap()
+/// Runs `body` in a child process for each of `settings`, one after another.
+pub fn isolated_each<S>(settings: impl IntoIterator<Item = S>, body: impl Fn())
+where
+    S: AsRef<[(&'static str, &'static str)]>,
+{
+    for variables in settings {
+        isolated(variables.as_ref(), &body);
+        if is_here() {
+            return; // this child is one of them
+        }
+    }
+}
+
+/// Runs `body` in child processes with so many carriers.
+pub fn with_carriers(counts: &[&'static str], body: impl Fn()) {
+    let setting = |&count| [("PIRN_PARALLELISM", count)];
+    isolated_each(counts.iter().map(setting), body);
+}
+
+/// Runs the running test as a child with `variables` set, to its end.
+pub fn run(variables: &[(&str, &str)]) -> Output {
+    command().envs(variables.iter().copied()).output().unwrap()
 }
 
 /// The outcome of a child for a failed assertion.

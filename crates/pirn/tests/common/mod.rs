@@ -1,20 +1,15 @@
 //! What the behavioural tests share: the watchdog, crowds of threads, temporary folders.
 
-#![allow(dead_code)] // each test binary uses only a part of it
+#![allow(dead_code, unused_imports)] // each test binary uses only a part of it
 
 pub mod checked_alloc;
 pub mod child;
 pub mod sys;
 
-/// With `--cfg pirn_checked_alloc` every test binary checks what is freed.
-#[cfg(pirn_checked_alloc)]
-#[global_allocator]
-static CHECKED: checked_alloc::CheckedAlloc = checked_alloc::CheckedAlloc;
-
+use std::cell::Cell;
 use std::env;
 use std::fs;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
-use std::panic::Location;
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,27 +18,40 @@ use std::time::Duration;
 
 use pirn::thread;
 
+pub use pirn_testing::watched;
+
+/// With `--cfg pirn_checked_alloc` every test binary checks what is freed.
+#[cfg(pirn_checked_alloc)]
+#[global_allocator]
+static CHECKED: checked_alloc::CheckedAlloc = checked_alloc::CheckedAlloc;
+
 /// How many platform threads join a [`crowd`] of virtual ones.
 pub const PLATFORM: usize = 4;
+
+thread_local! {
+    /// The test that this thread runs, as the test harness calls it.
+    static TEST: Cell<Option<&'static str>> = const { Cell::new(None) };
+}
 
 /// Ends the process, naming the test, unless it is dropped in time.
 pub struct Watchdog {
     over: Arc<(Mutex<bool>, Condvar)>,
 }
 
-/// A watchdog with the usual limit of two minutes.
-#[track_caller]
-pub fn watchdog() -> Watchdog {
-    watchdog_after(Duration::from_secs(120))
-}
-
-/// A watchdog that lets the caller run for `limit`.
+/// Starts the watchdog of a test; `#[watched]` calls this.
 ///
-/// The watcher is a platform thread, so it bites even when every carrier is stuck.
-#[track_caller]
-pub fn watchdog_after(limit: Duration) -> Watchdog {
-    let place = Location::caller();
-    let test = std::thread::current().name().unwrap_or("?").to_owned();
+/// The watcher is a platform thread, so it bites even when every carrier is stuck. A test's child
+/// process has half of the time, so that the child is the one that reports. `PIRN_TEST_PATIENCE`
+/// multiplies all limits, for machines under load and for tools that slow programs down.
+pub fn watch(path: &'static str, limit: Duration) -> Watchdog {
+    let (_crate, test) = path.split_once("::").unwrap_or(("", path));
+    TEST.set(Some(test));
+    let mut limit = limit * setting("PIRN_TEST_PATIENCE").unwrap_or(1) as u32;
+    if child::is_here() {
+        // A child that is meant to abort should not leave a core file behind.
+        sys::no_core_file();
+        limit /= 2;
+    }
     let over = Arc::new((Mutex::new(false), Condvar::new()));
     let watched = Arc::clone(&over);
     std::thread::spawn(move || {
@@ -53,7 +61,7 @@ pub fn watchdog_after(limit: Duration) -> Watchdog {
             .wait_timeout_while(guard, limit, |over| !*over)
             .unwrap();
         if !*over {
-            report(&format!("watchdog: `{test}` ({place}) hung for {limit:?}"));
+            report(&format!("watchdog: `{test}` hung for {limit:?}"));
             report_tasks();
             process::abort();
         }
@@ -65,6 +73,7 @@ impl Drop for Watchdog {
     fn drop(&mut self) {
         *self.over.0.lock().unwrap() = true;
         self.over.1.notify_all();
+        TEST.set(None);
     }
 }
 

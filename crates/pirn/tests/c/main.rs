@@ -1,0 +1,13 @@
+//! What C code relies on: pthreads, thread-local storage, signals, `fork`, `setuid`, sleeps.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod fork;
+mod identity;
+mod pthread;
+mod pthread_keys;
+mod setuid;
+mod signals;
+mod sleeps_and_timers;
+mod tls;

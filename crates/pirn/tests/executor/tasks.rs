@@ -1,0 +1,395 @@
+//! Executors: submitting, joining and cancelling tasks. (Their ends are in `close.rs`,
+//! several tasks at once in `invoke.rs` and `map.rs`, races in
+//! `races.rs`.)
+
+use std::any::Any;
+use std::collections::HashSet;
+use std::panic::panic_any;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, mpsc};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::{Duration, Instant};
+
+use crate::common::{child, on_virtual, watched};
+use crate::fixture::{LONG, each_kind, interrupt_me_soon, sleeper, stubborn};
+use pirn::executor::{SubmitError, Task, TaskError, ThreadPerTask};
+use pirn::thread;
+use pirn::thread::{PlatformThreads, Threads};
+
+const fn can_be_shared<T: Send + Sync>() {}
+const _: () = can_be_shared::<ThreadPerTask>();
+const _: () = can_be_shared::<Task<std::cell::Cell<u8>>>();
+const _: () = can_be_shared::<TaskError>();
+
+#[watched]
+fn join_gives_the_value() {
+    each_kind(|executor| {
+        let text = String::from("weft");
+        let task = executor.submit(move || text + "!").unwrap();
+        assert_eq!(task.join().unwrap(), "weft!");
+    });
+}
+
+#[watched]
+fn a_panic_is_an_error() {
+    each_kind(|executor| {
+        let panicked = |result| match result {
+            Err(TaskError::Panicked(panicked)) => panicked,
+            other => panic!("no panic but {other:?}"),
+        };
+        let count = 7;
+        let task: Task<()> = executor.submit(move || panic!("snap {count}")).unwrap();
+        let error = task.join();
+        let text = error.as_ref().unwrap_err().to_string();
+        assert_eq!(text, "the task panicked: snap 7");
+        let panic = panicked(error);
+        assert_eq!(panic.to_string(), "panicked: snap 7");
+        assert_eq!(panic.message(), Some("snap 7"));
+        assert_eq!(
+            panic.into_payload().downcast_ref(),
+            Some(&String::from("snap 7"))
+        );
+
+        let task: Task<()> = executor.submit(|| panic_any(42_u8)).unwrap();
+        let panic = panicked(task.join());
+        assert_eq!(panic.message(), None);
+        let resumed = std::panic::catch_unwind(|| panic.resume());
+        assert_eq!(resumed.unwrap_err().downcast_ref(), Some(&42_u8));
+        // The executor is none the worse.
+        assert_eq!(executor.submit(|| 1).unwrap().join().unwrap(), 1);
+    });
+}
+
+#[watched]
+fn each_task_has_a_thread_of_its_own() {
+    each_kind(|executor| {
+        let tasks: Vec<_> = (0..100)
+            .map(|_| executor.submit(thread::current).unwrap())
+            .collect();
+        let mut ids = HashSet::from([thread::current().id()]);
+        for task in tasks {
+            let outside = task.thread().id();
+            let inside = task.join().unwrap().id();
+            assert_eq!(inside, outside);
+            assert!(ids.insert(inside), "{inside:?} twice");
+        }
+    });
+}
+
+#[watched]
+fn threads_are_as_asked_for() {
+    let virtually: Threads = thread::Builder::new().name_counter("weft-", 1).into();
+    let platform: Threads = PlatformThreads::new()
+        .name_counter("weft-", 1)
+        .stack_size(128 << 10)
+        .into();
+    for (threads, is_virtual) in [(virtually, true), (platform, false)] {
+        let executor = ThreadPerTask::with(threads);
+        for name in ["weft-1", "weft-2"] {
+            let task = executor.submit(|| {
+                let name = thread::current().name().map(str::to_owned);
+                (name, thread::current().is_virtual())
+            });
+            let task = task.unwrap();
+            assert_eq!(task.thread().name(), Some(name));
+            assert_eq!(task.join().unwrap(), (Some(name.into()), is_virtual));
+        }
+    }
+}
+
+#[watched]
+fn a_thread_that_cannot_be_made_is_an_error() {
+    for executor in [
+        ThreadPerTask::with(thread::Builder::new().stack_size(2 << 30)),
+        ThreadPerTask::with(PlatformThreads::new().name_counter("a\0b", 0)),
+    ] {
+        let (dropped, drops) = mpsc::channel::<()>();
+        match executor.submit(move || dropped.send(())) {
+            Err(SubmitError::Spawn(error)) => {
+                assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
+            }
+            other => panic!("{other:?}"),
+        }
+        assert!(drops.recv().is_err(), "the closure ran or lives");
+        executor.close(); // Waits for nothing.
+    }
+}
+
+#[watched]
+fn join_timeout_gives_the_task_back() {
+    each_kind(|executor| {
+        let (task, end) = stubborn(&executor);
+        let start = Instant::now();
+        thread::current().interrupt(); // Does not shorten the wait.
+        let task = task.join_timeout(Duration::from_millis(5)).unwrap_err();
+        assert!(start.elapsed() >= Duration::from_millis(5));
+        assert!(thread::take_interrupt());
+        let task = task.join_timeout(Duration::ZERO).unwrap_err();
+        end.send(3).unwrap();
+        assert_eq!(task.join_timeout(LONG).unwrap().unwrap(), 3);
+    });
+}
+
+#[watched]
+fn join_interruptible_gives_the_task_back() {
+    each_kind(|executor| {
+        let (task, end) = stubborn(&executor);
+        interrupt_me_soon();
+        let task = task.join_interruptible().unwrap_err();
+        let task = task.join_interruptible().unwrap_err(); // At once.
+        assert!(thread::take_interrupt());
+        end.send(3).unwrap();
+        assert_eq!(task.join_interruptible().unwrap().unwrap(), 3);
+    });
+}
+
+#[watched]
+fn what_has_ended_is_given_to_an_interrupted_thread() {
+    each_kind(|executor| {
+        let task = executor.submit(|| 3).unwrap();
+        while !task.is_done() {
+            thread::yield_now();
+        }
+        thread::current().interrupt();
+        assert_eq!(task.join_interruptible().unwrap().unwrap(), 3);
+        assert!(thread::take_interrupt());
+    });
+}
+
+#[watched]
+fn join_goes_on_after_an_interrupt() {
+    each_kind(|executor| {
+        let (task, end) = stubborn(&executor);
+        let me = thread::current();
+        let other = std::thread::spawn(move || {
+            crate::fixture::until_it_waits(&me);
+            me.interrupt();
+            thread::sleep(Duration::from_millis(2)); // To no avail if all is well.
+            end.send(3).unwrap();
+        });
+        assert_eq!(task.join().unwrap(), 3);
+        other.join().unwrap();
+        assert!(thread::take_interrupt());
+    });
+}
+
+#[watched]
+fn cancel_interrupts_a_running_task() {
+    each_kind(|executor| {
+        let (task, heard) = sleeper(&executor).unwrap();
+        assert!(!task.is_done() && !task.is_cancelled());
+        assert!(task.cancel());
+        assert!(task.is_done() && task.is_cancelled());
+        assert!(!task.cancel(), "cancelled twice");
+        assert_eq!(heard.recv(), Ok("interrupted"));
+        assert!(matches!(task.join(), Err(TaskError::Cancelled)));
+    });
+}
+
+#[watched]
+fn a_cancelled_task_that_does_not_heed_it_is_not_waited_for() {
+    each_kind(|executor| {
+        let (task, end) = stubborn(&executor);
+        let thread = task.thread();
+        assert!(task.cancel());
+        assert!(thread.is_interrupted());
+        assert!(matches!(task.join(), Err(TaskError::Cancelled)));
+        // But the executor waits for it.
+        executor.shutdown();
+        assert!(!executor.await_termination(Duration::from_millis(1)));
+        end.send(1).unwrap();
+        assert!(executor.await_termination(LONG));
+    });
+}
+
+#[watched]
+fn cancel_after_the_end_changes_nothing() {
+    each_kind(|executor| {
+        let task = executor.submit(|| 5).unwrap();
+        while !task.is_done() {
+            thread::yield_now();
+        }
+        assert!(!task.cancel());
+        assert!(!task.is_cancelled());
+        assert_eq!(task.join().unwrap(), 5);
+    });
+}
+
+#[watched]
+fn a_task_cancelled_before_its_start_never_runs() {
+    let one_carrier = [("PIRN_PARALLELISM", "1"), ("PIRN_SPARE_CARRIERS", "0")];
+    child::isolated(&one_carrier, || {
+        on_virtual(|| {
+            let executor = ThreadPerTask::new();
+            let (ran, runs) = mpsc::channel();
+            // This thread has the only carrier, and keeps it meanwhile.
+            let task = executor.submit(move || ran.send(())).unwrap();
+            assert!(task.cancel());
+            assert!(matches!(task.join(), Err(TaskError::Cancelled)));
+            assert!(runs.recv().is_err(), "it ran");
+            executor.close();
+        });
+    });
+}
+
+#[watched]
+fn dropping_a_task_does_not_cancel_it() {
+    each_kind(|executor| {
+        let (go, gone) = mpsc::channel::<()>();
+        let (here, heard) = mpsc::channel();
+        drop(executor.submit(move || {
+            gone.recv().unwrap();
+            here.send(thread::is_interrupted()).unwrap();
+        }));
+        go.send(()).unwrap();
+        assert_eq!(heard.recv(), Ok(false));
+    });
+}
+
+/// Counts its drops.
+struct Counted(Arc<AtomicUsize>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
+#[watched]
+fn unwanted_results_are_dropped_once_before_the_end() {
+    each_kind(|executor| {
+        let drops = Arc::new(AtomicUsize::new(0));
+        // A running task that will give a result when told.
+        let start = || {
+            let result = Counted(Arc::clone(&drops));
+            let (here, begun) = mpsc::channel();
+            let (go, gone) = mpsc::channel::<()>();
+            let task = executor.submit(move || {
+                here.send(()).unwrap();
+                gone.recv().unwrap();
+                result
+            });
+            begun.recv().unwrap();
+            (task.unwrap(), go)
+        };
+        // The handle is dropped before the end, or after it, or the task is cancelled.
+        let (task, go) = start();
+        drop(task);
+        go.send(()).unwrap();
+
+        let (task, go) = start();
+        go.send(()).unwrap();
+        while !task.is_done() {
+            thread::yield_now();
+        }
+        drop(task);
+
+        let (task, go) = start();
+        task.cancel();
+        go.send(()).unwrap();
+
+        executor.close();
+        assert_eq!(drops.load(SeqCst), 3);
+    });
+}
+
+#[watched]
+fn tasks_submit_tasks() {
+    fn nest(executor: &Arc<ThreadPerTask>, depth: usize) -> usize {
+        if depth == 0 {
+            return 0;
+        }
+        let inner = Arc::clone(executor);
+        let task = executor.submit(move || nest(&inner, depth - 1)).unwrap();
+        1 + task.join().unwrap()
+    }
+    each_kind(|executor| assert_eq!(nest(&Arc::new(executor), 50), 50));
+}
+
+#[watched]
+fn executors_nest() {
+    each_kind(|executor| {
+        let tasks = (0..10).map(|i| {
+            executor.submit(move || {
+                let inner = ThreadPerTask::new();
+                let tasks: Vec<_> = (0..10)
+                    .map(|j| inner.submit(move || i * j).unwrap())
+                    .collect();
+                inner.close();
+                assert!(tasks.iter().all(Task::is_done));
+                tasks
+                    .into_iter()
+                    .map(|task| task.join().unwrap())
+                    .sum::<u32>()
+            })
+        });
+        let tasks: Vec<_> = tasks.map(Result::unwrap).collect();
+        let sum: u32 = tasks.into_iter().map(|task| task.join().unwrap()).sum();
+        assert_eq!(sum, 45 * 45);
+    });
+}
+
+/// Hears that a future can go on.
+struct Woken(mpsc::Sender<()>);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.send(()).unwrap();
+    }
+}
+
+#[watched]
+fn a_task_can_be_awaited() {
+    each_kind(|executor| {
+        let (task, end) = stubborn(&executor);
+        let (woken, wakes) = mpsc::channel();
+        let waker = Waker::from(Arc::new(Woken(woken)));
+        let mut context = Context::from_waker(&waker);
+        let mut future = std::pin::pin!(async move { task.await });
+        assert!(future.as_mut().poll(&mut context).is_pending());
+        assert!(future.as_mut().poll(&mut context).is_pending());
+        assert!(wakes.try_recv().is_err());
+        end.send(8).unwrap();
+        wakes.recv().unwrap();
+        match future.poll(&mut context) {
+            Poll::Ready(result) => assert_eq!(result.unwrap(), 8),
+            Poll::Pending => panic!("woken for nothing"),
+        }
+    });
+}
+
+#[watched]
+fn debug_shows_state_and_count() {
+    each_kind(|executor| {
+        let (task, end) = stubborn(&executor);
+        assert!(
+            format!("{executor:?}").contains("state: open, running: 1"),
+            "{executor:?}"
+        );
+        assert_eq!(format!("{task:?}"), "Task(running)");
+        executor.shutdown();
+        assert!(format!("{executor:?}").contains("state: shut down, running: 1"));
+        drop(end);
+        assert!(executor.await_termination(LONG));
+        assert!(format!("{executor:?}").contains("state: terminated, running: 0"));
+        assert_eq!(format!("{task:?}"), "Task(done)");
+    });
+}
+
+#[watched]
+fn a_destructor_of_the_closure_runs_before_the_end() {
+    each_kind(|executor| {
+        struct Late(Arc<AtomicBool>);
+        impl Drop for Late {
+            fn drop(&mut self) {
+                thread::sleep(Duration::from_millis(2));
+                self.0.store(true, SeqCst);
+            }
+        }
+        let dropped = Arc::new(AtomicBool::new(false));
+        let late: Box<dyn Any + Send> = Box::new(Late(Arc::clone(&dropped)));
+        let task = executor.submit(move || drop(late)).unwrap();
+        task.join().unwrap();
+        assert!(dropped.load(SeqCst));
+    });
+}

@@ -1,0 +1,122 @@
+//! Closing a descriptor wakes whoever is parked on it with `EBADF`. This is more than the kernel
+//! does for platform threads, so this file has no counterpart in `std`.
+//!
+//! The tests close bare numbers, so each has a process of its own: a thread that comes to its call
+//! only after the close must find the number unused.
+
+use std::io;
+use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::{AsRawFd, IntoRawFd, RawFd};
+use std::os::unix::net::UnixStream;
+
+use crate::common::{block_then, many, on_virtual, sys, watched};
+use pirn::thread;
+
+/// Parks many virtual threads in `call`, closes `fd`, and expects `EBADF` from all of them.
+#[track_caller]
+fn expect_bad_descriptor(fd: RawFd, call: impl Fn() -> io::Result<usize> + Sync) {
+    block_then(
+        many(),
+        |_| assert_eq!(call().unwrap_err().raw_os_error(), Some(libc::EBADF)),
+        || sys::close(fd).unwrap(),
+    );
+}
+
+#[watched(alone)]
+fn close_wakes_readers_of_a_pipe() {
+    let (reader, _writer) = io::pipe().unwrap();
+    let fd = reader.into_raw_fd();
+    expect_bad_descriptor(fd, || sys::read(fd, &mut [0]));
+}
+
+#[watched(alone)]
+fn close_wakes_writers_of_a_pipe() {
+    let (_reader, writer) = io::pipe().unwrap();
+    sys::set_nonblocking(&writer, true);
+    while sys::write(writer.as_raw_fd(), &[0; 4096]).is_ok() {}
+    sys::set_nonblocking(&writer, false);
+    let fd = writer.into_raw_fd();
+    expect_bad_descriptor(fd, || sys::write(fd, &[0; 4096]));
+}
+
+#[watched(alone)]
+fn close_wakes_readers_of_a_socket() {
+    let (left, _right) = UnixStream::pair().unwrap();
+    let fd = left.into_raw_fd();
+    expect_bad_descriptor(fd, || sys::read(fd, &mut [0]));
+}
+
+#[watched(alone)]
+fn close_wakes_receivers_of_a_datagram_socket() {
+    let fd = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))
+        .unwrap()
+        .into_raw_fd();
+    expect_bad_descriptor(fd, || {
+        let mut byte = [0_u8];
+        // SAFETY: the buffer is valid for one byte.
+        let count = unsafe { libc::recv(fd, byte.as_mut_ptr().cast(), 1, 0) };
+        sys::check(count as i64).map(|count| count as usize)
+    });
+}
+
+#[watched(alone)]
+fn close_wakes_acceptors() {
+    let fd = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+        .unwrap()
+        .into_raw_fd();
+    expect_bad_descriptor(fd, || {
+        // SAFETY: `accept` may be called without room for the address.
+        let accepted = unsafe { libc::accept(fd, std::ptr::null_mut(), std::ptr::null_mut()) };
+        sys::own(accepted).map(|_| 0)
+    });
+}
+
+#[watched(alone)]
+fn dup2_over_a_descriptor_wakes_like_close() {
+    let (old, _writer) = io::pipe().unwrap();
+    let (new, _new_writer) = io::pipe().unwrap();
+    sys::set_nonblocking(&new, true);
+    let fd = old.as_raw_fd();
+    block_then(
+        many(),
+        |_| {
+            // Woken: EBADF. Not yet parked: the new pipe, which has nothing either.
+            let error = sys::read(fd, &mut [0]).unwrap_err().raw_os_error();
+            assert!(
+                matches!(error, Some(libc::EBADF | libc::EAGAIN)),
+                "{error:?}"
+            );
+        },
+        || sys::dup2(new.as_raw_fd(), fd).unwrap(),
+    );
+}
+
+#[watched(alone)]
+fn closing_a_duplicate_wakes_nobody_else() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let duplicate = listener.try_clone().unwrap();
+    let address = listener.local_addr().unwrap();
+    block_then(
+        many(),
+        |_| drop(listener.accept().unwrap()),
+        || {
+            drop(duplicate);
+            thread::yield_now();
+            for _ in 0..many() {
+                TcpStream::connect(address).unwrap();
+            }
+        },
+    );
+}
+
+#[watched(alone)]
+fn a_descriptor_closed_before_is_bad_at_once() {
+    on_virtual(|| {
+        let (reader, _writer) = io::pipe().unwrap();
+        let fd = reader.into_raw_fd();
+        sys::close(fd).unwrap();
+        let bad = Some(libc::EBADF);
+        assert_eq!(sys::read(fd, &mut [0]).unwrap_err().raw_os_error(), bad);
+        assert_eq!(sys::close(fd).unwrap_err().raw_os_error(), bad);
+    });
+}

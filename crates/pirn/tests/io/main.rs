@@ -1,0 +1,16 @@
+//! Descriptors: sockets, pipes, files, child processes, and waiting for several at once.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod child_processes;
+mod close;
+mod crowded_descriptor;
+mod files;
+mod partly_cached;
+mod pipes;
+mod polling;
+mod select;
+mod socket_modes;
+mod tcp;
+mod udp_and_unix;

@@ -1,0 +1,183 @@
+//! Files of which the page cache holds a part: reads and writes are as whole as the kernel's own.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{IoSlice, IoSliceMut, Read, Seek, SeekFrom, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::ptr;
+
+use crate::common::{TempDir, child, on_virtual, pattern, skip, watched};
+
+const HALF: usize = 1 << 20;
+
+/// A file of two halves, of which the second is not in the page cache. None where the file system
+/// keeps all in memory.
+fn half_cached(folder: &TempDir, flags: i32) -> Option<File> {
+    let path = folder.join("file");
+    fs::write(&path, pattern(2 * HALF)).unwrap();
+    let mut options = OpenOptions::new();
+    let file = options
+        .read(true)
+        .write(true)
+        .custom_flags(flags)
+        .open(path);
+    let file = file.unwrap();
+    file.sync_all().unwrap();
+    drop_second_half(&file);
+    if is_in_memory(&file, HALF as i64) {
+        skip("this file system keeps its files in memory");
+        return None;
+    }
+    Some(file)
+}
+
+/// Drops all, and brings the first half back: one page of the cache may be as large as the file.
+fn drop_second_half(file: &File) {
+    let fd = file.as_raw_fd();
+    // SAFETY: no pointers. Without readahead, which would bring back more.
+    unsafe {
+        libc::posix_fadvise(fd, 0, 0, libc::POSIX_FADV_RANDOM);
+        libc::posix_fadvise(fd, 0, 0, libc::POSIX_FADV_DONTNEED);
+    }
+    file.read_exact_at(&mut vec![0; HALF], 0).unwrap();
+}
+
+/// Whether the page cache has the page at `offset`. Unlike a read, this does not fetch it.
+fn is_in_memory(file: &File, offset: i64) -> bool {
+    const PAGE: usize = 4096;
+    let mut resident = 0;
+    // SAFETY: a mapping of one page, which nobody touches, and one byte for it.
+    unsafe {
+        let fd = file.as_raw_fd();
+        let page = libc::mmap(
+            ptr::null_mut(),
+            PAGE,
+            libc::PROT_READ,
+            libc::MAP_SHARED,
+            fd,
+            offset,
+        );
+        assert_ne!(page, libc::MAP_FAILED);
+        assert_eq!(libc::mincore(page, PAGE, &mut resident), 0);
+        libc::munmap(page, PAGE);
+    }
+    resident & 1 != 0
+}
+
+/// Has `read` fill a buffer from a half-cached file, on a virtual thread.
+fn whole(flags: i32, read: impl FnOnce(&mut File, &mut [u8]) -> usize + Send + 'static) {
+    let folder = TempDir::new("half");
+    let Some(mut file) = half_cached(&folder, flags) else {
+        return;
+    };
+    on_virtual(move || {
+        let mut buffer = vec![0; 2 * HALF];
+        assert_eq!(read(&mut file, &mut buffer), 2 * HALF);
+        assert!(buffer == pattern(2 * HALF), "damaged");
+    });
+}
+
+/// Two uneven parts of a buffer.
+fn parts(buffer: &mut [u8]) -> [IoSliceMut<'_>; 2] {
+    let (left, right) = buffer.split_at_mut(HALF + 12_345);
+    [left, right].map(IoSliceMut::new)
+}
+
+#[watched]
+fn read_is_whole() {
+    whole(0, |file, buffer| file.read(buffer).unwrap());
+}
+
+#[watched]
+fn readv_is_whole() {
+    whole(0, |file, buffer| {
+        file.read_vectored(&mut parts(buffer)).unwrap()
+    });
+}
+
+#[watched]
+fn pread_is_whole() {
+    whole(0, |file, buffer| file.read_at(buffer, 0).unwrap());
+}
+
+#[watched]
+fn preadv_is_whole() {
+    whole(0, |file, buffer| {
+        let parts = parts(buffer);
+        // SAFETY: `IoSliceMut` has the layout of `iovec`.
+        let count = unsafe { libc::preadv(file.as_raw_fd(), parts.as_ptr().cast(), 2, 0) };
+        count as usize
+    });
+}
+
+#[watched]
+fn a_file_that_was_opened_not_to_block_does_so_all_the_same() {
+    whole(libc::O_NONBLOCK, |file, buffer| file.read(buffer).unwrap());
+    whole(libc::O_NONBLOCK, |file, buffer| {
+        let (left, right) = buffer.split_at_mut(HALF);
+        // From the missing half on: nothing of it can be had at once.
+        file.seek(SeekFrom::Start(HALF as u64)).unwrap();
+        let count = file.read(right).unwrap();
+        file.seek(SeekFrom::Start(0)).unwrap();
+        count + file.read(left).unwrap()
+    });
+}
+
+#[watched]
+fn writes_over_a_part_that_is_missing_are_whole() {
+    let folder = TempDir::new("half");
+    let Some(mut file) = half_cached(&folder, 0) else {
+        return;
+    };
+    on_virtual(move || {
+        let new: Vec<u8> = pattern(2 * HALF).iter().map(|byte| !byte).collect();
+        assert_eq!(
+            file.write_at(&new[..2 * HALF - 100], 50).unwrap(),
+            2 * HALF - 100
+        );
+        file.sync_all().unwrap();
+        drop_second_half(&file);
+        let (left, right) = new.split_at(77);
+        let count = file.write_vectored(&[left, right].map(IoSlice::new));
+        assert_eq!(count.unwrap(), 2 * HALF);
+    });
+}
+
+#[watched]
+fn a_read_ends_at_the_end_of_the_file() {
+    child::isolated(&[], || {
+        let folder = TempDir::new("end");
+        let path = folder.join("file");
+        fs::write(&path, pattern(10_000)).unwrap();
+        let mut file = File::open(&path).unwrap();
+        on_virtual(move || {
+            let mut buffer = vec![0; 20_000];
+            assert_eq!(file.read(&mut buffer).unwrap(), 10_000);
+            assert_eq!(file.read(&mut buffer).unwrap(), 0);
+            assert_eq!(file.read_at(&mut buffer, 5000).unwrap(), 5000);
+            assert_eq!(file.read_at(&mut buffer, 10_000).unwrap(), 0);
+        });
+        // None of it took a thread of the pool.
+        let names = fs::read_dir("/proc/self/task").unwrap();
+        for task in names {
+            let name = fs::read_to_string(task.unwrap().path().join("comm")).unwrap();
+            assert_ne!(name.trim_end(), "pirn-blocking");
+        }
+    });
+}
+
+#[watched]
+fn what_is_no_file_gives_what_there_is() {
+    on_virtual(|| {
+        let (mut reader, mut writer) = std::io::pipe().unwrap();
+        writer.write_all(b"half").unwrap();
+        assert_eq!(reader.read(&mut [0; 8]).unwrap(), 4);
+        let mut parts = [[0; 3], [0; 3]];
+        let [left, right] = &mut parts;
+        writer.write_all(b"half").unwrap();
+        let mut slices = [left, right].map(|part| IoSliceMut::new(part));
+        assert_eq!(reader.read_vectored(&mut slices).unwrap(), 4);
+        let timer = fs::read("/proc/self/status").unwrap();
+        assert!(timer.starts_with(b"Name:"));
+    });
+}

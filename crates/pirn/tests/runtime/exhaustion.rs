@@ -1,0 +1,79 @@
+//! When memory or mappings run out, `spawn` says so, and the threads there are go on.
+
+use crate::common::{child, watched};
+use pirn::thread::{self, Builder, JoinHandle};
+use std::io::{self, ErrorKind};
+
+/// Spawns threads that park until `spawn` fails, or `limit` of them are there.
+fn spawn_until_it_fails(limit: usize) -> (Vec<JoinHandle<usize>>, Option<io::Error>) {
+    let mut handles = Vec::with_capacity(limit);
+    while handles.len() < limit {
+        let number = handles.len();
+        let spawned = Builder::new().spawn(move || {
+            thread::park();
+            number
+        });
+        match spawned {
+            Ok(handle) => handles.push(handle),
+            Err(error) => return (handles, Some(error)),
+        }
+    }
+    (handles, None)
+}
+
+/// Wakes them all and checks that each is still itself.
+fn all_go_on(handles: Vec<JoinHandle<usize>>) {
+    for handle in &handles {
+        handle.thread().unpark();
+    }
+    for (number, handle) in handles.into_iter().enumerate() {
+        assert_eq!(handle.join().unwrap(), number);
+    }
+}
+
+#[watched]
+fn without_address_space_spawn_fails_and_the_others_go_on() {
+    child::isolated(&[], || {
+        let limit = libc::rlimit {
+            rlim_cur: 6 << 30,
+            rlim_max: 6 << 30,
+        };
+        // SAFETY: a valid limit.
+        assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &limit) }, 0);
+        let (handles, error) = spawn_until_it_fails(200_000);
+        let error = error.expect("six gigabytes hold fewer than 200,000 stacks");
+        assert_eq!(error.kind(), ErrorKind::OutOfMemory);
+        assert!(error.to_string().contains("ulimit -v"), "{error}");
+        assert!(handles.len() > 1000, "only {} threads", handles.len());
+        all_go_on(handles);
+        // What was given back can be had again.
+        let (handles, error) = spawn_until_it_fails(1000);
+        assert!(error.is_none(), "{error:?}");
+        all_go_on(handles);
+    });
+}
+
+#[watched]
+fn without_mappings_spawn_fails_and_names_the_sysctl() {
+    let allowed = std::fs::read_to_string("/proc/sys/vm/max_map_count").unwrap();
+    let allowed: usize = allowed.trim().parse().unwrap();
+    if allowed > 200_000 {
+        eprintln!("skipped: vm.max_map_count is {allowed}, more than this test wants to use up");
+        return;
+    }
+    child::isolated(&[("PIRN_NO_GUARD_MARKERS", "1")], move || {
+        let (handles, error) = spawn_until_it_fails(allowed);
+        let error = error.expect("each stack takes two mappings");
+        assert_eq!(error.kind(), ErrorKind::OutOfMemory);
+        assert!(error.to_string().contains("vm.max_map_count"), "{error}");
+        assert!(
+            handles.len() > allowed / 4,
+            "only {} threads",
+            handles.len()
+        );
+        // The rest of the program is well: it maps memory, and makes platform threads.
+        drop(vec![1_u8; 64 << 20]);
+        std::thread::spawn(|| ()).join().unwrap();
+        all_go_on(handles);
+    });
+}

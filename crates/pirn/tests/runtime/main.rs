@@ -1,0 +1,13 @@
+//! The runtime itself: its settings, schedulers, carriers, and what it costs at rest.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod exhaustion;
+mod idle;
+mod memory_of_keys;
+mod schedulers;
+mod seccomp;
+mod settings;
+mod spare_carriers;
+mod yielding;

@@ -1,0 +1,175 @@
+//! System calls that a seccomp profile forbids: what has a substitute works, and what has none says
+//! so.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::os::fd::RawFd;
+use std::time::Duration;
+
+use crate::common::sys::check;
+use crate::common::{child, on_virtual, pipes, watched};
+use libc::{c_long, sock_filter, sock_fprog};
+use pirn::thread::{self, Builder};
+
+/// Has the kernel answer these calls, of the calling thread and of those it starts, with `EPERM`:
+/// as container profiles do with calls that are younger than they are.
+fn forbid(calls: &[c_long]) {
+    let statement = |code: u32, k: u32| sock_filter {
+        code: code as u16,
+        jt: 0,
+        jf: 0,
+        k,
+    };
+    // The number of the call is the first word of what the filter is given.
+    let mut filter = vec![statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0)];
+    for &call in calls {
+        let unless_equal = sock_filter {
+            jf: 1,
+            ..statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, call as u32)
+        };
+        let refuse = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
+        filter.extend([unless_equal, statement(libc::BPF_RET | libc::BPF_K, refuse)]);
+    }
+    let allow = libc::SECCOMP_RET_ALLOW;
+    filter.push(statement(libc::BPF_RET | libc::BPF_K, allow));
+    let program = sock_fprog {
+        len: filter.len() as u16,
+        filter: filter.as_mut_ptr(),
+    };
+    // SAFETY: a valid program, which the kernel copies.
+    unsafe {
+        check(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)).unwrap();
+        let mode = libc::SECCOMP_MODE_FILTER;
+        check(libc::prctl(libc::PR_SET_SECCOMP, mode, &raw const program)).unwrap();
+    }
+}
+
+#[watched]
+fn events_and_timers_arrive_without_epoll_pwait2() {
+    child::isolated(&[], || {
+        forbid(&[libc::SYS_epoll_pwait2]);
+        let pipes = pipes(100);
+        thread::scope(|scope| {
+            for (reader, _) in &pipes {
+                let mut reader = reader;
+                scope.spawn(move || {
+                    assert_eq!(reader.read(&mut [0; 2]).unwrap(), 1);
+                    thread::sleep(Duration::from_millis(1));
+                });
+            }
+            scope.spawn(|| crate::common::write_to_all(&pipes));
+        });
+    });
+}
+
+#[watched]
+fn foreign_event_loops_work_without_epoll_pwait2() {
+    child::isolated(&[], || {
+        forbid(&[libc::SYS_epoll_pwait2]);
+        let wait = || {
+            let epoll = crate::common::sys::own(unsafe_epoll_create()).unwrap();
+            epoll_wait_in_vain(&epoll);
+        };
+        wait();
+        on_virtual(wait);
+    });
+}
+
+fn unsafe_epoll_create() -> RawFd {
+    // SAFETY: no pointers.
+    unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) }
+}
+
+fn epoll_wait_in_vain(epoll: &impl std::os::fd::AsRawFd) {
+    let mut event = libc::epoll_event { events: 0, u64: 0 };
+    // SAFETY: room for one event.
+    let count = unsafe { libc::epoll_wait(epoll.as_raw_fd(), &mut event, 1, 5) };
+    assert_eq!(check(count).unwrap(), 0);
+}
+
+#[watched]
+fn reading_and_writing_work_without_the_calls_that_take_flags() {
+    child::isolated(&[], || {
+        forbid(&[
+            libc::SYS_preadv2,
+            libc::SYS_pwritev2,
+            libc::SYS_openat2,
+            libc::SYS_statx,
+        ]);
+        let (mut reader, mut writer) = std::io::pipe().unwrap();
+        let read = thread::spawn(move || {
+            let mut text = String::new();
+            reader.read_to_string(&mut text).unwrap();
+            text
+        });
+        on_virtual(move || {
+            thread::sleep(Duration::from_millis(1));
+            writer.write_all(b"through a pipe").unwrap();
+        });
+        assert_eq!(read.join().unwrap(), "through a pipe");
+        let folder = crate::common::TempDir::new("seccomp");
+        let path = folder.join("file");
+        on_virtual(move || {
+            fs::write(&path, b"a file").unwrap();
+            assert_eq!(fs::read(&path).unwrap(), b"a file");
+        });
+    });
+}
+
+#[watched]
+fn a_start_that_is_forbidden_says_which_call_and_why() {
+    let calls = [
+        ("eventfd2", libc::SYS_eventfd2),
+        ("epoll_create1", libc::SYS_epoll_create1),
+        ("epoll_pwait", libc::SYS_epoll_pwait),
+    ];
+    let each = calls.map(|(name, _)| [("FORBIDDEN", name)]);
+    child::isolated_each(each, || {
+        let name = std::env::var("FORBIDDEN").unwrap();
+        let (_, number) = calls.into_iter().find(|(call, _)| *call == name).unwrap();
+        forbid(&[number, libc::SYS_epoll_pwait2]);
+        let error = Builder::new().spawn(|| ()).unwrap_err().to_string();
+        assert!(error.contains(&name), "{error}");
+        assert!(error.contains("seccomp"), "{error}");
+        assert!(!error.contains("ulimit"), "{error}");
+    });
+}
+
+#[watched]
+fn a_start_without_descriptors_left_says_so() {
+    child::isolated(&[], || {
+        let none = libc::rlimit {
+            rlim_cur: 0,
+            rlim_max: 0,
+        };
+        // SAFETY: reads one `rlimit`.
+        check(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &none) }).unwrap();
+        let error = Builder::new().spawn(|| ()).unwrap_err().to_string();
+        assert!(error.contains("ulimit -n"), "{error}");
+        assert!(!error.contains("seccomp"), "{error}");
+    });
+}
+
+#[watched]
+fn without_its_epoll_instance_the_runtime_ends_and_says_why() {
+    if child::is_here() {
+        on_virtual(|| ());
+        for entry in fs::read_dir("/proc/self/fd").unwrap() {
+            let path = entry.unwrap().path();
+            if fs::read_link(&path).is_ok_and(|to| to.ends_with("anon_inode:[eventpoll]")) {
+                let number: RawFd = path.file_name().unwrap().to_str().unwrap().parse().unwrap();
+                // SAFETY: pirn's, and that is the point.
+                check(unsafe { libc::syscall(libc::SYS_close, number) }).unwrap();
+            }
+        }
+        on_virtual(|| thread::sleep(Duration::from_secs(3600)));
+    }
+    let output = child::run(&[]);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success());
+    assert!(
+        error.contains("pirn: fatal: waiting for events failed"),
+        "{error}"
+    );
+    assert!(error.contains("Bad file descriptor"), "{error}");
+}

@@ -1,0 +1,16 @@
+//! What a thread is: `pirn::thread` beside `std::thread`, panics, stacks, thread-locals, `std::sync`.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod beyond_std;
+mod block_on;
+mod channels;
+mod join_handles;
+mod like_std;
+mod macros;
+mod panics;
+mod scoped_values;
+mod stacks;
+mod sync;
+mod thread_locals;
