@@ -7,6 +7,7 @@
 mod cgroup;
 mod client;
 mod demo;
+mod doctor;
 mod limits;
 mod measure;
 mod million;
@@ -19,6 +20,7 @@ mod users;
 
 use std::error::Error;
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -32,10 +34,12 @@ const MAX_DELAY_MS: u64 = 3_600_000;
 
 /// Virtual threads under the unchanged standard library: demos and a small HTTP server.
 ///
-/// Without a command, `pirn demo` is run.
+/// Without a command, `pirn demo` is run, with the options that are given.
 #[derive(Parser)]
-#[command(name = "pirn", version)]
+#[command(name = "pirn", version, args_conflicts_with_subcommands = true)]
 struct Cli {
+    #[command(flatten)]
+    load: LoadArgs,
     #[command(subcommand)]
     command: Option<Command>,
 }
@@ -49,6 +53,17 @@ enum Command {
         load: LoadArgs,
         #[command(subcommand)]
         other: Option<OtherDemo>,
+    },
+    /// Says whether this machine can run virtual threads, and how far, and what to change.
+    ///
+    /// The exit code is 0 if they run, and 1 if not.
+    Doctor {
+        /// An executable to look at as well: what it lacks for virtual threads.
+        #[arg(long, value_name = "PATH")]
+        program: Option<PathBuf>,
+        /// Writes JSON.
+        #[arg(long)]
+        json: bool,
     },
     /// Just the HTTP server, on virtual threads, until Ctrl-C.
     Serve {
@@ -85,17 +100,19 @@ struct LoadArgs {
     requests: u32,
 }
 
-impl Default for Command {
-    /// `pirn demo` with all its defaults, taken from where the command line declares them.
-    fn default() -> Self {
-        Cli::parse_from(["pirn", "demo"])
-            .command
-            .expect("a command was given")
+impl Cli {
+    /// The command that is meant.
+    fn meant(self) -> Command {
+        let demo = Command::Demo {
+            load: self.load,
+            other: None,
+        };
+        self.command.unwrap_or(demo)
     }
 }
 
 fn main() -> ExitCode {
-    let command = Cli::parse().command.unwrap_or_default();
+    let command = Cli::parse().meant();
     match run(command) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
@@ -123,6 +140,7 @@ fn run(command: Command) -> Result<bool, Box<dyn Error>> {
             };
             demo::run(load, out)
         }
+        Command::Doctor { program, json } => doctor::run(program.as_deref(), json, out),
         Command::Serve { address, delay_ms } => {
             serve(&address, Duration::from_millis(delay_ms), out).map(|()| true)
         }
@@ -153,14 +171,27 @@ mod tests {
         Cli::command().debug_assert();
     }
 
+    /// The load of the plain demo that a command line asks for.
+    fn load(line: &[&str]) -> (u32, u64, u32) {
+        let line = ["pirn"].iter().chain(line);
+        match Cli::try_parse_from(line).unwrap().meant() {
+            Command::Demo { load, other: None } => (load.users, load.delay_ms, load.requests),
+            _ => panic!("not the plain demo"),
+        }
+    }
+
     #[test]
-    fn no_command_is_demo_with_its_defaults() {
-        let Command::Demo { load, other: None } = Command::default() else {
-            panic!("not the plain demo");
-        };
-        assert_eq!(
-            (load.users, load.delay_ms, load.requests),
-            (20_000, 1_000, 3)
-        );
+    fn no_command_is_demo() {
+        assert_eq!(load(&[]), (20_000, 1_000, 3));
+        assert_eq!(load(&["demo"]), (20_000, 1_000, 3));
+        let options = ["--users", "2000", "--requests", "5"];
+        assert_eq!(load(&options), (2_000, 1_000, 5));
+        assert_eq!(load(&[&["demo"], &options[..]].concat()), (2_000, 1_000, 5));
+    }
+
+    #[test]
+    fn options_of_the_demo_are_not_for_other_commands() {
+        let line = ["pirn", "--users", "5", "serve", "127.0.0.1:0"];
+        assert!(Cli::try_parse_from(line).is_err());
     }
 }

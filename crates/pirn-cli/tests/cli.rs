@@ -346,3 +346,87 @@ fn help_names_the_commands() {
     let said = stdout(&output);
     assert!(said.contains("demo") && said.contains("serve"), "{said}");
 }
+
+#[test]
+fn the_demo_takes_its_options_without_its_name() {
+    let output = pirn(&["--users", "5", "--requests", "1", "--delay-ms", "1"]);
+    let (out, err) = (stdout(&output), stderr(&output));
+    assert!(output.status.success(), "{err}");
+    assert!(
+        format!("{out}{err}").contains("5 users, 1 request"),
+        "{out}{err}"
+    );
+}
+
+#[test]
+fn the_doctor_says_that_virtual_threads_run_here() {
+    let output = pirn(&["doctor", "--program", PIRN]);
+    let out = stdout(&output);
+    assert!(output.status.success(), "{out}{}", stderr(&output));
+    for subject in [
+        "processor",
+        "kernel",
+        "C library",
+        "guard pages",
+        "trial",
+        "interposition",
+    ] {
+        assert!(
+            out.lines().any(|line| line[6..].starts_with(subject)),
+            "no {subject} in {out}"
+        );
+    }
+    assert!(out.contains("Virtual threads run here"), "{out}");
+    assert!(!out.contains("\nbad"), "{out}");
+    assert!(out.lines().count() < 40, "more than a screen: {out}");
+}
+
+#[test]
+fn the_doctor_refuses_a_program_without_pirn() {
+    let output = pirn(&["doctor", "--program", "/bin/sh"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        stdout(&output).contains("without pirn"),
+        "{}",
+        stdout(&output)
+    );
+    let output = pirn(&["doctor", "--program", "/no/such/file"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        stderr(&output).contains("/no/such/file"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn the_doctor_writes_json() {
+    let output = pirn(&["doctor", "--json"]);
+    let out = stdout(&output);
+    assert!(output.status.success(), "{out}");
+    assert!(out.starts_with("{\n  \"verdict\": \""), "{out}");
+    assert!(out.contains("\"subject\": \"kernel\""), "{out}");
+}
+
+#[test]
+fn the_doctor_sees_what_this_process_may() {
+    let output = shell(&format!(
+        "ulimit -n 100; ulimit -v 8000000; exec {PIRN} doctor"
+    ));
+    let out = stdout(&output);
+    assert!(output.status.success(), "{out}");
+    assert!(out.contains("warn  open files"), "{out}");
+    assert!(out.contains("warn  address space"), "{out}");
+}
+
+#[test]
+fn the_doctor_fails_where_virtual_threads_do() {
+    let output = shell(&format!("PIRN_PARALLELISM=0 exec {PIRN} doctor"));
+    let out = stdout(&output);
+    assert_eq!(output.status.code(), Some(1), "{out}");
+    assert!(
+        out.lines()
+            .any(|l| l.starts_with("bad   trial") && l.contains("PIRN_PARALLELISM")),
+        "{out}"
+    );
+}

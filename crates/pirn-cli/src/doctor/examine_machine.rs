@@ -1,0 +1,488 @@
+//! What follows from the facts about a machine.
+
+use super::finding::Finding;
+use super::machine::{Libc, Machine};
+
+/// The oldest kernel: it lets programs use FSGSBASE.
+const KERNEL: (u32, u32) = (5, 9);
+/// The first kernel with guard markers (`MADV_GUARD_INSTALL`).
+const KERNEL_WITH_MARKERS: (u32, u32) = (6, 13);
+/// The oldest GNU C library.
+const GLIBC: (u32, u32) = (2, 31);
+/// Mappings that are left to the rest of the program, and those that a stack takes.
+const OTHER_MAPPINGS: u64 = 4096;
+const MAPPINGS_PER_STACK: u64 = 2;
+/// Bytes of a parked thread: a page of stack, and its share of a page table.
+const BYTES_PER_THREAD: u64 = 4_800;
+/// Address space of the default stack, with its guard.
+const ADDRESSES_PER_THREAD: u64 = 260 << 10;
+/// OS threads that the runtime may start beside its carriers: spare carriers, and the pool.
+const OTHER_THREADS: u64 = 16 + 256 + 8;
+/// Open files below which servers run into their limit.
+const FEW_FILES: u64 = 10_000;
+
+/// All findings about a machine.
+pub fn examine(machine: &Machine) -> Vec<Finding> {
+    let version = machine.kernel.as_deref().and_then(version);
+    [
+        Some(processor(machine)),
+        Some(kernel(machine, version)),
+        Some(libc(machine)),
+        Some(guards(machine, version)),
+        files(machine),
+        memory(machine),
+        processors(machine),
+        overcommit(machine),
+        address_space(machine),
+        os_threads(machine),
+        filter(machine),
+        preload(machine),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// The finding about the trial.
+pub fn trial(result: Result<(), String>) -> Finding {
+    const SUBJECT: &str = "trial";
+    match result {
+        Ok(()) => Finding::ok(
+            SUBJECT,
+            "a virtual thread was spawned, parked in a read, woken and joined",
+        ),
+        Err(error) => Finding::bad(
+            SUBJECT,
+            error,
+            "the lines above may say why; if not, please report this",
+        ),
+    }
+}
+
+fn processor(machine: &Machine) -> Finding {
+    const SUBJECT: &str = "processor";
+    let name = machine.processor.as_deref().unwrap_or("unknown");
+    match (machine.has_fsgsbase, machine.fsgsbase_enabled) {
+        (_, Some(true)) => Finding::ok(SUBJECT, format!("{name}, x86-64 with FSGSBASE")),
+        (Some(true), Some(false)) => Finding::bad(
+            SUBJECT,
+            format!("{name} has FSGSBASE, but the kernel does not let programs use it"),
+            "run Linux 5.9 or later, without `nofsgsbase` in its command line; valgrind and some \
+             emulators hide it as well",
+        ),
+        (Some(false), _) => Finding::bad(
+            SUBJECT,
+            format!("{name} has no FSGSBASE"),
+            "use Intel Ivy Bridge, AMD Steamroller or later; in a virtual machine, pass the \
+             processor's features through (`-cpu host`)",
+        ),
+        (_, None) | (None, Some(false)) => Finding::warn(
+            SUBJECT,
+            format!("{name}; whether it has FSGSBASE cannot be told"),
+            "mount /proc",
+        ),
+    }
+}
+
+fn kernel(machine: &Machine, version: Option<(u32, u32)>) -> Finding {
+    const SUBJECT: &str = "kernel";
+    let name = format!("Linux {}", machine.kernel.as_deref().unwrap_or("unknown"));
+    match version {
+        Some(version) if version >= KERNEL => Finding::ok(SUBJECT, name),
+        Some(_) => Finding::bad(SUBJECT, name, "Linux 5.9 or later is needed"),
+        None => Finding::warn(
+            SUBJECT,
+            name,
+            "its version cannot be told; 5.9 or later is needed",
+        ),
+    }
+}
+
+fn libc(machine: &Machine) -> Finding {
+    const SUBJECT: &str = "C library";
+    match machine.libc {
+        Libc::Gnu(major, minor) if (major, minor) >= GLIBC => {
+            Finding::ok(SUBJECT, format!("glibc {major}.{minor}"))
+        }
+        Libc::Gnu(major, minor) => Finding::bad(
+            SUBJECT,
+            format!("glibc {major}.{minor}"),
+            "glibc 2.31 or later is needed",
+        ),
+        Libc::Unknown => Finding::warn(
+            SUBJECT,
+            "unknown",
+            "glibc 2.31 or later is needed; other C libraries will not do",
+        ),
+    }
+}
+
+/// Guard markers, and where there are none, the mappings that guards then take.
+fn guards(machine: &Machine, version: Option<(u32, u32)>) -> Finding {
+    const SUBJECT: &str = "guard pages";
+    if version >= Some(KERNEL_WITH_MARKERS) {
+        return Finding::ok(SUBJECT, "by markers: stacks take no memory mappings");
+    }
+    let mappings = machine.mappings.unwrap_or(65_530);
+    let threads = mappings.saturating_sub(OTHER_MAPPINGS) / MAPPINGS_PER_STACK;
+    Finding::warn(
+        SUBJECT,
+        format!(
+            "before Linux 6.13 each stack takes two memory mappings: vm.max_map_count is \
+             {mappings}, which allows {} virtual threads",
+            grouped(threads)
+        ),
+        "sysctl -w vm.max_map_count=2000000 for 1,000,000 of them",
+    )
+}
+
+fn files(machine: &Machine) -> Option<Finding> {
+    const SUBJECT: &str = "open files";
+    let soft = machine.files_soft?;
+    let hard = machine.files_hard.or(machine.files_ceiling).unwrap_or(soft);
+    let found = format!("{} per process, {} at most", grouped(soft), grouped(hard));
+    if soft >= FEW_FILES {
+        return Some(Finding::ok(SUBJECT, found));
+    }
+    let ceiling = machine.files_ceiling.unwrap_or(1 << 20);
+    let advice = if hard > soft {
+        format!(
+            "a connection takes one each: `ulimit -n {hard}` before the program, or LimitNOFILE= in its unit"
+        )
+    } else {
+        format!(
+            "a connection takes one each: raise the hard limit (limits.conf, LimitNOFILE=), up to \
+             fs.nr_open, which is {}",
+            grouped(ceiling)
+        )
+    };
+    Some(Finding::warn(SUBJECT, found, &advice))
+}
+
+fn memory(machine: &Machine) -> Option<Finding> {
+    const SUBJECT: &str = "memory";
+    let available = machine.memory_available;
+    let cgroup = machine.memory_of_cgroup;
+    let least = available.into_iter().chain(cgroup).min()?;
+    let threads = grouped(least / BYTES_PER_THREAD / 1000 * 1000);
+    let mut found = match available {
+        Some(bytes) => format!("{} available", size(bytes)),
+        None => "unknown".into(),
+    };
+    if let Some(bytes) = cgroup {
+        found += &format!(", the cgroup allows {}", size(bytes));
+    }
+    found += &format!(": room for some {threads} parked threads");
+    if least >= 256 << 20 {
+        return Some(Finding::ok(SUBJECT, found));
+    }
+    let advice = "`spawn` is an error when less than 64 MiB are left; raise the cgroup's memory.max, or \
+                  free some";
+    Some(Finding::warn(SUBJECT, found, advice))
+}
+
+fn processors(machine: &Machine) -> Option<Finding> {
+    const SUBJECT: &str = "processors";
+    let online = machine.processors?;
+    let found = format!("{online} online");
+    let Some(share) = machine
+        .processors_of_cgroup
+        .filter(|&share| share < online * 1000)
+    else {
+        return Some(Finding::ok(SUBJECT, found));
+    };
+    let found = format!(
+        "{found}, the cgroup allows the time of {}.{}",
+        share / 1000,
+        share % 1000 / 100
+    );
+    if share >= 1000 {
+        return Some(Finding::ok(SUBJECT, found));
+    }
+    let advice = "below 1 all carriers pause together when the quota is used up; raise cpu.max";
+    Some(Finding::warn(SUBJECT, found, advice))
+}
+
+fn overcommit(machine: &Machine) -> Option<Finding> {
+    const SUBJECT: &str = "overcommit";
+    match machine.overcommit? {
+        2 => Some(Finding::warn(
+            SUBJECT,
+            "vm.overcommit_memory is 2: the whole of each stack counts, used or not",
+            "set vm.overcommit_memory to 0 or 1, or make stacks small (PIRN_STACK_SIZE=64K)",
+        )),
+        mode => Some(Finding::ok(
+            SUBJECT,
+            format!("vm.overcommit_memory is {mode}: stacks count where they are used"),
+        )),
+    }
+}
+
+fn address_space(machine: &Machine) -> Option<Finding> {
+    let limit = machine.address_space?;
+    let threads = grouped(limit / ADDRESSES_PER_THREAD);
+    Some(Finding::warn(
+        "address space",
+        format!(
+            "limited to {}, which is enough for less than {threads} stacks",
+            size(limit)
+        ),
+        "`ulimit -v unlimited`, or smaller stacks (PIRN_STACK_SIZE=64K)",
+    ))
+}
+
+fn os_threads(machine: &Machine) -> Option<Finding> {
+    const SUBJECT: &str = "OS threads";
+    let limits = [machine.threads_of_user, machine.threads_of_cgroup];
+    let least = limits.into_iter().flatten().min()?;
+    let found = format!("{} may be started", grouped(least));
+    if least >= machine.processors.unwrap_or(1) + OTHER_THREADS {
+        return Some(Finding::ok(SUBJECT, found));
+    }
+    let advice = "carriers, spare carriers and the pool for files may need more: raise `ulimit -u` or the \
+                  cgroup's pids.max, or lower PIRN_MAX_BLOCKING_THREADS";
+    Some(Finding::warn(SUBJECT, found, advice))
+}
+
+fn filter(machine: &Machine) -> Option<Finding> {
+    machine.filtered.then(|| {
+        Finding::ok(
+            "system calls",
+            "filtered by seccomp, as in containers; the trial shows whether too much",
+        )
+    })
+}
+
+fn preload(machine: &Machine) -> Option<Finding> {
+    let preload = machine.preload.as_deref()?;
+    Some(Finding::warn(
+        "preloaded",
+        format!("LD_PRELOAD={preload}"),
+        "allocators (mimalloc, jemalloc) and tools that replace blocking functions may keep virtual \
+         threads from starting; link allocators into the program, in pirn::OnCarrier",
+    ))
+}
+
+/// The first two numbers of a kernel's release.
+fn version(release: &str) -> Option<(u32, u32)> {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse);
+    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+}
+
+/// A number with commas between groups of three digits.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_073_741_824 => format!("{} MiB", bytes >> 20),
+        _ => format!("{:.1} GiB", bytes as f64 / (1 << 30) as f64),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::Verdict::{self, Bad, Ok, Warn};
+    use super::*;
+
+    /// A machine on which all is well.
+    fn good() -> Machine {
+        Machine {
+            processor: Some("Loom 9".into()),
+            has_fsgsbase: Some(true),
+            fsgsbase_enabled: Some(true),
+            kernel: Some("6.18.4-generic".into()),
+            libc: Libc::Gnu(2, 41),
+            mappings: Some(65_530),
+            files_soft: Some(1 << 20),
+            files_hard: Some(1 << 20),
+            files_ceiling: Some(1 << 20),
+            threads_of_user: Some(96_000),
+            threads_of_cgroup: None,
+            address_space: None,
+            memory_available: Some(8 << 30),
+            memory_of_cgroup: None,
+            processors: Some(8),
+            processors_of_cgroup: None,
+            overcommit: Some(0),
+            filtered: true,
+            preload: None,
+        }
+    }
+
+    /// What is said about `subject` on that machine after a change.
+    fn about(subject: &str, change: impl FnOnce(&mut Machine)) -> (Verdict, String) {
+        let mut machine = good();
+        change(&mut machine);
+        let findings = examine(&machine);
+        let mut others = findings.iter().filter(|f| f.subject != subject);
+        assert!(others.all(|f| f.verdict == Ok), "{findings:?}");
+        let finding = findings
+            .iter()
+            .find(|f| f.subject == subject)
+            .expect(subject);
+        // What is not well says what to change.
+        assert_eq!(
+            finding.advice.is_empty(),
+            finding.verdict == Ok,
+            "{finding:?}"
+        );
+        (
+            finding.verdict,
+            format!("{} -> {}", finding.found, finding.advice),
+        )
+    }
+
+    #[track_caller]
+    fn check(subject: &str, change: impl FnOnce(&mut Machine), verdict: Verdict, words: &[&str]) {
+        let (found, text) = about(subject, change);
+        assert_eq!(found, verdict, "{text}");
+        for word in words {
+            assert!(text.contains(word), "no {word:?} in {text:?}");
+        }
+    }
+
+    #[test]
+    fn a_good_machine_is_good() {
+        assert!(examine(&good()).iter().all(|f| f.verdict == Ok));
+    }
+
+    #[test]
+    fn a_machine_of_which_nothing_is_known_is_not_called_bad() {
+        let findings = examine(&Machine::default());
+        assert!(findings.iter().all(|f| f.verdict == Warn), "{findings:?}");
+    }
+
+    #[test]
+    fn processors() {
+        check(
+            "processor",
+            |m| m.fsgsbase_enabled = Some(false),
+            Bad,
+            &["nofsgsbase", "Loom 9"],
+        );
+        let without =
+            |m: &mut Machine| (m.has_fsgsbase, m.fsgsbase_enabled) = (Some(false), Some(false));
+        check("processor", without, Bad, &["Ivy Bridge"]);
+        check("processor", |m| m.fsgsbase_enabled = None, Warn, &["/proc"]);
+        check(
+            "processors",
+            |m| m.processors_of_cgroup = Some(500),
+            Warn,
+            &["0.5", "cpu.max"],
+        );
+        check(
+            "processors",
+            |m| m.processors_of_cgroup = Some(2500),
+            Ok,
+            &["2.5", "8 online"],
+        );
+        check(
+            "processors",
+            |m| m.processors_of_cgroup = Some(9000),
+            Ok,
+            &["8 online"],
+        );
+    }
+
+    #[test]
+    fn kernels_and_libraries() {
+        let old = |m: &mut Machine| m.kernel = Some("6.12.9".into());
+        check(
+            "guard pages",
+            old,
+            Warn,
+            &["vm.max_map_count", "30,717", "65530"],
+        );
+        let ancient = |m: &mut Machine| m.kernel = Some("4.19.0".into());
+        let mut machine = good();
+        ancient(&mut machine);
+        assert!(
+            examine(&machine)
+                .iter()
+                .any(|f| f.subject == "kernel" && f.verdict == Bad)
+        );
+        check(
+            "C library",
+            |m| m.libc = Libc::Gnu(2, 28),
+            Bad,
+            &["2.28", "2.31"],
+        );
+        check("C library", |m| m.libc = Libc::Unknown, Warn, &["glibc"]);
+    }
+
+    #[test]
+    fn limits() {
+        check(
+            "open files",
+            |m| m.files_soft = Some(1024),
+            Warn,
+            &["1,024", "ulimit -n 1048576"],
+        );
+        let hard = |m: &mut Machine| (m.files_soft, m.files_hard) = (Some(4096), Some(4096));
+        check("open files", hard, Warn, &["fs.nr_open", "1,048,576"]);
+        check(
+            "OS threads",
+            |m| m.threads_of_cgroup = Some(64),
+            Warn,
+            &["pids.max", "64"],
+        );
+        check(
+            "address space",
+            |m| m.address_space = Some(2 << 30),
+            Warn,
+            &["ulimit -v", "2.0 GiB"],
+        );
+        check(
+            "overcommit",
+            |m| m.overcommit = Some(2),
+            Warn,
+            &["vm.overcommit_memory"],
+        );
+        check(
+            "memory",
+            |m| m.memory_of_cgroup = Some(100 << 20),
+            Warn,
+            &["memory.max", "100 MiB"],
+        );
+        check(
+            "memory",
+            |m| m.memory_available = Some(96 << 30),
+            Ok,
+            &["96.0 GiB", "21,474,000"],
+        );
+        check(
+            "preloaded",
+            |m| m.preload = Some("libx.so".into()),
+            Warn,
+            &["libx.so"],
+        );
+    }
+
+    #[test]
+    fn the_trial_is_a_finding() {
+        assert_eq!(trial(Result::Ok(())).verdict, Ok);
+        let failed = trial(Err("no threads".into()));
+        assert_eq!((failed.verdict, &*failed.found), (Bad, "no threads"));
+    }
+
+    #[test]
+    fn versions_and_numbers() {
+        assert_eq!(version("6.18.44-fc"), Some((6, 18)));
+        assert_eq!(version("nonsense"), None);
+        assert_eq!(
+            [7, 1000, 1_234_567].map(grouped),
+            ["7", "1,000", "1,234,567"]
+        );
+        assert_eq!([5 << 20, 3 << 29].map(size), ["5 MiB", "1.5 GiB"]);
+    }
+}

@@ -1,0 +1,211 @@
+//! What follows from the facts about a program.
+
+use super::finding::Finding;
+use super::program::{ESSENTIAL, Elf, Program};
+
+/// All findings about a program.
+pub fn examine(program: &Program) -> Vec<Finding> {
+    let elf = match program {
+        Program::Elf(elf) => elf,
+        Program::Other(what) => {
+            let advice = "name the executable, an x86-64 program for Linux";
+            return vec![Finding::bad("program", *what, advice)];
+        }
+    };
+    let linking = linking(elf);
+    let mut findings = vec![linking];
+    if elf.interpreter.is_some() {
+        findings.push(interposition(elf));
+    }
+    findings.extend(allocator(elf));
+    findings.extend(rights(elf));
+    findings
+}
+
+/// How it is linked, and with which C library.
+fn linking(elf: &Elf) -> Finding {
+    const SUBJECT: &str = "linking";
+    match elf.interpreter.as_deref() {
+        None if elf.is_library => Finding::bad(
+            SUBJECT,
+            "a shared library",
+            "pirn must be in the executable: what a library that is loaded later defines does not \
+             win over the C library's functions",
+        ),
+        None => Finding::bad(
+            SUBJECT,
+            "static: the C library's functions are bound already, and none can be interposed",
+            "link dynamically: build for x86_64-unknown-linux-gnu, without `-C \
+             target-feature=+crt-static`",
+        ),
+        Some(path) if path.contains("ld-musl") => Finding::bad(
+            SUBJECT,
+            format!("for musl ({path})"),
+            "build for x86_64-unknown-linux-gnu: virtual threads need glibc",
+        ),
+        Some(path) if path.contains("ld-linux-x86-64") => {
+            Finding::ok(SUBJECT, "dynamic, with glibc")
+        }
+        Some(path) => Finding::warn(
+            SUBJECT,
+            format!("dynamic, by the unknown dynamic linker {path}"),
+            "it must be glibc's",
+        ),
+    }
+}
+
+/// Whether its definitions of libc's functions are there for all callers.
+fn interposition(elf: &Elf) -> Finding {
+    const SUBJECT: &str = "interposition";
+    match (elf.has_pirn, &*elf.missing) {
+        (true, []) => {
+            let count = ESSENTIAL.len();
+            Finding::ok(
+                SUBJECT,
+                format!("defines all {count} of the functions looked for"),
+            )
+        }
+        (false, missing) if missing.len() == ESSENTIAL.len() => Finding::bad(
+            SUBJECT,
+            "defines none of libc's blocking functions: it was built without pirn",
+            "add pirn to its dependencies, and use it",
+        ),
+        (false, _) => Finding::bad(
+            SUBJECT,
+            "was built without pirn, though it defines some of libc's functions itself",
+            "add pirn to its dependencies, and use it",
+        ),
+        (true, missing) => Finding::bad(
+            SUBJECT,
+            format!("does not define for others: {}", missing.join(", ")),
+            "its linker hides symbols: leave out version scripts and \
+             -Wl,--exclude-libs, or export these names",
+        ),
+    }
+}
+
+fn allocator(elf: &Elf) -> Option<Finding> {
+    const SUBJECT: &str = "allocator";
+    let names = elf.allocators.join(", ");
+    if names.is_empty() {
+        let doubt = if elf.is_stripped {
+            " seen (the program is stripped)"
+        } else {
+            ""
+        };
+        return Some(Finding::ok(SUBJECT, format!("none but glibc's{doubt}")));
+    }
+    if elf.has_wrapper {
+        return Some(Finding::ok(SUBJECT, format!("{names}, in pirn::OnCarrier")));
+    }
+    Some(Finding::warn(
+        SUBJECT,
+        format!("{names}, and no sign of pirn::OnCarrier"),
+        "wrap the #[global_allocator] in pirn::OnCarrier, or each virtual thread grows a cache of its \
+         own; as the C malloc it will not do",
+    ))
+}
+
+fn rights(elf: &Elf) -> Option<Finding> {
+    elf.is_setuid.then(|| {
+        Finding::warn(
+            "rights",
+            "setuid or setgid: whoever starts it sets its PIRN_ variables, and preloaded libraries \
+             are ignored",
+            "clear the environment of PIRN_ variables in what starts it",
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::Verdict::{self, Bad, Ok, Warn};
+    use super::*;
+
+    /// A program that lacks nothing.
+    fn good() -> Elf {
+        Elf {
+            interpreter: Some("/lib64/ld-linux-x86-64.so.2".into()),
+            needed: vec!["libc.so.6".into()],
+            has_pirn: true,
+            ..Elf::default()
+        }
+    }
+
+    /// Checks what is said about `subject` after a change of that program.
+    #[track_caller]
+    fn check(subject: &str, change: impl FnOnce(&mut Elf), verdict: Verdict, word: &str) {
+        let mut elf = good();
+        change(&mut elf);
+        let findings = examine(&Program::Elf(elf));
+        let finding = findings
+            .iter()
+            .find(|f| f.subject == subject)
+            .expect(subject);
+        assert_eq!(finding.verdict, verdict, "{finding:?}");
+        assert_eq!(finding.advice.is_empty(), verdict == Ok, "{finding:?}");
+        let text = format!("{} {}", finding.found, finding.advice);
+        assert!(text.contains(word), "no {word:?} in {text:?}");
+    }
+
+    #[test]
+    fn a_good_program_is_good() {
+        let findings = examine(&Program::Elf(good()));
+        assert!(findings.iter().all(|f| f.verdict == Ok), "{findings:?}");
+    }
+
+    #[test]
+    fn other_files_are_named() {
+        let findings = examine(&Program::Other("a script"));
+        assert_eq!((findings.len(), findings[0].verdict), (1, Bad));
+    }
+
+    #[test]
+    fn linking() {
+        let check = |change: fn(&mut Elf), verdict, word| check("linking", change, verdict, word);
+        check(|_| (), Ok, "glibc");
+        check(|elf| elf.interpreter = None, Bad, "crt-static");
+        let library = |elf: &mut Elf| (elf.interpreter, elf.is_library) = (None, true);
+        check(library, Bad, "shared library");
+        let musl = |elf: &mut Elf| elf.interpreter = Some("/lib/ld-musl-x86_64.so.1".into());
+        check(musl, Bad, "musl");
+        check(
+            |elf| elf.interpreter = Some("/my/ld.so".into()),
+            Warn,
+            "/my/ld.so",
+        );
+    }
+
+    #[test]
+    fn interposition() {
+        let check = |change: fn(&mut Elf), verdict, word| {
+            check("interposition", change, verdict, word);
+        };
+        let without = |elf: &mut Elf| (elf.has_pirn, elf.missing) = (false, ESSENTIAL.to_vec());
+        check(without, Bad, "without pirn");
+        check(|elf| elf.has_pirn = false, Bad, "without pirn");
+        check(|elf| elf.missing = vec!["read", "poll"], Bad, "read, poll");
+        let static_one = Elf {
+            interpreter: None,
+            ..good()
+        };
+        let findings = examine(&Program::Elf(static_one));
+        assert!(findings.iter().all(|f| f.subject != "interposition"));
+    }
+
+    #[test]
+    fn allocators_and_rights() {
+        check(
+            "allocator",
+            |elf| elf.allocators = vec!["jemalloc"],
+            Warn,
+            "OnCarrier",
+        );
+        let wrapped = |elf: &mut Elf| {
+            (elf.allocators, elf.has_wrapper) = (vec!["mimalloc"], true);
+        };
+        check("allocator", wrapped, Ok, "mimalloc, in pirn::OnCarrier");
+        check("allocator", |elf| elf.is_stripped = true, Ok, "stripped");
+        check("rights", |elf| elf.is_setuid = true, Warn, "PIRN_");
+    }
+}

@@ -1,0 +1,318 @@
+//! What there is to know about an executable, read from its file.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use object::elf::{DF_1_PIE, EM_X86_64, ET_DYN};
+use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader};
+use object::{Endianness, FileKind, Object, ObjectSymbol};
+
+/// Functions that pirn defines and no program can do without. It defines some 400 more.
+pub const ESSENTIAL: [&str; 22] = [
+    "accept4",
+    "clock_nanosleep",
+    "close",
+    "connect",
+    "epoll_wait",
+    "nanosleep",
+    "open64",
+    "poll",
+    "pthread_cond_wait",
+    "pthread_create",
+    "pthread_getspecific",
+    "pthread_join",
+    "pthread_mutex_lock",
+    "pthread_mutex_unlock",
+    "pthread_setspecific",
+    "read",
+    "recv",
+    "sched_yield",
+    "send",
+    "sem_wait",
+    "syscall",
+    "write",
+];
+
+/// Allocators with caches per thread, and symbols that only they have.
+const ALLOCATORS: [(&str, &[&str]); 4] = [
+    (
+        "jemalloc",
+        &[
+            "_rjem_mallocx",
+            "je_mallocx",
+            "mallocx",
+            "_rjem_je_arena_init",
+            "je_arena_init",
+        ],
+    ),
+    ("mimalloc", &["mi_malloc", "mi_heap_new", "_mi_page_malloc"]),
+    ("tcmalloc", &["tc_malloc", "TCMallocInternalMalloc"]),
+    ("snmalloc", &["sn_malloc", "sn_rust_alloc"]),
+];
+
+/// A text that every program with pirn has: how it names its carriers.
+const MARK: &[u8] = b"pirn-carrier-";
+
+/// What a file is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Program {
+    /// No program for this system: what it is instead.
+    Other(&'static str),
+    /// An x86-64 ELF file.
+    Elf(Elf),
+}
+
+/// An x86-64 ELF file.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Elf {
+    /// The dynamic linker that it asks for.
+    pub interpreter: Option<String>,
+    /// It is a shared library.
+    pub is_library: bool,
+    /// The libraries that it names.
+    pub needed: Vec<String>,
+    /// It runs with the rights of its owner or group.
+    pub is_setuid: bool,
+    /// It contains pirn.
+    pub has_pirn: bool,
+    /// Those of [`ESSENTIAL`] that it does not define for others.
+    pub missing: Vec<&'static str>,
+    /// Allocators that it contains or names.
+    pub allocators: Vec<&'static str>,
+    /// One of them seems to be in `pirn::OnCarrier`.
+    pub has_wrapper: bool,
+    /// It has no symbols but those for dynamic linking.
+    pub is_stripped: bool,
+}
+
+impl Program {
+    /// Reads an executable.
+    pub fn read(path: &Path) -> io::Result<Program> {
+        let mode = fs::metadata(path)?.mode();
+        let bytes = fs::read(path)?;
+        Program::parse(&bytes, mode & 0o6000 != 0)
+    }
+
+    fn parse(bytes: &[u8], is_setuid: bool) -> io::Result<Program> {
+        match FileKind::parse(bytes) {
+            Ok(FileKind::Elf64) => {}
+            Ok(FileKind::Elf32) => return Ok(Program::Other("a 32-bit program")),
+            _ if bytes.starts_with(b"#!") => return Ok(Program::Other("a script")),
+            _ => return Ok(Program::Other("no ELF file")),
+        }
+        let file = ElfFile64::<Endianness>::parse(bytes).map_err(io::Error::other)?;
+        let header = file.elf_header();
+        if header.e_machine(file.endian()) != EM_X86_64 {
+            return Ok(Program::Other("a program for another processor"));
+        }
+        let elf = Elf::of(&file, bytes, is_setuid).map_err(io::Error::other)?;
+        Ok(Program::Elf(elf))
+    }
+}
+
+impl Elf {
+    fn of(file: &ElfFile64<'_>, bytes: &[u8], is_setuid: bool) -> object::Result<Elf> {
+        let dynamic = Dynamic::of(file, bytes)?;
+        let defined: Vec<&str> = file
+            .dynamic_symbols()
+            .filter(|symbol| symbol.is_definition())
+            .filter_map(|symbol| symbol.name().ok())
+            .collect();
+        let names: Vec<&str> = file
+            .symbols()
+            .filter_map(|symbol| symbol.name().ok())
+            .collect();
+        let needed = dynamic.needed;
+        let allocators = ALLOCATORS.iter().filter(|(name, symbols)| {
+            needed.iter().any(|library| library.contains(name))
+                || symbols
+                    .iter()
+                    .any(|symbol| names.contains(symbol) || defined.contains(symbol))
+        });
+        let is_dynamic = file.elf_header().e_type(file.endian()) == ET_DYN;
+        Ok(Elf {
+            is_library: dynamic.interpreter.is_none() && is_dynamic && !dynamic.is_pie,
+            interpreter: dynamic.interpreter,
+            is_setuid,
+            has_pirn: contains(bytes, MARK),
+            missing: ESSENTIAL
+                .into_iter()
+                .filter(|name| !defined.contains(name))
+                .collect(),
+            allocators: allocators.map(|(name, _)| *name).collect(),
+            has_wrapper: names.iter().any(|name| name.contains("OnCarrier")),
+            is_stripped: names.iter().all(|name| name.is_empty()),
+            needed,
+        })
+    }
+}
+
+/// What the dynamic linker reads.
+#[derive(Default)]
+struct Dynamic {
+    interpreter: Option<String>,
+    needed: Vec<String>,
+    is_pie: bool,
+}
+
+impl Dynamic {
+    fn of(file: &ElfFile64<'_>, bytes: &[u8]) -> object::Result<Dynamic> {
+        let endian = file.endian();
+        let mut dynamic = Dynamic::default();
+        for header in file.elf_program_headers() {
+            if let Some(path) = header.interpreter(endian, bytes)? {
+                dynamic.interpreter = Some(String::from_utf8_lossy(path).into_owned());
+            }
+        }
+        let sections = file.elf_section_table();
+        if let Some((entries, strings)) = sections.dynamic(endian, bytes)? {
+            let strings = sections.strings(endian, bytes, strings)?;
+            for entry in entries {
+                let value = entry.d_val(endian);
+                match entry.d_tag(endian) {
+                    object::elf::DT_NEEDED => {
+                        let name = entry.string(endian, strings)?;
+                        dynamic
+                            .needed
+                            .push(String::from_utf8_lossy(name).into_owned());
+                    }
+                    object::elf::DT_FLAGS_1 => {
+                        dynamic.is_pie = value & DF_1_PIE.0 != 0;
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(dynamic)
+    }
+}
+
+fn contains(bytes: &[u8], text: &[u8]) -> bool {
+    bytes.windows(text.len()).any(|window| window == text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::PathBuf;
+    use std::process::Command;
+
+    /// A folder that is gone when dropped.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Folder {
+            let name = format!("pirn-doctor-{name}-{}", std::process::id());
+            let folder = std::env::temp_dir().join(name);
+            fs::create_dir_all(&folder).unwrap();
+            Folder(folder)
+        }
+
+        /// Compiles an empty C program.
+        fn compile(&self, arguments: &[&str]) -> PathBuf {
+            let (source, program) = (self.0.join("empty.c"), self.0.join("program"));
+            fs::write(&source, "int main(void) { return 0; }\n").unwrap();
+            let mut compiler = Command::new("cc");
+            compiler.args(arguments).arg("-o").args([&program, &source]);
+            assert!(compiler.status().unwrap().success());
+            program
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn elf(path: &Path) -> Elf {
+        match Program::read(path).unwrap() {
+            Program::Elf(elf) => elf,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn this_program_has_pirn_and_all_it_defines() {
+        let elf = elf(&std::env::current_exe().unwrap());
+        assert!(elf.has_pirn && elf.missing.is_empty(), "{elf:?}");
+        assert!(
+            !elf.is_library && !elf.is_setuid && !elf.is_stripped,
+            "{elf:?}"
+        );
+        assert!(elf.interpreter.unwrap().contains("ld-linux-x86-64"));
+        assert!(elf.needed.iter().any(|name| name == "libc.so.6"));
+        assert_eq!(elf.allocators, [""; 0]);
+    }
+
+    #[test]
+    fn a_c_program_has_none_of_it() {
+        let folder = Folder::new("c");
+        let elf = elf(&folder.compile(&[]));
+        assert!(!elf.has_pirn && !elf.is_library && elf.interpreter.is_some());
+        assert_eq!(elf.missing, ESSENTIAL);
+    }
+
+    #[test]
+    fn static_programs_and_libraries_have_no_dynamic_linker() {
+        let folder = Folder::new("static");
+        for arguments in [&["-static"][..], &["-static-pie"]] {
+            let elf = elf(&folder.compile(arguments));
+            assert!(
+                elf.interpreter.is_none() && !elf.is_library,
+                "{arguments:?}: {elf:?}"
+            );
+        }
+        let elf = elf(&folder.compile(&["-shared", "-fPIC", "-s"]));
+        assert!(
+            elf.interpreter.is_none() && elf.is_library && elf.is_stripped,
+            "{elf:?}"
+        );
+    }
+
+    #[test]
+    fn setuid_is_seen() {
+        let folder = Folder::new("setuid");
+        let program = folder.compile(&[]);
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o4755)).unwrap();
+        assert!(elf(&program).is_setuid);
+    }
+
+    #[test]
+    fn what_is_no_program_for_this_system_is_named() {
+        let parse = |bytes: &[u8]| Program::parse(bytes, false).unwrap();
+        assert_eq!(parse(b"#!/bin/sh\n"), Program::Other("a script"));
+        assert_eq!(parse(b""), Program::Other("no ELF file"));
+        let folder = Folder::new("other");
+        let mut bytes = fs::read(folder.compile(&[])).unwrap();
+        bytes[18] = 183; // aarch64
+        assert_eq!(
+            parse(&bytes),
+            Program::Other("a program for another processor")
+        );
+        bytes[4] = 1; // ELFCLASS32
+        assert_eq!(parse(&bytes), Program::Other("a 32-bit program"));
+        // Whatever follows the header is an error at worst.
+        bytes[4] = 2;
+        bytes[18] = 62;
+        for length in (0..bytes.len()).step_by(97) {
+            let _ = Program::parse(&bytes[..length], false);
+        }
+    }
+
+    #[test]
+    fn allocators_are_known_by_their_symbols() {
+        let folder = Folder::new("allocator");
+        let source = folder.0.join("mi.c");
+        fs::write(
+            &source,
+            "void *mi_malloc(unsigned long n) { return (void *) n; }\n",
+        )
+        .unwrap();
+        let elf = elf(&folder.compile(&[source.to_str().unwrap()]));
+        assert_eq!((elf.allocators, elf.has_wrapper), (vec!["mimalloc"], false));
+    }
+}
