@@ -1,27 +1,29 @@
 //! Lists of waiting threads, in order of arrival, linked through the waiters' own stacks.
 
 use core::cell::Cell;
+use core::marker::PhantomData;
+use core::ops::ControlFlow;
 use core::ptr;
 
 /// A waiter's place in a list.
 pub(crate) struct Links<T> {
     linked: Cell<bool>,
-    previous: Cell<*mut T>,
-    next: Cell<*mut T>,
+    previous: Cell<*const T>,
+    next: Cell<*const T>,
 }
 
 impl<T> Links<T> {
-    /// In no list.
+    /// Makes the links of something that is in no list.
     pub(crate) const fn new() -> Links<T> {
         Links {
             linked: Cell::new(false),
-            previous: Cell::new(ptr::null_mut()),
-            next: Cell::new(ptr::null_mut()),
+            previous: Cell::new(ptr::null()),
+            next: Cell::new(ptr::null()),
         }
     }
 
-    /// The one behind; null for the last.
-    pub(crate) fn next(&self) -> *mut T {
+    /// Returns the one behind; null for the last.
+    fn next(&self) -> *const T {
         #[cfg(test)]
         STEPS.set(STEPS.get() + 1);
         self.next.get()
@@ -30,62 +32,68 @@ impl<T> Links<T> {
 
 #[cfg(test)]
 std::thread_local! {
-    /// Counts the calls of [`Links::next`]: what walks along lists cost.
+    /// How many steps walks along lists have taken.
     pub(crate) static STEPS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// What can be in a list, in one at a time. It must stay where it is until it has left.
+/// What can be in a list, in one at a time.
 pub(crate) trait Linked: Sized {
-    /// Its place.
+    /// Returns its place.
     fn links(&self) -> &Links<Self>;
 }
 
 /// A list; it is inside the lock that guards it and the links of all that is in it.
 pub(crate) struct List<T> {
-    first: *mut T,
-    last: *mut T,
+    first: *const T,
+    last: *const T,
 }
 
 // SAFETY: the pointers are followed under the list's lock only.
 unsafe impl<T> Send for List<T> {}
 
 impl<T: Linked> List<T> {
-    /// Nobody waits.
+    /// Makes an empty list.
     pub(crate) const fn new() -> List<T> {
         List {
-            first: ptr::null_mut(),
-            last: ptr::null_mut(),
+            first: ptr::null(),
+            last: ptr::null(),
         }
     }
 
-    /// The first; null if there is none.
-    pub(crate) fn first(&self) -> *mut T {
-        self.first
+    /// Returns whether nobody is in the list.
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.first.is_null()
     }
 
     /// Adds a waiter at the end.
-    pub(crate) fn append(&mut self, waiter: &T) {
-        let pointer = ptr::from_ref(waiter).cast_mut();
+    ///
+    /// # Safety
+    /// It is in no list. It stays in its place until it has left this one, under the list's lock.
+    pub(crate) unsafe fn append(&mut self, waiter: &T) {
         let links = waiter.links();
-        links.next.set(ptr::null_mut());
+        links.next.set(ptr::null());
         links.previous.set(self.last);
         links.linked.set(true);
-        // SAFETY: what is in the list stays valid until it leaves it, under the list's lock.
+        // SAFETY: by this function's contract what is in the list is there.
         match unsafe { self.last.as_ref() } {
-            Some(last) => last.links().next.set(pointer),
-            None => self.first = pointer,
+            Some(last) => last.links().next.set(waiter),
+            None => self.first = waiter,
         }
-        self.last = pointer;
+        self.last = waiter;
     }
 
     /// Takes a waiter out, if it is in the list.
-    pub(crate) fn remove(&mut self, waiter: &T) {
+    ///
+    /// # Safety
+    /// It is in no other list.
+    pub(crate) unsafe fn remove(&mut self, waiter: &T) {
         let links = waiter.links();
         if !links.linked.replace(false) {
             return;
         }
         let (previous, next) = (links.previous.get(), links.next.get());
-        // SAFETY: as in `append`.
+        // SAFETY: its neighbours are in the list, so they are there, by the contract of `append`.
         unsafe {
             match previous.as_ref() {
                 Some(previous) => previous.links().next.set(next),
@@ -96,5 +104,133 @@ impl<T: Linked> List<T> {
                 None => self.last = previous,
             }
         }
+    }
+
+    /// Takes the first out.
+    pub(crate) fn take_first(&mut self) -> Option<&T> {
+        // SAFETY: what is in the list is there, by the contract of `append`.
+        let first = unsafe { self.first.as_ref() }?;
+        // SAFETY: it is in this list.
+        unsafe { self.remove(first) };
+        Some(first)
+    }
+
+    /// Returns all, in order of arrival.
+    pub(crate) fn iter(&self) -> Iter<'_, T> {
+        Iter {
+            next: self.first,
+            list: PhantomData,
+        }
+    }
+
+    /// Calls `visit` with each, in order of arrival, until it breaks. It may take out the one that
+    /// it is called with, and no other.
+    pub(crate) fn walk<B>(
+        &mut self,
+        mut visit: impl FnMut(&mut List<T>, &T) -> ControlFlow<B>,
+    ) -> ControlFlow<B> {
+        let mut next = self.first;
+        // SAFETY: what is in the list is there, by the contract of `append`.
+        while let Some(waiter) = unsafe { next.as_ref() } {
+            next = waiter.links().next();
+            visit(self, waiter)?;
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// See [`List::iter`].
+pub(crate) struct Iter<'a, T> {
+    next: *const T,
+    list: PhantomData<&'a List<T>>,
+}
+
+impl<'a, T: Linked> Iterator for Iter<'a, T> {
+    type Item = &'a T;
+
+    fn next(&mut self) -> Option<&'a T> {
+        // SAFETY: nobody leaves while the list is borrowed, and what is in it is there, by the
+        // contract of `append`.
+        let waiter = unsafe { self.next.as_ref() }?;
+        self.next = waiter.links().next();
+        Some(waiter)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Item {
+        number: u32,
+        links: Links<Item>,
+    }
+
+    impl Linked for Item {
+        fn links(&self) -> &Links<Item> {
+            &self.links
+        }
+    }
+
+    fn items<const N: usize>() -> [Item; N] {
+        core::array::from_fn(|number| Item {
+            number: number as u32,
+            links: Links::new(),
+        })
+    }
+
+    fn list_of(items: &[Item]) -> List<Item> {
+        let mut list = List::new();
+        for item in items {
+            // SAFETY: the tests keep their items until the end.
+            unsafe { list.append(item) };
+        }
+        list
+    }
+
+    fn numbers(list: &List<Item>) -> Vec<u32> {
+        list.iter().map(|item| item.number).collect()
+    }
+
+    #[test]
+    fn all_are_in_order_of_arrival_whoever_leaves() {
+        let items = items::<5>();
+        let mut list = list_of(&items);
+        assert_eq!(numbers(&list), [0, 1, 2, 3, 4]);
+        for (leaving, left) in [(0, vec![1, 2, 3, 4]), (2, vec![1, 3, 4]), (4, vec![1, 3])] {
+            // SAFETY: in this list, or, the second time, in none.
+            unsafe {
+                list.remove(&items[leaving]);
+                list.remove(&items[leaving]);
+            }
+            assert_eq!(numbers(&list), left);
+        }
+        // SAFETY: in no list any more.
+        unsafe { list.append(&items[0]) };
+        assert_eq!(numbers(&list), [1, 3, 0]);
+        assert_eq!(list.take_first().map(|item| item.number), Some(1));
+        while list.take_first().is_some() {}
+        assert!(list.is_empty() && numbers(&list).is_empty());
+    }
+
+    #[test]
+    fn a_walk_may_take_out_whom_it_has_come_to() {
+        let items = items::<6>();
+        let mut list = list_of(&items);
+        let mut visited = Vec::new();
+        let stopped_at = list.walk(|list, item| {
+            visited.push(item.number);
+            if item.number % 2 == 0 {
+                // SAFETY: in this list.
+                unsafe { list.remove(item) };
+            }
+            match item.number {
+                4 => ControlFlow::Break(4),
+                _ => ControlFlow::Continue(()),
+            }
+        });
+        assert_eq!(stopped_at, ControlFlow::Break(4));
+        assert_eq!(visited, [0, 1, 2, 3, 4]);
+        assert_eq!(numbers(&list), [1, 3, 5]);
     }
 }

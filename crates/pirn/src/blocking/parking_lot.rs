@@ -7,11 +7,12 @@
 
 use super::list::{Linked, Links, List};
 use super::wait::{Outcome, Wait, WakeList};
-use super::waiters::{Keyed, Waiters};
+use super::waiters::{Hash, Keyed, Waiters};
 use crate::lock::Lock;
 use crate::time::Deadline;
 use crate::vthread::wait_word::Hearing;
 use core::cell::Cell;
+use core::ops::ControlFlow;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 const BUCKETS: usize = 4096;
@@ -65,9 +66,7 @@ impl Keyed for Waiter {
 
 #[inline]
 fn index(key: usize) -> usize {
-    // Fibonacci hashing: words of a structure are neighbours, and must not share a bucket.
-    ((key as u64 >> 2).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - BUCKETS.trailing_zeros()))
-        as usize
+    Hash::of(key).bucket::<BUCKETS>()
 }
 
 /// How a call of [`park`] ended.
@@ -115,7 +114,8 @@ pub(crate) fn park(
         bucket: AtomicUsize::new(home),
         links: Links::new(),
     };
-    waiters.append(&waiter, others as usize + 1);
+    // SAFETY: it stays here, on the stack, until a waker or `leave` below has taken it out.
+    unsafe { waiters.append(&waiter, others as usize + 1) };
     drop(waiters);
     match waiter.wait.block_until(deadline) {
         Outcome::TimedOut => {
@@ -136,7 +136,8 @@ fn leave(waiter: &Waiter) {
         let home = waiter.bucket.load(Ordering::Relaxed); // Relaxed: checked under the lock.
         let mut waiters = LOT[home].waiters.lock();
         if waiter.bucket.load(Ordering::Relaxed) == home {
-            waiters.list(waiter.key.get()).remove(waiter);
+            // SAFETY: the list of its key, under the lock of its bucket: there, or nowhere.
+            unsafe { waiters.list(waiter.key.get()).remove(waiter) };
             LOT[home].waiting.fetch_sub(1, Ordering::Relaxed); // Relaxed: a hint going down.
             return;
         }
@@ -198,12 +199,10 @@ pub(crate) fn serve(
         let mut wakes = WakeList::new();
         {
             for list in bucket.waiters.lock().lists() {
-                let mut next = list.first();
-                // SAFETY: what is in the list is valid while we hold its lock.
-                while let Some(waiter) = unsafe { next.as_ref() }
-                    && !wakes.is_full()
-                {
-                    next = waiter.links.next();
+                if wakes.is_full() {
+                    break;
+                }
+                let _ = list.walk(|list, waiter| {
                     let key = waiter.key.get();
                     if waiter.bits & bits != 0 && grant(key) {
                         match claim(bucket, list, waiter) {
@@ -211,7 +210,11 @@ pub(crate) fn serve(
                             None => take_back(key),
                         }
                     }
-                }
+                    match wakes.is_full() {
+                        true => ControlFlow::Break(()),
+                        false => ControlFlow::Continue(()),
+                    }
+                });
             }
         }
         if wakes.perform() < WakeList::CAPACITY {
@@ -223,32 +226,28 @@ pub(crate) fn serve(
 /// Claims waiters. Returns whether the list of wakes was too short for all.
 fn collect(bucket: &Bucket, key: usize, bits: u32, count: usize, wakes: &mut WakeList) -> bool {
     let mut waiters = bucket.waiters.lock();
-    let list = waiters.list(key);
-    let mut next = list.first();
-    // SAFETY: what is in the list is valid while we hold its lock.
-    while let Some(waiter) = unsafe { next.as_ref() } {
-        if wakes.len() == count {
-            return false;
-        }
-        if wakes.is_full() {
-            return true;
-        }
-        next = waiter.links.next();
+    let stopped = waiters.list(key).walk(|list, waiter| {
         if waiter.key.get() == key
             && waiter.bits & bits != 0
             && let Some(wakeup) = claim(bucket, list, waiter)
         {
             wakes.push(wakeup);
+            // The next waiter, a cache miss, is not even looked at.
+            if wakes.len() == count || wakes.is_full() {
+                return ControlFlow::Break(wakes.len() < count);
+            }
         }
-    }
-    false
+        ControlFlow::Continue(())
+    });
+    stopped.break_value().unwrap_or(false)
 }
 
 /// Claims one waiter and takes it off the list; one that has just timed out will do so itself.
 fn claim(bucket: &Bucket, list: &mut List<Waiter>, waiter: &Waiter) -> Option<super::wait::Wakeup> {
     let wakeup = waiter.wait.claim(Outcome::Ready)?;
-    // It is a virtual thread, so it and its stack stay where they are until the wake.
-    list.remove(waiter);
+    // SAFETY: our caller found it in this list. It is a virtual thread, so it and its stack stay
+    // where they are until the wake.
+    unsafe { list.remove(waiter) };
     bucket.waiting.fetch_sub(1, Ordering::Relaxed); // Relaxed: a hint going down.
     Some(wakeup)
 }
@@ -274,11 +273,13 @@ pub(crate) fn requeue(from: usize, to: usize, count: usize) -> usize {
     let there = LOT[b].waiting.load(Ordering::Relaxed) as usize; // Relaxed: under its lock.
     let mut moved = 0;
     for_each_of(from, count, source.list(from), |source, waiter| {
-        source.remove(waiter);
+        // SAFETY: it is in this list.
+        unsafe { source.remove(waiter) };
         waiter.key.set(to);
         waiter.bucket.store(b, Ordering::Relaxed); // Relaxed: under both locks.
         moved += 1;
-        target.append(waiter, there + moved);
+        // SAFETY: now in none. It stays where it is until `leave` or a claim takes it out.
+        unsafe { target.append(waiter, there + moved) };
     });
     LOT[b].waiting.fetch_add(moved as u32, Ordering::SeqCst); // SeqCst: as in `park`.
     LOT[a].waiting.fetch_sub(moved as u32, Ordering::Relaxed); // Relaxed: a hint going down.
@@ -297,15 +298,17 @@ fn requeue_within(waiters: &mut Waiters<Waiter>, from: usize, to: usize, count: 
     }
     let mut taken = List::new();
     for_each_of(from, count, waiters.list(from), |list, waiter| {
-        list.remove(waiter);
-        waiter.key.set(to);
-        taken.append(waiter);
+        // SAFETY: it is in this list, and stays where it is for the next.
+        unsafe {
+            list.remove(waiter);
+            waiter.key.set(to);
+            taken.append(waiter);
+        }
         moved += 1;
     });
-    // SAFETY: what is in a list is valid while we hold the bucket's lock.
-    while let Some(waiter) = unsafe { taken.first().as_ref() } {
-        taken.remove(waiter);
-        waiters.list(to).append(waiter);
+    while let Some(waiter) = taken.take_first() {
+        // SAFETY: as above.
+        unsafe { waiters.list(to).append(waiter) };
     }
     moved
 }
@@ -317,19 +320,17 @@ fn for_each_of(
     list: &mut List<Waiter>,
     mut f: impl FnMut(&mut List<Waiter>, &Waiter),
 ) {
-    let mut next = list.first();
-    let mut found = 0;
-    // SAFETY: what is in the list is valid while we hold its lock.
-    while let Some(waiter) = unsafe { next.as_ref() } {
-        if found == count {
-            return;
+    let mut left = count;
+    let _ = list.walk(|list, waiter| {
+        if left == 0 {
+            return ControlFlow::Break(());
         }
-        next = waiter.links.next();
         if waiter.key.get() == key {
             f(list, waiter);
-            found += 1;
+            left -= 1;
         }
-    }
+        ControlFlow::Continue(())
+    });
 }
 
 /// Announces that the calling platform thread goes to wait for `key` in the kernel, for the

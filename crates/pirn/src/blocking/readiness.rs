@@ -23,6 +23,8 @@ use super::wait::{Outcome, Wait, WakeList};
 use crate::sys::{Errno, SysResult};
 use crate::time::Deadline;
 use crate::vthread::wait_word::Hearing;
+use core::ops::ControlFlow;
+use core::ptr::NonNull;
 use core::sync::atomic::Ordering;
 
 /// What to wait for.
@@ -44,7 +46,7 @@ pub(crate) struct Waiters {
 
 /// One thread's interest in one descriptor. It must stay where it is while it is in a list.
 pub(crate) struct Waiter {
-    wait: *const Wait,
+    wait: NonNull<Wait>,
     read: bool,
     write: bool,
     /// What it will do, and pass the baton on.
@@ -67,7 +69,7 @@ impl Waiter {
     /// One that wants to know, and leaves the operation to others.
     pub(crate) fn observer(wait: &Wait, read: bool, write: bool) -> Waiter {
         Waiter {
-            wait,
+            wait: NonNull::from(wait),
             read,
             write,
             does: None,
@@ -98,12 +100,18 @@ impl Waiters {
         }
     }
 
-    fn append(&mut self, waiter: &Waiter) {
-        self.list_of(waiter).append(waiter);
+    /// # Safety
+    /// As for [`List::append`].
+    unsafe fn append(&mut self, waiter: &Waiter) {
+        // SAFETY: the caller's contract.
+        unsafe { self.list_of(waiter).append(waiter) };
     }
 
-    fn remove(&mut self, waiter: &Waiter) {
-        self.list_of(waiter).remove(waiter);
+    /// # Safety
+    /// It waits for no other descriptor.
+    unsafe fn remove(&mut self, waiter: &Waiter) {
+        // SAFETY: the caller's contract; of this descriptor's lists it can only be in this one.
+        unsafe { self.list_of(waiter).remove(waiter) };
     }
 
     /// Claims the first that will do this operation.
@@ -141,25 +149,29 @@ fn claim_from(
     outcome: Outcome,
     wakes: &mut WakeList,
 ) {
-    let most = wakes.len().saturating_add(limit);
-    let mut next = list.first();
-    while wakes.len() < most
-        && !wakes.is_full()
-        // SAFETY: what is in the list is valid while its lock is held.
-        && let Some(waiter) = unsafe { next.as_ref() }
-    {
-        next = waiter.links.next();
-        if !wants(waiter) {
-            continue;
-        }
-        // Off the list before the claim: after it, the waiter may be gone.
-        list.remove(waiter);
-        // Otherwise decided by somebody else: then it leaves by itself.
-        // SAFETY: a `Wait` outlives its waiters' stay in the list.
-        if let Some(wakeup) = unsafe { &*waiter.wait }.claim(outcome) {
-            wakes.push(wakeup);
-        }
+    let most = wakes.len().saturating_add(limit).min(WakeList::CAPACITY);
+    if wakes.len() == most {
+        return;
     }
+    let _ = list.walk(|list, waiter| {
+        if wants(waiter) {
+            let wait = waiter.wait;
+            // Off the list before the claim: after it, the waiter may be gone.
+            // SAFETY: it is in this list. A `Wait` outlives its waiters' stay in the list.
+            let claimed = unsafe {
+                list.remove(waiter);
+                wait.as_ref().claim(outcome)
+            };
+            // If none, it was decided by somebody else: then it leaves by itself.
+            if let Some(wakeup) = claimed {
+                wakes.push(wakeup);
+                if wakes.len() == most {
+                    return ControlFlow::Break(()); // The next waiter is not even looked at.
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    });
 }
 
 /// The poller has seen events of a descriptor. Returns whether somebody was woken.
@@ -290,29 +302,39 @@ fn park(
         return Outcome::Interrupted;
     };
     let waiter = Waiter::doer(&wait, interest);
-    waiters.append(&waiter);
+    // SAFETY: it stays here, on the stack, until a claim or the lines below have taken it out.
+    unsafe { waiters.append(&waiter) };
     drop(waiters);
     let outcome = wait.block_until(deadline);
     if matches!(outcome, Outcome::TimedOut | Outcome::Interrupted) {
-        entry.waiters.lock().remove(&waiter);
+        // SAFETY: in this list, or in none.
+        unsafe { entry.waiters.lock().remove(&waiter) };
     }
     outcome
 }
 
 /// Adds an observer to a descriptor's list, unless there have been events after `counts`.
 /// Returns whether it was added.
-pub(crate) fn observe(entry: &Entry, waiter: &Waiter, counts: [u32; 2]) -> bool {
+///
+/// # Safety
+/// The waiter and its wait stay in their places until [`stop_observing`] has returned.
+pub(crate) unsafe fn observe(entry: &Entry, waiter: &Waiter, counts: [u32; 2]) -> bool {
     let mut waiters = entry.waiters.lock();
     if self::counts(entry) != counts {
         return false;
     }
-    waiters.append(waiter);
+    // SAFETY: the caller's contract.
+    unsafe { waiters.append(waiter) };
     true
 }
 
-/// Takes an observer off a descriptor's list.
-pub(crate) fn stop_observing(entry: &Entry, waiter: &Waiter) {
-    entry.waiters.lock().remove(waiter);
+/// Takes an observer off a descriptor's list, if it is there.
+///
+/// # Safety
+/// It observes no other descriptor.
+pub(crate) unsafe fn stop_observing(entry: &Entry, waiter: &Waiter) {
+    // SAFETY: the caller's contract.
+    unsafe { entry.waiters.lock().remove(waiter) };
 }
 
 /// The event counts of a descriptor.
@@ -339,7 +361,10 @@ mod tests {
         };
         let crowd: Vec<Waiter> = waits.iter().enumerate().map(doer).collect();
         let mut waiters = Waiters::new();
-        crowd.iter().for_each(|waiter| waiters.append(waiter));
+        for waiter in &crowd {
+            // SAFETY: the crowd stays until the end.
+            unsafe { waiters.append(waiter) };
+        }
         let before = STEPS.get();
         for i in 0..MANY {
             let mut wakes = WakeList::new();
@@ -354,6 +379,6 @@ mod tests {
             }
         }
         assert!(STEPS.get() - before <= 2 * MANY);
-        assert!(waiters.doers.iter().all(|list| list.first().is_null()));
+        assert!(waiters.doers.iter().all(|list| list.is_empty()));
     }
 }

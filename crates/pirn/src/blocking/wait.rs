@@ -101,7 +101,13 @@ impl Wait {
     #[inline]
     pub(crate) fn interruptible(hearing: Hearing) -> Option<Wait> {
         let mut wait = Wait::new();
-        wait.hear(hearing).then_some(wait)
+        let word = match wait.thread {
+            // SAFETY: the running thread's.
+            Some(thread) => Some(unsafe { &(*thread.as_ptr()).wait }),
+            None => platform::wait_word(),
+        };
+        wait.shared = word.map(NonNull::from);
+        word.is_none_or(|word| word.begin(hearing)).then_some(wait)
     }
 
     /// An episode of the running thread that hears interruptions in this way, or none; none if the
@@ -112,20 +118,6 @@ impl Wait {
             None => Some(Wait::new()),
             Some(hearing) => Wait::interruptible(hearing),
         }
-    }
-
-    /// Makes it interruptible, before anybody may claim it. Returns `false` if the thread is
-    /// interrupted already.
-    #[inline]
-    #[must_use = "`false`: the thread must not wait"]
-    pub(crate) fn hear(&mut self, hearing: Hearing) -> bool {
-        let word = match self.thread {
-            // SAFETY: the running thread's.
-            Some(thread) => Some(unsafe { &(*thread.as_ptr()).wait }),
-            None => platform::wait_word(),
-        };
-        self.shared = word.map(NonNull::from);
-        word.is_none_or(|word| word.begin(hearing))
     }
 
     #[inline]

@@ -14,10 +14,41 @@
 
 use super::list::{Linked, List};
 
-/// Waiters a list before there are twice as many lists.
+/// Waiters per list before there are twice as many lists.
 const CROWD: usize = 2;
 /// The most lists: more waiters than fill these are likely to wait for one and the same key.
 const MOST_LISTS: usize = 1024;
+
+/// A key's hash, by Fibonacci hashing: words of a structure are neighbours, and must not share a
+/// bucket. Its bits choose two places, each by bits of its own: if they shared some, the keys of a
+/// bucket would crowd in few of its lists.
+///
+/// ```text
+///   63 .. 64 - b       bucket, of 2^b
+///   32 + l - 1 .. 32   list in the bucket, of 2^l
+/// ```
+#[derive(Clone, Copy)]
+pub(super) struct Hash(u64);
+
+impl Hash {
+    pub(super) fn of(key: usize) -> Hash {
+        Hash((key as u64 >> 2).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+
+    /// Returns the number of the bucket, of a power of two of them.
+    pub(super) fn bucket<const BUCKETS: usize>(self) -> usize {
+        const {
+            assert!(BUCKETS.is_power_of_two() && MOST_LISTS.is_power_of_two());
+            assert!(BUCKETS.trailing_zeros() + MOST_LISTS.trailing_zeros() <= 32);
+        }
+        (self.0 >> (64 - BUCKETS.trailing_zeros())) as usize
+    }
+
+    /// Returns the number of the list in a bucket that has a power of two of them.
+    fn list(self, lists: usize) -> usize {
+        (self.0 >> 32) as usize & (lists - 1)
+    }
+}
 
 /// What waits for a key.
 pub(crate) trait Keyed: Linked {
@@ -62,18 +93,20 @@ impl<T: Keyed> Waiters<T> {
     }
 
     /// Adds a waiter behind the others of its key; `count` is how many there are with it.
-    pub(crate) fn append(&mut self, waiter: &T, count: usize) {
+    ///
+    /// # Safety
+    /// As for [`List::append`].
+    pub(crate) unsafe fn append(&mut self, waiter: &T, count: usize) {
         let lists = self.split.len().max(1);
         if count > CROWD * lists && lists < MOST_LISTS {
             self.split_into(4 * lists);
         }
-        self.list(waiter.key()).append(waiter);
+        // SAFETY: the caller's contract.
+        unsafe { self.list(waiter.key()).append(waiter) };
     }
 
     fn place(&self, key: usize) -> usize {
-        // Other bits than those that chose the bucket, which are the product's highest.
-        let hash = (key as u64 >> 2).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        hash as usize & self.split.len().saturating_sub(1)
+        Hash::of(key).list(self.split.len().max(1))
     }
 
     /// Spreads the waiters over so many lists. Where there is no memory for them, they stay as they
@@ -88,10 +121,9 @@ impl<T: Keyed> Waiters<T> {
         let mut old = core::mem::replace(self, Waiters::new());
         self.split = split;
         for list in old.lists() {
-            // SAFETY: what is in a list is valid until it leaves it, by the contract of `Linked`.
-            while let Some(waiter) = unsafe { list.first().as_ref() } {
-                list.remove(waiter);
-                self.list(waiter.key()).append(waiter);
+            while let Some(waiter) = list.take_first() {
+                // SAFETY: it stays where it is, as it did for the other list.
+                unsafe { self.list(waiter.key()).append(waiter) };
             }
         }
     }
@@ -131,14 +163,10 @@ mod tests {
 
     /// The numbers of those who wait for `key`, in order.
     fn waiting_for(waiters: &mut Waiters<Item>, key: usize) -> Vec<usize> {
-        let mut next = waiters.list(key).first();
-        let mut found = Vec::new();
-        // SAFETY: the tests keep their items until the end.
-        while let Some(item) = unsafe { next.as_ref() } {
-            next = item.links.next();
-            found.extend((item.key == key).then_some(item.number));
-        }
-        found
+        let all = waiters.list(key).iter();
+        all.filter(|item| item.key == key)
+            .map(|item| item.number)
+            .collect()
     }
 
     #[test]
@@ -147,7 +175,8 @@ mod tests {
         let items = items(5 * KEYS, |number| 0x1000 + number % KEYS * 64);
         let mut waiters = Waiters::new();
         for item in &items {
-            waiters.append(item, item.number + 1);
+            // SAFETY: the tests keep their items until the end.
+            unsafe { waiters.append(item, item.number + 1) };
         }
         assert!(waiters.lists().len() > 100);
         for key in 0..KEYS {
@@ -155,24 +184,29 @@ mod tests {
             assert_eq!(waiting_for(&mut waiters, 0x1000 + key * 64), expected);
         }
         for item in &items {
-            waiters.list(item.key).remove(item);
+            // SAFETY: it is in this list.
+            unsafe { waiters.list(item.key).remove(item) };
         }
-        assert!(waiters.lists().iter().all(|list| list.first().is_null()));
+        assert!(waiters.lists().iter().all(|list| list.is_empty()));
     }
 
     #[test]
     fn few_waiters_share_one_list_and_many_of_one_key_do_too() {
         let few = items(CROWD, |number| number * 8);
         let mut waiters = Waiters::new();
-        few.iter()
-            .for_each(|item| waiters.append(item, item.number + 1));
+        for item in &few {
+            // SAFETY: the tests keep their items until the end.
+            unsafe { waiters.append(item, item.number + 1) };
+        }
         assert_eq!(waiters.lists().len(), 1);
         assert!(waiters.share_list(0, 1 << 40));
 
         let many = items(100_000, |_| 8);
         let mut waiters = Waiters::new();
-        many.iter()
-            .for_each(|item| waiters.append(item, item.number + 1));
+        for item in &many {
+            // SAFETY: as above.
+            unsafe { waiters.append(item, item.number + 1) };
+        }
         assert_eq!(waiters.lists().len(), MOST_LISTS);
         assert_eq!(waiting_for(&mut waiters, 8).len(), many.len());
     }

@@ -101,7 +101,8 @@ where
     // SAFETY: in the thread's allocation, of which we have a reference.
     let fork = unsafe { fork.as_ref() };
     fork.member.set_thread(Who::Virtual(thread.as_ptr()));
-    if !frame.state.enter(&fork.member) {
+    // SAFETY: it is new, and its thread's own reference keeps it until it has left: `ended`.
+    if !unsafe { frame.state.enter(&fork.member) } {
         // The right to run it, and nobody will: its closure is dropped, and all that it took is
         // given back.
         drop(Runnable::of(thread.as_ptr()));

@@ -53,7 +53,8 @@ where
 {
     let member = Member::new(&frame.state);
     member.set_thread(Who::Platform(platform::current()));
-    frame.state.take_place(&member);
+    // SAFETY: it leaves below, before it goes away.
+    unsafe { frame.state.take_place(&member) };
     // Also if the destructor of the result panics.
     let leaving = OnDrop(|| member.leave());
     packet::run(frame, index, &packet, &member, closure);

@@ -183,7 +183,8 @@ impl ScopeState {
                 tree::remove(self.0);
             }
         }
-        tree::add(self);
+        // SAFETY: removed below, before the borrow ends; the owner calls this once.
+        unsafe { tree::add(self) };
         let _known = Known(self);
         self.within(f)
     }
@@ -196,12 +197,16 @@ impl ScopeState {
     }
 
     /// Adds a member that is going to run. Returns `false` if the scope is cancelled: it must not.
-    pub(super) fn enter(&self, member: &Member) -> bool {
+    ///
+    /// # Safety
+    /// It is in no scope, and stays in its place until it has [left](Self::leave).
+    pub(super) unsafe fn enter(&self, member: &Member) -> bool {
         let mut inner = self.inner.lock();
         if self.is_cancelled() {
             return false;
         }
-        inner.members.append(member);
+        // SAFETY: the caller's contract.
+        unsafe { inner.members.append(member) };
         inner.running += 1;
         member.entered.set(true);
         true
@@ -219,15 +224,20 @@ impl ScopeState {
     }
 
     /// Adds a member in a [reserved](Self::reserve_place) place.
-    pub(super) fn take_place(&self, member: &Member) {
+    ///
+    /// # Safety
+    /// As for [`enter`](Self::enter).
+    pub(super) unsafe fn take_place(&self, member: &Member) {
         let mut inner = self.inner.lock();
         member.entered.set(true);
         let cancelled = self.is_cancelled();
         member.interrupted.set(cancelled);
-        match cancelled {
-            true => inner.interrupted.append(member),
-            false => inner.members.append(member),
-        }
+        let list = match cancelled {
+            true => &mut inner.interrupted,
+            false => &mut inner.members,
+        };
+        // SAFETY: the caller's contract.
+        unsafe { list.append(member) };
     }
 
     /// Gives up a [reserved](Self::reserve_place) place: the thread could not be started.
@@ -238,10 +248,12 @@ impl ScopeState {
     /// Takes a member out. The scope may be gone when this returns.
     pub(super) fn leave(&self, member: &Member) {
         self.depart(|inner| {
-            match member.interrupted.get() {
-                true => inner.interrupted.remove(member),
-                false => inner.members.remove(member),
-            }
+            let list = match member.interrupted.get() {
+                true => &mut inner.interrupted,
+                false => &mut inner.members,
+            };
+            // SAFETY: the flag, under the lock, says which list it is in.
+            unsafe { list.remove(member) };
             inner.running -= 1;
         });
     }
@@ -332,14 +344,13 @@ impl ScopeState {
         let mut listened = [const { None }; WakeList::CAPACITY];
         let mut count = 0;
         {
-            let mut inner = self.inner.lock();
-            // SAFETY: what is in the list is valid while we hold its lock.
-            while let Some(member) = unsafe { inner.members.first().as_ref() }
-                && !wakes.is_full()
+            let inner = &mut *self.inner.lock();
+            while !wakes.is_full()
                 && count < WakeList::CAPACITY
+                && let Some(member) = inner.members.take_first()
             {
-                inner.members.remove(member);
-                inner.interrupted.append(member);
+                // SAFETY: it stays where it is, as it did for the other list.
+                unsafe { inner.interrupted.append(member) };
                 member.interrupted.set(true);
                 if except.is_none_or(|except| !ptr::eq(except, member)) {
                     listened[count] = interrupt(member, &mut wakes);

@@ -1,5 +1,6 @@
 //! All scopes there are, and who is in them: for people, and for dumps.
 
+use super::member::Member;
 use super::state::ScopeState;
 use crate::blocking::list::{Linked, Links, List};
 use crate::lock::Lock;
@@ -26,14 +27,19 @@ fn shard(scope: &ScopeState) -> &'static Lock<List<ScopeState>> {
     &TREE[scope.id as usize % SHARDS].0
 }
 
-/// Makes a scope known, until it is [removed](remove).
-pub(super) fn add(scope: &ScopeState) {
-    shard(scope).lock().append(scope);
+/// Makes a scope known.
+///
+/// # Safety
+/// It is not known yet, and stays in its place until it has been [removed](remove).
+pub(super) unsafe fn add(scope: &ScopeState) {
+    // SAFETY: the caller's contract.
+    unsafe { shard(scope).lock().append(scope) };
 }
 
 /// Forgets a scope.
 pub(super) fn remove(scope: &ScopeState) {
-    shard(scope).lock().remove(scope);
+    // SAFETY: there is no other list that it could be in.
+    unsafe { shard(scope).lock().remove(scope) };
 }
 
 /// A unique identifier of a scope. Never used again in the same process.
@@ -145,14 +151,9 @@ fn fill(scope: &ScopeState, threads: &mut Vec<Thread>) -> Result<(), usize> {
         return Err(inner.running);
     }
     for list in [&inner.members, &inner.interrupted] {
-        let mut next = list.first();
-        // SAFETY: what is in the list is valid while we hold its lock.
-        while let Some(member) = unsafe { next.as_ref() } {
-            next = member.links().next();
-            if let Some(who) = member.who() {
-                // SAFETY: alive as long as it is a member.
-                threads.push(unsafe { who.thread() });
-            }
+        for who in list.iter().filter_map(Member::who) {
+            // SAFETY: alive as long as it is a member.
+            threads.push(unsafe { who.thread() });
         }
     }
     Ok(())
@@ -216,10 +217,7 @@ impl Copy {
         let scopes = shard.lock();
         let (mut count, mut members) = (0, 0);
         let mut enough = true;
-        let mut next = scopes.first();
-        // SAFETY: what is in the list is valid while we hold its lock.
-        while let Some(scope) = unsafe { next.as_ref() } {
-            next = scope.place.next();
+        for scope in scopes.iter() {
             count += 1;
             members += scope.inner.lock().running;
             let before = self.threads.len();

@@ -60,22 +60,21 @@ pub(in crate::interpose) fn wait_for_any(
         if result > 0 || deadline.has_passed() {
             return Ok(result);
         }
-        let mut wait = Wait::new();
-        let waiters: Vec<_> = watched
-            .iter()
-            .map(|&(_, read, write)| Waiter::observer(&wait, read, write))
-            .collect();
         let interrupted = Err(match hearing {
             Hearing::Always => blocking::INTERRUPTED,
             _ => Errno(libc::EINTR),
         });
-        // Not before: to make the vector may take a lock of the allocator's, which is another wait.
-        if !wait.hear(hearing) {
+        // Memory first: the allocator may take a lock, which is another wait.
+        let mut waiters = Vec::with_capacity(watched.len());
+        let Some(wait) = Wait::interruptible(hearing) else {
             return interrupted;
-        }
+        };
+        let observer = |&(_, read, write): &_| Waiter::observer(&wait, read, write);
+        waiters.extend(watched.iter().map(observer));
         let mut changed = false;
         for ((entry, waiter), &counts) in entries.iter().zip(&waiters).zip(&counts) {
-            changed |= entry.is_some_and(|e| !readiness::observe(e, waiter, counts));
+            // SAFETY: the vector and the wait stay until `stop_observing` below.
+            changed |= entry.is_some_and(|e| !unsafe { readiness::observe(e, waiter, counts) });
         }
         // With an event already there, the claim is ours or that event's; block collects its wake.
         if changed && let Some(wakeup) = wait.claim(Outcome::Ready) {
@@ -88,7 +87,8 @@ pub(in crate::interpose) fn wait_for_any(
         let outcome = wait.block_until(until);
         for (entry, waiter) in entries.iter().zip(&waiters) {
             if let Some(entry) = entry {
-                readiness::stop_observing(entry, waiter);
+                // SAFETY: each observes one descriptor.
+                unsafe { readiness::stop_observing(entry, waiter) };
             }
         }
         if outcome == Outcome::Interrupted {
