@@ -8,7 +8,7 @@
 //! * [`injector`]: the queue for everything that comes from outside.
 //! * [`carriers`]: the platform threads that run them.
 //! * [`idle`]: how few of them are woken. [`monitor`]: what if that was too few; [`spare`]: what if
-//!   all are stuck, as [`os_thread`] tells.
+//!   all are stuck, as [`os_thread`] tells; [`stranded`]: saying so if nothing helps.
 //! * [`driver`]: what they wait for when there is nothing to run.
 
 pub(crate) mod carriers;
@@ -21,6 +21,7 @@ mod os_thread;
 pub(crate) mod processor;
 mod runnable;
 pub(crate) mod spare;
+mod stranded;
 
 pub(crate) use processor::Processor;
 pub use runnable::{Runnable, Scheduler};

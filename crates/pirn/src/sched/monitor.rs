@@ -12,7 +12,7 @@
 
 use super::driver::driver;
 use super::spare::{self, Spare};
-use super::{Processor, all_processors, idle, injector, os_thread, processors};
+use super::{Processor, all_processors, idle, injector, os_thread, processors, stranded};
 use crate::sys;
 use crate::time::Deadline;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -128,6 +128,8 @@ struct Look {
     /// Processors that somebody holds, and those of them that are stuck.
     held: usize,
     stuck: usize,
+    /// Holders that have been blocked in the kernel for [`stranded::STRANDED_NS`].
+    stranded: Vec<u32>,
     /// Spare processors, without those that are on their way to rest.
     spares: usize,
     /// One of the spare ones that could go.
@@ -196,7 +198,11 @@ impl Monitor {
             }
         } else if look.stuck > 0 && look.stuck == look.held {
             // Nobody is left to look for events either.
-            stepped_in = (waiting || driver().pending()) && spare::add();
+            let wanted = waiting || driver().pending();
+            stepped_in = wanted && spare::add();
+            if wanted && look.stranded.len() == self.watched.len() {
+                stranded::report(&look.stranded);
+            }
         }
         self.dismiss_surplus(&look, now);
         stepped_in || spare::count() > 0 || (waiting && look.still)
@@ -222,6 +228,9 @@ impl Monitor {
             look.still |= still > 0;
             // A spare one's first carrier may yet have to begin.
             let stuck = holder != 0 && still > 0 && watched.is_stuck(holder, still, &mut inquiries);
+            if stuck && watched.blocked && still >= stranded::STRANDED_NS {
+                look.stranded.push(holder);
+            }
             let active = spare.is_some_and(Spare::is_active);
             look.held += usize::from(held);
             look.stuck += usize::from(stuck);

@@ -10,4 +10,5 @@ mod schedulers;
 mod seccomp;
 mod settings;
 mod spare_carriers;
+mod stranded;
 mod yielding;

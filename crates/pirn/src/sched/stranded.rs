@@ -1,0 +1,191 @@
+//! Saying that all carriers stand in the kernel.
+//!
+//! A system call that is not made through libc's functions goes unseen and blocks its carrier. Spare
+//! carriers stand in; when they stand too, the program hangs without a word. So, once per process,
+//! the monitor says where they stand: the kernel tells the number of the system call, and the
+//! address from which it was made.
+
+use super::os_thread;
+use crate::notices;
+use core::ffi::{CStr, c_void};
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::fmt::Write;
+
+/// For how long all carriers have to stand in the kernel: any other call would have ended.
+pub(super) const STRANDED_NS: u64 = 1_000_000_000;
+
+/// Says once where these carriers stand, by the kernel's ids: all there can be, while other threads
+/// wait.
+#[cold]
+pub(super) fn report(carriers: &[u32]) {
+    static REPORTED: AtomicBool = AtomicBool::new(false);
+    // Relaxed: the monitor's alone.
+    if !REPORTED.swap(true, Ordering::Relaxed) {
+        let places: Vec<Place> = carriers.iter().filter_map(|&id| place(id)).collect();
+        notices::write(&text(carriers.len(), &places));
+    }
+}
+
+/// Where a thread stands in the kernel.
+#[derive(Clone, Debug, PartialEq)]
+struct Place {
+    /// The system call; none for a page fault.
+    call: Option<i64>,
+    /// The address after the instruction that made it.
+    from: usize,
+}
+
+fn place(id: u32) -> Option<Place> {
+    let mut buffer = [0; 256];
+    parse(core::str::from_utf8(os_thread::read(id, b"/syscall", &mut buffer)).ok()?)
+}
+
+/// Reads a line of the kernel's: number, six arguments, stack pointer, address; `-1` in place of a
+/// number stands alone before the last two; `running`.
+fn parse(line: &str) -> Option<Place> {
+    let mut words = line.split_whitespace();
+    let call = words.next()?.parse().ok()?;
+    let from = usize::from_str_radix(words.last()?.strip_prefix("0x")?, 16).ok()?;
+    let call = (call >= 0).then_some(call);
+    Some(Place { call, from })
+}
+
+/// The line about `count` carriers, with the place where most of them stand.
+fn text(count: usize, places: &[Place]) -> String {
+    let mut text = format!("all {count} carriers have been blocked in the kernel for a second");
+    let number = |place: &Place| places.iter().filter(|p| *p == place).count();
+    if let Some(place) = places.iter().max_by_key(|place| number(place)) {
+        // Writing to a string does not fail.
+        let _ = write!(text, ", {} of them in {}", number(place), name(place.call));
+        let _ = write!(text, ", called from {}", origin(place.from));
+    }
+    text + "; other threads wait. Calls that are not made through libc's functions are not seen: \
+            see docs/limits.md, \"System calls made without libc\""
+}
+
+/// The object that an address is in, and the function or the place in it.
+fn origin(address: usize) -> String {
+    // SAFETY: all zeros is a valid `Dl_info`; dladdr takes any address.
+    let info = unsafe {
+        let mut info: libc::Dl_info = core::mem::zeroed();
+        libc::dladdr(address as *const c_void, &mut info);
+        info
+    };
+    let text = |pointer: *const libc::c_char| {
+        // SAFETY: dladdr gives strings of the loaded object, or null.
+        (!pointer.is_null()).then(|| unsafe { CStr::from_ptr(pointer) }.to_string_lossy())
+    };
+    let Some(object) = text(info.dli_fname) else {
+        return format!("{address:#x}");
+    };
+    match text(info.dli_sname) {
+        Some(function) => format!("{function} in {object}"),
+        None => format!("{object}+{:#x}", address - info.dli_fbase as usize),
+    }
+}
+
+/// The name of a system call that may block.
+fn name(call: Option<i64>) -> String {
+    const NAMES: [(i64, &str); 24] = [
+        (libc::SYS_accept4, "accept4"),
+        (libc::SYS_clock_nanosleep, "clock_nanosleep"),
+        (libc::SYS_connect, "connect"),
+        (libc::SYS_epoll_pwait, "epoll_pwait"),
+        (libc::SYS_epoll_pwait2, "epoll_pwait2"),
+        (libc::SYS_epoll_wait, "epoll_wait"),
+        (libc::SYS_fcntl, "fcntl"),
+        (libc::SYS_flock, "flock"),
+        (libc::SYS_fsync, "fsync"),
+        (libc::SYS_futex, "futex"),
+        (libc::SYS_io_uring_enter, "io_uring_enter"),
+        (libc::SYS_nanosleep, "nanosleep"),
+        (libc::SYS_openat, "openat"),
+        (libc::SYS_poll, "poll"),
+        (libc::SYS_ppoll, "ppoll"),
+        (libc::SYS_pselect6, "pselect6"),
+        (libc::SYS_read, "read"),
+        (libc::SYS_readv, "readv"),
+        (libc::SYS_recvfrom, "recvfrom"),
+        (libc::SYS_recvmsg, "recvmsg"),
+        (libc::SYS_sendmsg, "sendmsg"),
+        (libc::SYS_sendto, "sendto"),
+        (libc::SYS_wait4, "wait4"),
+        (libc::SYS_write, "write"),
+    ];
+    match call {
+        None => "a page fault".into(),
+        Some(call) => match NAMES.iter().find(|(number, _)| *number == call) {
+            Some((_, name)) => (*name).into(),
+            None => format!("the system call {call}"),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(call: i64, from: usize) -> Place {
+        let call = Some(call);
+        Place { call, from }
+    }
+
+    #[test]
+    fn lines_of_the_kernel_are_read() {
+        let line = "232 0x5 0x7f 0x80 0xffffffffffffffff 0x0 0x0 0x7ffd 0x7f12ab\n";
+        assert_eq!(parse(line), Some(at(232, 0x7f12ab)));
+        let fault = Place {
+            call: None,
+            from: 0x55,
+        };
+        assert_eq!(parse("-1 0x7ffd 0x55\n"), Some(fault));
+        for none in ["running\n", "", "0\n", "0 7"] {
+            assert_eq!(parse(none), None, "{none:?}");
+        }
+    }
+
+    #[test]
+    fn the_place_of_most_is_named() {
+        let places = [
+            at(libc::SYS_read, 8),
+            at(libc::SYS_epoll_wait, 16),
+            at(libc::SYS_epoll_wait, 16),
+        ];
+        let text = text(3, &places);
+        assert!(text.starts_with("all 3 carriers"), "{text}");
+        assert!(
+            text.contains("2 of them in epoll_wait, called from 0x10"),
+            "{text}"
+        );
+        assert!(super::text(2, &[]).contains("all 2 carriers"));
+    }
+
+    #[test]
+    fn places_have_an_object_and_a_function_if_one_is_known() {
+        // SAFETY: a valid name.
+        let puts = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"puts".as_ptr()) } as usize;
+        let text = origin(puts + 1);
+        assert!(
+            text.contains("puts in ") && text.contains("libc.so"),
+            "{text}"
+        );
+        assert_eq!(origin(3), "0x3");
+        assert_eq!(name(Some(9999)), "the system call 9999");
+    }
+
+    #[test]
+    fn a_waiting_thread_is_found() {
+        let (tell, told) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            tell.send(os_thread::id()).unwrap();
+            let _ = ended.recv();
+        });
+        let id = told.recv().unwrap();
+        while place(id).is_none_or(|place| place.call != Some(libc::SYS_futex)) {
+            std::thread::yield_now();
+        }
+        drop(end);
+        thread.join().unwrap();
+    }
+}
