@@ -1,7 +1,7 @@
 //! Configuring a scope.
 
+use super::joiners::AwaitAllSuccessful;
 use super::keeper::Keeper;
-use super::policies::AwaitAllSuccessful;
 use super::state::ScopeState;
 use super::task_scope::{self, Frame, TaskScope};
 use super::{JoinError, Joiner, await_all_successful};

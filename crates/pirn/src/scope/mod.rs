@@ -64,7 +64,7 @@
 // `task_scope` is the scope as its owner sees it, `state` what the owner and the members share (who
 // runs, and whether it is cancelled), `member` a membership. `fork` and `platform` start the threads
 // of subtasks, `packet` is where they leave results, `subtask` reads them. `joined` has the proofs
-// that a scope has been joined, `joiner` and `policies` the joiners, `keeper` the deadlines, and
+// that a scope has been joined, `joiner` what a joiner is, `joiners` those that come with the library, `keeper` the deadlines, and
 // `tree` the list of all scopes.
 
 mod all;
@@ -73,11 +73,11 @@ mod error;
 mod fork;
 mod joined;
 mod joiner;
+pub mod joiners;
 mod keeper;
 mod member;
 mod packet;
 mod platform;
-mod policies;
 mod state;
 mod subtask;
 mod task_scope;
@@ -88,27 +88,18 @@ pub use builder::Builder;
 pub use error::{Failure, JoinError};
 pub use joined::{Ended, Joined, Unjoined};
 pub use joiner::{Completed, Joiner, JoinerFor};
-pub use policies::{
-    AllOk, all_successful, all_until, any_successful, await_all, await_all_successful,
-    shutdown_on_failure, shutdown_on_success,
-};
-/// Loom's names of these policies, as part of its `StructuredTaskScope`.
+pub use joiners::all_successful::all_successful;
+pub use joiners::all_until::all_until;
+pub use joiners::any_successful::any_successful;
+pub use joiners::await_all::await_all;
+pub use joiners::await_all_successful::{AllOk, await_all_successful};
+pub use joiners::shutdown::{shutdown_on_failure, shutdown_on_success};
+/// Loom's names of two joiners, as part of its `StructuredTaskScope`.
 #[doc(no_inline)]
-pub use policies::{ShutdownOnFailure, ShutdownOnSuccess};
+pub use joiners::{ShutdownOnFailure, ShutdownOnSuccess};
 pub use subtask::{State, Subtask, SubtaskError};
 pub use task_scope::TaskScope;
 pub use tree::{ScopeId, ScopeInfo, snapshot};
-
-/// The types of the joiners that come with the library, and of what some of them give.
-///
-/// The functions that make them are in [`scope`](super). A program names these types only where it
-/// passes a joiner, or a scope with one, to another function.
-pub mod joiners {
-    pub use super::policies::{
-        AllSuccessful, AllUntil, AnySuccessful, AwaitAll, AwaitAllSuccessful, FirstFailure,
-        FirstSuccess, ShutdownOnFailure, ShutdownOnSuccess,
-    };
-}
 
 /// Opens a scope for subtasks that may fail with an `E`, the first of which cancels the others.
 ///
@@ -140,7 +131,7 @@ pub fn scope<'env, E, R, F>(f: F) -> Result<R, JoinError<E>>
 where
     E: Send,
     F: for<'scope> FnOnce(
-        TaskScope<'scope, 'env, policies::AwaitAllSuccessful<E>>,
+        TaskScope<'scope, 'env, joiners::AwaitAllSuccessful<E>>,
     ) -> Result<R, JoinError<E>>,
 {
     Builder::new().open(f)

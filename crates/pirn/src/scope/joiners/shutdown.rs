@@ -142,7 +142,7 @@ pub struct ShutdownOnSuccess<T, E>(super::AnySuccessful<T, E>);
 /// # Ok::<(), scope::JoinError<std::num::ParseIntError>>(())
 /// ```
 pub fn shutdown_on_success<T, E>() -> ShutdownOnSuccess<T, E> {
-    ShutdownOnSuccess(super::any_successful())
+    ShutdownOnSuccess(super::any_successful::any_successful())
 }
 
 /// What [`shutdown_on_success`] gives.
