@@ -7,6 +7,7 @@
 //!   runner      interleaves the peers round by round
 //!   drivers     a round: the peer measures itself, or is looked at or loaded from outside
 //!   process     a peer's process, and the lines it prints (protocol)
+//!   programs    what is not built here, and may not be there
 //!   results     what came of it;  report: as a table and as a page
 //! ```
 
@@ -18,6 +19,7 @@ mod memory;
 mod notes;
 mod peers;
 mod process;
+mod programs;
 mod protocol;
 mod report;
 mod results;
@@ -100,9 +102,13 @@ fn measure(args: &Args) -> Result<Results> {
     let size = if args.quick { Size::Quick } else { Size::Full };
     let context = context(&machine, size, args.memory << 30, pace());
     // Before anything is built: a misspelt name is told at once.
-    let workloads = catalog::chosen(&args.workloads, &context)?;
+    let mut workloads = catalog::chosen(&args.workloads, &context)?;
     check_set(args, &workloads)?;
     let known = peers::chosen(&args.peers)?;
+    for line in programs::leave_out(&mut workloads, programs::is_installed) {
+        eprintln!("bench: {line}");
+    }
+    ensure!(!workloads.is_empty(), "nothing is left to measure");
 
     let (peers, mut infos, load) = build(&known)?;
     let mut runner = Runner {
@@ -129,7 +135,7 @@ fn measure(args: &Args) -> Result<Results> {
     eprintln!("measured in {:.0} s", start.elapsed().as_secs_f64());
     let mut results = Results {
         date: jiff::Timestamp::now()
-            .strftime("%Y-%m-%d %H:%M UTC")
+            .strftime("%Y-%m-%d %H:%M")
             .to_string(),
         arguments: std::env::args().skip(1).collect(),
         machine,

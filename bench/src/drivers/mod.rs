@@ -37,6 +37,11 @@ pub trait Driver {
         false
     }
 
+    /// A program that it runs and that is not built here.
+    fn program(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Descriptors that a process needs for it, at most.
     fn descriptors(&self) -> u64 {
         64

@@ -20,6 +20,10 @@ impl Driver for Http {
         true
     }
 
+    fn program(&self) -> Option<&'static str> {
+        Some("wrk")
+    }
+
     fn descriptors(&self) -> u64 {
         u64::from(self.connections) + 64
     }

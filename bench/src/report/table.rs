@@ -64,7 +64,7 @@ impl Out {
     fn head(&mut self, results: &Results) {
         self.wrapped(
             "",
-            &format!("{}, {}", results.date, summary::machine(results)),
+            &format!("{} UTC, {}", results.date, summary::machine(results)),
             2,
         );
         self.wrapped("", &summary::command(results), 2);

@@ -1,0 +1,88 @@
+//! Programs that are not built here, such as `wrk`: what needs one that is not installed is left
+//! out, and that is said before the first round.
+
+use crate::catalog::Workload;
+use std::path::PathBuf;
+
+/// Leaves out the cases that need a program which is not installed. Returns the lines to say, one
+/// per program.
+pub fn leave_out(
+    workloads: &mut Vec<Workload>,
+    is_installed: impl Fn(&str) -> bool,
+) -> Vec<String> {
+    let mut lacking: Vec<(&str, Vec<String>)> = Vec::new();
+    for workload in &mut *workloads {
+        let name = workload.name;
+        workload.cases.retain(|case| {
+            let Some(program) = case
+                .driver
+                .program()
+                .filter(|program| !is_installed(program))
+            else {
+                return true;
+            };
+            let left_out = format!("{name} {}", case.name).trim_end().to_owned();
+            match lacking.iter_mut().find(|(lacks, _)| *lacks == program) {
+                Some((_, cases)) => cases.push(left_out),
+                None => lacking.push((program, vec![left_out])),
+            }
+            false
+        });
+    }
+    workloads.retain(|workload| !workload.cases.is_empty());
+    let line = |(program, cases): (&str, Vec<String>)| {
+        let cases = cases.join(", ");
+        format!("{program} is not installed (apt-get install {program}); left out: {cases}")
+    };
+    lacking.into_iter().map(line).collect()
+}
+
+/// Whether a program is in one of the folders of `PATH`.
+pub fn is_installed(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let is_in = |folder: PathBuf| folder.join(program).is_file();
+    std::env::split_paths(&path).any(is_in)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::{Context, Size, chosen};
+    use crate::machine::Machine;
+
+    fn workloads(names: &[&str]) -> Vec<Workload> {
+        let names: Vec<String> = names.iter().map(|&name| name.into()).collect();
+        let machine = Machine::this();
+        let context = Context {
+            size: Size::Quick,
+            machine: &machine,
+            budget: 1 << 30,
+            iterations_per_second: 1,
+        };
+        chosen(&names, &context).unwrap()
+    }
+
+    #[test]
+    fn what_needs_a_program_that_is_not_there_is_left_out() {
+        let mut workloads = workloads(&["spawn", "http"]);
+        let lines = leave_out(&mut workloads, |program| program != "wrk");
+        assert_eq!(lines.len(), 1);
+        assert!(lines[0].starts_with("wrk is not installed"), "{lines:?}");
+        assert!(lines[0].contains("http"), "{lines:?}");
+        let left: Vec<_> = workloads.iter().map(|w| w.name).collect();
+        assert_eq!(left, ["spawn"]);
+    }
+
+    #[test]
+    fn nothing_is_left_out_where_all_is_installed() {
+        let mut workloads = workloads(&["spawn", "http"]);
+        assert_eq!(leave_out(&mut workloads, |_| true), [""; 0]);
+        assert_eq!(workloads.len(), 2);
+    }
+
+    #[test]
+    fn programs_are_looked_for_in_the_path() {
+        assert!(is_installed("sh"));
+        assert!(!is_installed("no-such-program"));
+    }
+}
