@@ -55,7 +55,11 @@ impl Driver for Http {
         let lost = connect + read + write + timeout;
         Ok(vec![
             Sample {
-                remark: (lost > 0).then(|| format!("socket errors: connect {connect}, read {read}, write {write}, timeout {timeout}")),
+                remark: (lost > 0).then(|| {
+                    format!(
+                        "socket errors: connect {connect}, read {read}, write {write}, timeout {timeout}"
+                    )
+                }),
                 ..Sample::new("requests", result.requests_per_second)
             },
             Sample::new("p50", result.p50_ms),

@@ -103,7 +103,8 @@ fn losses(results: &Results) -> Markup {
                     The ratio is Pirn's value to the other's, in brackets from the least to the most of all rounds." }
                 div.scroll { table.losses {
                     thead { tr {
-                        th { "Where" } th { "Metric" } th.number { "Pirn" } th.number { "Best other" } th { "Ratio" } th { "Why, and what would help" }
+                        th { "Where" } th { "Metric" } th.number { "Pirn" } th.number { "Best other" }
+                        th { "Ratio" } th { "Why, and what would help" }
                     } }
                     tbody { @for loss in losses { (loss_row(results, loss)) } }
                 } }
@@ -122,7 +123,10 @@ fn loss_row(results: &Results, (workload, case, metric): Entry) -> Markup {
                 td { (link(workload, case)) }
                 td { (metric.metric.name) br; span.faint { (metric.metric.unit) (more(metric)) } }
                 td.number { (value(PIRN).unwrap_or_default()) }
-                td.number { (value(&verdict.best).unwrap_or_default()) br; span.faint { (results.title(&verdict.best)) } }
+                td.number {
+                    (value(&verdict.best).unwrap_or_default()) br;
+                    span.faint { (results.title(&verdict.best)) }
+                }
                 td.loss { (summary::ratio_with_spread(verdict)) }
                 td {
                     @match &metric.note {
@@ -170,8 +174,11 @@ fn missed_goals(results: &Results) -> Markup {
                 @for (workload, case, metric) in missed {
                     li {
                         (link(workload, case)) ", " (metric.metric.name) ": "
-                        @if let (Some((goal, _)), Some(ours)) = (summary::goal_met(metric), summary::row_of(metric, PIRN)) {
-                            b { (number(ours.median)) } " where " (summary::with_unit(goal, &metric.metric)) " is the goal"
+                        @if let (Some((goal, _)), Some(ours)) =
+                            (summary::goal_met(metric), summary::row_of(metric, PIRN))
+                        {
+                            b { (number(ours.median)) } " where "
+                            (summary::with_unit(goal, &metric.metric)) " is the goal"
                         }
                     }
                 }
@@ -199,13 +206,15 @@ fn wins(results: &Results) -> Markup {
                 None => { p { "Nothing to compare: it takes Pirn and one more." } }
                 Some(svg) => {
                     p {
-                        "Pirn wins " b { (won) } " of " (won + drawn + lost) " comparisons with the best other peer, loses " b { (lost) }
+                        "Pirn wins " b { (won) } " of " (won + drawn + lost) " comparisons with the best other peer, loses "
+                        b { (lost) }
                         ", and is within 2 % of it in " (drawn) "."
                     }
                     p.faint {
                         "Each row is Pirn's value to that of the best other peer, which is named on the right; the line reaches \
-                        from the least to the most of all rounds. Left of the line at 1 Pirn is better: the ratios of metrics with ↑, of \
-                        which more is better, are turned over for their place in the picture, though not in the text. \
+                        from the least to the most of all rounds. Left of the line at 1 Pirn is better: \
+                        the ratios of metrics with ↑, of which more is better, are turned over for \
+                        their place in the picture, though not in the text. \
                         The axis is logarithmic."
                     }
                     figure.wide { (PreEscaped(svg)) }

@@ -165,7 +165,8 @@ fn table(results: &Results, case: &CaseResults) -> Markup {
         div.scroll { table.numbers {
             caption { @if !case.name.is_empty() { b { (case.name) } " " } code { (case.parameters) } }
             thead { tr {
-                th { "Metric" } th { "Peer" } th.number { "Median" } th.number { "Min" } th.number { "Max" } th { "Unit" } th { "All rounds" }
+                th { "Metric" } th { "Peer" }
+                th.number { "Median" } th.number { "Min" } th.number { "Max" } th { "Unit" } th { "All rounds" }
             } }
             @for metric in case.metrics.iter().filter(|metric| !metric.rows.is_empty()) { (rows(results, metric)) }
         } }

@@ -1,6 +1,6 @@
 //! Unmodified crates from the registry, run on virtual threads.
 //!
-//! The tests are in `tests/`, one file a crate; this library holds what they share. Most of them
+//! The tests are in `tests/`, one file per crate; this library holds what they share. Most of them
 //! have one shape: all of [`THREADS`] virtual threads enter a blocking call of the crate, and only
 //! when every one of them has arrived there does the test release them. A runtime whose carriers
 //! blocked in that call would run [`CARRIERS`] of the threads and never see the others arrive, so

@@ -35,8 +35,8 @@ use proc_macro::TokenStream;
 /// whatever other virtual threads are doing, as with `std`.
 ///
 /// Its thread has the stack that the system gives to `main` (`ulimit -s`, mostly 8 MiB) and the
-/// name `main`. If virtual threads cannot be had, because a setting is wrong or the machine will not
-/// do, the process ends with one line on standard error and the exit code 1.
+/// name `main`. If virtual threads cannot be had, because a setting is wrong or the machine will
+/// not do, the process ends with one line on standard error and the exit code 1.
 ///
 /// # Errors
 ///
@@ -66,9 +66,9 @@ pub fn main(args: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// `#[should_panic]`, `#[ignore]` and all other attributes keep their meaning, and the test may
 /// return a `Result` as under `#[test]`. The virtual thread has the name that the harness gives to
-/// its own, and what it prints is captured like the output of any test. What *other* virtual threads
-/// print is not, unless the test's own thread prints it: `std` hands the capture on to threads that
-/// `std::thread::spawn` starts, and to no others.
+/// its own, and what it prints is captured like the output of any test. What *other* virtual
+/// threads print is not, unless the test's own thread prints it: `std` hands the capture on to
+/// threads that `std::thread::spawn` starts, and to no others.
 ///
 /// # Errors
 ///

@@ -52,7 +52,9 @@ fn start() -> io::Result<()> {
         return Ok(());
     }
     if !arch::supported() {
-        return Err(unsupported("this processor or kernel has no FSGSBASE (needs Linux 5.9, and Intel Ivy Bridge or AMD Steamroller or later)".into()));
+        let text = "this processor or kernel has no FSGSBASE \
+                    (needs Linux 5.9, and Intel Ivy Bridge or AMD Steamroller or later)";
+        return Err(unsupported(text.into()));
     }
     let settings = config::resolve().map_err(io::Error::other)?;
     notices::unknown_variables();

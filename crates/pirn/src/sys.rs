@@ -71,7 +71,8 @@ pub(crate) fn to_c(result: SysResult) -> isize {
     }
 }
 
-/// Blocks the calling OS thread while `*word == expected`, until woken or until `deadline`. For the runtime's own platform-side waiting only.
+/// Blocks the calling OS thread while `*word == expected`, until woken or until `deadline`. For the
+/// runtime's own platform-side waiting only.
 pub(crate) fn futex_wait(word: &AtomicU32, expected: u32, deadline: Deadline) -> SysResult {
     let ts = deadline.timespec();
     let timeout = ts.as_ref().map_or(core::ptr::null(), |t| t as *const _);

@@ -31,7 +31,7 @@
 //!   are read-modify-writes: reading one synchronises with all that came before it.
 //!
 //! A stealer that sleeps between its load and its CAS while exactly 2³² items pass would be
-//! fooled (ABA). At 20 ns an item that is 86 s asleep and then hitting one index in 2³².
+//! fooled (ABA). At 20 ns per item that is 86 s asleep and then hitting one index in 2³².
 
 use core::ptr::{self, NonNull};
 

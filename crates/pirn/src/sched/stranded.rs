@@ -1,9 +1,9 @@
 //! Saying that all carriers stand in the kernel.
 //!
-//! A system call that is not made through libc's functions goes unseen and blocks its carrier. Spare
-//! carriers stand in; when they stand too, the program hangs without a word. So, once per process,
-//! the monitor says where they stand: the kernel tells the number of the system call, and the
-//! address from which it was made.
+//! A system call that is not made through libc's functions goes unseen and blocks its carrier.
+//! Spare carriers stand in; when they stand too, the program hangs without a word. So, once per
+//! process, the monitor says where they stand: the kernel tells the number of the system call, and
+//! the address from which it was made.
 
 use super::os_thread;
 use crate::notices;

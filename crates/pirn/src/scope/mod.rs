@@ -62,10 +62,10 @@
 //! does not hear it is waited for all the same.
 
 // `task_scope` is the scope as its owner sees it, `state` what the owner and the members share (who
-// runs, and whether it is cancelled), `member` a membership. `fork` and `platform` start the threads
-// of subtasks, `packet` is where they leave results, `subtask` reads them. `joined` has the proofs
-// that a scope has been joined, `joiner` what a joiner is, `joiners` those that come with the library, `keeper` the deadlines, and
-// `tree` the list of all scopes.
+// runs, and whether it is cancelled), `member` a membership. `fork` and `platform` start the
+// threads of subtasks, `packet` is where they leave results, `subtask` reads them. `joined` has the
+// proofs that a scope has been joined, `joiner` what a joiner is, `joiners` those that come with
+// the library, `keeper` the deadlines, and `tree` the list of all scopes.
 
 mod all;
 mod builder;

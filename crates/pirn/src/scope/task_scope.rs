@@ -113,8 +113,8 @@ where
     let owner = Owner::default();
     let state = &frame.state;
     let body = || {
-        // SAFETY: the frame outlives this call, which calls `end` below. (Not if the owner was alone
-        // at the join; then there was no deadline.)
+        // SAFETY: the frame outlives this call, which calls `end` below. (Not if the owner was
+        // alone at the join; then there was no deadline.)
         unsafe { frame.keeper.begin(state) }?;
         f(TaskScope {
             frame: NonNull::from(frame),

@@ -80,7 +80,8 @@ fn report(thread: &vthread::Core, stack: usize) -> ! {
     let _ = write!(
         text,
         "\nvirtual thread #{} '{}' has overflowed its stack\n\
-         fatal runtime error: stack overflow (stack size {} KiB; set Builder::stack_size or PIRN_STACK_SIZE), aborting\n",
+         fatal runtime error: stack overflow \
+         (stack size {} KiB; set Builder::stack_size or PIRN_STACK_SIZE), aborting\n",
         thread.id(),
         thread.name().unwrap_or("<unnamed>"),
         stack / 1024,

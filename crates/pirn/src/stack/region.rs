@@ -3,8 +3,8 @@
 //! A region is one `mmap` of up to a gigabyte, reserved but not committed (`MAP_NORESERVE`), and
 //! without huge pages: one under a 256 KiB slot would cost 2 MiB. The guard at the bottom of a slot
 //! is a page-table marker (`MADV_GUARD_INSTALL`, Linux 6.13) that costs no VMA; where the kernel
-//! does not have it, `mprotect` splits the mapping, two VMAs a slot, and `vm.max_map_count` becomes
-//! the limit.
+//! does not have it, `mprotect` splits the mapping, two VMAs per slot, and `vm.max_map_count`
+//! becomes the limit.
 
 use super::{GUARD, PAGE, SizeClass, Slot};
 use crate::sys::{self, Errno, call};

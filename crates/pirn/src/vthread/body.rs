@@ -236,8 +236,8 @@ impl<T> ClosureBody<T> {
     /// The thread behind `thread` returns `T`, its end has been seen (`join.is_done()` or a wake
     /// by it), and the caller holds its only handle.
     pub(crate) unsafe fn take_result(thread: &ThreadRef) -> Option<std::thread::Result<T>> {
-        // SAFETY: the body is there, and is a `ClosureBody<T, F>`; `repr(C)`: the result is at the same
-        // place whatever the closure's type.
+        // SAFETY: the body is there, and is a `ClosureBody<T, F>`; `repr(C)`: the result is at the
+        // same place whatever the closure's type.
         unsafe {
             let body = thread
                 .as_ptr()

@@ -1,4 +1,5 @@
-//! What a thread is: `pirn::thread` beside `std::thread`, panics, stacks, thread-locals, `std::sync`.
+//! What a thread is: `pirn::thread` beside `std::thread`, panics, stacks, thread-locals,
+//! `std::sync`.
 
 #[path = "../common/mod.rs"]
 mod common;

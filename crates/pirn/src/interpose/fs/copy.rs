@@ -24,8 +24,9 @@ interposed! {
 
     Pool {
         /// What `std::fs::copy` calls.
-        fn copy_file_range(from: c_int, from_at: *mut off_t, to: c_int, to_at: *mut off_t, length: size_t, flags: c_uint)
-            -> ssize_t = SYS_copy_file_range(from, from_at, to, to_at, length, flags);
+        fn copy_file_range(
+            from: c_int, from_at: *mut off_t, to: c_int, to_at: *mut off_t, length: size_t, flags: c_uint
+        ) -> ssize_t = SYS_copy_file_range(from, from_at, to, to_at, length, flags);
     }
     Parks by hand {
         sendfile: "between files, on the pool",

@@ -49,15 +49,23 @@ interposed! {
         fn getpwnam(name: Text) -> *mut passwd;
         fn getpwuid(user: uid_t) -> *mut passwd;
         /// Returns an error number.
-        fn getpwnam_r(name: Text, entry: *mut passwd, buffer: *mut c_char, size: size_t, result: *mut *mut passwd) -> c_int;
+        fn getpwnam_r(
+            name: Text, entry: *mut passwd, buffer: *mut c_char, size: size_t, result: *mut *mut passwd
+        ) -> c_int;
         /// What `std::env::home_dir` calls. Returns an error number.
-        fn getpwuid_r(user: uid_t, entry: *mut passwd, buffer: *mut c_char, size: size_t, result: *mut *mut passwd) -> c_int;
+        fn getpwuid_r(
+            user: uid_t, entry: *mut passwd, buffer: *mut c_char, size: size_t, result: *mut *mut passwd
+        ) -> c_int;
         fn getgrnam(name: Text) -> *mut group;
         fn getgrgid(id: gid_t) -> *mut group;
         /// Returns an error number.
-        fn getgrnam_r(name: Text, entry: *mut group, buffer: *mut c_char, size: size_t, result: *mut *mut group) -> c_int;
+        fn getgrnam_r(
+            name: Text, entry: *mut group, buffer: *mut c_char, size: size_t, result: *mut *mut group
+        ) -> c_int;
         /// Returns an error number.
-        fn getgrgid_r(id: gid_t, entry: *mut group, buffer: *mut c_char, size: size_t, result: *mut *mut group) -> c_int;
+        fn getgrgid_r(
+            id: gid_t, entry: *mut group, buffer: *mut c_char, size: size_t, result: *mut *mut group
+        ) -> c_int;
         fn getgrouplist(user: Text, id: gid_t, groups: *mut gid_t, count: *mut c_int) -> c_int;
     }
     Pool as {

@@ -103,7 +103,9 @@ pub unsafe extern "C-unwind" fn pthread_timedjoin_np(
     // SAFETY: the caller's contract, here and below.
     let join = || unsafe {
         real!(
-            unwinding fn pthread_timedjoin_np(thread: pthread_t, value: *mut *mut c_void, time: *const timespec) -> c_int
+            unwinding fn pthread_timedjoin_np(
+                thread: pthread_t, value: *mut *mut c_void, time: *const timespec
+            ) -> c_int
         )
     };
     if virtual_thread().is_none() && !is_virtual(thread) {

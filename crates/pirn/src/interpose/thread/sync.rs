@@ -15,8 +15,8 @@
 //! | [`barrier`], [`once`] | ours, on our futexes | ours |
 //! | [`spin`] | yields | libc's |
 //!
-//! C11's names for the same are in [`c11`](crate::interpose::thread::c11). What never waits (`init`,
-//! `destroy`, `trylock`) is libc's.
+//! C11's names for the same are in [`c11`](crate::interpose::thread::c11). What never waits
+//! (`init`, `destroy`, `trylock`) is libc's.
 //!
 //! An object shared between processes may be released by a process that knows nothing of us. A
 //! virtual thread looks after those now and then ([`Patience`]).

@@ -68,7 +68,9 @@ pub unsafe extern "C-unwind" fn pthread_cond_timedwait(
     unsafe {
         if left_to_libc(cond) {
             return real!(
-                fn pthread_cond_timedwait(cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, time: *const timespec) -> c_int
+                fn pthread_cond_timedwait(
+                    cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, time: *const timespec
+                ) -> c_int
             );
         }
         let clock = if layout::cond_is_monotonic(cond) {

@@ -79,7 +79,9 @@ pub unsafe extern "C" fn pthread_mutex_clocklock(
     unsafe {
         if leave_to_libc(mutex) {
             return real!(
-                fn pthread_mutex_clocklock(mutex: *mut pthread_mutex_t, clock: clockid_t, time: *const timespec) -> c_int
+                fn pthread_mutex_clocklock(
+                    mutex: *mut pthread_mutex_t, clock: clockid_t, time: *const timespec
+                ) -> c_int
             );
         }
         lock(mutex, || deadline(clock, time))

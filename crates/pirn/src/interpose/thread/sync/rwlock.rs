@@ -27,13 +27,33 @@ interposed! {
         fn pthread_rwlock_wrlock(lock: Lock) -> c_int
             = lock_as(WRITER, lock, || real!(fn pthread_rwlock_wrlock(lock: Lock) -> c_int), || Ok(Deadline::NEVER));
         fn pthread_rwlock_timedrdlock(lock: Lock, time: Time) -> c_int
-            = lock_as(READER, lock, || real!(fn pthread_rwlock_timedrdlock(lock: Lock, time: Time) -> c_int), || deadline(REALTIME, time));
+            = lock_as(
+                READER,
+                lock,
+                || real!(fn pthread_rwlock_timedrdlock(lock: Lock, time: Time) -> c_int),
+                || deadline(REALTIME, time),
+            );
         fn pthread_rwlock_timedwrlock(lock: Lock, time: Time) -> c_int
-            = lock_as(WRITER, lock, || real!(fn pthread_rwlock_timedwrlock(lock: Lock, time: Time) -> c_int), || deadline(REALTIME, time));
+            = lock_as(
+                WRITER,
+                lock,
+                || real!(fn pthread_rwlock_timedwrlock(lock: Lock, time: Time) -> c_int),
+                || deadline(REALTIME, time),
+            );
         fn pthread_rwlock_clockrdlock(lock: Lock, clock: clockid_t, time: Time) -> c_int
-            = lock_as(READER, lock, || real!(fn pthread_rwlock_clockrdlock(lock: Lock, clock: clockid_t, time: Time) -> c_int), || deadline(clock, time));
+            = lock_as(
+                READER,
+                lock,
+                || real!(fn pthread_rwlock_clockrdlock(lock: Lock, clock: clockid_t, time: Time) -> c_int),
+                || deadline(clock, time),
+            );
         fn pthread_rwlock_clockwrlock(lock: Lock, clock: clockid_t, time: Time) -> c_int
-            = lock_as(WRITER, lock, || real!(fn pthread_rwlock_clockwrlock(lock: Lock, clock: clockid_t, time: Time) -> c_int), || deadline(clock, time));
+            = lock_as(
+                WRITER,
+                lock,
+                || real!(fn pthread_rwlock_clockwrlock(lock: Lock, clock: clockid_t, time: Time) -> c_int),
+                || deadline(clock, time),
+            );
     }
     Own by hand { pthread_rwlock_unlock }
 }
@@ -41,7 +61,8 @@ interposed! {
 const READER: u32 = 2;
 const WRITER: u32 = 4;
 
-/// Runs libc's function on a platform thread; on a virtual one locks by trying. The deadline is asked only if there is a need to wait.
+/// Runs libc's function on a platform thread; on a virtual one locks by trying. The deadline is
+/// asked only if there is a need to wait.
 unsafe fn lock_as(
     kind: u32,
     lock: Lock,

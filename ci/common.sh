@@ -1,0 +1,23 @@
+# What the scripts of this folder share; to be sourced.
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+# Prints the executables that a `cargo test --no-run` or `cargo build` with these arguments makes.
+executables() {
+    cargo "$@" --message-format=json | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p'
+}
+
+# The name of a test binary: its path without folder and hash.
+name_of() {
+    basename "$1" | sed 's/-[0-9a-f]\{16\}$//'
+}
+
+# Runs a command with its output in a file; prints one line that says how it went.
+# part LABEL LOG COMMAND...
+part() {
+    local label=$1 log=$2 start=$SECONDS result=ok
+    shift 2
+    "$@" >"$log" 2>&1 || result="FAILED (see $log)"
+    printf '%-40s %s, %ds\n' "$label" "$result" $((SECONDS - start))
+    [ "$result" = ok ]
+}
