@@ -3,20 +3,14 @@
 //! `std::sync::Mutex` would park the virtual thread that runs runtime code, in the very queues it
 //! is trying to lock. Sections under this lock are short, never suspend, and call no user code.
 //!
-//! They are so many and so short that what counts is the price of a lock that nobody else wants:
-//! one read-modify-write, to take it. It is given back by a plain store, and so nobody is told: who
-//! does not get it looks again, at first at once, then after letting others run, then after a nap.
-//! It comes to naps only if the kernel has put aside the thread that holds the lock.
+//! Sections are frequent and short, so the uncontended path decides: one read-modify-write to lock,
+//! a plain store to unlock. Nobody is notified; a contender spins, then yields, then naps
+//! ([`sys::back_off`]). Naps are for the case that the kernel has suspended the holder.
 
 use crate::sys;
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicBool, Ordering};
-
-/// So many looks before it lets others run, and so many before it naps.
-const SPINS: u32 = 100;
-const YIELDS: u32 = 110;
-const NAP_NS: u64 = 50_000;
 
 /// A mutual exclusion lock for runtime data.
 pub(crate) struct Lock<T> {
@@ -63,11 +57,7 @@ impl<T> Lock<T> {
             if !self.held.load(Ordering::Relaxed) && self.try_acquire() {
                 return;
             }
-            match look {
-                0..SPINS => crate::arch::relax(),
-                SPINS..YIELDS => sys::os_yield(),
-                _ => sys::os_sleep(NAP_NS),
-            }
+            sys::back_off(look);
         }
     }
 }

@@ -224,9 +224,3 @@ pub(crate) fn full_fence() {
     // compiler moves no memory access across it.
     unsafe { asm!("lock or dword ptr [rsp - 8], 0", options(nostack)) };
 }
-
-/// Tells the processor that this is a spinning loop.
-#[inline(always)]
-pub(crate) fn relax() {
-    core::hint::spin_loop();
-}

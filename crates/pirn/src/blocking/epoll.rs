@@ -209,15 +209,7 @@ impl Fetched {
 /// Whether there are events to fetch. Takes none.
 pub(crate) fn pending() -> bool {
     let epoll = EPOLL.load(Ordering::Relaxed);
-    let mut entry = libc::pollfd {
-        fd: epoll,
-        events: libc::POLLIN,
-        revents: 0,
-    };
-    let at_once = sys::timespec(0);
-    // SAFETY: one entry, and a timespec, valid for the call.
-    let ready = unsafe { call!(libc::SYS_ppoll, &raw mut entry, 1, &raw const at_once, 0, 0) };
-    ready.is_ok_and(|count| count > 0)
+    sys::events_now(epoll, libc::POLLIN) != 0
 }
 
 /// Ends one waiting [`fetch`], under way or to come.

@@ -11,7 +11,7 @@
 
 use super::readiness::Waiters;
 use crate::lock::Lock;
-use crate::sys::{Errno, SysResult, call};
+use crate::sys::{self, Errno, SysResult, call};
 use crate::time::Deadline;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
@@ -237,9 +237,7 @@ impl Entry {
     pub(crate) fn is_nonblocking(&self, fd: i32) -> bool {
         match self.trusted() {
             Some(flags) => flags & NONBLOCKING != 0,
-            // SAFETY: a query.
-            None => unsafe { call!(libc::SYS_fcntl, fd, libc::F_GETFL) }
-                .is_ok_and(|flags| flags as i32 & libc::O_NONBLOCK != 0),
+            None => sys::is_nonblocking(fd),
         }
     }
 
@@ -253,23 +251,8 @@ impl Entry {
         if self.trusted().is_some_and(|flags| flags & TIMEOUTS == 0) {
             return None;
         }
-        let mut value = libc::timeval {
-            tv_sec: 0,
-            tv_usec: 0,
-        };
-        let mut len = size_of::<libc::timeval>() as libc::socklen_t;
-        // SAFETY: the kernel writes at most `len` bytes of `value`.
-        unsafe {
-            call!(
-                libc::SYS_getsockopt,
-                fd,
-                libc::SOL_SOCKET,
-                option,
-                &raw mut value,
-                &raw mut len
-            )
-        }
-        .ok()?;
+        // SAFETY: it is what the kernel gives for timeouts.
+        let value: libc::timeval = unsafe { sys::socket_option(fd, option) }.ok()?;
         let nanos = value.tv_sec as u64 * 1_000_000_000 + value.tv_usec as u64 * 1000;
         (nanos > 0).then_some(nanos)
     }

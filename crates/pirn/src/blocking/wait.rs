@@ -202,7 +202,7 @@ impl Wait {
                 if let Some(outcome) = self.outcome() {
                     return outcome;
                 }
-                crate::arch::relax();
+                core::hint::spin_loop();
             }
         }
         // Failure: decided meanwhile.

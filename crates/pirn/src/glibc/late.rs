@@ -84,7 +84,7 @@ impl Block<'_> {
         loop {
             self.state().store(NEVER, Ordering::Release); // Release: nothing was written before.
             while WALKING.load(Ordering::Acquire) {
-                sys::backoff(round);
+                sys::back_off(round);
                 round += 1;
             }
             self.state().store(MAKING, Ordering::Relaxed); // Relaxed: as in `begin`.
@@ -108,7 +108,7 @@ impl Block<'_> {
         loop {
             match self.state().load(Ordering::Acquire) {
                 NEVER => return false,
-                MAKING => sys::backoff(round),
+                MAKING => sys::back_off(round),
                 _ => return true,
             }
             round += 1;

@@ -206,7 +206,7 @@ unsafe fn search(processor: &'static Processor) -> Option<NonNull<Core>> {
     let mut suspects = Suspects::new();
     loop {
         for _ in 0..8 {
-            crate::arch::relax();
+            core::hint::spin_loop();
         }
         // SAFETY: the caller holds `processor`.
         unsafe {

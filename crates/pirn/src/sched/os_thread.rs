@@ -4,8 +4,9 @@
 //! On a busy machine a carrier that stands still may only be waiting for its turn. One more would
 //! have all of them wait longer.
 
-use crate::sys::{self, call};
+use crate::sys;
 use core::cell::Cell;
+use core::ffi::CStr;
 
 thread_local! {
     static ID: Cell<u32> = const { Cell::new(0) };
@@ -50,18 +51,10 @@ pub(crate) fn name(id: u32) -> Option<String> {
 pub(crate) fn read<'a>(id: u32, file: &[u8], text: &'a mut [u8]) -> &'a [u8] {
     let mut path = [0; 48];
     path_of(id, file, &mut path);
-    const FLAGS: i32 = libc::O_RDONLY | libc::O_CLOEXEC;
-    // SAFETY: the path ends in a zero; the buffer is writable for its length.
-    let len = unsafe {
-        let at = libc::AT_FDCWD as isize;
-        let Ok(fd) = call!(libc::SYS_openat, at, path.as_ptr(), FLAGS) else {
-            return &[];
-        };
-        let len = call!(libc::SYS_read, fd, text.as_mut_ptr(), text.len());
-        let _ = call!(libc::SYS_close, fd);
-        len.unwrap_or(0)
-    };
-    &text[..len]
+    match CStr::from_bytes_until_nul(&path) {
+        Ok(path) => sys::read_file(path, text).unwrap_or(&[]),
+        Err(_) => &[],
+    }
 }
 
 /// Where the kernel tells of a thread of this process. `file` has at most nine bytes.

@@ -5,7 +5,7 @@
 //! if so it says which thread it was and aborts, if not the previous handler takes over.
 
 use super::{GUARD, PAGE};
-use crate::sys::{self, call};
+use crate::sys;
 use crate::vthread;
 use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};
@@ -45,9 +45,7 @@ pub(crate) fn ensure_signal_stack() {
             return;
         }
         let size = 16 * PAGE;
-        const PROT: i32 = libc::PROT_READ | libc::PROT_WRITE;
-        const FLAGS: i32 = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        if let Ok(memory) = call!(libc::SYS_mmap, 0, size, PROT, FLAGS, -1isize, 0) {
+        if let Ok(memory) = sys::map(size, 0) {
             let new = libc::stack_t {
                 ss_sp: memory as *mut c_void,
                 ss_flags: 0,

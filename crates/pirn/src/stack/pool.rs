@@ -19,7 +19,7 @@
 use super::region::{self, out_of_memory};
 use super::{GUARD, PAGE, SizeClass, Slot};
 use crate::lock::Lock;
-use crate::sys::{self, call};
+use crate::sys;
 use core::sync::atomic::{AtomicBool, AtomicIsize, AtomicUsize, Ordering};
 use std::io;
 
@@ -397,19 +397,5 @@ fn memory_left() -> u64 {
 }
 
 fn read_file<'a>(path: &core::ffi::CStr, buffer: &'a mut [u8]) -> Option<&'a str> {
-    const FLAGS: i32 = libc::O_RDONLY | libc::O_CLOEXEC;
-    // SAFETY: a valid path; the buffer is writable for its length.
-    let len = unsafe {
-        let fd = call!(
-            libc::SYS_openat,
-            libc::AT_FDCWD as isize,
-            path.as_ptr(),
-            FLAGS
-        )
-        .ok()?;
-        let len = call!(libc::SYS_read, fd, buffer.as_mut_ptr(), buffer.len());
-        let _ = call!(libc::SYS_close, fd);
-        len.ok()?
-    };
-    core::str::from_utf8(&buffer[..len]).ok()
+    core::str::from_utf8(sys::read_file(path, buffer).ok()?).ok()
 }

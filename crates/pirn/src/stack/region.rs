@@ -74,10 +74,7 @@ pub(crate) fn reserve(class: SizeClass) -> io::Result<usize> {
 }
 
 fn map(bytes: usize) -> sys::SysResult {
-    const PROT: i32 = libc::PROT_READ | libc::PROT_WRITE;
-    const FLAGS: i32 = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-    // SAFETY: a new private mapping, at an address of the kernel's choice.
-    let base = unsafe { call!(libc::SYS_mmap, 0, bytes, PROT, FLAGS, -1isize, 0)? };
+    let base = sys::map(bytes, libc::MAP_NORESERVE)?;
     // SAFETY: our own mapping. A kernel built without huge pages says EINVAL, which is fine.
     let _ = unsafe { call!(libc::SYS_madvise, base, bytes, libc::MADV_NOHUGEPAGE) };
     Ok(base)
@@ -150,11 +147,7 @@ pub(crate) fn find_out() {
     let hidden = std::env::var_os("PIRN_NO_GUARD_MARKERS").is_some();
     // SAFETY: a page of our own, to try it on.
     unsafe {
-        let (prot, flags) = (
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-        );
-        if let Ok(page) = call!(libc::SYS_mmap, 0, PAGE, prot, flags, -1isize, 0) {
+        if let Ok(page) = sys::map(PAGE, 0) {
             let known = call!(libc::SYS_madvise, page, PAGE, MADV_GUARD_INSTALL).is_ok();
             USE_MPROTECT.store(hidden || !known, Ordering::Relaxed); // Relaxed: see above.
             let _ = call!(libc::SYS_munmap, page, PAGE);

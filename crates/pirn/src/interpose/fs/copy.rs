@@ -61,12 +61,6 @@ fn kind(fd: c_int) -> Kind {
     }
 }
 
-fn is_nonblocking(fd: c_int) -> bool {
-    // SAFETY: a query.
-    unsafe { call!(libc::SYS_fcntl, fd, libc::F_GETFL) }
-        .is_ok_and(|flags| flags as c_int & libc::O_NONBLOCK != 0)
-}
-
 /// Parks until a descriptor is ready. `EAGAIN`: it is not, and the program has made it
 /// non-blocking.
 fn wait_until_ready(fd: c_int, interest: Interest) -> SysResult {
@@ -98,7 +92,7 @@ pub unsafe extern "C" fn sendfile(
     let copies = virtual_thread().is_some()
         && kind(from) == Kind::File
         && kind(out) != Kind::File
-        && !is_nonblocking(out);
+        && !sys::is_nonblocking(out);
     sys::to_c(if copies {
         // SAFETY: as above.
         unsafe { copy(out, from, offset, count) }
@@ -180,8 +174,8 @@ fn moving(
         // Somebody else was faster, unless the program wants to know.
         let again = result == EAGAIN
             && flags & libc::SPLICE_F_NONBLOCK == 0
-            && !is_nonblocking(from)
-            && !is_nonblocking(to);
+            && !sys::is_nonblocking(from)
+            && !sys::is_nonblocking(to);
         if !again {
             return result;
         }
@@ -232,9 +226,7 @@ pub unsafe extern "C" fn vmsplice(
     if virtual_thread().is_none() || flags & libc::SPLICE_F_NONBLOCK != 0 {
         return sys::to_c(kernel(flags));
     }
-    // SAFETY: a query.
-    let mode = unsafe { call!(libc::SYS_fcntl, fd, libc::F_GETFL) }.unwrap_or(0) as c_int
-        & libc::O_ACCMODE;
+    let mode = sys::status_flags(fd).unwrap_or(0) & libc::O_ACCMODE;
     let interest = if mode == libc::O_RDONLY {
         Interest::Read
     } else {

@@ -164,8 +164,7 @@ pub extern "C" fn fdopendir(fd: c_int) -> *mut DIR {
 }
 
 fn check_directory(fd: c_int) -> Result<(), Errno> {
-    // SAFETY: no pointers.
-    let flags = unsafe { call!(libc::SYS_fcntl, fd, libc::F_GETFL) }? as c_int;
+    let flags = sys::status_flags(fd)?;
     if super::cached::file_type(fd) != Some(libc::S_IFDIR) {
         return Err(Errno(libc::ENOTDIR));
     }

@@ -97,19 +97,9 @@ pub(in crate::interpose) fn wait_for_any(
     }
 }
 
-/// `poll` without waiting.
-unsafe fn poll_now(fds: *mut pollfd, count: nfds_t) -> SysResult {
-    let none = timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: the caller's contract.
-    unsafe { call!(libc::SYS_ppoll, fds, count, &raw const none, 0, 0) }
-}
-
 unsafe fn poll_virtually(fds: *mut pollfd, count: nfds_t, timeout: Option<u64>) -> SysResult {
     // SAFETY: the caller's contract.
-    let first = unsafe { poll_now(fds, count)? };
+    let first = unsafe { sys::poll_now(fds, count)? };
     if first > 0 || timeout == Some(0) {
         return Ok(first);
     }
@@ -130,7 +120,7 @@ unsafe fn poll_virtually(fds: *mut pollfd, count: nfds_t, timeout: Option<u64>) 
     };
     // SAFETY: the caller's contract.
     wait_for_any(&watched, deadline, Hearing::Always, || unsafe {
-        poll_now(fds, count)
+        sys::poll_now(fds, count)
     })
 }
 
@@ -204,10 +194,7 @@ unsafe fn epoll_any(
     let ask = |timeout: *const timespec| unsafe {
         blocking::epoll::wait_with_mask(epoll, events, max as usize, timeout, mask)
     };
-    let none = timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
+    let none = sys::timespec(0);
     if virtual_thread().is_none() || !mask.is_null() {
         let time = timeout.map(sys::timespec);
         return ask(time.as_ref().map_or(core::ptr::null(), |t| t as *const _));

@@ -52,17 +52,7 @@ const HERE: isize = -1;
 
 /// Whether a descriptor has such events right now.
 pub(in crate::interpose) fn is_ready(fd: c_int, events: i16) -> bool {
-    let mut poll = libc::pollfd {
-        fd,
-        events,
-        revents: 0,
-    };
-    let none = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: one pollfd; a zero timeout.
-    unsafe { call!(libc::SYS_ppoll, &raw mut poll, 1, &raw const none, 0, 0) }.is_ok_and(|n| n > 0)
+    sys::events_now(fd, events) != 0
 }
 
 /// Whether the kernel refuses `preadv2` or `pwritev2` with `RWF_NOWAIT`: the file knows no such

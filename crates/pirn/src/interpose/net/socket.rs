@@ -184,20 +184,9 @@ pub unsafe extern "C" fn recvfrom(
 }
 
 fn is_stream(fd: c_int) -> bool {
-    let mut kind: c_int = 0;
-    let mut len = size_of::<c_int>() as socklen_t;
-    // SAFETY: an int and its size.
-    let result = unsafe {
-        call!(
-            libc::SYS_getsockopt,
-            fd,
-            libc::SOL_SOCKET,
-            libc::SO_TYPE,
-            &raw mut kind,
-            &raw mut len
-        )
-    };
-    result.is_ok() && kind == libc::SOCK_STREAM
+    // SAFETY: the type is an int.
+    let kind = unsafe { sys::socket_option::<c_int>(fd, libc::SO_TYPE) };
+    kind == Ok(libc::SOCK_STREAM)
 }
 
 /// `recvmsg`.
@@ -446,19 +435,13 @@ pub unsafe extern "C" fn connect(fd: c_int, address: *const sockaddr, length: so
 
 /// Runs a system call while the descriptor is non-blocking.
 fn without_waiting(fd: c_int, f: impl FnOnce() -> SysResult) -> SysResult {
+    let flags = sys::status_flags(fd)?;
     // SAFETY: no pointers.
-    unsafe {
-        let flags = call!(libc::SYS_fcntl, fd, libc::F_GETFL)?;
-        call!(
-            libc::SYS_fcntl,
-            fd,
-            libc::F_SETFL,
-            flags | libc::O_NONBLOCK as usize
-        )?;
-        let result = f();
-        let _ = call!(libc::SYS_fcntl, fd, libc::F_SETFL, flags);
-        result
-    }
+    let set = |flags: c_int| unsafe { call!(libc::SYS_fcntl, fd, libc::F_SETFL, flags) };
+    set(flags | libc::O_NONBLOCK)?;
+    let result = f();
+    let _ = set(flags);
+    result
 }
 
 /// Waits for a connection under way. A timeout (`SO_SNDTIMEO`) is `EINPROGRESS`, as in the kernel.
@@ -475,20 +458,11 @@ fn finish_connect(fd: c_int) -> SysResult {
         Err(Errno(libc::EAGAIN)) => return Err(Errno(libc::EINPROGRESS)),
         result => result?,
     };
-    let mut error: c_int = 0;
-    let mut len = size_of::<c_int>() as socklen_t;
-    // SAFETY: an int and its size.
-    unsafe {
-        call!(
-            libc::SYS_getsockopt,
-            fd,
-            libc::SOL_SOCKET,
-            libc::SO_ERROR,
-            &raw mut error,
-            &raw mut len
-        )?
-    };
-    if error == 0 { Ok(0) } else { Err(Errno(error)) }
+    // SAFETY: the error is an int.
+    match unsafe { sys::socket_option::<c_int>(fd, libc::SO_ERROR)? } {
+        0 => Ok(0),
+        error => Err(Errno(error)),
+    }
 }
 
 /// `setsockopt`: notes that there are timeouts.

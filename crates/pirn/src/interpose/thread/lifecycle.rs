@@ -233,17 +233,9 @@ unsafe fn wait_for_end(thread: pthread_t, deadline: Deadline) -> Result<(), Errn
 
 /// Parks until a pidfd says that its thread has ended.
 fn wait_for(fd: i32, deadline: Deadline) -> Result<(), Errno> {
-    let has_ended = || {
-        let mut poll = libc::pollfd {
-            fd,
-            events: libc::POLLIN,
-            revents: 0,
-        };
-        // SAFETY: one pollfd; does not wait.
-        match unsafe { call!(libc::SYS_poll, &raw mut poll, 1, 0) } {
-            Ok(0) => Err(Errno(libc::EAGAIN)),
-            result => result,
-        }
+    let has_ended = || match sys::events_now(fd, libc::POLLIN) {
+        0 => Err(Errno(libc::EAGAIN)),
+        _ => Ok(0),
     };
     readiness::blocking(fd, Interest::Read, |_| deadline, has_ended).map(|_| ())
 }

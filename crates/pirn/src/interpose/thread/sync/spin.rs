@@ -31,7 +31,7 @@ pub unsafe extern "C" fn pthread_spin_lock(lock: *mut pthread_spinlock_t) -> c_i
             // SAFETY: the caller's contract.
             match unsafe { real!(fn pthread_spin_trylock(lock: *mut pthread_spinlock_t) -> c_int) }
             {
-                libc::EBUSY => crate::arch::relax(),
+                libc::EBUSY => core::hint::spin_loop(),
                 result => return result,
             }
         }

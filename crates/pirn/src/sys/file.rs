@@ -1,0 +1,51 @@
+//! Descriptors: their flags, options of sockets, small files.
+
+use super::{Errno, SysResult, call};
+use core::ffi::{CStr, c_int};
+use core::mem::MaybeUninit;
+
+/// Returns a descriptor's status flags and access mode.
+pub(crate) fn status_flags(fd: c_int) -> Result<c_int, Errno> {
+    // SAFETY: no pointers.
+    unsafe { call!(libc::SYS_fcntl, fd, libc::F_GETFL) }.map(|flags| flags as c_int)
+}
+
+/// Returns whether the kernel would not block in an operation on this descriptor.
+pub(crate) fn is_nonblocking(fd: c_int) -> bool {
+    status_flags(fd).is_ok_and(|flags| flags & libc::O_NONBLOCK != 0)
+}
+
+/// Returns an option of a socket, of level `SOL_SOCKET`.
+///
+/// # Safety
+/// `T` is what the kernel gives for this option.
+pub(crate) unsafe fn socket_option<T>(fd: c_int, option: c_int) -> Result<T, Errno> {
+    let mut value = MaybeUninit::<T>::zeroed();
+    let mut len = size_of::<T>() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `len` bytes of `value`; the caller's contract.
+    unsafe {
+        call!(
+            libc::SYS_getsockopt,
+            fd,
+            libc::SOL_SOCKET,
+            option,
+            value.as_mut_ptr(),
+            &raw mut len
+        )?;
+        Ok(value.assume_init())
+    }
+}
+
+/// Reads the beginning of a file, as far as it fits, without allocating.
+pub(crate) fn read_file<'a>(path: &CStr, buffer: &'a mut [u8]) -> Result<&'a [u8], Errno> {
+    const FLAGS: c_int = libc::O_RDONLY | libc::O_CLOEXEC;
+    let here = libc::AT_FDCWD as isize;
+    // SAFETY: a valid path; the buffer is writable for its length.
+    let len: SysResult = unsafe {
+        let fd = call!(libc::SYS_openat, here, path.as_ptr(), FLAGS)?;
+        let len = call!(libc::SYS_read, fd, buffer.as_mut_ptr(), buffer.len());
+        let _ = call!(libc::SYS_close, fd);
+        len
+    };
+    Ok(&buffer[..len?])
+}

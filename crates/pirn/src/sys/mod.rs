@@ -1,0 +1,26 @@
+//! System calls and the runtime's own clock: nothing here can reach an interposed symbol.
+//!
+//! The runtime must not call `read`, `futex` and the like through libc's names, because in this
+//! program those names are its own. Everything here goes to the kernel directly, or to libc
+//! functions that are never interposed and never block.
+//!
+//! * [`call`](mod@call): making one; its result. [`file`], [`memory`], [`poll`], [`futex`]: what the
+//!   runtime asks of the kernel in more than one place.
+//! * [`pause`]: letting others run. [`report`]: messages, and the end.
+
+mod call;
+mod file;
+mod futex;
+mod memory;
+mod pause;
+mod poll;
+mod report;
+
+pub(crate) use crate::time::{clock, nanos, now, timespec};
+pub(crate) use call::{Errno, SysResult, call, check, errno, set_errno, to_c};
+pub(crate) use file::{is_nonblocking, read_file, socket_option, status_flags};
+pub(crate) use futex::{futex_wait, futex_wake};
+pub(crate) use memory::map;
+pub(crate) use pause::{back_off, os_yield};
+pub(crate) use poll::{events_now, poll_now};
+pub(crate) use report::{complain, fatal};

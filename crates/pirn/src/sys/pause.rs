@@ -1,0 +1,32 @@
+//! Letting others run, on platform threads.
+
+use super::{call, timespec};
+
+/// Looks before the first yield.
+const SPINS: u32 = 100;
+/// Looks before the first nap.
+const YIELDS: u32 = 110;
+const NAP_NS: u64 = 50_000;
+
+/// Lets other OS threads run.
+pub(crate) fn os_yield() {
+    // SAFETY: no arguments.
+    let _ = unsafe { call!(libc::SYS_sched_yield) };
+}
+
+/// Puts the platform thread to sleep for some nanoseconds.
+fn os_sleep(nanos: u64) {
+    let time = timespec(nanos);
+    // SAFETY: a valid timespec.
+    let _ = unsafe { call!(libc::SYS_nanosleep, &raw const time, 0) };
+}
+
+/// Waits a little before the next look at something that another OS thread is about to change:
+/// spins at first, then yields, then naps. `look` counts from 0.
+pub(crate) fn back_off(look: u32) {
+    match look {
+        0..SPINS => core::hint::spin_loop(),
+        SPINS..YIELDS => os_yield(),
+        _ => os_sleep(NAP_NS),
+    }
+}

@@ -1,0 +1,21 @@
+//! Messages to standard error, and the last one.
+
+use super::call;
+
+/// Writes a message to standard error with no buffering, locking or allocation.
+pub(crate) fn complain(parts: &[&str]) {
+    for part in parts {
+        // SAFETY: the buffer is valid for its length.
+        let _ = unsafe { call!(libc::SYS_write, 2, part.as_ptr(), part.len()) };
+    }
+}
+
+/// Reports a broken invariant and ends the process.
+#[cold]
+pub(crate) fn fatal(parts: &[&str]) -> ! {
+    complain(&["pirn: fatal: "]);
+    complain(parts);
+    complain(&["\n"]);
+    // SAFETY: abort is always allowed.
+    unsafe { libc::abort() }
+}
