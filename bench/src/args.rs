@@ -37,6 +37,15 @@ pub struct Args {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["workloads", "peers", "rounds", "quick", "set"])]
     pub from: Option<PathBuf>,
 
+    /// Compare Pirn's numbers with those that an earlier run wrote with --json to FILE, and fail if
+    /// one is worse by more than --loss
+    #[arg(long, value_name = "FILE")]
+    pub against: Option<PathBuf>,
+
+    /// By how many per cent a median may be worse than that of --against
+    #[arg(long, value_name = "PERCENT", default_value = "10", requires = "against", value_parser = per_cent)]
+    pub loss: f64,
+
     /// List the workloads and peers, and stop
     #[arg(long)]
     pub list: bool,
@@ -61,6 +70,15 @@ pub struct Args {
 fn pair(text: &str) -> Result<(String, u64)> {
     let (key, value) = text.split_once('=').context("it is not KEY=NUMBER")?;
     Ok((key.into(), value.parse()?))
+}
+
+fn per_cent(text: &str) -> Result<f64> {
+    let loss: f64 = text.trim_end_matches('%').parse()?;
+    ensure!(
+        loss.is_finite() && loss >= 0.0,
+        "it is not a number of per cent from 0 on"
+    );
+    Ok(loss)
 }
 
 fn seconds(text: &str) -> Result<Duration> {
@@ -95,12 +113,17 @@ mod tests {
         assert_eq!(args.peers, ["go", "may"]);
         assert_eq!(args.set, [("burst".into(), 7)]);
         assert_eq!(args.timeout, Duration::from_millis(500));
+        assert_eq!(args.loss, 10.0);
+        let args = Args::try_parse_from(["bench", "--against", "f", "--loss", "2.5%"]);
+        assert_eq!(args.unwrap().loss, 2.5);
+        assert!(Args::try_parse_from(["bench", "--against", "f", "--loss=-1"]).is_err());
         for bad in [
             ["--set", "burst"],
             ["--set", "burst=x"],
             ["--timeout", "0"],
             ["--rounds", "0"],
             ["--memory", "0"],
+            ["--loss", "5"], // than what?
         ] {
             assert!(
                 Args::try_parse_from(["bench", bad[0], bad[1]]).is_err(),

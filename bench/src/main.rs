@@ -9,8 +9,10 @@
 //!   process     a peer's process, and the lines it prints (protocol)
 //!   programs    what is not built here, and may not be there
 //!   results     what came of it;  report: as a table and as a page
+//!   against     what came of it, beside what came of an earlier run
 //! ```
 
+mod against;
 mod args;
 mod catalog;
 mod drivers;
@@ -26,6 +28,7 @@ mod results;
 mod runner;
 mod stats;
 
+use against::Comparison;
 use anyhow::{Context as _, Result, ensure};
 use args::Args;
 use catalog::{Context, Size};
@@ -54,12 +57,11 @@ fn run(args: &Args) -> Result<()> {
         list();
         return Ok(());
     }
+    // Before anything is measured: a file that is not there is told at once.
+    let before = args.against.as_deref().map(Results::read).transpose()?;
     let results = match &args.from {
         Some(file) => {
-            let json =
-                std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
-            let mut results: Results = serde_json::from_slice(&json)
-                .with_context(|| format!("{} has no results", file.display()))?;
+            let mut results = Results::read(file)?;
             results.annotate();
             results
         }
@@ -71,7 +73,21 @@ fn run(args: &Args) -> Result<()> {
         .failures()
         .filter(|(_, _, failure)| !failure.expected)
         .count();
+    let comparison = before
+        .map(|before| Comparison::new(&before, &results, args.loss / 100.0))
+        .transpose()?;
+    if let Some(comparison) = &comparison {
+        print!("{}", comparison.table());
+    }
     ensure!(failures == 0, "{failures} measurements failed (see above)");
+    if let Some(comparison) = comparison {
+        let (losses, all) = (comparison.losses(), comparison.compared());
+        ensure!(
+            losses == 0,
+            "{losses} of {all} numbers are worse than before by more than {} % (see above)",
+            args.loss
+        );
+    }
     Ok(())
 }
 
@@ -110,7 +126,9 @@ fn measure(args: &Args) -> Result<Results> {
     }
     ensure!(!workloads.is_empty(), "nothing is left to measure");
 
-    let (peers, mut infos, load) = build(&known)?;
+    let mut cases = workloads.iter().flat_map(|workload| &workload.cases);
+    let serves = cases.any(|case| case.driver.serves());
+    let (peers, mut infos, load) = build(&known, serves)?;
     let mut runner = Runner {
         peers,
         rounds: args.rounds.or(args.quick.then_some(1)),
@@ -165,8 +183,8 @@ fn check_set(args: &Args, workloads: &[catalog::Workload]) -> Result<()> {
 
 type Built = (Vec<Peer>, Vec<PeerInfo>, Result<std::path::PathBuf, String>);
 
-/// Builds the peers, and tells which cannot take part.
-fn build(known: &[&'static Known]) -> Result<Built> {
+/// Builds the peers, and tells which cannot take part; and the client, if peers are to serve.
+fn build(known: &[&'static Known], serves: bool) -> Result<Built> {
     let mut builder = Builder::new()?;
     if let Some(refused) = builder.refused() {
         eprintln!("bench: {refused}; another one is used");
@@ -192,7 +210,10 @@ fn build(known: &[&'static Known]) -> Result<Built> {
         }
     }
     spinner.set_message("building the client");
-    let load = builder.load();
+    let load = match serves {
+        true => builder.load(),
+        false => Err("no workload needs it".to_owned()),
+    };
     spinner.finish_and_clear();
     Ok((peers, infos, load))
 }

@@ -4,7 +4,9 @@ use crate::catalog::{Better, Metric};
 use crate::machine::Machine;
 use crate::notes;
 use crate::stats::{self, Spread};
+use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 
 /// All that was measured in a run.
 #[derive(Debug, Serialize, Deserialize)]
@@ -182,6 +184,17 @@ fn ratio(ours: f64, theirs: f64) -> f64 {
 }
 
 impl Results {
+    /// Reads what an earlier run wrote with `--json`.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such file, or there is something else in it.
+    pub fn read(file: &Path) -> Result<Results> {
+        let json =
+            std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+        serde_json::from_slice(&json).with_context(|| format!("{} has no results", file.display()))
+    }
+
     /// Where Pirn loses: workload, case, metric.
     pub fn losses(&self) -> impl Iterator<Item = (&WorkloadResults, &CaseResults, &MetricResults)> {
         self.metrics()

@@ -60,6 +60,7 @@ fn takes_part(peer: &str, workload: &str) -> bool {
 }
 
 #[test]
+#[ignore = "builds all peers, tokio and hyper among them: .ci/run asks for it"]
 fn every_workload_of_every_present_peer_does_its_work() {
     let report = scratch("report");
     let args = ["--quick", "--report", report.to_str().unwrap()];
@@ -218,6 +219,51 @@ fn a_peer_that_cannot_do_it_says_why_and_the_others_go_on() {
     assert!(
         text(&failures[0], "why").contains("cannot start a thread"),
         "{failures:?}"
+    );
+}
+
+#[test]
+fn a_run_is_compared_with_an_earlier_one() {
+    let file = scratch("earlier.json");
+    let path = file.to_str().unwrap();
+    let quick = ["yield", "--peers", "pirn", "--quick"];
+    assert!(
+        bench(&[&quick[..], &["--json", path]].concat())
+            .status
+            .success()
+    );
+
+    let same = bench(&["--from", path, "--against", path]);
+    assert!(same.status.success(), "{}", stderr(&same));
+    assert!(stdout(&same).contains("before") && !stdout(&same).contains("LOST"));
+
+    // The earlier run was twice as quick.
+    let mut results: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    let median = &mut results["workloads"][0]["cases"][0]["metrics"][0]["rows"][0]["median"];
+    *median = (median.as_f64().unwrap() / 2.0).into();
+    let quicker = scratch("quicker.json");
+    std::fs::write(&quicker, results.to_string()).unwrap();
+    let against = ["--from", path, "--against", quicker.to_str().unwrap()];
+    let lost = bench(&against);
+    assert_eq!(lost.status.code(), Some(1));
+    assert!(stdout(&lost).contains("LOST"), "{}", stdout(&lost));
+    assert!(
+        stderr(&lost).contains("worse than before by more than 10 %"),
+        "{}",
+        stderr(&lost)
+    );
+    let put_up_with = bench(&[&against[..], &["--loss", "101"]].concat());
+    assert!(put_up_with.status.success(), "{}", stderr(&put_up_with));
+
+    for file in [&file, &quicker] {
+        std::fs::remove_file(file).unwrap();
+    }
+    let missing = bench(&["yield", "--quick", "--against", path]);
+    assert_eq!(missing.status.code(), Some(1));
+    assert!(
+        stderr(&missing).contains("cannot read"),
+        "{}",
+        stderr(&missing)
     );
 }
 

@@ -1,4 +1,4 @@
-//! Programs in Rust, which are packages of this workspace: built as this program was.
+//! Programs in Rust, which are packages of the workspace `bench/peers`: built as this program was.
 
 use super::{Places, run};
 use serde_json::Value;

@@ -42,7 +42,7 @@ pub struct Known {
 
 #[derive(Clone, Copy)]
 enum Source {
-    /// A package of this workspace.
+    /// A package of the workspace `bench/peers`.
     Cargo(&'static str),
     Go,
     /// The program in Java, with this kind of thread.

@@ -14,6 +14,8 @@ mod table;
 #[cfg(test)]
 mod example;
 
+pub use summary::turned;
+
 use crate::results::Results;
 
 /// The results as text for a terminal of 110 columns.

@@ -1,0 +1,269 @@
+//! Compares Pirn's numbers of two runs: what a change has cost.
+//!
+//! A metric is compared if both runs have it with the same parameters. It has *lost* if its median is
+//! worse than that of the earlier run by more than the loss that is put up with. Medians of few
+//! rounds differ between runs of the same program by some per cent, those of `http` by more: a loss
+//! worth looking at comes back when the two programs are measured again in turn.
+
+use crate::report::turned;
+use crate::results::{MetricResults, PIRN, Results, Row, number};
+use anyhow::{Result, ensure};
+use std::fmt::Write;
+
+/// What came of a comparison.
+pub struct Comparison {
+    lines: Vec<Line>,
+    /// How much worse a metric may be: 0.1 for a tenth.
+    loss: f64,
+    /// What makes the numbers less comparable.
+    warnings: Vec<String>,
+}
+
+/// A metric of both runs.
+struct Line {
+    /// `spawn 100,000: burst`.
+    name: String,
+    before: f64,
+    now: f64,
+    /// How many times worse it is now: below 1 where it is better.
+    worse: f64,
+}
+
+impl Comparison {
+    /// Compares `now` with `before`, and puts up with metrics that are worse by `loss`.
+    ///
+    /// # Errors
+    ///
+    /// If the two have nothing in common, or have sizes that mean nothing in one of them.
+    pub fn new(before: &Results, now: &Results, loss: f64) -> Result<Comparison> {
+        ensure!(
+            before.quick == now.quick,
+            "one of the two runs is --quick: its sizes are others"
+        );
+        let lines: Vec<Line> = now
+            .metrics()
+            .filter(|(_, _, metric)| !metric.metric.part)
+            .filter_map(|(workload, case, metric)| {
+                let name = [&*workload.name, &*case.name, &*metric.metric.name];
+                let earlier = find(before, name, &case.parameters)?;
+                line(name, earlier, metric)
+            })
+            .collect();
+        ensure!(
+            !lines.is_empty(),
+            "the two runs have no number of {PIRN}'s in common (by workload, case, parameters and metric)"
+        );
+        Ok(Comparison {
+            lines,
+            loss,
+            warnings: differences(before, now),
+        })
+    }
+
+    /// The metrics that are worse by more than is put up with.
+    pub fn losses(&self) -> usize {
+        self.lines.iter().filter(|line| self.lost(line)).count()
+    }
+
+    /// The number of metrics that both runs have.
+    pub fn compared(&self) -> usize {
+        self.lines.len()
+    }
+
+    fn lost(&self, line: &Line) -> bool {
+        line.worse > 1.0 + self.loss
+    }
+
+    /// The comparison as a table for the terminal, losses marked.
+    pub fn table(&self) -> String {
+        let mut out = String::from("\nPirn, against the earlier run\n\n");
+        for warning in &self.warnings {
+            let _ = writeln!(out, "  note: {warning}");
+        }
+        let _ = writeln!(
+            out,
+            "  {:<48} {:>13} {:>13} {:>9}",
+            "", "before", "now", "worse by"
+        );
+        for line in &self.lines {
+            let mark = if self.lost(line) { "  LOST" } else { "" };
+            let _ = writeln!(
+                out,
+                "  {:<48} {:>13} {:>13} {:>8.1}%{mark}",
+                line.name,
+                number(line.before),
+                number(line.now),
+                (line.worse - 1.0) * 100.0
+            );
+        }
+        out
+    }
+}
+
+/// Pirn's metric of this name in a run, if its case had these parameters.
+fn find<'a>(results: &'a Results, name: [&str; 3], parameters: &str) -> Option<&'a MetricResults> {
+    let mut metrics = results.metrics();
+    let found = metrics.find(|(workload, case, metric)| {
+        [&*workload.name, &*case.name, &*metric.metric.name] == name
+            && case.parameters == parameters
+    });
+    found.map(|(_, _, metric)| metric)
+}
+
+fn line(
+    [workload, case, metric]: [&str; 3],
+    before: &MetricResults,
+    now: &MetricResults,
+) -> Option<Line> {
+    let (earlier, row) = (pirn(before)?, pirn(now)?);
+    // None at all in both, of errors say, is no change.
+    let ratio = match earlier.median == row.median {
+        true => 1.0,
+        false => row.median / earlier.median,
+    };
+    let separator = if case.is_empty() { "" } else { ", " };
+    Some(Line {
+        name: format!("{workload}{separator}{case}: {metric}"),
+        before: earlier.median,
+        now: row.median,
+        worse: turned(now, ratio),
+    })
+}
+
+fn pirn(metric: &MetricResults) -> Option<&Row> {
+    metric.rows.iter().find(|row| row.peer == PIRN)
+}
+
+/// What differs between the runs beside the program that was measured.
+fn differences(before: &Results, now: &Results) -> Vec<String> {
+    let (old, new) = (&before.machine, &now.machine);
+    let mut differences = Vec::new();
+    let mut differ = |what: &str, old: &str, new: &str| {
+        if old != new {
+            differences.push(format!("another {what}: {old} then, {new} now"));
+        }
+    };
+    differ("processor", &old.processor, &new.processor);
+    differ(
+        "number of cores",
+        &old.cores.to_string(),
+        &new.cores.to_string(),
+    );
+    differ("kernel", &old.kernel, &new.kernel);
+    differences
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::{Metric, higher, lower};
+    use crate::machine::Machine;
+    use crate::results::{CaseResults, WorkloadResults};
+
+    /// A run with a case of one workload, which has these metrics of Pirn's.
+    fn run(parameters: &str, metrics: Vec<(Metric, f64)>) -> Results {
+        let metrics = metrics.into_iter().map(|(metric, median)| {
+            // The other peer is none of our business here.
+            let rows = vec![
+                Row::new(PIRN, vec![median], None),
+                Row::new("go", vec![1.0], None),
+            ];
+            MetricResults::new(metric, rows, vec![])
+        });
+        Results {
+            date: String::new(),
+            arguments: Vec::new(),
+            machine: Machine {
+                processor: "P".into(),
+                cores: 2,
+                memory_kib: 1,
+                kernel: "6".into(),
+            },
+            quick: false,
+            peers: Vec::new(),
+            workloads: vec![WorkloadResults {
+                name: "spawn".into(),
+                about: String::new(),
+                sources: Vec::new(),
+                cases: vec![CaseResults {
+                    name: "many".into(),
+                    x: None,
+                    parameters: parameters.into(),
+                    metrics: metrics.collect(),
+                    failures: Vec::new(),
+                }],
+            }],
+        }
+    }
+
+    fn losses(before: f64, now: f64, metric: fn(&'static str, &'static str) -> Metric) -> usize {
+        let [before, now] =
+            [before, now].map(|median| run("n=1", vec![(metric("m", "s"), median)]));
+        Comparison::new(&before, &now, 0.1).unwrap().losses()
+    }
+
+    #[test]
+    fn a_metric_loses_when_it_is_worse_by_more_than_the_loss() {
+        assert_eq!(losses(100.0, 111.0, lower), 1);
+        assert_eq!(losses(100.0, 109.0, lower), 0);
+        assert_eq!(losses(100.0, 50.0, lower), 0);
+        assert_eq!(losses(100.0, 89.0, higher), 1);
+        assert_eq!(losses(100.0, 92.0, higher), 0);
+        assert_eq!(losses(100.0, 500.0, higher), 0);
+    }
+
+    #[test]
+    fn errors_where_there_were_none_are_a_loss() {
+        assert_eq!(losses(0.0, 0.0, lower), 0);
+        assert_eq!(losses(0.0, 0.01, lower), 1);
+        assert_eq!(losses(0.01, 0.0, lower), 0);
+    }
+
+    #[test]
+    fn each_metric_is_found_by_its_name() {
+        let before = run("n=1", vec![(lower("a", "s"), 1.0), (lower("b", "s"), 9.0)]);
+        let now = run(
+            "n=1",
+            vec![
+                (lower("b", "s"), 9.0),
+                (lower("c", "s"), 5.0),
+                (lower("a", "s"), 2.0),
+            ],
+        );
+        let comparison = Comparison::new(&before, &now, 0.1).unwrap();
+        assert_eq!((comparison.compared(), comparison.losses()), (2, 1));
+        let table = comparison.table();
+        let lost: Vec<&str> = table.lines().filter(|line| line.contains("LOST")).collect();
+        assert_eq!(lost.len(), 1, "{table}");
+        assert!(
+            lost[0].contains("spawn, many: a") && lost[0].contains("100.0%"),
+            "{table}"
+        );
+    }
+
+    #[test]
+    fn what_is_not_comparable_is_refused_or_told() {
+        let (one, two) = (
+            run("n=1", vec![(lower("m", "s"), 1.0)]),
+            run("n=2", vec![(lower("m", "s"), 1.0)]),
+        );
+        let error = Comparison::new(&one, &two, 0.1).err().unwrap().to_string();
+        assert!(error.contains("in common"), "{error}");
+
+        let mut quick = run("n=1", vec![(lower("m", "s"), 1.0)]);
+        quick.quick = true;
+        let error = Comparison::new(&one, &quick, 0.1)
+            .err()
+            .unwrap()
+            .to_string();
+        assert!(error.contains("--quick"), "{error}");
+
+        let mut elsewhere = run("n=1", vec![(lower("m", "s"), 1.0)]);
+        elsewhere.machine.cores = 64;
+        let table = Comparison::new(&one, &elsewhere, 0.1).unwrap().table();
+        assert!(
+            table.contains("another number of cores: 2 then, 64 now"),
+            "{table}"
+        );
+    }
+}
