@@ -1,13 +1,16 @@
 //! The machine: registers, the thread pointer and system calls.
 //!
-//! Nothing above this layer contains an instruction. Each architecture has two files. The first
+//! Nothing above this layer contains an instruction. Each architecture has three files. The first
 //! provides [`switch`], [`prepare`], [`call_with_tp`], [`thread_pointer`], [`supported`],
 //! [`syscall`] and [`full_fence`]; the second serves functions that ask who calls them
-//! ([`call_as_if_from`], `forward_with_caller!`, [`RETURN`]).
+//! ([`call_as_if_from`], `forward_with_caller!`, [`RETURN`]), the third those with any number of
+//! arguments (`forward_variadic!`).
 
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 #[cfg(target_arch = "x86_64")]
 mod x86_64_caller;
 #[cfg(target_arch = "x86_64")]
-pub(crate) use {x86_64::*, x86_64_caller::*};
+mod x86_64_variadic;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use {x86_64::*, x86_64_caller::*, x86_64_variadic::*};

@@ -26,7 +26,9 @@ pub(crate) fn field_offset(name: &'static CStr) -> Result<usize, String> {
 /// Functions that libc also has in an earlier version, for old programs, and the version that is
 /// wanted. Asked for the next function of that name, glibc before 2.36 gives the oldest (its bug
 /// 14932).
-const RENEWED: [(&CStr, &CStr); 7] = [
+const RENEWED: [(&CStr, &CStr); 9] = [
+    (c"lio_listio", c"GLIBC_2.4"),
+    (c"lio_listio64", c"GLIBC_2.4"),
     (c"posix_spawn", c"GLIBC_2.15"),
     (c"posix_spawnp", c"GLIBC_2.15"),
     (c"pthread_cond_broadcast", c"GLIBC_2.3.2"),

@@ -14,6 +14,11 @@ interposed! {
 
     Parks by hand { clock_nanosleep, nanosleep, sleep, usleep }
     Own by hand { sched_yield }
+    Parks as {
+        fn __nanosleep(request: *const timespec, remaining: *mut timespec) -> c_int
+            = nanosleep(request, remaining);
+    }
+    Own as { fn __sched_yield() -> c_int = sched_yield(); }
 }
 
 /// `clock_nanosleep`: what `std::thread::sleep` calls. Returns an error number.

@@ -88,6 +88,7 @@ interposed! {
     Pool {
         fn statfs(path: Path, out: *mut libc::statfs) -> c_int = SYS_statfs(path, out);
         fn statfs64(path: Path, out: *mut libc::statfs64) -> c_int = SYS_statfs(path, out);
+        fn __statfs(path: Path, out: *mut libc::statfs) -> c_int = SYS_statfs(path, out);
         fn fstatfs(fd: c_int, out: *mut libc::statfs) -> c_int = SYS_fstatfs(fd, out);
         fn fstatfs64(fd: c_int, out: *mut libc::statfs64) -> c_int = SYS_fstatfs(fd, out);
         fn fsync(fd: c_int) -> c_int = SYS_fsync(fd);
@@ -165,9 +166,11 @@ interposed! {
         fn __readlinkat_chk(dir: c_int, path: Path, buffer: *mut c_char, length: size_t, size: size_t) -> ssize_t;
     }
 
-    // What programs built against glibc before 2.33 call in place of the `stat`s. `version`: of the
-    // structure; on this machine there has been only one, and glibc does no more than to check it.
+    // What programs built against glibc before 2.33 call in place of the `stat`s and `mknod`s.
+    // `version`: of the structure; on this machine there has been only one, and glibc does no more than to check it.
     Pool {
+        fn __xmknod(version: c_int, path: Path, mode: mode_t, device: *mut dev_t) -> c_int;
+        fn __xmknodat(version: c_int, dir: c_int, path: Path, mode: mode_t, device: *mut dev_t) -> c_int;
         fn __xstat(version: c_int, path: Path, out: *mut libc::stat) -> c_int;
         fn __xstat64(version: c_int, path: Path, out: *mut libc::stat64) -> c_int;
         fn __lxstat(version: c_int, path: Path, out: *mut libc::stat) -> c_int;

@@ -30,6 +30,10 @@ interposed! {
         /// What `std::fs` calls.
         fn open64(path: Path, flags: c_int, mode: mode_t) -> c_int
             = open_c(HERE, path, flags, mode);
+        fn __open(path: Path, flags: c_int, mode: mode_t) -> c_int
+            = open_c(HERE, path, flags, mode);
+        fn __open64(path: Path, flags: c_int, mode: mode_t) -> c_int
+            = open_c(HERE, path, flags, mode);
         fn openat(dir: c_int, path: Path, flags: c_int, mode: mode_t) -> c_int
             = open_c(dir, path, flags, mode);
         fn openat64(dir: c_int, path: Path, flags: c_int, mode: mode_t) -> c_int

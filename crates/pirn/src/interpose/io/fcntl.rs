@@ -16,6 +16,10 @@ interposed! {
     Parks by hand {
         fcntl: "waits only with `F_SETLKW` and `F_OFD_SETLKW`, and does not notice deadlocks", fcntl64,
     }
+    Parks as {
+        fn __fcntl(fd: c_int, command: c_int, argument: usize) -> c_int
+            = fcntl(fd, command, argument);
+    }
     Kernel by hand { ioctl: "blocks the carrier for as long as the device makes it wait" }
 }
 

@@ -3,6 +3,7 @@
 //! A virtual thread asks the kernel without waiting; if nothing is ready it becomes an observer of
 //! all the descriptors, and asks again when one of them has an event.
 
+use super::rw::{read, write};
 use crate::blocking::readiness::{self, Waiter};
 use crate::blocking::wait::{Outcome, Wait};
 use crate::blocking::{self, fds};
@@ -20,6 +21,14 @@ interposed! {
             the call blocks that";
 
     Parks by hand { poll, ppoll, epoll_wait, epoll_pwait, epoll_pwait2 }
+    Parks as {
+        fn __poll(fds: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int
+            = poll(fds, count, timeout);
+        fn eventfd_read(fd: c_int, value: *mut u64) -> c_int
+            = if read(fd, value.cast(), size_of::<u64>()) == 8 { 0 } else { -1 };
+        fn eventfd_write(fd: c_int, value: u64) -> c_int
+            = if write(fd, (&raw const value).cast(), size_of::<u64>()) == 8 { 0 } else { -1 };
+    }
     Kernel by hand { epoll_create, epoll_create1, eventfd, timerfd_create }
 }
 

@@ -2,6 +2,7 @@
 
 use super::transfer;
 use crate::blocking::fds;
+use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
 use crate::sys::{self, call};
 use crate::vthread;
@@ -14,7 +15,20 @@ interposed! {
     Parks by hand { read, write }
     Kernel by hand {
         close: "virtual threads that wait for the descriptor wake with `EBADF`",
-        pipe, pipe2, dup, dup2, dup3, close_range,
+        pipe, pipe2, dup, dup2, dup3, close_range, closefrom,
+    }
+
+    // glibc's own names for the same.
+    Parks as {
+        fn __read(fd: c_int, buffer: *mut c_void, length: size_t) -> ssize_t
+            = read(fd, buffer, length);
+        fn __write(fd: c_int, buffer: *const c_void, length: size_t) -> ssize_t
+            = write(fd, buffer, length);
+    }
+    Kernel as {
+        fn __close(fd: c_int) -> c_int = close(fd);
+        fn __pipe(fds: *mut c_int) -> c_int = pipe(fds);
+        fn __dup2(fd: c_int, new: c_int) -> c_int = dup2(fd, new);
     }
 }
 
@@ -141,4 +155,14 @@ pub extern "C" fn close_range(first: u32, last: u32, flags: c_int) -> c_int {
     }
     // SAFETY: no pointers.
     sys::to_c(unsafe { call!(libc::SYS_close_range, first, last, flags) }) as c_int
+}
+
+/// `closefrom`.
+#[unsafe(no_mangle)]
+pub extern "C" fn closefrom(first: c_int) {
+    if close_range(first.max(0) as u32, u32::MAX, 0) != 0 {
+        // A kernel without the call. libc looks in `/proc`, and aborts where that is not there.
+        // SAFETY: no pointers.
+        unsafe { real!(fn closefrom(first: c_int) -> ()) };
+    }
 }

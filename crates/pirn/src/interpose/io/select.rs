@@ -13,6 +13,12 @@ interposed! {
     family "Waiting for descriptors, in sets" for Scaling, cannot "park with a signal mask";
 
     Parks by hand { select, pselect }
+    Parks as {
+        fn __select(
+            count: c_int, read: *mut fd_set, write: *mut fd_set, except: *mut fd_set,
+            timeout: *mut timeval,
+        ) -> c_int = select(count, read, write, except, timeout);
+    }
 }
 
 /// The three sets of a call, as the kernel overwrites them.

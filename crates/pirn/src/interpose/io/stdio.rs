@@ -33,6 +33,10 @@ interposed! {
         fn fopen64(path: Text, mode: Text) -> Stream
             = open(path, || real!(fn fopen64(path: Text, mode: Text) -> Stream));
     }
+    Pool as {
+        fn _IO_fopen(path: Text, mode: Text) -> Stream = fopen(path, mode);
+        fn _IO_popen(command: Text, mode: Text) -> Stream = popen(command, mode);
+    }
     Pool then opened {
         fn tmpfile() -> Stream;
         fn tmpfile64() -> Stream;
@@ -45,6 +49,7 @@ interposed! {
             = reopen(stream, || real!(fn freopen64(path: Text, mode: Text, stream: Stream) -> Stream));
     }
     Blocks by hand { fclose: "while it writes what is left in the buffer" }
+    Blocks as { fn _IO_fclose(stream: Stream) -> c_int = fclose(stream); }
     Dedicated by hand { pclose }
 }
 

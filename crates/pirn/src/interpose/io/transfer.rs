@@ -31,9 +31,13 @@ interposed! {
             = positioned(READ, fd, buffer, length, offset);
         fn pread64(fd: c_int, buffer: *mut c_void, length: size_t, offset: off_t) -> ssize_t
             = positioned(READ, fd, buffer, length, offset);
+        fn __pread64(fd: c_int, buffer: *mut c_void, length: size_t, offset: off_t) -> ssize_t
+            = positioned(READ, fd, buffer, length, offset);
         fn pwrite(fd: c_int, buffer: *const c_void, length: size_t, offset: off_t) -> ssize_t
             = positioned(WRITE, fd, buffer.cast_mut(), length, offset);
         fn pwrite64(fd: c_int, buffer: *const c_void, length: size_t, offset: off_t) -> ssize_t
+            = positioned(WRITE, fd, buffer.cast_mut(), length, offset);
+        fn __pwrite64(fd: c_int, buffer: *const c_void, length: size_t, offset: off_t) -> ssize_t
             = positioned(WRITE, fd, buffer.cast_mut(), length, offset);
         fn preadv(fd: c_int, iov: *const iovec, count: c_int, offset: off_t) -> ssize_t
             = positioned_vectored(READV, fd, iov, count, offset);

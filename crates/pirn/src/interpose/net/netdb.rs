@@ -9,7 +9,8 @@ use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
 use core::ffi::{c_char, c_int, c_void};
 use libc::{
-    addrinfo, gid_t, group, hostent, passwd, protoent, servent, size_t, sockaddr, socklen_t, uid_t,
+    addrinfo, gid_t, group, hostent, passwd, protoent, servent, sigevent, size_t, sockaddr,
+    socklen_t, timespec, uid_t,
 };
 
 type Text = *const c_char;
@@ -67,6 +68,12 @@ interposed! {
             id: gid_t, entry: *mut group, buffer: *mut c_char, size: size_t, result: *mut *mut group
         ) -> c_int;
         fn getgrouplist(user: Text, id: gid_t, groups: *mut gid_t, count: *mut c_int) -> c_int;
+    }
+    Dedicated {
+        /// Returns an `EAI_` number.
+        fn gai_suspend(list: *const *const c_void, count: c_int, timeout: *const timespec) -> c_int;
+        /// Returns an `EAI_` number.
+        fn getaddrinfo_a(mode: c_int, list: *mut *mut c_void, count: c_int, event: *mut sigevent) -> c_int;
     }
     Pool as {
         fn gethostbyname(name: Text) -> *mut hostent

@@ -22,6 +22,12 @@ interposed! {
         accept: "blocks the carrier if another process takes the connection at that moment", accept4,
         connect: "on a platform thread of its own where a Unix listener's queue is full",
     }
+    Parks as {
+        fn __send(fd: c_int, buffer: *const c_void, length: size_t, flags: c_int) -> ssize_t
+            = send(fd, buffer, length, flags);
+        fn __connect(fd: c_int, address: *const sockaddr, length: socklen_t) -> c_int
+            = connect(fd, address, length);
+    }
     Kernel by hand { socket, socketpair, setsockopt }
 }
 
@@ -59,7 +65,7 @@ pub unsafe extern "C" fn socketpair(
 }
 
 /// A receiving operation: `attempt(flags)` with and without `MSG_DONTWAIT`.
-fn receive(fd: c_int, flags: c_int, attempt: impl Fn(c_int) -> SysResult) -> SysResult {
+pub(super) fn receive(fd: c_int, flags: c_int, attempt: impl Fn(c_int) -> SysResult) -> SysResult {
     if virtual_thread().is_none() || flags & libc::MSG_DONTWAIT != 0 {
         return attempt(flags);
     }
@@ -207,7 +213,7 @@ pub unsafe extern "C" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) 
 }
 
 /// Descriptors may come with a message, and be numbers that were somebody else's before.
-unsafe fn note_received_descriptors(message: *const msghdr) {
+pub(super) unsafe fn note_received_descriptors(message: *const msghdr) {
     // SAFETY: control messages as the kernel wrote them; the macros stay inside.
     unsafe {
         let mut header = libc::CMSG_FIRSTHDR(message);

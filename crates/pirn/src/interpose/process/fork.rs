@@ -24,6 +24,7 @@ interposed! {
     family "Forking" for Correctness;
 
     Own by hand { vfork: "as `fork`, which libc does on the virtual thread; see the limits", _Fork }
+    Own as { fn __vfork() -> pid_t = vfork(); }
 }
 
 /// Has the handler called in every child from now on. Once, at start.

@@ -5,4 +5,5 @@ pub(in crate::interpose) mod dlfcn;
 pub(crate) mod fork;
 pub(in crate::interpose) mod signal;
 pub(in crate::interpose) mod sigwait;
+pub(in crate::interpose) mod sysv;
 pub(in crate::interpose) mod wait;

@@ -24,6 +24,12 @@ interposed! {
         fn sigsuspend(mask: *const sigset_t) -> c_int;
         fn pause() -> c_int;
     }
+    Dedicated {
+        fn __sigsuspend(mask: *const sigset_t) -> c_int;
+        fn sigpause(mask: c_int) -> c_int;
+        fn __sigpause(mask_or_signal: c_int, is_signal: c_int) -> c_int;
+        fn __xpg_sigpause(signal: c_int) -> c_int;
+    }
     Dedicated by hand { sigtimedwait }
 }
 

@@ -23,6 +23,11 @@ interposed! {
         wait4: "for any of several children, or for one that stops, on a platform thread of its own",
         waitpid, wait3, waitid, wait,
     }
+    Parks as {
+        fn __waitpid(pid: pid_t, status: *mut c_int, options: c_int) -> pid_t
+            = waitpid(pid, status, options);
+        fn __wait(status: *mut c_int) -> pid_t = wait(status);
+    }
     // The parent waits until the child has begun its program, which has to be read first.
     Pool {
         /// Returns an error number.

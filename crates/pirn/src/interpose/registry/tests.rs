@@ -1,11 +1,15 @@
 //! What must be true of the tables, and the page made from them.
 
+#[path = "elf.rs"]
+mod elf;
+
 use super::{Disposition, FAMILIES, Interposed, Need};
+use core::ffi::{CStr, c_void};
 use std::collections::BTreeSet;
 use std::ffi::CString;
 use std::fmt::Write;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 fn all() -> impl Iterator<Item = &'static Interposed> {
     FAMILIES
@@ -30,57 +34,73 @@ fn each_name_is_listed_once() {
 }
 
 #[test]
-fn each_name_is_exported_and_wins() {
-    for function in all() {
+fn each_name_that_programs_can_be_linked_with_is_exported_and_wins() {
+    let mut functions: Vec<_> = libraries()
+        .iter()
+        .flat_map(|path| elf::functions(path))
+        .collect();
+    functions.retain(|function| function.value != 0 && !function.old);
+    let current: BTreeSet<_> = functions
+        .into_iter()
+        .map(|function| function.name)
+        .collect();
+    for function in all().filter(|function| current.contains(name(function))) {
         // SAFETY: a valid C string.
         let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, function.name.as_ptr()) };
         assert_eq!(found.cast_const(), function.address, "{}", name(function));
     }
 }
 
+/// Where the definition behind ours is; null where there is none.
+fn behind(name: &str) -> *mut c_void {
+    let name = CString::new(name).unwrap();
+    // SAFETY: a valid C string.
+    unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) }
+}
+
 #[test]
 fn each_function_that_shadows_a_library_is_listed() {
     let listed: BTreeSet<_> = all().map(name).collect();
-    let missing: Vec<_> = exported()
-        .into_iter()
-        .filter(|symbol| !listed.contains(symbol.as_str()))
-        .filter(|symbol| {
-            let symbol = CString::new(symbol.as_str()).unwrap();
-            // SAFETY: a valid C string. The next one is looked for behind this executable.
-            !unsafe { libc::dlsym(libc::RTLD_NEXT, symbol.as_ptr()) }.is_null()
-        })
-        .collect();
+    let mut missing = elf::functions(Path::new("/proc/self/exe"));
+    missing.retain(|symbol| symbol.value != 0 && !listed.contains(symbol.name.as_str()));
+    missing.retain(|symbol| !behind(&symbol.name).is_null());
+    let missing: Vec<_> = missing.iter().map(|symbol| &symbol.name).collect();
     assert!(missing.is_empty(), "in no `interposed!` table: {missing:?}");
 }
 
-/// The functions that this executable defines for others, from its table of dynamic symbols.
-fn exported() -> Vec<String> {
-    let file = fs::read("/proc/self/exe").unwrap();
-    let number = |at: usize, bytes: usize| {
-        let bytes = &file[at..at + bytes];
-        bytes
+/// A program that calls a lock by one of its names, and unlocks it by another, must find ours in
+/// both cases.
+#[test]
+fn each_alias_of_a_listed_function_is_listed() {
+    let listed: BTreeSet<_> = all().map(name).collect();
+    let mut missing = Vec::new();
+    for library in libraries() {
+        let mut functions = elf::functions(&library);
+        let is_private = |version: &String| version == "GLIBC_PRIVATE";
+        functions.retain(|f| f.value != 0 && !f.version.as_ref().is_some_and(is_private));
+        let is_listed = |f: &&elf::Symbol| listed.contains(f.name.as_str());
+        let places: BTreeSet<_> = functions
             .iter()
-            .rev()
-            .fold(0, |number, &byte| number << 8 | usize::from(byte))
+            .filter(is_listed)
+            .map(|f| f.value)
+            .collect();
+        functions.retain(|f| places.contains(&f.value) && !listed.contains(f.name.as_str()));
+        missing.extend(functions.into_iter().map(|f| f.name));
+    }
+    assert!(missing.is_empty(), "in no `interposed!` table: {missing:?}");
+}
+
+/// The libraries whose functions are interposed: libc, and in older versions some others.
+fn libraries() -> BTreeSet<PathBuf> {
+    let path = |function: &Interposed| {
+        // SAFETY: all zeros is a valid `Dl_info`; dladdr takes any address.
+        unsafe {
+            let mut info: libc::Dl_info = core::mem::zeroed();
+            let found = libc::dladdr(behind(name(function)), &mut info) != 0;
+            found.then(|| CStr::from_ptr(info.dli_fname).to_str().unwrap().into())
+        }
     };
-    const DYNSYM: usize = 11;
-    const FUNCTION: usize = 2;
-    let section = |index: usize| number(0x28, 8) + index * number(0x3a, 2);
-    let symbols = (0..number(0x3c, 2))
-        .map(section)
-        .find(|&at| number(at + 4, 4) == DYNSYM)
-        .expect("a table of dynamic symbols");
-    let (start, size) = (number(symbols + 0x18, 8), number(symbols + 0x20, 8));
-    let names = number(section(number(symbols + 0x28, 4)) + 0x18, 8);
-    (start..start + size)
-        .step_by(24)
-        .filter(|&at| number(at + 4, 1) & 0xf == FUNCTION && number(at + 6, 2) != 0)
-        .map(|at| {
-            let name = &file[names + number(at, 4)..];
-            let end = name.iter().position(|&byte| byte == 0).unwrap();
-            String::from_utf8(name[..end].to_vec()).unwrap()
-        })
-        .collect()
+    all().filter_map(path).collect()
 }
 
 #[test]

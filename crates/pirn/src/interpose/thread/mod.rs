@@ -9,6 +9,7 @@
 //! `gettid` and functions that take its result (`tgkill`, `sched_setaffinity`) are about the
 //! carrier.
 
+pub(in crate::interpose) mod aliases;
 pub(in crate::interpose) mod c11;
 pub(in crate::interpose) mod identity;
 pub(in crate::interpose) mod lifecycle;

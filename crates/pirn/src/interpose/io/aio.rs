@@ -1,0 +1,43 @@
+//! `aio.h`: waiting for requests that libc's own threads work on.
+
+use crate::blocking::offload;
+use crate::glibc::symbols::real;
+use crate::interpose::fs::calls::from_c;
+use crate::interpose::registry::interposed;
+use crate::sys;
+use core::ffi::c_int;
+use libc::{aiocb, sigevent, timespec};
+
+type Requests = *const *mut aiocb;
+
+interposed! {
+    family "Asynchronous input and output" for Scaling;
+
+    Dedicated {
+        fn aio_suspend(requests: Requests, count: c_int, timeout: *const timespec) -> c_int;
+        fn aio_suspend64(requests: Requests, count: c_int, timeout: *const timespec) -> c_int;
+    }
+    Dedicated as {
+        fn lio_listio(mode: c_int, requests: Requests, count: c_int, event: *mut sigevent) -> c_int
+            = list(mode, || real!(
+                fn lio_listio(mode: c_int, requests: Requests, count: c_int, event: *mut sigevent)
+                    -> c_int
+            ));
+        fn lio_listio64(mode: c_int, requests: Requests, count: c_int, event: *mut sigevent) -> c_int
+            = list(mode, || real!(
+                fn lio_listio64(mode: c_int, requests: Requests, count: c_int, event: *mut sigevent)
+                    -> c_int
+            ));
+    }
+}
+
+/// Makes requests, and with `LIO_WAIT` waits for them all.
+fn list(mode: c_int, libc_list: impl FnOnce() -> c_int) -> c_int {
+    let start = || from_c(libc_list());
+    let result = if mode == libc::LIO_WAIT {
+        offload::dedicated(start)
+    } else {
+        start()
+    };
+    sys::to_c(result) as c_int
+}

@@ -1,0 +1,37 @@
+//! `termios.h`: waiting until a terminal has sent what was written.
+
+use crate::blocking::offload;
+use crate::glibc::symbols::real;
+use crate::interpose::fs::calls::from_c;
+use crate::interpose::registry::interposed;
+use crate::sys;
+use core::ffi::c_int;
+use libc::termios;
+
+interposed! {
+    family "Terminals" for Scaling;
+
+    Dedicated {
+        fn tcdrain(fd: c_int) -> c_int;
+        fn tcsendbreak(fd: c_int, duration: c_int) -> c_int;
+    }
+    Dedicated by hand { tcsetattr: "unless it is to act at once" }
+}
+
+/// `tcsetattr`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tcsetattr(fd: c_int, when: c_int, settings: *const termios) -> c_int {
+    // SAFETY: the caller's contract.
+    let set = || unsafe {
+        from_c(real!(fn tcsetattr(fd: c_int, when: c_int, settings: *const termios) -> c_int))
+    };
+    let result = if when == libc::TCSANOW {
+        set()
+    } else {
+        offload::dedicated(set)
+    };
+    sys::to_c(result) as c_int
+}

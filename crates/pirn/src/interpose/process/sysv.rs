@@ -1,0 +1,67 @@
+//! `sys/msg.h`, `sys/sem.h`: System V message queues and semaphores.
+//!
+//! The kernel tells nobody when one of these can go on. A virtual thread therefore tries, and what
+//! has to wait does so on a platform thread of its own.
+
+use crate::blocking::offload;
+use crate::interpose::registry::interposed;
+use crate::interpose::virtual_thread;
+use crate::sys::{self, Errno, SysResult, call};
+use core::ffi::{c_int, c_long, c_void};
+use core::ptr;
+use libc::{sembuf, size_t, ssize_t, timespec};
+
+static NOW: timespec = timespec {
+    tv_sec: 0,
+    tv_nsec: 0,
+};
+
+interposed! {
+    family "System V message queues and semaphores" for Scaling;
+
+    Dedicated as {
+        fn msgsnd(queue: c_int, message: *const c_void, size: size_t, flags: c_int) -> c_int
+            = sys::to_c(try_first(waits(flags), libc::EAGAIN, |now| {
+                call!(libc::SYS_msgsnd, queue, message, size, flags | nowait(now))
+            })) as c_int;
+        fn msgrcv(queue: c_int, message: *mut c_void, size: size_t, kind: c_long, flags: c_int)
+            -> ssize_t
+            = sys::to_c(try_first(waits(flags), libc::ENOMSG, |now| {
+                call!(libc::SYS_msgrcv, queue, message, size, kind, flags | nowait(now))
+            }));
+        fn semop(semaphores: c_int, operations: *mut sembuf, count: size_t) -> c_int
+            = semtimedop(semaphores, operations, count, ptr::null());
+        fn semtimedop(
+            semaphores: c_int, operations: *mut sembuf, count: size_t, timeout: *const timespec,
+        ) -> c_int
+            = sys::to_c(try_first(true, libc::EAGAIN, |now| {
+                let timeout = if now { &raw const NOW } else { timeout };
+                call!(libc::SYS_semtimedop, semaphores, operations, count, timeout)
+            })) as c_int;
+    }
+}
+
+/// Runs a call that waits, if it does; on a virtual thread first such that it does not wait,
+/// `call(true)`, which gives `busy` if it would have to.
+fn try_first(waits: bool, busy: c_int, call: impl Fn(bool) -> SysResult) -> SysResult {
+    if !waits {
+        return call(false);
+    }
+    if virtual_thread().is_some() {
+        match call(true) {
+            Err(Errno(error)) if error == busy => {}
+            result => return result,
+        }
+    }
+    offload::dedicated(|| call(false))
+}
+
+/// Whether a call with such flags waits.
+fn waits(flags: c_int) -> bool {
+    flags & libc::IPC_NOWAIT == 0
+}
+
+/// The flag of a call that must not wait.
+fn nowait(now: bool) -> c_int {
+    if now { libc::IPC_NOWAIT } else { 0 }
+}

@@ -1,0 +1,34 @@
+//! Interposed functions by their names: those that `std` does not call, and those under which
+//! libraries call the same.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod aliases;
+mod ipc;
+mod messages;
+mod output;
+mod processes;
+
+use crate::common::{block_then, most_carriers};
+
+/// Has more virtual threads than there can be carriers in `wait` at once, and then one platform
+/// thread. `release` ends the wait of one of them.
+fn on_more_than_carriers(wait: impl Fn() + Sync, release: impl Fn() + Sync) {
+    let count = most_carriers() + 4;
+    block_then(count, |_| wait(), || (0..count).for_each(|_| release()));
+    std::thread::scope(|scope| {
+        scope.spawn(&wait);
+        release();
+    });
+}
+
+/// An address that nothing is at.
+fn nowhere<T>() -> *mut T {
+    std::ptr::without_provenance_mut(64)
+}
+
+/// The number that a function has given, or the error that it has left.
+fn checked<N: Into<i64> + Copy>(result: N) -> Result<N, i32> {
+    common::sys::check(result).map_err(|error| error.raw_os_error().unwrap())
+}
