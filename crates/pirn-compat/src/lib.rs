@@ -4,7 +4,10 @@
 //! have one shape: all of [`THREADS`] virtual threads enter a blocking call of the crate, and only
 //! when every one of them has arrived there does the test release them. A runtime whose carriers
 //! blocked in that call would run [`CARRIERS`] of the threads and never see the others arrive, so
-//! it cannot pass by being lucky: it hangs, and the [`watchdog`] says which test did.
+//! it cannot pass by being lucky: it hangs, and its watchdog says which test did.
+//!
+//! Every test is marked `#[watched]`, in files that `use pirn_compat::{self as common, watched}`:
+//! the attribute calls [`watch`] there.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,21 +18,19 @@ use std::{panic, process};
 use pirn::{Config, thread};
 use rustix::process::{Resource, getrlimit, setrlimit};
 
+pub use pirn_testing::watched;
+
 /// The number of carriers the tests run on.
 pub const CARRIERS: usize = 2;
 
 /// The number of virtual threads in each test: they outnumber the carriers 100 to 1.
 pub const THREADS: usize = 100 * CARRIERS;
 
-/// A timeout that must not fire: the [`watchdog`] is sooner.
+/// A timeout that must not fire: the watchdog is sooner.
 pub const NEVER: Duration = Duration::from_secs(3600);
 
-/// Prepares the process for a test; every test calls it first.
-///
-/// # Panics
-///
-/// If the runtime refuses its settings or the limit on open files cannot be raised.
-pub fn setup() {
+/// Prepares the process for its tests.
+fn setup() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         report_panics_at_once();
@@ -61,8 +62,9 @@ fn raise_open_files_limit() {
 }
 
 /// Prints, past the test harness's capture, that a test was skipped and why.
-pub fn skipped(test: &str, reason: &str) {
-    let message = format!("\nskipped: {test}: {reason}\n");
+pub fn skipped(reason: &str) {
+    let test = std::thread::current();
+    let message = format!("\nskipped: {}: {reason}\n", test.name().unwrap_or("?"));
     let _ = io::stderr().write_all(message.as_bytes()); // in one piece, among the harness's own
 }
 
@@ -90,26 +92,30 @@ pub fn on_threads<T: Send>(threads: usize, body: impl Fn(usize) -> T + Sync) -> 
     })
 }
 
-/// Aborts the process with a message that names `test` unless the returned guard is dropped
-/// within `secs` seconds.
+/// Prepares the process for a test, and aborts it with a message that names the test unless the
+/// returned guard is dropped within `limit`. `#[watched]` calls this first.
 ///
-/// It sleeps on a platform thread and is never woken, so that it needs nothing of the runtime
-/// under test.
+/// The watcher sleeps on a platform thread, so that it needs nothing of the runtime under test.
+///
+/// # Panics
+///
+/// If the runtime refuses its settings or the limit on open files cannot be raised.
 #[must_use = "dropping the guard disarms the watchdog"]
-pub fn watchdog(test: &'static str, secs: u64) -> Watchdog {
+pub fn watch(test: &'static str, limit: Duration) -> Watchdog {
+    setup();
     let done = Arc::new(AtomicBool::new(false));
     let finished = Arc::clone(&done);
     std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_secs(secs));
+        std::thread::sleep(limit); // nobody ends it sooner
         if !finished.load(Ordering::SeqCst) {
-            let _ = writeln!(io::stderr(), "\n{test} hung: not done after {secs} s");
+            let _ = writeln!(io::stderr(), "\n{test} hung: not done after {limit:?}");
             process::abort();
         }
     });
     Watchdog { done }
 }
 
-/// Disarms its [`watchdog`] when dropped.
+/// Disarms its watchdog when dropped. See [`watch`].
 #[derive(Debug)]
 pub struct Watchdog {
     done: Arc<AtomicBool>,

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use pirn::thread::{self, Interrupted, JoinHandle};
 use pirn::{block_on, block_on_interruptible};
-use pirn_compat::{Latch, NEVER, THREADS, on_threads, setup, watchdog};
+use pirn_compat::{self as common, Latch, NEVER, THREADS, on_threads, watched};
 use smol::Executor;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -67,10 +67,8 @@ async fn ask(address: std::net::SocketAddr, number: usize) -> usize {
     usize::from_ne_bytes(bytes)
 }
 
-#[test]
+#[watched]
 fn tokio_sockets_and_timers_in_block_on() {
-    setup();
-    let _watchdog = watchdog("tokio_sockets_and_timers_in_block_on", 60);
     let runtime = tokio();
     let address = serve_echoes(&runtime);
     on_threads(THREADS, |index| {
@@ -79,10 +77,8 @@ fn tokio_sockets_and_timers_in_block_on() {
     });
 }
 
-#[test]
+#[watched]
 fn tokio_tasks_in_block_on() {
-    setup();
-    let _watchdog = watchdog("tokio_tasks_in_block_on", 60);
     let runtime = tokio();
     let address = serve_echoes(&runtime);
     on_threads(THREADS, |index| {
@@ -95,10 +91,8 @@ fn tokio_tasks_in_block_on() {
 }
 
 /// Tokio's own way parks virtual threads as well: by a condition variable of `std`'s.
-#[test]
+#[watched]
 fn tokio_handles_block_on_virtual_threads() {
-    setup();
-    let _watchdog = watchdog("tokio_handles_block_on_virtual_threads", 60);
     let runtime = tokio();
     let address = serve_echoes(&runtime);
     let handle = runtime.handle();
@@ -109,10 +103,8 @@ fn tokio_handles_block_on_virtual_threads() {
     });
 }
 
-#[test]
+#[watched]
 fn tokio_channels_wake_parked_threads() {
-    setup();
-    let _watchdog = watchdog("tokio_channels_wake_parked_threads", 60);
     let waiting = Latch::new(THREADS);
     let (senders, receivers): (Vec<_>, Vec<_>) = (0..THREADS).map(|_| oneshot::channel()).unzip();
     thread::scope(|scope| {
@@ -137,10 +129,8 @@ fn tokio_channels_wake_parked_threads() {
 }
 
 /// The future is dropped in the end: its sender sees that.
-#[test]
+#[watched]
 fn an_interrupt_cancels_a_tokio_future() {
-    setup();
-    let _watchdog = watchdog("an_interrupt_cancels_a_tokio_future", 60);
     let runtime = tokio();
     on_threads(THREADS, |_| {
         let (mut sender, receiver) = oneshot::channel::<()>();
@@ -155,10 +145,8 @@ fn an_interrupt_cancels_a_tokio_future() {
     });
 }
 
-#[test]
+#[watched]
 fn tokio_tasks_await_virtual_threads() {
-    setup();
-    let _watchdog = watchdog("tokio_tasks_await_virtual_threads", 60);
     let runtime = tokio();
     runtime.block_on(async {
         let tasks: Vec<_> = (0..THREADS)
@@ -179,10 +167,8 @@ fn tokio_tasks_await_virtual_threads() {
     });
 }
 
-#[test]
+#[watched]
 fn tokio_tasks_select_among_threads_and_timers() {
-    setup();
-    let _watchdog = watchdog("tokio_tasks_select_among_threads_and_timers", 60);
     let runtime = tokio();
     let select = |index| async move {
         let (release, handle) = held(index);
@@ -215,10 +201,8 @@ fn tokio_tasks_select_among_threads_and_timers() {
     });
 }
 
-#[test]
+#[watched]
 fn an_aborted_tokio_task_leaves_the_thread_alone() {
-    setup();
-    let _watchdog = watchdog("an_aborted_tokio_task_leaves_the_thread_alone", 60);
     let runtime = tokio();
     let (sender, receiver) = std::sync::mpsc::channel();
     let (release, released) = oneshot::channel::<()>();
@@ -233,10 +217,8 @@ fn an_aborted_tokio_task_leaves_the_thread_alone() {
     assert_eq!(receiver.recv(), Ok(7));
 }
 
-#[test]
+#[watched]
 fn virtual_threads_from_spawn_blocking() {
-    setup();
-    let _watchdog = watchdog("virtual_threads_from_spawn_blocking", 60);
     let runtime = tokio();
     let handle = runtime.handle().clone();
     let sum = runtime.block_on(async move {
@@ -273,10 +255,8 @@ fn with_executor<T>(body: impl FnOnce(&Executor<'static>) -> T) -> T {
     })
 }
 
-#[test]
+#[watched]
 fn smol_sockets_and_timers_in_block_on() {
-    setup();
-    let _watchdog = watchdog("smol_sockets_and_timers_in_block_on", 60);
     use smol::io::{AsyncReadExt, AsyncWriteExt};
     on_threads(THREADS, |index| {
         block_on(async {
@@ -293,10 +273,8 @@ fn smol_sockets_and_timers_in_block_on() {
     });
 }
 
-#[test]
+#[watched]
 fn smol_tasks_and_virtual_threads_await_each_other() {
-    setup();
-    let _watchdog = watchdog("smol_tasks_and_virtual_threads_await_each_other", 60);
     with_executor(|executor| {
         on_threads(THREADS, |index| {
             let (release, handle) = held(index);
@@ -311,10 +289,8 @@ fn smol_tasks_and_virtual_threads_await_each_other() {
     });
 }
 
-#[test]
+#[watched]
 fn smol_races_a_thread_with_a_timer() {
-    setup();
-    let _watchdog = watchdog("smol_races_a_thread_with_a_timer", 60);
     let race = |index| async move {
         let (release, handle) = held(index);
         let mut future = handle.into_future();
@@ -336,10 +312,8 @@ fn smol_races_a_thread_with_a_timer() {
 }
 
 /// Dropping smol's task cancels it, and with it the future that it waits for.
-#[test]
+#[watched]
 fn an_interrupt_cancels_a_smol_task() {
-    setup();
-    let _watchdog = watchdog("an_interrupt_cancels_a_smol_task", 60);
     struct OnDrop(Arc<AtomicBool>);
     impl Drop for OnDrop {
         fn drop(&mut self) {

@@ -6,7 +6,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
 
 use pirn::thread;
-use pirn_compat::{Latch, THREADS, on_threads, setup, watchdog};
+use pirn_compat::{self as common, Latch, THREADS, on_threads, watched};
 
 /// A shell that runs `script` with `argument` as its `$1`.
 fn shell(script: &str, argument: usize) -> Command {
@@ -16,10 +16,8 @@ fn shell(script: &str, argument: usize) -> Command {
 }
 
 /// All threads are in `output()`, and all the children wait for the end of the same pipe.
-#[test]
+#[watched]
 fn output_waits_for_all_children_at_once() {
-    setup();
-    let _watchdog = watchdog("output_waits_for_all_children_at_once", 60);
     let (gate, hold_gate) = io::pipe().unwrap();
     let waiting = Latch::new(THREADS);
     thread::scope(|scope| {
@@ -41,10 +39,8 @@ fn output_waits_for_all_children_at_once() {
     });
 }
 
-#[test]
+#[watched]
 fn wait_returns_each_childs_own_status() {
-    setup();
-    let _watchdog = watchdog("wait_returns_each_childs_own_status", 60);
     let (gate, hold_gate) = io::pipe().unwrap();
     let waiting = Latch::new(THREADS);
     thread::scope(|scope| {
@@ -74,10 +70,8 @@ fn cat() -> Child {
 }
 
 /// Every line makes the way to the child and back; no thread sends before all have a child.
-#[test]
+#[watched]
 fn lines_go_to_a_child_and_back() {
-    setup();
-    let _watchdog = watchdog("lines_go_to_a_child_and_back", 60);
     let started = Latch::new(THREADS);
     on_threads(THREADS, |index| {
         let mut child = cat();
@@ -98,10 +92,8 @@ fn lines_go_to_a_child_and_back() {
 }
 
 /// All threads block in a read of what their children will only write when told to.
-#[test]
+#[watched]
 fn all_threads_block_reading_from_children() {
-    setup();
-    let _watchdog = watchdog("all_threads_block_reading_from_children", 60);
     let reading = Latch::new(THREADS);
     on_threads(THREADS, |index| {
         let mut child = cat();
@@ -122,10 +114,8 @@ fn all_threads_block_reading_from_children() {
 }
 
 /// Far more than a pipe holds, so that each side blocks on the other time and again.
-#[test]
+#[watched]
 fn large_input_and_output() {
-    setup();
-    let _watchdog = watchdog("large_input_and_output", 60);
     const LENGTH: usize = 256 * 1024;
     on_threads(THREADS, |index| {
         let mut child = cat();
@@ -142,10 +132,8 @@ fn large_input_and_output() {
 }
 
 /// `wait_with_output` must read both pipes together, or one fills up and the child hangs.
-#[test]
+#[watched]
 fn output_and_errors_are_read_together() {
-    setup();
-    let _watchdog = watchdog("output_and_errors_are_read_together", 60);
     const LENGTH: usize = 100 * 1024;
     on_threads(THREADS, |_| {
         let script = "head -c $1 /dev/zero >&2; head -c $1 /dev/zero; head -c $1 /dev/zero >&2";
@@ -156,10 +144,8 @@ fn output_and_errors_are_read_together() {
     });
 }
 
-#[test]
+#[watched]
 fn a_killed_child_ends_the_read_and_the_wait() {
-    setup();
-    let _watchdog = watchdog("a_killed_child_ends_the_read_and_the_wait", 60);
     const SIGKILL: i32 = 9;
     let reading = Latch::new(THREADS);
     on_threads(THREADS, |_| {
@@ -178,10 +164,8 @@ fn a_killed_child_ends_the_read_and_the_wait() {
     });
 }
 
-#[test]
+#[watched]
 fn a_missing_program_is_an_error() {
-    setup();
-    let _watchdog = watchdog("a_missing_program_is_an_error", 60);
     on_threads(THREADS, |_| {
         let error = Command::new("/nonexistent/program").spawn().unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);

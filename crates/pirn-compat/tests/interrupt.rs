@@ -8,7 +8,7 @@ use std::thread::yield_now;
 use mio::{Events, Poll, Token, Waker};
 use pirn::thread::is_interrupt;
 use pirn::thread::{self, Thread};
-use pirn_compat::{NEVER, setup, watchdog};
+use pirn_compat::{self as common, NEVER, watched};
 use rusqlite::Connection;
 use tungstenite::protocol::Role;
 use tungstenite::{Message, WebSocket};
@@ -62,10 +62,8 @@ fn goes_on(wait: impl FnOnce() + Send, release: impl FnOnce()) {
 }
 
 /// `ureq::Error` has no source: what it wraps comes out by `into_io`.
-#[test]
+#[watched]
 fn a_request_to_a_silent_server_fails() {
-    setup();
-    let _watchdog = watchdog("a_request_to_a_silent_server_fails", 60);
     let (listener, address) = listen();
     let agent = Agent::new_with_defaults();
     let mut connection = None;
@@ -85,10 +83,8 @@ fn a_request_to_a_silent_server_fails() {
     assert!(is_interrupt(&error.into_io()));
 }
 
-#[test]
+#[watched]
 fn the_body_of_a_response_fails() {
-    setup();
-    let _watchdog = watchdog("the_body_of_a_response_fails", 60);
     let (listener, address) = listen();
     let agent = Agent::new_with_defaults();
     let mut connection = None;
@@ -111,10 +107,8 @@ fn the_body_of_a_response_fails() {
     assert!(is_interrupt(&error), "{error:?}");
 }
 
-#[test]
+#[watched]
 fn a_websocket_fails_and_goes_on() {
-    setup();
-    let _watchdog = watchdog("a_websocket_fails_and_goes_on", 60);
     let (listener, address) = listen();
     let socket = TcpStream::connect(address).unwrap();
     let mut client = WebSocket::from_raw_socket(socket, Role::Client, None);
@@ -132,10 +126,8 @@ fn a_websocket_fails_and_goes_on() {
 
 /// SQLite's busy handler sleeps and tries again: an interrupt ends one of its sleeps early, and the
 /// call goes on until the database is free or the busy timeout is over.
-#[test]
+#[watched]
 fn a_busy_database_is_waited_for() {
-    setup();
-    let _watchdog = watchdog("a_busy_database_is_waited_for", 60);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("test.db");
     let holder = Connection::open(&path).unwrap();
@@ -160,10 +152,8 @@ fn a_busy_database_is_waited_for() {
     });
 }
 
-#[test]
+#[watched]
 fn channels_are_waited_for() {
-    setup();
-    let _watchdog = watchdog("channels_are_waited_for", 60);
     let (sender, receiver) = crossbeam_channel::unbounded();
     goes_on(
         || assert_eq!(receiver.recv(), Ok(1)),
@@ -184,19 +174,15 @@ fn channels_are_waited_for() {
     );
 }
 
-#[test]
+#[watched]
 fn locks_of_parking_lot_are_waited_for() {
-    setup();
-    let _watchdog = watchdog("locks_of_parking_lot_are_waited_for", 60);
     let mutex = parking_lot::Mutex::new(());
     let guard = mutex.lock();
     goes_on(|| drop(mutex.lock()), || drop(guard));
 }
 
-#[test]
+#[watched]
 fn an_event_loop_is_told_once() {
-    setup();
-    let _watchdog = watchdog("an_event_loop_is_told_once", 60);
     const TOKEN: Token = Token(7);
     let mut poll = Poll::new().unwrap();
     let waker = Waker::new(poll.registry(), TOKEN).unwrap();

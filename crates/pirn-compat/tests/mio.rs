@@ -8,13 +8,11 @@ use std::time::{Duration, Instant};
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token, Waker};
 use pirn::thread;
-use pirn_compat::{Latch, NEVER, THREADS, on_threads, setup, watchdog};
+use pirn_compat::{self as common, Latch, NEVER, THREADS, on_threads, watched};
 
 /// All threads are blocked in `epoll_wait`, half of them with a timeout, before any is woken.
-#[test]
+#[watched]
 fn wakers_wake_all_event_loops() {
-    setup();
-    let _watchdog = watchdog("wakers_wake_all_event_loops", 60);
     let (sender, receiver) = mpsc::channel();
     let mut wakers: Vec<Waker> = Vec::new(); // a waker that is dropped wakes nobody
     thread::scope(|scope| {
@@ -36,10 +34,8 @@ fn wakers_wake_all_event_loops() {
     });
 }
 
-#[test]
+#[watched]
 fn poll_timeouts_fire_for_all_event_loops() {
-    setup();
-    let _watchdog = watchdog("poll_timeouts_fire_for_all_event_loops", 60);
     const TIMEOUT: Duration = Duration::from_millis(50);
     on_threads(THREADS, |_| {
         let mut poll = Poll::new().unwrap();
@@ -126,10 +122,8 @@ fn unless_it_would_block<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-#[test]
+#[watched]
 fn blocking_clients_of_one_event_loop() {
-    setup();
-    let _watchdog = watchdog("blocking_clients_of_one_event_loop", 60);
     let (server, address) = EchoLoop::new();
     let connected = Latch::new(THREADS);
     thread::scope(|scope| {

@@ -6,14 +6,12 @@ use parking_lot::{
     Condvar, Mutex, MutexGuard, RwLock, RwLockUpgradableReadGuard, RwLockWriteGuard,
 };
 use pirn::thread;
-use pirn_compat::{Latch, NEVER, THREADS, on_threads, setup, watchdog};
+use pirn_compat::{self as common, Latch, NEVER, THREADS, on_threads, watched};
 
 const TIMEOUT: Duration = Duration::from_millis(50);
 
-#[test]
+#[watched]
 fn mutex_excludes() {
-    setup();
-    let _watchdog = watchdog("mutex_excludes", 60);
     const EACH: usize = 50;
     let counter = Mutex::new(0);
     on_threads(THREADS, |_| {
@@ -28,10 +26,8 @@ fn mutex_excludes() {
 }
 
 /// The thread that holds the lock waits for all the others to run into it.
-#[test]
+#[watched]
 fn all_threads_block_on_one_mutex() {
-    setup();
-    let _watchdog = watchdog("all_threads_block_on_one_mutex", 60);
     let order = Mutex::new(Vec::new());
     let (held, locking) = (Latch::new(1), Latch::new(THREADS));
     thread::scope(|scope| {
@@ -57,10 +53,8 @@ fn all_threads_block_on_one_mutex() {
 
 /// A thread that releases the lock only to take it again at once lets the queue have it now and
 /// then: `parking_lot` hands the lock over when a random time, half a millisecond or so, is up.
-#[test]
+#[watched]
 fn a_hog_does_not_starve_the_queue() {
-    setup();
-    let _watchdog = watchdog("a_hog_does_not_starve_the_queue", 60);
     let served = Mutex::new(0);
     let (held, locking) = (Latch::new(1), Latch::new(THREADS));
     thread::scope(|scope| {
@@ -84,10 +78,8 @@ fn a_hog_does_not_starve_the_queue() {
     assert_eq!(served.into_inner(), THREADS);
 }
 
-#[test]
+#[watched]
 fn bump_hands_the_lock_to_a_blocked_thread() {
-    setup();
-    let _watchdog = watchdog("bump_hands_the_lock_to_a_blocked_thread", 60);
     let served = Mutex::new(0);
     let held = Latch::new(1);
     thread::scope(|scope| {
@@ -111,10 +103,8 @@ fn bump_hands_the_lock_to_a_blocked_thread() {
     assert_eq!(served.into_inner(), THREADS);
 }
 
-#[test]
+#[watched]
 fn mutex_deadlines_pass_for_all_blocked_threads() {
-    setup();
-    let _watchdog = watchdog("mutex_deadlines_pass_for_all_blocked_threads", 60);
     let mutex = Mutex::new(());
     let guard = mutex.lock();
     on_threads(THREADS, |index| {
@@ -130,10 +120,8 @@ fn mutex_deadlines_pass_for_all_blocked_threads() {
     assert!(mutex.try_lock().is_some());
 }
 
-#[test]
+#[watched]
 fn a_lock_released_before_the_deadline_is_taken() {
-    setup();
-    let _watchdog = watchdog("a_lock_released_before_the_deadline_is_taken", 60);
     let counter = Mutex::new(0);
     let lock = RwLock::new(0);
     let locking = Latch::new(THREADS);
@@ -155,10 +143,8 @@ fn a_lock_released_before_the_deadline_is_taken() {
     assert_eq!(counter.into_inner() + lock.into_inner(), THREADS);
 }
 
-#[test]
+#[watched]
 fn all_readers_hold_the_lock_at_once() {
-    setup();
-    let _watchdog = watchdog("all_readers_hold_the_lock_at_once", 60);
     let lock = RwLock::new(0);
     let reading = Latch::new(THREADS);
     let seen = thread::scope(|scope| {
@@ -182,10 +168,8 @@ fn all_readers_hold_the_lock_at_once() {
     assert_eq!(lock.into_inner(), 1);
 }
 
-#[test]
+#[watched]
 fn all_threads_block_on_one_rwlock() {
-    setup();
-    let _watchdog = watchdog("all_threads_block_on_one_rwlock", 60);
     let lock = RwLock::new(0);
     let locking = Latch::new(THREADS);
     thread::scope(|scope| {
@@ -206,10 +190,8 @@ fn all_threads_block_on_one_rwlock() {
     assert_eq!(lock.into_inner(), 1000 + THREADS / 2);
 }
 
-#[test]
+#[watched]
 fn readers_never_see_half_a_write() {
-    setup();
-    let _watchdog = watchdog("readers_never_see_half_a_write", 60);
     const EACH: usize = 50;
     let pair = RwLock::new((0, 0));
     on_threads(THREADS, |index| {
@@ -245,10 +227,8 @@ fn readers_never_see_half_a_write() {
     assert_eq!(pair.into_inner(), (writes, writes));
 }
 
-#[test]
+#[watched]
 fn rwlock_deadlines_pass_for_all_blocked_threads() {
-    setup();
-    let _watchdog = watchdog("rwlock_deadlines_pass_for_all_blocked_threads", 60);
     let lock = RwLock::new(());
     let guard = lock.write();
     on_threads(THREADS, |index| {
@@ -308,10 +288,8 @@ impl Permits {
 }
 
 /// The numbers that `notify_one` and `notify_all` report are exact, since all are in the queue.
-#[test]
+#[watched]
 fn condvar_wakes_as_many_as_it_says() {
-    setup();
-    let _watchdog = watchdog("condvar_wakes_as_many_as_it_says", 60);
     const ONE_BY_ONE: usize = THREADS / 2;
     let permits = Permits::default();
     thread::scope(|scope| {
@@ -334,10 +312,8 @@ fn condvar_wakes_as_many_as_it_says() {
     assert_eq!((state.waiting, state.permits), (0, 0));
 }
 
-#[test]
+#[watched]
 fn condvar_deadlines_pass_for_all_waiting_threads() {
-    setup();
-    let _watchdog = watchdog("condvar_deadlines_pass_for_all_waiting_threads", 60);
     let timed_out = Mutex::new(0);
     let condvar = Condvar::new();
     on_threads(THREADS, |index| {

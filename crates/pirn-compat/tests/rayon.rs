@@ -4,15 +4,13 @@
 use std::sync::Mutex;
 
 use pirn::thread::{self, JoinHandle};
-use pirn_compat::{CARRIERS, Latch, THREADS, on_threads, setup, watchdog};
+use pirn_compat::{self as common, CARRIERS, Latch, THREADS, on_threads, watched};
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 /// The pool starts on no job before all the threads have handed theirs in and wait.
-#[test]
+#[watched]
 fn all_threads_wait_for_one_pool() {
-    setup();
-    let _watchdog = watchdog("all_threads_wait_for_one_pool", 60);
     let pool = ThreadPoolBuilder::new().num_threads(2).build().unwrap();
     let installing = Latch::new(THREADS);
     let answers = on_threads(THREADS, |index| {
@@ -52,10 +50,8 @@ fn with_virtual_workers(body: impl FnOnce(&ThreadPool)) {
 }
 
 /// Every worker waits, inside its job, for all the others.
-#[test]
+#[watched]
 fn all_workers_meet_in_a_broadcast() {
-    setup();
-    let _watchdog = watchdog("all_workers_meet_in_a_broadcast", 60);
     with_virtual_workers(|pool| {
         let met = Latch::new(THREADS);
         let indices = pool.broadcast(|context| {
@@ -66,10 +62,8 @@ fn all_workers_meet_in_a_broadcast() {
     });
 }
 
-#[test]
+#[watched]
 fn parallel_iterators_on_virtual_workers() {
-    setup();
-    let _watchdog = watchdog("parallel_iterators_on_virtual_workers", 60);
     const LENGTH: usize = 100_000;
     with_virtual_workers(|pool| {
         // A permutation: the factor has no divisor in common with the length.
@@ -82,10 +76,8 @@ fn parallel_iterators_on_virtual_workers() {
 }
 
 /// Jobs that block half the workers leave the other half to release them.
-#[test]
+#[watched]
 fn spawned_jobs_release_blocked_ones() {
-    setup();
-    let _watchdog = watchdog("spawned_jobs_release_blocked_ones", 60);
     const { assert!(THREADS / 2 > CARRIERS) };
     with_virtual_workers(|pool| {
         let (blocked, released) = (Latch::new(THREADS / 2), Latch::new(1));

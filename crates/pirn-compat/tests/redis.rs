@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use pirn::thread;
-use pirn_compat::{Latch, THREADS, on_threads, setup, skipped, watchdog};
+use pirn_compat::{self as common, Latch, THREADS, on_threads, skipped, watched};
 use redis::{Client, Commands, Connection};
 use tempfile::TempDir;
 
@@ -21,10 +21,10 @@ struct Server {
 
 impl Server {
     /// Starts a server and waits until it accepts connections. Where there is none to start, says
-    /// that `test` is skipped.
-    fn start(test: &str) -> Option<Server> {
+    /// that the test is skipped.
+    fn start() -> Option<Server> {
         if let Err(error) = Command::new("redis-server").arg("--version").output() {
-            skipped(test, &format!("cannot run redis-server: {error}"));
+            skipped(&format!("cannot run redis-server: {error}"));
             return None;
         }
         let directory = tempfile::tempdir().unwrap();
@@ -92,12 +92,9 @@ impl Drop for Server {
     }
 }
 
-#[test]
+#[watched]
 fn all_threads_block_in_blpop() {
-    const TEST: &str = "all_threads_block_in_blpop";
-    setup();
-    let _watchdog = watchdog(TEST, 60);
-    let Some(server) = Server::start(TEST) else {
+    let Some(server) = Server::start() else {
         return;
     };
     thread::scope(|scope| {
@@ -123,12 +120,9 @@ fn all_threads_block_in_blpop() {
     });
 }
 
-#[test]
+#[watched]
 fn increments_and_transactions_add_up() {
-    const TEST: &str = "increments_and_transactions_add_up";
-    setup();
-    let _watchdog = watchdog(TEST, 60);
-    let Some(server) = Server::start(TEST) else {
+    let Some(server) = Server::start() else {
         return;
     };
     const EACH: usize = 20;
@@ -154,12 +148,9 @@ fn increments_and_transactions_add_up() {
 }
 
 /// One connection, shared: the threads wait for each other on a mutex and for the server in turn.
-#[test]
+#[watched]
 fn threads_share_a_connection() {
-    const TEST: &str = "threads_share_a_connection";
-    setup();
-    let _watchdog = watchdog(TEST, 60);
-    let Some(server) = Server::start(TEST) else {
+    let Some(server) = Server::start() else {
         return;
     };
     let connection = Mutex::new(server.connect());
@@ -174,12 +165,9 @@ fn threads_share_a_connection() {
     });
 }
 
-#[test]
+#[watched]
 fn published_messages_reach_all_subscribers() {
-    const TEST: &str = "published_messages_reach_all_subscribers";
-    setup();
-    let _watchdog = watchdog(TEST, 60);
-    let Some(server) = Server::start(TEST) else {
+    let Some(server) = Server::start() else {
         return;
     };
     const MESSAGES: usize = 20;
@@ -206,12 +194,9 @@ fn published_messages_reach_all_subscribers() {
     });
 }
 
-#[test]
+#[watched]
 fn read_timeouts_fire_for_all_threads() {
-    const TEST: &str = "read_timeouts_fire_for_all_threads";
-    setup();
-    let _watchdog = watchdog(TEST, 60);
-    let Some(server) = Server::start(TEST) else {
+    let Some(server) = Server::start() else {
         return;
     };
     on_threads(THREADS, |_| {

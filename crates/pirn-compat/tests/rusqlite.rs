@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pirn::thread;
-use pirn_compat::{Latch, NEVER, THREADS, on_threads, setup, watchdog};
+use pirn_compat::{self as common, Latch, NEVER, THREADS, on_threads, watched};
 use rusqlite::{Connection, ErrorCode, TransactionBehavior, params};
 use tempfile::TempDir;
 
@@ -105,25 +105,19 @@ fn writers_queue(journal: &str) {
     assert!(entries.into_iter().eq(written));
 }
 
-#[test]
+#[watched]
 fn writers_queue_with_a_rollback_journal() {
-    setup();
-    let _watchdog = watchdog("writers_queue_with_a_rollback_journal", 60);
     writers_queue("delete");
 }
 
-#[test]
+#[watched]
 fn writers_queue_with_a_write_ahead_log() {
-    setup();
-    let _watchdog = watchdog("writers_queue_with_a_write_ahead_log", 60);
     writers_queue("wal");
 }
 
 /// Writers move money between accounts; whenever a reader looks, the sum is the same.
-#[test]
+#[watched]
 fn readers_see_whole_transactions() {
-    setup();
-    let _watchdog = watchdog("readers_see_whole_transactions", 60);
     const ACCOUNTS: usize = 10;
     const TOTAL: i64 = 1000 * ACCOUNTS as i64;
     let database = Database::new("wal", "CREATE TABLE account (id INTEGER, balance INTEGER)");
@@ -163,10 +157,8 @@ fn readers_see_whole_transactions() {
     assert_eq!(sum(&database.connect()), TOTAL);
 }
 
-#[test]
+#[watched]
 fn the_busy_timeout_passes_for_all_writers() {
-    setup();
-    let _watchdog = watchdog("the_busy_timeout_passes_for_all_writers", 60);
     const TIMEOUT: Duration = Duration::from_millis(100);
     let database = Database::new("delete", "CREATE TABLE entry (number INTEGER)");
     let holder = database.connect();
@@ -183,10 +175,8 @@ fn the_busy_timeout_passes_for_all_writers() {
 }
 
 /// SQLite calls back into Rust, where the thread blocks: all are in their busy handlers at once.
-#[test]
+#[watched]
 fn all_threads_block_in_their_busy_handlers() {
-    setup();
-    let _watchdog = watchdog("all_threads_block_in_their_busy_handlers", 60);
     let database = Database::new("delete", "CREATE TABLE entry (writer INTEGER)");
     let busy = Arc::new((Latch::new(THREADS), Latch::new(1)));
     let holder = database.connect();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pirn::thread;
-use pirn_compat::{Latch, THREADS, on_threads, setup, watchdog};
+use pirn_compat::{self as common, Latch, THREADS, on_threads, watched};
 use rustls::crypto::ring;
 use rustls::pki_types::{PrivateKeyDer, ServerName};
 use rustls::{
@@ -81,10 +81,8 @@ fn close_notify<S: Read + Write>(tls: &mut StreamOwned<ClientConnection, S>) {
 
 /// Twice all connections meet: every handler is blocked in a TLS read before any client sends, and
 /// every client is blocked in one before any handler answers.
-#[test]
+#[watched]
 fn echo_over_tcp() {
-    setup();
-    let _watchdog = watchdog("echo_over_tcp", 60);
     let tls = Tls::new();
     let (listener, address) = listen();
     let (connected, heard) = (Latch::new(THREADS), Latch::new(THREADS));
@@ -136,10 +134,8 @@ fn echo_over_tcp() {
 
 /// More than a socket's buffers hold: the clients block in the middle of writing, all at once,
 /// since nobody reads before all have begun.
-#[test]
+#[watched]
 fn large_payloads_over_unix_sockets() {
-    setup();
-    let _watchdog = watchdog("large_payloads_over_unix_sockets", 60);
     const LENGTH: usize = 384 * 1024;
     let tls = Tls::new();
     let writing = Latch::new(THREADS);
@@ -171,10 +167,8 @@ fn large_payloads_over_unix_sockets() {
     });
 }
 
-#[test]
+#[watched]
 fn a_cut_connection_fails_the_blocked_reader() {
-    setup();
-    let _watchdog = watchdog("a_cut_connection_fails_the_blocked_reader", 60);
     let tls = Tls::new();
     let (listener, address) = listen();
     let reading = Latch::new(THREADS);
@@ -205,10 +199,8 @@ fn a_cut_connection_fails_the_blocked_reader() {
 }
 
 /// A read timeout of the socket comes through, and the TLS connection survives it.
-#[test]
+#[watched]
 fn a_read_timeout_leaves_the_connection_usable() {
-    setup();
-    let _watchdog = watchdog("a_read_timeout_leaves_the_connection_usable", 60);
     let tls = Tls::new();
     let (listener, address) = listen();
     let timed_out = Latch::new(THREADS);

@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use pirn::thread;
-use pirn_compat::{Latch, THREADS, on_threads, setup, watchdog};
+use pirn_compat::{self as common, Latch, THREADS, on_threads, watched};
 use tungstenite::protocol::CloseFrame;
 use tungstenite::protocol::frame::coding::CloseCode;
 use tungstenite::{Error, Message, WebSocket};
@@ -60,10 +60,8 @@ fn echo(websocket: &mut WebSocket<TcpStream>) {
 
 /// Every handler is blocked reading before any client sends, and every client before any handler
 /// answers.
-#[test]
+#[watched]
 fn echo_to_many_connections() {
-    setup();
-    let _watchdog = watchdog("echo_to_many_connections", 60);
     let (connected, heard) = (Latch::new(THREADS), Latch::new(THREADS));
     let handler = |mut websocket: WebSocket<TcpStream>| {
         let first = websocket.read().unwrap();
@@ -98,10 +96,8 @@ fn echo_to_many_connections() {
 }
 
 /// One thread sends each message to all; the handlers wait on channels, the clients in reads.
-#[test]
+#[watched]
 fn broadcast_reaches_every_client_in_order() {
-    setup();
-    let _watchdog = watchdog("broadcast_reaches_every_client_in_order", 60);
     const MESSAGES: usize = 20;
     let (subscribe, subscriptions) = mpsc::channel::<mpsc::Sender<String>>();
     let handler = |mut websocket: WebSocket<TcpStream>| {
@@ -135,10 +131,8 @@ fn broadcast_reaches_every_client_in_order() {
     });
 }
 
-#[test]
+#[watched]
 fn a_read_timeout_leaves_the_connection_usable() {
-    setup();
-    let _watchdog = watchdog("a_read_timeout_leaves_the_connection_usable", 60);
     let timed_out = Latch::new(THREADS);
     let handler = |mut websocket: WebSocket<TcpStream>| {
         timed_out.wait();

@@ -9,7 +9,7 @@ use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
 use pirn::thread;
-use pirn_compat::{Latch, NEVER, THREADS, on_threads, setup, watchdog};
+use pirn_compat::{self as common, Latch, NEVER, THREADS, on_threads, watched};
 use tiny_http::{Method, Request, Response, Server};
 use ureq::{Agent, Error};
 
@@ -62,10 +62,8 @@ impl Turnstile {
 }
 
 /// All requests are in progress before the first is answered.
-#[test]
+#[watched]
 fn all_requests_wait_in_their_handlers() {
-    setup();
-    let _watchdog = watchdog("all_requests_wait_in_their_handlers", 60);
     let (server, url) = serve();
     let agent = Agent::new_with_defaults();
     let turnstile = Turnstile::default();
@@ -86,10 +84,8 @@ fn all_requests_wait_in_their_handlers() {
 }
 
 /// Several requests of each client over the connections that the shared agent keeps.
-#[test]
+#[watched]
 fn bodies_are_echoed() {
-    setup();
-    let _watchdog = watchdog("bodies_are_echoed", 60);
     const ROUNDS: usize = 5;
     let (server, url) = serve();
     let agent = Agent::new_with_defaults();
@@ -111,10 +107,8 @@ fn bodies_are_echoed() {
 }
 
 /// Response bodies come in pieces, each held back until every client has read the one before.
-#[test]
+#[watched]
 fn all_clients_block_inside_the_response_body() {
-    setup();
-    let _watchdog = watchdog("all_clients_block_inside_the_response_body", 60);
     let (server, url) = serve();
     let agent = Agent::new_with_defaults();
     let turnstile = Turnstile::default();
@@ -174,10 +168,8 @@ impl Read for Pieces<'_> {
 
 /// The server never answers; every client gives up. With a host name, `ureq` looks it up on a
 /// platform thread of its own and waits for that with a timeout as well.
-#[test]
+#[watched]
 fn timeouts_fire_for_all_clients() {
-    setup();
-    let _watchdog = watchdog("timeouts_fire_for_all_clients", 60);
     let (server, _) = serve();
     let port = server.server_addr().to_ip().unwrap().port();
     let agent: Agent = Agent::config_builder()
@@ -193,10 +185,8 @@ fn timeouts_fire_for_all_clients() {
 }
 
 /// `Agent::shutdown` wakes all threads that wait for the server's answer.
-#[test]
+#[watched]
 fn shutdown_interrupts_all_clients() {
-    setup();
-    let _watchdog = watchdog("shutdown_interrupts_all_clients", 60);
     let (server, url) = serve();
     let agent = Agent::new_with_defaults();
     let turnstile = Turnstile::default();

@@ -2,73 +2,41 @@
 
 use std::time::{Duration, Instant};
 
+use crate::shared::{self, Receiving, Sending, each_message_arrives_once};
 use crossbeam_channel::{
     RecvTimeoutError, Select, SendTimeoutError, after, bounded, never, select, tick, unbounded,
 };
 use pirn::thread;
-use pirn_compat::{Latch, NEVER, THREADS, on_threads, setup, watchdog};
+use pirn_compat::{Latch, THREADS, on_threads, watched};
 
-/// Many producers and many consumers on one channel: every message arrives exactly once, and
-/// those of one producer reach each consumer in the order they were sent.
-fn exchange(capacity: usize) {
-    const EACH: usize = 50;
-    let (sender, receiver) = bounded(capacity);
-    let receiving = Latch::new(THREADS);
-    let received = thread::scope(|scope| {
-        let consumers: Vec<_> = (0..THREADS)
-            .map(|_| {
-                let (receiver, receiving) = (receiver.clone(), &receiving);
-                scope.spawn(move || {
-                    receiving.arrive();
-                    receiver.iter().collect::<Vec<(usize, usize)>>()
-                })
-            })
-            .collect();
-        receiving.wait();
-        for producer in 0..THREADS {
-            let sender = sender.clone();
-            scope.spawn(move || {
-                for message in 0..EACH {
-                    sender.send((producer, message)).unwrap();
-                }
-            });
-        }
-        drop(sender);
-        consumers
-            .into_iter()
-            .map(|consumer| consumer.join().unwrap())
-            .collect::<Vec<_>>()
-    });
-
-    for messages in &received {
-        let mut by_producer = messages.clone();
-        by_producer.sort_by_key(|&(producer, _)| producer); // stable: keeps the order of arrival
-        assert!(by_producer.is_sorted());
+impl Sending for crossbeam_channel::Sender<usize> {
+    fn send(&self, message: usize) {
+        crossbeam_channel::Sender::send(self, message).unwrap();
     }
-    let mut all: Vec<_> = received.into_iter().flatten().collect();
-    all.sort_unstable();
-    let sent = (0..THREADS).flat_map(|producer| (0..EACH).map(move |message| (producer, message)));
-    assert!(all.into_iter().eq(sent));
 }
 
-#[test]
+impl Receiving for crossbeam_channel::Receiver<usize> {
+    fn all(&self) -> Vec<usize> {
+        self.iter().collect()
+    }
+
+    fn within(&self, timeout: Duration) -> usize {
+        self.recv_timeout(timeout).unwrap()
+    }
+}
+
+#[watched]
 fn rendezvous_channel_delivers_each_message_once() {
-    setup();
-    let _watchdog = watchdog("rendezvous_channel_delivers_each_message_once", 60);
-    exchange(0);
+    each_message_arrives_once(bounded(0));
 }
 
-#[test]
+#[watched]
 fn bounded_channel_delivers_each_message_once() {
-    setup();
-    let _watchdog = watchdog("bounded_channel_delivers_each_message_once", 60);
-    exchange(8);
+    each_message_arrives_once(bounded(8));
 }
 
-#[test]
+#[watched]
 fn senders_blocked_on_a_full_channel_all_get_through() {
-    setup();
-    let _watchdog = watchdog("senders_blocked_on_a_full_channel_all_get_through", 60);
     let (sender, receiver) = bounded(1);
     sender.send(THREADS).unwrap(); // the channel is full
     let sending = Latch::new(THREADS);
@@ -88,10 +56,8 @@ fn senders_blocked_on_a_full_channel_all_get_through() {
     });
 }
 
-#[test]
+#[watched]
 fn a_token_goes_round_a_ring() {
-    setup();
-    let _watchdog = watchdog("a_token_goes_round_a_ring", 60);
     const LAPS: usize = 20;
     let ring: Vec<_> = (0..THREADS).map(|_| bounded(0)).collect();
     let (_, first) = &ring[0];
@@ -122,10 +88,8 @@ enum Woken {
     Quit,
 }
 
-#[test]
+#[watched]
 fn select_wakes_each_thread_by_the_right_channel() {
-    setup();
-    let _watchdog = watchdog("select_wakes_each_thread_by_the_right_channel", 60);
     const OWN: usize = THREADS / 4;
     const SHARED: usize = THREADS / 2;
     let own: Vec<_> = (0..THREADS).map(|_| bounded(0)).collect();
@@ -178,10 +142,8 @@ fn select_wakes_each_thread_by_the_right_channel() {
 }
 
 /// Each thread offers to send its name and to receive another's, whichever comes first.
-#[test]
+#[watched]
 fn select_pairs_senders_with_receivers() {
-    setup();
-    let _watchdog = watchdog("select_pairs_senders_with_receivers", 60);
     let (sender, receiver) = bounded(0);
     let partners = on_threads(THREADS, |name| {
         select! {
@@ -197,10 +159,8 @@ fn select_pairs_senders_with_receivers() {
     assert!(senders.iter().copied().eq(silent));
 }
 
-#[test]
+#[watched]
 fn one_thread_selects_over_a_channel_from_every_other() {
-    setup();
-    let _watchdog = watchdog("one_thread_selects_over_a_channel_from_every_other", 60);
     const EACH: usize = 5;
     let channels: Vec<_> = (0..THREADS).map(|_| bounded(0)).collect();
     thread::scope(|scope| {
@@ -225,10 +185,8 @@ fn one_thread_selects_over_a_channel_from_every_other() {
     });
 }
 
-#[test]
+#[watched]
 fn timeouts_fire_for_all_blocked_threads() {
-    setup();
-    let _watchdog = watchdog("timeouts_fire_for_all_blocked_threads", 60);
     const TIMEOUT: Duration = Duration::from_millis(50);
     let (_keep_sender, empty) = bounded::<()>(0);
     let (full, _keep_receiver) = bounded(0);
@@ -254,10 +212,8 @@ fn timeouts_fire_for_all_blocked_threads() {
     });
 }
 
-#[test]
+#[watched]
 fn ticks_come_one_period_apart() {
-    setup();
-    let _watchdog = watchdog("ticks_come_one_period_apart", 60);
     const PERIOD: Duration = Duration::from_millis(10);
     on_threads(THREADS, |_| {
         let start = Instant::now();
@@ -267,36 +223,13 @@ fn ticks_come_one_period_apart() {
     });
 }
 
-#[test]
+#[watched]
 fn a_message_comes_before_a_long_timeout() {
-    setup();
-    let _watchdog = watchdog("a_message_comes_before_a_long_timeout", 60);
-    let (sender, receiver) = unbounded();
-    let receiving = Latch::new(THREADS);
-    thread::scope(|scope| {
-        let receivers: Vec<_> = (0..THREADS)
-            .map(|_| {
-                scope.spawn(|| {
-                    receiving.arrive();
-                    receiver.recv_timeout(NEVER).unwrap()
-                })
-            })
-            .collect();
-        receiving.wait();
-        (0..THREADS).for_each(|message| sender.send(message).unwrap());
-        let mut messages: Vec<usize> = receivers
-            .into_iter()
-            .map(|receiver| receiver.join().unwrap())
-            .collect();
-        messages.sort_unstable();
-        assert!(messages.into_iter().eq(0..THREADS));
-    });
+    shared::a_message_comes_before_a_long_timeout(unbounded());
 }
 
-#[test]
+#[watched]
 fn disconnection_wakes_all_blocked_threads() {
-    setup();
-    let _watchdog = watchdog("disconnection_wakes_all_blocked_threads", 60);
     let (sender, receiver) = bounded::<usize>(0);
     let (other_sender, other_receiver) = bounded::<usize>(0);
     let blocking = Latch::new(THREADS);

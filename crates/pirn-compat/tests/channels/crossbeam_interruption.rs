@@ -2,7 +2,7 @@
 
 use crossbeam_channel::{Receiver, Select, TryRecvError, bounded, never, select};
 use pirn::thread;
-use pirn_compat::{Latch, THREADS, on_threads, setup, watchdog};
+use pirn_compat::{Latch, THREADS, on_threads, watched};
 
 /// Waits for a message that nobody sends, or an interrupt.
 fn select_until_interrupted(arrived: &Latch) -> bool {
@@ -14,10 +14,8 @@ fn select_until_interrupted(arrived: &Latch) -> bool {
     }
 }
 
-#[test]
+#[watched]
 fn all_selecting_threads_are_interrupted() {
-    setup();
-    let _watchdog = watchdog("all_selecting_threads_are_interrupted", 60);
     let selecting = Latch::new(THREADS);
     thread::scope(|scope| {
         let handles: Vec<_> = (0..THREADS)
@@ -31,10 +29,8 @@ fn all_selecting_threads_are_interrupted() {
     });
 }
 
-#[test]
+#[watched]
 fn a_platform_thread_is_interrupted() {
-    setup();
-    let _watchdog = watchdog("a_platform_thread_is_interrupted", 60);
     let (sender, receiver) = bounded(1);
     let selecting = Latch::new(1);
     std::thread::scope(|scope| {
@@ -49,10 +45,8 @@ fn a_platform_thread_is_interrupted() {
     });
 }
 
-#[test]
+#[watched]
 fn messages_come_until_the_interrupt() {
-    setup();
-    let _watchdog = watchdog("messages_come_until_the_interrupt", 60);
     fn sum(numbers: Receiver<usize>) -> usize {
         let interruption = pirn::interruption();
         let mut sum = 0;
@@ -73,10 +67,8 @@ fn messages_come_until_the_interrupt() {
     });
 }
 
-#[test]
+#[watched]
 fn ready_at_once_and_for_good() {
-    setup();
-    let _watchdog = watchdog("ready_at_once_and_for_good", 60);
     on_threads(THREADS, |_| {
         let before = pirn::interruption();
         assert_eq!(before.try_recv(), Err(TryRecvError::Empty));
@@ -93,10 +85,8 @@ fn ready_at_once_and_for_good() {
     });
 }
 
-#[test]
+#[watched]
 fn selects_that_are_built_at_run_time() {
-    setup();
-    let _watchdog = watchdog("selects_that_are_built_at_run_time", 60);
     on_threads(THREADS, |_| {
         let selecting = thread::spawn(|| {
             let (interruption, nothing) = (pirn::interruption(), never::<()>());
