@@ -1,7 +1,7 @@
 //! Compares Pirn's numbers of two runs: what a change has cost.
 //!
-//! A metric is compared if both runs have it with the same parameters. It has *lost* if its median is
-//! worse than that of the earlier run by more than the loss that is put up with. Medians of few
+//! A metric is compared if both runs have it with the same parameters. It has *lost* if its median
+//! is worse than that of the earlier run by more than the loss that is put up with. Medians of few
 //! rounds differ between runs of the same program by some per cent, those of `http` by more: a loss
 //! worth looking at comes back when the two programs are measured again in turn.
 

@@ -4,8 +4,8 @@
 //! program those names are its own. Everything here goes to the kernel directly, or to libc
 //! functions that are never interposed and never block.
 //!
-//! * [`call`](mod@call): making one; its result. [`file`], [`memory`], [`poll`], [`futex`]: what the
-//!   runtime asks of the kernel in more than one place.
+//! * [`call`](mod@call): making one; its result. [`file`], [`memory`], [`poll`], [`futex`]: what
+//!   the runtime asks of the kernel in more than one place.
 //! * [`pause`]: letting others run. [`report`]: messages, and the end.
 
 mod call;

@@ -167,7 +167,8 @@ interposed! {
     }
 
     // What programs built against glibc before 2.33 call in place of the `stat`s and `mknod`s.
-    // `version`: of the structure; on this machine there has been only one, and glibc does no more than to check it.
+    // `version`: of the structure; on this machine there has been only one, and glibc does no more
+    // than to check it.
     Pool {
         fn __xmknod(version: c_int, path: Path, mode: mode_t, device: *mut dev_t) -> c_int;
         fn __xmknodat(version: c_int, dir: c_int, path: Path, mode: mode_t, device: *mut dev_t) -> c_int;
