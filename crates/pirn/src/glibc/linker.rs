@@ -4,9 +4,10 @@
 //! Its functions `_dl_allocate_tls` and `_dl_deallocate_tls` serve `pthread_create` in glibc, and
 //! are exported for that.
 
+use super::objects;
 use super::symbols::find;
 use super::tls::{DTV_POINTER, DtvEntry, TCB_ALIGN};
-use core::ffi::{c_int, c_void};
+use core::ffi::c_void;
 
 /// Size and alignment of static TLS plus `struct pthread` (`_dl_get_tls_static_info`).
 pub(super) fn static_info() -> Result<(usize, usize), String> {
@@ -22,15 +23,7 @@ pub(super) fn static_info() -> Result<(usize, usize), String> {
 
 /// Whether libraries have come or gone since a call with this result: the linker counts both.
 pub(super) fn libraries_counted() -> u64 {
-    unsafe extern "C" fn first(info: *mut libc::dl_phdr_info, _: usize, sum: *mut c_void) -> c_int {
-        // SAFETY: a valid description (the counters exist since glibc 2.4), and our own variable.
-        unsafe { *sum.cast::<u64>() = (*info).dlpi_adds + (*info).dlpi_subs };
-        1
-    }
-    let mut sum = 0u64;
-    // SAFETY: `sum` outlives the call.
-    unsafe { libc::dl_iterate_phdr(Some(first), (&raw mut sum).cast()) };
-    sum
+    objects::find_in(|object| Some(object.changes())).unwrap_or(0)
 }
 
 /// A module whose data lie in the static block.
@@ -228,34 +221,14 @@ impl Drop for Scratch {
 
 /// Walks the loaded libraries that have TLS.
 fn for_each_module(mut visit: impl FnMut(Module)) {
-    unsafe extern "C" fn one<F: FnMut(Module)>(
-        info: *mut libc::dl_phdr_info,
-        _size: usize,
-        visit: *mut c_void,
-    ) -> c_int {
-        // SAFETY: `dl_iterate_phdr` passes a valid description and our own pointer.
-        unsafe {
-            let (info, visit) = (&*info, &mut *visit.cast::<F>());
-            let headers = core::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into());
-            if let Some(tls) = headers.iter().find(|h| h.p_type == libc::PT_TLS)
-                && info.dlpi_tls_modid != 0
-            {
-                let (id, base) = (info.dlpi_tls_modid, info.dlpi_addr as usize);
-                visit(Module {
-                    id,
-                    base,
-                    size: tls.p_memsz as usize,
-                });
-            }
+    let _: Option<()> = objects::find_in(|object| {
+        if let Some(tls) = object.tls() {
+            visit(Module {
+                id: tls.module,
+                base: object.base(),
+                size: tls.size,
+            });
         }
-        0
-    }
-    fn trampoline<F: FnMut(Module)>(
-        _: &F,
-    ) -> unsafe extern "C" fn(*mut libc::dl_phdr_info, usize, *mut c_void) -> c_int {
-        one::<F>
-    }
-    let callback = trampoline(&visit);
-    // SAFETY: `visit` outlives the call, and is what `one` expects.
-    unsafe { libc::dl_iterate_phdr(Some(callback), (&raw mut visit).cast()) };
+        None
+    });
 }

@@ -6,8 +6,9 @@
 //! because malloc may change them). Which two words it is, a fresh platform thread finds out:
 //! exactly two words of libc's TLS change with its first `malloc`.
 
+use super::objects;
 use super::symbols::find;
-use core::ffi::{c_int, c_void};
+use core::ffi::c_void;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 /// Distances below tp of the two words; 0: not found out (copying tp's own word is harmless:
@@ -121,36 +122,10 @@ pub(crate) unsafe fn verify(tp: usize) -> Result<(), String> {
 
 /// Address and length of the calling thread's block of libc's TLS.
 fn libc_tls() -> Option<(usize, usize)> {
-    struct Search {
-        inside_libc: usize,
-        found: Option<(usize, usize)>,
-    }
-    unsafe extern "C" fn one(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> c_int {
-        // SAFETY: `dl_iterate_phdr` passes a valid description and our own pointer.
-        let (info, search) = unsafe { (&*info, &mut *data.cast::<Search>()) };
-        // SAFETY: the program headers of a loaded object.
-        let headers =
-            unsafe { core::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
-        let contains = headers.iter().any(|h| {
-            let start = info.dlpi_addr + h.p_vaddr;
-            h.p_type == libc::PT_LOAD
-                && (start..start + h.p_memsz).contains(&(search.inside_libc as u64))
-        });
-        if !contains {
-            return 0;
-        }
-        let tls = headers.iter().find(|h| h.p_type == libc::PT_TLS);
-        if let Some(tls) = tls.filter(|_| !info.dlpi_tls_data.is_null()) {
-            search.found = Some((info.dlpi_tls_data as usize, tls.p_memsz as usize));
-        }
-        1
-    }
     let inside_libc = find(c"__libc_malloc").ok()? as usize;
-    let mut search = Search {
-        inside_libc,
-        found: None,
-    };
-    // SAFETY: `search` outlives the call and is what `one` expects.
-    unsafe { libc::dl_iterate_phdr(Some(one), (&raw mut search).cast()) };
-    search.found
+    let tls = objects::find_in(|object| {
+        let is_libc = object.segments(0).any(|s| s.contains(&inside_libc));
+        is_libc.then(|| object.tls())
+    })??;
+    (!tls.block.is_null()).then_some((tls.block as usize, tls.size))
 }

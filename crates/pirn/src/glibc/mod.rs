@@ -3,6 +3,7 @@
 //! * [`symbols`]: private and shadowed symbols, by `dlsym`, once.
 //! * [`tls`]: how a TLS block and its TCB look, and how to make one.
 //! * [`linker`]: what the dynamic linker says about both.
+//! * [`objects`]: the program and its libraries, as they are loaded.
 //! * [`late`]: TLS blocks when libraries are opened later.
 //! * [`malloc`]: which words of libc's TLS are malloc's per-thread cache.
 //! * [`rseq`]: the area of restartable sequences, which the kernel writes to.
@@ -17,6 +18,7 @@ pub(crate) mod destructors;
 pub(crate) mod late;
 mod linker;
 pub(crate) mod malloc;
+pub(crate) mod objects;
 pub(crate) mod rseq;
 pub(crate) mod symbols;
 pub(crate) mod tls;

@@ -19,8 +19,8 @@
 
 use crate::arch::{RETURN, call_as_if_from, forward_with_caller};
 use crate::blocking::offload;
-use crate::glibc::late;
 use crate::glibc::symbols::{Real, real};
+use crate::glibc::{late, objects};
 use crate::interpose::registry::interposed;
 use crate::stack::region;
 use core::cell::RefCell;
@@ -96,46 +96,19 @@ unsafe fn call_from(caller: usize, function: usize, arguments: [usize; 3]) -> *m
 /// A byte that is a `ret` instruction, in the code of the library that has the address `inside`.
 /// None for the one that this code is in.
 fn find_return(inside: usize) -> Option<usize> {
-    struct Search {
-        inside: usize,
-        found: Option<usize>,
-    }
-    unsafe extern "C" fn one(
-        info: *mut libc::dl_phdr_info,
-        _: usize,
-        search: *mut c_void,
-    ) -> c_int {
-        // SAFETY: `dl_iterate_phdr` passes a valid description, and our own pointer.
-        let (info, search) = unsafe { (&*info, &mut *search.cast::<Search>()) };
-        // SAFETY: the headers of a loaded object.
-        let headers =
-            unsafe { core::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
-        let code = headers
-            .iter()
-            .filter(|h| h.p_type == libc::PT_LOAD && h.p_flags & libc::PF_X != 0);
-        let mut ranges = code.map(|h| {
-            let start = (info.dlpi_addr + h.p_vaddr) as usize;
-            start..start + h.p_filesz as usize
-        });
-        let Some(range) = ranges.find(|range| range.contains(&search.inside)) else {
-            return 0;
-        };
-        if !range.contains(&(find_return as *const () as usize)) {
-            // SAFETY: mapped code, readable as all code is on Linux unless it is asked not to be.
-            let bytes =
-                unsafe { core::slice::from_raw_parts(range.start as *const u8, range.len()) };
-            let at = bytes.iter().position(|&byte| byte == RETURN);
-            search.found = at.map(|at| range.start + at);
+    objects::find_in(|object| {
+        let range = object
+            .segments(libc::PF_X)
+            .find(|range| range.contains(&inside))?;
+        if range.contains(&(find_return as *const () as usize)) {
+            return Some(None);
         }
-        1
-    }
-    let mut search = Search {
-        inside,
-        found: None,
-    };
-    // SAFETY: `search` outlives the call.
-    unsafe { libc::dl_iterate_phdr(Some(one), (&raw mut search).cast()) };
-    search.found
+        // SAFETY: mapped code, readable as all code is on Linux unless it is asked not to be.
+        let bytes = unsafe { core::slice::from_raw_parts(range.start as *const u8, range.len()) };
+        let at = bytes.iter().position(|&byte| byte == RETURN);
+        Some(at.map(|at| range.start + at))
+    })
+    .flatten()
 }
 
 /// `dlclose`.

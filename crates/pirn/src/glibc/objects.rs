@@ -1,0 +1,110 @@
+//! The objects that are loaded: the program and its libraries.
+
+use core::ffi::{c_int, c_void};
+use core::ops::Range;
+
+/// A loaded object, while the dynamic linker's lock is held.
+pub(crate) struct Object<'a>(&'a libc::dl_phdr_info);
+
+/// The thread-local data of an object.
+pub(super) struct ObjectTls {
+    /// The linker's number of the module.
+    pub(super) module: usize,
+    pub(super) size: usize,
+    /// The calling thread's block; null if it has none yet.
+    pub(super) block: *mut c_void,
+}
+
+impl Object<'_> {
+    /// Returns where it has been loaded.
+    pub(super) fn base(&self) -> usize {
+        self.0.dlpi_addr as usize
+    }
+
+    /// Returns its segments that have all these flags (`PF_…`): where they are in memory, as far as
+    /// they come from the file.
+    pub(crate) fn segments(&self, flags: u32) -> impl Iterator<Item = Range<usize>> {
+        let loaded = self.headers().iter().filter(|h| h.p_type == libc::PT_LOAD);
+        loaded.filter(move |h| h.p_flags & flags == flags).map(|h| {
+            let start = self.base() + h.p_vaddr as usize;
+            start..start + h.p_filesz as usize
+        })
+    }
+
+    /// Returns its thread-local data, if it has any.
+    pub(super) fn tls(&self) -> Option<ObjectTls> {
+        let header = self.headers().iter().find(|h| h.p_type == libc::PT_TLS)?;
+        (self.0.dlpi_tls_modid != 0).then_some(ObjectTls {
+            module: self.0.dlpi_tls_modid,
+            size: header.p_memsz as usize,
+            block: self.0.dlpi_tls_data,
+        })
+    }
+
+    /// Returns how many objects have come and gone in this process so far.
+    pub(super) fn changes(&self) -> u64 {
+        self.0.dlpi_adds + self.0.dlpi_subs // since glibc 2.4
+    }
+
+    fn headers(&self) -> &[libc::Elf64_Phdr] {
+        // SAFETY: the program headers of a loaded object; the linker's lock keeps it.
+        unsafe { core::slice::from_raw_parts(self.0.dlpi_phdr, self.0.dlpi_phnum.into()) }
+    }
+}
+
+/// Calls `visit` with each loaded object, until it returns something, which this returns.
+///
+/// `visit` runs under the linker's lock: it must not open or close libraries.
+pub(crate) fn find_in<R>(mut visit: impl FnMut(Object<'_>) -> Option<R>) -> Option<R> {
+    struct Search<'a, R> {
+        visit: &'a mut dyn FnMut(Object<'_>) -> Option<R>,
+        found: Option<R>,
+    }
+    unsafe extern "C" fn one<R>(
+        info: *mut libc::dl_phdr_info,
+        _: usize,
+        search: *mut c_void,
+    ) -> c_int {
+        // SAFETY: `dl_iterate_phdr` passes a valid description, and our own pointer.
+        let (info, search) = unsafe { (&*info, &mut *search.cast::<Search<R>>()) };
+        search.found = (search.visit)(Object(info));
+        search.found.is_some().into()
+    }
+    let mut search = Search {
+        visit: &mut visit,
+        found: None,
+    };
+    // SAFETY: `search` outlives the call, and is what `one` expects.
+    unsafe { libc::dl_iterate_phdr(Some(one::<R>), (&raw mut search).cast()) };
+    search.found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_is_in_an_executable_segment_of_one_object() {
+        let code = code_is_in_an_executable_segment_of_one_object as *const () as usize;
+        let mut found = 0;
+        let none: Option<()> = find_in(|object| {
+            found += object
+                .segments(libc::PF_X)
+                .filter(|range| range.contains(&code))
+                .count();
+            None
+        });
+        assert_eq!((found, none), (1, None));
+    }
+
+    #[test]
+    fn the_walk_ends_with_what_was_found() {
+        let mut visited = 0;
+        let base = find_in(|object| {
+            visited += 1;
+            Some(object.base())
+        });
+        assert!(base.is_some());
+        assert_eq!(visited, 1);
+    }
+}
