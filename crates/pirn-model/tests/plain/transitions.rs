@@ -6,7 +6,7 @@ use crate::handshake::Handshake;
 use crate::join::JoinCell;
 use crate::permit::ParkPermit;
 use crate::primitives::UnsafeCell;
-use crate::wait_word::{Decided, Hearing, Interruption, WaitWord};
+use crate::wait_word::{Decided, Hearing, InterruptEffect, WaitWord};
 
 #[test]
 fn permit_given_before_park() {
@@ -110,7 +110,7 @@ const READY: u32 = 2;
 const INTERRUPTED: u32 = 5;
 
 /// An interrupt that ends nothing, and of which nobody wants to hear.
-const UNHEARD: Interruption = Interruption {
+const UNHEARD: InterruptEffect = InterruptEffect {
     ended: None,
     listened: false,
 };
@@ -151,7 +151,7 @@ fn interrupt_ends_a_wait() {
         }
         let ended = Some(Decided { asleep });
         let first = word.interrupt(INTERRUPTED);
-        assert_eq!(first, Interruption { ended, ..UNHEARD });
+        assert_eq!(first, InterruptEffect { ended, ..UNHEARD });
         assert_eq!(word.outcome(), Some(INTERRUPTED));
         assert_eq!(word.decide(READY), None, "one duty only");
         assert!(word.begin(Hearing::Sleep), "it has been heard");
@@ -192,7 +192,7 @@ fn interrupt_is_taken() {
 fn interrupt_is_listened_to() {
     let word = WaitWord::idle();
     assert!(!word.listen(), "there was none before");
-    let listened = Interruption {
+    let listened = InterruptEffect {
         listened: true,
         ..UNHEARD
     };

@@ -9,7 +9,7 @@
 //! The *generation* counts closes: whoever waits for a descriptor that is closed meanwhile wakes
 //! with `EBADF`, and events of a descriptor's earlier life are recognised as stale.
 
-use super::readiness::Waiters;
+use super::readiness::FdWaiters;
 use crate::lock::Lock;
 use crate::sys::{self, Errno, SysResult, call};
 use crate::time::Deadline;
@@ -39,7 +39,7 @@ pub(crate) struct Entry {
     /// Count the events seen: for reading, for writing.
     pub(crate) events: [AtomicU32; 2],
     /// Who waits for readiness.
-    pub(crate) waiters: Lock<Waiters>,
+    pub(crate) waiters: Lock<FdWaiters>,
     /// Serialises `accept`, see [`interpose::socket`](crate::interpose).
     pub(crate) accepting: Lock<()>,
 }
@@ -200,7 +200,7 @@ impl Entry {
             flags: AtomicU32::new(0),
             generation: AtomicU32::new(0),
             events: [const { AtomicU32::new(0) }; 2],
-            waiters: Lock::new(Waiters::new()),
+            waiters: Lock::new(FdWaiters::new()),
             accepting: Lock::new(()),
         }
     }

@@ -171,3 +171,29 @@ fn requeue_in_kernel(kernel: impl Fn([usize; 6]) -> SysResult, args: [usize; 6])
     let operation = (FUTEX_WAKE | FUTEX_PRIVATE_FLAG) as usize;
     kernel([args[0], operation, count, 0, 0, 0])
 }
+
+/// Waits for a wake of `word` as long as that has the value `expected`, on either kind of thread.
+/// May return early: an interrupt or a signal handler ends the wait as well.
+///
+/// # Safety
+/// `word` stays readable until this returns.
+pub(crate) unsafe fn wait_while(word: *const u32, expected: u32) {
+    let operation = FUTEX_WAIT | FUTEX_PRIVATE_FLAG;
+    let args = [
+        word as usize,
+        operation as usize,
+        expected as usize,
+        0,
+        0,
+        0,
+    ];
+    // SAFETY: the caller's contract; no timeout.
+    let _ = unsafe { futex(args) };
+}
+
+/// Wakes up to `count` threads of either kind that wait for `word`. Only its address is used.
+pub(crate) fn wake_waiters(word: *const u32, count: i32) {
+    let operation = FUTEX_WAKE | FUTEX_PRIVATE_FLAG;
+    // SAFETY: a wake does not read the word.
+    let _ = unsafe { futex([word as usize, operation as usize, count as usize, 0, 0, 0]) };
+}

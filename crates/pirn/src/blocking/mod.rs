@@ -5,7 +5,7 @@
 //! * [`parking_lot`]: addresses; [`futex`]: futex words, shared with platform threads.
 //! * [`fds`], [`readiness`], [`epoll`]: descriptors.
 //! * [`list`]: who waits, in order.
-//! * [`signal`]: one thread's waiting for others to tell it something.
+//! * [`notice`]: one thread's waiting for others to tell it something.
 //! * [`offload`]: calls that only the kernel can finish, on platform threads.
 //! * [`driver`]: how idle carriers wait for all of it.
 
@@ -14,15 +14,15 @@ pub(crate) mod driver;
 pub(crate) mod epoll;
 pub(crate) mod fds;
 pub(crate) mod futex;
+mod keyed_lists;
 pub(crate) mod list;
+pub(crate) mod notice;
 pub(crate) mod offload;
 pub(crate) mod parking_lot;
 pub(crate) mod readiness;
-pub(crate) mod signal;
 pub(crate) mod timer_heap;
 pub(crate) mod timers;
 pub(crate) mod wait;
-mod waiters;
 
 use crate::sys::Errno;
 use crate::time::Deadline;

@@ -5,9 +5,9 @@
 //! whether to wait is made under the bucket's lock, and wakers take that lock too: that is all
 //! there is to "no lost wake-up" (Drepper's futexes, WebKit's ParkingLot).
 
+use super::keyed_lists::{Hash, Keyed, KeyedLists};
 use super::list::{Linked, Links, List};
 use super::wait::{Outcome, Wait, WakeList};
-use super::waiters::{Hash, Keyed, Waiters};
 use crate::lock::Lock;
 use crate::time::Deadline;
 use crate::vthread::wait_word::Hearing;
@@ -15,11 +15,11 @@ use core::cell::Cell;
 use core::ops::ControlFlow;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
-const BUCKETS: usize = 4096;
+pub(crate) const BUCKETS: usize = 4096;
 
 #[repr(align(64))]
 struct Bucket {
-    waiters: Lock<Waiters<Waiter>>,
+    waiters: Lock<KeyedLists<LotWaiter>>,
     /// Waiting virtual threads, readable without the lock.
     waiting: AtomicU32,
     /// Platform threads in or on their way into the kernel's queue of an address that hashes here.
@@ -28,7 +28,7 @@ struct Bucket {
 
 static LOT: [Bucket; BUCKETS] = [const {
     Bucket {
-        waiters: Lock::new(Waiters::new()),
+        waiters: Lock::new(KeyedLists::new()),
         waiting: AtomicU32::new(0),
         platform: AtomicU32::new(0),
     }
@@ -43,29 +43,30 @@ pub(crate) fn stop() {
 }
 
 /// A waiting thread. On its stack.
-struct Waiter {
+struct LotWaiter {
     key: Cell<usize>,
     bits: u32,
     wait: Wait,
     /// Which bucket's list this is in (a requeue changes it); `BUCKETS`: none.
     bucket: AtomicUsize,
-    links: Links<Waiter>,
+    links: Links<LotWaiter>,
 }
 
-impl Linked for Waiter {
-    fn links(&self) -> &Links<Waiter> {
+impl Linked for LotWaiter {
+    fn links(&self) -> &Links<LotWaiter> {
         &self.links
     }
 }
 
-impl Keyed for Waiter {
+impl Keyed for LotWaiter {
     fn key(&self) -> usize {
         self.key.get()
     }
 }
 
+/// Returns the number of the bucket that `key` belongs to.
 #[inline]
-fn index(key: usize) -> usize {
+pub(crate) fn bucket_of(key: usize) -> usize {
     Hash::of(key).bucket::<BUCKETS>()
 }
 
@@ -93,7 +94,7 @@ pub(crate) fn park(
     hearing: Option<Hearing>,
     check: impl FnOnce() -> bool,
 ) -> Parked {
-    let home = index(key);
+    let home = bucket_of(key);
     let bucket = &LOT[home];
     let mut waiters = bucket.waiters.lock();
     // SeqCst: pairs with the fence in `unpark`: either that sees us, or `check` sees what
@@ -107,7 +108,7 @@ pub(crate) fn park(
         bucket.waiting.fetch_sub(1, Ordering::Relaxed); // Relaxed: a hint going down.
         return Parked::Interrupted;
     };
-    let waiter = Waiter {
+    let waiter = LotWaiter {
         key: Cell::new(key),
         bits,
         wait,
@@ -131,7 +132,7 @@ pub(crate) fn park(
 }
 
 /// Removes a waiter that was not woken from whatever list it is in.
-fn leave(waiter: &Waiter) {
+fn leave(waiter: &LotWaiter) {
     loop {
         let home = waiter.bucket.load(Ordering::Relaxed); // Relaxed: checked under the lock.
         let mut waiters = LOT[home].waiters.lock();
@@ -147,7 +148,7 @@ fn leave(waiter: &Waiter) {
 /// Wakes up to `count` threads that wait for `key` with a bit of `bits`, in order of arrival.
 /// Returns how many.
 pub(crate) fn unpark(key: usize, count: usize, bits: u32) -> usize {
-    let bucket = &LOT[index(key)];
+    let bucket = &LOT[bucket_of(key)];
     // What our caller wrote (the futex word) must be visible before we look for waiters; pairs
     // with the SeqCst addition in `park`.
     crate::arch::full_fence();
@@ -174,15 +175,7 @@ pub(crate) fn unpark(key: usize, count: usize, bits: u32) -> usize {
 #[inline]
 pub(crate) fn any_waiting(key: usize) -> bool {
     // Relaxed: ordered by the caller's barrier, which pairs with the SeqCst addition in `park`.
-    LOT[index(key)].waiting.load(Ordering::Relaxed) > 0
-}
-
-/// How many buckets there are.
-pub(crate) const BUCKET_COUNT: usize = BUCKETS;
-
-/// The number of the bucket that `key` belongs to.
-pub(crate) fn bucket_of(key: usize) -> usize {
-    index(key)
+    LOT[bucket_of(key)].waiting.load(Ordering::Relaxed) > 0
 }
 
 /// Wakes all threads of a bucket that wait with a bit of `bits` and for which `grant`, given the
@@ -243,7 +236,11 @@ fn collect(bucket: &Bucket, key: usize, bits: u32, count: usize, wakes: &mut Wak
 }
 
 /// Claims one waiter and takes it off the list; one that has just timed out will do so itself.
-fn claim(bucket: &Bucket, list: &mut List<Waiter>, waiter: &Waiter) -> Option<super::wait::Wakeup> {
+fn claim(
+    bucket: &Bucket,
+    list: &mut List<LotWaiter>,
+    waiter: &LotWaiter,
+) -> Option<super::wait::Wakeup> {
     let wakeup = waiter.wait.claim(Outcome::Ready)?;
     // SAFETY: our caller found it in this list. It is a virtual thread, so it and its stack stay
     // where they are until the wake.
@@ -258,7 +255,7 @@ pub(crate) fn requeue(from: usize, to: usize, count: usize) -> usize {
     if STOPPED.load(Ordering::Relaxed) {
         return 0;
     }
-    let (a, b) = (index(from), index(to));
+    let (a, b) = (bucket_of(from), bucket_of(to));
     if a == b {
         return requeue_within(&mut LOT[a].waiters.lock(), from, to, count);
     }
@@ -287,7 +284,12 @@ pub(crate) fn requeue(from: usize, to: usize, count: usize) -> usize {
 }
 
 /// A requeue within one bucket: within one list, the waiters keep their places.
-fn requeue_within(waiters: &mut Waiters<Waiter>, from: usize, to: usize, count: usize) -> usize {
+fn requeue_within(
+    waiters: &mut KeyedLists<LotWaiter>,
+    from: usize,
+    to: usize,
+    count: usize,
+) -> usize {
     let mut moved = 0;
     if waiters.share_list(from, to) {
         for_each_of(from, count, waiters.list(from), |_, waiter| {
@@ -317,8 +319,8 @@ fn requeue_within(waiters: &mut Waiters<Waiter>, from: usize, to: usize, count: 
 fn for_each_of(
     key: usize,
     count: usize,
-    list: &mut List<Waiter>,
-    mut f: impl FnMut(&mut List<Waiter>, &Waiter),
+    list: &mut List<LotWaiter>,
+    mut f: impl FnMut(&mut List<LotWaiter>, &LotWaiter),
 ) {
     let mut left = count;
     let _ = list.walk(|list, waiter| {
@@ -336,7 +338,7 @@ fn for_each_of(
 /// Announces that the calling platform thread goes to wait for `key` in the kernel, for the
 /// duration of `f`.
 pub(crate) fn in_kernel<R>(key: usize, f: impl FnOnce() -> R) -> R {
-    let bucket = &LOT[index(key)];
+    let bucket = &LOT[bucket_of(key)];
     // SeqCst: pairs with the fence of the waker, as in `park`: either it sees the count, or the
     // kernel sees the new value of the word.
     bucket.platform.fetch_add(1, Ordering::SeqCst);
@@ -349,5 +351,5 @@ pub(crate) fn in_kernel<R>(key: usize, f: impl FnOnce() -> R) -> R {
 /// fence.
 pub(crate) fn any_in_kernel(key: usize) -> bool {
     // Relaxed: ordered by the caller's fence.
-    LOT[index(key)].platform.load(Ordering::Relaxed) > 0
+    LOT[bucket_of(key)].platform.load(Ordering::Relaxed) > 0
 }

@@ -37,28 +37,28 @@ pub(crate) enum Interest {
 /// The waiting threads of one descriptor. An event is for one of perhaps thousands that want to do
 /// the same, and must not cost a walk along all of them: each kind has a list of its own, in order
 /// of arrival.
-pub(crate) struct Waiters {
+pub(crate) struct FdWaiters {
     /// Those that will do the operation, by [`Interest`].
-    doers: [List<Waiter>; 2],
+    doers: [List<FdWaiter>; 2],
     /// Those that only want to know.
-    observers: List<Waiter>,
+    observers: List<FdWaiter>,
 }
 
 /// One thread's interest in one descriptor. It must stay where it is while it is in a list.
-pub(crate) struct Waiter {
+pub(crate) struct FdWaiter {
     wait: NonNull<Wait>,
     read: bool,
     write: bool,
     /// What it will do, and pass the baton on.
     does: Option<Interest>,
-    links: Links<Waiter>,
+    links: Links<FdWaiter>,
 }
 
-impl Waiter {
-    fn doer(wait: &Wait, interest: Interest) -> Waiter {
-        Waiter {
+impl FdWaiter {
+    fn doer(wait: &Wait, interest: Interest) -> FdWaiter {
+        FdWaiter {
             does: Some(interest),
-            ..Waiter::observer(
+            ..FdWaiter::observer(
                 wait,
                 interest == Interest::Read,
                 interest == Interest::Write,
@@ -67,8 +67,8 @@ impl Waiter {
     }
 
     /// One that wants to know, and leaves the operation to others.
-    pub(crate) fn observer(wait: &Wait, read: bool, write: bool) -> Waiter {
-        Waiter {
+    pub(crate) fn observer(wait: &Wait, read: bool, write: bool) -> FdWaiter {
+        FdWaiter {
             wait: NonNull::from(wait),
             read,
             write,
@@ -78,22 +78,22 @@ impl Waiter {
     }
 }
 
-impl Linked for Waiter {
-    fn links(&self) -> &Links<Waiter> {
+impl Linked for FdWaiter {
+    fn links(&self) -> &Links<FdWaiter> {
         &self.links
     }
 }
 
-impl Waiters {
+impl FdWaiters {
     /// Nobody waits.
-    pub(crate) const fn new() -> Waiters {
-        Waiters {
+    pub(crate) const fn new() -> FdWaiters {
+        FdWaiters {
             doers: [const { List::new() }; 2],
             observers: List::new(),
         }
     }
 
-    fn list_of(&mut self, waiter: &Waiter) -> &mut List<Waiter> {
+    fn list_of(&mut self, waiter: &FdWaiter) -> &mut List<FdWaiter> {
         match waiter.does {
             Some(interest) => &mut self.doers[interest as usize],
             None => &mut self.observers,
@@ -102,14 +102,14 @@ impl Waiters {
 
     /// # Safety
     /// As for [`List::append`].
-    unsafe fn append(&mut self, waiter: &Waiter) {
+    unsafe fn append(&mut self, waiter: &FdWaiter) {
         // SAFETY: the caller's contract.
         unsafe { self.list_of(waiter).append(waiter) };
     }
 
     /// # Safety
     /// It waits for no other descriptor.
-    unsafe fn remove(&mut self, waiter: &Waiter) {
+    unsafe fn remove(&mut self, waiter: &FdWaiter) {
         // SAFETY: the caller's contract; of this descriptor's lists it can only be in this one.
         unsafe { self.list_of(waiter).remove(waiter) };
     }
@@ -122,7 +122,7 @@ impl Waiters {
 
     /// Claims the observers of such an event, as many as there is room for.
     fn claim_observers(&mut self, read: bool, write: bool, wakes: &mut WakeList) {
-        let wants = |waiter: &Waiter| waiter.read && read || waiter.write && write;
+        let wants = |waiter: &FdWaiter| waiter.read && read || waiter.write && write;
         claim_from(
             &mut self.observers,
             usize::MAX,
@@ -143,9 +143,9 @@ impl Waiters {
 /// Claims up to `limit` waiters of a list for which `wants` says so, while there is room for their
 /// wakes.
 fn claim_from(
-    list: &mut List<Waiter>,
+    list: &mut List<FdWaiter>,
     limit: usize,
-    wants: impl Fn(&Waiter) -> bool,
+    wants: impl Fn(&FdWaiter) -> bool,
     outcome: Outcome,
     wakes: &mut WakeList,
 ) {
@@ -301,7 +301,7 @@ fn park(
     let Some(wait) = Wait::interruptible(Hearing::Always) else {
         return Outcome::Interrupted;
     };
-    let waiter = Waiter::doer(&wait, interest);
+    let waiter = FdWaiter::doer(&wait, interest);
     // SAFETY: it stays here, on the stack, until a claim or the lines below have taken it out.
     unsafe { waiters.append(&waiter) };
     drop(waiters);
@@ -318,7 +318,7 @@ fn park(
 ///
 /// # Safety
 /// The waiter and its wait stay in their places until [`stop_observing`] has returned.
-pub(crate) unsafe fn observe(entry: &Entry, waiter: &Waiter, counts: [u32; 2]) -> bool {
+pub(crate) unsafe fn observe(entry: &Entry, waiter: &FdWaiter, counts: [u32; 2]) -> bool {
     let mut waiters = entry.waiters.lock();
     if self::counts(entry) != counts {
         return false;
@@ -332,7 +332,7 @@ pub(crate) unsafe fn observe(entry: &Entry, waiter: &Waiter, counts: [u32; 2]) -
 ///
 /// # Safety
 /// It observes no other descriptor.
-pub(crate) unsafe fn stop_observing(entry: &Entry, waiter: &Waiter) {
+pub(crate) unsafe fn stop_observing(entry: &Entry, waiter: &FdWaiter) {
     // SAFETY: the caller's contract.
     unsafe { entry.waiters.lock().remove(waiter) };
 }
@@ -356,11 +356,11 @@ mod tests {
     fn an_event_costs_no_walk_along_all_who_wait_for_it() {
         let waits: Vec<Wait> = (0..2 * MANY).map(|_| Wait::new()).collect();
         let doer = |(i, wait)| match i % 2 {
-            0 => Waiter::doer(wait, Interest::Read),
-            _ => Waiter::doer(wait, Interest::Write),
+            0 => FdWaiter::doer(wait, Interest::Read),
+            _ => FdWaiter::doer(wait, Interest::Write),
         };
-        let crowd: Vec<Waiter> = waits.iter().enumerate().map(doer).collect();
-        let mut waiters = Waiters::new();
+        let crowd: Vec<FdWaiter> = waits.iter().enumerate().map(doer).collect();
+        let mut waiters = FdWaiters::new();
         for waiter in &crowd {
             // SAFETY: the crowd stays until the end.
             unsafe { waiters.append(waiter) };

@@ -62,14 +62,14 @@ impl Default for TimerNode {
 }
 
 #[derive(Clone, Copy)]
-struct Entry {
+struct HeapEntry {
     deadline: u64,
     number: u32,
 }
 
 /// Nodes ordered by deadline, in nanoseconds of the owner's clock.
 pub struct TimerHeap {
-    entries: Vec<Entry>,
+    entries: Vec<HeapEntry>,
     /// By number: the index of the node's entry. Of a free number: the next free one.
     places: Vec<u32>,
     /// By number: the node.
@@ -113,7 +113,7 @@ impl TimerHeap {
         debug_assert_eq!(unsafe { node.as_ref() }.number.load(Relaxed), ABSENT);
         self.entries.try_reserve(1)?;
         let number = self.number(node)?;
-        let entry = Entry { deadline, number };
+        let entry = HeapEntry { deadline, number };
         self.entries.push(entry);
         self.sift_up(self.entries.len() - 1, entry);
         Ok(())
@@ -188,7 +188,7 @@ impl TimerHeap {
     }
 
     /// Puts `entry` at `index` or, as long as the parent is later, above.
-    fn sift_up(&mut self, mut index: usize, entry: Entry) {
+    fn sift_up(&mut self, mut index: usize, entry: HeapEntry) {
         while index > 0 {
             let parent = (index - 1) / ARITY;
             if self.entries[parent].deadline <= entry.deadline {
@@ -201,7 +201,7 @@ impl TimerHeap {
     }
 
     /// Puts `entry` at `index` or, as long as a child is earlier, below.
-    fn sift_down(&mut self, mut index: usize, entry: Entry) {
+    fn sift_down(&mut self, mut index: usize, entry: HeapEntry) {
         let len = self.entries.len();
         loop {
             let first = index * ARITY + 1;
@@ -218,7 +218,7 @@ impl TimerHeap {
         self.place(index, entry);
     }
 
-    fn place(&mut self, index: usize, entry: Entry) {
+    fn place(&mut self, index: usize, entry: HeapEntry) {
         self.entries[index] = entry;
         self.places[entry.number as usize] = index as u32;
     }
@@ -246,7 +246,7 @@ impl TimerHeap {
             };
             if let Ok(number) = smaller.number(node) {
                 let deadline = entry.deadline;
-                smaller.entries.push(Entry { deadline, number });
+                smaller.entries.push(HeapEntry { deadline, number });
                 smaller.places[number as usize] = index as u32;
             }
         }

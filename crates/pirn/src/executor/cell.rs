@@ -10,7 +10,7 @@
 //! later may go on; but nobody asks for its result any more, and its thread drops it.
 
 use super::error::TaskError;
-use super::monitor::{Ended, Monitor, Patience};
+use super::watched::{GaveUp, WaitLimit, Watched};
 use crate::thread::Panic;
 use crate::thread::Thread;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -19,10 +19,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::{Context, Poll};
 
 pub(super) struct TaskCell<T> {
-    progress: Monitor<Progress<T>>,
+    progress: Watched<Progress<T>>,
     /// `progress` is not `Open`. Written under its lock.
     ended: AtomicBool,
-    thread: Monitor<Runner>,
+    thread: Watched<Runner>,
 }
 
 /// The thread that runs a task.
@@ -62,9 +62,9 @@ impl<T> Progress<T> {
 impl<T> TaskCell<T> {
     pub(super) fn new() -> TaskCell<T> {
         TaskCell {
-            progress: Monitor::new(Progress::Open),
+            progress: Watched::new(Progress::Open),
             ended: AtomicBool::new(false),
-            thread: Monitor::new(Runner::Unknown { interrupted: false }),
+            thread: Watched::new(Runner::Unknown { interrupted: false }),
         }
     }
 
@@ -125,8 +125,8 @@ impl<T> TaskCell<T> {
     }
 
     /// As [`take`](Self::take), within limits.
-    pub(super) fn try_take(&self, patience: Patience) -> Result<Result<T, TaskError>, Ended> {
-        self.progress.wait(patience, Progress::take)
+    pub(super) fn try_take(&self, limit: WaitLimit) -> Result<Result<T, TaskError>, GaveUp> {
+        self.progress.wait(limit, Progress::take)
     }
 
     /// As [`take`](Self::take), for a future.

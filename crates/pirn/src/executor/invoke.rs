@@ -1,8 +1,8 @@
 //! Several tasks at once: all of them, or the first that succeeds.
 
 use super::error::{InvokeAllError, InvokeAnyError, TaskError};
-use super::monitor::{Ended, Patience};
 use super::queue::Queue;
+use super::watched::{GaveUp, WaitLimit};
 use super::{Task, ThreadPerTask};
 use crate::thread::Panic;
 use core::mem;
@@ -46,7 +46,7 @@ impl ThreadPerTask {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        self.all(tasks, Patience::UNTIL_INTERRUPTED)
+        self.all(tasks, WaitLimit::UNTIL_INTERRUPTED)
     }
 
     /// Runs tasks as [`invoke_all`](Self::invoke_all) does, but cancels what has not ended when
@@ -80,13 +80,13 @@ impl ThreadPerTask {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        self.all(tasks, Patience::timeout(timeout).interruptible())
+        self.all(tasks, WaitLimit::timeout(timeout).interruptible())
     }
 
     fn all<I, F, T>(
         &self,
         tasks: I,
-        patience: Patience,
+        limit: WaitLimit,
     ) -> Result<Vec<Result<T, TaskError>>, InvokeAllError>
     where
         I: IntoIterator<Item = F>,
@@ -100,11 +100,11 @@ impl ThreadPerTask {
         }
         let mut results = Vec::with_capacity(group.0.len());
         while let Some(task) = group.0.front() {
-            match task.wait(patience) {
+            match task.wait(limit) {
                 Ok(result) => results.push(result),
-                Err(Ended::Interrupted) => return Err(InvokeAllError::Interrupted),
+                Err(GaveUp::Interrupted) => return Err(InvokeAllError::Interrupted),
                 // All at once: none should gain time from the others' cancellation.
-                Err(Ended::TimedOut) => {
+                Err(GaveUp::TimedOut) => {
                     let rest = mem::take(&mut group.0);
                     for task in &rest {
                         task.cancel();
@@ -151,7 +151,7 @@ impl ThreadPerTask {
         T: Send + 'static,
         E: Send + 'static,
     {
-        self.any(tasks, Patience::UNTIL_INTERRUPTED)
+        self.any(tasks, WaitLimit::UNTIL_INTERRUPTED)
     }
 
     /// Runs tasks as [`invoke_any`](Self::invoke_any) does, but gives up, and cancels all, when
@@ -185,10 +185,10 @@ impl ThreadPerTask {
         T: Send + 'static,
         E: Send + 'static,
     {
-        self.any(tasks, Patience::timeout(timeout).interruptible())
+        self.any(tasks, WaitLimit::timeout(timeout).interruptible())
     }
 
-    fn any<I, F, T, E>(&self, tasks: I, patience: Patience) -> Result<T, InvokeAnyError<E>>
+    fn any<I, F, T, E>(&self, tasks: I, limit: WaitLimit) -> Result<T, InvokeAnyError<E>>
     where
         I: IntoIterator<Item = F>,
         F: FnOnce() -> Result<T, E> + Send + 'static,
@@ -210,9 +210,9 @@ impl ThreadPerTask {
             }
         }
         while race.failures < group.0.len() {
-            let result = results.take(patience).map_err(|ended| match ended {
-                Ended::TimedOut => InvokeAnyError::TimedOut,
-                Ended::Interrupted => InvokeAnyError::Interrupted,
+            let result = results.take(limit).map_err(|ended| match ended {
+                GaveUp::TimedOut => InvokeAnyError::TimedOut,
+                GaveUp::Interrupted => InvokeAnyError::Interrupted,
             })?;
             if let Some(value) = race.came_in(result) {
                 return Ok(value);

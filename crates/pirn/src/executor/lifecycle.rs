@@ -5,17 +5,18 @@
 //! empty stays so, and the executor has terminated when all are.
 
 use super::cell::Interrupt;
-use super::monitor::{Ended, Monitor, Patience};
+use super::watched::{GaveUp, WaitLimit, Watched};
+use crate::poison::locked;
 use core::cell::Cell;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 const SHARDS: usize = 16;
 
 #[derive(Default)]
-struct Shard {
+struct TaskShard {
     /// By the addresses of their cells. (A hash table would have to be shrunk after a flood, and is
     /// not faster.)
     tasks: BTreeMap<usize, Arc<dyn Interrupt>>,
@@ -24,11 +25,11 @@ struct Shard {
 }
 
 pub(super) struct Lifecycle {
-    shards: [Mutex<Shard>; SHARDS],
+    shards: [Mutex<TaskShard>; SHARDS],
     /// Set before the first shard is closed, so that who was refused once always is.
     shut_down: AtomicBool,
     /// How many shards are not both closed and empty. Told when that comes to 0.
-    busy: Monitor<usize>,
+    busy: Watched<usize>,
 }
 
 thread_local! {
@@ -36,16 +37,12 @@ thread_local! {
     static OWN: Cell<*const Lifecycle> = const { Cell::new(ptr::null()) };
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Lifecycle {
     pub(super) fn new() -> Lifecycle {
         Lifecycle {
             shards: Default::default(),
             shut_down: AtomicBool::new(false),
-            busy: Monitor::new(SHARDS),
+            busy: Watched::new(SHARDS),
         }
     }
 
@@ -96,8 +93,8 @@ impl Lifecycle {
         }
     }
 
-    pub(super) fn await_termination(&self, patience: Patience) -> Result<(), Ended> {
-        self.busy.wait(patience, |busy| (*busy == 0).then_some(()))
+    pub(super) fn await_termination(&self, limit: WaitLimit) -> Result<(), GaveUp> {
+        self.busy.wait(limit, |busy| (*busy == 0).then_some(()))
     }
 
     /// Shuts down and waits for the end of all tasks. An interrupt meanwhile is handed on to them,
@@ -107,14 +104,14 @@ impl Lifecycle {
         if OWN.get() == ptr::from_ref(self) {
             return; // It would wait for itself.
         }
-        let patience = Patience::UNTIL_INTERRUPTED;
-        if self.await_termination(patience) == Err(Ended::Interrupted) {
+        let limit = WaitLimit::UNTIL_INTERRUPTED;
+        if self.await_termination(limit) == Err(GaveUp::Interrupted) {
             self.stop();
             self.busy.wait_forever(|busy| (*busy == 0).then_some(()));
         }
     }
 
-    fn shard(&self, key: usize) -> &Mutex<Shard> {
+    fn shard(&self, key: usize) -> &Mutex<TaskShard> {
         &self.shards[(key >> 6) % SHARDS] // Neighbours in memory are some cache lines apart.
     }
 }

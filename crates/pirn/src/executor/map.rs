@@ -2,8 +2,8 @@
 
 use super::error::{MapError, SubmitError, TaskError};
 use super::invoke::Group;
-use super::monitor::Patience;
 use super::queue::Queue;
+use super::watched::WaitLimit;
 use super::{Task, ThreadPerTask};
 use crate::thread::Panic;
 use core::fmt;
@@ -220,7 +220,7 @@ where
             let (_, error) = self.source.refused.take()?;
             return Some(Err(MapError::Submit(error)));
         };
-        match first.wait(Patience::UNTIL_INTERRUPTED) {
+        match first.wait(WaitLimit::UNTIL_INTERRUPTED) {
             Ok(result) => {
                 tasks.pop_front();
                 Some(result.map_err(|error| match error {
@@ -303,7 +303,7 @@ where
             let (index, error) = self.source.refused.take()?;
             return Some((index, Err(MapError::Submit(error))));
         }
-        match results.take(Patience::UNTIL_INTERRUPTED) {
+        match results.take(WaitLimit::UNTIL_INTERRUPTED) {
             Ok((index, result)) => {
                 tasks.remove(&index);
                 Some((index, result.map_err(MapError::Panicked)))

@@ -29,9 +29,9 @@ mod error;
 mod invoke;
 mod lifecycle;
 mod map;
-mod monitor;
 mod queue;
 mod task;
+mod watched;
 
 pub use error::{InvokeAllError, InvokeAnyError, MapError, SubmitError, TaskError};
 pub use map::{Map, MapUnordered};
@@ -41,9 +41,9 @@ use crate::thread::{self, Interrupted, Threads};
 use cell::{Interrupt, TaskCell};
 use core::fmt;
 use lifecycle::{Lifecycle, Membership};
-use monitor::{Ended, Patience};
 use std::sync::Arc;
 use std::time::Duration;
+use watched::{GaveUp, WaitLimit};
 
 /// Runs each task on a thread of its own, virtual unless said otherwise.
 ///
@@ -256,8 +256,8 @@ impl ThreadPerTask {
     /// assert!(executor.await_termination(Duration::from_secs(10)));
     /// ```
     pub fn await_termination(&self, timeout: Duration) -> bool {
-        let patience = Patience::timeout(timeout);
-        self.lifecycle.await_termination(patience).is_ok()
+        let limit = WaitLimit::timeout(timeout);
+        self.lifecycle.await_termination(limit).is_ok()
     }
 
     /// Waits as [`await_termination`](Self::await_termination) does, unless the waiting thread is
@@ -279,11 +279,11 @@ impl ThreadPerTask {
     /// assert_eq!(ended, Err(Interrupted));
     /// ```
     pub fn await_termination_interruptible(&self, timeout: Duration) -> Result<bool, Interrupted> {
-        let patience = Patience::timeout(timeout).interruptible();
-        match self.lifecycle.await_termination(patience) {
+        let limit = WaitLimit::timeout(timeout).interruptible();
+        match self.lifecycle.await_termination(limit) {
             Ok(()) => Ok(true),
-            Err(Ended::TimedOut) => Ok(false),
-            Err(Ended::Interrupted) => Err(Interrupted),
+            Err(GaveUp::TimedOut) => Ok(false),
+            Err(GaveUp::Interrupted) => Err(Interrupted),
         }
     }
 

@@ -1,17 +1,17 @@
 //! The results of several tasks, in the order in which they come.
 
-use super::monitor::{Ended, Monitor, Patience};
+use super::watched::{GaveUp, WaitLimit, Watched};
 use crate::thread::Panic;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// Cloned for each task that puts a result in.
-pub(super) struct Queue<R>(Arc<Monitor<VecDeque<R>>>);
+pub(super) struct Queue<R>(Arc<Watched<VecDeque<R>>>);
 
 impl<R> Queue<R> {
     pub(super) fn new() -> Queue<R> {
-        Queue(Arc::new(Monitor::new(VecDeque::new())))
+        Queue(Arc::new(Watched::new(VecDeque::new())))
     }
 
     /// The next result, if there is one.
@@ -20,8 +20,8 @@ impl<R> Queue<R> {
     }
 
     /// Waits for the next result.
-    pub(super) fn take(&self, patience: Patience) -> Result<R, Ended> {
-        self.0.wait(patience, VecDeque::pop_front)
+    pub(super) fn take(&self, limit: WaitLimit) -> Result<R, GaveUp> {
+        self.0.wait(limit, VecDeque::pop_front)
     }
 }
 

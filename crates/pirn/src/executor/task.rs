@@ -2,7 +2,7 @@
 
 use super::cell::TaskCell;
 use super::error::TaskError;
-use super::monitor::{Ended, Patience};
+use super::watched::{GaveUp, WaitLimit};
 use crate::thread::Thread;
 use core::fmt;
 use core::pin::Pin;
@@ -79,7 +79,7 @@ impl<T> Task<T> {
     /// # Ok::<(), pirn::executor::SubmitError>(())
     /// ```
     pub fn join_timeout(self, timeout: Duration) -> Result<Result<T, TaskError>, Task<T>> {
-        self.try_take(Patience::timeout(timeout))
+        self.try_take(WaitLimit::timeout(timeout))
     }
 
     /// Waits for the end of the task, and returns its result, or the task again if the waiting
@@ -104,16 +104,16 @@ impl<T> Task<T> {
     /// # Ok::<(), pirn::executor::SubmitError>(())
     /// ```
     pub fn join_interruptible(self) -> Result<Result<T, TaskError>, Task<T>> {
-        self.try_take(Patience::UNTIL_INTERRUPTED)
+        self.try_take(WaitLimit::UNTIL_INTERRUPTED)
     }
 
-    fn try_take(self, patience: Patience) -> Result<Result<T, TaskError>, Task<T>> {
-        self.wait(patience).map_err(|_| self)
+    fn try_take(self, limit: WaitLimit) -> Result<Result<T, TaskError>, Task<T>> {
+        self.wait(limit).map_err(|_| self)
     }
 
     /// Waits for the end and takes the result; after that, only dropping it is left to do.
-    pub(super) fn wait(&self, patience: Patience) -> Result<Result<T, TaskError>, Ended> {
-        self.0.try_take(patience)
+    pub(super) fn wait(&self, limit: WaitLimit) -> Result<Result<T, TaskError>, GaveUp> {
+        self.0.try_take(limit)
     }
 
     /// Cancels the task: it ends for all who wait for it, at once, with [`TaskError::Cancelled`].

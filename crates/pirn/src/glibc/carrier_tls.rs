@@ -15,7 +15,7 @@ use core::mem::MaybeUninit;
 /// `native_tp` is the thread pointer of the platform thread that carries the running virtual
 /// thread. `function` does not unwind.
 pub(crate) unsafe fn call<R>(native_tp: usize, function: impl FnOnce() -> R) -> R {
-    struct Call<F, R> {
+    struct TlsCall<F, R> {
         function: MaybeUninit<F>,
         result: MaybeUninit<R>,
         errno: i32,
@@ -23,16 +23,16 @@ pub(crate) unsafe fn call<R>(native_tp: usize, function: impl FnOnce() -> R) -> 
     unsafe extern "C" fn run<F: FnOnce() -> R, R>(call: *mut u8) {
         // SAFETY: called once, with the call below.
         unsafe {
-            let call = &mut *call.cast::<Call<F, R>>();
+            let call = &mut *call.cast::<TlsCall<F, R>>();
             call.result.write(call.function.assume_init_read()());
             call.errno = sys::errno();
         }
     }
-    fn runner<F: FnOnce() -> R, R>(_: &Call<F, R>) -> unsafe extern "C" fn(*mut u8) {
+    fn runner<F: FnOnce() -> R, R>(_: &TlsCall<F, R>) -> unsafe extern "C" fn(*mut u8) {
         run::<F, R>
     }
     let own = arch::thread_pointer();
-    let mut call = Call {
+    let mut call = TlsCall {
         function: MaybeUninit::new(function),
         result: MaybeUninit::uninit(),
         errno: 0,

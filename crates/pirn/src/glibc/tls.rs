@@ -72,7 +72,7 @@ pub(crate) struct Template {
     linker: Linker,
 }
 
-static CURRENT: AtomicPtr<Template> = AtomicPtr::new(core::ptr::null_mut());
+static TEMPLATE: AtomicPtr<Template> = AtomicPtr::new(core::ptr::null_mut());
 /// The highest id that a module with TLS has had.
 static HIGHEST_MODULE: AtomicUsize = AtomicUsize::new(0);
 
@@ -84,19 +84,19 @@ static HIGHEST_MODULE: AtomicUsize = AtomicUsize::new(0);
 pub(crate) fn template() -> &'static Template {
     // Acquire: pairs with the Release in `install`. Templates are never freed.
     // SAFETY: non-null after `install`, which precedes the first virtual thread.
-    unsafe { &*CURRENT.load(Ordering::Acquire) }
+    unsafe { &*TEMPLATE.load(Ordering::Acquire) }
 }
 
 /// The template in force, if the runtime has come so far.
 pub(crate) fn installed() -> Option<&'static Template> {
     // Acquire, SAFETY: as in `template`.
-    unsafe { CURRENT.load(Ordering::Acquire).as_ref() }
+    unsafe { TEMPLATE.load(Ordering::Acquire).as_ref() }
 }
 
 /// Makes `template` the one in force. The old one is kept: blocks made from it are alive.
 pub(crate) fn install(template: Template) {
     // Release: pairs with the Acquire in `template`.
-    CURRENT.store(Box::into_raw(Box::new(template)), Ordering::Release);
+    TEMPLATE.store(Box::into_raw(Box::new(template)), Ordering::Release);
 }
 
 /// Offset of the dtv pointer in the TCB (`tcbhead_t.dtv`, x86-64 ABI).

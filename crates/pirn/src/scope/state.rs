@@ -19,6 +19,7 @@ use super::member::{Member, Who};
 use super::tree;
 use crate::blocking::list::{Links, List};
 use crate::blocking::wait::{Outcome, Wait, WakeList, Wakeup};
+use crate::local;
 use crate::lock::Lock;
 use crate::scoped_value::Bindings;
 use crate::thread::{Panic, ThreadId, quietly};
@@ -33,7 +34,7 @@ use std::sync::Arc;
 
 thread_local! {
     /// The innermost scope that the running thread is in, as its owner or as a member.
-    static CURRENT: Cell<*const ScopeState> = const { Cell::new(ptr::null()) };
+    static INNERMOST: Cell<*const ScopeState> = const { Cell::new(ptr::null()) };
 }
 
 /// See the module's documentation.
@@ -65,18 +66,18 @@ pub(super) struct Inner {
     pub(super) running: usize,
     /// Whether a thread watches the clock for it.
     keeper: bool,
-    waiting: Option<Waiting>,
+    waiting: Option<OwnerWait>,
     cause: Option<Cause>,
 }
 
 /// What the owner waits for.
-struct Waiting {
+struct OwnerWait {
     wait: NonNull<Wait>,
     what: Until,
 }
 
 // SAFETY: followed under the lock, while the owner keeps it there.
-unsafe impl Send for Waiting {}
+unsafe impl Send for OwnerWait {}
 
 /// What an owner can wait for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -113,7 +114,7 @@ impl Inner {
 
     /// Claims the owner if what it waits for has come.
     fn claim_owner(&mut self, cancelled: bool) -> Option<Wakeup> {
-        let Waiting { wait, what } = *self.waiting.as_ref()?;
+        let OwnerWait { wait, what } = *self.waiting.as_ref()?;
         if !self.has_come(what, cancelled) {
             return None;
         }
@@ -127,7 +128,7 @@ impl Inner {
 pub(super) fn current<'a>() -> Option<&'a ScopeState> {
     // SAFETY: set by `within`, for a call during which the scope is there; callers do not keep it
     // longer.
-    unsafe { CURRENT.get().as_ref() }
+    unsafe { INNERMOST.get().as_ref() }
 }
 
 impl ScopeState {
@@ -165,14 +166,7 @@ impl ScopeState {
 
     /// Calls `f` with this as the running thread's innermost scope.
     pub(super) fn within<R>(&self, f: impl FnOnce() -> R) -> R {
-        struct Restore(*const ScopeState);
-        impl Drop for Restore {
-            fn drop(&mut self) {
-                CURRENT.set(self.0);
-            }
-        }
-        let _restore = Restore(CURRENT.replace(self));
-        f()
+        local::with(&INNERMOST, ptr::from_ref(self), f)
     }
 
     /// Opens it to the eyes of others, until `f` returns.
@@ -300,7 +294,7 @@ impl ScopeState {
         let Some(wait) = Wait::hearing(hearing) else {
             return Outcome::Interrupted;
         };
-        inner.waiting = Some(Waiting {
+        inner.waiting = Some(OwnerWait {
             wait: NonNull::from(&wait),
             what,
         });

@@ -13,9 +13,9 @@ use std::sync::Arc;
 const SHARDS: usize = 16;
 
 #[repr(align(64))]
-struct Shard(Lock<List<ScopeState>>);
+struct TreeShard(Lock<List<ScopeState>>);
 
-static TREE: [Shard; SHARDS] = [const { Shard(Lock::new(List::new())) }; SHARDS];
+static TREE: [TreeShard; SHARDS] = [const { TreeShard(Lock::new(List::new())) }; SHARDS];
 
 impl Linked for ScopeState {
     fn links(&self) -> &Links<ScopeState> {

@@ -14,9 +14,9 @@
 //!                              ^   ^
 //!   scope(..)                  |   '-------------------- REQUEST = 8     REQUEST.bind(&8, ..)
 //!                              |                           ^
-//!   USER.bind("bob", ..)     USER = "bob"                  '-- CURRENT
+//!   USER.bind("bob", ..)     USER = "bob"                  '-- in force
 //!                              ^
-//!                              '-- CURRENT
+//!                              '-- in force
 //! ```
 //!
 //! The owner reads `USER` as bob (the nearest binding hides those behind it) and `REQUEST` as 7;
@@ -24,6 +24,7 @@
 //! because calls nest, from a fork to its owner because a scope waits for its forks. So lists are
 //! read from any thread, without locks or counts.
 
+use crate::local;
 use core::cell::Cell;
 use core::ptr;
 
@@ -53,14 +54,14 @@ unsafe impl Sync for Bindings {}
 
 thread_local! {
     // Needs no destructor, so that it can be read in those of others.
-    static CURRENT: Cell<Bindings> = const { Cell::new(Bindings(ptr::null())) };
+    static IN_FORCE: Cell<Bindings> = const { Cell::new(Bindings(ptr::null())) };
 }
 
 impl Bindings {
     /// Those in force on this thread.
     #[inline]
     pub(crate) fn current() -> Bindings {
-        CURRENT.get()
+        IN_FORCE.get()
     }
 
     /// Calls `f` with these bindings in force on this thread, instead of its own.
@@ -71,16 +72,7 @@ impl Bindings {
     /// The `bind` calls that made these bindings return only after this call has.
     #[inline]
     pub(crate) unsafe fn within<R>(self, f: impl FnOnce() -> R) -> R {
-        struct Restore(Bindings);
-        impl Drop for Restore {
-            #[inline]
-            fn drop(&mut self) {
-                CURRENT.set(self.0);
-            }
-        }
-
-        let _restore = Restore(CURRENT.replace(self));
-        f()
+        local::with(&IN_FORCE, self, f)
     }
 
     /// Calls `f` with `value` bound to `key`, besides what is in force already.

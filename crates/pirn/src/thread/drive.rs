@@ -6,7 +6,7 @@
 //! that nobody waits for.
 
 use super::yield_now;
-use crate::blocking::signal::Signal;
+use crate::blocking::notice::Notice;
 use crate::blocking::wait::Outcome;
 use crate::time::Deadline;
 use crate::vthread;
@@ -25,7 +25,7 @@ pub(crate) fn drive<F: Future + ?Sized>(
     hearing: Option<Hearing>,
 ) -> Result<F::Output, Outcome> {
     let alarm = Arc::new(Alarm {
-        signal: Signal::new(),
+        notice: Notice::new(),
         woken: AtomicBool::new(false),
     });
     let waker = Waker::from(Arc::clone(&alarm));
@@ -43,7 +43,7 @@ pub(crate) fn drive<F: Future + ?Sized>(
 
 /// What the waker of one call wakes: the wakers share it, so a late one finds it still there.
 struct Alarm {
-    signal: Signal,
+    notice: Notice,
     /// Whether there has been a wake since the last wait: only a hint to yield.
     woken: AtomicBool,
 }
@@ -56,7 +56,7 @@ impl Alarm {
             // what it waits for may be done by a virtual thread that needs this carrier.
             yield_now();
         }
-        let outcome = self.signal.wait(deadline, hearing);
+        let outcome = self.notice.wait(deadline, hearing);
         self.woken.store(false, Ordering::Relaxed); // Relaxed: as above.
         outcome
     }
@@ -69,6 +69,6 @@ impl Wake for Alarm {
 
     fn wake_by_ref(self: &Arc<Self>) {
         self.woken.store(true, Ordering::Relaxed); // Relaxed: see `wait`.
-        self.signal.give();
+        self.notice.give();
     }
 }

@@ -46,10 +46,10 @@ impl fmt::Debug for ThreadId {
 /// sleeper.join().unwrap();
 /// ```
 #[derive(Clone)]
-pub struct Thread(Kind);
+pub struct Thread(Which);
 
 #[derive(Clone)]
-enum Kind {
+enum Which {
     Virtual(ThreadRef),
     Platform(Arc<Platform>),
 }
@@ -60,18 +60,18 @@ impl RefUnwindSafe for Thread {}
 
 impl Thread {
     pub(crate) fn from_virtual(thread: ThreadRef) -> Thread {
-        Thread(Kind::Virtual(thread))
+        Thread(Which::Virtual(thread))
     }
 
     pub(crate) fn from_platform(platform: Arc<Platform>) -> Thread {
-        Thread(Kind::Platform(platform))
+        Thread(Which::Platform(platform))
     }
 
     /// The virtual thread that it is.
     pub(crate) fn as_virtual(&self) -> Option<&ThreadRef> {
         match &self.0 {
-            Kind::Virtual(thread) => Some(thread),
-            Kind::Platform(_) => None,
+            Which::Virtual(thread) => Some(thread),
+            Which::Platform(_) => None,
         }
     }
 
@@ -86,8 +86,8 @@ impl Thread {
     /// ```
     pub fn id(&self) -> ThreadId {
         let id = match &self.0 {
-            Kind::Virtual(thread) => thread.id(),
-            Kind::Platform(platform) => platform.id,
+            Which::Virtual(thread) => thread.id(),
+            Which::Platform(platform) => platform.id,
         };
         // Ids start at 1.
         ThreadId(NonZeroU64::new(id).unwrap_or(NonZeroU64::MAX))
@@ -105,8 +105,8 @@ impl Thread {
     /// ```
     pub fn name(&self) -> Option<&str> {
         match &self.0 {
-            Kind::Virtual(thread) => thread.name(),
-            Kind::Platform(platform) => platform.thread.name(),
+            Which::Virtual(thread) => thread.name(),
+            Which::Platform(platform) => platform.thread.name(),
         }
     }
 
@@ -120,7 +120,7 @@ impl Thread {
     /// assert!(!platform.join().unwrap());
     /// ```
     pub fn is_virtual(&self) -> bool {
-        matches!(self.0, Kind::Virtual(_))
+        matches!(self.0, Which::Virtual(_))
     }
 
     /// Gives the thread its park permit: the [`park`](super::park) it is in, or the next one,
@@ -220,11 +220,11 @@ impl Thread {
     #[inline(always)]
     fn give_permit(&self) -> Option<Wakeup> {
         match &self.0 {
-            Kind::Virtual(thread) => {
+            Which::Virtual(thread) => {
                 let parked = thread.permit.unpark();
                 parked.then(|| Wakeup::Virtual(thread.as_ptr()))
             }
-            Kind::Platform(platform) => {
+            Which::Platform(platform) => {
                 platform.thread.unpark();
                 None
             }
@@ -258,8 +258,8 @@ impl Thread {
     /// Where its interruptible waits are decided.
     pub(crate) fn wait_word(&self) -> &WaitWord {
         match &self.0 {
-            Kind::Virtual(thread) => &thread.wait,
-            Kind::Platform(platform) => &platform.wait,
+            Which::Virtual(thread) => &thread.wait,
+            Which::Platform(platform) => &platform.wait,
         }
     }
 }
@@ -273,8 +273,8 @@ impl fmt::Debug for Thread {
             .map(|name| format!(",{name}"))
             .unwrap_or_default();
         match &self.0 {
-            Kind::Platform(platform) => write!(f, "Thread[#{}{name}]", platform.id),
-            Kind::Virtual(thread) => {
+            Which::Platform(platform) => write!(f, "Thread[#{}{name}]", platform.id),
+            Which::Virtual(thread) => {
                 let state = match thread.phase() {
                     Phase::New => "new",
                     Phase::Runnable => "runnable",
@@ -301,7 +301,7 @@ impl fmt::Debug for Thread {
 /// ```
 pub fn current() -> Thread {
     match vthread::current() {
-        Some(core) => Thread(Kind::Virtual(core.to_ref())),
-        None => Thread(Kind::Platform(platform::current())),
+        Some(core) => Thread(Which::Virtual(core.to_ref())),
+        None => Thread(Which::Platform(platform::current())),
     }
 }

@@ -4,10 +4,11 @@
 //! in several tables, because all members of a scope may be told at once.
 
 use super::{ThreadId, current, quietly};
+use crate::poison::locked;
 use core::fmt;
 use core::marker::PhantomData;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 type Callback = Box<dyn FnOnce() + Send>;
 
@@ -25,13 +26,10 @@ const TABLES: usize = 64;
 
 static LISTENERS: [Mutex<Table>; TABLES] = [const { Mutex::new(BTreeMap::new()) }; TABLES];
 
+/// Locks a thread's table. Ignores poisoning: the tables are valid even after a callback has
+/// panicked.
 fn table(thread: ThreadId) -> MutexGuard<'static, Table> {
     locked(&LISTENERS[thread.number() as usize % TABLES])
-}
-
-/// What a callback that panicked has left behind is as good as before.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Listener {

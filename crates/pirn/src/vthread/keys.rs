@@ -85,7 +85,7 @@ struct Values {
 }
 
 /// The value of a key in one thread.
-struct Entry {
+struct KeyEntry {
     /// The key's number when it was set.
     sequence: Cell<usize>,
     value: Cell<*mut c_void>,
@@ -100,7 +100,7 @@ thread_local! {
 
 /// The running thread's entries.
 #[inline]
-fn entries<'a>() -> &'a [Entry] {
+fn entries<'a>() -> &'a [KeyEntry] {
     let values = VALUES.get();
     if values.is_null() {
         return &[];
@@ -160,7 +160,7 @@ pub(crate) fn set(key: u32, value: *mut c_void) -> Option<c_int> {
 fn grow(wanted: usize) -> bool {
     let old = entries();
     let len = wanted.max(2 * old.len()).min(MAX);
-    let bytes = size_of::<Values>() + len * size_of::<Entry>();
+    let bytes = size_of::<Values>() + len * size_of::<KeyEntry>();
     // SAFETY: plain use.
     let memory = unsafe { real!(fn __libc_malloc(bytes: usize) -> *mut c_void) };
     if memory.is_null() {
@@ -170,7 +170,7 @@ fn grow(wanted: usize) -> bool {
     // SAFETY: fresh memory for a header and `len` entries, of which all zeros is a valid one.
     unsafe {
         values.write(Values { len });
-        let new = values.add(1).cast::<Entry>();
+        let new = values.add(1).cast::<KeyEntry>();
         new.copy_from_nonoverlapping(old.as_ptr(), old.len());
         new.add(old.len()).write_bytes(0, len - old.len());
     }

@@ -86,7 +86,7 @@ pub struct Decided {
 /// What an interrupt has to be followed by.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use = "a wait may have been ended"]
-pub struct Interruption {
+pub struct InterruptEffect {
     /// It has ended a wait.
     pub ended: Option<Decided>,
     /// Somebody else wants to hear of it.
@@ -188,7 +188,7 @@ impl WaitWord {
     }
 
     /// Sets the flag, and decides a wait that is under way to end with `outcome`.
-    pub fn interrupt(&self, outcome: u32) -> Interruption {
+    pub fn interrupt(&self, outcome: u32) -> InterruptEffect {
         let mut seen = self.0.load(Relaxed); // Relaxed: confirmed by the exchange.
         loop {
             let waits = seen & WAIT < DECIDED;
@@ -204,7 +204,7 @@ impl WaitWord {
             match self.0.compare_exchange(seen, next, AcqRel, Relaxed) {
                 Ok(_) => {
                     let asleep = seen & WAIT == ASLEEP;
-                    return Interruption {
+                    return InterruptEffect {
                         ended: waits.then_some(Decided { asleep }),
                         listened: seen & LISTENED != 0,
                     };

@@ -9,7 +9,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The layers, from the bottom: folders and files of `src/`.
-const LAYERS: [&str; 17] = [
+const LAYERS: [&str; 19] = [
+    "local",
+    "poison",
     "primitives",
     "arch",
     "time",

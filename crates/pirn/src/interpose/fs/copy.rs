@@ -45,7 +45,7 @@ const CHUNK: usize = 64 << 10;
 
 /// What matters about a descriptor here.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum FileKind {
     /// Always ready; the kernel may wait for its device.
     File,
     Pipe,
@@ -53,11 +53,11 @@ enum Kind {
     Other,
 }
 
-fn kind(fd: c_int) -> Kind {
+fn kind(fd: c_int) -> FileKind {
     match file_type(fd) {
-        Some(libc::S_IFIFO) => Kind::Pipe,
-        Some(libc::S_IFSOCK | libc::S_IFCHR) => Kind::Other,
-        _ => Kind::File, // Or nothing at all, which the kernel will say.
+        Some(libc::S_IFIFO) => FileKind::Pipe,
+        Some(libc::S_IFSOCK | libc::S_IFCHR) => FileKind::Other,
+        _ => FileKind::File, // Or nothing at all, which the kernel will say.
     }
 }
 
@@ -90,8 +90,8 @@ pub unsafe extern "C" fn sendfile(
     // SAFETY: the caller's contract, here and below.
     let kernel = || unsafe { call!(libc::SYS_sendfile, out, from, offset, count) };
     let copies = virtual_thread().is_some()
-        && kind(from) == Kind::File
-        && kind(out) != Kind::File
+        && kind(from) == FileKind::File
+        && kind(out) != FileKind::File
         && !sys::is_nonblocking(out);
     sys::to_c(if copies {
         // SAFETY: as above.
@@ -164,9 +164,9 @@ fn moving(
             wait_until_ready(from, Interest::Read)?;
             wait_until_ready(to, Interest::Write)?;
         }
-        let result = if kinds.contains(&Kind::Other) {
+        let result = if kinds.contains(&FileKind::Other) {
             offload::dedicated(once)
-        } else if kinds.contains(&Kind::File) {
+        } else if kinds.contains(&FileKind::File) {
             offload::bounded(once)
         } else {
             once()

@@ -8,11 +8,12 @@
 use super::calls::{args, bounded_call};
 use super::open::open_at;
 use crate::interpose::registry::interposed;
+use crate::poison::locked;
 use crate::sys::{self, Errno, call};
 use core::ffi::{c_char, c_int, c_long, c_void};
 use core::ptr;
 use libc::{DIR, dirent, dirent64, off_t, size_t, ssize_t};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 interposed! {
     family "Directories" for Correctness,
@@ -72,7 +73,7 @@ impl Stream {
 
     /// Runs `f` with the records locked.
     fn with<R>(&self, f: impl FnOnce(&mut Records) -> R) -> R {
-        f(&mut self.records.lock().unwrap_or_else(PoisonError::into_inner))
+        f(&mut locked(&self.records))
     }
 
     /// The next entry, which stays valid until the one after it; null at the end.

@@ -4,7 +4,7 @@
 //! all the descriptors, and asks again when one of them has an event.
 
 use super::rw::{read, write};
-use crate::blocking::readiness::{self, Waiter};
+use crate::blocking::readiness::{self, FdWaiter};
 use crate::blocking::wait::{Outcome, Wait};
 use crate::blocking::{self, fds};
 use crate::interpose::registry::interposed;
@@ -78,7 +78,7 @@ pub(in crate::interpose) fn wait_for_any(
         let Some(wait) = Wait::interruptible(hearing) else {
             return interrupted;
         };
-        let observer = |&(_, read, write): &_| Waiter::observer(&wait, read, write);
+        let observer = |&(_, read, write): &_| FdWaiter::observer(&wait, read, write);
         waiters.extend(watched.iter().map(observer));
         let mut changed = false;
         for ((entry, waiter), &counts) in entries.iter().zip(&waiters).zip(&counts) {

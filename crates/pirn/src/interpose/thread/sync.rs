@@ -19,7 +19,7 @@
 //! (`init`, `destroy`, `trylock`) is libc's.
 //!
 //! An object shared between processes may be released by a process that knows nothing of us. A
-//! virtual thread looks after those now and then ([`Patience`]).
+//! virtual thread looks after those now and then ([`Recheck`]).
 
 pub(in crate::interpose) mod barrier;
 pub(in crate::interpose) mod cond;
@@ -42,13 +42,13 @@ use libc::{clockid_t, timespec};
 /// bits, so that a late wake for a futex that was at the same address before does not look like one
 /// for the object.
 #[derive(Clone, Copy)]
-enum Kind {
+enum KeyKind {
     Lock = 1,
     Semaphore = 3,
 }
 
 /// The key of an object.
-fn key<T>(object: *const T, kind: Kind) -> usize {
+fn key<T>(object: *const T, kind: KeyKind) -> usize {
     object as usize | kind as usize
 }
 
@@ -77,18 +77,18 @@ pub(in crate::interpose) unsafe fn deadline(
 
 /// When to look again after an object that may be released by somebody who does not look into the
 /// lot: after a millisecond, then less and less often.
-struct Patience {
+struct Recheck {
     step: Option<u64>,
 }
 
-impl Patience {
+impl Recheck {
     const FIRST: u64 = 1_000_000;
     const LAST: u64 = 16_000_000;
 
     /// For an object that may be released unseen, or not.
-    fn new(unseen: bool) -> Patience {
-        Patience {
-            step: unseen.then_some(Patience::FIRST),
+    fn new(unseen: bool) -> Recheck {
+        Recheck {
+            step: unseen.then_some(Recheck::FIRST),
         }
     }
 
@@ -97,7 +97,7 @@ impl Patience {
         let Some(step) = self.step else {
             return deadline;
         };
-        self.step = Some((2 * step).min(Patience::LAST));
+        self.step = Some((2 * step).min(Recheck::LAST));
         deadline.min(Deadline::after_nanos(step))
     }
 }
@@ -111,13 +111,13 @@ fn acquire(
     key: usize,
     bits: u32,
     deadline: Deadline,
-    mut patience: Patience,
+    mut recheck: Recheck,
     busy: c_int,
     attempt: impl Fn() -> c_int,
 ) -> c_int {
     loop {
         let mut result = busy;
-        let until = patience.until(deadline);
+        let until = recheck.until(deadline);
         let parked = parking_lot::park(key, bits, until, None, || {
             result = attempt();
             result == busy

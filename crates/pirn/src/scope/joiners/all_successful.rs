@@ -1,6 +1,6 @@
 //! All must succeed; the join gives all their values.
 
-use super::locked;
+use crate::poison::locked;
 use crate::scope::{Completed, Failure, JoinError, Joiner, JoinerFor};
 use core::ops::ControlFlow;
 use std::sync::Mutex;
@@ -18,10 +18,10 @@ use std::sync::Mutex;
 /// assert_eq!(numbers.unwrap(), [7]);
 /// ```
 #[derive(Debug)]
-pub struct AllSuccessful<T, E>(Mutex<State<T, E>>);
+pub struct AllSuccessful<T, E>(Mutex<Collected<T, E>>);
 
 #[derive(Debug)]
-struct State<T, E> {
+struct Collected<T, E> {
     /// By the order of forks; none: not yet.
     values: Vec<Option<T>>,
     failure: Option<Failure<E>>,
@@ -46,7 +46,7 @@ struct State<T, E> {
 /// ```
 #[doc(alias = "allSuccessfulOrThrow")]
 pub fn all_successful<T, E>() -> AllSuccessful<T, E> {
-    AllSuccessful(Mutex::new(State {
+    AllSuccessful(Mutex::new(Collected {
         values: Vec::new(),
         failure: None,
     }))

@@ -1,6 +1,6 @@
 //! Until somebody says so.
 
-use super::locked;
+use crate::poison::locked;
 use crate::scope::{Completed, JoinError, Joiner, JoinerFor, SubtaskError};
 use core::ops::ControlFlow;
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -25,14 +25,14 @@ type Results<T, E> = Vec<Result<T, SubtaskError<E>>>;
 /// ```
 #[derive(Debug)]
 pub struct AllUntil<T, E, P> {
-    state: Mutex<State<T, E>>,
+    state: Mutex<Judged<T, E>>,
     /// Nothing is being judged any more.
     settled: Condvar,
     enough: P,
 }
 
 #[derive(Debug)]
-struct State<T, E> {
+struct Judged<T, E> {
     results: Results<T, E>,
     /// Subtasks that have completed, whose results are not there yet, because the predicate is at
     /// them.
@@ -87,7 +87,7 @@ where
     P: Fn(&Completed<'_, T, E>) -> bool + Sync,
 {
     AllUntil {
-        state: Mutex::new(State {
+        state: Mutex::new(Judged {
             results: Vec::new(),
             judged: 0,
         }),

@@ -1,6 +1,6 @@
 //! One success is enough.
 
-use super::locked;
+use crate::poison::locked;
 use crate::scope::{Completed, Failure, JoinError, Joiner, JoinerFor};
 use core::ops::ControlFlow;
 use std::sync::Mutex;

@@ -1,6 +1,6 @@
 //! All must succeed; each is read by its own handle.
 
-use super::first_failure::Slot;
+use super::kept_failure::KeptFailure;
 use crate::scope::{Completed, JoinError, Joiner, JoinerFor};
 use core::ops::ControlFlow;
 
@@ -26,7 +26,7 @@ use core::ops::ControlFlow;
 /// assert_eq!(number.unwrap(), 7);
 /// ```
 #[derive(Debug)]
-pub struct AwaitAllSuccessful<E>(Slot<E>);
+pub struct AwaitAllSuccessful<E>(KeptFailure<E>);
 
 /// Waits until all subtasks have succeeded, or the first has failed: that cancels the scope, and is
 /// what the join fails with.
@@ -49,7 +49,7 @@ pub struct AwaitAllSuccessful<E>(Slot<E>);
 /// ```
 #[doc(alias = "awaitAllSuccessfulOrThrow")]
 pub fn await_all_successful<E>() -> AwaitAllSuccessful<E> {
-    AwaitAllSuccessful(Slot::new())
+    AwaitAllSuccessful(KeptFailure::new())
 }
 
 /// The proof that all subtasks of a scope have succeeded.

@@ -8,7 +8,7 @@ pub(super) mod all_until;
 pub(super) mod any_successful;
 pub(super) mod await_all;
 pub(super) mod await_all_successful;
-mod first_failure;
+mod kept_failure;
 pub(super) mod shutdown;
 
 pub use all_successful::AllSuccessful;
@@ -17,10 +17,3 @@ pub use any_successful::AnySuccessful;
 pub use await_all::AwaitAll;
 pub use await_all_successful::AwaitAllSuccessful;
 pub use shutdown::{FirstFailure, FirstSuccess, ShutdownOnFailure, ShutdownOnSuccess};
-
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// Locks what no code of others is run under.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}

@@ -1,7 +1,7 @@
 //! The policies of Loom's earlier form (JDK 19 to 24): the join itself does not fail, and is asked
 //! afterwards.
 
-use super::first_failure::Slot;
+use super::kept_failure::KeptFailure;
 use crate::scope::{Completed, Failure, JoinError, Joiner, JoinerFor};
 use core::ops::ControlFlow;
 
@@ -18,7 +18,7 @@ use core::ops::ControlFlow;
 /// assert!(first.unwrap().failure().is_some());
 /// ```
 #[derive(Debug)]
-pub struct ShutdownOnFailure<E>(Slot<E>);
+pub struct ShutdownOnFailure<E>(KeptFailure<E>);
 
 /// Waits until all subtasks have completed, or the first has failed, which cancels the scope. The
 /// join gives that failure, if there was one.
@@ -38,7 +38,7 @@ pub struct ShutdownOnFailure<E>(Slot<E>);
 /// # Ok::<(), scope::JoinError<std::num::ParseIntError>>(())
 /// ```
 pub fn shutdown_on_failure<E>() -> ShutdownOnFailure<E> {
-    ShutdownOnFailure(Slot::new())
+    ShutdownOnFailure(KeptFailure::new())
 }
 
 /// What [`shutdown_on_failure`] gives.

@@ -8,11 +8,10 @@ use crate::blocking::{futex, offload};
 use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
-use crate::sys::{self, SysResult};
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use libc::{FUTEX_PRIVATE_FLAG, FUTEX_WAIT, FUTEX_WAKE, pthread_barrier_t, pthread_barrierattr_t};
+use libc::{pthread_barrier_t, pthread_barrierattr_t};
 
 interposed! {
     family "Barriers" for Correctness;
@@ -160,13 +159,12 @@ impl Barrier {
         self.inside.fetch_add(1, Ordering::Relaxed); // Relaxed: the caller keeps the barrier alive until it returns.
         let (round, last) = self.arrive();
         if last {
-            // SAFETY: a wake only uses the address.
-            let _ = unsafe { self.futex(FUTEX_WAKE, i32::MAX as u32) };
+            futex::wake_waiters(self.word_of_round(), i32::MAX);
         } else {
             // Acquire: pairs with the Release of the last to arrive, and so with all.
             while (self.state.load(Ordering::Acquire) >> 32) as u32 == round {
-                // SAFETY: the word is alive.
-                let _ = unsafe { self.futex(FUTEX_WAIT, round) };
+                // SAFETY: the word is alive, as the barrier is.
+                unsafe { futex::wait_while(self.word_of_round(), round) };
             }
         }
         self.inside.fetch_sub(1, Ordering::Release); // Release: pairs with the Acquire in `destroy`.
@@ -196,13 +194,10 @@ impl Barrier {
         }
     }
 
-    /// A futex call on the number of the round.
-    unsafe fn futex(&self, operation: c_int, value: u32) -> SysResult {
-        let word = self.state.as_ptr() as usize + 4; // the upper half: x86-64 is little-endian
-        let operation = operation | FUTEX_PRIVATE_FLAG;
-        // SAFETY: the caller's contract.
-        unsafe {
-            futex::futex([word, operation as usize, value as usize, 0, 0, 0]) as sys::SysResult
-        }
+    /// Returns the address of the number of the round: the upper half of the state, as x86-64 is
+    /// little-endian.
+    fn word_of_round(&self) -> *const u32 {
+        // Inside of the state.
+        self.state.as_ptr().cast::<u32>().wrapping_add(1)
     }
 }

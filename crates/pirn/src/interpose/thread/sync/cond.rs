@@ -10,7 +10,7 @@
 //! A platform thread that is cancelled (`pthread_cancel`) while it waits acts upon it when it has
 //! the mutex again, as demanded, but not before it is woken.
 
-use super::{Patience, deadline, layout, mutex};
+use super::{Recheck, deadline, layout, mutex};
 use crate::blocking::futex;
 use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
@@ -21,8 +21,8 @@ use crate::vthread::wait_word::Hearing;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, Ordering};
 use libc::{
-    FUTEX_CLOCK_REALTIME, FUTEX_PRIVATE_FLAG, FUTEX_WAIT_BITSET, FUTEX_WAKE, clockid_t,
-    pthread_cond_t, pthread_mutex_t, timespec,
+    FUTEX_CLOCK_REALTIME, FUTEX_PRIVATE_FLAG, FUTEX_WAIT_BITSET, clockid_t, pthread_cond_t,
+    pthread_mutex_t, timespec,
 };
 
 interposed! {
@@ -190,7 +190,7 @@ unsafe fn look_again_soon(until: Option<(clockid_t, &timespec)>) -> c_int {
         Some((clock, time)) => unsafe { deadline(clock, time) }.unwrap_or(Deadline::NEVER),
         None => Deadline::NEVER,
     };
-    crate::blocking::sleep_until(Patience::new(true).until(until), Hearing::Sleep);
+    crate::blocking::sleep_until(Recheck::new(true).until(until), Hearing::Sleep);
     if until.has_passed() {
         libc::ETIMEDOUT
     } else {
@@ -236,18 +236,7 @@ unsafe fn signal(cond: *mut pthread_cond_t, count: i32) -> c_int {
     let word = unsafe { counter(cond) };
     // Relaxed: the order of data is the mutex's affair; that of counter and sleep, the futex's.
     word.fetch_add(1, Ordering::Relaxed);
-    let operation = FUTEX_WAKE | FUTEX_PRIVATE_FLAG;
-    // SAFETY: a wake only uses the address.
-    let _ = unsafe {
-        futex::futex([
-            word.as_ptr() as usize,
-            operation as usize,
-            count as usize,
-            0,
-            0,
-            0,
-        ])
-    };
+    futex::wake_waiters(word.as_ptr(), count);
     0
 }
 

@@ -12,7 +12,7 @@
 //! does not know it. Once there are virtual threads, a mutex with that protocol is like one
 //! without, for everybody. Priority ceilings are not supported on virtual threads.
 
-use super::{Kind, Patience, acquire, deadline, key, layout};
+use super::{KeyKind, Recheck, acquire, deadline, key, layout};
 use crate::blocking::parking_lot;
 use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
@@ -117,10 +117,10 @@ unsafe fn lock(
     };
     match deadline() {
         Ok(deadline) => acquire(
-            key(mutex, Kind::Lock),
+            key(mutex, KeyKind::Lock),
             WAITER,
             deadline,
-            Patience::new(unseen),
+            Recheck::new(unseen),
             libc::EBUSY,
             attempt,
         ),
@@ -139,7 +139,7 @@ pub unsafe extern "C" fn pthread_mutex_unlock(mutex: *mut pthread_mutex_t) -> c_
     // From here on the mutex may be gone: its address is only a key. libc unlocks by an atomic
     // exchange, on x86 a full barrier, so either we see the waiter or its attempt under the
     // bucket's lock sees the mutex free.
-    let key = key(mutex, Kind::Lock);
+    let key = key(mutex, KeyKind::Lock);
     if parking_lot::any_waiting(key) && result == 0 {
         parking_lot::unpark(key, 1, WAITER);
     }

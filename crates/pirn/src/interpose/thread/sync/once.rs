@@ -11,10 +11,9 @@
 
 use crate::blocking::futex;
 use crate::interpose::registry::interposed;
-use crate::sys;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, Ordering};
-use libc::{FUTEX_PRIVATE_FLAG, FUTEX_WAIT, FUTEX_WAKE, pthread_once_t};
+use libc::pthread_once_t;
 
 interposed! {
     family "Once" for Correctness;
@@ -55,7 +54,8 @@ fn call_slowly(word: &AtomicU32, routine: Option<unsafe extern "C-unwind" fn()>)
             return;
         }
         if seen == running {
-            wait(word, running);
+            // SAFETY: the word is alive.
+            unsafe { futex::wait_while(word.as_ptr(), running) };
             continue;
         }
         // Relaxed: nothing is published yet. Acquire: what an earlier run has done before it
@@ -85,31 +85,6 @@ impl Drop for Running<'_> {
     fn drop(&mut self) {
         // Release: pairs with the Acquire of those who see it.
         self.word.store(self.ends_as, Ordering::Release);
-        let operation = FUTEX_WAKE | FUTEX_PRIVATE_FLAG;
-        let args = [
-            self.word.as_ptr() as usize,
-            operation as usize,
-            i32::MAX as usize,
-            0,
-            0,
-            0,
-        ];
-        // SAFETY: a wake only uses the address.
-        let _ = unsafe { futex::futex(args) };
+        futex::wake_waiters(self.word.as_ptr(), i32::MAX);
     }
-}
-
-fn wait(word: &AtomicU32, running: u32) {
-    let operation = FUTEX_WAIT | FUTEX_PRIVATE_FLAG;
-    // SAFETY: the word is alive.
-    let _: sys::SysResult = unsafe {
-        futex::futex([
-            word.as_ptr() as usize,
-            operation as usize,
-            running as usize,
-            0,
-            0,
-            0,
-        ])
-    };
 }

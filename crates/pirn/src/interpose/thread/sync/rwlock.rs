@@ -5,7 +5,7 @@
 //! the readers that overtook them, readers by the writer. By default glibc prefers readers; so it
 //! is here.
 
-use super::{Kind, Patience, acquire, deadline, key, layout};
+use super::{KeyKind, Recheck, acquire, deadline, key, layout};
 use crate::blocking::parking_lot;
 use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
@@ -93,10 +93,10 @@ unsafe fn lock_as(
     };
     match deadline() {
         Ok(deadline) => acquire(
-            key(lock, Kind::Lock),
+            key(lock, KeyKind::Lock),
             kind,
             deadline,
-            Patience::new(shared),
+            Recheck::new(shared),
             libc::EBUSY,
             attempt,
         ),
@@ -113,7 +113,7 @@ pub unsafe extern "C" fn pthread_rwlock_unlock(lock: *mut pthread_rwlock_t) -> c
     // SAFETY: the caller's contract.
     let result = unsafe { real!(fn pthread_rwlock_unlock(lock: *mut pthread_rwlock_t) -> c_int) };
     // As in `pthread_mutex_unlock`: the lock may be gone, and libc has executed a full barrier.
-    let key = key(lock, Kind::Lock);
+    let key = key(lock, KeyKind::Lock);
     if parking_lot::any_waiting(key) && result == 0 {
         parking_lot::unpark(key, usize::MAX, READER);
         parking_lot::unpark(key, 1, WRITER);

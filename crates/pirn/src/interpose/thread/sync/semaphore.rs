@@ -6,8 +6,8 @@
 //! ours, the *postman*, who takes the semaphore on behalf of the waiting threads there and wakes
 //! them. Platform threads wait in libc and are not concerned.
 
-use super::{Kind, Patience, deadline, key, layout};
-use crate::blocking::parking_lot::{self, BUCKET_COUNT, Parked};
+use super::{KeyKind, Recheck, deadline, key, layout};
+use crate::blocking::parking_lot::{self, BUCKETS, Parked};
 use crate::glibc::symbols::Real;
 use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
@@ -99,18 +99,18 @@ unsafe fn wait(semaphore: *mut sem_t, deadline: Result<Deadline, c_int>) -> c_in
         Err(e) => return e,
     };
     // SAFETY: the caller's contract.
-    let mut patience = match unsafe { attempt(semaphore) } {
+    let mut recheck = match unsafe { attempt(semaphore) } {
         // SAFETY: the caller's contract.
-        libc::EAGAIN => Patience::new(unsafe { layout::semaphore_is_shared(semaphore) }),
+        libc::EAGAIN => Recheck::new(unsafe { layout::semaphore_is_shared(semaphore) }),
         result => return result,
     };
     postman::hire();
     loop {
         let mut result = libc::EAGAIN;
         let parked = parking_lot::park(
-            key(semaphore, Kind::Semaphore),
+            key(semaphore, KeyKind::Semaphore),
             WAITER,
-            patience.until(deadline),
+            recheck.until(deadline),
             None,
             || {
                 // SAFETY: the caller's contract.
@@ -155,7 +155,7 @@ pub unsafe extern "C" fn sem_post(semaphore: *mut sem_t) -> c_int {
     let result = unsafe { libc_post(semaphore) };
     // As in `pthread_mutex_unlock`: the semaphore may be gone, and libc has executed a full
     // barrier.
-    let key = key(semaphore, Kind::Semaphore);
+    let key = key(semaphore, KeyKind::Semaphore);
     if parking_lot::any_waiting(key) && result == 0 {
         postman::call(parking_lot::bucket_of(key));
     }
@@ -165,12 +165,11 @@ pub unsafe extern "C" fn sem_post(semaphore: *mut sem_t) -> c_int {
 /// See the module's documentation.
 mod postman {
     use super::{
-        AtomicBool, AtomicU32, AtomicU64, BUCKET_COUNT, Kind, Ordering, WAITER, attempt, libc_post,
+        AtomicBool, AtomicU32, AtomicU64, BUCKETS, KeyKind, Ordering, WAITER, attempt, libc_post,
         parking_lot, sys,
     };
 
-    static MARKED: [AtomicU64; BUCKET_COUNT / 64] =
-        [const { AtomicU64::new(0) }; BUCKET_COUNT / 64];
+    static MARKED: [AtomicU64; BUCKETS / 64] = [const { AtomicU64::new(0) }; BUCKETS / 64];
     /// Counts calls.
     static CALLS: AtomicU32 = AtomicU32::new(0);
     static HIRED: AtomicBool = AtomicBool::new(false);
@@ -219,7 +218,7 @@ mod postman {
     /// Takes semaphores for the threads that wait in a bucket.
     fn deliver(bucket: usize) {
         let semaphore = |key: usize| (key & !3) as *mut libc::sem_t;
-        let is_one = |key: usize| key & 3 == Kind::Semaphore as usize;
+        let is_one = |key: usize| key & 3 == KeyKind::Semaphore as usize;
         parking_lot::serve(
             bucket,
             WAITER,

@@ -8,20 +8,20 @@ use core::ptr::NonNull;
 
 /// Like a park permit, but with a place of its own, so that what a thread waits for cannot be
 /// mistaken for something else that it is told: at most one is there, and a wait uses it up.
-pub(crate) struct Signal(Lock<State>);
+pub(crate) struct Notice(Lock<NoticeState>);
 
-struct State {
+struct NoticeState {
     given: bool,
     waiting: Option<NonNull<Wait>>,
 }
 
 // SAFETY: the pointer is followed under the lock only, while the waiting thread keeps it there.
-unsafe impl Send for State {}
+unsafe impl Send for NoticeState {}
 
-impl Signal {
+impl Notice {
     /// Not given.
-    pub(crate) const fn new() -> Signal {
-        Signal(Lock::new(State {
+    pub(crate) const fn new() -> Notice {
+        Notice(Lock::new(NoticeState {
             given: false,
             waiting: None,
         }))

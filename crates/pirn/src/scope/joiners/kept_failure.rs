@@ -1,6 +1,6 @@
 //! What the joiners that are cancelled by a failure have in common.
 
-use super::locked;
+use crate::poison::locked;
 use crate::scope::{Completed, Failure};
 use core::ops::ControlFlow;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -8,15 +8,15 @@ use std::sync::Mutex;
 
 /// Keeps the first failure.
 #[derive(Debug)]
-pub(super) struct Slot<E> {
+pub(super) struct KeptFailure<E> {
     /// Whether there is one: so that a scope in which nothing fails takes no lock.
     failed: AtomicBool,
     failure: Mutex<Option<Failure<E>>>,
 }
 
-impl<E> Slot<E> {
-    pub(super) fn new() -> Slot<E> {
-        Slot {
+impl<E> KeptFailure<E> {
+    pub(super) fn new() -> KeptFailure<E> {
+        KeptFailure {
             failed: AtomicBool::new(false),
             failure: Mutex::new(None),
         }

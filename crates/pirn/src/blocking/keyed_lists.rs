@@ -57,17 +57,17 @@ pub(crate) trait Keyed: Linked {
 }
 
 /// See the module's documentation.
-pub(crate) struct Waiters<T> {
+pub(crate) struct KeyedLists<T> {
     /// All waiters, while `split` is empty.
     single: List<T>,
     /// Empty, or a power of two.
     split: Vec<List<T>>,
 }
 
-impl<T: Keyed> Waiters<T> {
+impl<T: Keyed> KeyedLists<T> {
     /// Nobody waits.
-    pub(crate) const fn new() -> Waiters<T> {
-        Waiters {
+    pub(crate) const fn new() -> KeyedLists<T> {
+        KeyedLists {
             single: List::new(),
             split: Vec::new(),
         }
@@ -118,7 +118,7 @@ impl<T: Keyed> Waiters<T> {
             return;
         }
         split.resize_with(lists, List::new);
-        let mut old = core::mem::replace(self, Waiters::new());
+        let mut old = core::mem::replace(self, KeyedLists::new());
         self.split = split;
         for list in old.lists() {
             while let Some(waiter) = list.take_first() {
@@ -162,7 +162,7 @@ mod tests {
     }
 
     /// The numbers of those who wait for `key`, in order.
-    fn waiting_for(waiters: &mut Waiters<Item>, key: usize) -> Vec<usize> {
+    fn waiting_for(waiters: &mut KeyedLists<Item>, key: usize) -> Vec<usize> {
         let all = waiters.list(key).iter();
         all.filter(|item| item.key == key)
             .map(|item| item.number)
@@ -173,7 +173,7 @@ mod tests {
     fn every_waiter_is_found_by_its_key_in_order_of_arrival() {
         const KEYS: usize = 500;
         let items = items(5 * KEYS, |number| 0x1000 + number % KEYS * 64);
-        let mut waiters = Waiters::new();
+        let mut waiters = KeyedLists::new();
         for item in &items {
             // SAFETY: the tests keep their items until the end.
             unsafe { waiters.append(item, item.number + 1) };
@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn few_waiters_share_one_list_and_many_of_one_key_do_too() {
         let few = items(CROWD, |number| number * 8);
-        let mut waiters = Waiters::new();
+        let mut waiters = KeyedLists::new();
         for item in &few {
             // SAFETY: the tests keep their items until the end.
             unsafe { waiters.append(item, item.number + 1) };
@@ -202,7 +202,7 @@ mod tests {
         assert!(waiters.share_list(0, 1 << 40));
 
         let many = items(100_000, |_| 8);
-        let mut waiters = Waiters::new();
+        let mut waiters = KeyedLists::new();
         for item in &many {
             // SAFETY: as above.
             unsafe { waiters.append(item, item.number + 1) };

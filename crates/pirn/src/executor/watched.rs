@@ -5,15 +5,16 @@
 //! parking: an interrupt gives a permit on both kinds. Permits may be left over and end a later
 //! `park` early, as any `park` may end.
 
+use crate::poison::locked;
 use crate::thread::{self, Thread, ThreadId};
 use std::mem;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 /// How long to wait, and whether an interrupt ends it.
 #[derive(Clone, Copy)]
-pub(super) struct Patience {
+pub(super) struct WaitLimit {
     /// None: for ever.
     deadline: Option<Instant>,
     interruptible: bool,
@@ -21,41 +22,41 @@ pub(super) struct Patience {
 
 /// Why a wait came to its end before what was waited for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Ended {
+pub(super) enum GaveUp {
     TimedOut,
     Interrupted,
 }
 
-impl Patience {
-    pub(super) const UNTIL_INTERRUPTED: Patience = Patience {
+impl WaitLimit {
+    pub(super) const UNTIL_INTERRUPTED: WaitLimit = WaitLimit {
         deadline: None,
         interruptible: true,
     };
 
     /// From now on. A timeout of centuries is none.
-    pub(super) fn timeout(timeout: Duration) -> Patience {
-        Patience {
+    pub(super) fn timeout(timeout: Duration) -> WaitLimit {
+        WaitLimit {
             deadline: Instant::now().checked_add(timeout),
             interruptible: false,
         }
     }
 
-    pub(super) fn interruptible(self) -> Patience {
-        Patience {
+    pub(super) fn interruptible(self) -> WaitLimit {
+        WaitLimit {
             interruptible: true,
             ..self
         }
     }
 
     /// Parks once.
-    fn park(self) -> Result<(), Ended> {
+    fn park(self) -> Result<(), GaveUp> {
         if self.interruptible && thread::is_interrupted() {
-            return Err(Ended::Interrupted);
+            return Err(GaveUp::Interrupted);
         }
         match self.deadline {
             None => thread::park(),
             Some(deadline) => match deadline.saturating_duration_since(Instant::now()) {
-                Duration::ZERO => return Err(Ended::TimedOut),
+                Duration::ZERO => return Err(GaveUp::TimedOut),
                 left => thread::park_timeout(left),
             },
         }
@@ -64,40 +65,40 @@ impl Patience {
 }
 
 /// Some state, and those who wait for it to change.
-pub(super) struct Monitor<S>(Mutex<Guarded<S>>);
+pub(super) struct Watched<S>(Mutex<Guarded<S>>);
 
 struct Guarded<S> {
     state: S,
-    waiting: Waiting,
+    waiting: Watchers,
 }
 
 /// Mostly there is one, and no need to allocate for it.
 #[derive(Default)]
-struct Waiting {
-    first: Option<Waiter>,
-    others: Vec<Waiter>,
+struct Watchers {
+    first: Option<Watcher>,
+    others: Vec<Watcher>,
 }
 
-enum Waiter {
+enum Watcher {
     Thread(Thread),
     Waker(Waker),
 }
 
-impl Waiter {
+impl Watcher {
     fn wake(self) {
         match self {
-            Waiter::Thread(thread) => thread.unpark(),
-            Waiter::Waker(waker) => waker.wake(),
+            Watcher::Thread(thread) => thread.unpark(),
+            Watcher::Waker(waker) => waker.wake(),
         }
     }
 
     fn is(&self, id: ThreadId) -> bool {
-        matches!(self, Waiter::Thread(thread) if thread.id() == id)
+        matches!(self, Watcher::Thread(thread) if thread.id() == id)
     }
 }
 
-impl Waiting {
-    fn add(&mut self, waiter: Waiter) {
+impl Watchers {
+    fn add(&mut self, waiter: Watcher) {
         match &self.first {
             None => self.first = Some(waiter),
             Some(_) => self.others.push(waiter),
@@ -117,18 +118,17 @@ impl Waiting {
     }
 }
 
-impl<S> Monitor<S> {
-    pub(super) fn new(state: S) -> Monitor<S> {
-        Monitor(Mutex::new(Guarded {
+impl<S> Watched<S> {
+    pub(super) fn new(state: S) -> Watched<S> {
+        Watched(Mutex::new(Guarded {
             state,
-            waiting: Waiting::default(),
+            waiting: Watchers::default(),
         }))
     }
 
-    /// Nothing that could panic half-way runs under the lock, so that a poisoned state is as good
-    /// as any.
+    /// Ignores poisoning: nothing that runs under the lock can panic half-way.
     fn lock(&self) -> MutexGuard<'_, Guarded<S>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0)
     }
 
     /// Looks at the state, or changes it in a way that nobody waits for. `f` must not run code of
@@ -154,9 +154,9 @@ impl<S> Monitor<S> {
     /// What is there at once is given even if the time is up or the thread has been interrupted.
     pub(super) fn wait<R>(
         &self,
-        patience: Patience,
+        limit: WaitLimit,
         mut ready: impl FnMut(&mut S) -> Option<R>,
-    ) -> Result<R, Ended> {
+    ) -> Result<R, GaveUp> {
         let mut ended = None;
         let mut me = None;
         loop {
@@ -171,21 +171,21 @@ impl<S> Monitor<S> {
             if !me.is_some_and(|me| guard.waiting.has(me)) {
                 let thread = thread::current();
                 me = Some(thread.id());
-                guard.waiting.add(Waiter::Thread(thread));
+                guard.waiting.add(Watcher::Thread(thread));
             }
             drop(guard);
-            ended = patience.park().err();
+            ended = limit.park().err();
         }
     }
 
     /// As [`wait`](Self::wait), for as long as it takes.
     pub(super) fn wait_forever<R>(&self, mut ready: impl FnMut(&mut S) -> Option<R>) -> R {
-        let patience = Patience {
+        let limit = WaitLimit {
             deadline: None,
             interruptible: false,
         };
         loop {
-            if let Ok(result) = self.wait(patience, &mut ready) {
+            if let Ok(result) = self.wait(limit, &mut ready) {
                 return result;
             }
         }
@@ -198,8 +198,8 @@ impl<S> Monitor<S> {
         ready: impl FnOnce(&mut S) -> Option<R>,
     ) -> Poll<R> {
         // Cloned and dropped outside of the lock: wakers are code of the user's.
-        let mut waiting = Waiting::default();
-        waiting.add(Waiter::Waker(context.waker().clone()));
+        let mut waiting = Watchers::default();
+        waiting.add(Watcher::Waker(context.waker().clone()));
         let mut guard = self.lock();
         if let Some(result) = ready(&mut guard.state) {
             return Poll::Ready(result);
