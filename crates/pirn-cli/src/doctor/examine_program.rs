@@ -98,9 +98,14 @@ fn allocator(elf: &Elf) -> Option<Finding> {
     if elf.has_wrapper {
         return Some(Finding::ok(SUBJECT, format!("{names}, in pirn::OnCarrier")));
     }
+    let doubt = if elf.is_stripped {
+        "; the program is stripped, so whether it is in pirn::OnCarrier cannot be told"
+    } else {
+        ", and no sign of pirn::OnCarrier"
+    };
     Some(Finding::warn(
         SUBJECT,
-        format!("{names}, and no sign of pirn::OnCarrier"),
+        names + doubt,
         "wrap the #[global_allocator] in pirn::OnCarrier, or each virtual thread grows a cache of its \
          own; as the C malloc it will not do",
     ))
@@ -201,6 +206,8 @@ mod tests {
             Warn,
             "OnCarrier",
         );
+        let stripped = |elf: &mut Elf| (elf.allocators, elf.is_stripped) = (vec!["jemalloc"], true);
+        check("allocator", stripped, Warn, "cannot be told");
         let wrapped = |elf: &mut Elf| {
             (elf.allocators, elf.has_wrapper) = (vec!["mimalloc"], true);
         };

@@ -35,22 +35,55 @@ pub const ESSENTIAL: [&str; 22] = [
     "write",
 ];
 
-/// Allocators with caches per thread, and symbols that only they have.
-const ALLOCATORS: [(&str, &[&str]); 4] = [
-    (
-        "jemalloc",
-        &[
-            "_rjem_mallocx",
-            "je_mallocx",
-            "mallocx",
-            "_rjem_je_arena_init",
-            "je_arena_init",
-        ],
-    ),
-    ("mimalloc", &["mi_malloc", "mi_heap_new", "_mi_page_malloc"]),
-    ("tcmalloc", &["tc_malloc", "TCMallocInternalMalloc"]),
-    ("snmalloc", &["sn_malloc", "sn_rust_alloc"]),
+/// An allocator with caches per thread.
+struct Allocator {
+    name: &'static str,
+    /// What its symbols begin with.
+    prefixes: &'static [&'static str],
+    /// What is before and after its name in a text that it has, also in a stripped program. (In one
+    /// piece it would be a text of this program.)
+    text: Option<(&'static str, &'static str)>,
+}
+
+const ALLOCATORS: [Allocator; 4] = [
+    Allocator {
+        name: "jemalloc",
+        prefixes: &["_rjem_", "je_arena", "je_malloc"],
+        text: Some(("<", ">: ")),
+    },
+    Allocator {
+        name: "mimalloc",
+        prefixes: &["mi_malloc", "mi_heap_", "_mi_page_"],
+        text: Some(("", ": error: ")),
+    },
+    Allocator {
+        name: "tcmalloc",
+        prefixes: &["tc_malloc", "TCMallocInternal"],
+        text: None,
+    },
+    Allocator {
+        name: "snmalloc",
+        prefixes: &["sn_rust_", "sn_malloc", "_ZN8snmalloc"],
+        text: None,
+    },
 ];
+
+impl Allocator {
+    /// Whether it is in a program with these bytes and symbols, or in a library that it names.
+    fn is_in(&self, bytes: &[u8], symbols: &[&str], needed: &[String]) -> bool {
+        let is_its = |symbol: &&str| {
+            self.prefixes
+                .iter()
+                .any(|prefix| symbol.starts_with(prefix))
+        };
+        let text = |(before, after)| [before, self.name, after].concat();
+        needed.iter().any(|library| library.contains(self.name))
+            || symbols.iter().any(is_its)
+            || self
+                .text
+                .is_some_and(|around| contains(bytes, text(around).as_bytes()))
+    }
+}
 
 /// A text that every program with pirn has: how it names its carriers.
 const MARK: &[u8] = b"pirn-carrier-";
@@ -125,12 +158,10 @@ impl Elf {
             .filter_map(|symbol| symbol.name().ok())
             .collect();
         let needed = dynamic.needed;
-        let allocators = ALLOCATORS.iter().filter(|(name, symbols)| {
-            needed.iter().any(|library| library.contains(name))
-                || symbols
-                    .iter()
-                    .any(|symbol| names.contains(symbol) || defined.contains(symbol))
-        });
+        let symbols = [&names[..], &defined].concat();
+        let allocators = ALLOCATORS
+            .iter()
+            .filter(|a| a.is_in(bytes, &symbols, &needed));
         let is_dynamic = file.elf_header().e_type(file.endian()) == ET_DYN;
         Ok(Elf {
             is_library: dynamic.interpreter.is_none() && is_dynamic && !dynamic.is_pie,
@@ -141,7 +172,7 @@ impl Elf {
                 .into_iter()
                 .filter(|name| !defined.contains(name))
                 .collect(),
-            allocators: allocators.map(|(name, _)| *name).collect(),
+            allocators: allocators.map(|allocator| allocator.name).collect(),
             has_wrapper: names.iter().any(|name| name.contains("OnCarrier")),
             is_stripped: names.iter().all(|name| name.is_empty()),
             needed,
@@ -304,15 +335,22 @@ mod tests {
     }
 
     #[test]
-    fn allocators_are_known_by_their_symbols() {
+    fn allocators_are_known_by_their_symbols_and_texts() {
         let folder = Folder::new("allocator");
-        let source = folder.0.join("mi.c");
-        fs::write(
-            &source,
-            "void *mi_malloc(unsigned long n) { return (void *) n; }\n",
-        )
-        .unwrap();
-        let elf = elf(&folder.compile(&[source.to_str().unwrap()]));
-        assert_eq!((elf.allocators, elf.has_wrapper), (vec!["mimalloc"], false));
+        let source = folder.0.join("allocator.c");
+        let seen = |code: &str, arguments: &[&str]| {
+            fs::write(&source, code).unwrap();
+            let arguments = [&[source.to_str().unwrap()], arguments].concat();
+            let elf = elf(&folder.compile(&arguments));
+            assert!(!elf.has_wrapper);
+            elf.allocators
+        };
+        let mimalloc = "void *_mi_page_malloc(unsigned long n) { return (void *) n; }\n";
+        assert_eq!(seen(mimalloc, &[]), ["mimalloc"]);
+        assert_eq!(seen(mimalloc, &["-s"]), [""; 0]);
+        // In one piece it would be a text of this program.
+        let text = format!("const char *text = \"<{}>: Error\";\n", "jemalloc");
+        assert_eq!(seen(&text, &["-s"]), ["jemalloc"]);
+        assert_eq!(seen("int mine;\n", &[]), [""; 0]);
     }
 }
