@@ -349,8 +349,9 @@ mod tests {
         assert_eq!(seen(mimalloc, &[]), ["mimalloc"]);
         assert_eq!(seen(mimalloc, &["-s"]), [""; 0]);
         // In one piece it would be a text of this program.
-        let text = format!("const char *text = \"<{}>: Error\";\n", "jemalloc");
-        assert_eq!(seen(&text, &["-s"]), ["jemalloc"]);
+        let name = ALLOCATORS[0].name;
+        let text = format!("const char *text = \"<{name}>: Error\";\n");
+        assert_eq!(seen(&text, &["-s"]), [name]);
         assert_eq!(seen("int mine;\n", &[]), [""; 0]);
     }
 }
