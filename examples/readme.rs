@@ -1,11 +1,13 @@
-//! What `README.md` shows is what `echo.rs` is.
+//! What `README.md` shows is what `server.rs` is.
 
 #[test]
-fn the_readme_shows_the_echo_server() {
+fn the_readme_shows_the_server() {
     let readme = include_str!("../README.md");
-    let shown = format!("```rust\n{}```\n", include_str!("echo.rs"));
+    let source = include_str!("server.rs");
+    let code = source.split_once('\n').expect("a head and code").1;
+    let shown = format!("```rust,no_run\n{code}```\n");
     assert!(
         readme.contains(&shown),
-        "the example in README.md and examples/echo.rs differ: copy one over the other"
+        "the example in README.md and examples/server.rs differ: copy one over the other"
     );
 }

@@ -18,36 +18,83 @@
 //! assert_eq!(sum, 49_995_000);
 //! ```
 //!
-//! # How
+//! `#[pirn::main]` puts `main` itself on a virtual thread, and `#[pirn::test]` a test:
 //!
-//! Each virtual thread has a stack *and a TLS block* of its own, and a switch changes both. To the
-//! compiler, to `std` and to C libraries a virtual thread is a thread: thread-locals, `errno`,
-//! panic state all belong to it and follow it from carrier to carrier. And this crate defines
-//! libc's blocking functions (`read`, `accept4`, `poll`, `clock_nanosleep`, `syscall` with its
-//! futexes, …), so that the linker binds everybody's calls to them; called on a virtual thread they
-//! park it, called on a platform thread they go straight to the kernel.
+//! ```
+//! # #[cfg(feature = "macros")] mod with_macros {
+//! #[pirn::main]
+//! fn main() {
+//!     assert!(pirn::thread::current().is_virtual());
+//! }
+//! # }
+//! ```
 //!
-//! # The layers
-//!
-//! Each knows only those below it (the folders have the same names):
+//! # What is here
 //!
 //! | | |
 //! |---|---|
-//! | [`scope`](mod@scope), [`executor`], [`ScopedValue`] | structured concurrency; a thread for each task; values bound for a call |
-//! | [`block_on`] and its like | bridges to async code |
-//! | [`thread`] | `std::thread`'s names |
-//! | `interpose` | libc's blocking functions, one file a family |
-//! | `blocking` | waiting for futex words, descriptors, points in time, offloaded calls |
-//! | `sched` | the [`Scheduler`] trait; work stealing over carriers |
-//! | `vthread` | identity, state, park permit, mounting |
-//! | `continuation` | stack, registers and TLS block |
-//! | `stack` | slots of memory |
-//! | `glibc`, `arch` | the TCB; the assembly |
+//! | [`thread`] | `std::thread`'s names: [`spawn`](thread::spawn), [`Builder`](thread::Builder), [`scope`](thread::scope()), [`park`](thread::park), [`sleep`](thread::sleep); and [interrupting](thread::Thread::interrupt) |
+//! | [`scope`](mod@scope) | structured concurrency: subtasks are forked and joined, a failure cancels the others, and none is left behind |
+//! | [`executor`] | a thread for each task, and an end that waits for all |
+//! | [`ScopedValue`] | values bound for the extent of a call, which forks inherit |
+//! | [`block_on`] | runs a future on a virtual thread, which parks; a [`JoinHandle`](thread::JoinHandle) is a future for async code |
+//! | [`Config`] | settings |
+//! | [`Scheduler`] | a scheduler of your own |
+//! | [`OnCarrier`] | a wrapper for allocators other than libc's |
+//!
+//! There is no `pirn::net` and no `pirn::sync`: everything else is `std`'s.
+//!
+//! # Platforms
+//!
+//! x86-64 Linux from 5.9 on with glibc from 2.31 on, dynamically linked, and a processor with
+//! FSGSBASE (Intel since Ivy Bridge, AMD since Steamroller). Anything else is one clear error: at
+//! compile time, or of the first spawn. The library belongs in the executable: in a plug-in that is
+//! opened with `dlopen` its definitions do not win over libc's.
+//!
+//! # Features
+//!
+//! | feature | default | what it adds |
+//! |---|---|---|
+//! | `macros` | yes | `#[pirn::main]` and `#[pirn::test]`; without it libc is the only dependency |
+//! | `crossbeam-channel` | no | `interruption`, a channel to select on together with channels of that crate |
+//! | `rustix-use-libc` | no | has `rustix` make its system calls through libc, in the whole program |
+//!
+//! # Settings
+//!
+//! No program has to make any. A program makes them with [`Config`] before its first virtual
+//! thread; whoever runs it, with variables (`PIRN_PARALLELISM`, `PIRN_STACK_SIZE`, …), which have
+//! the last word. [`Config`] has a table of all.
+//!
+//! # How it works
+//!
+//! Each virtual thread has a stack *and a TLS block* of its own, and a switch changes both. To the
+//! compiler, to `std` and to C libraries a virtual thread is a thread: thread-locals, `errno`, the
+//! panic state all belong to it and follow it from one OS thread to another. And this crate defines
+//! libc's blocking functions (`read`, `accept4`, `poll`, `clock_nanosleep`, `syscall` with its
+//! futexes, …), so that the linker binds everybody's calls to them. Called on a virtual thread they
+//! park it; called on a platform thread they do what they always did.
+//!
+//! # Limits
+//!
+//! * **System calls made without libc** are not seen, and block the OS thread: `rustix` makes them
+//!   so unless its feature `use-libc` is on (feature `rustix-use-libc`).
+//! * **A thread that computes is not preempted.** After 4 ms an OS thread is added for the others,
+//!   up to 16 of them.
+//! * **Stacks do not grow.** They are 256 KiB of address space, 2 MiB with debug assertions, unless
+//!   set. An overflow is reported with the thread's name, and aborts.
+//! * **What is the OS thread's stays the OS thread's:** `gettid`, processor time and affinity, the
+//!   signal mask.
+//! * **After `fork`** the child has one thread and can spawn no virtual ones. (`Command` is fine.)
+//!
+//! `docs/limits.md` in the repository has all of them.
+
+// The layers, which `docs/architecture.md` describes, are folders of the same names.
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu")))]
 compile_error!(
-    "pirn supports x86-64 Linux with glibc, dynamically linked; other targets have no TLS layout and no \
-     interposition that it knows"
+    "pirn supports x86-64 Linux with glibc, dynamically linked; other targets are not supported"
 );
 #[cfg(target_feature = "crt-static")]
 compile_error!(
