@@ -14,6 +14,7 @@
 //! SET|FROZEN resolve              none: the runtime runs on the program's settings as well
 //! ```
 
+use crate::stack::{LARGEST_STACK, SMALLEST_STACK};
 use std::ffi::OsString;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -236,7 +237,7 @@ impl std::error::Error for ConfigError {}
 pub(crate) struct Settings {
     /// The number of carriers.
     pub(crate) parallelism: usize,
-    /// Bytes of a stack, whole pages.
+    /// Bytes of a stack, to be rounded up to a size class.
     pub(crate) stack_size: usize,
     /// The most platform threads for blocking calls.
     pub(crate) max_blocking_threads: usize,
@@ -327,7 +328,7 @@ impl Store {
         let stack_size = value(STACK_SIZE).unwrap_or(DEFAULT_STACK);
         Ok(Settings {
             parallelism: value(PARALLELISM).unwrap_or_else(machine_parallelism),
-            stack_size: stack_size.next_multiple_of(PAGE),
+            stack_size,
             max_blocking_threads: value(MAX_BLOCKING_THREADS).unwrap_or(256),
             spare_carriers: value(SPARE_CARRIERS).unwrap_or(16),
             spin: Duration::from_micros(value(SPIN).unwrap_or(20) as u64),
@@ -367,8 +368,6 @@ const DEFAULT_STACK: usize = if cfg!(debug_assertions) {
 } else {
     256 * KIB
 };
-/// A page of x86-64.
-const PAGE: usize = 4 * KIB;
 
 /// What is known of a setting before it has a value.
 struct Spec {
@@ -394,8 +393,8 @@ const SPECS: [Spec; SETTINGS] = [
     Spec {
         setting: "stack_size",
         variable: "PIRN_STACK_SIZE",
-        least: 16 * KIB,
-        most: GIB,
+        least: SMALLEST_STACK,
+        most: LARGEST_STACK,
         accepted: "16 KiB to 1 GiB, in bytes; in the variable also with K, M or G (or KiB, MiB, GiB)",
         is_size: true,
     },

@@ -41,17 +41,24 @@ pub(crate) const PAGE: usize = 4096;
 /// Bytes of the guard at the low end of a slot.
 pub(crate) const GUARD: usize = PAGE;
 
+/// Bytes of the smallest stack there can be.
+pub(crate) const SMALLEST_STACK: usize = 16 << 10;
+/// Bytes of the largest stack there can be.
+pub(crate) const LARGEST_STACK: usize = 1 << 30;
+
 /// Sizes of stacks, as powers of two of pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct SizeClass(u8);
 
 impl SizeClass {
-    /// How many there are: 16 KiB (2^2 pages) to 1 GiB (2^18 pages).
-    pub(crate) const COUNT: usize = 19;
+    /// Classes are numbered by the logarithm of their pages; the first two are not used.
+    pub(crate) const COUNT: usize = (LARGEST_STACK / PAGE).trailing_zeros() as usize + 1;
 
     /// The smallest class of at least `bytes`, within the limits.
     pub(crate) fn for_bytes(bytes: usize) -> SizeClass {
-        let pages = bytes.div_ceil(PAGE).clamp(4, 1 << 18);
+        let pages = bytes
+            .div_ceil(PAGE)
+            .clamp(SMALLEST_STACK / PAGE, LARGEST_STACK / PAGE);
         SizeClass(pages.next_power_of_two().trailing_zeros() as u8)
     }
 

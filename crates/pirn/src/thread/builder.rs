@@ -5,7 +5,7 @@ use super::join::RawHandle;
 use super::names::Names;
 use super::scoped::{Scope, ScopedJoinHandle};
 use crate::sched::{self, Scheduler};
-use crate::stack::{SizeClass, pool};
+use crate::stack::{LARGEST_STACK, SizeClass, pool};
 use crate::vthread::record::Attributes;
 use crate::vthread::{ClosureBody, ThreadRef};
 use core::fmt;
@@ -234,7 +234,7 @@ impl Builder {
     fn size_class(&self) -> io::Result<SizeClass> {
         match self.stack_size {
             None => Ok(sched::default_class()),
-            Some(bytes) if bytes > 1 << 30 => Err(invalid(format!(
+            Some(bytes) if bytes > LARGEST_STACK => Err(invalid(format!(
                 "a stack of {bytes} bytes was asked for; at most 1 GiB is possible"
             ))),
             Some(bytes) => Ok(SizeClass::for_bytes(bytes)),

@@ -115,7 +115,7 @@ unsafe fn copy(out: c_int, from: c_int, offset: *mut off_t, count: size_t) -> Sy
         return Err(Errno(libc::EINVAL));
     }
     let mut buffer = vec![0u8; count.min(CHUNK)];
-    let result = transfer::write_all(count, |done| {
+    let result = transfer::transfer_all(count, |done| {
         let chunk = &mut buffer[..(count - done).min(CHUNK)];
         copy_chunk(out, from, start + done as off_t, chunk)
     });

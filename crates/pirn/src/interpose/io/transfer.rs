@@ -164,7 +164,7 @@ impl Parts {
     ) -> SysResult {
         // SAFETY: the caller's contract: the kernel has just read them.
         let all = unsafe { core::slice::from_raw_parts(self.iov, self.count as usize) };
-        let rest = write_all(total - done, |more| {
+        let rest = transfer_all(total - done, |more| {
             let rest = after(all, done + more);
             let at = if offset == HERE {
                 HERE
@@ -219,7 +219,7 @@ pub(in crate::interpose) unsafe fn write_vectored(
     }
     // SAFETY: as above.
     let all = unsafe { core::slice::from_raw_parts(iov, count as usize) };
-    let rest = write_all(total - done, |more| {
+    let rest = transfer_all(total - done, |more| {
         let rest = after(all, done + more);
         // SAFETY: parts of the caller's buffers.
         unsafe { write_some(fd, rest.as_ptr(), rest.len() as c_int) }
@@ -259,15 +259,15 @@ pub(in crate::interpose) fn after(all: &[iovec], mut done: usize) -> Vec<iovec> 
     rest
 }
 
-/// Repeats `write(done so far)` until `total` bytes are done. An error after some were done gives
-/// their number: the next call will meet the error again.
-pub(in crate::interpose) fn write_all(
+/// Repeats `transfer(done so far)` until `total` bytes are done. An error after some were done
+/// gives their number: the next call will meet the error again.
+pub(in crate::interpose) fn transfer_all(
     total: usize,
-    mut write: impl FnMut(usize) -> SysResult,
+    mut transfer: impl FnMut(usize) -> SysResult,
 ) -> SysResult {
     let mut done = 0;
     loop {
-        match write(done) {
+        match transfer(done) {
             Ok(n) if done + n >= total || n == 0 => return Ok(done + n),
             Ok(n) => done += n,
             Err(_) if done > 0 => return Ok(done),

@@ -5,7 +5,7 @@
 
 use crate::blocking::readiness::{self, Interest};
 use crate::blocking::{self, fds, offload};
-use crate::interpose::io::transfer::{is_ready, write_all};
+use crate::interpose::io::transfer::{is_ready, transfer_all};
 use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno, SysResult, call};
@@ -182,7 +182,7 @@ pub unsafe extern "C" fn recvfrom(
     // MSG_WAITALL has no effect together with MSG_DONTWAIT: the loop is ours.
     sys::to_c(
         if waits_for_all && virtual_thread().is_some() && is_stream(fd) {
-            write_all(length, once)
+            transfer_all(length, once)
         } else {
             once(0)
         },
@@ -277,7 +277,7 @@ pub unsafe extern "C" fn sendto(
     };
     sys::to_c(
         if virtual_thread().is_some() && flags & libc::MSG_DONTWAIT == 0 {
-            write_all(length, once)
+            transfer_all(length, once)
         } else {
             once(0)
         },
@@ -319,7 +319,7 @@ pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int
         return sent as ssize_t;
     }
     // A stream took a part: the rest, without the control data, which went with the first byte.
-    let rest = write_all(total - sent, |done| {
+    let rest = transfer_all(total - sent, |done| {
         let mut buffers = crate::interpose::io::transfer::after(all, sent + done);
         // SAFETY: a plain structure of pointers and lengths.
         let mut message: msghdr = unsafe { core::mem::zeroed() };
