@@ -195,10 +195,9 @@ fn a_backtrace_ends_at_the_entry() {
     let trace = on_virtual(|| nested(10));
     assert!(trace.contains("warp_beam"), "{trace}");
     assert_eq!(trace.matches("nested").count(), 11, "{trace}");
-    assert!(
-        trace.contains("a_backtrace_ends_at_the_entry::{{closure}}"),
-        "{trace}"
-    );
+    // The closure, whose name depends on whether it is inlined.
+    let of_closure = "a_backtrace_ends_at_the_entry";
+    assert!(trace.contains(of_closure), "{trace}");
     assert!(trace.lines().count() < 200, "{trace}");
 }
 
