@@ -273,6 +273,37 @@ fn smol_sockets_and_timers_in_block_on() {
     });
 }
 
+/// Both sides are one task: if a read waited in place of saying that it would, nobody were left to
+/// write. `async-io` makes its sockets non-blocking by system calls that pirn does not see.
+#[watched]
+fn a_smol_echo_in_one_task_does_not_wait_for_itself() {
+    use smol::io::{AsyncReadExt, AsyncWriteExt};
+    const ROUNDS: u8 = 10;
+    on_threads(THREADS, |_| {
+        let listener = smol::net::TcpListener::bind("127.0.0.1:0");
+        let listener = block_on(listener).unwrap();
+        let address = listener.local_addr().unwrap();
+        let echo = async {
+            let (mut server, _) = listener.accept().await.unwrap();
+            let mut byte = [0];
+            for _ in 0..ROUNDS {
+                server.read_exact(&mut byte).await.unwrap();
+                server.write_all(&byte).await.unwrap();
+            }
+        };
+        let client = async {
+            let mut client = smol::net::TcpStream::connect(address).await.unwrap();
+            for round in 0..ROUNDS {
+                client.write_all(&[round]).await.unwrap();
+                let mut byte = [0];
+                client.read_exact(&mut byte).await.unwrap();
+                assert_eq!(byte, [round]);
+            }
+        };
+        block_on(smol::future::zip(echo, client));
+    });
+}
+
 #[watched]
 fn smol_tasks_and_virtual_threads_await_each_other() {
     with_executor(|executor| {

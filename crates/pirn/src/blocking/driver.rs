@@ -1,9 +1,10 @@
 //! The driver: what idle carriers do instead of nothing.
 
-use super::{epoll, timers};
+use super::{epoll, review, timers};
 use crate::sched::{self, carriers, driver::Driver};
 use crate::stack::pool;
 use crate::sys;
+use crate::time::Deadline;
 
 /// How long a carrier must have been idle before it gives back the memory of unused stacks.
 const TRIM_AFTER_NS: u64 = 1_000_000_000;
@@ -20,16 +21,16 @@ impl Driver for EventDriver {
         if kicked && sched::idle::is_requested() {
             epoll::kick(); // Meant for a carrier that sleeps: pass it on.
         }
+        review::run_if_due();
         fired | woke
     }
 
     fn wait(&self, resumed: &mut dyn FnMut()) {
         let timer = timers::begin_sleep();
         let trim = pool::wants_trim().then(|| sys::now() + TRIM_AFTER_NS);
-        let mut deadline = timer;
-        if let Some(trim) = trim {
-            deadline = Some(deadline.map_or(trim, |d| d.min(trim)));
-        }
+        let review = Some(review::due()).filter(|due| !due.is_never());
+        let review = review.map(Deadline::nanos);
+        let deadline = [timer, trim, review].into_iter().flatten().min();
         let fetched = epoll::fetch(deadline);
         if let Some(timer) = timer {
             timers::end_sleep(timer);
@@ -44,6 +45,7 @@ impl Driver for EventDriver {
         resumed();
         timers::fire_all();
         fetched.dispatch();
+        review::run_if_due();
     }
 
     fn kick(&self) {

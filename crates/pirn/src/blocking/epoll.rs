@@ -68,27 +68,30 @@ fn made(call: &str, result: SysResult) -> Result<i32, String> {
         .map_err(|e| format!("the system call {call} failed: {e}{}", hint(e)))
 }
 
-/// Registers a descriptor, or makes epoll report its present state anew if it is already.
-pub(crate) fn register(fd: i32, generation: u32, again: bool) -> SysResult {
-    let data = u64::from(generation) << 32 | fd as u32 as u64;
+/// Registers a descriptor. `EEXIST`: this very open file is registered under this number.
+pub(crate) fn register(fd: i32, generation: u32) -> SysResult {
+    control(libc::EPOLL_CTL_ADD, fd, generation)
+}
+
+/// Has a registered descriptor's events reported under another generation, and its present state
+/// anew.
+pub(crate) fn renew(fd: i32, generation: u32) -> SysResult {
+    control(libc::EPOLL_CTL_MOD, fd, generation)
+}
+
+fn control(operation: i32, fd: i32, generation: u32) -> SysResult {
     let mut event = libc::epoll_event {
         events: EVENTS,
-        u64: data,
+        u64: u64::from(generation) << 32 | fd as u32 as u64,
     };
     let epoll = EPOLL.load(Ordering::Relaxed);
-    let mut control = |operation: i32| {
-        // SAFETY: the event is valid for the call.
-        unsafe { call!(libc::SYS_epoll_ctl, epoll, operation, fd, &raw mut event) }
-    };
-    let (first, second) = if again {
-        (libc::EPOLL_CTL_MOD, libc::EPOLL_CTL_ADD)
-    } else {
-        (libc::EPOLL_CTL_ADD, libc::EPOLL_CTL_MOD)
-    };
-    match control(first) {
-        Err(Errno(libc::EEXIST | libc::ENOENT)) => control(second),
-        result => result,
-    }
+    // SAFETY: the event is valid for the call.
+    unsafe { call!(libc::SYS_epoll_ctl, epoll, operation, fd, &raw mut event) }
+}
+
+/// The descriptors that events are waited for with.
+pub(crate) fn descriptors() -> [i32; 2] {
+    [&EPOLL, &EVENTFD].map(|fd| fd.load(Ordering::Relaxed)) // Relaxed: see `start`.
 }
 
 /// Stops reports about a descriptor. A close would not be enough: epoll watches the open file,

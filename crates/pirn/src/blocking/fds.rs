@@ -1,10 +1,13 @@
 //! What is known of each file descriptor.
 //!
 //! A table by number, in chunks made on demand. An entry remembers whether the descriptor is
-//! registered with epoll and what the program has set on it, so that the common read costs no more
-//! system calls than it would on a platform thread. That memory is trusted only for descriptors
-//! whose creation was seen (by an interposed `socket`, `accept`, `pipe`, …) and that are not shared
-//! with a duplicate; for any other the kernel is asked each time.
+//! registered with epoll, and whether timeouts are set on it. That memory is trusted only for
+//! descriptors whose creation was seen (by an interposed `socket`, `accept`, `pipe`, …) and, as for
+//! timeouts, that are not shared with a duplicate; for any other the kernel is asked each time.
+//!
+//! Whether the program has made a descriptor non-blocking is asked before each wait, because it may
+//! do so by a system call that nobody sees (`rustix` makes them inline). A number that comes to
+//! mean another open file in such a way is noticed later; see [`review`](super::review).
 //!
 //! The *generation* counts closes: whoever waits for a descriptor that is closed meanwhile wakes
 //! with `EBADF`, and events of a descriptor's earlier life are recognised as stale.
@@ -22,8 +25,8 @@ const CHUNKS: usize = 1024;
 const KNOWN: u32 = 1;
 /// There is, or was, another descriptor for the same open file.
 const SHARED: u32 = 2;
-/// `O_NONBLOCK` is set.
-const NONBLOCKING: u32 = 4;
+/// `O_NONBLOCK` is set for the moment by us; the program wants the descriptor to block.
+pub(super) const LENT: u32 = 4;
 /// `SO_RCVTIMEO` or `SO_SNDTIMEO` is set.
 const TIMEOUTS: u32 = 8;
 /// epoll reports its events, under the current generation.
@@ -31,17 +34,19 @@ const REGISTERED: u32 = 16;
 
 /// It is a pipe, a socket or the like.
 const POLLABLE: u32 = 32;
+/// Somebody has begun to wait for it since the last review.
+const UNREVIEWED: u32 = 64;
 
 /// One descriptor.
 pub(crate) struct Entry {
-    flags: AtomicU32,
+    pub(super) flags: AtomicU32,
     generation: AtomicU32,
     /// Count the events seen: for reading, for writing.
     pub(crate) events: [AtomicU32; 2],
     /// Who waits for readiness.
     pub(crate) waiters: Lock<FdWaiters>,
-    /// Serialises `accept`, see [`interpose::socket`](crate::interpose).
-    pub(crate) accepting: Lock<()>,
+    /// Serialises `accept`, and changes of `O_NONBLOCK`.
+    pub(crate) turn: Lock<()>,
 }
 
 type Chunk = [Entry; CHUNK];
@@ -75,7 +80,7 @@ pub(crate) fn entry(fd: i32) -> Option<&'static Entry> {
 }
 
 /// The entry, if there has been reason to make one.
-fn existing(fd: i32) -> Option<&'static Entry> {
+pub(super) fn existing(fd: i32) -> Option<&'static Entry> {
     if !ACTIVE.load(Ordering::Relaxed) {
         return None; // Relaxed: nothing waits for a descriptor that is created before it is true.
     }
@@ -106,14 +111,13 @@ fn make_chunk(place: &AtomicPtr<Chunk>) -> *mut Chunk {
 }
 
 /// A pipe, a socket or the like was created by a call that we saw.
-pub(crate) fn created(fd: i32, nonblocking: bool) {
-    let mode = if nonblocking { NONBLOCKING } else { 0 };
-    set_up(fd, KNOWN | POLLABLE | mode);
+pub(crate) fn created(fd: i32) {
+    set_up(fd, KNOWN | POLLABLE);
 }
 
 /// A file, of whichever kind, was opened by a call that we saw.
-pub(crate) fn opened(fd: i32, nonblocking: bool) {
-    set_up(fd, KNOWN | if nonblocking { NONBLOCKING } else { 0 });
+pub(crate) fn opened(fd: i32) {
+    set_up(fd, KNOWN);
 }
 
 /// A descriptor was created whose open file may be shared with others.
@@ -138,18 +142,6 @@ pub(crate) fn duplicated(fd: i32, new: i32) {
     created_shared(new);
 }
 
-/// `O_NONBLOCK` was set or cleared.
-pub(crate) fn nonblocking_set(fd: i32, on: bool) {
-    if let Some(entry) = existing(fd) {
-        // Relaxed: as in `begin_life`.
-        if on {
-            entry.flags.fetch_or(NONBLOCKING, Ordering::Relaxed);
-        } else {
-            entry.flags.fetch_and(!NONBLOCKING, Ordering::Relaxed);
-        }
-    }
-}
-
 /// `SO_RCVTIMEO` or `SO_SNDTIMEO` was set.
 pub(crate) fn timeouts_set(fd: i32) {
     if let Some(entry) = existing(fd) {
@@ -166,7 +158,9 @@ pub(crate) fn closing(fd: i32) -> Option<u32> {
     if !ACTIVE.load(Ordering::Relaxed) {
         return None; // Relaxed: as in `existing`.
     }
-    let entry = entry(fd)?;
+    let Some(entry) = existing(fd) else {
+        return Some(0); // The generation that an entry begins with.
+    };
     // Relaxed: as in `begin_life`.
     if entry.flags.load(Ordering::Relaxed) & REGISTERED != 0 {
         super::epoll::forget(fd);
@@ -185,6 +179,9 @@ fn closed(fd: i32, generation: u32) {
 
 /// Closes a descriptor: those who wait for it wake, before or after, with `EBADF`.
 pub(crate) fn close(fd: i32) -> SysResult {
+    if is_ours(fd) {
+        return Err(CLOSED);
+    }
     let life = closing(fd);
     // SAFETY: no pointers; whose descriptor it is, is the caller's affair.
     let result = unsafe { call!(libc::SYS_close, fd) };
@@ -194,6 +191,68 @@ pub(crate) fn close(fd: i32) -> SysResult {
     result
 }
 
+/// Closes the descriptors from `first` to `last`, but not our own.
+pub(crate) fn close_range(first: u32, last: u32, flags: i32) -> SysResult {
+    let kernel = |first: u32, last: u32| {
+        // SAFETY: no pointers; whose descriptors they are, is the caller's affair.
+        unsafe { call!(libc::SYS_close_range, first, last, flags) }
+    };
+    let closes = flags as u32 & libc::CLOSE_RANGE_CLOEXEC == 0;
+    if !closes || first > last || !ACTIVE.load(Ordering::Relaxed) {
+        return kernel(first, last); // Relaxed: as in `existing`.
+    }
+    for fd in numbers(first, last) {
+        closing(fd);
+    }
+    let mut ours = super::epoll::descriptors().map(|fd| fd as u32);
+    ours.sort_unstable();
+    let mut next = Some(first);
+    for own in ours.into_iter().filter(|own| (first..=last).contains(own)) {
+        if let Some(first) = next.filter(|next| *next < own) {
+            kernel(first, own - 1)?;
+        }
+        next = own.checked_add(1);
+    }
+    if let Some(first) = next.filter(|next| *next <= last) {
+        kernel(first, last)?;
+    }
+    for entry in numbers(first, last).filter_map(existing) {
+        super::readiness::close_all(entry, entry.generation());
+    }
+    Ok(0)
+}
+
+/// Whether the descriptor is one of the runtime's own, without which no event would ever arrive.
+pub(crate) fn is_ours(fd: i32) -> bool {
+    // Relaxed: as in `existing`.
+    super::epoll::descriptors().contains(&fd) && ACTIVE.load(Ordering::Relaxed)
+}
+
+/// The numbers in a range that have an entry and may be closed.
+fn numbers(first: u32, last: u32) -> impl Iterator<Item = i32> {
+    let range = first as usize..=last as usize;
+    let chunks = range.start() / CHUNK..=(range.end() / CHUNK).min(CHUNKS - 1);
+    chunks
+        // Acquire: as in `entry`.
+        .filter(|&chunk| !TABLE[chunk].load(Ordering::Acquire).is_null())
+        .flat_map(|chunk| chunk * CHUNK..(chunk + 1) * CHUNK)
+        .filter(move |number| range.contains(number))
+        .map(|number| number as i32)
+        .filter(|&fd| !is_ours(fd))
+}
+
+/// Calls `f` for the descriptors that somebody has begun to wait for since the last call.
+pub(super) fn for_each_unreviewed(f: impl Fn(i32, &Entry)) {
+    for fd in numbers(0, u32::MAX) {
+        let Some(entry) = existing(fd) else { continue };
+        // Relaxed: as in `begin_life`. Looked at first: most entries stay untouched.
+        if entry.flags.load(Ordering::Relaxed) & UNREVIEWED != 0 {
+            entry.flags.fetch_and(!UNREVIEWED, Ordering::Relaxed);
+            f(fd, entry);
+        }
+    }
+}
+
 impl Entry {
     fn new() -> Entry {
         Entry {
@@ -201,7 +260,7 @@ impl Entry {
             generation: AtomicU32::new(0),
             events: [const { AtomicU32::new(0) }; 2],
             waiters: Lock::new(FdWaiters::new()),
-            accepting: Lock::new(()),
+            turn: Lock::new(()),
         }
     }
 
@@ -228,16 +287,12 @@ impl Entry {
         self.generation.load(Ordering::SeqCst)
     }
 
-    fn trusted(&self) -> Option<u32> {
-        let flags = self.flags.load(Ordering::Relaxed); // Relaxed: as in `begin_life`.
-        (flags & (KNOWN | SHARED) == KNOWN).then_some(flags)
-    }
-
-    /// Whether the program has made the descriptor non-blocking.
-    pub(crate) fn is_nonblocking(&self, fd: i32) -> bool {
-        match self.trusted() {
-            Some(flags) => flags & NONBLOCKING != 0,
-            None => sys::is_nonblocking(fd),
+    /// Notes that somebody begins to wait.
+    pub(super) fn awaited(&self) {
+        // Relaxed: as in `begin_life`. Looked at first: mostly it is set.
+        if self.flags.load(Ordering::Relaxed) & UNREVIEWED == 0 {
+            self.flags.fetch_or(UNREVIEWED, Ordering::Relaxed);
+            super::review::expect();
         }
     }
 
@@ -248,12 +303,20 @@ impl Entry {
     }
 
     fn timeout(&self, fd: i32, option: i32) -> Option<u64> {
-        if self.trusted().is_some_and(|flags| flags & TIMEOUTS == 0) {
+        let flags = self.flags.load(Ordering::Relaxed); // Relaxed: as in `begin_life`.
+        if flags & (KNOWN | SHARED | REGISTERED | TIMEOUTS) == (KNOWN | REGISTERED) {
             return None;
         }
-        // SAFETY: it is what the kernel gives for timeouts.
-        let value: libc::timeval = unsafe { sys::socket_option(fd, option) }.ok()?;
-        let nanos = value.tv_sec as u64 * 1_000_000_000 + value.tv_usec as u64 * 1000;
+        let nanos = timeout_option(fd, option)?;
+        // The first wait asks for the other one, too, for those to come: it may have been set by a
+        // call that we did not see.
+        let other = match option {
+            libc::SO_RCVTIMEO => libc::SO_SNDTIMEO,
+            _ => libc::SO_RCVTIMEO,
+        };
+        if nanos > 0 || flags & REGISTERED == 0 && timeout_option(fd, other) != Some(0) {
+            timeouts_set(fd);
+        }
         (nanos > 0).then_some(nanos)
     }
 
@@ -265,13 +328,30 @@ impl Entry {
             return Ok(0);
         }
         let generation = self.generation();
-        let result = super::epoll::register(fd, generation, flags & REGISTERED != 0);
+        let result = match super::epoll::register(fd, generation) {
+            // Registered in this life: under this generation.
+            Err(Errno(libc::EEXIST)) if flags & REGISTERED != 0 => Ok(0),
+            Err(Errno(libc::EEXIST)) => super::epoll::renew(fd, generation),
+            result => result,
+        };
         let _waiters = self.waiters.lock();
         if result.is_ok() && self.generation() == generation {
             self.flags.fetch_or(REGISTERED, Ordering::Relaxed); // Relaxed: as in `begin_life`.
         }
         result
     }
+}
+
+/// As [`Entry::deadline`], of any number.
+pub(crate) fn deadline(fd: i32, option: i32) -> Deadline {
+    entry(fd).map_or(Deadline::NEVER, |entry| entry.deadline(fd, option))
+}
+
+/// A timeout of a socket, in nanoseconds; none of what is no socket.
+fn timeout_option(fd: i32, option: i32) -> Option<u64> {
+    // SAFETY: it is what the kernel gives for timeouts.
+    let value: libc::timeval = unsafe { sys::socket_option(fd, option) }.ok()?;
+    Some(value.tv_sec as u64 * 1_000_000_000 + value.tv_usec as u64 * 1000)
 }
 
 /// "Not a descriptor", for those that are closed while somebody waits.

@@ -61,7 +61,6 @@ impl<T: Linked> List<T> {
     }
 
     /// Returns whether nobody is in the list.
-    #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.first.is_null()
     }

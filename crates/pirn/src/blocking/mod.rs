@@ -3,9 +3,10 @@
 //! * [`wait`]: one episode of waiting, decided by exactly one claim.
 //! * [`timers`]: points in time ([`timer_heap`]); [`delayed`]: starting a thread at one.
 //! * [`parking_lot`]: addresses; [`futex`]: futex words, shared with platform threads.
-//! * [`fds`], [`readiness`], [`epoll`]: descriptors.
+//! * [`fds`], [`readiness`], [`epoll`], [`review`], [`status_flags`]: descriptors.
 //! * [`list`]: who waits, in order.
 //! * [`notice`]: one thread's waiting for others to tell it something.
+//! * [`retry`]: what no event tells of, by trying again.
 //! * [`offload`]: calls that only the kernel can finish, on platform threads.
 //! * [`driver`]: how idle carriers wait for all of it.
 
@@ -20,6 +21,9 @@ pub(crate) mod notice;
 pub(crate) mod offload;
 pub(crate) mod parking_lot;
 pub(crate) mod readiness;
+pub(crate) mod retry;
+mod review;
+pub(crate) mod status_flags;
 pub(crate) mod timer_heap;
 pub(crate) mod timers;
 pub(crate) mod wait;

@@ -19,6 +19,7 @@
 
 use super::fds::{self, Entry};
 use super::list::{Linked, Links, List};
+use super::status_flags;
 use super::wait::{Outcome, Wait, WakeList};
 use crate::sys::{Errno, SysResult};
 use crate::time::Deadline;
@@ -229,6 +230,13 @@ pub(crate) fn close_all(entry: &Entry, generation: u32) {
     }
 }
 
+/// Whether somebody waits for a descriptor.
+pub(super) fn is_awaited(entry: &Entry) -> bool {
+    let waiters = entry.waiters.lock();
+    let mut lists = waiters.doers.iter().chain([&waiters.observers]);
+    lists.any(|list| !list.is_empty())
+}
+
 /// Wakes the next of those who want to do the same.
 fn pass_baton(entry: &Entry, interest: Interest) {
     let mut wakes = WakeList::new();
@@ -257,7 +265,7 @@ pub(crate) fn blocking(
         Err(Errno(libc::EAGAIN)) => {}
         result => return result,
     }
-    if entry.is_nonblocking(fd) {
+    if status_flags::is_nonblocking(fd) {
         return Err(Errno(libc::EAGAIN));
     }
     let deadline = deadline(entry);
@@ -304,6 +312,7 @@ fn park(
     let waiter = FdWaiter::doer(&wait, interest);
     // SAFETY: it stays here, on the stack, until a claim or the lines below have taken it out.
     unsafe { waiters.append(&waiter) };
+    entry.awaited();
     drop(waiters);
     let outcome = wait.block_until(deadline);
     if matches!(outcome, Outcome::TimedOut | Outcome::Interrupted) {
@@ -325,6 +334,7 @@ pub(crate) unsafe fn observe(entry: &Entry, waiter: &FdWaiter, counts: [u32; 2])
     }
     // SAFETY: the caller's contract.
     unsafe { waiters.append(waiter) };
+    entry.awaited();
     true
 }
 

@@ -1,6 +1,7 @@
 //! `syscall(2)`, the function: through it `std`, `parking_lot` and others reach futexes.
 
 use crate::blocking::futex;
+use crate::interpose::by_number;
 use crate::interpose::registry::interposed;
 use crate::{arch, sys};
 use core::ffi::c_long;
@@ -9,7 +10,8 @@ interposed! {
     family "System calls by number" for Correctness;
 
     Parks by hand {
-        syscall: "in futexes and `sched_yield`; any other call may block the carrier",
+        syscall: "in the calls that wait for descriptors, futexes, time, children or locks; any \
+            other may block the carrier",
     }
 }
 
@@ -30,13 +32,16 @@ pub unsafe extern "C" fn syscall(
     f: usize,
 ) -> c_long {
     let args = [a, b, c, d, e, f];
-    // SAFETY: the caller's contract.
-    let result = unsafe {
-        match number {
+    // SAFETY: the caller's contract, here and below.
+    unsafe {
+        let result = match number {
             libc::SYS_futex => futex::futex(args),
             libc::SYS_sched_yield => return crate::interpose::time::sched_yield().into(),
-            _ => sys::check(arch::syscall(number, args)),
-        }
-    };
-    sys::to_c(result) as c_long
+            _ => match by_number::call(number, args) {
+                Some(result) => return result,
+                None => sys::check(arch::syscall(number, args)),
+            },
+        };
+        sys::to_c(result) as c_long
+    }
 }

@@ -14,6 +14,7 @@
 //! Rules for all of them: C's conventions exactly (results, `errno`, what is written when); nothing
 //! unwinds out of them; a virtual thread may be on another carrier after anything that parks.
 
+mod by_number;
 mod fs;
 mod futex;
 mod io;

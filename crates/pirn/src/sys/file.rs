@@ -10,11 +10,6 @@ pub(crate) fn status_flags(fd: c_int) -> Result<c_int, Errno> {
     unsafe { call!(libc::SYS_fcntl, fd, libc::F_GETFL) }.map(|flags| flags as c_int)
 }
 
-/// Returns whether the kernel would not block in an operation on this descriptor.
-pub(crate) fn is_nonblocking(fd: c_int) -> bool {
-    status_flags(fd).is_ok_and(|flags| flags & libc::O_NONBLOCK != 0)
-}
-
 /// Returns an option of a socket, of level `SOL_SOCKET`.
 ///
 /// # Safety

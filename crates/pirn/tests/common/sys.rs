@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 use std::time::Duration;
 
-use libc::{c_int, c_void};
+use libc::{c_int, c_long, c_void};
 
 /// Turns the C convention (-1 and `errno`) into a `Result`.
 pub fn check<N: Into<i64> + Copy>(result: N) -> io::Result<N> {
@@ -178,4 +178,19 @@ pub fn set_socket_option<T>(socket: &impl AsRawFd, level: c_int, name: c_int, va
         )
     })
     .unwrap();
+}
+
+/// A system call that nobody but the kernel sees.
+pub fn inline(number: c_long, a: usize, b: usize, c: usize, d: usize, e: usize) -> isize {
+    let result;
+    // SAFETY: the callers pass what the call takes.
+    unsafe {
+        std::arch::asm!(
+            "syscall",
+            inlateout("rax") number as isize => result,
+            in("rdi") a, in("rsi") b, in("rdx") c, in("r10") d, in("r8") e, in("r9") 0,
+            lateout("rcx") _, lateout("r11") _,
+        );
+    }
+    result
 }

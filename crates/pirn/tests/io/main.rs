@@ -5,6 +5,8 @@ mod common;
 
 mod child_processes;
 mod close;
+mod close_range;
+mod connecting;
 mod crowded_descriptor;
 mod files;
 mod partly_cached;
@@ -14,3 +16,4 @@ mod select;
 mod socket_modes;
 mod tcp;
 mod udp_and_unix;
+mod unseen_calls;

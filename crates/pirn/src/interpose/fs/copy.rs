@@ -11,6 +11,7 @@
 use super::cached::file_type;
 use crate::blocking::offload;
 use crate::blocking::readiness::{self, Interest};
+use crate::blocking::status_flags;
 use crate::interpose::io::transfer::{self, is_ready};
 use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
@@ -92,7 +93,7 @@ pub unsafe extern "C" fn sendfile(
     let copies = virtual_thread().is_some()
         && kind(from) == FileKind::File
         && kind(out) != FileKind::File
-        && !sys::is_nonblocking(out);
+        && !status_flags::is_nonblocking(out);
     sys::to_c(if copies {
         // SAFETY: as above.
         unsafe { copy(out, from, offset, count) }
@@ -174,8 +175,8 @@ fn moving(
         // Somebody else was faster, unless the program wants to know.
         let again = result == EAGAIN
             && flags & libc::SPLICE_F_NONBLOCK == 0
-            && !sys::is_nonblocking(from)
-            && !sys::is_nonblocking(to);
+            && !status_flags::is_nonblocking(from)
+            && !status_flags::is_nonblocking(to);
         if !again {
             return result;
         }

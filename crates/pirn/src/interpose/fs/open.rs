@@ -90,7 +90,7 @@ pub(in crate::interpose) unsafe fn open_at(
         patiently(|| unsafe { may_wait(dir, path, flags) }, kernel)
     };
     if let Ok(fd) = result {
-        fds::opened(fd as c_int, flags & libc::O_NONBLOCK != 0);
+        fds::opened(fd as c_int);
     }
     result
 }
@@ -164,6 +164,6 @@ unsafe fn open_c(dir: c_int, path: Path, flags: c_int, mode: mode_t) -> c_int {
 
 /// Takes note of a descriptor that libc has made, if it has.
 fn noted(fd: c_int) -> c_int {
-    fds::opened(fd, false);
+    fds::opened(fd);
     fd
 }

@@ -3,7 +3,7 @@
 //! All three functions are variadic in C; see [`syscall`](crate::interpose::futex::syscall) for why
 //! they may be declared with their arguments here.
 
-use crate::blocking::fds;
+use crate::blocking::{fds, status_flags};
 use crate::interpose::fs::lock;
 use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
@@ -46,6 +46,9 @@ pub unsafe extern "C" fn fcntl64(fd: c_int, command: c_int, argument: usize) -> 
 unsafe fn control(fd: c_int, command: c_int, argument: usize) -> SysResult {
     // SAFETY: the caller's contract, here and below.
     let kernel = |command: c_int| unsafe { call!(libc::SYS_fcntl, fd, command, argument) };
+    // SAFETY: no pointers.
+    let set_flags = |flags: c_int| unsafe { call!(libc::SYS_fcntl, fd, libc::F_SETFL, flags) };
+    let flags = argument as c_int;
     match command {
         libc::F_SETLKW | libc::F_OFD_SETLKW if virtual_thread().is_some() => {
             let try_command = if command == libc::F_SETLKW {
@@ -55,10 +58,17 @@ unsafe fn control(fd: c_int, command: c_int, argument: usize) -> SysResult {
             };
             lock::lock_patiently(|| kernel(try_command))
         }
+        libc::F_SETFL => status_flags::change(fd, flags & libc::O_NONBLOCK != 0, |on| {
+            let nonblock = if on { libc::O_NONBLOCK } else { 0 };
+            set_flags(flags & !libc::O_NONBLOCK | nonblock)
+        }),
+        libc::F_GETFL => {
+            kernel(command).map(|now| status_flags::visible(fd, now as c_int) as usize)
+        }
         _ => {
             let result = kernel(command);
             if let Ok(value) = result {
-                note(fd, command, argument, value);
+                note(fd, command, value);
             }
             result
         }
@@ -66,10 +76,9 @@ unsafe fn control(fd: c_int, command: c_int, argument: usize) -> SysResult {
 }
 
 /// Keeps the table of descriptors true.
-fn note(fd: c_int, command: c_int, argument: usize, value: usize) {
+fn note(fd: c_int, command: c_int, value: usize) {
     match command {
         libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => fds::duplicated(fd, value as c_int),
-        libc::F_SETFL => fds::nonblocking_set(fd, argument as c_int & libc::O_NONBLOCK != 0),
         libc::F_SETLK | libc::F_OFD_SETLK => lock::lock_released(),
         _ => {}
     }
@@ -82,10 +91,14 @@ fn note(fd: c_int, command: c_int, argument: usize, value: usize) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: usize) -> c_int {
     // SAFETY: the caller's contract.
-    let result = unsafe { call!(libc::SYS_ioctl, fd, request, argument) };
-    if request == libc::FIONBIO && result.is_ok() {
-        // SAFETY: the kernel has read the int that the argument points to.
-        fds::nonblocking_set(fd, unsafe { *(argument as *const c_int) } != 0);
-    }
-    sys::to_c(result) as c_int
+    let kernel = |argument: usize| unsafe { call!(libc::SYS_ioctl, fd, request, argument) };
+    let on = match request {
+        // SAFETY: the kernel has read what the argument points to, and has said whether it could.
+        libc::FIONBIO if kernel(argument).is_ok() => unsafe { *(argument as *const c_int) != 0 },
+        _ => return sys::to_c(kernel(argument)) as c_int,
+    };
+    sys::to_c(status_flags::change(fd, on, |on| {
+        let on = c_int::from(on);
+        kernel((&raw const on).addr())
+    })) as c_int
 }

@@ -273,39 +273,33 @@ pub unsafe extern "C" fn epoll_pwait2(
 #[unsafe(no_mangle)]
 pub extern "C" fn epoll_create1(flags: c_int) -> c_int {
     // SAFETY: no pointers.
-    noted(unsafe { call!(libc::SYS_epoll_create1, flags) }, false)
+    noted(unsafe { call!(libc::SYS_epoll_create1, flags) })
 }
 
 /// `epoll_create`: only noted.
 #[unsafe(no_mangle)]
 pub extern "C" fn epoll_create(size: c_int) -> c_int {
     // SAFETY: no pointers.
-    noted(unsafe { call!(libc::SYS_epoll_create, size) }, false)
+    noted(unsafe { call!(libc::SYS_epoll_create, size) })
 }
 
 /// `eventfd`: only noted.
 #[unsafe(no_mangle)]
 pub extern "C" fn eventfd(value: u32, flags: c_int) -> c_int {
     // SAFETY: no pointers.
-    noted(
-        unsafe { call!(libc::SYS_eventfd2, value, flags) },
-        flags & libc::EFD_NONBLOCK != 0,
-    )
+    noted(unsafe { call!(libc::SYS_eventfd2, value, flags) })
 }
 
 /// `timerfd_create`: only noted.
 #[unsafe(no_mangle)]
 pub extern "C" fn timerfd_create(clock: c_int, flags: c_int) -> c_int {
     // SAFETY: no pointers.
-    noted(
-        unsafe { call!(libc::SYS_timerfd_create, clock, flags) },
-        flags & libc::TFD_NONBLOCK != 0,
-    )
+    noted(unsafe { call!(libc::SYS_timerfd_create, clock, flags) })
 }
 
-fn noted(result: SysResult, nonblocking: bool) -> c_int {
+fn noted(result: SysResult) -> c_int {
     if let Ok(fd) = result {
-        fds::created(fd as c_int, nonblocking);
+        fds::created(fd as c_int);
     }
     sys::to_c(result) as c_int
 }

@@ -4,7 +4,7 @@ use super::transfer;
 use crate::blocking::fds;
 use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
-use crate::sys::{self, call};
+use crate::sys::{self, Errno, call};
 use crate::vthread;
 use core::ffi::{c_int, c_void};
 use libc::{iovec, size_t, ssize_t};
@@ -103,7 +103,7 @@ pub unsafe extern "C" fn pipe2(fds: *mut c_int, flags: c_int) -> c_int {
     if result.is_ok() {
         for i in 0..2 {
             // SAFETY: the kernel has written two.
-            fds::created(unsafe { *fds.add(i) }, flags & libc::O_NONBLOCK != 0);
+            fds::created(unsafe { *fds.add(i) });
         }
     }
     sys::to_c(result) as c_int
@@ -130,9 +130,12 @@ pub extern "C" fn dup2(fd: c_int, new: c_int) -> c_int {
     dup3(fd, new, 0)
 }
 
-/// `dup3`: closes `new` on the way.
+/// `dup3`: closes `new` on the way. `EBUSY`: that is a descriptor of the runtime's.
 #[unsafe(no_mangle)]
 pub extern "C" fn dup3(fd: c_int, new: c_int, flags: c_int) -> c_int {
+    if fds::is_ours(new) {
+        return sys::to_c(Err(Errno(libc::EBUSY))) as c_int;
+    }
     if fd != new {
         fds::closing(new);
     }
@@ -144,17 +147,10 @@ pub extern "C" fn dup3(fd: c_int, new: c_int, flags: c_int) -> c_int {
     sys::to_c(result) as c_int
 }
 
-/// `close_range`.
+/// `close_range`: the descriptors of the runtime stay open.
 #[unsafe(no_mangle)]
 pub extern "C" fn close_range(first: u32, last: u32, flags: c_int) -> c_int {
-    const CLOEXEC: c_int = 4; // CLOSE_RANGE_CLOEXEC: closes nothing now
-    if flags & CLOEXEC == 0 {
-        for fd in first..=last.min(1 << 20) {
-            fds::closing(fd as c_int);
-        }
-    }
-    // SAFETY: no pointers.
-    sys::to_c(unsafe { call!(libc::SYS_close_range, first, last, flags) }) as c_int
+    sys::to_c(fds::close_range(first, last, flags)) as c_int
 }
 
 /// `closefrom`.

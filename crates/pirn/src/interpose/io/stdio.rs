@@ -68,7 +68,7 @@ unsafe fn descriptor(stream: *mut FILE) -> c_int {
 /// Notes the descriptor of a stream that libc has just opened.
 unsafe fn opened(stream: *mut FILE) -> *mut FILE {
     // SAFETY: null or a stream.
-    fds::opened(unsafe { descriptor(stream) }, false);
+    fds::opened(unsafe { descriptor(stream) });
     stream
 }
 

@@ -1,18 +1,20 @@
 //! `sys/socket.h`.
 //!
 //! Sending and receiving try with `MSG_DONTWAIT`, which changes nothing that others could see.
-//! `accept` and `connect` have no such flag; see there.
+//! [`accept`](super::accept) and [`connect`](super::connect) have no such flag.
 
+pub(in crate::interpose) use super::accept::{accept, accept4};
+pub(in crate::interpose) use super::connect::connect;
 use crate::blocking::readiness::{self, Interest};
-use crate::blocking::{self, fds, offload};
-use crate::interpose::io::transfer::{is_ready, transfer_all};
+use crate::blocking::retry::Retry;
+use crate::blocking::{fds, status_flags};
+use crate::interpose::io::transfer::{after, transfer_all};
 use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno, SysResult, call};
-use crate::time::Deadline;
 use crate::vthread::wait_word::Hearing;
 use core::ffi::{c_int, c_void};
-use libc::{msghdr, size_t, sockaddr, socklen_t, ssize_t};
+use libc::{msghdr, sa_family_t, size_t, sockaddr, socklen_t, ssize_t};
 
 interposed! {
     family "Sockets" for Correctness;
@@ -20,7 +22,7 @@ interposed! {
     Parks by hand {
         recv, recvfrom, recvmsg, send, sendto, sendmsg,
         accept: "blocks the carrier if another process takes the connection at that moment", accept4,
-        connect: "on a platform thread of its own where a Unix listener's queue is full",
+        connect: "tries again every 20 ms or so where a Unix listener's queue is full",
     }
     Parks as {
         fn __send(fd: c_int, buffer: *const c_void, length: size_t, flags: c_int) -> ssize_t
@@ -37,7 +39,7 @@ pub extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
     // SAFETY: no pointers.
     let result = unsafe { call!(libc::SYS_socket, domain, kind, protocol) };
     if let Ok(fd) = result {
-        fds::created(fd as c_int, kind & libc::SOCK_NONBLOCK != 0);
+        fds::created(fd as c_int);
     }
     sys::to_c(result) as c_int
 }
@@ -58,7 +60,7 @@ pub unsafe extern "C" fn socketpair(
     if result.is_ok() {
         for i in 0..2 {
             // SAFETY: the kernel has written two.
-            fds::created(unsafe { *pair.add(i) }, kind & libc::SOCK_NONBLOCK != 0);
+            fds::created(unsafe { *pair.add(i) });
         }
     }
     sys::to_c(result) as c_int
@@ -75,19 +77,10 @@ pub(super) fn receive(fd: c_int, flags: c_int, attempt: impl Fn(c_int) -> SysRes
     })
 }
 
-/// A sending operation; `to` is the address it is sent to, if it is given one.
-fn send_with(
-    fd: c_int,
-    flags: c_int,
-    to: *const sockaddr,
-    attempt: impl Fn(c_int) -> SysResult,
-) -> SysResult {
+/// A sending operation that is given no address.
+fn send_with(fd: c_int, flags: c_int, attempt: impl Fn(c_int) -> SysResult) -> SysResult {
     if virtual_thread().is_none() || flags & libc::MSG_DONTWAIT != 0 {
         return attempt(flags);
-    }
-    // SAFETY: the caller of the interposed function passes a valid address, or null.
-    if unsafe { to.as_ref() }.is_some_and(|to| c_int::from(to.sa_family) == libc::AF_UNIX) {
-        return send_patiently(fd, || attempt(flags | libc::MSG_DONTWAIT));
     }
     let deadline = |entry: &fds::Entry| entry.deadline(fd, libc::SO_SNDTIMEO);
     readiness::blocking(fd, Interest::Write, deadline, || {
@@ -95,32 +88,36 @@ fn send_with(
     })
 }
 
+/// A sending operation that may be given an address, of which `family` tells the family. That is
+/// asked only after an attempt, in which the kernel has seen whether the address is there.
+fn send_to(
+    fd: c_int,
+    flags: c_int,
+    family: impl FnOnce() -> Option<sa_family_t>,
+    attempt: impl Fn(c_int) -> SysResult,
+) -> SysResult {
+    let first = attempt(flags | libc::MSG_DONTWAIT);
+    if first != Err(Errno(libc::EAGAIN)) {
+        return first;
+    }
+    match family() {
+        Some(family) if c_int::from(family) == libc::AF_UNIX => {
+            send_patiently(fd, || attempt(flags | libc::MSG_DONTWAIT))
+        }
+        _ => send_with(fd, flags, attempt),
+    }
+}
+
 /// Sends to a Unix socket by its address. When the addressee's queue is full no event tells when it
 /// is not: the sender's own socket is writable all the time, and every failed attempt even reports
 /// so anew.
 fn send_patiently(fd: c_int, attempt: impl Fn() -> SysResult) -> SysResult {
-    const LONGEST_NAP_NS: u64 = 20_000_000;
-    let entry = fds::entry(fd);
-    let mut deadline = None;
-    let mut nap = 50_000;
-    loop {
-        match attempt() {
-            Err(Errno(libc::EAGAIN)) if entry.is_none_or(|e| !e.is_nonblocking(fd)) => {}
-            result => return result,
-        }
-        let deadline = *deadline.get_or_insert_with(|| match entry {
-            Some(entry) => entry.deadline(fd, libc::SO_SNDTIMEO),
-            None => Deadline::NEVER,
-        });
-        if deadline.has_passed() {
-            return Err(Errno(libc::EAGAIN));
-        }
-        let until = Deadline::after_nanos(nap).min(deadline);
-        if !blocking::sleep_until(until, Hearing::Always) {
-            return Err(blocking::INTERRUPTED);
-        }
-        nap = (2 * nap).min(LONGEST_NAP_NS);
+    static SENDERS: Retry = Retry::new(50_000);
+    if status_flags::is_nonblocking(fd) {
+        return Err(Errno(libc::EAGAIN));
     }
+    let deadline = fds::deadline(fd, libc::SO_SNDTIMEO);
+    SENDERS.until(deadline, Some(Hearing::Always), attempt)
 }
 
 /// `recv`.
@@ -258,30 +255,44 @@ pub unsafe extern "C" fn sendto(
     address: *const sockaddr,
     address_length: socklen_t,
 ) -> ssize_t {
-    let once = |done: usize| {
-        send_with(fd, flags, address, |flags| {
-            // SAFETY: the caller's contract; `done` bytes of the buffer are sent.
-            unsafe {
-                let rest = buffer.cast::<u8>().add(done);
-                call!(
-                    libc::SYS_sendto,
-                    fd,
-                    rest,
-                    length - done,
-                    flags,
-                    address,
-                    address_length
-                )
-            }
-        })
+    let kernel = |done: usize, flags: c_int| {
+        // SAFETY: the caller's contract; `done` bytes of the buffer are sent.
+        unsafe {
+            let rest = buffer.cast::<u8>().add(done);
+            let left = length - done;
+            call!(
+                libc::SYS_sendto,
+                fd,
+                rest,
+                left,
+                flags,
+                address,
+                address_length
+            )
+        }
     };
-    sys::to_c(
-        if virtual_thread().is_some() && flags & libc::MSG_DONTWAIT == 0 {
-            transfer_all(length, once)
-        } else {
-            once(0)
-        },
-    )
+    if virtual_thread().is_none() || flags & libc::MSG_DONTWAIT != 0 {
+        return sys::to_c(kernel(0, flags));
+    }
+    sys::to_c(transfer_all(length, |done| {
+        let attempt = |flags: c_int| kernel(done, flags);
+        if address.is_null() {
+            return send_with(fd, flags, attempt);
+        }
+        // SAFETY: the kernel has seen the address.
+        let family = || unsafe { family(address, address_length) };
+        send_to(fd, flags, family, attempt)
+    }))
+}
+
+/// The family of an address that is long enough to have one.
+///
+/// # Safety
+/// The address is as long as `length`.
+unsafe fn family(address: *const sockaddr, length: socklen_t) -> Option<sa_family_t> {
+    let present = !address.is_null() && length as usize >= size_of::<sa_family_t>();
+    // SAFETY: the family comes first.
+    present.then(|| unsafe { address.cast::<sa_family_t>().read_unaligned() })
 }
 
 /// `sendmsg`.
@@ -290,185 +301,48 @@ pub unsafe extern "C" fn sendto(
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
-    let once = |message: *const msghdr| {
-        // SAFETY: the caller's contract.
-        let to = unsafe { (*message).msg_name }.cast_const().cast();
-        send_with(fd, flags, to, |flags| {
-            // SAFETY: the caller's contract.
-            unsafe { call!(libc::SYS_sendmsg, fd, message, flags) }
-        })
-    };
-    let first = once(message);
+    // SAFETY: the caller's contract.
+    let kernel = |flags: c_int| unsafe { call!(libc::SYS_sendmsg, fd, message, flags) };
     if virtual_thread().is_none() || flags & libc::MSG_DONTWAIT != 0 {
-        return sys::to_c(first);
+        return sys::to_c(kernel(flags));
     }
-    let Ok(sent) = first else {
-        return sys::to_c(first);
-    };
-    // SAFETY: the caller's buffers.
-    let all = unsafe {
-        let message = &*message;
-        if message.msg_iovlen == 0 {
-            &[]
-        } else {
-            core::slice::from_raw_parts(message.msg_iov, message.msg_iovlen)
-        }
-    };
+    // SAFETY: the kernel has seen the message, and the address in it.
+    let family = || unsafe { family((*message).msg_name.cast(), (*message).msg_namelen) };
+    sys::to_c(match send_to(fd, flags, family, kernel) {
+        // SAFETY: the kernel has taken this much of the message.
+        Ok(sent) => Ok(sent + unsafe { send_rest(fd, &*message, flags, sent) }),
+        result => result,
+    })
+}
+
+/// Sends what a stream has left of a message, without the control data, which went with the first
+/// byte. Returns how much of it was sent.
+///
+/// # Safety
+/// The kernel has accepted the message.
+unsafe fn send_rest(fd: c_int, message: &msghdr, flags: c_int, sent: usize) -> usize {
+    if message.msg_iovlen == 0 {
+        return 0;
+    }
+    // SAFETY: the caller's contract.
+    let all = unsafe { core::slice::from_raw_parts(message.msg_iov, message.msg_iovlen) };
     let total: usize = all.iter().map(|v| v.iov_len).sum();
     if sent >= total {
-        return sent as ssize_t;
+        return 0;
     }
-    // A stream took a part: the rest, without the control data, which went with the first byte.
     let rest = transfer_all(total - sent, |done| {
-        let mut buffers = crate::interpose::io::transfer::after(all, sent + done);
+        let mut buffers = after(all, sent + done);
         // SAFETY: a plain structure of pointers and lengths.
         let mut message: msghdr = unsafe { core::mem::zeroed() };
         message.msg_iov = buffers.as_mut_ptr();
         message.msg_iovlen = buffers.len();
-        once(&message)
+        let message = &raw const message;
+        // SAFETY: parts of the caller's buffers.
+        send_with(fd, flags, |flags| unsafe {
+            call!(libc::SYS_sendmsg, fd, message, flags)
+        })
     });
-    sys::to_c(Ok(sent + rest.unwrap_or(0)))
-}
-
-/// `accept`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn accept(
-    fd: c_int,
-    address: *mut sockaddr,
-    length: *mut socklen_t,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe { accept4(fd, address, length, 0) }
-}
-
-/// `accept4`.
-///
-/// The kernel has no flag for "accept, but do not wait" other than `O_NONBLOCK`, which belongs to
-/// the open file and would be seen by every process that shares it. Instead all threads of this
-/// process, platform threads too, accept one at a time per listener, and only after `poll` has said
-/// that a connection is there. What remains is another *process* that shares the listener and takes
-/// the connection in between: then the carrier waits for the next one.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn accept4(
-    fd: c_int,
-    address: *mut sockaddr,
-    length: *mut socklen_t,
-    flags: c_int,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    let kernel = || unsafe { call!(libc::SYS_accept4, fd, address, length, flags) };
-    let attempt = |entry: &fds::Entry| {
-        let _one_at_a_time = entry.accepting.lock();
-        if is_ready(fd, libc::POLLIN) {
-            kernel()
-        } else {
-            Err(Errno(libc::EAGAIN))
-        }
-    };
-    let result = match fds::entry(fd) {
-        Some(entry) if crate::runtime::is_started() && !entry.is_nonblocking(fd) => {
-            if virtual_thread().is_some() {
-                let deadline = |entry: &fds::Entry| entry.deadline(fd, libc::SO_RCVTIMEO);
-                readiness::blocking(fd, Interest::Read, deadline, || attempt(entry))
-            } else {
-                accept_on_platform(fd, entry, || attempt(entry))
-            }
-        }
-        _ => kernel(),
-    };
-    if let Ok(new) = result {
-        fds::created(new as c_int, flags & libc::SOCK_NONBLOCK != 0);
-    }
-    sys::to_c(result) as c_int
-}
-
-fn accept_on_platform(fd: c_int, entry: &fds::Entry, attempt: impl Fn() -> SysResult) -> SysResult {
-    let deadline = entry.deadline(fd, libc::SO_RCVTIMEO);
-    loop {
-        match attempt() {
-            Err(Errno(libc::EAGAIN)) => {}
-            result => return result,
-        }
-        let left = (!deadline.is_never()).then(|| sys::timespec(deadline.left()));
-        let left = left
-            .as_ref()
-            .map_or(core::ptr::null(), |t| t as *const libc::timespec);
-        let mut poll = libc::pollfd {
-            fd,
-            events: libc::POLLIN,
-            revents: 0,
-        };
-        // SAFETY: one pollfd, and a timespec or null.
-        if unsafe { call!(libc::SYS_ppoll, &raw mut poll, 1, left, 0, 0)? } == 0 {
-            return Err(Errno(libc::EAGAIN));
-        }
-        if poll.revents & libc::POLLNVAL != 0 {
-            return Err(Errno(libc::EBADF));
-        }
-    }
-}
-
-/// `connect`.
-///
-/// On a blocking socket the flag `O_NONBLOCK` is set for the duration of one system call: a
-/// socket that is not connected yet is rarely anybody else's.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn connect(fd: c_int, address: *const sockaddr, length: socklen_t) -> c_int {
-    // SAFETY: the caller's contract, here and below.
-    let kernel = move || unsafe { call!(libc::SYS_connect, fd, address, length) };
-    let result = match fds::entry(fd) {
-        Some(entry) if virtual_thread().is_some() && !entry.is_nonblocking(fd) => {
-            match without_waiting(fd, kernel) {
-                Err(Errno(libc::EINPROGRESS)) => finish_connect(fd),
-                // A Unix socket whose listener's queue is full: no event will tell when it is not.
-                Err(Errno(libc::EAGAIN)) => offload::dedicated(kernel),
-                result => result,
-            }
-        }
-        _ => kernel(),
-    };
-    sys::to_c(result) as c_int
-}
-
-/// Runs a system call while the descriptor is non-blocking.
-fn without_waiting(fd: c_int, f: impl FnOnce() -> SysResult) -> SysResult {
-    let flags = sys::status_flags(fd)?;
-    // SAFETY: no pointers.
-    let set = |flags: c_int| unsafe { call!(libc::SYS_fcntl, fd, libc::F_SETFL, flags) };
-    set(flags | libc::O_NONBLOCK)?;
-    let result = f();
-    let _ = set(flags);
-    result
-}
-
-/// Waits for a connection under way. A timeout (`SO_SNDTIMEO`) is `EINPROGRESS`, as in the kernel.
-fn finish_connect(fd: c_int) -> SysResult {
-    let deadline = |entry: &fds::Entry| entry.deadline(fd, libc::SO_SNDTIMEO);
-    let ready = readiness::blocking(fd, Interest::Write, deadline, || {
-        if is_ready(fd, libc::POLLOUT) {
-            Ok(0)
-        } else {
-            Err(Errno(libc::EAGAIN))
-        }
-    });
-    match ready {
-        Err(Errno(libc::EAGAIN)) => return Err(Errno(libc::EINPROGRESS)),
-        result => result?,
-    };
-    // SAFETY: the error is an int.
-    match unsafe { sys::socket_option::<c_int>(fd, libc::SO_ERROR)? } {
-        0 => Ok(0),
-        error => Err(Errno(error)),
-    }
+    rest.unwrap_or(0)
 }
 
 /// `setsockopt`: notes that there are timeouts.

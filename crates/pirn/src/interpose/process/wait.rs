@@ -53,7 +53,7 @@ impl PidFd {
     fn open(pid: pid_t) -> Option<PidFd> {
         // SAFETY: no pointers.
         let fd = unsafe { call!(libc::SYS_pidfd_open, pid, 0) }.ok()? as c_int;
-        fds::created(fd, false);
+        fds::created(fd);
         Some(PidFd(fd))
     }
 }

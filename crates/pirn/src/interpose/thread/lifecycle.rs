@@ -221,7 +221,7 @@ unsafe fn wait_for_end(thread: pthread_t, deadline: Deadline) -> Result<(), Errn
             Err(Errno(libc::ESRCH)) => return Ok(()), // In its last instants: libc will wait for those.
             Err(e) => return Err(e),
         };
-        fds::created(fd, false);
+        fds::created(fd);
         let same = id.load(Ordering::Acquire) == seen;
         let result = if same { wait_for(fd, deadline) } else { Ok(()) };
         let _ = fds::close(fd);

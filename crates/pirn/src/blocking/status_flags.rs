@@ -1,0 +1,68 @@
+//! `O_NONBLOCK`: what the program has set, and what is set for the moment on its behalf.
+//!
+//! `connect` knows no flag for "do not wait", so it *lends* the socket `O_NONBLOCK` for the duration
+//! of one system call. Meanwhile the program may change the flag itself; what it has set last is
+//! what holds in the end, and what it is shown.
+
+use super::fds::{self, Entry, LENT};
+use crate::sys::{self, SysResult, call};
+use core::sync::atomic::Ordering;
+
+fn set(fd: i32, flags: i32) -> SysResult {
+    // SAFETY: no pointers.
+    unsafe { call!(libc::SYS_fcntl, fd, libc::F_SETFL, flags) }
+}
+
+/// Returns whether the program has made a descriptor non-blocking.
+pub(crate) fn is_nonblocking(fd: i32) -> bool {
+    sys::status_flags(fd).is_ok_and(|flags| visible(fd, flags) & libc::O_NONBLOCK != 0)
+}
+
+/// Returns the status flags as the program has set them; `flags`: as they are.
+pub(crate) fn visible(fd: i32, flags: i32) -> i32 {
+    // Relaxed: whoever changes flags at the same time has no order to expect.
+    let lent = |entry: &Entry| entry.flags.load(Ordering::Relaxed) & LENT != 0;
+    match flags & libc::O_NONBLOCK != 0 && fds::existing(fd).is_some_and(lent) {
+        true => flags & !libc::O_NONBLOCK,
+        false => flags,
+    }
+}
+
+/// Runs a system call of the program's that sets or clears `O_NONBLOCK`: `change(on)`.
+pub(crate) fn change(fd: i32, on: bool, change: impl Fn(bool) -> SysResult) -> SysResult {
+    let Some(entry) = fds::existing(fd) else {
+        return change(on);
+    };
+    let _turn = entry.turn.lock();
+    // Relaxed, here and below: under the lock.
+    if entry.flags.load(Ordering::Relaxed) & LENT == 0 {
+        return change(on);
+    }
+    // While it is lent it stays set; what the program wants shows when it is given back.
+    let result = change(true);
+    if on && result.is_ok() {
+        entry.flags.fetch_and(!LENT, Ordering::Relaxed);
+    }
+    result
+}
+
+/// Runs `f`, a system call, while the descriptor is non-blocking.
+pub(crate) fn lend(entry: &Entry, fd: i32, f: impl FnOnce() -> SysResult) -> SysResult {
+    {
+        let _turn = entry.turn.lock();
+        let flags = sys::status_flags(fd)?;
+        if flags & libc::O_NONBLOCK == 0 {
+            set(fd, flags | libc::O_NONBLOCK)?;
+            entry.flags.fetch_or(LENT, Ordering::Relaxed); // Relaxed: under the lock.
+        }
+    }
+    let result = f();
+    let _turn = entry.turn.lock();
+    // Relaxed: under the lock. Not lent any more: the program has set the flag meanwhile.
+    if entry.flags.fetch_and(!LENT, Ordering::Relaxed) & LENT != 0
+        && let Ok(flags) = sys::status_flags(fd)
+    {
+        let _ = set(fd, flags & !libc::O_NONBLOCK);
+    }
+    result
+}

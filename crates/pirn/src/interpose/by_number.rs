@@ -1,0 +1,108 @@
+//! System calls that come by number, through `syscall`: those that may wait, or that change what
+//! is known of descriptors, go to the functions of the same name.
+//!
+//! The table is for calls that mean the same as libc's function: same arguments, and results that
+//! differ only in how an error is told. Where libc has more or less to say (`ppoll`, `pselect6`, in
+//! which the kernel writes the time left) the difference is made up for here, or the call is left
+//! to the kernel.
+
+use super::io::{fcntl, poll, rw, select, transfer};
+use super::net::{messages, socket};
+use super::process::wait;
+use super::time;
+use super::{fs, virtual_thread};
+use crate::sys::{self, Errno};
+use core::ffi::{c_int, c_long};
+
+/// Calls the functions of which these are the arguments, all of them integers and pointers.
+macro_rules! calls {
+    ($number:ident, $args:ident; $($name:ident => $function:path, $count:tt;)*) => {
+        match $number {
+            $( libc::$name => calls!(@call $function, $args, $count) as c_long, )*
+            _ => return None,
+        }
+    };
+    (@call $f:path, $a:ident, 1) => { $f($a[0] as _) };
+    (@call $f:path, $a:ident, 2) => { $f($a[0] as _, $a[1] as _) };
+    (@call $f:path, $a:ident, 3) => { $f($a[0] as _, $a[1] as _, $a[2] as _) };
+    (@call $f:path, $a:ident, 4) => { $f($a[0] as _, $a[1] as _, $a[2] as _, $a[3] as _) };
+    (@call $f:path, $a:ident, 5) => {
+        $f($a[0] as _, $a[1] as _, $a[2] as _, $a[3] as _, $a[4] as _)
+    };
+    (@call $f:path, $a:ident, 6) => {
+        $f($a[0] as _, $a[1] as _, $a[2] as _, $a[3] as _, $a[4] as _, $a[5] as _)
+    };
+}
+
+/// Calls the function that stands for a system call, if there is one. Returns what `syscall`
+/// returns.
+///
+/// # Safety
+/// As for the system call.
+pub(super) unsafe fn call(number: c_long, a: [usize; 6]) -> Option<c_long> {
+    // SAFETY: the caller's contract: each function asks for what the system call asks for.
+    unsafe {
+        match number {
+            libc::SYS_clock_nanosleep => return Some(clock_nanosleep(a)),
+            libc::SYS_ppoll | libc::SYS_pselect6 if virtual_thread().is_none() => return None,
+            libc::SYS_pselect6 if a[5] != 0 => return None, // A mask: the kernel's own.
+            _ => {}
+        }
+        Some(calls! { number, a;
+            SYS_read => rw::read, 3;
+            SYS_write => rw::write, 3;
+            SYS_readv => transfer::readv, 3;
+            SYS_writev => transfer::writev, 3;
+            SYS_pread64 => transfer::pread64, 4;
+            SYS_pwrite64 => transfer::pwrite64, 4;
+            SYS_preadv => transfer::preadv64, 4;
+            SYS_pwritev => transfer::pwritev64, 4;
+            SYS_recvfrom => socket::recvfrom, 6;
+            SYS_sendto => socket::sendto, 6;
+            SYS_recvmsg => socket::recvmsg, 3;
+            SYS_sendmsg => socket::sendmsg, 3;
+            SYS_recvmmsg => messages::recvmmsg, 5;
+            SYS_sendmmsg => messages::sendmmsg, 4;
+            SYS_accept => socket::accept, 3;
+            SYS_accept4 => socket::accept4, 4;
+            SYS_connect => socket::connect, 3;
+            SYS_socket => socket::socket, 3;
+            SYS_socketpair => socket::socketpair, 4;
+            SYS_setsockopt => socket::setsockopt, 5;
+            SYS_pipe => rw::pipe, 1;
+            SYS_pipe2 => rw::pipe2, 2;
+            SYS_close => rw::close, 1;
+            SYS_close_range => rw::close_range, 3;
+            SYS_dup => rw::dup, 1;
+            SYS_dup2 => rw::dup2, 2;
+            SYS_dup3 => rw::dup3, 3;
+            SYS_fcntl => fcntl::fcntl, 3;
+            SYS_ioctl => fcntl::ioctl, 3;
+            SYS_flock => fs::lock::flock, 2;
+            SYS_poll => poll::poll, 3;
+            SYS_ppoll => poll::ppoll, 4;
+            SYS_select => select::select, 5;
+            SYS_pselect6 => select::pselect, 6;
+            SYS_epoll_wait => poll::epoll_wait, 4;
+            SYS_epoll_pwait => poll::epoll_pwait, 5;
+            SYS_epoll_pwait2 => poll::epoll_pwait2, 5;
+            SYS_epoll_create1 => poll::epoll_create1, 1;
+            SYS_eventfd2 => poll::eventfd, 2;
+            SYS_timerfd_create => poll::timerfd_create, 2;
+            SYS_nanosleep => time::nanosleep, 2;
+            SYS_wait4 => wait::wait4, 4;
+            SYS_open => fs::open::open64, 3;
+            SYS_openat => fs::open::openat64, 4;
+        })
+    }
+}
+
+/// `clock_nanosleep`, which returns an error number.
+unsafe fn clock_nanosleep([clock, flags, request, remaining, ..]: [usize; 6]) -> c_long {
+    let (request, remaining) = (request as *const _, remaining as *mut _);
+    // SAFETY: the caller's contract.
+    match unsafe { time::clock_nanosleep(clock as c_int, flags as c_int, request, remaining) } {
+        0 => 0,
+        e => sys::to_c(Err(Errno(e))) as c_long,
+    }
+}

@@ -1,0 +1,95 @@
+//! `accept`.
+//!
+//! The kernel has no flag for "accept, but do not wait" other than `O_NONBLOCK`, which belongs to
+//! the open file and would be seen by every process that shares it. Instead all threads of this
+//! process, platform threads too, accept one at a time per listener, and only after `poll` has said
+//! that a connection is there. What remains is another *process* that shares the listener and takes
+//! the connection in between: then the carrier waits for the next one.
+
+use super::connect;
+use crate::blocking::readiness::{self, Interest};
+use crate::blocking::{fds, status_flags};
+use crate::interpose::io::transfer::is_ready;
+use crate::interpose::virtual_thread;
+use crate::sys::{self, Errno, SysResult, call};
+use core::ffi::c_int;
+use libc::{sockaddr, socklen_t};
+
+/// `accept`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn accept(
+    fd: c_int,
+    address: *mut sockaddr,
+    length: *mut socklen_t,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe { accept4(fd, address, length, 0) }
+}
+
+/// `accept4`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn accept4(
+    fd: c_int,
+    address: *mut sockaddr,
+    length: *mut socklen_t,
+    flags: c_int,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    let kernel = || unsafe { call!(libc::SYS_accept4, fd, address, length, flags) };
+    let attempt = |entry: &fds::Entry| {
+        let _one_at_a_time = entry.turn.lock();
+        if is_ready(fd, libc::POLLIN) {
+            kernel()
+        } else {
+            Err(Errno(libc::EAGAIN))
+        }
+    };
+    let result = match fds::entry(fd) {
+        Some(entry) if crate::runtime::is_started() => {
+            if virtual_thread().is_some() {
+                let deadline = |entry: &fds::Entry| entry.deadline(fd, libc::SO_RCVTIMEO);
+                readiness::blocking(fd, Interest::Read, deadline, || attempt(entry))
+            } else {
+                accept_on_platform(fd, entry, || attempt(entry))
+            }
+        }
+        _ => kernel(),
+    };
+    if let Ok(new) = result {
+        fds::created(new as c_int);
+        connect::queue_has_room();
+    }
+    sys::to_c(result) as c_int
+}
+
+fn accept_on_platform(fd: c_int, entry: &fds::Entry, attempt: impl Fn() -> SysResult) -> SysResult {
+    let deadline = entry.deadline(fd, libc::SO_RCVTIMEO);
+    loop {
+        match attempt() {
+            Err(Errno(libc::EAGAIN)) if !status_flags::is_nonblocking(fd) => {}
+            result => return result,
+        }
+        let left = (!deadline.is_never()).then(|| sys::timespec(deadline.left()));
+        let left = left
+            .as_ref()
+            .map_or(core::ptr::null(), |t| t as *const libc::timespec);
+        let mut poll = libc::pollfd {
+            fd,
+            events: libc::POLLIN,
+            revents: 0,
+        };
+        // SAFETY: one pollfd, and a timespec or null.
+        if unsafe { call!(libc::SYS_ppoll, &raw mut poll, 1, left, 0, 0)? } == 0 {
+            return Err(Errno(libc::EAGAIN));
+        }
+        if poll.revents & libc::POLLNVAL != 0 {
+            return Err(Errno(libc::EBADF));
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! `connect`.
+//!
+//! The kernel has no flag for "connect, but do not wait" other than `O_NONBLOCK`. On a blocking
+//! socket that flag is [set](status_flags::lend) for the duration of one system call: a socket that
+//! is not connected yet is rarely anybody else's. Datagram sockets, which several threads may use at
+//! the same time, never wait in `connect`, so they are left as they are.
+
+use crate::blocking::readiness::{self, Interest};
+use crate::blocking::retry::Retry;
+use crate::blocking::{fds, status_flags};
+use crate::interpose::io::transfer::is_ready;
+use crate::interpose::virtual_thread;
+use crate::sys::{self, Errno, SysResult, call};
+use crate::vthread::wait_word::Hearing;
+use core::ffi::c_int;
+use libc::{sockaddr, socklen_t};
+
+/// Those that wait for room in the queue of a Unix listener: no event tells when there is some.
+static CALLERS: Retry = Retry::new(50_000);
+
+/// A connection has been accepted: the queue of some listener may have room.
+pub(super) fn queue_has_room() {
+    CALLERS.chance();
+}
+
+/// `connect`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn connect(fd: c_int, address: *const sockaddr, length: socklen_t) -> c_int {
+    // SAFETY: the caller's contract.
+    let kernel = || unsafe { call!(libc::SYS_connect, fd, address, length) };
+    let waits = virtual_thread().is_some() && is_connected_by_handshake(fd);
+    sys::to_c(match fds::entry(fd) {
+        Some(entry) if waits && !status_flags::is_nonblocking(fd) => {
+            match status_flags::lend(entry, fd, kernel) {
+                // `EALREADY`: begun by a call that did not wait.
+                Err(Errno(libc::EINPROGRESS | libc::EALREADY)) => finish(fd),
+                Err(Errno(libc::EAGAIN)) => {
+                    let deadline = entry.deadline(fd, libc::SO_SNDTIMEO);
+                    CALLERS.until(deadline, Some(Hearing::Always), || {
+                        status_flags::lend(entry, fd, kernel)
+                    })
+                }
+                result => result,
+            }
+        }
+        _ => kernel(),
+    }) as c_int
+}
+
+/// Whether to connect a socket takes the other side's answer.
+fn is_connected_by_handshake(fd: c_int) -> bool {
+    // SAFETY: the type is an int.
+    unsafe { sys::socket_option::<c_int>(fd, libc::SO_TYPE) }
+        .is_ok_and(|kind| !matches!(kind, libc::SOCK_DGRAM | libc::SOCK_RAW | libc::SOCK_RDM))
+}
+
+/// Waits for a connection under way. A timeout (`SO_SNDTIMEO`) is `EINPROGRESS`, as in the kernel.
+fn finish(fd: c_int) -> SysResult {
+    let deadline = |entry: &fds::Entry| entry.deadline(fd, libc::SO_SNDTIMEO);
+    let ready = readiness::blocking(fd, Interest::Write, deadline, || {
+        if is_ready(fd, libc::POLLOUT) {
+            Ok(0)
+        } else {
+            Err(Errno(libc::EAGAIN))
+        }
+    });
+    match ready {
+        Err(Errno(libc::EAGAIN)) => return Err(Errno(libc::EINPROGRESS)),
+        result => result?,
+    };
+    // SAFETY: the error is an int.
+    match unsafe { sys::socket_option::<c_int>(fd, libc::SO_ERROR)? } {
+        0 => Ok(0),
+        error => Err(Errno(error)),
+    }
+}

@@ -1,0 +1,95 @@
+//! Closing many descriptors at once, and the descriptors that are not the program's to close.
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, IntoRawFd, RawFd};
+use std::time::Duration;
+
+use crate::common::{block_then, child, most_carriers, on_virtual, sys, watched};
+use pirn::thread;
+
+fn close_range(first: RawFd, last: u32) {
+    // SAFETY: the callers own what is open there.
+    sys::check(unsafe { libc::close_range(first as u32, last, 0) }).unwrap();
+}
+
+/// Bytes of memory that this process has in use.
+fn resident() -> usize {
+    let text = fs::read_to_string("/proc/self/statm").unwrap();
+    let pages = text.split_whitespace().nth(1).unwrap();
+    pages.parse::<usize>().unwrap() * 4096
+}
+
+/// The descriptors of the runtime's own.
+fn descriptors_of_the_runtime() -> Vec<RawFd> {
+    let all = fs::read_dir("/proc/self/fd").unwrap();
+    all.map(|entry| entry.unwrap().path())
+        .filter(|path| {
+            let to = fs::read_link(path).unwrap_or_default();
+            to.ends_with("anon_inode:[eventpoll]") || to.ends_with("anon_inode:[eventfd]")
+        })
+        .map(|path| path.file_name().unwrap().to_str().unwrap().parse())
+        .collect::<Result<_, _>>()
+        .unwrap()
+}
+
+#[watched]
+fn a_range_without_end_takes_no_memory() {
+    child::isolated(&[], || {
+        on_virtual(|| ());
+        let before = resident();
+        close_range(1000, u32::MAX);
+        assert!(resident() - before < 4 << 20);
+    });
+}
+
+#[watched]
+fn those_that_wait_in_a_range_wake() {
+    let readers: Vec<_> = (0..10 * most_carriers())
+        .map(|_| io::pipe().unwrap())
+        .collect();
+    let (readers, _writers): (Vec<_>, Vec<_>) = readers.into_iter().unzip();
+    let numbers: Vec<_> = readers.into_iter().map(IntoRawFd::into_raw_fd).collect();
+    block_then(
+        numbers.len(),
+        |i| {
+            let error = sys::read(numbers[i], &mut [0]).unwrap_err();
+            assert_eq!(error.raw_os_error(), Some(libc::EBADF));
+        },
+        || {
+            thread::sleep(Duration::from_millis(1));
+            for &number in &numbers {
+                close_range(number, number as u32);
+            }
+        },
+    );
+}
+
+#[watched]
+fn the_runtime_outlives_a_program_that_closes_all() {
+    child::isolated(&[], || {
+        on_virtual(|| {
+            let ours = descriptors_of_the_runtime();
+            assert_eq!(ours.len(), 2);
+            close_range(3, u32::MAX);
+            for number in 3..100 {
+                assert_eq!(
+                    sys::close(number).unwrap_err().raw_os_error(),
+                    Some(libc::EBADF)
+                );
+            }
+            for number in &ours {
+                let error = sys::dup2(0, *number).unwrap_err();
+                assert_eq!(error.raw_os_error(), Some(libc::EBUSY));
+            }
+            assert_eq!(descriptors_of_the_runtime(), ours);
+            thread::sleep(Duration::from_millis(1));
+            let (mut reader, mut writer) = io::pipe().unwrap();
+            assert!(!ours.contains(&reader.as_raw_fd()));
+            let read = thread::spawn(move || reader.read(&mut [0]).unwrap());
+            thread::yield_now();
+            writer.write_all(b"x").unwrap();
+            assert_eq!(read.join().unwrap(), 1);
+        });
+    });
+}

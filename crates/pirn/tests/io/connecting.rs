@@ -1,0 +1,219 @@
+//! `connect` on a virtual thread: what others see of the socket meanwhile, and queues that are full.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::net::{Ipv4Addr, TcpListener, UdpSocket};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::time::Duration;
+
+use crate::common::sys::{self, inline};
+use crate::common::{TempDir, child, on_virtual, watched};
+use pirn::thread;
+
+/// The flags as the kernel has them at this moment.
+fn true_flags(fd: &impl AsRawFd) -> i32 {
+    let fd = fd.as_raw_fd() as usize;
+    inline(libc::SYS_fcntl, fd, libc::F_GETFL as usize, 0, 0, 0) as i32
+}
+
+#[watched]
+fn a_datagram_socket_stays_blocking_while_it_is_connected() {
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let peer = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = peer.local_addr().unwrap();
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(SeqCst) {
+                assert_eq!(true_flags(&socket) & libc::O_NONBLOCK, 0);
+            }
+        });
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                for _ in 0..20_000 {
+                    socket.connect(address).unwrap();
+                }
+            });
+        });
+        over.store(true, SeqCst);
+    });
+}
+
+/// Sets or clears `O_NONBLOCK` in one of two ways.
+fn set_nonblocking(fd: &impl AsRawFd, by_fcntl: bool, on: bool) {
+    if by_fcntl {
+        return sys::set_nonblocking(fd, on);
+    }
+    let on = i32::from(on);
+    // SAFETY: reads one int.
+    sys::check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::FIONBIO, &on) }).unwrap();
+}
+
+#[watched]
+fn what_the_program_sets_during_a_connect_holds() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    for i in 0..1000 {
+        let socket = tcp_socket();
+        std::thread::scope(|scope| {
+            scope.spawn(|| set_nonblocking(&socket, i % 2 == 0, true));
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    let result = connect_to(&socket, port);
+                    // Depending on who was first.
+                    assert!([0, libc::EINPROGRESS].contains(&result), "{result}");
+                });
+            });
+        });
+        assert_ne!(true_flags(&socket) & libc::O_NONBLOCK, 0, "round {i}");
+        drop(listener.accept());
+    }
+}
+
+#[watched]
+fn after_a_connect_the_socket_blocks_as_before() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    on_virtual(move || {
+        let socket = tcp_socket();
+        assert_eq!(connect_to(&socket, port), 0);
+        assert_eq!(true_flags(&socket) & libc::O_NONBLOCK, 0);
+        assert_eq!(sys::status_flags(&socket) & libc::O_NONBLOCK, 0);
+    });
+}
+
+#[watched]
+fn a_connect_that_was_begun_without_waiting_can_be_waited_for() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    on_virtual(move || {
+        let socket = tcp_socket();
+        set_nonblocking(&socket, false, true);
+        assert!([0, libc::EINPROGRESS].contains(&connect_to(&socket, port)));
+        set_nonblocking(&socket, false, false);
+        assert!([0, libc::EISCONN].contains(&connect_to(&socket, port)));
+    });
+}
+
+fn tcp_socket() -> OwnedFd {
+    // SAFETY: no pointers; the descriptor is nobody else's.
+    unsafe { OwnedFd::from_raw_fd(libc::socket(libc::AF_INET, libc::SOCK_STREAM, 0)) }
+}
+
+/// `connect` to this machine; gives the error number.
+fn connect_to(socket: &OwnedFd, port: u16) -> i32 {
+    let address = libc::sockaddr_in {
+        sin_family: libc::AF_INET as u16,
+        sin_port: port.to_be(),
+        sin_addr: libc::in_addr {
+            s_addr: u32::from(Ipv4Addr::LOCALHOST).to_be(),
+        },
+        sin_zero: [0; 8],
+    };
+    // SAFETY: an address of that length.
+    let result = unsafe {
+        let length = size_of_val(&address) as u32;
+        libc::connect(socket.as_raw_fd(), (&raw const address).cast(), length)
+    };
+    if result == 0 { 0 } else { sys::errno() }
+}
+
+/// A listener whose queue has room for one or two connections, with as many in it.
+fn full_listener(path: &Path) -> (UnixListener, Vec<UnixStream>) {
+    let listener = UnixListener::bind(path).unwrap();
+    // SAFETY: no pointers.
+    sys::check(unsafe { libc::listen(listener.as_raw_fd(), 0) }).unwrap();
+    (listener, vec![UnixStream::connect(path).unwrap()])
+}
+
+/// How many platform threads wait on behalf of virtual ones.
+fn blocking_threads() -> usize {
+    let tasks = fs::read_dir("/proc/self/task").unwrap();
+    let names = tasks.map(|task| fs::read_to_string(task.unwrap().path().join("comm")));
+    names
+        .filter(|name| {
+            name.as_ref()
+                .is_ok_and(|name| name.trim_end() == "pirn-blocking")
+        })
+        .count()
+}
+
+#[watched]
+fn callers_of_a_unix_listener_whose_queue_is_full_take_no_threads() {
+    const CALLERS: usize = 300;
+    child::isolated(&[], || {
+        let folder = TempDir::new("full");
+        let path = folder.join("socket");
+        let (listener, first) = full_listener(&path);
+        let (begun, connected) = (&AtomicUsize::new(0), &AtomicUsize::new(0));
+        let path = &path;
+        thread::scope(|scope| {
+            for _ in 0..CALLERS {
+                scope.spawn(move || {
+                    begun.fetch_add(1, SeqCst);
+                    let stream = UnixStream::connect(path).unwrap();
+                    connected.fetch_add(1, SeqCst);
+                    stream
+                });
+            }
+            scope.spawn(move || {
+                while begun.load(SeqCst) < CALLERS {
+                    thread::yield_now();
+                }
+                thread::sleep(Duration::from_millis(20));
+                assert_eq!(connected.load(SeqCst), 0);
+                // A virtual thread would need one of them to read the folder.
+                let count = std::thread::spawn(blocking_threads);
+                assert_eq!(count.join().unwrap(), 0);
+                for _ in 0..CALLERS + first.len() {
+                    listener.accept().unwrap();
+                }
+            });
+        });
+        assert_eq!(connected.load(SeqCst), CALLERS);
+    });
+}
+
+#[watched]
+fn a_caller_of_a_full_queue_gives_up_when_it_is_interrupted() {
+    let folder = TempDir::new("full");
+    let path = folder.join("socket");
+    let (_listener, _first) = full_listener(&path);
+    let caller = thread::spawn(move || UnixStream::connect(path).map(drop));
+    thread::sleep(Duration::from_millis(5));
+    caller.thread().interrupt();
+    let error = caller.join().unwrap().unwrap_err();
+    assert!(pirn::thread::is_interrupt(&error), "{error}");
+}
+
+#[watched]
+fn a_caller_of_a_full_queue_gives_up_when_its_time_is_over() {
+    let folder = TempDir::new("full");
+    let path = folder.join("socket");
+    let (_listener, _first) = full_listener(&path);
+    on_virtual(move || {
+        // SAFETY: no pointers; the descriptor is nobody else's.
+        let socket =
+            unsafe { UnixStream::from_raw_fd(libc::socket(libc::AF_UNIX, libc::SOCK_STREAM, 0)) };
+        socket
+            .set_write_timeout(Some(Duration::from_millis(30)))
+            .unwrap();
+        // SAFETY: all zeros is a valid address.
+        let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
+        address.sun_family = libc::AF_UNIX as u16;
+        let bytes = path.as_os_str().as_encoded_bytes();
+        for (to, from) in address.sun_path.iter_mut().zip(bytes) {
+            *to = *from as libc::c_char;
+        }
+        // SAFETY: an address of that length.
+        let result = unsafe {
+            let length = size_of_val(&address) as u32;
+            libc::connect(socket.as_raw_fd(), (&raw const address).cast(), length)
+        };
+        let error = sys::check(result).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::WouldBlock);
+    });
+}

@@ -1,0 +1,297 @@
+//! System calls that go past libc's functions: made inline, as `rustix` makes them, or by number
+//! through `syscall`. What they change about a descriptor is noticed.
+
+use std::io::{self, ErrorKind, PipeReader, Read, Write};
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::Duration;
+
+use crate::common::sys::{self, inline};
+use crate::common::{block_then, most_carriers, on_virtual, watched};
+use libc::{c_int, c_long};
+use pirn::thread;
+
+fn inline_set_nonblocking(fd: &impl AsRawFd, on: bool) {
+    let on = c_int::from(on);
+    let fd = fd.as_raw_fd() as usize;
+    let request = libc::FIONBIO as usize;
+    let result = inline(libc::SYS_ioctl, fd, request, (&raw const on).addr(), 0, 0);
+    assert_eq!(result, 0);
+}
+
+fn inline_set_flags(fd: &impl AsRawFd, flags: c_int) {
+    let fd = fd.as_raw_fd() as usize;
+    let command = libc::F_SETFL as usize;
+    assert_eq!(
+        inline(libc::SYS_fcntl, fd, command, flags as usize, 0, 0),
+        0
+    );
+}
+
+fn inline_dup2(from: RawFd, onto: RawFd) {
+    let result = inline(libc::SYS_dup2, from as usize, onto as usize, 0, 0, 0);
+    assert_eq!(result, onto as isize);
+}
+
+/// Has a virtual thread wait for a pipe once, so that the descriptor has been registered.
+fn used_pipe() -> (PipeReader, io::PipeWriter) {
+    let (mut reader, mut writer) = io::pipe().unwrap();
+    thread::scope(|scope| {
+        scope.spawn(|| assert_eq!(reader.read(&mut [0]).unwrap(), 1));
+        scope.spawn(|| {
+            thread::sleep(Duration::from_millis(1));
+            writer.write_all(b"x").unwrap();
+        });
+    });
+    (reader, writer)
+}
+
+fn would_block<T: std::fmt::Debug>(result: io::Result<T>) {
+    assert_eq!(result.unwrap_err().kind(), ErrorKind::WouldBlock);
+}
+
+#[watched]
+fn a_flag_that_was_set_inline_is_obeyed() {
+    on_virtual(|| {
+        let (mut reader, _writer) = used_pipe();
+        inline_set_flags(&reader, libc::O_NONBLOCK);
+        would_block(reader.read(&mut [0]));
+        let (mut left, _right) = UnixStream::pair().unwrap();
+        inline_set_nonblocking(&left, true);
+        would_block(left.read(&mut [0]));
+        let full = loop {
+            if let Err(error) = left.write(&[0; 4096]) {
+                break error;
+            }
+        };
+        assert_eq!(full.kind(), ErrorKind::WouldBlock);
+    });
+}
+
+#[watched]
+fn a_listener_that_was_made_non_blocking_inline_does_not_block() {
+    let try_it = || {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        inline_set_nonblocking(&listener, true);
+        would_block(listener.accept());
+    };
+    on_virtual(try_it);
+    try_it();
+}
+
+#[watched]
+fn a_flag_that_was_cleared_inline_is_obeyed() {
+    let (mut left, mut right) = UnixStream::pair().unwrap();
+    left.set_nonblocking(true).unwrap();
+    would_block(left.read(&mut [0]));
+    inline_set_nonblocking(&left, false);
+    thread::scope(|scope| {
+        scope.spawn(|| assert_eq!(left.read(&mut [0]).unwrap(), 1));
+        scope.spawn(|| {
+            thread::sleep(Duration::from_millis(5));
+            right.write_all(b"x").unwrap();
+        });
+    });
+}
+
+#[watched]
+fn a_timeout_that_was_set_inline_before_the_first_wait_fires() {
+    on_virtual(|| {
+        let (mut left, _right) = UnixStream::pair().unwrap();
+        let time = libc::timeval {
+            tv_sec: 0,
+            tv_usec: 20_000,
+        };
+        let result = inline(
+            libc::SYS_setsockopt,
+            left.as_raw_fd() as usize,
+            libc::SOL_SOCKET as usize,
+            libc::SO_RCVTIMEO as usize,
+            (&raw const time).addr(),
+            size_of_val(&time),
+        );
+        assert_eq!(result, 0);
+        would_block(left.read(&mut [0]));
+        would_block(left.read(&mut [0]));
+    });
+}
+
+#[watched]
+fn a_number_that_means_another_file_since_an_inline_dup2_is_waited_for_anew() {
+    let (mut reader, _old) = used_pipe();
+    let (other, mut writer) = io::pipe().unwrap();
+    inline_dup2(other.as_raw_fd(), reader.as_raw_fd());
+    thread::scope(|scope| {
+        scope.spawn(|| assert_eq!(reader.read(&mut [0]).unwrap(), 1));
+        scope.spawn(|| {
+            thread::sleep(Duration::from_millis(5));
+            writer.write_all(b"x").unwrap();
+        });
+    });
+}
+
+#[watched]
+fn a_number_that_was_closed_inline_and_reused_is_waited_for_anew() {
+    on_virtual(|| {
+        let (reader, _old) = used_pipe();
+        let number = reader.into_raw_fd();
+        // Reused by a call that nobody sees, either.
+        let (other, mut writer) = io::pipe().unwrap();
+        assert_eq!(inline(libc::SYS_close, number as usize, 0, 0, 0, 0), 0);
+        let command = libc::F_DUPFD as usize;
+        let from = other.as_raw_fd() as usize;
+        let reused = inline(libc::SYS_fcntl, from, command, number as usize, 0, 0);
+        assert_eq!(reused, number as isize);
+        // SAFETY: it is a pipe's, and nobody else's.
+        let mut reader = unsafe { PipeReader::from_raw_fd(number) };
+        let read = thread::spawn(move || reader.read(&mut [0]).unwrap());
+        thread::sleep(Duration::from_millis(5));
+        writer.write_all(b"x").unwrap();
+        assert_eq!(read.join().unwrap(), 1);
+    });
+}
+
+#[watched]
+fn a_reader_of_a_number_that_was_closed_inline_wakes() {
+    let (reader, _writer) = used_pipe();
+    let number = reader.into_raw_fd();
+    let begun = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            begun.store(true, SeqCst);
+            let error = sys::read(number, &mut [0]).unwrap_err();
+            assert_eq!(error.raw_os_error(), Some(libc::EBADF));
+        });
+        scope.spawn(|| {
+            while !begun.load(SeqCst) {
+                thread::yield_now();
+            }
+            thread::sleep(Duration::from_millis(5));
+            assert_eq!(inline(libc::SYS_close, number as usize, 0, 0, 0, 0), 0);
+        });
+    });
+}
+
+/// `syscall(2)`, the function.
+fn by_number(number: c_long, a: RawFd, b: usize, c: usize) -> io::Result<c_long> {
+    // SAFETY: the callers pass what the call takes.
+    sys::check(unsafe { libc::syscall(number, a, b, c) })
+}
+
+#[watched]
+fn a_close_by_number_wakes_the_readers() {
+    let (reader, _writer) = used_pipe();
+    let number = reader.into_raw_fd();
+    block_then(
+        10 * most_carriers(),
+        |_| {
+            let error = sys::read(number, &mut [0]).unwrap_err();
+            assert_eq!(error.raw_os_error(), Some(libc::EBADF));
+        },
+        || {
+            thread::sleep(Duration::from_millis(1));
+            by_number(libc::SYS_close, number, 0, 0).unwrap();
+        },
+    );
+}
+
+#[watched]
+fn duplicates_made_by_number_are_known() {
+    for call in [libc::SYS_dup2, libc::SYS_dup3] {
+        let (mut reader, _old) = used_pipe();
+        let (other, mut writer) = io::pipe().unwrap();
+        let onto = reader.as_raw_fd() as usize;
+        by_number(call, other.as_raw_fd(), onto, 0).unwrap();
+        thread::scope(|scope| {
+            scope.spawn(|| assert_eq!(reader.read(&mut [0]).unwrap(), 1));
+            scope.spawn(|| {
+                thread::sleep(Duration::from_millis(5));
+                writer.write_all(b"x").unwrap();
+            });
+        });
+    }
+}
+
+#[watched]
+fn reads_and_writes_by_number_do_not_keep_a_carrier() {
+    let pipes = crate::common::pipes(2 * most_carriers());
+    block_then(
+        pipes.len(),
+        |i| {
+            let mut byte = [0];
+            let address = byte.as_mut_ptr().addr();
+            let count = by_number(libc::SYS_read, pipes[i].0.as_raw_fd(), address, 1);
+            assert_eq!((count.unwrap(), byte), (1, *b"x"));
+        },
+        || {
+            for (_, writer) in &pipes {
+                let byte = b"x".as_ptr().addr();
+                by_number(libc::SYS_write, writer.as_raw_fd(), byte, 1).unwrap();
+            }
+        },
+    );
+}
+
+#[watched]
+fn polls_by_number_do_not_keep_a_carrier() {
+    let pipes = crate::common::pipes(2 * most_carriers());
+    block_then(
+        pipes.len(),
+        |i| {
+            let mut entry = libc::pollfd {
+                fd: pipes[i].0.as_raw_fd(),
+                events: libc::POLLIN,
+                revents: 0,
+            };
+            // SAFETY: one entry.
+            let count = unsafe { libc::syscall(libc::SYS_poll, &raw mut entry, 1, -1) };
+            assert_eq!(sys::check(count).unwrap(), 1);
+        },
+        || crate::common::write_to_all(&pipes),
+    );
+}
+
+#[watched]
+fn sleeps_by_number_do_not_keep_a_carrier() {
+    let (mut reader, mut writer) = io::pipe().unwrap();
+    thread::scope(|scope| {
+        for _ in 0..2 * most_carriers() {
+            scope.spawn(|| {
+                let time = sys::timespec(Duration::from_secs(1));
+                // SAFETY: a valid timespec.
+                let result = unsafe { libc::syscall(libc::SYS_nanosleep, &raw const time, 0) };
+                assert_eq!(result, 0);
+                let clock = libc::CLOCK_MONOTONIC;
+                let time = &raw const time;
+                // SAFETY: as above.
+                let result = unsafe { libc::syscall(libc::SYS_clock_nanosleep, clock, 0, time, 0) };
+                assert_eq!(result, 0);
+            });
+        }
+        // While they sleep.
+        scope.spawn(move || writer.write_all(b"x").unwrap());
+        scope.spawn(move || assert_eq!(reader.read(&mut [0]).unwrap(), 1));
+    });
+}
+
+#[watched]
+fn errors_by_number_are_those_of_the_kernel() {
+    let try_it = || {
+        for call in [
+            libc::SYS_read,
+            libc::SYS_close,
+            libc::SYS_dup,
+            libc::SYS_ioctl,
+        ] {
+            let error = by_number(call, 1 << 30, 0, 0).unwrap_err();
+            assert_eq!(error.raw_os_error(), Some(libc::EBADF));
+        }
+        // SAFETY: no timespec.
+        let result = unsafe { libc::syscall(libc::SYS_clock_nanosleep, 0, 0, 0, 0) };
+        assert_eq!((result, sys::errno()), (-1, libc::EFAULT));
+    };
+    try_it();
+    on_virtual(try_it);
+}
