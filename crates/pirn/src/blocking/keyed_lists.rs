@@ -65,7 +65,7 @@ pub(crate) struct KeyedLists<T> {
 }
 
 impl<T: Keyed> KeyedLists<T> {
-    /// Nobody waits.
+    /// Makes one without waiters.
     pub(crate) const fn new() -> KeyedLists<T> {
         KeyedLists {
             single: List::new(),
@@ -73,18 +73,18 @@ impl<T: Keyed> KeyedLists<T> {
         }
     }
 
-    /// The list of those who wait for `key`, and perhaps for some other keys.
+    /// Returns the list of the waiters of `key`, and perhaps of some other keys.
     pub(crate) fn list(&mut self, key: usize) -> &mut List<T> {
         let place = self.place(key);
         self.split.get_mut(place).unwrap_or(&mut self.single)
     }
 
-    /// Whether the two keys share a list.
+    /// Returns whether the two keys share a list.
     pub(crate) fn share_list(&self, a: usize, b: usize) -> bool {
         self.place(a) == self.place(b)
     }
 
-    /// All lists.
+    /// Returns all lists.
     pub(crate) fn lists(&mut self) -> &mut [List<T>] {
         match self.split.is_empty() {
             true => core::slice::from_mut(&mut self.single),
@@ -109,7 +109,7 @@ impl<T: Keyed> KeyedLists<T> {
         Hash::of(key).list(self.split.len().max(1))
     }
 
-    /// Spreads the waiters over so many lists. Where there is no memory for them, they stay as they
+    /// Spreads the waiters over `lists` lists. If there is no memory for those, they stay as they
     /// are.
     #[cold]
     fn split_into(&mut self, lists: usize) {
@@ -161,7 +161,7 @@ mod tests {
         (0..count).map(item).collect()
     }
 
-    /// The numbers of those who wait for `key`, in order.
+    /// The numbers of the waiters of `key`, in order.
     fn waiting_for(waiters: &mut KeyedLists<Item>, key: usize) -> Vec<usize> {
         let all = waiters.list(key).iter();
         all.filter(|item| item.key == key)

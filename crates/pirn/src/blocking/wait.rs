@@ -70,7 +70,7 @@ impl Wakeup {
         }
     }
 
-    /// Wakes the waiter. Not under a lock: this may run a scheduler of the user's.
+    /// Wakes the waiter. Not under a lock: this may run a user's scheduler.
     #[inline]
     pub(crate) fn perform(self) {
         match self {
@@ -176,7 +176,7 @@ impl Wait {
         }
     }
 
-    /// Not inlined: the timer would take room on the stack of those who have no deadline, whose
+    /// Not inlined: the timer would take room on the stack of threads without a deadline, whose
     /// parked threads are to fit into a page.
     #[inline(never)]
     fn park_until(&self, core: &'static Core, deadline: Deadline) {

@@ -162,7 +162,7 @@ impl<T> TaskCell<T> {
             }
             runner.thread()
         });
-        // Not under the lock: this calls listeners of the user's.
+        // Not under the lock: this calls the user's listeners.
         if let Some(thread) = thread {
             thread.interrupt();
         }

@@ -26,7 +26,7 @@ struct TaskShard {
 
 pub(super) struct Lifecycle {
     shards: [Mutex<TaskShard>; SHARDS],
-    /// Set before the first shard is closed, so that who was refused once always is.
+    /// Set before the first shard is closed, so that a caller that was refused once always is.
     shut_down: AtomicBool,
     /// How many shards are not both closed and empty. Told when that comes to 0.
     busy: Watched<usize>,
@@ -88,7 +88,7 @@ impl Lifecycle {
         for shard in &self.shards {
             let tasks: Vec<_> = locked(shard).tasks.values().cloned().collect();
             for task in tasks {
-                task.interrupt(); // Not under the lock: this calls listeners of the user's.
+                task.interrupt(); // Not under the lock: this calls the user's listeners.
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Waiting for a change of some shared state, on either kind of thread, with a limit of time and an
 //! ear for interrupts.
 //!
-//! A `Condvar` hears no interrupts on platform threads. So this is a list of those who wait, and
+//! A `Condvar` hears no interrupts on platform threads. So this is a list of waiting threads, and
 //! parking: an interrupt gives a permit on both kinds. Permits may be left over and end a later
 //! `park` early, as any `park` may end.
 
@@ -64,7 +64,7 @@ impl WaitLimit {
     }
 }
 
-/// Some state, and those who wait for it to change.
+/// Some state, and the threads and tasks that wait for it to change.
 pub(super) struct Watched<S>(Mutex<Guarded<S>>);
 
 struct Guarded<S> {
@@ -131,13 +131,13 @@ impl<S> Watched<S> {
         locked(&self.0)
     }
 
-    /// Looks at the state, or changes it in a way that nobody waits for. `f` must not run code of
-    /// the user's.
+    /// Looks at the state, or changes it in a way that nobody waits for. `f` must not run user
+    /// code.
     pub(super) fn with<R>(&self, f: impl FnOnce(&mut S) -> R) -> R {
         f(&mut self.lock().state)
     }
 
-    /// Changes the state, and wakes all that wait. `f` must not run code of the user's.
+    /// Changes the state, and wakes all that wait. `f` must not run user code.
     pub(super) fn change<R>(&self, f: impl FnOnce(&mut S) -> R) -> R {
         let mut guard = self.lock();
         let result = f(&mut guard.state);
@@ -197,7 +197,7 @@ impl<S> Watched<S> {
         context: &mut Context<'_>,
         ready: impl FnOnce(&mut S) -> Option<R>,
     ) -> Poll<R> {
-        // Cloned and dropped outside of the lock: wakers are code of the user's.
+        // Cloned and dropped outside of the lock: wakers are user code.
         let mut waiting = Watchers::default();
         waiting.add(Watcher::Waker(context.waker().clone()));
         let mut guard = self.lock();

@@ -80,7 +80,7 @@ pub(super) struct Module {
 }
 
 impl Scratch {
-    /// A block with so many bytes on either side of the thread pointer.
+    /// Makes a block of `below` and `above` bytes on the two sides of the thread pointer.
     pub(super) fn new(below: usize, above: usize, linker: Linker) -> Result<Scratch, String> {
         let size = (below + above).next_multiple_of(TCB_ALIGN);
         // SAFETY: the memory is zeroed, aligned and large enough for static TLS and a struct

@@ -15,9 +15,9 @@ const UNREGISTER: i32 = 1;
 /// The length that glibc registers with, for all that the kernel knows at present.
 const LENGTH: usize = 32;
 
-/// Has the kernel use the running TLS block's area in place of that of the block at `old_tp`, from
-/// where the running thread came and which may be freed: in the child of a fork. Nothing to do if
-/// none is registered.
+/// Makes the kernel use the running TLS block's area in place of that of the block at `old_tp`,
+/// from where the running thread came and which may be freed: in the child of a fork. Nothing to do
+/// if none is registered.
 pub(crate) fn move_here(old_tp: usize) {
     let Some(offset) = offset() else { return };
     let area = |tp: usize| tp.wrapping_add_signed(offset);

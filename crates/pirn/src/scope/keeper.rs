@@ -1,4 +1,4 @@
-//! Who watches the clock for a scope with a deadline: a virtual thread of its own, because the
+//! Watching the clock for a scope with a deadline: a virtual thread does, because the
 //! owner may be busy with something else when the time is up. It is made when the scope is opened,
 //! and started by a timer; mostly the scope is left before, and it never runs.
 

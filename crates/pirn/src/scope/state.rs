@@ -1,4 +1,5 @@
-//! What the owner of a scope and its members share: who runs, and whether it is cancelled.
+//! What the owner of a scope and its members share: the list of members, and whether the scope is
+//! cancelled.
 //!
 //! ```text
 //!   the owner's stack                                   the members' own memory
@@ -13,7 +14,7 @@
 //!
 //! It is on the owner's stack, and the owner does not leave before nobody runs. A member counts
 //! itself out under the lock and does not touch the scope after it; the owner learns that it was
-//! the last under the same lock. So the frame is there for all who use it.
+//! the last under the same lock. So the frame is there as long as anybody uses it.
 
 use super::member::{Member, Who};
 use super::tree;
@@ -169,7 +170,7 @@ impl ScopeState {
         local::with(&INNERMOST, ptr::from_ref(self), f)
     }
 
-    /// Opens it to the eyes of others, until `f` returns.
+    /// Calls `f` with this scope in the tree of all scopes.
     pub(super) fn known<R>(&self, f: impl FnOnce() -> R) -> R {
         struct Known<'a>(&'a ScopeState);
         impl Drop for Known<'_> {
@@ -271,13 +272,14 @@ impl ScopeState {
         self.inner.lock().keeper = true;
     }
 
-    /// It does not any more. The scope may be gone when this returns.
+    /// The thread that watched the clock does not any more. The scope may be gone when this
+    /// returns.
     pub(super) fn end_keeping(&self) {
         self.depart(|inner| inner.keeper = false);
     }
 
-    /// Has the owner, who calls this, wait: until that has come, the deadline, or, if it hears of
-    /// it, an interrupt.
+    /// Blocks the owner, which is the caller, until `what` holds, the deadline passes, or (if
+    /// `hearing` is given) it is interrupted.
     pub(super) fn wait(
         &self,
         what: Until,
@@ -315,7 +317,7 @@ impl ScopeState {
             let mut inner = self.inner.lock();
             if self.is_cancelled() {
                 drop(inner);
-                quietly(|| drop(cause)); // Others' code: not under the lock.
+                quietly(|| drop(cause)); // User code: not under the lock.
                 return;
             }
             inner.cause = Some(cause);

@@ -23,7 +23,7 @@ pub(super) struct Frame<J> {
     pub(super) threads: Threads,
     /// How many subtasks run at once.
     pub(super) limit: usize,
-    /// Who watches the clock.
+    /// What watches the clock.
     pub(super) keeper: Keeper,
 }
 

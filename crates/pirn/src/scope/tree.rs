@@ -1,4 +1,4 @@
-//! All scopes there are, and who is in them: for people, and for dumps.
+//! All open scopes and their members, for people and for dumps.
 
 use super::member::Member;
 use super::state::ScopeState;

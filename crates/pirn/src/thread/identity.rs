@@ -1,4 +1,4 @@
-//! Threads: who they are.
+//! Handles and ids of threads.
 
 use crate::blocking::wait::{Outcome, Wakeup};
 use crate::sched::carrier_name;

@@ -1,7 +1,7 @@
-//! Who wants to hear of a thread's interruption.
+//! Callbacks for interrupts.
 //!
-//! Few threads have listeners, and a word has a bit for those, so they are kept aside, by thread;
-//! in several tables, because all members of a scope may be told at once.
+//! Few threads have listeners, so they live in side tables keyed by thread; a bit in the wait word
+//! says whether to look. The tables are sharded because a scope interrupts all its members at once.
 
 use super::{ThreadId, current, quietly};
 use crate::poison::locked;
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 type Callback = Box<dyn FnOnce() + Send>;
 
-/// Who wants to hear, once.
+/// A callback for one interrupt.
 struct Listener {
     /// Until it is called, or is not wanted any more.
     callback: Mutex<Option<Callback>>,
@@ -54,7 +54,8 @@ impl Listener {
         }
     }
 
-    /// Has it not be called any more. Waits for the end of a call that is under way.
+    /// Takes the callback away, so that it is not called any more. Waits for the end of a call
+    /// that is under way.
     fn forget(&self) {
         let unused = locked(&self.callback).take();
         drop(unused);

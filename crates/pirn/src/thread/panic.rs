@@ -103,13 +103,13 @@ impl fmt::Debug for Panic {
 
 impl std::error::Error for Panic {}
 
-/// Calls code of others, whose panics, reported by then, must not keep the caller from what it has
-/// yet to do: to interrupt the rest, or to leave a scope.
+/// Runs user code and swallows its panic. The hook has already reported it, and the caller still
+/// has work to do, such as interrupting the remaining members of a scope.
 pub(crate) fn quietly(f: impl FnOnce()) {
     let Err(payload) = catch_unwind(AssertUnwindSafe(f)) else {
         return;
     };
-    // It may panic in turn, once too often.
+    // Dropping the payload may panic as well; then leak it.
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         core::mem::forget(payload);
     }

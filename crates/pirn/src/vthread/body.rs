@@ -48,14 +48,14 @@ pub(crate) trait Body {
     /// The thread has ended, or is about to and nobody else will take the result.
     unsafe fn drop_result(&self);
 
-    /// Tells others that the thread has ended: the last that it does.
+    /// Announces the end of the thread. The last thing it does.
     ///
     /// # Safety
     /// Called once, at the end.
     unsafe fn ended(&self) {}
 }
 
-/// A [`Body`]'s functions, for those who do not know its type.
+/// The functions of a [`Body`] whose type is not known.
 pub(crate) struct VTable {
     /// See [`Body::run`].
     pub(crate) run: unsafe fn(NonNull<Core>),

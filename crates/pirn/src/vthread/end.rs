@@ -1,4 +1,4 @@
-//! The end of a thread, and who takes care of its result.
+//! The end of a thread: announcing it, and dropping a result that nobody wants.
 //!
 //! A result that nobody will ask for is dropped by the thread itself, on its own stack, or, if the
 //! thread has ended already, by whoever drops the handle. The runtime never drops it on a carrier:
@@ -48,8 +48,8 @@ impl Core {
         self.join.is_done()
     }
 
-    /// Has the end of this thread call `waiter`. Returns `false` if it has ended already: then the
-    /// waiter stays the caller's.
+    /// Registers `waiter` to be called at the end of this thread. Returns `false` if it has ended
+    /// already: then the waiter stays the caller's.
     ///
     /// # Safety
     /// The caller has the only handle of the thread, and nothing is registered. After `true`

@@ -178,7 +178,7 @@ fn grow(wanted: usize) -> bool {
     true
 }
 
-/// Has the running thread use `new` values, or none with null, and frees the old ones.
+/// Replaces the running thread's values by `new` ones (null: none), and frees the old ones.
 fn replace(new: *const Values) {
     // For a handler of signals: it finds complete values, not yet freed.
     compiler_fence(Ordering::SeqCst);

@@ -1,11 +1,11 @@
 //! A virtual thread: its identity and state, and how it gets on and off a platform thread.
 //!
-//! * [`record`]: what the runtime knows of a thread; [`reference`](mod@reference): who keeps it;
-//!   [`ids`].
+//! * [`record`]: what the runtime knows of a thread; [`reference`](mod@reference): counted
+//!   references to it; [`ids`].
 //! * [`body`]: what it runs, and its result; [`magazines`]: recycling the memory of both.
 //! * [`handshake`], [`permit`], [`wait_word`], [`join`]: the lock-free protocols (model-checked).
 //! * [`mount`]: mounting and unmounting; [`life`]: a thread's first and last moments; [`end`]:
-//!   who learns of its end.
+//!   announcing its end.
 //! * [`platform`]: what platform threads have of it.
 //! * [`keys`]: the values of `pthread_key`s, and their destructors.
 

@@ -85,7 +85,7 @@ pub(crate) struct Carrier {
     /// The thread that last came back to `native` by a yield, until another is mounted from there.
     /// Compared only, never followed: it may have ended elsewhere.
     yielded: Cell<Option<NonNull<Core>>>,
-    /// The processor it holds; null when it runs threads of a scheduler of the user's.
+    /// The processor it holds; null when it runs threads of a user's scheduler.
     processor: Cell<*const Processor>,
     /// For people: which carrier this is.
     pub(crate) number: u32,
@@ -141,7 +141,7 @@ impl Carrier {
             // It found nothing else to run here, and may be waiting for an OS thread.
             sys::os_yield();
         }
-        // A scheduler of the user's may run a thread from within a thread that this very carrier
+        // A user's scheduler may run a thread from within a thread that this very carrier
         // has mounted. Then the outer return address must survive.
         let outer = self.native.saved();
         // SAFETY: the native continuation is the running one.

@@ -36,9 +36,9 @@ pub(crate) struct Core {
     pub(crate) carrier: Cell<*const super::Carrier>,
     /// Link of the queue that owns it while it waits to run.
     pub(crate) next: Cell<*const Core>,
-    /// Its end, and who waits for that.
+    /// Whether it has ended, and what waits for that.
     pub(super) join: JoinCell,
-    /// Who runs it; none: the default scheduler.
+    /// Its scheduler; none means the default one.
     scheduler: Option<Arc<dyn Scheduler>>,
     name: Option<Box<str>>,
     id: u64,

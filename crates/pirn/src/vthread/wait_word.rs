@@ -24,12 +24,12 @@
 //! that the `Handshake` is built on. That the flag and the wait share a word is what makes
 //! interruption free of races: an interrupt finds the wait, or the wait finds the flag.
 //!
-//! Waits that can fail ([`Hearing::Always`]: input and output) do as long as the flag is set. Those
-//! that cannot end early, but once for each interrupt: who sleeps in a loop must not spin because
-//! nobody looks at the flag. There are two kinds of these, each with its own UNHEARD: a futex may
-//! be a lock's, which waits again as if nothing had been, and a sleep that follows is to hear of
-//! the interrupt all the same. Waits that hear none (`pthread` locks, joins) have a word of their
-//! own, which nobody interrupts.
+//! A wait that can return an error ([`Hearing::Always`]: input and output) does so for as long as
+//! the flag is set. A wait that cannot ends early instead, once per interrupt, so that a sleep in a
+//! loop does not spin when nobody looks at the flag. There are two kinds of these, each with its
+//! own UNHEARD: a futex may belong to a lock, which waits again as if nothing had happened, and a
+//! sleep that follows must still hear of the interrupt. Waits that hear no interrupt (`pthread`
+//! locks, joins) have a word of their own, which nobody interrupts.
 
 use crate::primitives::{
     AtomicU32,

@@ -34,8 +34,8 @@ pub struct AllUntil<T, E, P> {
 #[derive(Debug)]
 struct Judged<T, E> {
     results: Results<T, E>,
-    /// Subtasks that have completed, whose results are not there yet, because the predicate is at
-    /// them.
+    /// How many subtasks have completed and are being looked at by the predicate: their results
+    /// are not there yet.
     judged: usize,
 }
 
