@@ -149,7 +149,7 @@ fn sleeping_and_yielding() {
         // SAFETY: a valid timespec.
         assert_eq!(unsafe { __nanosleep(&time, ptr::null_mut()) }, 0);
         // SAFETY: no arguments.
-        assert_eq!(unsafe { __sched_yield() }, 0);
+        assert_eq!(unsafe { (__sched_yield(), libc::sched_yield()) }, (0, 0));
     };
     on_more_than_carriers(wait, || ());
 }
@@ -200,24 +200,32 @@ fn sending() {
 #[watched]
 fn connecting() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let connect = || {
-        let port = listener.local_addr().unwrap().port();
-        // SAFETY: no pointers, then an address and its length, then a descriptor of ours.
-        unsafe {
-            let fd = libc::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0);
-            let mut address: libc::sockaddr_in = mem::zeroed();
-            address.sin_family = libc::AF_INET as u16;
-            address.sin_port = port.to_be();
-            address.sin_addr.s_addr = u32::from_ne_bytes([127, 0, 0, 1]);
-            let length = size_of_val(&address) as socklen_t;
-            assert_eq!(
-                checked(__connect(fd, (&raw const address).cast(), length)),
-                Ok(0)
-            );
-            assert_eq!(__close(fd), 0);
-        }
-    };
-    on_more_than_carriers(connect, || drop(listener.accept().unwrap()));
+    for connect in [__connect, libc::connect] {
+        on_more_than_carriers(
+            || connect_by(connect, &listener),
+            || drop(listener.accept().unwrap()),
+        );
+    }
+}
+
+type Connect = unsafe extern "C" fn(c_int, *const sockaddr, socklen_t) -> c_int;
+
+fn connect_by(connect: Connect, listener: &TcpListener) {
+    let port = listener.local_addr().unwrap().port();
+    // SAFETY: no pointers, then an address and its length, then a descriptor of ours.
+    unsafe {
+        let fd = libc::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0);
+        let mut address: libc::sockaddr_in = mem::zeroed();
+        address.sin_family = libc::AF_INET as u16;
+        address.sin_port = port.to_be();
+        address.sin_addr.s_addr = u32::from_ne_bytes([127, 0, 0, 1]);
+        let length = size_of_val(&address) as socklen_t;
+        assert_eq!(
+            checked(connect(fd, (&raw const address).cast(), length)),
+            Ok(0)
+        );
+        assert_eq!(__close(fd), 0);
+    }
 }
 
 #[watched]
@@ -411,7 +419,13 @@ fn waiting_for_a_handler() {
         let f = |wait: fn() -> c_int| {
             assert_eq!(checked(wait()), Err(libc::EINTR));
         };
-        let waits: [fn() -> c_int; 4] = [
+        let waits: [fn() -> c_int; 5] = [
+            // SAFETY: an empty set of signals.
+            || unsafe {
+                let mut none: libc::sigset_t = mem::zeroed();
+                libc::sigemptyset(&mut none);
+                libc::sigsuspend(&none)
+            },
             // SAFETY: an empty set of signals.
             || unsafe {
                 let mut none: libc::sigset_t = mem::zeroed();

@@ -5,10 +5,16 @@
 mod common;
 
 mod aliases;
+mod children;
+mod databases;
+mod descriptors;
 mod ipc;
 mod messages;
+mod open_files;
 mod output;
+mod paths;
 mod processes;
+mod threads;
 
 use crate::common::{block_then, most_carriers};
 
@@ -21,6 +27,12 @@ fn on_more_than_carriers(wait: impl Fn() + Sync, release: impl Fn() + Sync) {
         scope.spawn(&wait);
         release();
     });
+}
+
+/// Runs `f` on a platform thread and on a virtual one.
+fn everywhere(f: impl Fn() + Clone + Send + 'static) {
+    f();
+    common::on_virtual(f);
 }
 
 /// An address that nothing is at.

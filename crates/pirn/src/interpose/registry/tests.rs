@@ -104,6 +104,46 @@ fn libraries() -> BTreeSet<PathBuf> {
 }
 
 #[test]
+fn each_name_is_called_in_a_test() {
+    let mut called = BTreeSet::new();
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    collect_calls(&tests, &mut called);
+    let untested: Vec<_> = all()
+        .map(name)
+        .filter(|name| !called.contains(*name))
+        .collect();
+    assert!(
+        untested.is_empty(),
+        "called in no test of `tests/`: {untested:?}"
+    );
+}
+
+/// The C functions that the files of a folder, and of those in it, refer to: `libc::name`, or
+/// declared by themselves.
+fn collect_calls(folder: &Path, called: &mut BTreeSet<String>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            collect_calls(&path, called);
+            continue;
+        }
+        let Ok(text) = fs::read_to_string(&path) else {
+            continue;
+        };
+        let declarations = text.split("extern \"C\" {").skip(1);
+        let declarations = declarations.flat_map(|block| block.split("}\n").next());
+        let names = text.split("libc::").skip(1);
+        let names = names.chain(declarations.flat_map(|block| block.split("fn ").skip(1)));
+        let is_part = |c: char| c.is_alphanumeric() || c == '_';
+        called.extend(
+            names
+                .flat_map(|rest| rest.split(|c| !is_part(c)).next())
+                .map(str::to_owned),
+        );
+    }
+}
+
+#[test]
 fn the_page_is_what_the_tables_say() {
     let path: PathBuf = [env!("CARGO_MANIFEST_DIR"), "../../docs/interposed.md"]
         .iter()
