@@ -185,5 +185,4 @@ fn path_name(name: &Ident) -> TokenStream {
 }
 
 #[cfg(test)]
-#[path = "expand_tests.rs"]
 mod tests;

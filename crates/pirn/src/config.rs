@@ -482,5 +482,4 @@ fn parse_size(text: &str) -> Option<usize> {
 }
 
 #[cfg(test)]
-#[path = "config_tests.rs"]
 mod tests;

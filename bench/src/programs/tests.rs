@@ -1,0 +1,39 @@
+use super::*;
+use crate::catalog::{Context, Size, chosen};
+use crate::machine::Machine;
+
+fn workloads(names: &[&str]) -> Vec<Workload> {
+    let names: Vec<String> = names.iter().map(|&name| name.into()).collect();
+    let machine = Machine::this();
+    let context = Context {
+        size: Size::Quick,
+        machine: &machine,
+        budget: 1 << 30,
+        iterations_per_second: 1,
+    };
+    chosen(&names, &context).unwrap()
+}
+
+#[test]
+fn what_needs_a_program_that_is_not_there_is_left_out() {
+    let mut workloads = workloads(&["spawn", "http"]);
+    let lines = leave_out(&mut workloads, |program| program != "wrk");
+    assert_eq!(lines.len(), 1);
+    assert!(lines[0].starts_with("wrk is not installed"), "{lines:?}");
+    assert!(lines[0].contains("http"), "{lines:?}");
+    let left: Vec<_> = workloads.iter().map(|w| w.name).collect();
+    assert_eq!(left, ["spawn"]);
+}
+
+#[test]
+fn nothing_is_left_out_where_all_is_installed() {
+    let mut workloads = workloads(&["spawn", "http"]);
+    assert_eq!(leave_out(&mut workloads, |_| true), [""; 0]);
+    assert_eq!(workloads.len(), 2);
+}
+
+#[test]
+fn programs_are_looked_for_in_the_path() {
+    assert!(is_installed("sh"));
+    assert!(!is_installed("no-such-program"));
+}
