@@ -107,6 +107,13 @@ pub(super) fn run<T, J, F>(
             let run = || packet.fill(closure);
             state.within(|| state.bindings.within(run));
         }
+        // SAFETY: as above.
+        let failed = matches!(unsafe { packet.peek() }, Some(Err(_)));
+        // The deadline has made it fail: waits and inner scopes end at that moment too, and may be
+        // sooner than the scope's own keeper.
+        if failed && state.deadline.has_passed() {
+            state.cancel(Cause::TimedOut, Some(except));
+        }
         if complete(frame, index, packet) == ControlFlow::Break(()) {
             state.cancel(Cause::Joiner, Some(except));
         }

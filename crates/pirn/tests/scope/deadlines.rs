@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-use crate::common::watched;
+use crate::common::{child, on_virtual, watched};
 use crate::fixture::*;
 use pirn::scope::{self, Builder, JoinError, State, SubtaskError};
 use pirn::thread;
@@ -322,5 +322,29 @@ fn many_scopes_with_deadlines_that_are_not_reached() {
             });
             assert_eq!(value.unwrap(), 7);
         }
+    });
+}
+
+/// The subtask keeps the only carrier until the time is up, so that nobody has cancelled the scope
+/// when it fails.
+#[watched]
+fn a_failure_when_the_time_is_up_is_the_timeout() {
+    let one = [("PIRN_PARALLELISM", "1"), ("PIRN_SPARE_CARRIERS", "0")];
+    child::isolated(&one, || {
+        let joined = on_virtual(|| {
+            let end = Instant::now() + SOON;
+            Builder::new().deadline(end).open(|s| {
+                let late = s.fork(move || {
+                    while Instant::now() < end + SOON {
+                        std::hint::spin_loop();
+                    }
+                    Err::<(), _>("late")
+                });
+                let unjoined = s.join().unwrap_err();
+                assert_eq!(late.state(), State::Unavailable);
+                Err::<(), JoinError<Oops>>(unjoined.into())
+            })
+        });
+        assert!(matches!(joined, Err(JoinError::TimedOut)), "{joined:?}");
     });
 }
