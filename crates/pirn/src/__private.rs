@@ -1,7 +1,7 @@
 //! What the macros expand to. Not for use by hand.
 
+use crate::runtime;
 use crate::thread::{Builder, std_start};
-use crate::{runtime, sched};
 use std::io::{self, Write};
 use std::panic::resume_unwind;
 
@@ -12,8 +12,9 @@ const MAIN_STACK: usize = 8 << 20;
 /// a panic goes on in the caller. If the runtime cannot start, ends the process with an error.
 pub fn run_main<T: Send + 'static>(name: &str, f: impl FnOnce() -> T + Send + 'static) -> T {
     let run = || {
-        runtime::ensure_started()?;
-        std_start::run(Builder::new().stack_size(main_stack_size()), name, f)
+        let least = runtime::ensure_started()?.settings.default_class;
+        let size = main_stack_size().clamp(least.stack_bytes(), 1 << 30);
+        std_start::run(Builder::new().stack_size(size), name, f)
     };
     match run() {
         Ok(result) => result.unwrap_or_else(|payload| resume_unwind(payload)),
@@ -39,8 +40,7 @@ pub fn run_test<T: Send + 'static>(path: &str, f: impl FnOnce() -> T + Send + 's
     }
 }
 
-/// The limit of the main thread's stack, within what a virtual thread can have; no less than other
-/// virtual threads have.
+/// Returns the limit of the main thread's stack.
 fn main_stack_size() -> usize {
     let mut limit = libc::rlimit {
         rlim_cur: libc::RLIM_INFINITY,
@@ -48,9 +48,8 @@ fn main_stack_size() -> usize {
     };
     // SAFETY: an rlimit to be filled in.
     unsafe { libc::getrlimit(libc::RLIMIT_STACK, &mut limit) };
-    let main = match limit.rlim_cur {
+    match limit.rlim_cur {
         libc::RLIM_INFINITY => MAIN_STACK,
         bytes => usize::try_from(bytes).unwrap_or(MAIN_STACK),
-    };
-    main.clamp(sched::default_class().stack_bytes(), 1 << 30)
+    }
 }

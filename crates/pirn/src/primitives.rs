@@ -8,7 +8,7 @@
 
 #[allow(unused_imports)] // the models take all of these
 pub use core::sync::atomic::{
-    AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+    AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
 };
 
 /// `core::cell::UnsafeCell` with the access methods of `loom::cell::UnsafeCell`.

@@ -2,7 +2,7 @@
 //!
 //! Nothing above this layer contains an instruction. Each architecture has three files. The first
 //! provides [`switch`], [`prepare`], [`call_with_tp`], [`thread_pointer`], [`supported`],
-//! [`syscall`] and [`full_fence`]; the second serves functions that ask who calls them
+//! [`syscall`], [`full_fence`] and [`fence_after_atomic`]; the second serves functions that ask who calls them
 //! ([`call_as_if_from`], `forward_with_caller!`, [`RETURN`]), the third those with any number of
 //! arguments (`forward_variadic!`).
 

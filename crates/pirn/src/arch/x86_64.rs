@@ -224,3 +224,11 @@ pub(crate) fn full_fence() {
     // compiler moves no memory access across it.
     unsafe { asm!("lock or dword ptr [rsp - 8], 0", options(nostack)) };
 }
+
+/// A full memory fence for code that has just made an atomic read-modify-write, whatever its
+/// ordering: no later load passes that, nor any earlier store. Here such an instruction is locked,
+/// and a fence by itself; only the compiler must be told (Linux: `smp_mb__after_atomic`).
+#[inline(always)]
+pub(crate) fn fence_after_atomic() {
+    core::sync::atomic::compiler_fence(core::sync::atomic::Ordering::SeqCst);
+}

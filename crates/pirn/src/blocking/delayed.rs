@@ -1,25 +1,25 @@
 //! Starting a thread at a point in time.
 
 use super::timers::Timer;
-use crate::sched::Runnable;
+use crate::runtime::Runtime;
+use crate::sched;
 use crate::time::Deadline;
-use crate::vthread::ThreadRef;
+use crate::vthread::Ready;
 
 /// A thread that has been made, and that a timer starts.
 pub(crate) struct DelayedStart {
-    thread: ThreadRef,
+    runtime: &'static Runtime,
     timer: Timer,
 }
 
 impl DelayedStart {
     /// Takes charge of a thread that nobody has started. It begins when the timer fires that
     /// [`arm`](Self::arm) sets.
-    pub(crate) fn new(thread: ThreadRef) -> DelayedStart {
-        // So the timer wakes it as if it had parked before its first instruction.
-        let parked = thread.handshake.parked();
-        debug_assert!(parked, "a thread that was just made has been woken");
-        let timer = Timer::for_start(&thread);
-        DelayedStart { thread, timer }
+    pub(crate) fn new(thread: Ready) -> DelayedStart {
+        DelayedStart {
+            runtime: thread.core().runtime(),
+            timer: Timer::for_start(thread),
+        }
     }
 
     /// Sets the time. Once.
@@ -27,17 +27,18 @@ impl DelayedStart {
     /// # Safety
     /// This stays in its place until [`cancel`](Self::cancel) has returned.
     pub(crate) unsafe fn arm(&self, deadline: Deadline) {
-        // SAFETY: the caller's contract; the thread is kept by our reference.
-        unsafe { self.timer.arm(deadline) };
+        // SAFETY: the caller's contract; the timer itself has the right to run the thread.
+        unsafe { self.timer.arm(self.runtime, deadline) };
     }
 
     /// Drops the thread unrun, unless the time has come. Returns whether it has not.
     pub(crate) fn cancel(&self) -> bool {
-        let early = self.timer.disarm();
-        if early {
-            // The right to run it, and nobody will.
-            drop(Runnable::of(self.thread.as_ptr()));
+        match self.timer.disarm_start() {
+            Some(thread) => {
+                sched::abandon(thread);
+                true
+            }
+            None => false,
         }
-        early
     }
 }

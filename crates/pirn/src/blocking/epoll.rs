@@ -1,12 +1,12 @@
 //! epoll: one instance, edge-triggered, every descriptor registered once for everything.
 //!
 //! All idle carriers wait in the same instance; the kernel wakes one of them per event. An eventfd
-//! among the descriptors serves to wake a carrier for other reasons ([`kick`]): being
+//! among the descriptors serves to wake a carrier for other reasons ([`Poller::kick`]): being
 //! edge-triggered as well, every write to it is an event, and nobody needs to read it.
 
 use super::readiness;
 use crate::sys::{self, Errno, SysResult, call};
-use core::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use core::sync::atomic::{AtomicBool, Ordering};
 
 const EVENTS: u32 =
     (libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLPRI | libc::EPOLLET) as u32;
@@ -18,42 +18,117 @@ const KICK: u64 = u64::MAX;
 /// Events fetched at once.
 const BATCH: usize = 256;
 
-static EPOLL: AtomicI32 = AtomicI32::new(-1);
-static EVENTFD: AtomicI32 = AtomicI32::new(-1);
+/// The epoll instance of a runtime, and its eventfd. For ever: they are not closed.
+pub(crate) struct Poller {
+    epoll: i32,
+    eventfd: i32,
+}
 
-/// Makes the epoll instance and the eventfd. Once, at start.
-///
-/// # Errors
-/// A text that says which call failed, and what may be done about it.
-pub(crate) fn start() -> Result<(), String> {
-    // SAFETY: no pointers.
-    let epoll = made("epoll_create1", unsafe {
-        call!(libc::SYS_epoll_create1, libc::EPOLL_CLOEXEC)
-    })?;
-    const FLAGS: i32 = libc::EFD_CLOEXEC | libc::EFD_NONBLOCK;
-    // SAFETY: no pointers.
-    let eventfd = made("eventfd2", unsafe { call!(libc::SYS_eventfd2, 0, FLAGS) })?;
-    let mut event = libc::epoll_event {
-        events: (libc::EPOLLIN | libc::EPOLLET) as u32,
-        u64: KICK,
-    };
-    // SAFETY: the event is valid for the call.
-    made("epoll_ctl", unsafe {
-        let operation = libc::EPOLL_CTL_ADD;
-        call!(
-            libc::SYS_epoll_ctl,
-            epoll,
-            operation,
-            eventfd,
-            &raw mut event
-        )
-    })?;
-    let mut events = [libc::epoll_event { events: 0, u64: 0 }; BATCH];
-    made("epoll_pwait", wait(epoll, &mut events, Some(0)))?;
-    // Relaxed: published by the end of the runtime's start.
-    EPOLL.store(epoll, Ordering::Relaxed);
-    EVENTFD.store(eventfd, Ordering::Relaxed);
-    Ok(())
+impl Poller {
+    /// Makes the epoll instance and the eventfd.
+    ///
+    /// # Errors
+    /// A text that says which call failed, and what may be done about it.
+    pub(crate) fn new() -> Result<Poller, String> {
+        // SAFETY: no pointers.
+        let epoll = made("epoll_create1", unsafe {
+            call!(libc::SYS_epoll_create1, libc::EPOLL_CLOEXEC)
+        })?;
+        const FLAGS: i32 = libc::EFD_CLOEXEC | libc::EFD_NONBLOCK;
+        // SAFETY: no pointers.
+        let eventfd = made("eventfd2", unsafe { call!(libc::SYS_eventfd2, 0, FLAGS) })?;
+        let mut event = libc::epoll_event {
+            events: (libc::EPOLLIN | libc::EPOLLET) as u32,
+            u64: KICK,
+        };
+        // SAFETY: the event is valid for the call.
+        made("epoll_ctl", unsafe {
+            let operation = libc::EPOLL_CTL_ADD;
+            call!(
+                libc::SYS_epoll_ctl,
+                epoll,
+                operation,
+                eventfd,
+                &raw mut event
+            )
+        })?;
+        let mut events = [libc::epoll_event { events: 0, u64: 0 }; BATCH];
+        made("epoll_pwait", wait(epoll, &mut events, Some(0)))?;
+        Ok(Poller { epoll, eventfd })
+    }
+
+    /// Registers a descriptor. `EEXIST`: this very open file is registered under this number.
+    pub(crate) fn register(&self, fd: i32, generation: u32) -> SysResult {
+        self.control(libc::EPOLL_CTL_ADD, fd, generation)
+    }
+
+    /// Has a registered descriptor's events reported under another generation, and its present
+    /// state anew.
+    pub(crate) fn renew(&self, fd: i32, generation: u32) -> SysResult {
+        self.control(libc::EPOLL_CTL_MOD, fd, generation)
+    }
+
+    fn control(&self, operation: i32, fd: i32, generation: u32) -> SysResult {
+        let mut event = libc::epoll_event {
+            events: EVENTS,
+            u64: u64::from(generation) << 32 | fd as u32 as u64,
+        };
+        // SAFETY: the event is valid for the call.
+        unsafe {
+            call!(
+                libc::SYS_epoll_ctl,
+                self.epoll,
+                operation,
+                fd,
+                &raw mut event
+            )
+        }
+    }
+
+    /// Returns the descriptors that events are waited for with.
+    pub(crate) fn descriptors(&self) -> [i32; 2] {
+        [self.epoll, self.eventfd]
+    }
+
+    /// Stops reports about a descriptor. A close would not be enough: epoll watches the open file,
+    /// which may live on in a duplicate or a child.
+    pub(crate) fn forget(&self, fd: i32) {
+        // SAFETY: no pointers. Failing is fine: it was not registered.
+        let _ = unsafe { call!(libc::SYS_epoll_ctl, self.epoll, libc::EPOLL_CTL_DEL, fd, 0) };
+    }
+
+    /// Fetches events, waiting for the first until `deadline` (`Some(0)`: not at all).
+    pub(crate) fn fetch(&self, deadline: Option<u64>) -> Fetched {
+        let mut fetched = Fetched {
+            events: [libc::epoll_event { events: 0, u64: 0 }; BATCH],
+            len: 0,
+        };
+        let timeout = deadline.map(|d| {
+            if d == 0 {
+                0
+            } else {
+                d.saturating_sub(sys::now()).max(1)
+            }
+        });
+        fetched.len = match wait(self.epoll, &mut fetched.events, timeout) {
+            Ok(count) => count,
+            Err(Errno(libc::EINTR)) => 0,
+            Err(e) => lost(e),
+        };
+        fetched
+    }
+
+    /// Returns whether there are events to fetch. Takes none.
+    pub(crate) fn pending(&self) -> bool {
+        sys::events_now(self.epoll, libc::POLLIN) != 0
+    }
+
+    /// Ends one waiting [`fetch`](Self::fetch), under way or to come.
+    pub(crate) fn kick(&self) {
+        let one = 1u64;
+        // SAFETY: eight bytes, as eventfd demands.
+        let _ = unsafe { call!(libc::SYS_write, self.eventfd, &raw const one, 8) };
+    }
 }
 
 /// The descriptor that a call of the start has made, or why there is none.
@@ -68,66 +143,10 @@ fn made(call: &str, result: SysResult) -> Result<i32, String> {
         .map_err(|e| format!("the system call {call} failed: {e}{}", hint(e)))
 }
 
-/// Registers a descriptor. `EEXIST`: this very open file is registered under this number.
-pub(crate) fn register(fd: i32, generation: u32) -> SysResult {
-    control(libc::EPOLL_CTL_ADD, fd, generation)
-}
-
-/// Has a registered descriptor's events reported under another generation, and its present state
-/// anew.
-pub(crate) fn renew(fd: i32, generation: u32) -> SysResult {
-    control(libc::EPOLL_CTL_MOD, fd, generation)
-}
-
-fn control(operation: i32, fd: i32, generation: u32) -> SysResult {
-    let mut event = libc::epoll_event {
-        events: EVENTS,
-        u64: u64::from(generation) << 32 | fd as u32 as u64,
-    };
-    let epoll = EPOLL.load(Ordering::Relaxed);
-    // SAFETY: the event is valid for the call.
-    unsafe { call!(libc::SYS_epoll_ctl, epoll, operation, fd, &raw mut event) }
-}
-
-/// The descriptors that events are waited for with.
-pub(crate) fn descriptors() -> [i32; 2] {
-    [&EPOLL, &EVENTFD].map(|fd| fd.load(Ordering::Relaxed)) // Relaxed: see `start`.
-}
-
-/// Stops reports about a descriptor. A close would not be enough: epoll watches the open file,
-/// which may live on in a duplicate or a child.
-pub(crate) fn forget(fd: i32) {
-    let epoll = EPOLL.load(Ordering::Relaxed);
-    // SAFETY: no pointers. Failing is fine: it was not registered.
-    let _ = unsafe { call!(libc::SYS_epoll_ctl, epoll, libc::EPOLL_CTL_DEL, fd, 0) };
-}
-
 /// Events fetched from the kernel and not yet acted upon.
 pub(crate) struct Fetched {
     events: [libc::epoll_event; BATCH],
     len: usize,
-}
-
-/// Fetches events, waiting for the first until `deadline` (`Some(0)`: not at all).
-pub(crate) fn fetch(deadline: Option<u64>) -> Fetched {
-    let mut fetched = Fetched {
-        events: [libc::epoll_event { events: 0, u64: 0 }; BATCH],
-        len: 0,
-    };
-    let epoll = EPOLL.load(Ordering::Relaxed);
-    let timeout = deadline.map(|d| {
-        if d == 0 {
-            0
-        } else {
-            d.saturating_sub(sys::now()).max(1)
-        }
-    });
-    fetched.len = match wait(epoll, &mut fetched.events, timeout) {
-        Ok(count) => count,
-        Err(Errno(libc::EINTR)) => 0,
-        Err(e) => lost(e),
-    };
-    fetched
 }
 
 /// Ends the process: no event would ever come, and the carriers would look for them for ever.
@@ -207,18 +226,4 @@ impl Fetched {
     pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
     }
-}
-
-/// Whether there are events to fetch. Takes none.
-pub(crate) fn pending() -> bool {
-    let epoll = EPOLL.load(Ordering::Relaxed);
-    sys::events_now(epoll, libc::POLLIN) != 0
-}
-
-/// Ends one waiting [`fetch`], under way or to come.
-pub(crate) fn kick() {
-    let one = 1u64;
-    let eventfd = EVENTFD.load(Ordering::Relaxed);
-    // SAFETY: eight bytes, as eventfd demands.
-    let _ = unsafe { call!(libc::SYS_write, eventfd, &raw const one, 8) };
 }

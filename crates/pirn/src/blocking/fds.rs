@@ -9,14 +9,19 @@
 //! do so by a system call that nobody sees (`rustix` makes them inline). A number that comes to
 //! mean another open file in such a way is noticed later; see [`review`](super::review).
 //!
+//! Descriptors belong to the process, and so does the table. Nothing is tracked before the process
+//! has a [runtime](crate::runtime), whose poller reports the events of all descriptors, nor in the
+//! child of a fork: nobody parks there, and the epoll instance is the parent's.
+//!
 //! The *generation* counts closes: whoever waits for a descriptor that is closed meanwhile wakes
 //! with `EBADF`, and events of a descriptor's earlier life are recognised as stale.
 
 use super::readiness::FdWaiters;
 use crate::lock::Lock;
+use crate::runtime;
 use crate::sys::{self, Errno, SysResult, call};
 use crate::time::Deadline;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 const CHUNK: usize = 1024;
 const CHUNKS: usize = 1024;
@@ -52,20 +57,6 @@ pub(crate) struct Entry {
 type Chunk = [Entry; CHUNK];
 static TABLE: [AtomicPtr<Chunk>; CHUNKS] =
     [const { AtomicPtr::new(core::ptr::null_mut()) }; CHUNKS];
-/// Whether the table is worth updating: nothing is tracked before the first virtual thread.
-static ACTIVE: AtomicBool = AtomicBool::new(false);
-
-/// Begins to keep track of descriptors. Once, at start.
-pub(crate) fn start() {
-    ACTIVE.store(true, Ordering::Release); // Release: only that it is set after the rest of the start.
-}
-
-/// Forgets everything. In the child of a fork: nobody parks there, and the epoll instance is the
-/// parent's.
-pub(crate) fn stop() {
-    ACTIVE.store(false, Ordering::Relaxed); // Relaxed: there is one thread only.
-}
-
 /// The entry of a descriptor; none for numbers beyond the table (a million) or negative ones.
 pub(crate) fn entry(fd: i32) -> Option<&'static Entry> {
     let number = usize::try_from(fd).ok()?;
@@ -81,8 +72,8 @@ pub(crate) fn entry(fd: i32) -> Option<&'static Entry> {
 
 /// The entry, if there has been reason to make one.
 pub(super) fn existing(fd: i32) -> Option<&'static Entry> {
-    if !ACTIVE.load(Ordering::Relaxed) {
-        return None; // Relaxed: nothing waits for a descriptor that is created before it is true.
+    if !runtime::is_started() {
+        return None; // Nothing waits for a descriptor that is created before.
     }
     let number = usize::try_from(fd).ok()?;
     // Acquire: as in `entry`. SAFETY: as in `entry`.
@@ -126,7 +117,7 @@ pub(crate) fn created_shared(fd: i32) {
 }
 
 fn set_up(fd: i32, flags: u32) {
-    if ACTIVE.load(Ordering::Relaxed)
+    if runtime::is_started()
         && let Some(entry) = entry(fd)
     {
         // A number that is created anew was closed before, perhaps unseen.
@@ -155,15 +146,13 @@ pub(crate) fn timeouts_set(fd: i32) {
 /// can wait for any descriptor yet: then the number may belong to another descriptor by the time
 /// somebody can, in its very first life.
 pub(crate) fn closing(fd: i32) -> Option<u32> {
-    if !ACTIVE.load(Ordering::Relaxed) {
-        return None; // Relaxed: as in `existing`.
-    }
+    let runtime = runtime::get()?; // None: as in `existing`.
     let Some(entry) = existing(fd) else {
         return Some(0); // The generation that an entry begins with.
     };
     // Relaxed: as in `begin_life`.
     if entry.flags.load(Ordering::Relaxed) & REGISTERED != 0 {
-        super::epoll::forget(fd);
+        runtime.poller.forget(fd);
     }
     entry.begin_life(0);
     Some(entry.generation())
@@ -198,13 +187,13 @@ pub(crate) fn close_range(first: u32, last: u32, flags: i32) -> SysResult {
         unsafe { call!(libc::SYS_close_range, first, last, flags) }
     };
     let closes = flags as u32 & libc::CLOSE_RANGE_CLOEXEC == 0;
-    if !closes || first > last || !ACTIVE.load(Ordering::Relaxed) {
-        return kernel(first, last); // Relaxed: as in `existing`.
-    }
+    let Some(runtime) = runtime::get().filter(|_| closes && first <= last) else {
+        return kernel(first, last);
+    };
     for fd in numbers(first, last) {
         closing(fd);
     }
-    let mut ours = super::epoll::descriptors().map(|fd| fd as u32);
+    let mut ours = runtime.poller.descriptors().map(|fd| fd as u32);
     ours.sort_unstable();
     let mut next = Some(first);
     for own in ours.into_iter().filter(|own| (first..=last).contains(own)) {
@@ -224,8 +213,7 @@ pub(crate) fn close_range(first: u32, last: u32, flags: i32) -> SysResult {
 
 /// Whether the descriptor is one of the runtime's own, without which no event would ever arrive.
 pub(crate) fn is_ours(fd: i32) -> bool {
-    // Relaxed: as in `existing`.
-    super::epoll::descriptors().contains(&fd) && ACTIVE.load(Ordering::Relaxed)
+    runtime::get().is_some_and(|runtime| runtime.poller.descriptors().contains(&fd))
 }
 
 /// The numbers in a range that have an entry and may be closed.
@@ -327,11 +315,15 @@ impl Entry {
         if flags & (KNOWN | REGISTERED) == (KNOWN | REGISTERED) {
             return Ok(0);
         }
+        let Some(runtime) = runtime::get() else {
+            return Err(Errno(libc::EPERM)); // A test's own runtime, without one of the process.
+        };
         let generation = self.generation();
-        let result = match super::epoll::register(fd, generation) {
+        let poller = &runtime.poller;
+        let result = match poller.register(fd, generation) {
             // Registered in this life: under this generation.
             Err(Errno(libc::EEXIST)) if flags & REGISTERED != 0 => Ok(0),
-            Err(Errno(libc::EEXIST)) => super::epoll::renew(fd, generation),
+            Err(Errno(libc::EEXIST)) => poller.renew(fd, generation),
             result => result,
         };
         let _waiters = self.waiters.lock();

@@ -1,20 +1,23 @@
 //! Blocking: what a virtual thread can wait for.
 //!
 //! * [`wait`]: one episode of waiting, decided by exactly one claim.
-//! * [`timers`]: points in time ([`timer_heap`]); [`delayed`]: starting a thread at one.
+//! * [`timers`]: points in time ([`timer_heap`]); [`attendance`]: who wakes for them; [`delayed`]:
+//!   starting a thread at one.
 //! * [`parking_lot`]: addresses; [`futex`]: futex words, shared with platform threads.
 //! * [`fds`], [`readiness`], [`epoll`], [`review`], [`status_flags`]: descriptors.
 //! * [`list`]: who waits, in order.
 //! * [`notice`]: one thread's waiting for others to tell it something.
 //! * [`retry`]: what no event tells of, by trying again.
-//! * [`offload`]: calls that only the kernel can finish, on platform threads.
-//! * [`driver`]: how idle carriers wait for all of it.
+//! * [`offload`]: calls that only the kernel can finish, on platform threads ([`jobs`]).
+//! * [`events`]: how idle carriers wait for all of it.
 
+mod attendance;
 pub(crate) mod delayed;
-pub(crate) mod driver;
 pub(crate) mod epoll;
+mod events;
 pub(crate) mod fds;
 pub(crate) mod futex;
+mod jobs;
 mod keyed_lists;
 pub(crate) mod list;
 pub(crate) mod notice;
@@ -45,10 +48,3 @@ pub(crate) fn sleep_until(deadline: Deadline, hearing: Hearing) -> bool {
 /// What a wait for a descriptor fails with when the thread is interrupted. Not `EINTR`: `std` tries
 /// again after that.
 pub(crate) const INTERRUPTED: Errno = Errno(libc::ECANCELED);
-
-/// Takes all of this out of service: in the child of a fork, which has no virtual threads, and
-/// where locks may be held by threads that were not forked.
-pub(crate) fn stop() {
-    fds::stop();
-    parking_lot::stop();
-}

@@ -9,14 +9,12 @@
 //! FIFO). If they shared the pool, they could fill it, and the action they wait for might need it:
 //! a deadlock. Each gets a thread of its own ([`dedicated`]).
 
+use super::jobs::{self, Jobs};
 use super::wait::{Outcome, Wait};
-use crate::lock::Lock;
 use crate::sys::{self, Errno, SysResult};
-use crate::time::Deadline;
 use crate::vthread;
 use core::cell::UnsafeCell;
-use core::ptr;
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use core::ptr::{self, NonNull};
 
 /// How long a pool thread waits for work before it ends.
 const KEEP_ALIVE_NS: u64 = 10_000_000_000;
@@ -24,42 +22,21 @@ const STACK: usize = 256 << 10;
 
 /// A call waiting for a pool thread. On the stack of the thread that waits for it.
 struct Job {
-    run: unsafe fn(*mut Job),
+    run: unsafe fn(NonNull<Job>),
     wait: Wait,
     next: *mut Job,
 }
 
-struct Queue {
-    head: *mut Job,
-    tail: *mut Job,
-    /// Pool threads that wait for a job.
-    idle: usize,
-    threads: usize,
-    /// Pool threads being made.
-    starting: usize,
-    /// Jobs in the queue.
-    waiting: usize,
+// SAFETY: always the same field.
+unsafe impl jobs::Job for Job {
+    unsafe fn link(job: NonNull<Job>) -> *mut *mut Job {
+        // SAFETY: the caller's contract.
+        unsafe { &raw mut (*job.as_ptr()).next }
+    }
 }
 
-// SAFETY: jobs are followed under the lock, and run by whoever took them off the queue.
-unsafe impl Send for Queue {}
-
-static QUEUE: Lock<Queue> = Lock::new(Queue {
-    head: ptr::null_mut(),
-    tail: ptr::null_mut(),
-    idle: 0,
-    threads: 0,
-    starting: 0,
-    waiting: 0,
-});
-/// Counts jobs put in: what idle pool threads sleep on.
-static ARRIVALS: AtomicU32 = AtomicU32::new(0);
-static LIMIT: AtomicUsize = AtomicUsize::new(256);
-
-/// Sets the largest number of pool threads. Once, at start.
-pub(crate) fn start(limit: usize) {
-    LIMIT.store(limit, Ordering::Relaxed); // Relaxed: published by the end of the start.
-}
+/// The pool of a runtime.
+pub(crate) struct Pool(Jobs<Job>);
 
 #[repr(C)]
 struct Call<F, R> {
@@ -84,8 +61,8 @@ impl<F: FnOnce() -> R, R> Call<F, R> {
         }
     }
 
-    unsafe fn run(job: *mut Job) {
-        let call = job.cast::<Self>();
+    unsafe fn run(job: NonNull<Job>) {
+        let (job, call) = (job.as_ptr(), job.cast::<Self>().as_ptr());
         // SAFETY: the waiting thread keeps the call in place until the claim below.
         unsafe {
             if let Some(function) = (*(*call).function.get()).take() {
@@ -113,11 +90,12 @@ impl<F: FnOnce() -> R, R> Call<F, R> {
 
 /// Runs a call that ends by itself on a pool thread; on a platform thread, right here.
 pub(crate) fn bounded<R>(function: impl FnOnce() -> R) -> R {
-    if vthread::current().is_none() {
+    let Some(thread) = vthread::current() else {
         return function();
-    }
+    };
     let mut call = Call::new(function);
-    submit(&raw mut call.job);
+    // SAFETY: the call stays here until it has been run: then the wait ends.
+    unsafe { thread.runtime().pool.submit(NonNull::from(&mut call.job)) };
     call.job.wait.block();
     call.finish()
 }
@@ -136,14 +114,14 @@ pub(crate) fn dedicated(function: impl FnOnce() -> SysResult) -> SysResult {
         return function();
     }
     let mut call = Call::new(function);
-    let job = Handover(&raw mut call.job);
+    let job = Handover(NonNull::from(&mut call.job));
     let spawned = std::thread::Builder::new()
         .name("pirn-blocking".into())
         .stack_size(STACK)
         .spawn(move || {
             let job = job;
             // SAFETY: the waiting thread keeps the job in place until it is done.
-            unsafe { ((*job.0).run)(job.0) }
+            unsafe { run(job.0) }
         });
     match spawned {
         Ok(_) => {
@@ -154,101 +132,58 @@ pub(crate) fn dedicated(function: impl FnOnce() -> SysResult) -> SysResult {
     }
 }
 
-struct Handover(*mut Job);
+struct Handover(NonNull<Job>);
 // SAFETY: the job is the receiver's until it is done.
 unsafe impl Send for Handover {}
 
-/// Puts a job in the queue and sees to it that a thread will take it.
-fn submit(job: *mut Job) {
-    let mut queue = QUEUE.lock();
-    queue.put(job);
-    let limit = LIMIT.load(Ordering::Relaxed); // Relaxed: see `start`.
-    let wake = queue.idle > 0;
-    let grow = queue.idle < queue.waiting && queue.threads + queue.starting < limit;
-    queue.starting += usize::from(grow);
-    drop(queue);
-    // Relaxed: the queue is under the lock; the futex call compares the count.
-    ARRIVALS.fetch_add(1, Ordering::Relaxed);
-    if wake {
-        sys::futex_wake(ARRIVALS.as_ptr(), 1);
+impl Pool {
+    /// A pool of at most this many threads; it starts with none.
+    pub(crate) fn new(limit: usize) -> Pool {
+        Pool(Jobs::new(limit))
     }
-    if grow {
-        start_worker();
-    }
-}
 
-fn start_worker() {
-    let spawned = std::thread::Builder::new()
-        .name("pirn-blocking".into())
-        .stack_size(STACK)
-        .spawn(worker);
-    let mut queue = QUEUE.lock();
-    queue.starting -= 1;
-    if spawned.is_ok() {
-        queue.threads += 1;
-        return;
-    }
-    // With no pool thread at all, nobody would come for the jobs, ours among them: do them here,
-    // and hold the carrier.
-    while queue.threads + queue.starting == 0
-        && let Some(job) = queue.take()
-    {
-        drop(queue);
-        // SAFETY: off the queue, so ours to run, once.
-        unsafe { ((*job).run)(job) };
-        queue = QUEUE.lock();
-    }
-}
-
-impl Queue {
-    fn put(&mut self, job: *mut Job) {
-        // SAFETY: jobs in the queue stay in place until they are run.
-        unsafe {
-            match self.tail.as_mut() {
-                Some(tail) => tail.next = job,
-                None => self.head = job,
-            }
+    /// Puts a job in the queue and sees to it that a thread will take it.
+    ///
+    /// # Safety
+    /// The job stays in place until it has been run.
+    unsafe fn submit(&'static self, job: NonNull<Job>) {
+        // SAFETY: the caller's contract.
+        if unsafe { self.0.submit(job) } {
+            self.start_worker();
         }
-        self.tail = job;
-        self.waiting += 1;
     }
 
-    fn take(&mut self) -> Option<*mut Job> {
-        let job = self.head;
-        // SAFETY: as in `put`.
-        self.head = unsafe { job.as_ref() }?.next;
-        if self.head.is_null() {
-            self.tail = ptr::null_mut();
+    fn start_worker(&'static self) {
+        let spawned = std::thread::Builder::new()
+            .name("pirn-blocking".into())
+            .stack_size(STACK)
+            .spawn(|| self.work());
+        if spawned.is_ok() {
+            return self.0.started();
         }
-        self.waiting -= 1;
-        Some(job)
+        // Do what nobody would come for here, our own job among it, and hold the carrier.
+        let mut next = self.0.not_started(true);
+        while let Some(job) = next {
+            // SAFETY: off the queue, so ours to run, once.
+            unsafe { run(job) };
+            next = self.0.not_started(false);
+        }
+    }
+
+    /// Runs jobs on a pool thread.
+    fn work(&self) {
+        while let Some(job) = self.0.next(KEEP_ALIVE_NS) {
+            // SAFETY: off the queue, so ours to run, once.
+            unsafe { run(job) };
+        }
     }
 }
 
-/// A pool thread.
-fn worker() {
-    while let Some(job) = next_job() {
-        // SAFETY: off the queue, so ours to run, once.
-        unsafe { ((*job).run)(job) };
-    }
-}
-
-fn next_job() -> Option<*mut Job> {
-    let deadline = Deadline::after_nanos(KEEP_ALIVE_NS);
-    loop {
-        let seen = ARRIVALS.load(Ordering::Relaxed); // Relaxed: compared again by the kernel.
-        {
-            let mut queue = QUEUE.lock();
-            if let Some(job) = queue.take() {
-                return Some(job);
-            }
-            if deadline.has_passed() {
-                queue.threads -= 1;
-                return None;
-            }
-            queue.idle += 1;
-        }
-        let _ = sys::futex_wait(&ARRIVALS, seen, deadline);
-        QUEUE.lock().idle -= 1;
-    }
+/// Runs a job.
+///
+/// # Safety
+/// It is valid, and nobody else runs it. Afterwards it may be gone.
+unsafe fn run(job: NonNull<Job>) {
+    // SAFETY: the caller's contract.
+    unsafe { ((*job.as_ptr()).run)(job) };
 }

@@ -4,16 +4,21 @@
 //! buckets, each a lock and [lists](super::waiters) in order of arrival. The check that decides
 //! whether to wait is made under the bucket's lock, and wakers take that lock too: that is all
 //! there is to "no lost wake-up" (Drepper's futexes, WebKit's ParkingLot).
+//!
+//! A process has one lot, whatever runtimes there are: the threads of all of them share locks with
+//! each other and with platform threads, and the latter announce their waits from the start of the
+//! process on.
 
 use super::keyed_lists::{Hash, Keyed, KeyedLists};
 use super::list::{Linked, Links, List};
 use super::wait::{Outcome, Wait, WakeList};
 use crate::lock::Lock;
+use crate::runtime;
 use crate::time::Deadline;
 use crate::vthread::wait_word::Hearing;
 use core::cell::Cell;
 use core::ops::ControlFlow;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 pub(crate) const BUCKETS: usize = 4096;
 
@@ -33,14 +38,6 @@ static LOT: [Bucket; BUCKETS] = [const {
         platform: AtomicU32::new(0),
     }
 }; BUCKETS];
-
-/// Whether whoever is in the lists is not in this process.
-static STOPPED: AtomicBool = AtomicBool::new(false);
-
-/// Forgets who waits. In the child of a fork.
-pub(crate) fn stop() {
-    STOPPED.store(true, Ordering::Relaxed); // Relaxed: there is one thread only.
-}
 
 /// A waiting thread. On its stack.
 struct LotWaiter {
@@ -157,8 +154,8 @@ pub(crate) fn unpark(key: usize, count: usize, bits: u32) -> usize {
     let count = count.min(bucket.waiting.load(Ordering::Relaxed) as usize);
     let mut woken = 0;
     while woken < count {
-        if STOPPED.load(Ordering::Relaxed) {
-            break;
+        if runtime::has_forked() {
+            break; // Those in the lists are not in this process.
         }
         let mut wakes = WakeList::new();
         let more = collect(bucket, key, bits, count - woken, &mut wakes);
@@ -252,8 +249,8 @@ fn claim(
 /// Moves up to `count` threads that wait for `from` to the end of the queue of `to`. Returns how
 /// many.
 pub(crate) fn requeue(from: usize, to: usize, count: usize) -> usize {
-    if STOPPED.load(Ordering::Relaxed) {
-        return 0;
+    if runtime::has_forked() {
+        return 0; // As in `unpark`.
     }
     let (a, b) = (bucket_of(from), bucket_of(to));
     if a == b {

@@ -12,7 +12,8 @@
 //! | success | another file | whoever waits tries again |
 //! | `EBADF` | none | whoever waits wakes with `EBADF` |
 
-use super::{epoll, fds, readiness};
+use super::{fds, readiness};
+use crate::runtime;
 use crate::sys::Errno;
 use crate::time::{self, Deadline};
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -56,7 +57,10 @@ fn review(fd: i32, entry: &fds::Entry) {
     if !readiness::is_awaited(entry) {
         return;
     }
-    match epoll::register(fd, generation) {
+    let Some(runtime) = runtime::get() else {
+        return;
+    };
+    match runtime.poller.register(fd, generation) {
         Ok(_) => {
             readiness::report(fd, generation, true, true);
         }

@@ -12,11 +12,12 @@
 //! After the claim the `Wait` is not touched any more: the wake works on the thread ([`Wakeup`]).
 
 use super::timers::Timer;
+use crate::runtime;
 use crate::sched;
 use crate::sys;
 use crate::time::Deadline;
 use crate::vthread::wait_word::{Decided, Hearing, WaitWord};
-use crate::vthread::{self, Core, platform};
+use crate::vthread::{self, Core, Ready, platform};
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 
@@ -50,6 +51,8 @@ unsafe impl Sync for Wait {}
 #[must_use = "the waiter has been claimed: nobody else will wake it"]
 pub(crate) enum Wakeup {
     Virtual(NonNull<Core>),
+    /// A virtual thread that has not started.
+    Start(Ready),
     Platform(*const u32),
     /// The waiter, a platform thread, has not gone to sleep.
     Nothing,
@@ -75,6 +78,7 @@ impl Wakeup {
     pub(crate) fn perform(self) {
         match self {
             Wakeup::Virtual(thread) => vthread::mount::wake(thread),
+            Wakeup::Start(thread) => sched::make_runnable(thread),
             Wakeup::Platform(word) => {
                 sys::futex_wake(word, 1);
             }
@@ -182,7 +186,7 @@ impl Wait {
     fn park_until(&self, core: &'static Core, deadline: Deadline) {
         let timer = Timer::for_wait(self);
         // SAFETY: it fires or is disarmed below, and our caller keeps the wait.
-        unsafe { timer.arm(deadline) };
+        unsafe { timer.arm(core.runtime(), deadline) };
         vthread::mount::park(core);
         if self.outcome() != Some(Outcome::TimedOut) {
             timer.disarm();
@@ -193,10 +197,10 @@ impl Wait {
         // As long as a carrier searches: going to sleep and being woken would take longer. But only
         // while some processor is idle: otherwise we would keep the carriers from running.
         let mut give_up = None;
-        // Nobody is idle before the runtime has started, either: there are no settings then.
-        while sched::idle::count() > 0
+        while let Some(runtime) = runtime::get()
+            && runtime.idle.count() > 0
             && let now = sys::now()
-            && now < *give_up.get_or_insert_with(|| now + sched::settings().spin_ns)
+            && now < *give_up.get_or_insert_with(|| now + runtime.settings.spin_ns)
         {
             for _ in 0..8 {
                 if let Some(outcome) = self.outcome() {

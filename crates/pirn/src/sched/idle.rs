@@ -11,158 +11,173 @@
 //! ```text
 //!   producer                               carrier going to sleep
 //!   1. put the thread in a queue           a. searching -= 1
-//!   2. fence                               b. put processor on the idle list, count += 1, fence
-//!   3. read searching, count               c. look at all queues once more
+//!   2. fence                               b. put the processor on the idle list, count += 1
+//!   3. read count and searching            c. fence
+//!                                          d. look at all queues once more
 //! ```
 //!
-//! If 3 misses b (reads an old count or sees it still searching), then 1 is before c in the single
-//! order of SeqCst operations, and the carrier finds the thread at c. If c misses 1, then 3 sees b,
-//! and wakes a sleeper. A waker counts the sleeper as searching on its behalf (searching 0 -> 1,
+//! Fences have one order. If 2 comes before c, the carrier finds the thread at d. If c comes before
+//! 2, the producer sees a and b at 3, and wakes a sleeper, unless there is another searcher, to
+//! which the same applies. A waker counts the sleeper as searching on its behalf (searching 0 -> 1,
 //! and a request for whoever wakes), so that a burst of producers wakes one carrier; that one, when
-//! it has found something and was the last to search, wakes the next if there is more
-//! ([`stop_searching`]).
+//! it has found something and was the last to search, looks once more, behind a fence of its own,
+//! and wakes the next if there is more ([`Idle::stop_searching`]).
+//!
+//! A request is not lost either. A sleeper that wakes and finds no processor leaves it; then some
+//! carrier took the last processor off the list before, and will put it back later, under the
+//! list's lock each time. So that carrier sees the request when it runs out of work, or at d.
 //!
 //! One exception is deliberate: *a few* threads in a running processor's queue. Its carrier will
 //! probably come to them sooner than a sleeper could, and if they are short (two subtasks that only
-//! compute a number) to have them taken to another core costs ten times what they do. So searchers
+//! compute a number) moving them to another core costs ten times their run time. So searchers
 //! take from so short a queue only when its processor has stood still for some microseconds; a
 //! single thread wakes nobody; and a second one wakes a sleeper unless the last that was woken has
 //! just searched in vain. Should they wait after all, the monitor notices within milliseconds.
+//!
+//! `crates/pirn-model` checks this file: `idle_model.rs`.
 
-use super::driver::driver;
-use super::{Processor, injector, processors, settings, spare};
+use crate::arch;
 use crate::lock::Lock;
+use crate::primitives::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use crate::sys;
-use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 
-/// As many threads in a queue are its own carrier's business, unless that is stuck.
+/// Queues of at most this many threads are left to their own carrier unless it is stuck.
 pub(crate) const FEW: usize = 2;
-/// For how long few threads wake nobody after a search in vain.
+/// For this long after a search in vain a few threads wake nobody.
 const IN_VAIN_NS: u64 = 500_000;
 
-static LIST: Lock<Vec<&'static Processor>> = Lock::new(Vec::new());
-/// Length of the list, readable without its lock.
-static COUNT: AtomicUsize = AtomicUsize::new(0);
-/// Carriers that search, and one more while [`REQUESTED`].
-static SEARCHING: AtomicUsize = AtomicUsize::new(0);
-/// A sleeper has been kicked in order to search, and none has taken up the request.
-static REQUESTED: AtomicBool = AtomicBool::new(false);
-
-/// Until when few threads wake nobody; 0 if the last search was a success.
-static IN_VAIN_UNTIL: AtomicU64 = AtomicU64::new(0);
-
-/// How many processors nobody holds.
-pub(crate) fn count() -> usize {
-    COUNT.load(Ordering::SeqCst)
+/// The processors that nobody holds, and the count of carriers that search.
+#[repr(align(64))] // Read by everybody who makes a thread runnable.
+pub(crate) struct Idle<P: 'static> {
+    /// Length of the list, readable without its lock.
+    count: AtomicUsize,
+    /// The carriers that search, and one more while there is a request.
+    searching: AtomicUsize,
+    /// A sleeper has been kicked in order to search, and none has taken up the request.
+    requested: AtomicBool,
+    /// Until then a few threads wake nobody; 0 if the last search was a success.
+    in_vain_until: AtomicU64,
+    list: Lock<Vec<&'static P>>,
 }
 
-/// Whether nobody holds a processor.
-pub(crate) fn all() -> bool {
-    count() == settings().parallelism && spare::count() == 0
-}
-
-/// Takes an idle processor.
-pub(crate) fn acquire() -> Option<&'static Processor> {
-    let mut list = LIST.lock();
-    let processor = list.pop()?;
-    COUNT.fetch_sub(1, Ordering::SeqCst);
-    drop(list);
-    // SAFETY: off the list, so the caller's.
-    unsafe { processor.held_here() };
-    Some(processor)
-}
-
-/// Puts a processor on the idle list. Returns whether there is work after all (step c above).
-pub(crate) fn release(processor: &'static Processor) -> bool {
-    {
-        let mut list = LIST.lock();
-        processor.holder.store(0, Ordering::Relaxed); // Relaxed: a hint.
-        list.push(processor); // The capacity was reserved at start.
-        COUNT.fetch_add(1, Ordering::SeqCst);
-    }
-    fence(Ordering::SeqCst);
-    work_in_sight()
-}
-
-/// Puts a processor back that was borrowed; the caller is not going to look for work.
-pub(crate) fn give_back(processor: &'static Processor) {
-    if release(processor) {
-        if is_requested() {
-            driver().kick(); // The request may have woken a carrier that found no processor.
-        } else {
-            notify();
+impl<P> Idle<P> {
+    /// Has no idle processors, and room for so many.
+    pub(crate) fn new(processors: usize) -> Idle<P> {
+        Idle {
+            count: AtomicUsize::new(0),
+            searching: AtomicUsize::new(0),
+            requested: AtomicBool::new(false),
+            in_vain_until: AtomicU64::new(0),
+            list: Lock::new(Vec::with_capacity(processors)),
         }
     }
-}
 
-/// Reserves room for all processors.
-pub(crate) fn prepare(processors: usize) {
-    LIST.lock().reserve(processors);
-}
-
-/// Whether there is a thread that a searching carrier would take.
-pub(crate) fn work_in_sight() -> bool {
-    is_requested() || injector::len() > 0 || processors().iter().any(|p| p.queue.len() > FEW)
-}
-
-/// Called after a thread has been put where an idle carrier could find it: wakes one if needed.
-#[inline]
-pub(crate) fn notify() {
-    crate::arch::full_fence(); // step 2
-    if COUNT.load(Ordering::SeqCst) > 0 && SEARCHING.load(Ordering::SeqCst) == 0 {
-        wake_one();
+    /// Returns the number of processors that nobody holds.
+    #[inline]
+    pub(crate) fn count(&self) -> usize {
+        self.count.load(Relaxed) // Relaxed: whoever must not miss a change has a fence before it.
     }
-}
 
-/// As [`notify`], for a thread that makes a queue as long as that its own carrier may need help, or
-/// may not.
-#[inline]
-pub(crate) fn notify_of_few() {
-    let until = IN_VAIN_UNTIL.load(Ordering::Relaxed); // Relaxed: a hint.
-    if until == 0 || sys::now() >= until {
-        notify();
+    /// Takes an idle processor.
+    pub(crate) fn acquire(&self) -> Option<&'static P> {
+        let mut list = self.list.lock();
+        let processor = list.pop()?;
+        self.count.fetch_sub(1, Relaxed); // Relaxed: a waker that misses this kicks in vain.
+        Some(processor)
     }
-}
 
-#[cold]
-fn wake_one() {
-    if SEARCHING
-        .compare_exchange(0, 1, Ordering::SeqCst, Ordering::SeqCst)
-        .is_ok()
-    {
-        REQUESTED.store(true, Ordering::SeqCst);
-        driver().kick();
+    /// Puts a processor on the idle list. Returns whether there is work after all: step d.
+    /// `in_queues` tells whether there is a thread that a searching carrier would take.
+    pub(crate) fn release(&self, processor: &'static P, in_queues: impl FnOnce() -> bool) -> bool {
+        {
+            let mut list = self.list.lock();
+            list.push(processor); // Within the capacity: there are no more processors.
+            self.count.fetch_add(1, Relaxed); // Relaxed: ordered by the fence.
+            arch::fence_after_atomic(); // Step c, also for `searching`, which is read like `count`.
+        }
+        self.work_in_sight(in_queues)
     }
-}
 
-/// Takes up a request to search. For a carrier that has just woken, whatever woke it.
-pub(crate) fn take_request() -> bool {
-    REQUESTED.load(Ordering::SeqCst) && REQUESTED.swap(false, Ordering::SeqCst)
-}
-
-/// Whether a request to search is still to be taken up.
-pub(crate) fn is_requested() -> bool {
-    REQUESTED.load(Ordering::SeqCst)
-}
-
-/// Asks to search. Refused when enough carriers do already.
-pub(crate) fn start_searching() -> bool {
-    if 2 * SEARCHING.load(Ordering::SeqCst) >= settings().parallelism {
-        return false;
+    /// Returns whether a carrier that is about to sleep should look again.
+    pub(crate) fn work_in_sight(&self, in_queues: impl FnOnce() -> bool) -> bool {
+        self.is_requested() || in_queues()
     }
-    SEARCHING.fetch_add(1, Ordering::SeqCst);
-    true
-}
 
-/// A searching carrier has found a thread, or gives up.
-pub(crate) fn stop_searching(found: bool) {
-    let until = if found { 0 } else { sys::now() + IN_VAIN_NS };
-    // Relaxed: a hint. Looked at first, because all who make threads runnable read it.
-    if !(found && IN_VAIN_UNTIL.load(Ordering::Relaxed) == 0) {
-        IN_VAIN_UNTIL.store(until, Ordering::Relaxed);
+    /// Called after a thread has been put where an idle carrier could find it: wakes one if needed.
+    #[inline]
+    pub(crate) fn notify(&self, kick: impl FnOnce()) {
+        arch::full_fence(); // Step 2.
+        // Relaxed: ordered by the fence.
+        if self.count.load(Relaxed) > 0 && self.searching.load(Relaxed) == 0 {
+            self.wake_one(kick);
+        }
     }
-    let last = SEARCHING.fetch_sub(1, Ordering::SeqCst) == 1;
-    if found && last && work_in_sight() {
-        notify();
+
+    /// Like [`notify`](Self::notify), for a queue that has just got its second of [`FEW`] threads:
+    /// its own carrier may or may not need help.
+    #[inline]
+    pub(crate) fn notify_of_few(&self, kick: impl FnOnce()) {
+        let until = self.in_vain_until.load(Relaxed); // Relaxed: a hint.
+        if until == 0 || sys::now() >= until {
+            self.notify(kick);
+        }
+    }
+
+    #[cold]
+    fn wake_one(&self, kick: impl FnOnce()) {
+        // Relaxed: one of several wakers wins; the kick orders what it has done before.
+        if self
+            .searching
+            .compare_exchange(0, 1, Relaxed, Relaxed)
+            .is_ok()
+        {
+            self.requested.store(true, Relaxed); // Relaxed: the kick is a system call.
+            kick();
+        }
+    }
+
+    /// Takes up a request to search. For a carrier that has just woken, whatever woke it.
+    pub(crate) fn take_request(&self) -> bool {
+        // Relaxed: whoever was kicked sees it; see the proof for the others.
+        self.is_requested() && self.requested.swap(false, Relaxed)
+    }
+
+    /// Returns whether a request to search is still to be taken up.
+    pub(crate) fn is_requested(&self) -> bool {
+        self.requested.load(Relaxed) // Relaxed: as in `take_request`.
+    }
+
+    /// Asks to search. Refused when half of the processors' carriers do already.
+    pub(crate) fn start_searching(&self, processors: usize) -> bool {
+        // Relaxed: a bound that need not be exact.
+        if 2 * self.searching.load(Relaxed) >= processors {
+            return false;
+        }
+        self.searching.fetch_add(1, Relaxed); // Relaxed: producers rely on what we do at the end.
+        true
+    }
+
+    /// A searching carrier has found a thread, or gives up; then it will [`release`](Self::release)
+    /// its processor.
+    pub(crate) fn stop_searching(
+        &self,
+        found: bool,
+        in_queues: impl FnOnce() -> bool,
+        kick: impl FnOnce(),
+    ) {
+        let until = if found { 0 } else { sys::now() + IN_VAIN_NS };
+        // Relaxed: a hint. Looked at first, because all who make threads runnable read it.
+        if !(found && self.in_vain_until.load(Relaxed) == 0) {
+            self.in_vain_until.store(until, Relaxed);
+        }
+        // Relaxed: ordered by the fence, or by that of `release`.
+        let last = self.searching.fetch_sub(1, Relaxed) == 1;
+        if found && last {
+            // Producers who relied on this search: they see that it is over, or we their threads.
+            arch::fence_after_atomic();
+            if self.work_in_sight(in_queues) {
+                self.notify(kick);
+            }
+        }
     }
 }

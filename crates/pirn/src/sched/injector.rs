@@ -3,10 +3,19 @@
 //! themselves, so that it holds any number without allocating.
 
 use crate::lock::Lock;
-use crate::vthread::Core;
+use crate::vthread::{Core, Ready};
 use core::ptr::{self, NonNull};
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+/// See the module's documentation.
+#[repr(align(64))]
+pub(crate) struct Injector {
+    /// Length, readable without the lock.
+    len: AtomicUsize,
+    list: Lock<List>,
+}
+
+/// Threads linked by their `next`. The list owns the right to run each of them.
 struct List {
     head: *const Core,
     tail: *const Core,
@@ -14,13 +23,6 @@ struct List {
 
 // SAFETY: holds threads that it owns the right to run.
 unsafe impl Send for List {}
-
-static LIST: Lock<List> = Lock::new(List {
-    head: ptr::null(),
-    tail: ptr::null(),
-});
-/// Length, readable without the lock.
-static LEN: AtomicUsize = AtomicUsize::new(0);
 
 /// Threads on their way into the injector.
 pub(crate) struct Batch {
@@ -31,101 +33,117 @@ pub(crate) struct Batch {
 impl Batch {
     pub(crate) fn new() -> Batch {
         Batch {
-            list: List {
-                head: ptr::null(),
-                tail: ptr::null(),
-            },
+            list: List::new(),
             len: 0,
         }
     }
 
-    /// Appends a thread that the caller owns the right to run.
-    pub(crate) fn push(&mut self, thread: NonNull<Core>) {
-        self.list.append(thread.as_ptr(), thread.as_ptr());
+    /// Appends a thread.
+    pub(crate) fn push(&mut self, thread: Ready) {
+        let thread = thread.into_raw().as_ptr();
+        // SAFETY: we own the right to run it, so its link is ours.
+        unsafe { (*thread).next.set(ptr::null()) };
+        self.list.append(&List {
+            head: thread,
+            tail: thread,
+        });
         self.len += 1;
     }
 }
 
 impl List {
-    fn append(&mut self, first: *const Core, last: *const Core) {
+    const fn new() -> List {
+        List {
+            head: ptr::null(),
+            tail: ptr::null(),
+        }
+    }
+
+    /// Appends a list that is not empty.
+    fn append(&mut self, other: &List) {
         // SAFETY: the list owns the right to run what is in it, so the links are its own.
-        unsafe {
-            (*last).next.set(ptr::null());
-            match self.tail.as_ref() {
-                Some(tail) => tail.next.set(first),
-                None => self.head = first,
-            }
+        match unsafe { self.tail.as_ref() } {
+            Some(tail) => tail.next.set(other.head),
+            None => self.head = other.head,
         }
-        self.tail = last;
+        self.tail = other.tail;
     }
-}
 
-/// How many threads wait here.
-#[inline]
-pub(crate) fn len() -> usize {
-    // SeqCst: part of the idle protocol; see `idle`.
-    LEN.load(Ordering::SeqCst)
-}
-
-/// Appends one thread.
-pub(crate) fn push(thread: NonNull<Core>) {
-    let mut batch = Batch::new();
-    batch.push(thread);
-    push_batch(batch);
-}
-
-/// Appends several threads in order.
-pub(crate) fn push_batch(batch: Batch) {
-    if batch.len == 0 {
-        return;
-    }
-    let mut list = LIST.lock();
-    list.append(batch.list.head, batch.list.tail);
-    // SeqCst: see `len`.
-    LEN.fetch_add(batch.len, Ordering::SeqCst);
-}
-
-/// Takes up to `max` threads from the front: returns the first, and passes the others to `rest`.
-pub(crate) fn pop(max: usize, mut rest: impl FnMut(NonNull<Core>)) -> Option<NonNull<Core>> {
-    // Relaxed: a hint that saves the lock; the idle protocol asks `len`.
-    if LEN.load(Ordering::Relaxed) == 0 {
-        return None;
-    }
-    let mut list = LIST.lock();
-    let mut first = None;
-    let mut taken = 0;
-    while taken < max.max(1)
-        && let Some(thread) = NonNull::new(list.head.cast_mut())
-    {
+    /// Takes the first thread.
+    fn pop(&mut self) -> Option<Ready> {
+        let thread = NonNull::new(self.head.cast_mut())?;
         // SAFETY: as in `append`.
-        list.head = unsafe { thread.as_ref() }.next.get();
-        if list.head.is_null() {
-            list.tail = ptr::null();
+        self.head = unsafe { thread.as_ref() }.next.get();
+        if self.head.is_null() {
+            self.tail = ptr::null();
         }
-        taken += 1;
-        match first {
-            None => first = Some(thread),
-            Some(_) => rest(thread),
-        }
+        // SAFETY: from `into_raw` in `Batch::push`, and off the list now.
+        Some(unsafe { Ready::new(thread) })
     }
-    LEN.fetch_sub(taken, Ordering::SeqCst); // SeqCst: see `len`.
-    first
 }
 
-/// Takes `thread` if it is the first in line.
-pub(crate) fn take_first(thread: NonNull<Core>) -> bool {
-    if len() == 0 {
-        return false;
+impl Injector {
+    /// An empty one.
+    pub(crate) fn new() -> Injector {
+        Injector {
+            len: AtomicUsize::new(0),
+            list: Lock::new(List::new()),
+        }
     }
-    let mut list = LIST.lock();
-    if list.head != thread.as_ptr().cast_const() {
-        return false;
+
+    /// Returns the number of threads that wait here.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.len.load(Relaxed) // Relaxed: the protocol of `idle` has fences of its own.
     }
-    // SAFETY: as in `append`.
-    list.head = unsafe { thread.as_ref() }.next.get();
-    if list.head.is_null() {
-        list.tail = ptr::null();
+
+    /// Appends one thread.
+    pub(crate) fn push(&self, thread: Ready) {
+        let mut batch = Batch::new();
+        batch.push(thread);
+        self.push_batch(batch);
     }
-    LEN.fetch_sub(1, Ordering::SeqCst); // SeqCst: see `len`.
-    true
+
+    /// Appends several threads in order.
+    pub(crate) fn push_batch(&self, batch: Batch) {
+        if batch.len == 0 {
+            return;
+        }
+        let mut list = self.list.lock();
+        list.append(&batch.list);
+        self.len.fetch_add(batch.len, Relaxed); // Relaxed: see `len`.
+    }
+
+    /// Takes up to `max` threads from the front: returns the first, and passes the others to
+    /// `rest`.
+    pub(crate) fn pop(&self, max: usize, mut rest: impl FnMut(Ready)) -> Option<Ready> {
+        if self.len() == 0 {
+            return None;
+        }
+        let mut list = self.list.lock();
+        let first = list.pop()?;
+        let mut taken = 1;
+        while taken < max
+            && let Some(thread) = list.pop()
+        {
+            taken += 1;
+            rest(thread);
+        }
+        self.len.fetch_sub(taken, Relaxed); // Relaxed: see `len`.
+        Some(first)
+    }
+
+    /// Takes `thread` if it is the first in line. It is compared only, not followed.
+    pub(crate) fn take_first(&self, thread: *const Core) -> Option<Ready> {
+        if self.len() == 0 {
+            return None;
+        }
+        let mut list = self.list.lock();
+        if list.head != thread {
+            return None;
+        }
+        let thread = list.pop()?;
+        self.len.fetch_sub(1, Relaxed); // Relaxed: see `len`.
+        Some(thread)
+    }
 }

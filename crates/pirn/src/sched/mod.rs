@@ -6,13 +6,15 @@
 //!
 //! * [`processor`]: the right to run threads, with a queue of them ([`local_queue`]).
 //! * [`injector`]: the queue for everything that comes from outside.
-//! * [`carriers`]: the platform threads that run them.
-//! * [`idle`]: how few of them are woken. [`monitor`]: what if that was too few; [`spare`]: what if
-//!   all are stuck, as [`os_thread`] tells; [`stranded`]: saying so if nothing helps.
-//! * [`driver`]: what they wait for when there is nothing to run.
+//! * [`carriers`]: the platform threads that run them; [`search`]: where they look for work.
+//! * [`idle`]: how few of them are woken. [`monitor`]: what if that was too few ([`doze`]: its
+//!   sleep); [`spare`]: what if all are stuck, as [`os_thread`] tells; [`stranded`]: saying so if
+//!   nothing helps.
+//!
+//! All of it are parts of a [`Runtime`], by which they know each other.
 
 pub(crate) mod carriers;
-pub(crate) mod driver;
+pub(crate) mod doze;
 pub(crate) mod idle;
 pub(crate) mod injector;
 pub(crate) mod local_queue;
@@ -20,143 +22,198 @@ pub(crate) mod monitor;
 mod os_thread;
 pub(crate) mod processor;
 mod runnable;
+mod search;
 pub(crate) mod spare;
 mod stranded;
 
 pub(crate) use processor::Processor;
 pub use runnable::{Runnable, Scheduler};
-pub(crate) use runnable::{carrier_name, lend};
+pub(crate) use runnable::{abandon, carrier_name, lend};
 
-use crate::stack::{SizeClass, pool, region};
+use crate::runtime::Runtime;
+use crate::stack::SizeClass;
 use crate::vthread::mount::After;
 use crate::vthread::record::Phase;
-use crate::vthread::{self, Core};
+use crate::vthread::{self, Core, Ready};
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicUsize, Ordering};
+use spare::Spare;
 use std::io;
 
-/// What the scheduler needs to know of the configuration.
-pub(crate) struct Settings {
-    pub(crate) parallelism: usize,
-    /// Processors that may be added while all others are stuck.
-    pub(crate) spares: usize,
-    pub(crate) default_class: SizeClass,
-    pub(crate) spin_ns: u64,
-}
-
-struct Shared {
-    settings: Settings,
+/// All processors of a runtime.
+pub(crate) struct Processors {
     /// The regular ones, then the spare ones.
-    processors: Box<[Processor]>,
+    all: Box<[Processor]>,
     /// How many of them have ever been used.
     used: AtomicUsize,
+    /// One more than the index of the processor that the monitor has last found stuck in one thread
+    /// while others wait in its queue; 0: none.
+    stuck: AtomicUsize,
 }
 
-static SHARED: AtomicPtr<Shared> = AtomicPtr::new(core::ptr::null_mut());
+impl Processors {
+    /// Makes `regular` and `spares` processors.
+    ///
+    /// # Safety
+    /// `runtime` is valid before anybody else sees the processors, and for ever.
+    pub(crate) unsafe fn new(
+        runtime: NonNull<Runtime>,
+        regular: usize,
+        spares: usize,
+    ) -> Processors {
+        let make = |index| {
+            let spare = (index >= regular).then(Spare::new);
+            // SAFETY: the caller's contract.
+            unsafe { Processor::new(index, runtime, spare) }
+        };
+        Processors {
+            all: (0..regular + spares).map(make).collect(),
+            used: AtomicUsize::new(regular),
+            stuck: AtomicUsize::new(0),
+        }
+    }
 
-#[inline(always)]
-fn shared() -> &'static Shared {
-    // Acquire: pairs with the Release in `start`.
-    // SAFETY: set before the first virtual thread; never freed.
-    unsafe { &*SHARED.load(Ordering::Acquire) }
+    /// Returns the processors that may have threads: the regular ones, and those spare ones that
+    /// were ever used.
+    #[inline]
+    pub(crate) fn used(&self) -> &[Processor] {
+        // Acquire: pairs with the Release in `use_up_to`; whoever sees a processor's thread has
+        // synchronised with its carrier, which was started or woken after that.
+        &self.all[..self.used.load(Ordering::Acquire)]
+    }
+
+    /// Has [`used`](Self::used) include the one of this index. The monitor's alone.
+    fn use_up_to(&self, index: usize) {
+        self.used.fetch_max(index + 1, Ordering::Release); // Release: see `used`.
+    }
+
+    /// Has the next carrier that looks for work relieve this processor, be it of a single thread.
+    fn report_stuck(&self, index: usize) {
+        self.stuck.store(index + 1, Ordering::Relaxed); // Relaxed: a hint; the kick orders.
+    }
+
+    /// Takes the report of a stuck processor, if there is one.
+    fn take_stuck(&self) -> Option<&Processor> {
+        if self.stuck.load(Ordering::Relaxed) == 0 {
+            return None; // Relaxed: as in `report_stuck`.
+        }
+        let index = self.stuck.swap(0, Ordering::Relaxed).checked_sub(1)?;
+        self.used().get(index)
+    }
 }
 
-/// The processors that may have threads: the regular ones, and those spare ones that were ever
-/// used.
+impl Runtime {
+    /// Starts the carriers and the monitor.
+    pub(crate) fn start_scheduler(&'static self) -> io::Result<()> {
+        let regular = self.processors.used();
+        regular.iter().try_for_each(carriers::start_one)?;
+        monitor::start(self)
+    }
+
+    /// Takes an idle processor for the calling platform thread.
+    fn acquire_processor(&self) -> Option<&'static Processor> {
+        let processor = self.idle.acquire()?;
+        // SAFETY: off the list, so the caller's.
+        unsafe { processor.held_here() };
+        self.doze.stir();
+        Some(processor)
+    }
+
+    /// Puts a processor on the idle list. Returns whether there is work after all.
+    fn release_processor(&self, processor: &'static Processor) -> bool {
+        processor.holder.store(0, Ordering::Relaxed); // Relaxed: a hint.
+        self.idle.release(processor, || self.work_in_queues())
+    }
+
+    /// Puts a processor back that was borrowed; the caller is not going to look for work.
+    fn give_back_processor(&self, processor: &'static Processor) {
+        if self.release_processor(processor) {
+            if self.idle.is_requested() {
+                self.poller.kick(); // The request may have woken a carrier that found no processor.
+            } else {
+                self.notify();
+            }
+        }
+    }
+
+    /// Returns whether nobody holds a processor.
+    fn all_idle(&self) -> bool {
+        self.idle.count() == self.settings.parallelism && self.spares_in_use.count() == 0
+    }
+
+    /// Returns whether a queue has threads that a searching carrier would take.
+    fn work_in_queues(&self) -> bool {
+        let used = self.processors.used();
+        self.injector.len() > 0 || used.iter().any(|p| p.queue.len() > idle::FEW)
+    }
+
+    /// Wakes a carrier, if one is needed, for a thread where an idle carrier could find it.
+    #[inline]
+    fn notify(&self) {
+        self.idle.notify(|| self.poller.kick());
+    }
+
+    /// A searching carrier has found a thread, or gives up.
+    fn stop_searching(&self, found: bool) {
+        let kick = || self.poller.kick();
+        self.idle
+            .stop_searching(found, || self.work_in_queues(), kick);
+    }
+
+    /// Reserves the stack of a thread about to be spawned by the calling one, whose
+    /// [runtime](crate::runtime::current) this is.
+    #[inline]
+    pub(crate) fn reserve_stack(&self, class: SizeClass) -> io::Result<()> {
+        match vthread::carrier().and_then(|c| c.processor()) {
+            // SAFETY: our carrier holds the processor.
+            Some(processor) if class == self.settings.default_class => unsafe {
+                processor.reserve()
+            },
+            _ => self.stacks.reserve(class, 1),
+        }
+    }
+}
+
+/// Hands a thread that may run now to its scheduler.
 #[inline]
-pub(crate) fn processors() -> &'static [Processor] {
-    let shared = shared();
-    // Acquire: pairs with the Release in `use_processors_up_to`; whoever sees a processor's thread
-    // has synchronised with its carrier, which was started or woken after that.
-    &shared.processors[..shared.used.load(Ordering::Acquire)]
-}
-
-/// All processors there can ever be.
-fn all_processors() -> &'static [Processor] {
-    &shared().processors
-}
-
-/// Has [`processors`] include the one of this index. The monitor's alone.
-fn use_processors_up_to(index: usize) {
-    shared().used.fetch_max(index + 1, Ordering::Release); // Release: see `processors`.
-}
-
-/// The settings in force.
-#[inline]
-pub(crate) fn settings() -> &'static Settings {
-    &shared().settings
-}
-
-/// The size class of stacks unless a builder says otherwise.
-#[inline]
-pub(crate) fn default_class() -> SizeClass {
-    shared().settings.default_class
-}
-
-/// Starts the default scheduler. Once.
-pub(crate) fn start(settings: Settings) -> io::Result<()> {
-    let count = settings.parallelism;
-    region::find_out();
-    pool::set_surplus(settings.default_class, count);
-    idle::prepare(count);
-    let regular = (0..count).map(|i| Processor::new(i, None));
-    let spares = (0..settings.spares).map(|i| Processor::new(count + i, Some(spare::Spare::new())));
-    let processors = regular.chain(spares).collect();
-    let shared = Box::into_raw(Box::new(Shared {
-        settings,
-        processors,
-        used: AtomicUsize::new(count),
-    }));
-    SHARED.store(shared, Ordering::Release); // Release: pairs with the Acquire in `shared`.
-    carriers::start()?;
-    monitor::start()
-}
-
-/// Hands a thread that may run now to its scheduler. The caller owns the right to run it, and gives
-/// it up.
-#[inline]
-pub(crate) fn make_runnable(thread: NonNull<Core>) {
+pub(crate) fn make_runnable(thread: Ready) {
     enqueue(vthread::carrier().and_then(|c| c.processor()), thread);
 }
 
-/// As [`make_runnable`], for callers that know which processor they hold.
+/// Like [`make_runnable`], for callers that know which processor they hold.
 #[inline]
-pub(crate) fn enqueue(processor: Option<&'static Processor>, thread: NonNull<Core>) {
-    // SAFETY: alive, since it has yet to run.
-    let core = unsafe { thread.as_ref() };
-    core.set_phase(Phase::Runnable);
-    if core.scheduler().is_some() {
-        return runnable::schedule_elsewhere(thread);
-    }
+pub(crate) fn enqueue(processor: Option<&'static Processor>, thread: Ready) {
+    thread.core().set_phase(Phase::Runnable);
     match processor {
-        Some(processor) => {
+        Some(processor) if thread.core().is_queued_in(processor.runtime()) => {
             // SAFETY: our carrier holds the processor.
             unsafe { processor.enqueue(thread) };
+            let runtime = processor.runtime();
             match processor.queue.len() {
                 0 | 1 => {}
-                2..=idle::FEW => idle::notify_of_few(),
-                _ => idle::notify(),
+                2..=idle::FEW => runtime.idle.notify_of_few(|| runtime.poller.kick()),
+                _ => runtime.notify(),
             }
         }
-        None => {
-            injector::push(thread);
-            idle::notify();
-        }
+        _ => enqueue_elsewhere(thread),
     }
+}
+
+/// Enqueues a thread that does not run on the calling thread's processor: it has a scheduler of its
+/// own, or another runtime, or there is no such processor.
+#[inline(never)]
+fn enqueue_elsewhere(thread: Ready) {
+    // Cloned, because the thread may have ended before the call of the scheduler returns.
+    if let Some(scheduler) = thread.core().scheduler().cloned() {
+        return runnable::schedule_elsewhere(scheduler, thread);
+    }
+    let runtime = thread.core().runtime();
+    runtime.injector.push(thread);
+    runtime.notify();
 }
 
 /// Lets other threads run: the running virtual thread goes to the back of its queue.
 #[inline]
 pub(crate) fn yield_now(core: &'static Core) {
     vthread::mount::suspend(core, After::Yield);
-}
-
-/// Reserves the stack of a thread about to be spawned.
-#[inline]
-pub(crate) fn reserve_stack(class: SizeClass) -> io::Result<()> {
-    match vthread::carrier().and_then(|c| c.processor()) {
-        // SAFETY: our carrier holds the processor.
-        Some(processor) if class == default_class() => unsafe { processor.reserve() },
-        _ => pool::reserve(class, 1),
-    }
 }

@@ -8,11 +8,12 @@
 //!
 //! and if there is an idle processor, wakes a carrier for it. If there is none because all
 //! processors are stuck, it adds a [spare](super::spare) one, be it only to fetch events. When
-//! everything has been idle for a while it sleeps until [`stir`]red.
+//! everything has been idle for a while it [dozes](super::doze).
 
-use super::driver::driver;
-use super::spare::{self, Spare};
-use super::{Processor, all_processors, idle, injector, os_thread, processors, stranded};
+use super::spare::Spare;
+use super::{Processor, carriers, os_thread, stranded};
+use crate::runtime::Runtime;
+use crate::stack::pool;
 use crate::sys;
 use crate::time::Deadline;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -20,43 +21,32 @@ use std::io;
 
 /// Length of a tick while there is something to look after.
 const TICK_NS: u64 = 1_000_000;
-/// A processor that has run one thread for so long, or has one blocked in the kernel for so long,
-/// is stuck in it. A platform thread's turn is about as long (`base_slice_ns` of the kernel's
-/// scheduler is 3 ms).
+/// A processor is stuck once one thread has run on it, or has been blocked in the kernel, for this
+/// long: about one time slice of a platform thread (`base_slice_ns` of the kernel's scheduler is
+/// 3 ms).
 const STUCK_NS: u64 = 4_000_000;
 /// How many threads the kernel is asked about in one look. The others are left for the next.
 const INQUIRIES: u32 = 4;
-/// For how long there have been more processors than needed when one is let go. Above [`STUCK_NS`]:
+/// A processor is let go when there have been more than needed for this long. Above [`STUCK_NS`]:
 /// a thread that computes, yields once and computes on is no reason.
 const SURPLUS_NS: u64 = 2 * STUCK_NS;
 /// Idle ticks until the monitor sleeps.
 const PATIENCE: u32 = 20;
 
-const AWAKE: u32 = 0;
-const ASLEEP: u32 = 1;
-static STATE: AtomicU32 = AtomicU32::new(AWAKE);
+/// Memory that must be left for a new carrier: its stack, and several times what it allocates.
+const ROOM: usize = 16 << 20;
 
 /// Starts the monitor.
-pub(crate) fn start() -> io::Result<()> {
+pub(super) fn start(runtime: &'static Runtime) -> io::Result<()> {
     std::thread::Builder::new()
         .name("pirn-monitor".into())
         .stack_size(64 << 10)
-        .spawn(run)?;
+        .spawn(move || run(runtime))?;
     Ok(())
 }
 
-/// Wakes the monitor if it sleeps: a carrier is about to be busy.
-#[inline]
-pub(crate) fn stir() {
-    // SeqCst, with the exchange in `doze`: either we see it asleep, or it sees that not all
-    // processors are idle.
-    if STATE.load(Ordering::SeqCst) == ASLEEP && STATE.swap(AWAKE, Ordering::SeqCst) == ASLEEP {
-        sys::futex_wake(STATE.as_ptr(), 1);
-    }
-}
-
-fn run() {
-    let mut monitor = Monitor::new();
+fn run(runtime: &'static Runtime) {
+    let mut monitor = Monitor::new(runtime);
     let mut idle_for = 0;
     let mut nothing_to_do = 0u32;
     loop {
@@ -64,16 +54,16 @@ fn run() {
         let tick = TICK_NS * u64::from(1 + (nothing_to_do / 50).min(9));
         let pause = AtomicU32::new(0);
         let _ = sys::futex_wait(&pause, 0, Deadline::after_nanos(tick));
-        idle_for = if idle::all() { idle_for + 1 } else { 0 };
-        if idle_for > 0 && driver().unattended() {
+        idle_for = if runtime.all_idle() { idle_for + 1 } else { 0 };
+        if idle_for > 0 && runtime.timers.unattended() {
             // The last to arm a timer did not go to sleep itself: a spare processor's carrier,
             // perhaps.
-            driver().kick();
+            runtime.poller.kick();
         } else if idle_for > PATIENCE {
-            doze();
+            runtime.doze.doze(|| runtime.all_idle());
             idle_for = 0;
             nothing_to_do = 0;
-            monitor = Monitor::new();
+            monitor = Monitor::new(runtime);
             continue;
         }
         if monitor.look_after() {
@@ -84,19 +74,49 @@ fn run() {
     }
 }
 
-/// Sleeps until stirred.
-fn doze() {
-    STATE.store(ASLEEP, Ordering::SeqCst); // SeqCst: see `stir`.
-    if idle::all() {
-        while STATE.load(Ordering::SeqCst) == ASLEEP {
-            let _ = sys::futex_wait(&STATE, ASLEEP, Deadline::NEVER);
-        }
+/// Puts one of the spare processors to work, if there is one left.
+fn add_spare(runtime: &'static Runtime) -> bool {
+    let unused = |processor: &'static Processor| {
+        let spare = processor.spare.as_ref().filter(|s| !s.is_in_use())?;
+        Some((spare, processor))
+    };
+    let all = &runtime.processors.all;
+    all.iter()
+        .find_map(unused)
+        .is_some_and(|(spare, processor)| {
+            spare.add(&runtime.spares_in_use, || start_spare(processor))
+        })
+}
+
+/// Starts the carrier of a new spare processor. If there are no more stacks or OS threads, those
+/// that are stuck will have to do.
+fn start_spare(processor: &'static Processor) -> bool {
+    // `std::thread::spawn` allocates in several places and aborts on failure, so check first.
+    let mut room: Vec<u8> = Vec::new();
+    if core::hint::black_box(&mut room)
+        .try_reserve_exact(ROOM)
+        .is_err()
+    {
+        return false;
     }
-    STATE.store(AWAKE, Ordering::SeqCst);
+    drop(room);
+    let runtime = processor.runtime();
+    let class = runtime.settings.default_class;
+    // For what its cache may hold back: see `pool`. Kept for good.
+    if runtime.stacks.reserve(class, pool::CACHE).is_err() {
+        return false;
+    }
+    runtime.processors.use_up_to(processor.index);
+    let started = carriers::start_one(processor).is_ok();
+    if !started {
+        runtime.stacks.unreserve(class, pool::CACHE);
+    }
+    started
 }
 
 /// What the monitor remembers from tick to tick.
 struct Monitor {
+    runtime: &'static Runtime,
     watched: Vec<Watched>,
     /// Where the next look begins. Of all stuck processors with a queue the one seen last is
     /// relieved: each in turn.
@@ -133,7 +153,7 @@ struct Look {
     /// Spare processors, without those that are on their way to rest.
     spares: usize,
     /// One of the spare ones that could go.
-    surplus: Option<&'static Processor>,
+    surplus: Option<&'static Spare>,
 }
 
 impl Watched {
@@ -177,9 +197,10 @@ impl Watched {
 }
 
 impl Monitor {
-    fn new() -> Monitor {
+    fn new(runtime: &'static Runtime) -> Monitor {
         Monitor {
-            watched: vec![Watched::default(); all_processors().len()],
+            runtime,
+            watched: vec![Watched::default(); runtime.processors.all.len()],
             first: 0,
             surplus_since: None,
         }
@@ -187,32 +208,33 @@ impl Monitor {
 
     /// One tick. Returns whether it had to step in, or may have to soon.
     fn look_after(&mut self) -> bool {
+        let runtime = self.runtime;
         let now = sys::now();
         let look = self.look(now);
-        let waiting = look.waiting || injector::len() > 0 || driver().overdue(TICK_NS);
+        let waiting = look.waiting || runtime.injector.len() > 0 || runtime.timers.overdue(TICK_NS);
         let mut stepped_in = false;
-        if idle::count() > 0 {
+        if runtime.idle.count() > 0 {
             if waiting {
-                idle::notify();
+                runtime.notify();
                 stepped_in = true;
             }
         } else if look.stuck > 0 && look.stuck == look.held {
             // Nobody is left to look for events either.
-            let wanted = waiting || driver().pending();
-            stepped_in = wanted && spare::add();
+            let wanted = waiting || runtime.poller.pending();
+            stepped_in = wanted && add_spare(runtime);
             if wanted && look.stranded.len() == self.watched.len() {
                 stranded::report(&look.stranded);
             }
         }
         self.dismiss_surplus(&look, now);
-        stepped_in || spare::count() > 0 || (waiting && look.still)
+        stepped_in || runtime.spares_in_use.count() > 0 || (waiting && look.still)
     }
 
     /// Looks at all processors.
     fn look(&mut self, now: u64) -> Look {
         let mut look = Look::default();
         let mut inquiries = INQUIRIES;
-        let all = processors();
+        let all = self.runtime.processors.used();
         self.first = (self.first + 1) % all.len();
         for i in 0..all.len() {
             let processor = &all[(self.first + i) % all.len()];
@@ -223,7 +245,7 @@ impl Monitor {
             let still = watched.still(processor, held, now);
             if still > 0 && !processor.queue.is_empty() {
                 look.waiting = true;
-                super::carriers::report_stuck(processor.index);
+                self.runtime.processors.report_stuck(processor.index);
             }
             look.still |= still > 0;
             // A spare one's first carrier may yet have to begin.
@@ -236,7 +258,7 @@ impl Monitor {
             look.stuck += usize::from(stuck);
             look.spares += usize::from(active || (stuck && spare.is_some()));
             if active && !stuck {
-                look.surplus = Some(processor);
+                look.surplus = spare;
             }
         }
         look
@@ -250,9 +272,9 @@ impl Monitor {
         }
         let since = *self.surplus_since.get_or_insert(now);
         if now - since >= SURPLUS_NS
-            && let Some(processor) = look.surplus
+            && let Some(spare) = look.surplus
         {
-            spare::dismiss(processor);
+            spare.dismiss();
         }
     }
 }

@@ -4,22 +4,24 @@
 //! while it holds one. What a processor owns is touched by its holder alone, except the
 //! run queue (others steal from it) and the counters that others read.
 
+use super::injector::Batch;
 use super::local_queue::LocalQueue;
+use super::os_thread;
 use super::spare::Spare;
-use super::{default_class, injector, os_thread};
+use crate::runtime::Runtime;
 use crate::stack::Slot;
-use crate::stack::pool::{self, SlotCache};
+use crate::stack::pool::SlotCache;
 use crate::sys;
-use crate::vthread::Core;
 use crate::vthread::ids::Ids;
 use crate::vthread::magazines::Magazines;
+use crate::vthread::{Core, Ready};
 use core::cell::{Cell, UnsafeCell};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::io;
 
-/// Every so many switches the carrier looks at everything that is not its own queue: the injector,
-/// due timers, ready descriptors. Go uses the same number.
+/// Once per this many switches the carrier looks beyond its own queue: at the injector, due timers,
+/// ready descriptors. Go uses the same number.
 const MAINTENANCE_EVERY: u32 = 61;
 /// The least time between two looks for events while there are threads to run.
 const LOOK_EVERY_NS: u64 = 20_000;
@@ -30,6 +32,8 @@ const RESERVATIONS: u32 = 64;
 pub(crate) struct Processor {
     /// Its place among the processors.
     pub(crate) index: usize,
+    runtime: NonNull<Runtime>,
+    /// It owns the right to run what is in it.
     pub(crate) queue: LocalQueue<Core>,
     /// Counts switches: a value that stands still means one thread has been running all the time.
     pub(crate) tick: AtomicU32,
@@ -43,7 +47,7 @@ pub(crate) struct Processor {
     /// When its holder last looked for events in the course of maintenance.
     looked: Cell<u64>,
     /// The next thread to run, if it has been taken off the queue already.
-    next: Cell<Option<NonNull<Core>>>,
+    next: Cell<Option<Ready>>,
     /// The platform thread that holds it, for the monitor to look at; 0 while it is on the idle
     /// list.
     pub(crate) holder: AtomicU32,
@@ -54,10 +58,22 @@ pub(crate) struct Processor {
 // SAFETY: the cells are touched by the holder only, as every function that touches them demands.
 unsafe impl Sync for Processor {}
 
+// SAFETY: as above; and a runtime may be used by all threads.
+unsafe impl Send for Processor {}
+
 impl Processor {
-    pub(crate) fn new(index: usize, spare: Option<Spare>) -> Processor {
+    /// Makes one that nobody holds.
+    ///
+    /// # Safety
+    /// `runtime` is valid before anybody else sees the processor, and for ever.
+    pub(crate) unsafe fn new(
+        index: usize,
+        runtime: NonNull<Runtime>,
+        spare: Option<Spare>,
+    ) -> Processor {
         Processor {
             index,
+            runtime,
             queue: LocalQueue::new(),
             tick: AtomicU32::new(0),
             slots: UnsafeCell::new(SlotCache::new()),
@@ -69,6 +85,13 @@ impl Processor {
             holder: AtomicU32::new(0),
             spare,
         }
+    }
+
+    /// Returns the runtime that it belongs to.
+    #[inline(always)]
+    pub(crate) fn runtime(&self) -> &'static Runtime {
+        // SAFETY: the contract of `new`.
+        unsafe { self.runtime.as_ref() }
     }
 
     /// Ids of its own.
@@ -108,17 +131,17 @@ impl Processor {
     /// # Safety
     /// The caller holds this processor.
     #[inline]
-    pub(crate) unsafe fn next_to_hand_over(&self) -> Option<NonNull<Core>> {
+    pub(crate) unsafe fn next_to_hand_over(&self) -> Option<Ready> {
         // SAFETY: the caller's contract.
         unsafe {
             if self.count().is_multiple_of(MAINTENANCE_EVERY) {
                 return None;
             }
-            let next = self.queue.pop()?;
+            let next = Ready::new(self.queue.pop()?);
             // A new thread needs a stack. Fetching some from the pool takes a kilobyte of stack
             // itself, and would make the thread that leaves touch another page: the carrier's own
             // loop is to do it.
-            if next.as_ref().slot().is_none() && (*self.slots.get()).is_empty() {
+            if next.core().slot().is_none() && (*self.slots.get()).is_empty() {
                 self.next.set(Some(next));
                 return None;
             }
@@ -130,9 +153,10 @@ impl Processor {
     ///
     /// # Safety
     /// The caller holds this processor.
-    pub(crate) unsafe fn pop(&self) -> Option<NonNull<Core>> {
-        // SAFETY: the caller's contract.
-        self.next.take().or_else(|| unsafe { self.queue.pop() })
+    pub(crate) unsafe fn pop(&self) -> Option<Ready> {
+        let next = self.next.take();
+        // SAFETY: the caller's contract; the queue gives the right to run each thread once.
+        next.or_else(|| unsafe { self.queue.pop().map(|thread| Ready::new(thread)) })
     }
 
     /// Whether it is time to look beyond the own queue: also when that was why
@@ -168,23 +192,36 @@ impl Processor {
     /// the injector.
     ///
     /// # Safety
-    /// The caller holds this processor and owns the right to run `thread`.
+    /// The caller holds this processor.
     #[inline]
-    pub(crate) unsafe fn enqueue(&self, thread: NonNull<Core>) {
+    pub(crate) unsafe fn enqueue(&self, thread: Ready) {
         // SAFETY: the caller's contract.
-        if let Err(thread) = unsafe { self.queue.push_back(thread) } {
-            // SAFETY: the same.
-            unsafe { self.overflow(thread) };
+        if let Err(thread) = unsafe { self.queue.push_back(thread.into_raw()) } {
+            // SAFETY: the same; the queue has given the thread back.
+            unsafe { self.overflow(Ready::new(thread)) };
         }
     }
 
     #[cold]
-    unsafe fn overflow(&self, thread: NonNull<Core>) {
-        let mut batch = injector::Batch::new();
-        // SAFETY: the caller holds this processor; what comes out is ours to pass on.
-        unsafe { self.queue.take_half(|t| batch.push(t)) };
+    unsafe fn overflow(&self, thread: Ready) {
+        let mut batch = Batch::new();
+        // SAFETY: the caller holds this processor; the queue gives the right to run what comes out.
+        unsafe { self.queue.take_half(|t| batch.push(Ready::new(t))) };
         batch.push(thread);
-        injector::push_batch(batch);
+        self.runtime().injector.push_batch(batch);
+    }
+
+    /// Takes half of another processor's queue: returns the first thread, and puts the others into
+    /// this one's.
+    ///
+    /// # Safety
+    /// The caller holds this processor.
+    pub(crate) unsafe fn steal_from(&self, victim: &Processor) -> Option<Ready> {
+        // SAFETY: the caller's contract; the queue gives the right to run what comes out.
+        unsafe {
+            let first = victim.queue.steal_into(&self.queue)?;
+            Some(Ready::new(first))
+        }
     }
 
     /// Moves all of its threads to the injector, and gives back the stacks and reservations it has
@@ -193,15 +230,18 @@ impl Processor {
     /// # Safety
     /// The caller holds this processor.
     pub(crate) unsafe fn empty(&self) {
-        let mut batch = injector::Batch::new();
-        // SAFETY: the caller's contract; what comes out is ours to pass on.
+        let mut batch = Batch::new();
+        // SAFETY: the caller's contract.
         while let Some(thread) = unsafe { self.pop() } {
             batch.push(thread);
         }
-        injector::push_batch(batch);
+        let runtime = self.runtime();
+        runtime.injector.push_batch(batch);
+        let stacks = &runtime.stacks;
         // SAFETY: the holder's alone.
-        unsafe { (*self.slots.get()).flush(0) };
-        pool::unreserve(default_class(), self.reservations.take() as usize);
+        unsafe { (*self.slots.get()).flush(stacks, 0) };
+        let reservations = self.reservations.take() as usize;
+        stacks.unreserve(runtime.settings.default_class, reservations);
     }
 
     /// # Safety
@@ -209,7 +249,7 @@ impl Processor {
     #[inline]
     pub(crate) unsafe fn take_slot(&self) -> Slot {
         // SAFETY: the holder's alone.
-        unsafe { (*self.slots.get()).take(default_class()) }
+        unsafe { (*self.slots.get()).take(self.runtime()) }
     }
 
     /// Gives back a slot of the default class, and the reservation it was taken for.
@@ -218,12 +258,14 @@ impl Processor {
     /// The caller holds this processor.
     #[inline]
     pub(crate) unsafe fn put_slot(&self, slot: Slot) {
+        let runtime = self.runtime();
         // SAFETY: the holder's alone.
-        unsafe { (*self.slots.get()).put(slot) };
+        unsafe { (*self.slots.get()).put(&runtime.stacks, slot) };
         let reservations = self.reservations.get() + 1;
         self.reservations.set(reservations);
         if reservations > 2 * RESERVATIONS {
-            pool::unreserve(default_class(), RESERVATIONS as usize);
+            let class = runtime.settings.default_class;
+            runtime.stacks.unreserve(class, RESERVATIONS as usize);
             self.reservations.set(reservations - RESERVATIONS);
         }
     }
@@ -250,11 +292,13 @@ impl Processor {
             self.reservations.set(left - 1);
             return Ok(());
         }
+        let runtime = self.runtime();
+        let class = runtime.settings.default_class;
         // A batch if there is one; near the limits a single one may still be had.
-        if pool::reserve(default_class(), RESERVATIONS as usize).is_ok() {
+        if runtime.stacks.reserve(class, RESERVATIONS as usize).is_ok() {
             self.reservations.set(RESERVATIONS - 1);
             return Ok(());
         }
-        pool::reserve(default_class(), 1)
+        runtime.stacks.reserve(class, 1)
     }
 }

@@ -1,14 +1,15 @@
 //! Schedulers of the user's own.
 
-use super::{idle, injector, os_thread};
+use super::os_thread;
 use crate::glibc::carrier_tls;
 use crate::sys;
 use crate::thread::Thread;
 use crate::vthread::record::Phase;
-use crate::vthread::{self, Carrier, Core};
-use core::mem::ManuallyDrop;
+use crate::vthread::{self, Carrier, Core, Ready};
+use core::cell::OnceCell;
 use core::ptr::NonNull;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 /// Decides where and when virtual threads run.
 ///
@@ -59,37 +60,37 @@ pub trait Scheduler: Send + Sync + 'static {
 /// Dropping it instead abandons the thread: one that has never run ends as if it had panicked; one
 /// that has stays parked for good, because its stack cannot be unwound from outside.
 #[must_use = "a thread that is not run never goes on"]
-pub struct Runnable(NonNull<Core>);
+pub struct Runnable(
+    /// `None`: it has been run.
+    Option<Ready>,
+);
 
-// SAFETY: a virtual thread can be mounted on any platform thread.
-unsafe impl Send for Runnable {}
 // SAFETY: `&Runnable` gives access to the handle only.
 unsafe impl Sync for Runnable {}
 
 impl Runnable {
-    /// The right to run a thread that has not been given to a scheduler.
-    pub(crate) fn of(thread: NonNull<Core>) -> Runnable {
-        Runnable(thread)
-    }
-
     /// Mounts the thread on the calling platform thread, runs it until it parks, yields or ends,
     /// and returns then.
     ///
     /// # Panics
     /// When called on a virtual thread: that cannot carry another.
-    pub fn run(self) {
+    pub fn run(mut self) {
         assert!(
-            crate::vthread::current().is_none(),
+            vthread::current().is_none(),
             "Runnable::run was called on a virtual thread: only a platform thread can carry one"
         );
-        // SAFETY: we own the right to run it; this is a platform thread.
-        unsafe { mount_here(ManuallyDrop::new(self).0) };
+        if let Some(thread) = self.0.take() {
+            // SAFETY: this is a platform thread.
+            unsafe { mount_here(thread) };
+        }
     }
 
     /// Returns the thread.
     pub fn thread(&self) -> Thread {
-        // SAFETY: alive, since it has yet to run.
-        Thread::from_virtual(unsafe { self.0.as_ref() }.to_ref())
+        match &self.0 {
+            Some(thread) => Thread::from_virtual(thread.core().to_ref()),
+            None => unreachable!("`run` takes the thread with the `Runnable`"),
+        }
     }
 }
 
@@ -101,17 +102,24 @@ impl core::fmt::Debug for Runnable {
 
 impl Drop for Runnable {
     fn drop(&mut self) {
-        // SAFETY: alive, and ours alone to run.
-        let core = unsafe { self.0.as_ref() };
-        if core.slot().is_none() && core.phase() != Phase::Terminated {
-            // SAFETY: it has never run, and now never will.
-            unsafe { (core.vtable().abandon)(self.0) };
-            core.set_phase(Phase::Terminated);
-            crate::stack::pool::unreserve(core.class(), 1);
-            vthread::end::publish(core);
-            // SAFETY: the thread's own reference.
-            unsafe { Core::release(self.0) };
+        if let Some(thread) = self.0.take() {
+            abandon(thread);
         }
+    }
+}
+
+/// Gives up the right to run a thread, unused: one that has never run ends as if it had panicked,
+/// one that has stays parked for good.
+pub(crate) fn abandon(thread: Ready) {
+    let core = thread.core();
+    if core.slot().is_none() {
+        // SAFETY: it has never run, and now never will.
+        unsafe { (core.vtable().abandon)(NonNull::from(core)) };
+        core.set_phase(Phase::Terminated);
+        core.runtime().stacks.unreserve(core.class(), 1);
+        vthread::end::publish(core);
+        // SAFETY: the thread's own reference, which its end would have given up.
+        unsafe { Core::release(thread.into_raw()) };
     }
 }
 
@@ -134,30 +142,34 @@ pub(crate) fn carrier_name(number: u32) -> String {
 /// Mounts a thread on the calling platform thread until it parks, yields or ends.
 ///
 /// # Safety
-/// The caller owns the right to run `thread`, and is not a virtual thread.
-unsafe fn mount_here(thread: NonNull<Core>) {
+/// The caller is not a virtual thread.
+unsafe fn mount_here(thread: Ready) {
     thread_local! {
-        static CARRIER: Carrier = Carrier::new(FOREIGN | os_thread::id());
+        static CARRIER: OnceCell<Carrier> = const { OnceCell::new() };
     }
-    // SAFETY: the caller's contract.
-    CARRIER.with(|carrier| carrier.enter(|| unsafe { carrier.mount(thread) }));
+    let runtime = thread.core().runtime();
+    CARRIER.with(|carrier| {
+        let carrier = carrier.get_or_init(|| Carrier::new(FOREIGN | os_thread::id(), runtime));
+        // SAFETY: the caller's contract.
+        carrier.enter(runtime, || unsafe { carrier.mount(thread) });
+    });
 }
 
 /// Lends the calling platform thread, which is about to wait for `thread`, as its carrier: if
 /// nobody has begun to run it and a processor is idle, runs it here until it parks. So a spawn and
 /// a join from `main` need not wake another OS thread.
-pub(crate) fn lend(thread: NonNull<Core>) {
-    let Some(processor) = idle::acquire() else {
-        return;
-    };
+pub(crate) fn lend(thread: &Core) {
+    let runtime = thread.runtime();
     // The processor is only kept from others: that as many threads run as there are processors.
     // Nothing is queued on it, since this platform thread is not going to stay.
-    super::monitor::stir();
-    if injector::take_first(thread) {
-        // SAFETY: off the queue, so ours to run; the caller is a platform thread.
+    let Some(processor) = runtime.acquire_processor() else {
+        return;
+    };
+    if let Some(thread) = runtime.injector.take_first(thread) {
+        // SAFETY: the caller is a platform thread.
         unsafe { mount_here(thread) };
     }
-    idle::give_back(processor);
+    runtime.give_back_processor(processor);
 }
 
 /// Hands a thread to the scheduler it was built with.
@@ -166,13 +178,9 @@ pub(crate) fn lend(thread: NonNull<Core>) {
 /// it would itself have to be scheduled, perhaps by the very scheduler whose lock it holds. So on a
 /// virtual thread it runs as its carrier, and what blocks in it blocks the carrier.
 #[cold]
-pub(crate) fn schedule_elsewhere(thread: NonNull<Core>) {
-    // SAFETY: alive, since it has yet to run. The scheduler is kept alive for the call: the thread
-    // may have ended before `schedule` returns.
-    let scheduler = unsafe { thread.as_ref() }.scheduler().cloned();
-    let Some(scheduler) = scheduler else { return };
+pub(super) fn schedule_elsewhere(scheduler: Arc<dyn Scheduler>, thread: Ready) {
     let call = move || {
-        let schedule = AssertUnwindSafe(|| scheduler.schedule(Runnable(thread)));
+        let schedule = AssertUnwindSafe(|| scheduler.schedule(Runnable(Some(thread))));
         if catch_unwind(schedule).is_err() {
             sys::fatal(&[
                 "a scheduler panicked, and with it the wake-up of a virtual thread is lost",

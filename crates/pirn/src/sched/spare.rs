@@ -1,4 +1,4 @@
-//! Spare processors, and the carriers that hold them: they stand in while all others are stuck.
+//! Spare processors: they stand in while all others are stuck.
 //!
 //! Nothing can take a processor from a carrier whose thread computes, waits in the kernel for a
 //! file, or spins until another thread has run. But the kernel can share the cores between
@@ -7,142 +7,110 @@
 //! thread then shares its core with the rest as a platform thread would. When there are more
 //! processors than parallelism and stuck ones account for, the monitor lets one go again.
 //!
-//! | state    | entered                                  | left                                     |
-//! |----------|------------------------------------------|------------------------------------------|
-//! | NEW      | at start                                 | [`add`]: to ACTIVE, with a new carrier   |
-//! | ACTIVE   | [`add`]                                  | nothing to run, by its carrier: to RESTING; [`dismiss`]: to LEAVING |
-//! | LEAVING  | [`dismiss`]                              | its carrier, at maintenance: to RESTING  |
-//! | RESTING  | its carrier, once the queue is empty     | [`add`]: to ACTIVE, wakes the carrier    |
+//! | state    | entered                          | left                                           |
+//! |----------|----------------------------------|------------------------------------------------|
+//! | NEW      | at start                         | `add`: to ACTIVE, with a new carrier           |
+//! | ACTIVE   | `add`                            | `rest`, by its carrier, when there is nothing to run: to RESTING; `dismiss`: to LEAVING |
+//! | LEAVING  | `dismiss`                        | `rest`, by its carrier, at its next look for work: to RESTING |
+//! | RESTING  | `rest`, once the queue is empty  | `add`: to ACTIVE, and wakes the carrier        |
 //!
-//! [`add`] and [`dismiss`] are the monitor's alone. Only the holder puts threads into a processor's
-//! queue, so none can be left behind in that of a resting one. Stacks and reservations go back as
-//! well, so that nothing is kept from those who still run. Its timers are in the others' shards.
+//! `add` and `dismiss` are the monitor's alone, and `rest` the carrier's. Only the holder puts
+//! threads into a processor's queue, so none can be left behind in that of a resting one. Stacks
+//! and reservations go back as well, so that nothing is kept from those who still run. Its timers
+//! are in another processor's shard.
+//!
+//! `crates/pirn-model` checks this file: `spare_model.rs`.
 
-use super::processor::Processor;
-use super::{carriers, default_class, driver, idle};
-use crate::stack::pool;
+use crate::primitives::{
+    AtomicU32, AtomicUsize,
+    Ordering::{Acquire, Relaxed, Release},
+};
 use crate::sys;
 use crate::time::Deadline;
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::SeqCst};
-
-/// The state of a spare processor.
-pub(crate) struct Spare(AtomicU32);
 
 const NEW: u32 = 0;
 const ACTIVE: u32 = 1;
 const LEAVING: u32 = 2;
 const RESTING: u32 = 3;
 
-/// How many are neither NEW nor RESTING.
-static COUNT: AtomicUsize = AtomicUsize::new(0);
+/// The state of a spare processor.
+pub(crate) struct Spare(AtomicU32);
+
+/// The number of spare processors that are neither NEW nor RESTING.
+pub(crate) struct InUse(AtomicUsize);
+
+impl InUse {
+    /// None.
+    pub(crate) fn new() -> InUse {
+        InUse(AtomicUsize::new(0))
+    }
+
+    /// Returns how many spare processors are in use.
+    pub(crate) fn count(&self) -> usize {
+        // Relaxed: only the monitor, which is the one that adds, must not miss any.
+        self.0.load(Relaxed)
+    }
+}
 
 impl Spare {
+    /// NEW.
     pub(crate) fn new() -> Spare {
         Spare(AtomicU32::new(NEW))
     }
 
-    /// Whether it has a carrier that runs threads.
+    /// Returns whether it has a carrier that runs threads.
     pub(crate) fn is_in_use(&self) -> bool {
-        matches!(self.0.load(SeqCst), ACTIVE | LEAVING)
+        // Relaxed: the monitor's own addition, or a hint.
+        matches!(self.0.load(Relaxed), ACTIVE | LEAVING)
     }
 
-    /// Whether it is in use, and not about to leave.
+    /// Returns whether it is in use, and not about to leave.
     pub(crate) fn is_active(&self) -> bool {
-        self.0.load(SeqCst) == ACTIVE
+        self.0.load(Relaxed) == ACTIVE // Relaxed: as above.
     }
 
-    /// Whether its carrier is to rest as soon as it can.
+    /// Returns whether its carrier is to rest as soon as it can.
     #[inline]
     pub(crate) fn is_leaving(&self) -> bool {
-        self.0.load(SeqCst) == LEAVING
+        self.0.load(Relaxed) == LEAVING // Relaxed: a hint; nothing is passed on.
     }
-}
 
-/// How many are in use.
-pub(crate) fn count() -> usize {
-    COUNT.load(SeqCst)
-}
+    /// Puts it to work, unless it is. A NEW one needs a carrier, which `start` starts, or else
+    /// returns `false`. Returns whether it works now and did not before. The monitor's alone.
+    pub(crate) fn add(&self, in_use: &InUse, start: impl FnOnce() -> bool) -> bool {
+        // Acquire: pairs with the Release in `rest`: the queue that the carrier has emptied.
+        let state = self.0.load(Acquire);
+        if state == ACTIVE || state == LEAVING {
+            return false;
+        }
+        in_use.0.fetch_add(1, Relaxed); // Relaxed: see `count`.
+        // Release: pairs with the Acquire in `rest`: what the monitor knows, the carrier does.
+        self.0.store(ACTIVE, Release);
+        if state == RESTING {
+            sys::futex_wake(self.0.as_ptr(), 1);
+            return true;
+        }
+        let started = start();
+        if !started {
+            self.0.store(NEW, Relaxed); // Relaxed: there is no carrier.
+            in_use.0.fetch_sub(1, Relaxed); // Relaxed: see `count`.
+        }
+        started
+    }
 
-/// Memory that must be left for a new carrier: its stack, and several times what it allocates.
-const ROOM: usize = 16 << 20;
+    /// Lets it go as soon as its carrier comes round. The monitor's alone.
+    pub(crate) fn dismiss(&self) {
+        // Relaxed: nothing is passed on. Failure: it may be resting already.
+        let _ = self.0.compare_exchange(ACTIVE, LEAVING, Relaxed, Relaxed);
+    }
 
-/// Puts one of the spare processors to work, if there is one left. The monitor's alone.
-pub(crate) fn add() -> bool {
-    let unused = |processor: &&Processor| {
-        let spare = processor.spare.as_ref();
-        spare.is_some_and(|spare| !spare.is_in_use())
-    };
-    let Some(processor) = super::all_processors().iter().find(unused) else {
-        return false;
-    };
-    let Some(Spare(state)) = &processor.spare else {
-        return false;
-    };
-    if state.load(SeqCst) == NEW {
-        return begin(processor, state);
-    }
-    COUNT.fetch_add(1, SeqCst);
-    state.store(ACTIVE, SeqCst);
-    sys::futex_wake(state.as_ptr(), 1);
-    true
-}
-
-/// Takes a NEW processor into use. If there are no more stacks or OS threads, those that are stuck
-/// will have to do.
-fn begin(processor: &'static Processor, state: &AtomicU32) -> bool {
-    // To start a thread allocates here and there, and aborts where there is no memory.
-    let mut room: Vec<u8> = Vec::new();
-    if core::hint::black_box(&mut room)
-        .try_reserve_exact(ROOM)
-        .is_err()
-    {
-        return false;
-    }
-    drop(room);
-    // For what its cache may hold back: see `pool`. Kept for good.
-    if pool::reserve(default_class(), pool::CACHE).is_err() {
-        return false;
-    }
-    super::use_processors_up_to(processor.index);
-    COUNT.fetch_add(1, SeqCst);
-    state.store(ACTIVE, SeqCst);
-    if carriers::start_one(processor).is_err() {
-        state.store(NEW, SeqCst);
-        COUNT.fetch_sub(1, SeqCst);
-        pool::unreserve(default_class(), pool::CACHE);
-        return false;
-    }
-    true
-}
-
-/// Lets a processor go as soon as its carrier comes round. The monitor's alone.
-pub(crate) fn dismiss(processor: &Processor) {
-    if let Some(Spare(state)) = &processor.spare {
-        // It may be resting already.
-        let _ = state.compare_exchange(ACTIVE, LEAVING, SeqCst, SeqCst);
-    }
-}
-
-/// Rests until the processor is needed again.
-///
-/// # Safety
-/// The caller's carrier holds `processor`, a spare one.
-pub(crate) unsafe fn rest(processor: &'static Processor) {
-    let Some(Spare(state)) = &processor.spare else {
-        return;
-    };
-    // SAFETY: the caller holds it.
-    unsafe { processor.empty() };
-    // Those asleep were told nothing of what has happened here. If nobody is, the monitor is awake.
-    if idle::work_in_sight() {
-        idle::notify();
-    }
-    if idle::count() > 0 && driver::driver().unattended() {
-        driver::driver().kick();
-    }
-    COUNT.fetch_sub(1, SeqCst);
-    state.store(RESTING, SeqCst);
-    while state.load(SeqCst) == RESTING {
-        let _ = sys::futex_wait(state, RESTING, Deadline::NEVER);
+    /// Rests until the processor is needed again. Its carrier's alone, which has emptied it.
+    pub(crate) fn rest(&self, in_use: &InUse) {
+        in_use.0.fetch_sub(1, Relaxed); // Relaxed: see `count`.
+        self.0.store(RESTING, Release); // Release: pairs with the Acquire in `add`.
+        // Acquire: pairs with the Release in `add`.
+        while self.0.load(Acquire) == RESTING {
+            let _ = sys::futex_wait(&self.0, RESTING, Deadline::NEVER);
+        }
     }
 }

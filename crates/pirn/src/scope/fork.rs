@@ -6,7 +6,7 @@ use super::packet::{self, Packet, complete};
 use super::state::Cause;
 use super::subtask::{Keeps, Subtask};
 use super::task_scope::Frame;
-use crate::sched::{self, Runnable};
+use crate::sched;
 use crate::thread::{Builder, Panic};
 use crate::vthread::body::{self, Body, write_fields};
 use core::cell::UnsafeCell;
@@ -96,8 +96,9 @@ where
             closure: UnsafeCell::new(MaybeUninit::new(closure)),
         });
     };
-    // SAFETY: `write` writes the whole body.
-    let (thread, fork) = builder.make(|attributes| unsafe { body::allocate(attributes, write) })?;
+    let (thread, ready, fork) =
+        // SAFETY: `write` writes the whole body.
+        builder.make(|attributes| unsafe { body::allocate(attributes, write) })?;
     // SAFETY: in the thread's allocation, of which we have a reference.
     let fork = unsafe { fork.as_ref() };
     fork.member.set_thread(Who::Virtual(thread.as_ptr()));
@@ -105,10 +106,10 @@ where
     if !unsafe { frame.state.enter(&fork.member) } {
         // The right to run it, and nobody will: its closure is dropped, and all that it took is
         // given back.
-        drop(Runnable::of(thread.as_ptr()));
+        sched::abandon(ready);
         return Ok(Subtask::unavailable(index));
     }
-    sched::make_runnable(thread.as_ptr());
+    sched::make_runnable(ready);
     let packet = NonNull::from(&fork.packet);
     Ok(Subtask::new(index, packet, Keeps::Virtual(thread)))
 }

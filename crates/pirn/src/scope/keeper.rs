@@ -41,7 +41,7 @@ impl Keeper {
             state.end_keeping();
         };
         let builder = Builder::new().name("scope-deadline".into());
-        let thread = builder
+        let (_, thread) = builder
             .make(|attributes| ClosureBody::allocate(attributes, keep))
             .map_err(JoinError::Fork)?;
         state.begin_keeping();

@@ -13,12 +13,13 @@
 //! ```
 //!
 //! Memory: a free slot keeps the pages it has touched, so that the next user finds them warm.
-//! [`trim`], called when a carrier has been idle for a while, returns the deep pages of all free
+//! [`Stacks::trim`], called when a carrier has been idle for a while, returns the deep pages of all free
 //! slots and every page of those beyond [`KEEP`].
 
 use super::region::{self, out_of_memory};
 use super::{GUARD, PAGE, SizeClass, Slot};
 use crate::lock::Lock;
+use crate::runtime::Runtime;
 use crate::sys;
 use core::sync::atomic::{AtomicBool, AtomicIsize, AtomicUsize, Ordering};
 use std::io;
@@ -33,11 +34,11 @@ const EXTENT_BYTES: usize = 256 << 20;
 /// Memory that must be left for `spawn` to take new stacks into use, and what each will take of it.
 const MEMORY_FLOOR: u64 = 64 << 20;
 const MEMORY_EACH: u64 = 4096;
-/// Mappings left to the rest of the program, which is not well without (malloc, platform threads).
+/// Mappings reserved for the rest of the program (malloc, platform threads).
 const OTHER_MAPPINGS: usize = 4096;
-/// Free slots whose top pages survive a [`trim`].
+/// Free slots whose top pages survive a [`trim`](Stacks::trim).
 const KEEP: usize = 1024;
-/// Bytes at the top of a kept slot that survive a [`trim`].
+/// Bytes at the top of a kept slot that survive a [`trim`](Stacks::trim).
 const KEEP_TOP: usize = 4 * PAGE;
 
 struct ClassPool {
@@ -66,80 +67,151 @@ struct Fresh {
     end: usize,
 }
 
-static POOLS: [ClassPool; SizeClass::COUNT] = [const {
-    ClassPool {
-        available: AtomicIsize::new(0),
-        dirty: AtomicBool::new(false),
-        slots: Lock::new(Slots {
-            dirty: Vec::new(),
-            clean: Vec::new(),
-            fresh: Vec::new(),
-            planned: 0,
-            surplus: 0,
-            region: None,
-        }),
-    }
-}; SizeClass::COUNT];
-
-/// Slots whose guards are mappings of their own.
+/// Slots whose guards are mappings of their own, of which the process has a limited number.
 static GUARDED: AtomicUsize = AtomicUsize::new(0);
 
-/// Says how many slots of `class` the processors' caches may hold back. Once, at start.
-pub(crate) fn set_surplus(class: SizeClass, caches: usize) {
-    POOLS[class.index()].slots.lock().surplus = caches * CACHE;
-}
+/// The slots of one runtime, by size class.
+pub(crate) struct Stacks([ClassPool; SizeClass::COUNT]);
 
-/// Reserves `count` slots of `class` for threads about to be spawned.
-pub(crate) fn reserve(class: SizeClass, count: usize) -> io::Result<()> {
-    let pool = &POOLS[class.index()];
-    let count = count as isize;
-    // Relaxed: a count; the slots themselves move under the lock.
-    if pool.available.fetch_sub(count, Ordering::Relaxed) >= count {
-        return Ok(());
+impl Stacks {
+    /// None yet. Up to `caches` processors may hold slots of the class `default` back.
+    pub(crate) fn new(default: SizeClass, caches: usize) -> Stacks {
+        let class = |index| {
+            let surplus = if index == default.index() {
+                caches * CACHE
+            } else {
+                0
+            };
+            ClassPool::new(surplus)
+        };
+        Stacks(core::array::from_fn(class))
     }
-    pool.available.fetch_add(count, Ordering::Relaxed); // Relaxed: as above.
-    let mut slots = pool.slots.lock();
-    // Relaxed: as above; growth happens under the lock.
-    while pool.available.fetch_sub(count, Ordering::Relaxed) < count {
-        pool.available.fetch_add(count, Ordering::Relaxed);
-        let created = slots.extend(class)?;
-        pool.available
-            .fetch_add(created as isize, Ordering::Relaxed);
+
+    fn pool(&self, class: SizeClass) -> &ClassPool {
+        &self.0[class.index()]
     }
-    Ok(())
-}
 
-/// Takes back a reservation. The slot, if one was taken for it, has been [`put`] before.
-pub(crate) fn unreserve(class: SizeClass, count: usize) {
-    // Relaxed: as in `reserve`.
-    POOLS[class.index()]
-        .available
-        .fetch_add(count as isize, Ordering::Relaxed);
-}
-
-/// Takes a slot for a reservation of the caller's.
-pub(crate) fn take(class: SizeClass) -> Slot {
-    let mut slot = [Slot(0)];
-    fill(class, &mut slot);
-    slot[0]
-}
-
-/// Takes at least one slot.
-fn fill(class: SizeClass, cache: &mut [Slot]) -> usize {
-    loop {
-        let len = POOLS[class.index()].slots.lock().fill(cache);
-        if len > 0 {
-            return len;
+    /// Reserves `count` slots of `class` for threads about to be spawned.
+    pub(crate) fn reserve(&self, class: SizeClass, count: usize) -> io::Result<()> {
+        let pool = self.pool(class);
+        let count = count as isize;
+        // Relaxed: a count; the slots themselves move under the lock.
+        if pool.available.fetch_sub(count, Ordering::Relaxed) >= count {
+            return Ok(());
         }
-        sys::os_yield(); // A trimmer has it in its hands, for microseconds.
+        pool.available.fetch_add(count, Ordering::Relaxed); // Relaxed: as above.
+        let mut slots = pool.slots.lock();
+        // Relaxed: as above; growth happens under the lock.
+        while pool.available.fetch_sub(count, Ordering::Relaxed) < count {
+            pool.available.fetch_add(count, Ordering::Relaxed);
+            let created = slots.extend(class)?;
+            pool.available
+                .fetch_add(created as isize, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Takes back a reservation. The slot, if one was taken for it, has been [`put`](Self::put)
+    /// before.
+    pub(crate) fn unreserve(&self, class: SizeClass, count: usize) {
+        // Relaxed: as in `reserve`.
+        self.pool(class)
+            .available
+            .fetch_add(count as isize, Ordering::Relaxed);
+    }
+
+    /// Takes a slot for a reservation of the caller's.
+    pub(crate) fn take(&self, class: SizeClass) -> Slot {
+        let mut slot = [Slot(0)];
+        self.fill(class, &mut slot);
+        slot[0]
+    }
+
+    /// Takes at least one slot.
+    fn fill(&self, class: SizeClass, cache: &mut [Slot]) -> usize {
+        loop {
+            let len = self.pool(class).slots.lock().fill(cache);
+            if len > 0 {
+                return len;
+            }
+            sys::os_yield(); // A trimmer has it in its hands, for microseconds.
+        }
+    }
+
+    /// Gives a slot back.
+    pub(crate) fn put(&self, slot: Slot) {
+        self.put_all(&[slot]);
+    }
+
+    /// Gives slots of one class back.
+    fn put_all(&self, slots: &[Slot]) {
+        let Some(first) = slots.first() else { return };
+        let pool = self.pool(first.class());
+        pool.slots.lock().dirty.extend_from_slice(slots); // never allocates: see `extend`
+        pool.dirty.store(true, Ordering::Relaxed); // Relaxed: a hint for `trim`.
+    }
+
+    /// Returns whether [`trim`](Self::trim) would find something to do.
+    pub(crate) fn wants_trim(&self) -> bool {
+        // Relaxed: a hint.
+        self.0.iter().any(|pool| pool.dirty.load(Ordering::Relaxed))
+    }
+
+    /// Gives the memory of free slots back, a few slots at a time. Returns whether there is more.
+    pub(crate) fn trim(&self) -> bool {
+        let mut more = false;
+        for pool in &self.0 {
+            if pool.dirty.load(Ordering::Relaxed) {
+                more |= pool.trim_some();
+            }
+        }
+        more
     }
 }
 
-/// Gives a slot back.
-pub(crate) fn put(slot: Slot) {
-    let pool = &POOLS[slot.class().index()];
-    pool.slots.lock().dirty.push(slot); // never allocates: see `extend`
-    pool.dirty.store(true, Ordering::Relaxed); // Relaxed: a hint for `trim`.
+impl ClassPool {
+    fn new(surplus: usize) -> ClassPool {
+        ClassPool {
+            available: AtomicIsize::new(0),
+            dirty: AtomicBool::new(false),
+            slots: Lock::new(Slots {
+                dirty: Vec::new(),
+                clean: Vec::new(),
+                fresh: Vec::new(),
+                planned: 0,
+                surplus,
+                region: None,
+            }),
+        }
+    }
+
+    fn trim_some(&self) -> bool {
+        let mut batch = [Slot(0); BATCH];
+        let mut len = 0;
+        let mut kept;
+        {
+            let mut slots = self.slots.lock();
+            kept = slots.clean.len();
+            while let Some(slot) = if len < BATCH { slots.dirty.pop() } else { None } {
+                batch[len] = slot;
+                len += 1;
+            }
+            if slots.dirty.is_empty() {
+                self.dirty.store(false, Ordering::Relaxed); // Relaxed: a hint.
+            }
+        }
+        // Outside the lock: spawning goes on meanwhile, and `take` waits for these slots if it must.
+        let mut ranges = [const { 0..0 }; BATCH];
+        for (range, slot) in ranges.iter_mut().zip(&batch[..len]) {
+            kept += 1;
+            let top = if kept > KEEP { 0 } else { KEEP_TOP };
+            *range = slot.base() + GUARD..slot.end() - top;
+        }
+        region::give_back(&ranges[..len]);
+        let mut slots = self.slots.lock();
+        slots.clean.extend_from_slice(&batch[..len]);
+        !slots.dirty.is_empty()
+    }
 }
 
 impl Slots {
@@ -253,9 +325,9 @@ impl SlotCache {
 
     /// Takes a slot for a reservation of the caller's.
     #[inline]
-    pub(crate) fn take(&mut self, class: SizeClass) -> Slot {
+    pub(crate) fn take(&mut self, runtime: &Runtime) -> Slot {
         if self.len == 0 {
-            self.refill(class);
+            self.refill(runtime);
         }
         self.len -= 1;
         self.slots[self.len]
@@ -263,80 +335,31 @@ impl SlotCache {
 
     /// Gives a slot back.
     #[inline]
-    pub(crate) fn put(&mut self, slot: Slot) {
+    pub(crate) fn put(&mut self, stacks: &Stacks, slot: Slot) {
         if self.len == CACHE {
-            self.flush(CACHE - BATCH);
+            self.flush(stacks, CACHE - BATCH);
         }
         self.slots[self.len] = slot;
         self.len += 1;
     }
 
     #[cold]
-    fn refill(&mut self, class: SizeClass) {
-        self.len = fill(class, &mut self.slots[..BATCH]);
+    fn refill(&mut self, runtime: &Runtime) {
+        let class = runtime.settings.default_class;
+        self.len = runtime.stacks.fill(class, &mut self.slots[..BATCH]);
     }
 
     /// Returns the coldest slots to the pool until `keep` are left.
     #[cold]
-    pub(crate) fn flush(&mut self, keep: usize) {
+    pub(crate) fn flush(&mut self, stacks: &Stacks, keep: usize) {
         if self.len <= keep {
             return;
         }
         let surplus = self.len - keep;
-        let pool = &POOLS[self.slots[0].class().index()];
-        pool.slots
-            .lock()
-            .dirty
-            .extend_from_slice(&self.slots[..surplus]);
-        pool.dirty.store(true, Ordering::Relaxed); // Relaxed: a hint for `trim`.
+        stacks.put_all(&self.slots[..surplus]);
         self.slots.copy_within(surplus..self.len, 0);
         self.len = keep;
     }
-}
-
-/// Whether [`trim`] would find something to do.
-pub(crate) fn wants_trim() -> bool {
-    // Relaxed: a hint.
-    POOLS.iter().any(|pool| pool.dirty.load(Ordering::Relaxed))
-}
-
-/// Gives the memory of free slots back, a few slots at a time. Returns whether there is more.
-pub(crate) fn trim() -> bool {
-    let mut more = false;
-    for pool in &POOLS {
-        if pool.dirty.load(Ordering::Relaxed) {
-            more |= trim_some(pool);
-        }
-    }
-    more
-}
-
-fn trim_some(pool: &ClassPool) -> bool {
-    let mut batch = [Slot(0); BATCH];
-    let mut len = 0;
-    let mut kept;
-    {
-        let mut slots = pool.slots.lock();
-        kept = slots.clean.len();
-        while let Some(slot) = if len < BATCH { slots.dirty.pop() } else { None } {
-            batch[len] = slot;
-            len += 1;
-        }
-        if slots.dirty.is_empty() {
-            pool.dirty.store(false, Ordering::Relaxed); // Relaxed: a hint.
-        }
-    }
-    // Outside the lock: spawning goes on meanwhile, and `take` waits for these slots if it must.
-    let mut ranges = [const { 0..0 }; BATCH];
-    for (range, slot) in ranges.iter_mut().zip(&batch[..len]) {
-        kept += 1;
-        let top = if kept > KEEP { 0 } else { KEEP_TOP };
-        *range = slot.base() + GUARD..slot.end() - top;
-    }
-    region::give_back(&ranges[..len]);
-    let mut slots = pool.slots.lock();
-    slots.clean.extend_from_slice(&batch[..len]);
-    !slots.dirty.is_empty()
 }
 
 /// Refuses new stacks when the machine, or the container, is nearly out of memory: touching

@@ -4,10 +4,11 @@ use super::JoinHandle;
 use super::join::RawHandle;
 use super::names::Names;
 use super::scoped::{Scope, ScopedJoinHandle};
+use crate::runtime::{self, Runtime};
 use crate::sched::{self, Scheduler};
-use crate::stack::{LARGEST_STACK, SizeClass, pool};
+use crate::stack::{LARGEST_STACK, SizeClass};
 use crate::vthread::record::Attributes;
-use crate::vthread::{ClosureBody, ThreadRef};
+use crate::vthread::{ClosureBody, Ready, ThreadRef};
 use core::fmt;
 use std::io;
 use std::sync::Arc;
@@ -206,34 +207,35 @@ impl Builder {
     /// Makes a thread and hands it to its scheduler.
     fn launch(
         &self,
-        allocate: impl FnOnce(Attributes) -> Option<ThreadRef>,
+        allocate: impl FnOnce(Attributes) -> Option<(ThreadRef, Ready)>,
     ) -> io::Result<ThreadRef> {
-        let thread = self.make(allocate)?;
-        sched::make_runnable(thread.as_ptr());
+        let (thread, ready) = self.make(allocate)?;
+        sched::make_runnable(ready);
         Ok(thread)
     }
 
     /// Makes a thread by `allocate`, which returns `None` if there is no memory. The caller has to
     /// start it.
     pub(crate) fn make<R>(&self, allocate: impl FnOnce(Attributes) -> Option<R>) -> io::Result<R> {
-        crate::runtime::ensure_started()?;
+        let runtime = runtime::ensure_started()?;
         let name = self.names.next()?.map(String::into_boxed_str);
-        let class = self.size_class()?;
-        sched::reserve_stack(class)?;
+        let class = self.size_class(runtime)?;
+        runtime.reserve_stack(class)?;
         let attributes = Attributes {
+            runtime,
             name,
             class,
             scheduler: self.scheduler.clone(),
         };
         allocate(attributes).ok_or_else(|| {
-            pool::unreserve(class, 1);
+            runtime.stacks.unreserve(class, 1);
             io::Error::new(io::ErrorKind::OutOfMemory, "no memory for a virtual thread")
         })
     }
 
-    fn size_class(&self) -> io::Result<SizeClass> {
+    fn size_class(&self, runtime: &Runtime) -> io::Result<SizeClass> {
         match self.stack_size {
-            None => Ok(sched::default_class()),
+            None => Ok(runtime.settings.default_class),
             Some(bytes) if bytes > LARGEST_STACK => Err(invalid(format!(
                 "a stack of {bytes} bytes was asked for; at most 1 GiB is possible"
             ))),

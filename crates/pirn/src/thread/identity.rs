@@ -251,7 +251,7 @@ impl Thread {
         if let Some(thread) = self.as_virtual()
             && vthread::current().is_none()
         {
-            crate::sched::lend(thread.as_ptr());
+            crate::sched::lend(thread);
         }
     }
 

@@ -230,7 +230,7 @@ impl<T> RawHandle<T> {
     pub(crate) fn join(mut self) -> super::Result<T> {
         let core = self.core();
         if !core.has_ended() && vthread::current().is_none() {
-            crate::sched::lend(core.as_ptr());
+            crate::sched::lend(core);
         }
         if !core.has_ended() {
             self.refuse_own();

@@ -52,7 +52,7 @@ pub(super) fn park_virtual(core: &'static Core, deadline: Deadline) {
     } else {
         let timer = Timer::for_permit(core);
         // SAFETY: it is disarmed below, and the running thread stays.
-        unsafe { timer.arm(deadline) };
+        unsafe { timer.arm(core.runtime(), deadline) };
         vthread::mount::park(core);
         timer.disarm();
     }

@@ -4,7 +4,7 @@ use super::join::RawHandle;
 use super::{Builder, Thread, current, park};
 use crate::vthread::body::{self, Body};
 use crate::vthread::record::Attributes;
-use crate::vthread::{ClosureBody, ThreadRef};
+use crate::vthread::{ClosureBody, Ready, ThreadRef};
 use core::fmt;
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -172,7 +172,11 @@ impl<'scope> Scope<'scope, '_> {
     }
 
     /// Makes a thread of this scope, which the scope waits for. `None`: there is no memory for it.
-    pub(super) fn allocate<F, T>(&self, attributes: Attributes, closure: F) -> Option<ThreadRef>
+    pub(super) fn allocate<F, T>(
+        &self,
+        attributes: Attributes,
+        closure: F,
+    ) -> Option<(ThreadRef, Ready)>
     where
         F: FnOnce() -> T,
     {
@@ -185,9 +189,9 @@ impl<'scope> Scope<'scope, '_> {
             unsafe { place.write(body) }
         };
         // SAFETY: it writes the whole body.
-        let (thread, _) = unsafe { body::allocate(attributes, write) }?;
+        let (thread, ready, _) = unsafe { body::allocate(attributes, write) }?;
         self.data.enter();
-        Some(thread)
+        Some((thread, ready))
     }
 
     /// Makes the handle of a thread of this scope.

@@ -1,5 +1,6 @@
 //! The part of a virtual thread that depends on types: what it runs, and what comes of that.
 
+use super::Ready;
 use super::magazines;
 use super::record::{Attributes, Core};
 use super::reference::ThreadRef;
@@ -142,9 +143,9 @@ impl<B: Body> Allocation<B> {
     }
 }
 
-/// A thread that has not started, with two references, the caller's and the thread's own; and where
-/// its body is, which `write` has to write there. `None`: there is no memory for it, and `write` is
-/// not called.
+/// Makes a thread that has not started, with two references: the caller's and the thread's own.
+/// Returns the former, the right to run it, and where its body is, which `write` has to write
+/// there. `None`: there is no memory for it, and `write` is not called.
 ///
 /// # Safety
 /// `write` writes the whole body.
@@ -152,7 +153,7 @@ impl<B: Body> Allocation<B> {
 pub(crate) unsafe fn allocate<B: Body>(
     attributes: Attributes,
     write: impl FnOnce(*mut B),
-) -> Option<(ThreadRef, NonNull<B>)> {
+) -> Option<(ThreadRef, Ready, NonNull<B>)> {
     let memory = magazines::allocate(Layout::new::<Allocation<B>>())?.cast::<Allocation<B>>();
     let place = memory.as_ptr();
     // SAFETY: fresh memory of the right layout, and the first reference to the core in it.
@@ -162,6 +163,7 @@ pub(crate) unsafe fn allocate<B: Body>(
         write(body);
         Some((
             ThreadRef::from_new(memory.cast()),
+            Ready::new(memory.cast()),
             NonNull::new_unchecked(body),
         ))
     }
@@ -193,13 +195,13 @@ impl<T, F: FnOnce() -> T> ClosureBody<T, F> {
         matches!(unsafe { &*self.result.get() }, Some(Err(_)))
     }
 
-    /// A thread that has not started, with two references: the caller's and the thread's own.
-    /// `None`: there is no memory for it.
-    pub(crate) fn allocate(attributes: Attributes, closure: F) -> Option<ThreadRef> {
+    /// Makes a thread that has not started: a reference to it, and the right to run it. `None`:
+    /// there is no memory for it.
+    pub(crate) fn allocate(attributes: Attributes, closure: F) -> Option<(ThreadRef, Ready)> {
         let body = ClosureBody::new(closure);
         // SAFETY: the whole of it.
         let allocated = unsafe { allocate(attributes, |place: *mut Self| place.write(body)) };
-        allocated.map(|(thread, _)| thread)
+        allocated.map(|(thread, ready, _)| (thread, ready))
     }
 }
 

@@ -17,7 +17,7 @@ pub(super) unsafe extern "C" fn entry(argument: *mut u8) -> ! {
     mount::set_current(thread);
     // SAFETY: `prepare` passed the core, which the thread's own reference keeps alive.
     let core: &'static Core = unsafe { &*thread };
-    // SAFETY: set by `ready`.
+    // SAFETY: set by `take_over`.
     unsafe { &*core.carrier.get() }.finish_switch();
     // SAFETY: called once for this thread, which is us.
     unsafe { (core.vtable().run)(NonNull::from(core)) };

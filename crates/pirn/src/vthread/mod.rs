@@ -3,6 +3,7 @@
 //! * [`record`]: what the runtime knows of a thread; [`reference`](mod@reference): counted
 //!   references to it; [`ids`].
 //! * [`body`]: what it runs, and its result; [`magazines`]: recycling the memory of both.
+//! * [`ready`]: the right to run it.
 //! * [`handshake`], [`permit`], [`wait_word`], [`join`]: the lock-free protocols (model-checked).
 //! * [`mount`]: mounting and unmounting; [`life`]: a thread's first and last moments; [`end`]:
 //!   announcing its end.
@@ -20,11 +21,13 @@ pub(crate) mod magazines;
 pub(crate) mod mount;
 pub(crate) mod permit;
 pub(crate) mod platform;
+mod ready;
 pub(crate) mod record;
 mod reference;
 pub(crate) mod wait_word;
 
 pub(crate) use body::ClosureBody;
 pub(crate) use mount::{Carrier, carrier, current};
+pub(crate) use ready::Ready;
 pub(crate) use record::Core;
 pub(crate) use reference::ThreadRef;

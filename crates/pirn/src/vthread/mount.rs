@@ -16,11 +16,12 @@
 //!   suspend(Exit)                  unchanged          -> Terminated, stack given back
 //! ```
 
+use super::Ready;
 use super::life;
 use super::record::{Core, Phase};
 use crate::continuation::Continuation;
+use crate::runtime::Runtime;
 use crate::sched::{self, Processor};
-use crate::stack::pool;
 use crate::sys;
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
@@ -85,6 +86,8 @@ pub(crate) struct Carrier {
     /// The thread that last came back to `native` by a yield, until another is mounted from there.
     /// Compared only, never followed: it may have ended elsewhere.
     yielded: Cell<Option<NonNull<Core>>>,
+    /// The runtime whose threads it runs.
+    runtime: Cell<&'static Runtime>,
     /// The processor it holds; null when it runs threads of a user's scheduler.
     processor: Cell<*const Processor>,
     /// For people: which carrier this is.
@@ -92,25 +95,35 @@ pub(crate) struct Carrier {
 }
 
 impl Carrier {
-    /// The running platform thread.
-    pub(crate) fn new(number: u32) -> Carrier {
+    /// Makes the running platform thread a carrier of `runtime`.
+    pub(crate) fn new(number: u32, runtime: &'static Runtime) -> Carrier {
         crate::glibc::malloc::ensure_cache();
         crate::stack::overflow::ensure_signal_stack();
         Carrier {
             native: Continuation::native(),
             left: Cell::new(None),
             yielded: Cell::new(None),
+            runtime: Cell::new(runtime),
             processor: Cell::new(ptr::null()),
             number,
         }
     }
 
-    /// Makes this the running platform thread's carrier for the duration of `f`.
-    pub(crate) fn enter<R>(&self, f: impl FnOnce() -> R) -> R {
+    /// Makes this the running platform thread's carrier, for threads of `runtime`, for the duration
+    /// of `f`.
+    pub(crate) fn enter<R>(&self, runtime: &'static Runtime, f: impl FnOnce() -> R) -> R {
         let outer = CARRIER.replace(self);
+        let outer_runtime = self.runtime.replace(runtime);
         let result = f();
+        self.runtime.set(outer_runtime);
         CARRIER.set(outer);
         result
+    }
+
+    /// Returns the runtime whose threads it runs.
+    #[inline]
+    pub(crate) fn runtime(&self) -> &'static Runtime {
+        self.runtime.get()
     }
 
     /// The processor it holds.
@@ -133,10 +146,9 @@ impl Carrier {
     /// has nothing mounted any more: not necessarily because this one thread was unmounted.
     ///
     /// # Safety
-    /// The caller owns the right to run `thread`, and runs on this carrier's own stack.
-    pub(crate) unsafe fn mount(&self, thread: NonNull<Core>) {
-        // SAFETY: the caller owns the right to run it.
-        let to = unsafe { self.ready(thread) };
+    /// The caller runs on this carrier's own stack.
+    pub(crate) unsafe fn mount(&self, thread: Ready) {
+        let thread = self.take_over(thread);
         if self.yielded.take() == Some(thread) {
             // It found nothing else to run here, and may be waiting for an OS thread.
             sys::os_yield();
@@ -144,8 +156,8 @@ impl Carrier {
         // A user's scheduler may run a thread from within a thread that this very carrier
         // has mounted. Then the outer return address must survive.
         let outer = self.native.saved();
-        // SAFETY: the native continuation is the running one.
-        unsafe { self.native.switch(to) };
+        // SAFETY: the native continuation is the running one; the other was ours to run.
+        unsafe { self.native.switch(&thread.as_ref().continuation) };
         self.native.restore(outer);
         self.note_yield();
         self.finish_switch();
@@ -158,21 +170,18 @@ impl Carrier {
         }
     }
 
-    /// Makes a thread ready to be switched to on this carrier.
-    ///
-    /// # Safety
-    /// The caller owns the right to run `thread`.
+    /// Prepares a thread to be switched to on this carrier, as the caller is going to: then it is
+    /// alive until it comes back to [`finish_switch`](Self::finish_switch).
     #[inline(always)]
-    unsafe fn ready(&self, thread: NonNull<Core>) -> &Continuation {
-        // SAFETY: alive, since it has yet to run.
-        let core: &Core = unsafe { &*thread.as_ptr() };
+    fn take_over(&self, thread: Ready) -> NonNull<Core> {
+        let core = thread.core();
         if core.continuation.slot().is_none() {
             self.give_stack(core);
         }
         core.handshake.mounted();
         core.set_running(self.number);
         core.carrier.set(self);
-        &core.continuation
+        thread.into_raw()
     }
 
     /// Gives a thread that is mounted for the first time the slot that `spawn` reserved.
@@ -183,8 +192,10 @@ impl Carrier {
     fn give_stack(&self, core: &Core) {
         let slot = match self.processor() {
             // SAFETY: this carrier holds the processor.
-            Some(p) if core.class() == sched::default_class() => unsafe { p.take_slot() },
-            _ => pool::take(core.class()),
+            Some(p) if core.class() == p.runtime().settings.default_class => unsafe {
+                p.take_slot()
+            },
+            _ => core.runtime().stacks.take(core.class()),
         };
         // SAFETY: the slot is this thread's until its end.
         unsafe {
@@ -205,10 +216,12 @@ impl Carrier {
             After::Park => {
                 core.set_phase(Phase::Waiting);
                 if !core.handshake.parked() {
-                    sched::enqueue(self.processor(), thread);
+                    // SAFETY: the handshake says so.
+                    sched::enqueue(self.processor(), unsafe { Ready::new(thread) });
                 }
             }
-            After::Yield => sched::enqueue(self.processor(), thread),
+            // SAFETY: it is off its stack, and nobody else knows of it.
+            After::Yield => sched::enqueue(self.processor(), unsafe { Ready::new(thread) }),
             After::Exit => self.bury(thread, core),
         }
     }
@@ -221,10 +234,13 @@ impl Carrier {
         if let Some(slot) = unsafe { core.continuation.take_slot() } {
             match self.processor() {
                 // SAFETY: this carrier holds the processor.
-                Some(p) if class == sched::default_class() => unsafe { p.put_slot(slot) },
+                Some(p) if class == p.runtime().settings.default_class => unsafe {
+                    p.put_slot(slot)
+                },
                 _ => {
-                    pool::put(slot);
-                    pool::unreserve(class, 1);
+                    let stacks = &core.runtime().stacks;
+                    stacks.put(slot);
+                    stacks.unreserve(class, 1);
                 }
             }
         }
@@ -249,12 +265,15 @@ pub(crate) fn suspend(core: &'static Core, after: After) {
     // SAFETY: `core` is the running continuation; the other one is suspended and ours to run.
     unsafe {
         match next {
-            Some(next) => core.continuation.switch(carrier.ready(next)),
+            Some(next) => {
+                let next = carrier.take_over(next);
+                core.continuation.switch(&next.as_ref().continuation);
+            }
             None => core.continuation.switch(&carrier.native),
         }
     }
     // Mounted again: perhaps by another carrier.
-    // SAFETY: set by `ready` before the switch to us.
+    // SAFETY: set by `take_over` before the switch to us.
     unsafe { &*core.carrier.get() }.finish_switch();
 }
 
@@ -272,6 +291,7 @@ pub(crate) fn park(core: &'static Core) {
 pub(crate) fn wake(thread: NonNull<Core>) {
     // SAFETY: it waits for this very wake, so it is alive.
     if unsafe { thread.as_ref() }.handshake.wake() {
-        sched::make_runnable(thread);
+        // SAFETY: the handshake says so.
+        sched::make_runnable(unsafe { Ready::new(thread) });
     }
 }

@@ -12,9 +12,11 @@ use super::join::JoinCell;
 use super::permit::ParkPermit;
 use super::wait_word::WaitWord;
 use crate::continuation::Continuation;
+use crate::runtime::Runtime;
 use crate::sched::Scheduler;
 use crate::stack::{SizeClass, Slot};
 use core::cell::Cell;
+use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
 
@@ -38,6 +40,8 @@ pub(crate) struct Core {
     pub(crate) next: Cell<*const Core>,
     /// Whether it has ended, and what waits for that.
     pub(super) join: JoinCell,
+    /// The runtime that it belongs to; the lowest bit is set if it has a scheduler of its own.
+    home: *const Runtime,
     /// Its scheduler; none means the default one.
     scheduler: Option<Arc<dyn Scheduler>>,
     name: Option<Box<str>>,
@@ -62,6 +66,7 @@ pub(crate) enum Phase {
 
 /// What the builder decides.
 pub(crate) struct Attributes {
+    pub(crate) runtime: &'static Runtime,
     pub(crate) name: Option<Box<str>>,
     pub(crate) class: SizeClass,
     pub(crate) scheduler: Option<Arc<dyn Scheduler>>,
@@ -91,6 +96,10 @@ impl Core {
             carrier: Cell::new(core::ptr::null()),
             next: Cell::new(core::ptr::null()),
             join: JoinCell::new(),
+            home: {
+                let elsewhere = usize::from(attributes.scheduler.is_some());
+                ptr::from_ref(attributes.runtime).map_addr(|home| home | elsewhere)
+            },
             scheduler: attributes.scheduler,
             name: attributes.name,
             id: ids::next(),
@@ -123,6 +132,18 @@ impl Core {
     /// The scheduler it was given; none means the default one.
     pub(crate) fn scheduler(&self) -> Option<&Arc<dyn Scheduler>> {
         self.scheduler.as_ref()
+    }
+
+    /// Returns the runtime that it belongs to.
+    pub(crate) fn runtime(&self) -> &'static Runtime {
+        // SAFETY: `write` got a reference for ever, and a runtime's address is even.
+        unsafe { &*self.home.map_addr(|home| home & !1) }
+    }
+
+    /// Returns whether it waits in the queues of `runtime` when it may run.
+    #[inline(always)]
+    pub(crate) fn is_queued_in(&self, runtime: &Runtime) -> bool {
+        ptr::eq(self.home, runtime)
     }
 
     pub(crate) fn vtable(&self) -> &'static VTable {

@@ -17,7 +17,7 @@
 use crate::glibc::rseq;
 use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
-use crate::{blocking, runtime, vthread};
+use crate::{runtime, vthread};
 use libc::pid_t;
 
 interposed! {
@@ -40,8 +40,7 @@ pub(crate) fn install() -> Result<(), String> {
 unsafe extern "C" fn in_child() {
     let carrier = vthread::current().and(vthread::carrier());
     vthread::mount::become_platform_thread();
-    blocking::stop();
-    runtime::forked();
+    runtime::stop();
     if let Some(carrier) = carrier {
         rseq::move_here(carrier.native_tp());
     }

@@ -4,52 +4,42 @@
 //! if they will not do. The part that needs a *fresh* platform thread (whose TLS nobody has used
 //! yet) runs on a bare `pthread`.
 
+use super::{Runtime, Settings};
 use crate::glibc::{malloc, tls};
 use crate::lock::Lock;
+use crate::stack::region;
 use crate::stack::{SizeClass, overflow};
-use crate::{arch, blocking, config, interpose, notices, sched};
+use crate::{arch, config, interpose, notices};
 use core::ffi::c_void;
-use core::sync::atomic::{AtomicU8, Ordering};
 use std::io;
 
-const NEW: u8 = 0;
-const STARTED: u8 = 2;
-const FORKED: u8 = 3;
-static STATE: AtomicU8 = AtomicU8::new(NEW);
 static STARTING: Lock<()> = Lock::new(());
 
-/// Starts the runtime, unless it has been started.
+/// Returns the runtime for what the calling thread spawns; starts that of the process, unless it
+/// has been started.
 ///
 /// # Errors
-/// What keeps it from starting: wrong settings can be mended before the next call; other failures
-/// are final.
+/// Why the runtime could not start. A bad setting can be corrected and retried; any other failure
+/// is final.
 #[inline]
-pub(crate) fn ensure_started() -> io::Result<()> {
-    // Acquire: pairs with the Release in `start`.
-    if STATE.load(Ordering::Acquire) == STARTED {
-        Ok(())
-    } else {
-        start()
+pub(crate) fn ensure_started() -> io::Result<&'static Runtime> {
+    match super::current() {
+        Some(runtime) => Ok(runtime),
+        None => start(),
     }
 }
 
-/// Whether there can be virtual threads.
-#[inline]
-pub(crate) fn is_started() -> bool {
-    STATE.load(Ordering::Acquire) == STARTED // Acquire: as above.
-}
-
 #[cold]
-fn start() -> io::Result<()> {
-    if STATE.load(Ordering::Acquire) == FORKED {
+fn start() -> io::Result<&'static Runtime> {
+    if super::has_forked() {
         return Err(io::Error::new(
             io::ErrorKind::Unsupported,
             "pirn: no virtual threads here: this process was forked from one that has them (spawn before the fork, or exec)",
         ));
     }
     let _guard = STARTING.lock();
-    if is_started() {
-        return Ok(());
+    if let Some(runtime) = super::get() {
+        return Ok(runtime);
     }
     if !arch::supported() {
         let text = "this processor or kernel has no FSGSBASE \
@@ -64,28 +54,23 @@ fn start() -> io::Result<()> {
     FAILURE.with(|| launch(&settings))
 }
 
-/// Brings the layers up, from the bottom.
-fn launch(settings: &config::Settings) -> io::Result<()> {
-    let class = SizeClass::for_bytes(settings.stack_size);
+/// Brings up what belongs to the process, and its runtime.
+fn launch(settings: &config::Settings) -> io::Result<&'static Runtime> {
     overflow::install();
-    blocking::epoll::start()
-        .map_err(|text| io::Error::other(format!("pirn cannot wait for events: {text}")))?;
-    blocking::timers::start(settings.parallelism);
-    blocking::offload::start(settings.max_blocking_threads);
-    sched::driver::install(&blocking::driver::EventDriver);
-    sched::start(sched::Settings {
+    region::find_out();
+    let runtime = Runtime::new(Settings {
         parallelism: settings.parallelism,
         spares: settings.spare_carriers,
-        default_class: class,
+        default_class: SizeClass::for_bytes(settings.stack_size),
         spin_ns: settings.spin.as_nanos() as u64,
+        max_blocking_threads: settings.max_blocking_threads,
     })?;
+    runtime.start_scheduler()?;
     interpose::process::fork::install().map_err(unsupported)?;
-    blocking::fds::start();
     crate::thread::panics::name_them();
     interpose::started();
-    // Release: pairs with the Acquire in `ensure_started`: all of the above is visible.
-    STATE.store(STARTED, Ordering::Release);
-    Ok(())
+    super::publish(runtime);
+    Ok(runtime)
 }
 
 /// Why the runtime could not be brought up, once it could not.
@@ -94,7 +79,7 @@ static FAILURE: Failure = Failure(Lock::new(None));
 
 impl Failure {
     /// Runs `launch`, unless it has failed before, and remembers if it fails now.
-    fn with(&self, launch: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    fn with<T>(&self, launch: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         if let Some((kind, text)) = &*self.0.lock() {
             return Err(io::Error::new(*kind, text.clone()));
         }
@@ -104,16 +89,6 @@ impl Failure {
         }
         result
     }
-}
-
-/// Whether this is the child of a fork, in which no thread runs but the one that forked.
-pub(crate) fn has_forked() -> bool {
-    STATE.load(Ordering::Acquire) == FORKED // Acquire: as above.
-}
-
-/// This is the child of a fork: the carriers have stayed behind in the parent.
-pub(crate) fn forked() {
-    STATE.store(FORKED, Ordering::Release); // Release: there is one thread only.
 }
 
 fn unsupported(text: String) -> io::Error {

@@ -1,0 +1,110 @@
+//! Which idle carrier wakes for timers.
+//!
+//! Of all carriers that sleep, one at most has a timeout, the deadline of the first timer; it
+//! *attends*. The others sleep until they are kicked. So a timer that comes due costs one wake-up.
+//!
+//! ```text
+//!   who arms a timer                   carrier that goes to sleep
+//!   1. publish the first deadline      a. until = the first deadline (or leave it: somebody attends)
+//!   2. fence                           b. when it wakes: until = never, fence
+//!   3. read `until`: is it later?      c. back to a: read the first deadlines
+//!      then kick a sleeper
+//! ```
+//!
+//! Whoever arms with a deadline before `until` kicks, and the kicked carrier, or the one that
+//! passes the kick on, comes to a with the new deadline in view. Whoever arms with a later one
+//! trusts in the carrier that attends. That has not been at b yet: fences have one order, so if 2
+//! came after b, 3 would have seen that nobody attends. So it will be at b, and the deadline is in
+//! view at c.
+//!
+//! A thread that arms on its carrier's behalf omits 2 and 3: the carrier itself comes to a, which
+//! begins with a fence, before it sleeps.
+//!
+//! `crates/pirn-model` checks this file: `attendance_model.rs`.
+
+use crate::arch;
+use crate::primitives::{
+    AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
+
+/// No deadline.
+const NEVER: u64 = u64::MAX;
+
+/// The deadline of the first timer of a heap, readable without the heap's lock.
+pub(crate) struct First(AtomicU64);
+
+impl First {
+    /// There is no timer.
+    pub(crate) fn new() -> First {
+        First(AtomicU64::new(NEVER))
+    }
+
+    /// Keeps it up to date. Under the heap's lock.
+    #[inline]
+    pub(crate) fn publish(&self, deadline: Option<u64>) {
+        let deadline = deadline.unwrap_or(NEVER);
+        // Relaxed: changed under the lock only. Looked at first, because all carriers read it.
+        if self.0.load(Relaxed) != deadline {
+            // Release: pairs with the Acquire in `get`, for whoever goes by the value alone.
+            self.0.store(deadline, Release);
+        }
+    }
+
+    /// Returns the deadline.
+    #[inline]
+    pub(crate) fn get(&self) -> Option<u64> {
+        // Acquire: pairs with the Release in `publish`. Not to miss one is the fences' business.
+        Some(self.0.load(Acquire)).filter(|&deadline| deadline != NEVER)
+    }
+}
+
+/// See the module's documentation.
+pub(crate) struct Attendance {
+    /// Until when the carrier that attends sleeps.
+    until: AtomicU64,
+}
+
+impl Attendance {
+    /// Nobody attends.
+    pub(crate) fn new() -> Attendance {
+        Attendance {
+            until: AtomicU64::new(NEVER),
+        }
+    }
+
+    /// Makes the calling carrier, which is about to sleep, the one that attends, unless there is
+    /// one. Returns when it should wake by itself.
+    pub(crate) fn begin(&self, first: impl Fn() -> Option<u64>) -> Option<u64> {
+        arch::full_fence(); // Between what this carrier has armed, or step b, and the reads.
+        loop {
+            let deadline = first()?;
+            let until = self.until.load(Relaxed); // Relaxed: ordered by the fence.
+            if until <= deadline {
+                return None;
+            }
+            // Relaxed: who arms relies on what comes after the sleep.
+            if self
+                .until
+                .compare_exchange(until, deadline, Relaxed, Relaxed)
+                .is_ok()
+            {
+                return Some(deadline);
+            }
+        }
+    }
+
+    /// The carrier that was to sleep until `deadline` is awake: step b.
+    pub(crate) fn end(&self, deadline: u64) {
+        // Relaxed: ordered by the fence of the next `begin`. Failure: another attends, and sooner.
+        let _ = self
+            .until
+            .compare_exchange(deadline, NEVER, Relaxed, Relaxed);
+    }
+
+    /// Returns whether no sleeping carrier will wake by `deadline`, which has been published.
+    pub(crate) fn misses(&self, deadline: u64) -> bool {
+        arch::full_fence(); // Step 2.
+        deadline < self.until.load(Relaxed) // Relaxed: ordered by the fence.
+    }
+}

@@ -1,0 +1,62 @@
+//! What idle carriers wait for: timers and descriptors.
+
+use super::review;
+use crate::runtime::Runtime;
+use crate::sys;
+use crate::time::Deadline;
+use crate::vthread::magazines;
+
+/// How long a carrier must have been idle before it gives back the memory of unused stacks.
+const TRIM_AFTER_NS: u64 = 1_000_000_000;
+
+impl Runtime {
+    /// Wakes the threads whose timers are due and whose descriptors are ready, without waiting.
+    /// Returns whether there were any.
+    pub(crate) fn take_events(&self) -> bool {
+        // All shards: the carriers of the others may be asleep, trusting in us.
+        let fired = self.timers.fire_all();
+        let (woke, kicked) = self.poller.fetch(Some(0)).dispatch();
+        if kicked && self.idle.is_requested() {
+            self.poller.kick(); // Meant for a carrier that sleeps: pass it on.
+        }
+        review::run_if_due();
+        fired | woke
+    }
+
+    /// Blocks the calling carrier until there is an event, a timer is due, or there is a
+    /// [kick](super::epoll::Poller::kick). Calls `resumed` when that has happened, and then wakes
+    /// the threads concerned.
+    pub(crate) fn wait_for_events(&self, resumed: impl FnOnce()) {
+        let timer = self.timers.begin_sleep();
+        let wants_trim = self.stacks.wants_trim();
+        let trim = wants_trim.then(|| sys::now() + TRIM_AFTER_NS);
+        let review = Some(review::due()).filter(|due| !due.is_never());
+        let review = review.map(Deadline::nanos);
+        let deadline = [timer, trim, review].into_iter().flatten().min();
+        let fetched = self.poller.fetch(deadline);
+        if let Some(timer) = timer {
+            self.timers.end_sleep(timer);
+        }
+        let idle_long = fetched.is_empty() && trim.is_some_and(|t| sys::now() >= t);
+        if idle_long {
+            self.trim();
+            let next = self.timers.next_deadline();
+            if next.is_none_or(|d| d > sys::now()) {
+                return;
+            }
+        }
+        resumed();
+        self.timers.fire_all();
+        fetched.dispatch();
+        review::run_if_due();
+    }
+
+    /// Gives the memory of unused stacks and cells back, unless threads become runnable. For
+    /// carriers that have nothing else to do.
+    fn trim(&self) {
+        while self.injector.len() == 0 && self.stacks.trim() {}
+        if self.injector.len() == 0 {
+            magazines::trim();
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! The runtime: everything that runs virtual threads, as one value.
+//!
+//! Its parts are made in the order of the layers, from the bottom; each is a struct in its own
+//! file. Processors, carriers and virtual threads know their runtime, so the hot paths come to it
+//! from there. Only what is entered from outside reads the static ([`get`]): C functions on
+//! platform threads, and the first spawn. A process has one runtime; tests make more.
+//!
+//! What belongs to the process stays global: interposed functions, the TLS template, malloc's
+//! words, `pthread` keys, ids, the map from addresses to slots, what is known of descriptors, and
+//! the parking lot. The last two are about things that platform threads and the threads of any
+//! runtime share, and the lot is in use before there is a runtime.
+
+mod start;
+
+pub(crate) use start::ensure_started;
+
+use crate::blocking::epoll::Poller;
+use crate::blocking::offload::Pool;
+use crate::blocking::timers::Timers;
+use crate::sched::doze::Doze;
+use crate::sched::idle::Idle;
+use crate::sched::injector::Injector;
+use crate::sched::spare::InUse;
+use crate::sched::{Processor, Processors};
+use crate::stack::SizeClass;
+use crate::stack::pool::Stacks;
+use crate::vthread;
+use core::ptr::{self, NonNull};
+use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::io;
+
+/// What a runtime needs to know of the configuration.
+pub(crate) struct Settings {
+    pub(crate) parallelism: usize,
+    /// Processors that may be added while all others are stuck.
+    pub(crate) spares: usize,
+    /// The size class of stacks unless a builder says otherwise.
+    pub(crate) default_class: SizeClass,
+    /// How long a carrier searches before it sleeps.
+    pub(crate) spin_ns: u64,
+    /// The largest number of pool threads.
+    pub(crate) max_blocking_threads: usize,
+}
+
+/// See the module's documentation.
+pub(crate) struct Runtime {
+    pub(crate) settings: Settings,
+    pub(crate) stacks: Stacks,
+    pub(crate) injector: Injector,
+    pub(crate) idle: Idle<Processor>,
+    pub(crate) doze: Doze,
+    pub(crate) spares_in_use: InUse,
+    pub(crate) processors: Processors,
+    pub(crate) timers: Timers,
+    pub(crate) poller: Poller,
+    pub(crate) pool: Pool,
+}
+
+impl Runtime {
+    /// Makes a runtime. Its carriers are started by
+    /// [`start_scheduler`](Self::start_scheduler).
+    ///
+    /// # Errors
+    /// If the kernel refuses an epoll instance.
+    pub(crate) fn new(settings: Settings) -> io::Result<&'static Runtime> {
+        let poller = Poller::new()
+            .map_err(|text| io::Error::other(format!("pirn cannot wait for events: {text}")))?;
+        let place = Box::leak(Box::new_uninit());
+        let this: NonNull<Runtime> = NonNull::from(&mut *place).cast();
+        let Settings {
+            parallelism,
+            spares,
+            ..
+        } = settings;
+        Ok(place.write(Runtime {
+            stacks: Stacks::new(settings.default_class, parallelism),
+            injector: Injector::new(),
+            idle: Idle::new(parallelism),
+            doze: Doze::new(),
+            spares_in_use: InUse::new(),
+            // SAFETY: it is written here, before anybody else knows of it, and never freed.
+            processors: unsafe { Processors::new(this, parallelism, spares) },
+            timers: Timers::new(parallelism),
+            poller,
+            pool: Pool::new(settings.max_blocking_threads),
+            settings,
+        }))
+    }
+}
+
+/// The runtime of the process, once it has started, and until a fork.
+static RUNTIME: AtomicPtr<Runtime> = AtomicPtr::new(ptr::null_mut());
+/// Whether this is the child of a fork, in which no thread runs but the one that forked.
+static FORKED: AtomicBool = AtomicBool::new(false);
+
+/// Returns the runtime of the process, if it has started.
+#[inline]
+pub(crate) fn get() -> Option<&'static Runtime> {
+    // Acquire: pairs with the Release in `publish`.
+    // SAFETY: a runtime is never freed.
+    unsafe { RUNTIME.load(Ordering::Acquire).as_ref() }
+}
+
+/// Returns the runtime that the calling thread belongs to, or else that of the process.
+#[inline]
+pub(crate) fn current() -> Option<&'static Runtime> {
+    match vthread::carrier() {
+        Some(carrier) => Some(carrier.runtime()),
+        None => get(),
+    }
+}
+
+/// Makes `runtime`, which has started, that of the process.
+fn publish(runtime: &'static Runtime) {
+    // Release: pairs with the Acquire in `get`: whatever the start has done is visible.
+    RUNTIME.store(ptr::from_ref(runtime).cast_mut(), Ordering::Release);
+}
+
+/// Returns whether there can be virtual threads.
+#[inline]
+pub(crate) fn is_started() -> bool {
+    !RUNTIME.load(Ordering::Acquire).is_null() // Acquire: as in `get`.
+}
+
+/// Returns whether this is the child of a fork, in which no thread runs but the one that forked.
+pub(crate) fn has_forked() -> bool {
+    FORKED.load(Ordering::Relaxed) // Relaxed: set while there is one thread only.
+}
+
+/// Takes the runtime out of service, in the child of a fork: the carriers have stayed behind in the
+/// parent, and locks may be held by threads that were not forked. Nothing of it is touched any more.
+pub(crate) fn stop() {
+    // Relaxed: there is one thread only.
+    FORKED.store(true, Ordering::Relaxed);
+    RUNTIME.store(ptr::null_mut(), Ordering::Relaxed);
+}

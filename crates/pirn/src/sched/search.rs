@@ -1,0 +1,176 @@
+//! Where a carrier looks for work: its own queue, the injector, events, and other processors'
+//! queues.
+
+use super::idle::FEW;
+use super::{Processor, Processors};
+use crate::sys;
+use crate::vthread::Ready;
+use core::sync::atomic::Ordering;
+
+/// The most threads fetched from the injector at once.
+const INJECTOR_BATCH: usize = 64;
+/// A processor whose tick has stood still for this long is stuck in one thread, and loses even the
+/// [few](FEW) threads in its queue to a searcher. Before that, taking them would only move them
+/// away from their cache.
+const STILL_NS: u64 = 5_000;
+/// A searching carrier asks for descriptors' events about this often.
+const SEARCH_POLL_NS: u64 = 5_000;
+
+impl Processor {
+    /// Looks for a thread once everywhere, in the order of cost.
+    ///
+    /// # Safety
+    /// The caller's carrier holds this processor.
+    pub(super) unsafe fn look(&'static self) -> Option<Ready> {
+        let runtime = self.runtime();
+        // SAFETY: the holder's operations, by the caller's contract.
+        unsafe {
+            if self.maintenance_due() {
+                if self.look_due() {
+                    runtime.take_events();
+                }
+                // Whoever always has threads of its own would else never come to those behind a
+                // stuck one.
+                if let Some(thread) = runtime
+                    .injector
+                    .pop(1, drop_none)
+                    .or_else(|| self.relieve())
+                {
+                    return Some(thread);
+                }
+            }
+            if let Some(thread) = self.pop() {
+                return Some(thread);
+            }
+            if let Some(thread) = self.fetch() {
+                return Some(thread);
+            }
+            if runtime.take_events()
+                && let Some(thread) = self.pop()
+            {
+                return Some(thread);
+            }
+            self.steal(FEW + 1).or_else(|| self.relieve())
+        }
+    }
+
+    /// Takes threads of the processor that was reported stuck.
+    unsafe fn relieve(&self) -> Option<Ready> {
+        let victim = self.runtime().processors.take_stuck()?;
+        if victim.index == self.index {
+            return None;
+        }
+        // SAFETY: the caller holds this processor.
+        unsafe { self.steal_from(victim) }
+    }
+
+    /// Takes a share of the injector.
+    unsafe fn fetch(&self) -> Option<Ready> {
+        let runtime = self.runtime();
+        let share = runtime.injector.len() / runtime.settings.parallelism + 1;
+        let mut batch = [const { None }; INJECTOR_BATCH];
+        let mut len = 0;
+        let first = runtime.injector.pop(share.min(INJECTOR_BATCH), |thread| {
+            batch[len] = Some(thread);
+            len += 1;
+        });
+        for thread in batch.into_iter().take(len).flatten() {
+            // SAFETY: the holder's operation.
+            unsafe { self.enqueue(thread) };
+        }
+        first
+    }
+
+    /// Takes half of another processor's queue, if that has at least `least` threads.
+    unsafe fn steal(&self, least: usize) -> Option<Ready> {
+        let all = self.runtime().processors.used();
+        let start = self.index + 1;
+        (0..all.len() - 1).find_map(|i| {
+            let victim = &all[(start + i) % all.len()];
+            if victim.queue.len() < least {
+                return None;
+            }
+            // SAFETY: the caller holds this processor.
+            unsafe { self.steal_from(victim) }
+        })
+    }
+
+    /// Looks for work for a while.
+    ///
+    /// # Safety
+    /// The caller's carrier holds this processor.
+    pub(super) unsafe fn search(&'static self) -> Option<Ready> {
+        let runtime = self.runtime();
+        let begin = sys::now();
+        let mut polled = begin;
+        let mut suspects = Suspects::new();
+        loop {
+            for _ in 0..8 {
+                core::hint::spin_loop();
+            }
+            // SAFETY: the caller holds this processor.
+            unsafe {
+                if runtime.injector.len() > 0
+                    && let Some(thread) = self.fetch()
+                {
+                    return Some(thread);
+                }
+                if let Some(thread) = self.steal(FEW + 1) {
+                    return Some(thread);
+                }
+                let now = sys::now();
+                if suspects.any_stuck(&runtime.processors, now)
+                    && let Some(thread) = self.steal(1)
+                {
+                    return Some(thread);
+                }
+                if now - polled >= SEARCH_POLL_NS {
+                    polled = now;
+                    if runtime.take_events()
+                        && let Some(thread) = self.pop()
+                    {
+                        return Some(thread);
+                    }
+                }
+                if now - begin >= runtime.settings.spin_ns {
+                    return None;
+                }
+            }
+        }
+    }
+}
+
+/// For [`Injector::pop`](super::injector::Injector::pop) of one thread: there are no others.
+fn drop_none(_: Ready) {
+    unreachable!("more threads than asked for");
+}
+
+/// Finds out which processors are stuck in one thread while a few others wait in their queue.
+struct Suspects {
+    seen: Option<(usize, u32, u64)>,
+}
+
+impl Suspects {
+    fn new() -> Suspects {
+        Suspects { seen: None }
+    }
+
+    fn any_stuck(&mut self, processors: &Processors, now: u64) -> bool {
+        let few = 1..=FEW;
+        let mut used = processors.used().iter();
+        let Some(victim) = used.find(|p| few.contains(&p.queue.len())) else {
+            self.seen = None;
+            return false;
+        };
+        let tick = victim.tick.load(Ordering::Relaxed); // Relaxed: a hint.
+        match self.seen {
+            Some((index, seen, since)) if index == victim.index && seen == tick => {
+                now - since >= STILL_NS
+            }
+            _ => {
+                self.seen = Some((victim.index, tick, now));
+                false
+            }
+        }
+    }
+}
