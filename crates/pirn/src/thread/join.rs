@@ -253,6 +253,7 @@ struct BlockedJoiner {
 
 impl BlockedJoiner {
     /// Waits for the end of `core`, whose only handle is the caller's.
+    #[inline]
     fn wait_for(core: &Core) {
         let joiner = BlockedJoiner {
             waiter: JoinWaiter::new(Self::ended),

@@ -26,6 +26,7 @@ impl Names {
     ///
     /// Not for scopes and executors: their forks report failures, so they go by the error of
     /// [`next`](Self::next).
+    #[inline]
     pub(crate) fn assert_valid(&self) {
         let name = match self {
             Names::None => return,

@@ -44,6 +44,7 @@ static DETACHED: JoinWaiter = JoinWaiter::new(|_, core| {
 
 impl Core {
     /// Returns whether the thread has ended, so that its result is there.
+    #[inline]
     pub(crate) fn has_ended(&self) -> bool {
         self.join.is_done()
     }
@@ -55,6 +56,7 @@ impl Core {
     /// The caller has the only handle of the thread, and nothing is registered. After `true`
     /// the waiter stays valid until it has been called or [`unregister`](Self::unregister)
     /// returned `true`.
+    #[inline]
     #[must_use = "`false` means that nobody will call the waiter"]
     pub(crate) unsafe fn register(&self, waiter: NonNull<JoinWaiter>) -> bool {
         self.join.register(waiter.cast())

@@ -51,6 +51,7 @@ impl JoinCell {
     }
 
     /// Whether the thread has ended.
+    #[inline]
     #[must_use]
     pub fn is_done(&self) -> bool {
         // Acquire, with the Release in `finish`: the result.
@@ -61,6 +62,7 @@ impl JoinCell {
     /// for and `waiter` stays the caller's.
     ///
     /// After `true`, `waiter` must stay valid until `unregister` returned `true` or it was woken.
+    #[inline]
     #[must_use = "`false` means that nobody will wake the waiter"]
     pub fn register(&self, waiter: NonNull<()>) -> bool {
         // Release, with the Acquire in `finish`: what is behind `waiter`. Acquire where it fails,
