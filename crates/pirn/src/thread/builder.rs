@@ -260,6 +260,9 @@ impl fmt::Debug for Builder {
 
 /// Makes threads that are all configured alike. See [`Builder::factory`].
 ///
+/// A [`Builder`] is used up by the thread that it spawns, and can still be changed; this is what to
+/// hand to code that makes threads and is not to decide how.
+///
 /// # Examples
 /// A server that is told how to make its threads:
 /// ```
