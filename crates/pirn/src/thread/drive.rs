@@ -5,11 +5,11 @@
 //! poll stays in the signal for the wait after it; one that comes after the call finds a signal
 //! that nobody waits for.
 
-use super::yield_now;
 use crate::blocking::notice::Notice;
 use crate::blocking::wait::Outcome;
 use crate::time::Deadline;
 use crate::vthread;
+use crate::vthread::mount::{After, suspend};
 use crate::vthread::wait_word::Hearing;
 use core::pin::Pin;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -51,10 +51,12 @@ struct Alarm {
 impl Alarm {
     fn wait(&self, deadline: Deadline, hearing: Option<Hearing>) -> Outcome {
         // Relaxed: a hint, and certain for the wakes that it is for, this thread's own.
-        if self.woken.load(Ordering::Relaxed) && vthread::current().is_some() {
+        if self.woken.load(Ordering::Relaxed)
+            && let Some(core) = vthread::current()
+        {
             // Woken during the poll. If the future did that itself, it wants others to run, and
             // what it waits for may be done by a virtual thread that needs this carrier.
-            yield_now();
+            suspend(core, After::MakeWay);
         }
         let outcome = self.notice.wait(deadline, hearing);
         self.woken.store(false, Ordering::Relaxed); // Relaxed: as above.

@@ -73,6 +73,9 @@ pub(crate) enum After {
     Park,
     /// It goes to the back of the queue.
     Yield,
+    /// The same, but only to let other virtual threads run: other OS threads do not get the core if
+    /// there are none.
+    MakeWay,
     /// It has ended.
     Exit,
 }
@@ -220,8 +223,10 @@ impl Carrier {
                     sched::enqueue(self.processor(), unsafe { Ready::new(thread) });
                 }
             }
-            // SAFETY: it is off its stack, and nobody else knows of it.
-            After::Yield => sched::enqueue(self.processor(), unsafe { Ready::new(thread) }),
+            After::Yield | After::MakeWay => {
+                // SAFETY: it is off its stack, and nobody else knows of it.
+                sched::enqueue(self.processor(), unsafe { Ready::new(thread) });
+            }
             After::Exit => self.bury(thread, core),
         }
     }

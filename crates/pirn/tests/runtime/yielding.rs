@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::mpsc;
+use std::task::Poll;
 
 use crate::common::{child, watched};
 use pirn::thread;
@@ -105,5 +106,26 @@ fn a_rendezvous_with_a_platform_thread_on_one_core_makes_progress() {
         });
         virtually.join().unwrap();
         platform.join().unwrap();
+    });
+}
+
+#[watched]
+fn a_future_that_wakes_itself_does_not_enter_the_kernel() {
+    child::isolated(&ONE_CARRIER, || {
+        on_one_core();
+        let turns = turns_of_a_platform_thread(|| {
+            let mut left = YIELDS;
+            let future = std::future::poll_fn(move |context| {
+                context.waker().wake_by_ref();
+                left -= 1;
+                if left > 0 {
+                    Poll::Pending
+                } else {
+                    Poll::Ready(())
+                }
+            });
+            thread::spawn(|| pirn::block_on(future)).join().unwrap();
+        });
+        assert!(turns < YIELDS / 4, "{turns} turns");
     });
 }
