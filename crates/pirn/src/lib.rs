@@ -132,10 +132,10 @@ pub use bridge::{block_on, block_on_interruptible};
 pub use config::{Config, ConfigError};
 #[cfg(feature = "macros")]
 pub use pirn_macros::{main, test};
-pub use sched::{Runnable, Scheduler};
 #[doc(inline)]
 pub use scope::scope;
 pub use scoped_value::ScopedValue;
+pub use thread::scheduler::{Runnable, Scheduler};
 
 #[cfg(feature = "macros")]
 #[doc(hidden)]

@@ -1,8 +1,8 @@
 //! The scheduler: which virtual thread runs next, and on which carrier.
 //!
-//! To the layers above it is a trait with one method, [`Scheduler::schedule`], which is given a
-//! [`Runnable`] whenever a thread becomes runnable; running it on any platform thread mounts it
-//! there until it parks. The default scheduler, behind the same door, is work stealing:
+//! It is given the right to run a thread ([`Ready`]) whenever one becomes runnable. A thread that
+//! has a scheduler of the program's own is passed on to that. For the others the scheduler is work
+//! stealing:
 //!
 //! * [`processor`]: the right to run threads, with a queue of them ([`local_queue`]).
 //! * [`injector`]: the queue for everything that comes from outside.
@@ -10,25 +10,25 @@
 //! * [`idle`]: how few of them are woken. [`monitor`]: what if that was too few ([`doze`]: its
 //!   sleep); [`spare`]: what if all are stuck, as [`os_thread`] tells; [`stranded`]: saying so if
 //!   nothing helps.
+//! * [`elsewhere`]: running threads on platform threads that are no carriers.
 //!
 //! All of it are parts of a [`Runtime`], by which they know each other.
 
 pub(crate) mod carriers;
 pub(crate) mod doze;
+mod elsewhere;
 pub(crate) mod idle;
 pub(crate) mod injector;
 pub(crate) mod local_queue;
 pub(crate) mod monitor;
 mod os_thread;
 pub(crate) mod processor;
-mod runnable;
 mod search;
 pub(crate) mod spare;
 mod stranded;
 
+pub(crate) use elsewhere::{abandon, carrier_name, lend, mount_here};
 pub(crate) use processor::Processor;
-pub use runnable::{Runnable, Scheduler};
-pub(crate) use runnable::{abandon, carrier_name, lend};
 
 use crate::runtime::Runtime;
 use crate::stack::SizeClass;
@@ -205,7 +205,7 @@ pub(crate) fn enqueue(processor: Option<&'static Processor>, thread: Ready) {
 fn enqueue_elsewhere(thread: Ready) {
     // Cloned, because the thread may have ended before the call of the scheduler returns.
     if let Some(scheduler) = thread.core().scheduler().cloned() {
-        return runnable::schedule_elsewhere(scheduler, thread);
+        return elsewhere::dispatch(scheduler, thread);
     }
     let runtime = thread.core().runtime();
     runtime.injector.push(thread);

@@ -3,10 +3,12 @@
 use super::JoinHandle;
 use super::join::RawHandle;
 use super::names::Names;
+use super::scheduler::{Scheduler, UsersScheduler};
 use super::scoped::{Scope, ScopedJoinHandle};
 use crate::runtime::{self, Runtime};
-use crate::sched::{self, Scheduler};
+use crate::sched;
 use crate::stack::{LARGEST_STACK, SizeClass};
+use crate::vthread::ready::Dispatch;
 use crate::vthread::record::Attributes;
 use crate::vthread::{ClosureBody, Ready, ThreadRef};
 use core::fmt;
@@ -31,7 +33,7 @@ use std::sync::Arc;
 pub struct Builder {
     names: Names,
     stack_size: Option<usize>,
-    scheduler: Option<Arc<dyn Scheduler>>,
+    scheduler: Option<Arc<dyn Dispatch>>,
 }
 
 impl Builder {
@@ -121,7 +123,7 @@ impl Builder {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn scheduler(mut self, scheduler: Arc<dyn Scheduler>) -> Builder {
-        self.scheduler = Some(scheduler);
+        self.scheduler = Some(Arc::new(UsersScheduler(scheduler)));
         self
     }
 

@@ -28,6 +28,7 @@ mod names;
 mod panic;
 pub(crate) mod panics;
 mod park;
+pub(crate) mod scheduler;
 pub(crate) mod scoped;
 #[cfg(feature = "macros")]
 pub(crate) mod std_start;

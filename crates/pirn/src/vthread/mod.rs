@@ -21,7 +21,7 @@ pub(crate) mod magazines;
 pub(crate) mod mount;
 pub(crate) mod permit;
 pub(crate) mod platform;
-mod ready;
+pub(crate) mod ready;
 pub(crate) mod record;
 mod reference;
 pub(crate) mod wait_word;

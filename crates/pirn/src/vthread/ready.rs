@@ -39,3 +39,9 @@ impl Ready {
         unsafe { self.0.as_ref() }
     }
 }
+
+/// Takes threads that may run, in place of the runtime's own queues.
+pub(crate) trait Dispatch: Send + Sync {
+    /// Takes the right to run a thread, and the duty.
+    fn dispatch(&self, thread: Ready);
+}

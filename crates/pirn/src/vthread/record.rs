@@ -10,10 +10,10 @@ use super::handshake::Handshake;
 use super::ids;
 use super::join::JoinCell;
 use super::permit::ParkPermit;
+use super::ready::Dispatch;
 use super::wait_word::WaitWord;
 use crate::continuation::Continuation;
 use crate::runtime::Runtime;
-use crate::sched::Scheduler;
 use crate::stack::{SizeClass, Slot};
 use core::cell::Cell;
 use core::ptr;
@@ -43,7 +43,7 @@ pub(crate) struct Core {
     /// The runtime that it belongs to; the lowest bit is set if it has a scheduler of its own.
     home: *const Runtime,
     /// Its scheduler; none means the default one.
-    scheduler: Option<Arc<dyn Scheduler>>,
+    scheduler: Option<Arc<dyn Dispatch>>,
     name: Option<Box<str>>,
     id: u64,
     /// What it is doing, for people to read: a [`Phase`], and above it the carrier's number.
@@ -69,7 +69,7 @@ pub(crate) struct Attributes {
     pub(crate) runtime: &'static Runtime,
     pub(crate) name: Option<Box<str>>,
     pub(crate) class: SizeClass,
-    pub(crate) scheduler: Option<Arc<dyn Scheduler>>,
+    pub(crate) scheduler: Option<Arc<dyn Dispatch>>,
 }
 
 // SAFETY: the cells are touched by one thread at a time: the mounted thread itself, its carrier, or
@@ -130,7 +130,7 @@ impl Core {
     }
 
     /// The scheduler it was given; none means the default one.
-    pub(crate) fn scheduler(&self) -> Option<&Arc<dyn Scheduler>> {
+    pub(crate) fn scheduler(&self) -> Option<&Arc<dyn Dispatch>> {
         self.scheduler.as_ref()
     }
 

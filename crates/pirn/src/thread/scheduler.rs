@@ -1,0 +1,114 @@
+//! Schedulers of the user's own.
+
+use super::Thread;
+use crate::sched;
+use crate::vthread::ready::Dispatch;
+use crate::vthread::{self, Ready};
+use core::fmt;
+use std::sync::Arc;
+
+/// Decides where and when virtual threads run.
+///
+/// A thread built with [`Builder::scheduler`](crate::thread::Builder::scheduler) is handed to its
+/// scheduler whenever it becomes runnable: when it is spawned, when it is woken, when it yields.
+///
+/// `schedule` is called by whoever made the thread runnable: a platform thread, a carrier's own
+/// loop, or another virtual thread, in whose place its carrier then calls it. It should not block
+/// for long, and must not panic: the process would be aborted.
+///
+/// # Examples
+///
+/// Running virtual threads on one given platform thread, here the one that calls `recv`:
+///
+/// ```
+/// use pirn::{Runnable, Scheduler, thread};
+/// use std::sync::{Arc, Mutex, mpsc};
+///
+/// struct OnThisThread(Mutex<mpsc::Sender<Runnable>>);
+///
+/// impl Scheduler for OnThisThread {
+///     fn schedule(&self, thread: Runnable) {
+///         let _ = self.0.lock().unwrap().send(thread);
+///     }
+/// }
+///
+/// let (sender, receiver) = mpsc::channel();
+/// let handle = thread::Builder::new()
+///     .scheduler(Arc::new(OnThisThread(Mutex::new(sender))))
+///     .spawn(|| {
+///         thread::yield_now();
+///         2 + 2
+///     })
+///     .unwrap();
+/// while !handle.is_finished() {
+///     receiver.recv().unwrap().run();
+/// }
+/// assert_eq!(handle.join().unwrap(), 4);
+/// ```
+pub trait Scheduler: Send + Sync + 'static {
+    /// Takes charge of a thread that may run now: sooner or later somebody must call
+    /// [`Runnable::run`].
+    fn schedule(&self, thread: Runnable);
+}
+
+/// The right, and the duty, to run a virtual thread until it parks.
+///
+/// Dropping it instead abandons the thread: one that has never run ends as if it had panicked; one
+/// that has stays parked for good, because its stack cannot be unwound from outside.
+#[must_use = "a thread that is not run never goes on"]
+pub struct Runnable(
+    /// `None`: it has been run.
+    Option<Ready>,
+);
+
+// SAFETY: `&Runnable` gives access to the handle only.
+unsafe impl Sync for Runnable {}
+
+impl Runnable {
+    /// Mounts the thread on the calling platform thread, runs it until it parks, yields or ends,
+    /// and returns then.
+    ///
+    /// # Panics
+    /// When called on a virtual thread: that cannot carry another.
+    pub fn run(mut self) {
+        assert!(
+            vthread::current().is_none(),
+            "Runnable::run was called on a virtual thread: only a platform thread can carry one"
+        );
+        if let Some(thread) = self.0.take() {
+            // SAFETY: this is a platform thread.
+            unsafe { sched::mount_here(thread) };
+        }
+    }
+
+    /// Returns the thread.
+    pub fn thread(&self) -> Thread {
+        match &self.0 {
+            Some(thread) => Thread::from_virtual(thread.core().to_ref()),
+            None => unreachable!("`run` takes the thread with the `Runnable`"),
+        }
+    }
+}
+
+impl fmt::Debug for Runnable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Runnable").field(&self.thread()).finish()
+    }
+}
+
+impl Drop for Runnable {
+    fn drop(&mut self) {
+        if let Some(thread) = self.0.take() {
+            sched::abandon(thread);
+        }
+    }
+}
+
+/// A user's scheduler as the runtime knows it.
+pub(super) struct UsersScheduler(pub(super) Arc<dyn Scheduler>);
+
+impl Dispatch for UsersScheduler {
+    fn dispatch(&self, thread: Ready) {
+        self.0.schedule(Runnable(Some(thread)));
+    }
+}
