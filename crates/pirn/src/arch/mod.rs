@@ -1,16 +1,19 @@
 //! The machine: registers, the thread pointer and system calls.
 //!
-//! Nothing above this layer contains an instruction. Each architecture has three files. The first
+//! Nothing above this layer contains an instruction. Each architecture has four files. The first
 //! provides [`switch`], [`prepare`], [`call_with_tp`], [`thread_pointer`], [`supported`],
 //! [`syscall`], [`full_fence`] and [`fence_after_atomic`]; the second serves functions that ask who calls them
 //! ([`call_as_if_from`], `forward_with_caller!`, [`RETURN`]), the third those with any number of
-//! arguments (`forward_variadic!`).
+//! arguments (`forward_variadic!`), and the fourth reads memory that may not be there ([`fetch_u64`]
+//! and its kin, [`recover`]).
 
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 #[cfg(target_arch = "x86_64")]
 mod x86_64_caller;
 #[cfg(target_arch = "x86_64")]
+mod x86_64_fetch;
+#[cfg(target_arch = "x86_64")]
 mod x86_64_variadic;
 #[cfg(target_arch = "x86_64")]
-pub(crate) use {x86_64::*, x86_64_caller::*, x86_64_variadic::*};
+pub(crate) use {x86_64::*, x86_64_caller::*, x86_64_fetch::*, x86_64_variadic::*};

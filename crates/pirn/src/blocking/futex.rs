@@ -15,7 +15,7 @@ use super::parking_lot::{self, Parked};
 use crate::sys::{self, Errno, SysResult};
 use crate::time::Deadline;
 use crate::vthread::{self, wait_word::Hearing};
-use core::sync::atomic::{AtomicU32, Ordering, fence};
+use core::sync::atomic::{Ordering, fence};
 use libc::{
     FUTEX_CLOCK_REALTIME, FUTEX_CMP_REQUEUE, FUTEX_PRIVATE_FLAG, FUTEX_REQUEUE, FUTEX_WAIT,
     FUTEX_WAIT_BITSET, FUTEX_WAKE, FUTEX_WAKE_BITSET,
@@ -54,14 +54,8 @@ pub(crate) unsafe fn futex(args: [usize; 6]) -> SysResult {
             } else {
                 last as u32
             };
-            // SAFETY: the caller passes a valid timespec or null.
-            let timeout = unsafe { (fourth as *const libc::timespec).as_ref() };
-            wait(
-                word,
-                value as u32,
-                bits,
-                deadline(operation, command, timeout)?,
-            )
+            let deadline = deadline(operation, command, fourth as *const libc::timespec)?;
+            wait(word, value as u32, bits, deadline)
         }
         FUTEX_WAKE => Ok(wake(word, value, EVERY_BIT, kernel, args)),
         FUTEX_WAKE_BITSET if last as u32 == 0 => Err(Errno(libc::EINVAL)),
@@ -86,15 +80,11 @@ pub(crate) unsafe fn futex(args: [usize; 6]) -> SysResult {
 fn deadline(
     operation: i32,
     command: i32,
-    timeout: Option<&libc::timespec>,
+    timeout: *const libc::timespec,
 ) -> Result<Deadline, Errno> {
-    let Some(ts) = timeout else {
+    let Some(nanos) = sys::fetch_timeout(timeout)? else {
         return Ok(Deadline::NEVER);
     };
-    if ts.tv_sec < 0 || !(0..1_000_000_000).contains(&ts.tv_nsec) {
-        return Err(Errno(libc::EINVAL));
-    }
-    let nanos = sys::nanos(ts);
     Ok(if command == FUTEX_WAIT {
         Deadline::after_nanos(nanos)
     } else if operation & FUTEX_CLOCK_REALTIME != 0 {
@@ -105,18 +95,20 @@ fn deadline(
 }
 
 fn wait(word: usize, expected: u32, bits: u32, deadline: Deadline) -> SysResult {
-    if bits == 0 || word == 0 || !word.is_multiple_of(4) {
+    if bits == 0 || !word.is_multiple_of(4) {
         return Err(Errno(libc::EINVAL));
     }
-    // SeqCst: in one order with the counting in `park` and the wakers' fence.
-    // SAFETY: the caller passes a valid futex word.
-    let check =
-        || unsafe { AtomicU32::from_ptr(word as *mut u32) }.load(Ordering::SeqCst) == expected;
+    let mut found = Ok(expected);
+    // In one order with the counting in `park` and the wakers' fence.
+    let check = || {
+        found = sys::fetch_u32(word);
+        found == Ok(expected)
+    };
     match parking_lot::park(word, bits, deadline, Some(Hearing::Futex), check) {
         // An interruption is a spurious wake-up, which every user of futexes must expect: a lock
         // waits again, a condition variable returns. Not EINTR: `std` would wait again for both.
         Parked::Woken | Parked::Interrupted => Ok(0),
-        Parked::Invalid => Err(Errno(libc::EAGAIN)),
+        Parked::Invalid => found.and(Err(Errno(libc::EAGAIN))),
         Parked::TimedOut => Err(Errno(libc::ETIMEDOUT)),
     }
 }
@@ -146,9 +138,12 @@ fn requeue(
     kernel: impl Fn([usize; 6]) -> SysResult,
     mut args: [usize; 6],
 ) -> SysResult {
-    // SAFETY: the caller passes a valid futex word.
-    let now = || unsafe { AtomicU32::from_ptr(from as *mut u32) }.load(Ordering::SeqCst);
-    if compare.is_some_and(|expected| expected != now()) {
+    if !crate::runtime::is_started() {
+        return kernel(args);
+    }
+    if let Some(expected) = compare
+        && sys::fetch_u32(from)? != expected
+    {
         return Err(Errno(libc::EAGAIN));
     }
     let woken = parking_lot::unpark(from, wake_count, EVERY_BIT);

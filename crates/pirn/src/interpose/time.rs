@@ -37,20 +37,17 @@ pub unsafe extern "C" fn clock_nanosleep(
         let result = unsafe { call!(libc::SYS_clock_nanosleep, clock, flags, request, remaining) };
         return result.map_or_else(|e| e.0, |_| 0);
     }
-    // SAFETY: the caller's contract.
-    let Some(request) = (unsafe { request.as_ref() }) else {
-        return libc::EFAULT;
+    let request = match sys::fetch_timespec(request) {
+        Ok(request) => request,
+        Err(e) => return e.0,
     };
-    if request.tv_sec < 0 || !(0..1_000_000_000).contains(&request.tv_nsec) {
-        return libc::EINVAL;
-    }
     if !matches!(
         clock,
         libc::CLOCK_REALTIME | libc::CLOCK_MONOTONIC | libc::CLOCK_BOOTTIME | libc::CLOCK_TAI
     ) {
         return libc::EINVAL;
     }
-    let nanos = sys::nanos(request);
+    let nanos = sys::nanos(&request);
     let nanos = if flags & libc::TIMER_ABSTIME != 0 {
         nanos.saturating_sub(sys::clock(clock))
     } else {

@@ -5,6 +5,7 @@
 //! if so it says which thread it was and aborts, if not the previous handler takes over.
 
 use super::{GUARD, PAGE};
+use crate::arch;
 use crate::sys;
 use crate::vthread;
 use core::cell::UnsafeCell;
@@ -58,6 +59,10 @@ pub(crate) fn ensure_signal_stack() {
 
 /// The handler: runs on the mounted virtual thread's TLS.
 unsafe extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    // SAFETY: the context is the kernel's own, and this is the handler.
+    if unsafe { arch::recover(context) } {
+        return;
+    }
     // SAFETY: the kernel passes a valid siginfo for SA_SIGINFO handlers.
     let address = unsafe { (*info).si_addr() } as usize;
     if let Some(thread) = vthread::current()

@@ -6,6 +6,7 @@
 //!
 //! * [`call`](mod@call): making one; its result. [`file`], [`memory`], [`poll`], [`futex`]: what
 //!   the runtime asks of the kernel in more than one place.
+//! * [`user`]: reading the program's memory as the kernel does.
 //! * [`pause`]: letting others run. [`report`]: messages, and the end.
 
 mod call;
@@ -15,6 +16,7 @@ mod memory;
 mod pause;
 mod poll;
 mod report;
+mod user;
 
 pub(crate) use crate::time::{clock, nanos, now, timespec};
 pub(crate) use call::{Errno, SysResult, call, check, errno, set_errno, to_c};
@@ -24,3 +26,4 @@ pub(crate) use memory::map;
 pub(crate) use pause::{back_off, os_yield};
 pub(crate) use poll::{events_now, poll_now};
 pub(crate) use report::{complain, fatal};
+pub(crate) use user::{fetch_time, fetch_timeout, fetch_timespec, fetch_u8, fetch_u32, fetch_u64};

@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod bad_pointers;
 mod child_processes;
 mod close;
 mod close_range;
@@ -13,6 +14,7 @@ mod partly_cached;
 mod pipes;
 mod polling;
 mod select;
+mod select_large;
 mod socket_modes;
 mod tcp;
 mod udp_and_unix;

@@ -237,7 +237,9 @@ pub(in crate::interpose) fn args<const N: usize>(given: [usize; N]) -> [usize; 6
 unsafe fn found(dir: c_int, path: Path, flags: c_int) -> bool {
     // SAFETY: the caller's contract.
     unsafe {
-        if flags & libc::AT_EMPTY_PATH != 0 && (path.is_null() || *path == 0) {
+        if flags & libc::AT_EMPTY_PATH != 0
+            && (path.is_null() || sys::fetch_u8(path.addr()) == Ok(0))
+        {
             return file_at_hand(dir).is_some();
         }
         let follow = if flags & libc::AT_SYMLINK_NOFOLLOW != 0 {

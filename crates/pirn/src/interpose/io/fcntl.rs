@@ -92,10 +92,12 @@ fn note(fd: c_int, command: c_int, value: usize) {
 pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: usize) -> c_int {
     // SAFETY: the caller's contract.
     let kernel = |argument: usize| unsafe { call!(libc::SYS_ioctl, fd, request, argument) };
-    let on = match request {
-        // SAFETY: the kernel has read what the argument points to, and has said whether it could.
-        libc::FIONBIO if kernel(argument).is_ok() => unsafe { *(argument as *const c_int) != 0 },
-        _ => return sys::to_c(kernel(argument)) as c_int,
+    if request != libc::FIONBIO || !crate::runtime::is_started() {
+        return sys::to_c(kernel(argument)) as c_int;
+    }
+    let on = match sys::fetch_u32(argument) {
+        Ok(on) => on != 0,
+        Err(e) => return sys::to_c(Err(e)) as c_int,
     };
     sys::to_c(status_flags::change(fd, on, |on| {
         let on = c_int::from(on);

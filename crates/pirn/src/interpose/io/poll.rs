@@ -169,7 +169,7 @@ unsafe fn ppoll_any(
     // that.
     unsafe {
         if virtual_thread().is_some() && mask.is_null() {
-            return poll_virtually(fds, count, timeout.as_ref().map(sys::nanos));
+            return poll_virtually(fds, count, sys::fetch_timeout(timeout)?);
         }
         let mut copy = timeout.as_ref().copied();
         let timeout = copy.as_mut().map_or(core::ptr::null_mut(), |t| t as *mut _);
@@ -192,11 +192,14 @@ pub unsafe extern "C" fn ppoll(
     sys::to_c(unsafe { ppoll_any(fds, count, timeout, mask) }) as c_int
 }
 
+/// A timeout as it comes: kept as the program has it for those that leave the wait to the kernel.
+type Timeout = Result<Option<u64>, *const timespec>;
+
 unsafe fn epoll_any(
     epoll: c_int,
     events: *mut epoll_event,
     max: c_int,
-    timeout: Option<u64>,
+    timeout: Timeout,
     mask: *const sigset_t,
 ) -> SysResult {
     // SAFETY: the caller's contract.
@@ -205,9 +208,17 @@ unsafe fn epoll_any(
     };
     let none = sys::timespec(0);
     if virtual_thread().is_none() || !mask.is_null() {
-        let time = timeout.map(sys::timespec);
-        return ask(time.as_ref().map_or(core::ptr::null(), |t| t as *const _));
+        let time = timeout.map(|nanos| nanos.map(sys::timespec));
+        return ask(match &time {
+            Ok(Some(time)) => time,
+            Ok(None) => core::ptr::null(),
+            Err(address) => *address,
+        });
     }
+    let timeout = match timeout {
+        Ok(nanos) => nanos,
+        Err(address) => sys::fetch_timeout(address)?,
+    };
     let first = ask(&none)?;
     if first > 0 || timeout == Some(0) {
         return Ok(first);
@@ -249,7 +260,7 @@ pub unsafe extern "C" fn epoll_pwait(
     mask: *const sigset_t,
 ) -> c_int {
     // SAFETY: the caller's contract.
-    sys::to_c(unsafe { epoll_any(epoll, events, max, milliseconds(timeout), mask) }) as c_int
+    sys::to_c(unsafe { epoll_any(epoll, events, max, Ok(milliseconds(timeout)), mask) }) as c_int
 }
 
 /// `epoll_pwait2`.
@@ -265,8 +276,7 @@ pub unsafe extern "C" fn epoll_pwait2(
     mask: *const sigset_t,
 ) -> c_int {
     // SAFETY: the caller's contract.
-    sys::to_c(unsafe { epoll_any(epoll, events, max, timeout.as_ref().map(sys::nanos), mask) })
-        as c_int
+    sys::to_c(unsafe { epoll_any(epoll, events, max, Err(timeout), mask) }) as c_int
 }
 
 /// `epoll_create1`: only noted.

@@ -7,7 +7,7 @@ use crate::sys::{self, Errno, SysResult, call};
 use crate::time::Deadline;
 use crate::vthread::wait_word::Hearing;
 use core::ffi::c_int;
-use libc::{FD_SETSIZE, fd_set, sigset_t, timespec, timeval};
+use libc::{fd_set, sigset_t, timespec, timeval};
 
 interposed! {
     family "Waiting for descriptors, in sets" for Scaling, cannot "park with a signal mask";
@@ -21,77 +21,165 @@ interposed! {
     }
 }
 
-/// The three sets of a call, as the kernel overwrites them.
+/// Bits per word of a set.
+const BITS: usize = 64;
+/// More descriptors than that a process cannot have.
+const MOST: usize = 1 << 20;
+
+/// The three sets of a call: how many descriptors they are for, where they are, which have been
+/// asked for. A set may be larger than `fd_set`, and where `count` says that it is larger than the
+/// program has room for, the kernel looks only as far as there can be open descriptors.
 struct Sets {
-    pointers: [*mut fd_set; 3],
-    asked: [Option<fd_set>; 3],
+    count: usize,
+    pointers: [*mut u64; 3],
+    asked: [Vec<u64>; 3],
 }
 
 impl Sets {
-    unsafe fn new(pointers: [*mut fd_set; 3]) -> Sets {
-        // SAFETY: the caller passes valid sets or null.
-        let asked = pointers.map(|p| unsafe { p.as_ref() }.copied());
-        Sets { pointers, asked }
+    /// Remembers what is asked for, as far as there is memory: what is missing the kernel will say.
+    fn new(count: c_int, pointers: [*mut fd_set; 3]) -> Sets {
+        let count = usize::try_from(count).unwrap_or(0).min(MOST);
+        let pointers = pointers.map(<*mut fd_set>::cast::<u64>);
+        let asked = pointers.map(|pointer| {
+            let words = if pointer.is_null() {
+                0
+            } else {
+                count.div_ceil(BITS)
+            };
+            (0..words)
+                .map_while(|i| sys::fetch_u64(pointer.wrapping_add(i).addr()).ok())
+                .collect()
+        });
+        Sets {
+            count,
+            pointers,
+            asked,
+        }
     }
 
-    /// `select` without waiting, on what was asked for.
-    fn ask(&self, count: c_int) -> SysResult {
-        for (pointer, asked) in self.pointers.iter().zip(&self.asked) {
-            if let Some(asked) = asked {
-                // SAFETY: valid if it was asked for.
-                unsafe { **pointer = *asked };
+    /// Leaves out what the kernel has not looked at: it has cleared what it has, after a call that
+    /// has found nothing.
+    ///
+    /// # Safety
+    /// The kernel has accepted the sets.
+    unsafe fn keep_seen(&mut self) {
+        for (&pointer, asked) in self.pointers.iter().zip(&self.asked) {
+            let cleared = |&(i, &word): &(usize, &u64)| {
+                // SAFETY: the word was read before.
+                word == 0 || unsafe { *pointer.add(i) } == 0
+            };
+            if !pointer.is_null() {
+                let seen = asked.iter().enumerate().take_while(cleared).count();
+                self.count = self.count.min(seen * BITS);
             }
         }
-        let none = timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
-        let [read, write, except] = self.pointers;
-        // SAFETY: valid sets or null.
-        unsafe {
-            call!(
-                libc::SYS_pselect6,
-                count,
-                read,
-                write,
-                except,
-                &raw const none,
-                0
-            )
+    }
+
+    /// `select` without waiting, on what was asked for. What is found is stored for the program.
+    ///
+    /// # Safety
+    /// As for [`keep_seen`](Self::keep_seen), and that has been called.
+    unsafe fn ask(&self) -> SysResult {
+        let mut found = self.asked.clone();
+        let [read, write, except] = found.each_mut().map(|set| match set.is_empty() {
+            true => core::ptr::null_mut(),
+            false => set.as_mut_ptr(),
+        });
+        // SAFETY: sets of our own, as large as the count says, or null.
+        let result = unsafe { select_now(self.count, read, write, except) };
+        if let Ok(1..) = result {
+            // SAFETY: the caller's contract.
+            unsafe { self.store(&found) };
+        }
+        result
+    }
+
+    /// Stores sets for the program, in words that the kernel has cleared.
+    ///
+    /// # Safety
+    /// As for `ask`.
+    unsafe fn store(&self, sets: &[Vec<u64>; 3]) {
+        for (&pointer, set) in self.pointers.iter().zip(sets) {
+            let words = set.iter().take(self.count.div_ceil(BITS)).enumerate();
+            for (i, &word) in words.filter(|&(_, &word)| word != 0) {
+                // SAFETY: the kernel has cleared this word.
+                unsafe { *pointer.add(i) = word };
+            }
         }
     }
 
-    fn watched(&self, count: c_int) -> Vec<(c_int, bool, bool)> {
-        let has = |set: &Option<fd_set>, fd: c_int| {
-            // SAFETY: below FD_SETSIZE.
-            set.as_ref()
-                .is_some_and(|set| unsafe { libc::FD_ISSET(fd, set) })
+    /// The descriptors asked for, each with whether to be read and to be written.
+    fn watched(&self) -> Vec<(c_int, bool, bool)> {
+        let has = |set: &[u64], fd: usize| {
+            set.get(fd / BITS)
+                .is_some_and(|word| word >> (fd % BITS) & 1 != 0)
         };
         let [read, write, except] = &self.asked;
-        (0..count.min(FD_SETSIZE as c_int))
-            .map(|fd| (fd, has(read, fd) || has(except, fd), has(write, fd)))
+        (0..self.count)
+            .map(|fd| {
+                (
+                    fd as c_int,
+                    has(read, fd) || has(except, fd),
+                    has(write, fd),
+                )
+            })
             .filter(|&(_, read, write)| read || write)
             .collect()
     }
 }
 
+/// `select` without waiting.
+///
+/// # Safety
+/// As for `select(2)`.
+unsafe fn select_now(count: usize, read: *mut u64, write: *mut u64, except: *mut u64) -> SysResult {
+    let none = sys::timespec(0);
+    // SAFETY: the caller's contract, and a valid timespec.
+    unsafe {
+        let none = &raw const none;
+        call!(libc::SYS_pselect6, count, read, write, except, none, 0)
+    }
+}
+
 unsafe fn select_virtually(
     count: c_int,
-    sets: [*mut fd_set; 3],
+    pointers: [*mut fd_set; 3],
     timeout: Option<u64>,
 ) -> SysResult {
+    let mut sets = Sets::new(count, pointers);
+    let [read, write, except] = sets.pointers;
     // SAFETY: the caller's contract.
-    let sets = unsafe { Sets::new(sets) };
-    let first = sets.ask(count)?;
+    let first = unsafe { select_now(count as usize, read, write, except)? };
     if first > 0 || timeout == Some(0) {
         return Ok(first);
     }
-    wait_for_any(
-        &sets.watched(count),
-        Deadline::after_timeout(timeout),
-        Hearing::Always,
-        || sets.ask(count),
-    )
+    // SAFETY: the kernel has just accepted them.
+    unsafe { sets.keep_seen() };
+    let deadline = Deadline::after_timeout(timeout);
+    // SAFETY: as above.
+    let ask = || unsafe { sets.ask() };
+    let result = wait_for_any(&sets.watched(), deadline, Hearing::Always, ask);
+    if result.is_err() {
+        // As the program has left them.
+        // SAFETY: as above.
+        unsafe { sets.store(&sets.asked) };
+    }
+    result
+}
+
+/// Reads a timeout from a `timeval`, in nanoseconds. `EINVAL`: that is no time.
+fn fetch_timeout(address: *const timeval) -> Result<Option<u64>, Errno> {
+    if address.is_null() {
+        return Ok(None);
+    }
+    let [seconds, micros] = sys::fetch_time(address.addr())?.map(u64::try_from);
+    let (Ok(seconds), Ok(micros)) = (seconds, micros) else {
+        return Err(Errno(libc::EINVAL));
+    };
+    let nanos = micros.saturating_mul(1000);
+    Ok(Some(
+        seconds.saturating_mul(1_000_000_000).saturating_add(nanos),
+    ))
 }
 
 /// `select`.
@@ -106,31 +194,24 @@ pub unsafe extern "C" fn select(
     except: *mut fd_set,
     timeout: *mut timeval,
 ) -> c_int {
-    // SAFETY: the caller's contract.
-    sys::to_c(unsafe {
-        if virtual_thread().is_none() {
-            call!(libc::SYS_select, count, read, write, except, timeout)
-        } else {
-            match timeout.as_ref() {
-                Some(t) if t.tv_sec < 0 || t.tv_usec < 0 => Err(Errno(libc::EINVAL)),
-                t => {
-                    let nanos =
-                        t.map(|t| t.tv_sec as u64 * 1_000_000_000 + t.tv_usec as u64 * 1000);
-                    let start = sys::now();
-                    let result = select_virtually(count, [read, write, except], nanos);
-                    if let Some(left) = nanos.map(|n| n.saturating_sub(sys::now() - start)) {
-                        // Linux says how much of the time was left.
-                        let (tv_sec, tv_usec) = (left / 1_000_000_000, left % 1_000_000_000 / 1000);
-                        *timeout = timeval {
-                            tv_sec: tv_sec as i64,
-                            tv_usec: tv_usec as i64,
-                        };
-                    }
-                    result
-                }
-            }
+    if virtual_thread().is_none() {
+        // SAFETY: the caller's contract.
+        let result = unsafe { call!(libc::SYS_select, count, read, write, except, timeout) };
+        return sys::to_c(result) as c_int;
+    }
+    let start = sys::now();
+    sys::to_c(fetch_timeout(timeout).and_then(|nanos| {
+        // SAFETY: the caller's contract.
+        let result = unsafe { select_virtually(count, [read, write, except], nanos) };
+        if let Some(left) = nanos.map(|n| n.saturating_sub(sys::now() - start)) {
+            let tv_sec = (left / 1_000_000_000) as i64;
+            let tv_usec = (left % 1_000_000_000 / 1000) as i64;
+            // Linux says how much of the time was left.
+            // SAFETY: the caller's; it was read before.
+            unsafe { *timeout = timeval { tv_sec, tv_usec } };
         }
-    }) as c_int
+        result
+    })) as c_int
 }
 
 /// `pselect`.
@@ -149,11 +230,8 @@ pub unsafe extern "C" fn pselect(
     // SAFETY: the caller's contract.
     sys::to_c(unsafe {
         if virtual_thread().is_some() && mask.is_null() {
-            select_virtually(
-                count,
-                [read, write, except],
-                timeout.as_ref().map(sys::nanos),
-            )
+            sys::fetch_timeout(timeout)
+                .and_then(|nanos| select_virtually(count, [read, write, except], nanos))
         } else {
             // As in ppoll: the kernel writes the time left, which libc hides. The mask comes with
             // its size.

@@ -167,18 +167,17 @@ unsafe fn wait_for_id(kind: idtype_t, id: id_t, info: *mut siginfo_t, options: c
     if virtual_thread().is_none() || options & libc::WNOHANG != 0 {
         return kernel(info, options);
     }
+    // Zeros say that there is nothing; without a structure of the program's, one of ours.
+    // SAFETY: all zeros is a valid `siginfo_t`.
+    let mut own: siginfo_t = unsafe { core::mem::zeroed() };
+    let found = if info.is_null() { &raw mut own } else { info };
     let attempt = || {
-        // SAFETY: all zeros is a valid `siginfo_t`, and says that there is nothing.
-        let mut found: siginfo_t = unsafe { core::mem::zeroed() };
-        kernel(&mut found, options | libc::WNOHANG)?;
-        if found.si_signo == 0 {
-            return EAGAIN;
+        kernel(found, options | libc::WNOHANG)?;
+        // SAFETY: the kernel has filled it in.
+        match unsafe { (*found).si_signo } {
+            0 => EAGAIN,
+            _ => Ok(0),
         }
-        if !info.is_null() {
-            // SAFETY: the caller's structure.
-            unsafe { info.write(found) };
-        }
-        Ok(0)
     };
     match attempt() {
         EAGAIN => {}

@@ -1,0 +1,56 @@
+//! The program's memory, as the kernel reads it: an address with nothing behind it is `EFAULT`.
+//!
+//! For what stands in for a system call on a virtual thread. The runtime has been started, so its
+//! handler of faults is in place.
+
+use super::{Errno, nanos};
+use crate::arch::{self, Fetched};
+
+fn checked(fetched: Fetched) -> Result<u64, Errno> {
+    match fetched.failed {
+        0 => Ok(fetched.value),
+        _ => Err(Errno(libc::EFAULT)),
+    }
+}
+
+/// Reads a byte.
+pub(crate) fn fetch_u8(address: usize) -> Result<u8, Errno> {
+    // SAFETY: see the module's documentation.
+    checked(unsafe { arch::fetch_u8(address) }).map(|value| value as u8)
+}
+
+/// Reads four bytes, at once if the address is aligned; in one order with SeqCst operations, as
+/// every load of this machine is.
+pub(crate) fn fetch_u32(address: usize) -> Result<u32, Errno> {
+    // SAFETY: see the module's documentation.
+    checked(unsafe { arch::fetch_u32(address) }).map(|value| value as u32)
+}
+
+/// Reads eight bytes.
+pub(crate) fn fetch_u64(address: usize) -> Result<u64, Errno> {
+    // SAFETY: see the module's documentation.
+    checked(unsafe { arch::fetch_u64(address) })
+}
+
+/// Reads the two words of a time: `timespec` or `timeval`.
+pub(crate) fn fetch_time(address: usize) -> Result<[i64; 2], Errno> {
+    let seconds = fetch_u64(address)? as i64;
+    Ok([seconds, fetch_u64(address.wrapping_add(8))? as i64])
+}
+
+/// Reads a time from a `timespec`. `EINVAL`: that is no time.
+pub(crate) fn fetch_timespec(address: *const libc::timespec) -> Result<libc::timespec, Errno> {
+    let [tv_sec, tv_nsec] = fetch_time(address.addr())?;
+    if tv_sec < 0 || !(0..1_000_000_000).contains(&tv_nsec) {
+        return Err(Errno(libc::EINVAL));
+    }
+    Ok(libc::timespec { tv_sec, tv_nsec })
+}
+
+/// Reads a timeout from a `timespec`, in nanoseconds; none where there is none.
+pub(crate) fn fetch_timeout(address: *const libc::timespec) -> Result<Option<u64>, Errno> {
+    match address.is_null() {
+        true => Ok(None),
+        false => fetch_timespec(address).map(|ts| Some(nanos(&ts))),
+    }
+}
