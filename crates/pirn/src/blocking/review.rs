@@ -1,4 +1,4 @@
-//! A second look at descriptors that somebody has been waiting for for a while.
+//! A second look at descriptors that somebody has been awaiting for a while.
 //!
 //! A number may come to mean another open file by system calls that nobody sees: `close` and `dup2`
 //! made inline, as `rustix` makes them. epoll then knows nothing of the new file, and whoever waits

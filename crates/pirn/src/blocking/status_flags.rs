@@ -1,8 +1,8 @@
 //! `O_NONBLOCK`: what the program has set, and what is set for the moment on its behalf.
 //!
-//! `connect` knows no flag for "do not wait", so it *lends* the socket `O_NONBLOCK` for the duration
-//! of one system call. Meanwhile the program may change the flag itself; what it has set last is
-//! what holds in the end, and what it is shown.
+//! `connect` knows no flag for "do not wait", so it *lends* the socket `O_NONBLOCK` for the
+//! duration of one system call. Meanwhile the program may change the flag itself; what it has set
+//! last is what holds in the end, and what it is shown.
 
 use super::fds::{self, Entry, LENT};
 use crate::sys::{self, SysResult, call};

@@ -128,7 +128,8 @@ pub(crate) fn has_forked() -> bool {
 }
 
 /// Takes the runtime out of service, in the child of a fork: the carriers have stayed behind in the
-/// parent, and locks may be held by threads that were not forked. Nothing of it is touched any more.
+/// parent, and locks may be held by threads that were not forked. Nothing of it is touched any
+/// more.
 pub(crate) fn stop() {
     // Relaxed: there is one thread only.
     FORKED.store(true, Ordering::Relaxed);

@@ -13,8 +13,8 @@
 //! ```
 //!
 //! Memory: a free slot keeps the pages it has touched, so that the next user finds them warm.
-//! [`Stacks::trim`], called when a carrier has been idle for a while, returns the deep pages of all free
-//! slots and every page of those beyond [`KEEP`].
+//! [`Stacks::trim`], called when a carrier has been idle for a while, returns the deep pages of all
+//! free slots and every page of those beyond [`KEEP`].
 
 use super::region::{self, out_of_memory};
 use super::{GUARD, PAGE, SizeClass, Slot};
@@ -200,7 +200,8 @@ impl ClassPool {
                 self.dirty.store(false, Ordering::Relaxed); // Relaxed: a hint.
             }
         }
-        // Outside the lock: spawning goes on meanwhile, and `take` waits for these slots if it must.
+        // Outside the lock: spawning goes on meanwhile, and `take` waits for these slots if it
+        // must.
         let mut ranges = [const { 0..0 }; BATCH];
         for (range, slot) in ranges.iter_mut().zip(&batch[..len]) {
             kept += 1;

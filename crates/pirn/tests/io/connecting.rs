@@ -1,4 +1,5 @@
-//! `connect` on a virtual thread: what others see of the socket meanwhile, and queues that are full.
+//! `connect` on a virtual thread: what others see of the socket meanwhile, and queues that are
+//! full.
 
 use std::fs;
 use std::io::ErrorKind;

@@ -2,8 +2,8 @@
 //!
 //! The kernel has no flag for "connect, but do not wait" other than `O_NONBLOCK`. On a blocking
 //! socket that flag is [set](status_flags::lend) for the duration of one system call: a socket that
-//! is not connected yet is rarely anybody else's. Datagram sockets, which several threads may use at
-//! the same time, never wait in `connect`, so they are left as they are.
+//! is not connected yet is rarely anybody else's. Datagram sockets, which several threads may use
+//! at the same time, never wait in `connect`, so they are left as they are.
 
 use crate::blocking::readiness::{self, Interest};
 use crate::blocking::retry::Retry;
