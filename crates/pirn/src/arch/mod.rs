@@ -2,10 +2,10 @@
 //!
 //! Nothing above this layer contains an instruction. Each architecture has four files. The first
 //! provides [`switch`], [`prepare`], [`call_with_tp`], [`thread_pointer`], [`supported`],
-//! [`syscall`], [`full_fence`] and [`fence_after_atomic`]; the second serves functions that ask who calls them
-//! ([`call_as_if_from`], `forward_with_caller!`, [`RETURN`]), the third those with any number of
-//! arguments (`forward_variadic!`), and the fourth reads memory that may not be there ([`fetch_u64`]
-//! and its kin, [`recover`]).
+//! [`syscall`], [`full_fence`] and [`fence_after_atomic`]; the second serves functions that ask who
+//! calls them ([`call_as_if_from`], `forward_with_caller!`, [`RETURN`]), the third those with any
+//! number of arguments (`forward_variadic!`), and the fourth reads memory that may not be there
+//! ([`fetch_u64`] and its kin, [`recover`]).
 
 #[cfg(target_arch = "x86_64")]
 mod x86_64;

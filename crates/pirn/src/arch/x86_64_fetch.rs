@@ -16,8 +16,8 @@ pub(crate) struct Fetched {
     pub(crate) failed: u64,
 }
 
-/// Reads eight bytes. An ordinary load in the eyes of the processor: what is read is not torn if the
-/// address is aligned, and loads are in order.
+/// Reads eight bytes. An ordinary load in the eyes of the processor: what is read is not torn if
+/// the address is aligned, and loads are in order.
 ///
 /// # Safety
 /// The runtime's handler of faults is in place.
