@@ -7,7 +7,7 @@ use std::{io, mem, ptr};
 use libc::{c_int, c_long, c_void, iovec, msghdr, pollfd, size_t, sockaddr, socklen_t, ssize_t};
 
 use super::{checked, everywhere, nowhere};
-use crate::common::{sys, watched};
+use crate::common::{on_virtual, sys, watched};
 
 unsafe extern "C" {
     fn fcntl64(fd: c_int, command: c_int, ...) -> c_int;
@@ -196,5 +196,24 @@ fn accepting_says_who_comes() {
                 client.local_addr().unwrap().port()
             );
         }
+    });
+}
+
+#[watched]
+fn accepting_from_what_is_no_listener() {
+    on_virtual(|| ()); // From here on platform threads, too, look before they accept.
+    everywhere(|| {
+        let (reader, _writer) = io::pipe().unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        drop(listener.accept().unwrap());
+        let accept = |socket: &dyn AsRawFd, flags: c_int| {
+            let none = ptr::null_mut();
+            // SAFETY: no room for an address is asked for.
+            checked(unsafe { libc::accept4(socket.as_raw_fd(), none, ptr::null_mut(), flags) })
+        };
+        assert_eq!(accept(&listener, -1), Err(libc::EINVAL));
+        assert_eq!(accept(&client, 0), Err(libc::EINVAL));
+        assert_eq!(accept(&reader, 0), Err(libc::ENOTSOCK));
     });
 }

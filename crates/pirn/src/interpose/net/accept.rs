@@ -11,6 +11,7 @@ use crate::blocking::readiness::{self, Interest};
 use crate::blocking::{fds, status_flags};
 use crate::interpose::io::transfer::is_ready;
 use crate::interpose::virtual_thread;
+use crate::sys::socket_option;
 use crate::sys::{self, Errno, SysResult, call};
 use core::ffi::c_int;
 use libc::{sockaddr, socklen_t};
@@ -44,7 +45,7 @@ pub unsafe extern "C" fn accept4(
     let kernel = || unsafe { call!(libc::SYS_accept4, fd, address, length, flags) };
     let attempt = |entry: &fds::Entry| {
         let _one_at_a_time = entry.turn.lock();
-        if is_ready(fd, libc::POLLIN) {
+        if is_ready(fd, libc::POLLIN) || !may_wait(fd, flags) {
             kernel()
         } else {
             Err(Errno(libc::EAGAIN))
@@ -66,6 +67,14 @@ pub unsafe extern "C" fn accept4(
         connect::queue_has_room();
     }
     sys::to_c(result) as c_int
+}
+
+/// Returns whether the kernel could have to wait: it refuses unknown flags, and what is no
+/// listener, before that.
+fn may_wait(fd: c_int, flags: c_int) -> bool {
+    const KNOWN: c_int = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    // SAFETY: the option is an int.
+    flags & !KNOWN == 0 && unsafe { socket_option(fd, libc::SO_ACCEPTCONN) } == Ok(1 as c_int)
 }
 
 fn accept_on_platform(fd: c_int, entry: &fds::Entry, attempt: impl Fn() -> SysResult) -> SysResult {
