@@ -161,7 +161,8 @@ fn closing_wakes_who_reads() {
         let mut byte = 0u8;
         // SAFETY: room for one. The number is nobody else's: `/dev/null` takes it, below.
         let result = unsafe { __read(reader, (&raw mut byte).cast(), 1) };
-        assert_eq!(checked(result as i64), Err(libc::EBADF));
+        // A thread that comes too late to wait reads the end of that file.
+        assert!(matches!(checked(result as i64), Err(libc::EBADF) | Ok(0)));
     };
     block_then(
         most_carriers() + 4,

@@ -3,8 +3,8 @@
 //! A file [at hand](super::cached) is opened at once. Any other open ends by itself, unless it
 //! is of a FIFO, which waits for the other side, or of a serial line, which waits for the carrier
 //! signal. So the pool thread looks first what the path leads to; such an open gets a thread of its
-//! own. (Should somebody put a FIFO in a file's place between the look and the open, the thread
-//! that opens it waits all the same.)
+//! own. (If a FIFO takes a file's place between the look and the open, a thread of the pool waits
+//! for the other side.)
 
 use super::cached::path_at_hand;
 use crate::blocking::{fds, offload};

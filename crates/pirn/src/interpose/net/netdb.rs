@@ -1,8 +1,8 @@
 //! `netdb.h`, `pwd.h`, `grp.h`: looking up names of hosts, services, users and groups.
 //!
-//! They read files, ask name servers and talk to daemons, from inside libc, for seconds if need be,
-//! and end by themselves: on the pool as a whole. Those that return a pointer to static data do so
-//! as ever.
+//! They read files, ask name servers and talk to daemons, from inside libc, sometimes for seconds,
+//! and end by themselves: each runs on the pool as a whole. Functions that return a pointer to
+//! static data still do.
 
 use crate::blocking::offload;
 use crate::glibc::symbols::real;

@@ -2,20 +2,19 @@
 //!
 //! On a virtual thread these calls run on a platform thread of their own: reading files blocks, a
 //! library's initialisers may do anything, and the dynamic linker's lock, which is held meanwhile,
-//! would block whoever of our carriers wants it. On any thread, virtual threads must be told of the
-//! library's thread-local data before anybody uses it ([`late`]); if that fails, so does the call.
+//! would block every carrier that wants it. On any thread, virtual threads must be told of the
+//! library's thread-local data before that is used ([`late`]); if this fails, so does the call.
 //!
 //! A library that calls `dlopen` may have a search path of its own (`RUNPATH`), so libc must see
-//! who calls.
+//! the library as the caller.
 //!
-//! glibc remembers the text for `dlerror` by thread, and forgets it at the next success, if only
-//! that of our own looking up a function. The text of a call that failed is kept here, for the
-//! thread that called.
+//! glibc keeps the text for `dlerror` per thread and clears it at the next success, even of our own
+//! `dlsym`. The text of a call that failed is therefore kept here, for the thread that called.
 //!
-//! `dlsym` is not interposed: it asks who calls it.
+//! `dlsym` is not interposed, because its result depends on the caller.
 //!
-//! What libc opens itself (`iconv`'s and the name service's modules, `libgcc_s`) does not come by
-//! here; it is noticed when the program opens something, or by [`catch_up`].
+//! Libraries that libc opens itself (`iconv`'s and the name service's modules, `libgcc_s`) do not
+//! come by here; they are noticed when the program opens something, or by [`catch_up`].
 
 use crate::arch::{RETURN, call_as_if_from, forward_with_caller};
 use crate::blocking::offload;
@@ -189,7 +188,7 @@ fn take_error() -> Option<CString> {
 /// Has `dlerror` say this.
 fn set_error(text: Option<CString>) {
     libc_error();
-    // A thread that is about to end has nobody who asks.
+    // A thread that is about to end does not ask any more.
     let _ = TEXTS.try_with(|texts| texts.borrow_mut().pending = text);
 }
 

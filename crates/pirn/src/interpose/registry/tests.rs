@@ -1,6 +1,5 @@
 //! What must be true of the tables, and the page made from them.
 
-#[path = "elf.rs"]
 mod elf;
 
 use super::{Disposition, FAMILIES, Interposed, Need};

@@ -1,4 +1,4 @@
-//! Questions about a thread that is a virtual one, and wishes for it.
+//! Attributes of a thread: stack, name, affinity, scheduling parameters, clock.
 
 use super::is_virtual;
 use crate::glibc::symbols::real;

@@ -1,4 +1,4 @@
-//! Beginning and end of platform threads, and of virtual ones that are taken for such.
+//! Creating, joining, detaching, exiting and cancelling threads.
 
 use super::{is_virtual, on_carrier};
 use crate::blocking::readiness::{self, Interest};

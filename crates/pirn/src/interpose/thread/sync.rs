@@ -39,8 +39,8 @@ use core::ffi::c_int;
 use libc::{clockid_t, timespec};
 
 /// Kinds of objects in the parking lot. A key is the object's address with the kind in its two low
-/// bits, so that a late wake for a futex that was at the same address before does not look like one
-/// for the object.
+/// bits: a late wake for a futex that was at the same address before is not taken for one of the
+/// object's.
 #[derive(Clone, Copy)]
 enum KeyKind {
     Lock = 1,
@@ -75,8 +75,8 @@ pub(in crate::interpose) unsafe fn deadline(
     }
 }
 
-/// When to look again after an object that may be released by somebody who does not look into the
-/// lot: after a millisecond, then less and less often.
+/// When to try again for an object that may be released without a look into the lot: after a
+/// millisecond, then less and less often.
 struct Recheck {
     step: Option<u64>,
 }
@@ -102,11 +102,11 @@ impl Recheck {
     }
 }
 
-/// Parks the running thread until `attempt` gives something else than `busy`; that is the result.
-/// Or `ETIMEDOUT`, after the deadline.
+/// Parks the running thread until `attempt` gives something else than `busy`, and returns that; or
+/// `ETIMEDOUT`, after the deadline.
 ///
-/// `attempt` also runs under the lock of the lot's bucket: it must not block, and whoever might
-/// make it succeed must look into the lot afterwards.
+/// `attempt` also runs under the lock of the lot's bucket: it must not block. Every operation that
+/// makes it succeed must look into the lot afterwards.
 fn acquire(
     key: usize,
     bits: u32,

@@ -1,8 +1,8 @@
 //! `pthread_barrier_t`: ours, for all threads, unless it is shared between processes.
 //!
 //! libc's would wait in libc, and there is no `try`. A barrier has no static initialiser, so each
-//! comes by our `init`. The count of those that have arrived and the number of the round are one
-//! atomic word; who arrives last begins the next round and wakes the others.
+//! comes by our `init`. The number of threads that have arrived and the number of the round are one
+//! atomic word; the last thread to arrive begins the next round and wakes the others.
 
 use crate::blocking::{futex, offload};
 use crate::glibc::symbols::real;
@@ -101,7 +101,7 @@ pub unsafe extern "C" fn pthread_barrier_wait(barrier: *mut pthread_barrier_t) -
     if virtual_thread().is_none() {
         return wait();
     }
-    // libc's function does not ask who waits, so a platform thread may do it for us.
+    // To libc's function all threads are alike, so a platform thread may wait for us.
     let serial =
         offload::dedicated(|| Ok(usize::from(wait() == libc::PTHREAD_BARRIER_SERIAL_THREAD)));
     if serial == Ok(1) {
@@ -111,7 +111,7 @@ pub unsafe extern "C" fn pthread_barrier_wait(barrier: *mut pthread_barrier_t) -
     }
 }
 
-/// `pthread_barrier_destroy`: waits for those who have passed the barrier but not yet left it.
+/// `pthread_barrier_destroy`: waits for threads that have passed the barrier but not yet left it.
 ///
 /// # Safety
 /// As for libc's function of this name.
@@ -139,7 +139,7 @@ pub unsafe extern "C" fn pthread_barrier_destroy(barrier: *mut pthread_barrier_t
 unsafe fn ours<'a>(barrier: *const pthread_barrier_t) -> Option<&'a Barrier> {
     // SAFETY: the caller's contract: initialised by `pthread_barrier_init`, whichever kind it is.
     let ours = unsafe { &*barrier.cast::<Barrier>() };
-    // Relaxed: whoever uses a barrier has seen its initialisation.
+    // Relaxed: a thread that uses a barrier has seen its initialisation.
     (ours.mark.load(Ordering::Relaxed) == OURS).then_some(ours)
 }
 

@@ -134,7 +134,7 @@ unsafe fn wait(
             return libc::EPERM;
         }
         let word = counter(cond);
-        // Relaxed: whoever signals after we have unlocked changes it after that; see `signal`.
+        // Relaxed: a signal that comes after our unlocking changes it after that; see `signal`.
         let seen = word.load(Ordering::Relaxed);
         let shared = layout::cond_is_shared(cond);
         mutex::pthread_mutex_unlock(mutex);

@@ -74,8 +74,8 @@ pub(in crate::interpose) unsafe fn inherits_priority(mutex: *const pthread_mutex
     unsafe { kind(mutex) & PRIORITY_INHERITANCE != 0 }
 }
 
-/// Whether a mutex may be released by somebody who does not look for virtual threads: another
-/// process, or the kernel, for an owner that has died.
+/// Returns whether a mutex may be released without a look for virtual threads: by another process,
+/// or by the kernel, for an owner that has died.
 ///
 /// # Safety
 /// `mutex` is initialised.

@@ -1,16 +1,16 @@
 //! `pthread_mutex_t`.
 //!
-//! No wake-up is lost between the two kinds of waiters: a platform thread waits in libc, and libc's
-//! unlocking wakes one of those; a virtual thread waits in the parking lot, and whoever unlocks
-//! wakes one of those as well. Both try again, and whoever fails has been overtaken by a thread
-//! that will unlock in its turn.
+//! No wake-up is lost between the two kinds of waiters. Platform threads wait in libc, and libc's
+//! unlocking wakes one of them; virtual threads wait in the parking lot, and unlocking wakes one of
+//! them as well. Both try again. A thread that fails has been overtaken by one that will unlock in
+//! its turn.
 //!
-//! Kinds: normal, adaptive, recursive and error-checking mutexes behave as with threads, robust
-//! ones too, except that a virtual thread which ends without unlocking leaves the mutex locked:
-//! `EOWNERDEAD` comes from the kernel, which knows OS threads only. For the same reason there is no
-//! priority inheritance: with it, waiting would hand the owner's thread id to the kernel, which
+//! Kinds: normal, adaptive, recursive and error-checking mutexes behave as with platform threads.
+//! So do robust ones, except that a virtual thread that ends without unlocking leaves the mutex
+//! locked: `EOWNERDEAD` comes from the kernel, which knows OS threads only. For the same reason
+//! there is no priority inheritance: waiting would hand the owner's thread id to the kernel, which
 //! does not know it. Once there are virtual threads, a mutex with that protocol is like one
-//! without, for everybody. Priority ceilings are not supported on virtual threads.
+//! without, on platform threads as well. Priority ceilings are not supported on virtual threads.
 
 use super::{KeyKind, Recheck, acquire, deadline, key, layout};
 use crate::blocking::parking_lot;

@@ -1,9 +1,9 @@
 //! `pthread_rwlock_t`.
 //!
-//! As with mutexes, two queues and no lost wake-up. Whoever unlocks wakes the virtual threads that
-//! want to read, and one that wants to write; all of them try again. Writers that fail are woken by
-//! the readers that overtook them, readers by the writer. By default glibc prefers readers; so it
-//! is here.
+//! As with mutexes, there are two queues, and no wake-up is lost. Unlocking wakes all virtual
+//! threads that want to read, and one that wants to write; all of them try again. A writer that
+//! fails is woken by the readers that overtook it, readers by the writer. As in glibc by default,
+//! readers are preferred.
 
 use super::{KeyKind, Recheck, acquire, deadline, key, layout};
 use crate::blocking::parking_lot;

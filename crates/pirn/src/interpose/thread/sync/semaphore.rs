@@ -1,8 +1,8 @@
 //! `sem_t`.
 //!
-//! A virtual thread that waits does so in the parking lot. `sem_post` may be called in a signal
-//! handler, which may have interrupted anything: the lot's locks, a run queue. So it touches
-//! nothing of the sort. It marks the lot's bucket, in an atomic bit, and wakes a platform thread of
+//! A virtual thread waits in the parking lot. `sem_post` may be called in a signal handler, which
+//! may have interrupted code that holds a lock of the lot or changes a run queue. So it touches
+//! neither. It marks the lot's bucket, in an atomic bit, and wakes a platform thread of
 //! ours, the *postman*, who takes the semaphore on behalf of the waiting threads there and wakes
 //! them. Platform threads wait in libc and are not concerned.
 
@@ -176,7 +176,7 @@ mod postman {
 
     /// Makes sure there is a postman.
     pub(in crate::interpose) fn hire() {
-        // Relaxed: the thread needs nothing from whoever started it.
+        // Relaxed: the thread needs nothing from the one that started it.
         if HIRED.load(Ordering::Relaxed) || HIRED.swap(true, Ordering::Relaxed) {
             return;
         }
