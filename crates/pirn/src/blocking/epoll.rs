@@ -6,6 +6,7 @@
 
 use super::readiness;
 use crate::sys::{self, Errno, SysResult, call};
+use crate::time::Deadline;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 const EVENTS: u32 =
@@ -53,7 +54,7 @@ impl Poller {
             )
         })?;
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; BATCH];
-        made("epoll_pwait", wait(epoll, &mut events, Some(0)))?;
+        made("epoll_pwait", wait(epoll, &mut events, Deadline::PASSED))?;
         Ok(Poller { epoll, eventfd })
     }
 
@@ -97,20 +98,13 @@ impl Poller {
         let _ = unsafe { call!(libc::SYS_epoll_ctl, self.epoll, libc::EPOLL_CTL_DEL, fd, 0) };
     }
 
-    /// Fetches events, waiting for the first until `deadline` (`Some(0)`: not at all).
-    pub(crate) fn fetch(&self, deadline: Option<u64>) -> Fetched {
+    /// Fetches events, waiting for the first until `deadline`.
+    pub(crate) fn fetch(&self, deadline: Deadline) -> Fetched {
         let mut fetched = Fetched {
             events: [libc::epoll_event { events: 0, u64: 0 }; BATCH],
             len: 0,
         };
-        let timeout = deadline.map(|d| {
-            if d == 0 {
-                0
-            } else {
-                d.saturating_sub(sys::now()).max(1)
-            }
-        });
-        fetched.len = match wait(self.epoll, &mut fetched.events, timeout) {
+        fetched.len = match wait(self.epoll, &mut fetched.events, deadline) {
             Ok(count) => count,
             Err(Errno(libc::EINTR)) => 0,
             Err(e) => lost(e),
@@ -161,8 +155,13 @@ fn lost(error: Errno) -> ! {
     ])
 }
 
-fn wait(epoll: i32, events: &mut [libc::epoll_event; BATCH], timeout: Option<u64>) -> SysResult {
-    let ts = timeout.map(sys::timespec);
+fn wait(epoll: i32, events: &mut [libc::epoll_event; BATCH], deadline: Deadline) -> SysResult {
+    let ts = match deadline {
+        Deadline::NEVER => None,
+        Deadline::PASSED => Some(sys::timespec(0)),
+        // At least 1, so that one that has just passed is not taken for no waiting at all.
+        deadline => Some(sys::timespec(deadline.left().max(1))),
+    };
     let ts = ts.as_ref().map_or(core::ptr::null(), |t| t as *const _);
     // SAFETY: the buffer is writable for BATCH events; the timespec is valid or null.
     unsafe { wait_with_mask(epoll, events.as_mut_ptr(), BATCH, ts, core::ptr::null()) }

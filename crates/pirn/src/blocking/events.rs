@@ -2,7 +2,6 @@
 
 use super::review;
 use crate::runtime::Runtime;
-use crate::sys;
 use crate::time::Deadline;
 use crate::vthread::magazines;
 
@@ -15,7 +14,7 @@ impl Runtime {
     pub(crate) fn take_events(&self) -> bool {
         // All shards: the carriers of the others may be asleep, trusting in us.
         let fired = self.timers.fire_all();
-        let (woke, kicked) = self.poller.fetch(Some(0)).dispatch();
+        let (woke, kicked) = self.poller.fetch(Deadline::PASSED).dispatch();
         if kicked && self.idle.is_requested() {
             self.poller.kick(); // Meant for a carrier that sleeps: pass it on.
         }
@@ -28,20 +27,21 @@ impl Runtime {
     /// the threads concerned.
     pub(crate) fn wait_for_events(&self, resumed: impl FnOnce()) {
         let timer = self.timers.begin_sleep();
-        let wants_trim = self.stacks.wants_trim();
-        let trim = wants_trim.then(|| sys::now() + TRIM_AFTER_NS);
-        let review = Some(review::due()).filter(|due| !due.is_never());
-        let review = review.map(Deadline::nanos);
-        let deadline = [timer, trim, review].into_iter().flatten().min();
+        let trim = match self.stacks.wants_trim() {
+            true => Deadline::after_nanos(TRIM_AFTER_NS),
+            false => Deadline::NEVER,
+        };
+        let deadline = timer
+            .unwrap_or(Deadline::NEVER)
+            .min(trim)
+            .min(review::due());
         let fetched = self.poller.fetch(deadline);
         if let Some(timer) = timer {
             self.timers.end_sleep(timer);
         }
-        let idle_long = fetched.is_empty() && trim.is_some_and(|t| sys::now() >= t);
-        if idle_long {
+        if fetched.is_empty() && trim.has_passed() {
             self.trim();
-            let next = self.timers.next_deadline();
-            if next.is_none_or(|d| d > sys::now()) {
+            if !self.timers.next_deadline().has_passed() {
                 return;
             }
         }

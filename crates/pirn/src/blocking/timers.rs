@@ -208,30 +208,36 @@ impl Timers {
     }
 
     /// Returns the earliest deadline of all.
-    pub(crate) fn next_deadline(&self) -> Option<u64> {
+    pub(crate) fn next_deadline(&self) -> Deadline {
+        self.earliest()
+            .map_or(Deadline::NEVER, Deadline::from_nanos)
+    }
+
+    fn earliest(&self) -> Option<u64> {
         self.shards.iter().filter_map(|s| s.first.get()).min()
     }
 
-    /// Makes the calling carrier, which is about to sleep, the one that wakes for timers, unless
-    /// there is one. Returns when it should wake by itself.
-    pub(crate) fn begin_sleep(&self) -> Option<u64> {
-        self.attendance.begin(|| self.next_deadline())
+    /// Makes the calling carrier, which is about to sleep, the one that wakes for timers. Returns
+    /// when it should wake by itself, or `None` if there is such a carrier, or no timer.
+    pub(crate) fn begin_sleep(&self) -> Option<Deadline> {
+        let until = self.attendance.begin(|| self.earliest())?;
+        Some(Deadline::from_nanos(until))
     }
 
     /// The carrier that was to sleep until `deadline` is awake.
-    pub(crate) fn end_sleep(&self, deadline: u64) {
-        self.attendance.end(deadline);
+    pub(crate) fn end_sleep(&self, deadline: Deadline) {
+        self.attendance.end(deadline.nanos());
     }
 
     /// Returns whether there is a timer that is more than `slack` late.
     pub(crate) fn overdue(&self, slack: u64) -> bool {
-        self.next_deadline()
+        self.earliest()
             .is_some_and(|deadline| deadline.saturating_add(slack) < sys::now())
     }
 
     /// Returns whether there is a timer that no sleeping carrier will wake for.
     pub(crate) fn unattended(&self) -> bool {
-        self.next_deadline()
+        self.earliest()
             .is_some_and(|deadline| self.attendance.misses(deadline))
     }
 }
