@@ -41,8 +41,8 @@ const BLIND_NAP_NS: u64 = 10_000_000;
 
 /// Repeats `ask`, which does not wait, until it reports something or the deadline has come; in
 /// between parks until one of the descriptors has an event. `watched` gives each descriptor with
-/// what is wanted of it: reading, writing. An interruption is an error, or, where it is to be heard
-/// but once, `EINTR`.
+/// what is wanted of it: reading, writing. An interrupt is an error; a wait that hears each
+/// interrupt once fails with `EINTR`.
 pub(in crate::interpose) fn wait_for_any(
     watched: &[(c_int, bool, bool)],
     deadline: Deadline,
@@ -50,10 +50,39 @@ pub(in crate::interpose) fn wait_for_any(
     mut ask: impl FnMut() -> SysResult,
 ) -> SysResult {
     loop {
+        let before = Before::now(watched);
+        let result = ask()?;
+        if result > 0 || deadline.has_passed() {
+            return Ok(result);
+        }
+        let until = match before.blind {
+            true => deadline.min(Deadline::after_nanos(BLIND_NAP_NS)),
+            false => deadline,
+        };
+        if before.park_until_event(watched, until, hearing) == Outcome::Interrupted {
+            return Err(match hearing {
+                Hearing::Always => blocking::INTERRUPTED,
+                _ => Errno(libc::EINTR),
+            });
+        }
+    }
+}
+
+/// What is known of watched descriptors before the kernel is asked about them.
+struct Before {
+    entries: Vec<Option<&'static fds::Entry>>,
+    /// How many events each has had.
+    counts: Vec<[u32; 2]>,
+    /// Whether there is one of which no event will come, so that the kernel must be asked again
+    /// soon: it could not be registered (too many watches, no memory).
+    blind: bool,
+}
+
+impl Before {
+    /// Has the events of all descriptors reported, and looks at their counts.
+    fn now(watched: &[(c_int, bool, bool)]) -> Before {
         let entries: Vec<_> = watched.iter().map(|&(fd, ..)| fds::entry(fd)).collect();
-        // What cannot be polled is always ready, or not open: `ask` reports both. Of what cannot be
-        // registered for other reasons (too many watches, no memory) no event will come: ask again
-        // soon.
+        // What cannot be polled is always ready, or not open: the kernel says both.
         let blind = watched.iter().zip(&entries).any(|(&(fd, ..), entry)| {
             let registered = entry.map(|e| e.register(fd));
             !matches!(
@@ -61,27 +90,33 @@ pub(in crate::interpose) fn wait_for_any(
                 Some(Ok(_) | Err(Errno(libc::EPERM | libc::EBADF)))
             )
         });
-        let counts: Vec<_> = entries
-            .iter()
+        let counts = entries.iter();
+        let counts = counts
             .map(|e| e.map_or([0; 2], readiness::counts))
             .collect();
-        let result = ask()?;
-        if result > 0 || deadline.has_passed() {
-            return Ok(result);
+        Before {
+            entries,
+            counts,
+            blind,
         }
-        let interrupted = Err(match hearing {
-            Hearing::Always => blocking::INTERRUPTED,
-            _ => Errno(libc::EINTR),
-        });
+    }
+
+    /// Parks until one of the descriptors has had an event since [`now`](Self::now).
+    fn park_until_event(
+        &self,
+        watched: &[(c_int, bool, bool)],
+        until: Deadline,
+        hearing: Hearing,
+    ) -> Outcome {
         // Memory first: the allocator may take a lock, which is another wait.
         let mut waiters = Vec::with_capacity(watched.len());
         let Some(wait) = Wait::interruptible(hearing) else {
-            return interrupted;
+            return Outcome::Interrupted;
         };
         let observer = |&(_, read, write): &_| FdWaiter::observer(&wait, read, write);
         waiters.extend(watched.iter().map(observer));
         let mut changed = false;
-        for ((entry, waiter), &counts) in entries.iter().zip(&waiters).zip(&counts) {
+        for ((entry, waiter), &counts) in self.entries.iter().zip(&waiters).zip(&self.counts) {
             // SAFETY: the vector and the wait stay until `stop_observing` below.
             changed |= entry.is_some_and(|e| !unsafe { readiness::observe(e, waiter, counts) });
         }
@@ -89,20 +124,14 @@ pub(in crate::interpose) fn wait_for_any(
         if changed && let Some(wakeup) = wait.claim(Outcome::Ready) {
             wakeup.perform();
         }
-        let until = match blind {
-            true => deadline.min(Deadline::after_nanos(BLIND_NAP_NS)),
-            false => deadline,
-        };
         let outcome = wait.block_until(until);
-        for (entry, waiter) in entries.iter().zip(&waiters) {
+        for (entry, waiter) in self.entries.iter().zip(&waiters) {
             if let Some(entry) = entry {
                 // SAFETY: each observes one descriptor.
                 unsafe { readiness::stop_observing(entry, waiter) };
             }
         }
-        if outcome == Outcome::Interrupted {
-            return interrupted;
-        }
+        outcome
     }
 }
 
