@@ -5,16 +5,18 @@
 //! `max_blocking_threads`: more calls than that wait in line. Since each ends by itself, the line
 //! always moves.
 //!
-//! *Unbounded* calls wait for somebody's action (a lock held by another process, the other end of a
-//! FIFO). If they shared the pool, they could fill it, and the action they wait for might need it:
+//! *Unbounded* calls wait for somebody's action (a child that ends, a futex that is shared with
+//! another process). If they shared the pool, they could fill it, and the action they wait for might need it:
 //! a deadlock. Each gets a thread of its own ([`dedicated`]).
 
 use super::jobs::{self, Jobs};
 use super::wait::{Outcome, Wait};
 use crate::sys::{self, Errno, SysResult};
+use crate::time::Deadline;
 use crate::vthread;
 use core::cell::UnsafeCell;
 use core::ptr::{self, NonNull};
+use core::sync::atomic::{AtomicBool, Ordering};
 
 /// How long a pool thread waits for work before it ends.
 const KEEP_ALIVE_NS: u64 = 10_000_000_000;
@@ -109,26 +111,50 @@ fn run_here<F: FnOnce() -> R, R>(call: Call<F, R>) -> R {
 
 /// Runs a call that may wait for others on a platform thread of its own; on a platform thread,
 /// right here.
+///
+/// Where the system refuses another thread this waits for a second until some others have ended,
+/// and then lets the call block the carrier, after saying so.
 pub(crate) fn dedicated(function: impl FnOnce() -> SysResult) -> SysResult {
+    const LONGEST_PAUSE_NS: u64 = 500_000_000;
     if vthread::current().is_none() {
         return function();
     }
     let mut call = Call::new(function);
-    let job = Handover(NonNull::from(&mut call.job));
-    let spawned = std::thread::Builder::new()
-        .name("pirn-blocking".into())
-        .stack_size(STACK)
-        .spawn(move || {
-            let job = job;
-            // SAFETY: the waiting thread keeps the job in place until it is done.
-            unsafe { run(job.0) }
-        });
-    match spawned {
-        Ok(_) => {
-            call.job.wait.block();
-            call.finish()
+    let mut pause = 1_000_000;
+    while let Err(error) = start_dedicated(&mut call.job) {
+        if pause > LONGEST_PAUSE_NS {
+            say_refused(&error);
+            return run_here(call);
         }
-        Err(_) => run_here(call),
+        Wait::new().block_until(Deadline::after_nanos(pause));
+        pause *= 2;
+    }
+    call.job.wait.block();
+    call.finish()
+}
+
+/// Starts a thread that runs the job.
+fn start_dedicated(job: &mut Job) -> std::io::Result<()> {
+    let job = Handover(NonNull::from(job));
+    let builder = std::thread::Builder::new().name("pirn-blocking".into());
+    let spawned = builder.stack_size(STACK).spawn(move || {
+        let job = job;
+        // SAFETY: the waiting thread keeps the job in place until it is done.
+        unsafe { run(job.0) }
+    });
+    spawned.map(drop)
+}
+
+/// Says, once, what becomes of calls for which there is no thread.
+#[cold]
+fn say_refused(error: &std::io::Error) {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    if !SAID.swap(true, Ordering::Relaxed) {
+        // Relaxed: complete in itself.
+        crate::notices::write(&format!(
+            "no more platform threads ({error}): calls that wait for others block their carriers \
+             (raise `ulimit -u` or the cgroup's pids.max)"
+        ));
     }
 }
 

@@ -9,6 +9,7 @@ mod close;
 mod close_range;
 mod connecting;
 mod crowded_descriptor;
+mod fifos;
 mod files;
 mod partly_cached;
 mod pipes;

@@ -4,16 +4,18 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::os::fd::RawFd;
+use std::process::Command;
 use std::time::Duration;
 
 use crate::common::sys::{check, inline};
 use crate::common::{child, on_virtual, pipes, watched};
-use libc::{c_long, sock_filter, sock_fprog};
+use libc::{c_long, c_ulong, sock_filter, sock_fprog};
 use pirn::thread::{self, Builder};
 
-/// Has the kernel answer these calls, of the calling thread and of those it starts, with `EPERM`:
-/// as container profiles do with calls that are younger than they are.
-fn forbid(calls: &[c_long]) {
+/// Has the kernel answer these calls with `EPERM`, as container profiles do with calls that are
+/// younger than they are: those of the calling thread and of the threads that it starts, or, with
+/// `SECCOMP_FILTER_FLAG_TSYNC` among the flags, those of all threads.
+fn forbid_with(calls: &[c_long], flags: c_ulong) {
     let statement = |code: u32, k: u32| sock_filter {
         code: code as u16,
         jt: 0,
@@ -39,9 +41,14 @@ fn forbid(calls: &[c_long]) {
     // SAFETY: a valid program, which the kernel copies.
     unsafe {
         check(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)).unwrap();
-        let mode = libc::SECCOMP_MODE_FILTER;
-        check(libc::prctl(libc::PR_SET_SECCOMP, mode, &raw const program)).unwrap();
+        let operation = libc::SECCOMP_SET_MODE_FILTER;
+        let program = &raw const program;
+        check(libc::syscall(libc::SYS_seccomp, operation, flags, program)).unwrap();
     }
+}
+
+fn forbid(calls: &[c_long]) {
+    forbid_with(calls, 0);
 }
 
 #[watched]
@@ -171,4 +178,25 @@ fn without_its_epoll_instance_the_runtime_ends_and_says_why() {
         "{error}"
     );
     assert!(error.contains("Bad file descriptor"), "{error}");
+}
+
+#[watched]
+fn a_call_for_which_there_is_no_thread_says_so_and_is_made() {
+    if child::is_here() {
+        on_virtual(|| {
+            let mut child = Command::new("sleep").arg("3").spawn().unwrap();
+            let threads = [libc::SYS_clone, libc::SYS_clone3];
+            forbid_with(&threads, libc::SECCOMP_FILTER_FLAG_TSYNC);
+            let mut status = 0;
+            // SAFETY: room for a status. For any child: that takes a platform thread.
+            let pid = check(unsafe { libc::waitpid(-1, &mut status, libc::WUNTRACED) }).unwrap();
+            assert_eq!((pid as u32, status), (child.id(), 0));
+            assert!(child.wait().is_err()); // It has been waited for.
+        });
+        return;
+    }
+    let output = child::run(&[]);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{error}");
+    assert!(error.contains("no more platform threads"), "{error}");
 }

@@ -4,6 +4,7 @@ pub(in crate::interpose) mod cached;
 pub(in crate::interpose) mod calls;
 pub(in crate::interpose) mod copy;
 pub(in crate::interpose) mod dir;
+mod fifo;
 pub(in crate::interpose) mod lock;
 pub(in crate::interpose) mod open;
 pub(in crate::interpose) mod scan;

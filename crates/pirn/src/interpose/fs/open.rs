@@ -1,12 +1,13 @@
 //! Opening files.
 //!
 //! A file [at hand](super::cached) is opened at once. Any other open ends by itself, unless it
-//! is of a FIFO, which waits for the other side, or of a serial line, which waits for the carrier
-//! signal. So the pool thread looks first what the path leads to; such an open gets a thread of its
-//! own. (If a FIFO takes a file's place between the look and the open, a thread of the pool waits
-//! for the other side.)
+//! is of a [FIFO](super::fifo), which waits for the other side, or of a serial line, which waits for
+//! the carrier signal. So the pool thread looks first what the path leads to; the open of a serial
+//! line gets a thread of its own. (If a FIFO takes a file's place between the look and the open, a
+//! thread of the pool waits for the other side.)
 
 use super::cached::path_at_hand;
+use super::fifo;
 use crate::blocking::{fds, offload};
 use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
@@ -87,7 +88,15 @@ pub(in crate::interpose) unsafe fn open_at(
         kernel()
     } else {
         // SAFETY: as above.
-        patiently(|| unsafe { may_wait(dir, path, flags) }, kernel)
+        let look = || unsafe { obstacle(dir, path, flags) };
+        match offload::bounded(|| look().map_or_else(|| Ok(kernel()), Err)) {
+            Ok(result) => result,
+            // SAFETY: as above.
+            Err(Obstacle::Fifo) => fifo::open(flags, |flags| unsafe {
+                call!(libc::SYS_openat, dir, path, flags, mode)
+            }),
+            Err(Obstacle::Device) => offload::dedicated(kernel),
+        }
     };
     if let Ok(fd) = result {
         fds::opened(fd as c_int);
@@ -105,25 +114,37 @@ unsafe fn is_at_hand(dir: c_int, path: *const c_char, flags: c_int) -> bool {
             .is_some_and(|mode| matches!(mode, libc::S_IFREG | libc::S_IFDIR))
 }
 
-/// Runs an open on the pool, or, if that finds that it `may_wait`, on a thread of its own.
+/// Runs an open on the pool, or, if that finds an obstacle, on a thread of its own.
 pub(in crate::interpose) fn patiently(
-    may_wait: impl FnOnce() -> bool,
+    obstacle: impl FnOnce() -> Option<Obstacle>,
     open: impl Fn() -> SysResult,
 ) -> SysResult {
-    match offload::bounded(|| (!may_wait()).then(&open)) {
+    match offload::bounded(|| obstacle().is_none().then(&open)) {
         Some(result) => result,
         None => offload::dedicated(open),
     }
 }
 
-/// Whether an open with such flags may wait for somebody to do something.
+/// For what an open may wait.
+pub(in crate::interpose) enum Obstacle {
+    /// The other side of a FIFO.
+    Fifo,
+    /// A device, perhaps a serial line.
+    Device,
+}
+
+/// What an open with such flags may wait for, other than for a disk.
 ///
 /// # Safety
 /// As for `openat(2)`.
-pub(in crate::interpose) unsafe fn may_wait(dir: c_int, path: *const c_char, flags: c_int) -> bool {
+pub(in crate::interpose) unsafe fn obstacle(
+    dir: c_int,
+    path: *const c_char,
+    flags: c_int,
+) -> Option<Obstacle> {
     const NEVER: c_int = libc::O_NONBLOCK | libc::O_PATH | libc::O_DIRECTORY | libc::O_EXCL;
     if flags & NEVER != 0 {
-        return false;
+        return None;
     }
     let follow = if flags & libc::O_NOFOLLOW != 0 {
         libc::AT_SYMLINK_NOFOLLOW
@@ -134,15 +155,16 @@ pub(in crate::interpose) unsafe fn may_wait(dir: c_int, path: *const c_char, fla
     let stat = unsafe {
         let mut stat: libc::stat = core::mem::zeroed();
         if call!(libc::SYS_newfstatat, dir, path, &raw mut stat, follow).is_err() {
-            return false; // Then the open fails, or creates a file.
+            return None; // Then the open fails, or creates a file.
         }
         stat
     };
-    match stat.st_mode & libc::S_IFMT {
-        libc::S_IFIFO => flags & libc::O_ACCMODE != libc::O_RDWR,
-        libc::S_IFCHR => libc::major(stat.st_rdev) != MEMORY_DEVICES,
-        _ => false,
-    }
+    let obstacle = match stat.st_mode & libc::S_IFMT {
+        libc::S_IFIFO if flags & libc::O_ACCMODE != libc::O_RDWR => Obstacle::Fifo,
+        libc::S_IFCHR if libc::major(stat.st_rdev) != MEMORY_DEVICES => Obstacle::Device,
+        _ => return None,
+    };
+    Some(obstacle)
 }
 
 /// What fortified programs want checked: flags that need a mode come with one.

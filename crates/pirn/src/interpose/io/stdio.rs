@@ -14,7 +14,7 @@ use crate::blocking::{fds, offload};
 use crate::glibc::symbols::real;
 use crate::interpose::fs::calls::from_c;
 use crate::interpose::fs::lock::lock_released;
-use crate::interpose::fs::open::{may_wait, patiently};
+use crate::interpose::fs::open::{obstacle, patiently};
 use crate::interpose::registry::interposed;
 use crate::sys::{self, Errno};
 use core::ffi::{c_char, c_int};
@@ -80,7 +80,7 @@ unsafe fn open(path: *const c_char, open: impl Fn() -> *mut FILE) -> *mut FILE {
     };
     // Whatever the mode: to wait without need on a thread of its own does no harm.
     // SAFETY: the caller's path.
-    let stream = patiently(|| unsafe { may_wait(libc::AT_FDCWD, path, 0) }, open);
+    let stream = patiently(|| unsafe { obstacle(libc::AT_FDCWD, path, 0) }, open);
     match sys::to_c(stream) {
         -1 => core::ptr::null_mut(),
         // SAFETY: a stream that libc has opened.

@@ -1,0 +1,69 @@
+//! Opening a FIFO, which waits until somebody opens the other side.
+//!
+//! The kernel can be asked not to wait (`O_NONBLOCK`), but not to tell when somebody comes: a writer
+//! that opens, and does not write, is no event. So a virtual thread looks [again and
+//! again](Retry).
+//! * For reading: the open without waiting succeeds, and counts as a reader, as one that waits
+//!   does. Whether there is a writer tells a read that cannot take anything, because it has
+//!   nowhere to put it.
+//! * For writing: the open without waiting is tried until there is a reader.
+//!
+//! The descriptor is made to block before the program gets it.
+
+use crate::blocking::retry::Retry;
+use crate::blocking::{fds, offload};
+use crate::sys::{self, Errno, SysResult, call};
+use crate::time::Deadline;
+use crate::vthread::wait_word::Hearing;
+use core::ffi::c_int;
+
+/// Those that wait for the other side of some FIFO.
+static LONELY: Retry = Retry::new(50_000);
+
+/// Opens a FIFO for reading or for writing, by `open(flags)`. On a virtual thread.
+pub(super) fn open(flags: c_int, open: impl Fn(c_int) -> SysResult) -> SysResult {
+    let now = || offload::bounded(|| open(flags | libc::O_NONBLOCK));
+    let writes = flags & libc::O_ACCMODE == libc::O_WRONLY;
+    let fd = if writes {
+        wait_until(|| match now() {
+            Err(Errno(libc::ENXIO)) => Err(Errno(libc::EAGAIN)),
+            result => result,
+        })?
+    } else {
+        now()?
+    } as c_int;
+    LONELY.chance();
+    let result = match writes {
+        true => Ok(0),
+        false => wait_until(|| has_writer(fd)),
+    };
+    match result.and_then(|_| let_block(fd)) {
+        Ok(_) => Ok(fd as usize),
+        Err(e) => {
+            let _ = fds::close(fd);
+            Err(e)
+        }
+    }
+}
+
+fn wait_until(attempt: impl Fn() -> SysResult) -> SysResult {
+    LONELY.until(Deadline::NEVER, Some(Hearing::Always), attempt)
+}
+
+/// `EAGAIN`: there is no writer, and has been none since the open.
+fn has_writer(fd: c_int) -> SysResult {
+    if sys::events_now(fd, libc::POLLIN) != 0 {
+        return Ok(0); // There is something to read, or a writer has been there.
+    }
+    // SAFETY: there is no memory at address zero: nothing is read, and nothing is lost.
+    match unsafe { call!(libc::SYS_read, fd, 0, 1) } {
+        Ok(_) => Err(Errno(libc::EAGAIN)), // The end: no writer.
+        Err(_) => Ok(0), // `EAGAIN`: nothing from a writer; `EFAULT`: something by now.
+    }
+}
+
+fn let_block(fd: c_int) -> SysResult {
+    let flags = sys::status_flags(fd)? & !libc::O_NONBLOCK;
+    // SAFETY: no pointers.
+    unsafe { call!(libc::SYS_fcntl, fd, libc::F_SETFL, flags) }
+}
