@@ -18,7 +18,11 @@ interposed! {
         fn __nanosleep(request: *const timespec, remaining: *mut timespec) -> c_int
             = nanosleep(request, remaining);
     }
-    Own as { fn __sched_yield() -> c_int = sched_yield(); }
+    Own as {
+        fn __sched_yield() -> c_int = sched_yield();
+        /// Gone from glibc 2.34's headers.
+        fn pthread_yield() -> c_int = sched_yield();
+    }
 }
 
 /// `clock_nanosleep`: what `std::thread::sleep` calls. Returns an error number.

@@ -42,6 +42,7 @@ unsafe extern "C" {
     fn __fcntl(fd: c_int, command: c_int, ...) -> c_int;
     fn __nanosleep(request: *const timespec, remaining: *mut timespec) -> c_int;
     fn __sched_yield() -> c_int;
+    fn pthread_yield() -> c_int;
     fn __waitpid(pid: c_int, status: *mut c_int, options: c_int) -> c_int;
     fn __pthread_mutex_lock(mutex: *mut pthread_mutex_t) -> c_int;
     fn __pthread_mutex_unlock(mutex: *mut pthread_mutex_t) -> c_int;
@@ -149,7 +150,10 @@ fn sleeping_and_yielding() {
         // SAFETY: a valid timespec.
         assert_eq!(unsafe { __nanosleep(&time, ptr::null_mut()) }, 0);
         // SAFETY: no arguments.
-        assert_eq!(unsafe { (__sched_yield(), libc::sched_yield()) }, (0, 0));
+        assert_eq!(
+            unsafe { (__sched_yield(), pthread_yield(), libc::sched_yield()) },
+            (0, 0, 0)
+        );
     };
     on_more_than_carriers(wait, || ());
 }

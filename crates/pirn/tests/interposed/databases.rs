@@ -57,6 +57,37 @@ unsafe extern "C" {
     fn getservbyname(name: *const c_char, protocol: *const c_char) -> *mut servent;
     fn getservbyport(port: c_int, protocol: *const c_char) -> *mut servent;
     fn getprotobyname(name: *const c_char) -> *mut protoent;
+    fn getprotobynumber(number: c_int) -> *mut protoent;
+    fn getservbyname_r(
+        name: *const c_char,
+        protocol: *const c_char,
+        entry: *mut servent,
+        buffer: *mut c_char,
+        size: size_t,
+        result: *mut *mut servent,
+    ) -> c_int;
+    fn getservbyport_r(
+        port: c_int,
+        protocol: *const c_char,
+        entry: *mut servent,
+        buffer: *mut c_char,
+        size: size_t,
+        result: *mut *mut servent,
+    ) -> c_int;
+    fn getprotobyname_r(
+        name: *const c_char,
+        entry: *mut protoent,
+        buffer: *mut c_char,
+        size: size_t,
+        result: *mut *mut protoent,
+    ) -> c_int;
+    fn getprotobynumber_r(
+        number: c_int,
+        entry: *mut protoent,
+        buffer: *mut c_char,
+        size: size_t,
+        result: *mut *mut protoent,
+    ) -> c_int;
     fn getaddrinfo_a(
         mode: c_int,
         list: *const *mut Lookup,
@@ -198,6 +229,32 @@ fn services_and_protocols() {
             assert!(getservbyport(0, c"tcp".as_ptr()).is_null());
             let protocol = getprotobyname(c"tcp".as_ptr());
             assert!(protocol.is_null() || (*protocol).p_proto == libc::IPPROTO_TCP);
+            let same = getprotobynumber(libc::IPPROTO_TCP);
+            assert_eq!(protocol.is_null(), same.is_null());
+            // The others write where they are told, and find the same.
+            let mut buffer = [0 as c_char; 4096];
+            let (text, size) = (buffer.as_mut_ptr(), buffer.len());
+            let (ssh, tcp, port) = (c"ssh".as_ptr(), c"tcp".as_ptr(), 22u16.to_be().into());
+            let (mut entry, mut found): (servent, _) = (mem::zeroed(), ptr::null_mut());
+            let finds: [&dyn Fn(*mut servent, *mut *mut servent) -> c_int; 2] = [
+                &|entry, found| getservbyname_r(ssh, tcp, entry, text, size, found),
+                &|entry, found| getservbyport_r(port, tcp, entry, text, size, found),
+            ];
+            for find in finds {
+                find(&mut entry, &mut found);
+                assert_eq!(found.is_null(), service.is_null());
+                assert!(found.is_null() || (*found).s_port == port);
+            }
+            let (mut entry, mut found): (protoent, _) = (mem::zeroed(), ptr::null_mut());
+            let finds: [&dyn Fn(*mut protoent, *mut *mut protoent) -> c_int; 2] = [
+                &|entry, found| getprotobyname_r(tcp, entry, text, size, found),
+                &|entry, found| getprotobynumber_r(libc::IPPROTO_TCP, entry, text, size, found),
+            ];
+            for find in finds {
+                find(&mut entry, &mut found);
+                assert_eq!(found.is_null(), protocol.is_null());
+                assert!(found.is_null() || (*found).p_proto == libc::IPPROTO_TCP);
+            }
         }
     });
 }
@@ -227,6 +284,11 @@ fn users_and_groups() {
                 libc::getpwuid_r(0, &mut user, text, 1, &mut found),
                 libc::ERANGE
             );
+            // Only root may read these; both must say the same.
+            let shadow = libc::getspnam(root);
+            let (mut entry, mut found) = (mem::zeroed::<libc::spwd>(), ptr::null_mut());
+            libc::getspnam_r(root, &mut entry, text, size, &mut found);
+            assert_eq!(found.is_null(), shadow.is_null());
             let mut entry: group = mem::zeroed();
             let mut found = ptr::null_mut();
             assert_eq!(

@@ -71,6 +71,7 @@ unsafe extern "C" {
         start: extern "C" fn(*mut c_void) -> c_int,
         argument: *mut c_void,
     ) -> c_int;
+    fn thrd_detach(thread: pthread_t) -> c_int;
     fn thrd_join(thread: pthread_t, value: *mut c_int) -> c_int;
     fn thrd_sleep(time: *const timespec, left: *mut timespec) -> c_int;
     fn thrd_yield();
@@ -358,6 +359,8 @@ fn threads_of_c11() {
             assert_eq!(thrd_create(&mut thread, exit, 5 as *mut c_void), 0);
             assert_eq!(thrd_join(thread, &mut value), 0);
             assert_eq!(value, 5);
+            assert_eq!(thrd_create(&mut thread, exit, 5 as *mut c_void), 0);
+            assert_eq!(thrd_detach(thread), 0);
             let time = timespec {
                 tv_sec: 0,
                 tv_nsec: 1_000_000,
@@ -403,6 +406,8 @@ fn cancelling() {
     let refused = on_virtual(|| unsafe {
         let me = libc::pthread_self();
         let none = ptr::null_mut();
+        const ERROR: c_int = 2; // thrd_error
+        assert_eq!(thrd_detach(me), ERROR);
         [libc::pthread_detach(me), pthread_tryjoin_np(me, none)]
     });
     assert_eq!(refused, [libc::EINVAL; 2]);

@@ -10,13 +10,15 @@ use crate::interpose::registry::interposed;
 use core::ffi::{c_char, c_int, c_void};
 use libc::{
     addrinfo, gid_t, group, hostent, passwd, protoent, servent, sigevent, size_t, sockaddr,
-    socklen_t, timespec, uid_t,
+    socklen_t, spwd, timespec, uid_t,
 };
 
 type Text = *const c_char;
 
 interposed! {
-    family "Names of hosts, services, users, groups" for Scaling;
+    family "Names of hosts, services, users, groups" for Scaling,
+        cannot "keep carriers free in the resolver's own functions (`res_query` and its kin), nor \
+            where lists are read entry by entry (`getpwent`)";
 
     Pool {
         /// What `std::net::ToSocketAddrs` calls. Returns an `EAI_` number.
@@ -44,6 +46,24 @@ interposed! {
         fn getservbyname(name: Text, protocol: Text) -> *mut servent;
         fn getservbyport(port: c_int, protocol: Text) -> *mut servent;
         fn getprotobyname(name: Text) -> *mut protoent;
+        fn getprotobynumber(protocol: c_int) -> *mut protoent;
+        /// Returns an error number; so do those that follow.
+        fn getservbyname_r(
+            name: Text, protocol: Text, entry: *mut servent, buffer: *mut c_char, size: size_t,
+            result: *mut *mut servent,
+        ) -> c_int;
+        fn getservbyport_r(
+            port: c_int, protocol: Text, entry: *mut servent, buffer: *mut c_char, size: size_t,
+            result: *mut *mut servent,
+        ) -> c_int;
+        fn getprotobyname_r(
+            name: Text, entry: *mut protoent, buffer: *mut c_char, size: size_t,
+            result: *mut *mut protoent,
+        ) -> c_int;
+        fn getprotobynumber_r(
+            protocol: c_int, entry: *mut protoent, buffer: *mut c_char, size: size_t,
+            result: *mut *mut protoent,
+        ) -> c_int;
     }
 
     Pool {
@@ -56,6 +76,11 @@ interposed! {
         /// What `std::env::home_dir` calls. Returns an error number.
         fn getpwuid_r(
             user: uid_t, entry: *mut passwd, buffer: *mut c_char, size: size_t, result: *mut *mut passwd
+        ) -> c_int;
+        fn getspnam(name: Text) -> *mut spwd;
+        /// Returns an error number.
+        fn getspnam_r(
+            name: Text, entry: *mut spwd, buffer: *mut c_char, size: size_t, result: *mut *mut spwd,
         ) -> c_int;
         fn getgrnam(name: Text) -> *mut group;
         fn getgrgid(id: gid_t) -> *mut group;

@@ -16,7 +16,7 @@ interposed! {
         mtx_lock, mtx_timedlock, cnd_wait, cnd_timedwait, call_once, thrd_join, thrd_sleep,
     }
     Own by hand {
-        mtx_unlock, cnd_signal, cnd_broadcast, thrd_yield, tss_create, tss_delete, tss_set, tss_get,
+        mtx_unlock, cnd_signal, cnd_broadcast, thrd_yield, thrd_detach, tss_create, tss_delete, tss_set, tss_get,
     }
     Carrier by hand { thrd_create: "makes a platform thread" }
     Refuses by hand { thrd_exit: "ends the process: a virtual thread ends by returning" }
@@ -164,6 +164,16 @@ pub unsafe extern "C-unwind" fn thrd_join(thread: pthread_t, value: *mut c_int) 
         unsafe { *value = returned as usize as c_int };
     }
     result(error)
+}
+
+/// `thrd_detach`. A virtual thread is detached, for C.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn thrd_detach(thread: pthread_t) -> c_int {
+    // SAFETY: the caller's contract.
+    result(unsafe { thread::lifecycle::pthread_detach(thread) })
 }
 
 /// `thrd_exit`.
