@@ -6,8 +6,8 @@
 //! always moves.
 //!
 //! *Unbounded* calls wait for somebody's action (a child that ends, a futex that is shared with
-//! another process). If they shared the pool, they could fill it, and the action they wait for might need it:
-//! a deadlock. Each gets a thread of its own ([`dedicated`]).
+//! another process). If they shared the pool, they could fill it, and the action they wait for
+//! might need it: a deadlock. Each gets a thread of its own ([`dedicated`]).
 
 use super::jobs::{self, Jobs};
 use super::wait::{Outcome, Wait};

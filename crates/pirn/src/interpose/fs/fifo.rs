@@ -1,7 +1,7 @@
 //! Opening a FIFO, which waits until somebody opens the other side.
 //!
-//! The kernel can be asked not to wait (`O_NONBLOCK`), but not to tell when somebody comes: a writer
-//! that opens, and does not write, is no event. So a virtual thread looks [again and
+//! The kernel can be asked not to wait (`O_NONBLOCK`), but not to tell when somebody comes: a
+//! writer that opens, and does not write, is no event. So a virtual thread looks [again and
 //! again](Retry).
 //! * For reading: the open without waiting succeeds, and counts as a reader, as one that waits
 //!   does. Whether there is a writer tells a read that cannot take anything, because it has

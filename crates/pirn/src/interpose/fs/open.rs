@@ -1,7 +1,7 @@
 //! Opening files.
 //!
-//! A file [at hand](super::cached) is opened at once. Any other open ends by itself, unless it
-//! is of a [FIFO](super::fifo), which waits for the other side, or of a serial line, which waits for
+//! A file [at hand](super::cached) is opened at once. Any other open ends by itself, unless it is
+//! of a [FIFO](super::fifo), which waits for the other side, or of a serial line, which waits for
 //! the carrier signal. So the pool thread looks first what the path leads to; the open of a serial
 //! line gets a thread of its own. (If a FIFO takes a file's place between the look and the open, a
 //! thread of the pool waits for the other side.)
