@@ -1,6 +1,7 @@
 //! Allocators with per-thread caches of their own.
 
 use crate::glibc::carrier_tls;
+use crate::mark::Raised;
 use crate::vthread;
 use std::alloc::{GlobalAlloc, Layout};
 
@@ -37,7 +38,8 @@ impl<A> OnCarrier<A> {
 /// Runs `f` with the carrier's TLS.
 #[inline]
 fn on_carrier<R>(f: impl FnOnce() -> R) -> R {
-    match vthread::current().and_then(|_| vthread::carrier()) {
+    let mark = Raised::new();
+    match vthread::current().and_then(|_| vthread::carrier(&mark)) {
         // SAFETY: the carrier of the running thread. An allocator must not unwind (`GlobalAlloc`'s
         // contract).
         Some(carrier) => unsafe { carrier_tls::call(carrier.native_tp(), f) },

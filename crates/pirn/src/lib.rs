@@ -112,6 +112,7 @@ mod glibc;
 mod interpose;
 mod local;
 mod lock;
+mod mark;
 mod notices;
 mod poison;
 mod primitives;

@@ -7,6 +7,7 @@
 //! a plain store to unlock. Nobody is notified; a contender spins, then yields, then naps
 //! ([`sys::back_off`]). Naps are for the case that the kernel has suspended the holder.
 
+use crate::mark::Raised;
 use crate::sys;
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
@@ -35,10 +36,14 @@ impl<T> Lock<T> {
     /// Waits for the lock.
     #[inline]
     pub(crate) fn lock(&self) -> Guard<'_, T> {
+        let mark = Raised::new();
         if !self.try_acquire() {
             self.acquire_slowly();
         }
-        Guard { lock: self }
+        Guard {
+            lock: self,
+            _mark: mark,
+        }
     }
 
     #[inline(always)]
@@ -65,6 +70,8 @@ impl<T> Lock<T> {
 /// Holds a [`Lock`] until dropped.
 pub(crate) struct Guard<'a, T> {
     lock: &'a Lock<T>,
+    /// From before the lock is taken until after it has been given back.
+    _mark: Raised,
 }
 
 impl<T> Deref for Guard<'_, T> {

@@ -18,6 +18,7 @@
 
 use super::readiness::FdWaiters;
 use crate::lock::Lock;
+use crate::mark;
 use crate::runtime;
 use crate::sys::{self, Errno, SysResult, call};
 use crate::time::Deadline;
@@ -81,6 +82,15 @@ pub(super) fn existing(fd: i32) -> Option<&'static Entry> {
         .map(|chunk| &chunk[number % CHUNK])
 }
 
+/// The entry of a descriptor that begins or ends a life. Where the [mark](mark::is_up) is up no
+/// memory may be allocated: none, if there has been no reason to make one before.
+fn entry_of(fd: i32) -> Option<&'static Entry> {
+    match mark::is_up() {
+        true => existing(fd),
+        false => entry(fd),
+    }
+}
+
 #[cold]
 fn make_chunk(place: &AtomicPtr<Chunk>) -> *mut Chunk {
     let entries: Vec<Entry> = (0..CHUNK).map(|_| Entry::new()).collect();
@@ -118,7 +128,7 @@ pub(crate) fn created_shared(fd: i32) {
 
 fn set_up(fd: i32, flags: u32) {
     if runtime::is_started()
-        && let Some(entry) = entry(fd)
+        && let Some(entry) = entry_of(fd)
     {
         // A number that is created anew was closed before, perhaps unseen.
         entry.begin_life(flags);
@@ -161,7 +171,9 @@ pub(crate) fn closing(fd: i32) -> Option<u32> {
 /// A descriptor has been closed: wakes whoever began to wait for it after [`closing`], which gave
 /// `generation`.
 fn closed(fd: i32, generation: u32) {
-    if let Some(entry) = existing(fd) {
+    if let Some(entry) = existing(fd)
+        && !mark::is_up()
+    {
         super::readiness::close_all(entry, generation);
     }
 }
@@ -261,12 +273,24 @@ impl Entry {
 
     /// Ends a life of this descriptor and begins the next.
     fn begin_life(&self, flags: u32) {
+        if mark::is_up() {
+            return self.begin_unknown_life();
+        }
         self.retire();
         // Under the lock, so that `register` does not add to the flags what was true in an earlier
         // life.
         let _waiters = self.waiters.lock();
         // Relaxed: whoever learns of the descriptor does so with an ordering of its own.
         self.flags.store(flags, Ordering::Relaxed);
+    }
+
+    /// Begins a life of which nothing is known: without the lock, which the code that a signal
+    /// handler has interrupted may hold, and without waking, which could change a queue that it is
+    /// changing. Waiting threads are not told.
+    #[cold]
+    fn begin_unknown_life(&self) {
+        self.generation.fetch_add(1, Ordering::SeqCst); // SeqCst: as in `retire`.
+        self.flags.store(0, Ordering::Relaxed); // Relaxed: as in `begin_life`.
     }
 
     /// Which life of the descriptor this is.

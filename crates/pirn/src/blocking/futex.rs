@@ -36,7 +36,7 @@ pub(crate) unsafe fn futex(args: [usize; 6]) -> SysResult {
         |args: [usize; 6]| unsafe { sys::check(crate::arch::syscall(libc::SYS_futex, args)) };
     if !private {
         let waits = command == FUTEX_WAIT || command == FUTEX_WAIT_BITSET;
-        return if waits && vthread::current().is_some() {
+        return if waits && vthread::parkable().is_some() {
             offload::dedicated(|| kernel(args))
         } else {
             kernel(args)
@@ -45,7 +45,7 @@ pub(crate) unsafe fn futex(args: [usize; 6]) -> SysResult {
     let [word, _, value, fourth, second, last] = args;
     let value = value as u32 as usize; // an `int`: the upper half of its register is undefined
     match command {
-        FUTEX_WAIT | FUTEX_WAIT_BITSET if vthread::current().is_none() => {
+        FUTEX_WAIT | FUTEX_WAIT_BITSET if vthread::parkable().is_none() => {
             parking_lot::in_kernel(word, || kernel(args))
         }
         FUTEX_WAIT | FUTEX_WAIT_BITSET => {

@@ -13,6 +13,7 @@
 //! one list, in order of arrival.
 
 use super::list::{Linked, List};
+use crate::glibc::malloc::OwnSlice;
 
 /// Waiters per list before there are twice as many lists.
 const CROWD: usize = 2;
@@ -61,7 +62,7 @@ pub(crate) struct KeyedLists<T> {
     /// All waiters, while `split` is empty.
     single: List<T>,
     /// Empty, or a power of two.
-    split: Vec<List<T>>,
+    split: OwnSlice<List<T>>,
 }
 
 impl<T: Keyed> KeyedLists<T> {
@@ -69,7 +70,7 @@ impl<T: Keyed> KeyedLists<T> {
     pub(crate) const fn new() -> KeyedLists<T> {
         KeyedLists {
             single: List::new(),
-            split: Vec::new(),
+            split: OwnSlice::new(),
         }
     }
 
@@ -113,11 +114,9 @@ impl<T: Keyed> KeyedLists<T> {
     /// are.
     #[cold]
     fn split_into(&mut self, lists: usize) {
-        let mut split = Vec::new();
-        if split.try_reserve_exact(lists).is_err() {
+        let Some(split) = OwnSlice::of(lists, List::new) else {
             return;
-        }
-        split.resize_with(lists, List::new);
+        };
         let mut old = core::mem::replace(self, KeyedLists::new());
         self.split = split;
         for list in old.lists() {

@@ -92,7 +92,7 @@ impl<F: FnOnce() -> R, R> Call<F, R> {
 
 /// Runs a call that ends by itself on a pool thread; on a platform thread, right here.
 pub(crate) fn bounded<R>(function: impl FnOnce() -> R) -> R {
-    let Some(thread) = vthread::current() else {
+    let Some(thread) = vthread::parkable() else {
         return function();
     };
     let mut call = Call::new(function);
@@ -116,7 +116,7 @@ fn run_here<F: FnOnce() -> R, R>(call: Call<F, R>) -> R {
 /// and then lets the call block the carrier, after saying so.
 pub(crate) fn dedicated(function: impl FnOnce() -> SysResult) -> SysResult {
     const LONGEST_PAUSE_NS: u64 = 500_000_000;
-    if vthread::current().is_none() {
+    if vthread::parkable().is_none() {
         return function();
     }
     let mut call = Call::new(function);

@@ -10,6 +10,7 @@ use super::attendance::{Attendance, First};
 use super::timer_heap::{TimerHeap, TimerNode};
 use super::wait::{Outcome, Wait, WakeList, Wakeup};
 use crate::lock::Lock;
+use crate::mark::Raised;
 use crate::runtime::Runtime;
 use crate::sys;
 use crate::time::Deadline;
@@ -84,7 +85,8 @@ impl Timer {
     /// disarmed or has fired.
     pub(crate) unsafe fn arm(&self, runtime: &'static Runtime, deadline: Deadline) {
         let deadline = deadline.nanos();
-        let processor = vthread::carrier().and_then(|c| c.processor());
+        let mark = Raised::new();
+        let processor = vthread::carrier(&mark).and_then(|c| c.processor());
         let timers = &runtime.timers;
         let shard = timers.shard(processor.map_or(0, |p| p.index));
         self.shard.set(Some(shard));

@@ -12,6 +12,7 @@
 //! After the claim the `Wait` is not touched any more: the wake works on the thread ([`Wakeup`]).
 
 use super::timers::Timer;
+use crate::mark::{self, Raised};
 use crate::runtime;
 use crate::sched;
 use crate::sys;
@@ -40,8 +41,11 @@ pub(crate) struct Wait {
     own: WaitWord,
     /// The word of the thread, of which interrupters know; none: the wait's own.
     shared: Option<NonNull<WaitWord>>,
-    /// The virtual thread that waits; none: a platform thread.
+    /// The virtual thread that waits; none: a platform thread, or one in a signal handler.
     thread: Option<NonNull<Core>>,
+    /// A virtual thread waits for one thing at a time: a signal handler must not begin another
+    /// wait before this one has ended.
+    _mark: Option<Raised>,
 }
 
 // SAFETY: the thread pointer is only used by the winner of the claim; the words are atomics.
@@ -91,10 +95,13 @@ impl Wait {
     /// An episode of the running thread that hears no interruption.
     #[inline]
     pub(crate) fn new() -> Wait {
+        // In runtime code, mostly under the lock of the list that the wait will be in.
+        let thread = vthread::current().filter(|_| !mark::in_handler());
         Wait {
             own: WaitWord::pending(),
             shared: None,
-            thread: vthread::current().map(NonNull::from),
+            thread: thread.map(NonNull::from),
+            _mark: thread.map(|_| Raised::new()),
         }
     }
 
@@ -162,8 +169,9 @@ impl Wait {
 
     /// Blocks until somebody claims this episode or the deadline has come.
     pub(crate) fn block_until(&self, deadline: Deadline) -> Outcome {
-        match vthread::current() {
-            Some(core) => self.block_virtual(core, deadline),
+        match self.thread {
+            // SAFETY: the running thread, which is alive.
+            Some(core) => self.block_virtual(unsafe { &*core.as_ptr() }, deadline),
             None => self.block_platform(deadline),
         }
     }

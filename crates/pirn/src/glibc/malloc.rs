@@ -7,9 +7,10 @@
 //! exactly two words of libc's TLS change with its first `malloc`.
 
 use super::objects;
-use super::symbols::find;
+use super::symbols::find_in_libc;
 use core::ffi::c_void;
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 /// Distances below tp of the two words; 0: not found out (copying tp's own word is harmless:
 /// it never happens, because the runtime refuses to start).
@@ -40,75 +41,176 @@ pub(crate) fn ensure_cache() {
     unsafe { libc::free(core::hint::black_box(libc::malloc(24))) };
 }
 
-/// Finds the words. Must run on a fresh platform thread that has not called `malloc`.
-pub(crate) fn probe() -> Result<(), String> {
-    type Malloc = unsafe extern "C" fn(usize) -> *mut c_void;
-    type Free = unsafe extern "C" fn(*mut c_void);
-    // SAFETY: the signatures of malloc and free. glibc's own, even if the program has replaced
-    // `malloc`: other parts of libc call these.
-    let (malloc, free): (Malloc, Free) = unsafe {
-        (
-            core::mem::transmute::<*mut c_void, Malloc>(find(c"__libc_malloc")?),
-            core::mem::transmute::<*mut c_void, Free>(find(c"__libc_free")?),
-        )
-    };
-    let Some((start, len)) = libc_tls() else {
-        return Err("libc has no static TLS block".into());
-    };
-    const MAX: usize = 64;
-    let words = len / 8;
-    if words > MAX {
-        return Err(format!("libc's TLS has grown to {len} bytes"));
-    }
-    let block = start as *const usize;
-    let mut before = [0usize; MAX];
-    // SAFETY: libc's TLS of this thread, `words` long.
-    unsafe { core::ptr::copy_nonoverlapping(block, before.as_mut_ptr(), words) };
-    // SAFETY: plain use.
-    unsafe { free(core::hint::black_box(malloc(24))) };
-    let tp = crate::arch::thread_pointer();
-    let mut found = [0usize; 2];
-    let mut count = 0;
-    for (i, &old) in before.iter().enumerate().take(words) {
-        // SAFETY: as above.
-        let new = unsafe { block.add(i).read_volatile() };
-        if new != old {
-            if count < 2 {
-                found[count] = tp - (start + i * 8);
+/// glibc's own `malloc` and `free`, also where the program or a preloaded library has others.
+#[derive(Clone, Copy)]
+struct Glibc {
+    malloc: Malloc,
+    free: Free,
+}
+
+type Malloc = unsafe extern "C" fn(usize) -> *mut c_void;
+type Free = unsafe extern "C" fn(*mut c_void);
+
+impl Glibc {
+    /// Finds them: from the second call on without asking the dynamic linker, which may allocate.
+    fn find() -> Result<Glibc, String> {
+        static FOUND: [AtomicPtr<c_void>; 2] = [const { AtomicPtr::new(core::ptr::null_mut()) }; 2];
+        let names = [c"__libc_malloc", c"__libc_free"];
+        for (place, name) in FOUND.iter().zip(names) {
+            // Relaxed: code addresses need no ordering.
+            if place.load(Ordering::Relaxed).is_null() {
+                place.store(find_in_libc(name)?, Ordering::Relaxed);
             }
-            count += 1;
+        }
+        let [malloc, free] = FOUND.each_ref().map(|place| place.load(Ordering::Relaxed));
+        // SAFETY: the signatures of malloc and free.
+        Ok(unsafe {
+            Glibc {
+                malloc: core::mem::transmute::<*mut c_void, Malloc>(malloc),
+                free: core::mem::transmute::<*mut c_void, Free>(free),
+            }
+        })
+    }
+
+    /// Allocates and frees `size` bytes on the running TLS block.
+    fn exercise(&self, size: usize) {
+        // SAFETY: malloc and free, with the pointer that malloc gave.
+        unsafe { (self.free)(core::hint::black_box((self.malloc)(size))) };
+    }
+}
+
+/// A slice of `T` in memory of glibc's own malloc, which calls nothing of ours.
+///
+/// Another allocator may be in the middle of an operation when it locks a `pthread_mutex_t`, and
+/// parks there: what is needed for that cannot be allocated from it.
+pub(crate) struct OwnSlice<T> {
+    start: NonNull<T>,
+    len: usize,
+}
+
+// SAFETY: owns its elements.
+unsafe impl<T: Send> Send for OwnSlice<T> {}
+
+impl<T> OwnSlice<T> {
+    /// Returns an empty one.
+    pub(crate) const fn new() -> OwnSlice<T> {
+        OwnSlice {
+            start: NonNull::dangling(),
+            len: 0,
         }
     }
-    if count != 2 {
-        return Err(format!(
-            "the first malloc of a thread changed {count} words of libc's TLS, not 2: pirn does \
-             not know this malloc"
-        ));
+
+    /// Returns `len` elements made by `element`, or `None` where there is no memory.
+    pub(crate) fn of(len: usize, element: impl Fn() -> T) -> Option<OwnSlice<T>> {
+        const { assert!(align_of::<T>() <= 16 && size_of::<T>() > 0) };
+        // SAFETY: malloc; its memory is aligned to 16 bytes.
+        let memory = unsafe { (Glibc::find().ok()?.malloc)(len.checked_mul(size_of::<T>())?) };
+        let start = NonNull::new(memory.cast::<T>())?;
+        for i in 0..len {
+            // SAFETY: `len` elements fit.
+            unsafe { start.add(i).write(element()) };
+        }
+        Some(OwnSlice { start, len })
     }
-    for (word, below) in WORDS.iter().zip(found) {
+}
+
+impl<T> core::ops::Deref for OwnSlice<T> {
+    type Target = [T];
+    fn deref(&self) -> &[T] {
+        // SAFETY: `len` initialised elements, or none.
+        unsafe { core::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl<T> core::ops::DerefMut for OwnSlice<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        // SAFETY: as in `deref`, and borrowed mutably.
+        unsafe { core::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl<T> Drop for OwnSlice<T> {
+    fn drop(&mut self) {
+        if self.len > 0
+            && let Ok(glibc) = Glibc::find()
+        {
+            // SAFETY: our elements, in memory from `of`.
+            unsafe {
+                core::ptr::drop_in_place(&mut **self);
+                (glibc.free)(self.start.as_ptr().cast());
+            }
+        }
+    }
+}
+
+/// The most words of libc's TLS that are compared: four times what glibc 2.43 has.
+const MAX_WORDS: usize = 64;
+
+/// Finds glibc's malloc, for [`probe`]: asking the dynamic linker may allocate.
+pub(crate) fn prepare() -> Result<(), String> {
+    Glibc::find().map(drop)
+}
+
+/// Finds the words. Must run on a fresh platform thread that has not called glibc's `malloc`, after
+/// [`prepare`].
+pub(crate) fn probe() -> Result<(), String> {
+    let glibc = Glibc::find()?;
+    let (start, len) = libc_tls().ok_or("libc has no static TLS block")?;
+    let words = len / 8;
+    if words > MAX_WORDS {
+        return Err(format!("libc's TLS has grown to {len} bytes"));
+    }
+    // SAFETY: libc's TLS of this thread, `words` long; nobody else writes there.
+    let word = |i: usize| unsafe { (start as *const usize).add(i).read_volatile() };
+    let mut before = [0usize; MAX_WORDS];
+    (0..words).for_each(|i| before[i] = word(i));
+    glibc.exercise(24);
+    let tp = crate::arch::thread_pointer();
+    let mut changed = (0..words).filter(|&i| word(i) != before[i]);
+    let found = [changed.next(), changed.next()];
+    let count = found.iter().flatten().count() + changed.count();
+    let [Some(first), Some(second)] = found else {
+        return Err(unknown(count));
+    };
+    if count > 2 {
+        return Err(unknown(count));
+    }
+    for (word, index) in WORDS.iter().zip([first, second]) {
         // Relaxed: published by the end of the runtime's start.
-        word.store(below, Ordering::Relaxed);
+        word.store(tp - (start + index * 8), Ordering::Relaxed);
     }
     Ok(())
 }
 
-/// Checks that malloc leaves the words alone once they are there. Runs on the TLS block at `tp`
-/// (a fresh one), on the calling platform thread.
+fn unknown(count: usize) -> String {
+    format!(
+        "the first malloc of a thread changed {count} words of libc's TLS, not 2: pirn does not \
+         know this malloc"
+    )
+}
+
+/// Checks that glibc's malloc leaves the words alone once they are there. Runs on the TLS block at
+/// `tp` (a fresh one), on the calling platform thread.
+///
+/// Only glibc's own: another `malloc` may register what it keeps in the scratch block, which does
+/// not live long, with the thread that runs this (jemalloc does, with a key's destructor).
 ///
 /// # Safety
 /// `tp` is a complete TLS block that nobody uses.
 pub(crate) unsafe fn verify(tp: usize) -> Result<(), String> {
-    unsafe extern "C" fn exercise(_: *mut u8) {
-        for size in [1usize, 24, 100, 1000, 5000, 200_000] {
-            // SAFETY: plain use.
-            unsafe { libc::free(core::hint::black_box(libc::malloc(size))) };
+    unsafe extern "C" fn exercise(glibc: *mut u8) {
+        // SAFETY: `call_with_tp` below passes a `Glibc`.
+        let glibc = unsafe { &*glibc.cast::<Glibc>() };
+        for size in [1, 24, 100, 1000, 5000, 200_000] {
+            glibc.exercise(size);
         }
     }
+    let mut glibc = Glibc::find()?;
     let own = crate::arch::thread_pointer();
     // SAFETY: own block and a block the caller gives us.
     unsafe {
         hand_over(own, tp);
-        crate::arch::call_with_tp(tp, exercise, core::ptr::null_mut());
+        crate::arch::call_with_tp(tp, exercise, (&raw mut glibc).cast());
         for word in &WORDS {
             let below = word.load(Ordering::Relaxed); // Relaxed: as in `hand_over`.
             let (mine, its) = ((own - below) as *const usize, (tp - below) as *const usize);
@@ -122,7 +224,7 @@ pub(crate) unsafe fn verify(tp: usize) -> Result<(), String> {
 
 /// Address and length of the calling thread's block of libc's TLS.
 fn libc_tls() -> Option<(usize, usize)> {
-    let inside_libc = find(c"__libc_malloc").ok()? as usize;
+    let inside_libc = find_in_libc(c"__libc_malloc").ok()? as usize;
     let tls = objects::find_in(|object| {
         let is_libc = object.segments(0).any(|s| s.contains(&inside_libc));
         is_libc.then(|| object.tls())

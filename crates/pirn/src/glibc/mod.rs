@@ -15,6 +15,7 @@
 
 pub(crate) mod carrier_tls;
 pub(crate) mod destructors;
+pub(crate) mod jump;
 pub(crate) mod late;
 mod linker;
 pub(crate) mod malloc;

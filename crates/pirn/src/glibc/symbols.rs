@@ -1,6 +1,6 @@
 //! Symbols found by `dlsym`: glibc's private ones, and the libc functions that ours shadow.
 
-use core::ffi::{CStr, c_void};
+use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering};
 
 /// A private symbol (`GLIBC_PRIVATE`, or a data symbol made for debuggers).
@@ -14,6 +14,23 @@ pub(crate) fn find(name: &'static CStr) -> Result<*mut c_void, String> {
         ));
     }
     Ok(address)
+}
+
+/// Finds a symbol of the C library itself, where a preloaded library may define it, too.
+pub(crate) fn find_in_libc(name: &'static CStr) -> Result<*mut c_void, String> {
+    // SAFETY: valid C strings; the library is loaded, and stays so.
+    let address = unsafe {
+        let (library, flags) = (c"libc.so.6".as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
+        let library = self::real!(fn dlopen(library: *const c_char, flags: c_int) -> *mut c_void);
+        match library.is_null() {
+            true => library,
+            false => libc::dlsym(library, name.as_ptr()),
+        }
+    };
+    match address.is_null() {
+        true => find(name),
+        false => Ok(address),
+    }
 }
 
 /// The description of a field of a glibc structure, as laid out for libthread_db:

@@ -31,8 +31,9 @@ pub(crate) use thread::lifecycle::{Start, answer_next_create};
 
 use crate::vthread::{self, Core};
 
-/// The virtual thread to be parked by the interposed function that asks; none: do as libc does.
+/// Returns the virtual thread that the interposed function that asks may park. `None`: it is to do
+/// as libc does.
 #[inline(always)]
 fn virtual_thread() -> Option<&'static Core> {
-    vthread::current()
+    vthread::parkable()
 }

@@ -135,6 +135,7 @@ pub(in crate::interpose) static FAMILIES: &[Family] = &[
     process::fork::FAMILY,
     process::wait::FAMILY,
     process::signal::FAMILY,
+    process::handler::FAMILY,
     process::sigwait::FAMILY,
     process::sysv::FAMILY,
     process::credentials::FAMILY,

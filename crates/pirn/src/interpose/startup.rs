@@ -1,7 +1,7 @@
 //! What must be done before interposed functions are used: before the program's own code runs, and
 //! when the runtime starts.
 
-use super::process::{credentials, dlfcn};
+use super::process::{credentials, dlfcn, handler};
 use super::registry::{FAMILIES, Need};
 use super::thread::sync::{self, semaphore};
 use crate::sys;
@@ -12,11 +12,12 @@ use core::ffi::{CStr, c_void};
 #[unsafe(link_section = ".init_array")]
 static PREPARE: extern "C" fn() = prepare;
 
-/// Looks up two of the functions that ours shadow, which cannot wait for their first use. Once
+/// Looks up those functions that ours shadow, which cannot wait for their first use. Once
 /// more when the runtime starts: a reference to this file keeps it in the program.
 extern "C" fn prepare() {
     dlfcn::prepare();
     semaphore::prepare();
+    handler::prepare();
 }
 
 /// The last step of the runtime's start. There are carriers, but no virtual threads yet.

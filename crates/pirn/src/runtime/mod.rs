@@ -17,6 +17,7 @@ pub(crate) use start::ensure_started;
 use crate::blocking::epoll::Poller;
 use crate::blocking::offload::Pool;
 use crate::blocking::timers::Timers;
+use crate::mark::Raised;
 use crate::sched::doze::Doze;
 use crate::sched::idle::Idle;
 use crate::sched::injector::Injector;
@@ -104,7 +105,7 @@ pub(crate) fn get() -> Option<&'static Runtime> {
 /// Returns the runtime that the calling thread belongs to, or else that of the process.
 #[inline]
 pub(crate) fn current() -> Option<&'static Runtime> {
-    match vthread::carrier() {
+    match vthread::carrier(&Raised::new()) {
         Some(carrier) => Some(carrier.runtime()),
         None => get(),
     }

@@ -49,6 +49,7 @@ fn start() -> io::Result<&'static Runtime> {
     let settings = config::resolve().map_err(io::Error::other)?;
     notices::unknown_variables();
     interpose::verify().map_err(unsupported)?;
+    malloc::prepare().map_err(unsupported)?;
     on_fresh_thread(study_thread)?;
     // From here on things are installed for good: a failure is final.
     FAILURE.with(|| launch(&settings))

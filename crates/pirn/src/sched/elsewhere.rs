@@ -3,6 +3,7 @@
 
 use super::os_thread;
 use crate::glibc::carrier_tls;
+use crate::mark::Raised;
 use crate::sys;
 use crate::vthread::ready::Dispatch;
 use crate::vthread::record::Phase;
@@ -91,7 +92,8 @@ pub(super) fn dispatch(scheduler: Arc<dyn Dispatch>, thread: Ready) {
             ]);
         }
     };
-    match vthread::current().and_then(|_| vthread::carrier()) {
+    let mark = Raised::new();
+    match vthread::current().and_then(|_| vthread::carrier(&mark)) {
         // SAFETY: the carrier of the running thread; `call` does not unwind.
         Some(carrier) => unsafe { carrier_tls::call(carrier.native_tp(), call) },
         None => call(),

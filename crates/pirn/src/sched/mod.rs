@@ -30,6 +30,7 @@ mod stranded;
 pub(crate) use elsewhere::{abandon, carrier_name, lend, mount_here};
 pub(crate) use processor::Processor;
 
+use crate::mark::Raised;
 use crate::runtime::Runtime;
 use crate::stack::SizeClass;
 use crate::vthread::mount::After;
@@ -164,7 +165,8 @@ impl Runtime {
     /// [runtime](crate::runtime::current) this is.
     #[inline]
     pub(crate) fn reserve_stack(&self, class: SizeClass) -> io::Result<()> {
-        match vthread::carrier().and_then(|c| c.processor()) {
+        let mark = Raised::new();
+        match vthread::carrier(&mark).and_then(|c| c.processor()) {
             // SAFETY: our carrier holds the processor.
             Some(processor) if class == self.settings.default_class => unsafe {
                 processor.reserve()
@@ -177,7 +179,8 @@ impl Runtime {
 /// Hands a thread that may run now to its scheduler.
 #[inline]
 pub(crate) fn make_runnable(thread: Ready) {
-    enqueue(vthread::carrier().and_then(|c| c.processor()), thread);
+    let mark = Raised::new();
+    enqueue(vthread::carrier(&mark).and_then(|c| c.processor()), thread);
 }
 
 /// Like [`make_runnable`], for callers that know which processor they hold.

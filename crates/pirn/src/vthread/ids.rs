@@ -1,5 +1,6 @@
 //! Ids of threads and scopes.
 
+use crate::mark::Raised;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -47,7 +48,8 @@ fn take_block(count: u64) -> u64 {
 /// contend for a single counter.
 #[inline]
 pub(crate) fn next() -> u64 {
-    match super::carrier().and_then(|carrier| carrier.processor()) {
+    let mark = Raised::new();
+    match super::carrier(&mark).and_then(|carrier| carrier.processor()) {
         // SAFETY: this carrier holds the processor.
         Some(processor) => unsafe { processor.ids() }.take(),
         None => take_block(1),

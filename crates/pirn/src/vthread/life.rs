@@ -4,6 +4,7 @@ use super::mount::{self, After, current};
 use super::record::{Core, Phase};
 use super::{end, keys};
 use crate::glibc::destructors;
+use crate::mark::Raised;
 use crate::sys;
 use core::ptr::NonNull;
 
@@ -14,11 +15,14 @@ use core::ptr::NonNull;
 /// thread's [`Core`].
 pub(super) unsafe extern "C" fn entry(argument: *mut u8) -> ! {
     let thread = argument.cast::<Core>();
+    // Before this is a virtual thread to anybody: a handler must not park it.
+    let mark = Raised::new();
     mount::set_current(thread);
     // SAFETY: `prepare` passed the core, which the thread's own reference keeps alive.
     let core: &'static Core = unsafe { &*thread };
     // SAFETY: set by `take_over`.
     unsafe { &*core.carrier.get() }.finish_switch();
+    drop(mark);
     // SAFETY: called once for this thread, which is us.
     unsafe { (core.vtable().run)(NonNull::from(core)) };
     end(core)

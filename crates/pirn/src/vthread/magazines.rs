@@ -16,6 +16,7 @@
 //! strictly aligned take malloc's way.
 
 use crate::lock::Lock;
+use crate::mark::Raised;
 use core::alloc::Layout;
 use core::ptr::{self, NonNull};
 use std::alloc::{alloc, dealloc};
@@ -85,7 +86,8 @@ static SHARED: Lock<Magazines> = Lock::new(Magazines::new());
 /// Calls `f` with the cache of the processor that the running thread's carrier holds, or with the
 /// shared one.
 fn with_cache<R>(f: impl FnOnce(&mut Magazines) -> R) -> R {
-    match super::carrier().and_then(|carrier| carrier.processor()) {
+    let mark = Raised::new();
+    match super::carrier(&mark).and_then(|carrier| carrier.processor()) {
         // SAFETY: our carrier holds it, and `f` only takes or gives a cell.
         Some(processor) => f(unsafe { processor.magazines() }),
         None => f(&mut SHARED.lock()),

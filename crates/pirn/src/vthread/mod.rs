@@ -27,7 +27,7 @@ mod reference;
 pub(crate) mod wait_word;
 
 pub(crate) use body::ClosureBody;
-pub(crate) use mount::{Carrier, carrier, current};
+pub(crate) use mount::{Carrier, carrier, current, parkable};
 pub(crate) use ready::Ready;
 pub(crate) use record::Core;
 pub(crate) use reference::ThreadRef;

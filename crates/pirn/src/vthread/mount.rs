@@ -20,6 +20,7 @@ use super::Ready;
 use super::life;
 use super::record::{Core, Phase};
 use crate::continuation::Continuation;
+use crate::mark::{self, Raised};
 use crate::runtime::Runtime;
 use crate::sched::{self, Processor};
 use crate::sys;
@@ -42,11 +43,18 @@ pub(crate) fn current() -> Option<&'static Core> {
     CURRENT.with(|current| unsafe { current.get().as_ref() })
 }
 
+/// Returns the running virtual thread, if it may be parked just now: the [`mark`] is down.
+#[inline(always)]
+pub(crate) fn parkable() -> Option<&'static Core> {
+    current().filter(|_| !mark::is_up())
+}
+
 /// The carrier under the running code, be that a virtual thread or the carrier's own loop.
 ///
-/// Do not keep the reference across a [`suspend`]: the thread may go on on another carrier.
+/// The mark keeps the thread on this carrier for as long as the reference lives; a [`suspend`] must
+/// not come before its end either: the thread may go on on another carrier.
 #[inline(always)]
-pub(crate) fn carrier<'a>() -> Option<&'a Carrier> {
+pub(crate) fn carrier(_: &Raised) -> Option<&Carrier> {
     let pointer = match current() {
         Some(thread) => thread.carrier.get(),
         None => CARRIER.with(Cell::get),
@@ -260,6 +268,7 @@ impl Carrier {
 /// to its own stack.
 #[inline(always)]
 pub(crate) fn suspend(core: &'static Core, after: After) {
+    let _mark = Raised::new();
     // SAFETY: mounted, so the carrier is alive and this OS thread's.
     let carrier = unsafe { &*core.carrier.get() };
     // SAFETY: this OS thread holds the processor.

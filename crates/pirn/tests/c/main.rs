@@ -8,6 +8,7 @@ mod identity;
 mod pthread;
 mod pthread_keys;
 mod setuid;
+mod signal_handlers;
 mod signals;
 mod sleeps_and_timers;
 mod tls;

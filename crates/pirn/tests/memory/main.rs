@@ -8,6 +8,7 @@ mod common;
 
 mod checked;
 mod ended_tasks;
+mod preloaded;
 
 // With `--cfg pirn_checked_alloc` every binary has one, from `common`.
 #[cfg(not(pirn_checked_alloc))]

@@ -9,13 +9,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The layers, from the bottom: folders and files of `src/`.
-const LAYERS: [&str; 19] = [
+const LAYERS: [&str; 20] = [
     "local",
     "poison",
     "primitives",
     "arch",
     "time",
     "sys",
+    "mark",
     "lock",
     "glibc",
     "stack",

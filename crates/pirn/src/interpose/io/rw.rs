@@ -40,7 +40,7 @@ interposed! {
 pub unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, length: size_t) -> ssize_t {
     // SAFETY: the caller's contract.
     sys::to_c(unsafe {
-        if vthread::current().is_none() {
+        if vthread::parkable().is_none() {
             call!(libc::SYS_read, fd, buffer, length)
         } else {
             let iov = iovec {
@@ -60,7 +60,7 @@ pub unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, length: size_t) ->
 pub unsafe extern "C" fn write(fd: c_int, buffer: *const c_void, length: size_t) -> ssize_t {
     // SAFETY: the caller's contract.
     sys::to_c(unsafe {
-        if vthread::current().is_none() {
+        if vthread::parkable().is_none() {
             call!(libc::SYS_write, fd, buffer, length)
         } else if length == 0 {
             transfer::write_nothing(fd)

@@ -17,6 +17,7 @@
 use crate::glibc::rseq;
 use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
+use crate::mark::Raised;
 use crate::{runtime, vthread};
 use libc::pid_t;
 
@@ -38,7 +39,8 @@ pub(crate) fn install() -> Result<(), String> {
 
 /// Makes the running thread, the only one of a new process, a platform thread.
 unsafe extern "C" fn in_child() {
-    let carrier = vthread::current().and(vthread::carrier());
+    let mark = Raised::new();
+    let carrier = vthread::current().and(vthread::carrier(&mark));
     vthread::mount::become_platform_thread();
     runtime::stop();
     if let Some(carrier) = carrier {

@@ -20,6 +20,7 @@
 //! * A program may replace the handler for `SIGSEGV` and `SIGBUS` that names the virtual thread
 //!   whose stack overflowed: then it does without the message. A handler that calls the earlier one
 //!   in turn is better.
+//! * A handler is never parked: see [`handler`](super::handler).
 //! * `sem_post` in a handler is safe; see [`semaphore`](crate::interpose::thread::sync::semaphore).
 
 use crate::glibc::symbols::real;

@@ -3,9 +3,9 @@
 use super::is_virtual;
 use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
-use crate::interpose::virtual_thread;
 use crate::stack::{GUARD, Slot, region};
 use crate::sys::{self, Errno, call};
+use crate::vthread;
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use core::sync::atomic::{AtomicU64, Ordering};
 use libc::{clockid_t, cpu_set_t, pthread_attr_t, pthread_t, sched_param, size_t};
@@ -102,7 +102,7 @@ fn name(thread: pthread_t) -> [u8; NAME] {
         *part = place.load(Ordering::Relaxed).to_ne_bytes(); // Relaxed: as above.
     }
     if bytes[0] == 0
-        && let Some(core) = virtual_thread()
+        && let Some(core) = vthread::current()
         && core.slot() == slot_of(thread)
     {
         let own = core.name().unwrap_or_default();
@@ -166,12 +166,12 @@ pub unsafe extern "C" fn prctl(option: c_int, a: usize, b: usize, c: usize, d: u
     // SAFETY: the caller's contract: a string, or room for one; here and below.
     unsafe {
         match option {
-            libc::PR_SET_NAME if virtual_thread().is_some() => {
+            libc::PR_SET_NAME if vthread::current().is_some() => {
                 let name = CStr::from_ptr(a as *const c_char).to_bytes();
                 set_name(libc::pthread_self(), &name[..name.len().min(NAME - 1)]);
                 0
             }
-            libc::PR_GET_NAME if virtual_thread().is_some() => {
+            libc::PR_GET_NAME if vthread::current().is_some() => {
                 (a as *mut [u8; NAME]).write_unaligned(name(libc::pthread_self()));
                 0
             }
@@ -311,7 +311,7 @@ pub unsafe extern "C" fn pthread_getcpuclockid(thread: pthread_t, clock: *mut cl
 /// threads only.
 #[unsafe(no_mangle)]
 pub extern "C" fn sched_getcpu() -> c_int {
-    if virtual_thread().is_none() {
+    if vthread::current().is_none() {
         // SAFETY: no arguments.
         return unsafe { real!(fn sched_getcpu() -> c_int) };
     }

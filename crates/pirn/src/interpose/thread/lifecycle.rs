@@ -10,6 +10,7 @@ use crate::interpose::thread::sync::deadline;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno, call};
 use crate::time::Deadline;
+use crate::vthread;
 use core::cell::Cell;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicI32, Ordering};
@@ -260,7 +261,7 @@ pub unsafe extern "C" fn pthread_detach(thread: pthread_t) -> c_int {
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_exit(value: *mut c_void) -> ! {
-    if let Some(core) = virtual_thread() {
+    if let Some(core) = vthread::current() {
         let name = core.name().unwrap_or("<unnamed>");
         sys::fatal(&[
             "pthread_exit was called on the virtual thread '",

@@ -23,7 +23,7 @@ pub(in crate::interpose) use specific::{
 };
 
 use crate::glibc::carrier_tls;
-use crate::interpose::virtual_thread;
+use crate::mark::Raised;
 use crate::{runtime, vthread};
 use libc::pthread_t;
 
@@ -35,7 +35,8 @@ fn is_virtual(thread: pthread_t) -> bool {
 /// Calls `function`, which must not unwind, on the running platform thread, or the one that carries
 /// the running virtual thread. It blocks that.
 pub(in crate::interpose) fn on_carrier<R>(function: impl FnOnce() -> R) -> R {
-    match virtual_thread().and(vthread::carrier()) {
+    let mark = Raised::new();
+    match vthread::current().and(vthread::carrier(&mark)) {
         // SAFETY: our carrier; libc's functions, for which this is, do not unwind.
         Some(carrier) => unsafe { carrier_tls::call(carrier.native_tp(), function) },
         None => function(),

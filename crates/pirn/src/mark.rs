@@ -1,0 +1,178 @@
+//! The mark of code that must not be parked, moved to another carrier, or made to run foreign code.
+//!
+//! Each thread has a mark in its thread-local storage, which is up
+//!
+//! * in runtime code that knows its carrier, holds a [`Lock`](crate::lock::Lock), or has told
+//!   others of a wait that has not ended ([`Raised`]);
+//! * in a signal handler, which may have interrupted such code, or libc's ([`InHandler`]).
+//!
+//! While it is up, interposed functions do what they do on a platform thread. They may be called
+//! there: by a handler, or by an allocator that the runtime calls.
+//!
+//! ```text
+//!   bits 31 ... 16       15 ... 0
+//!   handlers entered     sections of the runtime entered
+//! ```
+//!
+//! A handler may be left by a jump, which drops nothing. So the handlers that a thread is in are
+//! linked through their frames, and `siglongjmp` asks which of them it leaves
+//! ([`jump`]).
+
+use core::cell::Cell;
+use core::marker::PhantomData;
+use core::ops::Range;
+use core::ptr;
+use core::sync::atomic::{Ordering, compiler_fence};
+
+const SECTION: u32 = 1;
+const HANDLER: u32 = 1 << 16;
+
+thread_local! {
+    /// Part of each thread's TLS block, and zero in a new one.
+    static MARK: Cell<u32> = const { Cell::new(0) };
+    /// The innermost handler that the thread is in.
+    static INNERMOST: Cell<*const InHandler> = const { Cell::new(ptr::null()) };
+}
+
+/// Returns whether the mark is up.
+#[inline(always)]
+pub(crate) fn is_up() -> bool {
+    MARK.get() != 0
+}
+
+/// Returns whether the running thread is in a signal handler.
+#[inline(always)]
+pub(crate) fn in_handler() -> bool {
+    MARK.get() >= HANDLER
+}
+
+/// Keeps the running thread's mark up until it is dropped, by the same thread.
+pub(crate) struct Raised(PhantomData<*const ()>);
+
+impl Raised {
+    /// Raises the mark.
+    #[inline(always)]
+    pub(crate) fn new() -> Raised {
+        MARK.set(MARK.get().wrapping_add(SECTION));
+        // Handlers run on the same thread: the compiler alone could reorder this.
+        compiler_fence(Ordering::SeqCst);
+        Raised(PhantomData)
+    }
+}
+
+impl Drop for Raised {
+    #[inline(always)]
+    fn drop(&mut self) {
+        compiler_fence(Ordering::SeqCst); // As in `new`.
+        MARK.set(MARK.get().wrapping_sub(SECTION));
+    }
+}
+
+/// A signal handler that the running thread is in, in the frame of the handler's caller.
+pub(crate) struct InHandler {
+    outer: *const InHandler,
+}
+
+impl InHandler {
+    /// Calls `handler` with the mark up.
+    #[inline(always)]
+    pub(crate) fn run(handler: impl FnOnce()) {
+        let this = InHandler {
+            outer: INNERMOST.get(),
+        };
+        MARK.set(MARK.get().wrapping_add(HANDLER));
+        INNERMOST.set(&this);
+        compiler_fence(Ordering::SeqCst); // As in `Raised::new`.
+        handler(); // If it unwinds, `this` is dropped, as at its end.
+    }
+}
+
+impl Drop for InHandler {
+    fn drop(&mut self) {
+        leave(self.outer);
+    }
+}
+
+/// Notes that the innermost handler has been left; `outer` is the next.
+fn leave(outer: *const InHandler) {
+    compiler_fence(Ordering::SeqCst); // As in `Raised::new`.
+    INNERMOST.set(outer);
+    MARK.set(MARK.get().wrapping_sub(HANDLER));
+}
+
+/// Lowers the mark by the handlers that a jump to the stack pointer `target` leaves: those with
+/// newer frames, and, if the target is elsewhere, all on the `alternative` signal stack.
+#[inline]
+pub(crate) fn jump(target: usize, alternative: impl FnOnce() -> Range<usize>) {
+    if !INNERMOST.get().is_null() {
+        leave_newer(target, &alternative());
+    }
+}
+
+#[cold]
+fn leave_newer(target: usize, alternative: &Range<usize>) {
+    // SAFETY: whoever is in a handler is so until `leave`, so its frame is there.
+    while let Some(handler) = unsafe { INNERMOST.get().as_ref() } {
+        let frame = ptr::from_ref(handler) as usize;
+        let same_stack = alternative.contains(&frame) == alternative.contains(&target);
+        if same_stack && target < frame || !same_stack && alternative.contains(&target) {
+            return;
+        }
+        leave(handler.outer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sections_and_handlers_nest() {
+        assert!(!is_up());
+        let section = Raised::new();
+        InHandler::run(|| {
+            drop(Raised::new());
+            InHandler::run(|| assert!(is_up()));
+            assert!(is_up());
+        });
+        assert!(is_up());
+        drop(section);
+        assert!(!is_up());
+    }
+
+    /// Pretends that the thread is in as many handlers, the innermost first, and returns how many
+    /// a jump leaves it in.
+    fn after_jump(handlers: &mut [InHandler], target: usize, alternative: Range<usize>) -> u32 {
+        let mut outer = ptr::null();
+        for handler in handlers.iter_mut().rev() {
+            handler.outer = outer;
+            outer = handler;
+        }
+        INNERMOST.set(outer);
+        MARK.set(handlers.len() as u32 * HANDLER);
+        jump(target, || alternative);
+        INNERMOST.set(ptr::null());
+        MARK.replace(0) / HANDLER
+    }
+
+    #[test]
+    fn a_jump_leaves_the_handlers_with_newer_frames() {
+        let handler = || core::mem::ManuallyDrop::new(InHandler { outer: ptr::null() });
+        let mut handlers = [handler(), handler()];
+        // SAFETY: the same layout.
+        let handlers = unsafe { &mut *(&raw mut handlers).cast::<[InHandler; 2]>() };
+        let inner = handlers.as_ptr() as usize;
+        let outer = inner + size_of::<InHandler>();
+        assert_eq!(after_jump(handlers, inner - 8, 0..0), 2);
+        assert_eq!(after_jump(handlers, inner + 4, 0..0), 1);
+        assert_eq!(after_jump(handlers, outer + 8, 0..0), 0);
+        // From the alternative stack to the thread's own, wherever that is.
+        assert_eq!(after_jump(handlers, inner - 8000, inner..outer + 8), 0);
+        assert_eq!(after_jump(handlers, inner - 8000, inner..outer), 1);
+        // Within the alternative stack, where the inner handler is not.
+        assert_eq!(
+            after_jump(handlers, outer + 80, outer + 64..outer + 4096),
+            2
+        );
+    }
+}

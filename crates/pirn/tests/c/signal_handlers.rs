@@ -1,0 +1,239 @@
+//! Signal handlers that block, wherever they interrupt a virtual thread or the runtime.
+
+use std::ffi::c_int;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, IntoRawFd};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Mutex, mpsc};
+use std::time::Duration;
+
+use crate::common::sys::{self, check, on_signal};
+use crate::common::{
+    TempDir, block_then, child, most_carriers, on_virtual, pipes, watched, write_to_all,
+};
+use libc::{SIGALRM, SIGUSR1, SIGUSR2};
+use pirn::thread;
+
+/// How often the handler has run to its end.
+static HANDLED: AtomicUsize = AtomicUsize::new(0);
+/// A pipe that is full most of the time, and a regular file.
+static PIPE: AtomicI32 = AtomicI32::new(-1);
+static FILE: AtomicI32 = AtomicI32::new(-1);
+
+/// Calls what POSIX allows in a handler, and what may block.
+extern "C" fn block(_signal: c_int) {
+    let saved = sys::errno();
+    // SAFETY: a string, a buffer, and descriptors that stay open.
+    unsafe {
+        let fd = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR);
+        assert!(fd >= 0);
+        assert_eq!(libc::close(fd), 0);
+        assert_eq!(
+            libc::write(PIPE.load(SeqCst), [7u8; 256].as_ptr().cast(), 256),
+            256
+        );
+        assert_eq!(libc::fsync(FILE.load(SeqCst)), 0);
+    }
+    HANDLED.fetch_add(1, SeqCst);
+    sys::set_errno(saved);
+}
+
+/// The OS threads that are carriers just now.
+fn carrier_ids() -> Vec<c_int> {
+    let tasks = fs::read_dir("/proc/self/task").unwrap().flatten();
+    let carriers = tasks.filter(|task| {
+        let name = fs::read_to_string(task.path().join("comm"));
+        name.is_ok_and(|name| name.starts_with("pirn-carrier"))
+    });
+    let number = |task: fs::DirEntry| task.file_name().to_str()?.parse().ok();
+    carriers.filter_map(number).collect()
+}
+
+/// Sends `SIGALRM` to each carrier, 2,000 times a second, until `over`.
+fn hammer(over: &AtomicBool) {
+    while !over.load(SeqCst) {
+        for carrier in carrier_ids() {
+            for _ in 0..10 {
+                // SAFETY: no pointers. Failure: a spare carrier that has ended meanwhile.
+                unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), carrier, SIGALRM) };
+                std::thread::sleep(Duration::from_micros(500));
+            }
+        }
+    }
+}
+
+/// What virtual threads do while they are interrupted: yield, lock, sleep, read and write, spawn.
+fn work(rounds: usize) {
+    let counter = Mutex::new(0);
+    let (reader, writer) = io::pipe().unwrap();
+    thread::scope(|scope| {
+        for _ in 0..20 {
+            scope.spawn(|| {
+                for _ in 0..rounds {
+                    *counter.lock().unwrap() += 1;
+                    thread::yield_now();
+                    thread::sleep(Duration::from_micros(50));
+                }
+            });
+        }
+        scope.spawn(|| {
+            let mut writer = writer;
+            for i in 0..rounds {
+                writer.write_all(&[i as u8; 100]).unwrap();
+            }
+        });
+        scope.spawn(|| {
+            let (mut reader, mut bytes) = (reader, Vec::new());
+            reader.read_to_end(&mut bytes).unwrap();
+            assert_eq!(bytes.len(), 100 * rounds);
+        });
+        scope.spawn(|| {
+            let (sender, receiver) = mpsc::sync_channel(0);
+            let sum = thread::spawn(move || receiver.iter().sum::<usize>());
+            (0..rounds).for_each(|i| sender.send(i).unwrap());
+            drop(sender);
+            assert_eq!(sum.join().unwrap(), rounds * (rounds - 1) / 2);
+        });
+    });
+    assert_eq!(counter.into_inner().unwrap(), 20 * rounds);
+}
+
+/// Works until 1,000 handlers have run.
+fn work_under_fire() {
+    let folder = TempDir::new("handlers");
+    let file = File::create(folder.join("synced")).unwrap();
+    let (mut drain, full) = io::pipe().unwrap();
+    // SAFETY: no pointers.
+    check(unsafe { libc::fcntl(full.as_raw_fd(), libc::F_SETPIPE_SZ, 4096) }).unwrap();
+    FILE.store(file.into_raw_fd(), SeqCst);
+    PIPE.store(full.into_raw_fd(), SeqCst);
+    on_signal(SIGALRM, libc::SA_RESTART, block);
+    on_virtual(|| ()); // Starts the carriers.
+    // For as long as the process lives: the last handlers write, too.
+    std::thread::spawn(move || {
+        while drain.read(&mut [0; 1024]).is_ok() {
+            std::thread::sleep(Duration::from_micros(100));
+        }
+    });
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| hammer(&over));
+        while HANDLED.load(SeqCst) < 1_000 {
+            work(20);
+        }
+        over.store(true, SeqCst);
+    });
+}
+
+#[watched]
+fn handlers_block_their_carrier_and_nothing_else() {
+    child::with_carriers(&["1", "2", "8"], work_under_fire);
+}
+
+extern "C" fn first(_signal: c_int) {}
+extern "C" fn second(_signal: c_int, _: *mut libc::siginfo_t, _: *mut libc::c_void) {}
+
+unsafe extern "C" {
+    fn __sigaction(signal: c_int, new: *const libc::sigaction, old: *mut libc::sigaction) -> c_int;
+    fn bsd_signal(signal: c_int, handler: usize) -> usize;
+    fn ssignal(signal: c_int, handler: usize) -> usize;
+    fn __sysv_signal(signal: c_int, handler: usize) -> usize;
+    fn sysv_signal(signal: c_int, handler: usize) -> usize;
+    fn sigset(signal: c_int, handler: usize) -> usize;
+}
+
+#[watched(alone)]
+fn a_program_gets_back_the_handlers_that_it_installed() {
+    let (one, two) = (first as *const () as usize, second as *const () as usize);
+    type Signal = unsafe extern "C" fn(c_int, usize) -> usize;
+    let functions: [Signal; 6] = [
+        libc::signal,
+        bsd_signal,
+        ssignal,
+        __sysv_signal,
+        sysv_signal,
+        sigset,
+    ];
+    // SAFETY: functions of the right signature, and the values that `signal` takes.
+    unsafe {
+        for signal in functions {
+            assert_eq!(signal(SIGUSR2, one), libc::SIG_DFL);
+            assert_eq!(signal(SIGUSR2, two), one);
+            assert_eq!(signal(SIGUSR2, libc::SIG_IGN), two);
+            assert_eq!(signal(SIGUSR2, libc::SIG_DFL), libc::SIG_IGN);
+            assert_eq!(signal(libc::SIGKILL, one), libc::SIG_ERR);
+        }
+        for sigaction in [libc::sigaction, __sigaction] {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = two;
+            action.sa_flags = libc::SA_SIGINFO | libc::SA_NODEFER;
+            let mut old: libc::sigaction = std::mem::zeroed();
+            assert_eq!(sigaction(SIGUSR2, &action, &mut old), 0);
+            assert_eq!(old.sa_sigaction, libc::SIG_DFL);
+            assert_eq!(sigaction(SIGUSR2, std::ptr::null(), &mut old), 0);
+            assert_eq!(old.sa_sigaction, two);
+            assert_eq!(old.sa_flags & libc::SA_NODEFER, libc::SA_NODEFER);
+            // The same action is new and old.
+            let both = &raw mut action;
+            (*both).sa_sigaction = one;
+            assert_eq!(sigaction(SIGUSR2, both, both), 0);
+            assert_eq!((*both).sa_sigaction, two);
+            (*both).sa_sigaction = libc::SIG_DFL;
+            assert_eq!(sigaction(SIGUSR2, both, both), 0);
+            assert_eq!((*both).sa_sigaction, one);
+            assert_eq!(sigaction(65, std::ptr::null(), std::ptr::null_mut()), -1);
+            assert_eq!(sys::errno(), libc::EINVAL);
+        }
+    }
+}
+
+static JUMP_BACK: AtomicUsize = AtomicUsize::new(0);
+static JUMPS: AtomicUsize = AtomicUsize::new(0);
+
+/// A handler that is not left by returning: its thread may be parked again afterwards.
+#[watched(alone)]
+fn a_thread_whose_handler_jumped_out_parks_as_before() {
+    /// `sigjmp_buf` of glibc.
+    #[repr(C, align(16))]
+    struct Buffer([u64; 32]);
+    unsafe extern "C" {
+        fn __sigsetjmp(buffer: *mut Buffer, savemask: c_int) -> c_int;
+        fn longjmp(buffer: *mut Buffer, value: c_int) -> !;
+        fn _longjmp(buffer: *mut Buffer, value: c_int) -> !;
+        fn siglongjmp(buffer: *mut Buffer, value: c_int) -> !;
+        fn __longjmp_chk(buffer: *mut Buffer, value: c_int) -> !;
+    }
+    extern "C" fn jump(_signal: c_int) {
+        let jumps = [longjmp, _longjmp, siglongjmp, __longjmp_chk];
+        let jump = jumps[JUMPS.fetch_add(1, SeqCst) % jumps.len()];
+        // SAFETY: set by the interrupted function, which has not returned.
+        unsafe { jump(JUMP_BACK.load(SeqCst) as *mut Buffer, 1) };
+    }
+    #[inline(never)]
+    fn jump_out() {
+        let mut buffer = Buffer([0; 32]);
+        JUMP_BACK.store(&raw mut buffer as usize, SeqCst);
+        // SAFETY: no local of this frame changes between the two returns.
+        unsafe {
+            if __sigsetjmp(&mut buffer, 1) == 0 {
+                libc::raise(SIGUSR1);
+                unreachable!();
+            }
+        }
+    }
+    for flags in [0, libc::SA_ONSTACK] {
+        on_signal(SIGUSR1, flags, jump);
+        on_virtual(jump_out);
+        let pipes = pipes(most_carriers() + 1);
+        let alone = Mutex::new(());
+        // More of them than there can be carriers: each has to park.
+        let read = |i: usize| {
+            let guard = alone.lock().unwrap();
+            jump_out();
+            drop(guard);
+            assert_eq!((&pipes[i].0).read(&mut [0]).unwrap(), 1);
+        };
+        block_then(pipes.len(), read, || write_to_all(&pipes));
+    }
+}
