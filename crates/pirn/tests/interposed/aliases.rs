@@ -150,10 +150,8 @@ fn sleeping_and_yielding() {
         // SAFETY: a valid timespec.
         assert_eq!(unsafe { __nanosleep(&time, ptr::null_mut()) }, 0);
         // SAFETY: no arguments.
-        assert_eq!(
-            unsafe { (__sched_yield(), pthread_yield(), libc::sched_yield()) },
-            (0, 0, 0)
-        );
+        let results = unsafe { (__sched_yield(), pthread_yield(), libc::sched_yield()) };
+        assert_eq!(results, (0, 0, 0));
     };
     on_more_than_carriers(wait, || ());
 }
