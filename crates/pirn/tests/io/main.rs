@@ -9,6 +9,7 @@ mod close;
 mod close_range;
 mod connecting;
 mod crowded_descriptor;
+mod few_descriptors;
 mod fifos;
 mod files;
 mod partly_cached;

@@ -1,4 +1,3 @@
-
 use super::super::list::Links;
 use super::*;
 

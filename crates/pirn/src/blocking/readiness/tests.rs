@@ -1,4 +1,3 @@
-
 use super::super::list::STEPS;
 use super::*;
 

@@ -11,6 +11,7 @@ use crate::blocking::readiness::{self, Interest};
 use crate::blocking::{fds, status_flags};
 use crate::interpose::io::transfer::is_ready;
 use crate::interpose::virtual_thread;
+use crate::sched;
 use crate::sys::socket_option;
 use crate::sys::{self, Errno, SysResult, call};
 use core::ffi::c_int;
@@ -62,11 +63,25 @@ pub unsafe extern "C" fn accept4(
         }
         _ => kernel(),
     };
-    if let Ok(new) = result {
-        fds::created(new as c_int);
-        connect::queue_has_room();
+    match result {
+        Ok(new) => {
+            fds::created(new as c_int);
+            connect::queue_has_room();
+        }
+        Err(e) => let_others_close(e),
     }
     sys::to_c(result) as c_int
+}
+
+/// Lets other threads run if there is no room for another descriptor. A server that tries again at
+/// once would else keep its carrier, and from it those that are about to close one.
+fn let_others_close(error: Errno) {
+    const FULL: [c_int; 4] = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM];
+    if FULL.contains(&error.0)
+        && let Some(thread) = virtual_thread()
+    {
+        sched::yield_now(thread);
+    }
 }
 
 /// Returns whether the kernel could have to wait: it refuses unknown flags, and what is no

@@ -1,4 +1,3 @@
-
 use super::*;
 
 fn at(call: i64, from: usize) -> Place {
