@@ -6,20 +6,20 @@ use crate::time::Deadline;
 use crate::vthread::wait_word::Hearing;
 use core::pin::pin;
 
-/// Runs a future to its end on the calling thread, and returns what it gives.
+/// Runs a future to its end on the calling thread, and returns its output.
 ///
-/// While the future is pending, a virtual thread is parked and a platform thread blocked. The waker
-/// may be used from any thread, at any time. Any future will do, as long as whatever wakes it runs
+/// While the future is pending, a virtual thread is parked and a platform thread is blocked. The
+/// waker may be used from any thread, at any time. Any future works as long as its waker is called
 /// elsewhere: the types of an async runtime need that runtime's threads, and usually its context
-/// (as `tokio::runtime::Handle::enter` gives) where they are made.
+/// (entered with `tokio::runtime::Handle::enter`, for example) when they are created.
 ///
-/// The wait does not hear [interrupts](crate::thread::Thread::interrupt):
-/// [`block_on_interruptible`] does. It leaves the park permit alone. A `block_on` in a future that
-/// is being blocked on works; one on an async runtime's own threads keeps that thread from its
-/// other tasks, as anything does that blocks.
+/// An [interrupt](crate::thread::Thread::interrupt) does not end the wait; it does with
+/// [`block_on_interruptible`]. The park permit is left alone. A `block_on` inside a future that is
+/// being blocked on works; on an async runtime's own thread it keeps that thread from its other
+/// tasks, as any blocking call does.
 ///
 /// # Panics
-/// When the future panics: the panic goes through.
+/// If the future panics: the panic is passed on.
 ///
 /// # Examples
 /// ```
@@ -41,15 +41,15 @@ pub fn block_on<F: IntoFuture>(future: F) -> F::Output {
 /// Runs a future on the calling thread to its end, or until it would wait while the thread is
 /// [interrupted](crate::thread::Thread::interrupt).
 ///
-/// Then the future is dropped, which is how async code is cancelled, before this returns. A future
-/// that gets to its end without waiting does so on an interrupted thread as well, so that what is
-/// there is not lost. On platform threads as well. See [`block_on`] for the rest.
+/// On an interrupt the future is dropped before this returns, which is how async code is cancelled.
+/// A future that finishes without waiting does so on an interrupted thread as well, so that its
+/// output is not lost. This works on platform threads too. See [`block_on`] for the rest.
 ///
 /// # Errors
 /// [`Interrupted`]: the future was dropped. The flag stays set.
 ///
 /// # Panics
-/// When the future panics, also while it is dropped: the panic goes through.
+/// If the future panics, also while it is dropped: the panic is passed on.
 ///
 /// # Examples
 /// ```

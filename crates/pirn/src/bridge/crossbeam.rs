@@ -7,20 +7,20 @@ use core::ops::Deref;
 use crossbeam_channel::{Receiver, bounded};
 
 /// Returns a receiver that becomes ready when the running thread is
-/// [interrupted](crate::thread::Thread::interrupt), for `crossbeam_channel::select!`. Ready at once
-/// if it has been already.
+/// [interrupted](crate::thread::Thread::interrupt), for `crossbeam_channel::select!`. It is ready
+/// at once if the thread has been interrupted already.
 ///
-/// Waiting for a channel hears no interrupts itself. With one more arm it does, on platform threads
-/// as well.
+/// An interrupt does not end a wait for a channel by itself. One more `select!` arm makes it do so,
+/// on platform threads as well.
 ///
-/// No message ever comes: ready means disconnected. So it stays ready, however often it is asked,
-/// and also when the flag has been cleared; after that, make another one for the next interrupt.
+/// The receiver never gets a message: it becomes ready by being disconnected. So it stays ready,
+/// even after the flag has been cleared; create another one for the next interrupt.
 ///
 /// Needs the feature `crossbeam-channel`.
 ///
 /// # Other channels
-/// This is [`on_interrupt`] dropping the one sender of a channel that nothing is sent on:
-/// the same works with every library that can wait for several of its channels at once.
+/// This is [`on_interrupt`] dropping the only sender of a channel. The same works with every
+/// library that can wait for several of its channels at once.
 /// ```
 /// use pirn::thread;
 /// use std::sync::mpsc;
@@ -68,10 +68,10 @@ pub fn interruption() -> Interruption {
     }
 }
 
-/// See [`interruption`]. It is used as the [`Receiver`] that it derefs to.
+/// The guard that [`interruption`] returns; it derefs to the [`Receiver`].
 ///
-/// It belongs to the thread that made it, and cannot be sent to others. A clone of its receiver
-/// can, and becomes ready when this is dropped as well.
+/// It belongs to the thread that made it, and cannot be sent to another thread. A clone of its
+/// receiver can be sent, and becomes ready when this guard is dropped as well.
 ///
 /// # Examples
 /// ```

@@ -1,4 +1,4 @@
-//! What a task's thread, its handle and its executor share.
+//! The state that a task's thread, its handle and its executor share.
 //!
 //! | from | to | by |
 //! |---|---|---|
@@ -6,8 +6,8 @@
 //! | `Open` | `Ended(Err(Cancelled))` | `cancel` |
 //! | `Ended` | `Taken` | the handle: `take` |
 //!
-//! A task that is cancelled before its thread looks for that never runs. One that is cancelled
-//! later may go on; but nobody asks for its result any more, and its thread drops it.
+//! A task that is cancelled before its thread checks for that never runs. A task that is cancelled
+//! later may go on, but its result is no longer wanted, and its thread drops it.
 
 use super::error::TaskError;
 use super::watched::{GaveUp, WaitLimit, Watched};
@@ -20,14 +20,14 @@ use std::task::{Context, Poll};
 
 pub(super) struct TaskCell<T> {
     progress: Watched<Progress<T>>,
-    /// `progress` is not `Open`. Written under its lock.
+    /// Whether `progress` is not `Open`. Written under its lock.
     ended: AtomicBool,
     thread: Watched<Runner>,
 }
 
 /// The thread that runs a task.
 enum Runner {
-    /// Not known yet; and whether to interrupt it as soon as it is.
+    /// The thread is not known yet; `interrupted` says whether to interrupt it as soon as it is.
     Unknown {
         interrupted: bool,
     },
@@ -79,7 +79,7 @@ impl<T> TaskCell<T> {
         drop(unwanted); // Not under the lock, and before the executor takes the task for ended.
     }
 
-    /// Whether this has ended the task.
+    /// Cancels the task. Returns whether this call has ended it.
     pub(super) fn cancel(&self) -> bool {
         let cancelled = !self.has_ended() && self.end(Err(TaskError::Cancelled)).is_none();
         if cancelled {
@@ -88,13 +88,13 @@ impl<T> TaskCell<T> {
         cancelled
     }
 
-    /// Ends it, or gives the result back if it has ended already.
+    /// Ends the task, or returns the result if the task has ended already.
     fn end(&self, result: Result<T, TaskError>) -> Option<Result<T, TaskError>> {
         self.progress.change(|progress| match progress {
             Progress::Open => {
                 *progress = Progress::Ended(result);
-                // Release: pairs with the Acquire in `has_ended`: who sees it comes after what the
-                // task did.
+                // Release: pairs with the Acquire in `has_ended`: whoever sees the flag sees what
+                // the task did.
                 self.ended.store(true, Ordering::Release);
                 None
             }
@@ -114,28 +114,28 @@ impl<T> TaskCell<T> {
         self.has_ended() && self.progress.with(is)
     }
 
-    /// Waits for the end, and takes the result. Once at most.
+    /// Waits for the end and takes the result. Called at most once.
     pub(super) fn take(&self) -> Result<T, TaskError> {
         if !self.has_ended()
             && let Some(thread) = self.thread.with(|runner| runner.thread())
         {
-            thread.lend_to(); // It need not wait for a carrier to wake up.
+            thread.lend_to(); // So it need not wait for a carrier to wake up.
         }
         self.progress.wait_forever(Progress::take)
     }
 
-    /// As [`take`](Self::take), within limits.
+    /// Takes the result as [`take`](Self::take) does, within limits.
     pub(super) fn try_take(&self, limit: WaitLimit) -> Result<Result<T, TaskError>, GaveUp> {
         self.progress.wait(limit, Progress::take)
     }
 
-    /// As [`take`](Self::take), for a future.
+    /// Takes the result as [`take`](Self::take) does, for a future.
     pub(super) fn poll_take(&self, context: &mut Context<'_>) -> Poll<Result<T, TaskError>> {
         self.progress.poll(context, Progress::take)
     }
 
-    /// Says which thread runs the task: by that itself, or by who has started it, whoever comes
-    /// first.
+    /// Records which thread runs the task. Called by that thread and by the one that started it;
+    /// the first call counts.
     pub(super) fn attach(&self, thread: Thread) {
         let interrupted = self.thread.change(|runner| match *runner {
             Runner::Known(_) => false,
@@ -149,7 +149,7 @@ impl<T> TaskCell<T> {
         }
     }
 
-    /// Waits for the thread to be known, which takes no longer than to start one.
+    /// Waits until the thread is known, which takes no longer than to start one.
     pub(super) fn thread(&self) -> Thread {
         self.thread.wait_forever(|runner| runner.thread())
     }
@@ -162,14 +162,14 @@ impl<T> TaskCell<T> {
             }
             runner.thread()
         });
-        // Not under the lock: this calls the user's listeners.
+        // Outside the lock, because this calls the user's listeners.
         if let Some(thread) = thread {
             thread.interrupt();
         }
     }
 }
 
-/// What an executor knows of its tasks.
+/// The executor's view of its tasks.
 pub(super) trait Interrupt: Send + Sync {
     fn interrupt(&self);
 }

@@ -1,4 +1,4 @@
-//! What can go wrong with tasks.
+//! The errors of tasks.
 
 use crate::thread::{Interrupted, Panic};
 use core::fmt;
@@ -65,9 +65,9 @@ impl Error for SubmitError {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum TaskError {
-    /// It panicked.
+    /// The task panicked.
     Panicked(Panic),
-    /// It was [cancelled](super::Task::cancel) before its end.
+    /// The task was [cancelled](super::Task::cancel) before its end.
     Cancelled,
 }
 

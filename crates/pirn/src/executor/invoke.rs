@@ -9,7 +9,7 @@ use core::mem;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Tasks that are cancelled when nobody waits for them any more, whatever the reason.
+/// Tasks that are cancelled when they are dropped: then no thread waits for them any more.
 pub(super) struct Group<T>(pub(super) VecDeque<Task<T>>);
 
 impl<T> Drop for Group<T> {
@@ -21,7 +21,7 @@ impl<T> Drop for Group<T> {
 }
 
 impl ThreadPerTask {
-    /// Runs all tasks and waits for their ends. The results are in the order of the tasks.
+    /// Runs all tasks and waits until they have ended. The results are in the order of the tasks.
     ///
     /// If this function does not return a list, which includes a panic of `tasks`' iterator, the
     /// tasks are [cancelled](Task::cancel).
@@ -49,13 +49,13 @@ impl ThreadPerTask {
         self.all(tasks, WaitLimit::UNTIL_INTERRUPTED)
     }
 
-    /// Runs tasks as [`invoke_all`](Self::invoke_all) does, but cancels what has not ended when
-    /// `timeout` has passed: it is [`TaskError::Cancelled`] in the list.
+    /// Runs tasks as [`invoke_all`](Self::invoke_all) does, but cancels those that have not ended
+    /// when `timeout` has passed: they are [`TaskError::Cancelled`] in the list.
     ///
-    /// The timeout counts from the call. It does not wait for the cancelled tasks to heed that.
+    /// The timeout counts from the call. This does not wait until the cancelled tasks have ended.
     ///
     /// # Errors
-    /// As for [`invoke_all`](Self::invoke_all).
+    /// The same as for [`invoke_all`](Self::invoke_all).
     ///
     /// # Examples
     /// ```
@@ -103,7 +103,8 @@ impl ThreadPerTask {
             match task.wait(limit) {
                 Ok(result) => results.push(result),
                 Err(GaveUp::Interrupted) => return Err(InvokeAllError::Interrupted),
-                // All at once: none should gain time from the others' cancellation.
+                // Cancel all before the first result is taken, so that no task gains time
+                // meanwhile.
                 Err(GaveUp::TimedOut) => {
                     let rest = mem::take(&mut group.0);
                     for task in &rest {
@@ -118,14 +119,14 @@ impl ThreadPerTask {
         Ok(results)
     }
 
-    /// Runs all tasks, and returns the value of the first that succeeds: that returns `Ok`.
+    /// Runs all tasks, and returns the value of the first that succeeds, that is, returns `Ok`.
     ///
-    /// The others are then [cancelled](Task::cancel), but not waited for; closing the executor does
-    /// that. A task that panics has failed.
+    /// The others are then [cancelled](Task::cancel), but not waited for; closing the executor
+    /// waits for them. A task that panics has failed.
     ///
     /// # Errors
-    /// * [`InvokeAnyError::Failed`], [`InvokeAnyError::Panicked`]: all failed; the first failure in
-    ///   time.
+    /// * [`InvokeAnyError::Failed`], [`InvokeAnyError::Panicked`]: all tasks failed; this is the
+    ///   first failure.
     /// * [`InvokeAnyError::Empty`]: there are no tasks.
     /// * [`InvokeAnyError::Submit`]: a task cannot be submitted.
     /// * [`InvokeAnyError::Interrupted`]: the waiting thread was interrupted.
@@ -154,13 +155,13 @@ impl ThreadPerTask {
         self.any(tasks, WaitLimit::UNTIL_INTERRUPTED)
     }
 
-    /// Runs tasks as [`invoke_any`](Self::invoke_any) does, but gives up, and cancels all, when
-    /// `timeout` has passed.
+    /// Runs tasks as [`invoke_any`](Self::invoke_any) does, but gives up and cancels all of them
+    /// when `timeout` has passed.
     ///
     /// The timeout counts from the call.
     ///
     /// # Errors
-    /// As for [`invoke_any`](Self::invoke_any), and [`InvokeAnyError::TimedOut`].
+    /// The same as for [`invoke_any`](Self::invoke_any), and [`InvokeAnyError::TimedOut`].
     ///
     /// # Examples
     /// ```
@@ -204,7 +205,7 @@ impl ThreadPerTask {
         for f in tasks {
             let task = self.submit(results.feed(f, |result| result));
             group.0.push_back(task.map_err(InvokeAnyError::Submit)?);
-            // Somebody may have won before the last has started.
+            // A task may have succeeded before the last one has started.
             if let Some(value) = results.poll().and_then(|result| race.came_in(result)) {
                 return Ok(value);
             }
@@ -222,14 +223,14 @@ impl ThreadPerTask {
     }
 }
 
-/// What has come in from the tasks of an `invoke_any`: only failures, or it would be over.
+/// The results of the tasks of an `invoke_any` so far: only failures, or it would be over.
 struct Race<E> {
     failures: usize,
     first: Option<InvokeAnyError<E>>,
 }
 
 impl<E> Race<E> {
-    /// The value, if it is one.
+    /// Returns the value if the result is one.
     fn came_in<T>(&mut self, result: Result<Result<T, E>, Panic>) -> Option<T> {
         let failure = match result {
             Ok(Ok(value)) => return Some(value),

@@ -1,8 +1,8 @@
-//! The life of an executor: open, shut down, terminated; and its tasks, from submission to end.
+//! The life of an executor (open, shut down, terminated) and of its tasks, from submission to end.
 //!
-//! The tasks are kept in several maps, each under a lock of its own, so that threads that submit
-//! and end them seldom meet. Shutting down closes one map after the other; a closed map that is
-//! empty stays so, and the executor has terminated when all are.
+//! The tasks are kept in several maps, each under its own lock, so that threads that submit and end
+//! tasks seldom contend. Shutting down closes one map after the other. A closed map that is empty
+//! stays empty, and the executor has terminated when all maps are closed and empty.
 
 use super::cell::Interrupt;
 use super::watched::{GaveUp, WaitLimit, Watched};
@@ -17,23 +17,25 @@ const SHARDS: usize = 16;
 
 #[derive(Default)]
 struct TaskShard {
-    /// By the addresses of their cells. (A hash table would have to be shrunk after a flood, and is
-    /// not faster.)
+    /// Keyed by the addresses of their cells. (A hash table would have to be shrunk after a flood,
+    /// and is not faster.)
     tasks: BTreeMap<usize, Arc<dyn Interrupt>>,
-    /// There will be no more.
+    /// Whether no more tasks may enter.
     closed: bool,
 }
 
 pub(super) struct Lifecycle {
     shards: [Mutex<TaskShard>; SHARDS],
-    /// Set before the first shard is closed, so that a caller that was refused once always is.
+    /// Set before the first shard is closed, so that a caller that was refused once is always
+    /// refused.
     shut_down: AtomicBool,
-    /// How many shards are not both closed and empty. Told when that comes to 0.
+    /// The number of shards that are not both closed and empty. Watchers are woken when it becomes
+    /// 0.
     busy: Watched<usize>,
 }
 
 thread_local! {
-    /// The executor that the running thread belongs to, by address.
+    /// The executor that the running thread belongs to, by its address.
     static OWN: Cell<*const Lifecycle> = const { Cell::new(ptr::null()) };
 }
 
@@ -54,7 +56,7 @@ impl Lifecycle {
         self.busy.with(|busy| *busy == 0)
     }
 
-    /// Tasks that have not ended.
+    /// Returns the number of tasks that have not ended.
     pub(super) fn running(&self) -> usize {
         self.shards
             .iter()
@@ -62,7 +64,7 @@ impl Lifecycle {
             .sum()
     }
 
-    /// When this returns no task comes in any more.
+    /// Shuts down. When this returns, no more tasks can enter.
     pub(super) fn shut_down(&self) {
         self.shut_down.store(true, Ordering::SeqCst);
         for shard in &self.shards {
@@ -88,7 +90,7 @@ impl Lifecycle {
         for shard in &self.shards {
             let tasks: Vec<_> = locked(shard).tasks.values().cloned().collect();
             for task in tasks {
-                task.interrupt(); // Not under the lock: this calls the user's listeners.
+                task.interrupt(); // Outside the lock, because this calls the user's listeners.
             }
         }
     }
@@ -97,8 +99,8 @@ impl Lifecycle {
         self.busy.wait(limit, |busy| (*busy == 0).then_some(()))
     }
 
-    /// Shuts down and waits for the end of all tasks. An interrupt meanwhile is handed on to them,
-    /// and its flag stays set.
+    /// Shuts down and waits until all tasks have ended. An interrupt meanwhile is passed on to the
+    /// tasks, and the thread's flag stays set.
     pub(super) fn close(&self) {
         self.shut_down();
         if OWN.get() == ptr::from_ref(self) {
@@ -116,15 +118,15 @@ impl Lifecycle {
     }
 }
 
-/// Keeps a task among those of its executor, until dropped.
+/// Keeps a task in the maps of its executor until it is dropped.
 pub(super) struct Membership {
     lifecycle: Arc<Lifecycle>,
-    /// Where to find the task.
+    /// The task's key in its map.
     key: usize,
 }
 
 impl Membership {
-    /// None if the executor has been shut down.
+    /// Adds a task. Returns `None` if the executor has been shut down.
     pub(super) fn enter(
         lifecycle: &Arc<Lifecycle>,
         task: Arc<dyn Interrupt>,
@@ -142,14 +144,14 @@ impl Membership {
         })
     }
 
-    /// The running thread, which is new, is the task's, until the guard is dropped.
+    /// Marks the running thread, which is new, as one of a task, until the guard is dropped.
     pub(super) fn adopt_thread(&self) -> OwnThread {
         OWN.set(Arc::as_ptr(&self.lifecycle));
         OwnThread
     }
 }
 
-/// On the thread of a task, while it is one.
+/// Marks the thread of a task as such while it exists.
 pub(super) struct OwnThread;
 
 impl Drop for OwnThread {
@@ -164,7 +166,7 @@ impl Drop for Membership {
         let task = shard.tasks.remove(&self.key);
         let was_last = shard.closed && shard.tasks.is_empty();
         drop(shard);
-        drop(task); // Its result may be dropped with it: not under the lock, and before the end.
+        drop(task); // Outside the lock, as the result may be dropped with it; before the end.
         if was_last {
             self.lifecycle.shard_is_done();
         }

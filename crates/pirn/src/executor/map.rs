@@ -12,21 +12,22 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 impl ThreadPerTask {
-    /// Calls `f` on each item, each on a thread of its own, at most `limit` at a time. The results
-    /// are in the order of the items.
+    /// Calls `f` on each item, each on its own thread, at most `limit` at a time. The results are
+    /// in the order of the items.
     ///
-    /// It is lazy: each [`next`](Iterator::next) first takes items and starts threads until there
-    /// are `limit` of them, counting those that have ended but whose results have not been asked
-    /// for; then it waits for the first of them. So no more than `limit` items and results are in
-    /// memory, and one slow item holds up the others. [`map_unordered`](Self::map_unordered) does
-    /// not have the latter.
+    /// The iterator is lazy. Each [`next`](Iterator::next) first takes items and starts threads
+    /// until there are `limit` of them, counting those that have ended but whose results have not
+    /// been returned. Then it waits for the first of them. So at most `limit` items and results are
+    /// in memory, but one slow item holds up the others; [`map_unordered`](Self::map_unordered)
+    /// does not have this drawback.
     ///
-    /// Dropping the iterator early [cancels](Task::cancel) what still runs, but does not wait for
-    /// it; closing the executor does that.
+    /// Dropping the iterator early [cancels](Task::cancel) the running tasks, but does not wait for
+    /// them; closing the executor does that.
     ///
-    /// The error of an item is [`MapError::Panicked`]; the iteration goes on after it. After
-    /// [`MapError::Submit`] and [`MapError::Interrupted`] it is over: the latter comes if the
-    /// thread is interrupted while it waits in `next`, and cancels what still runs.
+    /// The error of an item is [`MapError::Panicked`]; the iteration goes on after it.
+    /// [`MapError::Submit`] and [`MapError::Interrupted`] end the iteration. `Interrupted` is
+    /// returned if the thread is interrupted while it waits in `next`, and cancels the running
+    /// tasks.
     ///
     /// # Panics
     /// If `limit` is 0.
@@ -55,11 +56,11 @@ impl ThreadPerTask {
         }
     }
 
-    /// Maps items as [`map`](Self::map) does, but gives the results as they come, each with the
-    /// index of its item.
+    /// Maps items as [`map`](Self::map) does, but returns the results in the order in which they
+    /// are ready, each with the index of its item.
     ///
     /// Here `limit` threads can run at any time, whichever of them end first. Results that have not
-    /// been asked for count.
+    /// been returned yet count.
     ///
     /// # Panics
     /// If `limit` is 0.
@@ -107,16 +108,16 @@ impl ThreadPerTask {
     }
 }
 
-/// The items still to come, and what is done with each.
+/// The items still to come, and the function to apply to them.
 struct Source<'e, I, F> {
     executor: &'e ThreadPerTask,
-    /// None: there are no more, or no more are wanted.
+    /// `None` if there are no more items, or no more are wanted.
     items: Option<I>,
-    /// How many items have been taken.
+    /// The number of items that have been taken.
     taken: usize,
     limit: usize,
     f: Arc<F>,
-    /// Why the last item taken could not be submitted, and its index.
+    /// The reason for which the last item taken could not be submitted, and the item's index.
     refused: Option<(usize, SubmitError)>,
 }
 
@@ -134,7 +135,8 @@ impl<'e, I: Iterator, F> Source<'e, I, F> {
         }
     }
 
-    /// Takes an item, unless `running` are enough, and submits the task that `make` makes of it.
+    /// Takes an item and submits the task that `make` makes of it, unless `running` is at the
+    /// limit.
     fn start<G, R>(
         &mut self,
         running: usize,
@@ -169,7 +171,7 @@ impl<'e, I: Iterator, F> Source<'e, I, F> {
             None => (0, Some(0)),
         };
         let more = running + usize::from(self.refused.is_some());
-        // It may be over at any time, by an interrupt.
+        // The lower bound stays, because an interrupt may end the iteration at any time.
         let high = high.and_then(|high| high.checked_add(more));
         (low.saturating_add(more).min(1), high)
     }
@@ -190,7 +192,7 @@ impl<'e, I: Iterator, F> Source<'e, I, F> {
 /// use pirn::executor::ThreadPerTask;
 ///
 /// let executor = ThreadPerTask::new();
-/// let mut squares = executor.map(1.., 4, |n: u64| n * n); // no more than 4 ahead
+/// let mut squares = executor.map(1.., 4, |n: u64| n * n); // at most 4 ahead
 /// assert_eq!(squares.next().unwrap()?, 1);
 /// assert_eq!(squares.next().unwrap()?, 4);
 /// # Ok::<(), pirn::executor::MapError>(())
@@ -250,7 +252,7 @@ impl<I: Iterator, F, T> fmt::Debug for Map<'_, I, F, T> {
     }
 }
 
-/// Tasks by the indices of their items, cancelled when nobody wants their results any more.
+/// Tasks by the indices of their items; cancelled when their results are no longer wanted.
 struct Running(HashMap<usize, Task<()>>);
 
 impl Drop for Running {
@@ -261,7 +263,8 @@ impl Drop for Running {
     }
 }
 
-/// Results as they come, with the indices of their items. See [`ThreadPerTask::map_unordered`].
+/// Results in the order in which they are ready, with the indices of their items. See
+/// [`ThreadPerTask::map_unordered`].
 ///
 /// # Examples
 /// ```
@@ -288,8 +291,8 @@ where
     F: Fn(I::Item) -> T + Send + Sync + 'static,
     T: Send + 'static,
 {
-    /// The index of the item, and what came of it. The index that comes with
-    /// [`MapError::Interrupted`] is how many items were taken.
+    /// The index of the item, and its result. The index that comes with [`MapError::Interrupted`]
+    /// is the number of items that were taken.
     type Item = (usize, Result<T, MapError>);
 
     fn next(&mut self) -> Option<Self::Item> {

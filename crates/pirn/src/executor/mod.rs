@@ -1,13 +1,13 @@
-//! Executors: run tasks on threads, and see to the end of them all.
+//! Executors: run each task on its own thread, and wait for all of them at the end.
 //!
-//! Virtual threads are not pooled: each task has its own. What an executor adds to
-//! [`thread::spawn`] is what is needed to have many of them in hand: cancel one, interrupt all,
-//! wait for all, take the first that succeeds, map over an iterator with bounded concurrency. And
-//! nothing is left running: an executor that goes out of scope waits for its tasks.
+//! Virtual threads are not pooled: each task has its own. Compared with [`thread::spawn`], an
+//! executor can cancel one task, interrupt all, wait for all, take the first that succeeds, or map
+//! over an iterator with bounded concurrency. It leaves no task running: an executor that goes out
+//! of scope waits for its tasks.
 //!
-//! Where the tasks of one operation belong together, and one's failure is that of all, a structured
-//! scope says it better. An executor is for tasks that come one by one from many places: a server's
-//! requests, say.
+//! If the tasks belong to one operation, and the failure of one is the failure of all, use a
+//! structured scope instead. An executor is for tasks that come one by one from many places, such
+//! as a server's requests.
 //!
 //! ```
 //! use pirn::executor::ThreadPerTask;
@@ -45,18 +45,18 @@ use std::sync::Arc;
 use std::time::Duration;
 use watched::{GaveUp, WaitLimit};
 
-/// Runs each task on a thread of its own, virtual unless said otherwise.
+/// Runs each task on its own thread, which is virtual by default.
 ///
 /// There is no limit to the number of tasks, and no queue: a submitted task starts at once.
 ///
-/// To share it among threads, lend it (`&ThreadPerTask`) in a scope, or have it in an [`Arc`].
+/// To share it among threads, lend it (`&ThreadPerTask`) in a scope, or put it into an [`Arc`].
 ///
 /// # The end
 /// A *shut down* executor takes no new tasks. It is *terminated* when, after that, all its tasks
 /// have ended; their threads may then still be busy destroying their thread-locals.
 ///
-/// Dropping an executor [closes](Self::close) it: shuts it down and waits for its tasks, also when
-/// the thread panics. Call [`shutdown_now`](Self::shutdown_now) before to interrupt them.
+/// Dropping an executor [closes](Self::close) it: shuts it down and waits for its tasks, also
+/// during a panic. Call [`shutdown_now`](Self::shutdown_now) first to interrupt the tasks.
 ///
 /// # Examples
 /// ```
@@ -81,7 +81,7 @@ pub struct ThreadPerTask {
 }
 
 impl ThreadPerTask {
-    /// Returns an executor with virtual threads, unnamed and of the default stack size.
+    /// Returns an executor on virtual threads without names and with the default stack size.
     ///
     /// # Examples
     /// ```
@@ -100,9 +100,9 @@ impl ThreadPerTask {
         ThreadPerTask::with(Threads::default())
     }
 
-    /// Returns an executor with threads as given: virtual ones by a
+    /// Returns an executor on the given kind of threads: virtual ones made by a
     /// [`Builder`](thread::Builder), or [`PlatformThreads`](thread::PlatformThreads) for tasks that
-    /// compute for long or use what depends on the kernel's threads.
+    /// compute for a long time or depend on the kernel's threads.
     ///
     /// # Examples
     /// ```
@@ -124,7 +124,7 @@ impl ThreadPerTask {
         }
     }
 
-    /// Starts a thread that calls `f`.
+    /// Starts a thread that calls `f`, and returns the task.
     ///
     /// # Errors
     /// [`SubmitError::Shutdown`] if the executor has been shut down, [`SubmitError::Spawn`] if the
@@ -154,7 +154,7 @@ impl ThreadPerTask {
         let run = move || {
             let membership = membership; // Dropped last, also when a destructor panics.
             let _own = membership.adopt_thread();
-            // A virtual one may be here before `submit` has its handle.
+            // A virtual thread may get here before `submit` has its handle.
             on_thread.attach(thread::current());
             on_thread.run(f);
             drop(on_thread);
@@ -166,7 +166,7 @@ impl ThreadPerTask {
         Ok(Task::new(cell))
     }
 
-    /// Shuts the executor down: it takes no new tasks. Those it has go on.
+    /// Shuts the executor down: it takes no new tasks. Submitted tasks go on.
     ///
     /// # Examples
     /// ```
@@ -186,9 +186,9 @@ impl ThreadPerTask {
     /// Shuts the executor down, and [interrupts](crate::thread::Thread::interrupt) the threads of
     /// all its tasks.
     ///
-    /// A task that has not started yet starts with the flag set. None is [cancelled](Task::cancel):
-    /// each ends with the result it then gives. Can be called again, to interrupt again those that
-    /// still run.
+    /// A task that has not started yet starts with the flag set. No task is
+    /// [cancelled](Task::cancel): each ends with the result that it then returns. Another call
+    /// interrupts again the tasks that still run.
     ///
     /// # Examples
     /// ```
@@ -241,9 +241,9 @@ impl ThreadPerTask {
         self.lifecycle.is_terminated()
     }
 
-    /// Waits until the executor is terminated, for `timeout` at most, and returns whether it is.
+    /// Waits until the executor is terminated, at most for `timeout`, and returns whether it is.
     ///
-    /// Does not shut it down. Is not ended by an interrupt.
+    /// Does not shut the executor down. An interrupt does not end this wait.
     ///
     /// # Examples
     /// ```
@@ -289,13 +289,13 @@ impl ThreadPerTask {
 
     /// Shuts the executor down and waits until all its tasks have ended, as dropping it does.
     ///
-    /// If the waiting thread is interrupted, before or meanwhile, so are all tasks, as by
-    /// [`shutdown_now`](Self::shutdown_now). It goes on waiting then, and its flag is still set
+    /// If the waiting thread is interrupted, before or during the wait, so are all tasks, as by
+    /// [`shutdown_now`](Self::shutdown_now). The wait goes on, and the thread's flag is still set
     /// afterwards.
     ///
-    /// On the thread of one of its own tasks this does not wait, for it would wait for itself. That
-    /// happens when tasks share the executor in an [`Arc`] and one of them is the last to let go of
-    /// it.
+    /// On the thread of one of the executor's own tasks this does not wait, because it would wait
+    /// for itself. That happens when tasks share the executor in an [`Arc`] and one of them drops
+    /// the last reference.
     ///
     /// # Examples
     /// ```
@@ -318,7 +318,7 @@ impl Drop for ThreadPerTask {
     }
 }
 
-/// Shows how many tasks have not ended.
+/// Shows the number of tasks that have not ended.
 impl fmt::Debug for ThreadPerTask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match (self.is_terminated(), self.is_shutdown()) {

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// Cloned for each task that puts a result in.
+/// The queue; cloned for each task that puts a result in.
 pub(super) struct Queue<R>(Arc<Watched<VecDeque<R>>>);
 
 impl<R> Queue<R> {
@@ -14,19 +14,19 @@ impl<R> Queue<R> {
         Queue(Arc::new(Watched::new(VecDeque::new())))
     }
 
-    /// The next result, if there is one.
+    /// Returns the next result, if there is one.
     pub(super) fn poll(&self) -> Option<R> {
         self.0.with(VecDeque::pop_front)
     }
 
-    /// Waits for the next result.
+    /// Waits for the next result and returns it.
     pub(super) fn take(&self, limit: WaitLimit) -> Result<R, GaveUp> {
         self.0.wait(limit, VecDeque::pop_front)
     }
 }
 
 impl<R: Send + 'static> Queue<R> {
-    /// A task that puts in what `wrap` makes of the result of `f`.
+    /// Returns a closure for a task: it puts into the queue what `wrap` makes of the result of `f`.
     pub(super) fn feed<T>(
         &self,
         f: impl FnOnce() -> T + Send + 'static,

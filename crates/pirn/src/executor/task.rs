@@ -10,13 +10,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// A task of an [executor](super::ThreadPerTask): the right to cancel it, to wait for it, and to
-/// take its result.
+/// The handle of a task of an [executor](super::ThreadPerTask): the right to cancel the task, to
+/// wait for it, and to take its result.
 ///
-/// Dropping it changes nothing for the task: it goes on, is waited for when the executor is closed,
-/// and its result is dropped.
+/// Dropping the handle does not affect the task: the task goes on, closing the executor waits for
+/// it, and its result is dropped.
 ///
-/// It can be awaited in async code: see [`TaskFuture`].
+/// Async code can await it: see [`TaskFuture`].
 ///
 /// # Examples
 /// ```
@@ -37,12 +37,12 @@ impl<T> Task<T> {
 
     /// Waits for the end of the task and returns its result.
     ///
-    /// An interrupt of the waiting thread does not end the wait; it does that of
+    /// An interrupt of the waiting thread does not end this wait, as it does that of
     /// [`join_interruptible`](Self::join_interruptible).
     ///
     /// # Errors
     /// [`TaskError::Panicked`] if the task panicked. [`TaskError::Cancelled`] if it was cancelled;
-    /// then this does not wait, even if the task still runs.
+    /// then this returns at once, even if the task still runs.
     ///
     /// # Examples
     /// ```
@@ -62,7 +62,8 @@ impl<T> Task<T> {
     /// passed before.
     ///
     /// # Errors
-    /// The task. Inside, those of [`join`](Self::join).
+    /// The task, so that it can be waited for again. The inner errors are those of
+    /// [`join`](Self::join).
     ///
     /// # Examples
     /// ```
@@ -85,10 +86,11 @@ impl<T> Task<T> {
     /// Waits for the end of the task, and returns its result, or the task again if the waiting
     /// thread has been interrupted before.
     ///
-    /// The flag of the thread is still set then. The task goes on.
+    /// The thread's flag is still set then, and the task goes on.
     ///
     /// # Errors
-    /// The task. Inside, those of [`join`](Self::join).
+    /// The task, so that it can be waited for again. The inner errors are those of
+    /// [`join`](Self::join).
     ///
     /// # Examples
     /// ```
@@ -111,19 +113,19 @@ impl<T> Task<T> {
         self.wait(limit).map_err(|_| self)
     }
 
-    /// Waits for the end and takes the result; after that, only dropping it is left to do.
+    /// Waits for the end and takes the result; after that, the task may only be dropped.
     pub(super) fn wait(&self, limit: WaitLimit) -> Result<Result<T, TaskError>, GaveUp> {
         self.0.try_take(limit)
     }
 
-    /// Cancels the task: it ends for all who wait for it, at once, with [`TaskError::Cancelled`].
+    /// Cancels the task: for all that wait for it, it ends at once with [`TaskError::Cancelled`].
     ///
-    /// If it has not started it never will. If it runs its thread is
-    /// [interrupted](Thread::interrupt); it is up to the task to heed that and to come to its end,
-    /// which the executor still waits for when it is closed.
+    /// A task that has not started never will. The thread of a running task is
+    /// [interrupted](Thread::interrupt); the task has to react to that by ending, and closing the
+    /// executor still waits for its end.
     ///
-    /// Returns whether this has cancelled it: `false` if it had ended or been cancelled before, and
-    /// then nothing happens.
+    /// Returns whether this call has cancelled the task: `false` if the task had ended or been
+    /// cancelled before; then the call has no effect.
     ///
     /// # Examples
     /// ```
@@ -141,7 +143,7 @@ impl<T> Task<T> {
         self.0.cancel()
     }
 
-    /// Returns whether the task has ended, in whichever way: [`join`](Self::join) would not wait.
+    /// Returns whether the task has ended in any way. If so, [`join`](Self::join) returns at once.
     ///
     /// # Examples
     /// ```
@@ -161,7 +163,7 @@ impl<T> Task<T> {
         self.0.has_ended()
     }
 
-    /// Returns whether the task has been cancelled before its end.
+    /// Returns whether the task was cancelled before its end.
     ///
     /// # Examples
     /// ```
@@ -181,8 +183,8 @@ impl<T> Task<T> {
 
     /// Returns the thread that runs the task.
     ///
-    /// To ask the task to end without giving up its result, interrupt this. If it is a platform
-    /// thread that has not started yet, this waits until it has.
+    /// Interrupt this thread to ask the task to end without giving up its result. If it is a
+    /// platform thread that has not started yet, this waits until it has.
     ///
     /// # Examples
     /// ```
@@ -230,7 +232,7 @@ impl<T> IntoFuture for Task<T> {
 
 /// Waits for a [`Task`] in async code. Made by `task.await`.
 ///
-/// Dropping it, as dropping the task, does not cancel it.
+/// Dropping the future, like dropping the task, does not cancel the task.
 ///
 /// # Examples
 /// ```
@@ -246,7 +248,7 @@ pub struct TaskFuture<T>(Arc<TaskCell<T>>);
 impl<T> Future for TaskFuture<T> {
     type Output = Result<T, TaskError>;
 
-    /// Never ready again once it has been.
+    /// Polls for the result. It is never ready again once it has been.
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         self.0.poll_take(context)
     }

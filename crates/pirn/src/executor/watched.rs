@@ -1,9 +1,9 @@
-//! Waiting for a change of some shared state, on either kind of thread, with a limit of time and an
-//! ear for interrupts.
+//! Waiting for a change of shared state, on either kind of thread, with a time limit and optionally
+//! until an interrupt.
 //!
-//! A `Condvar` hears no interrupts on platform threads. So this is a list of waiting threads, and
-//! parking: an interrupt gives a permit on both kinds. Permits may be left over and end a later
-//! `park` early, as any `park` may end.
+//! An interrupt does not end a wait on a `Condvar` on a platform thread. So this uses a list of
+//! waiting threads, and parking: an interrupt grants a park permit on both kinds. Permits may be
+//! left over and end a later `park` early, as any `park` may end.
 
 use crate::poison::locked;
 use crate::thread::{self, Thread, ThreadId};
@@ -15,12 +15,12 @@ use std::time::{Duration, Instant};
 /// How long to wait, and whether an interrupt ends it.
 #[derive(Clone, Copy)]
 pub(super) struct WaitLimit {
-    /// None: for ever.
+    /// `None` waits for ever.
     deadline: Option<Instant>,
     interruptible: bool,
 }
 
-/// Why a wait came to its end before what was waited for.
+/// The reason for which a wait ended before its condition held.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum GaveUp {
     TimedOut,
@@ -33,7 +33,7 @@ impl WaitLimit {
         interruptible: true,
     };
 
-    /// From now on. A timeout of centuries is none.
+    /// Returns a limit that counts from now. A timeout that overflows is no limit.
     pub(super) fn timeout(timeout: Duration) -> WaitLimit {
         WaitLimit {
             deadline: Instant::now().checked_add(timeout),
@@ -64,7 +64,7 @@ impl WaitLimit {
     }
 }
 
-/// Some state, and the threads and tasks that wait for it to change.
+/// A state, and the threads and tasks that wait for it to change.
 pub(super) struct Watched<S>(Mutex<Guarded<S>>);
 
 struct Guarded<S> {
@@ -72,7 +72,7 @@ struct Guarded<S> {
     waiting: Watchers,
 }
 
-/// Mostly there is one, and no need to allocate for it.
+/// Usually there is one watcher, which needs no allocation.
 #[derive(Default)]
 struct Watchers {
     first: Option<Watcher>,
@@ -131,13 +131,13 @@ impl<S> Watched<S> {
         locked(&self.0)
     }
 
-    /// Looks at the state, or changes it in a way that nobody waits for. `f` must not run user
+    /// Reads the state, or changes it in a way that no watcher waits for. `f` must not run user
     /// code.
     pub(super) fn with<R>(&self, f: impl FnOnce(&mut S) -> R) -> R {
         f(&mut self.lock().state)
     }
 
-    /// Changes the state, and wakes all that wait. `f` must not run user code.
+    /// Changes the state and wakes all watchers. `f` must not run user code.
     pub(super) fn change<R>(&self, f: impl FnOnce(&mut S) -> R) -> R {
         let mut guard = self.lock();
         let result = f(&mut guard.state);
@@ -149,9 +149,10 @@ impl<S> Watched<S> {
         result
     }
 
-    /// Waits until `ready` gives something.
+    /// Waits until `ready` returns a value.
     ///
-    /// What is there at once is given even if the time is up or the thread has been interrupted.
+    /// A value that is ready at once is returned even if the time is up or the thread has been
+    /// interrupted.
     pub(super) fn wait<R>(
         &self,
         limit: WaitLimit,
@@ -178,7 +179,7 @@ impl<S> Watched<S> {
         }
     }
 
-    /// As [`wait`](Self::wait), for as long as it takes.
+    /// Waits as [`wait`](Self::wait) does, without a limit.
     pub(super) fn wait_forever<R>(&self, mut ready: impl FnMut(&mut S) -> Option<R>) -> R {
         let limit = WaitLimit {
             deadline: None,
@@ -191,13 +192,13 @@ impl<S> Watched<S> {
         }
     }
 
-    /// As [`wait`](Self::wait), of the one future that polls this. A thread may not wait as well.
+    /// Polls as [`wait`](Self::wait) waits, for one future. No thread may wait at the same time.
     pub(super) fn poll<R>(
         &self,
         context: &mut Context<'_>,
         ready: impl FnOnce(&mut S) -> Option<R>,
     ) -> Poll<R> {
-        // Cloned and dropped outside of the lock: wakers are user code.
+        // Clone and drop wakers outside the lock: they are user code.
         let mut waiting = Watchers::default();
         waiting.add(Watcher::Waker(context.waker().clone()));
         let mut guard = self.lock();

@@ -1,15 +1,15 @@
-//! Short forms: fork these, and join.
+//! Short forms that fork some tasks and join them.
 
 use super::{Builder, JoinError, TaskScope, all_successful, any_successful};
 
-/// Runs all these tasks at once, each on a virtual thread, and gives all their values; or the first
-/// failure, which cancels the others.
+/// Runs all these tasks at once, each on a virtual thread, and returns all their values, or the
+/// first failure, which cancels the others.
 ///
 /// `tasks` is a tuple of two to eight closures, whose values may be of different types, or an array
 /// or a `Vec` of closures. They may borrow.
 ///
 /// # Errors
-/// As [`TaskScope::join`].
+/// The same as for [`TaskScope::join`].
 ///
 /// # Examples
 /// ```
@@ -28,11 +28,11 @@ pub fn all<E: Send, A: Tasks<E>>(tasks: A) -> Result<A::Values, JoinError<E>> {
     tasks.all()
 }
 
-/// Runs all these tasks at once, each on a virtual thread, and gives the value of the first that
+/// Runs all these tasks at once, each on a virtual thread, and returns the value of the first that
 /// succeeds; the others are cancelled.
 ///
 /// # Errors
-/// The first failure if all fail; otherwise as [`TaskScope::join`].
+/// The first failure if all fail; otherwise the same as for [`TaskScope::join`].
 ///
 /// # Examples
 /// ```
@@ -60,25 +60,25 @@ where
     })
 }
 
-/// A supertrait that cannot be named outside: the library may add to [`Tasks`].
+/// A supertrait that other crates cannot name, so that the library may add to [`Tasks`].
 mod sealed {
     pub trait Sealed {}
 }
 
-/// What [`all`] runs: a tuple of two to eight closures, an array, or a `Vec`. Cannot be implemented
-/// for other types.
+/// The tasks of [`all`]: a tuple of two to eight closures, an array, or a `Vec`. Other crates
+/// cannot implement this trait.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tuple, an array or a `Vec` of closures that return `Result<_, {E}>`",
     note = "the closures must be `Send`, and fail with the same type of error"
 )]
 pub trait Tasks<E>: sealed::Sealed {
-    /// What they give.
+    /// The values that the tasks return.
     type Values;
 
-    /// Forks and joins them.
+    /// Forks the tasks and joins them.
     ///
     /// # Errors
-    /// As [`all`].
+    /// The same as for [`all`].
     fn all(self) -> Result<Self::Values, JoinError<E>>;
 }
 

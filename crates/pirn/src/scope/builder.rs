@@ -88,12 +88,12 @@ impl Builder {
         self
     }
 
-    /// Cancels the scope when so much time has passed since it was opened, if it is not joined by
-    /// then. The join fails with [`JoinError::TimedOut`], if the joiner does not say otherwise;
-    /// what has completed can still be read.
+    /// Cancels the scope if it has not been joined this long after it was opened. The join then
+    /// fails with [`JoinError::TimedOut`], unless the joiner decides otherwise; the results of
+    /// completed subtasks can still be read.
     ///
-    /// An inner scope never outlives the deadline of the outer one, be that the same thread's or
-    /// that of the scope in which its owner was forked.
+    /// An inner scope never outlives the deadline of the outer one, which is the innermost scope of
+    /// the same thread or the one in which the owner was forked.
     ///
     /// # Examples
     /// ```
@@ -115,8 +115,8 @@ impl Builder {
         self
     }
 
-    /// Cancels the scope as [`timeout`](Self::timeout) does, at a point in time. Of both, the
-    /// earlier holds.
+    /// Cancels the scope as [`timeout`](Self::timeout) does, at a point in time. If both are set,
+    /// the earlier one holds.
     ///
     /// # Examples
     /// ```
@@ -134,10 +134,10 @@ impl Builder {
         self
     }
 
-    /// Limits how many subtasks run at once: a fork waits until there is room.
+    /// Limits the number of subtasks that run at once: a fork waits until there is room.
     ///
     /// # Panics
-    /// If it is 0: no subtask could ever run.
+    /// If the limit is 0: no subtask could ever run.
     ///
     /// # Examples
     /// ```
@@ -163,13 +163,14 @@ impl Builder {
         self
     }
 
-    /// Runs the subtasks on threads made in this way: virtual ones by a
-    /// [`thread::Builder`](crate::thread::Builder) (named, with larger stacks, by another
+    /// Sets the kind of thread that runs the subtasks: virtual threads made by a
+    /// [`thread::Builder`](crate::thread::Builder) (named, with larger stacks, on another
     /// scheduler), or [`PlatformThreads`](crate::thread::PlatformThreads).
     ///
-    /// Platform threads are for subtasks that compute for long, or call what blocks in ways that
-    /// the library does not know. Interrupts reach only what
-    /// [`Thread::interrupt`](crate::thread::Thread::interrupt) says of platform threads.
+    /// Platform threads are for subtasks that compute for a long time, or call functions that block
+    /// in ways that the library does not know.
+    /// [`Thread::interrupt`](crate::thread::Thread::interrupt) lists the few waits of a platform
+    /// thread that an interrupt ends.
     ///
     /// # Examples
     /// ```
@@ -199,10 +200,10 @@ impl Builder {
     /// Opens the scope, as [`pirn::scope`](crate::scope()) does.
     ///
     /// # Errors
-    /// As there.
+    /// The same as for `pirn::scope`.
     ///
     /// # Panics
-    /// As there.
+    /// The same as for `pirn::scope`.
     ///
     /// # Examples
     /// ```
@@ -229,10 +230,10 @@ impl Builder {
     /// Opens the scope with a joiner, as [`scope::with`](super::with) does.
     ///
     /// # Errors
-    /// As there.
+    /// The same as for `scope::with`.
     ///
     /// # Panics
-    /// As there.
+    /// The same as for `scope::with`.
     ///
     /// # Examples
     /// ```

@@ -23,9 +23,9 @@ use std::io;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Failure<E> {
-    /// It returned this error.
+    /// The subtask returned this error.
     Failed(E),
-    /// It panicked.
+    /// The subtask panicked.
     Panicked(Panic),
 }
 
@@ -90,7 +90,7 @@ impl<E: Error + 'static> Error for Failure<E> {
 
 /// Why a scope has no result.
 ///
-/// An error `E` of the scope's own code becomes one with `?`, as [`Failed`](Self::Failed).
+/// `?` converts an error `E` of the scope's own code to [`Failed`](Self::Failed).
 ///
 /// # Examples
 /// ```
@@ -111,20 +111,20 @@ pub enum JoinError<E> {
     Failed(E),
     /// A subtask panicked, or the joiner did.
     Panicked(Panic),
-    /// The time was up.
+    /// The scope's time was up.
     TimedOut,
     /// The scope's owner was interrupted.
     Interrupted,
     /// The scope was cancelled by its owner.
     Cancelled,
-    /// Nothing was forked, where one result was to come.
+    /// Nothing was forked, but the joiner was to return one result.
     NoSubtasks,
     /// A thread for a subtask could not be started; the text says why.
     Fork(io::Error),
 }
 
 impl<E> JoinError<E> {
-    /// Returns the failure of a subtask, if that was the reason.
+    /// Returns the failure of the subtask that was the reason, if one was.
     ///
     /// # Examples
     /// ```
@@ -141,8 +141,8 @@ impl<E> JoinError<E> {
         }
     }
 
-    /// Returns the error in one type, if that can be made of all the other reasons: of
-    /// `anyhow::Error`, `Box<dyn Error>` and [`io::Error`] it can.
+    /// Returns the error in one type, if the other reasons convert to that type, as they do to
+    /// `anyhow::Error`, `Box<dyn Error>` and [`io::Error`].
     ///
     /// # Examples
     /// ```
@@ -170,7 +170,7 @@ impl<E> JoinError<E> {
         }
     }
 
-    /// The error of a subtask, or the other reason.
+    /// Separates the error of a subtask from the other reasons.
     fn split(self) -> Result<E, JoinError<Infallible>> {
         Err(match self {
             JoinError::Failed(error) => return Ok(error),

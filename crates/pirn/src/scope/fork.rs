@@ -16,8 +16,8 @@ use core::ptr::NonNull;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// The body of a virtual thread that runs a subtask: its membership, its result, and, until it
-/// starts, its closure.
+/// The body of a virtual thread that runs a subtask: its membership, its result, and, until the
+/// subtask starts, its closure.
 struct Fork<T, J: JoinerFor<T>, F> {
     member: Member,
     packet: Packet<T, J::Error>,
@@ -44,11 +44,11 @@ where
     }
 
     unsafe fn abandon(&self) {
-        // SAFETY: a member that has entered; or it could not, as the scope is cancelled, and the
+        // SAFETY: the member has entered. If it could not, because the scope is cancelled, the
         // owner is still in its `fork`.
         let frame = unsafe { self.frame.as_ref() };
         let tell = || {
-            // SAFETY: instead of `run`. It has not run, and never will.
+            // SAFETY: called instead of `run`: the closure has not run, and never will.
             unsafe {
                 (*self.closure.get()).assume_init_drop();
                 self.packet
@@ -74,7 +74,7 @@ where
     }
 }
 
-/// Forks a subtask on a virtual thread. Not started, if the scope is cancelled.
+/// Forks a subtask on a virtual thread, which is not started if the scope is cancelled.
 pub(super) fn fork<'scope, T, J, F>(
     builder: &Builder,
     frame: &Frame<J>,
@@ -99,13 +99,14 @@ where
     let (thread, ready, fork) =
         // SAFETY: `write` writes the whole body.
         builder.make(|attributes| unsafe { body::allocate(attributes, write) })?;
-    // SAFETY: in the thread's allocation, of which we have a reference.
+    // SAFETY: the body is in the thread's allocation, of which we have a reference.
     let fork = unsafe { fork.as_ref() };
     fork.member.set_thread(Who::Virtual(thread.as_ptr()));
-    // SAFETY: it is new, and its thread's own reference keeps it until it has left: `ended`.
+    // SAFETY: the member is new, and its thread's own reference keeps it until it leaves in
+    // `ended`.
     if !unsafe { frame.state.enter(&fork.member) } {
-        // The right to run it, and nobody will: its closure is dropped, and all that it took is
-        // given back.
+        // We have the right to run it and give it up: its closure is dropped, and its resources are
+        // freed.
         sched::abandon(ready);
         return Ok(Subtask::unavailable(index));
     }

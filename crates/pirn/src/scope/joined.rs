@@ -23,7 +23,7 @@ impl<'scope, O> Ended<'scope> for Joined<'scope, O> {}
 impl<E> sealed::Sealed for Unjoined<'_, E> {}
 impl<'scope, E> Ended<'scope> for Unjoined<'scope, E> {}
 
-/// A scope that has been joined, with what its joiner gave.
+/// A scope that has been joined, with the result of its joiner.
 ///
 /// # Examples
 /// ```
@@ -46,7 +46,7 @@ impl<'scope, O> Joined<'scope, O> {
         }
     }
 
-    /// Returns what the joiner gave.
+    /// Returns a reference to the joiner's result.
     ///
     /// # Examples
     /// ```
@@ -60,7 +60,7 @@ impl<'scope, O> Joined<'scope, O> {
         &self.output
     }
 
-    /// Returns what the joiner gave.
+    /// Returns the joiner's result.
     ///
     /// # Examples
     /// ```
@@ -75,10 +75,10 @@ impl<'scope, O> Joined<'scope, O> {
     }
 }
 
-/// A scope whose join failed. Its subtasks can still be [asked](super::Subtask::result) what they
-/// have come to.
+/// A scope whose join failed. The [results](super::Subtask::result) of its subtasks can still be
+/// read.
 ///
-/// Becomes the [`JoinError`] with `?`.
+/// `?` converts it to the [`JoinError`].
 ///
 /// # Examples
 /// ```
@@ -103,7 +103,7 @@ impl<'scope, E> Unjoined<'scope, E> {
         }
     }
 
-    /// Returns why the join failed.
+    /// Returns a reference to the error of the join.
     ///
     /// # Examples
     /// ```
@@ -117,7 +117,7 @@ impl<'scope, E> Unjoined<'scope, E> {
         &self.error
     }
 
-    /// Returns why the join failed.
+    /// Returns the error of the join.
     ///
     /// # Examples
     /// ```

@@ -1,18 +1,18 @@
-//! What a scope makes of its subtasks.
+//! How a scope combines the results of its subtasks.
 
 use super::{Failure, JoinError};
 use core::ops::ControlFlow;
 
-/// A policy: when a scope is over, and what [`join`](super::TaskScope::join) gives then.
+/// A policy that decides when a scope is over and what [`join`](super::TaskScope::join) returns.
 ///
-/// This trait has what does not depend on the values of subtasks; [`JoinerFor`] has the rest. The
-/// joiners that come with the library are [in this module](super#joiners).
+/// This trait has the part that does not depend on the values of subtasks; [`JoinerFor`] has the
+/// rest. The joiners that come with the library are [in this module](super#joiners).
 ///
-/// A joiner is shared by the subtasks of its scope, and told of each on that subtask's own thread,
-/// many at a time.
+/// The subtasks of a scope share its joiner. It is told of each subtask on that subtask's own
+/// thread, and so by several threads at once.
 ///
 /// # Examples
-/// The second that succeeds:
+/// A joiner that returns the second success:
 /// ```
 /// use pirn::scope::{self, Completed, JoinError, Joiner, JoinerFor};
 /// use std::ops::ControlFlow;
@@ -47,34 +47,34 @@ use core::ops::ControlFlow;
 /// assert_eq!(second.unwrap(), Some(1));
 /// ```
 pub trait Joiner: Sync {
-    /// What subtasks fail with.
+    /// The error of subtasks.
     type Error: Send;
-    /// What the join gives.
+    /// The result of the join.
     type Output;
 
     /// Called by the owner's `join`, when all subtasks have completed or the joiner has cancelled
     /// the scope.
     ///
-    /// Subtasks that were cancelled may still be running, but the joiner will not be told of them
-    /// (but for calls that are under way).
+    /// Subtasks that were cancelled may still be running. The joiner is not told of them, except by
+    /// calls that have already begun.
     ///
     /// # Errors
-    /// What `join` is to fail with.
+    /// The error with which `join` fails.
     fn result(&self) -> Result<Self::Output, JoinError<Self::Error>>;
 
-    /// Called instead of [`result`](Self::result) when the time was up first.
+    /// Called instead of [`result`](Self::result) when the scope's time was up first.
     ///
     /// # Errors
-    /// What `join` is to fail with: [`JoinError::TimedOut`] if not said otherwise.
+    /// The error with which `join` fails: [`JoinError::TimedOut`] by default.
     fn timed_out(&self) -> Result<Self::Output, JoinError<Self::Error>> {
         Err(JoinError::TimedOut)
     }
 }
 
-/// A [`Joiner`] for subtasks that give a `T`.
+/// A [`Joiner`] for subtasks that return a `T`.
 ///
 /// # Examples
-/// For subtasks of any type:
+/// A joiner for subtasks of any type:
 /// ```
 /// use pirn::scope::{self, Completed, JoinError, Joiner, JoinerFor};
 /// use std::ops::ControlFlow;
@@ -104,11 +104,11 @@ pub trait Joiner: Sync {
 /// assert_eq!(count.unwrap(), 1);
 /// ```
 pub trait JoinerFor<T>: Joiner {
-    /// Called by the owner before the subtask of this number, counted from 0, is forked; also if it
-    /// will not be started because the scope has been cancelled.
+    /// Called by the owner before the subtask with this number, counted from 0, is forked; also if
+    /// the subtask will not be started because the scope has been cancelled.
     ///
-    /// [`Break`](ControlFlow::Break) cancels the scope: nothing more is started, and what runs is
-    /// interrupted.
+    /// [`Break`](ControlFlow::Break) cancels the scope: no more subtasks are started, and running
+    /// ones are interrupted.
     fn on_fork(&self, index: usize) -> ControlFlow<()> {
         let _ = index;
         ControlFlow::Continue(())
@@ -141,7 +141,7 @@ pub struct Completed<'a, T, E> {
 }
 
 impl<'a, T, E> Completed<'a, T, E> {
-    /// `result` is there.
+    /// Returns the view of a subtask whose `result` is set.
     pub(super) fn new(
         index: usize,
         result: &'a mut Option<Result<T, Failure<E>>>,
@@ -185,7 +185,7 @@ impl<'a, T, E> Completed<'a, T, E> {
     /// Returns the result of the subtask.
     ///
     /// # Errors
-    /// Why it failed.
+    /// The reason for which the subtask failed.
     ///
     /// # Panics
     /// If the joiner has [taken](Self::take) the result.
@@ -209,13 +209,13 @@ impl<'a, T, E> Completed<'a, T, E> {
         }
     }
 
-    /// Takes the result of the subtask, which the [`Subtask`](super::Subtask) then has no more.
+    /// Takes the result of the subtask, which its [`Subtask`](super::Subtask) then no longer has.
     ///
     /// # Errors
-    /// Why it failed.
+    /// The reason for which the subtask failed.
     ///
     /// # Panics
-    /// If it has been taken.
+    /// If the result has been taken.
     ///
     /// # Examples
     /// ```

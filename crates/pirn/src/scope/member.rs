@@ -9,26 +9,27 @@ use core::cell::{Cell, OnceCell};
 use core::ptr::NonNull;
 use std::sync::Arc;
 
-/// A thread's place in the lists of its scope: in the allocation of a virtual thread, on the stack
-/// of a platform thread.
+/// A thread's place in the lists of its scope. It lies in the allocation of a virtual thread, or on
+/// the stack of a platform thread.
 pub(super) struct Member {
     links: Links<Member>,
     scope: NonNull<ScopeState>,
     thread: OnceCell<Who>,
-    /// Whether it counts as running. Under the scope's lock.
+    /// Whether the member counts as running. Under the scope's lock.
     pub(super) entered: Cell<bool>,
-    /// Whether it has been interrupted, and so is in the list of those. Under the scope's lock.
+    /// Whether it has been interrupted, and so is in the list of interrupted members. Under the
+    /// scope's lock.
     pub(super) interrupted: Cell<bool>,
 }
 
-/// A thread, without a reference that would have to be counted if it is a virtual one.
+/// A thread, without a counted reference if it is a virtual one.
 pub(super) enum Who {
     Virtual(NonNull<Core>),
     Platform(Arc<Platform>),
 }
 
 impl Who {
-    /// The running thread.
+    /// Returns the running thread.
     pub(super) fn current() -> Who {
         match vthread::current() {
             Some(core) => Who::Virtual(NonNull::from(core)),
@@ -36,10 +37,10 @@ impl Who {
         }
     }
 
-    /// A handle to it.
+    /// Returns a handle to the thread.
     ///
     /// # Safety
-    /// It has not ended.
+    /// The thread has not ended.
     pub(super) unsafe fn thread(&self) -> Thread {
         match self {
             // SAFETY: the caller's contract.
@@ -56,7 +57,7 @@ impl Linked for Member {
 }
 
 impl Member {
-    /// Of a scope that will not end before it has [left](Self::leave).
+    /// Returns a member of a scope that does not end before the member has [left](Self::leave).
     pub(super) fn new(scope: &ScopeState) -> Member {
         Member {
             links: Links::new(),
@@ -67,20 +68,20 @@ impl Member {
         }
     }
 
-    /// Sets which thread it is, before it enters.
+    /// Sets the thread, before the member enters.
     pub(super) fn set_thread(&self, who: Who) {
         let _ = self.thread.set(who);
     }
 
-    /// The thread.
+    /// Returns the thread.
     pub(super) fn who(&self) -> Option<&Who> {
         self.thread.get()
     }
 
-    /// Ends its part in the scope, which may be gone when this returns.
+    /// Leaves the scope, which may be gone when this returns.
     pub(super) fn leave(&self) {
         if self.entered.get() {
-            // SAFETY: the scope waits for all that have entered.
+            // SAFETY: the scope waits for all members that have entered.
             unsafe { self.scope.as_ref() }.leave(self);
         }
     }

@@ -1,11 +1,10 @@
 //! Structured concurrency: scopes in which subtasks are forked and joined.
 //!
-//! A scope is a block that splits into concurrent subtasks, each on a thread of its own, and ends
-//! when all of them have: by its end, by `?`, by a panic. What is started in it is over when it is
-//! left, so subtasks may borrow from outside it, no thread is left behind, and a failure of one is
-//! not lost and ends the others. (Loom's `StructuredTaskScope`, [JEP
-//! 505](https://openjdk.org/jeps/505); what Java checks when the program runs, the compiler checks
-//! here.)
+//! A scope is a block that splits into concurrent subtasks, each on a thread of its own. The scope
+//! ends when all of them have ended, however the block is left: by its end, by `?`, or by a panic.
+//! So subtasks may borrow from outside the scope, no thread is left behind, and the failure of one
+//! subtask is not lost and ends the others. (This is Loom's `StructuredTaskScope`, [JEP
+//! 505](https://openjdk.org/jeps/505); what Java checks at run time, the compiler checks here.)
 //!
 //! ```
 //! use pirn::scope::JoinError;
@@ -25,7 +24,7 @@
 //! assert_eq!(handle_order(7).unwrap().order, "order 7");
 //! ```
 //!
-//! In short, when there is nothing else to do:
+//! The short form, for a scope that does nothing else:
 //!
 //! ```
 //! use pirn::scope;
@@ -38,34 +37,35 @@
 //!
 //! # Joiners
 //!
-//! When a scope is over, and what its join gives, is the matter of a [`Joiner`]:
+//! A [`Joiner`] decides when a scope is over and what its join returns:
 //!
-//! | joiner | its join gives | it cancels on |
+//! | joiner | its join returns | it cancels on |
 //! |---|---|---|
-//! | [`await_all_successful`], that of [`pirn::scope`](crate::scope()) | the proof by which subtasks are [read](Subtask::get) | the first failure |
+//! | [`await_all_successful`], the joiner of [`pirn::scope`](crate::scope()) | the proof by which subtasks are [read](Subtask::get) | the first failure |
 //! | [`all_successful`] | all values, in the order of forks | the first failure |
 //! | [`any_successful`] | the first value; an error if there is none | the first success |
 //! | [`await_all`] | nothing | never |
-//! | [`all_until`] | what came of each | the predicate |
-//! | [`shutdown_on_failure`] | the first failure, to be thrown or not | the first failure |
-//! | [`shutdown_on_success`] | the first success, or else failure | the first success |
+//! | [`all_until`] | the result of each subtask | the predicate |
+//! | [`shutdown_on_failure`] | the first failure, which the caller may throw | the first failure |
+//! | [`shutdown_on_success`] | the first success, or else the first failure | the first success |
 //!
-//! Any other is written by implementing [`Joiner`] and [`JoinerFor`].
+//! Programs write other joiners by implementing [`Joiner`] and [`JoinerFor`].
 //!
 //! # Cancellation
 //!
 //! A scope is cancelled by its joiner, when its [time](Builder::timeout) is up, when its owner is
 //! [interrupted](crate::thread::Thread::interrupt) while it waits for its subtasks, when its owner
-//! leaves it without a join, by `?` or a panic, and by [`TaskScope::cancel`]. Then nothing more is
-//! started, the join returns, and the subtasks that run are interrupted: see
-//! [`Thread::interrupt`](crate::thread::Thread::interrupt) for what ends by that. A subtask that
-//! does not hear it is waited for all the same.
+//! leaves it without a join (by `?` or a panic), and by [`TaskScope::cancel`]. Then no more
+//! subtasks are started, the join returns, and the running subtasks are interrupted;
+//! [`Thread::interrupt`](crate::thread::Thread::interrupt) lists the waits that an interrupt ends.
+//! The scope still waits for a subtask that ignores the interrupt.
 
-// `task_scope` is the scope as its owner sees it, `state` what the owner and the members share (who
-// runs, and whether it is cancelled), `member` a membership. `fork` and `platform` start the
-// threads of subtasks, `packet` is where they leave results, `subtask` reads them. `joined` has the
-// proofs that a scope has been joined, `joiner` what a joiner is, `joiners` those that come with
-// the library, `keeper` the deadlines, and `tree` the list of all scopes.
+// `task_scope` is the scope as its owner sees it, `state` what the owner and the members share (the
+// running members and the cancellation), `member` a membership. `fork` and `platform` start the
+// threads of subtasks, which leave their results in a `packet`; `subtask` reads them. `joined` has
+// the proofs that a scope has been joined, `joiner` the traits of joiners, `joiners` the
+// implementations that come with the library, `keeper` the deadlines, and `tree` the list of all
+// scopes.
 
 mod all;
 mod builder;
@@ -94,25 +94,25 @@ pub use joiners::any_successful::any_successful;
 pub use joiners::await_all::await_all;
 pub use joiners::await_all_successful::{AllOk, await_all_successful};
 pub use joiners::shutdown::{shutdown_on_failure, shutdown_on_success};
-/// Loom's names of two joiners, as part of its `StructuredTaskScope`.
+/// Loom's names for two joiners of its `StructuredTaskScope`.
 #[doc(no_inline)]
 pub use joiners::{ShutdownOnFailure, ShutdownOnSuccess};
 pub use subtask::{State, Subtask, SubtaskError};
 pub use task_scope::TaskScope;
 pub use tree::{ScopeId, ScopeInfo, snapshot};
 
-/// Opens a scope for subtasks that may fail with an `E`, the first of which cancels the others.
+/// Opens a scope for subtasks that may fail with an `E`. The first failure cancels the others.
 ///
-/// Calls `f` with the scope; when this returns, nothing that was forked in it runs any more. The
-/// joiner is [`await_all_successful`]; [`with`] takes another, [`Builder`] names, timeouts and
-/// limits. Subtasks that cannot fail need none of this: there is
+/// Calls `f` with the scope. When this function returns, nothing that was forked in the scope runs
+/// any more. The joiner is [`await_all_successful`]; [`with`] takes another, and [`Builder`] sets
+/// names, timeouts and limits. Subtasks that cannot fail can use the simpler
 /// [`thread::scope`](crate::thread::scope).
 ///
 /// # Errors
-/// What `f` gives: mostly that of the [join](TaskScope::join).
+/// The error that `f` returns, usually that of the [join](TaskScope::join).
 ///
 /// # Panics
-/// If `f` panics, or returns `Ok` without having joined what it has forked.
+/// If `f` panics, or returns `Ok` without having joined the subtasks that it forked.
 ///
 /// # Examples
 /// ```
@@ -140,10 +140,10 @@ where
 /// Opens a scope with a joiner.
 ///
 /// # Errors
-/// What `f` gives: mostly that of the [join](TaskScope::join).
+/// The error that `f` returns, usually that of the [join](TaskScope::join).
 ///
 /// # Panics
-/// If `f` panics, or returns `Ok` without having joined what it has forked.
+/// If `f` panics, or returns `Ok` without having joined the subtasks that it forked.
 ///
 /// # Examples
 /// ```

@@ -1,4 +1,4 @@
-//! Where a subtask leaves its result; and how it comes to that.
+//! Where a subtask leaves its result, and how the subtask runs.
 
 use super::member::Member;
 use super::state::Cause;
@@ -10,15 +10,15 @@ use core::ops::ControlFlow;
 use core::sync::atomic::{AtomicU8, Ordering};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Where a subtask leaves its result.
+/// The place in which a subtask leaves its result.
 pub(super) struct Packet<T, E> {
-    /// A [`State`]: from something else than `Unavailable` on, the result is the handle's.
+    /// A [`State`]. Once it is not `Unavailable`, the result belongs to the handle.
     state: AtomicU8,
     result: UnsafeCell<Option<Result<T, Failure<E>>>>,
 }
 
-// SAFETY: the result is the running subtask's until the state says otherwise, and its handle's
-// then.
+// SAFETY: the result belongs to the running subtask until the state changes, and then to its
+// handle.
 unsafe impl<T: Send, E: Send> Sync for Packet<T, E> {}
 // SAFETY: owns the result.
 unsafe impl<T: Send, E: Send> Send for Packet<T, E> {}
@@ -32,7 +32,7 @@ impl<T, E> Packet<T, E> {
     }
 
     pub(super) fn state(&self) -> State {
-        // Acquire: pairs with the Release in `complete`: the result.
+        // Acquire: pairs with the Release in `complete`, for the result.
         match self.state.load(Ordering::Acquire) {
             1 => State::Success,
             2 => State::Failed,
@@ -40,7 +40,7 @@ impl<T, E> Packet<T, E> {
         }
     }
 
-    /// Runs a subtask, and keeps its result, which nobody sees before the state says so.
+    /// Runs a subtask and stores its result, which nobody reads before the state changes.
     ///
     /// # Safety
     /// The caller is the subtask.
@@ -50,11 +50,11 @@ impl<T, E> Packet<T, E> {
             Ok(Err(error)) => Err(Failure::Failed(error)),
             Err(payload) => Err(Failure::Panicked(Panic::new(payload))),
         };
-        // SAFETY: the caller's contract. There is nothing in it yet.
+        // SAFETY: the caller's contract. The result is empty until now.
         unsafe { self.result.get().write(Some(result)) };
     }
 
-    /// Says that it did not run.
+    /// Records that the subtask did not run.
     ///
     /// # Safety
     /// The caller has the right to run the subtask.
@@ -64,7 +64,7 @@ impl<T, E> Packet<T, E> {
         unsafe { self.result.get().write(Some(Err(failure))) };
     }
 
-    /// A look at the result.
+    /// Returns a reference to the result.
     ///
     /// # Safety
     /// The caller has the handle, does not take the result meanwhile, and has seen that the state
@@ -85,7 +85,7 @@ impl<T, E> Packet<T, E> {
     }
 }
 
-/// Runs a subtask on its thread, and tells the joiner. Does not unwind.
+/// Runs a subtask on its thread and tells the joiner. Does not unwind.
 pub(super) fn run<T, J, F>(
     frame: &Frame<J>,
     index: usize,
@@ -99,18 +99,18 @@ pub(super) fn run<T, J, F>(
     let body = || {
         let state = &frame.state;
         if state.is_cancelled() {
-            return; // Not to be started any more: the closure is dropped.
+            return; // Must not start any more: the closure is dropped.
         }
-        // SAFETY: the packet is the running subtask's; the calls of `bind` are around that of the
-        // scope, which waits for this thread.
+        // SAFETY: the packet belongs to the running subtask; the calls of `bind` enclose that of
+        // the scope, which waits for this thread.
         unsafe {
             let run = || packet.fill(closure);
             state.within(|| state.bindings.within(run));
         }
         // SAFETY: as above.
         let failed = matches!(unsafe { packet.peek() }, Some(Err(_)));
-        // The deadline has made it fail: waits and inner scopes end at that moment too, and may be
-        // sooner than the scope's own keeper.
+        // The deadline has caused the failure: waits and inner scopes end at that moment too, and
+        // may end before the scope's own keeper runs.
         if failed && state.deadline.has_passed() {
             state.cancel(Cause::TimedOut, Some(except));
         }
@@ -124,14 +124,14 @@ pub(super) fn run<T, J, F>(
     }
 }
 
-/// Tells the joiner of the result in a packet, and leaves it for the handle. A subtask that comes
-/// too late leaves nothing.
+/// Tells the joiner of the result in a packet, and leaves the result for the handle. Drops the
+/// result instead if the scope is cancelled already.
 pub(super) fn complete<T, J: JoinerFor<T>>(
     frame: &Frame<J>,
     index: usize,
     packet: &Packet<T, J::Error>,
 ) -> ControlFlow<()> {
-    // SAFETY: ours until the state says otherwise.
+    // SAFETY: the result is ours until the state changes.
     let result = unsafe { &mut *packet.result.get() };
     if frame.state.is_cancelled() {
         *result = None;

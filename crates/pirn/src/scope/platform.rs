@@ -11,7 +11,7 @@ use core::ptr::NonNull;
 use std::io;
 use std::sync::Arc;
 
-/// Forks a subtask on a platform thread. Not started, if the scope is cancelled.
+/// Forks a subtask on a platform thread, which is not started if the scope is cancelled.
 pub(super) fn fork<'scope, T, J, F>(
     threads: &PlatformThreads,
     frame: &Frame<J>,
@@ -35,10 +35,10 @@ where
     if !frame.state.reserve_place() {
         return Ok(Subtask::unavailable(index));
     }
-    // If the start fails, also by the panic of the closure's destructor.
+    // Also runs if the start fails by a panic of the closure's destructor.
     let missing = OnDrop(|| frame.state.give_up_place());
-    // SAFETY: the owner does not leave the scope before the thread has left it, and what the thread
-    // does after that uses nothing of `'scope`.
+    // SAFETY: the owner does not leave the scope before the thread has left it, and the thread uses
+    // nothing of `'scope` after that.
     unsafe { builder.spawn_unchecked(main) }?; // detached
     core::mem::forget(missing);
     let place = NonNull::from(&*packet);
@@ -53,12 +53,12 @@ where
 {
     let member = Member::new(&frame.state);
     member.set_thread(Who::Platform(platform::current()));
-    // SAFETY: it leaves below, before it goes away.
+    // SAFETY: the member leaves below, before it goes away.
     unsafe { frame.state.take_place(&member) };
-    // Also if the destructor of the result panics.
+    // Leaves the scope even if the destructor of the result panics.
     let leaving = OnDrop(|| member.leave());
     packet::run(frame, index, &packet, &member, closure);
-    // The result, if there is no handle any more: before we leave, as it may borrow.
+    // Drops the result if there is no handle any more. It may borrow, so before we leave.
     drop(packet);
     drop(leaving);
 }
@@ -66,17 +66,17 @@ where
 /// A pointer to the frame that all subtasks share.
 struct Shared<T>(NonNull<T>);
 
-// SAFETY: the frame is shared by the subtasks' threads: `Frame` is made for that.
+// SAFETY: the subtasks' threads share the frame, and `Frame` is made for that.
 unsafe impl<T> Send for Shared<T> {}
 
 impl<T> Shared<T> {
-    /// A method, so that closures capture the whole.
+    /// Returns the pointer. A method, so that closures capture the whole struct.
     fn get(&self) -> NonNull<T> {
         self.0
     }
 }
 
-/// Calls this when it is dropped.
+/// Calls the function when it is dropped.
 struct OnDrop<F: Fn()>(F);
 
 impl<F: Fn()> Drop for OnDrop<F> {

@@ -12,9 +12,9 @@
 //!   +--------------------------------------+
 //! ```
 //!
-//! It is on the owner's stack, and the owner does not leave before nobody runs. A member counts
-//! itself out under the lock and does not touch the scope after it; the owner learns that it was
-//! the last under the same lock. So the frame is there as long as anybody uses it.
+//! The state is on the owner's stack, and the owner does not leave the scope while a member runs. A
+//! member counts itself out under the lock and does not touch the scope afterwards; the owner
+//! learns under the same lock that it was the last. So the frame outlives all its uses.
 
 use super::member::{Member, Who};
 use super::tree;
@@ -38,34 +38,34 @@ thread_local! {
     static INNERMOST: Cell<*const ScopeState> = const { Cell::new(ptr::null()) };
 }
 
-/// See the module's documentation.
+/// What the owner and the members share; see the module's documentation.
 pub(crate) struct ScopeState {
     pub(super) id: u64,
     pub(super) name: Option<Arc<str>>,
-    /// Alive as long as this is: it is on that thread's stack.
+    /// Outlives this state, which is on that thread's stack.
     pub(super) owner: Who,
     /// The scope in which this one was opened.
     parent: *const ScopeState,
-    /// When it is cancelled at the latest.
+    /// When the scope is cancelled at the latest.
     pub(super) deadline: Deadline,
-    /// The scoped values of its members.
+    /// The scoped values of the scope's members.
     pub(super) bindings: Bindings,
     cancelled: AtomicBool,
     pub(super) inner: Lock<Inner>,
-    /// Its place among all scopes there are.
+    /// The scope's place in the list of all scopes.
     pub(super) place: Links<ScopeState>,
 }
 
-// SAFETY: the parent outlives it; the links are followed under the lock of the tree, and what is in
-// the lists of members is under its own.
+// SAFETY: the parent outlives the scope; the links are followed under the lock of the tree, and the
+// lists of members under the scope's own lock.
 unsafe impl Sync for ScopeState {}
 
-/// See the module's drawing.
+/// The fields under the lock; see the module's drawing.
 pub(super) struct Inner {
     pub(super) members: List<Member>,
     pub(super) interrupted: List<Member>,
     pub(super) running: usize,
-    /// Whether a thread watches the clock for it.
+    /// Whether a thread watches the clock for the scope.
     keeper: bool,
     waiting: Option<OwnerWait>,
     cause: Option<Cause>,
@@ -77,31 +77,31 @@ struct OwnerWait {
     what: Until,
 }
 
-// SAFETY: followed under the lock, while the owner keeps it there.
+// SAFETY: followed under the lock, while the owner keeps the wait in place.
 unsafe impl Send for OwnerWait {}
 
 /// What an owner can wait for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Until {
-    /// No more members than this, or the scope is cancelled.
+    /// At most this many members run, or the scope is cancelled.
     Room(usize),
-    /// Nobody uses the scope.
+    /// No member and no keeper uses the scope.
     Unused,
 }
 
 /// Why a scope was cancelled.
 #[derive(Debug)]
 pub(super) enum Cause {
-    /// The joiner said so.
+    /// The joiner cancelled it.
     Joiner,
     TimedOut,
     /// The owner was interrupted.
     Interrupted,
     /// A thread could not be started.
     Fork(io::Error),
-    /// The joiner panicked, or a destructor of a subtask's closure or result.
+    /// The joiner panicked, or the destructor of a subtask's closure or result did.
     Panicked(Panic),
-    /// The owner said so, or left.
+    /// The owner cancelled it, or left it without a join.
     Owner,
 }
 
@@ -113,27 +113,27 @@ impl Inner {
         }
     }
 
-    /// Claims the owner if what it waits for has come.
+    /// Claims the owner if the condition that it waits for holds.
     fn claim_owner(&mut self, cancelled: bool) -> Option<Wakeup> {
         let OwnerWait { wait, what } = *self.waiting.as_ref()?;
         if !self.has_come(what, cancelled) {
             return None;
         }
         self.waiting = None;
-        // SAFETY: the owner takes it out, under the lock, before it goes away.
+        // SAFETY: the owner takes the wait out, under the lock, before the wait goes away.
         unsafe { wait.as_ref() }.claim(Outcome::Ready)
     }
 }
 
-/// The innermost scope of the running thread.
+/// Returns the innermost scope of the running thread.
 pub(super) fn current<'a>() -> Option<&'a ScopeState> {
-    // SAFETY: set by `within`, for a call during which the scope is there; callers do not keep it
-    // longer.
+    // SAFETY: `within` has set it, for a call during which the scope is there; callers do not keep
+    // it longer.
     unsafe { INNERMOST.get().as_ref() }
 }
 
 impl ScopeState {
-    /// Of a scope that the running thread opens.
+    /// Returns the state of a scope that the running thread opens.
     pub(super) fn new(name: Option<Arc<str>>, deadline: Deadline) -> ScopeState {
         let parent = current();
         let inherited = parent.map_or(Deadline::NEVER, |parent| parent.deadline);
@@ -158,10 +158,10 @@ impl ScopeState {
         }
     }
 
-    /// The scope in which it was opened.
+    /// Returns the scope in which this one was opened.
     pub(super) fn parent(&self) -> Option<&ScopeState> {
-        // SAFETY: it is further down on the owner's stack, or the owner is its member: it outlives
-        // this one.
+        // SAFETY: the parent is further down on the owner's stack, or the owner is its member: it
+        // outlives this scope.
         unsafe { self.parent.as_ref() }
     }
 
@@ -184,17 +184,19 @@ impl ScopeState {
         self.within(f)
     }
 
-    /// Whether it has been cancelled.
+    /// Returns whether the scope has been cancelled.
     #[inline]
     pub(super) fn is_cancelled(&self) -> bool {
-        // Acquire: pairs with the Release in `cancel`: what the canceller did before.
+        // Acquire: pairs with the Release in `cancel`, so that we see what the canceller did
+        // before.
         self.cancelled.load(Ordering::Acquire)
     }
 
-    /// Adds a member that is going to run. Returns `false` if the scope is cancelled: it must not.
+    /// Adds a member that is about to run. Returns `false` if the scope is cancelled; then it must
+    /// not run.
     ///
     /// # Safety
-    /// It is in no scope, and stays in its place until it has [left](Self::leave).
+    /// The member is in no scope, and stays in its place until it has [left](Self::leave).
     pub(super) unsafe fn enter(&self, member: &Member) -> bool {
         let mut inner = self.inner.lock();
         if self.is_cancelled() {
@@ -207,7 +209,7 @@ impl ScopeState {
         true
     }
 
-    /// Reserves the place of a thread that will be a member once it runs, and counts it as running.
+    /// Reserves the place of a thread that becomes a member once it runs, and counts it as running.
     /// Returns `false` if the scope is cancelled.
     pub(super) fn reserve_place(&self) -> bool {
         let mut inner = self.inner.lock();
@@ -218,10 +220,10 @@ impl ScopeState {
         true
     }
 
-    /// Adds a member in a [reserved](Self::reserve_place) place.
+    /// Adds a member in a place that was [reserved](Self::reserve_place).
     ///
     /// # Safety
-    /// As for [`enter`](Self::enter).
+    /// The same as for [`enter`](Self::enter).
     pub(super) unsafe fn take_place(&self, member: &Member) {
         let mut inner = self.inner.lock();
         member.entered.set(true);
@@ -235,12 +237,12 @@ impl ScopeState {
         unsafe { list.append(member) };
     }
 
-    /// Gives up a [reserved](Self::reserve_place) place: the thread could not be started.
+    /// Gives up a [reserved](Self::reserve_place) place because the thread could not be started.
     pub(super) fn give_up_place(&self) {
         self.inner.lock().running -= 1;
     }
 
-    /// Takes a member out. The scope may be gone when this returns.
+    /// Takes a member out of the scope, which may be gone when this returns.
     pub(super) fn leave(&self, member: &Member) {
         self.depart(|inner| {
             let list = match member.interrupted.get() {
@@ -253,8 +255,8 @@ impl ScopeState {
         });
     }
 
-    /// Ends somebody's part in the scope, and wakes the owner if it waits for that. The scope may
-    /// be gone when this returns.
+    /// Applies `part`, by which a thread ends its use of the scope, and wakes the owner if it waits
+    /// for that. The scope may be gone when this returns.
     fn depart(&self, part: impl FnOnce(&mut Inner)) {
         let wakeup = {
             let mut inner = self.inner.lock();
@@ -267,13 +269,12 @@ impl ScopeState {
         }
     }
 
-    /// A thread begins to watch the clock.
+    /// Records that a thread watches the clock.
     pub(super) fn begin_keeping(&self) {
         self.inner.lock().keeper = true;
     }
 
-    /// The thread that watched the clock does not any more. The scope may be gone when this
-    /// returns.
+    /// Records that no thread watches the clock any more. The scope may be gone when this returns.
     pub(super) fn end_keeping(&self) {
         self.depart(|inner| inner.keeper = false);
     }
@@ -302,16 +303,17 @@ impl ScopeState {
         });
         drop(inner);
         let outcome = wait.block_until(deadline);
-        // A platform thread goes on as soon as it is claimed. The lock is on its stack: it waits
-        // until the claimer has let go of it. (A virtual thread is woken after that.)
+        // A platform thread goes on as soon as it is claimed, but the lock that the claimer holds
+        // is on its stack: it waits until the claimer has unlocked. (A virtual thread is woken
+        // after that.)
         if outcome != Outcome::Ready || matches!(self.owner, Who::Platform(_)) {
             self.inner.lock().waiting = None;
         }
         outcome
     }
 
-    /// Cancels it, unless it has been: nothing more is started, the owner's join returns, and all
-    /// members but `except` are interrupted.
+    /// Cancels the scope unless it is cancelled already: no more subtasks are started, the owner's
+    /// join returns, and all members but `except` are interrupted.
     pub(super) fn cancel(&self, cause: Cause, except: Option<&Member>) {
         let wakeup = {
             let mut inner = self.inner.lock();
@@ -334,7 +336,8 @@ impl ScopeState {
         while self.interrupt_some(except) {}
     }
 
-    /// Interrupts some members that have not been. Returns whether there may be more.
+    /// Interrupts some members that have not been interrupted yet. Returns whether there may be
+    /// more.
     fn interrupt_some(&self, except: Option<&Member>) -> bool {
         let mut wakes = WakeList::new();
         let mut listened = [const { None }; WakeList::CAPACITY];
@@ -345,7 +348,7 @@ impl ScopeState {
                 && count < WakeList::CAPACITY
                 && let Some(member) = inner.members.take_first()
             {
-                // SAFETY: it stays where it is, as it did for the other list.
+                // SAFETY: the member stays where it is, as it did for the other list.
                 unsafe { inner.interrupted.append(member) };
                 member.interrupted.set(true);
                 if except.is_none_or(|except| !ptr::eq(except, member)) {
@@ -361,7 +364,7 @@ impl ScopeState {
         count == WakeList::CAPACITY
     }
 
-    /// Takes the reason for which it was cancelled.
+    /// Takes the reason for which the scope was cancelled.
     pub(super) fn take_cause(&self) -> Option<Cause> {
         match self.is_cancelled() {
             true => self.inner.lock().cause.take(),
@@ -370,10 +373,10 @@ impl ScopeState {
     }
 }
 
-/// Interrupts a member under the lock of its scope: the wake goes to a list, and if somebody
-/// listens for interrupts of the thread, they are to be told.
+/// Interrupts a member under the lock of its scope. The wakeup goes into `wakes`; if callbacks
+/// listen for interrupts of the thread, its id is returned so that the caller runs them.
 fn interrupt(member: &Member, wakes: &mut WakeList) -> Option<ThreadId> {
-    // SAFETY: alive as long as it is a member.
+    // SAFETY: the thread is alive as long as it is a member.
     let thread = unsafe { member.who()?.thread() };
     let (wakeup, listened) = thread.begin_interrupt();
     if let Some(wakeup) = wakeup {

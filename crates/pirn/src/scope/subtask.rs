@@ -1,4 +1,4 @@
-//! Subtasks: what a fork gives, and what is read of it after the join.
+//! Subtasks: the handle that a fork returns, and how results are read after the join.
 
 use super::packet::Packet;
 use super::{AllOk, Ended, Failure, Joined};
@@ -10,7 +10,7 @@ use core::ptr::NonNull;
 use std::error::Error;
 use std::sync::Arc;
 
-/// What has become of a subtask.
+/// The state of a subtask.
 ///
 /// # Examples
 /// ```
@@ -25,7 +25,7 @@ use std::sync::Arc;
 #[non_exhaustive]
 #[repr(u8)]
 pub enum State {
-    /// It has not completed, or not before its scope was cancelled, or was never started.
+    /// It has not completed, or not before its scope was cancelled, or it was never started.
     Unavailable,
     /// It has returned `Ok`.
     Success,
@@ -47,7 +47,7 @@ pub enum SubtaskError<E> {
     Failed(E),
     /// It panicked.
     Panicked(Panic),
-    /// It did not complete before its scope was cancelled, or was never started.
+    /// It did not complete before its scope was cancelled, or it was never started.
     Unavailable,
     /// The joiner has taken its result.
     Taken,
@@ -87,8 +87,8 @@ impl<E: Error + 'static> Error for SubtaskError<E> {
 
 /// A subtask that was forked in a scope, to be read after the [join](super::TaskScope::join).
 ///
-/// What gives its result asks for the proof that the scope has been joined: a [`Joined`] or an
-/// [`Unjoined`](super::Unjoined) of the same scope.
+/// The methods that return its result require the proof that the scope has been joined: a
+/// [`Joined`] or an [`Unjoined`](super::Unjoined) of the same scope.
 ///
 /// Dropping it does not end the subtask; its scope waits for it.
 ///
@@ -101,7 +101,7 @@ impl<E: Error + 'static> Error for SubtaskError<E> {
 ///     Ok(())
 /// });
 /// ```
-/// nor with the proof that another scope has been joined:
+/// The proof that another scope has been joined does not help:
 /// ```compile_fail
 /// pirn::scope(|outer| {
 ///     let subtask = outer.fork(|| Ok::<_, std::fmt::Error>(1));
@@ -114,7 +114,7 @@ impl<E: Error + 'static> Error for SubtaskError<E> {
 ///     Ok(())
 /// });
 /// ```
-/// Not every joiner says that all have succeeded:
+/// Not every joiner guarantees that all subtasks have succeeded:
 /// ```compile_fail,E0308
 /// use pirn::scope;
 /// scope::with(scope::await_all(), |s| {
@@ -123,7 +123,7 @@ impl<E: Error + 'static> Error for SubtaskError<E> {
 ///     Ok(subtask.get(&all)) // it may have failed
 /// });
 /// ```
-/// It is its owner's, and stays in the scope:
+/// A subtask belongs to the owner of its scope, and stays in the scope:
 /// ```compile_fail,E0277
 /// pirn::scope(|s| {
 ///     let subtask = s.fork(|| Ok::<_, std::fmt::Error>(1));
@@ -141,13 +141,13 @@ impl<E: Error + 'static> Error for SubtaskError<E> {
 /// ```
 pub struct Subtask<'scope, T, E> {
     index: usize,
-    /// In what `keeps` keeps; none: it was not started.
+    /// Points into the memory that `keeps` keeps; `None` if the subtask was not started.
     packet: Option<NonNull<Packet<T, E>>>,
     keeps: Keeps<T, E>,
     scope: PhantomData<&'scope mut &'scope ()>,
 }
 
-/// What keeps the packet of a subtask in its place.
+/// Keeps the packet of a subtask in its place.
 pub(super) enum Keeps<T, E> {
     /// Not started.
     Nothing,
@@ -156,7 +156,7 @@ pub(super) enum Keeps<T, E> {
 }
 
 impl<'scope, T, E> Subtask<'scope, T, E> {
-    /// One that was not started.
+    /// Returns a subtask that was not started.
     pub(super) fn unavailable(index: usize) -> Subtask<'scope, T, E> {
         Subtask {
             index,
@@ -166,7 +166,7 @@ impl<'scope, T, E> Subtask<'scope, T, E> {
         }
     }
 
-    /// The one that leaves its result in `packet`, which `keeps` keeps in place.
+    /// Returns the subtask that leaves its result in `packet`, which `keeps` keeps in place.
     pub(super) fn new(
         index: usize,
         packet: NonNull<Packet<T, E>>,
@@ -181,7 +181,7 @@ impl<'scope, T, E> Subtask<'scope, T, E> {
     }
 
     fn packet(&self) -> Option<&Packet<T, E>> {
-        // SAFETY: `keeps` keeps it.
+        // SAFETY: `keeps` keeps the packet.
         self.packet.map(|packet| unsafe { packet.as_ref() })
     }
 
@@ -199,7 +199,7 @@ impl<'scope, T, E> Subtask<'scope, T, E> {
         self.index
     }
 
-    /// Returns what has become of the subtask. May be asked at any time; a subtask that runs is
+    /// Returns the state of the subtask, at any time. A running subtask is
     /// [`Unavailable`](State::Unavailable).
     ///
     /// # Examples
@@ -215,8 +215,8 @@ impl<'scope, T, E> Subtask<'scope, T, E> {
         self.packet().map_or(State::Unavailable, Packet::state)
     }
 
-    /// Returns the thread, if the subtask was started and is on a virtual one: to
-    /// [interrupt](Thread::interrupt) this subtask alone, say.
+    /// Returns the thread if the subtask was started on a virtual one, for example to
+    /// [interrupt](Thread::interrupt) this subtask alone.
     ///
     /// # Examples
     /// ```
@@ -234,10 +234,10 @@ impl<'scope, T, E> Subtask<'scope, T, E> {
         }
     }
 
-    /// Returns the value of the subtask, when all subtasks have succeeded.
+    /// Returns the value of the subtask, once all subtasks have succeeded.
     ///
     /// # Panics
-    /// If it has no value all the same: when a joiner of one's own passes on the proof of another.
+    /// If it has no value all the same, because a custom joiner passes on the proof of another.
     ///
     /// # Examples
     /// ```
@@ -258,7 +258,7 @@ impl<'scope, T, E> Subtask<'scope, T, E> {
     /// Returns the result of the subtask.
     ///
     /// # Errors
-    /// Why it has none.
+    /// The reason for which it has no value.
     ///
     /// # Examples
     /// ```
@@ -278,7 +278,7 @@ impl<'scope, T, E> Subtask<'scope, T, E> {
         }
         // SAFETY: this is the handle, and the state was seen.
         let result = unsafe { packet.take() };
-        // Nothing is left that somebody would have to drop.
+        // Nothing is left for the destructor.
         self.packet = None;
         self.keeps = Keeps::Nothing;
         match result {
@@ -287,8 +287,7 @@ impl<'scope, T, E> Subtask<'scope, T, E> {
         }
     }
 
-    /// Returns a reference to the result; none if it is unavailable, or has been taken by the
-    /// joiner.
+    /// Returns a reference to the result; `None` if it is unavailable, or the joiner has taken it.
     ///
     /// # Examples
     /// ```
@@ -315,7 +314,7 @@ impl<'scope, T, E> Subtask<'scope, T, E> {
 impl<T, E> Drop for Subtask<'_, T, E> {
     fn drop(&mut self) {
         if let Keeps::Virtual(thread) = &self.keeps {
-            // Whoever comes second drops the result: we, or the thread at its end.
+            // The second of the two drops the result: we, or the thread at its end.
             end::detach(thread);
         }
     }

@@ -21,9 +21,9 @@ pub(super) struct Frame<J> {
     pub(super) state: ScopeState,
     pub(super) joiner: J,
     pub(super) threads: Threads,
-    /// How many subtasks run at once.
+    /// The number of subtasks that may run at once.
     pub(super) limit: usize,
-    /// What watches the clock.
+    /// Watches the clock for the scope.
     pub(super) keeper: Keeper,
 }
 
@@ -32,17 +32,17 @@ pub(super) struct Frame<J> {
 struct Owner {
     forks: Cell<usize>,
     joined: Cell<bool>,
-    /// Whether it has seen, after the last fork, that nobody runs any more.
+    /// Whether the owner has seen, after the last fork, that no subtask runs any more.
     alone: Cell<bool>,
 }
 
-/// An open scope: its owner forks subtasks in it, and joins them.
+/// An open scope: its owner forks subtasks in it and joins them.
 ///
-/// Made by [`pirn::scope`](crate::scope()), [`scope::with`](super::with) and
-/// [`scope::Builder`](super::Builder). `'scope` is the time in which subtasks may run, `'env` that
-/// of what they may borrow.
+/// It is made by [`pirn::scope`](crate::scope()), [`scope::with`](super::with) and
+/// [`scope::Builder`](super::Builder). `'scope` is the lifetime in which subtasks may run, `'env`
+/// that of the values that they may borrow.
 ///
-/// Only the owner can fork and join, not a subtask:
+/// Only the owner can fork and join. A subtask cannot:
 /// ```compile_fail,E0277
 /// pirn::scope(|s| {
 ///     s.fork(|| { s.fork(|| Ok(())); Ok::<_, std::fmt::Error>(()) });
@@ -50,7 +50,7 @@ struct Owner {
 ///     Ok(())
 /// });
 /// ```
-/// nor another thread:
+/// Another thread cannot either:
 /// ```compile_fail,E0277
 /// pirn::scope::<std::fmt::Error, _, _>(|s| {
 ///     std::thread::scope(|threads| { threads.spawn(move || s.join().is_ok()); });
@@ -65,7 +65,7 @@ struct Owner {
 ///     Ok(())
 /// });
 /// ```
-/// nor is there a second join, whatever came of the first:
+/// There is no second join, whatever the result of the first:
 /// ```compile_fail,E0382
 /// pirn::scope::<std::fmt::Error, _, _>(|s| {
 ///     let _ = s.join();
@@ -73,8 +73,7 @@ struct Owner {
 ///     Ok(())
 /// });
 /// ```
-/// The scope ends where its block does, and so neither too late nor before those that were opened
-/// in it:
+/// The scope ends where its block ends, neither later nor before the scopes that were opened in it:
 /// ```compile_fail,E0521
 /// let mut kept = None;
 /// pirn::scope::<std::fmt::Error, _, _>(|s| {
@@ -82,7 +81,7 @@ struct Owner {
 ///     Ok(())
 /// });
 /// ```
-/// Subtasks may outlive what is local to that block, and so cannot borrow it:
+/// Subtasks may outlive the local variables of that block, and so cannot borrow them:
 /// ```compile_fail,E0373
 /// pirn::scope(|s| {
 ///     let local = String::from("local");
@@ -92,18 +91,18 @@ struct Owner {
 /// });
 /// ```
 pub struct TaskScope<'scope, 'env: 'scope, J: Joiner> {
-    /// Alive for `'scope`. Not a reference: it would say that what subtasks fail with outlives
-    /// `'scope`, and then the compiler asks of borrows in the scope's closure that they outlive
-    /// that too.
+    /// Alive for `'scope`. Not a reference, because that would require that the subtasks' error
+    /// type outlives `'scope`, and then the compiler would require the same of borrows in the
+    /// scope's closure.
     frame: NonNull<Frame<J>>,
     owner: &'scope Owner,
-    // Invariant in both lifetimes, as the scope of std's; and bound to its thread.
+    // Invariant in both lifetimes, like the scope of std; and bound to its thread.
     scope: PhantomData<&'scope mut &'scope ()>,
     env: PhantomData<&'env mut &'env ()>,
     of_this_thread: PhantomData<*const ()>,
 }
 
-/// Runs `f` with a scope, and leaves that when nobody is in it any more.
+/// Runs `f` with a scope, and leaves the scope when no thread is in it any more.
 #[track_caller]
 pub(super) fn run<'env, J, R, F>(frame: &Frame<J>, f: F) -> Result<R, JoinError<J::Error>>
 where
@@ -113,8 +112,8 @@ where
     let owner = Owner::default();
     let state = &frame.state;
     let body = || {
-        // SAFETY: the frame outlives this call, which calls `end` below. (Not if the owner was
-        // alone at the join; then there was no deadline.)
+        // SAFETY: the frame outlives this call, which calls `end` below. (It does not if the owner
+        // was alone at the join; then there was no deadline.)
         unsafe { frame.keeper.begin(state) }?;
         f(TaskScope {
             frame: NonNull::from(frame),
@@ -144,15 +143,15 @@ where
 impl<'scope, 'env, J: Joiner> TaskScope<'scope, 'env, J> {
     /// Forks a subtask: starts a thread that runs `f`, which may borrow from outside the scope.
     ///
-    /// If as many run as the scope's [limit](super::Builder::limit) allows, waits until one has
-    /// ended. In a scope that is cancelled, or when the owner is interrupted while it waits here,
-    /// the subtask is not started and stays [unavailable](super::State::Unavailable). So it does if
-    /// its thread cannot be started (no memory for its stack, say): that cancels the scope, and the
-    /// join fails with [`JoinError::Fork`].
+    /// While the number of running subtasks is at the scope's [limit](super::Builder::limit), this
+    /// waits until one has ended. If the scope is cancelled, or the owner is interrupted while it
+    /// waits here, the subtask is not started and stays [unavailable](super::State::Unavailable).
+    /// The same holds if its thread cannot be started (for lack of memory for its stack, for
+    /// example): that cancels the scope, and the join fails with [`JoinError::Fork`].
     ///
     /// # Panics
-    /// If [scoped values](crate::ScopedValue) have been bound since the scope was opened, which are
-    /// still in force: the subtask could outlive that. Bind before opening the scope, or in the
+    /// If [scoped values](crate::ScopedValue) that have been bound since the scope was opened are
+    /// still in force: the subtask could outlive them. Bind before opening the scope, or in the
     /// subtask.
     ///
     /// # Examples
@@ -185,7 +184,7 @@ impl<'scope, 'env, J: Joiner> TaskScope<'scope, 'env, J> {
              outlive them; bind them before opening the scope, or in the subtask"
         );
         let index = self.owner.forks.replace(self.owner.forks.get() + 1);
-        // Waits even if interrupted, when there is room: it is the join that tells.
+        // If there is room, the wait succeeds even for an interrupted owner: the join reports that.
         if frame.limit != usize::MAX
             && state.wait(
                 Until::Room(frame.limit - 1),
@@ -212,16 +211,16 @@ impl<'scope, 'env, J: Joiner> TaskScope<'scope, 'env, J> {
         })
     }
 
-    /// Waits until all subtasks have completed, or the scope is cancelled, and gives what the
-    /// joiner has made of them.
+    /// Waits until all subtasks have completed or the scope is cancelled, and returns the joiner's
+    /// result.
     ///
-    /// The scope can be cancelled by the joiner, by its [time](super::Builder::timeout) being up,
-    /// or by an interrupt of the owner while it waits here; subtasks that run are interrupted then.
-    /// They may still be running when this returns, but not when the scope is left.
+    /// The joiner can cancel the scope, as can its [timeout](super::Builder::timeout) and an
+    /// interrupt of the owner while it waits here; then running subtasks are interrupted. They may
+    /// still be running when this returns, but not when the scope is left.
     ///
     /// # Errors
-    /// What the joiner says, or why the scope was cancelled. Subtasks can be read all the same,
-    /// with the [`Unjoined`] as the proof.
+    /// The joiner's error, or the reason for which the scope was cancelled. Subtasks can be read
+    /// all the same, with the [`Unjoined`] as the proof.
     ///
     /// # Examples
     /// ```
@@ -237,7 +236,7 @@ impl<'scope, 'env, J: Joiner> TaskScope<'scope, 'env, J> {
         self.join_by(Deadline::NEVER)
     }
 
-    /// Joins, until a deadline.
+    /// Joins until a deadline.
     fn join_by(
         self,
         deadline: Deadline,
@@ -265,12 +264,12 @@ impl<'scope, 'env, J: Joiner> TaskScope<'scope, 'env, J> {
         result.map(Joined::new).map_err(Unjoined::new)
     }
 
-    /// [Joins](Self::join), and cancels the scope if that takes until `deadline`.
+    /// [Joins](Self::join), and cancels the scope if it is not over by `deadline`.
     ///
-    /// The scope's own deadline, if it has one, holds as well.
+    /// The scope's own deadline, if it has one, still applies.
     ///
     /// # Errors
-    /// As `join`; [`JoinError::TimedOut`] if the joiner does not say otherwise.
+    /// The same as for `join`; [`JoinError::TimedOut`] unless the joiner decides otherwise.
     ///
     /// # Examples
     /// ```
@@ -290,8 +289,9 @@ impl<'scope, 'env, J: Joiner> TaskScope<'scope, 'env, J> {
         self.join_by(Deadline::at(deadline))
     }
 
-    /// Cancels the scope: nothing more is started, what runs is interrupted, and the join fails
-    /// with [`JoinError::Cancelled`], unless the scope was cancelled before for another reason.
+    /// Cancels the scope: no more subtasks are started, running subtasks are interrupted, and the
+    /// join fails with [`JoinError::Cancelled`], unless the scope was cancelled before for another
+    /// reason.
     ///
     /// # Examples
     /// ```
@@ -362,13 +362,13 @@ impl<'scope, 'env, J: Joiner> TaskScope<'scope, 'env, J> {
     }
 
     fn frame(&self) -> &Frame<J> {
-        // SAFETY: `run` keeps it for longer than `'scope`.
+        // SAFETY: `run` keeps the frame for longer than `'scope`.
         unsafe { self.frame.as_ref() }
     }
 }
 
 impl<J: Joiner> Drop for TaskScope<'_, '_, J> {
-    /// Left without a join: by `?`, a panic, or by mistake.
+    /// Cancels a scope that is left without a join: by `?`, a panic, or by mistake.
     fn drop(&mut self) {
         if !self.owner.joined.get() {
             self.frame().state.cancel(Cause::Owner, None);
@@ -376,7 +376,7 @@ impl<J: Joiner> Drop for TaskScope<'_, '_, J> {
     }
 }
 
-/// Shows the scope's name, its owner, and the subtasks that run.
+/// Shows the scope's name, its owner, and the running subtasks.
 impl<J: Joiner> fmt::Debug for TaskScope<'_, '_, J> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         super::tree::ScopeInfo::of(&self.frame().state).fmt(f)

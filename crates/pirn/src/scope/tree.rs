@@ -9,7 +9,7 @@ use core::fmt;
 use core::num::NonZeroU64;
 use std::sync::Arc;
 
-/// Lists of scopes; several, so that opening one is not a matter between all carriers.
+/// The number of lists of scopes: several, so that carriers that open scopes do not contend.
 const SHARDS: usize = 16;
 
 #[repr(align(64))]
@@ -27,22 +27,22 @@ fn shard(scope: &ScopeState) -> &'static Lock<List<ScopeState>> {
     &TREE[scope.id as usize % SHARDS].0
 }
 
-/// Makes a scope known.
+/// Adds a scope to the tree.
 ///
 /// # Safety
-/// It is not known yet, and stays in its place until it has been [removed](remove).
+/// The scope is not in the tree yet, and stays in its place until it has been [removed](remove).
 pub(super) unsafe fn add(scope: &ScopeState) {
     // SAFETY: the caller's contract.
     unsafe { shard(scope).lock().append(scope) };
 }
 
-/// Forgets a scope.
+/// Removes a scope from the tree.
 pub(super) fn remove(scope: &ScopeState) {
-    // SAFETY: there is no other list that it could be in.
+    // SAFETY: the scope can be in no other list.
     unsafe { shard(scope).lock().remove(scope) };
 }
 
-/// A unique identifier of a scope. Never used again in the same process.
+/// A unique identifier of a scope. It is never used again in the same process.
 ///
 /// # Examples
 /// ```
@@ -70,9 +70,9 @@ impl fmt::Debug for ScopeId {
     }
 }
 
-/// A scope as it was at some moment.
+/// A scope as it was at one moment.
 ///
-/// Its `Debug` shows all of it.
+/// Its `Debug` output shows all fields.
 ///
 /// # Examples
 /// ```
@@ -88,45 +88,45 @@ impl fmt::Debug for ScopeId {
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ScopeInfo {
-    /// Its identifier.
+    /// The scope's identifier.
     pub id: ScopeId,
-    /// Its [name](super::Builder::name).
+    /// The scope's [name](super::Builder::name).
     pub name: Option<Arc<str>>,
     /// The scope in which it was opened: its owner's, or the one in which its owner was forked.
     pub parent: Option<ScopeId>,
-    /// Who has opened it.
+    /// The thread that opened the scope.
     pub owner: Thread,
-    /// Whether it has been cancelled.
+    /// Whether the scope has been cancelled.
     pub cancelled: bool,
     /// The subtasks that have not ended.
     pub subtasks: Vec<Thread>,
 }
 
 impl ScopeInfo {
-    /// Of one scope, by its owner or a subtask.
+    /// Describes one scope, for its owner or a subtask.
     pub(super) fn of(scope: &ScopeState) -> ScopeInfo {
         let mut info = ScopeInfo::bare(scope);
-        // Memory is not asked for under a lock of the runtime.
+        // Memory is never allocated under a lock of the runtime.
         while let Err(needed) = fill(scope, &mut info.subtasks) {
             info.subtasks.reserve(needed);
         }
         info
     }
 
-    /// Without its subtasks, and without asking for memory.
+    /// Describes a scope without its subtasks, and without allocating.
     fn bare(scope: &ScopeState) -> ScopeInfo {
         ScopeInfo {
             id: ScopeId::of(scope),
             name: scope.name.clone(),
             parent: scope.parent().map(ScopeId::of),
-            // SAFETY: it does not end before its scope does, which is there.
+            // SAFETY: the owner does not end before its scope does, and the scope is there.
             owner: unsafe { scope.owner.thread() },
             cancelled: scope.is_cancelled(),
             subtasks: Vec::new(),
         }
     }
 
-    /// Returns the ids of its subtasks.
+    /// Returns the ids of the scope's subtasks.
     ///
     /// # Examples
     /// ```
@@ -144,7 +144,7 @@ impl ScopeInfo {
     }
 }
 
-/// Adds a scope's members to a list, or says how much room it lacks.
+/// Adds a scope's members to a list. Fails with the capacity that the list lacks.
 fn fill(scope: &ScopeState, threads: &mut Vec<Thread>) -> Result<(), usize> {
     let inner = scope.inner.lock();
     if threads.capacity() - threads.len() < inner.running {
@@ -152,17 +152,17 @@ fn fill(scope: &ScopeState, threads: &mut Vec<Thread>) -> Result<(), usize> {
     }
     for list in [&inner.members, &inner.interrupted] {
         for who in list.iter().filter_map(Member::who) {
-            // SAFETY: alive as long as it is a member.
+            // SAFETY: the thread is alive as long as it is a member.
             threads.push(unsafe { who.thread() });
         }
     }
     Ok(())
 }
 
-/// Returns all scopes that are open, in the order in which they were opened: who owns them, and
-/// which subtasks run in them.
+/// Returns all open scopes, in the order in which they were opened, each with its owner and the
+/// subtasks that run in it.
 ///
-/// Each scope is seen at a moment of its own. The list is flat, linked by
+/// Each scope is seen at a different moment. The list is flat, linked by
 /// [`parent`](ScopeInfo::parent)s, as in Loom's thread dumps.
 ///
 /// # Examples
@@ -186,7 +186,7 @@ pub fn snapshot() -> Vec<ScopeInfo> {
     for shard in &TREE {
         let mut copy = Copy::default();
         while let Err((infos, threads)) = copy.fill(&shard.0) {
-            // Outside the lock: dropping what has been copied, and asking for memory.
+            // Drop what has been copied, and allocate, outside the lock.
             copy = Copy {
                 infos: Vec::with_capacity(infos),
                 threads: Vec::with_capacity(threads),
@@ -202,17 +202,17 @@ pub fn snapshot() -> Vec<ScopeInfo> {
     scopes
 }
 
-/// A copy of a list of scopes, made under locks, and so without asking for memory.
+/// A copy of a list of scopes, made under locks and therefore without allocating.
 #[derive(Default)]
 struct Copy {
-    /// With the numbers of their subtasks.
+    /// The scopes, each with the number of its subtasks.
     infos: Vec<(ScopeInfo, usize)>,
-    /// The subtasks of the first, then of the second, and so on.
+    /// The subtasks of the first scope, then those of the second, and so on.
     threads: Vec<Thread>,
 }
 
 impl Copy {
-    /// Fills it, which is empty. If there is not enough room, says how much would be.
+    /// Fills this empty copy. If the capacity is too small, fails with the capacity that is needed.
     fn fill(&mut self, shard: &Lock<List<ScopeState>>) -> Result<(), (usize, usize)> {
         let scopes = shard.lock();
         let (mut count, mut members) = (0, 0);
@@ -229,7 +229,7 @@ impl Copy {
                 self.infos.push((ScopeInfo::bare(scope), subtasks));
             }
         }
-        // More may come before the next attempt.
+        // More scopes may be opened before the next attempt.
         if enough {
             Ok(())
         } else {

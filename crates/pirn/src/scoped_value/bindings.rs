@@ -1,9 +1,9 @@
-//! The list of what is bound on a thread.
+//! The list of the values that are bound on a thread.
 //!
-//! A binding lies on the stack of the call that made it and points to the one before, its outer
-//! one: a list, and a thread-local (so one for each virtual thread) has its head. A fork of a
-//! structured scope starts with the head as it was when the scope was opened: one pointer, however
-//! many bindings there are.
+//! A binding lies on the stack of the call that made it, and points to the binding before, its
+//! outer one. A thread-local (one per virtual thread, therefore) has the head of this list. A fork
+//! of a structured scope starts with the head as it was when the scope was opened: one pointer,
+//! however many bindings there are.
 //!
 //! ```text
 //!                            the owner's stack           a fork's stack
@@ -21,52 +21,52 @@
 //!
 //! The owner reads `USER` as bob (the nearest binding hides those behind it) and `REQUEST` as 7;
 //! the fork reads alice and 8. A binding never changes, and its outer ones outlive it: on one stack
-//! because calls nest, from a fork to its owner because a scope waits for its forks. So lists are
-//! read from any thread, without locks or counts.
+//! because calls nest, and from a fork to its owner because a scope waits for its forks. So any
+//! thread can read a list without locks or counts.
 
 use crate::local;
 use core::cell::Cell;
 use core::ptr;
 
-/// One value bound, on the stack of the [`Bindings::bind`] that made it.
+/// One bound value, on the stack of the [`Bindings::bind`] that made it.
 struct Binding {
-    /// Who is bound.
+    /// Identifies the scoped value.
     key: *const (),
-    /// To what.
+    /// Points to its value.
     value: *const (),
-    /// Those in force before.
+    /// The bindings that were in force before.
     outer: Bindings,
 }
 
 /// The bindings in force at some point of a thread: the head of a list.
 ///
-/// Having it keeps nothing in force. Whoever reads it (by [`within`](Self::within), which is unsafe
-/// for this) must see to it.
+/// Holding it keeps no binding in force. The reader must ensure that (by [`within`](Self::within),
+/// which is unsafe for this reason).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bindings(*const Binding);
 
 // SAFETY: it is read only inside `within`, whose caller upholds that the list lives; a list never
-// changes, so any thread may read it. What the pointers in it point to is not read here, and
-// `ScopedValue` asks for `Sync`.
+// changes, so any thread may read it. The targets of its pointers are not read here, and
+// `ScopedValue` requires `Sync`.
 unsafe impl Send for Bindings {}
 // SAFETY: as above.
 unsafe impl Sync for Bindings {}
 
 thread_local! {
-    // Needs no destructor, so that it can be read in those of others.
+    // Has no destructor, so that the destructors of other thread-locals can read it.
     static IN_FORCE: Cell<Bindings> = const { Cell::new(Bindings(ptr::null())) };
 }
 
 impl Bindings {
-    /// Those in force on this thread.
+    /// Returns the bindings in force on this thread.
     #[inline]
     pub(crate) fn current() -> Bindings {
         IN_FORCE.get()
     }
 
-    /// Calls `f` with these bindings in force on this thread, instead of its own.
+    /// Calls `f` with these bindings in force on this thread, in place of its own.
     ///
-    /// Its own come back afterwards, also when `f` panics.
+    /// Restores the thread's own bindings afterwards, also when `f` panics.
     ///
     /// # Safety
     /// The `bind` calls that made these bindings return only after this call has.
@@ -75,7 +75,7 @@ impl Bindings {
         local::with(&IN_FORCE, self, f)
     }
 
-    /// Calls `f` with `value` bound to `key`, besides what is in force already.
+    /// Calls `f` with `value` bound to `key`, in addition to the bindings in force.
     #[inline]
     pub(super) fn bind<R>(key: *const (), value: *const (), f: impl FnOnce() -> R) -> R {
         let binding = Binding {
@@ -84,15 +84,15 @@ impl Bindings {
             outer: Bindings::current(),
         };
         // SAFETY: `binding` lives until `within` has returned. The outer ones are in force now, and
-        // whoever put them in force keeps them alive until we have returned.
+        // the caller that put them in force keeps them alive until we have returned.
         unsafe { Bindings(&raw const binding).within(f) }
     }
 
-    /// The value of the nearest binding of `key` in force on this thread.
+    /// Returns the value of the nearest binding of `key` in force on this thread.
     #[inline]
     pub(super) fn find(key: *const ()) -> Option<*const ()> {
         let mut next = Bindings::current();
-        // SAFETY: null or a binding in force: the caller of `within` upholds that it and its outer
+        // SAFETY: null or a binding in force; the caller of `within` upholds that it and its outer
         // ones live.
         while let Some(binding) = unsafe { next.0.as_ref() } {
             if binding.key == key {
@@ -104,7 +104,7 @@ impl Bindings {
     }
 }
 
-// How bindings pass from the owner of a scope to its forks. What users call is tested in
-// `tests/thread/scoped_values.rs`.
+// How bindings pass from the owner of a scope to its forks. `tests/thread/scoped_values.rs` tests
+// the public interface.
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,6 @@
-//! Scoped values: bound for the extent of a call, read by all that it calls.
+//! Scoped values: bound during a call, and read by all code that the call reaches.
 //!
-//! [`bindings`] has the list that they are kept in, without types; here are the types, and why they
-//! are right.
+//! [`bindings`] has the untyped list of bindings; this file has the types, and why they are sound.
 
 mod bindings;
 
@@ -13,34 +12,34 @@ use core::panic::Location;
 use core::ptr;
 use core::sync::atomic::AtomicU8;
 
-/// A value that is bound for the extent of a call and read by everything that it calls, without
-/// being passed on.
+/// A value that is bound during a call and can be read by all code that the call reaches, without
+/// being passed as an argument.
 ///
-/// The request's id, the user on whose behalf the work is done, the transaction: what would
-/// otherwise be an argument of every function in between, or a thread-local that somebody must
-/// remember to reset. Declare it with [`scoped_value!`](macro@crate::scoped_value).
+/// Examples are a request's id, the user on whose behalf the work is done, or a transaction, which
+/// would otherwise be an argument of every function in between, or a thread-local that must be
+/// reset by hand. Declare it with [`scoped_value!`](macro@crate::scoped_value).
 ///
-/// The value is borrowed, not moved or cloned, and the compiler sees to it that it outlives the
-/// call. Nobody inside can change it; [`bind`](Self::bind) again to let an inner call see another
-/// one.
+/// The value is borrowed, not moved or cloned, and the compiler checks that it outlives the call.
+/// Code inside the call cannot change it; use [`bind`](Self::bind) again to give an inner call
+/// another value.
 ///
 /// # Threads
-/// It works on virtual and on platform threads, and each has its own bindings. Forks of a
-/// *structured scope* inherit those that were in force when the scope was opened, at the cost of
-/// one pointer, because the scope ends before they do. Other threads start with nothing bound:
-/// those of [`thread::spawn`](crate::thread::spawn) may outlive the bindings, and those of
-/// [`thread::scope`](crate::thread::scope) and `std::thread` are the same in this.
+/// It works on virtual and on platform threads, and each thread has its own bindings. Forks of a
+/// *structured scope* inherit the bindings that were in force when the scope was opened, at the
+/// cost of one pointer, because the forks end before the bindings do. Other threads start with
+/// nothing bound: those of [`thread::spawn`](crate::thread::spawn) may outlive the bindings, and
+/// those of [`thread::scope`](crate::thread::scope) and `std::thread` behave in the same way.
 ///
 /// # Types
-/// `T` may be unsized (`str`, `[u8]`, `dyn Trait + Sync`). It is [`Sync`], because forks read it
-/// from other threads, and `'static`, which says that the *type* has no lifetimes in it; the value
-/// may well be a local variable.
+/// `T` may be unsized (`str`, `[u8]`, `dyn Trait + Sync`). It must be [`Sync`], because forks read
+/// it from other threads, and `'static`, which says that the *type* contains no lifetimes; the
+/// value may well be a local variable.
 ///
 /// # Cost
-/// To bind is to write some words on the stack and one thread-local. To read is to compare
-/// addresses, of the nearest binding first, until the one read is found: some 3 ns for the nearest,
-/// one or two more for each other before it. No allocation, no lock, no count. With dozens of
-/// values bound at once, bind one `struct` that has them.
+/// Binding writes a few words on the stack and one thread-local. Reading compares addresses, of the
+/// nearest binding first, until it finds the right one: some 3 ns for the nearest, and one or two
+/// more for each binding before it. There is no allocation, no lock and no count. To bind dozens of
+/// values at once, bind one `struct` that has them.
 ///
 /// # Examples
 /// ```
@@ -57,7 +56,7 @@ use core::sync::atomic::AtomicU8;
 /// assert!(!USER.is_bound());
 /// ```
 ///
-/// What [`with`](Self::with) lends cannot be kept:
+/// The value that [`with`](Self::with) lends cannot be kept:
 /// ```compile_fail
 /// pirn::scoped_value! { static USER: str; }
 ///
@@ -70,26 +69,26 @@ use core::sync::atomic::AtomicU8;
 /// pirn::scoped_value! { static COUNT: std::cell::Cell<u32>; }
 /// ```
 ///
-/// A `const` cannot be bound: it has no address of its own, which is what tells one scoped value
-/// from another.
+/// A `const` cannot be bound, because it has no address of its own, by which scoped values are told
+/// apart.
 /// ```compile_fail
 /// const ID: pirn::ScopedValue<u32> = pirn::ScopedValue::new(); // must be a `static`
 /// ID.bind(&1, || ());
 /// ```
 pub struct ScopedValue<T: ?Sized> {
-    /// Where [`new`](Self::new) was called, to be told apart in errors.
+    /// Where [`new`](Self::new) was called; error messages name it.
     declared: &'static Location<'static>,
-    /// Gives each scoped value an address that nothing else has, though nobody reads it.
+    /// Gives each scoped value a unique address. It is never read.
     ///
     /// A reference to a `const` is `'static` too, and constants of equal bytes may share one
-    /// address, even with different `T`: what was bound as one type would be read as another.
-    /// Interior mutability forbids both, in the language: such a constant is copied at each use,
-    /// into a temporary that is not `'static`. And with a size of at least one byte, two `static`s
-    /// are never at the same address.
+    /// address, even with different `T`: then a value bound as one type would be read as another.
+    /// Interior mutability forbids both, by the rules of the language: such a constant is copied at
+    /// each use, into a temporary that is not `'static`. And with a size of at least one byte, two
+    /// `static`s are never at the same address.
     #[expect(dead_code, reason = "it is there for its type")]
     identity: AtomicU8,
-    /// `&T` goes in and comes out, so this is invariant in `T`. Otherwise a value could be bound as
-    /// a subtype that it is not:
+    /// `&T` is written and read, so the type is invariant in `T`. Otherwise a value could be bound
+    /// as a subtype that it is not:
     ///
     /// ```compile_fail
     /// pirn::scoped_value! { static SINK: fn(&str); }
@@ -102,8 +101,8 @@ pub struct ScopedValue<T: ?Sized> {
 }
 
 impl<T: ?Sized + Sync + 'static> ScopedValue<T> {
-    /// Returns a scoped value, bound to nothing yet. [`scoped_value!`](macro@crate::scoped_value)
-    /// is the usual way to get here.
+    /// Returns a scoped value that is not bound yet. Programs usually call
+    /// [`scoped_value!`](macro@crate::scoped_value) instead.
     ///
     /// # Examples
     /// ```
@@ -124,8 +123,8 @@ impl<T: ?Sized + Sync + 'static> ScopedValue<T> {
 
     /// Calls `f` with this scoped value bound to `value`, and returns what `f` returns.
     ///
-    /// The binding ends with the call, also when `f` panics. A binding inside another hides it for
-    /// as long.
+    /// The binding ends with the call, also when `f` panics. An inner binding hides it while that
+    /// lasts.
     ///
     /// # Examples
     /// ```
@@ -140,15 +139,15 @@ impl<T: ?Sized + Sync + 'static> ScopedValue<T> {
     /// ```
     #[inline]
     pub fn bind<R>(&'static self, value: &T, f: impl FnOnce() -> R) -> R {
-        // By its address, because a reference to a slice or `dyn` is two words.
+        // `value` is bound by its address, because a reference to a slice or `dyn` is two words.
         let value: *const &T = &raw const value;
         Bindings::bind(self.key(), value.cast(), f)
     }
 
-    /// Calls `f` with the value bound, and returns what `f` returns.
+    /// Calls `f` with the bound value, and returns what `f` returns.
     ///
     /// # Panics
-    /// If nothing is bound on this thread. [`try_with`](Self::try_with) does not.
+    /// If nothing is bound on this thread. [`try_with`](Self::try_with) returns `None` instead.
     ///
     /// # Examples
     /// ```
@@ -168,7 +167,7 @@ impl<T: ?Sized + Sync + 'static> ScopedValue<T> {
         }
     }
 
-    /// Calls `f` with the value bound, and returns what `f` returns; `None` if nothing is bound on
+    /// Calls `f` with the bound value, and returns what `f` returns; `None` if nothing is bound on
     /// this thread.
     ///
     /// # Examples
@@ -188,12 +187,12 @@ impl<T: ?Sized + Sync + 'static> ScopedValue<T> {
     pub fn try_with<R>(&self, f: impl FnOnce(&T) -> R) -> Option<R> {
         let value = Bindings::find(self.key())?;
         // SAFETY: a key is the address of a `&'static ScopedValue`, and only one can be at ours. So
-        // our own `bind` gave this, the address of a `&T`, and it has not returned: it would have
-        // ended the binding.
+        // our own `bind` bound this address of a `&T`, and has not returned: it would have ended
+        // the binding.
         Some(f(unsafe { *value.cast::<&T>() }))
     }
 
-    /// Returns a copy of the value bound.
+    /// Returns a copy of the bound value.
     ///
     /// # Panics
     /// If nothing is bound on this thread.
@@ -215,10 +214,11 @@ impl<T: ?Sized + Sync + 'static> ScopedValue<T> {
         self.with(|value| *value)
     }
 
-    /// Returns a clone of the value bound.
+    /// Returns a clone of the bound value.
     ///
     /// # Panics
-    /// If nothing is bound on this thread. [`cloned_or`](Self::cloned_or) does not.
+    /// If nothing is bound on this thread. [`cloned_or`](Self::cloned_or) returns a default
+    /// instead.
     ///
     /// # Examples
     /// ```
@@ -241,7 +241,7 @@ impl<T: ?Sized + Sync + 'static> ScopedValue<T> {
         self.with(T::clone)
     }
 
-    /// Returns a clone of the value bound, or `default` if nothing is bound on this thread.
+    /// Returns a clone of the bound value, or `default` if nothing is bound on this thread.
     ///
     /// # Examples
     /// ```
@@ -276,7 +276,7 @@ impl<T: ?Sized + Sync + 'static> ScopedValue<T> {
         Bindings::find(self.key()).is_some()
     }
 
-    /// What bindings of this scoped value are known by.
+    /// Returns the key of this scoped value's bindings.
     #[inline]
     fn key(&self) -> *const () {
         ptr::from_ref(self).cast()
@@ -294,7 +294,7 @@ impl<T: ?Sized + Sync + 'static> ScopedValue<T> {
     }
 }
 
-/// Shows the value bound on the thread that asks.
+/// Shows the value that is bound on the thread that formats it.
 impl<T: ?Sized + fmt::Debug + Sync + 'static> fmt::Debug for ScopedValue<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bound = self.try_with(|value| f.debug_tuple("ScopedValue").field(&value).finish());
@@ -302,7 +302,7 @@ impl<T: ?Sized + fmt::Debug + Sync + 'static> fmt::Debug for ScopedValue<T> {
     }
 }
 
-/// Declares [`ScopedValue`]s, as `thread_local!` does thread-locals.
+/// Declares [`ScopedValue`]s, as `thread_local!` declares thread-locals.
 ///
 /// Each `static NAME: T;` becomes a `static NAME: ScopedValue<T>`, with its attributes and
 /// visibility.

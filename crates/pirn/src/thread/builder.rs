@@ -51,7 +51,7 @@ impl Builder {
         Builder::default()
     }
 
-    /// Names the thread. The name shows in panic messages of the runtime, in `Debug` and in dumps.
+    /// Names the thread. Panic messages of the runtime, `Debug` output and dumps show the name.
     ///
     /// # Examples
     /// ```
@@ -83,10 +83,11 @@ impl Builder {
     }
 
     /// Sets the size of the stack in bytes, rounded up to a power of two between 16 KiB and 1 GiB.
-    /// About 3 KiB of it serve the runtime. Address space only: memory is used as the stack grows.
+    /// The runtime uses about 3 KiB of it. This is address space only: memory is used as the stack
+    /// grows.
     ///
-    /// The default is 256 KiB (2 MiB with debug assertions), or `PIRN_STACK_SIZE`, or what
-    /// [`Config`](crate::Config) says.
+    /// The default is 256 KiB (2 MiB with debug assertions), unless `PIRN_STACK_SIZE` or
+    /// [`Config`](crate::Config) sets another.
     ///
     /// # Examples
     /// ```
@@ -106,7 +107,7 @@ impl Builder {
     /// ```
     /// # use pirn::{Runnable, Scheduler, thread};
     /// # use std::sync::{Arc, Mutex, mpsc};
-    /// /// Sends what may run to whoever is to run it.
+    /// /// Sends runnable threads to the thread that runs them.
     /// struct ToReceiver(Mutex<mpsc::Sender<Runnable>>);
     /// # impl Scheduler for ToReceiver {
     /// #     fn schedule(&self, thread: Runnable) {
@@ -127,7 +128,7 @@ impl Builder {
         self
     }
 
-    /// Makes a factory of threads as configured here.
+    /// Returns a factory of threads with this configuration.
     ///
     /// # Examples
     /// ```
@@ -145,12 +146,13 @@ impl Builder {
     ///
     /// # Errors
     /// * `InvalidInput`: the stack is larger than 1 GiB.
-    /// * `OutOfMemory`: no memory or no address space for its stack; the text names the limit.
-    /// * others, from the first spawn only: the runtime could not start (an unsupported kernel, C
-    ///   library or processor; a bad setting; no platform threads for the carriers).
+    /// * `OutOfMemory`: there is no memory or no address space for the stack; the text names the
+    ///   limit.
+    /// * other kinds, from the first spawn only: the runtime could not start (an unsupported
+    ///   kernel, C library or processor; a bad setting; no platform threads for the carriers).
     ///
     /// # Panics
-    /// When the name contains a NUL byte, as in `std`.
+    /// If the name contains a NUL byte, as in `std`.
     ///
     /// # Examples
     /// ```
@@ -173,13 +175,13 @@ impl Builder {
             .map(JoinHandle::new)
     }
 
-    /// Spawns a virtual thread in a scope, which may borrow from the scope's environment.
+    /// Spawns a virtual thread in a scope. The thread may borrow from the scope's environment.
     ///
     /// # Errors
-    /// As for [`spawn`](Self::spawn).
+    /// The same as for [`spawn`](Self::spawn).
     ///
     /// # Panics
-    /// As [`spawn`](Self::spawn).
+    /// The same as for [`spawn`](Self::spawn).
     ///
     /// # Examples
     /// ```
@@ -216,8 +218,8 @@ impl Builder {
         Ok(thread)
     }
 
-    /// Makes a thread by `allocate`, which returns `None` if there is no memory. The caller has to
-    /// start it.
+    /// Makes a thread by `allocate`, which returns `None` if there is no memory. The caller must
+    /// start the thread.
     pub(crate) fn make<R>(&self, allocate: impl FnOnce(Attributes) -> Option<R>) -> io::Result<R> {
         let runtime = runtime::ensure_started()?;
         let name = self.names.next()?.map(String::into_boxed_str);
@@ -260,10 +262,10 @@ impl fmt::Debug for Builder {
     }
 }
 
-/// Makes threads that are all configured alike. See [`Builder::factory`].
+/// Makes threads with the same configuration. See [`Builder::factory`].
 ///
-/// A [`Builder`] is used up by the thread that it spawns, and can still be changed; this is what to
-/// hand to code that makes threads and is not to decide how.
+/// A [`Builder`] is consumed by the thread that it spawns, and can still be changed. Pass a factory
+/// to code that makes threads but must not decide how.
 ///
 /// # Examples
 /// A server that is told how to make its threads:
@@ -286,7 +288,7 @@ impl Factory {
     /// Spawns a virtual thread.
     ///
     /// # Errors
-    /// As for [`Builder::spawn`].
+    /// The same as for [`Builder::spawn`].
     ///
     /// # Examples
     /// ```
@@ -305,7 +307,7 @@ impl Factory {
     /// Spawns a virtual thread in a scope.
     ///
     /// # Errors
-    /// As for [`Builder::spawn`].
+    /// The same as for [`Builder::spawn`].
     ///
     /// # Examples
     /// ```

@@ -1,9 +1,9 @@
 //! Polling a future on the calling thread.
 //!
-//! Between two polls the thread waits for a signal of this one call: not for its park permit, which
-//! belongs to the code around, and which an interrupt gives as well. A wake that comes during a
-//! poll stays in the signal for the wait after it; one that comes after the call finds a signal
-//! that nobody waits for.
+//! Between two polls the thread waits for a signal that belongs to this call. It does not use its
+//! park permit, which belongs to the code around, and which an interrupt grants as well. A wake
+//! during a poll stays in the signal for the next wait; a wake after the call sets a signal that no
+//! thread waits for.
 
 use crate::blocking::notice::Notice;
 use crate::blocking::wait::Outcome;
@@ -17,8 +17,8 @@ use core::task::{Context, Poll, Waker};
 use std::sync::Arc;
 use std::task::Wake;
 
-/// Polls a future until it is ready, or until the wait between two polls ends otherwise than by a
-/// wake: at the deadline, or by an interruption, if that is heard.
+/// Polls a future until it is ready, or until a wait between two polls ends at the deadline or, if
+/// `hearing` allows it, by an interrupt.
 pub(crate) fn drive<F: Future + ?Sized>(
     mut future: Pin<&mut F>,
     deadline: Deadline,
@@ -41,21 +41,21 @@ pub(crate) fn drive<F: Future + ?Sized>(
     }
 }
 
-/// What the waker of one call wakes: the wakers share it, so a late one finds it still there.
+/// The target of one call's wakers. They share it, so that it still exists for a late one.
 struct Alarm {
     notice: Notice,
-    /// Whether there has been a wake since the last wait: only a hint to yield.
+    /// Whether there has been a wake since the last wait; only a hint to yield.
     woken: AtomicBool,
 }
 
 impl Alarm {
     fn wait(&self, deadline: Deadline, hearing: Option<Hearing>) -> Outcome {
-        // Relaxed: a hint, and certain for the wakes that it is for, this thread's own.
+        // Relaxed: a hint, which is exact for this thread's own wakes, the ones that it is for.
         if self.woken.load(Ordering::Relaxed)
             && let Some(core) = vthread::current()
         {
-            // Woken during the poll. If the future did that itself, it wants others to run, and
-            // what it waits for may be done by a virtual thread that needs this carrier.
+            // Woken during the poll. A future that woke itself wants others to run, and the event
+            // that it waits for may come from a virtual thread that needs this carrier.
             suspend(core, After::MakeWay);
         }
         let outcome = self.notice.wait(deadline, hearing);

@@ -11,7 +11,8 @@ use core::num::NonZeroU64;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 
-/// A unique identifier of a thread, virtual or platform. Never used again in the same process.
+/// A unique identifier of a thread, virtual or platform. It is never used again in the same
+/// process.
 ///
 /// # Examples
 /// ```
@@ -54,7 +55,7 @@ enum Which {
     Platform(Arc<Platform>),
 }
 
-// As std's: what is shared through a handle is atomic.
+// Like std's handle: a handle gives shared access to atomics only.
 impl UnwindSafe for Thread {}
 impl RefUnwindSafe for Thread {}
 
@@ -67,7 +68,7 @@ impl Thread {
         Thread(Which::Platform(platform))
     }
 
-    /// The virtual thread that it is.
+    /// Returns the virtual thread, if it is one.
     pub(crate) fn as_virtual(&self) -> Option<&ThreadRef> {
         match &self.0 {
             Which::Virtual(thread) => Some(thread),
@@ -123,7 +124,7 @@ impl Thread {
         matches!(self.0, Which::Virtual(_))
     }
 
-    /// Gives the thread its park permit: the [`park`](super::park) it is in, or the next one,
+    /// Makes the thread's park permit available: the thread's current or next [`park`](super::park)
     /// returns. What happened before this call is visible after that return.
     ///
     /// # Examples
@@ -146,37 +147,37 @@ impl Thread {
 }
 
 impl Thread {
-    /// Interrupts the thread: asks it to stop waiting, and to come to an end.
+    /// Interrupts the thread: asks it to stop waiting, and to end.
     ///
-    /// Sets its flag, gives it its park permit, and ends what it waits for:
+    /// Sets the thread's interrupt flag, makes its park permit available, and ends its wait:
     ///
-    /// | it is in | which then |
+    /// | the thread is in | which then |
     /// |---|---|
-    /// | [`sleep_interruptible`](super::sleep_interruptible), [`park_interruptible`](super::park_interruptible), the join of a [scope](mod@crate::scope), … | returns [`Err(Interrupted)`](super::Interrupted), or the like |
+    /// | [`sleep_interruptible`](super::sleep_interruptible), [`park_interruptible`](super::park_interruptible), the join of a [scope](mod@crate::scope), … | returns [`Err(Interrupted)`](super::Interrupted) or an equivalent error |
     /// | input or output that waits: `read`, `accept`, `connect`, `poll`, `Child::wait`, … | fails with `ECANCELED`: see [`is_interrupt`](super::is_interrupt()) |
     /// | `epoll_wait` | fails, once, with `EINTR`: event loops have their own ways to end |
     /// | [`park`](super::park), [`sleep`](super::sleep), `std::thread::sleep` | returns early, once |
-    /// | `Condvar::wait` | returns, once, as spurious wake-ups do, unless a lock has been waited for since the interrupt |
+    /// | `Condvar::wait` | returns once, as spurious wake-ups do, unless the thread has waited for a lock since the interrupt |
     /// | a lock, a `join`, `mpsc::Receiver::recv`, `std::thread::park` | goes on waiting, without spinning |
     /// | a call on a regular file, a name lookup, a FIFO's `open`, `UnixStream::connect` to a full queue, `wait` for any child | goes on waiting |
     ///
-    /// What says *once* does so once for each interrupt, so that a loop around it does not spin;
-    /// look at [`thread::is_interrupted`](super::is_interrupted()) in such a loop.
-    /// [`on_interrupt`](super::on_interrupt) ends waits that do not hear interrupts. Input and
-    /// output fail as long as the flag is set, but only where they would wait: what can be done at
-    /// once is done, and no byte that was read or written is lost.
+    /// *Once* means once per interrupt, so that a loop around the wait does not spin; check
+    /// [`thread::is_interrupted`](super::is_interrupted()) in such a loop.
+    /// [`on_interrupt`](super::on_interrupt) ends waits that an interrupt does not end by itself.
+    /// Input and output fail as long as the flag is set, but only where they would wait: a call
+    /// that can proceed at once does, and no byte that was read or written is lost.
     ///
-    /// Some of `std` does not expect such an error, and panics: `Command::output`, and
-    /// `Command::spawn` with `pre_exec`, when they have to wait; so does `println!` to a pipe that
-    /// is full.
+    /// Parts of `std` do not expect such an error and panic: `Command::output`, and
+    /// `Command::spawn` with `pre_exec`, if they have to wait, and `println!` to a pipe that is
+    /// full.
     ///
-    /// The flag stays until the thread asks for it by [`take_interrupt`](super::take_interrupt). A
-    /// thread that has not started yet finds it at its start.
+    /// The flag stays set until the thread clears it by [`take_interrupt`](super::take_interrupt).
+    /// A thread that has not started yet finds the flag set when it starts.
     ///
-    /// On a *platform thread*, the functions of this library hear it (`sleep_interruptible`,
-    /// `park`, `park_interruptible`, a scope's `join`, …). What goes straight to the kernel there,
-    /// which is all of `std`, does not: there is no way to end a system call of another thread but
-    /// a signal, and `std` goes on after signals.
+    /// On a *platform thread*, an interrupt ends the waits of this library's functions
+    /// (`sleep_interruptible`, `park`, `park_interruptible`, a scope's `join`, …). It does not end
+    /// system calls, and therefore no wait in `std`: only a signal ends a system call of another
+    /// thread, and `std` retries after signals.
     ///
     /// # Examples
     /// ```
@@ -200,8 +201,8 @@ impl Thread {
         }
     }
 
-    /// Sets the flag, and gives the permit. The caller has to perform the wake, and to tell
-    /// [listeners](super::listeners::tell) if there are any.
+    /// Sets the flag and makes the permit available. The caller must perform the wakeup, and tell
+    /// the [listeners](super::listeners::tell) if there are any.
     pub(crate) fn begin_interrupt(&self) -> (Option<Wakeup>, bool) {
         let word = self.wait_word();
         let interruption = word.interrupt(Outcome::Interrupted as u32);
@@ -210,13 +211,13 @@ impl Thread {
         let ended = interruption
             .ended
             .map(|decided| Wakeup::new(core, decided, address));
-        // It parks, or waits, or does neither: there is one wake at most.
+        // The thread either parks or waits, so there is at most one wakeup.
         let unparked = self.give_permit();
         debug_assert!(ended.is_none() || unparked.is_none());
         (ended.or(unparked), interruption.listened)
     }
 
-    /// Gives the park permit. The caller has to perform the wake of a virtual thread.
+    /// Makes the park permit available. The caller must perform the wakeup of a virtual thread.
     #[inline(always)]
     fn give_permit(&self) -> Option<Wakeup> {
         match &self.0 {
@@ -231,7 +232,7 @@ impl Thread {
         }
     }
 
-    /// Returns whether the thread has been interrupted. Leaves the flag as it is.
+    /// Returns whether the thread has been interrupted. Does not clear the flag.
     ///
     /// # Examples
     /// ```
@@ -245,8 +246,8 @@ impl Thread {
         self.wait_word().is_interrupted()
     }
 
-    /// Lends it the calling thread, which is about to wait for it, as its carrier: if it is a
-    /// virtual thread that has not begun, and the calling one is a platform thread.
+    /// Lends the calling thread, which is about to wait for this thread, as its carrier, if this is
+    /// a virtual thread that has not started and the calling thread is a platform thread.
     pub(crate) fn lend_to(&self) {
         if let Some(thread) = self.as_virtual()
             && vthread::current().is_none()
@@ -255,7 +256,7 @@ impl Thread {
         }
     }
 
-    /// Where its interruptible waits are decided.
+    /// Returns the word that decides the thread's interruptible waits.
     pub(crate) fn wait_word(&self) -> &WaitWord {
         match &self.0 {
             Which::Virtual(thread) => &thread.wait,
@@ -264,8 +265,8 @@ impl Thread {
     }
 }
 
-/// Shows id, name, state, and the carrier it is mounted on, in Loom's format:
-/// `VirtualThread[#24,name]/running@carrier-1`.
+/// Shows the id, the name, the state, and the carrier on which the thread is mounted, in Loom's
+/// format: `VirtualThread[#24,name]/running@carrier-1`.
 impl fmt::Debug for Thread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self

@@ -1,4 +1,4 @@
-//! Interruption, from the side of the interrupted thread.
+//! Interruption, seen from the interrupted thread.
 
 use crate::blocking;
 use crate::time::Deadline;
@@ -10,11 +10,11 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The thread has been [interrupted](super::Thread::interrupt), and so did not wait, or not to the
-/// end.
+/// The error of a wait that did not start or ended early, because the thread has been
+/// [interrupted](super::Thread::interrupt).
 ///
-/// The flag is still set. As an [`io::Error`] it is `ECANCELED`, what interrupted input and output
-/// fail with.
+/// The flag is still set. As an [`io::Error`] it is `ECANCELED`, the error of interrupted input and
+/// output.
 ///
 /// # Examples
 /// ```
@@ -38,13 +38,13 @@ impl From<Interrupted> for io::Error {
     }
 }
 
-/// Returns whether an error says that the thread was [interrupted](super::Thread::interrupt): it,
-/// an [`io::Error`] in it, or one of its [sources](Error::source) is `ECANCELED` or
+/// Returns whether an error says that the thread was [interrupted](super::Thread::interrupt): the
+/// error itself, an [`io::Error`] in it, or one of its [sources](Error::source) is `ECANCELED` or
 /// [`Interrupted`].
 ///
-/// Crates wrap errors of input and output in their own; this finds them as long as they are kept as
-/// a source. (`ECANCELED` has few other uses in Linux: asynchronous input and output, and timers of
-/// file descriptors when the clock is set.)
+/// Crates wrap errors of input and output in their own errors; this function finds them as long as
+/// they are kept as a source. (`ECANCELED` has few other uses in Linux: asynchronous input and
+/// output, and timers of file descriptors when the clock is set.)
 ///
 /// # Examples
 /// ```
@@ -62,7 +62,8 @@ pub fn is_interrupt(error: &(dyn Error + 'static)) -> bool {
         }
         next = match pointee(error).unwrap_or(error).downcast_ref::<io::Error>() {
             Some(error) if error.raw_os_error() == Some(blocking::INTERRUPTED.0) => return true,
-            // Its `source` is the one of the error inside, and would skip that.
+            // `source` of an `io::Error` is the source of the error inside, and would skip that
+            // error.
             Some(error) => error.get_ref().map(|inner| inner as &(dyn Error + 'static)),
             None => error.source(),
         };
@@ -70,7 +71,8 @@ pub fn is_interrupt(error: &(dyn Error + 'static)) -> bool {
     false
 }
 
-/// What a pointer to an error points to: the pointer's `source` is that error's, and would skip it.
+/// Returns the error that a pointer to an error points to: the pointer's `source` is that error's
+/// source, and would skip it.
 fn pointee<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
     if let Some(error) = error.downcast_ref::<Arc<io::Error>>() {
         return Some(&**error);
@@ -79,7 +81,7 @@ fn pointee<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'sta
     Some(&**boxed)
 }
 
-/// The running thread's word.
+/// Calls `f` with the running thread's word.
 fn word<R>(f: impl FnOnce(&WaitWord) -> R) -> Option<R> {
     match vthread::current() {
         Some(core) => Some(f(&core.wait)),
@@ -87,10 +89,10 @@ fn word<R>(f: impl FnOnce(&WaitWord) -> R) -> Option<R> {
     }
 }
 
-/// Returns whether the running thread has been [interrupted](super::Thread::interrupt). Leaves the
-/// flag as it is.
+/// Returns whether the running thread has been [interrupted](super::Thread::interrupt). Does not
+/// clear the flag.
 ///
-/// What computes for long should look at it now and then; it costs a nanosecond.
+/// Code that computes for a long time should check it now and then; it costs a nanosecond.
 ///
 /// # Examples
 /// ```
@@ -114,7 +116,7 @@ pub fn is_interrupted() -> bool {
 /// Returns whether the running thread has been [interrupted](super::Thread::interrupt), and clears
 /// the flag.
 ///
-/// From then on the thread can wait again: for what has to be done before it ends, say.
+/// After that the thread can wait again, for example for cleanup before it ends.
 ///
 /// # Examples
 /// ```
@@ -129,7 +131,7 @@ pub fn take_interrupt() -> bool {
 
 /// Puts the running thread to sleep for at least `duration`, unless it is interrupted.
 ///
-/// On platform threads as well.
+/// Works on platform threads as well.
 ///
 /// # Errors
 /// [`Interrupted`], at once if the thread has been interrupted already. The flag stays set.
@@ -197,8 +199,8 @@ pub fn park_timeout_interruptible(timeout: Duration) -> Result<(), Interrupted> 
     unless_interrupted(|| super::park_timeout(timeout))
 }
 
-/// An interrupt that comes after the first look gives a permit, so that `park` returns, and the
-/// second look finds it.
+/// Parks between two checks of the flag. An interrupt after the first check makes the permit
+/// available, so that `park` returns and the second check finds it.
 fn unless_interrupted(park: impl FnOnce()) -> Result<(), Interrupted> {
     if !is_interrupted() {
         park();

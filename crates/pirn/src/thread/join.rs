@@ -1,4 +1,4 @@
-//! Waiting for a thread's end, and its result.
+//! Waiting for a thread's end and taking its result.
 
 use super::Thread;
 use super::drive::drive;
@@ -18,7 +18,8 @@ use std::time::Duration;
 
 /// The right to wait for a virtual thread's end and take its result.
 ///
-/// Dropping it detaches the thread. Async code awaits it, as a [`JoinFuture`](super::JoinFuture).
+/// Dropping the handle detaches the thread. Async code awaits it, as a
+/// [`JoinFuture`](super::JoinFuture).
 ///
 /// # Examples
 /// ```
@@ -42,7 +43,7 @@ impl<T> JoinHandle<T> {
     /// The panic's payload.
     ///
     /// # Panics
-    /// When a thread joins itself, as in `std`: it would wait for ever.
+    /// If a thread joins itself, as in `std`: it would wait for ever.
     ///
     /// # Examples
     /// ```
@@ -58,11 +59,11 @@ impl<T> JoinHandle<T> {
     /// Waits as [`join`](Self::join) does, but for at most `timeout`.
     ///
     /// # Errors
-    /// The handle, if the thread has not ended by then. (That it panicked is said by the inner
+    /// The handle, if the thread has not ended by then. (A panic of the thread is in the inner
     /// result.)
     ///
     /// # Panics
-    /// When a thread joins itself.
+    /// If a thread joins itself.
     ///
     /// # Examples
     /// ```
@@ -78,20 +79,20 @@ impl<T> JoinHandle<T> {
         self.join_until(Deadline::after(timeout), None)
     }
 
-    /// Waits as [`join`](Self::join) does, but no longer when the *waiting* thread is
+    /// Waits as [`join`](Self::join) does, but only until the *waiting* thread is
     /// [interrupted](Thread::interrupt).
     ///
     /// # Errors
-    /// The handle, if the waiting thread was interrupted before the other one has ended; at once,
-    /// if it has been interrupted already. The flag stays set. Whoever has nothing to do with the
-    /// handle passes the interruption on with `.map_err(|_handle| Interrupted)?`, which detaches
-    /// the thread.
+    /// The handle, if the waiting thread is interrupted before the other one has ended; at once, if
+    /// it has been interrupted already. The flag stays set. A caller that has no use for the handle
+    /// passes the interruption on with `.map_err(|_handle| Interrupted)?`, which detaches the
+    /// thread.
     ///
     /// # Panics
-    /// When a thread joins itself.
+    /// If a thread joins itself.
     ///
     /// # Examples
-    /// An interrupt that is passed on to the thread that does the work:
+    /// An interrupt that is passed on to the worker:
     /// ```
     /// use pirn::thread;
     ///
@@ -112,9 +113,9 @@ impl<T> JoinHandle<T> {
         self.join_until(Deadline::NEVER, Some(Hearing::Always))
     }
 
-    /// Waits as a task does, by a waker: a [`Wait`] could not be given up safely. And without
-    /// lending the platform thread: while that carries, it keeps to no deadline and hears no
-    /// interrupt.
+    /// Waits by a waker, as a task does, because a [`Wait`] could not be given up safely. Does not
+    /// lend the platform thread: while it carries a thread, no deadline and no interrupt ends its
+    /// wait.
     fn join_until(
         self,
         deadline: Deadline,
@@ -122,7 +123,7 @@ impl<T> JoinHandle<T> {
     ) -> Result<super::Result<T>, JoinHandle<T>> {
         if !self.is_finished() {
             self.0.refuse_own();
-            // SAFETY: the handle is ours, and `end` is gone before it is used again.
+            // SAFETY: the handle is ours, and `end` is dropped before the handle is used again.
             let end = unsafe { End::of(self.0.core().clone()) };
             if drive(pin!(end), deadline, hearing).is_err() {
                 return Err(self);
@@ -172,14 +173,13 @@ impl<T> fmt::Debug for JoinHandle<T> {
     }
 }
 
-/// What the handles have in common.
+/// The common part of the handles.
 pub(crate) struct RawHandle<T> {
     thread: Thread,
     result: PhantomData<fn() -> T>,
 }
 
-// SAFETY: the result is moved to whoever holds the handle, and `T: Send` was demanded where the
-// thread was spawned.
+// SAFETY: the result is moved to the owner of the handle, and the spawn required `T: Send`.
 unsafe impl<T> Send for RawHandle<T> {}
 // SAFETY: `&RawHandle` gives access to no `T`.
 unsafe impl<T> Sync for RawHandle<T> {}
@@ -196,7 +196,7 @@ impl<T> RawHandle<T> {
         &self.thread
     }
 
-    /// The virtual thread itself.
+    /// Returns the virtual thread itself.
     pub(crate) fn core(&self) -> &ThreadRef {
         match self.thread.as_virtual() {
             Some(thread) => thread,
@@ -208,15 +208,15 @@ impl<T> RawHandle<T> {
         self.core().has_ended()
     }
 
-    /// The result of a thread that has ended, unless it has been taken.
+    /// Takes the result of a thread that has ended, unless it has been taken.
     pub(crate) fn take_result(&mut self) -> Option<super::Result<T>> {
-        // SAFETY: it has ended, and this is its only handle, borrowed mutably.
+        // SAFETY: the thread has ended, and this is its only handle, borrowed mutably.
         self.is_finished()
             .then(|| unsafe { ClosureBody::<T>::take_result(self.core()) })
             .flatten()
     }
 
-    /// Panics, in the words of `std`, if this is the running thread's own handle.
+    /// Panics with the text of `std` if this is the running thread's own handle.
     fn refuse_own(&self) {
         let own =
             vthread::current().is_some_and(|core| NonNull::from(core) == self.core().as_ptr());
@@ -243,7 +243,7 @@ impl<T> RawHandle<T> {
     }
 }
 
-/// A joiner that waits as long as it takes: on its own stack, until the ending thread has claimed
+/// A joiner that waits without a limit. It is on its own stack until the ending thread has claimed
 /// its wait.
 #[repr(C)]
 struct BlockedJoiner {
@@ -252,15 +252,15 @@ struct BlockedJoiner {
 }
 
 impl BlockedJoiner {
-    /// Waits for the end of `core`, whose only handle is the caller's.
+    /// Waits for the end of `core`, whose only handle the caller has.
     #[inline]
     fn wait_for(core: &Core) {
         let joiner = BlockedJoiner {
             waiter: JoinWaiter::new(Self::ended),
             wait: Wait::new(),
         };
-        // SAFETY: the caller's handle; `block` returns after `ended` has claimed the wait, which is
-        // the last that it does with the joiner.
+        // SAFETY: the caller has the handle; `block` returns after `ended` has claimed the wait,
+        // which is its last use of the joiner.
         if unsafe { core.register(NonNull::from(&joiner).cast()) } {
             joiner.wait.block();
         }

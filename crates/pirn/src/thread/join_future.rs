@@ -1,9 +1,9 @@
 //! A future for a virtual thread's result.
 //!
-//! It registers its task's waker in the thread's join cell, and the ending thread wakes it, on its
-//! own stack (`vthread/end.rs`). A waker in the cell cannot be looked at, because the ending
-//! thread may be taking it. So each poll takes it back first, renews it if the task has another one
-//! by now, and registers it again:
+//! The future registers its task's waker in the thread's join cell, and the ending thread wakes it,
+//! on its own stack (`vthread/end.rs`). A waker in the cell cannot be inspected, because the ending
+//! thread may be taking it. So each poll takes it back first, replaces it if the task has another
+//! one by now, and registers it again:
 //!
 //! ```text
 //!   registered   unregister              and then
@@ -15,9 +15,9 @@
 //!                false: ours, the thread has ended      drop it; Ready
 //! ```
 //!
-//! Between taking back and registering again nobody would be woken, and need not be: the poll
+//! Between taking back and registering again no task would be woken. None needs to be: the poll
 //! itself finds the end. A future that is dropped takes its waker back, too; if it cannot, the
-//! waker is woken once for nothing, as wakers may be.
+//! waker is woken once without need, which wakers must allow.
 
 use super::join::RawHandle;
 use super::{JoinHandle, Result, Thread};
@@ -30,10 +30,11 @@ use core::ptr::NonNull;
 use core::task::{Context, Poll, Waker, ready};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// The end of a virtual thread. At most one may be polled per thread: by whoever has its handle.
+/// Polls for the end of a virtual thread. At most one may be polled per thread, by the owner of its
+/// handle.
 pub(super) struct End {
     thread: ThreadRef,
-    /// What is in the join cell.
+    /// The task in the join cell.
     registered: Option<Registered>,
 }
 
@@ -48,11 +49,12 @@ impl End {
         }
     }
 
-    /// Takes the task out of the cell; none if there was none, or if the ending thread has it.
+    /// Takes the task out of the cell. Returns `None` if there was none, or if the ending thread
+    /// has it.
     fn take_back(&mut self) -> Option<Box<Task>> {
         let Registered(task) = self.registered.take()?;
         let taken = self.thread.unregister(task.cast());
-        // SAFETY: from `poll`; it has just been taken out, so it is nobody else's.
+        // SAFETY: from `poll`; it has just been taken out, so no other reference to it exists.
         taken.then(|| unsafe { Box::from_raw(task.as_ptr()) })
     }
 }
@@ -78,7 +80,7 @@ impl Future for End {
             self.registered = Some(Registered(task));
             Poll::Pending
         } else {
-            // SAFETY: from the box above; it could not be put in, so it is nobody else's.
+            // SAFETY: from the box above; it was not put in, so no other reference to it exists.
             drop(unsafe { Box::from_raw(task.as_ptr()) });
             Poll::Ready(())
         }
@@ -91,7 +93,7 @@ impl Drop for End {
     }
 }
 
-/// A task that is in a join cell: a leaked box, the ending thread's unless it is taken back.
+/// A task in a join cell: a leaked box, which belongs to the ending thread unless it is taken back.
 struct Registered(NonNull<Task>);
 
 // SAFETY: wakers are Send.
@@ -114,12 +116,12 @@ impl Task {
         }
     }
 
-    /// Wakes the task, which is the user's code and may block.
+    /// Wakes the task, which runs user code and may block.
     ///
     /// # Safety
     /// `waiter` is the start of a boxed [`Task`] that the ending thread has taken out of its cell.
     unsafe fn ended(waiter: NonNull<JoinWaiter>, _: &Core) {
-        // SAFETY: the caller's contract: it is ours now.
+        // SAFETY: the caller's contract: the task is ours now.
         let task = unsafe { Box::from_raw(waiter.cast::<Task>().as_ptr()) };
         if catch_unwind(AssertUnwindSafe(|| task.waker.wake())).is_err() {
             sys::fatal(&[
@@ -130,19 +132,19 @@ impl Task {
     }
 }
 
-/// The result of a virtual thread, for async code to await: what [`JoinHandle`] turns into.
+/// A future for the result of a virtual thread; [`JoinHandle`] converts to it.
 ///
-/// Any async runtime can await it, on whatever threads it has, and so can
-/// [`block_on`](crate::block_on). The ending virtual thread wakes the task.
+/// Any async runtime can await it, on all its threads, and so can [`block_on`](crate::block_on).
+/// The ending virtual thread wakes the task.
 ///
-/// The output is what [`JoinHandle::join`] returns. When it is there, the thread's thread-locals
-/// have been destroyed.
+/// The output is that of [`JoinHandle::join`]. When it is ready, the thread's thread-locals have
+/// been destroyed.
 ///
-/// Dropping it detaches the thread, which goes on: that async code is cancelled does not stop a
-/// thread. To have it stop, [interrupt](Thread::interrupt) [`thread()`](Self::thread).
+/// Dropping the future detaches the thread, which goes on: cancelling async code does not stop a
+/// thread. To stop the thread, [interrupt](Thread::interrupt) [`thread()`](Self::thread).
 ///
 /// # Panics
-/// When it is polled after it has given its output.
+/// If it is polled after it has returned its output.
 ///
 /// # Examples
 /// ```
@@ -158,7 +160,7 @@ impl Task {
 /// ```
 #[must_use = "a future does nothing unless it is awaited; dropping this one detaches the thread"]
 pub struct JoinFuture<T> {
-    /// Before the handle: the waker must be out of the cell when that is dropped.
+    /// Before the handle, because the waker must be out of the cell when the handle is dropped.
     end: End,
     handle: RawHandle<T>,
 }
@@ -196,10 +198,11 @@ impl<T> IntoFuture for JoinHandle<T> {
     type Output = Result<T>;
     type IntoFuture = JoinFuture<T>;
 
-    /// For async code: `handle.await` gives what [`join`](JoinHandle::join) returns.
+    /// Converts the handle for async code: `handle.await` returns what [`join`](JoinHandle::join)
+    /// returns.
     fn into_future(self) -> JoinFuture<T> {
         JoinFuture {
-            // SAFETY: the handle comes along, and is dropped after the end.
+            // SAFETY: the handle is in the same future, and is dropped after the end.
             end: unsafe { End::of(self.0.core().clone()) },
             handle: self.0,
         }

@@ -14,7 +14,7 @@ type Callback = Box<dyn FnOnce() + Send>;
 
 /// A callback for one interrupt.
 struct Listener {
-    /// Until it is called, or is not wanted any more.
+    /// The callback, until it is called or no longer wanted.
     callback: Mutex<Option<Callback>>,
     /// Locked while it is called.
     call: Mutex<()>,
@@ -40,22 +40,22 @@ impl Listener {
         }
     }
 
-    /// Calls it, once. Whoever comes later does not wait for the end of the call: it may be the
-    /// callback itself, when threads interrupt each other.
+    /// Calls the callback, once. A later caller does not wait for the end of the call: it may be
+    /// the callback itself, if threads interrupt each other.
     fn call(&self) {
         let mut callback = locked(&self.callback);
         if let Some(callback_once) = callback.take() {
-            // Before the other lock is given up, so that `forget` finds it locked.
+            // Locked before the other lock is released, so that `forget` finds it locked.
             let _call = locked(&self.call);
             drop(callback);
-            // Its panic has been reported by the hook. Others are to be told, and whoever
-            // interrupts has more to do.
+            // The hook has reported its panic. The other listeners must still be told, and the
+            // interrupter has more to do.
             quietly(callback_once);
         }
     }
 
-    /// Takes the callback away, so that it is not called any more. Waits for the end of a call
-    /// that is under way.
+    /// Removes the callback, so that it is no longer called. Waits for the end of a call that is
+    /// under way.
     fn forget(&self) {
         let unused = locked(&self.callback).take();
         drop(unused);
@@ -64,16 +64,16 @@ impl Listener {
 }
 
 /// Calls `callback` when the running thread is [interrupted](super::Thread::interrupt), on the
-/// interrupter's thread; at once, and on this one, if it has been interrupted already. Once at
-/// most, and not any more when the guard has been dropped: that waits for a call that is under way,
-/// and makes one that is due.
+/// interrupter's thread; at once and on the running thread if it has been interrupted already. The
+/// callback is called at most once, and never after the guard has been dropped: dropping waits for
+/// a call that is under way, and makes a call that is due.
 ///
-/// This is the way to end waits that do not hear interrupts themselves: close what is waited for,
-/// or wake who waits. (C++ knows it as `std::stop_callback`.) The callback should be short, and
-/// must not drop its own guard. If it panics, that goes no further than the message.
+/// Use this to end waits that an interrupt does not end by itself: close the object that the thread
+/// waits for, or wake the thread. (C++ has it as `std::stop_callback`.) The callback should be
+/// short, and must not drop its own guard. If it panics, the panic is reported and goes no further.
 ///
 /// # Examples
-/// A wait for a condition variable, whose loop would swallow the one spurious wake-up:
+/// A wait for a condition variable, whose loop would ignore the one spurious wake-up:
 /// ```
 /// use pirn::thread;
 /// use std::sync::{Arc, Condvar, Mutex};
@@ -99,7 +99,7 @@ pub fn on_interrupt(callback: impl FnOnce() + Send + 'static) -> OnInterrupt {
         .entry(thread.id())
         .or_default()
         .push(Arc::clone(&listener));
-    // Whoever interrupts after this sees the bit, and finds the listener.
+    // An interrupter after this call sees the bit and finds the listener.
     if thread.wait_word().listen() {
         listener.call();
     }
@@ -121,13 +121,13 @@ pub fn on_interrupt(callback: impl FnOnce() + Send + 'static) -> OnInterrupt {
 /// let guard: OnInterrupt = thread::on_interrupt(|| HEARD.store(true, Ordering::Relaxed));
 /// drop(guard);
 /// thread::current().interrupt();
-/// assert!(!HEARD.load(Ordering::Relaxed)); // it is not called any more
+/// assert!(!HEARD.load(Ordering::Relaxed)); // not called any more
 /// ```
 #[must_use = "the callback is called only as long as this exists"]
 pub struct OnInterrupt {
     listener: Arc<Listener>,
     thread: ThreadId,
-    /// It belongs to the thread that is listened to: not `Send`.
+    /// The guard belongs to the thread whose interrupts it hears: not `Send`.
     of_this_thread: PhantomData<*const ()>,
 }
 
@@ -141,7 +141,7 @@ impl Drop for OnInterrupt {
             }
         }
         drop(all);
-        // The interrupter sets the flag first, and may not have come to tell us yet.
+        // The interrupter sets the flag first, and may not have called us yet.
         if super::is_interrupted() {
             self.listener.call();
         }
@@ -157,7 +157,7 @@ impl fmt::Debug for OnInterrupt {
     }
 }
 
-/// Calls all that listen to a thread.
+/// Calls all listeners of a thread.
 pub(crate) fn tell(thread: ThreadId) {
     let listeners = table(thread).get(&thread).cloned();
     for listener in listeners.into_iter().flatten() {

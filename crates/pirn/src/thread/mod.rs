@@ -1,8 +1,8 @@
-//! Threads, by `std::thread`'s names and with its meaning, virtual unless said otherwise.
+//! Threads with the names and the meaning of `std::thread`, virtual by default.
 //!
-//! Change `use std::thread;` to `use pirn::thread;`: what this module spawns are virtual threads,
-//! and everything in the standard library that blocks parks them. All functions may be called from
-//! platform threads as well; there they act on the platform thread.
+//! Change `use std::thread;` to `use pirn::thread;`: this module spawns virtual threads, and all
+//! blocking operations of the standard library park them. All functions may be called from platform
+//! threads as well, and then act on the platform thread.
 //!
 //! ```
 //! use pirn::thread;
@@ -56,7 +56,7 @@ pub use threads::{PlatformThreads, Threads};
 /// Like [`std::thread::spawn`]. The thread is detached when its handle is dropped.
 ///
 /// # Panics
-/// When the thread cannot be created; [`Builder::spawn`] returns the error instead.
+/// If the thread cannot be created; [`Builder::spawn`] returns the error instead.
 ///
 /// # Examples
 /// ```

@@ -1,4 +1,4 @@
-//! Where threads get their names from.
+//! The names of threads that are spawned.
 
 use std::io;
 use std::sync::Arc;
@@ -7,24 +7,24 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The names of the threads that one builder makes.
 #[derive(Clone, Default)]
 pub(super) enum Names {
-    /// They have none.
+    /// The threads have no names.
     #[default]
     None,
-    /// All have this one.
+    /// All threads have this name.
     Fixed(String),
-    /// A prefix, and the number that the next one has. The builder's clones go on counting.
+    /// A prefix, and the number of the next thread. The builder's clones share the counter.
     Counter(Arc<(String, AtomicU64)>),
 }
 
 impl Names {
-    /// Returns names that begin with `prefix` and end with a number, from `start` on.
+    /// Returns names that consist of `prefix` and a number, from `start` on.
     pub(crate) fn counter(prefix: String, start: u64) -> Names {
         Names::Counter(Arc::new((prefix, AtomicU64::new(start))))
     }
 
-    /// Panics, as `std` does, if a name contains a NUL byte.
+    /// Panics if a name contains a NUL byte, as `std` does.
     ///
-    /// Not for scopes and executors: their forks report failures, so they go by the error of
+    /// Not for scopes and executors: their forks report failures, so they use the error of
     /// [`next`](Self::next).
     #[inline]
     pub(crate) fn assert_valid(&self) {
@@ -56,7 +56,7 @@ impl Names {
         }
     }
 
-    /// Returns what all names have in common, for `Debug`.
+    /// Returns the part that all names have in common, for `Debug`.
     pub(crate) fn pattern(&self) -> Option<String> {
         match self {
             Names::None => None,
@@ -66,7 +66,7 @@ impl Names {
     }
 }
 
-/// Returns a thread's name if it can be one.
+/// Returns the name if a thread can have it.
 ///
 /// # Errors
 /// `InvalidInput`: it contains a NUL byte, for which `std` would panic.

@@ -4,7 +4,7 @@ use core::any::Any;
 use core::fmt;
 use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind};
 
-/// The panic of another thread: its payload, in a shape that can be part of an error.
+/// The panic of another thread: its payload, in a form that can be part of an error.
 ///
 /// # Examples
 /// ```
@@ -18,16 +18,16 @@ use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind};
 pub struct Panic(Box<dyn Any + Send>);
 
 // SAFETY: a `&Panic` gives access to the payload only if that is a `&str` or a `String`, which are
-// `Sync`; its type id is constant.
+// `Sync`; the payload's type id is constant.
 unsafe impl Sync for Panic {}
 
-// As other errors: a payload is only passed on.
+// Like other errors: a payload is only passed on.
 impl UnwindSafe for Panic {}
 impl RefUnwindSafe for Panic {}
 
 impl Panic {
-    /// Makes an error of what [`JoinHandle::join`](super::JoinHandle::join) or
-    /// [`catch_unwind`](std::panic::catch_unwind) gave.
+    /// Makes an error of the payload that [`JoinHandle::join`](super::JoinHandle::join) or
+    /// [`catch_unwind`](std::panic::catch_unwind) returned.
     ///
     /// # Examples
     /// ```
@@ -40,14 +40,14 @@ impl Panic {
         Panic(payload)
     }
 
-    /// Returns the message, if the payload is one: that of `panic!` is.
+    /// Returns the message, if the payload is a text, as that of `panic!` is.
     ///
     /// # Examples
     /// ```
     /// use pirn::thread::Panic;
     ///
     /// assert_eq!(Panic::new(Box::new("oh no")).message(), Some("oh no"));
-    /// assert_eq!(Panic::new(Box::new(7)).message(), None); // of `panic_any(7)`
+    /// assert_eq!(Panic::new(Box::new(7)).message(), None); // from `panic_any(7)`
     /// ```
     pub fn message(&self) -> Option<&str> {
         let payload = &*self.0;
@@ -69,7 +69,7 @@ impl Panic {
         self.0
     }
 
-    /// Goes on with the panic on this thread, without another message.
+    /// Continues the panic on this thread, without another message.
     ///
     /// # Examples
     /// ```

@@ -7,11 +7,11 @@ use crate::vthread::wait_word::Hearing;
 use crate::vthread::{self, Core};
 use std::time::{Duration, Instant};
 
-/// Parks the running thread until its permit is there, and takes the permit.
+/// Parks the running thread until its permit is available, and takes the permit.
 ///
 /// May return spuriously, as [`std::thread::park`] may. On a platform thread it *is* that function.
-/// An [interrupt](super::Thread::interrupt) gives a permit, so that it ends one `park`;
-/// [`park_interruptible`](super::park_interruptible) tells of it.
+/// An [interrupt](super::Thread::interrupt) makes the permit available, and so ends one `park`;
+/// [`park_interruptible`](super::park_interruptible) reports it.
 ///
 /// # Examples
 /// ```
@@ -27,7 +27,7 @@ pub fn park() {
     }
 }
 
-/// Parks the running thread until its permit is there or `timeout` has passed.
+/// Parks the running thread until its permit is available or `timeout` has passed.
 ///
 /// # Examples
 /// ```
@@ -61,8 +61,9 @@ pub(super) fn park_virtual(core: &'static Core, deadline: Deadline) {
 
 /// Puts the running thread to sleep for at least `duration`.
 ///
-/// Returns early, once, on a virtual thread that is [interrupted](super::Thread::interrupt);
-/// [`sleep_interruptible`](super::sleep_interruptible) tells of it. So does [`std::thread::sleep`].
+/// Returns early, once, on a virtual thread that is [interrupted](super::Thread::interrupt), and so
+/// does [`std::thread::sleep`]; [`sleep_interruptible`](super::sleep_interruptible) reports the
+/// interrupt.
 ///
 /// # Examples
 /// ```
@@ -81,7 +82,7 @@ pub fn sleep(duration: Duration) {
     }
 }
 
-/// Puts the running thread to sleep until `deadline`, or not at all if that has passed.
+/// Puts the running thread to sleep until `deadline`. Returns at once if that has passed.
 ///
 /// Returns early, once, on a virtual thread that is [interrupted](super::Thread::interrupt).
 ///
@@ -113,7 +114,7 @@ pub fn sleep_until(deadline: Instant) {
 ///
 /// If no other virtual thread can run there, the carrier gives its core to other OS threads, as
 /// [`std::thread::yield_now`] does. So a loop that yields until a platform thread has done its part
-/// does not burn that thread's time.
+/// does not use up that thread's processor time.
 ///
 /// # Examples
 /// ```

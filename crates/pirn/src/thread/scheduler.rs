@@ -1,4 +1,4 @@
-//! Schedulers of the user's own.
+//! Custom schedulers.
 
 use super::Thread;
 use crate::sched;
@@ -12,13 +12,13 @@ use std::sync::Arc;
 /// A thread built with [`Builder::scheduler`](crate::thread::Builder::scheduler) is handed to its
 /// scheduler whenever it becomes runnable: when it is spawned, when it is woken, when it yields.
 ///
-/// `schedule` is called by whoever made the thread runnable: a platform thread, a carrier's own
-/// loop, or another virtual thread, in whose place its carrier then calls it. It should not block
-/// for long, and must not panic: the process would be aborted.
+/// The caller of `schedule` is the thread that made the virtual thread runnable: a platform thread,
+/// a carrier's own loop, or another virtual thread, in whose place its carrier then calls.
+/// `schedule` should not block for long, and must not panic: that aborts the process.
 ///
 /// # Examples
 ///
-/// Running virtual threads on one given platform thread, here the one that calls `recv`:
+/// Running virtual threads on one given platform thread, the one that calls `recv`:
 ///
 /// ```
 /// use pirn::{Runnable, Scheduler, thread};
@@ -46,18 +46,17 @@ use std::sync::Arc;
 /// assert_eq!(handle.join().unwrap(), 4);
 /// ```
 pub trait Scheduler: Send + Sync + 'static {
-    /// Takes charge of a thread that may run now: sooner or later somebody must call
-    /// [`Runnable::run`].
+    /// Accepts a thread that may run now: [`Runnable::run`] must be called for it sooner or later.
     fn schedule(&self, thread: Runnable);
 }
 
 /// The right, and the duty, to run a virtual thread until it parks.
 ///
-/// Dropping it instead abandons the thread: one that has never run ends as if it had panicked; one
-/// that has stays parked for good, because its stack cannot be unwound from outside.
+/// Dropping it abandons the thread instead: a thread that has never run ends as if it had panicked;
+/// one that has run stays parked for good, because its stack cannot be unwound from outside.
 #[must_use = "a thread that is not run never goes on"]
 pub struct Runnable(
-    /// `None`: it has been run.
+    /// `None` once it has been run.
     Option<Ready>,
 );
 
@@ -66,10 +65,10 @@ unsafe impl Sync for Runnable {}
 
 impl Runnable {
     /// Mounts the thread on the calling platform thread, runs it until it parks, yields or ends,
-    /// and returns then.
+    /// and returns.
     ///
     /// # Panics
-    /// When called on a virtual thread: that cannot carry another.
+    /// If it is called on a virtual thread, which cannot carry another.
     pub fn run(mut self) {
         assert!(
             vthread::current().is_none(),
@@ -104,7 +103,7 @@ impl Drop for Runnable {
     }
 }
 
-/// A user's scheduler as the runtime knows it.
+/// Adapts a user's scheduler to the runtime.
 pub(super) struct UsersScheduler(pub(super) Arc<dyn Scheduler>);
 
 impl Dispatch for UsersScheduler {

@@ -1,4 +1,4 @@
-//! Scoped threads: as [`std::thread::scope`], across carriers.
+//! Scoped threads, like [`std::thread::scope`], on all carriers.
 
 use super::join::RawHandle;
 use super::{Builder, Thread, current, park};
@@ -11,23 +11,24 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
-/// What a scope and its threads share.
+/// The data that a scope and its threads share.
 struct ScopeData {
     running: AtomicUsize,
-    /// Threads that panicked and whose panic no `join` has taken.
+    /// The number of threads that panicked and whose panic no `join` has taken.
     panics: AtomicUsize,
     owner: Thread,
 }
 
 impl ScopeData {
     fn enter(&self) {
-        // Relaxed: the thread that counts up is the owner or one that keeps the scope open.
+        // Relaxed: the thread that increments is the owner or keeps the scope open.
         self.running.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A thread of the scope has ended.
+    /// Counts a thread of the scope out.
     fn leave(&self) {
-        // Release: pairs with the owner's Acquire: all the thread did is visible after the scope.
+        // Release: pairs with the owner's Acquire, so that all that the thread did is visible after
+        // the scope.
         if self.running.fetch_sub(1, Ordering::Release) == 1 {
             self.owner.unpark();
         }
@@ -38,12 +39,12 @@ impl ScopeData {
     }
 }
 
-/// The body of a scoped thread. The closure's comes first, so that a handle finds the result at the
-/// same place as in any other thread.
+/// The body of a scoped thread. The closure's body comes first, so that a handle finds the result
+/// at the same place as in any other thread.
 #[repr(C)]
 struct ScopedBody<T, F> {
     inner: ClosureBody<T, F>,
-    /// Its own reference: when the thread has counted itself out, the scope may be gone.
+    /// The body's own reference: when the thread has counted itself out, the scope may be gone.
     scope: Arc<ScopeData>,
 }
 
@@ -91,7 +92,7 @@ impl<T, F: FnOnce() -> T> Body for ScopedBody<T, F> {
 /// ```
 pub struct Scope<'scope, 'env: 'scope> {
     data: Arc<ScopeData>,
-    // Invariant in both lifetimes, as std's.
+    // Invariant in both lifetimes, like std's.
     scope: PhantomData<&'scope mut &'scope ()>,
     env: PhantomData<&'env mut &'env ()>,
 }
@@ -101,7 +102,7 @@ pub struct Scope<'scope, 'env: 'scope> {
 /// All threads of the scope that have not been joined are joined before this function returns.
 ///
 /// # Panics
-/// If a thread that was not joined by hand panicked.
+/// If a thread panicked that the program did not join itself.
 ///
 /// # Examples
 /// ```
@@ -148,7 +149,7 @@ impl<'scope> Scope<'scope, '_> {
     /// Spawns a virtual thread in this scope.
     ///
     /// # Panics
-    /// When the thread cannot be created; [`Builder::spawn_scoped`] returns the error instead.
+    /// If the thread cannot be created; [`Builder::spawn_scoped`] returns the error instead.
     ///
     /// # Examples
     /// ```
@@ -171,7 +172,8 @@ impl<'scope> Scope<'scope, '_> {
         }
     }
 
-    /// Makes a thread of this scope, which the scope waits for. `None`: there is no memory for it.
+    /// Makes a thread of this scope, which the scope waits for. Returns `None` if there is no
+    /// memory.
     pub(super) fn allocate<F, T>(
         &self,
         attributes: Attributes,
@@ -188,7 +190,7 @@ impl<'scope> Scope<'scope, '_> {
             // SAFETY: `allocate` passes memory that is valid for writes.
             unsafe { place.write(body) }
         };
-        // SAFETY: it writes the whole body.
+        // SAFETY: `write` writes the whole body.
         let (thread, ready, _) = unsafe { body::allocate(attributes, write) }?;
         self.data.enter();
         Some((thread, ready))
@@ -234,7 +236,7 @@ impl<T> ScopedJoinHandle<'_, T> {
     /// Waits for the thread to end and returns its result.
     ///
     /// # Errors
-    /// The panic's payload, if it panicked.
+    /// The panic's payload, if the thread panicked.
     ///
     /// # Examples
     /// ```

@@ -1,8 +1,8 @@
-//! Virtual threads that `std` has started.
+//! Virtual threads started by `std`.
 //!
-//! `std` keeps the name of a thread, for its panic messages, and the buffer into which the test
-//! harness captures what a test prints, in places that only its own start of a thread fills in. So
-//! here that start runs on a virtual thread:
+//! `std` fills in two places only when it starts a thread itself: the thread's name, for panic
+//! messages, and the buffer in which the test harness captures a test's output. So here `std`'s
+//! start runs on a virtual thread:
 //!
 //! ```text
 //! std::thread::Builder::spawn(f)
@@ -10,8 +10,8 @@
 //!     virtual thread: start(argument)   tells std name and buffer, then calls f
 //! ```
 //!
-//! That costs an allocation or two and is for the few threads where it matters: `#[pirn::main]` and
-//! `#[pirn::test]`.
+//! This costs one or two allocations and is for the few threads that need it: those of
+//! `#[pirn::main]` and `#[pirn::test]`.
 
 use super::{Builder, JoinHandle, Result};
 use crate::interpose::{Start, answer_next_create};
@@ -23,7 +23,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc;
 
 thread_local! {
-    /// How the next thread is to be made, and what has become of it.
+    /// How to make the next thread, and the result of making it.
     static ORDER: Cell<Option<Builder>> = const { Cell::new(None) };
     static MADE: Cell<Option<io::Result<JoinHandle<()>>>> = const { Cell::new(None) };
 }
@@ -31,7 +31,7 @@ thread_local! {
 /// Runs `f` on a virtual thread that `std` knows by `name`, and waits for its end.
 ///
 /// # Errors
-/// As for [`Builder::spawn`].
+/// The same as for [`Builder::spawn`].
 pub(crate) fn run<F, T>(builder: Builder, name: &str, f: F) -> io::Result<Result<T>>
 where
     F: FnOnce() -> T + Send + 'static,
@@ -51,7 +51,7 @@ where
     ORDER.set(None);
     let thread = match (native, MADE.take()) {
         (Ok(native), Some(Ok(thread))) => {
-            // It has no `pthread_t` that could be detached. This leaks a few hundred bytes.
+            // The thread has no `pthread_t` to detach. This leaks a few hundred bytes.
             mem::forget(native);
             thread
         }
@@ -65,9 +65,9 @@ where
     }))
 }
 
-/// Answers a `pthread_create` of `std`'s by a virtual thread.
+/// Answers a `pthread_create` of `std` with a virtual thread.
 fn answer(start: Start, argument: *mut c_void) -> c_int {
-    /// What `pthread_create` was to run: once, on whichever thread.
+    /// The function that `pthread_create` was to run, once, on any thread.
     struct Order(Start, *mut c_void);
     // SAFETY: as for `pthread_create`, whose caller passes both to another thread.
     unsafe impl Send for Order {}

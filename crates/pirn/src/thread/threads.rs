@@ -1,4 +1,4 @@
-//! A choice of threads: virtual ones or platform threads, configured.
+//! The choice between virtual threads and platform threads, with their configuration.
 
 use super::names::Names;
 use super::{Builder, Thread};
@@ -6,7 +6,7 @@ use core::fmt;
 use std::io;
 
 /// The threads that an [executor](crate::executor::ThreadPerTask::with) or a
-/// [scope](crate::scope::Builder::threads) starts: virtual ones, or platform threads.
+/// [scope](crate::scope::Builder::threads) starts: virtual threads or platform threads.
 ///
 /// # Examples
 /// ```
@@ -26,14 +26,15 @@ use std::io;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Threads {
-    /// Virtual threads, as this builder makes them.
+    /// Virtual threads, made by this builder.
     Virtual(Builder),
-    /// Platform threads, made like this.
+    /// Platform threads with this configuration.
     Platform(PlatformThreads),
 }
 
 impl Threads {
-    /// Calls `run` on a new thread. Returns which one, unless only that thread itself can say so.
+    /// Calls `run` on a new thread. Returns the thread, unless only that thread itself can tell
+    /// which it is.
     pub(crate) fn start(&self, run: impl FnOnce() + Send + 'static) -> io::Result<Option<Thread>> {
         match self {
             Threads::Virtual(builder) => {
@@ -50,7 +51,7 @@ impl Threads {
 }
 
 impl Default for Threads {
-    /// Unnamed virtual threads.
+    /// Returns unnamed virtual threads.
     fn default() -> Threads {
         Threads::Virtual(Builder::new())
     }
@@ -68,7 +69,8 @@ impl From<PlatformThreads> for Threads {
     }
 }
 
-/// Configures the platform threads of an executor or a scope, as [`Builder`] does virtual ones.
+/// Configures the platform threads of an executor or a scope, as [`Builder`] configures virtual
+/// ones.
 ///
 /// # Examples
 /// ```
@@ -106,7 +108,7 @@ impl PlatformThreads {
     }
 
     /// Names threads `{prefix}{start}`, `{prefix}{start + 1}`, … in the order in which they are
-    /// started. Clones go on counting together.
+    /// started. Clones share the counter.
     ///
     /// # Examples
     /// ```

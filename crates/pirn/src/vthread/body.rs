@@ -1,4 +1,4 @@
-//! The part of a virtual thread that depends on types: what it runs, and what comes of that.
+//! The part of a virtual thread that depends on types: the closure that it runs, and its result.
 
 use super::Ready;
 use super::magazines;
@@ -10,10 +10,10 @@ use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Writes a value where it is to be, field by field: `write_fields!(unsafe place => Type { … })`.
+/// Writes a value in its final place, field by field: `write_fields!(unsafe place => Type { … })`.
 ///
-/// Threads are spawned so often that making a record elsewhere and copying it shows. All fields are
-/// written, or this does not compile.
+/// Threads are spawned so often that it is measurable to make a record elsewhere and copy it. A
+/// missing field is a compile error.
 ///
 /// # Safety
 /// `place` is valid for writes.
@@ -22,31 +22,31 @@ macro_rules! write_fields {
         // SAFETY: the contract of the macro.
         unsafe { $((&raw mut (*$place).$field).write($value);)* }
         let _never_called = || {
-            // SAFETY: as it says; and then all fields are written.
+            // SAFETY: by the contract; and by then all fields are written.
             let $name { $($field: _),* } = unsafe { &*$place };
         };
     }};
 }
 pub(crate) use write_fields;
 
-/// What a thread runs, and keeps in its allocation.
+/// The code that a thread runs, kept in the thread's allocation.
 pub(crate) trait Body {
-    /// Runs it. Does not unwind.
+    /// Runs the body. Does not unwind.
     ///
     /// # Safety
-    /// Called once, or [`abandon`](Self::abandon) is, by the thread itself.
+    /// Called once by the thread itself, unless [`abandon`](Self::abandon) is called instead.
     unsafe fn run(&self);
 
-    /// Drops what would have been run by a thread that never runs.
+    /// Drops the closure of a thread that never runs.
     ///
     /// # Safety
     /// Called once, instead of [`run`](Self::run).
     unsafe fn abandon(&self);
 
-    /// Drops the result, if there is one. May unwind.
+    /// Drops the result if there is one. May unwind.
     ///
     /// # Safety
-    /// The thread has ended, or is about to and nobody else will take the result.
+    /// The thread has ended, or is about to, and no other code will take the result.
     unsafe fn drop_result(&self);
 
     /// Announces the end of the thread. The last thing it does.
@@ -56,7 +56,7 @@ pub(crate) trait Body {
     unsafe fn ended(&self) {}
 }
 
-/// The functions of a [`Body`] whose type is not known.
+/// The functions of a [`Body`] whose type has been erased.
 pub(crate) struct VTable {
     /// See [`Body::run`].
     pub(crate) run: unsafe fn(NonNull<Core>),
@@ -68,7 +68,7 @@ pub(crate) struct VTable {
     pub(crate) ended: unsafe fn(NonNull<Core>),
     /// Frees the allocation.
     free: unsafe fn(NonNull<Core>),
-    /// Where in the allocation the body is.
+    /// The offset of the body in the allocation.
     body: usize,
 }
 
@@ -76,7 +76,7 @@ impl VTable {
     /// Frees an allocation.
     ///
     /// # Safety
-    /// Its last reference is gone.
+    /// The thread's last reference is gone.
     #[inline]
     pub(super) unsafe fn free(&self, core: NonNull<Core>) {
         // SAFETY: the caller's contract.
@@ -122,7 +122,7 @@ impl<B: Body> Allocation<B> {
             // SAFETY: as in `run`.
             unsafe { core.cast::<Self>().as_ref().body.drop_result() }
         };
-        // As std does: a result that panics while it is dropped has nobody to tell.
+        // As in std: a panic while a result is dropped cannot be passed on to any caller.
         if catch_unwind(AssertUnwindSafe(drop)).is_err() {
             crate::sys::fatal(&["a virtual thread's result panicked while it was dropped"]);
         }
@@ -144,8 +144,8 @@ impl<B: Body> Allocation<B> {
 }
 
 /// Makes a thread that has not started, with two references: the caller's and the thread's own.
-/// Returns the former, the right to run it, and where its body is, which `write` has to write
-/// there. `None`: there is no memory for it, and `write` is not called.
+/// Returns the caller's reference, the right to run the thread, and the place of its body, which
+/// `write` must write there. Returns `None` without calling `write` if there is no memory.
 ///
 /// # Safety
 /// `write` writes the whole body.
@@ -178,7 +178,7 @@ pub(crate) struct ClosureBody<T, F = ()> {
 }
 
 impl<T, F: FnOnce() -> T> ClosureBody<T, F> {
-    /// Makes the body of a thread that will call `closure`.
+    /// Returns the body of a thread that will call `closure`.
     pub(crate) fn new(closure: F) -> ClosureBody<T, F> {
         ClosureBody {
             result: UnsafeCell::new(None),
@@ -191,15 +191,15 @@ impl<T, F: FnOnce() -> T> ClosureBody<T, F> {
     /// # Safety
     /// Called by the thread itself, between [`run`](Body::run) and its end.
     pub(crate) unsafe fn has_panicked(&self) -> bool {
-        // SAFETY: nobody else has the result before the end.
+        // SAFETY: only this thread accesses the result before the end.
         matches!(unsafe { &*self.result.get() }, Some(Err(_)))
     }
 
-    /// Makes a thread that has not started: a reference to it, and the right to run it. `None`:
-    /// there is no memory for it.
+    /// Makes a thread that has not started: a reference to it, and the right to run it. Returns
+    /// `None` if there is no memory.
     pub(crate) fn allocate(attributes: Attributes, closure: F) -> Option<(ThreadRef, Ready)> {
         let body = ClosureBody::new(closure);
-        // SAFETY: the whole of it.
+        // SAFETY: writes the whole body.
         let allocated = unsafe { allocate(attributes, |place: *mut Self| place.write(body)) };
         allocated.map(|(thread, ready, _)| (thread, ready))
     }
@@ -215,7 +215,7 @@ impl<T, F: FnOnce() -> T> Body for ClosureBody<T, F> {
     }
 
     unsafe fn abandon(&self) {
-        // SAFETY: instead of `run`: the closure is there and nobody else will touch it.
+        // SAFETY: called instead of `run`: the closure is there and no other code will touch it.
         unsafe {
             (*self.closure.get()).assume_init_drop();
             *self.result.get() = Some(Err(Box::new(
@@ -225,7 +225,7 @@ impl<T, F: FnOnce() -> T> Body for ClosureBody<T, F> {
     }
 
     unsafe fn drop_result(&self) {
-        // SAFETY: nobody else will take it.
+        // SAFETY: no other code will take it.
         let result = unsafe { (*self.result.get()).take() };
         drop(result);
     }
@@ -235,11 +235,11 @@ impl<T> ClosureBody<T> {
     /// Takes the result of a thread that has ended.
     ///
     /// # Safety
-    /// The thread behind `thread` returns `T`, its end has been seen (`join.is_done()` or a wake
-    /// by it), and the caller holds its only handle.
+    /// The thread behind `thread` returns `T`, its end has been seen (by `join.is_done()` or a wake
+    /// at the end), and the caller holds its only handle.
     pub(crate) unsafe fn take_result(thread: &ThreadRef) -> Option<std::thread::Result<T>> {
-        // SAFETY: the body is there, and is a `ClosureBody<T, F>`; `repr(C)`: the result is at the
-        // same place whatever the closure's type.
+        // SAFETY: the body is there, and is a `ClosureBody<T, F>`; by `repr(C)` the result is at
+        // the same place whatever the closure's type.
         unsafe {
             let body = thread
                 .as_ptr()

@@ -1,11 +1,11 @@
-//! The end of a thread: announcing it, and dropping a result that nobody wants.
+//! The end of a thread: announcing it, and dropping a result that is not wanted.
 //!
-//! A result that nobody will ask for is dropped by the thread itself, on its own stack, or, if the
-//! thread has ended already, by whoever drops the handle. The runtime never drops it on a carrier:
-//! a destructor is the user's code and may block.
+//! If the handle is gone, the thread itself drops its result, on its own stack. If the thread has
+//! ended before, the code that drops the handle drops the result. The runtime never drops it on a
+//! carrier's own stack: a destructor is the user's code and may block.
 //!
-//! Whoever has the handle may register one [`JoinWaiter`] in the thread's join cell. It says what
-//! the ending thread has to do:
+//! The owner of the handle may register one [`JoinWaiter`] in the thread's join cell. The waiter
+//! determines what the ending thread does:
 //!
 //! ```text
 //!   registered by                     the ending thread            the memory of the waiter
@@ -15,14 +15,14 @@
 //! ```
 //!
 //! A waiter on the stack of its joiner cannot be taken back: the ending thread may already have the
-//! pointer. So joiners that may give up (futures, joins with a timeout, joins that hear interrupts)
-//! register a boxed one.
+//! pointer. So joiners that may give up (futures, joins with a timeout, joins that an interrupt
+//! ends) register a boxed one.
 
 use super::record::Core;
 use core::ptr::NonNull;
 use core::sync::atomic::Ordering;
 
-/// What waits for the end of a thread: the first field of whatever is registered.
+/// The head of an object that waits for the end of a thread: the first field of each.
 #[repr(C)]
 pub(crate) struct JoinWaiter {
     /// Called by the ending thread, once, with the address that was registered.
@@ -30,13 +30,13 @@ pub(crate) struct JoinWaiter {
 }
 
 impl JoinWaiter {
-    /// Makes a waiter for which the ending thread calls `ended`.
+    /// Returns a waiter for which the ending thread calls `ended`.
     pub(crate) const fn new(ended: unsafe fn(NonNull<JoinWaiter>, &Core)) -> JoinWaiter {
         JoinWaiter { ended }
     }
 }
 
-/// Registered when the handle is gone.
+/// Registered once the handle is gone.
 static DETACHED: JoinWaiter = JoinWaiter::new(|_, core| {
     // SAFETY: no handle exists that could take it.
     unsafe { (core.vtable().drop_result)(NonNull::from(core)) };
@@ -49,8 +49,8 @@ impl Core {
         self.join.is_done()
     }
 
-    /// Registers `waiter` to be called at the end of this thread. Returns `false` if it has ended
-    /// already: then the waiter stays the caller's.
+    /// Registers `waiter` to be called at the end of this thread. Returns `false` if the thread has
+    /// ended already: then the waiter remains the caller's.
     ///
     /// # Safety
     /// The caller has the only handle of the thread, and nothing is registered. After `true`
@@ -62,42 +62,42 @@ impl Core {
         self.join.register(waiter.cast())
     }
 
-    /// Takes the registered waiter back. Returns `false` if the ending thread has it: then it has
-    /// been called or will be.
+    /// Takes the registered waiter back. Returns `false` if the ending thread has the waiter, and
+    /// has called it or will call it.
     #[must_use = "`false` means that the waiter is still going to be called"]
     pub(crate) fn unregister(&self, waiter: NonNull<JoinWaiter>) -> bool {
         self.join.unregister(waiter.cast())
     }
 }
 
-/// Notes that the handle of `core` is gone.
+/// Records that the handle of `core` is gone.
 pub(crate) fn detach(core: &Core) {
     core.detached.store(true, Ordering::Relaxed); // Relaxed: only an early hint; `register` decides.
     // SAFETY: the handle was the caller's, and the marker is static.
     if core.has_ended() || !unsafe { core.register(NonNull::from(&DETACHED)) } {
-        // It has ended: the result, if `join` has not taken it, is ours.
-        // SAFETY: no other handle exists.
+        // The thread has ended: the result, if `join` has not taken it, is ours. SAFETY: no other
+        // handle exists.
         unsafe { (core.vtable().drop_result)(NonNull::from(core)) };
     }
 }
 
-/// Drops the result of the running thread, which is about to end, while its thread-locals are still
-/// there, if it is known that nobody will ask for it.
+/// Drops the result of the running thread, which is about to end, while its thread-locals still
+/// exist, if it is known that the handle is gone.
 pub(super) fn drop_result_if_detached(core: &Core) {
     if core.detached.load(Ordering::Relaxed) {
-        // Relaxed: the store's thread gave up the handle before, and touches nothing after it.
+        // Relaxed: the storing thread gave up the handle before, and touches nothing after it.
         // SAFETY: no handle exists that could take it.
         unsafe { (core.vtable().drop_result)(NonNull::from(core)) };
     }
 }
 
-/// Publishes the end of a thread, or that it will never begin, and wakes whoever waits for it.
+/// Publishes that a thread has ended or will never start, and calls the registered waiter.
 pub(crate) fn publish(core: &Core) {
     if let Some(waiter) = core.join.finish() {
         let waiter = waiter.cast::<JoinWaiter>();
         // SAFETY: the contract of `register`; `JoinCell::finish` has taken it out of the cell.
         unsafe { (waiter.as_ref().ended)(waiter, core) };
     }
-    // SAFETY: the end of the thread, or of its chance to begin.
+    // SAFETY: the thread has ended, or will never start.
     unsafe { (core.vtable().ended)(NonNull::from(core)) };
 }

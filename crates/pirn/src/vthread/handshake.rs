@@ -1,10 +1,10 @@
-//! The handshake between a thread that leaves its stack and whoever wakes it meanwhile.
+//! The handshake between a thread that leaves its stack and a thread that wakes it meanwhile.
 //!
-//! A thread that parks becomes visible to wakers while it still runs: it has told a timer, a
-//! poller or a wait queue about itself, and its registers are not yet saved. If the waker put it
-//! on a run queue then, another carrier could mount a stack that is in use. So the thread goes
-//! on a run queue only when *both* have happened: it is off its stack, and it was woken. Whoever
-//! comes second enqueues it.
+//! A thread that parks becomes visible to wakers while it still runs: it has registered with a
+//! timer, a poller or a wait queue, and its registers are not yet saved. If the waker put it on a
+//! run queue then, another carrier could mount a stack that is in use. So the thread goes on a run
+//! queue only when *both* have happened: it is off its stack, and it was woken. The second of the
+//! two events enqueues it.
 //!
 //! ```text
 //!   RUNNING   mounted, or on the way to being parked: its context is not saved
@@ -20,9 +20,9 @@
 //!   RUNNABLE   RUNNING    mounted        the thread is taken from a run queue and runs
 //! ```
 //!
-//! There must be exactly one `wake` in each park episode; `ParkPermit` and the wait queues see to
-//! that, as their entry for the thread is claimed by one waker only. A thread that yields goes
-//! through none of this: it stays `RUNNING` and whoever is on the next stack enqueues it.
+//! There must be exactly one `wake` per park episode. `ParkPermit` and the wait queues ensure that,
+//! because only one waker claims their entry for the thread. A thread that yields uses none of
+//! this: it stays `RUNNING` and the code on the next stack enqueues it.
 
 use crate::primitives::{
     AtomicU32,
@@ -33,42 +33,43 @@ const RUNNING: u32 = 0;
 const PARKED: u32 = 1;
 const RUNNABLE: u32 = 2;
 
-/// Makes a wake-up wait for the thread to be off its stack.
+/// Delays a wake-up until the thread is off its stack.
 #[derive(Debug)]
 pub struct Handshake {
     state: AtomicU32,
 }
 
 impl Handshake {
-    /// The state of a thread that runs.
+    /// Returns the handshake of a running thread.
     pub fn new() -> Self {
         Self {
             state: AtomicU32::new(RUNNING),
         }
     }
 
-    /// `RUNNABLE → RUNNING`. For the thread itself, as the last thing before it leaves its stack:
-    /// if it returns `true`, the thread was woken already and goes on.
+    /// `RUNNABLE → RUNNING`. For the thread itself, as the last step before it leaves its stack: if
+    /// this returns `true`, the thread was woken already and goes on.
     #[must_use = "`true` means that the thread was woken: it must not leave its stack"]
     pub fn woken_early(&self) -> bool {
-        // Acquire, with the Release in `wake`: what the waker did before.
+        // Acquire: pairs with the Release in `wake`, for what the waker did before.
         let woken = self.state.load(Acquire) == RUNNABLE;
         if woken {
-            // Relaxed: the only wake of this episode has been, and the next waker learns of the
-            // next episode from this thread. A store, not a swap, for the same reason.
+            // Relaxed: the only wake of this episode has happened, and the next waker learns of the
+            // next episode from this thread. For the same reason a store suffices in place of a
+            // swap.
             self.state.store(RUNNING, Relaxed);
         }
         woken
     }
 
-    /// `RUNNING → PARKED`. For whoever is on the next stack, when the thread's context has been
-    /// saved. Returns `false` if the thread was woken meanwhile: then the caller enqueues it.
+    /// `RUNNING → PARKED`. For the code on the next stack, once the thread's context has been
+    /// saved. Returns `false` if the thread was woken meanwhile: then the caller must enqueue it.
     ///
     /// After `true` the caller must not touch the thread: it may be running, or gone.
     #[must_use = "`false` is the duty to enqueue the thread"]
     pub fn parked(&self) -> bool {
-        // Release, with the Acquire in `wake`: the saved context. Acquire where it fails, with
-        // the Release in `wake`: what the waker did before.
+        // Release: pairs with the Acquire in `wake`, for the saved context. Acquire on failure:
+        // pairs with the Release in `wake`, for what the waker did before.
         let parked = self
             .state
             .compare_exchange(RUNNING, PARKED, Release, Acquire);
@@ -76,20 +77,21 @@ impl Handshake {
         parked.is_ok()
     }
 
-    /// `any → RUNNABLE`, once in an episode. Returns `true` if the thread was off its stack: then
-    /// the caller enqueues it.
+    /// `any → RUNNABLE`, once per episode. Returns `true` if the thread was off its stack: then the
+    /// caller must enqueue it.
     ///
     /// After `false` the caller must not touch the thread: it may be running, or gone.
     #[must_use = "`true` is the duty to enqueue the thread"]
     pub fn wake(&self) -> bool {
-        // Acquire, with the Release in `parked`: the saved context. Release, with the Acquire in
-        // `parked` and `woken_early`: what the caller did before.
+        // Acquire: pairs with the Release in `parked`, for the saved context. Release: pairs with
+        // the Acquire in `parked` and `woken_early`, for what the caller did before.
         let before = self.state.swap(RUNNABLE, AcqRel);
         debug_assert_ne!(before, RUNNABLE, "a thread woken twice");
         before == PARKED
     }
 
-    /// `RUNNABLE → RUNNING`. For whoever took the thread from a run queue, before it runs.
+    /// `RUNNABLE → RUNNING`. For the code that took the thread from a run queue, before the thread
+    /// runs.
     pub fn mounted(&self) {
         // Relaxed: the run queue has ordered this after the wake-up, and the next waker learns of
         // the next episode from the thread that is about to run.

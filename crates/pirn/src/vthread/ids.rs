@@ -4,17 +4,17 @@ use crate::mark::Raised;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// How many ids a processor takes at once.
+/// The number of ids that a processor takes at once.
 const BLOCK: u64 = 64;
 
-/// A block of ids that a processor has taken and not yet given out.
+/// A block of ids that a processor has taken, some of which are still unused.
 pub(crate) struct Ids {
     next: Cell<u64>,
     end: Cell<u64>,
 }
 
 impl Ids {
-    /// Makes an empty block.
+    /// Returns an empty block.
     pub(crate) const fn new() -> Ids {
         Ids {
             next: Cell::new(0),
@@ -22,7 +22,7 @@ impl Ids {
         }
     }
 
-    /// Returns the next id, the first of another block if this one is used up.
+    /// Returns the next id, or the first of another block if this one is used up.
     #[inline]
     fn take(&self) -> u64 {
         let mut id = self.next.get();
@@ -35,7 +35,7 @@ impl Ids {
     }
 }
 
-/// Returns the first of `count` ids that nobody else gets.
+/// Returns the first of `count` ids that are reserved for the caller.
 fn take_block(count: u64) -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     // Relaxed: only uniqueness matters.
@@ -44,7 +44,7 @@ fn take_block(count: u64) -> u64 {
 
 /// Returns an id that no other thread or scope of this process has or will have.
 ///
-/// Ids are small enough to read. Processors take them in blocks, because all carriers would
+/// Ids stay small enough to read. Processors take them in blocks, because all carriers would
 /// contend for a single counter.
 #[inline]
 pub(crate) fn next() -> u64 {

@@ -1,10 +1,10 @@
 //! `pthread_key`s of virtual threads: their values, and the destructors at the end.
 //!
-//! glibc keeps the values in `struct pthread`, and notes there that there are any, in the part that
-//! a virtual thread never touches otherwise: the first key set would cost each thread a page, and
-//! Rust's `std` sets one in nearly every thread. Its function that runs the destructors is not
-//! exported, nor is its table of keys. So there is a table of keys of our own, beside glibc's,
-//! which gives out the numbers:
+//! glibc keeps the values in `struct pthread`, and records there that values exist, in a part that
+//! a virtual thread never touches otherwise: the first key that is set would cost each thread a
+//! page, and Rust's `std` sets one in nearly every thread. glibc exports neither the function that
+//! runs the destructors nor its table of keys. So we keep our own table of keys beside glibc's,
+//! which still allocates the numbers:
 //!
 //! ```text
 //!   KEYS (one)                      a virtual thread's TLS block          its values (malloc)
@@ -13,12 +13,11 @@
 //! ```
 //!
 //! As in glibc, a key's sequence number is odd while the key exists, and a value counts only if it
-//! was set under the same number: whoever deletes a key, or makes it anew, unsets it in every
-//! thread.
+//! was set under the same number: deleting a key, or creating it anew, unsets it in every thread.
 //!
-//! Platform threads' values are glibc's affair, but for the child of a fork, which goes on on a
-//! virtual thread's TLS block. So are keys that were made behind our back (by libc itself, or
-//! through `dlsym`).
+//! glibc manages the values of platform threads, except in the child of a fork, which continues on
+//! a virtual thread's TLS block. glibc also manages keys that were created without our knowledge
+//! (by libc itself, or through `dlsym`).
 
 use super::current;
 use crate::glibc::symbols::{field_offset, real};
@@ -30,14 +29,14 @@ use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering, compiler_fence};
 
 /// `PTHREAD_KEYS_MAX`.
 const MAX: usize = 1024;
-/// Entries of glibc's first-level table: `PTHREAD_KEY_1STLEVEL_SIZE`.
+/// The size of glibc's first-level table, `PTHREAD_KEY_1STLEVEL_SIZE`.
 const FIRST_LEVEL: usize = MAX / 32;
 /// `PTHREAD_DESTRUCTOR_ITERATIONS`.
 const ROUNDS: usize = 4;
 
-/// What all threads know of a key.
+/// The data of a key that all threads share.
 struct Key {
-    /// Odd: it exists.
+    /// Odd while the key exists.
     sequence: AtomicUsize,
     destructor: AtomicPtr<c_void>,
 }
@@ -49,36 +48,36 @@ static KEYS: [Key; MAX] = [const {
     }
 }; MAX];
 
-/// libc has made a key.
+/// Records a key that libc has created.
 pub(crate) fn created(key: u32, destructor: *mut c_void) {
     if let Some(key) = KEYS.get(key as usize) {
         key.destructor.store(destructor, Ordering::SeqCst);
-        // The next odd number, also if it was deleted behind our back.
+        // The next odd number, even if the key was deleted without our knowledge.
         let next = (key.sequence.load(Ordering::SeqCst) + 1) | 1;
         key.sequence.store(next, Ordering::SeqCst);
     }
 }
 
-/// libc is about to delete a key, and so has not given its number out again.
+/// Records that libc is about to delete a key; libc has not reused its number yet.
 pub(crate) fn deleted(key: u32) {
     if let Some((key, sequence)) = find(key) {
         let (free, order) = (sequence + 1, Ordering::SeqCst);
-        // A failure: somebody else deletes it just now.
+        // This fails if another thread deletes the key at the same time.
         let _ = key.sequence.compare_exchange(sequence, free, order, order);
     }
 }
 
-/// A key that exists, and its sequence number; none if we do not know it.
+/// Returns a key that exists and its sequence number, or `None` if we do not know the key.
 #[inline]
 fn find(key: u32) -> Option<(&'static Key, usize)> {
     let key = KEYS.get(key as usize)?;
-    // Acquire: pairs with the store in `created`: whatever the destructor needs was made before the
-    // key.
+    // Acquire: pairs with the store in `created`: the state that the destructor needs was made
+    // before the key.
     let sequence = key.sequence.load(Ordering::Acquire);
     (sequence % 2 == 1).then_some((key, sequence))
 }
 
-/// The values of one thread. Followed in memory by `len` entries.
+/// The values of one thread. `len` entries follow in memory.
 #[repr(C)]
 struct Values {
     len: usize,
@@ -86,38 +85,39 @@ struct Values {
 
 /// The value of a key in one thread.
 struct KeyEntry {
-    /// The key's number when it was set.
+    /// The key's sequence number when the value was set.
     sequence: Cell<usize>,
     value: Cell<*mut c_void>,
 }
 
 thread_local! {
-    /// In each virtual thread's own TLS block: its values; null until it sets one.
+    /// In each virtual thread's own TLS block: its values, or null until it sets one.
     static VALUES: Cell<*const Values> = const { Cell::new(ptr::null()) };
-    /// Whether it may have set keys that we do not know, whose values are in `struct pthread`.
+    /// Whether the thread may have set keys that we do not know, whose values are in `struct
+    /// pthread`.
     static TAIL_USED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The running thread's entries.
+/// Returns the running thread's entries.
 #[inline]
 fn entries<'a>() -> &'a [KeyEntry] {
     let values = VALUES.get();
     if values.is_null() {
         return &[];
     }
-    // SAFETY: made by `grow`, and freed by the running thread only, when it has no more use for the
-    // old ones.
+    // SAFETY: made by `grow`, and freed by the running thread only, when it no longer uses the old
+    // ones.
     unsafe { core::slice::from_raw_parts(values.add(1).cast(), (*values).len) }
 }
 
-/// Whether the running thread's values are glibc's affair.
+/// Returns whether glibc manages the running thread's values.
 #[inline]
 fn are_glibcs() -> bool {
     VALUES.get().is_null() && current().is_none()
 }
 
-/// `pthread_getspecific`; `None`: libc has to answer. A signal handler may ask, whatever it has
-/// interrupted.
+/// Implements `pthread_getspecific`; `None` if libc must answer. A signal handler may call it,
+/// whatever code the signal has interrupted.
 #[inline]
 pub(crate) fn get(key: u32) -> Option<*mut c_void> {
     if are_glibcs() {
@@ -129,7 +129,7 @@ pub(crate) fn get(key: u32) -> Option<*mut c_void> {
     Some(entry.map_or(ptr::null_mut(), |entry| entry.value.get()))
 }
 
-/// `pthread_setspecific`; `None`: libc has to do it.
+/// Implements `pthread_setspecific`; `None` if libc must do it.
 #[inline]
 pub(crate) fn set(key: u32, value: *mut c_void) -> Option<c_int> {
     if are_glibcs() {
@@ -145,23 +145,23 @@ pub(crate) fn set(key: u32, value: *mut c_void) -> Option<c_int> {
     }
     if let Some(entry) = entries().get(key) {
         entry.value.set(value);
-        // For a handler of signals: an old value must not look like the new key's.
+        // For signal handlers: an old value must not look like the new key's.
         compiler_fence(Ordering::SeqCst);
         entry.sequence.set(sequence);
     }
     Some(0)
 }
 
-/// Makes room for at least `wanted` values. `false`: there is no memory.
+/// Makes room for at least `wanted` values. Returns `false` if there is no memory.
 ///
-/// libc's own malloc is asked for it, not the program's: an allocator may keep its own state in a
-/// key, and set that amid its first allocation in a thread.
+/// Uses libc's own malloc, not the program's: an allocator may keep its own state in a key, and set
+/// that key during its first allocation in a thread.
 #[cold]
 fn grow(wanted: usize) -> bool {
     let old = entries();
     let len = wanted.max(2 * old.len()).min(MAX);
     let bytes = size_of::<Values>() + len * size_of::<KeyEntry>();
-    // SAFETY: plain use.
+    // SAFETY: an ordinary call of malloc.
     let memory = unsafe { real!(fn __libc_malloc(bytes: usize) -> *mut c_void) };
     if memory.is_null() {
         return false;
@@ -178,17 +178,17 @@ fn grow(wanted: usize) -> bool {
     true
 }
 
-/// Replaces the running thread's values by `new` ones (null: none), and frees the old ones.
+/// Replaces the running thread's values by `new` ones (null for none), and frees the old ones.
 fn replace(new: *const Values) {
-    // For a handler of signals: it finds complete values, not yet freed.
+    // For signal handlers, which must find complete values that are not freed yet.
     compiler_fence(Ordering::SeqCst);
     let old = VALUES.replace(new).cast_mut().cast::<c_void>();
     compiler_fence(Ordering::SeqCst);
-    // SAFETY: from `__libc_malloc`; nobody uses them any more.
+    // SAFETY: from `__libc_malloc`, and no longer in use.
     unsafe { real!(fn __libc_free(old: *mut c_void) -> ()) };
 }
 
-/// Runs the destructors of the keys that the ending thread, the running one, has set.
+/// Runs the destructors of the keys that the running thread, which is ending, has set.
 pub(crate) fn run_destructors() {
     let mut round = 0;
     while round < ROUNDS && run_round() {
@@ -202,11 +202,11 @@ pub(crate) fn run_destructors() {
     }
 }
 
-/// Runs the destructor of each key that is set. Returns whether there was any.
+/// Runs the destructor of each key that is set. Returns whether there was one.
 fn run_round() -> bool {
     let mut any = false;
     let mut key = 0;
-    // Looked up anew each time: a destructor may set more.
+    // Looked up anew each time, because a destructor may set more keys.
     while let Some(entry) = entries().get(key) {
         let value = entry.value.replace(ptr::null_mut());
         if !value.is_null() {
@@ -217,8 +217,8 @@ fn run_round() -> bool {
     any
 }
 
-/// Runs the destructor of a key for a value that was set under `sequence`. Returns whether there is
-/// one.
+/// Runs the destructor of a key for a value that was set under `sequence`. Returns whether the key
+/// has one.
 fn destroy(key: u32, sequence: usize, value: *mut c_void) -> bool {
     let key = find(key).filter(|(_, now)| *now == sequence);
     let destructor = key.map_or(ptr::null_mut(), |(key, _)| {
@@ -228,7 +228,7 @@ fn destroy(key: u32, sequence: usize, value: *mut c_void) -> bool {
         return false;
     }
     type Destructor = unsafe extern "C" fn(*mut c_void);
-    // SAFETY: what the program has given to `pthread_key_create`, for values such as this.
+    // SAFETY: the function that the program has passed to `pthread_key_create`, for such values.
     unsafe { core::mem::transmute::<*mut c_void, Destructor>(destructor)(value) };
     true
 }
@@ -238,8 +238,8 @@ fn destroy(key: u32, sequence: usize, value: *mut c_void) -> bool {
 fn clean_tail() {
     let tp = crate::arch::thread_pointer();
     let tail = tls::template().sizeof_pthread - tls::HEAD;
-    // SAFETY: our own TCB, in which nothing is needed any more. The first-level table of keys
-    // holds, but for the first entry, what `pthread_setspecific` has allocated (`nptl/descr.h`).
+    // SAFETY: our own TCB, in which nothing is needed any more. Except for its first entry, the
+    // first-level table of keys holds what `pthread_setspecific` has allocated (`nptl/descr.h`).
     unsafe {
         if let Ok(table) = field_offset(c"_thread_db_pthread_specific") {
             let table = (tp + table) as *const *mut c_void;

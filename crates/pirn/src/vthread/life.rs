@@ -11,8 +11,8 @@ use core::ptr::NonNull;
 /// The first function on every virtual thread's stack.
 ///
 /// # Safety
-/// Called by a carrier's switch to a thread that has just been given its stack; `argument` is the
-/// thread's [`Core`].
+/// Called by a carrier's switch to a thread that has just been given its stack; `argument` points
+/// to the thread's [`Core`].
 pub(super) unsafe extern "C" fn entry(argument: *mut u8) -> ! {
     let thread = argument.cast::<Core>();
     // Before this is a virtual thread to anybody: a handler must not park it.
@@ -33,19 +33,20 @@ fn end(core: &'static Core) -> ! {
     end::drop_result_if_detached(core);
     run_destructors();
     if current().is_none() {
-        // The child of a fork: the thread that forked was its only one, and nobody waits for it.
-        // SAFETY: as returning from the last thread of a process.
+        // The child of a fork: the thread that forked was its only one, and no thread waits for it.
+        // SAFETY: equivalent to returning from the last thread of a process.
         unsafe { libc::exit(0) };
     }
     core.set_phase(Phase::Terminated);
     end::publish(core);
-    // Once more, for what the user's code has set in there: a waker, or the result's destructor.
+    // Once more, for thread-locals that the user's code (a waker, or the result's destructor) has
+    // set meanwhile.
     run_destructors();
     mount::suspend(core, After::Exit);
     sys::fatal(&["a virtual thread went on after its end"]);
 }
 
-/// Runs the destructors of the running thread's locals, and those of its pthread keys.
+/// Runs the destructors of the running thread's thread-locals and pthread keys.
 fn run_destructors() {
     destructors::run();
     keys::run_destructors();

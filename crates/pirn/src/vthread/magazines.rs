@@ -1,9 +1,9 @@
-//! Memory for virtual threads' cells, recycled.
+//! Recycled memory for virtual threads' cells.
 //!
-//! A thread is usually spawned on one carrier and ends on another. Freed there, its cell would go
-//! back to the arena of malloc it came from, under a lock that both carriers fight for: a burst of
-//! short threads spent most of its time there. So ended cells are kept, by size, in magazines as in
-//! Bonwick and Adams' "Magazines and Vmem" (USENIX 2001):
+//! A thread is usually spawned on one carrier and ends on another. If its cell were freed there, it
+//! would go back to the malloc arena that it came from, under a lock for which both carriers
+//! contend: a burst of short threads spent most of its time there. So ended cells are kept, by
+//! size, in magazines as in Bonwick and Adams' "Magazines and Vmem" (USENIX 2001):
 //!
 //! ```text
 //!   processor:  current (up to FULL cells)  spare (none or FULL)
@@ -13,7 +13,7 @@
 //! ```
 //!
 //! Threads without a processor share one pair of magazines. Cells that are too large or too
-//! strictly aligned take malloc's way.
+//! strictly aligned are allocated and freed by malloc directly.
 
 use crate::lock::Lock;
 use crate::mark::Raised;
@@ -21,13 +21,13 @@ use core::alloc::Layout;
 use core::ptr::{self, NonNull};
 use std::alloc::{alloc, dealloc};
 
-/// The distance between two sizes kept, and the alignment of all: malloc's own.
+/// The distance between two cell sizes, and the alignment of all cells: malloc's own.
 const GRAIN: usize = 16;
-/// malloc keeps a word of each chunk for itself: a size of `n * GRAIN + REST` fills one.
+/// malloc uses one word of each chunk itself: a size of `n * GRAIN + REST` fills a chunk.
 const REST: usize = 8;
-/// The number of sizes kept, from 24 to 520 bytes.
+/// The number of cell sizes, from 24 to 520 bytes.
 const CLASSES: usize = 32;
-/// Cells in a full magazine.
+/// The number of cells in a full magazine.
 const FULL: usize = 64;
 
 /// The start of an unused cell.
@@ -49,17 +49,17 @@ const EMPTY: Magazine = Magazine {
     len: 0,
 };
 
-/// Two magazines per class: a processor's, for its holder alone, or the shared ones.
+/// Two magazines per class: those of a processor, for its holder alone, or the shared ones.
 pub(crate) struct Magazines {
     current: [Magazine; CLASSES],
     spare: [Magazine; CLASSES],
 }
 
-// SAFETY: the cells in the magazines are nobody else's.
+// SAFETY: the magazines own their cells.
 unsafe impl Send for Magazines {}
 
 struct Depot(*mut Free);
-// SAFETY: the cells in the depot are nobody else's.
+// SAFETY: the depot owns its cells.
 unsafe impl Send for Depot {}
 
 static DEPOT: [Lock<Depot>; CLASSES] = [const { Lock::new(Depot(ptr::null_mut())) }; CLASSES];
@@ -71,7 +71,7 @@ fn class_of(layout: Layout) -> Option<usize> {
     (class < CLASSES && layout.align() <= GRAIN).then_some(class)
 }
 
-/// Returns the layout of every cell of a class: its memory is allocated and freed with this one.
+/// Returns the layout with which every cell of a class is allocated and freed.
 #[inline(always)]
 const fn cell_layout(class: usize) -> Layout {
     match Layout::from_size_align((class + 1) * GRAIN + REST, GRAIN) {
@@ -88,7 +88,7 @@ static SHARED: Lock<Magazines> = Lock::new(Magazines::new());
 fn with_cache<R>(f: impl FnOnce(&mut Magazines) -> R) -> R {
     let mark = Raised::new();
     match super::carrier(&mark).and_then(|carrier| carrier.processor()) {
-        // SAFETY: our carrier holds it, and `f` only takes or gives a cell.
+        // SAFETY: our carrier holds the processor, and `f` only takes or returns a cell.
         Some(processor) => f(unsafe { processor.magazines() }),
         None => f(&mut SHARED.lock()),
     }
@@ -105,7 +105,7 @@ pub(crate) fn allocate(layout: Layout) -> Option<NonNull<u8>> {
     recycled.or_else(|| NonNull::new(unsafe { alloc(cell_layout(class)) }))
 }
 
-/// Takes a cell's memory back.
+/// Frees a cell.
 ///
 /// # Safety
 /// `cell` came from [`allocate`] with the same layout, and is not used any more.
@@ -137,7 +137,7 @@ impl Magazines {
             }
         }
         let cell = NonNull::new(current.first)?;
-        // SAFETY: cells in a magazine are ours, and start with a `Free`.
+        // SAFETY: the magazines own their cells, which start with a `Free`.
         current.first = unsafe { cell.as_ref() }.next;
         current.len -= 1;
         Some(cell.cast())
@@ -168,7 +168,7 @@ impl Magazines {
 fn take_magazine(class: usize) -> Option<Magazine> {
     let mut depot = DEPOT[class].lock();
     let first = NonNull::new(depot.0)?;
-    // SAFETY: cells in the depot are ours, and start with a `Free`.
+    // SAFETY: the depot owns its cells, which start with a `Free`.
     depot.0 = unsafe { first.as_ref() }.next_magazine;
     Some(Magazine {
         first: first.as_ptr(),
@@ -184,13 +184,13 @@ fn put_magazine(class: usize, magazine: Magazine) {
     depot.0 = magazine.first;
 }
 
-/// Gives the cells in the depot back to malloc. For carriers that have nothing else to do.
+/// Frees the cells in the depot. For carriers that have no other work.
 pub(crate) fn trim() {
     for class in 0..CLASSES {
         while let Some(magazine) = take_magazine(class) {
             let mut next = magazine.first;
             while let Some(cell) = NonNull::new(next) {
-                // SAFETY: cells in a magazine are ours; `allocate` got them with this layout.
+                // SAFETY: the magazines own their cells; `allocate` got them with this layout.
                 unsafe {
                     next = cell.as_ref().next;
                     dealloc(cell.as_ptr().cast(), cell_layout(class));

@@ -1,13 +1,14 @@
 //! A virtual thread: its identity and state, and how it gets on and off a platform thread.
 //!
-//! * [`record`]: what the runtime knows of a thread; [`reference`](mod@reference): counted
+//! * [`record`]: the runtime's data about a thread; [`reference`](mod@reference): counted
 //!   references to it; [`ids`].
-//! * [`body`]: what it runs, and its result; [`magazines`]: recycling the memory of both.
+//! * [`body`]: the closure that it runs, and its result; [`magazines`]: recycled memory for record
+//!   and body.
 //! * [`ready`]: the right to run it.
 //! * [`handshake`], [`permit`], [`wait_word`], [`join`]: the lock-free protocols (model-checked).
 //! * [`mount`]: mounting and unmounting; [`life`]: a thread's first and last moments; [`end`]:
 //!   announcing its end.
-//! * [`platform`]: what platform threads have of it.
+//! * [`platform`]: the corresponding state of platform threads.
 //! * [`keys`]: the values of `pthread_key`s, and their destructors.
 
 pub(crate) mod body;

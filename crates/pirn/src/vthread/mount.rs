@@ -1,10 +1,10 @@
 //! Mounting and unmounting: how a virtual thread gets on and off a platform thread.
 //!
-//! A [`Carrier`] is a platform thread while it carries. A mounted virtual thread leaves it by
-//! [`suspend`], which names what is to be done with it *after* its registers are saved (its
-//! [`After`]); whoever runs next on that platform thread, its own stack or the next virtual thread,
-//! does it first of all ([`Carrier::finish_switch`]). It cannot be done before the switch: as soon
-//! as a thread is published as runnable, another carrier may resume it.
+//! A [`Carrier`] is a platform thread while it carries virtual threads. A mounted virtual thread
+//! leaves it by [`suspend`], which names an action to take *after* the thread's registers are saved
+//! (an [`After`]). The code that runs next on that platform thread, on its own stack or in the next
+//! virtual thread, performs this action first of all ([`Carrier::finish_switch`]). It cannot happen
+//! before the switch: as soon as a thread is published as runnable, another carrier may resume it.
 //!
 //! ```text
 //!   event                          handshake          phase
@@ -28,18 +28,18 @@ use core::cell::Cell;
 use core::ptr::{self, NonNull};
 
 thread_local! {
-    /// The virtual thread that this TLS block belongs to. In each virtual thread's own block, so
-    /// it never changes between the first and the last instruction of a thread.
+    /// The virtual thread that this TLS block belongs to. It is in each virtual thread's own block,
+    /// so it never changes between the first and the last instruction of a thread.
     static CURRENT: Cell<*const Core> = const { Cell::new(ptr::null()) };
-    /// The carrier that this platform thread is, while it is one.
+    /// The carrier of this platform thread, while it is one.
     static CARRIER: Cell<*const Carrier> = const { Cell::new(ptr::null()) };
 }
 
-/// The running virtual thread; none on a platform thread.
+/// Returns the running virtual thread, or `None` on a platform thread.
 #[inline(always)]
 pub(crate) fn current() -> Option<&'static Core> {
-    // SAFETY: a thread's core outlives its last instruction. The 'static is a lie told to
-    // callers on that very thread only: nobody may send the reference elsewhere.
+    // SAFETY: a thread's core outlives its last instruction. The `'static` is too long, but only
+    // code on that very thread gets it, and it must not send the reference elsewhere.
     CURRENT.with(|current| unsafe { current.get().as_ref() })
 }
 
@@ -49,10 +49,10 @@ pub(crate) fn parkable() -> Option<&'static Core> {
     current().filter(|_| !mark::is_up())
 }
 
-/// The carrier under the running code, be that a virtual thread or the carrier's own loop.
+/// Returns the carrier of the running code, which is a virtual thread or the carrier's own loop.
 ///
-/// The mark keeps the thread on this carrier for as long as the reference lives; a [`suspend`] must
-/// not come before its end either: the thread may go on on another carrier.
+/// The mark keeps the thread on this carrier for as long as the reference lives. Do not [`suspend`]
+/// either while it lives: the thread may continue on another carrier.
 #[inline(always)]
 pub(crate) fn carrier(_: &Raised) -> Option<&Carrier> {
     let pointer = match current() {
@@ -63,28 +63,28 @@ pub(crate) fn carrier(_: &Raised) -> Option<&Carrier> {
     unsafe { pointer.as_ref() }
 }
 
-/// Notes which virtual thread the running TLS block belongs to: the first that each does.
+/// Records which virtual thread the running TLS block belongs to, as the first action of each.
 pub(super) fn set_current(thread: *const Core) {
     CURRENT.set(thread);
 }
 
-/// Makes the running virtual thread a platform thread from now on, for everything that asks
-/// [`current`]: for the child of a `fork`, where no carrier is left to go back to.
+/// Makes the running virtual thread a platform thread from now on, for all callers of [`current`]:
+/// for the child of a `fork`, where there is no carrier to go back to.
 pub(crate) fn become_platform_thread() {
     set_current(ptr::null());
 }
 
-/// What is to be done with a thread that has just been switched away from.
+/// The action to take for a thread that has just been switched away from.
 #[derive(Clone, Copy)]
 pub(crate) enum After {
-    /// It waits for a wake.
+    /// The thread waits for a wake.
     Park,
-    /// It goes to the back of the queue.
+    /// The thread goes to the back of the queue.
     Yield,
-    /// The same, but only to let other virtual threads run: other OS threads do not get the core if
-    /// there are none.
+    /// The same, but only to let other virtual threads run: if there are none, other OS threads do
+    /// not get the core.
     MakeWay,
-    /// It has ended.
+    /// The thread has ended.
     Exit,
 }
 
@@ -92,16 +92,16 @@ pub(crate) enum After {
 pub(crate) struct Carrier {
     /// Its own stack and TLS.
     native: Continuation,
-    /// The thread switched away from, and what to do with it.
+    /// The thread that was switched away from, and the action to take for it.
     left: Cell<Option<(NonNull<Core>, After)>>,
     /// The thread that last came back to `native` by a yield, until another is mounted from there.
-    /// Compared only, never followed: it may have ended elsewhere.
+    /// It is compared only, never followed: the thread may have ended elsewhere.
     yielded: Cell<Option<NonNull<Core>>>,
-    /// The runtime whose threads it runs.
+    /// The runtime whose threads the carrier runs.
     runtime: Cell<&'static Runtime>,
-    /// The processor it holds; null when it runs threads of a user's scheduler.
+    /// The processor that the carrier holds; null while it runs threads of a user's scheduler.
     processor: Cell<*const Processor>,
-    /// For people: which carrier this is.
+    /// The carrier's number, for people to read.
     pub(crate) number: u32,
 }
 
@@ -131,13 +131,13 @@ impl Carrier {
         result
     }
 
-    /// Returns the runtime whose threads it runs.
+    /// Returns the runtime whose threads the carrier runs.
     #[inline]
     pub(crate) fn runtime(&self) -> &'static Runtime {
         self.runtime.get()
     }
 
-    /// The processor it holds.
+    /// Returns the processor that the carrier holds.
     #[inline]
     pub(crate) fn processor(&self) -> Option<&'static Processor> {
         // SAFETY: processors are never freed.
@@ -148,24 +148,24 @@ impl Carrier {
         self.processor.set(processor.map_or(ptr::null(), |p| p));
     }
 
-    /// Thread pointer of the platform thread.
+    /// Returns the thread pointer of the platform thread.
     pub(crate) fn native_tp(&self) -> usize {
         self.native.tp()
     }
 
-    /// Mounts a thread from the platform thread's own stack. Returns when this platform thread
-    /// has nothing mounted any more: not necessarily because this one thread was unmounted.
+    /// Mounts a thread from the platform thread's own stack. Returns when no thread is mounted here
+    /// any more, which need not be when this one thread was unmounted.
     ///
     /// # Safety
     /// The caller runs on this carrier's own stack.
     pub(crate) unsafe fn mount(&self, thread: Ready) {
         let thread = self.take_over(thread);
         if self.yielded.take() == Some(thread) {
-            // It found nothing else to run here, and may be waiting for an OS thread.
+            // The thread found nothing else to run here, and may be waiting for an OS thread.
             sys::os_yield();
         }
-        // A user's scheduler may run a thread from within a thread that this very carrier
-        // has mounted. Then the outer return address must survive.
+        // A user's scheduler may run a thread from within a thread that this same carrier has
+        // mounted. Then the outer return address must survive.
         let outer = self.native.saved();
         // SAFETY: the native continuation is the running one; the other was ours to run.
         unsafe { self.native.switch(&thread.as_ref().continuation) };
@@ -174,15 +174,16 @@ impl Carrier {
         self.finish_switch();
     }
 
-    /// Notes that the thread that was just switched away from has yielded, and to nobody so far.
+    /// Records that the thread that was just switched away from has yielded, and that no other
+    /// thread has run here since.
     fn note_yield(&self) {
         if let Some((thread, After::Yield)) = self.left.get() {
             self.yielded.set(Some(thread));
         }
     }
 
-    /// Prepares a thread to be switched to on this carrier, as the caller is going to: then it is
-    /// alive until it comes back to [`finish_switch`](Self::finish_switch).
+    /// Prepares a thread for the switch to it that the caller is about to make on this carrier; the
+    /// thread stays alive until it comes back to [`finish_switch`](Self::finish_switch).
     #[inline(always)]
     fn take_over(&self, thread: Ready) -> NonNull<Core> {
         let core = thread.core();
@@ -197,8 +198,8 @@ impl Carrier {
 
     /// Gives a thread that is mounted for the first time the slot that `spawn` reserved.
     ///
-    /// Cold like [`bury`](Self::bury): each runs once per thread, and inlined into the switch they
-    /// would be in the way of the many others.
+    /// Cold like [`bury`](Self::bury): each runs once per thread, and inlining them would slow down
+    /// all other switches.
     #[cold]
     fn give_stack(&self, core: &Core) {
         let slot = match self.processor() {
@@ -215,31 +216,31 @@ impl Carrier {
         };
     }
 
-    /// Does what the thread that was just switched away from had asked for.
+    /// Performs the action for the thread that was just switched away from.
     #[inline]
     pub(super) fn finish_switch(&self) {
         let Some((thread, after)) = self.left.take() else {
             return;
         };
-        // SAFETY: its own reference is alive until `Exit` below releases it.
+        // SAFETY: the thread's own reference is alive until `Exit` below releases it.
         let core = unsafe { &*thread.as_ptr() };
         match after {
             After::Park => {
                 core.set_phase(Phase::Waiting);
                 if !core.handshake.parked() {
-                    // SAFETY: the handshake says so.
+                    // SAFETY: the handshake gave us the duty to enqueue it.
                     sched::enqueue(self.processor(), unsafe { Ready::new(thread) });
                 }
             }
             After::Yield | After::MakeWay => {
-                // SAFETY: it is off its stack, and nobody else knows of it.
+                // SAFETY: it is off its stack, and no other code can reach it.
                 sched::enqueue(self.processor(), unsafe { Ready::new(thread) });
             }
             After::Exit => self.bury(thread, core),
         }
     }
 
-    /// Takes the slot of a thread that has ended, and gives up its own reference.
+    /// Frees the slot of a thread that has ended, and releases the thread's own reference.
     #[cold]
     fn bury(&self, thread: NonNull<Core>, core: &Core) {
         let class = core.class();
@@ -286,13 +287,13 @@ pub(crate) fn suspend(core: &'static Core, after: After) {
             None => core.continuation.switch(&carrier.native),
         }
     }
-    // Mounted again: perhaps by another carrier.
-    // SAFETY: set by `take_over` before the switch to us.
+    // Mounted again, perhaps by another carrier. SAFETY: set by `take_over` before the switch to
+    // us.
     unsafe { &*core.carrier.get() }.finish_switch();
 }
 
-/// Parks the running virtual thread until its handshake's `wake`, which must come exactly once,
-/// and may have come already.
+/// Parks the running virtual thread until the `wake` of its handshake, which must come exactly
+/// once, and may have come already.
 #[inline(always)]
 pub(crate) fn park(core: &'static Core) {
     if !core.handshake.woken_early() {
@@ -300,12 +301,12 @@ pub(crate) fn park(core: &'static Core) {
     }
 }
 
-/// Performs a wake that the caller has won the right to.
+/// Performs a wake that the caller has won the right to perform.
 #[inline]
 pub(crate) fn wake(thread: NonNull<Core>) {
     // SAFETY: it waits for this very wake, so it is alive.
     if unsafe { thread.as_ref() }.handshake.wake() {
-        // SAFETY: the handshake says so.
+        // SAFETY: the handshake gave us the duty to enqueue it.
         sched::make_runnable(unsafe { Ready::new(thread) });
     }
 }

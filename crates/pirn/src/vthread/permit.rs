@@ -1,4 +1,4 @@
-//! The park permit: what `park` waits for and `unpark` gives.
+//! The park permit, which `park` waits for and `unpark` makes available.
 //!
 //! ```text
 //!   EMPTY     no permit; the thread is not parked
@@ -17,12 +17,12 @@
 //!   EMPTY      EMPTY      end_park       ... or it had expired
 //! ```
 //!
-//! `PARKED` is entered once and left once in an episode, by one read-modify-write of one thread.
-//! That thread, and no other, has the right and the duty to wake the parked one. This is the
-//! guarantee which the `Handshake` is built on.
+//! `PARKED` is entered once and left once per episode, by one read-modify-write of one thread. That
+//! thread, and no other, has the right and the duty to wake the parked one. The `Handshake` relies
+//! on this guarantee.
 //!
-//! A permit that comes after the expiry but before `end_park` is used up by `end_park`, as in
-//! `std`: the park has not returned yet, and it may have been woken by either.
+//! A permit that comes after the expiry but before `end_park` is consumed by `end_park`, as in
+//! `std`: the park has not returned yet, and either may have woken the thread.
 
 use crate::primitives::{
     AtomicU32,
@@ -33,18 +33,18 @@ const EMPTY: u32 = 0;
 const PARKED: u32 = 1;
 const NOTIFIED: u32 = 2;
 
-/// The park permit of one thread: there is at most one, and `park` uses it up.
+/// The park permit of one thread. There is at most one, and `park` consumes it.
 ///
-/// `try_consume`, `begin_park` and `end_park` are for the thread itself, `unpark` and `expire`
-/// for all others. What comes before an `unpark` happens before the return of the park that uses
-/// up its permit.
+/// The thread itself calls `try_consume`, `begin_park` and `end_park`; all others call `unpark` and
+/// `expire`. Everything before an `unpark` happens before the return of the park that consumes its
+/// permit.
 #[derive(Debug)]
 pub struct ParkPermit {
     state: AtomicU32,
 }
 
 impl ParkPermit {
-    /// No permit.
+    /// Returns a state without a permit.
     pub fn new() -> Self {
         Self {
             state: AtomicU32::new(EMPTY),
@@ -54,61 +54,62 @@ impl ParkPermit {
     /// `NOTIFIED → EMPTY`. Returns whether a permit was there: then park returns at once.
     #[must_use]
     pub fn try_consume(&self) -> bool {
-        // Acquire, with the Release in `unpark`: what its caller did before. Relaxed where it
-        // fails: nothing is concluded from it.
+        // Acquire: pairs with the Release in `unpark`, for what its caller did before. Relaxed on
+        // failure: nothing is concluded from it.
         self.state
             .compare_exchange(NOTIFIED, EMPTY, Acquire, Relaxed)
             .is_ok()
     }
 
-    /// `EMPTY → PARKED`, or `NOTIFIED → EMPTY`. Returns `true` if the thread is to park, `false`
-    /// if it found a permit and has used it up.
+    /// `EMPTY → PARKED`, or `NOTIFIED → EMPTY`. Returns `true` if the thread must park, `false` if
+    /// it found a permit and has consumed it.
     ///
-    /// From a `true` on, the wake-up may come, although the thread still runs.
+    /// From a `true` on, the wake-up may come, even though the thread still runs.
     #[must_use]
     pub fn begin_park(&self) -> bool {
-        // Release, with the Acquire in `unpark` and `expire`: whoever has to wake the thread sees
-        // what it prepared. Relaxed where it fails: the swap below acquires.
+        // Release: pairs with the Acquire in `unpark` and `expire`: the thread that must wake this
+        // one sees what it prepared. Relaxed on failure: the swap below acquires.
         let parking = self
             .state
             .compare_exchange(EMPTY, PARKED, Release, Relaxed)
             .is_ok();
         if !parking {
-            // Acquire, with the Release in `unpark`. It must be a swap: a mere store could
-            // overwrite, unseen, the permit of an `unpark` that came since.
+            // Acquire: pairs with the Release in `unpark`. It must be a swap: a plain store could
+            // overwrite, unseen, the permit of a later `unpark`.
             let permit = self.state.swap(EMPTY, Acquire);
             debug_assert_eq!(permit, NOTIFIED, "two threads park on one permit");
         }
         parking
     }
 
-    /// `any → NOTIFIED`. Returns `true` if the thread was parked: the caller has to wake it.
+    /// `any → NOTIFIED`. Returns `true` if the thread was parked: then the caller must wake it.
     #[must_use = "`true` is the duty to wake the thread"]
     pub fn unpark(&self) -> bool {
-        // Release, with the Acquire in `try_consume`, `begin_park` and `end_park`: what the
-        // caller did before. Acquire, with the Release in `begin_park`: what the thread prepared.
+        // Release: pairs with the Acquire in `try_consume`, `begin_park` and `end_park`, for what
+        // the caller did before. Acquire: pairs with the Release in `begin_park`, for what the
+        // thread prepared.
         self.state.swap(NOTIFIED, AcqRel) == PARKED
     }
 
-    /// `PARKED → EMPTY`, for a timer or an interrupt. Returns `true` if the caller has to wake
-    /// the thread, `false` if it was not parked or another has to.
+    /// `PARKED → EMPTY`, for a timer or an interrupt. Returns `true` if the caller must wake the
+    /// thread, `false` if it was not parked or another thread must wake it.
     ///
-    /// An expiry that is late, in the thread's next park, ends that one. So cancel timers before
-    /// `end_park`, or live with the spurious return.
+    /// A late expiry, in the thread's next park, ends that park. So cancel timers before
+    /// `end_park`, or accept the spurious return.
     #[must_use = "`true` is the duty to wake the thread"]
     pub fn expire(&self) -> bool {
-        // Acquire, with the Release in `begin_park`: what the thread prepared. No Release: there
-        // is no permit, and the wake-up itself orders the caller before the thread. Relaxed where
-        // it fails: the wake-up is another's, or there is none.
+        // Acquire: pairs with the Release in `begin_park`, for what the thread prepared. No
+        // Release: there is no permit, and the wake-up itself orders the caller before the thread.
+        // Relaxed on failure: another thread performs the wake-up, or there is none.
         self.state
             .compare_exchange(PARKED, EMPTY, Acquire, Relaxed)
             .is_ok()
     }
 
-    /// `NOTIFIED → EMPTY`, or `EMPTY` as it is. For the thread that was woken, when it runs
-    /// again. Returns whether it has used up a permit; if not, the park expired.
+    /// `NOTIFIED → EMPTY`, or `EMPTY` unchanged. For the thread that was woken, when it runs again.
+    /// Returns whether it has consumed a permit; if not, the park expired.
     pub fn end_park(&self) -> bool {
-        // Acquire, with the Release in `unpark`: what its caller did before.
+        // Acquire: pairs with the Release in `unpark`, for what its caller did before.
         let woken_by = self.state.swap(EMPTY, Acquire);
         debug_assert_ne!(woken_by, PARKED, "a thread runs that was not woken");
         woken_by == NOTIFIED

@@ -4,7 +4,7 @@ use super::ids;
 use super::wait_word::WaitWord;
 use std::sync::Arc;
 
-/// A platform thread.
+/// The state of a platform thread.
 pub(crate) struct Platform {
     pub(crate) thread: std::thread::Thread,
     pub(crate) id: u64,
@@ -25,7 +25,7 @@ impl Platform {
     }
 }
 
-/// The running platform thread.
+/// Returns the state of the running platform thread.
 pub(crate) fn current() -> Arc<Platform> {
     // While thread-locals are being destroyed ours may be gone; use a temporary one.
     PLATFORM
@@ -33,13 +33,13 @@ pub(crate) fn current() -> Arc<Platform> {
         .unwrap_or_else(|_| Arc::new(Platform::of_this_thread()))
 }
 
-/// The running platform thread's word; none near its end.
+/// Returns the running platform thread's word, or `None` near the thread's end.
 pub(crate) fn wait_word() -> Option<&'static WaitWord> {
     PLATFORM
         .try_with(|platform| {
             let word: *const WaitWord = &platform.wait;
-            // SAFETY: in place until the thread's end. The 'static is a lie told to callers on that
-            // very thread, who wait, and so cannot end, while they use it.
+            // SAFETY: in place until the thread's end. The `'static` is too long, but only callers
+            // on that very thread get it, and they wait, and so cannot end, while they use it.
             unsafe { &*word }
         })
         .ok()

@@ -3,12 +3,13 @@
 use super::Core;
 use core::ptr::NonNull;
 
-/// The right, and the duty, to run a virtual thread until it parks: there is one for each thread
-/// that may run and does not yet.
+/// The right, and the duty, to run a virtual thread until it parks. One exists for each thread that
+/// may run and does not run yet.
 ///
-/// It is made with the thread, and by the winner of its [handshake](super::handshake); queues,
-/// timers and schedulers pass it on; mounting uses it up. While it exists the thread is alive,
-/// off its stack, and its record is touched by nobody but the owner.
+/// It is made together with the thread, and by the winner of the thread's
+/// [handshake](super::handshake); queues, timers and schedulers pass it on; mounting consumes it.
+/// While it exists the thread is alive and off its stack, and only the owner of the right touches
+/// its record.
 #[must_use = "a thread that nobody runs never goes on"]
 pub(crate) struct Ready(NonNull<Core>);
 
@@ -16,11 +17,11 @@ pub(crate) struct Ready(NonNull<Core>);
 unsafe impl Send for Ready {}
 
 impl Ready {
-    /// Makes the one right to run `thread`.
+    /// Makes the only right to run `thread`.
     ///
     /// # Safety
-    /// The thread is alive, and its handshake or its making has just given the caller the duty to
-    /// run it; or `thread` came from [`into_raw`](Self::into_raw), for the last time.
+    /// The thread is alive, and its handshake or its creation has just given the caller the duty to
+    /// run it; or `thread` came from [`into_raw`](Self::into_raw) and is used for the last time.
     #[inline(always)]
     pub(crate) unsafe fn new(thread: NonNull<Core>) -> Ready {
         Ready(thread)
@@ -35,13 +36,13 @@ impl Ready {
     /// Returns the thread's record.
     #[inline(always)]
     pub(crate) fn core(&self) -> &Core {
-        // SAFETY: alive, since it has yet to run: the contract of `new`.
+        // SAFETY: alive, since it has yet to run, by the contract of `new`.
         unsafe { self.0.as_ref() }
     }
 }
 
-/// Takes threads that may run, in place of the runtime's own queues.
+/// Accepts threads that may run, in place of the runtime's own queues.
 pub(crate) trait Dispatch: Send + Sync {
-    /// Takes the right to run a thread, and the duty.
+    /// Accepts the right, and with it the duty, to run a thread.
     fn dispatch(&self, thread: Ready);
 }

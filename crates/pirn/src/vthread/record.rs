@@ -1,9 +1,8 @@
 //! The record of a virtual thread.
 //!
 //! One [allocation](super::body) holds everything: the [`Core`], which does not depend on types,
-//! and the body, which does. [Counted references](super::reference) keep it alive: the join
-//! handle's, one per `Thread`, and one that belongs to the thread itself and is given up at its
-//! end.
+//! and the body, which does. [Counted references](super::reference) keep it alive: that of the join
+//! handle, one per `Thread`, and one that belongs to the thread itself and is released at its end.
 
 use super::body::{VTable, write_fields};
 use super::handshake::Handshake;
@@ -23,37 +22,37 @@ use std::sync::Arc;
 /// The part of a virtual thread that does not depend on its closure.
 #[repr(C)]
 pub(crate) struct Core {
-    /// How many [`ThreadRef`](super::ThreadRef)s there are, and the thread's own.
+    /// The number of [`ThreadRef`](super::ThreadRef)s, plus the thread's own reference.
     pub(super) references: AtomicUsize,
     vtable: &'static VTable,
     /// Exactly-once waking.
     pub(crate) handshake: Handshake,
     /// `park` and `unpark`.
     pub(crate) permit: ParkPermit,
-    /// Its interruptible waits, and whether it is interrupted.
+    /// Its interruptible waits, and whether it has been interrupted.
     pub(crate) wait: WaitWord,
     /// Stack, registers, TLS block.
     pub(crate) continuation: Continuation,
-    /// The carrier it is mounted on; meaningful while mounted only, to itself and its carrier.
+    /// The carrier on which it is mounted. Valid only while mounted, for itself and its carrier.
     pub(crate) carrier: Cell<*const super::Carrier>,
-    /// Link of the queue that owns it while it waits to run.
+    /// The link of the queue that owns it while it waits to run.
     pub(crate) next: Cell<*const Core>,
-    /// Whether it has ended, and what waits for that.
+    /// Whether it has ended, and the waiter for that.
     pub(super) join: JoinCell,
-    /// The runtime that it belongs to; the lowest bit is set if it has a scheduler of its own.
+    /// The runtime that it belongs to; the lowest bit is set if it has its own scheduler.
     home: *const Runtime,
-    /// Its scheduler; none means the default one.
+    /// Its scheduler; `None` means the default one.
     scheduler: Option<Arc<dyn Dispatch>>,
     name: Option<Box<str>>,
     id: u64,
-    /// What it is doing, for people to read: a [`Phase`], and above it the carrier's number.
+    /// Its activity, for people to read: a [`Phase`], and above it the carrier's number.
     phase: AtomicU64,
     class: SizeClass,
-    /// Whether its handle is gone, so that nobody will ask for the result.
+    /// Whether its handle is gone, so that the result is not wanted.
     pub(super) detached: AtomicBool,
 }
 
-/// What a thread is doing: shown by `Debug` and by dumps, never used to decide anything.
+/// A thread's activity. `Debug` and dumps show it; no decision depends on it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum Phase {
@@ -64,7 +63,7 @@ pub(crate) enum Phase {
     Terminated,
 }
 
-/// What the builder decides.
+/// The attributes that the builder decides.
 pub(crate) struct Attributes {
     pub(crate) runtime: &'static Runtime,
     pub(crate) name: Option<Box<str>>,
@@ -73,7 +72,7 @@ pub(crate) struct Attributes {
 }
 
 // SAFETY: the cells are touched by one thread at a time: the mounted thread itself, its carrier, or
-// whoever holds the right to run it; the handshake passes them on.
+// the owner of the right to run it; the handshake passes them on.
 unsafe impl Sync for Core {}
 // SAFETY: as above.
 unsafe impl Send for Core {}
@@ -109,38 +108,38 @@ impl Core {
         });
     }
 
-    /// Its id.
+    /// Returns its id.
     pub(crate) fn id(&self) -> u64 {
         self.id
     }
 
-    /// Its name, if it was given one.
+    /// Returns its name, if it was given one.
     pub(crate) fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
 
-    /// Its stack, once it has run.
+    /// Returns its stack, once it has run.
     pub(crate) fn slot(&self) -> Option<Slot> {
         self.continuation.slot()
     }
 
-    /// The class its stack was reserved in.
+    /// Returns the size class in which its stack was reserved.
     pub(crate) fn class(&self) -> SizeClass {
         self.class
     }
 
-    /// The scheduler it was given; none means the default one.
+    /// Returns the scheduler that it was given; `None` means the default one.
     pub(crate) fn scheduler(&self) -> Option<&Arc<dyn Dispatch>> {
         self.scheduler.as_ref()
     }
 
     /// Returns the runtime that it belongs to.
     pub(crate) fn runtime(&self) -> &'static Runtime {
-        // SAFETY: `write` got a reference for ever, and a runtime's address is even.
+        // SAFETY: `write` got a `'static` reference, and a runtime's address is even.
         unsafe { &*self.home.map_addr(|home| home & !1) }
     }
 
-    /// Returns whether it waits in the queues of `runtime` when it may run.
+    /// Returns whether it waits in the queues of `runtime` when it is runnable.
     #[inline(always)]
     pub(crate) fn is_queued_in(&self, runtime: &Runtime) -> bool {
         ptr::eq(self.home, runtime)
@@ -150,7 +149,7 @@ impl Core {
         self.vtable
     }
 
-    /// What it is doing.
+    /// Returns its activity.
     pub(crate) fn phase(&self) -> Phase {
         // Relaxed: for people to read.
         match self.phase.load(Ordering::Relaxed) & 0xff {
@@ -166,13 +165,13 @@ impl Core {
         self.phase.store(phase as u64, Ordering::Relaxed); // Relaxed: as above.
     }
 
-    /// It is running, on the carrier with this number.
+    /// Records that it is running on the carrier with this number.
     pub(crate) fn set_running(&self, carrier: u32) {
         let value = Phase::Running as u64 | u64::from(carrier) << 8;
         self.phase.store(value, Ordering::Relaxed); // Relaxed: as above.
     }
 
-    /// The number of the carrier it is mounted on, or was a moment ago.
+    /// Returns the number of the carrier on which it is mounted, or was a moment ago.
     pub(crate) fn carrier_number(&self) -> Option<u32> {
         let value = self.phase.load(Ordering::Relaxed); // Relaxed: as above.
         (value & 0xff == Phase::Running as u64).then_some((value >> 8) as u32)

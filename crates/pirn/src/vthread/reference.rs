@@ -29,17 +29,17 @@ impl ThreadRef {
 }
 
 impl Core {
-    /// Takes another reference.
+    /// Returns another reference.
     pub(crate) fn to_ref(&self) -> ThreadRef {
         // Relaxed: the caller has access, so a reference exists and cannot go away meanwhile.
         self.references.fetch_add(1, Ordering::Relaxed);
         ThreadRef(NonNull::from(self))
     }
 
-    /// Gives up a reference without a [`ThreadRef`]: the thread's own, at its end.
+    /// Releases a reference without a [`ThreadRef`]: the thread's own, at its end.
     ///
     /// # Safety
-    /// The caller owns a reference that nobody else gives up.
+    /// The caller owns the reference, and no other code releases it.
     pub(crate) unsafe fn release(this: NonNull<Core>) {
         drop(ThreadRef(this));
     }
@@ -62,10 +62,11 @@ impl Clone for ThreadRef {
 impl Drop for ThreadRef {
     #[inline]
     fn drop(&mut self) {
-        // Acquire: pairs with the Release of those who have given theirs up. With one reference
-        // left, ours, nobody can make another: a look is enough, and cheaper.
+        // Acquire: pairs with the Release of the references that were dropped. If one reference is
+        // left, ours, no thread can make another, so a load is enough, and cheaper.
         let last = self.references.load(Ordering::Acquire) == 1;
-        // Release, then Acquire by the last one: all uses happen before the freeing, as in `Arc`.
+        // Release, then Acquire by the last one: all uses happen before the memory is freed, as in
+        // `Arc`.
         if last || self.references.fetch_sub(1, Ordering::Release) == 1 {
             fence(Ordering::Acquire);
             // SAFETY: the last reference.

@@ -1,4 +1,4 @@
-//! How one episode of waiting is decided, and what an interruption has to do with it.
+//! How one episode of waiting is decided, and how an interruption takes part in that.
 //!
 //! ```text
 //!   bits    9 8          7         6 5                 4             3 .. 0
@@ -20,16 +20,16 @@
 //!   any               none        take         the thread has read the flag, and cleared it
 //! ```
 //!
-//! A wait is decided by exactly one read-modify-write, whose thread owes the wake: the guarantee
-//! that the `Handshake` is built on. That the flag and the wait share a word is what makes
+//! Exactly one read-modify-write decides a wait, and its thread must perform the wake: the
+//! `Handshake` relies on this guarantee. The flag and the wait share a word, which makes
 //! interruption free of races: an interrupt finds the wait, or the wait finds the flag.
 //!
 //! A wait that can return an error ([`Hearing::Always`]: input and output) does so for as long as
-//! the flag is set. A wait that cannot ends early instead, once per interrupt, so that a sleep in a
-//! loop does not spin when nobody looks at the flag. There are two kinds of these, each with its
-//! own UNHEARD: a futex may belong to a lock, which waits again as if nothing had happened, and a
-//! sleep that follows must still hear of the interrupt. Waits that hear no interrupt (`pthread`
-//! locks, joins) have a word of their own, which nobody interrupts.
+//! the flag is set. A wait that cannot return one ends early instead, once per interrupt, so that a
+//! sleep in a loop does not spin when the loop does not check the flag. There are two kinds of such
+//! waits, each with its own UNHEARD bit: a futex may belong to a lock, which waits again as if
+//! nothing had happened, and a sleep that follows must still hear of the interrupt. Waits that hear
+//! no interrupt (`pthread` locks, joins) have a word of their own, which no interrupt reaches.
 
 use crate::primitives::{
     AtomicU32,
@@ -46,25 +46,26 @@ const INTERRUPTED: u32 = 1 << 4;
 const UNHEARD_BY_FUTEX: u32 = 1 << 5;
 const UNHEARD_BY_SLEEP: u32 = 1 << 6;
 const UNHEARD: u32 = UNHEARD_BY_FUTEX | UNHEARD_BY_SLEEP;
-/// Somebody else wants to hear of interrupts.
+/// A listener wants to hear of interrupts.
 const LISTENED: u32 = 1 << 7;
-/// What the last wait begun hears: the bits of UNHEARD, so much further up.
+/// The distance from the bits of UNHEARD up to the bits of HEARS, which say what the last wait
+/// begun hears.
 const HEARS_SHIFT: u32 = 3;
 const HEARS: u32 = UNHEARD << HEARS_SHIFT;
 
-/// How a wait hears an interruption. (One that does not at all has a word of its own.)
+/// How a wait hears an interruption. (A wait that hears none has a word of its own.)
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Hearing {
-    /// A futex: it ends early, or does not begin, once for each interrupt.
+    /// A futex: it ends early, or does not begin, once per interrupt.
     Futex,
-    /// A sleep, or an event loop's wait: the same.
+    /// A sleep, or an event loop's wait: it behaves in the same way.
     Sleep,
     /// It does not begin as long as the thread is interrupted.
     Always,
 }
 
 impl Hearing {
-    /// What has been heard when this has.
+    /// Returns the UNHEARD bits that are cleared once a wait of this kind has heard the interrupt.
     #[inline]
     fn heard(self) -> u32 {
         match self {
@@ -75,7 +76,7 @@ impl Hearing {
     }
 }
 
-/// A decided wait, seen by whoever decided it.
+/// A decided wait, as its decider saw it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use = "the waiter has to be woken"]
 pub struct Decided {
@@ -83,13 +84,13 @@ pub struct Decided {
     pub asleep: bool,
 }
 
-/// What an interrupt has to be followed by.
+/// The effect of an interrupt, on which the caller must act.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use = "a wait may have been ended"]
 pub struct InterruptEffect {
-    /// It has ended a wait.
+    /// The wait that it has ended.
     pub ended: Option<Decided>,
-    /// Somebody else wants to hear of it.
+    /// Whether a listener must be told.
     pub listened: bool,
 }
 
@@ -98,18 +99,18 @@ pub struct InterruptEffect {
 pub struct WaitWord(AtomicU32);
 
 impl WaitWord {
-    /// Of a thread that does not wait and is not interrupted.
+    /// Returns the word of a thread that does not wait and is not interrupted.
     pub fn idle() -> WaitWord {
         WaitWord(AtomicU32::new(DECIDED))
     }
 
-    /// Of a wait that has begun.
+    /// Returns the word of a wait that has begun.
     #[inline]
     pub fn pending() -> WaitWord {
         WaitWord(AtomicU32::new(PENDING))
     }
 
-    /// `outcome → PENDING`, unless an interruption is to be heard. For the thread itself.
+    /// `outcome → PENDING`, unless the wait must hear an interruption. For the thread itself.
     #[must_use = "`false`: the thread is interrupted, and must not wait"]
     #[inline]
     pub fn begin(&self, hearing: Hearing) -> bool {
@@ -125,8 +126,9 @@ impl WaitWord {
             } else {
                 seen & !(WAIT | HEARS) | hearing.heard() << HEARS_SHIFT | PENDING
             };
-            // Release, with the Acquire in `decide` and `interrupt`: what the thread prepared.
-            // Acquire, with the Release in `interrupt`: what the interrupter did before.
+            // Release: pairs with the Acquire in `decide` and `interrupt`, for what the thread
+            // prepared. Acquire: pairs with the Release in `interrupt`, for what the interrupter
+            // did before.
             match self.0.compare_exchange(seen, next, AcqRel, Relaxed) {
                 Ok(_) => return !heard,
                 Err(now) => seen = now,
@@ -134,17 +136,17 @@ impl WaitWord {
         }
     }
 
-    /// `PENDING, ASLEEP → outcome`; none if the wait has been decided already. `outcome` is between
-    /// 2 and 15.
+    /// `PENDING, ASLEEP → outcome`. Returns `None` if the wait has been decided already. `outcome`
+    /// is between 2 and 15.
     ///
     /// The word may be gone when this returns.
     #[inline]
     pub fn decide(&self, outcome: u32) -> Option<Decided> {
         let mut seen = PENDING;
         loop {
-            // Release, with the Acquire in `outcome`: what the caller did before. Acquire, with the
-            // Release in `begin`: what the thread prepared. Relaxed where it fails: nothing is
-            // concluded.
+            // Release: pairs with the Acquire in `outcome`, for what the caller did before.
+            // Acquire: pairs with the Release in `begin`, for what the thread prepared. Relaxed on
+            // failure: nothing is concluded.
             match self
                 .0
                 .compare_exchange(seen, seen & !WAIT | outcome, AcqRel, Relaxed)
@@ -159,8 +161,8 @@ impl WaitWord {
         }
     }
 
-    /// `PENDING → ASLEEP`, for a platform thread. Returns what the kernel is to compare the word
-    /// with, or none if the wait has been decided.
+    /// `PENDING → ASLEEP`, for a platform thread. Returns the value with which the kernel must
+    /// compare the word, or `None` if the wait has been decided.
     pub fn fall_asleep(&self) -> Option<u32> {
         let mut seen = self.0.load(Relaxed); // Relaxed: confirmed by the exchange, or by the kernel.
         loop {
@@ -179,15 +181,16 @@ impl WaitWord {
         }
     }
 
-    /// The outcome of a wait that has been decided.
+    /// Returns the outcome of a wait that has been decided.
     #[inline]
     pub fn outcome(&self) -> Option<u32> {
-        // Acquire, with the Release in `decide` and `interrupt`: what the decider did before.
+        // Acquire: pairs with the Release in `decide` and `interrupt`, for what the decider did
+        // before.
         let wait = self.0.load(Acquire) & WAIT;
         (wait >= DECIDED).then_some(wait)
     }
 
-    /// Sets the flag, and decides a wait that is under way to end with `outcome`.
+    /// Sets the flag, and decides a wait that is under way, which ends with `outcome`.
     pub fn interrupt(&self, outcome: u32) -> InterruptEffect {
         let mut seen = self.0.load(Relaxed); // Relaxed: confirmed by the exchange.
         loop {
@@ -198,9 +201,9 @@ impl WaitWord {
             } else {
                 seen | INTERRUPTED | UNHEARD
             };
-            // Release, with the Acquire in `outcome`, `begin`, `is_interrupted` and `take`: what
-            // the caller did before. Acquire, with the Release in `begin` and `listen`: what was
-            // prepared.
+            // Release: pairs with the Acquire in `outcome`, `begin`, `is_interrupted` and `take`,
+            // for what the caller did before. Acquire: pairs with the Release in `begin` and
+            // `listen`, for what was prepared.
             match self.0.compare_exchange(seen, next, AcqRel, Relaxed) {
                 Ok(_) => {
                     let asleep = seen & WAIT == ASLEEP;
@@ -214,29 +217,29 @@ impl WaitWord {
         }
     }
 
-    /// Whether the thread has been interrupted.
+    /// Returns whether the thread has been interrupted.
     #[inline]
     pub fn is_interrupted(&self) -> bool {
-        // Acquire, with the Release in `interrupt`: what the interrupter did before.
+        // Acquire: pairs with the Release in `interrupt`, for what the interrupter did before.
         self.0.load(Acquire) & INTERRUPTED != 0
     }
 
     /// Clears the flag. Returns whether it was set. For the thread itself.
     pub fn take(&self) -> bool {
-        // Acquire: as in `is_interrupted`; without the load, everybody who asks would pay for a
-        // write.
+        // Acquire: as in `is_interrupted`; without the load, each call would pay for a write.
         self.is_interrupted()
             && self.0.fetch_and(!(INTERRUPTED | UNHEARD), Acquire) & INTERRUPTED != 0
     }
 
-    /// Has later interrupts tell that somebody listens. Returns whether there has been one already.
+    /// Makes later interrupts report that there is a listener. Returns whether there has been an
+    /// interrupt already.
     pub fn listen(&self) -> bool {
-        // Release, with the Acquire in `interrupt`: who listens. Acquire, with the Release there:
-        // what the interrupter did before.
+        // Release: pairs with the Acquire in `interrupt`, for the listener. Acquire: pairs with the
+        // Release there, for what the interrupter did before.
         self.0.fetch_or(LISTENED, AcqRel) & INTERRUPTED != 0
     }
 
-    /// The word, for the kernel to wait on.
+    /// Returns the word, for the kernel to wait on.
     pub fn atomic(&self) -> &AtomicU32 {
         &self.0
     }

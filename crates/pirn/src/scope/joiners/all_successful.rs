@@ -1,4 +1,4 @@
-//! All must succeed; the join gives all their values.
+//! All subtasks must succeed; the join returns all their values.
 
 use crate::poison::locked;
 use crate::scope::{Completed, Failure, JoinError, Joiner, JoinerFor};
@@ -22,13 +22,13 @@ pub struct AllSuccessful<T, E>(Mutex<Collected<T, E>>);
 
 #[derive(Debug)]
 struct Collected<T, E> {
-    /// By the order of forks; none: not yet.
+    /// In the order of forks; `None` until the subtask has succeeded.
     values: Vec<Option<T>>,
     failure: Option<Failure<E>>,
 }
 
-/// Waits until all subtasks have succeeded, or the first has failed: that cancels the scope, and is
-/// what the join fails with. The join gives all values, in the order of forks.
+/// Waits until all subtasks have succeeded, and returns all values in the order of forks. The first
+/// failure cancels the scope, and the join fails with it.
 ///
 /// Loom's `Joiner.allSuccessfulOrThrow`.
 ///

@@ -1,17 +1,17 @@
-//! Until somebody says so.
+//! The scope goes on until a predicate says so.
 
 use crate::poison::locked;
 use crate::scope::{Completed, JoinError, Joiner, JoinerFor, SubtaskError};
 use core::ops::ControlFlow;
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// What came of each subtask, in the order of forks.
+/// The result of each subtask, in the order of forks.
 type Results<T, E> = Vec<Result<T, SubtaskError<E>>>;
 
 /// The joiner of [`all_until`].
 ///
 /// # Examples
-/// A joiner of one's own, made of it:
+/// A custom joiner made of it:
 /// ```
 /// use pirn::scope::{self, Completed, joiners::AllUntil};
 /// fn until_failure<T, E>() -> AllUntil<T, E, impl Fn(&Completed<'_, T, E>) -> bool + Sync> {
@@ -26,7 +26,7 @@ type Results<T, E> = Vec<Result<T, SubtaskError<E>>>;
 #[derive(Debug)]
 pub struct AllUntil<T, E, P> {
     state: Mutex<Judged<T, E>>,
-    /// Nothing is being judged any more.
+    /// Notified when no subtask is being judged any more.
     settled: Condvar,
     enough: P,
 }
@@ -34,12 +34,12 @@ pub struct AllUntil<T, E, P> {
 #[derive(Debug)]
 struct Judged<T, E> {
     results: Results<T, E>,
-    /// How many subtasks have completed and are being looked at by the predicate: their results
-    /// are not there yet.
+    /// The number of completed subtasks that the predicate is still looking at: their results are
+    /// not stored yet.
     judged: usize,
 }
 
-/// Counts a subtask as judged while it is.
+/// Counts a subtask as judged for as long as this exists.
 struct Judging<'a, T, E, P>(&'a AllUntil<T, E, P>);
 
 impl<T, E, P> Drop for Judging<'_, T, E, P> {
@@ -52,17 +52,17 @@ impl<T, E, P> Drop for Judging<'_, T, E, P> {
     }
 }
 
-/// Waits until all subtasks have completed, or `enough` says so of one of them that has: then the
-/// others are cancelled. The join gives what came of each, in the order of forks;
-/// [`Unavailable`](SubtaskError::Unavailable) stands for those that were cancelled. It does so as
-/// well when the time is up.
+/// Waits until all subtasks have completed, or `enough` returns `true` for one that has; then the
+/// others are cancelled. The join returns the result of each subtask, in the order of forks, with
+/// [`Unavailable`](SubtaskError::Unavailable) for those that were cancelled. It does so as well
+/// when the time is up.
 ///
-/// `enough` is called on the threads of the subtasks, several at a time.
+/// `enough` is called on the threads of the subtasks, by several at a time.
 ///
 /// Loom's `Joiner.allUntil`.
 ///
 /// # Examples
-/// Up to two failures are put up with:
+/// Two failures are tolerated:
 /// ```
 /// use pirn::scope;
 /// use std::sync::atomic::{AtomicU32, Ordering};
@@ -101,8 +101,8 @@ impl<T: Send, E: Send, P: Sync> Joiner for AllUntil<T, E, P> {
     type Output = Results<T, E>;
 
     fn result(&self) -> Result<Results<T, E>, JoinError<E>> {
-        // One that is being judged may have counted for the cancellation: it is to be among the
-        // results.
+        // A subtask that is being judged may have caused the cancellation: its result must be
+        // included.
         let settled = self
             .settled
             .wait_while(locked(&self.state), |state| state.judged > 0);
@@ -133,7 +133,7 @@ where
             false => ControlFlow::Continue(()),
         };
         let result = subtask.take().map_err(SubtaskError::from);
-        // Taken already, if the owner has left with the results meanwhile.
+        // The results are gone if the owner has left with them meanwhile.
         if let Some(place) = locked(&self.state).results.get_mut(subtask.index()) {
             *place = result;
         }

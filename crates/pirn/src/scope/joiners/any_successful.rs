@@ -21,8 +21,8 @@ use std::sync::Mutex;
 #[derive(Debug)]
 pub struct AnySuccessful<T, E>(Mutex<Option<Result<T, Failure<E>>>>);
 
-/// Waits for the first subtask that succeeds: its value is what the join gives, and the others are
-/// cancelled. If all fail, so does the join, with the first failure; if none was forked, with
+/// Waits for the first subtask that succeeds. The join returns its value, and the other subtasks
+/// are cancelled. If all fail, the join fails with the first failure; if none was forked, with
 /// [`NoSubtasks`](JoinError::NoSubtasks).
 ///
 /// Loom's `Joiner.anySuccessfulResultOrThrow`.
@@ -74,7 +74,7 @@ impl<T: Send, E: Send> JoinerFor<T> for AnySuccessful<T, E> {
             _ => ControlFlow::Continue(()),
         };
         drop(best);
-        // Others' code: not under the lock.
+        // This runs user code, so not under the lock.
         drop(before);
         flow
     }

@@ -1,4 +1,4 @@
-//! Nothing cancels.
+//! No result cancels the scope.
 
 use crate::scope::{Completed, JoinError, Joiner, JoinerFor};
 use core::marker::PhantomData;
@@ -19,7 +19,7 @@ use core::ops::ControlFlow;
 #[derive(Debug)]
 pub struct AwaitAll<E>(PhantomData<fn() -> E>);
 
-/// Waits until all subtasks have completed, however they end. Each is read by its handle
+/// Waits until all subtasks have completed, however they end. Each is read through its handle
 /// ([`Subtask::result`](crate::scope::Subtask::result)).
 ///
 /// Loom's `Joiner.awaitAll`.

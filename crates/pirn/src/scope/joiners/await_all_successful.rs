@@ -1,4 +1,4 @@
-//! All must succeed; each is read by its own handle.
+//! All subtasks must succeed; each is read through its own handle.
 
 use super::kept_failure::KeptFailure;
 use crate::scope::{Completed, JoinError, Joiner, JoinerFor};
@@ -28,11 +28,11 @@ use core::ops::ControlFlow;
 #[derive(Debug)]
 pub struct AwaitAllSuccessful<E>(KeptFailure<E>);
 
-/// Waits until all subtasks have succeeded, or the first has failed: that cancels the scope, and is
-/// what the join fails with.
+/// Waits until all subtasks have succeeded. The first failure cancels the scope, and the join fails
+/// with it.
 ///
-/// The joiner of [`pirn::scope`](crate::scope()). Subtasks may be of different types, and are read
-/// by their handles ([`Subtask::get`](crate::scope::Subtask::get)).
+/// This is the joiner of [`pirn::scope`](crate::scope()). Subtasks may be of different types, and
+/// are read through their handles ([`Subtask::get`](crate::scope::Subtask::get)).
 ///
 /// Loom's `Joiner.awaitAllSuccessfulOrThrow`.
 ///

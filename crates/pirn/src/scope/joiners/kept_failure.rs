@@ -1,4 +1,4 @@
-//! What the joiners that are cancelled by a failure have in common.
+//! The part that the joiners that a failure cancels have in common.
 
 use crate::poison::locked;
 use crate::scope::{Completed, Failure};
@@ -9,7 +9,7 @@ use std::sync::Mutex;
 /// Keeps the first failure.
 #[derive(Debug)]
 pub(super) struct KeptFailure<E> {
-    /// Whether there is one: so that a scope in which nothing fails takes no lock.
+    /// Whether there is one. Saves the lock in a scope in which nothing fails.
     failed: AtomicBool,
     failure: Mutex<Option<Failure<E>>>,
 }
@@ -22,7 +22,7 @@ impl<E> KeptFailure<E> {
         }
     }
 
-    /// Takes the failure of a subtask, if it is the first, and cancels the scope if there is one.
+    /// Takes the failure of a subtask, if it is the first, and cancels the scope on any failure.
     pub(super) fn on_complete<T>(&self, subtask: &mut Completed<'_, T, E>) -> ControlFlow<()> {
         if subtask.is_success() {
             return ControlFlow::Continue(());
@@ -39,8 +39,8 @@ impl<E> KeptFailure<E> {
 
     /// Takes the failure, if there is one.
     pub(super) fn take(&self) -> Option<Failure<E>> {
-        // Relaxed: the join has seen the end of all subtasks, or that the scope was cancelled for
-        // this.
+        // Relaxed: the join has seen the end of all subtasks, or that this failure cancelled the
+        // scope.
         match self.failed.load(Ordering::Relaxed) {
             true => locked(&self.failure).take(),
             false => None,

@@ -1,4 +1,4 @@
-//! The types of the joiners that come with the library, and of what some of them give.
+//! The types of the joiners that come with the library, and of some of their results.
 //!
 //! The functions that make them are in [`scope`](super). A program names these types only where it
 //! passes a joiner, or a scope with one, to another function.

@@ -1,5 +1,5 @@
-//! The policies of Loom's earlier form (JDK 19 to 24): the join itself does not fail, and is asked
-//! afterwards.
+//! The policies of Loom's earlier form (JDK 19 to 24): the join itself does not fail, and the
+//! program asks for the result afterwards.
 
 use super::kept_failure::KeptFailure;
 use crate::scope::{Completed, Failure, JoinError, Joiner, JoinerFor};
@@ -20,8 +20,8 @@ use core::ops::ControlFlow;
 #[derive(Debug)]
 pub struct ShutdownOnFailure<E>(KeptFailure<E>);
 
-/// Waits until all subtasks have completed, or the first has failed, which cancels the scope. The
-/// join gives that failure, if there was one.
+/// Waits until all subtasks have completed. The first failure cancels the scope, and the join
+/// returns it if there was one.
 ///
 /// Loom's `StructuredTaskScope.ShutdownOnFailure`.
 ///
@@ -41,7 +41,7 @@ pub fn shutdown_on_failure<E>() -> ShutdownOnFailure<E> {
     ShutdownOnFailure(KeptFailure::new())
 }
 
-/// What [`shutdown_on_failure`] gives.
+/// The result of a join with [`shutdown_on_failure`].
 ///
 /// # Examples
 /// ```
@@ -73,7 +73,7 @@ impl<E> FirstFailure<E> {
         self.0.as_ref()
     }
 
-    /// Fails if a subtask has.
+    /// Fails if a subtask has failed.
     ///
     /// # Errors
     /// The first failure.
@@ -126,7 +126,7 @@ impl<T, E: Send> JoinerFor<T> for ShutdownOnFailure<E> {
 pub struct ShutdownOnSuccess<T, E>(super::AnySuccessful<T, E>);
 
 /// Waits until the first subtask has succeeded, which cancels the scope, or all have failed. The
-/// join gives the first success, or else the first failure.
+/// join returns the first success, or else the first failure.
 ///
 /// Loom's `StructuredTaskScope.ShutdownOnSuccess`.
 ///
@@ -145,7 +145,7 @@ pub fn shutdown_on_success<T, E>() -> ShutdownOnSuccess<T, E> {
     ShutdownOnSuccess(super::any_successful::any_successful())
 }
 
-/// What [`shutdown_on_success`] gives.
+/// The result of a join with [`shutdown_on_success`].
 ///
 /// # Examples
 /// ```

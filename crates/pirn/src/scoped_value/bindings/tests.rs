@@ -6,8 +6,8 @@ crate::scoped_value! {
     static REQUEST: u64;
 }
 
-/// Runs `f` as a fork: on another thread, a platform and a virtual one, with this thread's
-/// bindings.
+/// Runs `f` as a fork would run, with this thread's bindings: on a platform thread and on a virtual
+/// one.
 fn fork(f: impl Fn() + Sync) {
     let bindings = Bindings::current();
     // SAFETY: both scopes end before this function does.
@@ -51,7 +51,7 @@ fn what_is_bound_after_the_scope_opened_is_not_inherited() {
         let opened = Bindings::current();
         REQUEST.bind(&8, || {
             USER.bind("bob", || {
-                // SAFETY: the bindings of the call around.
+                // SAFETY: the bindings belong to the enclosing call.
                 unsafe {
                     opened.within(|| assert_eq!((REQUEST.get(), USER.is_bound()), (7, false)))
                 };
@@ -68,7 +68,7 @@ fn the_former_bindings_come_back_after_a_panic() {
     REQUEST.bind(&7, || {
         let inside = Bindings::current();
         let panicking = AssertUnwindSafe(|| {
-            // SAFETY: these bind nothing of this thread's.
+            // SAFETY: these bindings bind nothing of this thread's.
             unsafe { outside.within(|| panic!("within other bindings")) }
         });
         catch_unwind(panicking).unwrap_err();
