@@ -13,6 +13,7 @@ mod messages;
 mod open_files;
 mod output;
 mod paths;
+mod preloaded;
 mod processes;
 mod threads;
 
