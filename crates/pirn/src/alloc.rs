@@ -1,7 +1,5 @@
 //! Allocators with per-thread caches of their own.
 
-use crate::glibc::carrier_tls;
-use crate::mark::Raised;
 use crate::vthread;
 use std::alloc::{GlobalAlloc, Layout};
 
@@ -35,16 +33,11 @@ impl<A> OnCarrier<A> {
     }
 }
 
-/// Runs `f` with the carrier's TLS.
+/// Runs a call of an allocator with the carrier's TLS.
 #[inline]
-fn on_carrier<R>(f: impl FnOnce() -> R) -> R {
-    let mark = Raised::new();
-    match vthread::current().and_then(|_| vthread::carrier(&mark)) {
-        // SAFETY: the carrier of the running thread. An allocator must not unwind (`GlobalAlloc`'s
-        // contract).
-        Some(carrier) => unsafe { carrier_tls::call(carrier.native_tp(), f) },
-        None => f(),
-    }
+fn on_carrier<R>(call: impl FnOnce() -> R) -> R {
+    // SAFETY: an allocator must not unwind: `GlobalAlloc`'s contract.
+    unsafe { vthread::on_carrier(call) }
 }
 
 // SAFETY: every call is passed on as it is, and the memory does not depend on the thread.

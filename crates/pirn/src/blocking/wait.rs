@@ -18,7 +18,7 @@ use crate::sched;
 use crate::sys;
 use crate::time::Deadline;
 use crate::vthread::wait_word::{Decided, Hearing, WaitWord};
-use crate::vthread::{self, Core, Ready, platform};
+use crate::vthread::{self, Core, Current, Ready, platform};
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 
@@ -100,7 +100,7 @@ impl Wait {
         Wait {
             own: WaitWord::pending(),
             shared: None,
-            thread: thread.map(NonNull::from),
+            thread: thread.map(Current::as_ptr),
             _mark: thread.map(|_| Raised::new()),
         }
     }
@@ -170,13 +170,13 @@ impl Wait {
     /// Blocks until somebody claims this episode or the deadline has come.
     pub(crate) fn block_until(&self, deadline: Deadline) -> Outcome {
         match self.thread {
-            // SAFETY: the running thread, which is alive.
-            Some(core) => self.block_virtual(unsafe { &*core.as_ptr() }, deadline),
+            // SAFETY: it is the waiting thread that calls this.
+            Some(core) => self.block_virtual(unsafe { Current::new(core) }, deadline),
             None => self.block_platform(deadline),
         }
     }
 
-    fn block_virtual(&self, core: &'static Core, deadline: Deadline) -> Outcome {
+    fn block_virtual(&self, core: Current, deadline: Deadline) -> Outcome {
         if deadline.is_never() {
             vthread::mount::park(core);
         } else {
@@ -191,7 +191,7 @@ impl Wait {
     /// Not inlined: the timer would take room on the stack of threads without a deadline, whose
     /// parked threads are to fit into a page.
     #[inline(never)]
-    fn park_until(&self, core: &'static Core, deadline: Deadline) {
+    fn park_until(&self, core: Current, deadline: Deadline) {
         let timer = Timer::for_wait(self);
         // SAFETY: it fires or is disarmed below, and our caller keeps the wait.
         unsafe { timer.arm(core.runtime(), deadline) };

@@ -29,11 +29,11 @@ pub(crate) use startup::{started, verify};
 #[cfg(feature = "macros")]
 pub(crate) use thread::lifecycle::{Start, answer_next_create};
 
-use crate::vthread::{self, Core};
+use crate::vthread::{self, Current};
 
 /// Returns the virtual thread that the interposed function that asks may park. `None`: it is to do
 /// as libc does.
 #[inline(always)]
-fn virtual_thread() -> Option<&'static Core> {
+fn virtual_thread() -> Option<Current> {
     vthread::parkable()
 }

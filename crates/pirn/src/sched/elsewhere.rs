@@ -2,8 +2,6 @@
 //! program's, for a scheduler of the program's or while one waits for the thread.
 
 use super::os_thread;
-use crate::glibc::carrier_tls;
-use crate::mark::Raised;
 use crate::sys;
 use crate::vthread::ready::Dispatch;
 use crate::vthread::record::Phase;
@@ -92,10 +90,6 @@ pub(super) fn dispatch(scheduler: Arc<dyn Dispatch>, thread: Ready) {
             ]);
         }
     };
-    let mark = Raised::new();
-    match vthread::current().and_then(|_| vthread::carrier(&mark)) {
-        // SAFETY: the carrier of the running thread; `call` does not unwind.
-        Some(carrier) => unsafe { carrier_tls::call(carrier.native_tp(), call) },
-        None => call(),
-    }
+    // SAFETY: `call` does not unwind.
+    unsafe { vthread::on_carrier(call) };
 }

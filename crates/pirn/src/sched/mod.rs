@@ -35,7 +35,7 @@ use crate::runtime::Runtime;
 use crate::stack::SizeClass;
 use crate::vthread::mount::After;
 use crate::vthread::record::Phase;
-use crate::vthread::{self, Core, Ready};
+use crate::vthread::{self, Current, Ready};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use spare::Spare;
@@ -217,6 +217,6 @@ fn enqueue_elsewhere(thread: Ready) {
 
 /// Lets other threads run: the running virtual thread goes to the back of its queue.
 #[inline]
-pub(crate) fn yield_now(core: &'static Core) {
+pub(crate) fn yield_now(core: Current) {
     vthread::mount::suspend(core, After::Yield);
 }

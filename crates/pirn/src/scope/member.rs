@@ -32,7 +32,7 @@ impl Who {
     /// Returns the running thread.
     pub(super) fn current() -> Who {
         match vthread::current() {
-            Some(core) => Who::Virtual(NonNull::from(core)),
+            Some(core) => Who::Virtual(core.as_ptr()),
             None => Who::Platform(platform::current()),
         }
     }

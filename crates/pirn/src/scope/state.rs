@@ -35,7 +35,7 @@ use std::sync::Arc;
 
 thread_local! {
     /// The innermost scope that the running thread is in, as its owner or as a member.
-    static INNERMOST: Cell<*const ScopeState> = const { Cell::new(ptr::null()) };
+    static SCOPE: Cell<*const ScopeState> = const { Cell::new(ptr::null()) };
 }
 
 /// What the owner and the members share; see the module's documentation.
@@ -129,7 +129,7 @@ impl Inner {
 pub(super) fn current<'a>() -> Option<&'a ScopeState> {
     // SAFETY: `within` has set it, for a call during which the scope is there; callers do not keep
     // it longer.
-    unsafe { INNERMOST.get().as_ref() }
+    unsafe { SCOPE.get().as_ref() }
 }
 
 impl ScopeState {
@@ -167,7 +167,7 @@ impl ScopeState {
 
     /// Calls `f` with this as the running thread's innermost scope.
     pub(super) fn within<R>(&self, f: impl FnOnce() -> R) -> R {
-        local::with(&INNERMOST, ptr::from_ref(self), f)
+        local::with(&SCOPE, ptr::from_ref(self), f)
     }
 
     /// Calls `f` with this scope in the tree of all scopes.

@@ -69,7 +69,7 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context
         && let Some(slot) = thread.slot()
         && (slot.base()..slot.base() + GUARD).contains(&address)
     {
-        report(thread, slot.class().stack_bytes());
+        report(&thread, slot.class().stack_bytes());
     }
     // SAFETY: stored by `install` before this handler was in place.
     unsafe { pass_on(signal, info, context) };

@@ -218,8 +218,7 @@ impl<T> RawHandle<T> {
 
     /// Panics with the text of `std` if this is the running thread's own handle.
     fn refuse_own(&self) {
-        let own =
-            vthread::current().is_some_and(|core| NonNull::from(core) == self.core().as_ptr());
+        let own = vthread::current().is_some_and(|core| core.as_ptr() == self.core().as_ptr());
         assert!(
             !own,
             "failed to join thread: {}",

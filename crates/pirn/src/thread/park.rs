@@ -4,7 +4,7 @@ use crate::blocking::{self, timers::Timer};
 use crate::sched;
 use crate::time::Deadline;
 use crate::vthread::wait_word::Hearing;
-use crate::vthread::{self, Core};
+use crate::vthread::{self, Current};
 use std::time::{Duration, Instant};
 
 /// Parks the running thread until its permit is available, and takes the permit.
@@ -43,14 +43,14 @@ pub fn park_timeout(timeout: Duration) {
     }
 }
 
-pub(super) fn park_virtual(core: &'static Core, deadline: Deadline) {
+pub(super) fn park_virtual(core: Current, deadline: Deadline) {
     if core.permit.try_consume() || !core.permit.begin_park() {
         return;
     }
     if deadline.is_never() {
         vthread::mount::park(core);
     } else {
-        let timer = Timer::for_permit(core);
+        let timer = Timer::for_permit(&core);
         // SAFETY: it is disarmed below, and the running thread stays.
         unsafe { timer.arm(core.runtime(), deadline) };
         vthread::mount::park(core);

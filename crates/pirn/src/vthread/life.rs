@@ -1,5 +1,6 @@
 //! The first and the last moments of a virtual thread, on its own stack.
 
+use super::current::Current;
 use super::mount::{self, After, current};
 use super::record::{Core, Phase};
 use super::{end, keys};
@@ -18,19 +19,19 @@ pub(super) unsafe extern "C" fn entry(argument: *mut u8) -> ! {
     // Before this is a virtual thread to anybody: a handler must not park it.
     let mark = Raised::new();
     mount::set_current(thread);
-    // SAFETY: `prepare` passed the core, which the thread's own reference keeps alive.
-    let core: &'static Core = unsafe { &*thread };
+    // SAFETY: `prepare` passed the core of this thread, which its own reference keeps alive.
+    let core = unsafe { Current::new(NonNull::new_unchecked(thread)) };
     // SAFETY: set by `take_over`.
     unsafe { &*core.carrier.get() }.finish_switch();
     drop(mark);
     // SAFETY: called once for this thread, which is us.
-    unsafe { (core.vtable().run)(NonNull::from(core)) };
+    unsafe { (core.vtable().run)(core.as_ptr()) };
     end(core)
 }
 
 /// Ends the running thread, still on its own stack.
-fn end(core: &'static Core) -> ! {
-    end::drop_result_if_detached(core);
+fn end(core: Current) -> ! {
+    end::drop_result_if_detached(&core);
     run_destructors();
     if current().is_none() {
         // The child of a fork: the thread that forked was its only one, and no thread waits for it.
@@ -38,7 +39,7 @@ fn end(core: &'static Core) -> ! {
         unsafe { libc::exit(0) };
     }
     core.set_phase(Phase::Terminated);
-    end::publish(core);
+    end::publish(&core);
     // Once more, for thread-locals that the user's code (a waker, or the result's destructor) has
     // set meanwhile.
     run_destructors();

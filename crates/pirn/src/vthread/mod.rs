@@ -8,10 +8,12 @@
 //! * [`handshake`], [`permit`], [`wait_word`], [`join`]: the lock-free protocols (model-checked).
 //! * [`mount`]: mounting and unmounting; [`life`]: a thread's first and last moments; [`end`]:
 //!   announcing its end.
+//! * [`current`](mod@current): the reference of a thread to itself.
 //! * [`platform`]: the corresponding state of platform threads.
 //! * [`keys`]: the values of `pthread_key`s, and their destructors.
 
 pub(crate) mod body;
+mod current;
 pub(crate) mod end;
 pub(crate) mod handshake;
 pub(crate) mod ids;
@@ -28,7 +30,8 @@ mod reference;
 pub(crate) mod wait_word;
 
 pub(crate) use body::ClosureBody;
-pub(crate) use mount::{Carrier, carrier, current, parkable};
+pub(crate) use current::Current;
+pub(crate) use mount::{Carrier, carrier, current, on_carrier, parkable};
 pub(crate) use ready::Ready;
 pub(crate) use record::Core;
 pub(crate) use reference::ThreadRef;

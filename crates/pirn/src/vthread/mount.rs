@@ -17,9 +17,11 @@
 //! ```
 
 use super::Ready;
+use super::current::Current;
 use super::life;
 use super::record::{Core, Phase};
 use crate::continuation::Continuation;
+use crate::glibc::carrier_tls;
 use crate::mark::{self, Raised};
 use crate::runtime::Runtime;
 use crate::sched::{self, Processor};
@@ -37,15 +39,15 @@ thread_local! {
 
 /// Returns the running virtual thread, or `None` on a platform thread.
 #[inline(always)]
-pub(crate) fn current() -> Option<&'static Core> {
-    // SAFETY: a thread's core outlives its last instruction. The `'static` is too long, but only
-    // code on that very thread gets it, and it must not send the reference elsewhere.
-    CURRENT.with(|current| unsafe { current.get().as_ref() })
+pub(crate) fn current() -> Option<Current> {
+    let core = NonNull::new(CURRENT.get().cast_mut())?;
+    // SAFETY: noted by this very thread, in its own TLS block.
+    Some(unsafe { Current::new(core) })
 }
 
 /// Returns the running virtual thread, if it may be parked just now: the [`mark`] is down.
 #[inline(always)]
-pub(crate) fn parkable() -> Option<&'static Core> {
+pub(crate) fn parkable() -> Option<Current> {
     current().filter(|_| !mark::is_up())
 }
 
@@ -61,6 +63,21 @@ pub(crate) fn carrier(_: &Raised) -> Option<&Carrier> {
     };
     // SAFETY: a carrier lives as long as it carries.
     unsafe { pointer.as_ref() }
+}
+
+/// Calls `f` with the TLS of the carrier: to `f` this is the platform thread, which it may block.
+/// On a platform thread, just calls it.
+///
+/// # Safety
+/// `f` does not unwind.
+#[inline]
+pub(crate) unsafe fn on_carrier<R>(f: impl FnOnce() -> R) -> R {
+    let mark = Raised::new();
+    match current().and_then(|_| carrier(&mark)) {
+        // SAFETY: the carrier of the running thread; the caller's contract.
+        Some(carrier) => unsafe { carrier_tls::call(carrier.native_tp(), f) },
+        None => f(),
+    }
 }
 
 /// Records which virtual thread the running TLS block belongs to, as the first action of each.
@@ -268,7 +285,7 @@ impl Carrier {
 /// The carrier goes on with the next thread of its processor's queue, directly, or else returns
 /// to its own stack.
 #[inline(always)]
-pub(crate) fn suspend(core: &'static Core, after: After) {
+pub(crate) fn suspend(core: Current, after: After) {
     let _mark = Raised::new();
     // SAFETY: mounted, so the carrier is alive and this OS thread's.
     let carrier = unsafe { &*core.carrier.get() };
@@ -276,7 +293,7 @@ pub(crate) fn suspend(core: &'static Core, after: After) {
     let next = carrier
         .processor()
         .and_then(|p| unsafe { p.next_to_hand_over() });
-    carrier.left.set(Some((NonNull::from(core), after)));
+    carrier.left.set(Some((core.as_ptr(), after)));
     // SAFETY: `core` is the running continuation; the other one is suspended and ours to run.
     unsafe {
         match next {
@@ -295,7 +312,7 @@ pub(crate) fn suspend(core: &'static Core, after: After) {
 /// Parks the running virtual thread until the `wake` of its handshake, which must come exactly
 /// once, and may have come already.
 #[inline(always)]
-pub(crate) fn park(core: &'static Core) {
+pub(crate) fn park(core: Current) {
     if !core.handshake.woken_early() {
         suspend(core, After::Park);
     }

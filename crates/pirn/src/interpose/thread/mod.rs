@@ -22,8 +22,6 @@ pub(in crate::interpose) use specific::{
     note_key, pthread_getspecific, pthread_key_delete, pthread_setspecific,
 };
 
-use crate::glibc::carrier_tls;
-use crate::mark::Raised;
 use crate::{runtime, vthread};
 use libc::pthread_t;
 
@@ -35,10 +33,6 @@ fn is_virtual(thread: pthread_t) -> bool {
 /// Calls `function`, which must not unwind, on the running platform thread, or the one that carries
 /// the running virtual thread. It blocks that.
 pub(in crate::interpose) fn on_carrier<R>(function: impl FnOnce() -> R) -> R {
-    let mark = Raised::new();
-    match vthread::current().and(vthread::carrier(&mark)) {
-        // SAFETY: our carrier; libc's functions, for which this is, do not unwind.
-        Some(carrier) => unsafe { carrier_tls::call(carrier.native_tp(), function) },
-        None => function(),
-    }
+    // SAFETY: libc's functions, for which this is, do not unwind.
+    unsafe { vthread::on_carrier(function) }
 }
