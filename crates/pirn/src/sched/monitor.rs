@@ -117,7 +117,7 @@ fn start_spare(processor: &'static Processor) -> bool {
 /// What the monitor remembers from tick to tick.
 struct Monitor {
     runtime: &'static Runtime,
-    watched: Vec<Watched>,
+    watched: Vec<WatchedProcessor>,
     /// Where the next look begins. Of all stuck processors with a queue the one seen last is
     /// relieved: each in turn.
     first: usize,
@@ -127,7 +127,7 @@ struct Monitor {
 
 /// What was last seen of a processor.
 #[derive(Clone, Default)]
-struct Watched {
+struct WatchedProcessor {
     tick: u32,
     /// Since when it has stood still.
     since: u64,
@@ -156,15 +156,15 @@ struct Look {
     surplus: Option<&'static Spare>,
 }
 
-impl Watched {
+impl WatchedProcessor {
     /// For how long the processor has been held and not switched.
     fn still(&mut self, processor: &Processor, held: bool, now: u64) -> u64 {
         let tick = processor.tick.load(Ordering::Relaxed); // Relaxed: a hint.
         if !held || tick != self.tick || self.since == 0 {
-            *self = Watched {
+            *self = WatchedProcessor {
                 tick,
                 since: now,
-                ..Watched::default()
+                ..WatchedProcessor::default()
             };
         }
         now - self.since
@@ -200,7 +200,7 @@ impl Monitor {
     fn new(runtime: &'static Runtime) -> Monitor {
         Monitor {
             runtime,
-            watched: vec![Watched::default(); runtime.processors.all.len()],
+            watched: vec![WatchedProcessor::default(); runtime.processors.all.len()],
             first: 0,
             surplus_since: None,
         }

@@ -51,7 +51,7 @@ impl End {
 
     /// Takes the task out of the cell. Returns `None` if there was none, or if the ending thread
     /// has it.
-    fn take_back(&mut self) -> Option<Box<Task>> {
+    fn take_back(&mut self) -> Option<Box<WaitingTask>> {
         let Registered(task) = self.registered.take()?;
         let taken = self.thread.unregister(task.cast());
         // SAFETY: from `poll`; it has just been taken out, so no other reference to it exists.
@@ -72,7 +72,7 @@ impl Future for End {
                 task.waker.clone_from(context.waker()); // Does nothing if they wake the same task.
                 task
             }
-            None => Box::new(Task::new(context.waker())),
+            None => Box::new(WaitingTask::new(context.waker())),
         };
         let task = NonNull::from(Box::leak(task));
         // SAFETY: the contract of `of`; the box stays until it is called or taken back.
@@ -94,7 +94,7 @@ impl Drop for End {
 }
 
 /// A task in a join cell: a leaked box, which belongs to the ending thread unless it is taken back.
-struct Registered(NonNull<Task>);
+struct Registered(NonNull<WaitingTask>);
 
 // SAFETY: wakers are Send.
 unsafe impl Send for Registered {}
@@ -103,15 +103,15 @@ unsafe impl Sync for Registered {}
 
 /// A task to be woken by the end of a thread.
 #[repr(C)]
-struct Task {
+struct WaitingTask {
     waiter: JoinWaiter,
     waker: Waker,
 }
 
-impl Task {
-    fn new(waker: &Waker) -> Task {
-        Task {
-            waiter: JoinWaiter::new(Task::ended),
+impl WaitingTask {
+    fn new(waker: &Waker) -> WaitingTask {
+        WaitingTask {
+            waiter: JoinWaiter::new(WaitingTask::ended),
             waker: waker.clone(),
         }
     }
@@ -119,10 +119,11 @@ impl Task {
     /// Wakes the task, which runs user code and may block.
     ///
     /// # Safety
-    /// `waiter` is the start of a boxed [`Task`] that the ending thread has taken out of its cell.
+    /// `waiter` is the start of a boxed [`WaitingTask`] that the ending thread has taken out of its
+    /// cell.
     unsafe fn ended(waiter: NonNull<JoinWaiter>, _: &Core) {
         // SAFETY: the caller's contract: the task is ours now.
-        let task = unsafe { Box::from_raw(waiter.cast::<Task>().as_ptr()) };
+        let task = unsafe { Box::from_raw(waiter.cast::<WaitingTask>().as_ptr()) };
         if catch_unwind(AssertUnwindSafe(|| task.waker.wake())).is_err() {
             sys::fatal(&[
                 "a waker panicked, and with it the end of a virtual thread that a task awaits is \
