@@ -124,6 +124,7 @@ impl<T: Linked> List<T> {
 
     /// Calls `visit` with each, in order of arrival, until it breaks. It may take out the one that
     /// it is called with, and no other.
+    #[inline]
     pub(crate) fn walk<B>(
         &mut self,
         mut visit: impl FnMut(&mut List<T>, &T) -> ControlFlow<B>,

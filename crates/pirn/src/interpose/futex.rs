@@ -34,14 +34,23 @@ pub unsafe extern "C" fn syscall(
     let args = [a, b, c, d, e, f];
     // SAFETY: the caller's contract, here and below.
     unsafe {
-        let result = match number {
-            libc::SYS_futex => futex::futex(args),
-            libc::SYS_sched_yield => return crate::interpose::time::sched_yield().into(),
-            _ => match by_number::call(number, args) {
-                Some(result) => return result,
-                None => sys::check(arch::syscall(number, args)),
-            },
-        };
-        sys::to_c(result) as c_long
+        match number {
+            libc::SYS_futex => sys::to_c(futex::futex(args)) as c_long,
+            libc::SYS_sched_yield => crate::interpose::time::sched_yield().into(),
+            _ => other(number, args),
+        }
+    }
+}
+
+/// Apart, so that a futex call does not save the registers that this needs.
+///
+/// # Safety
+/// As for the system call.
+#[inline(never)]
+unsafe fn other(number: c_long, args: [usize; 6]) -> c_long {
+    // SAFETY: the caller's contract.
+    unsafe {
+        by_number::call(number, args)
+            .unwrap_or_else(|| sys::to_c(sys::check(arch::syscall(number, args))) as c_long)
     }
 }

@@ -21,6 +21,7 @@ pub(crate) fn fetch_u8(address: usize) -> Result<u8, Errno> {
 
 /// Reads four bytes, at once if the address is aligned; in one order with SeqCst operations, as
 /// every load of this machine is.
+#[inline]
 pub(crate) fn fetch_u32(address: usize) -> Result<u32, Errno> {
     // SAFETY: see the module's documentation.
     checked(unsafe { arch::fetch_u32(address) }).map(|value| value as u32)
@@ -48,6 +49,7 @@ pub(crate) fn fetch_timespec(address: *const libc::timespec) -> Result<libc::tim
 }
 
 /// Reads a timeout from a `timespec`, in nanoseconds; none where there is none.
+#[inline]
 pub(crate) fn fetch_timeout(address: *const libc::timespec) -> Result<Option<u64>, Errno> {
     match address.is_null() {
         true => Ok(None),
