@@ -9,17 +9,36 @@
 //! a later store. That is why it does not notice if `LocalQueue` weakens the Acquire of `head`
 //! where slots are used again (`push_back`, and `dest` in `steal_into`).
 //!
-//! Nothing here waits. A parked virtual thread is modelled as what it is to the runtime: a
-//! continuation that is run by whoever has got the duty to.
+//! A parked virtual thread is modelled as what it is to the runtime: a continuation that is run by
+//! whoever has got the duty to. Carriers and the monitor do wait, for the kernel that
+//! `surroundings.rs` plays; where a wake-up is lost, loom finds all threads asleep, and fails.
+//!
+//! Loom takes accesses that are `SeqCst` for acquire and release only, but knows fences. So the
+//! protocols of sleeping have explicit fences, and relaxed accesses where these suffice. Each fence
+//! and each ordering has been weakened once to see a model fail.
 
+#[path = "../../../pirn/src/blocking/attendance.rs"]
+mod attendance;
+#[path = "../../../pirn/src/sched/doze.rs"]
+mod doze;
 #[path = "../../../pirn/src/vthread/handshake.rs"]
 mod handshake;
+#[path = "../../../pirn/src/sched/idle.rs"]
+#[allow(dead_code)]
+// The hint for short queues only omits wake-ups that the monitor makes up for.
+mod idle;
+#[path = "../../../pirn/src/blocking/jobs.rs"]
+#[allow(dead_code)] // What is done where no thread can be started is done under the lock.
+mod jobs;
 #[path = "../../../pirn/src/vthread/join.rs"]
 mod join;
 #[path = "../../../pirn/src/sched/local_queue.rs"]
 mod local_queue;
 #[path = "../../../pirn/src/vthread/permit.rs"]
 mod permit;
+#[path = "../../../pirn/src/sched/spare.rs"]
+#[allow(dead_code)] // The monitor's questions.
+mod spare;
 #[path = "../../../pirn/src/vthread/wait_word.rs"]
 #[allow(dead_code)]
 // A wait with a word of its own, which no interrupter knows, is the same without them.
@@ -27,14 +46,24 @@ mod wait_word;
 
 mod primitives {
     //! Loom's atomics under the runtime's names for them.
-    pub use loom::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+    pub use loom::sync::atomic::{
+        AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+    };
 }
 
+mod surroundings;
+use surroundings::{arch, lock, sys, time};
+
+mod attendance_model;
+mod doze_model;
 mod handshake_model;
+mod idle_model;
+mod jobs_model;
 mod join_model;
 mod local_queue_model;
 mod park_model;
 mod permit_model;
+mod spare_model;
 mod wait_word_model;
 
 use loom::cell::UnsafeCell;

@@ -23,10 +23,7 @@
 //! `crates/pirn-model` checks this file: `attendance_model.rs`.
 
 use crate::arch;
-use crate::primitives::{
-    AtomicU64,
-    Ordering::{Acquire, Relaxed, Release},
-};
+use crate::primitives::{AtomicU64, Ordering::Relaxed};
 
 /// No deadline.
 const NEVER: u64 = u64::MAX;
@@ -46,16 +43,15 @@ impl First {
         let deadline = deadline.unwrap_or(NEVER);
         // Relaxed: changed under the lock only. Looked at first, because all carriers read it.
         if self.0.load(Relaxed) != deadline {
-            // Release: pairs with the Acquire in `get`, for whoever goes by the value alone.
-            self.0.store(deadline, Release);
+            self.0.store(deadline, Relaxed); // Relaxed: ordered by the fences.
         }
     }
 
     /// Returns the deadline.
     #[inline]
     pub(crate) fn get(&self) -> Option<u64> {
-        // Acquire: pairs with the Release in `publish`. Not to miss one is the fences' business.
-        Some(self.0.load(Acquire)).filter(|&deadline| deadline != NEVER)
+        // Relaxed: ordered by the fences. What is behind the value is under the heap's lock.
+        Some(self.0.load(Relaxed)).filter(|&deadline| deadline != NEVER)
     }
 }
 

@@ -90,7 +90,7 @@ impl<J: Job> Jobs<J> {
         // Relaxed: the queue is under the lock; the futex call compares the count.
         self.arrivals.fetch_add(1, Relaxed);
         if wake {
-            sys::futex_wake(self.arrivals.as_ptr(), 1);
+            sys::futex_wake(&self.arrivals, 1);
         }
         grow
     }

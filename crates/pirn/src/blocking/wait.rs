@@ -84,7 +84,7 @@ impl Wakeup {
             Wakeup::Virtual(thread) => vthread::mount::wake(thread),
             Wakeup::Start(thread) => sched::make_runnable(thread),
             Wakeup::Platform(word) => {
-                sys::futex_wake(word, 1);
+                sys::futex_wake_at(word, 1);
             }
             Wakeup::Nothing => {}
         }

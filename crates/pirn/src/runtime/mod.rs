@@ -11,6 +11,8 @@
 //! runtime share, and the lot is in use before there is a runtime.
 
 mod start;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use start::ensure_started;
 

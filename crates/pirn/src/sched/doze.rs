@@ -35,7 +35,7 @@ impl Doze {
         arch::fence_after_atomic(); // Step b.
         // Relaxed: ordered by the fence; nothing is passed on.
         if self.0.load(Relaxed) == ASLEEP && self.0.swap(AWAKE, Relaxed) == ASLEEP {
-            sys::futex_wake(self.0.as_ptr(), 1);
+            sys::futex_wake(&self.0, 1);
         }
     }
 

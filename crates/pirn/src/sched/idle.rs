@@ -25,7 +25,9 @@
 //!
 //! A request is not lost either. A sleeper that wakes and finds no processor leaves it; then some
 //! carrier took the last processor off the list before, and will put it back later, under the
-//! list's lock each time. So that carrier sees the request when it runs out of work, or at d.
+//! list's lock each time. So that carrier sees the request when it runs out of work, or at d. (The
+//! models are too small to fail without the look at requests at d; with each of the fences omitted,
+//! one fails.)
 //!
 //! One exception is deliberate: *a few* threads in a running processor's queue. Its carrier will
 //! probably come to them sooner than a sleeper could, and if they are short (two subtasks that only

@@ -91,19 +91,19 @@ fn add_spare(runtime: &'static Runtime) -> bool {
 /// Starts the carrier of a new spare processor. If there are no more stacks or OS threads, those
 /// that are stuck will have to do.
 fn start_spare(processor: &'static Processor) -> bool {
-    // `std::thread::spawn` allocates in several places and aborts on failure, so check first.
-    let mut room: Vec<u8> = Vec::new();
-    if core::hint::black_box(&mut room)
-        .try_reserve_exact(ROOM)
-        .is_err()
-    {
+    // `std::thread::spawn` allocates in several places and aborts on failure, so check first; and
+    // again when the stacks have been reserved, which may take the last address space.
+    if !has_room() {
         return false;
     }
-    drop(room);
     let runtime = processor.runtime();
     let class = runtime.settings.default_class;
     // For what its cache may hold back: see `pool`. Kept for good.
     if runtime.stacks.reserve(class, pool::CACHE).is_err() {
+        return false;
+    }
+    if !has_room() {
+        runtime.stacks.unreserve(class, pool::CACHE);
         return false;
     }
     runtime.processors.use_up_to(processor.index);
@@ -112,6 +112,14 @@ fn start_spare(processor: &'static Processor) -> bool {
         runtime.stacks.unreserve(class, pool::CACHE);
     }
     started
+}
+
+/// Returns whether there is memory for a new carrier.
+fn has_room() -> bool {
+    let mut room: Vec<u8> = Vec::new();
+    core::hint::black_box(&mut room)
+        .try_reserve_exact(ROOM)
+        .is_ok()
 }
 
 /// What the monitor remembers from tick to tick.

@@ -87,7 +87,7 @@ impl Spare {
         // Release: pairs with the Acquire in `rest`: what the monitor knows, the carrier does.
         self.0.store(ACTIVE, Release);
         if state == RESTING {
-            sys::futex_wake(self.0.as_ptr(), 1);
+            sys::futex_wake(&self.0, 1);
             return true;
         }
         let started = start();
@@ -107,7 +107,8 @@ impl Spare {
     /// Rests until the processor is needed again. Its carrier's alone, which has emptied it.
     pub(crate) fn rest(&self, in_use: &InUse) {
         in_use.0.fetch_sub(1, Relaxed); // Relaxed: see `count`.
-        self.0.store(RESTING, Release); // Release: pairs with the Acquire in `add`.
+        // Release: pairs with the Acquire in `add`. A swap, because `dismiss` may come meanwhile.
+        self.0.swap(RESTING, Release);
         // Acquire: pairs with the Release in `add`.
         while self.0.load(Acquire) == RESTING {
             let _ = sys::futex_wait(&self.0, RESTING, Deadline::NEVER);

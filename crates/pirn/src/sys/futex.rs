@@ -25,7 +25,12 @@ pub(crate) fn futex_wait(word: &AtomicU32, expected: u32, deadline: Deadline) ->
 }
 
 /// Wakes up to `count` OS threads blocked in [`futex_wait`] on `word`.
-pub(crate) fn futex_wake(word: *const u32, count: i32) -> usize {
+pub(crate) fn futex_wake(word: &AtomicU32, count: i32) -> usize {
+    futex_wake_at(word.as_ptr(), count)
+}
+
+/// As [`futex_wake`], by the address of a word that may be gone.
+pub(crate) fn futex_wake_at(word: *const u32, count: i32) -> usize {
     const OP: i32 = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
     // SAFETY: the address is only a key; the kernel does not read through it for private wakes.
     unsafe { call!(libc::SYS_futex, word, OP, count).unwrap_or(0) }

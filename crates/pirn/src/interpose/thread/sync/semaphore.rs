@@ -195,7 +195,7 @@ mod postman {
         MARKED[bucket / 64].fetch_or(1 << (bucket % 64), Ordering::Release);
         // Release: the mark is there when the count has changed.
         CALLS.fetch_add(1, Ordering::Release);
-        sys::futex_wake(CALLS.as_ptr(), 1);
+        sys::futex_wake(&CALLS, 1);
     }
 
     fn run() {

@@ -1,0 +1,131 @@
+//! Several runtimes in one process.
+
+use super::{Runtime, Settings, ensure_started};
+use crate::mark::Raised;
+use crate::sched;
+use crate::stack::SizeClass;
+use crate::thread::join::RawHandle;
+use crate::vthread::record::Attributes;
+use crate::vthread::{self, ClosureBody};
+use core::ptr;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+/// Makes a runtime beside that of the process, without carriers.
+fn make(parallelism: usize) -> &'static Runtime {
+    ensure_started().unwrap(); // What belongs to the process is there then.
+    Runtime::new(Settings {
+        parallelism,
+        spares: 1,
+        default_class: SizeClass::for_bytes(256 << 10),
+        spin_ns: 20_000,
+        max_blocking_threads: 2,
+    })
+    .unwrap()
+}
+
+fn start(parallelism: usize) -> &'static Runtime {
+    let runtime = make(parallelism);
+    runtime.start_scheduler().unwrap();
+    runtime
+}
+
+fn spawn<T: Send>(
+    runtime: &'static Runtime,
+    f: impl FnOnce() -> T + Send + 'static,
+) -> RawHandle<T> {
+    let class = runtime.settings.default_class;
+    runtime.stacks.reserve(class, 1).unwrap();
+    let attributes = Attributes {
+        runtime,
+        name: None,
+        class,
+        scheduler: None,
+    };
+    let (thread, ready) = ClosureBody::allocate(attributes, f).unwrap();
+    sched::make_runnable(ready);
+    RawHandle::new(thread)
+}
+
+/// Panics unless the running thread is carried by `runtime`.
+#[track_caller]
+fn assert_on(runtime: &Runtime) {
+    let mark = Raised::new();
+    let carrier = vthread::carrier(&mark).expect("a virtual thread");
+    assert!(ptr::eq(carrier.runtime(), runtime));
+    if let Some(processor) = carrier.processor() {
+        assert!(ptr::eq(processor.runtime(), runtime));
+    }
+    assert!(ptr::eq(super::current().unwrap(), runtime));
+}
+
+#[test]
+fn threads_of_two_runtimes_wake_each_other_and_stay_at_home() {
+    const ROUNDS: usize = 2000;
+    let (one, two) = (start(1), start(3));
+    let (ask, asked) = mpsc::sync_channel(1);
+    let (answer, answered) = mpsc::sync_channel(1);
+    let server = spawn(two, move || {
+        for question in asked {
+            assert_on(two);
+            answer.send(2 * question).unwrap();
+        }
+    });
+    let client = spawn(one, move || {
+        for question in 0..ROUNDS {
+            ask.send(question).unwrap();
+            assert_eq!(answered.recv(), Ok(2 * question));
+            assert_on(one);
+        }
+    });
+    client.join().unwrap();
+    server.join().unwrap();
+}
+
+#[test]
+fn each_runtime_has_timers_and_a_pool() {
+    let handles = [start(1), start(2)].map(|runtime| {
+        spawn(runtime, move || {
+            let began = Instant::now();
+            std::thread::sleep(Duration::from_millis(5));
+            assert!(began.elapsed() >= Duration::from_millis(5));
+            assert_on(runtime);
+            let this = std::fs::metadata(std::env::current_exe().unwrap());
+            assert!(this.unwrap().len() > 0);
+            assert_on(runtime);
+        })
+    });
+    for handle in handles {
+        handle.join().unwrap();
+    }
+}
+
+#[test]
+fn what_a_thread_spawns_belongs_to_its_runtime() {
+    let runtime = start(2);
+    let parent = spawn(runtime, move || {
+        let children = [(); 100].map(|()| {
+            crate::thread::spawn(move || {
+                crate::thread::yield_now();
+                assert_on(runtime);
+            })
+        });
+        for child in children {
+            child.join().unwrap();
+        }
+    });
+    parent.join().unwrap();
+}
+
+#[test]
+fn a_runtime_without_carriers_keeps_its_threads_in_its_own_queue() {
+    let (one, two) = (make(1), make(1));
+    let _never = [(); 3].map(|()| spawn(one, || ()));
+    assert_eq!((one.injector.len(), two.injector.len()), (3, 0));
+    let first = one.injector.pop(1, |_| unreachable!()).unwrap();
+    sched::abandon(first);
+    assert_eq!(one.injector.len(), 2);
+    // Nobody holds a processor, and nobody is woken by threads of the other.
+    assert_eq!((one.idle.count(), two.idle.count()), (0, 0));
+    assert!(!one.idle.is_requested() && !two.idle.is_requested());
+}
