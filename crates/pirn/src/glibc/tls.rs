@@ -70,6 +70,8 @@ pub(crate) struct Template {
     /// Bytes below the reserve that are the dtv's. The same in all templates of a process.
     dtv_bytes: usize,
     linker: Linker,
+    /// The one that was in force before. Kept, and not lost: leak checkers find it from here.
+    earlier: Option<&'static Template>,
 }
 
 static TEMPLATE: AtomicPtr<Template> = AtomicPtr::new(core::ptr::null_mut());
@@ -94,7 +96,8 @@ pub(crate) fn installed() -> Option<&'static Template> {
 }
 
 /// Makes `template` the one in force. The old one is kept: blocks made from it are alive.
-pub(crate) fn install(template: Template) {
+pub(crate) fn install(mut template: Template) {
+    template.earlier = installed();
     // Release: pairs with the Acquire in `template`.
     TEMPLATE.store(Box::into_raw(Box::new(template)), Ordering::Release);
 }
@@ -130,6 +133,7 @@ impl Template {
         let below = (total - sizeof_pthread).next_multiple_of(TCB_ALIGN);
         let (head, self_pointers) = clean_head(tp, list_offset, tid_offset);
         let empty = Template {
+            earlier: None,
             below,
             sizeof_pthread,
             tid_offset,
@@ -296,6 +300,7 @@ impl Template {
             image[used - below..][..8].copy_from_slice(&value.to_ne_bytes());
         }
         Ok(Template {
+            earlier: None,
             image,
             statics,
             start_words: self.start_words.clone(),

@@ -41,6 +41,11 @@ fn start() -> io::Result<&'static Runtime> {
     if let Some(runtime) = super::get() {
         return Ok(runtime);
     }
+    if arch::on_valgrind() {
+        let text = "valgrind does not know the instruction wrfsbase, which a switch between \
+                    virtual threads needs; AddressSanitizer finds the same errors";
+        return Err(unsupported(text.into()));
+    }
     if !arch::supported() {
         let text = "this processor or kernel has no FSGSBASE \
                     (needs Linux 5.9, and Intel Ivy Bridge or AMD Steamroller or later)";

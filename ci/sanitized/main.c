@@ -1,0 +1,73 @@
+/* Virtual threads that allocate, call deep, lock and sleep; and what a sanitizer is to find.
+ *
+ *   main         nothing is wrong: it prints "fine"
+ *   main stack   a write beyond an array on the stack of a virtual thread that has parked
+ *   main freed   one thread reads what another has freed
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void on_virtual_threads(unsigned count, void (*function)(void *, unsigned), void *argument);
+
+enum { THREADS = 200, ROUNDS = 20 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static long sum;
+
+static __attribute__((noinline)) int deep(int n) {
+    volatile char frame[200];
+    memset((char *)frame, n, sizeof frame);
+    if (n > 0)
+        return deep(n - 1) + frame[3];
+    usleep(10);
+    return frame[0];
+}
+
+static void work(void *argument, unsigned i) {
+    (void)argument;
+    for (int round = 0; round < ROUNDS; round++) {
+        char *block = malloc(100 + i);
+        memset(block, (char)i, 100 + i);
+        deep(20);
+        pthread_mutex_lock(&lock);
+        sum += block[50] == (char)i;
+        pthread_mutex_unlock(&lock);
+        usleep(100);
+        free(block);
+    }
+}
+
+static void stack(void *argument, unsigned i) {
+    (void)argument, (void)i;
+    volatile char array[16];
+    volatile int beyond = 16;
+    usleep(100);
+    array[beyond] = 1;
+}
+
+static void freed(void *argument, unsigned i) {
+    char *volatile *block = argument;
+    if (i == 0)
+        free(*block);
+    else
+        usleep(100000), sum += **block;
+}
+
+int main(int argc, char **argv) {
+    const char *fault = argc > 1 ? argv[1] : "";
+    on_virtual_threads(THREADS, work, 0);
+    if (sum != (long)THREADS * ROUNDS)
+        return 2;
+    char *block = malloc(10);
+    if (!strcmp(fault, "stack"))
+        on_virtual_threads(1, stack, 0);
+    if (!strcmp(fault, "freed"))
+        on_virtual_threads(2, freed, &block);
+    else
+        free(block);
+    puts("fine");
+    return 0;
+}
