@@ -30,6 +30,7 @@
 //! * [`pool`]: reserving, taking and giving back slots; caches; returning memory.
 //! * [`overflow`]: the signal handler that names the thread that ran out of stack.
 
+mod index;
 pub(crate) mod overflow;
 pub(crate) mod pool;
 pub(crate) mod region;

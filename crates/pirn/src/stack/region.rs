@@ -6,6 +6,7 @@
 //! does not have it, `mprotect` splits the mapping, two VMAs per slot, and `vm.max_map_count`
 //! becomes the limit.
 
+use super::index;
 use super::{GUARD, PAGE, SizeClass, Slot};
 use crate::sys::{self, Errno, call};
 use core::ops::Range;
@@ -89,8 +90,10 @@ fn publish(region: Region) -> io::Result<usize> {
             "all stack regions are in use: too many virtual threads with large stacks".into(),
         ));
     }
+    let addresses = region.base..region.base + region.capacity * region.class.slot_bytes();
     // Release: pairs with the Acquire in `region_of`.
     REGIONS[number].store(Box::into_raw(Box::new(region)), Ordering::Release);
+    index::enter(number, addresses);
     Ok(number)
 }
 
@@ -114,9 +117,10 @@ fn regions() -> impl Iterator<Item = (usize, &'static Region)> {
     (0..count).filter_map(move |number| Some((number, published(number)?)))
 }
 
-/// The slot that an address is in.
+/// Returns the slot that an address is in.
 pub(crate) fn slot_at(address: usize) -> Option<Slot> {
-    regions().find_map(|(number, region)| {
+    index::regions_at(address).find_map(|number| {
+        let region = region(number);
         let index = address.checked_sub(region.base)? / region.class.slot_bytes();
         // Relaxed: as in `regions`.
         (index < region.created.load(Ordering::Relaxed)).then(|| slot(number, index))
