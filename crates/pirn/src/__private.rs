@@ -1,15 +1,15 @@
-//! What the macros expand to. Not for use by hand.
+//! The functions that the macros' output calls. Not for use by hand.
 
 use crate::runtime;
 use crate::thread::{Builder, std_start};
 use std::io::{self, Write};
 use std::panic::resume_unwind;
 
-/// What a process gets for `main` where `ulimit -s` says nothing.
+/// The stack size of `main` if `ulimit -s` sets no limit.
 const MAIN_STACK: usize = 8 << 20;
 
-/// Runs `f` on a virtual thread, with as large a stack as `main` has, and returns what it returns;
-/// a panic goes on in the caller. If the runtime cannot start, ends the process with an error.
+/// Runs `f` on a virtual thread with the stack size of `main`, and returns its result; a panic
+/// continues in the caller. If the runtime cannot start, ends the process with an error.
 pub fn run_main<T: Send + 'static>(name: &str, f: impl FnOnce() -> T + Send + 'static) -> T {
     let run = || {
         let least = runtime::ensure_started()?.settings.default_class;
@@ -25,14 +25,15 @@ pub fn run_main<T: Send + 'static>(name: &str, f: impl FnOnce() -> T + Send + 's
     }
 }
 
-/// Runs `f` on a virtual thread named as the test harness names its own, and returns what it
-/// returns; a panic goes on in the caller. What `f` prints is captured as in any test.
+/// Runs `f` on a virtual thread with the name that the test harness would give its own thread, and
+/// returns its result; a panic continues in the caller. The output of `f` is captured as in any
+/// test.
 ///
 /// # Panics
-/// When the runtime cannot start.
+/// If the runtime cannot start.
 #[track_caller]
 pub fn run_test<T: Send + 'static>(path: &str, f: impl FnOnce() -> T + Send + 'static) -> T {
-    // The harness leaves out the name of the crate.
+    // The harness's names leave out the name of the crate.
     let name = path.split_once("::").map_or(path, |(_, name)| name);
     match std_start::run(Builder::new(), name, f) {
         Ok(result) => result.unwrap_or_else(|payload| resume_unwind(payload)),

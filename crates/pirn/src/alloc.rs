@@ -1,4 +1,4 @@
-//! Allocators with per-thread caches of their own.
+//! A wrapper for allocators with per-thread caches.
 
 use crate::vthread;
 use std::alloc::{GlobalAlloc, Layout};
@@ -7,15 +7,15 @@ use std::alloc::{GlobalAlloc, Layout};
 /// virtual threads of a carrier share the carrier's.
 ///
 /// Such allocators find their cache through thread-local storage, and every virtual thread has its
-/// own: left alone, each would grow a cache (some 30 KiB with mimalloc) and lose it at its end.
-/// Calls through this wrapper run with the carrier's thread-local storage instead, which costs
-/// about 20 ns. glibc's own malloc does not need it: the runtime hands its cache from thread to
-/// thread.
+/// own storage: without the wrapper, each thread would fill a cache (some 30 KiB with mimalloc) and
+/// lose it at its end. Calls through this wrapper run with the carrier's thread-local storage
+/// instead, which costs about 20 ns. glibc's own malloc does not need it: the runtime passes its
+/// cache from thread to thread.
 ///
 /// # Examples
 /// ```
 /// use pirn::OnCarrier;
-/// use std::alloc::System; // here would be MiMalloc or Jemalloc
+/// use std::alloc::System; // use MiMalloc or Jemalloc here
 ///
 /// #[global_allocator]
 /// static ALLOCATOR: OnCarrier<System> = OnCarrier::new(System);
@@ -33,14 +33,14 @@ impl<A> OnCarrier<A> {
     }
 }
 
-/// Runs a call of an allocator with the carrier's TLS.
+/// Makes a call of an allocator with the carrier's TLS.
 #[inline]
 fn on_carrier<R>(call: impl FnOnce() -> R) -> R {
     // SAFETY: an allocator must not unwind: `GlobalAlloc`'s contract.
     unsafe { vthread::on_carrier(call) }
 }
 
-// SAFETY: every call is passed on as it is, and the memory does not depend on the thread.
+// SAFETY: every call is passed on unchanged, and the memory does not depend on the thread.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for OnCarrier<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's contract, here and below.

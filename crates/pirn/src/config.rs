@@ -1,9 +1,9 @@
 //! The settings of the runtime: where they come from, and when they can no longer change.
 //!
-//! [`Config::apply`] puts a program's settings into [`STORE`]; the start of the runtime
-//! takes them out with [`resolve`], over them the environment's, under them the defaults. The
-//! store has no lock, since `std`'s may not be used inside the runtime, and nobody ever waits:
-//! when the runtime starts in the middle of an `apply`, the start wins and the `apply` fails.
+//! [`Config::apply`] puts a program's settings into [`STORE`]. The start of the runtime takes them
+//! out with [`resolve`]: the environment's settings override them, and they override the defaults.
+//! The store has no lock, since `std`'s may not be used inside the runtime, and no caller ever
+//! waits: if the runtime starts during an `apply`, the start wins and the `apply` fails.
 //!
 //! ```text
 //! state      set by               next
@@ -33,16 +33,17 @@ use std::time::Duration;
 ///
 /// | setter | variable | unit | least | most | default |
 /// |---|---|---|---|---|---|
-/// | [`parallelism`](Self::parallelism) | `PIRN_PARALLELISM` | carriers | 1 | 1024 | the machine's, as [`std::thread::available_parallelism`] tells |
+/// | [`parallelism`](Self::parallelism) | `PIRN_PARALLELISM` | carriers | 1 | 1024 | the machine's, from [`std::thread::available_parallelism`] |
 /// | [`stack_size`](Self::stack_size) | `PIRN_STACK_SIZE` | bytes; the variable takes `K`, `M`, `G` (or `KiB`, …) too | 16 KiB | 1 GiB | 256 KiB; 2 MiB, as in `std`, with debug assertions |
 /// | [`max_blocking_threads`](Self::max_blocking_threads) | `PIRN_MAX_BLOCKING_THREADS` | platform threads | 1 | 65536 | 256 |
 /// | [`spare_carriers`](Self::spare_carriers) | `PIRN_SPARE_CARRIERS` | carriers | 0 | 1024 | 16 |
 /// | [`spin`](Self::spin) | `PIRN_SPIN_US` | microseconds | 0 | 10000 | 20 |
 ///
-/// **The environment has the last word:** a variable beats the program's setting, which beats the
-/// default. The program's author knows the program; its operator knows the machine it runs on
-/// today and must be able to correct the author without a compiler. A variable with a bad value,
-/// an empty one included, is not passed over: the runtime does not start, and says which it is.
+/// **The environment takes precedence:** a variable overrides the program's setting, which
+/// overrides the default. The program's author knows the program, but its operator knows the
+/// machine and must be able to correct a setting without a compiler. A variable with a bad value,
+/// including an empty one, is not ignored: the runtime does not start, and the error names the
+/// variable.
 #[derive(Clone, Debug, Default)]
 #[must_use = "settings take effect with `.apply()`"]
 pub struct Config {
@@ -56,13 +57,14 @@ impl Config {
     /// # Examples
     ///
     /// ```standalone_crate
-    /// assert_eq!(pirn::Config::new().apply(), Ok(())); // all settings stay as they are
+    /// assert_eq!(pirn::Config::new().apply(), Ok(())); // changes no setting
     /// ```
     pub fn new() -> Config {
         Config::default()
     }
 
-    /// Sets the number of carriers: how many virtual threads run at the same moment.
+    /// Sets the number of carriers, which is the number of virtual threads that run at the same
+    /// moment.
     ///
     /// # Examples
     ///
@@ -76,13 +78,13 @@ impl Config {
         self.with(PARALLELISM, carriers)
     }
 
-    /// Sets the size in bytes of a virtual thread's stack, rounded up to a power of two. It holds
-    /// for the threads whose `Builder` sets none.
+    /// Sets the size in bytes of a virtual thread's stack, rounded up to a power of two. It applies
+    /// to the threads whose `Builder` sets none.
     ///
-    /// It is address space: memory is used for the part of a stack that was ever touched, and
-    /// for page tables, about a 512th of the size.
+    /// This is address space: memory is used for the part of a stack that was ever touched, and for
+    /// page tables, about a 512th of the size.
     ///
-    /// The default is 256 KiB. Where this crate is compiled with debug assertions, as in the `dev`
+    /// The default is 256 KiB. If this crate is compiled with debug assertions, as in the `dev`
     /// profile, it is the 2 MiB of `std`: unoptimised code takes several times as much stack.
     ///
     /// # Examples
@@ -97,8 +99,8 @@ impl Config {
         self.with(STACK_SIZE, bytes)
     }
 
-    /// Sets the most platform threads that stand in, at one moment, for virtual threads in calls
-    /// that the kernel cannot do without blocking, such as those on files. Further calls queue.
+    /// Sets the maximum number of platform threads that make blocking calls (file I/O, name
+    /// lookups) for virtual threads at the same time. Further calls queue.
     ///
     /// # Examples
     ///
@@ -112,14 +114,13 @@ impl Config {
         self.with(MAX_BLOCKING_THREADS, threads)
     }
 
-    /// Sets how many carriers may be started beside those of [`parallelism`](Self::parallelism)
-    /// while every one of these is stuck: in a thread that has computed for some milliseconds
-    /// without ever waiting, or in a call that the kernel does not return from. The operating
-    /// system then shares the cores between them, so that threads which compute do not keep the
-    /// others from running. Spare carriers go to rest as soon as the others are not stuck any more.
+    /// Sets how many extra carriers may run while all those of [`parallelism`](Self::parallelism)
+    /// are stuck: computing for some milliseconds without waiting, or blocked in a system call. The
+    /// operating system then shares the cores between them, so that computing threads do not keep
+    /// the others from running. Extra carriers rest as soon as the regular ones are no longer
+    /// stuck.
     ///
-    /// With 0 no more threads than `parallelism` says ever run at the same moment, whatever they
-    /// do.
+    /// With 0, never more than `parallelism` threads run at the same moment.
     ///
     /// # Examples
     ///
@@ -133,8 +134,8 @@ impl Config {
         self.with(SPARE_CARRIERS, carriers)
     }
 
-    /// Sets for how many microseconds an idle carrier looks for work before it sleeps. Longer
-    /// makes hand-overs between carriers quicker and burns more CPU; 0 sleeps at once.
+    /// Sets for how many microseconds an idle carrier looks for work before it sleeps. A longer
+    /// time makes hand-overs between carriers quicker and uses more CPU; 0 sleeps at once.
     ///
     /// # Examples
     ///
@@ -148,16 +149,16 @@ impl Config {
         self.with(SPIN, microseconds)
     }
 
-    /// Hands the settings to the runtime, which takes them up when it starts.
+    /// Passes the settings to the runtime, which uses them when it starts.
     ///
-    /// To be called once, before the first virtual thread. Under `#[pirn::main]` there is a
-    /// virtual thread before `main`'s first line, so it is for programs with a plain `main`.
+    /// Call it once, before the first virtual thread. Under `#[pirn::main]` there is a virtual
+    /// thread before `main`'s first line, so this is for programs with a plain `main`.
     ///
     /// # Errors
     ///
     /// [`ConfigError::AlreadyStarted`] after the start of the runtime,
     /// [`ConfigError::AlreadyApplied`] after another successful `apply`, and
-    /// [`ConfigError::BadValue`] for a setting outside its bounds. Nothing is set then.
+    /// [`ConfigError::BadValue`] for a setting outside its bounds. On an error no setting changes.
     ///
     /// # Examples
     ///
@@ -200,11 +201,11 @@ pub enum ConfigError {
     /// A value is malformed or out of bounds.
     #[non_exhaustive]
     BadValue {
-        /// The setting (`"stack_size"`) or the environment's variable (`"PIRN_STACK_SIZE"`).
+        /// The setting (`"stack_size"`) or the environment variable (`"PIRN_STACK_SIZE"`).
         name: &'static str,
         /// The value as it was given.
         value: String,
-        /// What is accepted.
+        /// The accepted values.
         accepted: &'static str,
     },
 }
@@ -232,35 +233,35 @@ impl std::fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// What the runtime runs on: every setting, within its bounds.
+/// The settings of a running runtime, each within its bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
     /// The number of carriers.
     pub(crate) parallelism: usize,
-    /// Bytes of a stack, to be rounded up to a size class.
+    /// The size of a stack in bytes, to be rounded up to a size class.
     pub(crate) stack_size: usize,
-    /// The most platform threads for blocking calls.
+    /// The maximum number of platform threads for blocking calls.
     pub(crate) max_blocking_threads: usize,
-    /// The most carriers beside those.
+    /// The maximum number of extra carriers.
     pub(crate) spare_carriers: usize,
     /// How long an idle carrier looks for work.
     pub(crate) spin: Duration,
 }
 
-/// Settles the settings, for the start of the runtime. From here on `apply` fails.
+/// Determines the settings, for the start of the runtime. From here on `apply` fails.
 ///
-/// A later call gives the same settings, as long as the environment is the same. For a platform
-/// thread outside all runtime sections: reads the environment and, for the default parallelism,
-/// the files of the control group, by `std`.
+/// A later call returns the same settings, as long as the environment is the same. Call it on a
+/// platform thread outside all runtime sections: it uses `std` to read the environment and, for the
+/// default parallelism, the files of the control group.
 ///
 /// # Errors
 ///
-/// [`ConfigError::BadValue`] for a variable. Nothing is frozen then, since nothing starts.
+/// [`ConfigError::BadValue`] for a variable. The store is not frozen then, since nothing starts.
 pub(crate) fn resolve() -> Result<Settings, ConfigError> {
     STORE.resolve(|variable| std::env::var_os(variable))
 }
 
-/// The variables that [`resolve`] reads.
+/// Returns the variables that [`resolve`] reads.
 pub(crate) fn variables() -> impl Iterator<Item = &'static str> {
     SPECS.iter().map(|spec| spec.variable)
 }
@@ -270,13 +271,13 @@ static STORE: Store = Store::new();
 const EMPTY: u8 = 0;
 const WRITING: u8 = 1;
 const SET: u8 = 2;
-/// Added to one of the others.
+/// Added to one of the other states.
 const FROZEN: u8 = 4;
 
-/// Stands for a setting that the program left alone; above all bounds.
+/// Marks a setting that the program has not set; above all bounds.
 const UNSET: usize = usize::MAX;
 
-/// The program's settings. The state machine is at the top of this file.
+/// The program's settings. The head of this file has the state machine.
 struct Store {
     state: AtomicU8,
     values: [AtomicUsize; SETTINGS],
@@ -335,10 +336,10 @@ impl Store {
         })
     }
 
-    /// What the program set, once the store is frozen.
+    /// Returns the value that the program has set, once the store is frozen.
     fn program(&self, i: usize, applied: bool) -> Option<usize> {
-        // Relaxed: the read of SET in `resolve` comes after the writes. Without SET they may be
-        // half done, and are not looked at.
+        // Relaxed: the read of SET in `resolve` comes after the writes. Without SET the writes may
+        // be incomplete, and the value is ignored.
         let value = self.values[i].load(Ordering::Relaxed);
         (applied && value != UNSET).then_some(value)
     }
@@ -349,7 +350,7 @@ fn machine_parallelism() -> usize {
     machine.min(SPECS[PARALLELISM].most)
 }
 
-// The settings, as places in the arrays of this file.
+// The indices of the settings in the arrays of this file.
 const PARALLELISM: usize = 0;
 const STACK_SIZE: usize = 1;
 const MAX_BLOCKING_THREADS: usize = 2;
@@ -360,16 +361,16 @@ const SETTINGS: usize = 5;
 const KIB: usize = 1024;
 const MIB: usize = 1024 * KIB;
 const GIB: usize = 1024 * MIB;
-/// Bytes of a stack where nobody says otherwise. Crates are written for the 2 MiB of `std`, and
-/// unoptimised code needs them; optimised code hardly ever does, and a larger stack costs a page
-/// table for each parked thread.
+/// The default size of a stack in bytes. Crates are written for the 2 MiB of `std`, and unoptimised
+/// code needs them; optimised code hardly ever does, and a larger stack costs a page table for each
+/// parked thread.
 const DEFAULT_STACK: usize = if cfg!(debug_assertions) {
     2 * MIB
 } else {
     256 * KIB
 };
 
-/// What is known of a setting before it has a value.
+/// The properties of a setting, apart from its value.
 struct Spec {
     setting: &'static str,
     variable: &'static str,
@@ -441,7 +442,7 @@ impl Spec {
         })
     }
 
-    /// The value of the variable.
+    /// Parses the value of the variable.
     fn parse(&self, text: OsString) -> Result<usize, ConfigError> {
         let number = |text| {
             if self.is_size {
@@ -464,7 +465,7 @@ impl Spec {
 }
 
 fn parse_number(text: &str) -> Option<usize> {
-    // `parse` would take a plus sign as well.
+    // `parse` would accept a plus sign as well.
     let digits = text.bytes().all(|b| b.is_ascii_digit());
     digits.then(|| text.parse().ok()).flatten()
 }

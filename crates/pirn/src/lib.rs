@@ -1,8 +1,8 @@
 //! Virtual threads under the unchanged standard library.
 //!
-//! Change `use std::thread;` to `use pirn::thread;`, keep everything else: `std::net`,
+//! Change `use std::thread;` to `use pirn::thread;` and keep everything else: `std::net`,
 //! `std::sync`, `std::fs`, `std::process`, and every blocking crate built on them now park the
-//! virtual thread instead of the OS thread.
+//! virtual thread instead of blocking the OS thread.
 //!
 //! ```
 //! use pirn::thread;
@@ -33,13 +33,13 @@
 //!
 //! | | |
 //! |---|---|
-//! | [`thread`] | `std::thread`'s names: [`spawn`](thread::spawn), [`Builder`](thread::Builder), [`scope`](thread::scope()), [`park`](thread::park), [`sleep`](thread::sleep); and [interrupting](thread::Thread::interrupt) |
+//! | [`thread`] | the names of `std::thread`: [`spawn`](thread::spawn), [`Builder`](thread::Builder), [`scope`](thread::scope()), [`park`](thread::park), [`sleep`](thread::sleep); and [interrupting](thread::Thread::interrupt) |
 //! | [`scope`](mod@scope) | structured concurrency: subtasks are forked and joined, a failure cancels the others, and none is left behind |
-//! | [`executor`] | a thread for each task, and an end that waits for all |
-//! | [`ScopedValue`] | values bound for the extent of a call, which forks inherit |
+//! | [`executor`] | one thread per task, and waiting for all of them at the end |
+//! | [`ScopedValue`] | values bound during a call, which forks inherit |
 //! | [`block_on`] | runs a future on a virtual thread, which parks; a [`JoinHandle`](thread::JoinHandle) is a future for async code |
 //! | [`Config`] | settings |
-//! | [`Scheduler`] | a scheduler of your own |
+//! | [`Scheduler`] | the trait for custom schedulers |
 //! | [`OnCarrier`] | a wrapper for allocators other than libc's |
 //!
 //! There is no `pirn::net` and no `pirn::sync`: everything else is `std`'s.
@@ -47,9 +47,9 @@
 //! # Platforms
 //!
 //! x86-64 Linux from 5.9 on with glibc from 2.31 on, dynamically linked, and a processor with
-//! FSGSBASE (Intel since Ivy Bridge, AMD since Steamroller). Anything else is one clear error: at
-//! compile time, or of the first spawn. The library belongs in the executable: in a plug-in that is
-//! opened with `dlopen` its definitions do not win over libc's.
+//! FSGSBASE (Intel since Ivy Bridge, AMD since Steamroller). Other platforms get one clear error:
+//! at compile time, or of the first spawn. Link the library into the executable: in a plug-in that
+//! is opened with `dlopen` its definitions do not take precedence over libc's.
 //!
 //! # Features
 //!
@@ -57,36 +57,35 @@
 //! |---|---|---|
 //! | `macros` | yes | `#[pirn::main]` and `#[pirn::test]`; without it libc is the only dependency |
 //! | `crossbeam-channel` | no | `interruption`, a channel to select on together with channels of that crate |
-//! | `rustix-use-libc` | no | has `rustix` make its system calls through libc, in the whole program |
+//! | `rustix-use-libc` | no | makes `rustix` use libc for its system calls, in the whole program |
 //!
 //! # Settings
 //!
-//! No program has to make any. A program makes them with [`Config`] before its first virtual
-//! thread; whoever runs it, with variables (`PIRN_PARALLELISM`, `PIRN_STACK_SIZE`, …), which have
-//! the last word. [`Config`] has a table of all.
+//! All settings are optional. A program sets them with [`Config`] before its first virtual thread;
+//! its operator sets them with variables (`PIRN_PARALLELISM`, `PIRN_STACK_SIZE`, …), which take
+//! precedence. [`Config`] has a table of all.
 //!
 //! # How it works
 //!
 //! Each virtual thread has a stack *and a TLS block* of its own, and a switch changes both. To the
-//! compiler, to `std` and to C libraries a virtual thread is a thread: thread-locals, `errno`, the
-//! panic state all belong to it and follow it from one OS thread to another. And this crate defines
-//! libc's blocking functions (`read`, `accept4`, `poll`, `clock_nanosleep`, `syscall` with its
-//! futexes, …), so that the linker binds everybody's calls to them. Called on a virtual thread they
-//! park it; called on a platform thread they do what they always did.
+//! compiler, to `std` and to C libraries a virtual thread is a thread: thread-locals, `errno` and
+//! the panic state all belong to it and follow it from one OS thread to another. This crate also
+//! defines libc's blocking functions (`read`, `accept4`, `poll`, `clock_nanosleep`, `syscall` with
+//! its futexes, …), so that the linker binds all calls to them. Called on a virtual thread they
+//! park it; called on a platform thread they do what libc's functions do.
 //!
 //! # Limits
 //!
-//! * **System calls made without libc** are not seen, and block the OS thread: `rustix` makes them
-//!   so unless its feature `use-libc` is on (feature `rustix-use-libc`).
+//! * **System calls made without libc** are not seen, and block the OS thread: `rustix` makes such
+//!   calls unless its feature `use-libc` is on (feature `rustix-use-libc`).
 //! * **A thread that computes is not preempted.** After 4 ms an OS thread is added for the others,
 //!   up to 16 of them.
 //! * **Stacks do not grow.** They are 256 KiB of address space, 2 MiB with debug assertions, unless
 //!   set. An overflow is reported with the thread's name, and aborts.
-//! * **What is the OS thread's stays the OS thread's:** `gettid`, processor time and affinity, the
-//!   signal mask.
-//! * **After `fork`** the child has one thread and can spawn no virtual ones. (`Command` is fine.)
+//! * **These belong to the OS thread:** `gettid`, processor time and affinity, the signal mask.
+//! * **After `fork`** the child has one thread and cannot spawn virtual ones. (`Command` works.)
 //!
-//! `docs/limits.md` in the repository has all of them.
+//! `docs/limits.md` in the repository has the full list.
 
 // The layers, which `docs/architecture.md` describes, are folders of the same names.
 

@@ -1,10 +1,10 @@
-//! Thread-locals that hold a value for the extent of a call.
+//! Thread-locals that hold a value during a call.
 
 use core::cell::Cell;
 use std::thread::LocalKey;
 
-/// Calls `f` with `value` in the thread-local. What was there before comes back afterwards, also
-/// when `f` panics.
+/// Calls `f` with `value` in the thread-local. Restores the previous value afterwards, also when
+/// `f` panics.
 #[inline]
 pub(crate) fn with<T: Copy, R>(
     local: &'static LocalKey<Cell<T>>,

@@ -25,7 +25,7 @@ unsafe impl<T: Send> Sync for Lock<T> {}
 unsafe impl<T: Send> Send for Lock<T> {}
 
 impl<T> Lock<T> {
-    /// A free lock.
+    /// Returns a free lock.
     pub(crate) const fn new(value: T) -> Lock<T> {
         Lock {
             held: AtomicBool::new(false),
@@ -33,7 +33,7 @@ impl<T> Lock<T> {
         }
     }
 
-    /// Waits for the lock.
+    /// Blocks until it holds the lock.
     #[inline]
     pub(crate) fn lock(&self) -> Guard<'_, T> {
         let mark = Raised::new();
@@ -48,7 +48,7 @@ impl<T> Lock<T> {
 
     #[inline(always)]
     fn try_acquire(&self) -> bool {
-        // Acquire: pairs with the Release in `Guard::drop`. Relaxed where it fails: nothing is
+        // Acquire: pairs with the Release in `Guard::drop`. Relaxed on failure: nothing is
         // concluded.
         self.held
             .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed)
@@ -58,7 +58,7 @@ impl<T> Lock<T> {
     #[cold]
     fn acquire_slowly(&self) {
         for look in 0u32.. {
-            // Relaxed: a look before the attempt, which keeps the cache line shared.
+            // Relaxed: a load before the attempt, which keeps the cache line shared.
             if !self.held.load(Ordering::Relaxed) && self.try_acquire() {
                 return;
             }
@@ -70,7 +70,7 @@ impl<T> Lock<T> {
 /// Holds a [`Lock`] until dropped.
 pub(crate) struct Guard<'a, T> {
     lock: &'a Lock<T>,
-    /// From before the lock is taken until after it has been given back.
+    /// From before the lock is taken until after it has been released.
     _mark: Raised,
 }
 
@@ -92,7 +92,7 @@ impl<T> DerefMut for Guard<'_, T> {
 impl<T> Drop for Guard<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        // Release: pairs with the Acquire of the next holder. A store: nobody but the holder
+        // Release: pairs with the Acquire of the next holder. A store, because only the holder
         // changes it.
         self.lock.held.store(false, Ordering::Release);
     }

@@ -1,6 +1,6 @@
-//! Lines on standard error that nobody asked for: about what is not an error, and yet not what the
-//! operator wants. Each at most once per process. `PIRN_QUIET` in the environment, with any value,
-//! switches them off.
+//! Unsolicited lines on standard error, about conditions that are no errors, but probably not what
+//! the operator wants. Each is written at most once per process. `PIRN_QUIET` in the environment,
+//! with any value, switches them off.
 
 use crate::config;
 use std::ffi::OsStr;
@@ -9,7 +9,7 @@ use std::io::{self, Write};
 /// Switches the notices off.
 const QUIET: &str = "PIRN_QUIET";
 
-/// Variables that are read elsewhere than in the settings.
+/// Variables that other code than the settings reads.
 const OTHERS: [&str; 2] = [QUIET, "PIRN_NO_GUARD_MARKERS"];
 
 /// Prefixes of the variables of this project's own tests.
@@ -18,12 +18,12 @@ const OF_TESTS: [&str; 2] = ["PIRN_TEST", "PIRN_STRESS"];
 /// Writes a line, unless notices are switched off.
 pub(crate) fn write(line: &str) {
     if std::env::var_os(QUIET).is_none() {
-        // Not `eprintln!`: it panics where standard error cannot be written.
+        // Not `eprintln!`, which panics if standard error cannot be written.
         let _ = writeln!(io::stderr(), "pirn: {line}");
     }
 }
 
-/// Reports the variables that look like settings and are none: misspelt ones, most likely.
+/// Reports the variables that look like settings but are not: most likely misspelt ones.
 pub(crate) fn unknown_variables() {
     for (name, _) in std::env::vars_os() {
         if let Some(line) = about(&name) {
@@ -32,7 +32,7 @@ pub(crate) fn unknown_variables() {
     }
 }
 
-/// What is to be said about a variable, if anything.
+/// Returns the text about a variable, if there is one.
 fn about(name: &OsStr) -> Option<String> {
     let name = name.to_string_lossy();
     let known = || config::variables().chain(OTHERS);
@@ -52,8 +52,8 @@ fn about(name: &OsStr) -> Option<String> {
     })
 }
 
-/// The number of insertions, deletions and replacements of bytes that lead from one text to the
-/// other.
+/// Returns the number of insertions, deletions and replacements of bytes that turn one text into
+/// the other.
 fn distance(one: &str, other: &str) -> usize {
     let mut row: Vec<usize> = (0..=other.len()).collect();
     for (i, a) in one.bytes().enumerate() {

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 pub(crate) struct Deadline(u64);
 
 impl Deadline {
-    /// Later than every other: the wait takes as long as it takes.
+    /// Later than every other: the wait has no limit.
     pub(crate) const NEVER: Deadline = Deadline(u64::MAX);
-    /// Earlier than every other: there is no waiting.
+    /// Earlier than every other: the wait ends at once.
     pub(crate) const PASSED: Deadline = Deadline(0);
 
-    /// Returns the point at which the clock shows this many nanoseconds.
+    /// Returns the point in time at which the clock shows this many nanoseconds.
     pub(crate) const fn from_nanos(nanos: u64) -> Deadline {
         Deadline(nanos)
     }
@@ -22,12 +22,13 @@ impl Deadline {
         self.0
     }
 
-    /// Returns the point this far from now; [`NEVER`](Self::NEVER) if that is centuries.
+    /// Returns the point this far from now, or [`NEVER`](Self::NEVER) if that overflows.
     pub(crate) fn after(timeout: Duration) -> Deadline {
         Deadline::after_nanos(u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX))
     }
 
-    /// As [`after`](Self::after), for nanoseconds. Does not ask the clock for none.
+    /// Returns the point this many nanoseconds from now, as [`after`](Self::after) does. Does not
+    /// read the clock if the number is 0.
     #[inline]
     pub(crate) fn after_nanos(timeout: u64) -> Deadline {
         match timeout {
@@ -36,12 +37,12 @@ impl Deadline {
         }
     }
 
-    /// As [`after`](Self::after), for a timeout that there need not be.
+    /// Returns the point that an optional timeout leads to, as [`after`](Self::after) does.
     pub(crate) fn after_timeout(timeout: Option<u64>) -> Deadline {
         timeout.map_or(Deadline::NEVER, Deadline::after_nanos)
     }
 
-    /// Returns the same point as an instant of `std`'s.
+    /// Returns the same point as an [`Instant`].
     pub(crate) fn at(instant: Instant) -> Deadline {
         Deadline::after(instant.saturating_duration_since(Instant::now()))
     }
@@ -63,8 +64,8 @@ impl Deadline {
         self.0.saturating_sub(now())
     }
 
-    /// Returns the kernel's form of it, for calls that take an absolute time of `CLOCK_MONOTONIC`,
-    /// and no time for [`NEVER`](Self::NEVER).
+    /// Returns the time as the kernel's calls with an absolute time of `CLOCK_MONOTONIC` take it,
+    /// or `None` for [`NEVER`](Self::NEVER).
     pub(crate) fn timespec(self) -> Option<libc::timespec> {
         (!self.is_never()).then(|| timespec(self.0))
     }

@@ -1,8 +1,8 @@
 //! A continuation: a stack, its saved registers and its TLS block.
 //!
-//! It can be resumed on any platform thread, because its thread-locals come along. This layer
-//! knows nothing of scheduling: it makes continuations, and switches from one to another.
-//! A platform thread's own stack takes part as a [`Continuation`] without a slot.
+//! It can be resumed on any platform thread, because its thread-locals come along. This layer does
+//! not know scheduling: it makes continuations, and switches from one to another. A platform
+//! thread's own stack takes part as a [`Continuation`] without a slot.
 
 use crate::arch;
 use crate::glibc::{malloc, tls};
@@ -11,16 +11,16 @@ use core::cell::Cell;
 
 /// One side of a switch.
 pub(crate) struct Continuation {
-    /// Where to go on; meaningful while suspended only.
+    /// The saved stack pointer; valid only while suspended.
     sp: Cell<*mut u8>,
-    /// Thread pointer of its TLS block; 0 until it has one.
+    /// The thread pointer of its TLS block; 0 until it has one.
     tp: Cell<usize>,
-    /// The memory of all this; none for a platform thread's own stack, or before the first mount.
+    /// The memory of both; `None` for a platform thread's own stack, or before the first mount.
     slot: Cell<Option<Slot>>,
 }
 
 impl Continuation {
-    /// One that has no stack yet.
+    /// Returns a continuation that has no stack yet.
     pub(crate) const fn new() -> Continuation {
         Continuation {
             sp: Cell::new(core::ptr::null_mut()),
@@ -29,37 +29,38 @@ impl Continuation {
         }
     }
 
-    /// The running platform thread itself.
+    /// Returns the continuation of the running platform thread.
     pub(crate) fn native() -> Continuation {
         let this = Continuation::new();
         this.tp.set(arch::thread_pointer());
         this
     }
 
-    /// Its memory, if it has been given any.
+    /// Returns its memory, if it has been given any.
     pub(crate) fn slot(&self) -> Option<Slot> {
         self.slot.get()
     }
 
-    /// Thread pointer of its TLS block.
+    /// Returns the thread pointer of its TLS block.
     pub(crate) fn tp(&self) -> usize {
         self.tp.get()
     }
 
-    /// Where it would go on.
+    /// Returns the saved stack pointer.
     pub(crate) fn saved(&self) -> *mut u8 {
         self.sp.get()
     }
 
-    /// Undoes what a switch away and back has left of [`saved`](Self::saved).
+    /// Restores the [`saved`](Self::saved) stack pointer after a switch away and back has changed
+    /// it.
     pub(crate) fn restore(&self, saved: *mut u8) {
         self.sp.set(saved);
     }
 
-    /// Gives it a stack and a TLS block, and `entry(argument)` as its first call.
+    /// Gives it a stack and a TLS block, with `entry(argument)` as its first call.
     ///
     /// # Safety
-    /// `slot` is the caller's alone, and stays so until [`take_slot`](Self::take_slot).
+    /// Only the caller uses `slot`, until [`take_slot`](Self::take_slot).
     pub(crate) unsafe fn prepare(
         &self,
         slot: Slot,
@@ -80,10 +81,10 @@ impl Continuation {
         self.slot.set(Some(slot));
     }
 
-    /// Takes the memory of a continuation that has ended.
+    /// Takes the slot of a continuation that has ended.
     ///
     /// # Safety
-    /// It is suspended, and will never be resumed.
+    /// The continuation is suspended, and will never be resumed.
     pub(crate) unsafe fn take_slot(&self) -> Option<Slot> {
         let slot = self.slot.take();
         if slot.is_some() {
@@ -93,11 +94,11 @@ impl Continuation {
         slot
     }
 
-    /// Suspends the running continuation `self` and resumes `to`. Returns when somebody switches
-    /// back, possibly on another platform thread.
+    /// Suspends the running continuation `self` and resumes `to`. Returns when another continuation
+    /// switches back, possibly on another platform thread.
     ///
     /// # Safety
-    /// `self` is the running one; `to` is suspended and nobody else resumes it.
+    /// `self` is the running continuation; `to` is suspended and no other code resumes it.
     #[inline(always)]
     pub(crate) unsafe fn switch(&self, to: &Continuation) {
         // SAFETY: the caller's contract; both TLS blocks belong to this OS thread now.

@@ -1,15 +1,16 @@
 //! Running a libc function on the platform thread's own TLS.
 //!
-//! Some functions concern the OS thread rather than the thread that calls them: glibc looks for it
-//! in its lists, by the thread pointer. On a virtual thread these run with the carrier's.
+//! Some functions concern the OS thread rather than the thread that calls them: glibc finds it in
+//! its lists by the thread pointer. On a virtual thread these functions run with the carrier's
+//! thread pointer.
 
 use super::malloc;
 use crate::arch;
 use crate::sys::{self, Errno};
 use core::mem::MaybeUninit;
 
-/// Calls `function` with the thread pointer of the platform thread that this runs on. To `function`
-/// it is a platform thread: whatever blocks in there blocks the carrier. `errno` comes along.
+/// Calls `function` with the thread pointer of the current platform thread. `function` runs as on a
+/// platform thread: if it blocks, it blocks the carrier. `errno` is carried over.
 ///
 /// # Safety
 /// `native_tp` is the thread pointer of the platform thread that carries the running virtual

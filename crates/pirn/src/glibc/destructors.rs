@@ -5,7 +5,7 @@ use crate::sys;
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
-/// Runs what `__cxa_thread_atexit_impl` has registered for the running thread.
+/// Runs the destructors that `__cxa_thread_atexit_impl` has registered for the running thread.
 pub(crate) fn run() {
     type CallDestructors = unsafe extern "C-unwind" fn();
     // Relaxed: a code address needs no ordering, and a second lookup gives the same answer.

@@ -1,4 +1,4 @@
-//! Where a `jmp_buf` leads.
+//! The target of a `jmp_buf`.
 
 use crate::arch;
 use core::ffi::c_void;
@@ -8,14 +8,14 @@ use core::ffi::c_void;
 const POINTER_GUARD: usize = 0x30;
 /// Index of the stack pointer in a `jmp_buf` (`JB_RSP`, `sysdeps/x86_64/jmpbuf-offsets.h`).
 const STACK_POINTER: usize = 6;
-/// How far a pointer is rotated after the guard was added (`PTR_MANGLE`,
+/// The number of bits by which a pointer is rotated after the guard was added (`PTR_MANGLE`,
 /// `sysdeps/unix/sysv/linux/x86_64/pointer_guard.h`).
 const ROTATED: u32 = 17;
 
-/// Returns the stack pointer that a jump by `buffer` restores.
+/// Returns the stack pointer that a jump to `buffer` restores.
 ///
 /// # Safety
-/// `setjmp` or one of its kin has filled in `buffer`, for the running thread.
+/// `setjmp` or one of its kin has filled in `buffer` on the running thread.
 pub(crate) unsafe fn target(buffer: *const c_void) -> usize {
     // SAFETY: the caller's contract; each thread control block has a guard.
     unsafe {

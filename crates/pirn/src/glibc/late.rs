@@ -1,17 +1,17 @@
-//! Libraries that are opened when there are virtual threads.
+//! Libraries that are opened while there are virtual threads.
 //!
 //! A library's thread-local data are in one of two places:
 //!
-//! * *Dynamic*: `__tls_get_addr` allocates them when a thread first asks, and enters them in that
-//!   thread's dtv. Nothing has to be done for existing threads, as their dtvs are long enough from
-//!   the start (see [`tls`]). The template is captured anew, so that new threads start with an
+//! * *Dynamic*: `__tls_get_addr` allocates them when a thread first accesses them, and enters them
+//!   in that thread's dtv. Existing threads need no change, as their dtvs are long enough from the
+//!   start (see [`tls`]). The template is captured anew, so that new threads start with an
 //!   up-to-date dtv.
-//! * *Static* (the initial-exec model): at a fixed distance below the thread pointer, found without
-//!   asking anybody. The dynamic linker initialises the place in all threads on its list; virtual
-//!   threads are not on it, so here it is done for them.
+//! * *Static* (the initial-exec model): at a fixed distance below the thread pointer, accessed
+//!   without any call. The dynamic linker initialises the data in all threads on its list. Virtual
+//!   threads are not on it, so this file does it for them.
 //!
 //! The second must reach each block that was made from the old template, and no block whose thread
-//! may have begun to use the data. So no block is made while it goes on:
+//! may already use the data. So no block is made meanwhile:
 //!
 //! ```text
 //!   who makes a block                      who opened a library
@@ -22,11 +22,11 @@
 //!   B4  state = READY                      L5  WALKING = false
 //! ```
 //!
-//! Each maker has B1 before L2, and L3 waits for it, or B2 after L2, and backs off. Thus the makers
-//! pay for no barrier. A block stays READY when its thread has ended; writing to it then does no
-//! harm, since whoever makes the next one in its place starts after L5.
+//! Each maker has B1 before L2, and L3 waits for it; or it has B2 after L2, and backs off. Thus the
+//! makers need no barrier. A block stays READY when its thread has ended; writing to it then is
+//! harmless, since the next block in its place is begun after L5.
 //!
-//! The thread that opens the library returns from `dlopen` after L5, and nobody can use the data
+//! The thread that opens the library returns from `dlopen` after L5, and no thread can use the data
 //! before.
 
 use super::linker::{self, StaticModule};
@@ -36,7 +36,7 @@ use crate::sys::{self, Errno, SysResult, call};
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering, compiler_fence};
 
-/// Nothing is known of the block: its memory has never been used, or was given back.
+/// The state of the block is unknown: its memory has never been used, or was freed.
 const NEVER: usize = 0;
 const MAKING: usize = 1;
 const READY: usize = 2;
@@ -50,10 +50,10 @@ pub(super) struct Block<'a> {
 }
 
 impl Block<'_> {
-    /// The state kept at `state`.
+    /// Returns the block whose state is kept at `state`.
     ///
     /// # Safety
-    /// The word is readable and writable as long as this is used, and nobody accesses it otherwise.
+    /// The word is readable and writable as long as this is used, and no other code accesses it.
     pub(super) unsafe fn at(state: *mut *mut core::ffi::c_void) -> Self {
         Block {
             state: state.cast(),
@@ -66,13 +66,13 @@ impl Block<'_> {
         unsafe { AtomicUsize::from_ptr(self.state) }
     }
 
-    /// B1 and B2: the caller begins to make this block.
+    /// Begins to make this block: steps B1 and B2.
     #[inline]
     pub(super) fn begin(&self) {
         // Relaxed: ordered by the membarrier of the other side.
         self.state().store(MAKING, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
-        // Acquire: pairs with the Release of L5: the new template.
+        // Acquire: pairs with the Release of L5, for the new template.
         if WALKING.load(Ordering::Acquire) {
             self.begin_later();
         }
@@ -95,14 +95,14 @@ impl Block<'_> {
         }
     }
 
-    /// B4: the block is complete.
+    /// Marks the block as complete: step B4.
     #[inline]
     pub(super) fn finish(&self) {
         // Release: pairs with the Acquire in `wait_until_made`.
         self.state().store(READY, Ordering::Release);
     }
 
-    /// Waits for a maker. Returns whether there is a block.
+    /// Waits until no thread is making the block. Returns whether there is a block.
     fn wait_until_made(&self) -> bool {
         let mut round = 0;
         loop {
@@ -116,26 +116,26 @@ impl Block<'_> {
     }
 }
 
-/// Brings virtual threads up to date with the libraries that are loaded now. Cheap when nothing has
-/// changed. `for_each_block` calls its argument with the thread pointers of all blocks there may
-/// be.
+/// Brings virtual threads up to date with the libraries that are loaded now. Cheap if nothing has
+/// changed. `for_each_block` calls its argument with the thread pointers of all blocks that may
+/// exist.
 ///
 /// # Errors
-/// Virtual threads cannot use a library that was opened: why.
+/// The reason for which virtual threads cannot use a library that was opened.
 pub(crate) fn catch_up(for_each_block: impl FnOnce(&mut dyn FnMut(usize))) -> Result<(), String> {
-    /// How many comings and goings of libraries are taken into account.
+    /// The number of loaded and unloaded libraries that has been taken into account.
     static COUNTED: Lock<u64> = Lock::new(0);
     let Some(template) = tls::installed() else {
         return Ok(());
     };
-    // Counted before the capture: what comes in between will be seen again.
+    // Counted before the capture, so that changes in between are seen by the next call.
     let count = linker::libraries_counted();
     if *COUNTED.lock() >= count {
         return Ok(());
     }
-    // Not under our lock: this takes locks of the dynamic linker, which may be held by a thread
-    // that runs the initialisers of a library, one of which opens another library and so comes
-    // here.
+    // Outside our lock, because this takes locks of the dynamic linker. They may be held by a
+    // thread that runs the initialisers of a library, one of which opens another library and so
+    // gets here.
     let newer = template.recapture()?;
     let mut counted = COUNTED.lock();
     if *counted < count {
@@ -162,7 +162,7 @@ fn replace(newer: Template, for_each_block: impl FnOnce(&mut dyn FnMut(usize))) 
     let result = barrier_in_every_thread();
     if result.is_ok() {
         for_each_block(&mut |tp| {
-            // SAFETY: a slot's thread pointer. The data belong to libraries that nobody can use
+            // SAFETY: a slot's thread pointer. The data belong to libraries that no thread can use
             // yet.
             unsafe {
                 if older.block_at(tp).wait_until_made() {
@@ -180,7 +180,7 @@ impl Template {
     /// Writes the initial data of `modules` to a block.
     ///
     /// # Safety
-    /// `tp` is a complete block; the modules are in this template, and in use by nobody.
+    /// `tp` is a complete block; the modules are in this template, and no thread uses them.
     unsafe fn write(&self, modules: &[StaticModule], tp: usize) {
         for module in modules {
             let from = self.image.len() - module.below;
@@ -194,7 +194,7 @@ impl Template {
     }
 }
 
-/// When this returns, every running thread of the process has executed a full memory barrier.
+/// Executes a full memory barrier in every running thread of the process before it returns.
 fn barrier_in_every_thread() -> SysResult {
     const PRIVATE_EXPEDITED: i32 = 1 << 3; // include/uapi/linux/membarrier.h
     const REGISTER_PRIVATE_EXPEDITED: i32 = 1 << 4;

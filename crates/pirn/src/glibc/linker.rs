@@ -1,15 +1,15 @@
-//! Asking the dynamic linker: what libraries have TLS, and what a TLS block looks like that it
+//! Queries of the dynamic linker: which libraries have TLS, and the contents of a TLS block that it
 //! fills in.
 //!
-//! Its functions `_dl_allocate_tls` and `_dl_deallocate_tls` serve `pthread_create` in glibc, and
-//! are exported for that.
+//! glibc exports the linker's functions `_dl_allocate_tls` and `_dl_deallocate_tls` for its own
+//! `pthread_create`.
 
 use super::objects;
 use super::symbols::find;
 use super::tls::{DTV_POINTER, DtvEntry, TCB_ALIGN};
 use core::ffi::c_void;
 
-/// Size and alignment of static TLS plus `struct pthread` (`_dl_get_tls_static_info`).
+/// Returns size and alignment of static TLS plus `struct pthread` (`_dl_get_tls_static_info`).
 pub(super) fn static_info() -> Result<(usize, usize), String> {
     type StaticInfo = unsafe extern "C" fn(*mut usize, *mut usize);
     let (mut size, mut align) = (0, 0);
@@ -21,7 +21,7 @@ pub(super) fn static_info() -> Result<(usize, usize), String> {
     Ok((size, align))
 }
 
-/// Whether libraries have come or gone since a call with this result: the linker counts both.
+/// Returns a number that changes whenever a library is loaded or unloaded: the linker counts both.
 pub(super) fn libraries_counted() -> u64 {
     objects::find_in(|object| Some(object.changes())).unwrap_or(0)
 }
@@ -29,11 +29,10 @@ pub(super) fn libraries_counted() -> u64 {
 /// A module whose data lie in the static block.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct StaticModule {
-    /// Where the library was loaded: two libraries may get the same id and place one after the
-    /// other.
+    /// The library's load address: two libraries may get the same id and place one after the other.
     base: usize,
     id: usize,
-    /// How far below the thread pointer its data start, and their size.
+    /// The distance of its data below the thread pointer, and their size.
     pub(super) below: usize,
     pub(super) size: usize,
 }
@@ -41,7 +40,7 @@ pub(super) struct StaticModule {
 type AllocateTls = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
 type DeallocateTls = unsafe extern "C" fn(*mut c_void, bool);
 
-/// The dynamic linker's functions, looked up once: `dlsym` waits for a `dlopen` under way.
+/// The dynamic linker's functions, looked up once, because `dlsym` waits for a `dlopen` under way.
 #[derive(Clone, Copy)]
 pub(super) struct Linker {
     allocate: AllocateTls,
@@ -64,7 +63,7 @@ impl Linker {
     }
 }
 
-/// A block filled in by the dynamic linker itself, to look at.
+/// A block that the dynamic linker itself has filled in, for inspection.
 pub(super) struct Scratch {
     memory: *mut u8,
     tp: usize,
@@ -105,9 +104,9 @@ impl Scratch {
         }
     }
 
-    /// The linker's dtv, its generation first.
+    /// Returns the linker's dtv, from its generation on.
     fn linkers_dtv(&self) -> *const DtvEntry {
-        // SAFETY: `_dl_allocate_tls` has put it there.
+        // SAFETY: `_dl_allocate_tls` has stored it there.
         unsafe {
             (self.tp as *const u8)
                 .add(DTV_POINTER)
@@ -116,13 +115,14 @@ impl Scratch {
         }
     }
 
-    /// How many modules the linker's dtv has room for: a library may have come since.
+    /// Returns the number of modules that the linker's dtv has room for: a library may have been
+    /// loaded since.
     fn length(&self) -> usize {
         // SAFETY: the length precedes the generation.
         unsafe { (*self.linkers_dtv().sub(1)).value }
     }
 
-    /// The libraries with TLS that this block knows.
+    /// Returns the libraries with TLS that this block knows.
     pub(super) fn modules(&self) -> Vec<Module> {
         let mut modules = Vec::new();
         for_each_module(|module| {
@@ -133,7 +133,7 @@ impl Scratch {
         modules
     }
 
-    /// Where a module's data are, if in the static block.
+    /// Returns the place of a module's data, if they are in the static block.
     pub(super) fn find_static(&self, module: &Module) -> Option<StaticModule> {
         // SAFETY: `modules` has checked the id.
         let value = unsafe { (*self.linkers_dtv().add(module.id)).value };
@@ -147,14 +147,14 @@ impl Scratch {
             })
     }
 
-    /// The last `used` bytes below the thread pointer.
+    /// Returns the last `used` bytes below the thread pointer.
     pub(super) fn image(&self, used: usize) -> Box<[u8]> {
         // SAFETY: `used` bytes below tp are inside the scratch block.
         unsafe { core::slice::from_raw_parts((self.tp - used) as *const u8, used).into() }
     }
 
-    /// The words among the last `used` bytes below the thread pointer that a thread's start fills
-    /// in: as distance below the thread pointer, and value.
+    /// Returns the words among the last `used` bytes below the thread pointer that a thread's start
+    /// fills in, each as distance below the thread pointer and value.
     pub(super) fn start_words(&self, used: usize) -> Result<Vec<(usize, usize)>, String> {
         unsafe extern "C" fn start(init: *mut u8) {
             // SAFETY: glibc's function, without arguments.
@@ -163,7 +163,7 @@ impl Scratch {
         let init = find(c"__ctype_init")?;
         let before = self.image(used);
         // SAFETY: the TLS of a thread that does not exist; the function only writes to its
-        // thread-locals. It may look for them by the thread pointer in the first word.
+        // thread-locals. It may find them by the thread pointer in the first word.
         unsafe {
             (self.tp as *mut usize).write(self.tp);
             crate::arch::call_with_tp(self.tp, start, init.cast());
@@ -184,7 +184,8 @@ impl Scratch {
             .collect())
     }
 
-    /// A copy of the linker's dtv for modules up to `highest`. The length is left to the caller.
+    /// Returns a copy of the linker's dtv for modules up to `highest`. The caller must set the
+    /// length.
     pub(super) fn dtv(&self, highest: usize) -> Box<[DtvEntry]> {
         let mut copy = vec![
             DtvEntry {
@@ -219,7 +220,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Walks the loaded libraries that have TLS.
+/// Calls `visit` with each loaded library that has TLS.
 fn for_each_module(mut visit: impl FnMut(Module)) {
     let _: Option<()> = objects::find_in(|object| {
         if let Some(tls) = object.tls() {

@@ -1,10 +1,10 @@
 //! malloc's per-thread words, so that all virtual threads of a carrier share its cache.
 //!
-//! glibc keeps two pointers per thread in its TLS: the thread's `tcache` and its arena. With a TLS
-//! block of its own every virtual thread would grow its own cache, which is never freed. So a mount
+//! glibc keeps two pointers per thread in its TLS: the thread's `tcache` and its arena. With its
+//! own TLS block every virtual thread would grow its own cache, which is never freed. So a mount
 //! copies the carrier's two words into the virtual thread's block (and an unmount copies them back,
-//! because malloc may change them). Which two words it is, a fresh platform thread finds out:
-//! exactly two words of libc's TLS change with its first `malloc`.
+//! because malloc may change them). A fresh platform thread finds the two words: exactly two words
+//! of libc's TLS change with its first `malloc`.
 
 use super::objects;
 use super::symbols::find_in_libc;
@@ -12,15 +12,15 @@ use core::ffi::c_void;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-/// Distances below tp of the two words; 0: not found out (copying tp's own word is harmless:
-/// it never happens, because the runtime refuses to start).
+/// Distances of the two words below tp; 0 means not found. (Copying tp's own word would be
+/// harmless, and never happens, because the runtime refuses to start.)
 static WORDS: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
 
 /// Copies malloc's words from one TLS block to another.
 ///
 /// # Safety
-/// Both are live TLS blocks and the calling OS thread owns both (one is being unmounted, the
-/// other mounted, or one is its own).
+/// Both are live TLS blocks and the calling OS thread owns both (one is being unmounted, the other
+/// mounted, or one is the OS thread's own).
 #[inline(always)]
 pub(crate) unsafe fn hand_over(from_tp: usize, to_tp: usize) {
     for word in &WORDS {
@@ -35,13 +35,13 @@ pub(crate) unsafe fn hand_over(from_tp: usize, to_tp: usize) {
     }
 }
 
-/// Makes sure the calling platform thread has a cache to hand over.
+/// Makes sure that the calling platform thread has a cache to hand over.
 pub(crate) fn ensure_cache() {
     // SAFETY: malloc and free; `black_box` keeps the pair from being optimised away.
     unsafe { libc::free(core::hint::black_box(libc::malloc(24))) };
 }
 
-/// glibc's own `malloc` and `free`, also where the program or a preloaded library has others.
+/// glibc's own `malloc` and `free`, even if the program or a preloaded library has others.
 #[derive(Clone, Copy)]
 struct Glibc {
     malloc: Malloc,
@@ -52,7 +52,7 @@ type Malloc = unsafe extern "C" fn(usize) -> *mut c_void;
 type Free = unsafe extern "C" fn(*mut c_void);
 
 impl Glibc {
-    /// Finds them: from the second call on without asking the dynamic linker, which may allocate.
+    /// Finds them. From the second call on it does not ask the dynamic linker, which may allocate.
     fn find() -> Result<Glibc, String> {
         static FOUND: [AtomicPtr<c_void>; 2] = [const { AtomicPtr::new(core::ptr::null_mut()) }; 2];
         let names = [c"__libc_malloc", c"__libc_free"];
@@ -79,10 +79,10 @@ impl Glibc {
     }
 }
 
-/// A slice of `T` in memory of glibc's own malloc, which calls nothing of ours.
+/// A slice of `T` in memory of glibc's own malloc, which calls no interposed function.
 ///
-/// Another allocator may be in the middle of an operation when it locks a `pthread_mutex_t`, and
-/// parks there: what is needed for that cannot be allocated from it.
+/// Another allocator may be in the middle of an operation when it locks a `pthread_mutex_t` and
+/// parks there: memory that is needed for that cannot come from this allocator.
 pub(crate) struct OwnSlice<T> {
     start: NonNull<T>,
     len: usize,
@@ -92,7 +92,7 @@ pub(crate) struct OwnSlice<T> {
 unsafe impl<T: Send> Send for OwnSlice<T> {}
 
 impl<T> OwnSlice<T> {
-    /// Returns an empty one.
+    /// Returns an empty slice.
     pub(crate) const fn new() -> OwnSlice<T> {
         OwnSlice {
             start: NonNull::dangling(),
@@ -100,7 +100,7 @@ impl<T> OwnSlice<T> {
         }
     }
 
-    /// Returns `len` elements made by `element`, or `None` where there is no memory.
+    /// Returns `len` elements made by `element`, or `None` if there is no memory.
     pub(crate) fn of(len: usize, element: impl Fn() -> T) -> Option<OwnSlice<T>> {
         const { assert!(align_of::<T>() <= 16 && size_of::<T>() > 0) };
         // SAFETY: malloc; its memory is aligned to 16 bytes.
@@ -143,7 +143,7 @@ impl<T> Drop for OwnSlice<T> {
     }
 }
 
-/// The most words of libc's TLS that are compared: four times what glibc 2.43 has.
+/// The maximum number of words of libc's TLS that are compared: four times what glibc 2.43 has.
 const MAX_WORDS: usize = 64;
 
 /// Finds glibc's malloc, for [`probe`]: asking the dynamic linker may allocate.
@@ -160,7 +160,7 @@ pub(crate) fn probe() -> Result<(), String> {
     if words > MAX_WORDS {
         return Err(format!("libc's TLS has grown to {len} bytes"));
     }
-    // SAFETY: libc's TLS of this thread, `words` long; nobody else writes there.
+    // SAFETY: libc's TLS of this thread, `words` long; no other code writes there.
     let word = |i: usize| unsafe { (start as *const usize).add(i).read_volatile() };
     let mut before = [0usize; MAX_WORDS];
     (0..words).for_each(|i| before[i] = word(i));
@@ -189,14 +189,14 @@ fn unknown(count: usize) -> String {
     )
 }
 
-/// Checks that glibc's malloc leaves the words alone once they are there. Runs on the TLS block at
+/// Checks that glibc's malloc leaves the words alone once they are set. Runs on the TLS block at
 /// `tp` (a fresh one), on the calling platform thread.
 ///
-/// Only glibc's own: another `malloc` may register what it keeps in the scratch block, which does
-/// not live long, with the thread that runs this (jemalloc does, with a key's destructor).
+/// Checks glibc's own malloc only: another one may register its data in the scratch block, which
+/// does not live long, with the thread that runs this (jemalloc does, with a key's destructor).
 ///
 /// # Safety
-/// `tp` is a complete TLS block that nobody uses.
+/// `tp` is a complete TLS block that no thread uses.
 pub(crate) unsafe fn verify(tp: usize) -> Result<(), String> {
     unsafe extern "C" fn exercise(glibc: *mut u8) {
         // SAFETY: `call_with_tp` below passes a `Glibc`.
@@ -207,7 +207,7 @@ pub(crate) unsafe fn verify(tp: usize) -> Result<(), String> {
     }
     let mut glibc = Glibc::find()?;
     let own = crate::arch::thread_pointer();
-    // SAFETY: own block and a block the caller gives us.
+    // SAFETY: our own block and a block that the caller gives us.
     unsafe {
         hand_over(own, tp);
         crate::arch::call_with_tp(tp, exercise, (&raw mut glibc).cast());
@@ -222,7 +222,7 @@ pub(crate) unsafe fn verify(tp: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// Address and length of the calling thread's block of libc's TLS.
+/// Returns address and length of the calling thread's block of libc's TLS.
 fn libc_tls() -> Option<(usize, usize)> {
     let inside_libc = find_in_libc(c"__libc_malloc").ok()? as usize;
     let tls = objects::find_in(|object| {

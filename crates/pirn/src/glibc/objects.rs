@@ -1,4 +1,4 @@
-//! The objects that are loaded: the program and its libraries.
+//! The loaded objects: the program and its libraries.
 
 use core::ffi::{c_int, c_void};
 use core::ops::Range;
@@ -16,13 +16,13 @@ pub(super) struct ObjectTls {
 }
 
 impl Object<'_> {
-    /// Returns where it has been loaded.
+    /// Returns its load address.
     pub(super) fn base(&self) -> usize {
         self.0.dlpi_addr as usize
     }
 
-    /// Returns its segments that have all these flags (`PF_…`): where they are in memory, as far as
-    /// they come from the file.
+    /// Returns its segments that have all these flags (`PF_…`): the address ranges of the parts
+    /// that come from the file.
     pub(crate) fn segments(&self, flags: u32) -> impl Iterator<Item = Range<usize>> {
         let loaded = self.headers().iter().filter(|h| h.p_type == libc::PT_LOAD);
         loaded.filter(move |h| h.p_flags & flags == flags).map(|h| {
@@ -41,7 +41,7 @@ impl Object<'_> {
         })
     }
 
-    /// Returns how many objects have come and gone in this process so far.
+    /// Returns the number of objects that have been loaded and unloaded in this process so far.
     pub(super) fn changes(&self) -> u64 {
         self.0.dlpi_adds + self.0.dlpi_subs // since glibc 2.4
     }
@@ -52,7 +52,7 @@ impl Object<'_> {
     }
 }
 
-/// Calls `visit` with each loaded object, until it returns something, which this returns.
+/// Calls `visit` with each loaded object until it returns `Some`, and returns that value.
 ///
 /// `visit` runs under the linker's lock: it must not open or close libraries.
 pub(crate) fn find_in<R>(mut visit: impl FnMut(Object<'_>) -> Option<R>) -> Option<R> {

@@ -1,11 +1,12 @@
-//! Symbols found by `dlsym`: glibc's private ones, and the libc functions that ours shadow.
+//! Symbols found by `dlsym`: glibc's private ones, and the libc functions that our definitions
+//! shadow.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-/// A private symbol (`GLIBC_PRIVATE`, or a data symbol made for debuggers).
+/// Returns a private symbol (`GLIBC_PRIVATE`, or a data symbol made for debuggers).
 pub(crate) fn find(name: &'static CStr) -> Result<*mut c_void, String> {
-    // SAFETY: a valid C string; RTLD_DEFAULT searches what is loaded.
+    // SAFETY: a valid C string; RTLD_DEFAULT searches the loaded objects.
     let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
     if address.is_null() {
         return Err(format!(
@@ -16,7 +17,7 @@ pub(crate) fn find(name: &'static CStr) -> Result<*mut c_void, String> {
     Ok(address)
 }
 
-/// Finds a symbol of the C library itself, where a preloaded library may define it, too.
+/// Returns a symbol of the C library itself, even if a preloaded library defines it, too.
 pub(crate) fn find_in_libc(name: &'static CStr) -> Result<*mut c_void, String> {
     // SAFETY: valid C strings; the library is loaded, and stays so.
     let address = unsafe {
@@ -33,16 +34,15 @@ pub(crate) fn find_in_libc(name: &'static CStr) -> Result<*mut c_void, String> {
     }
 }
 
-/// The description of a field of a glibc structure, as laid out for libthread_db:
-/// size in bits, number of elements, offset in bytes (`nptl_db/db_info.c`, `DESC`).
+/// Returns the offset of a field of a glibc structure, from its description for libthread_db: size
+/// in bits, number of elements, offset in bytes (`nptl_db/db_info.c`, `DESC`).
 pub(crate) fn field_offset(name: &'static CStr) -> Result<usize, String> {
     // SAFETY: a descriptor is three 32-bit words; `find` checked that it is there.
     Ok(unsafe { find(name)?.cast::<[u32; 3]>().read()[2] as usize })
 }
 
-/// Functions that libc also has in an earlier version, for old programs, and the version that is
-/// wanted. Asked for the next function of that name, glibc before 2.36 gives the oldest (its bug
-/// 14932).
+/// Functions with several symbol versions, and the version that we want: before 2.36
+/// `dlsym(RTLD_NEXT)` returns the oldest (glibc bug 14932).
 const RENEWED: [(&CStr, &CStr); 9] = [
     (c"lio_listio", c"GLIBC_2.4"),
     (c"lio_listio64", c"GLIBC_2.4"),
@@ -63,7 +63,7 @@ pub(crate) struct Real {
 }
 
 impl Real {
-    /// The next definition of `name` after this program's own.
+    /// Returns the next definition of `name` after this program's own.
     pub(crate) const fn new(name: &'static CStr) -> Real {
         Real {
             name,
@@ -71,7 +71,7 @@ impl Real {
         }
     }
 
-    /// Its address; null where this libc does not have it.
+    /// Returns its address, or null if this libc does not have it.
     #[inline]
     pub(crate) fn get(&self) -> *mut c_void {
         // Relaxed: code addresses need no ordering, and a second lookup gives the same answer.
@@ -101,12 +101,12 @@ impl Real {
     }
 }
 
-/// Calls the libc function that an interposed definition shadows:
-/// `real!(fn name(arg: Type, …) -> Ret)`. An `unsafe` operation.
-/// Evaluates to the function's own result; ends the process where libc lacks the function.
+/// Calls the libc function that an interposed definition shadows: `real!(fn name(arg: Type, …) ->
+/// Ret)`. The call is an `unsafe` operation. Evaluates to the function's own result; ends the
+/// process if libc lacks the function.
 ///
 /// `real!(unwinding fn …)` is for functions that may not return because their thread is cancelled:
-/// glibc unwinds the stack then, and so must be called from an `extern "C-unwind"` function.
+/// glibc then unwinds the stack, so they must be called from an `extern "C-unwind"` function.
 macro_rules! real {
     (fn $($signature:tt)*) => {
         $crate::glibc::symbols::real!(@ "C", $($signature)*)

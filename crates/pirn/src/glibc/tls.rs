@@ -1,4 +1,5 @@
-//! TLS blocks: what `__thread` data and `struct pthread` a virtual thread gets, and how.
+//! TLS blocks: the `__thread` data and the `struct pthread` of a virtual thread, and how they are
+//! made.
 //!
 //! x86-64 puts static TLS below the thread pointer and glibc's `struct pthread` above it:
 //!
@@ -10,13 +11,14 @@
 //! ```
 //!
 //! Once, at start, a fresh platform thread lets `_dl_allocate_tls` fill in a scratch block, and
-//! keeps what came out as a [`Template`]. From then on a block is made by copying the template and
+//! keeps its contents as a [`Template`]. From then on a block is made by copying the template and
 //! moving the few pointers that point into the block: two short `memcpy`s, no lock, no call into
 //! the dynamic linker. The dtv (the table of TLS modules that `__tls_get_addr` reads) is copied as
-//! well and lives in the virtual thread's own memory, below the reserve. It says of itself that it
-//! is as long as all of that: when libraries come, the dtv grows up into the reserve and the images
-//! grow down into it, and glibc never finds the dtv too short. (It would `realloc` one that is,
-//! which ours cannot be.) [`late`](super::late) says what else there is to do when libraries come.
+//! well and lives in the virtual thread's own memory, below the reserve. Its length field covers
+//! that whole space: when libraries are loaded, the dtv grows up into the reserve and the images
+//! grow down into it, and glibc never finds the dtv too short. (It would `realloc` a short dtv,
+//! which is impossible for ours.) [`late`](super::late) describes the rest of the work when
+//! libraries are loaded.
 //!
 //! Sources: glibc `elf/dl-tls.c`, `nptl/descr.h`, `sysdeps/x86_64/nptl/tls.h`; Ulrich Drepper,
 //! "ELF Handling For Thread-Local Storage".
@@ -27,14 +29,14 @@ use super::symbols::{field_offset, find};
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-/// How much of `struct pthread` glibc touches in normal life. A slot puts a page boundary here.
+/// The part of `struct pthread` that glibc usually touches. A slot puts a page boundary here.
 pub(crate) const HEAD: usize = 832;
 /// Alignment of the thread pointer.
 pub(crate) const TCB_ALIGN: usize = 64;
 
-/// One dtv entry: a module's block and what to free for it; the first two entries of the raw
-/// array hold the array's length and its generation, and their second words nothing: we keep a
-/// [`Block`]'s state there.
+/// One dtv entry: a module's block and the pointer to free for it. The first two entries of the raw
+/// array hold the array's length and its generation. Their second words are unused by glibc: we
+/// keep a [`Block`]'s state in the first.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(super) struct DtvEntry {
@@ -42,7 +44,7 @@ pub(super) struct DtvEntry {
     pub(super) to_free: *mut c_void,
 }
 
-/// What a fresh TLS block contains.
+/// The contents of a fresh TLS block.
 pub(crate) struct Template {
     /// Bytes of static TLS below the thread pointer, reserve included.
     pub(crate) below: usize,
@@ -52,25 +54,26 @@ pub(crate) struct Template {
     pub(crate) tid_offset: usize,
     /// Initial content of the `image.len()` bytes below the thread pointer.
     pub(super) image: Box<[u8]>,
-    /// The modules in there.
+    /// The modules in the image.
     pub(super) statics: Vec<StaticModule>,
     /// Words of the image that a thread's start fills in (glibc's tables of character classes):
     /// distance below the thread pointer, and value.
     start_words: Vec<(usize, usize)>,
     /// Words of the image that point into `struct pthread` (glibc's resolver state): distance below
-    /// the thread pointer, and where above it they point.
+    /// the thread pointer, and distance of the target above it.
     image_pointers: Vec<(usize, usize)>,
-    /// Initial content of the first [`HEAD`] bytes above it.
+    /// Initial content of the first [`HEAD`] bytes above the thread pointer.
     head: Box<[u8; HEAD]>,
-    /// Offsets in `head` of words that hold a pointer into `head`, and where they point.
+    /// Offsets in `head` of words that hold a pointer into `head`, and the offsets of their
+    /// targets.
     self_pointers: Vec<(usize, usize)>,
-    /// The dtv as far as it is used, its length and generation first; block addresses as offsets
-    /// from tp.
+    /// The used part of the dtv, its length and generation first; block addresses as offsets from
+    /// tp.
     dtv: Box<[DtvEntry]>,
-    /// Bytes below the reserve that are the dtv's. The same in all templates of a process.
+    /// Bytes of the dtv below the reserve. The same in all templates of a process.
     dtv_bytes: usize,
     linker: Linker,
-    /// The one that was in force before. Kept, and not lost: leak checkers find it from here.
+    /// The template that was in force before, kept here so that leak checkers find it.
     earlier: Option<&'static Template>,
 }
 
@@ -78,7 +81,7 @@ static TEMPLATE: AtomicPtr<Template> = AtomicPtr::new(core::ptr::null_mut());
 /// The highest id that a module with TLS has had.
 static HIGHEST_MODULE: AtomicUsize = AtomicUsize::new(0);
 
-/// The template in force.
+/// Returns the template in force.
 ///
 /// # Panics
 /// Never: the runtime starts by capturing one.
@@ -89,13 +92,13 @@ pub(crate) fn template() -> &'static Template {
     unsafe { &*TEMPLATE.load(Ordering::Acquire) }
 }
 
-/// The template in force, if the runtime has come so far.
+/// Returns the template in force, if the start of the runtime has installed one.
 pub(crate) fn installed() -> Option<&'static Template> {
     // Acquire, SAFETY: as in `template`.
     unsafe { TEMPLATE.load(Ordering::Acquire).as_ref() }
 }
 
-/// Makes `template` the one in force. The old one is kept: blocks made from it are alive.
+/// Puts `template` in force. The old one is kept, because blocks made from it are alive.
 pub(crate) fn install(mut template: Template) {
     template.earlier = installed();
     // Release: pairs with the Acquire in `template`.
@@ -154,7 +157,8 @@ impl Template {
         template.recapture()
     }
 
-    /// The words of the image that, on the calling fresh thread, point into its `struct pthread`.
+    /// Returns the words of the image that, on the calling fresh thread, point into its `struct
+    /// pthread`.
     fn find_image_pointers(&self, tp: usize) -> Vec<(usize, usize)> {
         let words = (8..=self.image.len()).step_by(8).map(|below| {
             // SAFETY: inside the calling thread's own static TLS.
@@ -167,22 +171,22 @@ impl Template {
             .collect()
     }
 
-    /// Bytes that [`init`](Self::init) needs for the dtv.
+    /// Returns the number of bytes that [`init`](Self::init) needs for the dtv.
     pub(crate) fn dtv_bytes(&self) -> usize {
         self.dtv_bytes
     }
 
-    /// Calls `f` with the thread pointer of a complete block that nobody uses, and that is gone
+    /// Calls `f` with the thread pointer of a complete block that no thread uses, and that is freed
     /// afterwards.
     pub(crate) fn rehearse<R>(&self, f: impl FnOnce(usize) -> R) -> R {
         const DTV_ALIGN: usize = 16;
-        /// Above all ids that the kernel gives out.
+        /// Above all ids that the kernel allocates.
         const TID: u32 = 1 << 22;
         let size = DTV_ALIGN + self.dtv_bytes + self.below + TCB_ALIGN + self.sizeof_pthread;
         let mut scratch = vec![0u8; size];
         let dtv = (scratch.as_mut_ptr() as usize).next_multiple_of(DTV_ALIGN);
         let tp = (dtv + self.dtv_bytes + self.below).next_multiple_of(TCB_ALIGN);
-        // SAFETY: the scratch buffer has room for all of it; nobody else uses it.
+        // SAFETY: the scratch buffer has room for all of it; no other code uses it.
         unsafe { self.init(tp, dtv as *mut u8, TID) };
         f(tp)
     }
@@ -191,14 +195,14 @@ impl Template {
     ///
     /// # Safety
     /// `tp` is aligned to [`TCB_ALIGN`]; `below` bytes under it, `sizeof_pthread` bytes above it
-    /// and `dtv_bytes()` bytes at `dtv` are writable, and the caller's alone. The part of the
+    /// and `dtv_bytes()` bytes at `dtv` are writable, and used by the caller alone. The part of the
     /// block that this leaves out (tail and reserve) is zero or left by an earlier block.
     pub(crate) unsafe fn init(&self, tp: usize, dtv: *mut u8, tid: u32) {
         let entries = dtv.cast::<DtvEntry>();
         // SAFETY: the second word of the first entry; see `DtvEntry`.
         let block = unsafe { Block::at(&raw mut (*entries).to_free) };
         block.begin();
-        // Asked again, since `self` may have been replaced before `begin`.
+        // Loaded again, since `self` may have been replaced before `begin`.
         let newest = installed().unwrap_or(self);
         // SAFETY: the caller's contract; all templates of a process need the same room.
         unsafe { newest.fill(tp, entries, tid) };
@@ -207,7 +211,7 @@ impl Template {
 
     unsafe fn fill(&self, tp: usize, entries: *mut DtvEntry, tid: u32) {
         let tcb = tp as *mut u8;
-        // SAFETY: all inside the areas the caller of `init` vouches for.
+        // SAFETY: all inside the areas that the caller of `init` guarantees.
         unsafe {
             let image = tcb.sub(self.image.len());
             image.copy_from_nonoverlapping(self.image.as_ptr(), self.image.len());
@@ -235,13 +239,14 @@ impl Template {
         }
     }
 
-    /// Frees what `__tls_get_addr` allocated for the block at `tp` (dynamically loaded modules).
+    /// Frees the memory that `__tls_get_addr` allocated for the block at `tp` (dynamically loaded
+    /// modules).
     ///
     /// # Safety
     /// `tp` is a block made by [`init`](Self::init) whose thread has ended.
     pub(crate) unsafe fn release(tp: usize) {
-        // Relaxed: a module that came a moment ago and is missed here will find its entry as this
-        // thread left it, and free what it holds.
+        // Relaxed: a module that was loaded a moment ago and is missed here will find its entry as
+        // this thread left it, and free what it holds.
         let highest = HIGHEST_MODULE.load(Ordering::Relaxed);
         // SAFETY: the dtv belongs to the block; entries 1..=length follow the length and
         // generation words, as `__tls_get_addr` itself assumes.
@@ -261,8 +266,8 @@ impl Template {
         }
     }
 
-    /// The template as it would be captured now, when libraries may have come or gone. On any
-    /// thread. Takes the dynamic linker's locks.
+    /// Returns the template as it would be captured now, after libraries may have been loaded or
+    /// unloaded. Runs on any thread. Takes the dynamic linker's locks.
     ///
     /// # Errors
     /// There is no room for the libraries' data in the blocks of virtual threads.
@@ -273,7 +278,7 @@ impl Template {
             .iter()
             .filter_map(|module| scratch.find_static(module))
             .collect();
-        // Neither limit ever recedes: what lies beyond may still be in use by an old block.
+        // Neither limit ever recedes: an old block may still use what lies beyond.
         let used = statics.iter().map(|module| module.below).max().unwrap_or(0);
         let used = used.next_multiple_of(16).max(self.image.len());
         let highest = modules.iter().map(|module| module.id).max().unwrap_or(0);
@@ -313,7 +318,7 @@ impl Template {
         })
     }
 
-    /// State of the block at `tp`, which may never have been one.
+    /// Returns the state of the block at `tp`, which may never have been one.
     ///
     /// # Safety
     /// `tp` is the thread pointer of a slot.
@@ -324,14 +329,16 @@ impl Template {
     }
 }
 
-/// Whether a template's dtv value is an offset from tp (a static module: its block lies below tp,
-/// so the offset is negative and small) rather than a marker (0, or -1 for "not yet allocated").
+/// Returns whether a template's dtv value is an offset from tp (a static module: its block lies
+/// below tp, so the offset is negative and small) rather than a marker (0, or -1 for "not yet
+/// allocated").
 fn is_offset(value: usize) -> bool {
     let value = value as isize;
     (-(1 << 20)..-1).contains(&value)
 }
 
-/// The head of a fresh thread's `struct pthread` with everything removed that is that thread's own.
+/// Returns the head of a fresh thread's `struct pthread` without the parts that belong to that
+/// thread.
 fn clean_head(
     tp: usize,
     list_offset: usize,
@@ -340,8 +347,8 @@ fn clean_head(
     let mut head = Box::new([0u8; HEAD]);
     let mut self_pointers = vec![(list_offset, list_offset), (list_offset + 8, list_offset)];
     let source = tp as *const u8;
-    // The TCB header up to the list, then tid, robust list, cancellation state; what follows
-    // (the thread's keys) stays zero.
+    // The TCB header up to the list, then tid, robust list, cancellation state; the rest (the
+    // thread's keys) stays zero.
     let own = (0..list_offset)
         .chain(tid_offset + 8..tid_offset + 64)
         .step_by(8);

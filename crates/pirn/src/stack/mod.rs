@@ -1,6 +1,6 @@
-//! Stacks: where a virtual thread's frames, TLS block and TCB live.
+//! Stacks: the memory of a virtual thread's frames, TLS block and TCB.
 //!
-//! One *slot* holds all of it. This is a slot of the default size, drawn to no scale:
+//! One *slot* holds all three. This is a slot of the default size, not to scale:
 //!
 //! ```text
 //!  end   +--------------------------------+
@@ -22,12 +22,12 @@
 //!  base  +--------------------------------+
 //! ```
 //!
-//! The slot's size is the stack size plus the guard page, 65 pages by default. That it is an odd
-//! number matters: with a stride of 64 pages the tops of a million stacks would all compete for a
-//! handful of the TLB's sets.
+//! The slot's size is the stack size plus the guard page, 65 pages by default. The odd number
+//! matters: with a stride of 64 pages the tops of a million stacks would all compete for a handful
+//! of the TLB's sets.
 //!
 //! * [`region`]: reserving address space and cutting it into slots with guards.
-//! * [`pool`]: reserving, taking and giving back slots; caches; returning memory.
+//! * [`pool`]: reserving, taking and freeing slots; caches; returning memory to the system.
 //! * [`overflow`]: the signal handler that names the thread that ran out of stack.
 
 mod index;
@@ -42,9 +42,9 @@ pub(crate) const PAGE: usize = 4096;
 /// Bytes of the guard at the low end of a slot.
 pub(crate) const GUARD: usize = PAGE;
 
-/// Bytes of the smallest stack there can be.
+/// Bytes of the smallest stack.
 pub(crate) const SMALLEST_STACK: usize = 16 << 10;
-/// Bytes of the largest stack there can be.
+/// Bytes of the largest stack.
 pub(crate) const LARGEST_STACK: usize = 1 << 30;
 
 /// Sizes of stacks, as powers of two of pages.
@@ -55,7 +55,7 @@ impl SizeClass {
     /// Classes are numbered by the logarithm of their pages; the first two are not used.
     pub(crate) const COUNT: usize = (LARGEST_STACK / PAGE).trailing_zeros() as usize + 1;
 
-    /// The smallest class of at least `bytes`, within the limits.
+    /// Returns the smallest class of at least `bytes`, within the limits.
     pub(crate) fn for_bytes(bytes: usize) -> SizeClass {
         let pages = bytes
             .div_ceil(PAGE)
@@ -63,12 +63,12 @@ impl SizeClass {
         SizeClass(pages.next_power_of_two().trailing_zeros() as u8)
     }
 
-    /// Bytes of stack in this class, TLS block included, guard not.
+    /// Returns the bytes of stack in this class, with the TLS block and without the guard.
     pub(crate) fn stack_bytes(self) -> usize {
         PAGE << self.0
     }
 
-    /// Bytes of address space of a slot.
+    /// Returns the bytes of address space of a slot.
     pub(crate) fn slot_bytes(self) -> usize {
         self.stack_bytes() + GUARD
     }
@@ -78,35 +78,36 @@ impl SizeClass {
     }
 }
 
-/// A slot, by number: region in the high bits, place in the region in the low ones.
-/// A number identifies one slot for the life of the process.
+/// A slot, by number: the region in the high bits, the index in the region in the low ones. A
+/// number identifies one slot for the life of the process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Slot(pub(crate) u32);
 
 impl Slot {
-    /// Lowest address: where the guard starts.
+    /// Returns the lowest address, where the guard starts.
     pub(crate) fn base(self) -> usize {
         region::slot_base(self)
     }
 
-    /// The size class it belongs to.
+    /// Returns the size class of the slot.
     pub(crate) fn class(self) -> SizeClass {
         region::region_of(self).class
     }
 
-    /// One past the highest address.
+    /// Returns one past the highest address.
     pub(crate) fn end(self) -> usize {
         self.base() + self.class().slot_bytes()
     }
 
-    /// The thread pointer of the TLS block in this slot.
+    /// Returns the thread pointer of the TLS block in this slot.
     pub(crate) fn tp(self) -> usize {
         self.end() - PAGE - tls::HEAD
     }
 
-    /// The thread id glibc sees: unique among live threads of both kinds, because the kernel gives
-    /// out ids up to `pid_max`, at most 2^22 (`PID_MAX_LIMIT`), and a slot has one owner. It must
-    /// fit in `FUTEX_TID_MASK`, 30 bits, since it becomes the owner field of locks.
+    /// Returns the thread id that glibc sees. It is unique among live threads of both kinds,
+    /// because the kernel allocates ids up to `pid_max`, at most 2^22 (`PID_MAX_LIMIT`), and a slot
+    /// has one owner. It must fit in `FUTEX_TID_MASK`, 30 bits, since it becomes the owner field of
+    /// locks.
     pub(crate) fn tid(self) -> u32 {
         (1 << 22) + self.0
     }

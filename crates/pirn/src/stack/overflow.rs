@@ -1,8 +1,9 @@
 //! Telling a stack overflow from other faults, and naming the thread.
 //!
-//! As `std` does for platform threads: a handler on the alternative signal stack (which belongs to
-//! the carrier) looks whether the faulting address is in the guard of the mounted virtual thread;
-//! if so it says which thread it was and aborts, if not the previous handler takes over.
+//! This works as in `std` for platform threads. A handler on the alternative signal stack (which
+//! belongs to the carrier) checks whether the faulting address is in the guard of the mounted
+//! virtual thread. If so it reports the thread and aborts; otherwise the previous handler takes
+//! over.
 
 use super::{GUARD, PAGE};
 use crate::arch;
@@ -19,7 +20,7 @@ unsafe impl Sync for Previous {}
 static PREVIOUS: Previous = Previous(UnsafeCell::new([MaybeUninit::uninit(); 2]));
 const SIGNALS: [c_int; 2] = [libc::SIGSEGV, libc::SIGBUS];
 
-/// Installs the handler. Once, at start.
+/// Installs the handler. Called once, at start.
 pub(crate) fn install() {
     for (i, signal) in SIGNALS.into_iter().enumerate() {
         // SAFETY: single-threaded by the runtime's start lock; the previous action is stored
@@ -37,7 +38,7 @@ pub(crate) fn install() {
 
 /// Gives the calling OS thread an alternative signal stack if it has none.
 pub(crate) fn ensure_signal_stack() {
-    // SAFETY: plain queries and a fresh mapping that is never freed: the thread may live as
+    // SAFETY: plain queries and a fresh mapping that is never freed, because the thread may live as
     // long as the process.
     unsafe {
         let mut old: libc::stack_t = core::mem::zeroed();
@@ -57,7 +58,7 @@ pub(crate) fn ensure_signal_stack() {
     }
 }
 
-/// The handler: runs on the mounted virtual thread's TLS.
+/// Handles a fault, on the mounted virtual thread's TLS.
 unsafe extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     // SAFETY: the context is the kernel's own, and this is the handler.
     if unsafe { arch::recover(context) } {
@@ -94,7 +95,7 @@ fn report(thread: &vthread::Core, stack: usize) -> ! {
     unsafe { libc::abort() }
 }
 
-/// Calls the handler that was there before, or lets the fault happen again with the default one.
+/// Calls the previous handler, or lets the fault happen again with the default one.
 unsafe fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     let index = usize::from(signal != SIGNALS[0]);
     // SAFETY: see `on_fault`; the previous action's own contract for its signature.

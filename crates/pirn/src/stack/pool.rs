@@ -1,9 +1,9 @@
-//! Reserving, taking and giving back slots.
+//! Reserving, taking and freeing slots.
 //!
-//! `spawn` only *reserves* a slot; the first mount *takes* one. So a burst of short threads runs
-//! in a few warm slots, and yet "no memory" is an error of `spawn` and never of a mount: the pool
-//! keeps `planned >= reserved + surplus`, where the surplus covers what the processors' caches
-//! may hold back.
+//! `spawn` only *reserves* a slot; the first mount *takes* one. So a burst of short threads runs in
+//! a few warm slots, and "no memory" is still an error of `spawn` and never of a mount: the pool
+//! keeps `planned >= reserved + surplus`, where the surplus covers the slots that processors may
+//! hold in their caches.
 //!
 //! ```text
 //!   planned ──┬── fresh: address space only, no guard yet
@@ -12,9 +12,9 @@
 //!             └── taken by a virtual thread
 //! ```
 //!
-//! Memory: a free slot keeps the pages it has touched, so that the next user finds them warm.
+//! Memory: a free slot keeps the pages it has touched, so that they are warm for the next user.
 //! [`Stacks::trim`], called when a carrier has been idle for a while, returns the deep pages of all
-//! free slots and every page of those beyond [`KEEP`].
+//! free slots and every page of those beyond [`KEEP`] to the system.
 
 use super::region::{self, out_of_memory};
 use super::{GUARD, PAGE, SizeClass, Slot};
@@ -24,27 +24,27 @@ use crate::sys;
 use core::sync::atomic::{AtomicBool, AtomicIsize, AtomicUsize, Ordering};
 use std::io;
 
-/// Slots a processor keeps for itself at the most.
+/// The maximum number of slots in a processor's cache.
 pub(crate) const CACHE: usize = 64;
-/// Slots moved between a processor and the pool at once.
+/// The number of slots moved between a processor and the pool at once.
 const BATCH: usize = CACHE / 2;
-/// Slots planned at once at the most, and how much address space they may take.
+/// The maximum number of slots planned at once, and of the bytes of address space that they take.
 const EXTENT: usize = 1024;
 const EXTENT_BYTES: usize = 256 << 20;
-/// Memory that must be left for `spawn` to take new stacks into use, and what each will take of it.
+/// The memory that must be free for `spawn` to use new stacks, and how much each will use.
 const MEMORY_FLOOR: u64 = 64 << 20;
 const MEMORY_EACH: u64 = 4096;
 /// Mappings reserved for the rest of the program (malloc, platform threads).
 const OTHER_MAPPINGS: usize = 4096;
-/// Free slots whose top pages survive a [`trim`](Stacks::trim).
+/// The number of free slots whose top pages survive a [`trim`](Stacks::trim).
 const KEEP: usize = 1024;
 /// Bytes at the top of a kept slot that survive a [`trim`](Stacks::trim).
 const KEEP_TOP: usize = 4 * PAGE;
 
 struct ClassPool {
-    /// Slots that may still be reserved.
+    /// The number of slots that may still be reserved.
     available: AtomicIsize,
-    /// Whether there is something to trim.
+    /// Whether [`trim`](Stacks::trim) has anything to do.
     dirty: AtomicBool,
     slots: Lock<Slots>,
 }
@@ -54,9 +54,9 @@ struct Slots {
     clean: Vec<Slot>,
     fresh: Vec<Fresh>,
     planned: usize,
-    /// Slots still to be planned that may not be reserved.
+    /// The number of slots still to be planned that must not be reserved.
     surplus: usize,
-    /// The region being cut up, and its next unplanned slot.
+    /// The region that is being cut up, and its next unplanned slot.
     region: Option<(usize, usize)>,
 }
 
@@ -67,14 +67,15 @@ struct Fresh {
     end: usize,
 }
 
-/// Slots whose guards are mappings of their own, of which the process has a limited number.
+/// The number of slots whose guards are separate mappings, which the system limits.
 static GUARDED: AtomicUsize = AtomicUsize::new(0);
 
 /// The slots of one runtime, by size class.
 pub(crate) struct Stacks([ClassPool; SizeClass::COUNT]);
 
 impl Stacks {
-    /// None yet. Up to `caches` processors may hold slots of the class `default` back.
+    /// Returns empty pools. Up to `caches` processors may hold slots of the class `default` in
+    /// their caches.
     pub(crate) fn new(default: SizeClass, caches: usize) -> Stacks {
         let class = |index| {
             let surplus = if index == default.index() {
@@ -91,11 +92,11 @@ impl Stacks {
         &self.0[class.index()]
     }
 
-    /// Reserves `count` slots of `class` for threads about to be spawned.
+    /// Reserves `count` slots of `class` for threads that are about to be spawned.
     pub(crate) fn reserve(&self, class: SizeClass, count: usize) -> io::Result<()> {
         let pool = self.pool(class);
         let count = count as isize;
-        // Relaxed: a count; the slots themselves move under the lock.
+        // Relaxed: a counter; the slots themselves move under the lock.
         if pool.available.fetch_sub(count, Ordering::Relaxed) >= count {
             return Ok(());
         }
@@ -111,7 +112,7 @@ impl Stacks {
         Ok(())
     }
 
-    /// Takes back a reservation. The slot, if one was taken for it, has been [`put`](Self::put)
+    /// Releases a reservation. The slot, if one was taken for it, has been [`put`](Self::put)
     /// before.
     pub(crate) fn unreserve(&self, class: SizeClass, count: usize) {
         // Relaxed: as in `reserve`.
@@ -120,7 +121,7 @@ impl Stacks {
             .fetch_add(count as isize, Ordering::Relaxed);
     }
 
-    /// Takes a slot for a reservation of the caller's.
+    /// Takes a slot for one of the caller's reservations.
     pub(crate) fn take(&self, class: SizeClass) -> Slot {
         let mut slot = [Slot(0)];
         self.fill(class, &mut slot);
@@ -134,16 +135,16 @@ impl Stacks {
             if len > 0 {
                 return len;
             }
-            sys::os_yield(); // A trimmer has it in its hands, for microseconds.
+            sys::os_yield(); // A trimmer holds it, for microseconds.
         }
     }
 
-    /// Gives a slot back.
+    /// Frees a slot.
     pub(crate) fn put(&self, slot: Slot) {
         self.put_all(&[slot]);
     }
 
-    /// Gives slots of one class back.
+    /// Frees slots of one class.
     fn put_all(&self, slots: &[Slot]) {
         let Some(first) = slots.first() else { return };
         let pool = self.pool(first.class());
@@ -151,13 +152,14 @@ impl Stacks {
         pool.dirty.store(true, Ordering::Relaxed); // Relaxed: a hint for `trim`.
     }
 
-    /// Returns whether [`trim`](Self::trim) would find something to do.
+    /// Returns whether [`trim`](Self::trim) would have anything to do.
     pub(crate) fn wants_trim(&self) -> bool {
         // Relaxed: a hint.
         self.0.iter().any(|pool| pool.dirty.load(Ordering::Relaxed))
     }
 
-    /// Gives the memory of free slots back, a few slots at a time. Returns whether there is more.
+    /// Returns the memory of free slots to the system, a few slots at a time. Returns whether there
+    /// is more.
     pub(crate) fn trim(&self) -> bool {
         let mut more = false;
         for pool in &self.0 {
@@ -200,8 +202,8 @@ impl ClassPool {
                 self.dirty.store(false, Ordering::Relaxed); // Relaxed: a hint.
             }
         }
-        // Outside the lock: spawning goes on meanwhile, and `take` waits for these slots if it
-        // must.
+        // Outside the lock: spawning goes on meanwhile, and `take` waits for these slots if
+        // necessary.
         let mut ranges = [const { 0..0 }; BATCH];
         for (range, slot) in ranges.iter_mut().zip(&batch[..len]) {
             kept += 1;
@@ -216,7 +218,7 @@ impl ClassPool {
 }
 
 impl Slots {
-    /// Free slots, warm ones first, until `cache` holds as many as it wants or there are no more.
+    /// Moves free slots to `cache`, warm ones first, until it is full or no more are left.
     fn fill(&mut self, cache: &mut [Slot]) -> usize {
         let mut len = 0;
         while len < cache.len()
@@ -231,7 +233,7 @@ impl Slots {
         len
     }
 
-    /// Takes fresh slots into use.
+    /// Opens fresh slots for use.
     fn open(&mut self, cache: &mut [Slot]) -> usize {
         let Some(fresh) = self.fresh.last_mut() else {
             return 0;
@@ -251,7 +253,7 @@ impl Slots {
         count
     }
 
-    /// Plans more slots. Returns how many may be reserved of them.
+    /// Plans more slots. Returns how many of them may be reserved.
     fn extend(&mut self, class: SizeClass) -> io::Result<usize> {
         let untouched: usize = self.fresh.iter().map(|f| f.end - f.next).sum();
         let wanted = (EXTENT_BYTES / class.stack_bytes()).clamp(1, EXTENT);
@@ -272,12 +274,12 @@ impl Slots {
         Ok(made - held_back)
     }
 
-    /// Makes slots of a region available. Returns how many: fewer than asked for, but at least one,
-    /// when something fails on the way.
+    /// Makes slots of a region available. Returns their number: fewer than requested, but at least
+    /// one, if a step fails.
     fn plan(&mut self, region: usize, next: usize, end: usize) -> io::Result<usize> {
         let no_memory = |e| out_of_memory(format!("no memory for the list of stacks: {e}"));
         let planned = self.planned + (end - next);
-        // Room for every slot there is in either list, so that giving back never allocates.
+        // Room for every existing slot in either list, so that freeing a slot never allocates.
         for list in [&mut self.dirty, &mut self.clean] {
             list.try_reserve(planned - list.len().min(planned))
                 .map_err(no_memory)?;
@@ -287,12 +289,12 @@ impl Slots {
             self.fresh.push(Fresh { region, next, end });
             return Ok(end - next);
         }
-        // Relaxed: a count, of all classes; nearly right is good enough.
+        // Relaxed: a counter over all classes; an approximate value suffices.
         let all = GUARDED.load(Ordering::Relaxed) + (end - next);
         if 2 * all + OTHER_MAPPINGS > mappings_allowed() {
             return Err(region::out_of_mappings("the rest is left to the program"));
         }
-        // Each may fail, and that must be an error of `spawn`: now.
+        // Each may fail, and that must be an error of `spawn`, so it is done now.
         for index in next..end {
             match region::install_guards(&[region::slot(region, index)]) {
                 Ok(()) => self.clean.push(region::slot(region, index)),
@@ -319,12 +321,12 @@ impl SlotCache {
         }
     }
 
-    /// Whether the next [`take`](Self::take) will have to go to the pool.
+    /// Returns whether the next [`take`](Self::take) must use the pool.
     pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Takes a slot for a reservation of the caller's.
+    /// Takes a slot for one of the caller's reservations.
     #[inline]
     pub(crate) fn take(&mut self, runtime: &Runtime) -> Slot {
         if self.len == 0 {
@@ -334,7 +336,7 @@ impl SlotCache {
         self.slots[self.len]
     }
 
-    /// Gives a slot back.
+    /// Frees a slot.
     #[inline]
     pub(crate) fn put(&mut self, stacks: &Stacks, slot: Slot) {
         if self.len == CACHE {
@@ -350,7 +352,7 @@ impl SlotCache {
         self.len = runtime.stacks.fill(class, &mut self.slots[..BATCH]);
     }
 
-    /// Returns the coldest slots to the pool until `keep` are left.
+    /// Moves the coldest slots to the pool until `keep` are left.
     #[cold]
     pub(crate) fn flush(&mut self, stacks: &Stacks, keep: usize) {
         if self.len <= keep {
@@ -363,8 +365,8 @@ impl SlotCache {
     }
 }
 
-/// Refuses new stacks when the machine, or the container, is nearly out of memory: touching
-/// them would wake the OOM killer, and that would be the end of all threads.
+/// Refuses new stacks if the machine, or the container, is nearly out of memory: touching them
+/// would trigger the OOM killer, which would end all threads.
 fn check_memory(promised: u64) -> io::Result<()> {
     let left = memory_left();
     if left >= MEMORY_FLOOR + promised {
@@ -378,7 +380,7 @@ fn check_memory(promised: u64) -> io::Result<()> {
     )))
 }
 
-/// The sysctl `vm.max_map_count`.
+/// Returns the sysctl `vm.max_map_count`.
 fn mappings_allowed() -> usize {
     let mut buffer = [0; 64];
     read_file(c"/proc/sys/vm/max_map_count", &mut buffer)

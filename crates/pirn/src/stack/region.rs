@@ -2,8 +2,8 @@
 //!
 //! A region is one `mmap` of up to a gigabyte, reserved but not committed (`MAP_NORESERVE`), and
 //! without huge pages: one under a 256 KiB slot would cost 2 MiB. The guard at the bottom of a slot
-//! is a page-table marker (`MADV_GUARD_INSTALL`, Linux 6.13) that costs no VMA; where the kernel
-//! does not have it, `mprotect` splits the mapping, two VMAs per slot, and `vm.max_map_count`
+//! is a page-table marker (`MADV_GUARD_INSTALL`, Linux 6.13) that costs no VMA. If the kernel does
+//! not support it, `mprotect` splits the mapping into two VMAs per slot, and `vm.max_map_count`
 //! becomes the limit.
 
 use super::index;
@@ -13,13 +13,13 @@ use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::io;
 
-/// Low bits of a slot number that count within a region.
+/// The low bits of a slot number, which count within a region.
 const SLOT_BITS: u32 = 12;
-/// Slots in a region at the most.
+/// The maximum number of slots in a region.
 const MAX_SLOTS: usize = 1 << SLOT_BITS;
-/// Regions at the most: 64 million default slots.
+/// The maximum number of regions: 64 million default slots.
 const MAX_REGIONS: usize = 1 << 14;
-/// Bytes of a region, more or less.
+/// The approximate number of bytes of a region.
 const REGION_BYTES: usize = 1 << 30;
 /// `MADV_GUARD_INSTALL`, include/uapi/asm-generic/mman-common.h.
 const MADV_GUARD_INSTALL: i32 = 102;
@@ -28,19 +28,19 @@ const MADV_GUARD_INSTALL: i32 = 102;
 pub(crate) struct Region {
     pub(crate) base: usize,
     pub(crate) class: SizeClass,
-    /// How many slots it has room for.
+    /// The number of slots it has room for.
     pub(crate) capacity: usize,
-    /// No slot from this one on has been used.
+    /// The index from which on no slot has been used.
     created: AtomicUsize,
 }
 
 static REGIONS: [AtomicPtr<Region>; MAX_REGIONS] =
     [const { AtomicPtr::new(core::ptr::null_mut()) }; MAX_REGIONS];
 static REGION_COUNT: AtomicUsize = AtomicUsize::new(0);
-/// Set once the kernel has said that it does not know guard markers.
+/// Set once the kernel has reported that it does not support guard markers.
 static USE_MPROTECT: AtomicBool = AtomicBool::new(false);
 
-/// The region a slot is in.
+/// Returns the region of a slot.
 pub(crate) fn region_of(slot: Slot) -> &'static Region {
     // Acquire: pairs with the Release in `reserve`. Regions are never freed.
     let region = REGIONS[(slot.0 >> SLOT_BITS) as usize].load(Ordering::Acquire);
@@ -48,7 +48,7 @@ pub(crate) fn region_of(slot: Slot) -> &'static Region {
     unsafe { &*region }
 }
 
-/// The lowest address of a slot.
+/// Returns the lowest address of a slot.
 pub(crate) fn slot_base(slot: Slot) -> usize {
     let region = region_of(slot);
     region.base + (slot.0 as usize & (MAX_SLOTS - 1)) * region.class.slot_bytes()
@@ -97,27 +97,27 @@ fn publish(region: Region) -> io::Result<usize> {
     Ok(number)
 }
 
-/// The slot at `index` of a region.
+/// Returns the slot at `index` of a region.
 pub(crate) fn slot(region: usize, index: usize) -> Slot {
     Slot((region << SLOT_BITS | index) as u32)
 }
 
-/// The region with this number.
+/// Returns the region with this number.
 pub(crate) fn region(number: usize) -> &'static Region {
     region_of(slot(number, 0))
 }
 
-/// The regions there are.
+/// Returns all regions.
 fn regions() -> impl Iterator<Item = (usize, &'static Region)> {
-    // Relaxed: whoever asks about a slot has learnt of it in an ordered way. Acquire: as in
-    // `region_of`; the number is given out before the pointer is there.
+    // Relaxed: a caller that asks about a slot has learnt of it in an ordered way. Acquire: as in
+    // `region_of`; the number is allocated before the pointer is stored.
     let count = REGION_COUNT.load(Ordering::Relaxed).min(MAX_REGIONS);
     // SAFETY: as in `region_of`.
     let published = |number: usize| unsafe { REGIONS[number].load(Ordering::Acquire).as_ref() };
     (0..count).filter_map(move |number| Some((number, published(number)?)))
 }
 
-/// Returns the slot that an address is in.
+/// Returns the slot that contains an address.
 pub(crate) fn slot_at(address: usize) -> Option<Slot> {
     index::regions_at(address).find_map(|number| {
         let region = region(number);
@@ -138,18 +138,18 @@ pub(crate) fn for_each_created(mut visit: impl FnMut(Slot)) {
     }
 }
 
-/// Whether guards are mappings of their own, of which the system has a limited number.
+/// Returns whether guards are separate mappings, which the system limits.
 pub(crate) fn guards_cost_mappings() -> bool {
     // Relaxed: set once, before the first slot; see `find_out`.
     USE_MPROTECT.load(Ordering::Relaxed)
 }
 
-/// Finds out whether the kernel has guard markers. Once, at start.
+/// Finds out whether the kernel has guard markers. Called once, at start.
 ///
-/// `PIRN_NO_GUARD_MARKERS` in the environment says that it has none, to try out what happens then.
+/// `PIRN_NO_GUARD_MARKERS` in the environment pretends that it has none, for tests.
 pub(crate) fn find_out() {
     let hidden = std::env::var_os("PIRN_NO_GUARD_MARKERS").is_some();
-    // SAFETY: a page of our own, to try it on.
+    // SAFETY: a page of our own for the attempt.
     unsafe {
         if let Ok(page) = sys::map(PAGE, 0) {
             let known = call!(libc::SYS_madvise, page, PAGE, MADV_GUARD_INSTALL).is_ok();
@@ -159,7 +159,7 @@ pub(crate) fn find_out() {
     }
 }
 
-/// Why no more guards can be made where they cost mappings.
+/// Returns the error that no more guards can be made because they cost mappings.
 pub(crate) fn out_of_mappings(why: &str) -> io::Error {
     out_of_memory(format!(
         "no more guard pages for stacks: {why}. This kernel has no guard markers (Linux 6.13), so \
@@ -167,7 +167,7 @@ pub(crate) fn out_of_mappings(why: &str) -> io::Error {
     ))
 }
 
-/// Makes the lowest page of each slot inaccessible, for good.
+/// Makes the lowest page of each slot permanently inaccessible.
 pub(crate) fn install_guards(slots: &[Slot]) -> io::Result<()> {
     for (done, &slot) in slots.iter().enumerate() {
         if guards_cost_mappings() {
@@ -190,7 +190,7 @@ pub(crate) fn install_guards(slots: &[Slot]) -> io::Result<()> {
     Ok(())
 }
 
-/// Slots advised on with one system call at the most.
+/// The maximum number of slots per system call.
 const BATCH: usize = 64;
 
 /// Installs markers with one system call, which saves a third of their cost.
@@ -199,8 +199,8 @@ fn install_batch(slots: &[Slot]) -> bool {
     advise_all(guards, MADV_GUARD_INSTALL)
 }
 
-/// Gives advice on at most [`BATCH`] ranges of slots with one system call. Linux 6.14 allows that
-/// to a process for itself. Returns whether all was done.
+/// Advises the kernel on at most [`BATCH`] ranges of slots with one system call, which Linux 6.14
+/// allows a process for itself. Returns whether all was done.
 fn advise_all(ranges: impl Iterator<Item = Range<usize>>, advice: libc::c_int) -> bool {
     let mut vectors = [libc::iovec {
         iov_base: core::ptr::null_mut(),
@@ -230,7 +230,7 @@ fn advise_all(ranges: impl Iterator<Item = Range<usize>>, advice: libc::c_int) -
 /// `PIDFD_SELF_THREAD_GROUP`, include/uapi/linux/pidfd.h: Linux 6.14.
 const SELF: isize = -10001;
 
-/// A slot is complete.
+/// Records that a slot is complete.
 fn count_created(slot: Slot) {
     let index = slot.0 as usize & (MAX_SLOTS - 1);
     region_of(slot)
@@ -238,11 +238,11 @@ fn count_created(slot: Slot) {
         .fetch_max(index + 1, Ordering::Relaxed); // Relaxed: as in `regions`.
 }
 
-/// Gives the memory of parts of at most [`BATCH`] slots back to the system; they read as zero
+/// Returns the memory of parts of at most [`BATCH`] slots to the system; they read as zero
 /// afterwards.
 ///
-/// In one system call if possible: every one of them interrupts the other cores, to have them
-/// forget the pages (batched since Linux 6.16).
+/// Uses one system call if possible, because each call interrupts the other cores to flush the
+/// pages from their TLBs (batched since Linux 6.16).
 pub(crate) fn give_back(ranges: &[Range<usize>]) {
     if advise_all(ranges.iter().cloned(), libc::MADV_DONTNEED) {
         return;
@@ -268,7 +268,7 @@ fn no_address_space(e: Errno, class: SizeClass) -> io::Error {
     ))
 }
 
-/// An error of kind `OutOfMemory` with a text of its own.
+/// Returns an error of kind `OutOfMemory` with this text.
 pub(crate) fn out_of_memory(text: String) -> io::Error {
     io::Error::new(io::ErrorKind::OutOfMemory, text)
 }

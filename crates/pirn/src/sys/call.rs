@@ -10,7 +10,7 @@ impl core::fmt::Display for Errno {
     }
 }
 
-/// What a system call gave.
+/// The result of a system call.
 pub(crate) type SysResult = Result<usize, Errno>;
 
 /// Turns the kernel's `-errno` convention into a `Result`.
@@ -23,8 +23,8 @@ pub(crate) fn check(value: isize) -> SysResult {
     }
 }
 
-/// A system call by name and arguments: `call!(libc::SYS_close, fd)`. Evaluates to [`SysResult`].
-/// An `unsafe` operation; the arguments may be any integers or pointers.
+/// Makes a system call by name and arguments: `call!(libc::SYS_close, fd)`. Evaluates to a
+/// [`SysResult`]. The call is an `unsafe` operation; the arguments may be any integers or pointers.
 macro_rules! call {
     ($number:expr $(, $arg:expr)* $(,)?) => {{
         #[allow(unused_mut)] // of a call without arguments
@@ -43,14 +43,14 @@ pub(crate) fn set_errno(e: Errno) {
     unsafe { *libc::__errno_location() = e.0 };
 }
 
-/// `errno` of the running thread.
+/// Returns `errno` of the running thread.
 #[inline]
 pub(crate) fn errno() -> i32 {
     // SAFETY: as above.
     unsafe { *libc::__errno_location() }
 }
 
-/// Gives a [`SysResult`] to a C caller: the value, or -1 with `errno` set.
+/// Converts a [`SysResult`] for a C caller: the value, or -1 with `errno` set.
 #[inline]
 pub(crate) fn to_c(result: SysResult) -> isize {
     match result {

@@ -1,4 +1,4 @@
-//! Descriptors: their flags, options of sockets, small files.
+//! Flags of descriptors, options of sockets, small files.
 
 use super::{Errno, SysResult, call};
 use core::ffi::{CStr, c_int};
@@ -13,7 +13,7 @@ pub(crate) fn status_flags(fd: c_int) -> Result<c_int, Errno> {
 /// Returns an option of a socket, of level `SOL_SOCKET`.
 ///
 /// # Safety
-/// `T` is what the kernel gives for this option.
+/// `T` is the type of this option's value.
 pub(crate) unsafe fn socket_option<T>(fd: c_int, option: c_int) -> Result<T, Errno> {
     let mut value = MaybeUninit::<T>::zeroed();
     let mut len = size_of::<T>() as libc::socklen_t;
@@ -31,7 +31,7 @@ pub(crate) unsafe fn socket_option<T>(fd: c_int, option: c_int) -> Result<T, Err
     }
 }
 
-/// Reads the beginning of a file, as far as it fits, without allocating.
+/// Reads the beginning of a file, as much as fits into the buffer, without allocating.
 pub(crate) fn read_file<'a>(path: &CStr, buffer: &'a mut [u8]) -> Result<&'a [u8], Errno> {
     const FLAGS: c_int = libc::O_RDONLY | libc::O_CLOEXEC;
     let here = libc::AT_FDCWD as isize;

@@ -4,8 +4,8 @@ use super::{SysResult, call};
 use crate::time::Deadline;
 use core::sync::atomic::AtomicU32;
 
-/// Blocks the calling OS thread while `*word == expected`, until woken or until `deadline`. For the
-/// runtime's own platform-side waiting only.
+/// Blocks the calling OS thread while `*word == expected`, until it is woken or until `deadline`.
+/// Only for the waits of the runtime's own platform threads.
 pub(crate) fn futex_wait(word: &AtomicU32, expected: u32, deadline: Deadline) -> SysResult {
     let ts = deadline.timespec();
     let timeout = ts.as_ref().map_or(core::ptr::null(), |t| t as *const _);

@@ -1,9 +1,9 @@
-//! Memory from the kernel.
+//! Memory mappings.
 
 use super::{SysResult, call};
 
-/// Maps memory that nobody else has, readable and writable, of zeros; returns its address.
-/// `flags` are further ones of `MAP_…`.
+/// Maps private memory, readable, writable and zeroed, and returns its address. `flags` are
+/// additional `MAP_…` flags.
 pub(crate) fn map(bytes: usize, flags: i32) -> SysResult {
     const PROT: i32 = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | flags;

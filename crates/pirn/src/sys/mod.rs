@@ -1,13 +1,13 @@
-//! System calls and the runtime's own clock: nothing here can reach an interposed symbol.
+//! System calls and the runtime's own clock. Nothing here can reach an interposed symbol.
 //!
 //! The runtime must not call `read`, `futex` and the like through libc's names, because in this
 //! program those names are its own. Everything here goes to the kernel directly, or to libc
 //! functions that are never interposed and never block.
 //!
-//! * [`call`](mod@call): making one; its result. [`file`], [`memory`], [`poll`], [`futex`]: what
-//!   the runtime asks of the kernel in more than one place.
+//! * [`call`](mod@call): making a system call, and its result. [`file`], [`memory`], [`poll`],
+//!   [`futex`]: the calls that several parts of the runtime make.
 //! * [`user`]: reading the program's memory as the kernel does.
-//! * [`pause`]: letting others run. [`report`]: messages, and the end.
+//! * [`pause`]: yielding and napping. [`report`]: messages, and ending the process.
 
 mod call;
 mod file;

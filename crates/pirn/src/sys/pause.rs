@@ -1,10 +1,10 @@
-//! Letting others run, on platform threads.
+//! Yielding and napping, on platform threads.
 
 use super::{call, timespec};
 
-/// Looks before the first yield.
+/// The number of looks before the first yield.
 const SPINS: u32 = 100;
-/// Looks before the first nap.
+/// The number of looks before the first nap.
 const YIELDS: u32 = 110;
 const NAP_NS: u64 = 50_000;
 
@@ -21,8 +21,8 @@ fn os_sleep(nanos: u64) {
     let _ = unsafe { call!(libc::SYS_nanosleep, &raw const time, 0) };
 }
 
-/// Waits a little before the next look at something that another OS thread is about to change:
-/// spins at first, then yields, then naps. `look` counts from 0.
+/// Waits a little before the next look at a value that another OS thread is about to change: spins
+/// at first, then yields, then naps. `look` counts from 0.
 pub(crate) fn back_off(look: u32) {
     match look {
         0..SPINS => core::hint::spin_loop(),

@@ -1,21 +1,22 @@
-//! Asking whether descriptors are ready.
+//! Polling descriptors without waiting.
 
 use super::{SysResult, call, timespec};
 use core::ffi::c_int;
 use libc::{nfds_t, pollfd};
 
-/// `poll` without waiting.
+/// Calls `poll` without waiting.
 ///
 /// # Safety
-/// `entries` is valid for reads and writes of `count` elements, or the kernel says `EFAULT`.
+/// `entries` is valid for reads and writes of `count` elements; for other addresses the kernel
+/// returns `EFAULT`.
 pub(crate) unsafe fn poll_now(entries: *mut pollfd, count: nfds_t) -> SysResult {
     let at_once = timespec(0);
     // SAFETY: the caller's contract; the timespec is valid.
     unsafe { call!(libc::SYS_ppoll, entries, count, &raw const at_once, 0, 0) }
 }
 
-/// Returns which of these events a descriptor has right now, and those that are always reported
-/// (`POLLERR`, `POLLHUP`, `POLLNVAL`).
+/// Returns which of these events a descriptor has right now, in addition to those that are always
+/// reported (`POLLERR`, `POLLHUP`, `POLLNVAL`).
 pub(crate) fn events_now(fd: c_int, events: i16) -> i16 {
     let mut entry = pollfd {
         fd,

@@ -1,8 +1,8 @@
-//! Messages to standard error, and the last one.
+//! Messages to standard error, and ending the process.
 
 use super::call;
 
-/// Writes a message to standard error with no buffering, locking or allocation.
+/// Writes a message to standard error without buffering, locking or allocating.
 pub(crate) fn complain(parts: &[&str]) {
     for part in parts {
         // SAFETY: the buffer is valid for its length.

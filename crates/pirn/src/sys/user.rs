@@ -1,7 +1,7 @@
-//! The program's memory, as the kernel reads it: an address with nothing behind it is `EFAULT`.
+//! Reading the program's memory as the kernel does: an unmapped address is `EFAULT`.
 //!
-//! For what stands in for a system call on a virtual thread. The runtime has been started, so its
-//! handler of faults is in place.
+//! For code that replaces a system call on a virtual thread. The runtime has been started, so its
+//! fault handler is in place.
 
 use super::{Errno, nanos};
 use crate::arch::{self, Fetched};
@@ -19,8 +19,8 @@ pub(crate) fn fetch_u8(address: usize) -> Result<u8, Errno> {
     checked(unsafe { arch::fetch_u8(address) }).map(|value| value as u8)
 }
 
-/// Reads four bytes, at once if the address is aligned; in one order with SeqCst operations, as
-/// every load of this machine is.
+/// Reads four bytes, atomically if the address is aligned. The load is ordered with SeqCst
+/// operations, as every load on this machine is.
 #[inline]
 pub(crate) fn fetch_u32(address: usize) -> Result<u32, Errno> {
     // SAFETY: see the module's documentation.
@@ -39,7 +39,7 @@ pub(crate) fn fetch_time(address: usize) -> Result<[i64; 2], Errno> {
     Ok([seconds, fetch_u64(address.wrapping_add(8))? as i64])
 }
 
-/// Reads a time from a `timespec`. `EINVAL`: that is no time.
+/// Reads a time from a `timespec`. Fails with `EINVAL` if it is not a valid time.
 pub(crate) fn fetch_timespec(address: *const libc::timespec) -> Result<libc::timespec, Errno> {
     let [tv_sec, tv_nsec] = fetch_time(address.addr())?;
     if tv_sec < 0 || !(0..1_000_000_000).contains(&tv_nsec) {
@@ -48,7 +48,7 @@ pub(crate) fn fetch_timespec(address: *const libc::timespec) -> Result<libc::tim
     Ok(libc::timespec { tv_sec, tv_nsec })
 }
 
-/// Reads a timeout from a `timespec`, in nanoseconds; none where there is none.
+/// Reads a timeout from a `timespec`, in nanoseconds. Returns `None` for a null pointer.
 #[inline]
 pub(crate) fn fetch_timeout(address: *const libc::timespec) -> Result<Option<u64>, Errno> {
     match address.is_null() {
