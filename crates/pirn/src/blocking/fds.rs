@@ -5,9 +5,10 @@
 //! descriptors whose creation was seen (by an interposed `socket`, `accept`, `pipe`, …) and, as for
 //! timeouts, that are not shared with a duplicate; for any other the kernel is asked each time.
 //!
-//! Whether the program has made a descriptor non-blocking is asked before each wait, because it may
-//! do so by a system call that nobody sees (`rustix` makes them inline). A number that comes to
-//! mean another open file in such a way is noticed later; see [`review`](super::review).
+//! Whether the program has made a descriptor non-blocking is asked anew every 67 ms at least,
+//! because it may do so by a system call that nobody sees (`rustix` makes them inline); see
+//! [`status_flags`](super::status_flags). A number that comes to mean another open file in such a
+//! way is noticed later; see [`review`](super::review).
 //!
 //! Descriptors belong to the process, and so does the table. Nothing is tracked before the process
 //! has a [runtime](crate::runtime), whose poller reports the events of all descriptors, nor in the
@@ -47,6 +48,9 @@ const UNREVIEWED: u32 = 64;
 pub(crate) struct Entry {
     pub(super) flags: AtomicU32,
     generation: AtomicU32,
+    /// The [period](super::status_flags) in which the kernel was last seen to say that the program
+    /// wants the descriptor to block; 0: none.
+    pub(super) blocks_in: AtomicU32,
     /// Count the events seen: for reading, for writing.
     pub(crate) events: [AtomicU32; 2],
     /// Who waits for readiness.
@@ -139,6 +143,7 @@ fn set_up(fd: i32, flags: u32) {
 pub(crate) fn duplicated(fd: i32, new: i32) {
     if let Some(entry) = existing(fd) {
         entry.flags.fetch_or(SHARED, Ordering::Relaxed); // Relaxed: as in `begin_life`.
+        entry.blocks_in.store(0, Ordering::Relaxed);
     }
     created_shared(new);
 }
@@ -258,6 +263,7 @@ impl Entry {
         Entry {
             flags: AtomicU32::new(0),
             generation: AtomicU32::new(0),
+            blocks_in: AtomicU32::new(0),
             events: [const { AtomicU32::new(0) }; 2],
             waiters: Lock::new(FdWaiters::new()),
             turn: Lock::new(()),
@@ -282,6 +288,7 @@ impl Entry {
         let _waiters = self.waiters.lock();
         // Relaxed: whoever learns of the descriptor does so with an ordering of its own.
         self.flags.store(flags, Ordering::Relaxed);
+        self.blocks_in.store(0, Ordering::Relaxed);
     }
 
     /// Begins a life of which nothing is known: without the lock, which the code that a signal
@@ -291,12 +298,19 @@ impl Entry {
     fn begin_unknown_life(&self) {
         self.generation.fetch_add(1, Ordering::SeqCst); // SeqCst: as in `retire`.
         self.flags.store(0, Ordering::Relaxed); // Relaxed: as in `begin_life`.
+        self.blocks_in.store(0, Ordering::Relaxed);
     }
 
     /// Which life of the descriptor this is.
     #[inline]
     pub(crate) fn generation(&self) -> u32 {
         self.generation.load(Ordering::SeqCst)
+    }
+
+    /// Returns whether all changes of its flags that go through libc are seen here: it was created
+    /// before our eyes, and no other number stands for the same open file.
+    pub(super) fn is_known_and_alone(&self) -> bool {
+        self.flags.load(Ordering::Relaxed) & (KNOWN | SHARED) == KNOWN // Relaxed: as above.
     }
 
     /// Notes that somebody begins to wait.

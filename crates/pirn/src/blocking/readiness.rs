@@ -19,7 +19,7 @@
 
 use super::fds::{self, Entry};
 use super::list::{Linked, Links, List};
-use super::status_flags;
+use super::status_flags::{self, Waiting};
 use super::wait::{Outcome, Wait, WakeList};
 use crate::sys::{Errno, SysResult};
 use crate::time::Deadline;
@@ -265,7 +265,8 @@ pub(crate) fn blocking(
         Err(Errno(libc::EAGAIN)) => {}
         result => return result,
     }
-    if status_flags::is_nonblocking(fd) {
+    let waiting = status_flags::may_wait(entry, fd);
+    if waiting == Waiting::Refused {
         return Err(Errno(libc::EAGAIN));
     }
     let deadline = deadline(entry);
@@ -283,7 +284,8 @@ pub(crate) fn blocking(
                 attempt()
             }
         };
-        if result != Err(Errno(libc::EAGAIN)) || outcome == Outcome::TimedOut {
+        let refused = || waiting == Waiting::Assumed && status_flags::is_nonblocking(fd);
+        if result != Err(Errno(libc::EAGAIN)) || outcome == Outcome::TimedOut || refused() {
             pass_baton(entry, interest);
             return result;
         }

@@ -8,11 +8,11 @@
 //!
 //! | answer | meaning | what is done |
 //! |---|---|---|
-//! | `EEXIST` | the same file as ever | nothing |
+//! | `EEXIST` | the same file as ever | nothing, unless it does not block any more: as next |
 //! | success | another file | whoever waits tries again |
 //! | `EBADF` | none | whoever waits wakes with `EBADF` |
 
-use super::{fds, readiness};
+use super::{fds, readiness, status_flags};
 use crate::runtime;
 use crate::sys::Errno;
 use crate::time::{self, Deadline};
@@ -65,6 +65,9 @@ fn review(fd: i32, entry: &fds::Entry) {
             readiness::report(fd, generation, true, true);
         }
         Err(Errno(libc::EBADF)) => readiness::close_all(entry, generation),
+        Err(Errno(libc::EEXIST)) if status_flags::is_nonblocking(fd) => {
+            readiness::report(fd, generation, true, true);
+        }
         Err(_) => {}
     }
 }

@@ -1,11 +1,18 @@
 //! `O_NONBLOCK`: what the program has set, and what is set for the moment on its behalf.
 //!
+//! The kernel is asked before a wait, as the program may have changed the flag by a system call
+//! that nobody sees. A server waits thousands of times per second for each connection, and the
+//! question costs 230 ns; so the answer "it blocks" counts for the rest of a *period* of 67 ms.
+//! A change through libc ends that at once. An unseen change within the period is noticed by the
+//! [review](super::review) of descriptors that are waited for, a second later.
+//!
 //! `connect` knows no flag for "do not wait", so it *lends* the socket `O_NONBLOCK` for the
 //! duration of one system call. Meanwhile the program may change the flag itself; what it has set
 //! last is what holds in the end, and what it is shown.
 
 use super::fds::{self, Entry, LENT};
 use crate::sys::{self, SysResult, call};
+use crate::time;
 use core::sync::atomic::Ordering;
 
 fn set(fd: i32, flags: i32) -> SysResult {
@@ -16,6 +23,38 @@ fn set(fd: i32, flags: i32) -> SysResult {
 /// Returns whether the program has made a descriptor non-blocking.
 pub(crate) fn is_nonblocking(fd: i32) -> bool {
     sys::status_flags(fd).is_ok_and(|flags| visible(fd, flags) & libc::O_NONBLOCK != 0)
+}
+
+/// The answer to whether a wait for a descriptor may begin.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Waiting {
+    /// The program wants the descriptor to block: so the kernel has just said.
+    Wanted,
+    /// So the kernel said in this period.
+    Assumed,
+    /// The program has made it non-blocking.
+    Refused,
+}
+
+/// The number of the running period of 2^26 ns; never 0.
+fn period() -> u32 {
+    (time::clock(libc::CLOCK_MONOTONIC_COARSE) >> 26) as u32 | 1 << 31
+}
+
+/// Returns whether a wait for a descriptor may begin.
+pub(crate) fn may_wait(entry: &Entry, fd: i32) -> Waiting {
+    let period = period();
+    // Relaxed, here and below: the number carries nothing else with it.
+    if entry.blocks_in.load(Ordering::Relaxed) == period {
+        return Waiting::Assumed;
+    }
+    if is_nonblocking(fd) {
+        return Waiting::Refused;
+    }
+    if entry.is_known_and_alone() {
+        entry.blocks_in.store(period, Ordering::Relaxed);
+    }
+    Waiting::Wanted
 }
 
 /// Returns the status flags as the program has set them; `flags`: as they are.
@@ -34,6 +73,9 @@ pub(crate) fn change(fd: i32, on: bool, change: impl Fn(bool) -> SysResult) -> S
         return change(on);
     };
     let _turn = entry.turn.lock();
+    // Relaxed: as in `may_wait`. After the change as well: somebody may have asked before it.
+    let forget = Forget(entry);
+    forget.now();
     // Relaxed, here and below: under the lock.
     if entry.flags.load(Ordering::Relaxed) & LENT == 0 {
         return change(on);
@@ -44,6 +86,21 @@ pub(crate) fn change(fd: i32, on: bool, change: impl Fn(bool) -> SysResult) -> S
         entry.flags.fetch_and(!LENT, Ordering::Relaxed);
     }
     result
+}
+
+/// Makes the next wait ask again, now and at the end of its life.
+struct Forget<'a>(&'a Entry);
+
+impl Forget<'_> {
+    fn now(&self) {
+        self.0.blocks_in.store(0, Ordering::Relaxed); // Relaxed: as in `may_wait`.
+    }
+}
+
+impl Drop for Forget<'_> {
+    fn drop(&mut self) {
+        self.now();
+    }
 }
 
 /// Runs `f`, a system call, while the descriptor is non-blocking.
