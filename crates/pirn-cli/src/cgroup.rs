@@ -1,21 +1,21 @@
-//! What the control groups of this process leave of a resource.
+//! The part of a resource that the control groups of this process leave free.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A resource that control groups limit, and where each version of them says how much.
+/// A resource that control groups limit, with the files in which each version keeps the limit.
 pub struct Resource {
     controller: &'static str,
     version_1: Files,
     version_2: Files,
 }
 
-/// The files of a group that tell about a resource.
+/// The files of a group that describe a resource.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Files {
     limit: &'static str,
     used: &'static str,
-    /// The lines of `memory.stat` with what is used but would be given back on demand.
+    /// The lines of `memory.stat` that count memory in use that the kernel frees on demand.
     given_back: &'static [&'static str],
 }
 
@@ -32,7 +32,7 @@ pub const PIDS: Resource = Resource {
     version_2: PIDS_FILES,
 };
 
-/// Memory in bytes, of which cached files take whatever is free.
+/// Memory in bytes, of which cached files take all that is free.
 pub const MEMORY: Resource = Resource {
     controller: "memory",
     version_1: Files {
@@ -47,7 +47,8 @@ pub const MEMORY: Resource = Resource {
     },
 };
 
-/// What the groups of this process, and all those above them, leave; `None` where none has a limit.
+/// Returns what the groups of this process, and all those above them, leave; `None` if none has a
+/// limit.
 pub fn room(resource: &Resource) -> Option<u64> {
     let memberships = fs::read_to_string("/proc/self/cgroup").ok()?;
     let root = Path::new("/sys/fs/cgroup");
@@ -64,13 +65,13 @@ pub fn room(resource: &Resource) -> Option<u64> {
 /// A group as one line of `/proc/self/cgroup` names it.
 #[derive(Debug, PartialEq)]
 struct Group<'a> {
-    /// The folder of the controllers under the root: none in version 2.
+    /// The folder of the controllers under the root; empty in version 2.
     hierarchy: &'a str,
     path: &'a str,
     files: Files,
 }
 
-/// The group that a line names, where it is one that limits `resource`.
+/// Returns the group that a line names, if the group limits `resource`.
 fn group<'a>(line: &'a str, resource: &Resource) -> Option<Group<'a>> {
     let mut fields = line.splitn(3, ':').skip(1);
     let (hierarchy, path) = (fields.next()?, fields.next()?);
@@ -92,7 +93,7 @@ fn group<'a>(line: &'a str, resource: &Resource) -> Option<Group<'a>> {
 }
 
 impl<'a> Group<'a> {
-    /// The folder of the group and those of all above it.
+    /// Returns the folder of the group and those of all groups above it.
     fn folders(&self, root: &Path) -> impl Iterator<Item = PathBuf> + use<'a> {
         let root = root.join(self.hierarchy);
         Path::new(self.path)
@@ -102,7 +103,7 @@ impl<'a> Group<'a> {
 }
 
 impl Files {
-    /// What the group with this folder leaves; `None` where it has no limit.
+    /// Returns what the group with this folder leaves; `None` if it has no limit.
     fn room(&self, folder: &Path) -> Option<u64> {
         let limit = number(&folder.join(self.limit))?;
         let used = number(&folder.join(self.used))?;
@@ -115,7 +116,7 @@ impl Files {
     }
 }
 
-/// The sum of the values of the lines with these names.
+/// Returns the sum of the values of the lines with these names.
 fn sum_of(stat: &str, names: &[&str]) -> u64 {
     stat.lines()
         .filter_map(|line| line.split_once(' '))
@@ -124,7 +125,7 @@ fn sum_of(stat: &str, names: &[&str]) -> u64 {
         .sum()
 }
 
-/// The number in a file; `None` where there is no such file, or no limit ("max").
+/// Returns the number in a file; `None` if there is no such file, or no limit ("max").
 fn number(path: &Path) -> Option<u64> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
 }

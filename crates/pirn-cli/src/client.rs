@@ -7,19 +7,19 @@ use std::time::Duration;
 
 use crate::server::HELLO;
 
-/// How much is read at once: more than any response of our server, little on a stack.
+/// The number of bytes read at once: more than any response of our server, and few on a stack.
 const CHUNK: usize = 512;
 
-/// Why a request has no good response.
+/// Why a request has no valid response.
 #[derive(Debug)]
 pub enum Failure {
     /// The server had no thread for this connection and said so.
     TurnedAway,
-    /// A call failed: what was being done, and why it failed.
+    /// A call failed: the action, and its error.
     Io(&'static str, io::Error),
     /// The server closed the connection before it had answered.
     Closed,
-    /// What came was not the response asked for.
+    /// The response was not the expected one.
     BadResponse(String),
 }
 
@@ -27,8 +27,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failure::TurnedAway => write!(f, "turned away: the server could not start a thread"),
-            // A read that ran into its timeout says "Resource temporarily unavailable", which
-            // helps no one.
+            // A read that timed out says "Resource temporarily unavailable", which helps no user.
             Failure::Io(doing, error) if error.kind() == ErrorKind::WouldBlock => {
                 write!(f, "{doing}: timed out")
             }
@@ -84,7 +83,7 @@ impl Client {
     }
 }
 
-/// Whether `bytes` are the whole response asked for; `false` as long as they may become it.
+/// Returns whether `bytes` are the whole response; `false` while they may still become it.
 fn is_complete(bytes: &[u8]) -> Result<bool, Failure> {
     let mut headers = [httparse::EMPTY_HEADER; 16];
     let mut head = httparse::Response::new(&mut headers);

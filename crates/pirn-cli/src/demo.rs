@@ -16,7 +16,7 @@ use crate::server::{self, Server};
 use crate::threads::{Platform, Threads, Virtual};
 use crate::users::{Load, Users};
 
-/// Runs the demo and prints what came out of it. `Ok(false)` means that virtual threads had errors.
+/// Runs the demo and prints its results. `Ok(false)` means that virtual threads had errors.
 pub fn run(load: Load, out: &mut dyn Write) -> Result<bool, Box<dyn Error>> {
     limits::raise_open_files(limits::open_files_for(load.users));
     let mut outcomes = Vec::new();
@@ -38,8 +38,9 @@ pub fn run(load: Load, out: &mut dyn Write) -> Result<bool, Box<dyn Error>> {
     Ok(clean)
 }
 
-/// One run on one kind of thread, with as many users as there is room for: what came out of it, and
-/// whether all their threads could be started. `None` where there is no room for a single user.
+/// Runs the demo on one kind of thread, with as many users as there is room for. Returns the
+/// results, and whether all their threads could be started. Returns `None` if there is no room for
+/// a single user.
 fn run_on<T: Threads>(
     threads: T,
     asked: Load,
@@ -79,7 +80,7 @@ fn run_on<T: Threads>(
     Ok(Some((outcome, all_started)))
 }
 
-/// The part of `asked` that there is room for; prints it, and the reason where it is not all.
+/// Reduces `asked` to the part that there is room for; prints it, with the reason if it is not all.
 fn scale_down(asked: Load, rooms: &[Room], kind: &str, out: &mut dyn Write) -> io::Result<Load> {
     let (fitting, reason) = limits::fit(asked.users, rooms);
     let load = Load {
@@ -111,8 +112,8 @@ fn note_fewer(
     out.flush()
 }
 
-/// A server with its listeners. Several, each with a loopback address of its own: the client side
-/// of a connection takes a port number that is unique only for one address and port of the server.
+/// A server with its listeners. There are several, each with its own loopback address: the client
+/// side of a connection takes a port number that is unique only per address and port of the server.
 struct Service<T: Threads> {
     server: Arc<Server<T>>,
     acceptors: Vec<(Arc<TcpListener>, T::Handle)>,
@@ -161,7 +162,7 @@ fn progress_bar(kind: &'static str) -> ProgressBar {
     ProgressBar::new(0).with_style(style).with_prefix(kind)
 }
 
-/// Brings the progress line up to date each time it is called.
+/// Updates the progress line each time it is called.
 fn update(bar: ProgressBar, users: Arc<Users>, load: Load) -> impl FnMut() + Send + 'static {
     move || {
         let (what, done, all) = if users.gone() {

@@ -1,7 +1,7 @@
-//! What the machine allows: open files, threads, mappings, memory; and how many users fit into it.
+//! The machine's limits (open files, threads, mappings, memory), and how many users fit into them.
 //!
-//! Each limit that is known gives a [`Room`]. A limit that cannot be read is no limit: if it is hit
-//! all the same, the thread that cannot be started says so.
+//! Each known limit gives a [`Room`]. A limit that cannot be read is treated as absent: if the
+//! program reaches it all the same, the error of the thread that cannot be started says so.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::cgroup;
 
-/// How many users one limit allows.
+/// The number of users that one limit allows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Room {
     /// The number of users.
@@ -26,7 +26,7 @@ const THREADS_PER_USER: u64 = 2;
 /// A user is two sockets.
 const FILES_PER_USER: u64 = 2;
 
-/// Open files beside the users': standard streams, listeners, what the runtime needs.
+/// Open files beside the users': standard streams, listeners, those of the runtime.
 const OTHER_FILES: u64 = 96;
 
 /// Mappings of a platform thread: its stack and its signal stack, each with a guard page.
@@ -38,7 +38,7 @@ const VIRTUAL_BYTES_PER_USER: u64 = 40 * 1024;
 /// The same on platform threads, with the kernel's stack and other data of two threads.
 const PLATFORM_BYTES_PER_USER: u64 = 112 * 1024;
 
-/// How many of `wanted` users there is room for, and the reason where it is not all of them.
+/// Returns how many of `wanted` users there is room for, with the reason if it is not all of them.
 pub fn fit(wanted: usize, rooms: &[Room]) -> (usize, Option<String>) {
     match rooms.iter().min_by_key(|room| room.users) {
         Some(least) if least.users < wanted => (least.users, Some(least.reason.clone())),
@@ -46,7 +46,7 @@ pub fn fit(wanted: usize, rooms: &[Room]) -> (usize, Option<String>) {
     }
 }
 
-/// What limits users on virtual threads.
+/// Returns the limits of users on virtual threads.
 pub fn for_virtual() -> Vec<Room> {
     [open_files(), memory(VIRTUAL_BYTES_PER_USER)]
         .into_iter()
@@ -54,7 +54,7 @@ pub fn for_virtual() -> Vec<Room> {
         .collect()
 }
 
-/// What limits users on platform threads.
+/// Returns the limits of users on platform threads.
 pub fn for_platform() -> Vec<Room> {
     let running = running_threads();
     let system_wide = |name: &str| {
@@ -76,13 +76,13 @@ pub fn for_platform() -> Vec<Room> {
     .collect()
 }
 
-/// The open files that so many users take.
+/// Returns the number of open files of this many users.
 pub fn open_files_for(users: usize) -> u64 {
     users as u64 * FILES_PER_USER + OTHER_FILES
 }
 
-/// Raises this process's limit of open files to `wanted`, or as near as it may: the soft limit up
-/// to the hard one, and the hard one where the process is privileged.
+/// Raises this process's limit of open files to `wanted`, or as near as possible: the soft limit up
+/// to the hard one, and the hard one if the process is privileged.
 pub fn raise_open_files(wanted: u64) {
     let ceiling = read("/proc/sys/fs/nr_open").unwrap_or(u64::MAX);
     let wanted = wanted.min(ceiling);
@@ -95,8 +95,8 @@ pub fn raise_open_files(wanted: u64) {
         maximum: maximum.map(|maximum| maximum.max(wanted)),
     };
     if setrlimit(Resource::Nofile, raised).is_err() {
-        // Not privileged: all that is allowed. Should even this fail, the limit stays, and
-        // `open_files` reads what it is.
+        // Not privileged: raise it to the allowed maximum. If even this fails, the limit stays, and
+        // `open_files` reads it.
         let allowed = Rlimit {
             current: maximum,
             maximum,
@@ -105,8 +105,9 @@ pub fn raise_open_files(wanted: u64) {
     }
 }
 
-/// How many connections may be made to one address and port: three quarters of the port numbers
-/// that the kernel gives to clients, since connections closed a minute ago still hold theirs.
+/// Returns the number of connections that may be made to one address and port: three quarters of
+/// the port numbers that the kernel gives to clients, since connections closed in the last minute
+/// still hold theirs.
 pub fn connections_per_address() -> usize {
     let ports = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range")
         .ok()
@@ -138,7 +139,7 @@ fn memory(bytes_per_user: u64) -> Option<Room> {
     let cgroup = cgroup::room(&cgroup::MEMORY);
     let available = available.into_iter().chain(cgroup).min()?;
     Some(Room {
-        // An eighth is left to others.
+        // An eighth is left to other programs.
         users: users((available - available / 8) / bytes_per_user),
         reason: format!(
             "{} MiB of memory are available, and a user takes up to {} KiB",
@@ -156,8 +157,8 @@ fn parse_available(meminfo: &str) -> Option<u64> {
     Some(kib * 1024)
 }
 
-/// The users for whom `limit` threads suffice, `running` of which are there already. A sixteenth is
-/// left free: others on the machine must still be able to start a process.
+/// Returns the number of users for whom `limit` threads suffice if `running` exist already. A
+/// sixteenth is left free, because other programs must still be able to start a process.
 fn threads_room(limit: u64, running: u64, reason: String) -> Room {
     let free = (limit - limit / 16).saturating_sub(running);
     Room {
@@ -166,7 +167,7 @@ fn threads_room(limit: u64, running: u64, reason: String) -> Room {
     }
 }
 
-/// Threads of all processes, as the fourth field of `/proc/loadavg` has them.
+/// Returns the number of threads of all processes, from the fourth field of `/proc/loadavg`.
 fn running_threads() -> u64 {
     fs::read_to_string("/proc/loadavg")
         .ok()
@@ -209,7 +210,7 @@ fn mappings() -> Option<Room> {
     })
 }
 
-/// The number in a file; `None` where there is no such file or it says something else ("max").
+/// Returns the number in a file; `None` if there is no such file or it has no number ("max").
 fn read<N: FromStr>(path: impl AsRef<Path>) -> Option<N> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
 }

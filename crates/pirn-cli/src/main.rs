@@ -1,6 +1,6 @@
-//! The `pirn` command: virtual threads tried out on a real workload.
+//! The `pirn` command: virtual threads under a real workload.
 //!
-//! This file holds the command line only; each command is a module of its own.
+//! This file holds the command line only; each command has its own module.
 
 #![forbid(unsafe_code)]
 
@@ -29,12 +29,12 @@ use clap::{Args, Parser, Subcommand};
 use crate::server::Server;
 use crate::threads::{Threads, Virtual};
 
-/// The longest delay that may be asked for: an hour, in milliseconds.
+/// The longest delay that the command line accepts: an hour, in milliseconds.
 const MAX_DELAY_MS: u64 = 3_600_000;
 
 /// Virtual threads under the unchanged standard library: demos and a small HTTP server.
 ///
-/// Without a command, `pirn demo` is run, with the options that are given.
+/// Without a command, `pirn demo` is run with the given options.
 #[derive(Parser)]
 #[command(name = "pirn", version, args_conflicts_with_subcommands = true)]
 struct Cli {
@@ -54,11 +54,11 @@ enum Command {
         #[command(subcommand)]
         other: Option<OtherDemo>,
     },
-    /// Says whether this machine can run virtual threads, and how far, and what to change.
+    /// Reports whether and to what extent this machine can run virtual threads, and what to change.
     ///
     /// The exit code is 0 if they run, and 1 if not.
     Doctor {
-        /// An executable to look at as well: what it lacks for virtual threads.
+        /// An executable to examine as well: what it lacks for virtual threads.
         #[arg(long, value_name = "PATH")]
         program: Option<PathBuf>,
         /// Writes JSON.
@@ -101,7 +101,7 @@ struct LoadArgs {
 }
 
 impl Cli {
-    /// The command that is meant.
+    /// Returns the command; without one, the demo.
     fn meant(self) -> Command {
         let demo = Command::Demo {
             load: self.load,
@@ -117,14 +117,14 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
-            // Nothing is left to be done where even stderr is gone.
+            // If even stderr is gone, nothing can be done.
             let _ = writeln!(io::stderr(), "pirn: {error}");
             ExitCode::FAILURE
         }
     }
 }
 
-/// Runs one command. `Ok(false)` means that it ran, and has said itself what went wrong.
+/// Runs one command. `Ok(false)` means that it ran, and has reported itself what went wrong.
 fn run(command: Command) -> Result<bool, Box<dyn Error>> {
     let out = &mut io::stdout();
     match command {

@@ -1,29 +1,30 @@
-//! What the process takes from the machine: resident memory and OS threads.
+//! The machine's resources that the process uses: resident memory and OS threads.
 
 use std::io;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-/// How often a [`Sampler`] looks.
+/// The interval between two looks of a [`Sampler`].
 const EVERY: Duration = Duration::from_millis(100);
 
-/// What `/proc/self/status` says at one moment.
+/// The values of `/proc/self/status` at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Usage {
     /// Resident memory in bytes (`VmRSS`).
     pub resident: u64,
-    /// Page tables in bytes (`VmPTE`): not part of the former, and not little for many stacks.
+    /// Page tables in bytes (`VmPTE`): not part of the resident memory, and considerable for many
+    /// stacks.
     pub page_tables: u64,
     /// OS threads.
     pub threads: u64,
 }
 
 impl Usage {
-    /// The usage of this process now.
+    /// Returns the usage of this process now.
     ///
     /// # Errors
-    /// Where `/proc` is not mounted, or not as on Linux.
+    /// If `/proc` is not mounted, or differs from that of Linux.
     pub fn now() -> io::Result<Self> {
         let status = std::fs::read_to_string("/proc/self/status")?;
         Self::parse(&status)
@@ -43,12 +44,12 @@ impl Usage {
         })
     }
 
-    /// Resident memory and page tables together, in bytes.
+    /// Returns resident memory and page tables together, in bytes.
     pub fn memory(&self) -> u64 {
         self.resident + self.page_tables
     }
 
-    /// The higher value of each.
+    /// Returns the higher value of each.
     pub fn max(self, other: Self) -> Self {
         Usage {
             resident: self.resident.max(other.resident),
@@ -58,7 +59,7 @@ impl Usage {
     }
 }
 
-/// Watches the process from a platform thread of its own, and finds the highest usage.
+/// Watches the process from its own platform thread, and finds the highest usage.
 pub struct Sampler {
     stop: mpsc::Sender<()>,
     thread: JoinHandle<Usage>,
@@ -68,7 +69,7 @@ impl Sampler {
     /// Starts to watch. `on_tick` is called at each look, for a progress line.
     ///
     /// # Errors
-    /// Where the thread cannot be started.
+    /// If the thread cannot be started.
     pub fn start(mut on_tick: impl FnMut() + Send + 'static) -> io::Result<Self> {
         let (stop, stopped) = mpsc::channel();
         let thread = Builder::new().name("sampler".into()).spawn(move || {
@@ -85,7 +86,7 @@ impl Sampler {
         Ok(Sampler { stop, thread })
     }
 
-    /// Stops to watch: the highest usage seen.
+    /// Stops watching. Returns the highest usage seen.
     pub fn finish(self) -> Usage {
         drop(self.stop);
         self.thread.join().unwrap_or_default()

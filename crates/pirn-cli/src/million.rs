@@ -11,8 +11,8 @@ use pirn::thread::{self, JoinHandle, Thread};
 use crate::measure::Usage;
 use crate::report::count;
 
-/// Runs the demo, printing a line after each step. `Ok(false)`: not all threads could be spawned,
-/// or not all ended well.
+/// Runs the demo, printing a line after each step. `Ok(false)` means that some threads could not be
+/// spawned, or did not end well.
 pub fn run(threads: usize, out: &mut dyn Write) -> io::Result<bool> {
     writeln!(out, "{} virtual threads", count(threads as u64))?;
     let shared = Arc::new(Shared::new(thread::current()));
@@ -48,7 +48,7 @@ pub fn run(threads: usize, out: &mut dyn Write) -> io::Result<bool> {
     Ok(spawned == threads && panicked == 0)
 }
 
-/// Spawns up to so many virtual threads; the error is why there are fewer.
+/// Spawns up to this many virtual threads; the error is the reason if there are fewer.
 fn spawn(threads: usize, shared: &Arc<Shared>) -> (Vec<JoinHandle<()>>, Option<io::Error>) {
     let mut handles = Vec::with_capacity(threads);
     for _ in 0..threads {
@@ -61,7 +61,7 @@ fn spawn(threads: usize, shared: &Arc<Shared>) -> (Vec<JoinHandle<()>>, Option<i
     (handles, None)
 }
 
-/// What all the virtual threads share.
+/// The data that all the virtual threads share.
 struct Shared {
     parked: Rollcall,
     woken: Rollcall,
@@ -86,10 +86,10 @@ impl Shared {
     }
 }
 
-/// Counts those who have arrived, and wakes the one who waits for them all.
+/// Counts the threads that have arrived, and wakes the one that waits for all.
 struct Rollcall {
     arrived: AtomicUsize,
-    /// Not known before all are spawned: until then, more than there can be.
+    /// Unknown until all are spawned; until then, more than can exist.
     expected: AtomicUsize,
     waiter: Thread,
 }
@@ -103,8 +103,8 @@ impl Rollcall {
         }
     }
 
-    /// Either this sees what the waiter expects, or the waiter sees this arrival: each stores its
-    /// own number before it loads the other's, and both are `SeqCst`.
+    /// Either this call sees the number that the waiter expects, or the waiter sees this arrival:
+    /// each stores its own number before it loads the other's, and both are `SeqCst`.
     fn arrive(&self) {
         let arrived = self.arrived.fetch_add(1, Ordering::SeqCst) + 1;
         if arrived >= self.expected.load(Ordering::SeqCst) {
@@ -142,7 +142,7 @@ impl<'a> Steps<'a> {
         })
     }
 
-    /// Prints the line of a step of so many threads, and starts the time of the next.
+    /// Prints the line of a step of this many threads, and starts the time of the next step.
     fn done(&mut self, step: &str, threads: usize) -> io::Result<()> {
         let elapsed = self.started.elapsed();
         let usage = Usage::now()?;

@@ -1,23 +1,23 @@
 //! Lets a bounded number of users connect at a time.
 //!
-//! A listener's queue of connections not accepted yet is short (128 in `std`). The kernel drops
-//! what does not fit, and the client tries again a second later: a burst of 20,000 would measure
-//! that.
+//! A listener's queue of connections that are not accepted yet is short (128 in `std`). The kernel
+//! drops connections beyond that, and the client tries again a second later: a burst of 20,000
+//! would measure these retries.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// The gate before the connecting users; made with [`Ramp::new`].
+/// The gate for connecting users.
 pub struct Ramp {
     at_most: usize,
     connecting: Mutex<usize>,
     changed: Condvar,
 }
 
-/// A user who is connecting. Dropped, it lets in the next one, also in a panic.
+/// A user who is connecting. Dropping it lets in the next user, also during a panic.
 pub struct Entering(Arc<Ramp>);
 
 impl Ramp {
-    /// A ramp on which `at_most` users connect at a time.
+    /// Returns a ramp on which `at_most` users connect at a time.
     pub fn new(at_most: usize) -> Arc<Self> {
         Arc::new(Ramp {
             at_most,
@@ -32,7 +32,7 @@ impl Ramp {
         Entering(Arc::clone(self))
     }
 
-    /// Waits until no one is connecting any more.
+    /// Waits until no user is connecting any more.
     pub fn wait_until_empty(&self) {
         drop(self.wait_while(|connecting| connecting > 0));
     }
@@ -44,7 +44,7 @@ impl Ramp {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A number is whole at all times, so a poisoned lock says nothing about it.
+    /// Ignores poisoning: a number is never half changed.
     fn lock(&self) -> MutexGuard<'_, usize> {
         self.connecting
             .lock()

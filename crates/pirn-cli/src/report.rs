@@ -9,7 +9,7 @@ use indicatif::{BinaryBytes, HumanCount};
 use crate::measure::Usage;
 use crate::tally::Errors;
 
-/// What came out of one run.
+/// The results of one run.
 pub struct Outcome {
     /// The kind of thread it ran on.
     pub kind: &'static str,
@@ -17,18 +17,18 @@ pub struct Outcome {
     pub users: usize,
     /// Latency of each answered request, in microseconds.
     pub latencies: Histogram<u64>,
-    /// What failed.
+    /// The errors.
     pub errors: Errors,
-    /// From the first request to the end of the last.
+    /// The time from the first request to the end of the last.
     pub elapsed: Duration,
-    /// The process before the run.
+    /// The usage of the process before the run.
     pub before: Usage,
     /// The highest usage during the run.
     pub peak: Usage,
 }
 
 impl Outcome {
-    /// Answered requests per second.
+    /// Returns the answered requests per second.
     fn throughput(&self) -> f64 {
         let seconds = self.elapsed.as_secs_f64();
         if seconds > 0.0 {
@@ -38,7 +38,7 @@ impl Outcome {
         }
     }
 
-    /// The values of this run's column, in the order of [`ROWS`].
+    /// Returns the values of this run's column, in the order of [`ROWS`].
     fn column(&self) -> [String; ROWS.len()] {
         let grown = self.peak.resident.saturating_sub(self.before.resident);
         let answered = !self.latencies.is_empty();
@@ -76,7 +76,7 @@ const ROWS: [&str; 11] = [
     "  of which this run's",
 ];
 
-/// One row for each value, one column for each run.
+/// Returns a table with one row per value and one column per run.
 pub fn table(outcomes: &[Outcome]) -> String {
     let mut table = Table::new();
     table.load_style(presets::UTF8_FULL_CONDENSED);
@@ -92,7 +92,7 @@ pub fn table(outcomes: &[Outcome]) -> String {
     table.to_string()
 }
 
-/// The lines below the table: the first few errors of a run, with how often each occurred.
+/// Returns the lines below the table: the first few errors of a run, with how often each occurred.
 pub fn errors(outcome: &Outcome) -> String {
     let Errors { count: all, first } = &outcome.errors;
     if *all == 0 {
@@ -109,7 +109,7 @@ pub fn errors(outcome: &Outcome) -> String {
     lines
 }
 
-/// A number with its thousands apart, as all reports print them.
+/// Returns a number with commas between groups of three digits, as all reports print it.
 pub fn count(number: u64) -> String {
     HumanCount(number).to_string()
 }

@@ -1,11 +1,11 @@
-//! A thread-per-connection HTTP/1.1 server, as a text book on blocking I/O would have it.
+//! A thread-per-connection HTTP/1.1 server, as in a textbook on blocking I/O.
 //!
-//! One thread accepts; each connection gets a thread of its own, which reads a request, handles it,
+//! One thread accepts; each connection gets its own thread, which reads a request, handles it,
 //! writes the response, and starts over until the client is done. Every call simply blocks. Nothing
-//! here knows about virtual threads: [`Threads`] only says how a thread is started.
+//! here knows about virtual threads: [`Threads`] only decides how a thread is started.
 //!
-//! `GET /` waits for the configured delay, as for a database, and answers `Hello, World!`.
-//! `GET /health` answers at once.
+//! `GET /` waits for the configured delay, as for a database, and answers `Hello, World!`. `GET
+//! /health` answers at once.
 
 use std::convert::Infallible;
 use std::io::{self, ErrorKind, Read, Write};
@@ -17,40 +17,41 @@ use std::time::Duration;
 
 use crate::threads::Threads;
 
-/// What `GET /` answers.
+/// The response body of `GET /`.
 pub const HELLO: &str = "Hello, World!";
 
-/// A longer request head than this is refused.
+/// The maximum length of a request head.
 const MAX_HEAD: usize = 8 * 1024;
 
-/// A request head with more headers than this is refused.
+/// The maximum number of headers of a request.
 const MAX_HEADERS: usize = 32;
 
-/// How much is read at once. It is on the stack of each connection's thread, so it is small.
+/// The number of bytes read at once. They are on the stack of each connection's thread, so they are
+/// few.
 const CHUNK: usize = 1024;
 
-/// How long to wait for the client to notice that its request was refused.
+/// How long to wait for the client to see that its request was refused.
 const LINGER: Duration = Duration::from_millis(500);
 
-/// How much a refused client may still send before it is cut off.
+/// How many bytes a refused client may still send before it is cut off.
 const LINGER_BYTES: usize = 1024 * 1024;
 
-/// Connections that may wait to be accepted: as many as the system allows by default
-/// (`net.core.somaxconn`). `std` asks for 128, and those who come when that many are waiting are
-/// not heard for a second.
+/// The number of connections that may wait to be accepted: as many as the system allows by default
+/// (`net.core.somaxconn`). `std` asks for 128; a client that comes while that many are waiting gets
+/// no answer for a second.
 const BACKLOG: i32 = 4096;
 
-/// Listens on an address, ready for a crowd.
+/// Listens on an address, with room for many clients.
 ///
 /// # Errors
-/// Where the address cannot be had.
+/// If the address is not available.
 pub fn listen(address: impl ToSocketAddrs) -> io::Result<TcpListener> {
     let listener = TcpListener::bind(address)?;
     rustix::net::listen(&listener, BACKLOG)?; // it listens already: this changes the number
     Ok(listener)
 }
 
-/// The server: what all its connections share.
+/// The server: the data that all its connections share.
 pub struct Server<T> {
     threads: T,
     delay: Duration,
@@ -58,7 +59,7 @@ pub struct Server<T> {
 }
 
 impl<T: Threads> Server<T> {
-    /// A server whose connections run on `threads` and whose handler waits for `delay`.
+    /// Returns a server whose connections run on `threads` and whose handler waits for `delay`.
     pub fn new(threads: T, delay: Duration) -> Arc<Self> {
         Arc::new(Server {
             threads,
@@ -70,7 +71,7 @@ impl<T: Threads> Server<T> {
     /// Accepts and serves connections. Returns after [`stop`](Self::stop), once the last connection
     /// is closed.
     pub fn serve(&self, listener: &TcpListener) {
-        // Nothing is ever sent: each connection's thread owns a sender, so that the channel is
+        // No message is ever sent: each connection's thread owns a sender, so that the channel is
         // closed when the last of them has ended.
         let (open, all_closed) = mpsc::channel::<Infallible>();
         for accepted in listener.incoming() {
@@ -79,7 +80,8 @@ impl<T: Threads> Server<T> {
             }
             match accepted {
                 Ok(stream) => self.start(stream, open.clone()),
-                // The client is gone already, or we are out of descriptors until others close.
+                // The client is gone already, or no descriptors are left until other connections
+                // close.
                 Err(_) => thread::sleep(Duration::from_millis(10)),
             }
         }
@@ -90,19 +92,19 @@ impl<T: Threads> Server<T> {
     /// Makes the [`serve`](Self::serve) of `listener` stop accepting.
     ///
     /// # Errors
-    /// Where the listener cannot be connected to, which is what wakes its accept loop.
+    /// If the listener cannot be connected to, which is what wakes its accept loop.
     pub fn stop(&self, listener: &TcpListener) -> io::Result<()> {
         self.stopping.store(true, Ordering::SeqCst);
         TcpStream::connect(listener.local_addr()?).map(drop)
     }
 
-    /// Serves one connection on a thread of its own, or turns it away where no thread can be had.
+    /// Serves one connection on its own thread, or refuses it if no thread can be started.
     fn start(&self, stream: TcpStream, open: mpsc::Sender<Infallible>) {
         let delay = self.delay;
         let stream = Arc::new(stream);
         let for_thread = Arc::clone(&stream);
         let started = self.threads.spawn(move || {
-            // An I/O error means that the client is gone: no one is left to be told.
+            // An I/O error means that the client is gone, so it cannot be told.
             let _ = Connection::new(&for_thread, delay).serve();
             drop(open);
         });
@@ -112,7 +114,7 @@ impl<T: Threads> Server<T> {
     }
 }
 
-/// One connection: the socket and what has been read from it but not used yet.
+/// One connection: the socket and the bytes that have been read from it but not used yet.
 struct Connection<'a> {
     stream: &'a TcpStream,
     pending: Vec<u8>,
@@ -123,7 +125,7 @@ struct Connection<'a> {
 enum NoRequest {
     /// The client has closed the connection.
     Closed,
-    /// What it sent is answered with an error.
+    /// The client's bytes are answered with this error.
     Refused(Status),
     /// The connection is broken.
     Broken(io::Error),
@@ -159,7 +161,7 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// The handler.
+    /// Handles a request.
     fn handle(&self, request: &Request) -> Response {
         let status = match (request.method, request.target) {
             (Method::Other, Target::Hello | Target::Health) => METHOD_NOT_ALLOWED,
@@ -173,7 +175,7 @@ impl<'a> Connection<'a> {
         Response::to(request, status)
     }
 
-    /// Reads the next request, and its body, which is of no use to this server.
+    /// Reads the next request, and its body, which this server ignores.
     fn next_request(&mut self) -> Result<Request, NoRequest> {
         let (request, length) = loop {
             match Request::parse(&self.pending).map_err(NoRequest::Refused)? {
@@ -215,7 +217,7 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// Reads a little more; `false` is the end of the stream.
+    /// Reads a few more bytes; `false` at the end of the stream.
     fn fill(&mut self) -> io::Result<bool> {
         let mut chunk = [0; CHUNK];
         let length = loop {
@@ -247,14 +249,14 @@ impl<'a> Connection<'a> {
     }
 }
 
-/// What this server has to know of a request.
+/// The parts of a request that this server needs.
 #[derive(Debug, PartialEq)]
 struct Request {
     method: Method,
     target: Target,
     content_length: u64,
     keep_alive: bool,
-    /// HTTP/1.0, where staying connected has to be agreed upon.
+    /// HTTP/1.0, where both sides must agree to keep a connection.
     old: bool,
     expects_continue: bool,
 }
@@ -274,8 +276,8 @@ enum Target {
 }
 
 impl Request {
-    /// Parses a request head: the request and the head's length in bytes, `None` while it is
-    /// incomplete, or the status with which to refuse it.
+    /// Parses a request head. Returns the request and the head's length in bytes, `None` while it
+    /// is incomplete, or the status with which to refuse it.
     fn parse(bytes: &[u8]) -> Result<Option<(Request, usize)>, Status> {
         let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
         let mut head = httparse::Request::new(&mut headers);
@@ -340,7 +342,7 @@ impl Request {
     }
 }
 
-/// Digits only: unlike `str::parse`, no sign.
+/// Parses digits only: unlike `str::parse`, no sign.
 fn parse_decimal(value: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(value).ok()?;
     text.bytes()
@@ -359,16 +361,16 @@ const LENGTH_REQUIRED: Status = Status(411, "Length Required");
 const HEAD_TOO_LARGE: Status = Status(431, "Request Header Fields Too Large");
 const UNAVAILABLE: Status = Status(503, "Service Unavailable");
 
-/// A response; its `Display` is what goes over the wire.
+/// A response; its `Display` writes its bytes.
 struct Response {
     status: Status,
-    /// What the `Connection` header says, where it must say something.
+    /// The value of the `Connection` header, if one is needed.
     connection: Option<&'static str>,
     with_body: bool,
 }
 
 impl Response {
-    /// The response to a request that was understood.
+    /// Returns the response to a valid request.
     fn to(request: &Request, status: Status) -> Self {
         Response {
             status,
@@ -381,7 +383,7 @@ impl Response {
         }
     }
 
-    /// The response after which the connection is closed, whatever the request was.
+    /// Returns a response after which the connection is closed, whatever the request was.
     fn close(status: Status) -> Self {
         Response {
             status,

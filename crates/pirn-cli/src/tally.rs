@@ -1,4 +1,4 @@
-//! What the users of one run have seen: latencies and errors.
+//! The latencies and errors that the users of one run have seen.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-/// How many different errors are kept to be shown.
+/// The number of different errors that are kept for display.
 const SHOWN: usize = 5;
 
-/// The longest latency that can be told from longer ones: two hours, in microseconds.
+/// The longest latency that is told apart from longer ones: two hours, in microseconds.
 const LONGEST: u64 = 7_200_000_000;
 
 /// The counts that all users of a run share.
@@ -19,19 +19,19 @@ pub struct Tally {
     errors: Mutex<Errors>,
 }
 
-/// How many errors there were, and the first few different ones with how often each occurred.
+/// The number of errors, and the first few different ones with how often each occurred.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Errors {
-    /// All of them.
+    /// The number of all errors.
     pub count: u64,
     /// The first few kinds.
     pub first: Vec<(String, u64)>,
 }
 
 impl Tally {
-    /// Nothing seen yet.
+    /// Returns empty counts.
     pub fn new() -> Self {
-        // To three digits, and of a size that does not depend on what is recorded.
+        // To three digits, and of a size that does not depend on the recorded values.
         let latencies = Histogram::new_with_max(LONGEST, 3).expect("the bounds are allowed");
         Tally {
             answered: AtomicU64::new(0),
@@ -40,7 +40,7 @@ impl Tally {
         }
     }
 
-    /// A request was answered after `latency`.
+    /// Records a request that was answered after `latency`.
     pub fn answered(&self, latency: Duration) {
         let micros = u64::try_from(latency.as_micros()).unwrap_or(u64::MAX);
         let mut latencies = self
@@ -53,7 +53,7 @@ impl Tally {
         self.answered.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Something failed.
+    /// Records a failure.
     pub fn failed(&self, error: &str) {
         let mut errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
         errors.count += 1;
@@ -64,13 +64,13 @@ impl Tally {
         }
     }
 
-    /// How many requests were answered so far.
+    /// Returns the number of requests answered so far.
     pub fn answered_so_far(&self) -> u64 {
         // Relaxed: see `answered`.
         self.answered.load(Ordering::Relaxed)
     }
 
-    /// The latencies in microseconds.
+    /// Returns the latencies in microseconds.
     pub fn latencies(&self) -> Histogram<u64> {
         self.latencies
             .lock()
@@ -78,7 +78,7 @@ impl Tally {
             .clone()
     }
 
-    /// The errors.
+    /// Returns the errors.
     pub fn errors(&self) -> Errors {
         self.errors
             .lock()

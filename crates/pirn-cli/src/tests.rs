@@ -6,7 +6,7 @@ fn the_command_line_is_well_formed() {
     Cli::command().debug_assert();
 }
 
-/// The load of the plain demo that a command line asks for.
+/// Returns the load of the plain demo that a command line requests.
 fn load(line: &[&str]) -> (u32, u64, u32) {
     let line = ["pirn"].iter().chain(line);
     match Cli::try_parse_from(line).unwrap().meant() {

@@ -1,11 +1,11 @@
-//! The one thing in which the two runs of the demo differ: how a thread is started.
+//! How a thread is started: the only difference between the two runs of the demo.
 
 use std::io;
 use std::thread;
 
 /// A kind of thread. Everything else in the server and its users is the same code.
 pub trait Threads: Copy + Send + Sync + 'static {
-    /// What the kind is called in reports.
+    /// The name of the kind in reports.
     const NAME: &'static str;
 
     /// A started thread that can be joined.
@@ -14,10 +14,10 @@ pub trait Threads: Copy + Send + Sync + 'static {
     /// Starts a thread that runs `body`.
     ///
     /// # Errors
-    /// Where the operating system (or the runtime) has no room for another thread.
+    /// If the operating system (or the runtime) has no room for another thread.
     fn spawn(self, body: impl FnOnce() + Send + 'static) -> io::Result<Self::Handle>;
 
-    /// Waits for the thread to end; the error is the payload it panicked with.
+    /// Waits for the thread to end; the error is the payload of its panic.
     fn join(handle: Self::Handle) -> thread::Result<()>;
 }
 
@@ -43,8 +43,8 @@ impl Threads for Virtual {
 pub struct Platform;
 
 impl Platform {
-    /// Bytes of stack of each thread: several times what server and client use, even in a debug
-    /// build, and far below the usual 2 MiB.
+    /// Bytes of stack of each thread: several times as much as server and client use, even in a
+    /// debug build, and far below the usual 2 MiB.
     const STACK_SIZE: usize = 64 * 1024;
 }
 

@@ -1,4 +1,4 @@
-//! The users of one run: each is a thread with a connection of its own.
+//! The users of one run: each is a thread with its own connection.
 
 use std::any::Any;
 use std::net::SocketAddr;
@@ -12,13 +12,13 @@ use crate::ramp::Ramp;
 use crate::tally::Tally;
 use crate::threads::Threads;
 
-/// How many users connect at a time: half the length of a listener's queue.
+/// The number of users that connect at a time: half the length of a listener's queue.
 const CONNECTING_AT_ONCE: usize = 64;
 
 /// How much longer than the handler's delay a response may take before it counts as an error.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How many users do what.
+/// The load of one run.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
     /// Users that are connected at the same time.
@@ -30,13 +30,13 @@ pub struct Load {
 }
 
 impl Load {
-    /// The requests of all users.
+    /// Returns the number of requests of all users.
     pub fn all_requests(&self) -> u64 {
         self.users as u64 * u64::from(self.requests)
     }
 }
 
-/// All users, and what they share.
+/// All users, and the data that they share.
 pub struct Users {
     load: Load,
     servers: Vec<SocketAddr>,
@@ -48,7 +48,7 @@ pub struct Users {
 }
 
 impl Users {
-    /// Users who will put `load` on `servers`, each on one of them.
+    /// Returns users who will put `load` on `servers`, each on one of them.
     pub fn new(load: Load, servers: Vec<SocketAddr>) -> Arc<Self> {
         Arc::new(Users {
             load,
@@ -63,8 +63,8 @@ impl Users {
 
     /// Starts the users' threads and returns when all are connected and wait for [`go`](Self::go).
     ///
-    /// Where there is no room for a thread, on either side, the others go on: the second value is
-    /// the reason why there are fewer users than asked for.
+    /// If there is no room for a thread, on either side, the others go on: the second value is the
+    /// reason why there are fewer users than requested.
     pub fn gather<T: Threads>(self: &Arc<Self>, threads: T) -> (Vec<T::Handle>, Option<String>) {
         let mut handles = Vec::with_capacity(self.load.users);
         let mut shortage = None;
@@ -94,7 +94,7 @@ impl Users {
         self.started.get_or_init(Instant::now);
     }
 
-    /// Waits for all users to be done: the time since [`go`](Self::go).
+    /// Waits for all users to be done. Returns the time since [`go`](Self::go).
     pub fn join<T: Threads>(&self, handles: Vec<T::Handle>) -> Duration {
         for handle in handles {
             if let Err(payload) = T::join(handle) {
@@ -104,22 +104,22 @@ impl Users {
         self.started.wait().elapsed()
     }
 
-    /// How many are, or were, connected.
+    /// Returns how many users are, or were, connected.
     pub fn connected(&self) -> usize {
         self.connected.load(Ordering::SeqCst)
     }
 
-    /// Whether the requests have begun.
+    /// Returns whether the requests have begun.
     pub fn gone(&self) -> bool {
         self.started.get().is_some()
     }
 
-    /// What they have seen.
+    /// Returns the latencies and errors that the users have seen.
     pub fn tally(&self) -> &Tally {
         &self.tally
     }
 
-    /// The life of one user. `_entering` tells the ramp when it is connected.
+    /// Runs one user. `entering` tells the ramp when the user is connected.
     fn visit(&self, index: usize, entering: crate::ramp::Entering) {
         let client = self.connect(index);
         drop(entering);
@@ -132,8 +132,8 @@ impl Users {
         }
     }
 
-    /// Connects, and makes sure that the server has a thread for this connection; `None` where it
-    /// has not.
+    /// Connects, and makes sure that the server has a thread for this connection; `None` if it has
+    /// not.
     fn connect(&self, index: usize) -> Result<Option<Client>, Failure> {
         let server = self.servers[index % self.servers.len()];
         let mut client = Client::connect(server, self.load.delay + PATIENCE)?;
@@ -150,8 +150,8 @@ impl Users {
         }
     }
 
-    /// Users do not click in the same microsecond: their first requests are spread evenly over one
-    /// delay of the handler.
+    /// Real users do not click in the same microsecond: the first requests are spread evenly over
+    /// one delay of the handler.
     fn make_requests(&self, index: usize, mut client: Client) -> Result<(), Failure> {
         let started = self.started.wait();
         let offset = self
@@ -168,7 +168,7 @@ impl Users {
     }
 }
 
-/// What a panic said.
+/// Returns the message of a panic.
 fn message(payload: &(dyn Any + Send)) -> &str {
     payload
         .downcast_ref::<&str>()

@@ -1,10 +1,10 @@
 //! Unmodified crates from the registry, run on virtual threads.
 //!
-//! The tests are in `tests/`, one file per crate; this library holds what they share. Most of them
+//! The tests are in `tests/`, one file per crate; this library has their common code. Most tests
 //! have one shape: all of [`THREADS`] virtual threads enter a blocking call of the crate, and only
-//! when every one of them has arrived there does the test release them. A runtime whose carriers
-//! blocked in that call would run [`CARRIERS`] of the threads and never see the others arrive, so
-//! it cannot pass by being lucky: it hangs, and its watchdog says which test did.
+//! when all of them have arrived there does the test release them. A runtime whose carriers blocked
+//! in that call would run [`CARRIERS`] of the threads and never see the others arrive. So it cannot
+//! pass by luck: it hangs, and its watchdog names the test.
 //!
 //! Every test is marked `#[watched]`, in files that `use pirn_compat::{self as common, watched}`:
 //! the attribute calls [`watch`] there.
@@ -20,13 +20,13 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 
 pub use pirn_testing::watched;
 
-/// The number of carriers the tests run on.
+/// The number of carriers on which the tests run.
 pub const CARRIERS: usize = 2;
 
 /// The number of virtual threads in each test: they outnumber the carriers 100 to 1.
 pub const THREADS: usize = 100 * CARRIERS;
 
-/// A timeout that must not fire: the watchdog is sooner.
+/// A timeout that must not expire: the watchdog is earlier.
 pub const NEVER: Duration = Duration::from_secs(3600);
 
 /// Prepares the process for its tests.
@@ -43,8 +43,8 @@ fn setup() {
     });
 }
 
-/// Prints panics straight to standard error. The test harness would hold the message back until
-/// the test ends, and a test whose other threads wait for the panicked one never does.
+/// Prints panics straight to standard error. The test harness would hold the message back until the
+/// test ends, and a test whose other threads wait for the panicked one never ends.
 fn report_panics_at_once() {
     panic::set_hook(Box::new(|info| {
         let thread = std::thread::current();
@@ -54,7 +54,8 @@ fn report_panics_at_once() {
     }));
 }
 
-/// Two ends of [`THREADS`] connections in several tests at once are more than the usual soft limit.
+/// Raises the limit of open files. Two ends of [`THREADS`] connections in several tests at once are
+/// more than the usual soft limit.
 fn raise_open_files_limit() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
@@ -68,8 +69,8 @@ pub fn skipped(reason: &str) {
     let _ = io::stderr().write_all(message.as_bytes()); // in one piece, among the harness's own
 }
 
-/// Runs `body(0)` to `body(threads - 1)`, each on a virtual thread of its own, and returns their
-/// results in that order.
+/// Runs `body(0)` to `body(threads - 1)`, each on its own virtual thread, and returns their results
+/// in that order.
 ///
 /// # Panics
 ///
@@ -95,7 +96,7 @@ pub fn on_threads<T: Send>(threads: usize, body: impl Fn(usize) -> T + Sync) -> 
 /// Prepares the process for a test, and aborts it with a message that names the test unless the
 /// returned guard is dropped within `limit`. `#[watched]` calls this first.
 ///
-/// The watcher sleeps on a platform thread, so that it needs nothing of the runtime under test.
+/// The watcher sleeps on a platform thread, so that it does not depend on the runtime under test.
 ///
 /// # Panics
 ///
@@ -106,7 +107,7 @@ pub fn watch(test: &'static str, limit: Duration) -> Watchdog {
     let done = Arc::new(AtomicBool::new(false));
     let finished = Arc::clone(&done);
     std::thread::spawn(move || {
-        std::thread::sleep(limit); // nobody ends it sooner
+        std::thread::sleep(limit); // runs to its end
         if !finished.load(Ordering::SeqCst) {
             let _ = writeln!(io::stderr(), "\n{test} hung: not done after {limit:?}");
             process::abort();
@@ -127,7 +128,7 @@ impl Drop for Watchdog {
     }
 }
 
-/// Threads arrive at a latch; it opens for those that wait when all the expected ones have.
+/// A latch: threads arrive, and it opens when all the expected ones have arrived.
 #[derive(Debug)]
 pub struct Latch {
     missing: Mutex<usize>,
@@ -135,7 +136,7 @@ pub struct Latch {
 }
 
 impl Latch {
-    /// A latch that opens after `expected` arrivals.
+    /// Returns a latch that opens after `expected` arrivals.
     pub fn new(expected: usize) -> Self {
         Latch {
             missing: Mutex::new(expected),
@@ -169,8 +170,8 @@ impl Latch {
     }
 }
 
-/// The Rust code of these pages is right: compiled and run here, where the crates are that it
-/// mentions.
+/// Compiles and runs the Rust code of these pages. It is in this package because this one has the
+/// crates that the pages use.
 #[cfg(doctest)]
 mod pages {
     #[doc = include_str!("../../../README.md")]

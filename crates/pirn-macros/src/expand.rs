@@ -8,11 +8,11 @@
 //!                                               }
 //! ```
 //!
-//! and so for a test, with `run_test` and its path.
+//! A test expands in the same way, with `run_test` and its path.
 //!
 //! The report is made on the virtual thread because an `ExitCode` is `Send`, and results often are
-//! not (`Box<dyn Error>`). A function without a result keeps having none, which `#[should_panic]`
-//! asks for, and one that never returns still does not.
+//! not (`Box<dyn Error>`). A function without a result still has none, which `#[should_panic]`
+//! requires, and a function that never returns still does not.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
@@ -20,7 +20,7 @@ use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 use syn::{AttrStyle, Attribute, Error, ItemFn, ReturnType, Signature, Type, Visibility};
 
-/// Which of the two macros is expanded.
+/// The macro that is expanded.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// `#[pirn::main]`
@@ -38,7 +38,7 @@ impl Kind {
     }
 }
 
-/// The function `item` made to run on a virtual thread, or `compile_error!`s.
+/// Returns the function `item`, changed to run on a virtual thread, or `compile_error!`s.
 pub(crate) fn expand(kind: Kind, args: TokenStream, item: TokenStream) -> TokenStream {
     let attribute = kind.attribute();
     let Ok(function) = syn::parse2::<ItemFn>(item.clone()) else {
@@ -50,14 +50,14 @@ pub(crate) fn expand(kind: Kind, args: TokenStream, item: TokenStream) -> TokenS
     match check(kind, &args, &function) {
         Ok(()) => wrap(kind, function),
         Err(error) => {
-            // The stub saves the user a second error, that there is no `main`.
+            // The stub saves the user a second error about a missing `main`.
             let (error, name) = (error.into_compile_error(), &function.sig.ident);
             quote!(#error #[allow(dead_code)] fn #name() {})
         }
     }
 }
 
-/// Refuses what cannot run as it is written. The error points at the first mistake.
+/// Refuses a function that cannot run as it is written. The error points at the first mistake.
 fn check(kind: Kind, args: &TokenStream, function: &ItemFn) -> Result<(), Error> {
     let attribute = kind.attribute();
     let sig = &function.sig;
@@ -127,8 +127,8 @@ fn second_test(kind: Kind, function: &ItemFn) -> TokenStream {
 
 /// Puts the outer function around a checked one.
 fn wrap(kind: Kind, mut inner: ItemFn) -> TokenStream {
-    // Outer attributes go outside: lint levels reach inwards from there, the rest belongs there.
-    // Inner ones (`#![allow(...)]`) stay at the beginning of the body.
+    // Outer attributes go on the outer function: lint levels reach inwards from there, and the rest
+    // belongs there. Inner ones (`#![allow(...)]`) stay at the beginning of the body.
     let is_outer = |a: &Attribute| matches!(a.style, AttrStyle::Outer);
     let (attributes, within): (Vec<_>, Vec<_>) = std::mem::take(&mut inner.attrs)
         .into_iter()
@@ -154,7 +154,7 @@ fn wrap(kind: Kind, mut inner: ItemFn) -> TokenStream {
     }
 }
 
-/// The outer function's return type, and what is to run on the virtual thread.
+/// Returns the outer function's return type, and the code to run on the virtual thread.
 fn result(inner: &Signature) -> (TokenStream, TokenStream) {
     let name = &inner.ident;
     let ty = match &inner.output {
@@ -178,7 +178,7 @@ fn plain_name(name: &Ident) -> TokenStream {
     quote!(#name)
 }
 
-/// A test's path: its name with its modules, as in the test harness's list, and the crate's.
+/// Returns a test's path: its name with its modules and the crate's, as in the test harness's list.
 fn path_name(name: &Ident) -> TokenStream {
     let name = name.unraw().to_string();
     quote!(::core::concat!(::core::module_path!(), "::", #name))

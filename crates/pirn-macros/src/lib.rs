@@ -1,8 +1,8 @@
 //! The attribute macros of pirn. Use them as `#[pirn::main]` and `#[pirn::test]`; this crate is a
 //! part of `pirn` and is of no use without it.
 //!
-//! Both leave the function as it is and put a function of the same name around it, which runs it
-//! on a virtual thread and waits for it. `expand` has the expansion.
+//! Both leave the function as it is and put a function of the same name around it, which runs the
+//! inner one on a virtual thread and waits for it. `expand` has the expansion.
 
 mod expand;
 
@@ -17,31 +17,32 @@ use proc_macro::TokenStream;
 /// #[pirn::main]
 /// fn main() -> std::io::Result<()> {
 ///     assert!(thread::current().is_virtual());
-///     let file = std::fs::read_to_string("Cargo.toml")?; // parks, blocks nobody
+///     let file = std::fs::read_to_string("Cargo.toml")?; // parks, does not block
 ///     thread::spawn(move || println!("{file}")).join().unwrap();
 ///     Ok(())
 /// }
 /// ```
 ///
-/// Without it `main` runs on a platform thread, from which virtual threads can be spawned as well;
-/// with it the program's first thread is a virtual one, so that spawning, joining and handing over
-/// between it and the others never has to wake an operating-system thread.
+/// Without this macro `main` runs on a platform thread, from which virtual threads can be spawned
+/// as well. With it the program's first thread is a virtual one, so that spawning, joining and
+/// handing over between it and the others never has to wake an operating-system thread.
 ///
-/// The function may return whatever `main` may: any [`Termination`](std::process::Termination), for
-/// example `Result<(), Box<dyn Error>>` or `ExitCode`. It need not be `Send`: it is reported (an
-/// `Err` is printed to standard error) on the virtual thread, and what leaves the virtual thread is
-/// the `ExitCode`. So whoever *calls* the function gets an `ExitCode`, unless its type is `()` or
-/// `!`. A panic goes on unwinding in the caller. When the function returns the process ends,
-/// whatever other virtual threads are doing, as with `std`.
+/// The function may have all return types of `main`: any
+/// [`Termination`](std::process::Termination), for example `Result<(), Box<dyn Error>>` or
+/// `ExitCode`. The type need not be `Send`: the result is reported (an `Err` is printed to standard
+/// error) on the virtual thread, and only the `ExitCode` leaves it. So a *caller* of the function
+/// gets an `ExitCode`, unless the function's type is `()` or `!`. A panic continues to unwind in
+/// the caller. When the function returns the process ends, whatever other virtual threads are
+/// doing, as with `std`.
 ///
-/// Its thread has the stack that the system gives to `main` (`ulimit -s`, mostly 8 MiB) and the
-/// name `main`. If virtual threads cannot be had, because a setting is wrong or the machine will
-/// not do, the process ends with one line on standard error and the exit code 1.
+/// Its thread has the stack size that the system gives to `main` (`ulimit -s`, usually 8 MiB) and
+/// the name `main`. If virtual threads cannot run, because a setting is wrong or the machine lacks
+/// something, the process ends with one line on standard error and the exit code 1.
 ///
 /// # Errors
 ///
-/// These do not compile: anything but a function, arguments (of the function or of the attribute),
-/// generics, `async`, `const`, `unsafe`, `extern "…"`.
+/// These do not compile: items other than functions, arguments (of the function or of the
+/// attribute), generics, `async`, `const`, `unsafe`, `extern "…"`.
 #[proc_macro_attribute]
 pub fn main(args: TokenStream, item: TokenStream) -> TokenStream {
     expand::expand(Kind::Main, args.into(), item.into()).into()
@@ -66,13 +67,13 @@ pub fn main(args: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// `#[should_panic]`, `#[ignore]` and all other attributes keep their meaning, and the test may
 /// return a `Result` as under `#[test]`. The virtual thread has the name that the harness gives to
-/// its own, and what it prints is captured like the output of any test. What *other* virtual
-/// threads print is not, unless the test's own thread prints it: `std` hands the capture on to
-/// threads that `std::thread::spawn` starts, and to no others.
+/// its own, and its output is captured like that of any test. The output of *other* virtual threads
+/// is not captured, unless the test's own thread prints it: `std` passes the capture on to threads
+/// that `std::thread::spawn` starts, and to no others.
 ///
 /// # Errors
 ///
-/// As for [`macro@main`]. A further `#[test]` is refused too: the test would run twice.
+/// The same as for [`macro@main`]. A further `#[test]` is refused too: the test would run twice.
 #[proc_macro_attribute]
 pub fn test(args: TokenStream, item: TokenStream) -> TokenStream {
     expand::expand(Kind::Test, args.into(), item.into()).into()

@@ -53,7 +53,7 @@ fn a_server_that_hangs_up_or_says_nothing_is_a_failure() {
     let (mut peer, _) = listener.accept().unwrap();
     let hang_up = std::thread::spawn(move || {
         let mut request = [0; 256];
-        // All of it, so that the close is no reset.
+        // The whole request, so that the close is no reset.
         assert!(peer.read(&mut request).unwrap() > 0);
     });
     assert!(matches!(client.get("/"), Err(Failure::Closed)));

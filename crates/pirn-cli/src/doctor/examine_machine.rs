@@ -1,15 +1,15 @@
-//! What follows from the facts about a machine.
+//! Conclusions from the facts about a machine.
 
 use super::finding::Finding;
 use super::machine::{Libc, Machine};
 
-/// The oldest kernel: it lets programs use FSGSBASE.
+/// The oldest supported kernel, the first that lets programs use FSGSBASE.
 const KERNEL: (u32, u32) = (5, 9);
 /// The first kernel with guard markers (`MADV_GUARD_INSTALL`).
 const KERNEL_WITH_MARKERS: (u32, u32) = (6, 13);
-/// The oldest GNU C library.
+/// The oldest supported GNU C library.
 const GLIBC: (u32, u32) = (2, 31);
-/// Mappings that are left to the rest of the program, and those that a stack takes.
+/// The number of mappings left to the rest of the program, and the number that a stack takes.
 const OTHER_MAPPINGS: u64 = 4096;
 const MAPPINGS_PER_STACK: u64 = 2;
 /// Bytes of a parked thread: a page of stack, and its share of a page table.
@@ -21,7 +21,7 @@ const OTHER_THREADS: u64 = 16 + 256 + 8;
 /// Open files below which servers run into their limit.
 const FEW_FILES: u64 = 10_000;
 
-/// All findings about a machine.
+/// Returns all findings about a machine.
 pub fn examine(machine: &Machine) -> Vec<Finding> {
     let version = machine.kernel.as_deref().and_then(version);
     [
@@ -43,7 +43,7 @@ pub fn examine(machine: &Machine) -> Vec<Finding> {
     .collect()
 }
 
-/// The finding about the trial.
+/// Returns the finding about the trial.
 pub fn trial(result: Result<(), String>) -> Finding {
     const SUBJECT: &str = "trial";
     match result {
@@ -117,7 +117,7 @@ fn libc(machine: &Machine) -> Finding {
     }
 }
 
-/// Guard markers, and where there are none, the mappings that guards then take.
+/// Returns the finding about guard markers, or about the mappings that guards take without them.
 fn guards(machine: &Machine, version: Option<(u32, u32)>) -> Finding {
     const SUBJECT: &str = "guard pages";
     if version >= Some(KERNEL_WITH_MARKERS) {
@@ -263,13 +263,13 @@ fn preload(machine: &Machine) -> Option<Finding> {
     ))
 }
 
-/// The first two numbers of a kernel's release.
+/// Returns the first two numbers of a kernel's release.
 fn version(release: &str) -> Option<(u32, u32)> {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse);
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
-/// A number with commas between groups of three digits.
+/// Returns a number with commas between groups of three digits.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();

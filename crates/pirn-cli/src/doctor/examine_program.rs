@@ -1,9 +1,9 @@
-//! What follows from the facts about a program.
+//! Conclusions from the facts about a program.
 
 use super::finding::Finding;
 use super::program::{ESSENTIAL, Elf, Program};
 
-/// All findings about a program.
+/// Returns all findings about a program.
 pub fn examine(program: &Program) -> Vec<Finding> {
     let elf = match program {
         Program::Elf(elf) => elf,
@@ -22,7 +22,7 @@ pub fn examine(program: &Program) -> Vec<Finding> {
     findings
 }
 
-/// How it is linked, and with which C library.
+/// Returns the finding about how the program is linked, and with which C library.
 fn linking(elf: &Elf) -> Finding {
     const SUBJECT: &str = "linking";
     match elf.interpreter.as_deref() {
@@ -54,7 +54,8 @@ fn linking(elf: &Elf) -> Finding {
     }
 }
 
-/// Whether its definitions of libc's functions are there for all callers.
+/// Returns the finding about whether its definitions of libc's functions are visible to all
+/// callers.
 fn interposition(elf: &Elf) -> Finding {
     const SUBJECT: &str = "interposition";
     match (elf.has_pirn, &*elf.missing) {

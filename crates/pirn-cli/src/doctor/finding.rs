@@ -1,9 +1,9 @@
-//! What the doctor says: one line per matter.
+//! The findings of the doctor: one line per subject.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-/// How it stands with one matter.
+/// The state of one subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// As it should be.
@@ -24,29 +24,29 @@ impl Verdict {
     }
 }
 
-/// What was found in one matter, and what to change.
+/// A finding about one subject, and the change that it needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     pub verdict: Verdict,
-    /// The matter, for example `kernel`.
+    /// The subject, for example `kernel`.
     pub subject: &'static str,
     pub found: String,
-    /// What to change; empty if there is nothing.
+    /// The change that is needed; empty if there is none.
     pub advice: String,
 }
 
 impl Finding {
-    /// All is well.
+    /// Returns a finding that is as it should be.
     pub fn ok(subject: &'static str, found: impl Into<String>) -> Finding {
         Finding::new(Verdict::Ok, subject, found, "")
     }
 
-    /// It could be better.
+    /// Returns a finding that could be better.
     pub fn warn(subject: &'static str, found: impl Into<String>, advice: &str) -> Finding {
         Finding::new(Verdict::Warn, subject, found, advice)
     }
 
-    /// It will not do.
+    /// Returns a finding that keeps virtual threads from running.
     pub fn bad(subject: &'static str, found: impl Into<String>, advice: &str) -> Finding {
         Finding::new(Verdict::Bad, subject, found, advice)
     }
@@ -66,7 +66,7 @@ impl Finding {
     }
 }
 
-/// Writes the findings for people, and in the last line what follows from them.
+/// Writes the findings for people, and the conclusion in the last line.
 pub fn write_text(findings: &[Finding], out: &mut dyn Write) -> io::Result<()> {
     let width = findings.iter().map(|f| f.subject.len()).max().unwrap_or(0);
     for finding in findings {
@@ -115,7 +115,7 @@ fn conclusion(findings: &[Finding]) -> &'static str {
     }
 }
 
-/// A string of JSON.
+/// Returns a string of JSON.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for c in text.chars() {

@@ -1,10 +1,10 @@
-//! What there is to know about a machine, read from its files.
+//! The facts about a machine, read from its files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// A machine as the kernel tells of it. `None`: it does not tell.
+/// A machine, as the kernel describes it. `None` means that the kernel does not say.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Machine {
     /// The processor's name.
@@ -14,7 +14,7 @@ pub struct Machine {
     pub fsgsbase_enabled: Option<bool>,
     /// `6.18.4-generic`
     pub kernel: Option<String>,
-    /// The version of the GNU C library, `2.36`, or what there is in its place.
+    /// The version of the GNU C library, `2.36`, or the library in its place.
     pub libc: Libc,
     /// `vm.max_map_count`
     pub mappings: Option<u64>,
@@ -22,41 +22,41 @@ pub struct Machine {
     pub files_soft: Option<u64>,
     pub files_hard: Option<u64>,
     pub files_ceiling: Option<u64>,
-    /// Limits of processes and threads: of the user, and of the cgroup.
+    /// The maximum number of processes and threads: of the user, and of the cgroup.
     pub threads_of_user: Option<u64>,
     pub threads_of_cgroup: Option<u64>,
-    /// Limit of address space, bytes.
+    /// The limit of address space, in bytes.
     pub address_space: Option<u64>,
-    /// Memory that is available, and what the cgroup allows in all, bytes.
+    /// The available memory, and the total that the cgroup allows, in bytes.
     pub memory_available: Option<u64>,
     pub memory_of_cgroup: Option<u64>,
-    /// Processors that are online, and how much of them the cgroup allows, in thousandths.
+    /// The number of processors online, and the share that the cgroup allows, in thousandths.
     pub processors: Option<u64>,
     pub processors_of_cgroup: Option<u64>,
     /// `vm.overcommit_memory`
     pub overcommit: Option<u64>,
-    /// System calls are filtered.
+    /// Whether system calls are filtered.
     pub filtered: bool,
     /// Libraries that `LD_PRELOAD` puts in front of all others.
     pub preload: Option<String>,
 }
 
-/// The C library of this very program.
+/// The C library of this program.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Libc {
     /// The GNU C library, in this version.
     Gnu(u32, u32),
-    /// It cannot be told which.
+    /// It cannot be determined.
     #[default]
     Unknown,
 }
 
-/// Bit of FSGSBASE in `AT_HWCAP2`.
+/// The bit of FSGSBASE in `AT_HWCAP2`.
 const HWCAP2_FSGSBASE: u64 = 1 << 1;
 const AT_HWCAP2: u64 = 26;
 
 impl Machine {
-    /// Reads what the files below `root` tell; `/` for this machine.
+    /// Reads the files below `root`; `/` for this machine.
     pub fn read(root: &Path) -> Machine {
         let files = Files(root);
         let cpuinfo = files.text("proc/cpuinfo");
@@ -122,7 +122,7 @@ impl Files<'_> {
         number(&self.text(path)?)
     }
 
-    /// The C library that is mapped into this process.
+    /// Returns the C library that is mapped into this process.
     fn libc(&self) -> Libc {
         let version = || {
             let maps = self.text("proc/self/maps")?;
@@ -136,8 +136,8 @@ impl Files<'_> {
         version().map_or(Libc::Unknown, |(major, minor)| Libc::Gnu(major, minor))
     }
 
-    /// The least of what the cgroup of this process, and those above it, allow: what `parse` finds
-    /// in the first of `names` that each has.
+    /// Returns the minimum that the cgroup of this process, and those above it, allow: the value
+    /// that `parse` finds in the first of `names` that exists in each.
     fn of_cgroup(
         &self,
         controller: &str,
@@ -172,7 +172,7 @@ impl Files<'_> {
     }
 }
 
-/// The value of the first line `name: value`.
+/// Returns the value of the first line `name: value`.
 fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.lines().find_map(|line| {
         let (key, value) = line.split_once(':')?;
@@ -184,7 +184,7 @@ fn number<N: FromStr>(text: &str) -> Option<N> {
     text.trim().parse().ok()
 }
 
-/// A cgroup's limit of memory; version 1 writes "none" as nearly 2^63.
+/// Returns a cgroup's limit of memory; version 1 writes "none" as nearly 2^63.
 fn limit_of_memory(text: &str) -> Option<u64> {
     number(text).filter(|&bytes: &u64| bytes < 1 << 60)
 }
@@ -193,14 +193,14 @@ fn kibibytes(text: &str) -> Option<u64> {
     number::<u64>(text.strip_suffix("kB")?).map(|kib| kib << 10)
 }
 
-/// The soft and the hard limit in `/proc/self/limits`; `None` for unlimited.
+/// Returns the soft and the hard limit in `/proc/self/limits`; `None` for unlimited.
 fn limit(limits: &str, name: &str) -> (Option<u64>, Option<u64>) {
     let line = limits.lines().find_map(|line| line.strip_prefix(name));
     let mut values = line.unwrap_or("").split_whitespace().map(number);
     (values.next().flatten(), values.next().flatten())
 }
 
-/// How many a list such as `0-3,8` has.
+/// Returns the number of members of a list such as `0-3,8`.
 fn members(list: &str) -> Option<u64> {
     let count = |range: &str| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
@@ -211,13 +211,14 @@ fn members(list: &str) -> Option<u64> {
     list.trim().split(',').map(count).sum()
 }
 
-/// What `cpu.max` allows, in thousandths of a processor: quota and period, or `max`.
+/// Returns the share that `cpu.max` allows, in thousandths of a processor: quota and period, or
+/// `max`.
 fn share(text: &str) -> Option<u64> {
     let (quota, period) = text.trim().split_once(' ')?;
     (number::<u64>(quota)? * 1000).checked_div(number(period)?)
 }
 
-/// An entry of the auxiliary vector: pairs of a key and a value.
+/// Returns an entry of the auxiliary vector, which has pairs of a key and a value.
 fn auxiliary(auxv: &[u8], key: u64) -> Option<u64> {
     let (words, _) = auxv.as_chunks::<8>();
     let words: Vec<u64> = words.iter().map(|word| u64::from_ne_bytes(*word)).collect();
@@ -227,7 +228,7 @@ fn auxiliary(auxv: &[u8], key: u64) -> Option<u64> {
         .map(|pair| pair[1])
 }
 
-/// A variable in an environment as `/proc` shows it.
+/// Returns a variable of an environment as `/proc` shows it.
 fn variable(environ: &[u8], name: &str) -> Option<String> {
     let text = String::from_utf8_lossy(environ);
     let value = text
@@ -236,7 +237,7 @@ fn variable(environ: &[u8], name: &str) -> Option<String> {
     (!value.is_empty()).then(|| value.to_owned())
 }
 
-/// The version that the GNU C library says it is.
+/// Returns the version that the GNU C library states about itself.
 fn gnu_version(library: &[u8]) -> Option<(u32, u32)> {
     const BANNER: &[u8] = b"GNU C Library ";
     let at = library

@@ -1,8 +1,8 @@
-//! `pirn doctor`: whether this machine can run virtual threads, and how far; and what a program
-//! lacks for them.
+//! `pirn doctor`: whether and to what extent this machine can run virtual threads, and what a
+//! program lacks for them.
 //!
-//! What is found out ([`machine`], [`program`]) is separate from what is said about it
-//! ([`examine_machine`], [`examine_program`]): the tests feed machines that nobody has.
+//! The facts ([`machine`], [`program`]) are separate from the conclusions ([`examine_machine`],
+//! [`examine_program`]), so that the tests can invent machines.
 
 mod examine_machine;
 mod examine_program;

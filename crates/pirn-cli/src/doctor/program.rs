@@ -1,4 +1,4 @@
-//! What there is to know about an executable, read from its file.
+//! The facts about an executable, read from its file.
 
 use std::fs;
 use std::io;
@@ -9,7 +9,7 @@ use object::elf::{DF_1_PIE, EM_X86_64, ET_DYN};
 use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader};
 use object::{Endianness, FileKind, Object, ObjectSymbol};
 
-/// Functions that pirn defines and no program can do without. It defines some 400 more.
+/// Functions that pirn defines and that every program needs. It defines some 400 more.
 pub const ESSENTIAL: [&str; 22] = [
     "accept4",
     "clock_nanosleep",
@@ -35,13 +35,13 @@ pub const ESSENTIAL: [&str; 22] = [
     "write",
 ];
 
-/// An allocator with caches per thread.
+/// An allocator with per-thread caches.
 struct Allocator {
     name: &'static str,
-    /// What its symbols begin with.
+    /// The prefixes of its symbols.
     prefixes: &'static [&'static str],
-    /// What is before and after its name in a text that it has, also in a stripped program. (In one
-    /// piece it would be a text of this program.)
+    /// The parts before and after its name in a text that it contains, even in a stripped program.
+    /// (In one piece it would be a text of this program.)
     text: Option<(&'static str, &'static str)>,
 }
 
@@ -69,7 +69,8 @@ const ALLOCATORS: [Allocator; 4] = [
 ];
 
 impl Allocator {
-    /// Whether it is in a program with these bytes and symbols, or in a library that it names.
+    /// Returns whether it is in a program with these bytes and symbols, or in a library that it
+    /// names.
     fn is_in(&self, bytes: &[u8], symbols: &[&str], needed: &[String]) -> bool {
         let is_its = |symbol: &&str| {
             self.prefixes
@@ -85,13 +86,13 @@ impl Allocator {
     }
 }
 
-/// A text that every program with pirn has: how it names its carriers.
+/// A text that every program with pirn contains: the name of its carriers.
 const MARK: &[u8] = b"pirn-carrier-";
 
-/// What a file is.
+/// The kind of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Program {
-    /// No program for this system: what it is instead.
+    /// Not a program for this system, but this.
     Other(&'static str),
     /// An x86-64 ELF file.
     Elf(Elf),
@@ -102,21 +103,21 @@ pub enum Program {
 pub struct Elf {
     /// The dynamic linker that it asks for.
     pub interpreter: Option<String>,
-    /// It is a shared library.
+    /// Whether it is a shared library.
     pub is_library: bool,
     /// The libraries that it names.
     pub needed: Vec<String>,
-    /// It runs with the rights of its owner or group.
+    /// Whether it runs with the rights of its owner or group.
     pub is_setuid: bool,
-    /// It contains pirn.
+    /// Whether it contains pirn.
     pub has_pirn: bool,
     /// Those of [`ESSENTIAL`] that it does not define for others.
     pub missing: Vec<&'static str>,
     /// Allocators that it contains or names.
     pub allocators: Vec<&'static str>,
-    /// One of them seems to be in `pirn::OnCarrier`.
+    /// Whether one of them seems to be in `pirn::OnCarrier`.
     pub has_wrapper: bool,
-    /// It has no symbols but those for dynamic linking.
+    /// Whether it has no symbols but those for dynamic linking.
     pub is_stripped: bool,
 }
 
@@ -180,7 +181,7 @@ impl Elf {
     }
 }
 
-/// What the dynamic linker reads.
+/// The part that the dynamic linker reads.
 #[derive(Default)]
 struct Dynamic {
     interpreter: Option<String>,

@@ -1,12 +1,12 @@
-//! The proof of the pudding: a virtual thread that is spawned, parks in a read, is woken, and ends.
+//! A trial: a virtual thread that is spawned, parks in a read, is woken, and ends.
 
 use std::io::{self, Read, Write};
 use std::time::Duration;
 
-/// How long it may take, on a machine that is very busy.
+/// The time limit of the trial, long enough for a very busy machine.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Runs it. The error says what went wrong.
+/// Runs the trial. The error says what went wrong.
 pub fn run() -> Result<(), String> {
     attempt(PATIENCE).map_err(|error| error.to_string())
 }
@@ -17,7 +17,7 @@ fn attempt(patience: Duration) -> io::Result<()> {
         let mut byte = [0];
         reader.read_exact(&mut byte).map(|()| byte[0])
     })?;
-    // Some time to park in the read; it need not.
+    // Time to park in the read, which it need not do.
     std::thread::sleep(Duration::from_millis(2));
     writer.write_all(&[7])?;
     let late = |_| io::Error::other("a virtual thread that waits for bytes is not woken by them");

@@ -1,4 +1,4 @@
-//! The server, spoken to over loopback byte by byte.
+//! The server, tested over loopback byte by byte.
 
 use super::*;
 use crate::threads::Platform;
@@ -31,21 +31,21 @@ impl Running {
 
     fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(self.listener.local_addr().unwrap()).unwrap();
-        // A test that waits for what never comes fails instead of hanging.
+        // A test that waits in vain fails instead of hanging.
         stream
             .set_read_timeout(Some(Duration::from_secs(60)))
             .unwrap();
         stream
     }
 
-    /// All that the server answers to `request` until it closes the connection by itself.
+    /// Returns all that the server answers to `request` until it closes the connection by itself.
     fn answers(&self, request: &[u8]) -> String {
         let mut stream = self.connect();
         stream.write_all(request).unwrap();
         read_to_end(&mut stream)
     }
 
-    /// All that the server answers to `request` when the client says that this was all.
+    /// Returns all that the server answers to `request` when the client sends no more.
     fn answers_to_all(&self, request: &[u8]) -> String {
         let mut stream = self.connect();
         stream.write_all(request).unwrap();
@@ -279,7 +279,7 @@ fn stop_waits_for_open_connections() {
         stopped.send(()).unwrap();
     });
     assert_eq!(has_stopped.try_recv(), Err(mpsc::TryRecvError::Empty));
-    // The connection still works although the server accepts no more.
+    // The connection still works although the server no longer accepts.
     stream
         .write_all(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         .unwrap();

@@ -10,7 +10,7 @@ const LOAD: Load = Load {
     requests: 4,
 };
 
-/// Platform threads of which only so many can be started.
+/// Platform threads of which only this many can be started.
 #[derive(Clone, Copy)]
 struct Few(&'static AtomicUsize);
 
@@ -40,7 +40,7 @@ impl Threads for Few {
     }
 }
 
-/// Puts `LOAD` on a server: the users, and why there were fewer of them.
+/// Puts `LOAD` on a server. Returns the users, and why there were fewer of them.
 fn run<S: Threads, U: Threads>(for_server: S, for_users: U) -> (Arc<Users>, Option<String>) {
     let listener = Arc::new(TcpListener::bind("127.0.0.1:0").unwrap());
     let server = Server::new(for_server, LOAD.delay);
