@@ -1,7 +1,6 @@
 //! `fork` without `exec`: the child survives, with its thread-locals, its heap and its glibc.
 //!
-//! Each test has a process of its own, so that the child does not copy the threads of others amid
-//! their work.
+//! Each test has its own process, so that the child does not copy other tests' threads in mid-work.
 
 use std::cell::Cell;
 use std::collections::HashMap;

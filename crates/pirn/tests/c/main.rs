@@ -1,4 +1,5 @@
-//! What C code relies on: pthreads, thread-local storage, signals, `fork`, `setuid`, sleeps.
+//! The services that C code uses: pthreads, thread-local storage, signals, `fork`, `setuid`,
+//! sleeps.
 
 #[path = "../common/mod.rs"]
 mod common;

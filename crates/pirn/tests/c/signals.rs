@@ -1,6 +1,6 @@
 //! Signals arriving on virtual threads.
 //!
-//! Handlers are the process's, so each test has a process of its own.
+//! Handlers belong to the process, so each test has its own process.
 
 use std::cell::Cell;
 use std::io::{self, Read, Write};

@@ -1,4 +1,4 @@
-//! What the behavioural tests share: the watchdog, crowds of threads, temporary folders.
+//! The common code of the behavioural tests: the watchdog, crowds of threads, temporary folders.
 
 #![allow(dead_code, unused_imports)] // each test binary uses only a part of it
 

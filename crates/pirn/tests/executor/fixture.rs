@@ -1,4 +1,4 @@
-//! What the tests of executors share.
+//! The common code of the tests of executors.
 
 #![allow(dead_code)] // each test binary uses only a part of it
 

@@ -1,4 +1,4 @@
-//! Executors: a thread per task.
+//! Executors: one thread per task.
 
 #[path = "../common/mod.rs"]
 mod common;

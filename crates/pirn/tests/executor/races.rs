@@ -1,4 +1,4 @@
-//! Executors: what happens at the same time, with few and many carriers; and large crowds of tasks.
+//! Executors: races, with few and many carriers; and large crowds of tasks.
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Barrier};

@@ -1,5 +1,5 @@
-//! glibc's own names (`__read`, `__pthread_mutex_unlock`): who calls them waits for, and wakes,
-//! those who use the common ones.
+//! glibc's own names (`__read`, `__pthread_mutex_unlock`): their callers wait for, and wake, the
+//! callers of the common names.
 
 use std::cell::UnsafeCell;
 use std::ffi::CString;

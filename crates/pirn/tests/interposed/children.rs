@@ -1,4 +1,4 @@
-//! Child processes, signals and libraries: what `std` does not call.
+//! Child processes, signals and libraries: the functions that `std` does not call.
 
 use std::ffi::CStr;
 use std::{mem, ptr};

@@ -1,4 +1,4 @@
-//! Descriptors and sockets, by all names.
+//! Descriptors and sockets, under all names of the functions.
 
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsRawFd;

@@ -1,5 +1,5 @@
-//! Interposed functions by their names: those that `std` does not call, and those under which
-//! libraries call the same.
+//! Interposed functions by their names: those that `std` does not call, and other names of the same
+//! functions that libraries call.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,4 +1,4 @@
-//! Opening files, and what can be done with open ones, by all names.
+//! Opening files, and operations on open ones, under all names of the functions.
 
 use std::ffi::{CStr, CString};
 use std::io::{self, Read};

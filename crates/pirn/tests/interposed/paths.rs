@@ -1,4 +1,4 @@
-//! Files by name: what the C library has besides the functions that `std::fs` calls.
+//! Files by name: the C library's functions beside those that `std::fs` calls.
 
 use std::ffi::{CStr, CString};
 use std::os::unix::ffi::OsStrExt;

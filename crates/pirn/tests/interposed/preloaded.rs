@@ -1,4 +1,4 @@
-//! Libraries that are preloaded and define the same functions.
+//! Preloaded libraries that define the same functions.
 
 use std::io::{self, Read, Write};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Threads and their locks: what `std` does not call.
+//! Threads and their locks: the functions that `std` does not call.
 
 use std::mem;
 use std::ptr;

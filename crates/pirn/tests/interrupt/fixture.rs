@@ -1,5 +1,5 @@
-//! What the tests of interruption share: threads that wait, and are interrupted before or
-//! meanwhile.
+//! The common code of the tests of interruption: threads that are interrupted before or while they
+//! wait.
 
 #![allow(dead_code)] // each test binary uses only a part of it
 

@@ -1,4 +1,4 @@
-//! Interruption: who wants to hear of it.
+//! Interruption: callbacks of listeners.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, mpsc};

@@ -1,4 +1,4 @@
-//! Interruption of whatever a thread waits for.
+//! Interruption, for every kind of wait.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,4 +1,5 @@
-//! Interrupts against what a thread waits for, with one, a few and many carriers.
+//! Races between an interrupt and the event that a thread waits for, with one, a few and many
+//! carriers.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};

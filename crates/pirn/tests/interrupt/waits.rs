@@ -1,5 +1,4 @@
-//! Interruption: who sleeps, parks or waits for other threads. (Input and output:
-//! `io.rs`.)
+//! Interruption of sleeping, parking and waiting for other threads. (Input and output: `io.rs`.)
 
 use std::cell::UnsafeCell;
 use std::error::Error;

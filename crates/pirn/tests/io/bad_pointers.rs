@@ -1,4 +1,4 @@
-//! Addresses with nothing behind them: `EFAULT`, as the kernel says, on both kinds of threads.
+//! Unmapped addresses: `EFAULT`, as from the kernel, on both kinds of threads.
 
 use std::io::Error;
 use std::net::UdpSocket;

@@ -1,8 +1,8 @@
-//! Closing a descriptor wakes whoever is parked on it with `EBADF`. This is more than the kernel
-//! does for platform threads, so this file has no counterpart in `std`.
+//! Closing a descriptor wakes the threads that are parked on it with `EBADF`. This is more than the
+//! kernel does for platform threads, so this file has no counterpart in `std`.
 //!
-//! The tests close bare numbers, so each has a process of its own: a thread that comes to its call
-//! only after the close must find the number unused.
+//! The tests close bare numbers, so each has its own process: a thread that makes its call only
+//! after the close must find the number unused.
 
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};

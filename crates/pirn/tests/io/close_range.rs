@@ -1,4 +1,5 @@
-//! Closing many descriptors at once, and the descriptors that are not the program's to close.
+//! Closing many descriptors at once, and the runtime's own descriptors, which the program must not
+//! close.
 
 use std::fs;
 use std::io::{self, Read, Write};

@@ -1,5 +1,4 @@
-//! `connect` on a virtual thread: what others see of the socket meanwhile, and queues that are
-//! full.
+//! `connect` on a virtual thread: the socket as others see it meanwhile, and full queues.
 
 use std::fs;
 use std::io::ErrorKind;

@@ -1,5 +1,5 @@
-//! Thousands of threads that wait for one descriptor: the price of an event does not grow with
-//! their number.
+//! Thousands of threads that wait for one descriptor: the cost per event does not grow with their
+//! number.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};

@@ -1,4 +1,4 @@
-//! Files of which the page cache holds a part: reads and writes are as whole as the kernel's own.
+//! Files that are partly in the page cache: reads and writes are as complete as the kernel's own.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{IoSlice, IoSliceMut, Read, Seek, SeekFrom, Write};

@@ -1,6 +1,6 @@
 //! `select` and `pselect`, called by foreign code on virtual threads.
 //!
-//! Each test has a process of its own, since these calls know only descriptors below 1024.
+//! Each test has its own process, since these calls know only descriptors below 1024.
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};

@@ -1,5 +1,5 @@
-//! System calls that go past libc's functions: made inline, as `rustix` makes them, or by number
-//! through `syscall`. What they change about a descriptor is noticed.
+//! System calls that bypass libc's functions: made inline, as `rustix` makes them, or by number
+//! through `syscall`. The runtime notices their effects on a descriptor.
 
 use std::io::{self, ErrorKind, PipeReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener};

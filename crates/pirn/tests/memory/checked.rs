@@ -1,4 +1,4 @@
-//! The runtime gives memory back as it got it.
+//! The runtime frees memory with the layout with which it was allocated.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicUsize, Ordering};

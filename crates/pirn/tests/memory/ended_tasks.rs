@@ -1,4 +1,4 @@
-//! Executors: nothing is kept for tasks that have ended.
+//! Executors: no memory is kept for tasks that have ended.
 
 use crate::common::checked_alloc::live_bytes;
 use crate::common::{on_virtual, watched};

@@ -1,6 +1,7 @@
-//! Memory is given back, and as it was got: this binary's allocator checks each block and counts.
+//! Memory is freed, with the layout of its allocation: this binary's allocator checks and counts
+//! each block.
 //!
-//! A binary of its own because of that allocator. Each test has a process of its own, because the
+//! This is a separate binary because of that allocator. Each test has its own process, because the
 //! counts are those of the whole process.
 
 #[path = "../common/mod.rs"]

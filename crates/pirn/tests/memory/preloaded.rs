@@ -1,4 +1,4 @@
-//! Programs whose `malloc` is another library's.
+//! Programs whose `malloc` comes from another library.
 
 use std::path::Path;
 use std::sync::Mutex;

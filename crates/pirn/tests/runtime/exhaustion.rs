@@ -1,4 +1,4 @@
-//! When memory or mappings run out, `spawn` says so, and the threads there are go on.
+//! If memory or mappings run out, `spawn` reports it, and the existing threads go on.
 
 use crate::common::{child, watched};
 use pirn::thread::{self, Builder, JoinHandle};

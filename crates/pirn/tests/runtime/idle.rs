@@ -1,4 +1,4 @@
-//! With everything parked the process uses no CPU.
+//! If all threads are parked the process uses no CPU.
 
 use std::io::{self, PipeReader, PipeWriter, Read};
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};

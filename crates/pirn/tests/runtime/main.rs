@@ -1,4 +1,4 @@
-//! The runtime itself: its settings, schedulers, carriers, and what it costs at rest.
+//! The runtime itself: its settings, schedulers, carriers, and its cost at rest.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,4 +1,5 @@
-//! What keys, and thread-locals with destructors, cost a virtual thread: no page of its own.
+//! The cost of keys, and of thread-locals with destructors, for a virtual thread: no additional
+//! page.
 
 use std::cell::Cell;
 use std::ptr;

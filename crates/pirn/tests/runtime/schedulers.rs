@@ -1,4 +1,4 @@
-//! Schedulers of the user's own: virtual threads run wherever somebody calls `Runnable::run`.
+//! Custom schedulers: virtual threads run on the thread that calls `Runnable::run`.
 
 use std::cell::Cell;
 use std::collections::VecDeque;

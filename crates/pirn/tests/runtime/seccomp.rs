@@ -1,5 +1,5 @@
-//! System calls that a seccomp profile forbids: what has a substitute works, and what has none says
-//! so.
+//! System calls that a seccomp profile forbids: those with a substitute work, and the others fail
+//! with an error that names them.
 
 use std::fs;
 use std::io::{Read, Write};

@@ -1,4 +1,4 @@
-//! One line on standard error when all carriers stand in the kernel, by calls that nobody saw.
+//! One line on standard error when unseen calls block all carriers in the kernel.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;

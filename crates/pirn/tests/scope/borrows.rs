@@ -1,4 +1,4 @@
-//! What subtasks borrow: from the owner, from its callers, and for their results and errors.
+//! Borrows of subtasks: from the owner, from its callers, and for their results and errors.
 
 use std::io;
 

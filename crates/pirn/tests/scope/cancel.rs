@@ -1,5 +1,4 @@
-//! Cancellation: what is not started, who is interrupted, what becomes of results that come too
-//! late.
+//! Cancellation: subtasks that are not started or are interrupted, and results that come too late.
 
 use std::io::{self, Read};
 use std::net::{TcpListener, TcpStream, UdpSocket};

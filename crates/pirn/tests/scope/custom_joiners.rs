@@ -1,4 +1,4 @@
-//! Joiners of the user's own: what they are told, on which thread, and what comes of their panics.
+//! Custom joiners: their calls, the threads of these calls, and the effect of their panics.
 
 use std::ops::ControlFlow;
 use std::sync::Mutex;

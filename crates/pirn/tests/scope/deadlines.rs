@@ -1,4 +1,4 @@
-//! Timeouts and deadlines: reached or not, past, nested, of one join, with what is there by then.
+//! Timeouts and deadlines: reached or not, past, nested, of one join, with partial results.
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};

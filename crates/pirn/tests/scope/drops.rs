@@ -1,5 +1,5 @@
-//! Every closure and every value is dropped once, before its scope is left, whatever becomes of its
-//! subtask.
+//! Every closure and every value is dropped once, before its scope is left, however its subtask
+//! ends.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};

@@ -1,4 +1,4 @@
-//! The errors of scopes, as others want to have them.
+//! The errors of scopes, converted to the types of other libraries.
 
 use std::convert::Infallible;
 use std::error::Error;

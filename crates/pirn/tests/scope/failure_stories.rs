@@ -1,6 +1,6 @@
-//! The failure stories of structured concurrency, as told of `handleOrder`: an order needs two
-//! services, and something goes wrong. Unstructured, the other subtask is leaked, the interrupt is
-//! lost, or the owner waits for nothing.
+//! The failure stories of structured concurrency, with `handleOrder` as the example: an order needs
+//! two services, and one fails. In unstructured code the other subtask is leaked, the interrupt is
+//! lost, or the owner waits in vain.
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc;

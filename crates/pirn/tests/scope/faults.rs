@@ -1,5 +1,5 @@
-//! Scopes when the code of others fails at the worst moment: the scope is left all the same, and
-//! nobody stays behind.
+//! Scopes in which user code fails at the worst moment: the scope is left all the same, and no
+//! thread stays behind.
 
 use std::hint::black_box;
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any, resume_unwind};

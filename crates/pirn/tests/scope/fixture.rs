@@ -1,4 +1,4 @@
-//! What the tests of scopes share: kinds of threads, subtasks that wait, counts of drops.
+//! The common code of the tests of scopes: kinds of threads, subtasks that wait, counts of drops.
 
 #![allow(dead_code)] // each test binary uses only a part of it
 

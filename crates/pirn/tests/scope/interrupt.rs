@@ -1,4 +1,4 @@
-//! Interrupts of the owner: what hears them, and what does not.
+//! Interrupts of the owner: the waits that they end, and those that they do not end.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 

@@ -1,8 +1,8 @@
-//! Forking and joining: what runs where, and what comes back.
+//! Forking and joining: the threads of subtasks, and their results.
 //!
-//! What the tests of `StructuredTaskScope` in JDK 25 and 26 ask for, and what here answers. Those
-//! that the compiler makes impossible are shown by a `compile_fail` example in the documentation of
-//! the type named.
+//! The table lists the tests of `StructuredTaskScope` in JDK 25 and 26, and the corresponding tests
+//! here. For those that the compiler makes impossible, the documentation of the named type has a
+//! `compile_fail` example.
 //!
 //! | there | here |
 //! |---|---|

@@ -1,4 +1,5 @@
-//! What the joiners of the library make of subtasks: of none, of those that succeed, fail, panic.
+//! The results of the library's joiners: with no subtasks, and with subtasks that succeed, fail,
+//! panic.
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 

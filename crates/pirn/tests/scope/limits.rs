@@ -1,4 +1,4 @@
-//! How many subtasks run at once, and on which threads.
+//! The number of subtasks that run at once, and their threads.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};

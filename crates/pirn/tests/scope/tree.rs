@@ -1,4 +1,4 @@
-//! What people see of scopes: `Debug`, and the tree of all of them.
+//! The output about scopes: `Debug`, and the tree of all scopes.
 
 use std::sync::mpsc;
 

@@ -1,9 +1,9 @@
-//! The layers of `docs/architecture.md` hold: what is in `src/` refers to the layers below it, and
-//! to one above only where a list says so.
+//! The layers of `docs/architecture.md` hold: each file in `src/` refers to the layers below its
+//! own, and to one above only if a list allows it.
 //!
-//! Scanned are all paths from the crate's root (`crate::…`) outside of comments and unit tests.
-//! `runtime.rs`, `config.rs` and the like are beside the layers: they start all of them, or are
-//! asked by all.
+//! The test scans all paths from the crate's root (`crate::…`) outside of comments and unit tests.
+//! `runtime.rs`, `config.rs` and the like are beside the layers: they start all of them, or all
+//! layers use them.
 
 use std::fs;
 use std::path::{Path, PathBuf};

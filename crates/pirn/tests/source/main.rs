@@ -1,3 +1,3 @@
-//! What must hold of the source code itself; nothing of the runtime runs here.
+//! Rules about the source code itself; the runtime does not run here.
 
 mod layers;

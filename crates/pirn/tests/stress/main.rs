@@ -1,4 +1,4 @@
-//! Much at once and at random.
+//! Stress: many random operations at once.
 
 #[path = "../common/mod.rs"]
 mod common;

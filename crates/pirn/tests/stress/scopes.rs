@@ -2,7 +2,7 @@
 //! random: each scope is left, nothing that was started in one outlives it, every value is dropped
 //! once, and no memory is lost.
 //!
-//! What is random follows from a seed, which failures name. `PIRN_STRESS` multiplies the rounds
+//! All random choices follow from a seed, which failures name. `PIRN_STRESS` multiplies the rounds
 //! (10: some minutes), and `PIRN_STRESS_SEED` is the first seed.
 
 use std::cell::Cell;

@@ -1,5 +1,5 @@
 //! Stress, after the tests of the same names for Loom. Each runs for a second, or for
-//! `PIRN_STRESS_SECONDS`; they find what only chance finds, so a hang or a wrong sum is the result.
+//! `PIRN_STRESS_SECONDS`; they find defects that appear by chance, as a hang or a wrong sum.
 
 use std::env;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! What `pirn::thread` has beyond `std::thread`, and the attribute macros.
+//! The parts of `pirn::thread` beyond `std::thread`, and the attribute macros.
 
 use std::collections::HashSet;
 use std::process::ExitCode;

@@ -1,5 +1,5 @@
-//! Waiting for a virtual thread's end other than by `join`: with a timeout, until an interrupt, as
-//! a future.
+//! Waiting for a virtual thread's end by other means than `join`: with a timeout, until an
+//! interrupt, as a future.
 
 use std::future::{IntoFuture, poll_fn};
 use std::panic::resume_unwind;

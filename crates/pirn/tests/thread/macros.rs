@@ -1,5 +1,5 @@
-//! What `#[pirn::main]` and `#[pirn::test]` give to their function: a stack, a name, captured
-//! output, and an error that is readable.
+//! `#[pirn::main]` and `#[pirn::test]` give their function a stack, a name, captured output, and a
+//! readable error.
 
 use std::hint::black_box;
 use std::process::{Command, Output};

@@ -1,5 +1,4 @@
-//! What a thread is: `pirn::thread` beside `std::thread`, panics, stacks, thread-locals,
-//! `std::sync`.
+//! Threads: `pirn::thread` compared with `std::thread`, panics, stacks, thread-locals, `std::sync`.
 
 #[path = "../common/mod.rs"]
 mod common;

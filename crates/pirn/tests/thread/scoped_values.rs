@@ -1,4 +1,4 @@
-//! Scoped values are bound for the extent of a call, on the thread that made it, and nowhere else.
+//! Scoped values are bound during a call, on the thread that makes it, and nowhere else.
 
 use std::cell::RefCell;
 use std::fmt::Debug;
