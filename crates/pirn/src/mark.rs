@@ -1,22 +1,21 @@
 //! The mark of code that must not be parked, moved to another carrier, or made to run foreign code.
 //!
-//! Each thread has a mark in its thread-local storage, which is up
+//! Each thread has a mark in its thread-local storage. It is up
 //!
 //! * in runtime code that knows its carrier, holds a [`Lock`](crate::lock::Lock), or has told
 //!   others of a wait that has not ended ([`Raised`]);
 //! * in a signal handler, which may have interrupted such code, or libc's ([`InHandler`]).
 //!
-//! While it is up, interposed functions do what they do on a platform thread. They may be called
-//! there: by a handler, or by an allocator that the runtime calls.
+//! While it is up, interposed functions act as on a platform thread. Such code may call them: a
+//! handler does, and an allocator that the runtime calls.
 //!
 //! ```text
 //!   bits 31 ... 16       15 ... 0
 //!   handlers entered     sections of the runtime entered
 //! ```
 //!
-//! A handler may be left by a jump, which drops nothing. So the handlers that a thread is in are
-//! linked through their frames, and `siglongjmp` asks which of them it leaves
-//! ([`jump`]).
+//! A handler may be left by a jump, which drops nothing. So the handlers of a thread are linked
+//! through their frames, and `siglongjmp` asks which of them it leaves ([`jump`]).
 
 use core::cell::Cell;
 use core::marker::PhantomData;
@@ -111,7 +110,7 @@ pub(crate) fn jump(target: usize, alternative: impl FnOnce() -> Range<usize>) {
 
 #[cold]
 fn leave_newer(target: usize, alternative: &Range<usize>) {
-    // SAFETY: whoever is in a handler is so until `leave`, so its frame is there.
+    // SAFETY: a handler's frame is valid until `leave` unlinks it.
     while let Some(handler) = unsafe { INNERMOST.get().as_ref() } {
         let frame = ptr::from_ref(handler) as usize;
         let same_stack = alternative.contains(&frame) == alternative.contains(&target);
@@ -140,8 +139,8 @@ mod tests {
         assert!(!is_up());
     }
 
-    /// Pretends that the thread is in as many handlers, the innermost first, and returns how many
-    /// a jump leaves it in.
+    /// Pretends that the thread is in these handlers, the innermost first. Returns how many of them
+    /// remain after a jump.
     fn after_jump(handlers: &mut [InHandler], target: usize, alternative: Range<usize>) -> u32 {
         let mut outer = ptr::null();
         for handler in handlers.iter_mut().rev() {

@@ -1,6 +1,6 @@
 //! Which idle carrier wakes for timers.
 //!
-//! Of all carriers that sleep, one at most has a timeout, the deadline of the first timer; it
+//! Of all sleeping carriers, at most one has a timeout, the deadline of the first timer; it
 //! *attends*. The others sleep until they are kicked. So a timer that comes due costs one wake-up.
 //!
 //! ```text
@@ -11,14 +11,14 @@
 //!      then kick a sleeper
 //! ```
 //!
-//! Whoever arms with a deadline before `until` kicks, and the kicked carrier, or the one that
-//! passes the kick on, comes to a with the new deadline in view. Whoever arms with a later one
-//! trusts in the carrier that attends. That has not been at b yet: fences have one order, so if 2
-//! came after b, 3 would have seen that nobody attends. So it will be at b, and the deadline is in
-//! view at c.
+//! A thread that arms with a deadline before `until` kicks. The kicked carrier, or the one that
+//! passes the kick on, comes to a and sees the new deadline. A thread that arms with a later
+//! deadline relies on the carrier that attends. That carrier has not reached b yet: fences have one
+//! order, so if 2 came after b, 3 would have seen that nobody attends. So it will reach b, and see
+//! the deadline at c.
 //!
-//! A thread that arms on its carrier's behalf omits 2 and 3: the carrier itself comes to a, which
-//! begins with a fence, before it sleeps.
+//! A thread that arms on its carrier's behalf omits 2 and 3: before the carrier sleeps it comes to
+//! a, which begins with a fence.
 //!
 //! `crates/pirn-model` checks this file: `attendance_model.rs`.
 
@@ -32,16 +32,16 @@ const NEVER: u64 = u64::MAX;
 pub(crate) struct First(AtomicU64);
 
 impl First {
-    /// There is no timer.
+    /// Returns the state without timers.
     pub(crate) fn new() -> First {
         First(AtomicU64::new(NEVER))
     }
 
-    /// Keeps it up to date. Under the heap's lock.
+    /// Updates it. Under the heap's lock.
     #[inline]
     pub(crate) fn publish(&self, deadline: Option<u64>) {
         let deadline = deadline.unwrap_or(NEVER);
-        // Relaxed: changed under the lock only. Looked at first, because all carriers read it.
+        // Relaxed: changed under the lock only. Read first, because all carriers read it.
         if self.0.load(Relaxed) != deadline {
             self.0.store(deadline, Relaxed); // Relaxed: ordered by the fences.
         }
@@ -50,27 +50,27 @@ impl First {
     /// Returns the deadline.
     #[inline]
     pub(crate) fn get(&self) -> Option<u64> {
-        // Relaxed: ordered by the fences. What is behind the value is under the heap's lock.
+        // Relaxed: ordered by the fences. The timer itself is read under the heap's lock.
         Some(self.0.load(Relaxed)).filter(|&deadline| deadline != NEVER)
     }
 }
 
 /// See the module's documentation.
 pub(crate) struct Attendance {
-    /// Until when the carrier that attends sleeps.
+    /// The time until which the attending carrier sleeps.
     until: AtomicU64,
 }
 
 impl Attendance {
-    /// Nobody attends.
+    /// Returns the state in which nobody attends.
     pub(crate) fn new() -> Attendance {
         Attendance {
             until: AtomicU64::new(NEVER),
         }
     }
 
-    /// Makes the calling carrier, which is about to sleep, the one that attends, unless there is
-    /// one. Returns when it should wake by itself.
+    /// Makes the calling carrier, which is about to sleep, attend, unless another one does. Returns
+    /// when it should wake by itself.
     pub(crate) fn begin(&self, first: impl Fn() -> Option<u64>) -> Option<u64> {
         arch::full_fence(); // Between what this carrier has armed, or step b, and the reads.
         loop {
@@ -79,7 +79,7 @@ impl Attendance {
             if until <= deadline {
                 return None;
             }
-            // Relaxed: who arms relies on what comes after the sleep.
+            // Relaxed: a thread that arms relies on step b, after the sleep.
             if self
                 .until
                 .compare_exchange(until, deadline, Relaxed, Relaxed)
@@ -90,9 +90,10 @@ impl Attendance {
         }
     }
 
-    /// The carrier that was to sleep until `deadline` is awake: step b.
+    /// Notes that the carrier that was to sleep until `deadline` is awake: step b.
     pub(crate) fn end(&self, deadline: u64) {
-        // Relaxed: ordered by the fence of the next `begin`. Failure: another attends, and sooner.
+        // Relaxed: ordered by the fence of the next `begin`. Failure: another one attends, and
+        // earlier.
         let _ = self
             .until
             .compare_exchange(deadline, NEVER, Relaxed, Relaxed);

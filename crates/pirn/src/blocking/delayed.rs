@@ -6,15 +6,15 @@ use crate::sched;
 use crate::time::Deadline;
 use crate::vthread::Ready;
 
-/// A thread that has been made, and that a timer starts.
+/// A thread that has been made but not started; a timer will start it.
 pub(crate) struct DelayedStart {
     runtime: &'static Runtime,
     timer: Timer,
 }
 
 impl DelayedStart {
-    /// Takes charge of a thread that nobody has started. It begins when the timer fires that
-    /// [`arm`](Self::arm) sets.
+    /// Takes charge of a thread that has not been started. It starts when the timer set by
+    /// [`arm`](Self::arm) fires.
     pub(crate) fn new(thread: Ready) -> DelayedStart {
         DelayedStart {
             runtime: thread.core().runtime(),
@@ -22,7 +22,7 @@ impl DelayedStart {
         }
     }
 
-    /// Sets the time. Once.
+    /// Sets the time. To be called once.
     ///
     /// # Safety
     /// This stays in its place until [`cancel`](Self::cancel) has returned.
@@ -31,7 +31,8 @@ impl DelayedStart {
         unsafe { self.timer.arm(self.runtime, deadline) };
     }
 
-    /// Drops the thread unrun, unless the time has come. Returns whether it has not.
+    /// Drops the thread without running it, unless its time has come. Returns whether it was
+    /// dropped.
     pub(crate) fn cancel(&self) -> bool {
         match self.timer.disarm_start() {
             Some(thread) => {

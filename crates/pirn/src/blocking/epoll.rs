@@ -1,8 +1,8 @@
-//! epoll: one instance, edge-triggered, every descriptor registered once for everything.
+//! epoll: one instance, edge-triggered; every descriptor is registered once, for all events.
 //!
 //! All idle carriers wait in the same instance; the kernel wakes one of them per event. An eventfd
-//! among the descriptors serves to wake a carrier for other reasons ([`Poller::kick`]): being
-//! edge-triggered as well, every write to it is an event, and nobody needs to read it.
+//! among the descriptors wakes a carrier for other reasons ([`Poller::kick`]). It is edge-triggered
+//! as well, so every write to it is an event, and nobody needs to read it.
 
 use super::readiness;
 use crate::sys::{self, Errno, SysResult, call};
@@ -16,10 +16,10 @@ const READABLE: u32 =
 const WRITABLE: u32 = (libc::EPOLLOUT | libc::EPOLLHUP | libc::EPOLLERR) as u32;
 /// `data` of the eventfd: no descriptor has this number.
 const KICK: u64 = u64::MAX;
-/// Events fetched at once.
+/// The number of events fetched at once.
 const BATCH: usize = 256;
 
-/// The epoll instance of a runtime, and its eventfd. For ever: they are not closed.
+/// The epoll instance of a runtime, and its eventfd. They are never closed.
 pub(crate) struct Poller {
     epoll: i32,
     eventfd: i32,
@@ -29,7 +29,7 @@ impl Poller {
     /// Makes the epoll instance and the eventfd.
     ///
     /// # Errors
-    /// A text that says which call failed, and what may be done about it.
+    /// Returns a text that says which call failed, and what to do about it.
     pub(crate) fn new() -> Result<Poller, String> {
         // SAFETY: no pointers.
         let epoll = made("epoll_create1", unsafe {
@@ -58,13 +58,13 @@ impl Poller {
         Ok(Poller { epoll, eventfd })
     }
 
-    /// Registers a descriptor. `EEXIST`: this very open file is registered under this number.
+    /// Registers a descriptor. `EEXIST`: this open file is already registered under this number.
     pub(crate) fn register(&self, fd: i32, generation: u32) -> SysResult {
         self.control(libc::EPOLL_CTL_ADD, fd, generation)
     }
 
-    /// Has a registered descriptor's events reported under another generation, and its present
-    /// state anew.
+    /// Makes the poller report a registered descriptor's events under another generation, beginning
+    /// with its present state.
     pub(crate) fn renew(&self, fd: i32, generation: u32) -> SysResult {
         self.control(libc::EPOLL_CTL_MOD, fd, generation)
     }
@@ -86,19 +86,19 @@ impl Poller {
         }
     }
 
-    /// Returns the descriptors that events are waited for with.
+    /// Returns the poller's own two descriptors.
     pub(crate) fn descriptors(&self) -> [i32; 2] {
         [self.epoll, self.eventfd]
     }
 
-    /// Stops reports about a descriptor. A close would not be enough: epoll watches the open file,
+    /// Stops reports about a descriptor. Closing it is not enough: epoll watches the open file,
     /// which may live on in a duplicate or a child.
     pub(crate) fn forget(&self, fd: i32) {
         // SAFETY: no pointers. Failing is fine: it was not registered.
         let _ = unsafe { call!(libc::SYS_epoll_ctl, self.epoll, libc::EPOLL_CTL_DEL, fd, 0) };
     }
 
-    /// Fetches events, waiting for the first until `deadline`.
+    /// Fetches events; waits for the first until `deadline`.
     pub(crate) fn fetch(&self, deadline: Deadline) -> Fetched {
         let mut fetched = Fetched {
             events: [libc::epoll_event { events: 0, u64: 0 }; BATCH],
@@ -112,12 +112,12 @@ impl Poller {
         fetched
     }
 
-    /// Returns whether there are events to fetch. Takes none.
+    /// Returns whether there are events to fetch. Fetches none.
     pub(crate) fn pending(&self) -> bool {
         sys::events_now(self.epoll, libc::POLLIN) != 0
     }
 
-    /// Ends one waiting [`fetch`](Self::fetch), under way or to come.
+    /// Ends one [`fetch`](Self::fetch) that waits now or later.
     pub(crate) fn kick(&self) {
         let one = 1u64;
         // SAFETY: eight bytes, as eventfd demands.
@@ -125,7 +125,7 @@ impl Poller {
     }
 }
 
-/// The descriptor that a call of the start has made, or why there is none.
+/// Returns the descriptor that a call of the start has made, or the reason why there is none.
 fn made(call: &str, result: SysResult) -> Result<i32, String> {
     let hint = |error| match error {
         Errno(libc::EMFILE | libc::ENFILE) => " (is ulimit -n too low?)",
@@ -137,13 +137,13 @@ fn made(call: &str, result: SysResult) -> Result<i32, String> {
         .map_err(|e| format!("the system call {call} failed: {e}{}", hint(e)))
 }
 
-/// Events fetched from the kernel and not yet acted upon.
+/// Events that have been fetched from the kernel but not dispatched.
 pub(crate) struct Fetched {
     events: [libc::epoll_event; BATCH],
     len: usize,
 }
 
-/// Ends the process: no event would ever come, and the carriers would look for them for ever.
+/// Ends the process: no event would ever come, and the carriers would fetch for ever.
 #[cold]
 fn lost(error: Errno) -> ! {
     let text = error.to_string();
@@ -159,7 +159,7 @@ fn wait(epoll: i32, events: &mut [libc::epoll_event; BATCH], deadline: Deadline)
     let ts = match deadline {
         Deadline::NEVER => None,
         Deadline::PASSED => Some(sys::timespec(0)),
-        // At least 1, so that one that has just passed is not taken for no waiting at all.
+        // At least 1: 0 would mean not to wait at all.
         deadline => Some(sys::timespec(deadline.left().max(1))),
     };
     let ts = ts.as_ref().map_or(core::ptr::null(), |t| t as *const _);
@@ -167,8 +167,8 @@ fn wait(epoll: i32, events: &mut [libc::epoll_event; BATCH], deadline: Deadline)
     unsafe { wait_with_mask(epoll, events.as_mut_ptr(), BATCH, ts, core::ptr::null()) }
 }
 
-/// `epoll_pwait2`, or what comes closest: Linux before 5.11 does not have it, and seccomp profiles
-/// that are older than that answer it with `EPERM`.
+/// Calls `epoll_pwait2`, or its closest substitute: Linux before 5.11 does not have it, and older
+/// seccomp profiles answer it with `EPERM`.
 ///
 /// # Safety
 /// As for `epoll_pwait2(2)`; the timeout is valid or null.
@@ -179,7 +179,7 @@ pub(crate) unsafe fn wait_with_mask(
     timeout: *const libc::timespec,
     mask: *const libc::sigset_t,
 ) -> SysResult {
-    /// Bytes of the kernel's signal set.
+    /// Size of the kernel's signal set, in bytes.
     const SIGSET: usize = 8;
     static MILLISECONDS_ONLY: AtomicBool = AtomicBool::new(false);
     // SAFETY: the caller's contract, here and below.
@@ -194,7 +194,7 @@ pub(crate) unsafe fn wait_with_mask(
         }
         MILLISECONDS_ONLY.store(true, Ordering::Relaxed); // Relaxed: complete in itself.
     }
-    // SAFETY: valid or null, by the caller's contract. Rounded up: not to wake before the time.
+    // SAFETY: valid or null, by the caller's contract. Rounded up, so that it does not wake early.
     let millis = unsafe { timeout.as_ref() }.map_or(-1, |t| {
         sys::nanos(t).div_ceil(1_000_000).min(i32::MAX as u64) as isize
     });

@@ -1,18 +1,18 @@
-//! What idle carriers wait for: timers and descriptors.
+//! The events that idle carriers wait for: timers and descriptors.
 
 use super::review;
 use crate::runtime::Runtime;
 use crate::time::Deadline;
 use crate::vthread::magazines;
 
-/// How long a carrier must have been idle before it gives back the memory of unused stacks.
+/// A carrier gives back the memory of unused stacks after it has been idle for this long.
 const TRIM_AFTER_NS: u64 = 1_000_000_000;
 
 impl Runtime {
     /// Wakes the threads whose timers are due and whose descriptors are ready, without waiting.
     /// Returns whether there were any.
     pub(crate) fn take_events(&self) -> bool {
-        // All shards: the carriers of the others may be asleep, trusting in us.
+        // All shards: the carriers of the others may be asleep and rely on this one.
         let fired = self.timers.fire_all();
         let (woke, kicked) = self.poller.fetch(Deadline::PASSED).dispatch();
         if kicked && self.idle.is_requested() {
@@ -51,7 +51,7 @@ impl Runtime {
         review::run_if_due();
     }
 
-    /// Gives the memory of unused stacks and cells back, unless threads become runnable. For
+    /// Gives back the memory of unused stacks and cells, until threads become runnable. Called by
     /// carriers that have nothing else to do.
     fn trim(&self) {
         while self.injector.len() == 0 && self.stacks.trim() {}

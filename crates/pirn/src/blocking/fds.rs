@@ -1,21 +1,23 @@
-//! What is known of each file descriptor.
+//! The state of each file descriptor.
 //!
 //! A table by number, in chunks made on demand. An entry remembers whether the descriptor is
-//! registered with epoll, and whether timeouts are set on it. That memory is trusted only for
-//! descriptors whose creation was seen (by an interposed `socket`, `accept`, `pipe`, …) and, as for
-//! timeouts, that are not shared with a duplicate; for any other the kernel is asked each time.
+//! registered with epoll, and whether timeouts are set on it. The entry is trusted only if the
+//! descriptor's creation was seen (by an interposed `socket`, `accept`, `pipe`, …); for timeouts,
+//! the descriptor must also not share its open file with a duplicate. For any other descriptor the
+//! kernel is asked each time.
 //!
-//! Whether the program has made a descriptor non-blocking is asked anew every 67 ms at least,
-//! because it may do so by a system call that nobody sees (`rustix` makes them inline); see
-//! [`status_flags`](super::status_flags). A number that comes to mean another open file in such a
-//! way is noticed later; see [`review`](super::review).
+//! The kernel is asked at least every 67 ms whether the program has made a descriptor non-blocking,
+//! because the program may do so by a system call that nobody sees (`rustix` makes them inline);
+//! see [`status_flags`](super::status_flags). If a number changes its open file in such a way,
+//! [`review`](super::review) notices later.
 //!
 //! Descriptors belong to the process, and so does the table. Nothing is tracked before the process
-//! has a [runtime](crate::runtime), whose poller reports the events of all descriptors, nor in the
-//! child of a fork: nobody parks there, and the epoll instance is the parent's.
+//! has a [runtime](crate::runtime), whose poller reports the events of all descriptors. Nothing is
+//! tracked in the child of a fork either: nobody parks there, and the epoll instance is the
+//! parent's.
 //!
-//! The *generation* counts closes: whoever waits for a descriptor that is closed meanwhile wakes
-//! with `EBADF`, and events of a descriptor's earlier life are recognised as stale.
+//! The *generation* counts closes: a thread that waits for a descriptor that is closed wakes with
+//! `EBADF`, and late events of a closed descriptor are recognised as stale.
 
 use super::readiness::FdWaiters;
 use crate::lock::Lock;
@@ -32,7 +34,7 @@ const CHUNKS: usize = 1024;
 const KNOWN: u32 = 1;
 /// There is, or was, another descriptor for the same open file.
 const SHARED: u32 = 2;
-/// `O_NONBLOCK` is set for the moment by us; the program wants the descriptor to block.
+/// Pirn has set `O_NONBLOCK` for the moment; the program wants the descriptor to block.
 pub(super) const LENT: u32 = 4;
 /// `SO_RCVTIMEO` or `SO_SNDTIMEO` is set.
 const TIMEOUTS: u32 = 8;
@@ -44,16 +46,16 @@ const POLLABLE: u32 = 32;
 /// Somebody has begun to wait for it since the last review.
 const UNREVIEWED: u32 = 64;
 
-/// One descriptor.
+/// The entry of one descriptor.
 pub(crate) struct Entry {
     pub(super) flags: AtomicU32,
     generation: AtomicU32,
-    /// The [period](super::status_flags) in which the kernel was last seen to say that the program
-    /// wants the descriptor to block; 0: none.
+    /// The [period](super::status_flags) in which the kernel last said that the descriptor blocks;
+    /// 0: none.
     pub(super) blocks_in: AtomicU32,
-    /// Count the events seen: for reading, for writing.
+    /// The numbers of events seen: for reading, for writing.
     pub(crate) events: [AtomicU32; 2],
-    /// Who waits for readiness.
+    /// The threads that wait for readiness.
     pub(crate) waiters: Lock<FdWaiters>,
     /// Serialises `accept`, and changes of `O_NONBLOCK`.
     pub(crate) turn: Lock<()>,
@@ -62,7 +64,8 @@ pub(crate) struct Entry {
 type Chunk = [Entry; CHUNK];
 static TABLE: [AtomicPtr<Chunk>; CHUNKS] =
     [const { AtomicPtr::new(core::ptr::null_mut()) }; CHUNKS];
-/// The entry of a descriptor; none for numbers beyond the table (a million) or negative ones.
+/// Returns the entry of a descriptor; `None` for negative numbers and those beyond the table (a
+/// million).
 pub(crate) fn entry(fd: i32) -> Option<&'static Entry> {
     let number = usize::try_from(fd).ok()?;
     let place = TABLE.get(number / CHUNK)?;
@@ -75,10 +78,10 @@ pub(crate) fn entry(fd: i32) -> Option<&'static Entry> {
     Some(unsafe { &(*chunk)[number % CHUNK] })
 }
 
-/// The entry, if there has been reason to make one.
+/// Returns the entry, if it has been made.
 pub(super) fn existing(fd: i32) -> Option<&'static Entry> {
     if !runtime::is_started() {
-        return None; // Nothing waits for a descriptor that is created before.
+        return None; // Nothing can wait for a descriptor yet.
     }
     let number = usize::try_from(fd).ok()?;
     // Acquire: as in `entry`. SAFETY: as in `entry`.
@@ -86,8 +89,8 @@ pub(super) fn existing(fd: i32) -> Option<&'static Entry> {
         .map(|chunk| &chunk[number % CHUNK])
 }
 
-/// The entry of a descriptor that begins or ends a life. Where the [mark](mark::is_up) is up no
-/// memory may be allocated: none, if there has been no reason to make one before.
+/// Returns the entry of a descriptor that is created or closed. Where the [mark](mark::is_up) is up
+/// memory cannot be allocated: then `None`, if no entry has been made before.
 fn entry_of(fd: i32) -> Option<&'static Entry> {
     match mark::is_up() {
         true => existing(fd),
@@ -99,7 +102,7 @@ fn entry_of(fd: i32) -> Option<&'static Entry> {
 fn make_chunk(place: &AtomicPtr<Chunk>) -> *mut Chunk {
     let entries: Vec<Entry> = (0..CHUNK).map(|_| Entry::new()).collect();
     let new: *mut Chunk = Box::into_raw(entries.into_boxed_slice()).cast();
-    // Release: publishes the entries. Acquire: somebody else's.
+    // Release: publishes the entries. Acquire: sees another thread's entries.
     match place.compare_exchange(
         core::ptr::null_mut(),
         new,
@@ -115,17 +118,17 @@ fn make_chunk(place: &AtomicPtr<Chunk>) -> *mut Chunk {
     }
 }
 
-/// A pipe, a socket or the like was created by a call that we saw.
+/// Notes that a pipe, a socket or the like was created by an interposed call.
 pub(crate) fn created(fd: i32) {
     set_up(fd, KNOWN | POLLABLE);
 }
 
-/// A file, of whichever kind, was opened by a call that we saw.
+/// Notes that a file of any kind was opened by an interposed call.
 pub(crate) fn opened(fd: i32) {
     set_up(fd, KNOWN);
 }
 
-/// A descriptor was created whose open file may be shared with others.
+/// Notes that a descriptor was created whose open file may be shared with others.
 pub(crate) fn created_shared(fd: i32) {
     set_up(fd, 0);
 }
@@ -134,12 +137,12 @@ fn set_up(fd: i32, flags: u32) {
     if runtime::is_started()
         && let Some(entry) = entry_of(fd)
     {
-        // A number that is created anew was closed before, perhaps unseen.
+        // A number that is created again was closed before, perhaps unseen.
         entry.begin_life(flags);
     }
 }
 
-/// A duplicate was made of `fd`.
+/// Notes that a duplicate was made of `fd`.
 pub(crate) fn duplicated(fd: i32, new: i32) {
     if let Some(entry) = existing(fd) {
         entry.flags.fetch_or(SHARED, Ordering::Relaxed); // Relaxed: as in `begin_life`.
@@ -148,18 +151,18 @@ pub(crate) fn duplicated(fd: i32, new: i32) {
     created_shared(new);
 }
 
-/// `SO_RCVTIMEO` or `SO_SNDTIMEO` was set.
+/// Notes that `SO_RCVTIMEO` or `SO_SNDTIMEO` was set.
 pub(crate) fn timeouts_set(fd: i32) {
     if let Some(entry) = existing(fd) {
         entry.flags.fetch_or(TIMEOUTS, Ordering::Relaxed); // Relaxed: as in `begin_life`.
     }
 }
 
-/// A descriptor is about to be closed: wakes whoever waits for it.
+/// Wakes all waiters of a descriptor that is about to be closed.
 ///
-/// Returns what [`closed`] must be given after the descriptor has been closed; nothing if nobody
-/// can wait for any descriptor yet: then the number may belong to another descriptor by the time
-/// somebody can, in its very first life.
+/// Returns the value that [`closed`] needs after the close. Returns `None` if nobody can wait for
+/// any descriptor yet: by the time somebody can, the number may belong to another descriptor, in
+/// its first generation.
 pub(crate) fn closing(fd: i32) -> Option<u32> {
     let runtime = runtime::get()?; // None: as in `existing`.
     let Some(entry) = existing(fd) else {
@@ -173,7 +176,7 @@ pub(crate) fn closing(fd: i32) -> Option<u32> {
     Some(entry.generation())
 }
 
-/// A descriptor has been closed: wakes whoever began to wait for it after [`closing`], which gave
+/// Wakes the threads that began to wait for a closed descriptor after [`closing`], which gave
 /// `generation`.
 fn closed(fd: i32, generation: u32) {
     if let Some(entry) = existing(fd)
@@ -183,13 +186,13 @@ fn closed(fd: i32, generation: u32) {
     }
 }
 
-/// Closes a descriptor: those who wait for it wake, before or after, with `EBADF`.
+/// Closes a descriptor. Its waiters wake, before or after, with `EBADF`.
 pub(crate) fn close(fd: i32) -> SysResult {
     if is_ours(fd) {
         return Err(CLOSED);
     }
     let life = closing(fd);
-    // SAFETY: no pointers; whose descriptor it is, is the caller's affair.
+    // SAFETY: no pointers; the caller decides whose descriptor it is.
     let result = unsafe { call!(libc::SYS_close, fd) };
     if let Some(life) = life {
         closed(fd, life);
@@ -197,10 +200,10 @@ pub(crate) fn close(fd: i32) -> SysResult {
     result
 }
 
-/// Closes the descriptors from `first` to `last`, but not our own.
+/// Closes the descriptors from `first` to `last`, except the runtime's own.
 pub(crate) fn close_range(first: u32, last: u32, flags: i32) -> SysResult {
     let kernel = |first: u32, last: u32| {
-        // SAFETY: no pointers; whose descriptors they are, is the caller's affair.
+        // SAFETY: no pointers; the caller decides whose descriptors they are.
         unsafe { call!(libc::SYS_close_range, first, last, flags) }
     };
     let closes = flags as u32 & libc::CLOSE_RANGE_CLOEXEC == 0;
@@ -228,12 +231,12 @@ pub(crate) fn close_range(first: u32, last: u32, flags: i32) -> SysResult {
     Ok(0)
 }
 
-/// Whether the descriptor is one of the runtime's own, without which no event would ever arrive.
+/// Returns whether the descriptor is one of the runtime's own, which all events depend on.
 pub(crate) fn is_ours(fd: i32) -> bool {
     runtime::get().is_some_and(|runtime| runtime.poller.descriptors().contains(&fd))
 }
 
-/// The numbers in a range that have an entry and may be closed.
+/// Returns the numbers in a range that have an entry and may be closed.
 fn numbers(first: u32, last: u32) -> impl Iterator<Item = i32> {
     let range = first as usize..=last as usize;
     let chunks = range.start() / CHUNK..=(range.end() / CHUNK).min(CHUNKS - 1);
@@ -246,11 +249,11 @@ fn numbers(first: u32, last: u32) -> impl Iterator<Item = i32> {
         .filter(|&fd| !is_ours(fd))
 }
 
-/// Calls `f` for the descriptors that somebody has begun to wait for since the last call.
+/// Calls `f` for the descriptors that a thread has begun to wait for since the last call.
 pub(super) fn for_each_unreviewed(f: impl Fn(i32, &Entry)) {
     for fd in numbers(0, u32::MAX) {
         let Some(entry) = existing(fd) else { continue };
-        // Relaxed: as in `begin_life`. Looked at first: most entries stay untouched.
+        // Relaxed: as in `begin_life`. Read first: most entries stay unchanged.
         if entry.flags.load(Ordering::Relaxed) & UNREVIEWED != 0 {
             entry.flags.fetch_and(!UNREVIEWED, Ordering::Relaxed);
             f(fd, entry);
@@ -270,30 +273,29 @@ impl Entry {
         }
     }
 
-    /// Ends a life of this descriptor.
+    /// Ends this life of the descriptor.
     fn retire(&self) {
-        // SeqCst: before the waiters are looked at; see `readiness::wait`.
+        // SeqCst: before the waiters are read; see `readiness::wait`.
         let last = self.generation.fetch_add(1, Ordering::SeqCst);
         super::readiness::close_all(self, last.wrapping_add(1));
     }
 
-    /// Ends a life of this descriptor and begins the next.
+    /// Ends this life of the descriptor and begins the next.
     fn begin_life(&self, flags: u32) {
         if mark::is_up() {
             return self.begin_unknown_life();
         }
         self.retire();
-        // Under the lock, so that `register` does not add to the flags what was true in an earlier
-        // life.
+        // Under the lock, so that `register` does not add flags of an earlier life.
         let _waiters = self.waiters.lock();
-        // Relaxed: whoever learns of the descriptor does so with an ordering of its own.
+        // Relaxed: a thread learns of the descriptor by an edge of its own.
         self.flags.store(flags, Ordering::Relaxed);
         self.blocks_in.store(0, Ordering::Relaxed);
     }
 
-    /// Begins a life of which nothing is known: without the lock, which the code that a signal
-    /// handler has interrupted may hold, and without waking, which could change a queue that it is
-    /// changing. Waiting threads are not told.
+    /// Begins a life of which nothing is known. Takes no lock, because the code that a signal
+    /// handler has interrupted may hold it. Wakes nobody, because that could change a queue which
+    /// the interrupted code is changing; so waiting threads are not told.
     #[cold]
     fn begin_unknown_life(&self) {
         self.generation.fetch_add(1, Ordering::SeqCst); // SeqCst: as in `retire`.
@@ -301,29 +303,29 @@ impl Entry {
         self.blocks_in.store(0, Ordering::Relaxed);
     }
 
-    /// Which life of the descriptor this is.
+    /// Returns the number of the descriptor's current life.
     #[inline]
     pub(crate) fn generation(&self) -> u32 {
         self.generation.load(Ordering::SeqCst)
     }
 
-    /// Returns whether all changes of its flags that go through libc are seen here: it was created
-    /// before our eyes, and no other number stands for the same open file.
+    /// Returns whether all changes of its flags made through libc are seen here: its creation was
+    /// seen, and no other number stands for the same open file.
     pub(super) fn is_known_and_alone(&self) -> bool {
         self.flags.load(Ordering::Relaxed) & (KNOWN | SHARED) == KNOWN // Relaxed: as above.
     }
 
-    /// Notes that somebody begins to wait.
+    /// Notes that a thread begins to wait.
     pub(super) fn awaited(&self) {
-        // Relaxed: as in `begin_life`. Looked at first: mostly it is set.
+        // Relaxed: as in `begin_life`. Read first: it is mostly set.
         if self.flags.load(Ordering::Relaxed) & UNREVIEWED == 0 {
             self.flags.fetch_or(UNREVIEWED, Ordering::Relaxed);
             super::review::expect();
         }
     }
 
-    /// Returns when an operation that begins now times out, by a socket's option `SO_RCVTIMEO` or
-    /// `SO_SNDTIMEO`.
+    /// Returns the time at which an operation that begins now times out, by the socket option
+    /// `option`: `SO_RCVTIMEO` or `SO_SNDTIMEO`.
     pub(crate) fn deadline(&self, fd: i32, option: i32) -> Deadline {
         Deadline::after_timeout(self.timeout(fd, option))
     }
@@ -334,8 +336,8 @@ impl Entry {
             return None;
         }
         let nanos = timeout_option(fd, option)?;
-        // The first wait asks for the other one, too, for those to come: it may have been set by a
-        // call that we did not see.
+        // The first wait also asks for the other option, on behalf of later waits: a call that
+        // nobody saw may have set it.
         let other = match option {
             libc::SO_RCVTIMEO => libc::SO_SNDTIMEO,
             _ => libc::SO_RCVTIMEO,
@@ -354,12 +356,12 @@ impl Entry {
             return Ok(0);
         }
         let Some(runtime) = runtime::get() else {
-            return Err(Errno(libc::EPERM)); // A test's own runtime, without one of the process.
+            return Err(Errno(libc::EPERM)); // A test's runtime; the process has none.
         };
         let generation = self.generation();
         let poller = &runtime.poller;
         let result = match poller.register(fd, generation) {
-            // Registered in this life: under this generation.
+            // Already registered in this life, so under this generation.
             Err(Errno(libc::EEXIST)) if flags & REGISTERED != 0 => Ok(0),
             Err(Errno(libc::EEXIST)) => poller.renew(fd, generation),
             result => result,
@@ -372,22 +374,22 @@ impl Entry {
     }
 }
 
-/// As [`Entry::deadline`], of any number.
+/// Does the same as [`Entry::deadline`] for any number.
 pub(crate) fn deadline(fd: i32, option: i32) -> Deadline {
     entry(fd).map_or(Deadline::NEVER, |entry| entry.deadline(fd, option))
 }
 
-/// A timeout of a socket, in nanoseconds; none of what is no socket.
+/// Returns a socket's timeout in nanoseconds; `None` if it is not a socket.
 fn timeout_option(fd: i32, option: i32) -> Option<u64> {
-    // SAFETY: it is what the kernel gives for timeouts.
+    // SAFETY: the kernel gives a `timeval` for timeouts.
     let value: libc::timeval = unsafe { sys::socket_option(fd, option) }.ok()?;
     Some(value.tv_sec as u64 * 1_000_000_000 + value.tv_usec as u64 * 1000)
 }
 
-/// "Not a descriptor", for those that are closed while somebody waits.
+/// The error of waits for descriptors that are closed meanwhile.
 pub(crate) const CLOSED: Errno = Errno(libc::EBADF);
 
-/// Whether a descriptor may be that of a [file](is_file). Cheap if it is known not to be.
+/// Returns whether a descriptor may be that of a [file](is_file). Cheap if it is known not to be.
 pub(crate) fn may_be_file(fd: i32) -> bool {
     // Relaxed: as in `begin_life`.
     let pollable = existing(fd)
@@ -395,8 +397,8 @@ pub(crate) fn may_be_file(fd: i32) -> bool {
     !pollable && is_file(fd)
 }
 
-/// Whether a descriptor is of a kind that cannot be polled: a regular file, a directory, a block
-/// device.
+/// Returns whether a descriptor is of a kind that cannot be polled: a regular file, a directory, a
+/// block device.
 pub(crate) fn is_file(fd: i32) -> bool {
     // SAFETY: all zeros is a valid `stat`; the kernel fills it in.
     unsafe {

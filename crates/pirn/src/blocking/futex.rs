@@ -1,12 +1,12 @@
 //! Futexes, for both kinds of threads.
 //!
-//! A virtual thread that waits for a futex word waits in the [`parking_lot`](super::parking_lot); a
-//! platform thread waits in the kernel, and says so in the lot's count. A wake serves the virtual
-//! waiters first, and calls the kernel only if the count asked for is not reached and a platform
-//! thread may be there.
+//! A virtual thread that waits for a futex word waits in the [`parking_lot`](super::parking_lot). A
+//! platform thread waits in the kernel, and counts itself in the lot. A wake serves the virtual
+//! waiters first. It calls the kernel only if it has woken fewer threads than asked for and a
+//! platform thread may be waiting.
 //!
 //! That holds for private futexes (all of `std`'s, `parking_lot`'s and `crossbeam`'s). A futex
-//! without `FUTEX_PRIVATE_FLAG` may be shared with other processes, through another mapping even:
+//! without `FUTEX_PRIVATE_FLAG` may be shared with other processes, even through another mapping:
 //! only the kernel knows who waits. There a virtual thread waits through a platform thread of its
 //! own.
 
@@ -23,7 +23,7 @@ use libc::{
 
 const EVERY_BIT: u32 = u32::MAX;
 
-/// The `futex` system call, as `args` of `syscall(2)`.
+/// Performs the `futex` system call, with the arguments of `syscall(2)`.
 ///
 /// # Safety
 /// As for the system call.
@@ -76,7 +76,8 @@ pub(crate) unsafe fn futex(args: [usize; 6]) -> SysResult {
     }
 }
 
-/// FUTEX_WAIT's timeout is relative, FUTEX_WAIT_BITSET's absolute, on the clock of the flag.
+/// Returns the deadline. FUTEX_WAIT's timeout is relative, FUTEX_WAIT_BITSET's absolute, on the
+/// clock that the flag names.
 fn deadline(
     operation: i32,
     command: i32,
@@ -99,7 +100,7 @@ fn wait(word: usize, expected: u32, bits: u32, deadline: Deadline) -> SysResult 
         return Err(Errno(libc::EINVAL));
     }
     let mut found = Ok(expected);
-    // In one order with the counting in `park` and the wakers' fence.
+    // SeqCst: in one order with the counting in `park` and the wakers' fence.
     let check = || {
         found = sys::fetch_u32(word);
         found == Ok(expected)
@@ -158,17 +159,17 @@ fn requeue(
     Ok(woken + moved)
 }
 
-/// In the kernel, requeued threads would wait for a word under which they are not counted, and a
-/// later wake of that word would pass them by. So they are woken instead: a spurious wake-up, which
-/// every user of futexes must expect.
+/// Requeues in the kernel by waking. Threads requeued there would wait for a word under which they
+/// are not counted, and a later wake of that word would miss them. So they are woken instead: a
+/// spurious wake-up, which every user of futexes must expect.
 fn requeue_in_kernel(kernel: impl Fn([usize; 6]) -> SysResult, args: [usize; 6]) -> SysResult {
     let count = (args[2] + args[3]).min(i32::MAX as usize);
     let operation = (FUTEX_WAKE | FUTEX_PRIVATE_FLAG) as usize;
     kernel([args[0], operation, count, 0, 0, 0])
 }
 
-/// Waits for a wake of `word` as long as that has the value `expected`, on either kind of thread.
-/// May return early: an interrupt or a signal handler ends the wait as well.
+/// Waits for a wake of `word` while its value is `expected`, on either kind of thread. May return
+/// early: an interrupt or a signal handler ends the wait as well.
 ///
 /// # Safety
 /// `word` stays readable until this returns.

@@ -1,4 +1,4 @@
-//! The queue of a pool of platform threads, and how many of these there should be.
+//! The queue of a pool of platform threads, and the number of threads in the pool.
 //!
 //! ```text
 //!   submit                              a pool thread with nothing to do
@@ -9,9 +9,9 @@
 //! ```
 //!
 //! The lock orders 1 and b. If 1 comes first, the thread takes the job. If b comes first, 1 sees
-//! that the thread is idle; and either 2 comes before the kernel compares at c, or 3 finds a
-//! sleeper. A thread counts as idle until d, so 3 may be for one that is awake already; it looks at
-//! the queue again before it sleeps.
+//! that the thread is idle; then either 2 comes before the kernel compares at c, or 3 finds a
+//! sleeper. A thread counts as idle until d, so 3 may wake a thread that is awake already; that
+//! thread looks at the queue again before it sleeps.
 //!
 //! `crates/pirn-model` checks this file: `jobs_model.rs`.
 
@@ -21,7 +21,7 @@ use crate::sys;
 use crate::time::Deadline;
 use core::ptr::{self, NonNull};
 
-/// Something to do, linked by its [`Link`], in place while it is in a queue.
+/// A job, linked through the field that `link` returns. It stays in place while it is in a queue.
 ///
 /// # Safety
 /// `link` returns the same field each time.
@@ -36,7 +36,7 @@ pub(crate) unsafe trait Job {
 /// See the module's documentation.
 pub(crate) struct Jobs<J> {
     queue: Lock<Queue<J>>,
-    /// Counts jobs put in: what idle pool threads sleep on.
+    /// The number of jobs ever put in. Idle pool threads sleep on it.
     arrivals: AtomicU32,
     /// The largest number of pool threads.
     limit: usize,
@@ -54,11 +54,11 @@ struct Queue<J> {
     starting: usize,
 }
 
-// SAFETY: jobs are followed under the lock, and run by whoever took them off the queue.
+// SAFETY: jobs are followed under the lock, and only the thread that took a job runs it.
 unsafe impl<J> Send for Queue<J> {}
 
 impl<J: Job> Jobs<J> {
-    /// An empty queue, and no threads yet.
+    /// Returns an empty queue without threads.
     pub(crate) fn new(limit: usize) -> Jobs<J> {
         Jobs {
             queue: Lock::new(Queue {
@@ -74,8 +74,8 @@ impl<J: Job> Jobs<J> {
         }
     }
 
-    /// Puts a job in the queue. Returns whether the caller is to start another pool thread, and
-    /// then to say by [`started`](Self::started) or [`not_started`](Self::not_started) how it went.
+    /// Puts a job in the queue. Returns whether the caller must start another pool thread, and then
+    /// report with [`started`](Self::started) or [`not_started`](Self::not_started).
     ///
     /// # Safety
     /// The job is valid, and stays in place until it has been taken off and run.
@@ -95,15 +95,15 @@ impl<J: Job> Jobs<J> {
         grow
     }
 
-    /// A pool thread has been started.
+    /// Notes that a pool thread has been started.
     pub(crate) fn started(&self) {
         let mut queue = self.queue.lock();
         queue.starting -= 1;
         queue.threads += 1;
     }
 
-    /// A pool thread could not be started. With no pool thread at all nobody would come for the
-    /// jobs: then the caller is to run them, as long as this returns some.
+    /// Notes that a pool thread could not be started. Without any pool thread nobody would take the
+    /// jobs: then this returns them one by one, and the caller must run them.
     pub(crate) fn not_started(&self, first: bool) -> Option<NonNull<J>> {
         let mut queue = self.queue.lock();
         queue.starting -= usize::from(first);
@@ -113,8 +113,8 @@ impl<J: Job> Jobs<J> {
         queue.take()
     }
 
-    /// Waits for a job, for a pool thread. Returns `None` when it has waited for `keep_alive`
-    /// nanoseconds: the thread is to end.
+    /// Waits for a job on a pool thread. Returns `None` after `keep_alive` nanoseconds: the thread
+    /// must end.
     pub(crate) fn next(&self, keep_alive: u64) -> Option<NonNull<J>> {
         let deadline = Deadline::after_nanos(keep_alive);
         loop {

@@ -7,22 +7,22 @@
 //!                                  └─► w ─► w ─► w
 //! ```
 //!
-//! A waiter is on the stack of the thread that waits, so looking at one is a cache miss, and with a
-//! million threads that wait for as many words, a walk along all of a bucket's waiters would be
-//! hundreds of them. So a crowded bucket splits its list by key. Waiters of one key are always in
-//! one list, in order of arrival.
+//! A waiter is on the stack of the waiting thread, so each one visited is a cache miss. If a
+//! million threads wait for as many words, a walk along all of a bucket's waiters would be hundreds
+//! of misses. So a crowded bucket splits its list by key. Waiters of one key are always in one
+//! list, in order of arrival.
 
 use super::list::{Linked, List};
 use crate::glibc::malloc::OwnSlice;
 
-/// Waiters per list before there are twice as many lists.
+/// With more waiters per list than this, the list is split further.
 const CROWD: usize = 2;
-/// The most lists: more waiters than fill these are likely to wait for one and the same key.
+/// The maximum number of lists: more waiters than fill these probably wait for the same key.
 const MOST_LISTS: usize = 1024;
 
 /// A key's hash, by Fibonacci hashing: words of a structure are neighbours, and must not share a
-/// bucket. Its bits choose two places, each by bits of its own: if they shared some, the keys of a
-/// bucket would crowd in few of its lists.
+/// bucket. Separate bits choose the bucket and the list: if they overlapped, the keys of a bucket
+/// would crowd in few of its lists.
 ///
 /// ```text
 ///   63 .. 64 - b       bucket, of 2^b
@@ -36,7 +36,7 @@ impl Hash {
         Hash((key as u64 >> 2).wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
-    /// Returns the number of the bucket, of a power of two of them.
+    /// Returns the number of the bucket; `BUCKETS` is a power of two.
     pub(super) fn bucket<const BUCKETS: usize>(self) -> usize {
         const {
             assert!(BUCKETS.is_power_of_two() && MOST_LISTS.is_power_of_two());
@@ -45,15 +45,16 @@ impl Hash {
         (self.0 >> (64 - BUCKETS.trailing_zeros())) as usize
     }
 
-    /// Returns the number of the list in a bucket that has a power of two of them.
+    /// Returns the number of the list in its bucket; `lists` is a power of two.
     fn list(self, lists: usize) -> usize {
         (self.0 >> 32) as usize & (lists - 1)
     }
 }
 
-/// What waits for a key.
+/// A waiter for a key.
 pub(crate) trait Keyed: Linked {
-    /// What it waits for. Changes only while it is in no list, or between keys of one list.
+    /// Returns the key. It changes only while the waiter is in no list, or between keys of one
+    /// list.
     fn key(&self) -> usize;
 }
 
@@ -66,7 +67,7 @@ pub(crate) struct KeyedLists<T> {
 }
 
 impl<T: Keyed> KeyedLists<T> {
-    /// Makes one without waiters.
+    /// Returns lists without waiters.
     pub(crate) const fn new() -> KeyedLists<T> {
         KeyedLists {
             single: List::new(),
@@ -93,7 +94,7 @@ impl<T: Keyed> KeyedLists<T> {
         }
     }
 
-    /// Adds a waiter behind the others of its key; `count` is how many there are with it.
+    /// Adds a waiter behind the others of its key. `count` is the number of waiters including it.
     ///
     /// # Safety
     /// As for [`List::append`].
@@ -110,8 +111,8 @@ impl<T: Keyed> KeyedLists<T> {
         Hash::of(key).list(self.split.len().max(1))
     }
 
-    /// Spreads the waiters over `lists` lists. If there is no memory for those, they stay as they
-    /// are.
+    /// Spreads the waiters over `lists` lists. Leaves them as they are if there is no memory for
+    /// that.
     #[cold]
     fn split_into(&mut self, lists: usize) {
         let Some(split) = OwnSlice::of(lists, List::new) else {
@@ -121,7 +122,8 @@ impl<T: Keyed> KeyedLists<T> {
         self.split = split;
         for list in old.lists() {
             while let Some(waiter) = list.take_first() {
-                // SAFETY: it stays where it is, as it did for the other list.
+                // SAFETY: the waiter stays in place, as the contract of the other list's `append`
+                // demands.
                 unsafe { self.list(waiter.key()).append(waiter) };
             }
         }

@@ -22,7 +22,7 @@ impl<T> Links<T> {
         }
     }
 
-    /// Returns the one behind; null for the last.
+    /// Returns the next waiter; null after the last.
     fn next(&self) -> *const T {
         #[cfg(test)]
         STEPS.set(STEPS.get() + 1);
@@ -36,13 +36,13 @@ std::thread_local! {
     pub(crate) static STEPS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// What can be in a list, in one at a time.
+/// An item of a list, in at most one list at a time.
 pub(crate) trait Linked: Sized {
-    /// Returns its place.
+    /// Returns its links.
     fn links(&self) -> &Links<Self>;
 }
 
-/// A list; it is inside the lock that guards it and the links of all that is in it.
+/// A list. The lock that contains it guards it and the links of its items.
 pub(crate) struct List<T> {
     first: *const T,
     last: *const T,
@@ -60,7 +60,7 @@ impl<T: Linked> List<T> {
         }
     }
 
-    /// Returns whether nobody is in the list.
+    /// Returns whether the list is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.first.is_null()
     }
@@ -74,7 +74,7 @@ impl<T: Linked> List<T> {
         links.next.set(ptr::null());
         links.previous.set(self.last);
         links.linked.set(true);
-        // SAFETY: by this function's contract what is in the list is there.
+        // SAFETY: items in the list are valid, by this function's contract.
         match unsafe { self.last.as_ref() } {
             Some(last) => last.links().next.set(waiter),
             None => self.first = waiter,
@@ -82,7 +82,7 @@ impl<T: Linked> List<T> {
         self.last = waiter;
     }
 
-    /// Takes a waiter out, if it is in the list.
+    /// Removes a waiter, if it is in the list.
     ///
     /// # Safety
     /// It is in no other list.
@@ -92,7 +92,7 @@ impl<T: Linked> List<T> {
             return;
         }
         let (previous, next) = (links.previous.get(), links.next.get());
-        // SAFETY: its neighbours are in the list, so they are there, by the contract of `append`.
+        // SAFETY: its neighbours are in the list, so they are valid, by the contract of `append`.
         unsafe {
             match previous.as_ref() {
                 Some(previous) => previous.links().next.set(next),
@@ -105,16 +105,16 @@ impl<T: Linked> List<T> {
         }
     }
 
-    /// Takes the first out.
+    /// Removes and returns the first waiter.
     pub(crate) fn take_first(&mut self) -> Option<&T> {
-        // SAFETY: what is in the list is there, by the contract of `append`.
+        // SAFETY: items in the list are valid, by the contract of `append`.
         let first = unsafe { self.first.as_ref() }?;
         // SAFETY: it is in this list.
         unsafe { self.remove(first) };
         Some(first)
     }
 
-    /// Returns all, in order of arrival.
+    /// Returns an iterator over all waiters, in order of arrival.
     pub(crate) fn iter(&self) -> Iter<'_, T> {
         Iter {
             next: self.first,
@@ -122,15 +122,15 @@ impl<T: Linked> List<T> {
         }
     }
 
-    /// Calls `visit` with each, in order of arrival, until it breaks. It may take out the one that
-    /// it is called with, and no other.
+    /// Calls `visit` with each waiter, in order of arrival, until it breaks. `visit` may remove the
+    /// waiter that it is called with, and no other.
     #[inline]
     pub(crate) fn walk<B>(
         &mut self,
         mut visit: impl FnMut(&mut List<T>, &T) -> ControlFlow<B>,
     ) -> ControlFlow<B> {
         let mut next = self.first;
-        // SAFETY: what is in the list is there, by the contract of `append`.
+        // SAFETY: items in the list are valid, by the contract of `append`.
         while let Some(waiter) = unsafe { next.as_ref() } {
             next = waiter.links().next();
             visit(self, waiter)?;
@@ -149,7 +149,7 @@ impl<'a, T: Linked> Iterator for Iter<'a, T> {
     type Item = &'a T;
 
     fn next(&mut self) -> Option<&'a T> {
-        // SAFETY: nobody leaves while the list is borrowed, and what is in it is there, by the
+        // SAFETY: nobody leaves while the list is borrowed, and items in it are valid, by the
         // contract of `append`.
         let waiter = unsafe { self.next.as_ref() }?;
         self.next = waiter.links().next();

@@ -1,13 +1,13 @@
-//! Blocking: what a virtual thread can wait for.
+//! Blocking: everything that a virtual thread can wait for.
 //!
 //! * [`wait`]: one episode of waiting, decided by exactly one claim.
-//! * [`timers`]: points in time ([`timer_heap`]); [`attendance`]: who wakes for them; [`delayed`]:
-//!   starting a thread at one.
+//! * [`timers`]: points in time ([`timer_heap`]); [`attendance`]: which carrier wakes for them;
+//!   [`delayed`]: starting a thread at one.
 //! * [`parking_lot`]: addresses; [`futex`]: futex words, shared with platform threads.
 //! * [`fds`], [`readiness`], [`epoll`], [`review`], [`status_flags`]: descriptors.
-//! * [`list`]: who waits, in order.
-//! * [`notice`]: one thread's waiting for others to tell it something.
-//! * [`retry`]: what no event tells of, by trying again.
+//! * [`list`]: waiting threads, in order.
+//! * [`notice`]: a signal that one thread waits for and others give.
+//! * [`retry`]: repeated attempts, where the kernel reports no event.
 //! * [`offload`]: calls that only the kernel can finish, on platform threads ([`jobs`]).
 //! * [`events`]: how idle carriers wait for all of it.
 
@@ -36,8 +36,8 @@ use crate::time::Deadline;
 use crate::vthread::wait_word::Hearing;
 use wait::{Outcome, Wait};
 
-/// Puts the running thread to sleep until `deadline`, or until it hears of an interruption. Returns
-/// whether it slept as long as that.
+/// Puts the running thread to sleep until `deadline`, or until it hears of an interrupt. Returns
+/// whether it slept until the deadline.
 pub(crate) fn sleep_until(deadline: Deadline, hearing: Hearing) -> bool {
     match Wait::interruptible(hearing) {
         Some(wait) => wait.block_until(deadline) == Outcome::TimedOut,
@@ -45,6 +45,6 @@ pub(crate) fn sleep_until(deadline: Deadline, hearing: Hearing) -> bool {
     }
 }
 
-/// What a wait for a descriptor fails with when the thread is interrupted. Not `EINTR`: `std` tries
-/// again after that.
+/// The error of a wait for a descriptor when the thread is interrupted. Not `EINTR`, after which
+/// `std` tries again.
 pub(crate) const INTERRUPTED: Errno = Errno(libc::ECANCELED);

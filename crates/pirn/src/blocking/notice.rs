@@ -6,8 +6,8 @@ use crate::time::Deadline;
 use crate::vthread::wait_word::Hearing;
 use core::ptr::NonNull;
 
-/// Like a park permit, but with a place of its own, so that what a thread waits for cannot be
-/// mistaken for something else that it is told: at most one is there, and a wait uses it up.
+/// Like a park permit, but in a place of its own, so that it cannot be mistaken for a permit meant
+/// for something else. At most one signal is stored, and a wait uses it up.
 pub(crate) struct Notice(Lock<NoticeState>);
 
 struct NoticeState {
@@ -19,7 +19,7 @@ struct NoticeState {
 unsafe impl Send for NoticeState {}
 
 impl Notice {
-    /// Not given.
+    /// Returns a notice that has not been given.
     pub(crate) const fn new() -> Notice {
         Notice(Lock::new(NoticeState {
             given: false,
@@ -27,8 +27,8 @@ impl Notice {
         }))
     }
 
-    /// Waits until the signal is given, the deadline has come, or, if it
-    /// hears that, the thread is interrupted.
+    /// Waits until the signal is given, the deadline has passed, or, if `hearing` is given, the
+    /// thread is interrupted.
     pub(crate) fn wait(&self, deadline: Deadline, hearing: Option<Hearing>) -> Outcome {
         let mut state = self.0.lock();
         if core::mem::take(&mut state.given) {
@@ -42,7 +42,7 @@ impl Notice {
         drop(state);
         let outcome = wait.block_until(deadline);
         if outcome != Outcome::Ready {
-            // Given meanwhile, it stays for the next wait.
+            // A signal given meanwhile stays for the next wait.
             self.0.lock().waiting = None;
         }
         outcome
@@ -52,7 +52,7 @@ impl Notice {
     pub(crate) fn give(&self) {
         let wakeup = {
             let mut state = self.0.lock();
-            // SAFETY: there, under the lock, only as long as the `Wait` is in its place.
+            // SAFETY: the pointer is set, under the lock, only while the `Wait` is in its place.
             let claimed = state
                 .waiting
                 .take()

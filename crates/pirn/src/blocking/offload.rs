@@ -1,9 +1,8 @@
 //! Calls that only the kernel can finish: on platform threads, while the virtual thread parks.
 //!
 //! *Bounded* calls (file I/O, name lookup) end by themselves, whatever other threads do. They share
-//! a pool of platform threads, made when needed, kept for a while, and never more than
-//! `max_blocking_threads`: more calls than that wait in line. Since each ends by itself, the line
-//! always moves.
+//! a pool of at most `max_blocking_threads` platform threads, which are made when needed and kept
+//! for a while. Further calls wait in line. Since each call ends by itself, the line always moves.
 //!
 //! *Unbounded* calls wait for somebody's action (a child that ends, a futex that is shared with
 //! another process). If they shared the pool, they could fill it, and the action they wait for
@@ -22,7 +21,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 const KEEP_ALIVE_NS: u64 = 10_000_000_000;
 const STACK: usize = 256 << 10;
 
-/// A call waiting for a pool thread. On the stack of the thread that waits for it.
+/// A call waiting for a pool thread, on the stack of the thread that makes the call.
 struct Job {
     run: unsafe fn(NonNull<Job>),
     wait: Wait,
@@ -90,7 +89,7 @@ impl<F: FnOnce() -> R, R> Call<F, R> {
     }
 }
 
-/// Runs a call that ends by itself on a pool thread; on a platform thread, right here.
+/// Runs a call that ends by itself on a pool thread; on a platform thread, runs it in place.
 pub(crate) fn bounded<R>(function: impl FnOnce() -> R) -> R {
     let Some(thread) = vthread::parkable() else {
         return function();
@@ -109,11 +108,11 @@ fn run_here<F: FnOnce() -> R, R>(call: Call<F, R>) -> R {
     }
 }
 
-/// Runs a call that may wait for others on a platform thread of its own; on a platform thread,
-/// right here.
+/// Runs a call that may wait for others on a platform thread of its own; on a platform thread, runs
+/// it in place.
 ///
-/// Where the system refuses another thread this waits for a second until some others have ended,
-/// and then lets the call block the carrier, after saying so.
+/// If the system refuses another thread, this waits up to a second for others to end, then reports
+/// the refusal and lets the call block the carrier.
 pub(crate) fn dedicated(function: impl FnOnce() -> SysResult) -> SysResult {
     const LONGEST_PAUSE_NS: u64 = 500_000_000;
     if vthread::parkable().is_none() {
@@ -145,7 +144,7 @@ fn start_dedicated(job: &mut Job) -> std::io::Result<()> {
     spawned.map(drop)
 }
 
-/// Says, once, what becomes of calls for which there is no thread.
+/// Reports, once, how calls run for which there is no thread.
 #[cold]
 fn say_refused(error: &std::io::Error) {
     static SAID: AtomicBool = AtomicBool::new(false);
@@ -163,12 +162,12 @@ struct Handover(NonNull<Job>);
 unsafe impl Send for Handover {}
 
 impl Pool {
-    /// A pool of at most this many threads; it starts with none.
+    /// Returns an empty pool of at most `limit` threads.
     pub(crate) fn new(limit: usize) -> Pool {
         Pool(Jobs::new(limit))
     }
 
-    /// Puts a job in the queue and sees to it that a thread will take it.
+    /// Puts a job in the queue and makes sure that a thread will take it.
     ///
     /// # Safety
     /// The job stays in place until it has been run.
@@ -187,7 +186,8 @@ impl Pool {
         if spawned.is_ok() {
             return self.0.started();
         }
-        // Do what nobody would come for here, our own job among it, and hold the carrier.
+        // Without any pool thread, run the queued jobs here, our own among them, and block the
+        // carrier.
         let mut next = self.0.not_started(true);
         while let Some(job) = next {
             // SAFETY: off the queue, so ours to run, once.
@@ -208,7 +208,7 @@ impl Pool {
 /// Runs a job.
 ///
 /// # Safety
-/// It is valid, and nobody else runs it. Afterwards it may be gone.
+/// It is valid, and nobody else runs it. It may be gone when this returns.
 unsafe fn run(job: NonNull<Job>) {
     // SAFETY: the caller's contract.
     unsafe { ((*job.as_ptr()).run)(job) };

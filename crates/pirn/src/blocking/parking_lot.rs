@@ -1,13 +1,12 @@
 //! A parking lot: virtual threads that wait for an address.
 //!
-//! What an address means is the caller's business: a futex word, a `pthread_mutex_t`. Hashed
-//! buckets, each a lock and [lists](super::waiters) in order of arrival. The check that decides
-//! whether to wait is made under the bucket's lock, and wakers take that lock too: that is all
-//! there is to "no lost wake-up" (Drepper's futexes, WebKit's ParkingLot).
+//! The caller defines the meaning of an address: a futex word, a `pthread_mutex_t`. The lot has
+//! hashed buckets, each a lock and [lists](super::keyed_lists) in order of arrival. The check that
+//! decides whether to wait runs under the bucket's lock, and wakers take that lock too, so no
+//! wake-up is lost (Drepper's futexes, WebKit's ParkingLot).
 //!
-//! A process has one lot, whatever runtimes there are: the threads of all of them share locks with
-//! each other and with platform threads, and the latter announce their waits from the start of the
-//! process on.
+//! A process has one lot for all runtimes: their threads share locks with each other and with
+//! platform threads, and platform threads announce their waits from the start of the process on.
 
 use super::keyed_lists::{Hash, Keyed, KeyedLists};
 use super::list::{Linked, Links, List};
@@ -25,9 +24,10 @@ pub(crate) const BUCKETS: usize = 4096;
 #[repr(align(64))]
 struct Bucket {
     waiters: Lock<KeyedLists<LotWaiter>>,
-    /// Waiting virtual threads, readable without the lock.
+    /// The number of waiting virtual threads, readable without the lock.
     waiting: AtomicU32,
-    /// Platform threads in or on their way into the kernel's queue of an address that hashes here.
+    /// The number of platform threads in the kernel's queue of an address that hashes here, or on
+    /// their way into it.
     platform: AtomicU32,
 }
 
@@ -39,12 +39,12 @@ static LOT: [Bucket; BUCKETS] = [const {
     }
 }; BUCKETS];
 
-/// A waiting thread. On its stack.
+/// A waiting thread, on its own stack.
 struct LotWaiter {
     key: Cell<usize>,
     bits: u32,
     wait: Wait,
-    /// Which bucket's list this is in (a requeue changes it); `BUCKETS`: none.
+    /// The bucket whose list this is in (a requeue changes it); `BUCKETS`: none.
     bucket: AtomicUsize,
     links: Links<LotWaiter>,
 }
@@ -72,11 +72,11 @@ pub(crate) fn bucket_of(key: usize) -> usize {
 pub(crate) enum Parked {
     /// Woken by [`unpark`].
     Woken,
-    /// The check said no.
+    /// The check returned false.
     Invalid,
     /// The deadline came first.
     TimedOut,
-    /// The thread was interrupted, and has not heard of it before.
+    /// The thread was interrupted, and had not heard of it before.
     Interrupted,
 }
 
@@ -94,8 +94,8 @@ pub(crate) fn park(
     let home = bucket_of(key);
     let bucket = &LOT[home];
     let mut waiters = bucket.waiters.lock();
-    // SeqCst: pairs with the fence in `unpark`: either that sees us, or `check` sees what
-    // the waker wrote before it.
+    // SeqCst: pairs with the fence in `unpark`: either the waker sees the count, or `check` sees
+    // what the waker wrote before it.
     let others = bucket.waiting.fetch_add(1, Ordering::SeqCst);
     if !check() {
         bucket.waiting.fetch_sub(1, Ordering::Relaxed); // Relaxed: a hint going down.
@@ -143,19 +143,19 @@ fn leave(waiter: &LotWaiter) {
 }
 
 /// Wakes up to `count` threads that wait for `key` with a bit of `bits`, in order of arrival.
-/// Returns how many.
+/// Returns the number woken.
 pub(crate) fn unpark(key: usize, count: usize, bits: u32) -> usize {
     let bucket = &LOT[bucket_of(key)];
-    // What our caller wrote (the futex word) must be visible before we look for waiters; pairs
-    // with the SeqCst addition in `park`.
+    // The caller's write (of the futex word) must be visible before the count of waiters is read;
+    // pairs with the SeqCst addition in `park`.
     crate::arch::full_fence();
-    // Whoever comes later need not be woken: without this bound, threads that are woken and wait
-    // again at once could keep us here.
+    // Threads that come later need not be woken. Without this bound, woken threads that wait again
+    // at once could keep us here.
     let count = count.min(bucket.waiting.load(Ordering::Relaxed) as usize);
     let mut woken = 0;
     while woken < count {
         if runtime::has_forked() {
-            break; // Those in the lists are not in this process.
+            break; // The listed threads are in the parent process.
         }
         let mut wakes = WakeList::new();
         let more = collect(bucket, key, bits, count - woken, &mut wakes);
@@ -167,17 +167,17 @@ pub(crate) fn unpark(key: usize, count: usize, bits: u32) -> usize {
     woken
 }
 
-/// Whether anybody may be waiting for `key`: to be asked after a full barrier that follows whatever
-/// the waiters' checks look at.
+/// Returns whether anybody may be waiting for `key`. To be called after a full barrier, which
+/// follows the write that the waiters' checks read.
 #[inline]
 pub(crate) fn any_waiting(key: usize) -> bool {
     // Relaxed: ordered by the caller's barrier, which pairs with the SeqCst addition in `park`.
     LOT[bucket_of(key)].waiting.load(Ordering::Relaxed) > 0
 }
 
-/// Wakes all threads of a bucket that wait with a bit of `bits` and for which `grant`, given the
-/// key, says so. What was granted to one that has timed out meanwhile is given to `take_back`. Both
-/// run under the bucket's lock.
+/// Wakes all threads of a bucket that wait with a bit of `bits` and whose key `grant` accepts. If
+/// such a thread has timed out meanwhile, `take_back` gets the grant back. Both run under the
+/// bucket's lock.
 pub(crate) fn serve(
     bucket: usize,
     bits: u32,
@@ -213,7 +213,7 @@ pub(crate) fn serve(
     }
 }
 
-/// Claims waiters. Returns whether the list of wakes was too short for all.
+/// Claims waiters. Returns whether the list of wakes was too short for all of them.
 fn collect(bucket: &Bucket, key: usize, bits: u32, count: usize, wakes: &mut WakeList) -> bool {
     let mut waiters = bucket.waiters.lock();
     let stopped = waiters.list(key).walk(|list, waiter| {
@@ -222,7 +222,7 @@ fn collect(bucket: &Bucket, key: usize, bits: u32, count: usize, wakes: &mut Wak
             && let Some(wakeup) = claim(bucket, list, waiter)
         {
             wakes.push(wakeup);
-            // The next waiter, a cache miss, is not even looked at.
+            // Stop here: even a look at the next waiter is a cache miss.
             if wakes.len() == count || wakes.is_full() {
                 return ControlFlow::Break(wakes.len() < count);
             }
@@ -232,22 +232,22 @@ fn collect(bucket: &Bucket, key: usize, bits: u32, count: usize, wakes: &mut Wak
     stopped.break_value().unwrap_or(false)
 }
 
-/// Claims one waiter and takes it off the list; one that has just timed out will do so itself.
+/// Claims one waiter and takes it off the list. A waiter that has just timed out leaves by itself.
 fn claim(
     bucket: &Bucket,
     list: &mut List<LotWaiter>,
     waiter: &LotWaiter,
 ) -> Option<super::wait::Wakeup> {
     let wakeup = waiter.wait.claim(Outcome::Ready)?;
-    // SAFETY: our caller found it in this list. It is a virtual thread, so it and its stack stay
-    // where they are until the wake.
+    // SAFETY: the caller found it in this list. It is a virtual thread, so it and its stack stay in
+    // place until the wake.
     unsafe { list.remove(waiter) };
     bucket.waiting.fetch_sub(1, Ordering::Relaxed); // Relaxed: a hint going down.
     Some(wakeup)
 }
 
-/// Moves up to `count` threads that wait for `from` to the end of the queue of `to`. Returns how
-/// many.
+/// Moves up to `count` threads that wait for `from` to the end of the queue of `to`. Returns the
+/// number moved.
 pub(crate) fn requeue(from: usize, to: usize, count: usize) -> usize {
     if runtime::has_forked() {
         return 0; // As in `unpark`.
@@ -272,7 +272,7 @@ pub(crate) fn requeue(from: usize, to: usize, count: usize) -> usize {
         waiter.key.set(to);
         waiter.bucket.store(b, Ordering::Relaxed); // Relaxed: under both locks.
         moved += 1;
-        // SAFETY: now in none. It stays where it is until `leave` or a claim takes it out.
+        // SAFETY: it is in no list now. It stays in place until `leave` or a claim takes it out.
         unsafe { target.append(waiter, there + moved) };
     });
     LOT[b].waiting.fetch_add(moved as u32, Ordering::SeqCst); // SeqCst: as in `park`.
@@ -280,7 +280,7 @@ pub(crate) fn requeue(from: usize, to: usize, count: usize) -> usize {
     moved
 }
 
-/// A requeue within one bucket: within one list, the waiters keep their places.
+/// Requeues within one bucket. Within one list, the waiters keep their places.
 fn requeue_within(
     waiters: &mut KeyedLists<LotWaiter>,
     from: usize,
@@ -332,11 +332,10 @@ fn for_each_of(
     });
 }
 
-/// Announces that the calling platform thread goes to wait for `key` in the kernel, for the
-/// duration of `f`.
+/// Announces, while `f` runs, that the calling platform thread waits for `key` in the kernel.
 pub(crate) fn in_kernel<R>(key: usize, f: impl FnOnce() -> R) -> R {
     let bucket = &LOT[bucket_of(key)];
-    // SeqCst: pairs with the fence of the waker, as in `park`: either it sees the count, or the
+    // SeqCst: pairs with the waker's fence, as in `park`: either the waker sees the count, or the
     // kernel sees the new value of the word.
     bucket.platform.fetch_add(1, Ordering::SeqCst);
     let result = f();
@@ -344,8 +343,8 @@ pub(crate) fn in_kernel<R>(key: usize, f: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Whether a platform thread may be waiting for `key` in the kernel. To be asked after a SeqCst
-/// fence.
+/// Returns whether a platform thread may be waiting for `key` in the kernel. To be called after a
+/// SeqCst fence.
 pub(crate) fn any_in_kernel(key: usize) -> bool {
     // Relaxed: ordered by the caller's fence.
     LOT[bucket_of(key)].platform.load(Ordering::Relaxed) > 0

@@ -1,6 +1,6 @@
 //! Waiting for a descriptor to become readable or writable.
 //!
-//! Edge-triggered events must not be lost between an attempt that says `EAGAIN` and going to
+//! Edge-triggered events must not be lost between an attempt that returns `EAGAIN` and going to
 //! sleep. So each descriptor counts its events, and the protocol is:
 //!
 //! ```text
@@ -11,11 +11,11 @@
 //!   5. join the list, unlock, park
 //! ```
 //!
-//! An event after 2 comes before 3 (then 4 sees it) or after 5 (then c sees us).
+//! An event after 2 comes before 3 (then 4 sees it) or after 5 (then c wakes us).
 //!
-//! Among those who want to do the same operation, an event wakes one; it passes the *baton* on when
-//! it leaves, because one edge may stand for many bytes or connections. Those who only want to know
-//! (`poll`, `select`) are all woken.
+//! Of the threads that want to do the same operation, an event wakes one. It passes the *baton* on
+//! when it leaves, because one edge may stand for many bytes or connections. Observers, which only
+//! ask for readiness (`poll`, `select`), are all woken.
 
 use super::fds::{self, Entry};
 use super::list::{Linked, Links, List};
@@ -28,20 +28,20 @@ use core::ops::ControlFlow;
 use core::ptr::NonNull;
 use core::sync::atomic::Ordering;
 
-/// What to wait for.
+/// The operation to wait for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Interest {
     Read = 0,
     Write = 1,
 }
 
-/// The waiting threads of one descriptor. An event is for one of perhaps thousands that want to do
-/// the same, and must not cost a walk along all of them: each kind has a list of its own, in order
-/// of arrival.
+/// The waiting threads of one descriptor. Perhaps thousands want to do the same operation, and an
+/// event for one of them must not cost a walk along all. So each kind has a list of its own, in
+/// order of arrival.
 pub(crate) struct FdWaiters {
-    /// Those that will do the operation, by [`Interest`].
+    /// Threads that will do the operation, by [`Interest`].
     doers: [List<FdWaiter>; 2],
-    /// Those that only want to know.
+    /// Threads that only ask for readiness.
     observers: List<FdWaiter>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct FdWaiter {
     wait: NonNull<Wait>,
     read: bool,
     write: bool,
-    /// What it will do, and pass the baton on.
+    /// The operation it will do, after which it passes the baton on; `None` for an observer.
     does: Option<Interest>,
     links: Links<FdWaiter>,
 }
@@ -67,7 +67,7 @@ impl FdWaiter {
         }
     }
 
-    /// One that wants to know, and leaves the operation to others.
+    /// Returns an observer, which leaves the operation to others.
     pub(crate) fn observer(wait: &Wait, read: bool, write: bool) -> FdWaiter {
         FdWaiter {
             wait: NonNull::from(wait),
@@ -86,7 +86,7 @@ impl Linked for FdWaiter {
 }
 
 impl FdWaiters {
-    /// Nobody waits.
+    /// Returns lists without waiters.
     pub(crate) const fn new() -> FdWaiters {
         FdWaiters {
             doers: [const { List::new() }; 2],
@@ -115,13 +115,13 @@ impl FdWaiters {
         unsafe { self.list_of(waiter).remove(waiter) };
     }
 
-    /// Claims the first that will do this operation.
+    /// Claims the first thread that will do this operation.
     fn claim_doer(&mut self, interest: Interest, wakes: &mut WakeList) {
         let list = &mut self.doers[interest as usize];
         claim_from(list, 1, |_| true, Outcome::Ready, wakes);
     }
 
-    /// Claims the observers of such an event, as many as there is room for.
+    /// Claims the observers of this event, while there is room for their wakes.
     fn claim_observers(&mut self, read: bool, write: bool, wakes: &mut WakeList) {
         let wants = |waiter: &FdWaiter| waiter.read && read || waiter.write && write;
         claim_from(
@@ -133,7 +133,7 @@ impl FdWaiters {
         );
     }
 
-    /// Claims all because there is nothing left to wait for, as many as there is room for.
+    /// Claims all waiters of a closed descriptor, while there is room for their wakes.
     fn claim_all(&mut self, wakes: &mut WakeList) {
         for list in self.doers.iter_mut().chain([&mut self.observers]) {
             claim_from(list, usize::MAX, |_| true, Outcome::Closed, wakes);
@@ -141,7 +141,7 @@ impl FdWaiters {
     }
 }
 
-/// Claims up to `limit` waiters of a list for which `wants` says so, while there is room for their
+/// Claims up to `limit` waiters of a list that `wants` accepts, while there is room for their
 /// wakes.
 fn claim_from(
     list: &mut List<FdWaiter>,
@@ -157,17 +157,17 @@ fn claim_from(
     let _ = list.walk(|list, waiter| {
         if wants(waiter) {
             let wait = waiter.wait;
-            // Off the list before the claim: after it, the waiter may be gone.
+            // Remove it before the claim: after the claim, the waiter may be gone.
             // SAFETY: it is in this list. A `Wait` outlives its waiters' stay in the list.
             let claimed = unsafe {
                 list.remove(waiter);
                 wait.as_ref().claim(outcome)
             };
-            // If none, it was decided by somebody else: then it leaves by itself.
+            // `None`: somebody else has decided the wait, and the waiter leaves by itself.
             if let Some(wakeup) = claimed {
                 wakes.push(wakeup);
                 if wakes.len() == most {
-                    return ControlFlow::Break(()); // The next waiter is not even looked at.
+                    return ControlFlow::Break(()); // A look at the next is a cache miss.
                 }
             }
         }
@@ -175,7 +175,7 @@ fn claim_from(
     });
 }
 
-/// The poller has seen events of a descriptor. Returns whether somebody was woken.
+/// Reports events that the poller has seen of a descriptor. Returns whether somebody was woken.
 pub(crate) fn report(fd: i32, generation: u32, read: bool, write: bool) -> bool {
     let Some(entry) = fds::entry(fd) else {
         return false;
@@ -192,7 +192,8 @@ pub(crate) fn report(fd: i32, generation: u32, read: bool, write: bool) -> bool 
             if core::mem::take(&mut first) {
                 for (interest, wanted) in [(Interest::Read, read), (Interest::Write, write)] {
                     if wanted {
-                        // Relaxed: changed under the lock; an early reader reads it again there.
+                        // Relaxed: changed under the lock; a reader without the lock reads it again
+                        // under it.
                         entry.events[interest as usize].fetch_add(1, Ordering::Relaxed);
                         waiters.claim_doer(interest, &mut wakes);
                     }
@@ -208,15 +209,15 @@ pub(crate) fn report(fd: i32, generation: u32, read: bool, write: bool) -> bool 
     }
 }
 
-/// Wakes everybody who waits for a descriptor that is being closed; nobody if its number has begun
-/// another life than `generation`.
+/// Wakes all waiters of a descriptor that is being closed; nobody if its number has begun another
+/// life than `generation`.
 pub(crate) fn close_all(entry: &Entry, generation: u32) {
     loop {
         let mut wakes = WakeList::new();
         let more = {
             let mut waiters = entry.waiters.lock();
-            // Under the lock: the next life may begin, and have somebody wait, at any moment
-            // before.
+            // Checked under the lock: before it, the next life may begin and get waiters at any
+            // moment.
             if entry.generation() != generation {
                 return;
             }
@@ -230,26 +231,26 @@ pub(crate) fn close_all(entry: &Entry, generation: u32) {
     }
 }
 
-/// Whether somebody waits for a descriptor.
+/// Returns whether somebody waits for a descriptor.
 pub(super) fn is_awaited(entry: &Entry) -> bool {
     let waiters = entry.waiters.lock();
     let mut lists = waiters.doers.iter().chain([&waiters.observers]);
     lists.any(|list| !list.is_empty())
 }
 
-/// Wakes the next of those who want to do the same.
+/// Wakes the next thread that wants to do the same operation.
 fn pass_baton(entry: &Entry, interest: Interest) {
     let mut wakes = WakeList::new();
     entry.waiters.lock().claim_doer(interest, &mut wakes);
     wakes.perform();
 }
 
-/// Performs an operation as if it blocked: tries it, and while that says `EAGAIN` parks the
+/// Performs an operation as if it blocked: tries it, and while that returns `EAGAIN` parks the
 /// running virtual thread until the descriptor is ready.
 ///
-/// `attempt` must not block. `deadline` is asked only when there is a need to wait; when it has
-/// passed, the result is `EAGAIN`, as with `SO_RCVTIMEO`. So it is when the program has made the
-/// descriptor non-blocking. A thread that is interrupted does not wait: `ECANCELED`.
+/// `attempt` must not block. `deadline` is called only before a wait. The result is `EAGAIN` when
+/// the deadline has passed, as with `SO_RCVTIMEO`, and when the program has made the descriptor
+/// non-blocking. It is `ECANCELED` when the thread is interrupted, which ends the wait.
 pub(crate) fn blocking(
     fd: i32,
     interest: Interest,
@@ -292,7 +293,7 @@ pub(crate) fn blocking(
     }
 }
 
-/// Parks until an event after the `count`th, unless one has come.
+/// Parks until an event after the `count`th. Returns at once if one has come.
 fn park(
     entry: &Entry,
     interest: Interest,
@@ -349,7 +350,7 @@ pub(crate) unsafe fn stop_observing(entry: &Entry, waiter: &FdWaiter) {
     unsafe { entry.waiters.lock().remove(waiter) };
 }
 
-/// The event counts of a descriptor.
+/// Returns the event counts of a descriptor.
 pub(crate) fn counts(entry: &Entry) -> [u32; 2] {
     entry
         .events

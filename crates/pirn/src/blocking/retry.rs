@@ -1,12 +1,12 @@
-//! Waiting for what the kernel has no event for: trying again and again.
+//! Waiting by repeated attempts, where the kernel has no event.
 //!
-//! A lock on a file, room in the queue of a Unix listener: the kernel can be asked to try, or to
-//! block, but not to tell when another attempt will do. So a virtual thread tries, and parks before
-//! it tries again: until something happens in this process that gives it a [chance](Retry::chance),
-//! or, because other processes do such things too, for a pause that doubles from time to time.
+//! For a lock on a file, or room in the queue of a Unix listener, the kernel can try or block, but
+//! does not report when another attempt will succeed. So a virtual thread tries, and parks before
+//! it tries again. It parks until something in this process gives it a [chance](Retry::chance), or,
+//! because other processes may give chances too, for a pause that doubles from time to time.
 //!
-//! The more wait, the longer are the pauses, so that attempts in vain cost a small part of a core
-//! at most. Those that wait take turns roughly in the order in which they came.
+//! Pauses grow with the number of waiting threads, so that failed attempts cost at most a small
+//! part of a core. Waiting threads take turns roughly in order of arrival.
 
 use super::parking_lot::{self, Parked};
 use crate::sys::{Errno, SysResult};
@@ -15,21 +15,22 @@ use crate::vthread::wait_word::Hearing;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 const LONGEST_PAUSE_NS: u64 = 20_000_000;
-/// The longest pause per thread that waits, if that is longer.
+/// The longest pause is this per waiting thread, if that is longer.
 const PAUSE_PER_WAITER_NS: u64 = 100_000;
-/// How many try again at a chance: it may be a chance for others than the first.
+/// The number of threads that try again at a chance, which may suit others than the first.
 const TRIES: usize = 8;
 
-/// Those that wait for one kind of thing. The address is what they park on.
+/// The threads that wait for one kind of chance. They park on its address.
 pub(crate) struct Retry {
     waiting: AtomicUsize,
-    /// Counts the chances while somebody waits.
+    /// The number of chances given while somebody waited.
     chances: AtomicU32,
     first_pause_ns: u64,
 }
 
 impl Retry {
-    /// Nobody waits. `first_pause_ns`: how long to wait for a chance before the second attempt.
+    /// Returns a state without waiters. `first_pause_ns` is the time to wait for a chance before
+    /// the second attempt.
     pub(crate) const fn new(first_pause_ns: u64) -> Retry {
         Retry {
             waiting: AtomicUsize::new(0),
@@ -38,10 +39,10 @@ impl Retry {
         }
     }
 
-    /// Lets some of those that wait try again.
+    /// Lets some of the waiting threads try again.
     #[inline]
     pub(crate) fn chance(&self) {
-        // Relaxed: who begins to wait just now tries again after the first pause.
+        // Relaxed: a thread that begins to wait just now tries again after the first pause.
         if self.waiting.load(Ordering::Relaxed) > 0 {
             self.wake();
         }
@@ -58,8 +59,8 @@ impl Retry {
         (&raw const *self).addr()
     }
 
-    /// Repeats `attempt` while it says `EAGAIN`, which is the result when the deadline has passed.
-    /// On a virtual thread. A thread that hears of an interrupt does not wait: `ECANCELED`.
+    /// Repeats `attempt` while it returns `EAGAIN`, which is also the result after the deadline.
+    /// Called on a virtual thread. A thread that hears of an interrupt does not wait: `ECANCELED`.
     pub(crate) fn until(
         &self,
         deadline: Deadline,
@@ -80,12 +81,12 @@ impl Retry {
     ) -> SysResult {
         let mut pause = self.first_pause_ns;
         loop {
-            // Acquire: pairs with the Release in `wake`: what is tried after it comes after what
-            // gave the chance.
+            // Acquire: pairs with the Release in `wake`: the next attempt sees what gave the
+            // chance.
             let seen = self.chances.load(Ordering::Acquire);
             let result = attempt();
             if result != Err(Errno(libc::EAGAIN)) {
-                // What there was a chance for may leave room for more.
+                // The chance may suffice for more than one thread.
                 parking_lot::unpark(self.key(), 1, u32::MAX);
                 return result;
             }
@@ -104,7 +105,7 @@ impl Retry {
     }
 
     fn longest_pause(&self) -> u64 {
-        // Relaxed: a measure.
+        // Relaxed: a rough number.
         let waiting = self.waiting.load(Ordering::Relaxed) as u64;
         LONGEST_PAUSE_NS.max(waiting * PAUSE_PER_WAITER_NS)
     }

@@ -1,16 +1,16 @@
-//! A second look at descriptors that somebody has been awaiting for a while.
+//! A second look at descriptors that threads have been waiting for.
 //!
-//! A number may come to mean another open file by system calls that nobody sees: `close` and `dup2`
-//! made inline, as `rustix` makes them. epoll then knows nothing of the new file, and whoever waits
-//! for it would wait for ever. To ask before each wait would cost each wait a system call; so about
-//! a second after somebody began to wait for a descriptor, once, an idle carrier registers it again
-//! and learns from the answer what the number means:
+//! A number may change its open file by system calls that nobody sees: `close` and `dup2` made
+//! inline, as `rustix` makes them. epoll then knows nothing of the new file, and its waiters would
+//! wait for ever. A question to the kernel before each wait would cost a system call per wait. So
+//! once, about a second after the first thread began to wait for a descriptor, an idle carrier
+//! registers it again and learns from the answer what the number means:
 //!
 //! | answer | meaning | what is done |
 //! |---|---|---|
-//! | `EEXIST` | the same file as ever | nothing, unless it does not block any more: as next |
-//! | success | another file | whoever waits tries again |
-//! | `EBADF` | none | whoever waits wakes with `EBADF` |
+//! | `EEXIST` | the same file as before | nothing, unless it does not block any more: as next |
+//! | success | another file | the waiters try again |
+//! | `EBADF` | no file | the waiters wake with `EBADF` |
 
 use super::{fds, readiness, status_flags};
 use crate::runtime;
@@ -20,12 +20,12 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 const AFTER_NS: u64 = 1_000_000_000;
 
-/// When the next review is due; 0: nobody has begun to wait since the last.
+/// When the next review is due; 0: nobody has begun to wait since the last one.
 static DUE: AtomicU64 = AtomicU64::new(0);
 
-/// Notes that somebody has begun to wait for a descriptor.
+/// Notes that a thread has begun to wait for a descriptor.
 pub(super) fn expect() {
-    // Relaxed: the time means nothing but itself. A mark that one review misses, the next sees.
+    // Relaxed: the time orders nothing else. The next review sees a mark that this one misses.
     if DUE.load(Ordering::Relaxed) == 0 {
         DUE.store(time::now() + AFTER_NS, Ordering::Relaxed);
     }
@@ -39,13 +39,13 @@ pub(super) fn due() -> Deadline {
     }
 }
 
-/// Reviews the descriptors, if it is time.
+/// Reviews the descriptors if a review is due.
 pub(super) fn run_if_due() {
     let due = due();
     if !due.has_passed() {
         return;
     }
-    // Relaxed: as above. Before the marks are looked at: whoever sets one later expects a review.
+    // Relaxed: as above. Before the marks are read: a thread that sets one later expects a review.
     let mine = DUE.compare_exchange(due.nanos(), 0, Ordering::Relaxed, Ordering::Relaxed);
     if mine.is_ok() {
         fds::for_each_unreviewed(review);

@@ -1,14 +1,14 @@
-//! `O_NONBLOCK`: what the program has set, and what is set for the moment on its behalf.
+//! `O_NONBLOCK`: the program's setting, and Pirn's temporary one.
 //!
-//! The kernel is asked before a wait, as the program may have changed the flag by a system call
-//! that nobody sees. A server waits thousands of times per second for each connection, and the
-//! question costs 230 ns; so the answer "it blocks" counts for the rest of a *period* of 67 ms.
-//! A change through libc ends that at once. An unseen change within the period is noticed by the
-//! [review](super::review) of descriptors that are waited for, a second later.
+//! The kernel is asked before a wait, because the program may have changed the flag by a system
+//! call that nobody sees. A server waits thousands of times per second per connection, and the
+//! question costs 230 ns; so the answer "it blocks" counts for the rest of a *period* of 67 ms. A
+//! change through libc ends that at once. The [review](super::review) of awaited descriptors
+//! notices an unseen change within the period, a second later.
 //!
-//! `connect` knows no flag for "do not wait", so it *lends* the socket `O_NONBLOCK` for the
-//! duration of one system call. Meanwhile the program may change the flag itself; what it has set
-//! last is what holds in the end, and what it is shown.
+//! `connect` has no flag for "do not wait", so Pirn *lends* the socket `O_NONBLOCK` for the
+//! duration of one system call. Meanwhile the program may change the flag itself. Its last setting
+//! is what holds in the end, and what it is shown.
 
 use super::fds::{self, Entry, LENT};
 use crate::sys::{self, SysResult, call};
@@ -28,15 +28,15 @@ pub(crate) fn is_nonblocking(fd: i32) -> bool {
 /// The answer to whether a wait for a descriptor may begin.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Waiting {
-    /// The program wants the descriptor to block: so the kernel has just said.
+    /// The program wants the descriptor to block, as the kernel has just said.
     Wanted,
-    /// So the kernel said in this period.
+    /// The kernel has said so earlier in this period.
     Assumed,
     /// The program has made it non-blocking.
     Refused,
 }
 
-/// The number of the running period of 2^26 ns; never 0.
+/// Returns the number of the current period of 2^26 ns; never 0.
 fn period() -> u32 {
     (time::clock(libc::CLOCK_MONOTONIC_COARSE) >> 26) as u32 | 1 << 31
 }
@@ -44,7 +44,7 @@ fn period() -> u32 {
 /// Returns whether a wait for a descriptor may begin.
 pub(crate) fn may_wait(entry: &Entry, fd: i32) -> Waiting {
     let period = period();
-    // Relaxed, here and below: the number carries nothing else with it.
+    // Relaxed, here and below: the number orders nothing else.
     if entry.blocks_in.load(Ordering::Relaxed) == period {
         return Waiting::Assumed;
     }
@@ -57,9 +57,9 @@ pub(crate) fn may_wait(entry: &Entry, fd: i32) -> Waiting {
     Waiting::Wanted
 }
 
-/// Returns the status flags as the program has set them; `flags`: as they are.
+/// Returns the status flags as the program has set them; `flags` are the kernel's.
 pub(crate) fn visible(fd: i32, flags: i32) -> i32 {
-    // Relaxed: whoever changes flags at the same time has no order to expect.
+    // Relaxed: concurrent changes of the flags have no order.
     let lent = |entry: &Entry| entry.flags.load(Ordering::Relaxed) & LENT != 0;
     match flags & libc::O_NONBLOCK != 0 && fds::existing(fd).is_some_and(lent) {
         true => flags & !libc::O_NONBLOCK,
@@ -67,20 +67,20 @@ pub(crate) fn visible(fd: i32, flags: i32) -> i32 {
     }
 }
 
-/// Runs a system call of the program's that sets or clears `O_NONBLOCK`: `change(on)`.
+/// Runs a system call of the program that sets or clears `O_NONBLOCK`: `change(on)`.
 pub(crate) fn change(fd: i32, on: bool, change: impl Fn(bool) -> SysResult) -> SysResult {
     let Some(entry) = fds::existing(fd) else {
         return change(on);
     };
     let _turn = entry.turn.lock();
-    // Relaxed: as in `may_wait`. After the change as well: somebody may have asked before it.
+    // Relaxed: as in `may_wait`. Also after the change, because a wait may have asked before it.
     let forget = Forget(entry);
     forget.now();
     // Relaxed, here and below: under the lock.
     if entry.flags.load(Ordering::Relaxed) & LENT == 0 {
         return change(on);
     }
-    // While it is lent it stays set; what the program wants shows when it is given back.
+    // The flag stays set while it is lent; the end of the loan sets what the program wants.
     let result = change(true);
     if on && result.is_ok() {
         entry.flags.fetch_and(!LENT, Ordering::Relaxed);
@@ -88,7 +88,7 @@ pub(crate) fn change(fd: i32, on: bool, change: impl Fn(bool) -> SysResult) -> S
     result
 }
 
-/// Makes the next wait ask again, now and at the end of its life.
+/// Makes the next wait ask the kernel again: when told to, and when dropped.
 struct Forget<'a>(&'a Entry);
 
 impl Forget<'_> {
@@ -103,7 +103,7 @@ impl Drop for Forget<'_> {
     }
 }
 
-/// Runs `f`, a system call, while the descriptor is non-blocking.
+/// Runs `f`, a system call, with the descriptor non-blocking.
 pub(crate) fn lend(entry: &Entry, fd: i32, f: impl FnOnce() -> SysResult) -> SysResult {
     {
         let _turn = entry.turn.lock();
@@ -115,7 +115,7 @@ pub(crate) fn lend(entry: &Entry, fd: i32, f: impl FnOnce() -> SysResult) -> Sys
     }
     let result = f();
     let _turn = entry.turn.lock();
-    // Relaxed: under the lock. Not lent any more: the program has set the flag meanwhile.
+    // Relaxed: under the lock. If it is not lent any more, the program has set the flag meanwhile.
     if entry.flags.fetch_and(!LENT, Ordering::Relaxed) & LENT != 0
         && let Ok(flags) = sys::status_flags(fd)
     {

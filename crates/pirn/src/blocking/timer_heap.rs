@@ -1,4 +1,4 @@
-//! The timers' priority queue: a 4-ary min-heap of deadlines in which each node's place is known.
+//! The timers' priority queue: a 4-ary min-heap of deadlines that knows each node's place.
 //!
 //! ```text
 //!   entries   ┌───────────┬───────────┬───────────┬───
@@ -11,12 +11,12 @@
 //!             └───────────┴───────────┴───────────┴───
 //! ```
 //!
-//! Knowing the place is what makes cancelling cheap: no search, and a timer with a late deadline
+//! The known place makes cancelling cheap: no search is needed, and a timer with a late deadline
 //! lies near the bottom and moves little. Deadlines are kept in the entries, so that sifting
-//! compares without following a pointer; four children share about one cache line and halve the
+//! compares without following a pointer. Four children share about one cache line and halve the
 //! depth of a binary heap (10 levels for a million timers). The places are not in the nodes
-//! themselves: those are on the stacks of threads that have slept for long, and each move would be
-//! a miss of caches and TLB.
+//! themselves: those are on the stacks of threads that have slept for long, and each move would
+//! miss caches and TLB.
 //!
 //! The heap takes part in no protocol: its owner holds a lock around every call.
 
@@ -31,7 +31,7 @@ const ARITY: usize = 4;
 /// The number of a node that is in no heap, and the end of the list of free numbers.
 const ABSENT: u32 = u32::MAX;
 
-/// A vector of no more than this many entries is not worth shrinking.
+/// A vector of at most this many entries is not worth shrinking.
 const SMALL: usize = 64;
 
 /// A timer's place in its heap, to be embedded in whatever is to be woken.
@@ -41,13 +41,13 @@ const SMALL: usize = 64;
 /// [`pop_due`](TimerHeap::pop_due) returns back to the struct.
 #[derive(Debug)]
 pub struct TimerNode {
-    /// The node's number in its heap, or `ABSENT`. Accessed under the lock of the heap only,
-    /// hence always relaxed; it is atomic for the struct around it to be `Sync` without more ado.
+    /// The node's number in its heap, or `ABSENT`. Accessed only under the heap's lock, so always
+    /// relaxed; it is atomic only to make the struct around it `Sync`.
     number: AtomicU32,
 }
 
 impl TimerNode {
-    /// A node in no heap.
+    /// Returns a node in no heap.
     pub const fn new() -> Self {
         Self {
             number: AtomicU32::new(ABSENT),
@@ -70,7 +70,7 @@ struct HeapEntry {
 /// Nodes ordered by deadline, in nanoseconds of the owner's clock.
 pub struct TimerHeap {
     entries: Vec<HeapEntry>,
-    /// By number: the index of the node's entry. Of a free number: the next free one.
+    /// By number: the index of the node's entry. For a free number: the next free one.
     places: Vec<u32>,
     /// By number: the node.
     nodes: Vec<Option<NonNull<TimerNode>>>,
@@ -78,12 +78,12 @@ pub struct TimerHeap {
     free: u32,
 }
 
-// SAFETY: the pointers in the heap are its only tie to a thread, and whoever calls `insert`
-// promises that their nodes may be reached from the thread that has the heap.
+// SAFETY: the pointers in the heap are its only tie to a thread, and callers of `insert` promise
+// that their nodes may be reached from the thread that has the heap.
 unsafe impl Send for TimerHeap {}
 
 impl TimerHeap {
-    /// An empty heap.
+    /// Returns an empty heap.
     pub const fn new() -> Self {
         Self {
             entries: Vec::new(),
@@ -97,7 +97,7 @@ impl TimerHeap {
     ///
     /// # Errors
     ///
-    /// There is no memory for another entry; the heap and the node are as before.
+    /// There is no memory for another entry; the heap and the node are unchanged.
     ///
     /// # Safety
     ///
@@ -138,7 +138,7 @@ impl TimerHeap {
         Ok(number)
     }
 
-    /// Takes `node` out. Returns `false` if it is not in this heap (any more).
+    /// Takes `node` out. Returns `false` if it is not in this heap.
     ///
     /// # Safety
     ///
@@ -153,7 +153,7 @@ impl TimerHeap {
         here
     }
 
-    /// The earliest deadline.
+    /// Returns the earliest deadline.
     pub fn next_deadline(&self) -> Option<u64> {
         self.entries.first().map(|entry| entry.deadline)
     }
@@ -176,7 +176,7 @@ impl TimerHeap {
         // SAFETY: by the contract of `insert`, nodes in the heap are valid.
         unsafe { node.as_ref() }.number.store(ABSENT, Relaxed);
         if let Some(&last) = self.entries.get(index) {
-            // The formerly last entry fills the gap. It may belong above or below.
+            // The last entry fills the gap. It may belong above or below.
             if index > 0 && last.deadline < self.entries[(index - 1) / ARITY].deadline {
                 self.sift_up(index, last);
             } else {
@@ -187,7 +187,7 @@ impl TimerHeap {
         Some(node)
     }
 
-    /// Puts `entry` at `index` or, as long as the parent is later, above.
+    /// Puts `entry` at `index`, or above it while the parent is later.
     fn sift_up(&mut self, mut index: usize, entry: HeapEntry) {
         while index > 0 {
             let parent = (index - 1) / ARITY;
@@ -200,7 +200,7 @@ impl TimerHeap {
         self.place(index, entry);
     }
 
-    /// Puts `entry` at `index` or, as long as a child is earlier, below.
+    /// Puts `entry` at `index`, or below it while a child is earlier.
     fn sift_down(&mut self, mut index: usize, entry: HeapEntry) {
         let len = self.entries.len();
         loop {
@@ -224,13 +224,13 @@ impl TimerHeap {
     }
 
     /// Halves vectors that are three quarters empty. At least a quarter of their capacity must be
-    /// removed or inserted before the next change of size, so the copying is O(1) an operation.
+    /// removed or inserted before the next change of size, so the copying is O(1) per operation.
     fn give_back_memory(&mut self) {
         let capacity = self.places.capacity();
         if capacity <= SMALL || self.entries.len() > capacity / 4 {
             return;
         }
-        // Not `shrink_to`, which aborts where there is no memory: then this can wait.
+        // Not `shrink_to`, which aborts if there is no memory; this can wait.
         let mut smaller = TimerHeap::new();
         let room = capacity / 2;
         if smaller.entries.try_reserve_exact(room).is_err()

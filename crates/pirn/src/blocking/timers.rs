@@ -1,10 +1,10 @@
 //! Timers: wakes at points in time.
 //!
-//! One heap per regular processor, so that arming a timer takes a lock nobody else wants. A timer
-//! is armed in the shard of the processor its thread runs on and fired by whichever carrier looks
-//! first, or, should all that are awake be busy, by one that the monitor wakes. A timer lives on
-//! the stack of the thread that waits; nearly all timers of I/O timeouts are cancelled, which costs
-//! a lock and, since late deadlines lie at the bottom of the heap, few moves.
+//! There is one heap per regular processor, so that arming a timer takes an uncontended lock. A
+//! timer is armed in the shard of the processor its thread runs on. The first carrier that looks
+//! fires it; if all awake carriers are busy, the monitor wakes one. A timer lives on the stack of
+//! the thread that waits. Nearly all timers of I/O timeouts are cancelled, which costs a lock and,
+//! since late deadlines lie at the bottom of the heap, few moves.
 
 use super::attendance::{Attendance, First};
 use super::timer_heap::{TimerHeap, TimerNode};
@@ -31,11 +31,11 @@ struct Shard {
     first: First,
 }
 
-/// Lists of wakes fired in one go. If a hundred thousand timers are due at once, the first threads
-/// are to run before the last timers are fired, while they are still in the processor's cache.
+/// Lists of wakes fired at once. If a hundred thousand timers are due together, the first threads
+/// run before the last timers are fired, while they are still in the processor's cache.
 const FIRE_AT_ONCE: usize = 4;
 
-/// What a timer does.
+/// The effect of a timer.
 enum Target {
     /// Claims the episode as timed out.
     Wait(NonNull<Wait>),
@@ -45,7 +45,7 @@ enum Target {
     Start(Cell<Option<Ready>>),
 }
 
-/// A timer of the running thread's, on its stack.
+/// A timer of the running thread, on its stack.
 #[repr(C)]
 pub(crate) struct Timer {
     node: TimerNode,
@@ -63,22 +63,22 @@ impl Timer {
         }
     }
 
-    /// One that claims `wait` as timed out.
+    /// Returns a timer that claims `wait` as timed out.
     pub(crate) fn for_wait(wait: &Wait) -> Timer {
         Timer::new(Target::Wait(NonNull::from(wait)))
     }
 
-    /// One that ends a `park` of `core` without a permit.
+    /// Returns a timer that ends a `park` of `core` without a permit.
     pub(crate) fn for_permit(core: &Core) -> Timer {
         Timer::new(Target::Permit(NonNull::from(core)))
     }
 
-    /// One that runs a thread which has not started.
+    /// Returns a timer that runs a thread which has not started.
     pub(crate) fn for_start(thread: Ready) -> Timer {
         Timer::new(Target::Start(Cell::new(Some(thread))))
     }
 
-    /// Starts it. `runtime` is that of the thread that it is for.
+    /// Starts the timer. `runtime` is that of the thread that it is for.
     ///
     /// # Safety
     /// The timer, and the wait or the thread that it is for, stay in place until it has been
@@ -98,16 +98,16 @@ impl Timer {
                 break;
             }
             drop(heap);
-            sys::os_yield(); // Out of memory for the heap's vector: wait for others to finish.
+            sys::os_yield(); // No memory for the heap's vector: wait for others to free some.
         }
-        // Our own carrier looks at all shards before it sleeps, or, if it has a spare processor,
-        // sees to it that somebody does (`carriers::stand_in`). Others must tell somebody.
+        // The timer's own carrier looks at all shards before it sleeps, or, with a spare processor,
+        // makes sure that another does (`carriers::stand_in`). Others must wake a carrier.
         if processor.is_none() && timers.attendance.misses(deadline) {
             runtime.poller.kick();
         }
     }
 
-    /// Stops it, if it has not fired. Returns whether it has not.
+    /// Stops the timer. Returns whether that was before it fired.
     pub(crate) fn disarm(&self) -> bool {
         let Some(shard) = self.shard.get() else {
             return false; // Never armed.
@@ -121,7 +121,7 @@ impl Timer {
         removed
     }
 
-    /// Stops one that was to run a thread, if it has not fired. Returns the right to run it.
+    /// Stops a timer that was to run a thread. Returns the right to run it, unless it has fired.
     pub(crate) fn disarm_start(&self) -> Option<Ready> {
         match &self.target {
             Target::Start(thread) if self.disarm() => thread.take(),
@@ -129,7 +129,7 @@ impl Timer {
         }
     }
 
-    /// Decides what it was for. Under the lock of its heap.
+    /// Performs the timer's effect. Under the lock of its heap.
     fn expire(&self) -> Option<Wakeup> {
         match &self.target {
             // SAFETY: the waiter disarms, under the heap's lock, before its `Wait` goes away.
@@ -154,12 +154,12 @@ impl Shard {
         }
     }
 
-    /// Keeps `first` up to date. Under the heap's lock.
+    /// Updates `first`. Under the heap's lock.
     fn publish(&self, heap: &TimerHeap) {
         self.first.publish(heap.next_deadline());
     }
 
-    /// Fires timers that are due, the first hundred or so. Returns whether there were any.
+    /// Fires timers that are due, at most about a hundred. Returns whether there were any.
     fn fire(&self) -> bool {
         let mut any = false;
         for _ in 0..FIRE_AT_ONCE {
@@ -190,7 +190,7 @@ impl Shard {
 }
 
 impl Timers {
-    /// Makes the timers of so many regular processors.
+    /// Makes the timers of `processors` regular processors.
     pub(crate) fn new(processors: usize) -> Timers {
         Timers {
             shards: (0..processors).map(|_| Shard::new()).collect(),
@@ -198,12 +198,12 @@ impl Timers {
         }
     }
 
-    /// Returns the shard of the processor with this index; spare ones share the first.
+    /// Returns the shard of the processor with this index; spare processors share the first.
     fn shard(&self, processor: usize) -> &Shard {
         self.shards.get(processor).unwrap_or(&self.shards[0])
     }
 
-    /// Fires what is due in all shards. Returns whether there was anything.
+    /// Fires the due timers of all shards. Returns whether there were any.
     pub(crate) fn fire_all(&self) -> bool {
         let shards = self.shards.iter();
         shards.fold(false, |any, shard| any | shard.fire())
@@ -219,14 +219,14 @@ impl Timers {
         self.shards.iter().filter_map(|s| s.first.get()).min()
     }
 
-    /// Makes the calling carrier, which is about to sleep, the one that wakes for timers. Returns
-    /// when it should wake by itself, or `None` if there is such a carrier, or no timer.
+    /// Makes the calling carrier, which is about to sleep, wake for timers. Returns when it should
+    /// wake, or `None` if another carrier does so already, or there is no timer.
     pub(crate) fn begin_sleep(&self) -> Option<Deadline> {
         let until = self.attendance.begin(|| self.earliest())?;
         Some(Deadline::from_nanos(until))
     }
 
-    /// The carrier that was to sleep until `deadline` is awake.
+    /// Notes that the carrier that was to sleep until `deadline` is awake.
     pub(crate) fn end_sleep(&self, deadline: Deadline) {
         self.attendance.end(deadline.nanos());
     }

@@ -1,13 +1,12 @@
 //! One episode of waiting.
 //!
-//! A waiter makes a [`Wait`] on its stack, lets whoever may end it know (a queue, a timer, a
+//! A waiter makes a [`Wait`] on its stack, tells all that may end it (a queue, a timer, a
 //! descriptor, several of them at once), and blocks. Of all who want to end the episode, one wins
-//! the [`claim`](Wait::claim) and performs the wake; the others find it decided. Among them may be
-//! an interrupter, if the wait is [interruptible](Wait::interruptible): then it is decided in the
-//! word of the thread ([`WaitWord`]), which interrupters know, and else in a word of the wait's
-//! own.
+//! the [`claim`](Wait::claim) and performs the wake; the others find it decided. An interrupter may
+//! be among them, if the wait is [interruptible](Wait::interruptible): then the episode is decided
+//! in the thread's word ([`WaitWord`]), which interrupters know, otherwise in the wait's own word.
 //!
-//! Lifetime: whoever claims does so under the lock of the list where it found the `Wait`, and the
+//! Lifetime: a claim is made under the lock of the list in which the `Wait` was found, and the
 //! waiter removes itself from every such list, under that lock, before its stack frame goes away.
 //! After the claim the `Wait` is not touched any more: the wake works on the thread ([`Wakeup`]).
 
@@ -26,11 +25,11 @@ use core::ptr::NonNull;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 pub(crate) enum Outcome {
-    /// What was waited for has happened.
+    /// The awaited event has happened.
     Ready = 2,
     /// The deadline came first.
     TimedOut = 3,
-    /// What was waited for does not exist any more.
+    /// The awaited object does not exist any more.
     Closed = 4,
     /// The thread was interrupted.
     Interrupted = 5,
@@ -39,9 +38,9 @@ pub(crate) enum Outcome {
 /// See the module's documentation.
 pub(crate) struct Wait {
     own: WaitWord,
-    /// The word of the thread, of which interrupters know; none: the wait's own.
+    /// The thread's word, which interrupters know; `None`: the wait's own word is used.
     shared: Option<NonNull<WaitWord>>,
-    /// The virtual thread that waits; none: a platform thread, or one in a signal handler.
+    /// The virtual thread that waits; `None`: a platform thread, or a thread in a signal handler.
     thread: Option<NonNull<Core>>,
     /// A virtual thread waits for one thing at a time: a signal handler must not begin another
     /// wait before this one has ended.
@@ -58,7 +57,7 @@ pub(crate) enum Wakeup {
     /// A virtual thread that has not started.
     Start(Ready),
     Platform(*const u32),
-    /// The waiter, a platform thread, has not gone to sleep.
+    /// The waiter is a platform thread that has not gone to sleep.
     Nothing,
 }
 
@@ -66,8 +65,8 @@ pub(crate) enum Wakeup {
 unsafe impl Send for Wakeup {}
 
 impl Wakeup {
-    /// The wake of a decided wait, of a virtual thread or of the platform thread that has this
-    /// word.
+    /// Returns the wake of a decided wait, of a virtual thread or of the platform thread that has
+    /// this word.
     #[inline]
     pub(crate) fn new(thread: Option<NonNull<Core>>, decided: Decided, word: *const u32) -> Wakeup {
         match thread {
@@ -77,7 +76,7 @@ impl Wakeup {
         }
     }
 
-    /// Wakes the waiter. Not under a lock: this may run a user's scheduler.
+    /// Wakes the waiter. Not to be called under a lock: this may run a user's scheduler.
     #[inline]
     pub(crate) fn perform(self) {
         match self {
@@ -92,10 +91,10 @@ impl Wakeup {
 }
 
 impl Wait {
-    /// An episode of the running thread that hears no interruption.
+    /// Returns an episode of the running thread that hears no interrupt.
     #[inline]
     pub(crate) fn new() -> Wait {
-        // In runtime code, mostly under the lock of the list that the wait will be in.
+        // Mostly called in runtime code, under the lock of the list that the wait will be in.
         let thread = vthread::current().filter(|_| !mark::in_handler());
         Wait {
             own: WaitWord::pending(),
@@ -105,10 +104,10 @@ impl Wait {
         }
     }
 
-    /// An episode of the running thread that an interruption ends; none if the thread is
+    /// Returns an episode of the running thread that an interrupt ends; `None` if the thread is
     /// interrupted already.
     ///
-    /// It must be blocked on; the thread must not begin another one before.
+    /// The thread must block on it before it begins another one.
     #[inline]
     pub(crate) fn interruptible(hearing: Hearing) -> Option<Wait> {
         let mut wait = Wait::new();
@@ -121,8 +120,8 @@ impl Wait {
         word.is_none_or(|word| word.begin(hearing)).then_some(wait)
     }
 
-    /// An episode of the running thread that hears interruptions in this way, or none; none if the
-    /// thread is interrupted already, and hears it.
+    /// Returns an episode of the running thread that hears interrupts as `hearing` says (`None`: not at all). Returns
+    /// `None` if the thread is interrupted already, and hears it.
     #[inline]
     pub(crate) fn hearing(hearing: Option<Hearing>) -> Option<Wait> {
         match hearing {
@@ -134,16 +133,16 @@ impl Wait {
     #[inline]
     fn word(&self) -> &WaitWord {
         match self.shared {
-            // SAFETY: it belongs to the thread whose stack this is on.
+            // SAFETY: it belongs to the thread that runs on this stack.
             Some(word) => unsafe { word.as_ref() },
             None => &self.own,
         }
     }
 
-    /// Decides the episode, if it has not been decided yet.
+    /// Decides the episode, if it has not been decided.
     #[inline]
     pub(crate) fn claim(&self, outcome: Outcome) -> Option<Wakeup> {
-        // The waiter may be gone as soon as the state has changed: read everything before.
+        // Read everything before the state changes: then the waiter may be gone.
         let thread = self.thread;
         let word = self.word();
         let address = word.atomic().as_ptr();
@@ -151,7 +150,7 @@ impl Wait {
         Some(Wakeup::new(thread, decided, address))
     }
 
-    /// How it ended, if it has.
+    /// Returns how the episode ended, if it has.
     #[inline]
     fn outcome(&self) -> Option<Outcome> {
         self.word().outcome().map(|outcome| match outcome {
@@ -188,8 +187,8 @@ impl Wait {
         }
     }
 
-    /// Not inlined: the timer would take room on the stack of threads without a deadline, whose
-    /// parked threads are to fit into a page.
+    /// Not inlined: the timer would enlarge the stack frame of threads without a deadline. The
+    /// stack of a parked thread should fit into a page.
     #[inline(never)]
     fn park_until(&self, core: Current, deadline: Deadline) {
         let timer = Timer::for_wait(self);
@@ -202,8 +201,8 @@ impl Wait {
     }
 
     fn block_platform(&self, deadline: Deadline) -> Outcome {
-        // As long as a carrier searches: going to sleep and being woken would take longer. But only
-        // while some processor is idle: otherwise we would keep the carriers from running.
+        // Spin while a carrier searches: a sleep and a wake would take longer. But spin only while
+        // some processor is idle: otherwise this would keep the carriers from running.
         let mut give_up = None;
         while let Some(runtime) = runtime::get()
             && runtime.idle.count() > 0
@@ -235,13 +234,13 @@ impl Wait {
 
 /// Wakes collected under a lock, to be performed after it.
 pub(crate) struct WakeList {
-    /// The first `len` are initialised.
+    /// The first `len` items are initialised.
     items: [MaybeUninit<Wakeup>; WakeList::CAPACITY],
     len: usize,
 }
 
 impl WakeList {
-    /// How many fit.
+    /// The maximum number of wakes.
     pub(crate) const CAPACITY: usize = 32;
 
     #[inline]
@@ -252,7 +251,7 @@ impl WakeList {
         }
     }
 
-    /// Whether another one would not fit.
+    /// Returns whether the list is full.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
         self.len == Self::CAPACITY
@@ -270,7 +269,7 @@ impl WakeList {
         self.len += 1;
     }
 
-    /// Performs them all, in order, and forgets them. Returns how many there were.
+    /// Performs all wakes in order and empties the list. Returns how many there were.
     #[inline]
     pub(crate) fn perform(&mut self) -> usize {
         let count = core::mem::take(&mut self.len);

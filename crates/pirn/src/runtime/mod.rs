@@ -1,14 +1,14 @@
 //! The runtime: everything that runs virtual threads, as one value.
 //!
 //! Its parts are made in the order of the layers, from the bottom; each is a struct in its own
-//! file. Processors, carriers and virtual threads know their runtime, so the hot paths come to it
-//! from there. Only what is entered from outside reads the static ([`get`]): C functions on
-//! platform threads, and the first spawn. A process has one runtime; tests make more.
+//! file. Processors, carriers and virtual threads know their runtime, so hot paths reach it from
+//! there. Only entries from outside read the static ([`get`]): C functions on platform threads, and
+//! the first spawn. A process has one runtime; tests make more.
 //!
-//! What belongs to the process stays global: interposed functions, the TLS template, malloc's
-//! words, `pthread` keys, ids, the map from addresses to slots, what is known of descriptors, and
-//! the parking lot. The last two are about things that platform threads and the threads of any
-//! runtime share, and the lot is in use before there is a runtime.
+//! State of the process stays global: interposed functions, the TLS template, malloc's words,
+//! `pthread` keys, ids, the map from addresses to slots, the table of descriptors, and the parking
+//! lot. Platform threads and the threads of all runtimes share the last two, and the lot is used
+//! before there is a runtime.
 
 mod start;
 #[cfg(test)]
@@ -32,7 +32,7 @@ use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::io;
 
-/// What a runtime needs to know of the configuration.
+/// The part of the configuration that a runtime uses.
 pub(crate) struct Settings {
     pub(crate) parallelism: usize,
     /// Processors that may be added while all others are stuck.
@@ -60,8 +60,7 @@ pub(crate) struct Runtime {
 }
 
 impl Runtime {
-    /// Makes a runtime. Its carriers are started by
-    /// [`start_scheduler`](Self::start_scheduler).
+    /// Makes a runtime. [`start_scheduler`](Self::start_scheduler) starts its carriers.
     ///
     /// # Errors
     /// If the kernel refuses an epoll instance.
@@ -81,7 +80,8 @@ impl Runtime {
             idle: Idle::new(parallelism),
             doze: Doze::new(),
             spares_in_use: InUse::new(),
-            // SAFETY: it is written here, before anybody else knows of it, and never freed.
+            // SAFETY: the runtime is written here, before anybody else knows its address, and never
+            // freed.
             processors: unsafe { Processors::new(this, parallelism, spares) },
             timers: Timers::new(parallelism),
             poller,
@@ -104,7 +104,7 @@ pub(crate) fn get() -> Option<&'static Runtime> {
     unsafe { RUNTIME.load(Ordering::Acquire).as_ref() }
 }
 
-/// Returns the runtime that the calling thread belongs to, or else that of the process.
+/// Returns the runtime that the calling thread belongs to, or the process's if it has none.
 #[inline]
 pub(crate) fn current() -> Option<&'static Runtime> {
     match vthread::carrier(&Raised::new()) {
@@ -113,9 +113,9 @@ pub(crate) fn current() -> Option<&'static Runtime> {
     }
 }
 
-/// Makes `runtime`, which has started, that of the process.
+/// Makes `runtime`, which has started, the process's runtime.
 fn publish(runtime: &'static Runtime) {
-    // Release: pairs with the Acquire in `get`: whatever the start has done is visible.
+    // Release: pairs with the Acquire in `get`: all that the start has done is visible.
     RUNTIME.store(ptr::from_ref(runtime).cast_mut(), Ordering::Release);
 }
 
@@ -130,9 +130,8 @@ pub(crate) fn has_forked() -> bool {
     FORKED.load(Ordering::Relaxed) // Relaxed: set while there is one thread only.
 }
 
-/// Takes the runtime out of service, in the child of a fork: the carriers have stayed behind in the
-/// parent, and locks may be held by threads that were not forked. Nothing of it is touched any
-/// more.
+/// Takes the runtime out of service in the child of a fork. The carriers exist only in the parent,
+/// and threads that were not forked may hold locks, so nothing touches it again.
 pub(crate) fn stop() {
     // Relaxed: there is one thread only.
     FORKED.store(true, Ordering::Relaxed);

@@ -1,8 +1,8 @@
 //! Starting the runtime: once, at the first spawn.
 //!
-//! The start finds out what machine, kernel and C library this is, and refuses with one clear error
-//! if they will not do. The part that needs a *fresh* platform thread (whose TLS nobody has used
-//! yet) runs on a bare `pthread`.
+//! The start examines machine, kernel and C library, and refuses with one clear error if they do
+//! not meet the requirements. The part that needs a *fresh* platform thread, with unused TLS, runs
+//! on a bare `pthread`.
 
 use super::{Runtime, Settings};
 use crate::glibc::{malloc, tls};
@@ -15,12 +15,12 @@ use std::io;
 
 static STARTING: Lock<()> = Lock::new(());
 
-/// Returns the runtime for what the calling thread spawns; starts that of the process, unless it
-/// has been started.
+/// Returns the runtime for threads that the calling thread spawns. Starts the process's runtime if
+/// it has not been started.
 ///
 /// # Errors
-/// Why the runtime could not start. A bad setting can be corrected and retried; any other failure
-/// is final.
+/// The runtime could not start. A bad setting can be corrected and retried; any other failure is
+/// final.
 #[inline]
 pub(crate) fn ensure_started() -> io::Result<&'static Runtime> {
     match super::current() {
@@ -56,11 +56,11 @@ fn start() -> io::Result<&'static Runtime> {
     interpose::verify().map_err(unsupported)?;
     malloc::prepare().map_err(unsupported)?;
     on_fresh_thread(study_thread)?;
-    // From here on things are installed for good: a failure is final.
+    // The following steps cannot be undone, so a failure is final.
     FAILURE.with(|| launch(&settings))
 }
 
-/// Brings up what belongs to the process, and its runtime.
+/// Sets up the process's state and its runtime.
 fn launch(settings: &config::Settings) -> io::Result<&'static Runtime> {
     overflow::install();
     region::find_out();
@@ -79,12 +79,12 @@ fn launch(settings: &config::Settings) -> io::Result<&'static Runtime> {
     Ok(runtime)
 }
 
-/// Why the runtime could not be brought up, once it could not.
+/// Why the runtime could not start, after an attempt has failed.
 struct Failure(Lock<Option<(io::ErrorKind, String)>>);
 static FAILURE: Failure = Failure(Lock::new(None));
 
 impl Failure {
-    /// Runs `launch`, unless it has failed before, and remembers if it fails now.
+    /// Runs `launch`, unless it has failed before. Remembers a failure.
     fn with<T>(&self, launch: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         if let Some((kind, text)) = &*self.0.lock() {
             return Err(io::Error::new(*kind, text.clone()));
@@ -104,12 +104,12 @@ fn unsupported(text: String) -> io::Error {
     )
 }
 
-/// Learns how threads look in this C library. Runs on a fresh platform thread.
+/// Learns the layout of threads in this C library. Runs on a fresh platform thread.
 fn study_thread() -> Result<(), String> {
     malloc::probe()?;
     let template = tls::Template::capture()?;
     let verified = template.rehearse(|tp| {
-        // SAFETY: a complete block that nobody uses.
+        // SAFETY: a complete block that nobody else uses.
         unsafe { malloc::verify(tp) }
     });
     tls::install(template);
@@ -123,13 +123,13 @@ fn on_fresh_thread(f: fn() -> Result<(), String>) -> io::Result<()> {
         result: Result<(), String>,
     }
     extern "C" fn run(task: *mut c_void) -> *mut c_void {
-        // SAFETY: `join` below keeps the task in place and gives it back.
+        // SAFETY: `join` below keeps the task in place until this thread has ended.
         let task = unsafe { &mut *task.cast::<Task>() };
         task.result = (task.f)();
         core::ptr::null_mut()
     }
     let mut task = Task { f, result: Ok(()) };
-    // SAFETY: a plain thread, joined at once. libc's own functions, behind ours: pirn's are not up
+    // SAFETY: a plain thread, joined at once. libc's own functions, because Pirn's are not ready
     // yet.
     let created = unsafe {
         let mut thread: libc::pthread_t = 0;

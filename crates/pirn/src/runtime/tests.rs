@@ -11,9 +11,9 @@ use core::ptr;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// Makes a runtime beside that of the process, without carriers.
+/// Makes a second runtime, without carriers.
 fn make(parallelism: usize) -> &'static Runtime {
-    ensure_started().unwrap(); // What belongs to the process is there then.
+    ensure_started().unwrap(); // Sets up the process's state.
     Runtime::new(Settings {
         parallelism,
         spares: 1,
@@ -125,7 +125,7 @@ fn a_runtime_without_carriers_keeps_its_threads_in_its_own_queue() {
     let first = one.injector.pop(1, |_| unreachable!()).unwrap();
     sched::abandon(first);
     assert_eq!(one.injector.len(), 2);
-    // Nobody holds a processor, and nobody is woken by threads of the other.
+    // Nobody holds a processor, and threads of one runtime wake nobody of the other.
     assert_eq!((one.idle.count(), two.idle.count()), (0, 0));
     assert!(!one.idle.is_requested() && !two.idle.is_requested());
 }

@@ -1,4 +1,4 @@
-//! The carriers: platform threads that hold a processor and run what is in its queue.
+//! The carriers: platform threads that hold a processor and run the threads in its queue.
 
 use super::Processor;
 use super::spare::Spare;
@@ -18,9 +18,9 @@ fn run(processor: &'static Processor) {
     let runtime = processor.runtime();
     let carrier = Carrier::new(processor.index as u32, runtime);
     carrier.set_processor(Some(processor));
-    // SAFETY: it was made, or added, for this carrier.
+    // SAFETY: the processor was made, or added, for this carrier.
     unsafe { processor.held_here() };
-    // A carrier that ended would leave its threads waiting for ever, without a word.
+    // If a carrier ended, its threads would wait for ever without a message.
     let panic = catch_unwind(AssertUnwindSafe(|| {
         carrier.enter(runtime, || {
             loop {
@@ -83,12 +83,12 @@ fn next(runtime: &'static Runtime, carrier: &Carrier) -> Ready {
 /// there is one. Returns whether this carrier has been asked to search.
 fn sleep(runtime: &Runtime, carrier: &Carrier) -> bool {
     runtime.wait_for_events(|| carrier.set_processor(runtime.acquire_processor()));
-    // Without a processor there is nothing to search with. Whoever has the last one takes up the
-    // request when it runs out of work.
+    // A carrier without a processor cannot search. The carrier that took the last processor takes
+    // up the request when it runs out of work.
     carrier.processor().is_some() && runtime.idle.take_request()
 }
 
-/// One look for a thread with a spare processor, which rests if there is none.
+/// Looks once for a thread with a spare processor, and rests if there is none.
 ///
 /// # Safety
 /// The caller's carrier holds `processor`, whose state as a spare one is `spare`.
@@ -98,8 +98,8 @@ unsafe fn stand_in(
     spare: &Spare,
 ) -> Option<Ready> {
     let leaving = spare.is_leaving();
-    // A kick that this look takes from a sleeper may have been for a search: then this is the
-    // search.
+    // This look may take a kick from a sleeper, and the kick may have asked for a search: then this
+    // is the search.
     let searching = !leaving && runtime.idle.take_request();
     let found = if leaving {
         None
@@ -113,8 +113,8 @@ unsafe fn stand_in(
     if found.is_none() {
         // SAFETY: the caller's contract.
         unsafe { processor.empty() };
-        // Those asleep were told nothing of what has happened here. If nobody is, the monitor is
-        // awake.
+        // The sleepers were not told of anything that happened here. If there are none, the monitor
+        // is awake.
         if runtime.idle.work_in_sight(|| runtime.work_in_queues()) {
             runtime.notify();
         }

@@ -1,4 +1,4 @@
-//! The monitor's doze: it sleeps while no processor is held, until the first is.
+//! The monitor's doze: it sleeps while nobody holds a processor.
 //!
 //! ```text
 //!   monitor                            carrier that takes a processor
@@ -23,7 +23,7 @@ const ASLEEP: u32 = 1;
 pub(crate) struct Doze(AtomicU32);
 
 impl Doze {
-    /// Awake.
+    /// Returns a monitor that is awake.
     pub(crate) fn new() -> Doze {
         Doze(AtomicU32::new(AWAKE))
     }
@@ -39,7 +39,7 @@ impl Doze {
         }
     }
 
-    /// Sleeps until [stirred](Self::stir), unless some processor is held.
+    /// Sleeps until [stirred](Self::stir), unless somebody holds a processor.
     pub(crate) fn doze(&self, all_idle: impl FnOnce() -> bool) {
         self.0.store(ASLEEP, Relaxed); // Relaxed: ordered by the fence.
         arch::full_fence(); // Step 2.

@@ -1,5 +1,5 @@
-//! Running threads elsewhere than on the scheduler's own carriers: on platform threads of the
-//! program's, for a scheduler of the program's or while one waits for the thread.
+//! Running threads on platform threads that are not the scheduler's carriers: for a scheduler of
+//! the program, or while a platform thread waits for the thread.
 
 use super::os_thread;
 use crate::sys;
@@ -11,8 +11,8 @@ use core::ptr::NonNull;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// Gives up the right to run a thread, unused: one that has never run ends as if it had panicked,
-/// one that has stays parked for good.
+/// Gives up the right to run a thread without using it. A thread that has never run ends as if it
+/// had panicked; one that has run stays parked for good.
 pub(crate) fn abandon(thread: Ready) {
     let core = thread.core();
     if core.slot().is_none() {
@@ -26,11 +26,11 @@ pub(crate) fn abandon(thread: Ready) {
     }
 }
 
-/// Marks the number of a carrier that is a platform thread of the program's; the rest is the
-/// kernel's id of it, which is below 2^22.
+/// Marks the number of a carrier that is a platform thread of the program; the rest is its kernel
+/// id, which is below 2^22.
 const FOREIGN: u32 = 1 << 31;
 
-/// The name of the carrier with this number, for people.
+/// Returns the printable name of the carrier with this number.
 pub(crate) fn carrier_name(number: u32) -> String {
     if number & FOREIGN == 0 {
         return format!("carrier-{number}");
@@ -60,11 +60,11 @@ pub(crate) unsafe fn mount_here(thread: Ready) {
 
 /// Lends the calling platform thread, which is about to wait for `thread`, as its carrier: if
 /// nobody has begun to run it and a processor is idle, runs it here until it parks. So a spawn and
-/// a join from `main` need not wake another OS thread.
+/// a join from `main` wake no other OS thread.
 pub(crate) fn lend(thread: &Core) {
     let runtime = thread.runtime();
-    // The processor is only kept from others: that as many threads run as there are processors.
-    // Nothing is queued on it, since this platform thread is not going to stay.
+    // The processor is only reserved, so that no more threads run than there are processors.
+    // Nothing is queued on it, since this platform thread will not stay.
     let Some(processor) = runtime.acquire_processor() else {
         return;
     };
@@ -78,8 +78,8 @@ pub(crate) fn lend(thread: &Core) {
 /// Hands a thread to the scheduler it was built with.
 ///
 /// A scheduler is platform code: if the waking thread were unmounted in the middle of `schedule`,
-/// it would itself have to be scheduled, perhaps by the very scheduler whose lock it holds. So on a
-/// virtual thread it runs as its carrier, and what blocks in it blocks the carrier.
+/// it would itself have to be scheduled, perhaps by the very scheduler whose lock it holds. So the
+/// carrier runs it, and a blocking call in it blocks the carrier.
 #[cold]
 pub(super) fn dispatch(scheduler: Arc<dyn Dispatch>, thread: Ready) {
     let call = move || {

@@ -1,12 +1,12 @@
-//! Idle processors, searching carriers, and the art of waking few of them.
+//! Idle processors, searching carriers, and waking as few carriers as possible.
 //!
-//! Waking an OS thread that sleeps costs tens of microseconds until it runs, and a system call on
-//! the waker's side. So a carrier that runs out of work *searches* for a short while before it
-//! sleeps, and whoever makes a thread runnable wakes a sleeper only if nobody is searching: the
-//! searcher will find it.
+//! A wake of a sleeping OS thread takes tens of microseconds until that runs, and a system call by
+//! the waker. So a carrier that runs out of work *searches* for a short while before it sleeps. A
+//! waker that makes a thread runnable wakes a sleeper only if nobody is searching: a searcher will
+//! find the thread.
 //!
-//! The danger in "nobody needs waking" is the moment in which the last searcher gives up. Two
-//! orders of events, and why neither loses a thread:
+//! The danger lies in the moment in which the last searcher gives up. Two orders of events are
+//! possible, and neither loses a thread:
 //!
 //! ```text
 //!   producer                               carrier going to sleep
@@ -19,22 +19,22 @@
 //! Fences have one order. If 2 comes before c, the carrier finds the thread at d. If c comes before
 //! 2, the producer sees a and b at 3, and wakes a sleeper, unless there is another searcher, to
 //! which the same applies. A waker counts the sleeper as searching on its behalf (searching 0 -> 1,
-//! and a request for whoever wakes), so that a burst of producers wakes one carrier; that one, when
-//! it has found something and was the last to search, looks once more, behind a fence of its own,
-//! and wakes the next if there is more ([`Idle::stop_searching`]).
+//! and a request for the carrier that wakes), so that a burst of producers wakes one carrier. That
+//! carrier looks once more, behind a fence of its own, after it has found something as the last
+//! searcher, and wakes the next if there is more ([`Idle::stop_searching`]).
 //!
-//! A request is not lost either. A sleeper that wakes and finds no processor leaves it; then some
+//! A request is not lost either. A sleeper that wakes and finds no processor leaves it. Then some
 //! carrier took the last processor off the list before, and will put it back later, under the
 //! list's lock each time. So that carrier sees the request when it runs out of work, or at d. (The
-//! models are too small to fail without the look at requests at d; with each of the fences omitted,
-//! one fails.)
+//! models are too small to fail without the look at requests at d. With any of the fences omitted,
+//! one of them fails.)
 //!
 //! One exception is deliberate: *a few* threads in a running processor's queue. Its carrier will
-//! probably come to them sooner than a sleeper could, and if they are short (two subtasks that only
-//! compute a number) moving them to another core costs ten times their run time. So searchers
-//! take from so short a queue only when its processor has stood still for some microseconds; a
-//! single thread wakes nobody; and a second one wakes a sleeper unless the last that was woken has
-//! just searched in vain. Should they wait after all, the monitor notices within milliseconds.
+//! probably run them sooner than a sleeper could, and if they are short (two subtasks that only
+//! compute a number) moving them to another core costs ten times their run time. So searchers take
+//! from so short a queue only when its processor has stood still for some microseconds. A single
+//! thread wakes nobody. A second one wakes a sleeper, unless the last one woken has just searched
+//! in vain. If the threads wait after all, the monitor notices within milliseconds.
 //!
 //! `crates/pirn-model` checks this file: `idle_model.rs`.
 
@@ -45,7 +45,7 @@ use crate::sys;
 
 /// Queues of at most this many threads are left to their own carrier unless it is stuck.
 pub(crate) const FEW: usize = 2;
-/// For this long after a search in vain a few threads wake nobody.
+/// For this long after a search that found nothing, a few threads wake nobody.
 const IN_VAIN_NS: u64 = 500_000;
 
 /// The processors that nobody holds, and the count of carriers that search.
@@ -53,17 +53,17 @@ const IN_VAIN_NS: u64 = 500_000;
 pub(crate) struct Idle<P: 'static> {
     /// Length of the list, readable without its lock.
     count: AtomicUsize,
-    /// The carriers that search, and one more while there is a request.
+    /// The number of searching carriers, plus one while there is a request.
     searching: AtomicUsize,
     /// A sleeper has been kicked in order to search, and none has taken up the request.
     requested: AtomicBool,
-    /// Until then a few threads wake nobody; 0 if the last search was a success.
+    /// Until this time a few threads wake nobody; 0 if the last search found something.
     in_vain_until: AtomicU64,
     list: Lock<Vec<&'static P>>,
 }
 
 impl<P> Idle<P> {
-    /// Has no idle processors, and room for so many.
+    /// Returns a state with no idle processors, and room for this many.
     pub(crate) fn new(processors: usize) -> Idle<P> {
         Idle {
             count: AtomicUsize::new(0),
@@ -100,12 +100,12 @@ impl<P> Idle<P> {
         self.work_in_sight(in_queues)
     }
 
-    /// Returns whether a carrier that is about to sleep should look again.
+    /// Returns whether a carrier that is about to sleep should search again.
     pub(crate) fn work_in_sight(&self, in_queues: impl FnOnce() -> bool) -> bool {
         self.is_requested() || in_queues()
     }
 
-    /// Called after a thread has been put where an idle carrier could find it: wakes one if needed.
+    /// Wakes a carrier if needed, after a thread has been put where an idle carrier could find it.
     #[inline]
     pub(crate) fn notify(&self, kick: impl FnOnce()) {
         arch::full_fence(); // Step 2.
@@ -115,8 +115,8 @@ impl<P> Idle<P> {
         }
     }
 
-    /// Like [`notify`](Self::notify), for a queue that has just got its second of [`FEW`] threads:
-    /// its own carrier may or may not need help.
+    /// Does the same as [`notify`](Self::notify) for a queue that has just got its second of
+    /// [`FEW`] threads: its own carrier may or may not need help.
     #[inline]
     pub(crate) fn notify_of_few(&self, kick: impl FnOnce()) {
         let until = self.in_vain_until.load(Relaxed); // Relaxed: a hint.
@@ -127,7 +127,7 @@ impl<P> Idle<P> {
 
     #[cold]
     fn wake_one(&self, kick: impl FnOnce()) {
-        // Relaxed: one of several wakers wins; the kick orders what it has done before.
+        // Relaxed: one of several wakers wins; the kick orders what the winner has done before.
         if self
             .searching
             .compare_exchange(0, 1, Relaxed, Relaxed)
@@ -138,9 +138,9 @@ impl<P> Idle<P> {
         }
     }
 
-    /// Takes up a request to search. For a carrier that has just woken, whatever woke it.
+    /// Takes up a request to search, for a carrier that has just woken for whatever reason.
     pub(crate) fn take_request(&self) -> bool {
-        // Relaxed: whoever was kicked sees it; see the proof for the others.
+        // Relaxed: the carrier that was kicked sees it; the proof covers the others.
         self.is_requested() && self.requested.swap(false, Relaxed)
     }
 
@@ -149,7 +149,7 @@ impl<P> Idle<P> {
         self.requested.load(Relaxed) // Relaxed: as in `take_request`.
     }
 
-    /// Asks to search. Refused when half of the processors' carriers do already.
+    /// Lets the calling carrier search. Refuses when half of the processors' carriers already do.
     pub(crate) fn start_searching(&self, processors: usize) -> bool {
         // Relaxed: a bound that need not be exact.
         if 2 * self.searching.load(Relaxed) >= processors {
@@ -159,8 +159,8 @@ impl<P> Idle<P> {
         true
     }
 
-    /// A searching carrier has found a thread, or gives up; then it will [`release`](Self::release)
-    /// its processor.
+    /// Ends a search: it has found a thread, or the carrier gives up and will
+    /// [`release`](Self::release) its processor.
     pub(crate) fn stop_searching(
         &self,
         found: bool,
@@ -168,14 +168,15 @@ impl<P> Idle<P> {
         kick: impl FnOnce(),
     ) {
         let until = if found { 0 } else { sys::now() + IN_VAIN_NS };
-        // Relaxed: a hint. Looked at first, because all who make threads runnable read it.
+        // Relaxed: a hint. Read first, because every waker reads it.
         if !(found && self.in_vain_until.load(Relaxed) == 0) {
             self.in_vain_until.store(until, Relaxed);
         }
         // Relaxed: ordered by the fence, or by that of `release`.
         let last = self.searching.fetch_sub(1, Relaxed) == 1;
         if found && last {
-            // Producers who relied on this search: they see that it is over, or we their threads.
+            // Producers that relied on this search see that it is over, or this carrier sees their
+            // threads.
             arch::fence_after_atomic();
             if self.work_in_sight(in_queues) {
                 self.notify(kick);

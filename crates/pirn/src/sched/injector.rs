@@ -1,6 +1,6 @@
-//! The injector: the queue for threads made runnable outside of any processor, and for what
-//! overflows from the processors' queues. First in, first out; linked through the threads
-//! themselves, so that it holds any number without allocating.
+//! The injector: the queue for threads made runnable outside of any processor, and for the overflow
+//! of the processors' queues. First in, first out. It links the threads themselves, so it holds any
+//! number of them without allocating.
 
 use crate::lock::Lock;
 use crate::vthread::{Core, Ready};
@@ -83,7 +83,7 @@ impl List {
 }
 
 impl Injector {
-    /// An empty one.
+    /// Returns an empty injector.
     pub(crate) fn new() -> Injector {
         Injector {
             len: AtomicUsize::new(0),
@@ -133,7 +133,7 @@ impl Injector {
         Some(first)
     }
 
-    /// Takes `thread` if it is the first in line. It is compared only, not followed.
+    /// Takes `thread` if it is the first in line. The pointer is only compared, never followed.
     pub(crate) fn take_first(&self, thread: *const Core) -> Option<Ready> {
         if self.len() == 0 {
             return None;

@@ -16,11 +16,11 @@
 //! | `take_half` | owner                | CAS `head → head + n`; read the slots   |
 //! | `steal_into`| anyone with a queue  | read the slots; CAS `head → head + n`   |
 //!
-//! Only the owner writes `tail` and slots. Everybody takes from the old end and only by moving
-//! `head`, so a compare-and-swap decides who gets an item, and each queue is FIFO. The scheme is
+//! Only the owner writes `tail` and slots. Everybody takes from the old end, and only by moving
+//! `head`. So a compare-and-swap decides who gets an item, and each queue is FIFO. The scheme is
 //! that of Go's `runq`.
 //!
-//! - *The owner may read a slot after the CAS*, for nobody but itself could overwrite it.
+//! - *The owner may read a slot after the CAS*, because only the owner could overwrite it.
 //! - *A stealer must read before its CAS*: once `head` has moved, the owner may reuse the slot.
 //!   What it reads may therefore be stale or newer than `head`, but then `head` has moved and the
 //!   CAS fails, and what was read is forgotten. Slots are atomic to make that race defined; they
@@ -42,7 +42,7 @@ use crate::primitives::{
 
 /// A bounded FIFO queue of pointers with one owner and many stealers.
 ///
-/// The queue only carries the pointers. It never looks behind them and drops nothing.
+/// The queue only carries the pointers. It never follows them and drops nothing.
 pub struct LocalQueue<T, const CAP: usize = 256> {
     /// Index of the oldest item. Moved by whoever takes items, by compare-and-swap.
     head: AtomicU32,
@@ -57,11 +57,11 @@ impl<T, const CAP: usize> LocalQueue<T, CAP> {
         CAP as u32 - 1
     };
 
-    /// Indices start just short of the wrap, so that every queue lives through it in its first
-    /// few operations and a mistake there cannot hide for 2³² items.
+    /// Indices start just below the wrap, so that every queue wraps in its first few operations and
+    /// a mistake there shows before 2³² items.
     const START: u32 = 0u32.wrapping_sub(CAP as u32 / 2);
 
-    /// An empty queue.
+    /// Returns an empty queue.
     pub fn new() -> Self {
         Self {
             head: AtomicU32::new(Self::START),
@@ -164,7 +164,7 @@ impl<T, const CAP: usize> LocalQueue<T, CAP> {
         }
     }
 
-    /// The number of items. Those that come and go during the call may all be counted.
+    /// Returns the number of items. Items that come and go during the call may all be counted.
     pub fn len(&self) -> usize {
         // Acquire: as in `steal_into`, so that `tail` is not older than `head`.
         let head = self.head.load(Acquire);
@@ -174,13 +174,13 @@ impl<T, const CAP: usize> LocalQueue<T, CAP> {
         (tail.wrapping_sub(head) as usize).min(CAP)
     }
 
-    /// Whether the queue was empty at some moment during the call.
+    /// Returns whether the queue was empty at some moment during the call.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Owner: moves `head` over `share(len)` items, if that is not none of them, and returns
-    /// where they begin and how many they are.
+    /// Moves `head` over `share(len)` items, unless that is 0. Returns the index of the first and
+    /// the number of items. The owner's alone.
     fn claim(&self, share: impl Fn(u32) -> u32) -> Option<(u32, u32)> {
         // Relaxed: the owner's own last store.
         let tail = self.tail.load(Relaxed);
@@ -206,7 +206,7 @@ impl<T, const CAP: usize> LocalQueue<T, CAP> {
         &self.slots[(index & Self::MASK) as usize]
     }
 
-    /// The item at `index`, which has been there at some time; so it is never `None` in truth.
+    /// Returns the item at `index`. The slot has been filled before, so the result is never `None`.
     fn item(&self, index: u32) -> Option<NonNull<T>> {
         // Relaxed: `head` and `tail` carry the ordering.
         NonNull::new(self.slot(index).load(Relaxed))
@@ -219,7 +219,7 @@ impl<T, const CAP: usize> Default for LocalQueue<T, CAP> {
     }
 }
 
-/// The share that is taken at once: half, rounded up so that one item is not left behind.
+/// Returns the share that is taken at once: half, rounded up so that a single item is taken too.
 fn half(len: u32) -> u32 {
     len - len / 2
 }

@@ -1,18 +1,17 @@
 //! The scheduler: which virtual thread runs next, and on which carrier.
 //!
-//! It is given the right to run a thread ([`Ready`]) whenever one becomes runnable. A thread that
-//! has a scheduler of the program's own is passed on to that. For the others the scheduler is work
-//! stealing:
+//! The scheduler gets the right to run a thread ([`Ready`]) whenever one becomes runnable. It
+//! passes a thread with a scheduler of the program on to that. For all others it steals work:
 //!
 //! * [`processor`]: the right to run threads, with a queue of them ([`local_queue`]).
 //! * [`injector`]: the queue for everything that comes from outside.
 //! * [`carriers`]: the platform threads that run them; [`search`]: where they look for work.
-//! * [`idle`]: how few of them are woken. [`monitor`]: what if that was too few ([`doze`]: its
-//!   sleep); [`spare`]: what if all are stuck, as [`os_thread`] tells; [`stranded`]: saying so if
-//!   nothing helps.
+//! * [`idle`]: how few of them are woken. [`monitor`]: repairs what a missing wake left undone
+//!   ([`doze`]: its sleep). [`spare`]: stands in when all are stuck, as [`os_thread`] tells.
+//!   [`stranded`]: reports that nothing helps.
 //! * [`elsewhere`]: running threads on platform threads that are no carriers.
 //!
-//! All of it are parts of a [`Runtime`], by which they know each other.
+//! They are parts of a [`Runtime`], through which they reach each other.
 
 pub(crate) mod carriers;
 pub(crate) mod doze;
@@ -47,7 +46,7 @@ pub(crate) struct Processors {
     all: Box<[Processor]>,
     /// How many of them have ever been used.
     used: AtomicUsize,
-    /// One more than the index of the processor that the monitor has last found stuck in one thread
+    /// One more than the index of the processor that the monitor last found stuck in one thread
     /// while others wait in its queue; 0: none.
     stuck: AtomicUsize,
 }
@@ -74,8 +73,8 @@ impl Processors {
         }
     }
 
-    /// Returns the processors that may have threads: the regular ones, and those spare ones that
-    /// were ever used.
+    /// Returns the processors that may have threads: the regular ones, and the spare ones that were
+    /// ever used.
     #[inline]
     pub(crate) fn used(&self) -> &[Processor] {
         // Acquire: pairs with the Release in `use_up_to`; whoever sees a processor's thread has
@@ -83,12 +82,13 @@ impl Processors {
         &self.all[..self.used.load(Ordering::Acquire)]
     }
 
-    /// Has [`used`](Self::used) include the one of this index. The monitor's alone.
+    /// Makes [`used`](Self::used) include the processor of this index. The monitor's alone.
     fn use_up_to(&self, index: usize) {
         self.used.fetch_max(index + 1, Ordering::Release); // Release: see `used`.
     }
 
-    /// Has the next carrier that looks for work relieve this processor, be it of a single thread.
+    /// Asks the next carrier that looks for work to relieve this processor, even of a single
+    /// thread.
     fn report_stuck(&self, index: usize) {
         self.stuck.store(index + 1, Ordering::Relaxed); // Relaxed: a hint; the kick orders.
     }
@@ -126,7 +126,7 @@ impl Runtime {
         self.idle.release(processor, || self.work_in_queues())
     }
 
-    /// Puts a processor back that was borrowed; the caller is not going to look for work.
+    /// Puts a borrowed processor back; the caller is not going to look for work.
     fn give_back_processor(&self, processor: &'static Processor) {
         if self.release_processor(processor) {
             if self.idle.is_requested() {
@@ -148,21 +148,22 @@ impl Runtime {
         self.injector.len() > 0 || used.iter().any(|p| p.queue.len() > idle::FEW)
     }
 
-    /// Wakes a carrier, if one is needed, for a thread where an idle carrier could find it.
+    /// Wakes a carrier, if one is needed, after a thread was put where an idle carrier could find
+    /// it.
     #[inline]
     fn notify(&self) {
         self.idle.notify(|| self.poller.kick());
     }
 
-    /// A searching carrier has found a thread, or gives up.
+    /// Ends a search: it has found a thread, or gives up.
     fn stop_searching(&self, found: bool) {
         let kick = || self.poller.kick();
         self.idle
             .stop_searching(found, || self.work_in_queues(), kick);
     }
 
-    /// Reserves the stack of a thread about to be spawned by the calling one, whose
-    /// [runtime](crate::runtime::current) this is.
+    /// Reserves a stack for a thread that the calling thread, which belongs to this
+    /// [runtime](crate::runtime::current), is about to spawn.
     #[inline]
     pub(crate) fn reserve_stack(&self, class: SizeClass) -> io::Result<()> {
         let mark = Raised::new();
@@ -183,7 +184,7 @@ pub(crate) fn make_runnable(thread: Ready) {
     enqueue(vthread::carrier(&mark).and_then(|c| c.processor()), thread);
 }
 
-/// Like [`make_runnable`], for callers that know which processor they hold.
+/// Does the same as [`make_runnable`], for callers that know which processor they hold.
 #[inline]
 pub(crate) fn enqueue(processor: Option<&'static Processor>, thread: Ready) {
     thread.core().set_phase(Phase::Runnable);
@@ -202,7 +203,7 @@ pub(crate) fn enqueue(processor: Option<&'static Processor>, thread: Ready) {
     }
 }
 
-/// Enqueues a thread that does not run on the calling thread's processor: it has a scheduler of its
+/// Enqueues a thread that cannot go to the calling thread's processor: it has a scheduler of its
 /// own, or another runtime, or there is no such processor.
 #[inline(never)]
 fn enqueue_elsewhere(thread: Ready) {

@@ -1,14 +1,14 @@
 //! The monitor: a platform thread that looks after the processors while any of them is busy.
 //!
-//! The protocols of [`idle`](super::idle) wake as few carriers as possible, on the assumption
-//! that a running carrier comes back to its queue soon. A thread that computes for long breaks that
-//! assumption; the monitor repairs it. Every tick it looks whether
+//! The protocols of [`idle`](super::idle) wake as few carriers as possible, on the assumption that
+//! a running carrier comes back to its queue soon. A thread that computes for long breaks that
+//! assumption; the monitor repairs it. On every tick it checks whether
 //! * a thread waits in the queue of a processor that has not switched since the last tick,
 //! * a timer is late (its processor is busy, and the sleepers do not know of it),
 //!
-//! and if there is an idle processor, wakes a carrier for it. If there is none because all
-//! processors are stuck, it adds a [spare](super::spare) one, be it only to fetch events. When
-//! everything has been idle for a while it [dozes](super::doze).
+//! If so, it wakes a carrier for an idle processor. If all processors are stuck, it adds a
+//! [spare](super::spare) one, even if only to fetch events. When everything has been idle for a
+//! while it [dozes](super::doze).
 
 use super::spare::Spare;
 use super::{Processor, carriers, os_thread, stranded};
@@ -25,10 +25,10 @@ const TICK_NS: u64 = 1_000_000;
 /// long: about one time slice of a platform thread (`base_slice_ns` of the kernel's scheduler is
 /// 3 ms).
 const STUCK_NS: u64 = 4_000_000;
-/// How many threads the kernel is asked about in one look. The others are left for the next.
+/// The number of threads that the kernel is asked about per look. The next look asks about others.
 const INQUIRIES: u32 = 4;
-/// A processor is let go when there have been more than needed for this long. Above [`STUCK_NS`]:
-/// a thread that computes, yields once and computes on is no reason.
+/// A processor is let go when there have been more than needed for this long. It is above
+/// [`STUCK_NS`], so that a thread that computes, yields once and computes on does not cause it.
 const SURPLUS_NS: u64 = 2 * STUCK_NS;
 /// Idle ticks until the monitor sleeps.
 const PATIENCE: u32 = 20;
@@ -50,14 +50,14 @@ fn run(runtime: &'static Runtime) {
     let mut idle_for = 0;
     let mut nothing_to_do = 0u32;
     loop {
-        // Backs off to 10 ms while it never has to step in.
+        // Backs off to 10 ms while it has nothing to repair.
         let tick = TICK_NS * u64::from(1 + (nothing_to_do / 50).min(9));
         let pause = AtomicU32::new(0);
         let _ = sys::futex_wait(&pause, 0, Deadline::after_nanos(tick));
         idle_for = if runtime.all_idle() { idle_for + 1 } else { 0 };
         if idle_for > 0 && runtime.timers.unattended() {
-            // The last to arm a timer did not go to sleep itself: a spare processor's carrier,
-            // perhaps.
+            // The last thread to arm a timer did not go to sleep itself: a spare processor's
+            // carrier, perhaps.
             runtime.poller.kick();
         } else if idle_for > PATIENCE {
             runtime.doze.doze(|| runtime.all_idle());
@@ -74,7 +74,7 @@ fn run(runtime: &'static Runtime) {
     }
 }
 
-/// Puts one of the spare processors to work, if there is one left.
+/// Puts one of the spare processors to work. Returns `false` if none is left.
 fn add_spare(runtime: &'static Runtime) -> bool {
     let unused = |processor: &'static Processor| {
         let spare = processor.spare.as_ref().filter(|s| !s.is_in_use())?;
@@ -88,17 +88,17 @@ fn add_spare(runtime: &'static Runtime) -> bool {
         })
 }
 
-/// Starts the carrier of a new spare processor. If there are no more stacks or OS threads, those
-/// that are stuck will have to do.
+/// Starts the carrier of a new spare processor. Returns `false` if there are no more stacks or OS
+/// threads; then the program goes on without it.
 fn start_spare(processor: &'static Processor) -> bool {
-    // `std::thread::spawn` allocates in several places and aborts on failure, so check first; and
-    // again when the stacks have been reserved, which may take the last address space.
+    // `std::thread::spawn` allocates in several places and aborts on failure, so check first; check
+    // again after reserving the stacks, which may take the last address space.
     if !has_room() {
         return false;
     }
     let runtime = processor.runtime();
     let class = runtime.settings.default_class;
-    // For what its cache may hold back: see `pool`. Kept for good.
+    // For the slots that its cache may hold back: see `pool`. Kept for good.
     if runtime.stacks.reserve(class, pool::CACHE).is_err() {
         return false;
     }
@@ -126,27 +126,27 @@ fn has_room() -> bool {
 struct Monitor {
     runtime: &'static Runtime,
     watched: Vec<WatchedProcessor>,
-    /// Where the next look begins. Of all stuck processors with a queue the one seen last is
-    /// relieved: each in turn.
+    /// Where the next look begins. Of all stuck processors with a queue, the one seen last is
+    /// relieved, so that each gets its turn.
     first: usize,
     /// Since when there have been more spare processors than stuck ones.
     surplus_since: Option<u64>,
 }
 
-/// What was last seen of a processor.
+/// The last observation of a processor.
 #[derive(Clone, Default)]
 struct WatchedProcessor {
     tick: u32,
     /// Since when it has stood still.
     since: u64,
-    /// The CPU time its holder had used when it was first seen still (0: it was not yet), and last.
+    /// The CPU time its holder had used when it was first seen still (0: not seen yet), and last.
     first_cpu: u64,
     last_cpu: u64,
     /// Its holder was found blocked, and has not run since.
     blocked: bool,
 }
 
-/// What one look has shown.
+/// The result of one look.
 #[derive(Default)]
 struct Look {
     /// A processor has not switched since the last look.
@@ -160,12 +160,12 @@ struct Look {
     stranded: Vec<u32>,
     /// Spare processors, without those that are on their way to rest.
     spares: usize,
-    /// One of the spare ones that could go.
+    /// A spare one that could go.
     surplus: Option<&'static Spare>,
 }
 
 impl WatchedProcessor {
-    /// For how long the processor has been held and not switched.
+    /// Returns for how long the processor has been held without a switch.
     fn still(&mut self, processor: &Processor, held: bool, now: u64) -> u64 {
         let tick = processor.tick.load(Ordering::Relaxed); // Relaxed: a hint.
         if !held || tick != self.tick || self.since == 0 {
@@ -178,8 +178,8 @@ impl WatchedProcessor {
         now - self.since
     }
 
-    /// Whether a processor that has been still for so long is stuck: not if its holder just waits
-    /// for a CPU.
+    /// Returns whether a processor that has been still for `still` ns is stuck. It is not if its
+    /// holder just waits for a CPU.
     fn is_stuck(&mut self, holder: u32, still: u64, inquiries: &mut u32) -> bool {
         let cpu = os_thread::cpu_time(holder);
         let has_run = cpu != self.last_cpu;
@@ -190,7 +190,7 @@ impl WatchedProcessor {
         if still < STUCK_NS {
             return false;
         }
-        // It was first seen still a tick late.
+        // It was first seen still one tick late.
         if cpu.saturating_sub(self.first_cpu) >= STUCK_NS - TICK_NS {
             return true;
         }
@@ -214,7 +214,7 @@ impl Monitor {
         }
     }
 
-    /// One tick. Returns whether it had to step in, or may have to soon.
+    /// Runs one tick. Returns whether it had to repair something, or may have to soon.
     fn look_after(&mut self) -> bool {
         let runtime = self.runtime;
         let now = sys::now();
@@ -227,7 +227,7 @@ impl Monitor {
                 stepped_in = true;
             }
         } else if look.stuck > 0 && look.stuck == look.held {
-            // Nobody is left to look for events either.
+            // With every processor stuck, nobody looks for events either.
             let wanted = waiting || runtime.poller.pending();
             stepped_in = wanted && add_spare(runtime);
             if wanted && look.stranded.len() == self.watched.len() {
@@ -256,7 +256,7 @@ impl Monitor {
                 self.runtime.processors.report_stuck(processor.index);
             }
             look.still |= still > 0;
-            // A spare one's first carrier may yet have to begin.
+            // The first carrier of a spare processor may not have begun yet.
             let stuck = holder != 0 && still > 0 && watched.is_stuck(holder, still, &mut inquiries);
             if stuck && watched.blocked && still >= stranded::STRANDED_NS {
                 look.stranded.push(holder);

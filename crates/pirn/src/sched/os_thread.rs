@@ -1,8 +1,8 @@
-//! What a platform thread is doing, as the kernel tells: it computes, waits for a CPU, or is
+//! What a platform thread is doing, according to the kernel: it computes, waits for a CPU, or is
 //! blocked.
 //!
-//! On a busy machine a carrier that stands still may only be waiting for its turn. One more would
-//! have all of them wait longer.
+//! On a busy machine a carrier that stands still may only be waiting for its turn. One more carrier
+//! would make all of them wait longer.
 
 use crate::sys;
 use core::cell::Cell;
@@ -12,7 +12,7 @@ thread_local! {
     static ID: Cell<u32> = const { Cell::new(0) };
 }
 
-/// The calling platform thread's id. For its own stack, not a virtual thread's.
+/// Returns the calling platform thread's id. Runs on the platform thread's own stack.
 pub(crate) fn id() -> u32 {
     if ID.get() == 0 {
         // SAFETY: no arguments.
@@ -21,13 +21,14 @@ pub(crate) fn id() -> u32 {
     ID.get()
 }
 
-/// The CPU time that a thread of this process has used; 0 if there is none of this id.
+/// Returns the CPU time that a thread of this process has used; 0 if no thread has this id.
 pub(crate) fn cpu_time(id: u32) -> u64 {
     // A thread's clock: the complement of its id, "of a thread" (4), "as the scheduler counts" (2).
     sys::clock(!(id as i32) << 3 | 6)
 }
 
-/// Whether a thread neither runs nor waits for a CPU. Also if that cannot be found out.
+/// Returns whether a thread neither runs nor waits for a CPU; also `true` if the kernel does not
+/// say.
 pub(crate) fn is_blocked(id: u32) -> bool {
     let mut text = [0; 64];
     // The state is the field after the name, which is in parentheses and may contain any.
@@ -38,7 +39,7 @@ pub(crate) fn is_blocked(id: u32) -> bool {
     state.is_none_or(|w| w[2] != b'R')
 }
 
-/// The name of a thread of this process.
+/// Returns the name of a thread of this process.
 pub(crate) fn name(id: u32) -> Option<String> {
     let mut text = [0; 64];
     let name = String::from_utf8_lossy(read(id, b"/comm", &mut text));
@@ -46,8 +47,8 @@ pub(crate) fn name(id: u32) -> Option<String> {
     (!name.is_empty()).then(|| name.to_owned())
 }
 
-/// What the kernel tells of a thread of this process in `file`, as far as it fits: nothing if there
-/// is none of this id.
+/// Returns the contents of the kernel's `file` about a thread of this process, as far as they fit:
+/// nothing if no thread has this id.
 pub(crate) fn read<'a>(id: u32, file: &[u8], text: &'a mut [u8]) -> &'a [u8] {
     let mut path = [0; 48];
     path_of(id, file, &mut path);
@@ -57,7 +58,8 @@ pub(crate) fn read<'a>(id: u32, file: &[u8], text: &'a mut [u8]) -> &'a [u8] {
     }
 }
 
-/// Where the kernel tells of a thread of this process. `file` has at most nine bytes.
+/// Writes the path of the kernel's `file` about a thread of this process. `file` has at most 9
+/// bytes.
 fn path_of(id: u32, file: &[u8], path: &mut [u8; 48]) {
     const FOLDER: &[u8] = b"/proc/self/task/";
     let digits = 1 + id.checked_ilog10().unwrap_or(0) as usize;

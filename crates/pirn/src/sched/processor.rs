@@ -1,8 +1,8 @@
-//! A processor: the right to run virtual threads, and what comes with it.
+//! A processor: the right to run virtual threads, and the state that goes with it.
 //!
 //! There are as many processors as the parallelism asked for; a carrier runs virtual threads only
-//! while it holds one. What a processor owns is touched by its holder alone, except the
-//! run queue (others steal from it) and the counters that others read.
+//! while it holds one. Only its holder touches what a processor owns, except the run queue (others
+//! steal from it) and the counters that others read.
 
 use super::injector::Batch;
 use super::local_queue::LocalQueue;
@@ -23,7 +23,7 @@ use std::io;
 /// Once per this many switches the carrier looks beyond its own queue: at the injector, due timers,
 /// ready descriptors. Go uses the same number.
 const MAINTENANCE_EVERY: u32 = 61;
-/// The least time between two looks for events while there are threads to run.
+/// The minimum time between two looks for events while there are threads to run.
 const LOOK_EVERY_NS: u64 = 20_000;
 /// Reservations moved between a processor and the pool at once.
 const RESERVATIONS: u32 = 64;
@@ -33,7 +33,7 @@ pub(crate) struct Processor {
     /// Its place among the processors.
     pub(crate) index: usize,
     runtime: NonNull<Runtime>,
-    /// It owns the right to run what is in it.
+    /// The queue owns the right to run the threads in it.
     pub(crate) queue: LocalQueue<Core>,
     /// Counts switches: a value that stands still means one thread has been running all the time.
     pub(crate) tick: AtomicU32,
@@ -44,14 +44,14 @@ pub(crate) struct Processor {
     ids: Ids,
     /// Slots reserved in the pool for threads to be spawned here.
     reservations: Cell<u32>,
-    /// When its holder last looked for events in the course of maintenance.
+    /// The time at which its holder last looked for events during maintenance.
     looked: Cell<u64>,
     /// The next thread to run, if it has been taken off the queue already.
     next: Cell<Option<Ready>>,
     /// The platform thread that holds it, for the monitor to look at; 0 while it is on the idle
     /// list.
     pub(crate) holder: AtomicU32,
-    /// For one that is used only while the regular ones are stuck.
+    /// The state of a processor that is used only while the regular ones are stuck.
     pub(crate) spare: Option<Spare>,
 }
 
@@ -62,7 +62,7 @@ unsafe impl Sync for Processor {}
 unsafe impl Send for Processor {}
 
 impl Processor {
-    /// Makes one that nobody holds.
+    /// Makes a processor that nobody holds.
     ///
     /// # Safety
     /// `runtime` is valid before anybody else sees the processor, and for ever.
@@ -94,7 +94,7 @@ impl Processor {
         unsafe { self.runtime.as_ref() }
     }
 
-    /// Ids of its own.
+    /// Returns the processor's own ids.
     ///
     /// # Safety
     /// The caller's carrier holds the processor, and does not unmount as long as the reference is
@@ -103,7 +103,7 @@ impl Processor {
         &self.ids
     }
 
-    /// Notes that the calling platform thread holds it from now on, and counts that as a switch.
+    /// Notes that the calling platform thread holds it from now on, which counts as a switch.
     ///
     /// # Safety
     /// It does.
@@ -125,8 +125,8 @@ impl Processor {
         tick
     }
 
-    /// The thread that a thread about to leave may hand over to directly; none when the carrier's
-    /// own loop is to decide.
+    /// Returns the thread that a leaving thread may hand over to directly; `None` when the
+    /// carrier's own loop must decide.
     ///
     /// # Safety
     /// The caller holds this processor.
@@ -139,8 +139,8 @@ impl Processor {
             }
             let next = Ready::new(self.queue.pop()?);
             // A new thread needs a stack. Fetching some from the pool takes a kilobyte of stack
-            // itself, and would make the thread that leaves touch another page: the carrier's own
-            // loop is to do it.
+            // itself and would make the leaving thread touch another page, so the carrier's own
+            // loop does it.
             if next.core().slot().is_none() && (*self.slots.get()).is_empty() {
                 self.next.set(Some(next));
                 return None;
@@ -149,7 +149,7 @@ impl Processor {
         }
     }
 
-    /// The first thread in the queue.
+    /// Takes the first thread of the queue.
     ///
     /// # Safety
     /// The caller holds this processor.
@@ -159,8 +159,9 @@ impl Processor {
         next.or_else(|| unsafe { self.queue.pop().map(|thread| Ready::new(thread)) })
     }
 
-    /// Whether it is time to look beyond the own queue: also when that was why
-    /// [`next_to_hand_over`](Self::next_to_hand_over) gave nothing. Counts a switch.
+    /// Returns whether it is time to look beyond the own queue; also if
+    /// [`next_to_hand_over`](Self::next_to_hand_over) gave nothing for that reason. Counts a
+    /// switch.
     ///
     /// # Safety
     /// The caller holds this processor.
@@ -174,8 +175,8 @@ impl Processor {
         due
     }
 
-    /// Whether the holder has not looked for events for a while. Short switches come round to
-    /// maintenance every two microseconds, and the look is a system call.
+    /// Returns whether the holder's last look for events was some time ago. With short switches,
+    /// maintenance comes every two microseconds, and the look is a system call.
     ///
     /// # Safety
     /// The caller holds this processor.
@@ -211,8 +212,8 @@ impl Processor {
         self.runtime().injector.push_batch(batch);
     }
 
-    /// Takes half of another processor's queue: returns the first thread, and puts the others into
-    /// this one's.
+    /// Takes half of another processor's queue. Returns the first thread, and puts the others into
+    /// this one's queue.
     ///
     /// # Safety
     /// The caller holds this processor.
@@ -224,8 +225,8 @@ impl Processor {
         }
     }
 
-    /// Moves all of its threads to the injector, and gives back the stacks and reservations it has
-    /// in store: it may not be held again for long.
+    /// Moves all of its threads to the injector, and gives back its stacks and reservations,
+    /// because it may not be held again for long.
     ///
     /// # Safety
     /// The caller holds this processor.

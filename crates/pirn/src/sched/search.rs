@@ -9,15 +9,15 @@ use core::sync::atomic::Ordering;
 
 /// The most threads fetched from the injector at once.
 const INJECTOR_BATCH: usize = 64;
-/// A processor whose tick has stood still for this long is stuck in one thread, and loses even the
-/// [few](FEW) threads in its queue to a searcher. Before that, taking them would only move them
-/// away from their cache.
+/// A processor whose tick has stood still for this long is stuck in one thread, and even the
+/// [few](FEW) threads in its queue may be taken. Before that, taking them would only move them away
+/// from their cache.
 const STILL_NS: u64 = 5_000;
 /// A searching carrier asks for descriptors' events about this often.
 const SEARCH_POLL_NS: u64 = 5_000;
 
 impl Processor {
-    /// Looks for a thread once everywhere, in the order of cost.
+    /// Looks for a thread once in every place, the cheapest first.
     ///
     /// # Safety
     /// The caller's carrier holds this processor.
@@ -29,7 +29,7 @@ impl Processor {
                 if self.look_due() {
                     runtime.take_events();
                 }
-                // Whoever always has threads of its own would else never come to those behind a
+                // Otherwise a carrier that always has threads of its own would never relieve a
                 // stuck one.
                 if let Some(thread) = runtime
                     .injector
@@ -54,7 +54,7 @@ impl Processor {
         }
     }
 
-    /// Takes threads of the processor that was reported stuck.
+    /// Takes threads of the processor that the monitor reported as stuck.
     unsafe fn relieve(&self) -> Option<Ready> {
         let victim = self.runtime().processors.take_stuck()?;
         if victim.index == self.index {
@@ -140,7 +140,8 @@ impl Processor {
     }
 }
 
-/// For [`Injector::pop`](super::injector::Injector::pop) of one thread: there are no others.
+/// Takes the rest of an [`Injector::pop`](super::injector::Injector::pop) of one thread, which is
+/// empty.
 fn drop_none(_: Ready) {
     unreachable!("more threads than asked for");
 }

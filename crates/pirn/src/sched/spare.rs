@@ -3,9 +3,9 @@
 //! Nothing can take a processor from a carrier whose thread computes, waits in the kernel for a
 //! file, or spins until another thread has run. But the kernel can share the cores between
 //! carriers. So when every processor has been stuck in one thread for a while and other threads
-//! wait, the [monitor](super::monitor) adds a processor with a carrier of its own; a computing
+//! wait, the [monitor](super::monitor) adds a processor with a carrier of its own. A computing
 //! thread then shares its core with the rest as a platform thread would. When there are more
-//! processors than parallelism and stuck ones account for, the monitor lets one go again.
+//! processors than parallelism plus stuck ones, the monitor lets one go again.
 //!
 //! | state    | entered                          | left                                           |
 //! |----------|----------------------------------|------------------------------------------------|
@@ -14,9 +14,9 @@
 //! | LEAVING  | `dismiss`                        | `rest`, by its carrier, at its next look for work: to RESTING |
 //! | RESTING  | `rest`, once the queue is empty  | `add`: to ACTIVE, and wakes the carrier        |
 //!
-//! `add` and `dismiss` are the monitor's alone, and `rest` the carrier's. Only the holder puts
-//! threads into a processor's queue, so none can be left behind in that of a resting one. Stacks
-//! and reservations go back as well, so that nothing is kept from those who still run. Its timers
+//! Only the monitor calls `add` and `dismiss`; only the carrier calls `rest`. Only the holder puts
+//! threads into a processor's queue, so no thread can be left behind in that of a resting one.
+//! Stacks and reservations go back as well, so that the running processors can use them. Its timers
 //! are in another processor's shard.
 //!
 //! `crates/pirn-model` checks this file: `spare_model.rs`.
@@ -40,20 +40,20 @@ pub(crate) struct Spare(AtomicU32);
 pub(crate) struct InUse(AtomicUsize);
 
 impl InUse {
-    /// None.
+    /// Returns a count of 0.
     pub(crate) fn new() -> InUse {
         InUse(AtomicUsize::new(0))
     }
 
     /// Returns how many spare processors are in use.
     pub(crate) fn count(&self) -> usize {
-        // Relaxed: only the monitor, which is the one that adds, must not miss any.
+        // Relaxed: only the monitor must not miss an addition, and it makes them itself.
         self.0.load(Relaxed)
     }
 }
 
 impl Spare {
-    /// NEW.
+    /// Returns a spare processor in state NEW.
     pub(crate) fn new() -> Spare {
         Spare(AtomicU32::new(NEW))
     }
@@ -75,8 +75,9 @@ impl Spare {
         self.0.load(Relaxed) == LEAVING // Relaxed: a hint; nothing is passed on.
     }
 
-    /// Puts it to work, unless it is. A NEW one needs a carrier, which `start` starts, or else
-    /// returns `false`. Returns whether it works now and did not before. The monitor's alone.
+    /// Puts it to work, unless it works already. For a NEW one, `start` must start a carrier, and
+    /// returns `false` if it cannot. Returns whether it works now and did not before. The monitor's
+    /// alone.
     pub(crate) fn add(&self, in_use: &InUse, start: impl FnOnce() -> bool) -> bool {
         // Acquire: pairs with the Release in `rest`: the queue that the carrier has emptied.
         let state = self.0.load(Acquire);
@@ -98,13 +99,13 @@ impl Spare {
         started
     }
 
-    /// Lets it go as soon as its carrier comes round. The monitor's alone.
+    /// Makes it rest as soon as its carrier looks for work again. The monitor's alone.
     pub(crate) fn dismiss(&self) {
         // Relaxed: nothing is passed on. Failure: it may be resting already.
         let _ = self.0.compare_exchange(ACTIVE, LEAVING, Relaxed, Relaxed);
     }
 
-    /// Rests until the processor is needed again. Its carrier's alone, which has emptied it.
+    /// Rests until the processor is needed again. Only its carrier calls this, after emptying it.
     pub(crate) fn rest(&self, in_use: &InUse) {
         in_use.0.fetch_sub(1, Relaxed); // Relaxed: see `count`.
         // Release: pairs with the Acquire in `add`. A swap, because `dismiss` may come meanwhile.

@@ -1,9 +1,9 @@
-//! Saying that all carriers stand in the kernel.
+//! Reporting that all carriers are blocked in the kernel.
 //!
-//! A system call that is not made through libc's functions goes unseen and blocks its carrier.
-//! Spare carriers stand in; when they stand too, the program hangs without a word. So, once per
-//! process, the monitor says where they stand: the kernel tells the number of the system call, and
-//! the address from which it was made.
+//! A system call that is not made through libc's functions is not seen by Pirn and blocks its
+//! carrier. Spare carriers stand in; when they are blocked too, the program hangs. So, once per
+//! process, the monitor says where they are blocked: the kernel tells the number of the system
+//! call, and the address from which it was made.
 
 use super::os_thread;
 use crate::notices;
@@ -11,11 +11,12 @@ use core::ffi::{CStr, c_void};
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::fmt::Write;
 
-/// For how long all carriers have to stand in the kernel: any other call would have ended.
+/// All carriers must have been blocked in the kernel for this long: any other call would have
+/// ended.
 pub(super) const STRANDED_NS: u64 = 1_000_000_000;
 
-/// Says once where these carriers stand, by the kernel's ids: all there can be, while other threads
-/// wait.
+/// Says once where these carriers are blocked. They are given by kernel id, and are all the
+/// carriers there can be, while other threads wait.
 #[cold]
 pub(super) fn report(carriers: &[u32]) {
     static REPORTED: AtomicBool = AtomicBool::new(false);
@@ -26,10 +27,10 @@ pub(super) fn report(carriers: &[u32]) {
     }
 }
 
-/// Where a thread stands in the kernel.
+/// Where a thread is blocked in the kernel.
 #[derive(Clone, Debug, PartialEq)]
 struct Place {
-    /// The system call; none for a page fault.
+    /// The system call; `None` for a page fault.
     call: Option<i64>,
     /// The address after the instruction that made it.
     from: usize,
@@ -40,8 +41,8 @@ fn place(id: u32) -> Option<Place> {
     parse(core::str::from_utf8(os_thread::read(id, b"/syscall", &mut buffer)).ok()?)
 }
 
-/// Reads a line of the kernel's: number, six arguments, stack pointer, address; `-1` in place of a
-/// number stands alone before the last two; `running`.
+/// Parses a line of `/proc/.../syscall`: number, six arguments, stack pointer, address; or `-1` as
+/// the number, followed by the last two only; or `running`.
 fn parse(line: &str) -> Option<Place> {
     let mut words = line.split_whitespace();
     let call = words.next()?.parse().ok()?;
@@ -50,7 +51,7 @@ fn parse(line: &str) -> Option<Place> {
     Some(Place { call, from })
 }
 
-/// The line about `count` carriers, with the place where most of them stand.
+/// Returns the line about `count` carriers, with the place where most of them are blocked.
 fn text(count: usize, places: &[Place]) -> String {
     let mut text = format!("all {count} carriers have been blocked in the kernel for a second");
     let number = |place: &Place| places.iter().filter(|p| *p == place).count();
@@ -63,7 +64,7 @@ fn text(count: usize, places: &[Place]) -> String {
             see docs/limits.md, \"System calls made without libc\""
 }
 
-/// The object that an address is in, and the function or the place in it.
+/// Returns the object that an address is in, and the function or the offset in it.
 fn origin(address: usize) -> String {
     // SAFETY: all zeros is a valid `Dl_info`; dladdr takes any address.
     let info = unsafe {
@@ -84,7 +85,7 @@ fn origin(address: usize) -> String {
     }
 }
 
-/// The name of a system call that may block.
+/// Returns the name of a system call that may block.
 fn name(call: Option<i64>) -> String {
     const NAMES: [(i64, &str); 24] = [
         (libc::SYS_accept4, "accept4"),

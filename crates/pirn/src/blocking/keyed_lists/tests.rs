@@ -28,7 +28,7 @@ fn items(count: usize, key: impl Fn(usize) -> usize) -> Vec<Item> {
     (0..count).map(item).collect()
 }
 
-/// The numbers of the waiters of `key`, in order.
+/// Returns the numbers of the waiters of `key`, in order.
 fn waiting_for(waiters: &mut KeyedLists<Item>, key: usize) -> Vec<usize> {
     let all = waiters.list(key).iter();
     all.filter(|item| item.key == key)

@@ -23,7 +23,7 @@ fn an_event_costs_no_walk_along_all_who_wait_for_it() {
             waiters.claim_doer(interest, &mut wakes);
         }
         waiters.claim_observers(true, true, &mut wakes);
-        // The two that came first, and nobody else.
+        // The first two, and nobody else.
         assert_eq!(wakes.perform(), 2);
         for wait in &waits[2 * i..2 * i + 2] {
             assert!(wait.claim(Outcome::Ready).is_none());
