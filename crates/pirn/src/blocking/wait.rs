@@ -120,8 +120,8 @@ impl Wait {
         word.is_none_or(|word| word.begin(hearing)).then_some(wait)
     }
 
-    /// Returns an episode of the running thread that hears interrupts as `hearing` says (`None`: not at all). Returns
-    /// `None` if the thread is interrupted already, and hears it.
+    /// Returns an episode of the running thread that hears interrupts as `hearing` says (`None`:
+    /// not at all). Returns `None` if the thread is interrupted already, and hears it.
     #[inline]
     pub(crate) fn hearing(hearing: Option<Hearing>) -> Option<Wait> {
         match hearing {

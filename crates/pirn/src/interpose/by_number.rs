@@ -1,10 +1,10 @@
-//! System calls that come by number, through `syscall`: those that may wait, or that change what
-//! is known of descriptors, go to the functions of the same name.
+//! System calls made by number, through `syscall`: those that may wait, or that change the table of
+//! descriptors, go to the functions of the same name.
 //!
 //! The table is for calls that mean the same as libc's function: same arguments, and results that
-//! differ only in how an error is told. Where libc has more or less to say (`ppoll`, `pselect6`, in
-//! which the kernel writes the time left) the difference is made up for here, or the call is left
-//! to the kernel.
+//! differ only in how an error is reported. Where libc's function differs (`ppoll`, `pselect6`, in
+//! which the kernel writes the time left), this file makes up for it, or leaves the call to the
+//! kernel.
 
 use super::io::{fcntl, poll, rw, select, transfer};
 use super::net::{messages, socket};
@@ -14,7 +14,7 @@ use super::{fs, virtual_thread};
 use crate::sys::{self, Errno};
 use core::ffi::{c_int, c_long};
 
-/// Calls the functions of which these are the arguments, all of them integers and pointers.
+/// Calls functions with these arguments, all of them integers and pointers.
 macro_rules! calls {
     ($number:ident, $args:ident; $($name:ident => $function:path, $count:tt;)*) => {
         match $number {
@@ -34,8 +34,8 @@ macro_rules! calls {
     };
 }
 
-/// Calls the function that stands for a system call, if there is one. Returns what `syscall`
-/// returns.
+/// Calls the function that stands for a system call, if there is one. Returns the result of
+/// `syscall`.
 ///
 /// # Safety
 /// As for the system call.
@@ -97,7 +97,7 @@ pub(super) unsafe fn call(number: c_long, a: [usize; 6]) -> Option<c_long> {
     }
 }
 
-/// `clock_nanosleep`, which returns an error number.
+/// Calls `clock_nanosleep`, which returns an error number.
 unsafe fn clock_nanosleep([clock, flags, request, remaining, ..]: [usize; 6]) -> c_long {
     let (request, remaining) = (request as *const _, remaining as *mut _);
     // SAFETY: the caller's contract.

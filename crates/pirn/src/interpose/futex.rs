@@ -1,4 +1,4 @@
-//! `syscall(2)`, the function: through it `std`, `parking_lot` and others reach futexes.
+//! The function `syscall(2)`, through which `std`, `parking_lot` and others call futexes.
 
 use crate::blocking::futex;
 use crate::interpose::by_number;
@@ -15,9 +15,9 @@ interposed! {
     }
 }
 
-/// `syscall`. Variadic in C; in the System V ABI a call of a variadic function passes integer
-/// arguments exactly like that of a function with as many parameters, so all seven are declared.
-/// Those not passed hold garbage, which the kernel does not look at.
+/// `syscall`. It is variadic in C. In the System V ABI a call of a variadic function passes integer
+/// arguments exactly like a call of a function with that many parameters, so all seven are
+/// declared. Arguments that were not passed hold garbage, which the kernel does not read.
 ///
 /// # Safety
 /// As for the system call.
@@ -42,7 +42,7 @@ pub unsafe extern "C" fn syscall(
     }
 }
 
-/// Apart, so that a futex call does not save the registers that this needs.
+/// A separate function, so that a futex call does not save the registers that this one needs.
 ///
 /// # Safety
 /// As for the system call.

@@ -1,15 +1,17 @@
-//! Which calls need no pool thread, because the kernel has at hand all they need.
+//! Finds the calls that need no pool thread, because the kernel has all they need at hand.
 //!
-//! Passing a call to the pool and back costs several microseconds, and most `stat`s and opens are
-//! of what was used a moment ago. Two questions, to which the kernel's answer never blocks:
+//! Passing a call to the pool and back costs several microseconds, and most `stat`s and opens
+//! concern files that were used a moment ago. Two questions, which the kernel answers without
+//! blocking:
 //! * Is the path in the cache of names? `openat2` with `RESOLVE_CACHED` says so; `O_PATH` keeps the
 //!   file itself from being opened.
 //! * Is the file on a local file system, whose inodes are in memory while they are in use? On
-//!   others (NFS, FUSE, …) somebody else is asked about them. `statx` names the device, and what
-//!   that is was found out before, on the pool.
+//!   others (NFS, FUSE, …) the kernel asks somebody else about them. `statx` names the device; the
+//!   device's traits were found out before, on the pool.
 //!
-//! If both are so, the call itself is made by the carrier. In the worst case, between the questions
-//! and the call something has been dropped from the cache, and a carrier waits for the disk once.
+//! If both answers are yes, the carrier makes the call itself. In the worst case, the kernel drops
+//! something from the cache between the questions and the call, and a carrier waits for the disk
+//! once.
 
 use crate::blocking::{fds, offload};
 use crate::sys::call;
@@ -17,8 +19,8 @@ use core::ffi::{c_char, c_int};
 use core::sync::atomic::{AtomicU64, Ordering};
 use libc::mode_t;
 
-/// The file type of what a path leads to, if it is at hand. `flags`: of `openat`, those that say
-/// how to follow the path.
+/// Returns the type of the file that a path leads to, if it is at hand. `flags` are those of
+/// `openat` that say how to follow the path.
 ///
 /// # Safety
 /// As for `openat(2)`.
@@ -43,23 +45,23 @@ pub(in crate::interpose) unsafe fn path_at_hand(
     }
     .ok()? as c_int;
     let mode = file_at_hand(fd);
-    // SAFETY: ours, and known to nobody: the table of descriptors has not heard of it.
+    // SAFETY: this code made it, and nobody else knows it: the table of descriptors was not told.
     let _ = unsafe { call!(libc::SYS_close, fd) };
     mode
 }
 
-/// The file type of a descriptor, if all about it is at hand.
+/// Returns the file type of a descriptor, if all its metadata is at hand.
 pub(in crate::interpose) fn file_at_hand(fd: c_int) -> Option<mode_t> {
     let statx = identify(fd)?;
     is_local(fd, &statx).then_some(mode_t::from(statx.stx_mode) & libc::S_IFMT)
 }
 
-/// The file type of a descriptor, from what is in memory: this never blocks.
+/// Returns the file type of a descriptor, from memory: this never blocks.
 pub(in crate::interpose) fn file_type(fd: c_int) -> Option<mode_t> {
     identify(fd).map(|statx| mode_t::from(statx.stx_mode) & libc::S_IFMT)
 }
 
-/// Type and device of a descriptor's file, which nobody else needs to be asked for.
+/// Returns type and device of a descriptor's file, which the kernel knows without asking a server.
 fn identify(fd: c_int) -> Option<libc::statx> {
     const FLAGS: c_int = libc::AT_EMPTY_PATH | libc::AT_STATX_DONT_SYNC;
     // SAFETY: all zeros is a valid `statx`, which the kernel fills in.
@@ -78,11 +80,11 @@ fn identify(fd: c_int) -> Option<libc::statx> {
     }
 }
 
-/// Whether a descriptor is of a file whose contents may have to be fetched from somewhere: not of a
-/// pipe or a socket, and not of a file that is in memory, such as those of `/proc`.
+/// Returns whether the contents of a descriptor's file may have to be fetched from a device: not
+/// those of a pipe or a socket, and not those of a file in memory, such as the files of `/proc`.
 pub(in crate::interpose) fn is_on_device(fd: c_int) -> bool {
     let Some(statx) = identify(fd) else {
-        return fds::is_file(fd); // Without `statx`, all that can be known.
+        return fds::is_file(fd); // The best answer without `statx`.
     };
     match mode_t::from(statx.stx_mode) & libc::S_IFMT {
         libc::S_IFREG | libc::S_IFDIR => !traits(fd, &statx).in_memory,
@@ -90,28 +92,27 @@ pub(in crate::interpose) fn is_on_device(fd: c_int) -> bool {
     }
 }
 
-/// What there is to know of a file system.
+/// The traits of a file system.
 #[derive(Clone, Copy)]
 struct Traits {
     /// Metadata of a file is in memory while it is in use.
     local: bool,
-    /// So are the contents, or they are made when they are read.
+    /// The contents are in memory too, or are made when they are read.
     in_memory: bool,
 }
 
-/// Devices looked at, by their number's last bits: `number << 2 | in memory << 1 | local`. Zero:
-/// none.
+/// Known devices, by their number's last bits: `number << 2 | in memory << 1 | local`. Zero: none.
 ///
-/// A number may come to mean another device after an unmount. A call may then block its carrier
-/// that need not, no more.
+/// A number may mean another device after an unmount. Then a call may block its carrier although it
+/// need not; nothing else goes wrong.
 static DEVICES: [AtomicU64; 64] = [const { AtomicU64::new(0) }; 64];
 
-/// Whether a file's metadata is in memory while it is in use.
+/// Returns whether a file's metadata is in memory while it is in use.
 fn is_local(fd: c_int, statx: &libc::statx) -> bool {
     traits(fd, statx).local
 }
 
-/// The traits of the file system that a file is on.
+/// Returns the traits of the file system that a file is on.
 fn traits(fd: c_int, statx: &libc::statx) -> Traits {
     let number = u64::from(statx.stx_dev_major) << 32 | u64::from(statx.stx_dev_minor);
     let entry = &DEVICES[number as usize % DEVICES.len()];
@@ -129,7 +130,7 @@ fn traits(fd: c_int, statx: &libc::statx) -> Traits {
     traits
 }
 
-/// Asks the file system what it is, which may take time.
+/// Asks the file system for its type, which may take time.
 fn traits_of_file_system(fd: c_int) -> Traits {
     const EXT: i64 = libc::EXT4_SUPER_MAGIC;
     const XFS: i64 = libc::XFS_SUPER_MAGIC;

@@ -1,13 +1,13 @@
-//! Files: what the kernel does with paths and with open files, short of reading and writing.
+//! Files: the kernel's operations on paths and open files, except reading and writing.
 //!
 //! None of these calls can be tried without blocking: a path may lead to a slow disk or over a
 //! network, and so may the inode of an open file. They end by themselves, so on a virtual thread
-//! they run on the pool of [`offload::bounded`], unless they only look at a file that is
-//! [at hand](super::cached). On a platform thread they do what libc does.
+//! they run on the pool of [`offload::bounded`], unless they only look at a file that is [at
+//! hand](super::cached). On a platform thread they act as libc does.
 //!
-//! What waits for somebody else, rather than for a device, has a file of its own: opening
-//! ([`open`](super::open)), locks ([`lock`](super::lock)) and moving bytes between
-//! descriptors ([`copy`](super::copy)). Directory streams are in [`dir`](super::dir).
+//! Calls that wait for somebody else, rather than for a device, have files of their own: opening
+//! ([`open`](super::open)), locks ([`lock`](super::lock)) and moving bytes between descriptors
+//! ([`copy`](super::copy)). Directory streams are in [`dir`](super::dir).
 
 use super::cached::{file_at_hand, path_at_hand};
 use crate::arch;
@@ -59,7 +59,7 @@ interposed! {
         fn fchdir(fd: c_int) -> c_int = SYS_fchdir(fd);
     }
 
-    // What is only looked at. `struct stat` is the kernel's on this machine, in every version of
+    // Calls that only look. `struct stat` is the kernel's on this machine, in every version of
     // glibc.
     Glance {
         fn access(path: Path, mode: c_int) -> c_int = SYS_access(path, mode) if found(HERE, path, 0);
@@ -130,7 +130,7 @@ interposed! {
         fn fremovexattr(fd: c_int, name: Path) -> c_int = SYS_fremovexattr(fd, name);
     }
 
-    // What libc does more for than to pass it on: flags it emulates, structures it converts.
+    // Calls that libc does more for than pass on: it emulates flags, or converts structures.
     Pool {
         fn faccessat(dir: c_int, path: Path, mode: c_int, flags: c_int) -> c_int;
         fn euidaccess(path: Path, mode: c_int) -> c_int;
@@ -166,9 +166,9 @@ interposed! {
         fn __readlinkat_chk(dir: c_int, path: Path, buffer: *mut c_char, length: size_t, size: size_t) -> ssize_t;
     }
 
-    // What programs built against glibc before 2.33 call in place of the `stat`s and `mknod`s.
-    // `version`: of the structure; on this machine there has been only one, and glibc does no more
-    // than to check it.
+    // Programs built against glibc before 2.33 call these in place of the `stat`s and `mknod`s.
+    // `version` is that of the structure; on this machine there has been only one, and glibc only
+    // checks it.
     Pool {
         fn __xmknod(version: c_int, path: Path, mode: mode_t, device: *mut dev_t) -> c_int;
         fn __xmknodat(version: c_int, dir: c_int, path: Path, mode: mode_t, device: *mut dev_t) -> c_int;
@@ -184,7 +184,7 @@ interposed! {
     Pool by hand { sync, realpath }
 }
 
-/// A system call that needs nothing but what is `at_hand`, if it is; else the pool.
+/// Makes a system call at once if it needs only what is `at_hand`, and otherwise on the pool.
 ///
 /// # Safety
 /// As for the system call.
@@ -203,7 +203,7 @@ pub(in crate::interpose) unsafe fn glance(
     }
 }
 
-/// A system call that ends by itself, as a C function gives its result.
+/// Makes a system call that ends by itself. Returns its result as a C function does.
 ///
 /// # Safety
 /// As for the system call.
@@ -214,7 +214,7 @@ pub(in crate::interpose) unsafe fn bounded_call(number: c_long, args: [usize; 6]
     }))
 }
 
-/// The result of a C function that reports through `errno`.
+/// Returns the result of a C function that reports through `errno`.
 pub(in crate::interpose) fn from_c(result: c_int) -> SysResult {
     if result == -1 {
         Err(Errno(sys::errno()))
@@ -223,14 +223,14 @@ pub(in crate::interpose) fn from_c(result: c_int) -> SysResult {
     }
 }
 
-/// The six arguments of a system call, of which the first are given.
+/// Returns the six arguments of a system call, of which the first are given.
 pub(in crate::interpose) fn args<const N: usize>(given: [usize; N]) -> [usize; 6] {
     let mut all = [0; 6];
     all[..N].copy_from_slice(&given);
     all
 }
 
-/// Whether what such a path leads to is at hand. `flags`: of `fstatat`.
+/// Returns whether the file that this path leads to is at hand. `flags` are those of `fstatat`.
 ///
 /// # Safety
 /// As for `fstatat(2)`.
@@ -265,7 +265,8 @@ pub extern "C" fn sync() {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn realpath(path: Path, resolved: *mut c_char) -> *mut c_char {
     if resolved.is_null() {
-        // The same, and there is one version of it only: `realpath`'s first could not allocate.
+        // This does the same, and exists in one version only: `realpath`'s first could not
+        // allocate.
         // SAFETY: the caller's contract.
         return unsafe { canonicalize_file_name(path) };
     }

@@ -1,9 +1,9 @@
 //! Moving bytes between descriptors inside the kernel: `copy_file_range`, `sendfile`, `splice` and
-//! its kin.
+//! related calls.
 //!
-//! Between files these end by themselves, and run on the pool. A pipe can be asked not to wait
-//! (`SPLICE_F_NONBLOCK`), and waiting for it is done by parking. A socket cannot be asked in these
-//! calls:
+//! Between files these end by themselves, and run on the pool. A pipe can be told not to wait
+//! (`SPLICE_F_NONBLOCK`); the virtual thread then parks until it is ready. These calls cannot tell
+//! a socket not to wait:
 //! * `sendfile` to anything but a file copies through a buffer, as a loop of `pread` and `write`
 //!   does;
 //! * `splice` with a socket waits until both sides are ready and then uses a thread of its own.
@@ -41,10 +41,10 @@ interposed! {
 }
 
 const EAGAIN: SysResult = Err(Errno(libc::EAGAIN));
-/// Bytes copied at once.
+/// The number of bytes copied at once.
 const CHUNK: usize = 64 << 10;
 
-/// What matters about a descriptor here.
+/// The kinds of descriptors that these calls distinguish.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum FileKind {
     /// Always ready; the kernel may wait for its device.
@@ -58,11 +58,11 @@ fn kind(fd: c_int) -> FileKind {
     match file_type(fd) {
         Some(libc::S_IFIFO) => FileKind::Pipe,
         Some(libc::S_IFSOCK | libc::S_IFCHR) => FileKind::Other,
-        _ => FileKind::File, // Or nothing at all, which the kernel will say.
+        _ => FileKind::File, // Or not open, which the kernel will report.
     }
 }
 
-/// Parks until a descriptor is ready. `EAGAIN`: it is not, and the program has made it
+/// Parks until a descriptor is ready. `EAGAIN`: it is not ready, and the program has made it
 /// non-blocking.
 fn wait_until_ready(fd: c_int, interest: Interest) -> SysResult {
     let events = match interest {
@@ -129,7 +129,7 @@ unsafe fn copy(out: c_int, from: c_int, offset: *mut off_t, count: size_t) -> Sy
     result
 }
 
-/// Copies as much as can be had at once. The end of the file gives zero.
+/// Copies one chunk, as far as the data is available. Returns 0 at the end of the file.
 fn copy_chunk(out: c_int, from: c_int, at: off_t, chunk: &mut [u8]) -> SysResult {
     // SAFETY: the buffer is writable for its length.
     let read = unsafe { transfer::pread(from, chunk.as_mut_ptr().cast(), chunk.len(), at) };
@@ -147,8 +147,7 @@ fn copy_chunk(out: c_int, from: c_int, at: off_t, chunk: &mut [u8]) -> SysResult
     unsafe { transfer::write_vectored(out, &part, 1) }
 }
 
-/// A call that moves bytes from `from` to `to`, at least one of which is a pipe:
-/// `operation(flags)`.
+/// Moves bytes from `from` to `to`, at least one of which is a pipe, by `operation(flags)`.
 fn moving(
     from: c_int,
     to: c_int,
@@ -172,7 +171,7 @@ fn moving(
         } else {
             once()
         };
-        // Somebody else was faster, unless the program wants to know.
+        // Another thread was faster: try again, unless the program does not want to wait.
         let again = result == EAGAIN
             && flags & libc::SPLICE_F_NONBLOCK == 0
             && !status_flags::is_nonblocking(from)

@@ -1,8 +1,8 @@
 //! `dirent.h`: directory streams.
 //!
-//! libc's own would call the kernel from inside libc, at an entry nobody can foresee. A `DIR` is
-//! opaque to programs, so these are streams of our own: the kernel fills a buffer, on the pool, and
-//! `readdir` hands out what is in it, which costs nothing. The kernel's records are
+//! libc's own streams would call the kernel from inside libc, at an entry that cannot be predicted.
+//! A `DIR` is opaque to programs, so Pirn has streams of its own: the kernel fills a buffer, on the
+//! pool, and `readdir` hands out entries from it, which costs nothing. The kernel's records are
 //! `struct dirent`s already.
 
 use super::calls::{args, bounded_call};
@@ -27,29 +27,30 @@ interposed! {
     Own by hand { fdopendir, closedir, rewinddir, seekdir, telldir, dirfd }
 }
 
-/// As in glibc: enough for about a thousand entries a call.
+/// As in glibc: enough for about a thousand entries per call.
 const WORDS: usize = 4096;
 
-/// What a `DIR *` points to.
+/// The target of a `DIR *`.
 pub(in crate::interpose) struct Stream {
     fd: c_int,
-    /// As POSIX leaves open and glibc does, threads may share a stream. It is `std`'s mutex,
-    /// because a thread waits for the kernel with it locked: those who wait for it park.
+    /// Threads may share a stream, which POSIX leaves open and glibc allows. This is `std`'s mutex,
+    /// because a thread waits for the kernel while it holds the lock: threads that wait for it
+    /// park.
     records: Mutex<Records>,
 }
 
-/// What the kernel has said and nobody has asked for yet.
+/// The records that the kernel has given and `readdir` has not.
 struct Records {
     buffer: Box<[u64]>,
-    /// The next record, and the end of the last, in bytes.
+    /// The offsets of the next record and of the end of the last one, in bytes.
     next: usize,
     end: usize,
-    /// Where the kernel would go on after the record handed out last.
+    /// Where the kernel would continue after the last record handed out.
     position: off_t,
 }
 
 impl Stream {
-    /// Makes a stream of a descriptor, which is the stream's from then on.
+    /// Makes a stream that owns the descriptor.
     pub(in crate::interpose) fn create(fd: c_int) -> *mut DIR {
         let records = Records {
             buffer: vec![0; WORDS].into(),
@@ -76,7 +77,7 @@ impl Stream {
         f(&mut locked(&self.records))
     }
 
-    /// The next entry, which stays valid until the one after it; null at the end.
+    /// Returns the next entry, which stays valid until the following call; null at the end.
     pub(in crate::interpose) fn next(&self) -> Result<*mut dirent64, Errno> {
         self.with(|records| {
             if records.next == records.end && !records.fill(self.fd)? {
@@ -104,7 +105,7 @@ impl Stream {
 }
 
 impl Records {
-    /// Asks the kernel for more. `false`: there is no more.
+    /// Asks the kernel for more records. Returns `false` if there are no more.
     fn fill(&mut self, fd: c_int) -> Result<bool, Errno> {
         let size = size_of_val(&*self.buffer);
         let (errno, buffer) = (sys::errno(), self.buffer.as_mut_ptr());
@@ -144,7 +145,7 @@ fn or_null<T>(result: Result<*mut T, Errno>) -> *mut T {
     })
 }
 
-/// How directories are opened.
+/// The flags with which directories are opened.
 pub(in crate::interpose) const OPEN: c_int =
     libc::O_RDONLY | libc::O_NONBLOCK | libc::O_DIRECTORY | libc::O_CLOEXEC;
 

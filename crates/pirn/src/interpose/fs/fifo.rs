@@ -1,12 +1,12 @@
-//! Opening a FIFO, which waits until somebody opens the other side.
+//! Opening a FIFO, which waits until the other side is opened.
 //!
-//! The kernel can be asked not to wait (`O_NONBLOCK`), but not to tell when somebody comes: a
-//! writer that opens, and does not write, is no event. So a virtual thread looks [again and
-//! again](Retry).
+//! The kernel can be told not to wait (`O_NONBLOCK`), but does not report when the other side is
+//! opened: a writer that opens, and does not write, is no event. So a virtual thread [tries
+//! repeatedly](Retry).
 //! * For reading: the open without waiting succeeds, and counts as a reader, as one that waits
-//!   does. Whether there is a writer tells a read that cannot take anything, because it has
-//!   nowhere to put it.
-//! * For writing: the open without waiting is tried until there is a reader.
+//!   does. A read that cannot take anything, because its buffer is at an invalid address, tells
+//!   whether there is a writer.
+//! * For writing: the open without waiting is repeated until there is a reader.
 //!
 //! The descriptor is made to block before the program gets it.
 
@@ -17,10 +17,10 @@ use crate::time::Deadline;
 use crate::vthread::wait_word::Hearing;
 use core::ffi::c_int;
 
-/// Those that wait for the other side of some FIFO.
+/// The threads that wait for the other side of any FIFO.
 static LONELY: Retry = Retry::new(50_000);
 
-/// Opens a FIFO for reading or for writing, by `open(flags)`. On a virtual thread.
+/// Opens a FIFO for reading or for writing, by `open(flags)`. Called on a virtual thread.
 pub(super) fn open(flags: c_int, open: impl Fn(c_int) -> SysResult) -> SysResult {
     let now = || offload::bounded(|| open(flags | libc::O_NONBLOCK));
     let writes = flags & libc::O_ACCMODE == libc::O_WRONLY;
@@ -50,7 +50,7 @@ fn wait_until(attempt: impl Fn() -> SysResult) -> SysResult {
     LONELY.until(Deadline::NEVER, Some(Hearing::Always), attempt)
 }
 
-/// `EAGAIN`: there is no writer, and has been none since the open.
+/// Fails with `EAGAIN` if there is no writer, and has been none since the open.
 fn has_writer(fd: c_int) -> SysResult {
     if sys::events_now(fd, libc::POLLIN) != 0 {
         return Ok(0); // There is something to read, or a writer has been there.

@@ -1,13 +1,12 @@
 //! Locks on files: `flock`, `lockf`, and the waiting kinds of `fcntl`.
 //!
-//! A thread of the pool must not block for a lock: a thousand contenders would fill the pool, and
-//! the holder may need it to get done. So a virtual thread tries, and [tries again](Retry): when a
-//! lock is given back in this process, or, because other processes give back locks too, after a
-//! millisecond, then two, up to twenty.
+//! A pool thread must not block for a lock: a thousand contenders would fill the pool, and the
+//! holder may need it to release the lock. So a virtual thread tries, and [tries again](Retry):
+//! when a lock is released in this process, and, because other processes release locks too, after
+//! one millisecond, then two, up to twenty.
 //!
 //! Two differences from blocking in the kernel remain: `fcntl` does not notice a deadlock
-//! (`EDEADLK`), and the contenders take turns roughly, not strictly, in the order in which they
-//! came.
+//! (`EDEADLK`), and contenders take turns only roughly in order of arrival.
 
 use crate::blocking::retry::Retry;
 use crate::glibc::symbols::real;
@@ -29,16 +28,16 @@ interposed! {
     }
 }
 
-/// Those that wait for some lock.
+/// The threads that wait for any lock.
 static CONTENDERS: Retry = Retry::new(1_000_000);
 
-/// A lock may have been given back.
+/// Notes that a lock may have been released.
 #[inline]
 pub(crate) fn lock_released() {
     CONTENDERS.chance();
 }
 
-/// Takes a lock as if `try_lock` blocked. On a virtual thread.
+/// Takes a lock as if `try_lock` blocked. Called on a virtual thread.
 pub(crate) fn lock_patiently(try_lock: impl Fn() -> SysResult) -> SysResult {
     let attempt = || match try_lock() {
         Err(Errno(libc::EACCES)) => Err(Errno(libc::EAGAIN)),
@@ -62,7 +61,7 @@ pub extern "C" fn flock(fd: c_int, operation: c_int) -> c_int {
         kernel(operation)
     };
     if operation & libc::LOCK_EX == 0 {
-        lock_released(); // Given back, or exchanged for a shared one.
+        lock_released(); // Released, or exchanged for a shared one.
     }
     sys::to_c(result) as c_int
 }

@@ -1,4 +1,4 @@
-//! Files and folders: what the kernel does with paths and open files, short of reading and writing.
+//! Files and folders: the kernel's operations on paths and open files, except reading and writing.
 
 pub(in crate::interpose) mod cached;
 pub(in crate::interpose) mod calls;

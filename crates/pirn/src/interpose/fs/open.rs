@@ -2,9 +2,9 @@
 //!
 //! A file [at hand](super::cached) is opened at once. Any other open ends by itself, unless it is
 //! of a [FIFO](super::fifo), which waits for the other side, or of a serial line, which waits for
-//! the carrier signal. So the pool thread looks first what the path leads to; the open of a serial
+//! the carrier signal. So the pool thread first looks what the path leads to. The open of a serial
 //! line gets a thread of its own. (If a FIFO takes a file's place between the look and the open, a
-//! thread of the pool waits for the other side.)
+//! pool thread waits for the other side.)
 
 use super::cached::path_at_hand;
 use super::fifo;
@@ -24,11 +24,11 @@ interposed! {
         cannot "keep a carrier free for an `open` whose path comes to lead to a FIFO or a serial \
             line while it is under way";
 
-    // Those with `mode` are variadic in C; see `fcntl` for why it may be declared.
+    // Functions with `mode` are variadic in C; `fcntl` explains why `mode` may be declared here.
     Glance as {
         fn open(path: Path, flags: c_int, mode: mode_t) -> c_int
             = open_c(HERE, path, flags, mode);
-        /// What `std::fs` calls.
+        /// `std::fs` calls this.
         fn open64(path: Path, flags: c_int, mode: mode_t) -> c_int
             = open_c(HERE, path, flags, mode);
         fn __open(path: Path, flags: c_int, mode: mode_t) -> c_int
@@ -43,7 +43,7 @@ interposed! {
             = open_c(HERE, path, CREAT, mode);
         fn creat64(path: Path, mode: mode_t) -> c_int
             = open_c(HERE, path, CREAT, mode);
-        /// What a fortified program calls for an `open` without a mode.
+        /// A fortified program calls this for an `open` without a mode.
         fn __open_2(path: Path, flags: c_int) -> c_int
             = open_c(HERE, path, without_mode(flags), 0);
         fn __open64_2(path: Path, flags: c_int) -> c_int
@@ -68,7 +68,7 @@ interposed! {
     }
 }
 
-/// Major number of `/dev/null` and its like, which are always there at once.
+/// Major number of `/dev/null` and similar devices, whose opens never wait.
 const MEMORY_DEVICES: u32 = 1;
 
 /// Opens a file.
@@ -104,7 +104,7 @@ pub(in crate::interpose) unsafe fn open_at(
     result
 }
 
-/// Whether the kernel can open a file, only to be read, without waiting for anything.
+/// Returns whether the kernel can open a file, only for reading, without waiting for anything.
 unsafe fn is_at_hand(dir: c_int, path: *const c_char, flags: c_int) -> bool {
     const CHANGES: c_int = libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC;
     const FOLLOW: c_int = libc::O_NOFOLLOW | libc::O_DIRECTORY;
@@ -125,7 +125,7 @@ pub(in crate::interpose) fn patiently(
     }
 }
 
-/// For what an open may wait.
+/// An object that an open may wait for.
 pub(in crate::interpose) enum Obstacle {
     /// The other side of a FIFO.
     Fifo,
@@ -133,7 +133,7 @@ pub(in crate::interpose) enum Obstacle {
     Device,
 }
 
-/// What an open with such flags may wait for, other than for a disk.
+/// Returns the object, other than a disk, that an open with these flags may wait for.
 ///
 /// # Safety
 /// As for `openat(2)`.
@@ -167,7 +167,7 @@ pub(in crate::interpose) unsafe fn obstacle(
     Some(obstacle)
 }
 
-/// What fortified programs want checked: flags that need a mode come with one.
+/// Aborts, as fortified programs expect, if the flags need a mode and none is given.
 fn without_mode(flags: c_int) -> c_int {
     if flags & libc::O_CREAT != 0 || flags & libc::O_TMPFILE == libc::O_TMPFILE {
         sys::fatal(&["invalid open call: O_CREAT or O_TMPFILE without mode"]);
@@ -175,7 +175,7 @@ fn without_mode(flags: c_int) -> c_int {
     flags
 }
 
-/// As [`open_at`], for C.
+/// Does the same as [`open_at`], for C.
 ///
 /// # Safety
 /// As for `openat(2)`.
@@ -184,7 +184,7 @@ unsafe fn open_c(dir: c_int, path: Path, flags: c_int, mode: mode_t) -> c_int {
     sys::to_c(unsafe { open_at(dir, path, flags, mode) }) as c_int
 }
 
-/// Takes note of a descriptor that libc has made, if it has.
+/// Notes a descriptor that libc has made, if it has made one.
 fn noted(fd: c_int) -> c_int {
     fds::opened(fd);
     fd

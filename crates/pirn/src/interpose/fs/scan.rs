@@ -1,7 +1,7 @@
 //! `scandir`: a directory's entries as an array.
 //!
-//! The program's functions that choose and order the entries must run on the program's thread, so
-//! libc's cannot be sent to the pool as a whole; this one reads with our
+//! The program's functions that choose and order the entries must run on the program's thread. So
+//! libc's `scandir` cannot run on the pool as a whole; this one reads with our
 //! [`readdir64`](super::dir::readdir64).
 
 use super::dir::{self, OPEN, Stream};
@@ -20,7 +20,7 @@ type Compare = Option<unsafe extern "C" fn(*mut *const dirent64, *mut *const dir
 interposed! {
     family "Directories as arrays" for Scaling;
 
-    // `struct dirent` and `dirent64` are one on this machine.
+    // `struct dirent` and `dirent64` are the same on this machine.
     Pool as {
         fn scandir(path: Path, list: List, filter: Filter, compare: Compare) -> c_int
             = sys::to_c(scan(libc::AT_FDCWD, path, list, filter, compare)) as c_int;
@@ -38,7 +38,7 @@ struct Opened(*mut DIR);
 
 impl Drop for Opened {
     fn drop(&mut self) {
-        // SAFETY: open, and closed only here.
+        // SAFETY: it is open, and closed only here.
         unsafe { dir::closedir(self.0) };
     }
 }
@@ -55,10 +55,10 @@ impl Drop for Entries {
     }
 }
 
-/// A copy of `bytes` bytes, allocated with `malloc`.
+/// Returns a copy of `bytes` bytes, allocated with `malloc`.
 ///
 /// # Safety
-/// `source` has so many.
+/// `source` has `bytes` bytes.
 unsafe fn copied<T>(source: *const T, bytes: usize) -> Result<*mut T, Errno> {
     // SAFETY: the caller's source has that many bytes, and so has the copy.
     unsafe {
@@ -71,7 +71,7 @@ unsafe fn copied<T>(source: *const T, bytes: usize) -> Result<*mut T, Errno> {
     }
 }
 
-/// The entries that `filter` wants.
+/// Returns the entries that `filter` accepts.
 ///
 /// # Safety
 /// As for `scandirat(3)`.
@@ -115,6 +115,6 @@ unsafe fn scan(at: c_int, path: Path, list: List, filter: Filter, compare: Compa
     }
     // SAFETY: the array, and the caller's pointer.
     unsafe { *list = copied(start, count * size_of::<*mut dirent64>())? };
-    entries.0.clear(); // They are the caller's now.
+    entries.0.clear(); // The caller owns them now.
     Ok(count)
 }

@@ -1,4 +1,4 @@
-//! `aio.h`: waiting for requests that libc's own threads work on.
+//! `aio.h`: waiting for requests that libc's own threads perform.
 
 use crate::blocking::offload;
 use crate::glibc::symbols::real;
@@ -31,7 +31,7 @@ interposed! {
     }
 }
 
-/// Makes requests, and with `LIO_WAIT` waits for them all.
+/// Submits requests, and with `LIO_WAIT` waits for all of them.
 fn list(mode: c_int, libc_list: impl FnOnce() -> c_int) -> c_int {
     let start = || from_c(libc_list());
     let result = if mode == libc::LIO_WAIT {

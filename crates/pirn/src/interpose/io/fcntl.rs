@@ -1,7 +1,7 @@
 //! `fcntl.h`, `sys/ioctl.h`: flags of descriptors, and duplicates made with `F_DUPFD`.
 //!
-//! All three functions are variadic in C; see [`syscall`](crate::interpose::futex::syscall) for why
-//! they may be declared with their arguments here.
+//! All three functions are variadic in C; [`syscall`](crate::interpose::futex::syscall) explains
+//! why their arguments may be declared here.
 
 use crate::blocking::{fds, status_flags};
 use crate::interpose::fs::lock;
@@ -33,7 +33,7 @@ pub unsafe extern "C" fn fcntl(fd: c_int, command: c_int, argument: usize) -> c_
     sys::to_c(unsafe { control(fd, command, argument) }) as c_int
 }
 
-/// `fcntl64`: what a program built against glibc 2.28 or later calls.
+/// `fcntl64`, which programs built against glibc 2.28 or later call.
 ///
 /// # Safety
 /// As for libc's function of this name.
@@ -75,7 +75,7 @@ unsafe fn control(fd: c_int, command: c_int, argument: usize) -> SysResult {
     }
 }
 
-/// Keeps the table of descriptors true.
+/// Updates the table of descriptors.
 fn note(fd: c_int, command: c_int, value: usize) {
     match command {
         libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => fds::duplicated(fd, value as c_int),
@@ -84,7 +84,7 @@ fn note(fd: c_int, command: c_int, value: usize) {
     }
 }
 
-/// `ioctl`: `FIONBIO` is how `std` makes a socket non-blocking.
+/// `ioctl`. `std` makes a socket non-blocking with `FIONBIO`.
 ///
 /// # Safety
 /// As for libc's function of this name.

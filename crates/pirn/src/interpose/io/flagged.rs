@@ -26,8 +26,8 @@ interposed! {
     }
 }
 
-/// `preadv2` or `pwritev2`. Without flags they are `preadv` and `pwritev`, and with -1 for the
-/// offset `readv` and `writev`.
+/// Calls `preadv2` or `pwritev2`. Without flags they are `preadv` and `pwritev`; with the offset -1
+/// they are `readv` and `writev`.
 ///
 /// # Safety
 /// As for `preadv2(2)`.

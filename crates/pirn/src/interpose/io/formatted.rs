@@ -1,7 +1,7 @@
 //! `dprintf`: formatted output to a descriptor.
 //!
-//! libc's would write from inside libc. On a virtual thread these format into memory and write that
-//! with our [`write`](super::rw::write).
+//! libc's `dprintf` would write from inside libc. On a virtual thread these functions format into
+//! memory and write the result with our [`write`](super::rw::write).
 
 use super::rw;
 use crate::arch::forward_variadic;
@@ -58,15 +58,15 @@ forward_variadic! {
 }
 
 forward_variadic! {
-    /// `__dprintf_chk`: what a fortified program calls for `dprintf`.
+    /// `__dprintf_chk`, which a fortified program calls for `dprintf`.
     ///
     /// # Safety
     /// As for libc's function of this name.
     __dprintf_chk(3 named) => __vdprintf_chk
 }
 
-/// Runs libc's function on a platform thread; on a virtual one writes what `format` leaves in
-/// memory. Returns the number of bytes, or -1.
+/// Runs libc's function on a platform thread; on a virtual thread, writes the text that `format`
+/// leaves in memory. Returns the number of bytes, or -1.
 fn print(
     fd: c_int,
     libc_print: impl FnOnce() -> c_int,
@@ -82,13 +82,13 @@ fn print(
     };
     let written = write_all(fd, text, total);
     let errno = sys::errno();
-    // SAFETY: from `vasprintf`, and used no more.
+    // SAFETY: from `vasprintf`, and not used again.
     unsafe { libc::free(text.cast()) };
     sys::set_errno(Errno(errno));
     if written { length } else { -1 }
 }
 
-/// Whether all could be written; if not, `errno` says why.
+/// Returns whether all of the text was written; if not, `errno` says why.
 fn write_all(fd: c_int, text: *const c_char, total: usize) -> bool {
     let mut done = 0;
     while done < total {

@@ -1,6 +1,5 @@
-//! The checked variants that `_FORTIFY_SOURCE` makes of some functions: shared libraries are
-//! built with it, and call these names instead. A buffer too small for the length is a bug that
-//! glibc answers by aborting; so does this.
+//! The checked variants of functions that `_FORTIFY_SOURCE` makes programs call; shared libraries
+//! are built with it. If the buffer is too small for the length, glibc aborts; so do these.
 
 use super::{poll, rw, transfer};
 use crate::interpose::net::socket;
@@ -42,7 +41,7 @@ interposed! {
 
 const POLLFD: usize = size_of::<pollfd>();
 
-/// Runs a call on a buffer that has room for what is wanted.
+/// Runs a call if its buffer has room for `wanted` bytes, and aborts otherwise.
 fn checked<R>(wanted: usize, room: usize, call: impl FnOnce() -> R) -> R {
     if wanted > room {
         crate::sys::fatal(&["buffer overflow detected in a call of a libc function"]);

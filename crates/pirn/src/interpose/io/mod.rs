@@ -1,4 +1,4 @@
-//! Input and output on any descriptor: reading, writing, waiting until that is possible.
+//! Input and output on any descriptor: reading, writing, waiting for readiness.
 
 pub(in crate::interpose) mod aio;
 pub(in crate::interpose) mod fcntl;

@@ -1,7 +1,6 @@
 //! `mqueue.h`: POSIX message queues, which on Linux are descriptors.
 //!
-//! The kernel has no flag for "do not wait" that belongs to one call, but a deadline that has
-//! passed is as good.
+//! The kernel has no flag for "do not wait" per call, but a deadline in the past does the same.
 
 use super::rw::close;
 use crate::blocking::readiness::{self, Interest};
@@ -39,17 +38,17 @@ interposed! {
     Kernel as { fn mq_close(queue: mqd_t) -> c_int = close(queue); }
 }
 
-/// Runs `call(deadline)`; on a virtual thread parks until it need not wait.
+/// Runs `call(deadline)`; on a virtual thread parks until the call need not wait.
 ///
 /// # Safety
-/// `time` is null, or what a program has given for a timespec.
+/// `time` is null, or the program's timespec.
 unsafe fn wait(
     queue: mqd_t,
     interest: Interest,
     time: Time,
     call: impl Fn(Time) -> SysResult,
 ) -> SysResult {
-    /// The program has made the queue non-blocking. (Not an error that the kernel gives.)
+    /// The program has made the queue non-blocking. (The kernel gives no such error.)
     const NONBLOCKING: Errno = Errno(0);
     if virtual_thread().is_none() {
         return call(time);
@@ -71,18 +70,18 @@ unsafe fn wait(
     }
 }
 
-/// A point in time on `CLOCK_REALTIME` as a deadline. `EFAULT` and `EINVAL` as the kernel gives
-/// them: it is asked, by a wait for a word that has not the value that is expected.
+/// Returns the deadline for a point in time on `CLOCK_REALTIME`. The kernel checks the time for
+/// `EFAULT` and `EINVAL`, in a futex wait that expects another value than the word has.
 ///
 /// # Safety
-/// `time` is null, or what a program has given for a timespec.
+/// `time` is null, or the program's timespec.
 unsafe fn deadline_at(time: Time) -> Result<Deadline, Errno> {
     const WAIT: c_int = libc::FUTEX_WAIT_BITSET | libc::FUTEX_PRIVATE_FLAG;
     if time.is_null() {
         return Ok(Deadline::NEVER);
     }
     let word = 0u32;
-    // SAFETY: the kernel copes with any address for the time.
+    // SAFETY: the kernel checks the address of the time.
     match unsafe { call!(libc::SYS_futex, &raw const word, WAIT, 1, time, 0, u32::MAX) } {
         Err(error @ Errno(libc::EFAULT | libc::EINVAL)) => Err(error),
         // SAFETY: the kernel has just read it.

@@ -1,6 +1,6 @@
 //! `poll.h`, `sys/epoll.h`: waiting for many descriptors, as foreign event loops do.
 //!
-//! A virtual thread asks the kernel without waiting; if nothing is ready it becomes an observer of
+//! A virtual thread asks the kernel without waiting. If nothing is ready it becomes an observer of
 //! all the descriptors, and asks again when one of them has an event.
 
 use super::rw::{read, write};
@@ -36,13 +36,13 @@ const READ: i16 =
     libc::POLLIN | libc::POLLPRI | libc::POLLRDNORM | libc::POLLRDBAND | libc::POLLRDHUP;
 const WRITE: i16 = libc::POLLOUT | libc::POLLWRNORM | libc::POLLWRBAND;
 
-/// How long to wait when no event may come.
+/// The pause between questions when no event may come.
 const BLIND_NAP_NS: u64 = 10_000_000;
 
-/// Repeats `ask`, which does not wait, until it reports something or the deadline has come; in
-/// between parks until one of the descriptors has an event. `watched` gives each descriptor with
-/// what is wanted of it: reading, writing. An interrupt is an error; a wait that hears each
-/// interrupt once fails with `EINTR`.
+/// Repeats `ask`, which does not wait, until it reports something or the deadline has passed; in
+/// between parks until one of the descriptors has an event. `watched` lists the descriptors, each
+/// with whether to watch for reading and for writing. An interrupt is an error; a wait that hears
+/// each interrupt once fails with `EINTR`.
 pub(in crate::interpose) fn wait_for_any(
     watched: &[(c_int, bool, bool)],
     deadline: Deadline,
@@ -68,21 +68,21 @@ pub(in crate::interpose) fn wait_for_any(
     }
 }
 
-/// What is known of watched descriptors before the kernel is asked about them.
+/// The state of the watched descriptors before the kernel is asked about them.
 struct Before {
     entries: Vec<Option<&'static fds::Entry>>,
-    /// How many events each has had.
+    /// The number of events that each descriptor has had.
     counts: Vec<[u32; 2]>,
-    /// Whether there is one of which no event will come, so that the kernel must be asked again
-    /// soon: it could not be registered (too many watches, no memory).
+    /// Whether a descriptor could not be registered (too many watches, no memory). Its events will
+    /// not be reported, so the kernel must be asked again soon.
     blind: bool,
 }
 
 impl Before {
-    /// Has the events of all descriptors reported, and looks at their counts.
+    /// Registers all descriptors, and reads their event counts.
     fn now(watched: &[(c_int, bool, bool)]) -> Before {
         let entries: Vec<_> = watched.iter().map(|&(fd, ..)| fds::entry(fd)).collect();
-        // What cannot be polled is always ready, or not open: the kernel says both.
+        // A descriptor that cannot be polled is always ready, or not open: the kernel reports both.
         let blind = watched.iter().zip(&entries).any(|(&(fd, ..), entry)| {
             let registered = entry.map(|e| e.register(fd));
             !matches!(
@@ -108,7 +108,7 @@ impl Before {
         until: Deadline,
         hearing: Hearing,
     ) -> Outcome {
-        // Memory first: the allocator may take a lock, which is another wait.
+        // Allocate first: the allocator may take a lock, which is another wait.
         let mut waiters = Vec::with_capacity(watched.len());
         let Some(wait) = Wait::interruptible(hearing) else {
             return Outcome::Interrupted;
@@ -120,7 +120,8 @@ impl Before {
             // SAFETY: the vector and the wait stay until `stop_observing` below.
             changed |= entry.is_some_and(|e| !unsafe { readiness::observe(e, waiter, counts) });
         }
-        // With an event already there, the claim is ours or that event's; block collects its wake.
+        // With an event already there, either this claim wins or that event's; `block` collects its
+        // wake.
         if changed && let Some(wakeup) = wait.claim(Outcome::Ready) {
             wakeup.perform();
         }
@@ -162,7 +163,7 @@ unsafe fn poll_virtually(fds: *mut pollfd, count: nfds_t, timeout: Option<u64>) 
     })
 }
 
-/// Milliseconds as C gives them: negative for ever.
+/// Returns C's timeout in milliseconds; `None` for a negative one, which means no timeout.
 fn milliseconds(timeout: c_int) -> Option<u64> {
     u64::try_from(timeout).ok().map(|t| t * 1_000_000)
 }
@@ -183,11 +184,11 @@ pub unsafe extern "C" fn poll(fds: *mut pollfd, count: nfds_t, timeout: c_int) -
     }) as c_int
 }
 
-/// Bytes of the kernel's signal set.
+/// Size of the kernel's signal set, in bytes.
 const SIGSET: usize = 8;
 
-/// Runs `f`; with a signal mask on the platform thread's own terms, if one is given: it then may
-/// block the carrier, since which signals arrive where is a matter of the platform thread.
+/// Runs the call. With a signal mask it runs as on a platform thread and may block the carrier,
+/// since signals are delivered to platform threads.
 unsafe fn ppoll_any(
     fds: *mut pollfd,
     count: nfds_t,
@@ -221,7 +222,7 @@ pub unsafe extern "C" fn ppoll(
     sys::to_c(unsafe { ppoll_any(fds, count, timeout, mask) }) as c_int
 }
 
-/// A timeout as it comes: kept as the program has it for those that leave the wait to the kernel.
+/// A timeout as given; the program's own pointer is kept for calls left to the kernel.
 type Timeout = Result<Option<u64>, *const timespec>;
 
 unsafe fn epoll_any(

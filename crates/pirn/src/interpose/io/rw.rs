@@ -18,7 +18,7 @@ interposed! {
         pipe, pipe2, dup, dup2, dup3, close_range, closefrom,
     }
 
-    // glibc's own names for the same.
+    // glibc's own names for the same functions.
     Parks as {
         fn __read(fd: c_int, buffer: *mut c_void, length: size_t) -> ssize_t
             = read(fd, buffer, length);
@@ -130,7 +130,7 @@ pub extern "C" fn dup2(fd: c_int, new: c_int) -> c_int {
     dup3(fd, new, 0)
 }
 
-/// `dup3`: closes `new` on the way. `EBUSY`: that is a descriptor of the runtime's.
+/// `dup3`: closes `new` first. `EBUSY`: `new` is a descriptor of the runtime.
 #[unsafe(no_mangle)]
 pub extern "C" fn dup3(fd: c_int, new: c_int, flags: c_int) -> c_int {
     if fds::is_ours(new) {
@@ -157,7 +157,8 @@ pub extern "C" fn close_range(first: u32, last: u32, flags: c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn closefrom(first: c_int) {
     if close_range(first.max(0) as u32, u32::MAX, 0) != 0 {
-        // A kernel without the call. libc looks in `/proc`, and aborts where that is not there.
+        // The kernel does not have the call. libc looks in `/proc`, and aborts if that is not
+        // mounted.
         // SAFETY: no pointers.
         unsafe { real!(fn closefrom(first: c_int) -> ()) };
     }

@@ -23,12 +23,12 @@ interposed! {
 
 /// Bits per word of a set.
 const BITS: usize = 64;
-/// More descriptors than that a process cannot have.
+/// The maximum number of descriptors of a process.
 const MOST: usize = 1 << 20;
 
-/// The three sets of a call: how many descriptors they are for, where they are, which have been
-/// asked for. A set may be larger than `fd_set`, and where `count` says that it is larger than the
-/// program has room for, the kernel looks only as far as there can be open descriptors.
+/// The three sets of a call: the number of descriptors they cover, their addresses, and the bits
+/// asked for. A set may be larger than `fd_set`. If `count` claims more than the program has room
+/// for, the kernel only reads as far as there can be open descriptors.
 struct Sets {
     count: usize,
     pointers: [*mut u64; 3],
@@ -36,7 +36,7 @@ struct Sets {
 }
 
 impl Sets {
-    /// Remembers what is asked for, as far as there is memory: what is missing the kernel will say.
+    /// Copies the bits asked for, as far as there is memory; the kernel reports what is missing.
     fn new(count: c_int, pointers: [*mut fd_set; 3]) -> Sets {
         let count = usize::try_from(count).unwrap_or(0).min(MOST);
         let pointers = pointers.map(<*mut fd_set>::cast::<u64>);
@@ -57,8 +57,8 @@ impl Sets {
         }
     }
 
-    /// Leaves out what the kernel has not looked at: it has cleared what it has, after a call that
-    /// has found nothing.
+    /// Removes the words that the kernel has not read: after a call that has found nothing, it has
+    /// cleared those that it has read.
     ///
     /// # Safety
     /// The kernel has accepted the sets.
@@ -75,10 +75,10 @@ impl Sets {
         }
     }
 
-    /// `select` without waiting, on what was asked for. What is found is stored for the program.
+    /// Calls `select` without waiting, on the bits asked for. Stores the result for the program.
     ///
     /// # Safety
-    /// As for [`keep_seen`](Self::keep_seen), and that has been called.
+    /// As for [`keep_seen`](Self::keep_seen), which has been called.
     unsafe fn ask(&self) -> SysResult {
         let mut found = self.asked.clone();
         let [read, write, except] = found.each_mut().map(|set| match set.is_empty() {
@@ -108,7 +108,7 @@ impl Sets {
         }
     }
 
-    /// The descriptors asked for, each with whether to be read and to be written.
+    /// Returns the descriptors asked for, each with whether to watch for reading and for writing.
     fn watched(&self) -> Vec<(c_int, bool, bool)> {
         let has = |set: &[u64], fd: usize| {
             set.get(fd / BITS)
@@ -128,7 +128,7 @@ impl Sets {
     }
 }
 
-/// `select` without waiting.
+/// Calls `select` without waiting.
 ///
 /// # Safety
 /// As for `select(2)`.
@@ -160,14 +160,14 @@ unsafe fn select_virtually(
     let ask = || unsafe { sets.ask() };
     let result = wait_for_any(&sets.watched(), deadline, Hearing::Always, ask);
     if result.is_err() {
-        // As the program has left them.
+        // The sets as the program has left them.
         // SAFETY: as above.
         unsafe { sets.store(&sets.asked) };
     }
     result
 }
 
-/// Reads a timeout from a `timeval`, in nanoseconds. `EINVAL`: that is no time.
+/// Reads a timeout from a `timeval`, in nanoseconds. `EINVAL`: it is not a valid time.
 fn fetch_timeout(address: *const timeval) -> Result<Option<u64>, Errno> {
     if address.is_null() {
         return Ok(None);
@@ -206,7 +206,7 @@ pub unsafe extern "C" fn select(
         if let Some(left) = nanos.map(|n| n.saturating_sub(sys::now() - start)) {
             let tv_sec = (left / 1_000_000_000) as i64;
             let tv_usec = (left % 1_000_000_000 / 1000) as i64;
-            // Linux says how much of the time was left.
+            // Linux stores the time left.
             // SAFETY: the caller's; it was read before.
             unsafe { *timeout = timeval { tv_sec, tv_usec } };
         }

@@ -1,14 +1,13 @@
 //! `stdio.h`: opening and closing streams.
 //!
-//! libc's streams read and write from inside libc, where nothing can be interposed, and a stream
-//! may be locked by the calling thread (`flockfile`), so that its functions cannot be sent to
-//! another thread. Hence reading and writing a `FILE` (`fgets`, `fprintf`, `fflush`, …) blocks the
-//! carrier for as long as the kernel makes it wait. For files that is short; streams on pipes and
-//! sockets are better read with `read`.
+//! libc's streams read and write from inside libc, where nothing can be interposed. The calling
+//! thread may have locked a stream (`flockfile`), so its functions cannot run on another thread.
+//! Hence reading and writing a `FILE` (`fgets`, `fprintf`, `fflush`, …) blocks the carrier for as
+//! long as the kernel makes it wait. For files that is short; streams on pipes and sockets are
+//! better read with `read`.
 //!
-//! Opening and closing are interposed, so that the table of descriptors stays true, and because an
-//! open may take long. `fclose` writes what is left in the buffer, and blocks the carrier
-//! meanwhile.
+//! Opening and closing are interposed to keep the table of descriptors correct, and because an open
+//! may take long. `fclose` writes the rest of the buffer, and blocks the carrier meanwhile.
 
 use crate::blocking::{fds, offload};
 use crate::glibc::symbols::real;
@@ -53,7 +52,7 @@ interposed! {
     Dedicated by hand { pclose }
 }
 
-/// The descriptor of a stream; -1 if there is none.
+/// Returns the descriptor of a stream; -1 if it has none.
 unsafe fn descriptor(stream: *mut FILE) -> c_int {
     if stream.is_null() {
         return -1;
@@ -72,13 +71,13 @@ unsafe fn opened(stream: *mut FILE) -> *mut FILE {
     stream
 }
 
-/// Opens the stream of a path on the pool, or on a thread of its own if that may wait.
+/// Opens the stream of a path on the pool, or on a thread of its own if the open may wait.
 unsafe fn open(path: *const c_char, open: impl Fn() -> *mut FILE) -> *mut FILE {
     let open = || match open() {
         stream if stream.is_null() => Err(Errno(sys::errno())),
         stream => Ok(stream as usize),
     };
-    // Whatever the mode: to wait without need on a thread of its own does no harm.
+    // Whatever the mode: a wait on a thread of its own is harmless even if it was not needed.
     // SAFETY: the caller's path.
     let stream = patiently(|| unsafe { obstacle(libc::AT_FDCWD, path, 0) }, open);
     match sys::to_c(stream) {
@@ -88,7 +87,8 @@ unsafe fn open(path: *const c_char, open: impl Fn() -> *mut FILE) -> *mut FILE {
     }
 }
 
-/// Opens another file for a stream, by libc's function. On this thread, which may have locked it.
+/// Opens another file for a stream, by libc's function. Runs on this thread, which may have locked
+/// the stream.
 unsafe fn reopen(stream: *mut FILE, open: impl FnOnce() -> *mut FILE) -> *mut FILE {
     // SAFETY: the caller's stream.
     unsafe {

@@ -1,4 +1,4 @@
-//! `termios.h`: waiting until a terminal has sent what was written.
+//! `termios.h`: waiting until a terminal has sent its output.
 
 use crate::blocking::offload;
 use crate::glibc::symbols::real;

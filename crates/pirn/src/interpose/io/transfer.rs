@@ -1,12 +1,12 @@
-//! How bytes are read and written: the attempts that never block, and the loops around them.
+//! Reading and writing: attempts that never block, and the loops around them.
 //!
 //! Three ways to try without blocking, in this order:
 //! * `preadv2`/`pwritev2` with `RWF_NOWAIT`: sockets, pipes, event descriptors, and files as far as
 //!   they are in the page cache;
-//! * what does not know that flag (terminals, devices): `poll` with no timeout, then the plain
+//! * descriptors without that flag (terminals, devices): `poll` without waiting, then the plain
 //!   call;
-//! * what cannot be polled either (a file whose pages are on disk): the plain call, on a pool
-//!   thread.
+//! * descriptors that cannot be polled either (a file whose pages are on disk): the plain call, on
+//!   a pool thread.
 
 use crate::blocking::readiness::{self, Interest};
 use crate::blocking::{fds, offload};
@@ -51,23 +51,23 @@ interposed! {
 }
 
 const EAGAIN: SysResult = Err(Errno(libc::EAGAIN));
-/// `-1` as an offset: at the descriptor's own position.
+/// The offset -1: the descriptor's own position.
 const HERE: isize = -1;
 
-/// Whether a descriptor has such events right now.
+/// Returns whether a descriptor has these events right now.
 pub(in crate::interpose) fn is_ready(fd: c_int, events: i16) -> bool {
     sys::events_now(fd, events) != 0
 }
 
-/// Whether the kernel refuses `preadv2` or `pwritev2` with `RWF_NOWAIT`: the file knows no such
-/// flag, the kernel no such call, or a seccomp profile forbids it. (Other reasons for `EPERM` show
-/// again in the plain call.)
+/// Returns whether `preadv2` or `pwritev2` does not support `RWF_NOWAIT`: the file does not know
+/// the flag, the kernel does not know the call, or a seccomp profile forbids it. (Other reasons for
+/// `EPERM` show again in the plain call.)
 fn is_unsupported(error: Errno) -> bool {
     matches!(error, Errno(libc::EOPNOTSUPP | libc::ENOSYS | libc::EPERM))
 }
 
-/// One read or write without `RWF_NOWAIT`: when `poll` says that it does not wait. `EPERM`: only
-/// the pool can tell, because files are always ready.
+/// Reads or writes once without `RWF_NOWAIT`, when `poll` says that it will not wait. `EPERM`:
+/// `poll` cannot tell, because files are always ready; the pool must make the call.
 fn unflagged(fd: c_int, events: i16, plain: impl FnOnce() -> SysResult) -> SysResult {
     if is_on_device(fd) {
         Err(Errno(libc::EPERM))
@@ -104,13 +104,13 @@ pub(in crate::interpose) unsafe fn read_vectored(
         // SAFETY: the kernel has accepted the buffers.
         Ok(done) => unsafe { whole.finish(done, HERE, [libc::SYS_preadv2, libc::SYS_readv]) },
         Err(Errno(libc::EPERM)) => offload::bounded(plain),
-        // What the program has made non-blocking, if it is a file, waits for its disk all the same.
+        // A non-blocking file waits for its disk all the same.
         EAGAIN if fds::may_be_file(fd) => offload::bounded(plain),
         result => result,
     }
 }
 
-/// `preadv2` or `pwritev2`, of what needs no waiting.
+/// Calls `preadv2` or `pwritev2` for the part that needs no waiting.
 ///
 /// # Safety
 /// As for `preadv2(2)`.
@@ -121,13 +121,13 @@ unsafe fn now(
     count: c_int,
     offset: isize,
 ) -> SysResult {
-    // Two words for the offset, of which a 64-bit kernel uses the first.
+    // The offset takes two words; a 64-bit kernel uses the first.
     // SAFETY: the caller's contract.
     unsafe { call!(number, fd, iov, count, offset, 0, libc::RWF_NOWAIT) }
 }
 
-/// The buffers of a call on a file, of which the kernel may have done a part only: with
-/// `RWF_NOWAIT` it stops at the first page that is not in memory, where the plain call goes on.
+/// The buffers of a call on a file that may be done in part only: with `RWF_NOWAIT` the kernel
+/// stops at the first page that is not in memory, where the plain call goes on.
 #[derive(Clone, Copy)]
 struct Parts {
     fd: c_int,
@@ -136,10 +136,10 @@ struct Parts {
 }
 
 impl Parts {
-    /// Finishes a call of which `done` bytes are done, from `offset` or [`HERE`]. `calls`: the one
-    /// that takes flags, and the plain one, for the rest.
+    /// Finishes a call of which `done` bytes are done, from `offset` or [`HERE`]. `calls` are the
+    /// call that takes flags, and the plain one, for the rest.
     ///
-    /// Two threads that read at the position they share may so get bytes of each other's place.
+    /// If two threads read at a shared position, one may so get bytes from the other's range.
     ///
     /// # Safety
     /// The kernel has accepted the buffers.
@@ -172,7 +172,7 @@ impl Parts {
                 offset + (done + more) as isize
             };
             let (iov, count) = (rest.as_ptr(), rest.len() as c_int);
-            // SAFETY: parts of the caller's buffers. Nothing, at once, is the end of the file.
+            // SAFETY: parts of the caller's buffers. 0 bytes here mean the end of the file.
             match unsafe { now(flagged, self.fd, iov, count, at) } {
                 // SAFETY: as above.
                 Err(_) => offload::bounded(|| unsafe { call!(plain, self.fd, iov, count, at, 0) }),
@@ -182,7 +182,7 @@ impl Parts {
         Ok(done + rest.unwrap_or(0))
     }
 
-    /// How many bytes there are in all, as far as the kernel does them in one call.
+    /// Returns the total number of bytes, at most what the kernel does in one call.
     ///
     /// # Safety
     /// The kernel has accepted the buffers.
@@ -208,7 +208,7 @@ pub(in crate::interpose) unsafe fn write_vectored(
         // SAFETY: the caller's contract.
         return unsafe { call!(libc::SYS_writev, fd, iov, count) };
     }
-    // The kernel sees the buffers first: it says whether they are there.
+    // The kernel sees the buffers first and checks their addresses.
     // SAFETY: the caller's contract.
     let done = unsafe { write_some(fd, iov, count)? };
     let whole = Parts { fd, iov, count };
@@ -227,12 +227,11 @@ pub(in crate::interpose) unsafe fn write_vectored(
     Ok(done + rest.unwrap_or(0))
 }
 
-/// A write of no bytes: on a datagram socket that sends an empty datagram, which `pwritev2` would
-/// not.
+/// Writes no bytes: on a datagram socket that sends an empty datagram, which `pwritev2` would not.
 pub(in crate::interpose) fn write_nothing(fd: c_int) -> SysResult {
     let deadline = |entry: &fds::Entry| entry.deadline(fd, libc::SO_SNDTIMEO);
     readiness::blocking(fd, Interest::Write, deadline, || {
-        // SAFETY: no bytes, so no pointers; nothing but a socket can block for none.
+        // SAFETY: no bytes, so no pointers; for no bytes only a socket can block.
         match unsafe { call!(libc::SYS_sendto, fd, 0, 0, libc::MSG_DONTWAIT, 0, 0) } {
             // SAFETY: the same.
             Err(Errno(libc::ENOTSOCK)) => unsafe { call!(libc::SYS_write, fd, 0, 0) },
@@ -241,7 +240,7 @@ pub(in crate::interpose) fn write_nothing(fd: c_int) -> SysResult {
     })
 }
 
-/// What is left of some buffers when the first `done` bytes are.
+/// Returns the part of some buffers after the first `done` bytes.
 pub(in crate::interpose) fn after(all: &[iovec], mut done: usize) -> Vec<iovec> {
     let mut rest = Vec::with_capacity(all.len());
     for buffer in all {
@@ -259,8 +258,8 @@ pub(in crate::interpose) fn after(all: &[iovec], mut done: usize) -> Vec<iovec> 
     rest
 }
 
-/// Repeats `transfer(done so far)` until `total` bytes are done. An error after some were done
-/// gives their number: the next call will meet the error again.
+/// Repeats `transfer(done so far)` until `total` bytes are done. If an error follows some bytes,
+/// returns their number: the next call will meet the error again.
 pub(in crate::interpose) fn transfer_all(
     total: usize,
     mut transfer: impl FnMut(usize) -> SysResult,
@@ -276,7 +275,7 @@ pub(in crate::interpose) fn transfer_all(
     }
 }
 
-/// One write, as soon as it can be done.
+/// Makes one write, as soon as it can be done.
 unsafe fn write_some(fd: c_int, iov: *const iovec, count: c_int) -> SysResult {
     // SAFETY: the caller's contract, here and below.
     let plain = move || unsafe { call!(libc::SYS_writev, fd, iov, count) };
@@ -294,8 +293,8 @@ unsafe fn write_some(fd: c_int, iov: *const iovec, count: c_int) -> SysResult {
     }
 }
 
-/// A call on a file at a given offset, on a virtual thread: what is in memory needs no pool.
-/// `calls`: as for [`Parts::finish`].
+/// Makes a call on a file at a given offset, on a virtual thread: data in memory needs no pool.
+/// `calls` are as for [`Parts::finish`].
 ///
 /// # Safety
 /// As for `preadv(2)`.
@@ -317,7 +316,7 @@ unsafe fn at_offset(whole: Parts, offset: off_t, calls: [c_long; 2]) -> SysResul
     }
 }
 
-/// `pread` and `pwrite`: `plain`, or, on a virtual thread, as [`at_offset`].
+/// Performs `pread` or `pwrite`: calls `plain`, or, on a virtual thread, [`at_offset`].
 ///
 /// # Safety
 /// As for `plain`.
@@ -347,7 +346,7 @@ unsafe fn positioned(
     })
 }
 
-/// `preadv` and `pwritev`, in the same way.
+/// Performs `preadv` or `pwritev` in the same way.
 ///
 /// # Safety
 /// As for `plain`.
