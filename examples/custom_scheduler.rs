@@ -1,11 +1,11 @@
-//! A scheduler of one's own: these virtual threads all run on the platform thread that is `main`,
+//! A custom scheduler: these virtual threads all run on the platform thread that is `main`,
 //! as callbacks run on the one thread of a user interface. The library's carriers never run them.
 use pirn::{Runnable, Scheduler, thread};
 use std::io;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-/// Hands runnable threads to whoever has the other end of the channel.
+/// Hands runnable threads to the thread that has the other end of the channel.
 struct EventLoop(mpsc::Sender<Runnable>);
 
 impl Scheduler for EventLoop {

@@ -1,21 +1,21 @@
-//! Compares Pirn's numbers of two runs: what a change has cost.
+//! Compares Pirn's numbers of two runs, to find the cost of a change.
 //!
 //! A metric is compared if both runs have it with the same parameters. It has *lost* if its median
-//! is worse than that of the earlier run by more than the loss that is put up with. Medians of few
-//! rounds differ between runs of the same program by some per cent, those of `http` by more: a loss
-//! worth looking at comes back when the two programs are measured again in turn.
+//! is worse than that of the earlier run by more than the tolerated loss. Medians of few rounds
+//! differ between runs of the same program by some per cent, those of `http` by more: a real loss
+//! comes back when the two programs are measured again in turn.
 
 use crate::report::turned;
 use crate::results::{MetricResults, PIRN, Results, Row, number};
 use anyhow::{Result, ensure};
 use std::fmt::Write;
 
-/// What came of a comparison.
+/// The result of a comparison.
 pub struct Comparison {
     lines: Vec<Line>,
     /// How much worse a metric may be: 0.1 for a tenth.
     loss: f64,
-    /// What makes the numbers less comparable.
+    /// Reasons for which the numbers are less comparable.
     warnings: Vec<String>,
 }
 
@@ -25,16 +25,16 @@ struct Line {
     name: String,
     before: f64,
     now: f64,
-    /// How many times worse it is now: below 1 where it is better.
+    /// How many times worse it is now: below 1 if it is better.
     worse: f64,
 }
 
 impl Comparison {
-    /// Compares `now` with `before`, and puts up with metrics that are worse by `loss`.
+    /// Compares `now` with `before`, and tolerates metrics that are worse by `loss`.
     ///
     /// # Errors
     ///
-    /// If the two have nothing in common, or have sizes that mean nothing in one of them.
+    /// If the two have nothing in common, or one has sizes that are only for trying out.
     pub fn new(before: &Results, now: &Results, loss: f64) -> Result<Comparison> {
         ensure!(
             before.quick == now.quick,
@@ -60,12 +60,12 @@ impl Comparison {
         })
     }
 
-    /// The metrics that are worse by more than is put up with.
+    /// Returns the number of metrics that are worse by more than the tolerated loss.
     pub fn losses(&self) -> usize {
         self.lines.iter().filter(|line| self.lost(line)).count()
     }
 
-    /// The number of metrics that both runs have.
+    /// Returns the number of metrics that both runs have.
     pub fn compared(&self) -> usize {
         self.lines.len()
     }
@@ -74,7 +74,7 @@ impl Comparison {
         line.worse > 1.0 + self.loss
     }
 
-    /// The comparison as a table for the terminal, losses marked.
+    /// Returns the comparison as a table for the terminal, losses marked.
     pub fn table(&self) -> String {
         let mut out = String::from("\nPirn, against the earlier run\n\n");
         for warning in &self.warnings {
@@ -100,7 +100,7 @@ impl Comparison {
     }
 }
 
-/// Pirn's metric of this name in a run, if its case had these parameters.
+/// Returns Pirn's metric of this name in a run, if its case had these parameters.
 fn find<'a>(results: &'a Results, name: [&str; 3], parameters: &str) -> Option<&'a MetricResults> {
     let mut metrics = results.metrics();
     let found = metrics.find(|(workload, case, metric)| {
@@ -116,7 +116,7 @@ fn line(
     now: &MetricResults,
 ) -> Option<Line> {
     let (earlier, row) = (pirn(before)?, pirn(now)?);
-    // None at all in both, of errors say, is no change.
+    // None at all in both runs, of errors for example, is no change.
     let ratio = match earlier.median == row.median {
         true => 1.0,
         false => row.median / earlier.median,
@@ -134,7 +134,7 @@ fn pirn(metric: &MetricResults) -> Option<&Row> {
     metric.rows.iter().find(|row| row.peer == PIRN)
 }
 
-/// What differs between the runs beside the program that was measured.
+/// Returns what differs between the runs, apart from the measured program.
 fn differences(before: &Results, now: &Results) -> Vec<String> {
     let (old, new) = (&before.machine, &now.machine);
     let mut differences = Vec::new();

@@ -3,13 +3,13 @@
 //!
 //! ```text
 //!   catalog     what is measured, at which sizes
-//!   peers       who is: found, built
+//!   peers       the peers: found, built
 //!   runner      interleaves the peers round by round
 //!   drivers     a round: the peer measures itself, or is looked at or loaded from outside
 //!   process     a peer's process, and the lines it prints (protocol)
-//!   programs    what is not built here, and may not be there
-//!   results     what came of it;  report: as a table and as a page
-//!   against     what came of it, beside what came of an earlier run
+//!   programs    those that are not built here, and may be missing
+//!   results     the numbers;  report: as a table and as a page
+//!   against     the numbers, compared with those of an earlier run
 //! ```
 
 mod against;

@@ -1,4 +1,4 @@
-//! What is known of the metrics in which Pirn loses: why, and what would help. In `notes.json`,
+//! Explanations of the metrics in which Pirn loses: why, and what would help. In `notes.json`,
 //! by `workload/case/metric`, where `*` stands for every case or every metric.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! A peer's process: started, spoken to, watched, and ended whatever happens.
+//! A peer's process: started, spoken to, watched, and ended in any case.
 
 use crate::memory::Footprint;
 use crate::protocol::{Line, Output, Refusal};
@@ -15,18 +15,18 @@ pub struct Process {
     stdin: Option<ChildStdin>,
     events: Receiver<Event>,
     complaints: Option<JoinHandle<String>>,
-    /// What it is measured with, as it says.
+    /// The version of what it measures, as it reports it.
     pub version: String,
     /// The port of a server, 0 before it is known.
     pub port: u16,
-    /// When it must be done with what it does.
+    /// The deadline of its present work.
     deadline: Instant,
     timeout: Duration,
     started: Instant,
     abandoned: bool,
 }
 
-/// What comes from its standard output, in order.
+/// What its standard output contains, in order.
 enum Event {
     Line(Result<Line>),
     /// All output since the line before.
@@ -38,7 +38,7 @@ impl Process {
     ///
     /// # Errors
     ///
-    /// If it cannot be started, or says something else first.
+    /// If it cannot be started, or its first line is another.
     pub fn start(command: &mut Command, timeout: Duration) -> Result<Process> {
         command
             .stdin(Stdio::piped())
@@ -74,16 +74,16 @@ impl Process {
         self.child.id()
     }
 
-    /// When it was started.
+    /// Returns when it was started.
     pub fn started(&self) -> Instant {
         self.started
     }
 
-    /// Tells it something, and gives it anew the time it may take.
+    /// Writes a word to the peer, and restarts its time limit.
     ///
     /// # Errors
     ///
-    /// If it does not listen any more; the error is the reason if that can be found.
+    /// If it no longer reads; the error is the reason if that can be found.
     pub fn tell(&mut self, word: &str) -> Result<()> {
         self.deadline = Instant::now() + self.timeout;
         let stdin = self
@@ -96,20 +96,21 @@ impl Process {
         }
     }
 
-    /// What it takes up.
+    /// Returns the memory that it takes up.
     ///
     /// # Errors
     ///
     /// If it has ended; the error is the reason if that can be found.
     pub fn footprint(&mut self) -> Result<Footprint> {
         match Footprint::of(self.id()) {
-            // The kernel tells less of one that is ending, but as much as of us of one that lives.
+            // The kernel reports less about a process that is ending, but as much as about us if it
+            // lives.
             Err(_) if Footprint::of(std::process::id()).is_ok() => Err(self.last_error()),
             footprint => footprint,
         }
     }
 
-    /// Why one that is ending does so: it may have said it.
+    /// Returns why a process that is ending does so; it may have reported it.
     fn last_error(&mut self) -> anyhow::Error {
         match self.next() {
             Ok(Line::Error { error }) => Refusal(error).into(),
@@ -118,21 +119,21 @@ impl Process {
         }
     }
 
-    /// The next line of the protocol; other output is dropped.
+    /// Returns the next line of the protocol; other output is dropped.
     ///
     /// # Errors
     ///
-    /// If it takes too long (then it is killed), ends, or prints what is no line.
+    /// If it takes too long (then it is killed), ends, or prints an invalid line.
     pub fn next(&mut self) -> Result<Line> {
         let mut dropped = Output::default();
         self.next_with_output(&mut dropped)
     }
 
-    /// The next line of the protocol; other output before it goes into `output`.
+    /// Returns the next line of the protocol; other output before it goes into `output`.
     ///
     /// # Errors
     ///
-    /// As [`next`](Process::next).
+    /// The same as for [`next`](Process::next).
     pub fn next_with_output(&mut self, output: &mut Output) -> Result<Line> {
         loop {
             let left = self.deadline.saturating_duration_since(Instant::now());
@@ -147,18 +148,18 @@ impl Process {
         }
     }
 
-    /// Lets it die, or be dead: it has done all that is wanted of it.
+    /// Lets it die, or be dead: its work is done.
     pub fn abandon(&mut self) {
         // It may have ended.
         let _ = self.child.kill();
         self.abandoned = true;
     }
 
-    /// Tells it that there is no more to do, and waits for its end.
+    /// Tells it that there is no more work, and waits for its end.
     ///
     /// # Errors
     ///
-    /// If it does not end, or with an error.
+    /// If it does not end, or ends with an error.
     pub fn end(mut self) -> Result<()> {
         if self.abandoned {
             return Ok(());
@@ -198,7 +199,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It has ended, or else is not wanted any more.
+        // It has ended, or is no longer needed.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -215,7 +216,7 @@ fn read(mut stdout: impl BufRead, tell: &Sender<Event>) {
                 Output { lines: 0, .. } => Ok(()),
                 _ => tell.send(Event::Output(std::mem::take(&mut output))),
             };
-            // Nobody is interested any more.
+            // The receiver is no longer interested.
             if told
                 .and_then(|()| tell.send(Event::Line(Line::parse(text))))
                 .is_err()

@@ -221,7 +221,7 @@ impl Results {
             .flat_map(|workload| workload.cases.iter().map(move |case| (workload, case)))
     }
 
-    /// Adds to each metric what is known of it.
+    /// Adds its explanation to each metric.
     pub fn annotate(&mut self) {
         for workload in &mut self.workloads {
             for case in &mut workload.cases {

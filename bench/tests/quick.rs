@@ -203,7 +203,7 @@ fn a_peer_that_takes_too_long_is_given_up_and_the_rest_goes_on() {
 
 #[test]
 fn a_peer_that_cannot_do_it_says_why_and_the_others_go_on() {
-    // No stack holds so many frames.
+    // No stack holds this many frames.
     let args = [
         "deep",
         "--quick",

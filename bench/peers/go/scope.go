@@ -101,7 +101,7 @@ func forkMany(scopes, forks uint64) (measured, error) {
 // errFound is what ends a group that has what it looked for: the first error cancels the others.
 var errFound = errors.New("found")
 
-// firstOf takes the first result of groups of so many goroutines, and counts those that ended.
+// firstOf takes the first result of groups of this many goroutines, and counts those that ended.
 func firstOf(scopes, tasks uint64) (measured, error) {
 	var ended atomic.Uint64
 	start := time.Now()

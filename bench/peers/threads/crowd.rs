@@ -14,7 +14,7 @@ pub struct Crowd {
 }
 
 impl Crowd {
-    /// A crowd of so many threads, none of which is there yet.
+    /// A crowd of this many threads, none of which is there yet.
     pub fn of(expected: u64) -> Arc<Crowd> {
         Arc::new(Crowd {
             watcher: thread::current(),

@@ -58,7 +58,7 @@ fn spawn(number: u64, depth: u64, crowd: Arc<Crowd>) -> Result<JoinHandle<u64>> 
     spawned.with_context(|| format!("cannot start thread {number}"))
 }
 
-/// Bytes of stack, a round number, that hold so many frames and what is called at the bottom of
+/// Bytes of stack, a round number, that hold this many frames and what is called at the bottom of
 /// them.
 fn stack_for(depth: u64) -> usize {
     const FRAME: usize = if cfg!(debug_assertions) { 512 } else { 64 };
@@ -66,7 +66,7 @@ fn stack_for(depth: u64) -> usize {
     (depth as usize * FRAME + REST).next_power_of_two()
 }
 
-/// Calls itself so many times before it waits, and needs all of its variables afterwards.
+/// Calls itself this many times before it waits, and needs all of its variables afterwards.
 #[inline(never)]
 fn descend(depth: u64, x: u64, wait: &impl Fn()) -> u64 {
     if depth == 0 {

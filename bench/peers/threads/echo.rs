@@ -50,7 +50,7 @@ fn connect(address: SocketAddr) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Sends so many messages; gives how many bytes of them came back right.
+/// Sends this many messages; gives how many bytes of them came back right.
 fn echoed(mut stream: TcpStream, trips: u64) -> Result<u64> {
     let mut right = 0;
     for trip in 0..trips {
@@ -67,7 +67,7 @@ fn echoed(mut stream: TcpStream, trips: u64) -> Result<u64> {
     Ok(right)
 }
 
-/// Accepts so many connections; returns when all of them are closed.
+/// Accepts this many connections; returns when all of them are closed.
 fn serve(listener: &TcpListener, connections: u64) -> Result<()> {
     let mut threads = Vec::with_capacity(connections as usize);
     for number in 0..connections {

@@ -16,7 +16,7 @@ pub fn new(params: &Params) -> Result<Workload> {
     }))
 }
 
-/// The sum of so many numbers from `first` on.
+/// The sum of this many numbers from `first` on.
 fn skynet(first: u64, count: u64) -> Result<u64> {
     if count == 1 {
         return Ok(first);

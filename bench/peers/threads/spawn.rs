@@ -23,7 +23,8 @@ pub fn new(params: &Params) -> Result<Workload> {
     }))
 }
 
-/// The time it takes to spawn so many threads until the last is done, and the sum of their numbers.
+/// The time it takes to spawn this many threads until the last is done, and the sum of their
+/// numbers.
 fn burst(count: u64) -> Result<(Duration, u64)> {
     let burst = Arc::new(Burst {
         sum: AtomicU64::new(0),
@@ -56,7 +57,7 @@ impl Burst {
     }
 }
 
-/// The time it takes to spawn so many threads and join each before the next, and the sum of what
+/// The time it takes to spawn this many threads and join each before the next, and the sum of what
 /// they return.
 fn joins(count: u64) -> Result<(Duration, u64)> {
     let mut sum = 0;

@@ -12,7 +12,7 @@ pub fn spawn<T: Send + 'static>(
     spawned.with_context(|| format!("cannot start thread {number}"))
 }
 
-/// Starts so many threads, each of which runs `body` with its number.
+/// Starts this many threads, each of which runs `body` with its number.
 pub fn spawn_all<T: Send + 'static>(
     count: u64,
     body: impl FnOnce(u64) -> T + Clone + Send + 'static,

@@ -1,6 +1,6 @@
-//! What is measured: the workloads, their cases with sizes and metrics, and who drives them.
+//! What is measured: the workloads, their cases with sizes and metrics, and their drivers.
 //!
-//! `PROTOCOL.md` tells what a peer does for each; the sizes are here.
+//! `PROTOCOL.md` defines the peer's part of each; the sizes are here.
 
 mod computing;
 mod memory;
@@ -14,13 +14,13 @@ use anyhow::{Result, bail};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-/// Something to be measured, in one or more cases.
+/// A subject of measurement, in one or more cases.
 pub struct Workload {
     /// Its name on the command line and in the reports.
     pub name: &'static str,
-    /// One line on what it does.
+    /// One line that describes it.
     pub about: &'static str,
-    /// What others have measured of the like, and where.
+    /// Similar measurements of others, and where they are published.
     pub sources: &'static [&'static str],
     /// Rounds in which each peer is measured, unless the command line says otherwise.
     pub rounds: u32,
@@ -29,29 +29,29 @@ pub struct Workload {
 
 /// A workload at one size.
 pub struct Case {
-    /// What tells it from the others of its workload; empty if it is the only one.
+    /// Tells it apart from the others of its workload; empty if it is the only one.
     pub name: String,
     /// The workload's name for the peers.
     pub call: &'static str,
-    /// Where it lies on the axis, if its workload's cases are points of a curve.
+    /// Its place on the axis, if its workload's cases are points of a curve.
     pub x: Option<f64>,
     pub params: Params,
-    /// Other values for peers whose threads are the operating system's: less of what they do so
-    /// slowly that it would take too long. All numbers are per piece of work.
+    /// Other values for peers whose threads are the operating system's: less work where they would
+    /// take too long. All numbers are per piece of work.
     pub for_os_threads: Params,
     pub metrics: Vec<Metric>,
     pub driver: Box<dyn Driver>,
-    /// Every round has a process of its own, and none warms up.
+    /// Whether every round has its own process, without warm-up.
     pub fresh: bool,
     pub cores: Cores,
     /// Threads that exist at once.
     pub threads: u64,
-    /// Bytes of memory needed, at most, by any of the peers.
+    /// The maximum of memory that any of the peers needs, in bytes.
     pub memory: u64,
-    /// The delay of a backend to be run beside the peer, in milliseconds; its port is the parameter
+    /// The delay of a backend that runs beside the peer, in milliseconds; its port is the parameter
     /// `backend`.
     pub backend: Option<u64>,
-    /// Only these peers can do it, or have been asked to.
+    /// The only peers that can do it, or that are asked to.
     pub only: Option<&'static [&'static str]>,
 }
 
@@ -65,13 +65,13 @@ impl Params {
         found.map(|(_, value)| *value)
     }
 
-    /// With the values of `other` where it has any.
+    /// Returns the parameters with the values of `other` where it has any.
     pub fn with(&self, other: &Params) -> Params {
         let value = |&(key, value)| (key, other.get(key).unwrap_or(value));
         Params(self.0.iter().map(value).collect())
     }
 
-    /// Sets those of the pairs that are here. Gives whether there was any.
+    /// Sets those of the pairs whose keys are here. Returns whether there was any.
     pub fn set(&mut self, pairs: &[(String, u64)]) -> bool {
         let mut any = false;
         for (key, value) in &mut self.0 {
@@ -88,12 +88,12 @@ impl Params {
     }
 }
 
-/// Which of the machine's cores a peer may use.
+/// The machine's cores that a peer may use.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Cores {
     All,
     One,
-    /// One half for the peer, a server; the other for the client.
+    /// One half for the peer, which is a server; the other for the client.
     Half,
 }
 
@@ -103,13 +103,13 @@ pub struct Metric {
     pub name: String,
     pub unit: String,
     pub better: Better,
-    /// What the project wants of its own threads.
+    /// The project's goal for its own threads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub goal: Option<f64>,
-    /// It is a part of another metric, and nothing is won or lost by it.
+    /// Whether it is a part of another metric, so that it is neither won nor lost.
     #[serde(default)]
     pub part: bool,
-    /// How much work is done is part of what is measured, so that it differs from peer to peer.
+    /// Whether the amount of work is part of the measurement, so that it differs between peers.
     #[serde(skip)]
     pub own_work: bool,
 }
@@ -157,17 +157,17 @@ impl Metric {
     }
 }
 
-/// How much work to do.
+/// The amount of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Size {
-    /// Enough for numbers that mean something.
+    /// Enough for meaningful numbers.
     Full,
     /// Just enough to see that everything works.
     Quick,
 }
 
 impl Size {
-    /// One of the two.
+    /// Returns one of the two.
     pub fn pick<T>(self, full: T, quick: T) -> T {
         match self {
             Size::Full => full,
@@ -176,18 +176,18 @@ impl Size {
     }
 }
 
-/// What the sizes depend on.
+/// The values on which the sizes depend.
 pub struct Context<'a> {
     pub size: Size,
     pub machine: &'a Machine,
     /// The budget for the largest number of parked threads, in bytes.
     pub budget: u64,
-    /// How many iterations of `compute` take a second here.
+    /// The number of iterations of `compute` that take a second here.
     pub iterations_per_second: u64,
 }
 
 impl Context<'_> {
-    /// Iterations that take so many milliseconds.
+    /// Iterations that take this many milliseconds.
     pub fn iterations(&self, ms: u64) -> u64 {
         self.iterations_per_second * ms / 1000
     }
@@ -219,11 +219,11 @@ const ALL: &[Make] = &[
     switching::scope,
 ];
 
-/// The workloads of these names, or all.
+/// Returns the workloads of these names, or all.
 ///
 /// # Errors
 ///
-/// If there is none of such a name.
+/// If no workload has such a name.
 pub fn chosen(names: &[String], context: &Context) -> Result<Vec<Workload>> {
     let all: Vec<Workload> = ALL.iter().map(|make| make(context)).collect();
     if let Some(unknown) = names
@@ -240,7 +240,7 @@ pub fn chosen(names: &[String], context: &Context) -> Result<Vec<Workload>> {
     Ok(all.into_iter().filter(is_chosen).collect())
 }
 
-/// A case with nothing special about it: sizes and metrics, all else as most cases have it.
+/// Returns a case with nothing special about it: sizes and metrics, and defaults for the rest.
 fn case(call: &'static str, params: &[(&'static str, u64)], metrics: Vec<Metric>) -> Case {
     Case {
         name: String::new(),
@@ -259,8 +259,8 @@ fn case(call: &'static str, params: &[(&'static str, u64)], metrics: Vec<Metric>
     }
 }
 
-/// Bytes that `threads` threads take at most: the most of any peer is a stack of two pages with
-/// its page tables and the kernel's share.
+/// Returns the maximum number of bytes that `threads` threads take: the maximum of all peers is a
+/// stack of two pages with its page tables and the kernel's share.
 const fn memory_of(threads: u64) -> u64 {
     threads * 10 * 1024
 }

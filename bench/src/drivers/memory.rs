@@ -1,4 +1,4 @@
-//! Drivers that look at the memory of a peer whose threads wait.
+//! Drivers that measure the memory of a peer whose threads wait.
 
 use super::{Driver, Round, Sample, work};
 use crate::machine::room_for_os_threads;
@@ -6,8 +6,8 @@ use crate::memory::{Footprint, available};
 use crate::process::Process;
 use anyhow::{Context, Result, ensure};
 
-/// Threads wait at a place; what they take up is divided by their number. The peer measures the
-/// rest.
+/// Threads wait in one place; the memory that they use is divided by their number. The peer
+/// measures the rest.
 pub struct Parked {
     pub at: &'static str,
 }
@@ -41,11 +41,11 @@ pub struct MostParked {
 }
 
 impl MostParked {
-    /// How many more are to come, when so many take up so much.
+    /// Returns how many more threads to start if `count` of them take up `taken` bytes.
     fn more(&self, count: u64, taken: u64) -> u64 {
         let left = self.budget.saturating_sub(taken);
         let each = (taken / count).max(1);
-        // The estimate may be wrong, and what is beyond the budget does not count.
+        // The estimate may be wrong, and memory beyond the budget does not count.
         let more = left / each * 9 / 10;
         if more < count / 50 { 0 } else { more }
     }
@@ -83,7 +83,7 @@ impl Driver for MostParked {
                 format!("more {more}")
             })
         });
-        // What was there before it died counts.
+        // The threads that waited before it died count.
         let remark = match done {
             Ok(_) => limit,
             Err(error) if most > 0 => {

@@ -1,4 +1,4 @@
-//! Drivers: who makes a peer work in a round, and what is looked at from outside meanwhile.
+//! Drivers: they make a peer work in a round, and measure it from outside meanwhile.
 
 mod load;
 mod memory;
@@ -18,13 +18,13 @@ use crate::protocol::{Line, Output, Refusal};
 use anyhow::{Context, Result, bail, ensure};
 use std::path::Path;
 
-/// What a round of a case is.
+/// A kind of round.
 pub trait Driver {
-    /// Has a started peer do a round, and gives what was measured.
+    /// Makes a started peer do a round, and returns the measurements.
     ///
     /// # Errors
     ///
-    /// If the work was not done, or not as it should be: there are no numbers then.
+    /// If the work was not done, or not correctly: then there are no numbers.
     fn round(&self, process: &mut Process, round: &Round) -> Result<Vec<Sample>>;
 
     /// How long the peer is busy before the first round that counts, for a peer that must warm up.
@@ -37,22 +37,22 @@ pub trait Driver {
         false
     }
 
-    /// A program that it runs and that is not built here.
+    /// Returns the program that it runs and that is not built here.
     fn program(&self) -> Option<&'static str> {
         None
     }
 
-    /// Descriptors that a process needs for it, at most.
+    /// Returns the maximum number of descriptors that a process needs for it.
     fn descriptors(&self) -> u64 {
         64
     }
 }
 
-/// What a driver needs to know of a round.
+/// What a driver needs to know about a round.
 pub struct Round<'a> {
     pub case: &'a Case,
     pub peer: &'a Peer,
-    /// The case's, as this peer was given them.
+    /// The case's parameters, as this peer was given them.
     pub params: &'a Params,
     /// The cores of clients.
     pub client: Cpus,
@@ -61,7 +61,7 @@ pub struct Round<'a> {
 }
 
 impl Round<'_> {
-    /// A parameter of the peer.
+    /// Returns a parameter of the peer.
     fn param(&self, key: &str) -> Result<u64> {
         self.params
             .get(key)
@@ -75,9 +75,9 @@ pub struct Sample {
     pub metric: String,
     /// The number, or why there is none.
     pub value: Result<f64, String>,
-    /// What must be known of it.
+    /// A remark for the reader.
     pub remark: Option<String>,
-    /// The work that was done, which must be the same for all peers that were given the same.
+    /// The work that was done, which must be the same for all peers with the same parameters.
     pub done: Option<u64>,
 }
 
@@ -111,8 +111,8 @@ struct Work {
     output: Output,
 }
 
-/// Tells a peer to do a round and collects its numbers. Where it stands still, `look` says how it
-/// goes on.
+/// Tells a peer to do a round and collects its numbers. When the peer stands still, `look` decides
+/// how it goes on.
 fn work(
     process: &mut Process,
     mut look: impl FnMut(&Process, &str, u64) -> Result<String>,

@@ -198,7 +198,7 @@ pub fn clean(text: &str) -> String {
     words.join(" ").replace(char::is_control, "")
 }
 
-/// At most so many characters, with an ellipsis in place of the rest.
+/// At most this many characters, with an ellipsis in place of the rest.
 pub fn shortened(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.into();

@@ -250,7 +250,7 @@ impl Out {
     }
 }
 
-/// A word in pieces of at most so many letters.
+/// A word in pieces of at most this many letters.
 fn pieces(word: &str, most: usize) -> Vec<String> {
     let letters: Vec<char> = word.chars().collect();
     letters

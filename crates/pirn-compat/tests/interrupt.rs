@@ -1,4 +1,4 @@
-//! What becomes of blocking calls of other crates whose virtual thread is interrupted.
+//! Blocking calls of other crates on virtual threads that are interrupted.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -116,7 +116,7 @@ fn a_websocket_fails_and_goes_on() {
     let mut server = WebSocket::from_raw_socket(socket, Role::Server, None);
     let error = interrupted(|| client.read().unwrap_err(), || ());
     assert!(is_interrupt(&error), "{error:?}");
-    // Nothing is lost, and the connection is as good as before.
+    // Nothing is lost, and the connection still works.
     server.send(Message::text("late")).unwrap();
     let message = thread::spawn(move || client.read().unwrap())
         .join()

@@ -72,7 +72,7 @@ impl EchoLoop {
         (server, address)
     }
 
-    /// Serves so many clients and returns when the last has hung up.
+    /// Serves this many clients and returns when the last has hung up.
     fn serve(mut self, clients: usize) {
         let mut events = Events::with_capacity(64);
         let mut gone = 0;

@@ -50,7 +50,7 @@ impl Server {
         self.client.get_connection().unwrap()
     }
 
-    /// Waits until the server itself says that so many of its clients are blocked. It cannot be
+    /// Waits until the server itself says that this many of its clients are blocked. It cannot be
     /// asked to tell when they are: asking again is the only way.
     fn wait_for_blocked_clients(&self, expected: usize) {
         let mut connection = self.connect();

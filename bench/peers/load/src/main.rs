@@ -1,4 +1,4 @@
-//! Loads a server on this machine with requests, and prints what came of it as one line of JSON.
+//! Loads a server on this machine with requests, and prints the result as one line of JSON.
 //!
 //! The client is neutral: written with tokio and bare sockets, it is the same for all servers that
 //! are compared, however they are written. It is also cheap, so that it takes as little as possible

@@ -1,4 +1,4 @@
-//! Counts what becomes of requests and connections.
+//! Counts the results of requests and connections.
 
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;

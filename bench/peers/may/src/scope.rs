@@ -33,7 +33,7 @@ fn two(scopes: u64) -> (Duration, u64) {
     (start.elapsed(), sum)
 }
 
-/// Scopes of so many coroutines; the sum of what they returned.
+/// Scopes of this many coroutines; the sum of what they returned.
 fn many(scopes: u64, forks: u64) -> (Duration, u64) {
     let mut sum = 0;
     let start = Instant::now();
@@ -47,7 +47,7 @@ fn many(scopes: u64, forks: u64) -> (Duration, u64) {
     (start.elapsed(), sum)
 }
 
-/// So many coroutines at a time, all but one of which are cancelled; how many ended as they must.
+/// This many coroutines at a time, all but one of which are cancelled; how many ended as they must.
 ///
 /// Without a scope: may's ends in a panic when one of its coroutines has been cancelled.
 fn first_of(scopes: u64, tasks: u64) -> (Duration, u64) {

@@ -30,7 +30,7 @@ fn two(scopes: u64) -> Result<(Duration, u64)> {
     Ok((start.elapsed(), sum))
 }
 
-/// Scopes of so many threads; the sum of what they returned.
+/// Scopes of this many threads; the sum of what they returned.
 fn many(scopes: u64, forks: u64) -> Result<(Duration, u64)> {
     let mut sum = 0;
     let start = Instant::now();

@@ -35,7 +35,7 @@ fn two(scopes: u64) -> Result<(Duration, u64)> {
     Ok((start.elapsed(), sum))
 }
 
-/// Scopes of so many subtasks; the sum of what they returned.
+/// Scopes of this many subtasks; the sum of what they returned.
 fn many(scopes: u64, forks: u64) -> Result<(Duration, u64)> {
     let mut sum = 0;
     let start = Instant::now();
@@ -51,7 +51,7 @@ fn many(scopes: u64, forks: u64) -> Result<(Duration, u64)> {
     Ok((start.elapsed(), sum))
 }
 
-/// Scopes of so many subtasks, of which the first result is taken; how many ended as they must.
+/// Scopes of this many subtasks, of which the first result is taken; how many ended as they must.
 fn first(scopes: u64, tasks: u64) -> Result<(Duration, u64)> {
     let ended = AtomicU64::new(0);
     let start = Instant::now();

@@ -67,7 +67,7 @@ pub struct Round(());
 pub enum Answer {
     /// Go on.
     Go,
-    /// Do so many more of the same first.
+    /// Do this many more of the same first.
     More(u64),
 }
 

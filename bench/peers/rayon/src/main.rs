@@ -45,7 +45,7 @@ fn two(scopes: u64) -> (Duration, u64) {
     (start.elapsed(), sum)
 }
 
-/// Scopes of so many tasks; the sum of what they came to.
+/// Scopes of this many tasks; the sum of what they came to.
 fn many(scopes: u64, forks: u64) -> (Duration, u64) {
     let mut sum = 0;
     let start = Instant::now();

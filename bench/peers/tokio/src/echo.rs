@@ -96,7 +96,7 @@ async fn client(
     };
     // The receiver is gone when another client has failed before.
     let _ = connected.send(outcome).await;
-    // Who waits for all outcomes waits for the last sender to be gone.
+    // A wait for all outcomes ends when the last sender is gone.
     drop(connected);
     let Some(stream) = stream else {
         return Ok(0);

@@ -21,7 +21,7 @@ pub fn scope(runtime: Runtime, params: &Params) -> Result<Workload> {
     }))
 }
 
-/// Scopes of so many tasks, all of which are joined; the sum of what they returned.
+/// Scopes of this many tasks, all of which are joined; the sum of what they returned.
 async fn join_all(scopes: u64, forks: u64) -> Result<(Duration, u64), JoinError> {
     let mut sum = 0;
     let start = Instant::now();
@@ -37,7 +37,7 @@ async fn join_all(scopes: u64, forks: u64) -> Result<(Duration, u64), JoinError>
     Ok((start.elapsed(), sum))
 }
 
-/// Scopes of so many tasks, all but one of which are aborted; how many ended as they must.
+/// Scopes of this many tasks, all but one of which are aborted; how many ended as they must.
 async fn first_of(scopes: u64, tasks: u64) -> Result<(Duration, u64)> {
     let mut ended = 0;
     let start = Instant::now();

@@ -172,7 +172,7 @@ fn interrupt_before_a_wait_is_heard_by_it() {
         assert!(!word.begin(Hearing::Always), "as long as the flag is set");
     }
     assert_eq!(word.interrupt(INTERRUPTED), UNHEARD);
-    assert!(!word.begin(Hearing::Sleep), "once for each interrupt");
+    assert!(!word.begin(Hearing::Sleep), "once per interrupt");
     assert_eq!(word.interrupt(INTERRUPTED), UNHEARD);
     assert!(!word.begin(Hearing::Always));
     assert!(word.begin(Hearing::Sleep), "it was heard");

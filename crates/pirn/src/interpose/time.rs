@@ -61,7 +61,7 @@ pub unsafe extern "C" fn clock_nanosleep(
     0
 }
 
-/// Parks the running virtual thread for so many nanoseconds.
+/// Parks the running virtual thread for this many nanoseconds.
 fn nap(nanos: u64) {
     match virtual_thread() {
         Some(core) if nanos == 0 => sched::yield_now(core),

@@ -55,7 +55,7 @@ where
     }
 }
 
-/// Runs `body` in child processes with so many carriers.
+/// Runs `body` in child processes with this many carriers.
 pub fn with_carriers(counts: &[&'static str], body: impl Fn()) {
     let setting = |&count| [("PIRN_PARALLELISM", count)];
     isolated_each(counts.iter().map(setting), body);

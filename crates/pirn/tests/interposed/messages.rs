@@ -22,7 +22,7 @@ fn send_all(fd: RawFd, texts: &[&[u8]]) -> (Result<c_int, i32>, Vec<c_uint>) {
         })
         .collect();
     let mut messages = around(&mut vectors);
-    // SAFETY: so many messages, with a buffer each.
+    // SAFETY: this many messages, with a buffer each.
     let result = unsafe { libc::sendmmsg(fd, messages.as_mut_ptr(), messages.len() as c_uint, 0) };
     (
         checked(result),
@@ -47,7 +47,7 @@ fn receive_all(
         .collect();
     let mut messages = around(&mut vectors);
     let timeout = timeout.map_or(ptr::null_mut(), |time| time as *mut _);
-    // SAFETY: so many messages, with a buffer each; a time or null.
+    // SAFETY: this many messages, with a buffer each; a time or null.
     let received =
         unsafe { libc::recvmmsg(fd, messages.as_mut_ptr(), count as c_uint, flags, timeout) };
     let received = checked(received)? as usize;

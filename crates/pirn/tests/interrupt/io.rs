@@ -66,7 +66,7 @@ fn accepting_fails() {
     let folder = TempDir::new("interrupt");
     let unix = UnixListener::bind(folder.join("socket")).unwrap();
     fails(|| unix.accept());
-    // The listeners are as good as before.
+    // The listeners still work.
     let client = TcpStream::connect(address).unwrap();
     let (_, peer) = on_virtual(move || listener.accept()).unwrap();
     assert_eq!(client.local_addr().unwrap(), peer);

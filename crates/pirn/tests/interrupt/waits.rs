@@ -42,7 +42,7 @@ fn an_interruptible_wait_that_is_not_interrupted_is_like_any_other() {
     });
 }
 
-/// Asserts that a wait that cannot fail ends once for each interrupt, so that a loop around it does
+/// Asserts that a wait that cannot fail ends once per interrupt, so that a loop around it does
 /// not spin.
 fn ends_once(wait: impl Fn() + Sync) {
     interrupted(&wait);

@@ -29,7 +29,7 @@ fn read_timeouts_fire() {
         let error = right.read(&mut [0]).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::WouldBlock);
         assert!(begin.elapsed() >= LEAST);
-        // The stream is as good as before.
+        // The stream still works.
         left.write_all(b"x").unwrap();
         assert_eq!(right.read(&mut [0]).unwrap(), 1);
     });

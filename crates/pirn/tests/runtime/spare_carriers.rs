@@ -239,7 +239,7 @@ fn spin_and_calm_down(count: usize) {
             });
         }
         while !calm.load(SeqCst) {
-            // Two at once in any of so many steps, and it is not calm yet.
+            // Two at once in any of this many steps, and it is not calm yet.
             let target = steps.load(SeqCst) + 1000;
             most.store(0, SeqCst);
             while steps.load(SeqCst) < target {

@@ -16,7 +16,7 @@ struct Response {
     order: String,
 }
 
-/// What the services do, and what has become of the calls.
+/// What the services do, and how the calls have ended.
 #[derive(Default)]
 struct Services {
     inventory_fails: bool,

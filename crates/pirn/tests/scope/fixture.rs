@@ -134,7 +134,7 @@ impl Drops {
         Token(self)
     }
 
-    /// Asserts that so many tokens have been made, and each of them dropped once.
+    /// Asserts that this many tokens have been made, and each of them dropped once.
     #[track_caller]
     pub fn assert_all(&self, count: usize) {
         let seen = (self.made.load(SeqCst), self.dropped.load(SeqCst));

@@ -29,7 +29,7 @@ fn scopes_in_subtasks() {
     });
 }
 
-/// Opens a scope in a subtask of a scope in a subtask, so many times.
+/// Opens a scope in a subtask of a scope in a subtask, this many times.
 fn descend(depth: u32) -> Result<u32, Oops> {
     if depth == 0 {
         return Ok(0);
@@ -48,7 +48,7 @@ fn a_thousand_subtasks_deep() {
     assert_eq!(on_virtual(|| descend(1000)).unwrap(), 1000);
 }
 
-/// Opens a scope in a scope on the same thread, so many times; each runs a subtask.
+/// Opens a scope in a scope on the same thread, this many times; each runs a subtask.
 fn nest(depth: u32) -> Result<u32, JoinError<Oops>> {
     pirn::scope(|s| {
         let one = s.fork(|| Ok(1));

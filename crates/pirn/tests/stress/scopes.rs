@@ -44,7 +44,7 @@ fn limit() -> Duration {
     Duration::from_secs(200) * number("PIRN_STRESS", 1) as u32
 }
 
-/// What there is of something, and how much there ever was.
+/// The number of live instances of something, and of all that ever existed.
 struct Census {
     born: AtomicUsize,
     gone: AtomicUsize,

@@ -24,7 +24,7 @@ final class Deep implements Workload {
         due = due();
     }
 
-    /** Bytes of stack for so many frames, 0 for the default of 1 MiB. An interpreted frame takes up to 300 bytes. */
+    /** Bytes of stack for this many frames, 0 for the default of 1 MiB. An interpreted frame takes up to 300 bytes. */
     private static long stackFor(long depth) {
         long needed = depth * 300 + (64 << 10);
         return needed <= 1 << 20 ? 0 : 2 * Long.highestOneBit(needed);

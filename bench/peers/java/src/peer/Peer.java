@@ -16,7 +16,7 @@ public final class Peer {
 
     /** Runs until the harness has no more to say. */
     public static void run(String peer, String version, Workloads workloads, String name, String... params) {
-        // A thread that fails, be it for want of memory, must not leave the others waiting for it.
+        // A thread that fails, for example for lack of memory, must not leave the others waiting for it.
         Thread.setDefaultUncaughtExceptionHandler((_, error) -> Protocol.fail(error.toString(), 1));
         Protocol.peer(peer, version);
         try {

@@ -7,12 +7,12 @@ record Took(long result, long nanos) {
         return new Took(result, System.nanoTime() - start);
     }
 
-    /** Reports the nanoseconds for each of so many equal pieces of work. */
+    /** Reports the nanoseconds for each of this many equal pieces of work. */
     void report(String metric, String piece, double pieces, long due) {
         Protocol.metric(metric, nanos / pieces, "ns/" + piece, result, due);
     }
 
-    /** Reports the microseconds for each of so many equal pieces of work. */
+    /** Reports the microseconds for each of this many equal pieces of work. */
     void reportMicros(String metric, String piece, double pieces, long due) {
         Protocol.metric(metric, nanos / pieces / 1e3, "µs/" + piece, result, due);
     }

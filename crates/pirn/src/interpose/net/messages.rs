@@ -142,7 +142,7 @@ impl Messages {
         while done < self.count as usize {
             // SAFETY: the caller's contract, here and below.
             let result = match unsafe { self.send(fd, done, flags | libc::MSG_DONTWAIT) } {
-                // SAFETY: as above; so many are sent, the last of them perhaps in part.
+                // SAFETY: as above; this many are sent, the last of them perhaps in part.
                 Ok(count) => unsafe { self.finish(fd, done + count - 1, flags) }.map(|()| count),
                 // SAFETY: as above.
                 Err(Errno(libc::EAGAIN)) => unsafe { self.send_one(fd, done, flags) },
