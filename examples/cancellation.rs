@@ -1,9 +1,8 @@
-//! How long a failure takes to end everything else: from the moment one subtask fails until its
-//! scope has been left, with thousands of siblings that wait for something, in each of the ways
-//! there are to wait.
+//! The time in which a failure ends everything else: from the moment one subtask fails until its
+//! scope has been left, with thousands of waiting siblings, for each kind of wait.
 //!
-//! `cargo run --release --example cancellation -- 10000`, and perhaps a part of the name of one
-//! way.
+//! `cargo run --release --example cancellation -- 10000`, optionally with a part of the name of one
+//! kind of wait.
 use crossbeam_channel::{Receiver, unbounded};
 use pirn::scope::JoinError;
 use pirn::thread::{self, Interrupted};
@@ -33,7 +32,7 @@ fn main() -> io::Result<()> {
         ("crossbeam's select, one channel", &select_one),
         ("mpsc, senders dropped by the failure", &hang_up),
     ];
-    // All, or those whose name has the second argument in it.
+    // All, or those whose name contains the second argument.
     let only = std::env::args().nth(2).unwrap_or_default();
     println!("{:36} in all      each", format!("{siblings} siblings"));
     for (name, way) in ways.iter().filter(|(name, _)| name.contains(&only)) {
@@ -42,7 +41,7 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// Measures some rounds, and prints the one in the middle.
+/// Measures some rounds, and prints the median.
 fn show(name: &str, siblings: usize, round: impl Fn(usize) -> Duration) {
     let mut times: Vec<_> = (0..ROUNDS).map(|_| round(siblings)).collect();
     times.sort();
@@ -54,8 +53,8 @@ fn show(name: &str, siblings: usize, round: impl Fn(usize) -> Duration) {
     );
 }
 
-/// Lets siblings wait by `wait(i)`, then has one more do `fail` and fail, and tells how long it
-/// took to end all.
+/// Lets siblings wait by `wait(i)`, then makes one more call `fail` and fail, and returns how long
+/// it took to end all.
 fn cancel(siblings: usize, wait: impl Fn(usize) + Sync, fail: impl FnOnce() + Send) -> Duration {
     let (here, failed) = (AtomicUsize::new(0), OnceLock::new());
     let result: Result<(), JoinError<&str>> = pirn::scope(|s| {
@@ -95,7 +94,7 @@ fn accept(siblings: usize) -> Duration {
     cancel(siblings, wait, || ())
 }
 
-/// Pairs of sockets: one for each sibling, or as many as this process may open.
+/// Pairs of sockets: one per sibling, or as many as this process may open.
 struct Sockets(Vec<(UnixStream, UnixStream)>);
 
 impl Sockets {
@@ -120,8 +119,8 @@ impl Sockets {
     }
 }
 
-/// A condition variable goes on waiting if what it waits for has not come; with somebody who
-/// notifies it, it looks again.
+/// A condition variable goes on waiting until its condition holds; when a listener notifies it, it
+/// checks again.
 fn condvar_told(siblings: usize) -> Duration {
     let wait = |_| {
         let shared = Arc::new((Mutex::new(()), Condvar::new()));
@@ -136,7 +135,7 @@ fn condvar_told(siblings: usize) -> Duration {
     cancel(siblings, wait, || ())
 }
 
-/// Or it is left to the one spurious wake-up that comes with an interrupt.
+/// Relies on the one spurious wake-up that comes with an interrupt.
 fn condvar_loop(siblings: usize) -> Duration {
     let wait = |_| {
         let (mutex, condvar) = (Mutex::new(()), Condvar::new());
@@ -146,7 +145,7 @@ fn condvar_loop(siblings: usize) -> Duration {
     cancel(siblings, wait, || ())
 }
 
-/// Waits for a message, and for the end.
+/// Waits for a message, and for the interruption.
 fn select(messages: &Receiver<()>) {
     let interruption = pirn::interruption();
     crossbeam_channel::select! {
@@ -163,7 +162,7 @@ fn select_own(siblings: usize) -> Duration {
     cancel(siblings, wait, || ())
 }
 
-/// A channel keeps those who wait for it in a list, through which each that gives up has to go.
+/// A channel keeps its waiters in a list, which each waiter that gives up has to search.
 fn select_one(siblings: usize) -> Duration {
     let (_sender, receiver) = unbounded();
     cancel(siblings, |_| select(&receiver), || ())

@@ -1,5 +1,6 @@
-//! The sieve of Eratosthenes as a chain of threads: a number that is prime gets a thread, which
-//! takes its multiples out of what passes through. 500 virtual threads, joined by `std`'s channels.
+//! The sieve of Eratosthenes as a chain of threads: each prime number gets a thread, which filters
+//! its multiples out of the numbers that pass through. 500 virtual threads, connected by `std`'s
+//! channels.
 use pirn::thread;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
@@ -30,7 +31,8 @@ fn main() {
                 }
             });
         }
-        // `numbers` goes: so the last filter ends, then the one before it, and so on to the source.
+        // `numbers` is dropped: so the last filter ends, then the one before it, and so on to the
+        // source.
     });
 
     println!("the last of {PRIMES} primes: {}", primes[PRIMES - 1]);

@@ -10,7 +10,7 @@ struct EventLoop(mpsc::Sender<Runnable>);
 
 impl Scheduler for EventLoop {
     fn schedule(&self, thread: Runnable) {
-        // If the loop is gone the thread is dropped with the message: it will not run again.
+        // If the loop is gone the thread is dropped with the message, and will not run again.
         let _ = self.0.send(thread);
     }
 }

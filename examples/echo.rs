@@ -1,4 +1,4 @@
-//! A TCP echo server with a thread for each connection, and a few hundred clients that use it.
+//! A TCP echo server with one thread per connection, and a few hundred clients that use it.
 use pirn::thread;
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -34,14 +34,14 @@ fn serve(listener: &TcpListener) -> io::Result<()> {
     Ok(())
 }
 
-/// Sends back whatever comes, until the client hangs up.
+/// Sends back all bytes, until the client hangs up.
 fn echo(stream: &TcpStream) -> io::Result<u64> {
     io::copy(&mut &*stream, &mut &*stream)
 }
 
-/// A client: says something, waits for the echo, thinks for a while.
+/// A client: sends a text, waits for the echo, and pauses for a while.
 fn talk(client: usize, server: SocketAddr) -> io::Result<()> {
-    thread::sleep(Duration::from_millis(client as u64)); // they drop in one after the other
+    thread::sleep(Duration::from_millis(client as u64)); // they arrive one after the other
     let stream = TcpStream::connect(server)?;
     let mut echoes = BufReader::new(&stream).lines();
     for line in 0..LINES {

@@ -1,4 +1,4 @@
-//! The results: what the JSON file has, and all that the table and the report are made of.
+//! The results: the content of the JSON file, from which the table and the report are made.
 
 use crate::catalog::{Better, Metric};
 use crate::machine::Machine;
@@ -8,12 +8,12 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// All that was measured in a run.
+/// All measurements of a run.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Results {
-    /// When, in UTC: `2026-11-20 19:05`.
+    /// The time of the run, in UTC: `2026-11-20 19:05`.
     pub date: String,
-    /// The options of the command line, to do it again.
+    /// The options of the command line, to repeat the run.
     pub arguments: Vec<String>,
     pub machine: Machine,
     /// Whether the sizes were the small ones, so that the numbers mean nothing.
@@ -29,7 +29,7 @@ pub struct PeerInfo {
     pub name: String,
     /// For people: `JDK virtual threads`.
     pub title: String,
-    /// What it is measured with, as it says itself. None if it never got to say so.
+    /// The version of what it measures, as it reports it; `None` if it never did.
     pub version: Option<String>,
     /// How it was built and started.
     pub flags: String,
@@ -42,7 +42,7 @@ pub struct PeerInfo {
 pub struct WorkloadResults {
     pub name: String,
     pub about: String,
-    /// What others have measured.
+    /// The measurements of others.
     pub sources: Vec<String>,
     pub cases: Vec<CaseResults>,
 }
@@ -54,7 +54,7 @@ pub struct CaseResults {
     pub name: String,
     /// Where it lies on the axis, if the cases of this workload are points of a curve.
     pub x: Option<f64>,
-    /// What the peers were given: `burst=100000 inside=100000`.
+    /// The parameters of the peers: `burst=100000 inside=100000`.
     pub parameters: String,
     pub metrics: Vec<MetricResults>,
     /// The peers without numbers.
@@ -66,17 +66,17 @@ pub struct CaseResults {
 pub struct MetricResults {
     #[serde(flatten)]
     pub metric: Metric,
-    /// In the order of the peers, those only that have values.
+    /// In the order of the peers; only those that have values.
     pub rows: Vec<Row>,
-    /// Peers that say that they cannot give this number, and why.
+    /// The peers that report that they cannot measure this, and why.
     pub skipped: Vec<Failure>,
-    /// Pirn against the best of the others. None if one side has no values.
+    /// Pirn compared with the best of the others. `None` if one side has no values.
     pub verdict: Option<Verdict>,
-    /// Where Pirn loses, why, and what would help, if that is known.
+    /// If Pirn loses: why, and what would help, if that is known.
     pub note: Option<String>,
 }
 
-/// The values of one peer, a round each.
+/// The values of one peer, one per round.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Row {
     pub peer: String,
@@ -84,20 +84,20 @@ pub struct Row {
     pub min: f64,
     pub max: f64,
     pub values: Vec<f64>,
-    /// What must be known of these values.
+    /// A remark on these values.
     pub remark: Option<String>,
 }
 
-/// Why there is no number.
+/// The reason for which there is no number.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Failure {
     pub peer: String,
     pub why: String,
-    /// That the machine has no room for it is no error of the peer or the harness.
+    /// Whether it is due to the machine's lack of room, and so no error of the peer or the harness.
     pub expected: bool,
 }
 
-/// Pirn against the best of the others.
+/// Pirn compared with the best of the others.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
     /// The best of the others by its median.
@@ -107,11 +107,11 @@ pub struct Verdict {
     pub median: f64,
     pub min: f64,
     pub max: f64,
-    /// Whether Pirn is the worse by more than 2 %, by the median.
+    /// Whether Pirn is worse by more than 2 %, by the median.
     pub loses: bool,
 }
 
-/// The peer that all this is about.
+/// The peer that is compared with all others.
 pub const PIRN: &str = "pirn";
 
 impl Row {
@@ -144,7 +144,7 @@ impl MetricResults {
         }
     }
 
-    /// The peer with the best median.
+    /// Returns the peer with the best median.
     pub fn best(&self) -> Option<&Row> {
         best(self.metric.better, self.rows.iter())
     }
@@ -161,7 +161,7 @@ fn verdict(better: Better, rows: &[Row]) -> Option<Verdict> {
     const MARGIN: f64 = 0.02;
     let pirn = rows.iter().find(|row| row.peer == PIRN)?;
     let best = best(better, rows.iter().filter(|row| row.peer != PIRN))?;
-    // The rounds were interleaved: what disturbed one of a pair is likely to have disturbed the
+    // The rounds were interleaved: a disturbance of one of a pair is likely to have affected the
     // other.
     let pairs = pirn.values.iter().zip(&best.values);
     let ratios: Vec<f64> = pairs.map(|(&ours, &theirs)| ratio(ours, theirs)).collect();
@@ -184,24 +184,24 @@ fn ratio(ours: f64, theirs: f64) -> f64 {
 }
 
 impl Results {
-    /// Reads what an earlier run wrote with `--json`.
+    /// Reads the results that an earlier run wrote with `--json`.
     ///
     /// # Errors
     ///
-    /// If there is no such file, or there is something else in it.
+    /// If there is no such file, or its content is invalid.
     pub fn read(file: &Path) -> Result<Results> {
         let json =
             std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
         serde_json::from_slice(&json).with_context(|| format!("{} has no results", file.display()))
     }
 
-    /// Where Pirn loses: workload, case, metric.
+    /// Returns the losses of Pirn: workload, case, metric.
     pub fn losses(&self) -> impl Iterator<Item = (&WorkloadResults, &CaseResults, &MetricResults)> {
         self.metrics()
             .filter(|(_, _, metric)| metric.verdict.as_ref().is_some_and(|v| v.loses))
     }
 
-    /// All metrics with their workloads and cases.
+    /// Returns all metrics with their workloads and cases.
     pub fn metrics(
         &self,
     ) -> impl Iterator<Item = (&WorkloadResults, &CaseResults, &MetricResults)> {
@@ -209,7 +209,7 @@ impl Results {
         self.cases().flat_map(metrics)
     }
 
-    /// All failures with their workloads and cases.
+    /// Returns all failures with their workloads and cases.
     pub fn failures(&self) -> impl Iterator<Item = (&WorkloadResults, &CaseResults, &Failure)> {
         let failures = |(workload, case)| each(workload, case, |case: &CaseResults| &case.failures);
         self.cases().flat_map(failures)
@@ -232,14 +232,14 @@ impl Results {
         }
     }
 
-    /// What a peer is called for people.
+    /// Returns a peer's name for people.
     pub fn title<'a>(&'a self, peer: &'a str) -> &'a str {
         let found = self.peers.iter().find(|info| info.name == peer);
         found.map_or(peer, |info| &info.title)
     }
 }
 
-/// What `of` gives of a case, each with where it belongs.
+/// Returns what `of` returns for each case, with its workload and case.
 fn each<'a, T: 'a>(
     workload: &'a WorkloadResults,
     case: &'a CaseResults,
@@ -248,7 +248,7 @@ fn each<'a, T: 'a>(
     of(case).iter().map(move |item| (workload, case, item))
 }
 
-/// A number in about four digits, with separators from a thousand on.
+/// Formats a number in about four digits, with separators from a thousand on.
 pub fn number(value: f64) -> String {
     let decimals = match value.abs() {
         v if v.fract() == 0.0 || v >= 1000.0 => 0,

@@ -1,5 +1,5 @@
 //! Runs the cases: the peers take turns round by round, so that a change in the machine's pace
-//! meets all of them alike.
+//! affects all of them alike.
 
 use crate::catalog::{Case, Cores, Metric, Params, Workload};
 use crate::drivers::{Backend, Round, Sample};
@@ -16,21 +16,21 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// How everything is run.
+/// The options with which everything is run.
 pub struct Runner {
     pub peers: Vec<Peer>,
-    /// Rounds for every workload, if not its own number.
+    /// The number of rounds of every workload, if not its own.
     pub rounds: Option<u32>,
     /// Whether peers warm up.
     pub warm: bool,
     pub timeout: Duration,
     /// Values for parameters, from the command line.
     pub set: Vec<(String, u64)>,
-    /// The program that makes the load, or why there is none.
+    /// The program that makes the load, or the reason for its absence.
     pub load: Result<PathBuf, String>,
     pub descriptors: u64,
     pub progress: ProgressBar,
-    /// What the peers say they are, by name.
+    /// The versions that the peers report, by name.
     pub versions: BTreeMap<&'static str, String>,
 }
 
@@ -57,7 +57,7 @@ impl Runner {
         self.rounds.unwrap_or(workload.rounds)
     }
 
-    /// Steps on the progress bar.
+    /// Returns the number of steps of the progress bar.
     pub fn steps(&self, workload: &Workload) -> u64 {
         let cases = workload.cases.iter();
         cases
@@ -93,7 +93,7 @@ impl Runner {
         conclude(case, contenders)
     }
 
-    /// The peers that are to do this case.
+    /// Returns the peers that do this case.
     fn contenders(&self, case: &Case) -> Vec<Contender<'_>> {
         let takes_part = |peer: &&Peer| match case.only {
             Some(only) => only.contains(&peer.name),
@@ -107,7 +107,7 @@ impl Runner {
 
     /// # Errors
     ///
-    /// What prevents the case for all peers.
+    /// Runs a case. The errors prevent it for all peers.
     fn try_case(&self, case: &Case, rounds: u32, contenders: &mut [Contender]) -> Result<()> {
         let needed = case.driver.descriptors();
         ensure!(
@@ -155,7 +155,8 @@ impl Runner {
         }
         for round in 0..rounds as usize {
             for turn in 0..contenders.len() {
-                // Another one begins each time: none always comes after the same one.
+                // A different contender begins each time, so that none always runs after the same
+                // one.
                 let contender = &mut contenders[(round + turn) % contenders.len()];
                 if place.case.fresh {
                     contender.attempt(|c| self.start(c, place));
@@ -180,7 +181,7 @@ impl Runner {
         command.args(contender.params.arguments());
         let mut process = server.during(|| Process::start(&mut command, self.timeout))?;
         let jit = contender.peer.kind.jit;
-        // A server warms up even for a fresh round: it is not its start that is measured.
+        // A server warms up even for a fresh round, because its start is not measured.
         if self.warm && (!case.fresh || (jit && case.driver.serves())) {
             warm_up(&mut process, &contender.in_round(place), jit)?;
         }
@@ -188,7 +189,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Learns what the peers say they are, which also shows that they can be started.
+    /// Asks the peers for their versions, which also shows that they can be started.
     ///
     /// # Errors
     ///
@@ -206,7 +207,7 @@ impl Runner {
     }
 }
 
-/// A compiler at run time needs more than one round, if rounds are short.
+/// Warms up a peer. A compiler at run time needs more than one round, if rounds are short.
 fn warm_up(process: &mut Process, round: &Round, jit: bool) -> Result<()> {
     const ENOUGH: Duration = Duration::from_millis(1500);
     const MOST: u32 = 15;
@@ -263,13 +264,13 @@ impl<'p> Contender<'p> {
         self.process.take().map_or(Ok(()), Process::end)
     }
 
-    /// Does something, unless it has failed before.
+    /// Runs `f`, unless the contender has failed before.
     fn attempt(&mut self, f: impl FnOnce(&mut Self) -> Result<()>) {
         if self.failure.is_none()
             && let Err(error) = f(self)
         {
             self.process = None;
-            // That another one cannot do something is a result. Pirn has to do it all.
+            // If another peer cannot do something, that is a result. Pirn must do everything.
             let refused = error.downcast_ref::<Refusal>().is_some();
             self.fail(&error, refused && self.peer.name != PIRN);
         }
@@ -283,7 +284,7 @@ impl<'p> Contender<'p> {
         });
     }
 
-    /// Too many OS threads would leave the machine without room for anything else.
+    /// Refuses numbers of OS threads that would leave the machine without room for anything else.
     fn refuse_what_does_not_fit(&mut self, case: &Case) {
         let (room, setting) = room_for_os_threads();
         if self.peer.kind.os_threads && case.threads > room {
@@ -296,7 +297,7 @@ impl<'p> Contender<'p> {
     }
 }
 
-/// The cores of a peer, and of its client.
+/// Returns the cores of a peer, and of its client.
 fn cpus(cores: Cores) -> (Cpus, Cpus) {
     let all = Cpus::all();
     match cores {
@@ -306,7 +307,7 @@ fn cpus(cores: Cores) -> (Cpus, Cpus) {
     }
 }
 
-/// The results of the contenders.
+/// Returns the results of the contenders.
 fn conclude(case: &Case, contenders: Vec<Contender>) -> CaseResults {
     let mut failures: Vec<Failure> = different_work(case, &contenders);
     let metrics = case
@@ -355,7 +356,7 @@ fn of_metric(metric: &Metric, contenders: &[Contender]) -> MetricResults {
     MetricResults::new(metric.clone(), rows, skipped)
 }
 
-/// Peers that were given the same must have done the same work.
+/// Returns a failure if peers with the same parameters have not done the same work.
 fn different_work(case: &Case, contenders: &[Contender]) -> Vec<Failure> {
     let mut failures = Vec::new();
     for metric in case.metrics.iter().filter(|metric| !metric.own_work) {

@@ -1,6 +1,6 @@
 //! The few statistics needed.
 
-/// The middle of some values, and how far they reach.
+/// The median of some values, and their range.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
     pub median: f64,
@@ -8,7 +8,7 @@ pub struct Spread {
     pub max: f64,
 }
 
-/// The spread of the values; NaN of nothing.
+/// Returns the spread of the values; NaN for none.
 pub fn spread(values: &[f64]) -> Spread {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! Bar charts: a bar for each peer, the best first.
+//! Bar charts: one bar per peer, the best first.
 
 use super::palette::{self, FAINT, GRID, INK, LOSS};
 use super::plots::{Area, Drawn, WIDTH, ink, picture, style, width_of, write};
@@ -11,20 +11,20 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 
 const ROW: u32 = 24;
-/// For the names of the peers.
+/// The width of the peers' names.
 const LEFT: u32 = 170;
-/// For the numbers.
+/// The width of the numbers.
 const RIGHT: u32 = 100;
-/// For the ticks and what the axis is.
+/// The height of the ticks and the axis' label.
 const BOTTOM: u32 = 44;
-/// For what the line of the goal is.
+/// The height of the goal's label.
 const TOP: u32 = 20;
 /// Letters of a name that fit beside the bars.
 const NAME: usize = 23;
 
 type Bars<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Scale, RangedCoordf64>>;
 
-/// The chart of a metric; none without values.
+/// Returns the chart of a metric, or `None` without values.
 pub fn chart(results: &Results, case: &CaseResults, metric: &MetricResults) -> Option<String> {
     let rows: Vec<&Row> = summary::ranked(metric)
         .into_iter()
@@ -61,7 +61,7 @@ pub fn chart(results: &Results, case: &CaseResults, metric: &MetricResults) -> O
         if let Some(goal) = goal {
             draw_goal(area, &mut chart, goal, count)?;
         }
-        // Above all else.
+        // Drawn last, above all else.
         for (i, row) in rows.iter().enumerate() {
             write_row(area, &chart, results, row, i)?;
         }
@@ -94,7 +94,7 @@ fn draw_axis(area: &Area, chart: &mut Bars, metric: &MetricResults, scale: &Scal
     )
 }
 
-/// The bar with its whiskers.
+/// Draws the bar with its whiskers.
 fn draw_bar(chart: &mut Bars, results: &Results, row: &Row, i: usize) -> Drawn {
     let (start, y) = (chart.x_range().start, i as f64);
     let strength = if row.peer == PIRN { 1.0 } else { 0.6 };
@@ -112,7 +112,7 @@ fn draw_bar(chart: &mut Bars, results: &Results, row: &Row, i: usize) -> Drawn {
     Ok(())
 }
 
-/// The peer's name before its bar, its number behind it.
+/// Writes the peer's name before its bar, and its number behind it.
 fn write_row(area: &Area, chart: &Bars, results: &Results, row: &Row, i: usize) -> Drawn {
     let ours = row.peer == PIRN;
     let (x, y) = chart.backend_coord(&(row.max, i as f64 + 0.5));
@@ -138,7 +138,7 @@ fn write_missing(
     missing: &Missing,
     i: usize,
 ) -> Drawn {
-    // That ours has no number is to be seen.
+    // A missing number of Pirn's is highlighted.
     let colour = if missing.peer == PIRN { LOSS } else { FAINT };
     let (x, y) = chart.backend_coord(&(chart.x_range().start, i as f64 + 0.5));
     write(area, missing.word, (x + 7, y), ink(&colour, HPos::Left))?;

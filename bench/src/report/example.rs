@@ -1,4 +1,4 @@
-//! Made-up results with all that a report must cope with, for the tests.
+//! Made-up results with all that a report must handle, for the tests.
 
 use crate::catalog::{Metric, higher, lower};
 use crate::machine::Machine;
@@ -179,7 +179,7 @@ fn users() -> WorkloadResults {
     workload("users", &[], vec![case("", None, vec![errors, none])])
 }
 
-/// Nobody has a number, one of them with a lot of words.
+/// No peer has a number; one has a long error text.
 fn chain() -> WorkloadResults {
     let trace =
         "\tat may::coroutine\x1b[31m::spawn::ThreadStackOverflowWithAnExcessivelyLongName\n"

@@ -1,4 +1,4 @@
-//! The page: its head, where Pirn loses, where it wins. The workloads are in `section`.
+//! The page: its head, the losses and the wins of Pirn. `section` has the workloads.
 
 use super::plots::Chart;
 use super::summary::{self, Outcome};
@@ -139,7 +139,7 @@ fn loss_row(results: &Results, (workload, case, metric): Entry) -> Markup {
     }
 }
 
-/// What to say of metrics that are not like most.
+/// Returns a remark on metrics that differ from most.
 fn more(metric: &MetricResults) -> &'static str {
     match metric.metric.better {
         Better::Lower => "",
@@ -147,7 +147,7 @@ fn more(metric: &MetricResults) -> &'static str {
     }
 }
 
-/// Where Pirn has nothing to compare, though it should.
+/// Returns the comparisons that Pirn lacks, though it should have them.
 fn failures_of_ours(results: &Results) -> Markup {
     let ours: Vec<_> = results
         .failures()
@@ -224,12 +224,12 @@ fn wins(results: &Results) -> Markup {
     }
 }
 
-/// A chart with its title.
+/// Returns a chart with its title.
 pub fn figure(chart: &Chart) -> Markup {
     html! {
         figure {
             figcaption { b { (chart.title) } " " span.faint { (chart.remark) } }
-            // Made by the library, which escapes what is written in it.
+            // Made by the library, which escapes the text in it.
             (PreEscaped(&chart.svg))
         }
     }

@@ -1,4 +1,4 @@
-//! Line charts: a metric over the size of the workload, a line for each peer.
+//! Line charts: a metric over the size of the workload, one line per peer.
 
 use super::palette::{self, FAINT, GRID};
 use super::plots::{Area, Drawn, FONT, Point, WIDTH, ink, picture, style, write};
@@ -11,16 +11,16 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 
 const HEIGHT: u32 = 330;
-/// For the numbers at the vertical axis.
+/// The width of the numbers at the vertical axis.
 const LEFT: u32 = 74;
-/// For the names of the peers.
+/// The width of the peers' names.
 const RIGHT: u32 = 240;
 const BOTTOM: u32 = 44;
-/// For what the vertical axis is.
+/// The height of the vertical axis' label.
 const TOP: u32 = 30;
 /// Letters of a name that fit beside the lines.
 const NAME: usize = 32;
-/// From one name to the next.
+/// The distance from one name to the next.
 const LINE: i32 = FONT + 3;
 
 type Lines<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Scale, Scale>>;
@@ -31,7 +31,7 @@ struct Line<'a> {
     points: Vec<(f64, &'a Row)>,
 }
 
-/// The chart of a metric, from its points from left to right.
+/// Returns the chart of a metric, from its points from left to right.
 pub fn chart(results: &Results, points: &[Point]) -> String {
     let lines = lines(results, points);
     let values = lines
@@ -51,7 +51,7 @@ pub fn chart(results: &Results, points: &[Point]) -> String {
         builder.set_label_area_size(LabelAreaPosition::Bottom, BOTTOM);
         let mut chart = builder.build_cartesian_2d(x, y.clone())?;
         draw_axes(area, &mut chart, points, &y)?;
-        // Ours last, above the others.
+        // Pirn's line last, above the others.
         for line in lines.iter().rev() {
             draw_line(&mut chart, results, line)?;
         }
@@ -59,7 +59,7 @@ pub fn chart(results: &Results, points: &[Point]) -> String {
     })
 }
 
-/// The lines in the order of the peers, Pirn's first.
+/// Returns the lines in the order of the peers, Pirn's first.
 fn lines<'a>(results: &'a Results, points: &[Point<'a>]) -> Vec<Line<'a>> {
     let line = |peer: &'a str| Line {
         peer,
@@ -83,7 +83,7 @@ fn draw_axes(area: &Area, chart: &mut Lines, points: &[Point], y: &Scale) -> Dra
     let kind = if y.logarithmic { ", logarithmic" } else { "" };
     let unit = format!("{}{kind}", metric.metric.unit);
     write(area, unit, (8, FONT / 2 + 2), ink(&FAINT, HPos::Left))?;
-    // The case's name has the number and then what it is a number of.
+    // The case's name consists of the number and its unit.
     let what = last.name.split_once(' ').map_or("", |(_, what)| what);
     let middle = (LEFT + (WIDTH - RIGHT - LEFT) / 2) as i32;
     let at = (middle, HEIGHT as i32 - 9);
@@ -107,7 +107,7 @@ fn draw_line(chart: &mut Lines, results: &Results, line: &Line) -> Drawn {
     Ok(())
 }
 
-/// The names beside the ends of their lines, each tied to its line.
+/// Draws the names beside the ends of their lines, each tied to its line.
 fn draw_names(
     area: &Area,
     chart: &Lines,
@@ -132,7 +132,7 @@ fn draw_names(
         if line.points.len() == points {
             area.draw(&PathElement::new([end(line), (x - 3, y)], colour.mix(0.45)))?;
         } else {
-            // Not to be taken for a line that goes on.
+            // Dotted, so that it does not look like a part of the line.
             let dots = DashedPathElement::new([end(line), (x - 3, y)], 1, 6, colour);
             area.draw(&dots)?;
         }
@@ -148,7 +148,7 @@ fn draw_names(
     Ok(())
 }
 
-/// The peer's, and where its line ends if that is before the others'.
+/// Returns the peer's name, and where its line ends if that is before the others'.
 fn name(results: &Results, line: &Line, points: usize) -> String {
     let title = results.title(line.peer);
     if line.points.len() == points {
@@ -159,7 +159,8 @@ fn name(results: &Results, line: &Line, points: usize) -> String {
     summary::shortened(title, NAME - end.len()) + &end
 }
 
-/// Places in ascending order, moved as little as needed to be `gap` apart and not below `lowest`.
+/// Returns the places in ascending order, moved as little as needed to be `gap` apart and not below
+/// `lowest`.
 fn apart(wanted: &[i32], gap: i32, lowest: i32) -> Vec<i32> {
     let mut places = wanted.to_vec();
     for i in 1..places.len() {

@@ -13,15 +13,15 @@ use plotters::style::text_anchor::HPos;
 
 const WIDTH: u32 = 1120;
 const ROW: u32 = 19;
-/// For what is measured.
+/// The width of the metrics' names.
 const LEFT: u32 = 370;
-/// For the ratio and the best of the others.
+/// The width of the ratio and the best of the others.
 const RIGHT: u32 = 240;
 const BOTTOM: u32 = 24;
-/// For the ticks and which side is which.
+/// The height of the ticks and the names of the sides.
 const TOP: u32 = 48;
 const SIDES: u32 = 24;
-/// What is further from 1 than this lies at the end of the axis.
+/// Values further from 1 than this are drawn at the end of the axis.
 const FURTHEST: f64 = 1e4;
 
 type Entry<'a> = (
@@ -32,7 +32,7 @@ type Entry<'a> = (
 );
 type Dots<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Scale, RangedCoordf64>>;
 
-/// The chart; none without a comparison.
+/// Returns the chart, or `None` without a comparison.
 pub fn chart(results: &Results) -> Option<String> {
     let compared = results
         .metrics()
@@ -66,7 +66,7 @@ pub fn chart(results: &Results) -> Option<String> {
     }))
 }
 
-/// An axis with 1 on it for all that is not too far from it.
+/// Returns an axis with 1 on it for all values that are not too far from it.
 fn scale(entries: &[Entry]) -> Scale {
     let ends = entries
         .iter()
@@ -82,7 +82,7 @@ fn scale(entries: &[Entry]) -> Scale {
     Scale::logarithmic(0.9 * least..1.1 * most, &room)
 }
 
-/// The rows of every other workload: from, to.
+/// Returns the rows of every other workload, as first and last.
 fn bands(entries: &[Entry]) -> Vec<(usize, usize)> {
     let mut from = 0;
     let workloads = entries.chunk_by(|a, b| a.0.name == b.0.name).map(|rows| {
@@ -150,7 +150,7 @@ fn colour(metric: &MetricResults) -> &'static Colour {
     }
 }
 
-/// Only losses are to be seen from afar.
+/// Returns the colour of a text: only losses stand out.
 fn colour_of_text(metric: &MetricResults) -> &'static Colour {
     match summary::outcome(metric) {
         Some(Outcome::Loss) => &LOSS,

@@ -1,7 +1,7 @@
 //! The colours of the charts.
 //!
-//! A chart is drawn with the light colours; the page's style sheet puts the dark ones in their
-//! places where the reader's screen is dark.
+//! A chart is drawn with the light colours; the page's style sheet replaces them by the dark ones
+//! if the reader's screen is dark.
 
 use crate::results::{PIRN, Results};
 use plotters::style::RGBColor;
@@ -29,7 +29,7 @@ pub const OURS: Colour = colour(0x0062BD, 0x4EA3FF);
 /// Where Pirn loses: no peer has this.
 pub const LOSS: Colour = colour(0xD4500A, 0xFF8A4C);
 
-/// Those of the other peers, in their order; told apart by people who are colour-blind as well
+/// The colours of the other peers, in their order; colour-blind readers can tell them apart as well
 /// (after Okabe and Ito, and Tol).
 const OTHERS: [Colour; 8] = [
     colour(0xE69F00, 0xF0B429),
@@ -44,7 +44,7 @@ const OTHERS: [Colour; 8] = [
 
 const FIXED: [Colour; 6] = [INK, FAINT, GRID, BAND, OURS, LOSS];
 
-/// The colour of a peer: the same in all charts of a report.
+/// Returns the colour of a peer, the same in all charts of a report.
 pub fn of_peer(results: &Results, peer: &str) -> RGBColor {
     if peer == PIRN {
         return OURS.rgb();
@@ -63,8 +63,8 @@ impl Colour {
     }
 }
 
-/// Rules that replace the light colours by the dark ones, as the attributes of the pictures spell
-/// them.
+/// Returns rules that replace the light colours by the dark ones, in the spelling of the pictures'
+/// attributes.
 pub fn dark_rules() -> String {
     let mut rules = String::new();
     for Colour { light, dark } in FIXED.iter().chain(&OTHERS) {

@@ -1,4 +1,4 @@
-//! Which charts a workload has, and what all charts have in common.
+//! The charts of a workload, and the common code of all charts.
 
 use super::palette::Colour;
 use super::{bars, lines, summary};
@@ -9,7 +9,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use std::io;
 
-/// A picture with what is written above it.
+/// A picture with its title.
 pub struct Chart {
     /// `10,000 threads: bytes, B/thread`.
     pub title: String,
@@ -18,18 +18,19 @@ pub struct Chart {
     pub svg: String,
 }
 
-/// A point of a curve: where it lies, its case, and the metric's values there.
+/// A point of a curve: its place, its case, and the metric's values there.
 pub type Point<'a> = (f64, &'a CaseResults, &'a MetricResults);
 
 pub type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 pub type Drawn = Result<(), DrawingAreaErrorKind<io::Error>>;
 
-/// Of all charts but the overview.
+/// The width of all charts but the overview.
 pub const WIDTH: u32 = 560;
-/// Of letters.
+/// The size of letters.
 pub const FONT: i32 = 13;
 
-/// The charts of a workload: a curve for each metric that has several points, bars for all others.
+/// Returns the charts of a workload: a curve for each metric with several points, bars for all
+/// others.
 pub fn charts(results: &Results, workload: &WorkloadResults) -> Vec<Chart> {
     let mut charts = Vec::new();
     let mut drawn: Vec<&str> = Vec::new();
@@ -58,7 +59,8 @@ fn chart(case: &str, metric: &Metric, svg: String) -> Chart {
     }
 }
 
-/// The cases of a workload that lie on the axis and have values of this metric, from left to right.
+/// Returns the cases of a workload that lie on the axis and have values of this metric, from left
+/// to right.
 fn points<'a>(workload: &'a WorkloadResults, metric: &str) -> Vec<Point<'a>> {
     let point = |case: &'a CaseResults| {
         let found = case
@@ -72,7 +74,7 @@ fn points<'a>(workload: &'a WorkloadResults, metric: &str) -> Vec<Point<'a>> {
     points
 }
 
-/// A picture of this size.
+/// Returns a picture of this size.
 pub fn picture(width: u32, height: u32, draw: impl FnOnce(&Area) -> Drawn) -> String {
     let mut svg = String::new();
     let area = SVGBackend::with_string(&mut svg, (width, height)).into_drawing_area();
@@ -83,9 +85,10 @@ pub fn picture(width: u32, height: u32, draw: impl FnOnce(&Area) -> Drawn) -> St
     svg
 }
 
-/// Text of this colour that ends, begins, or has its middle at a place, at half its height.
+/// Returns the style of a text with this colour that ends, begins, or has its middle at a place, at
+/// half its height.
 pub fn style(colour: &impl Color, anchor: HPos, bold: bool) -> TextStyle<'static> {
-    // The library makes letters smaller than it is told by this factor.
+    // The library draws letters smaller than requested by this factor.
     let size = f64::from(FONT) * 1.24;
     let weight = if bold {
         FontStyle::Bold
@@ -113,7 +116,7 @@ pub fn write(
     area.draw(&Text::new(text.into(), at, style))
 }
 
-/// Pixels that a text takes, rather too many than too few: the font is the reader's.
+/// Returns the pixels that a text takes, rounded up generously: the font is the reader's.
 pub fn width_of(text: &str) -> i32 {
     text.chars().count() as i32 * FONT * 6 / 10
 }

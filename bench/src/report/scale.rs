@@ -1,4 +1,4 @@
-//! Axes: how far they reach, whether they are logarithmic, and where their ticks are.
+//! Axes: their range, whether they are logarithmic, and their ticks.
 
 use crate::results::number;
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
@@ -8,7 +8,7 @@ use std::ops::Range;
 /// Values that reach over more than this need a logarithmic axis.
 const WIDE: f64 = 30.0;
 
-/// What is drawn along an axis.
+/// The kind of marks along an axis.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Marks {
     /// They begin at the start of the axis, and the longest ends at its end.
@@ -20,7 +20,7 @@ pub enum Marks {
 /// The room for labels along an axis.
 pub struct Room {
     pub pixels: i32,
-    /// What a label takes of them.
+    /// The part of it that a label takes.
     pub of_label: fn(&str) -> i32,
 }
 
@@ -33,8 +33,8 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// An axis for these values, linear from 0 if they are not too far apart, with as many ticks as
-    /// there is room for.
+    /// Returns an axis for these values, linear from 0 if they are not too far apart, with as many
+    /// ticks as there is room for.
     pub fn of(values: &[f64], marks: Marks, room: &Room) -> Scale {
         let values = values.iter().copied().filter(|value| value.is_finite());
         let positive: Vec<f64> = values.clone().filter(|&value| value > 0.0).collect();
@@ -58,17 +58,16 @@ impl Scale {
         Scale::without_ticks(range, false).with_those_that_fit(candidates, room)
     }
 
-    /// A logarithmic axis from one value above 0 to another.
+    /// Returns a logarithmic axis from one value above 0 to another.
     pub fn logarithmic(range: Range<f64>, room: &Room) -> Scale {
         let candidates = logarithmic_ticks(&range);
         Scale::without_ticks(range, true).with_those_that_fit(candidates, room)
     }
 
-    /// A logarithmic axis with ticks at these values, in ascending order and above 0, and nowhere
-    /// else.
+    /// Returns a logarithmic axis with ticks at these values only, which are ascending and above 0.
     pub fn at(values: &[f64]) -> Scale {
         let (first, last) = (values[0], values[values.len() - 1]);
-        // Some air on both sides.
+        // Some space on both sides.
         let air = (last / first).powf(0.04);
         Scale {
             ticks: values.to_vec(),
@@ -84,8 +83,8 @@ impl Scale {
         }
     }
 
-    /// Takes the first of the candidates whose labels do not touch, or else the last, which has a
-    /// tick or two.
+    /// Takes the first of the candidates whose labels do not touch, or else the last, which has one
+    /// or two ticks.
     fn with_those_that_fit(mut self, mut candidates: Vec<Vec<f64>>, room: &Room) -> Scale {
         let fits = |ticks: &Vec<f64>| {
             let places = ticks.iter().map(|tick| {
@@ -146,7 +145,7 @@ impl ValueFormatter<f64> for Scale {
     }
 }
 
-/// The label of a tick: no more digits than it has.
+/// Returns the label of a tick: no more digits than it has.
 pub fn label(value: f64) -> String {
     if value == 0.0 || value >= 1000.0 {
         return number(value);
@@ -162,7 +161,7 @@ pub fn label(value: f64) -> String {
 /// 1, 2 and 5 times a power of ten.
 const STEPS: [f64; 3] = [1.0, 2.0, 5.0];
 
-/// All round numbers from a power of ten below `least` to one above `most`.
+/// Returns all round numbers from a power of ten below `least` to one above `most`.
 fn round_numbers(least: f64, most: f64) -> impl Iterator<Item = f64> {
     let powers = least.log10().floor() as i32..=most.log10().ceil() as i32;
     powers.flat_map(|power| STEPS.map(|step| step * 10f64.powi(power)))
@@ -179,7 +178,7 @@ fn round_up(value: f64) -> f64 {
         .unwrap_or(value)
 }
 
-/// Ticks from the densest to the sparsest.
+/// Returns sets of ticks from the densest to the sparsest.
 fn linear_ticks(end: f64) -> Vec<Vec<f64>> {
     let steps = round_numbers(end / 10.0, end);
     let ticks = |step: f64| {
@@ -193,7 +192,7 @@ fn linear_ticks(end: f64) -> Vec<Vec<f64>> {
         .collect()
 }
 
-/// Ticks from the densest to the sparsest.
+/// Returns sets of ticks from the densest to the sparsest.
 fn logarithmic_ticks(range: &Range<f64>) -> Vec<Vec<f64>> {
     let inside = |tick: &f64| range.contains(tick) || *tick == range.end;
     let all = || round_numbers(range.start, range.end).filter(inside);

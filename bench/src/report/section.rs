@@ -1,4 +1,4 @@
-//! The part of the page that a workload has.
+//! The section of a workload on the page.
 
 use super::palette;
 use super::summary::{self, Missing};
@@ -12,12 +12,12 @@ use plotters::style::RGBColor;
 /// Tables with more rows than this are closed at first.
 const LONG: usize = 12;
 
-/// What links to the workload lead to.
+/// Returns the target of links to the workload.
 pub fn anchor(workload: &WorkloadResults) -> String {
     format!("w-{}", workload.name)
 }
 
-/// A dot in the colour that the peer has in the charts.
+/// Returns a dot in the peer's colour in the charts.
 pub fn dot(results: &Results, peer: &str) -> Markup {
     let RGBColor(red, green, blue) = palette::of_peer(results, peer);
     let colour = format!("#{red:02X}{green:02X}{blue:02X}");
@@ -46,7 +46,7 @@ pub fn section(results: &Results, workload: &WorkloadResults) -> Markup {
     }
 }
 
-/// What others have measured beside the medians measured here.
+/// Returns the measurements of others beside the medians measured here.
 fn beside(results: &Results, workload: &WorkloadResults) -> Markup {
     html! {
         @if !workload.sources.is_empty() {
@@ -60,7 +60,7 @@ fn beside(results: &Results, workload: &WorkloadResults) -> Markup {
     }
 }
 
-/// A row for each metric, a column for each peer.
+/// Returns a table with one row per metric and one column per peer.
 fn medians(results: &Results, workload: &WorkloadResults) -> Markup {
     let has_any = |info: &&PeerInfo| {
         metrics(workload).any(|(_, metric)| summary::row_of(metric, &info.name).is_some())
@@ -102,7 +102,7 @@ fn metrics(workload: &WorkloadResults) -> impl Iterator<Item = (&CaseResults, &M
         .flat_map(|case| case.metrics.iter().map(move |metric| (case, metric)))
 }
 
-/// The metric's name within its workload.
+/// Returns the metric's name within its workload.
 fn name(case: &CaseResults, metric: &MetricResults) -> String {
     match case.name.as_str() {
         "" => metric.metric.name.clone(),
@@ -110,13 +110,13 @@ fn name(case: &CaseResults, metric: &MetricResults) -> String {
     }
 }
 
-/// A reason, and where it was the reason.
+/// A reason, and the places for which it was given.
 struct Reason<'a> {
     missing: Missing<'a>,
     places: Vec<String>,
 }
 
-/// What is missing in a workload, each reason once.
+/// Returns the reasons for what is missing in a workload, each once.
 fn reasons(workload: &WorkloadResults) -> Vec<Reason<'_>> {
     let failed = |case| summary::failed(case).map(|missing| (case.name.clone(), missing));
     let failed = workload.cases.iter().flat_map(failed);
@@ -159,7 +159,7 @@ fn failure(results: &Results, Reason { missing, places }: &Reason) -> Markup {
     }
 }
 
-/// The exact numbers of a case.
+/// Returns the exact numbers of a case.
 fn table(results: &Results, case: &CaseResults) -> Markup {
     html! {
         div.scroll { table.numbers {

@@ -1,11 +1,11 @@
-//! What the table and the page both say: rankings, ratios, goals, missing numbers, and their words.
+//! The common content of the table and the page: rankings, ratios, goals, missing numbers, texts.
 
 use crate::catalog::{Better, Metric};
 use crate::results::{
     CaseResults, MetricResults, PIRN, Results, Row, Verdict, WorkloadResults, number,
 };
 
-/// How Pirn stands against the best of the others.
+/// How Pirn compares with the best of the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Win,
@@ -23,7 +23,7 @@ pub fn outcome(metric: &MetricResults) -> Option<Outcome> {
     })
 }
 
-/// A ratio of this metric, turned over where higher is better: above 1 Pirn is always the worse.
+/// Returns a ratio of this metric, inverted where higher is better: above 1 Pirn is always worse.
 pub fn turned(metric: &MetricResults, ratio: f64) -> f64 {
     match metric.metric.better {
         Better::Lower => ratio,
@@ -31,7 +31,7 @@ pub fn turned(metric: &MetricResults, ratio: f64) -> f64 {
     }
 }
 
-/// The rows, the best first.
+/// Returns the rows, the best first.
 pub fn ranked(metric: &MetricResults) -> Vec<&Row> {
     let mut rows: Vec<&Row> = metric.rows.iter().collect();
     match metric.metric.better {
@@ -45,7 +45,7 @@ pub fn row_of<'a>(metric: &'a MetricResults, peer: &str) -> Option<&'a Row> {
     metric.rows.iter().find(|row| row.peer == peer)
 }
 
-/// The losses, the worst first.
+/// Returns the losses, the worst first.
 pub fn worst_losses(results: &Results) -> Vec<(&WorkloadResults, &CaseResults, &MetricResults)> {
     let mut losses: Vec<_> = results.losses().collect();
     let worse = |metric: &MetricResults| {
@@ -58,7 +58,7 @@ pub fn worst_losses(results: &Results) -> Vec<(&WorkloadResults, &CaseResults, &
     losses
 }
 
-/// Metrics in which Pirn is compared with others.
+/// Returns the number of metrics in which Pirn is compared with others.
 pub fn compared(results: &Results) -> usize {
     results
         .metrics()
@@ -66,7 +66,7 @@ pub fn compared(results: &Results) -> usize {
         .count()
 }
 
-/// Whether Pirn meets the goal, if there is one and Pirn has a value.
+/// Returns whether Pirn meets the goal, if there is one and Pirn has a value.
 pub fn goal_met(metric: &MetricResults) -> Option<(f64, bool)> {
     let goal = metric.metric.goal?;
     let ours = row_of(metric, PIRN)?.median;
@@ -77,7 +77,7 @@ pub fn goal_met(metric: &MetricResults) -> Option<(f64, bool)> {
     Some((goal, met))
 }
 
-/// The goals that Pirn misses.
+/// Returns the goals that Pirn misses.
 pub fn missed_goals(results: &Results) -> Vec<(&WorkloadResults, &CaseResults, &MetricResults)> {
     let missed = |metric: &MetricResults| goal_met(metric).is_some_and(|(_, met)| !met);
     results
@@ -86,14 +86,14 @@ pub fn missed_goals(results: &Results) -> Vec<(&WorkloadResults, &CaseResults, &
         .collect()
 }
 
-/// A peer without a number, in a word and in full.
+/// A peer without a number, with a short and a full reason.
 pub struct Missing<'a> {
     pub peer: &'a str,
     pub word: &'static str,
     pub why: &'a str,
 }
 
-/// The peers that have no number of any metric of this case.
+/// Returns the peers that have no number of any metric of this case.
 pub fn failed(case: &CaseResults) -> impl Iterator<Item = Missing<'_>> {
     case.failures.iter().map(|failure| Missing {
         peer: &failure.peer,
@@ -102,7 +102,7 @@ pub fn failed(case: &CaseResults) -> impl Iterator<Item = Missing<'_>> {
     })
 }
 
-/// The peers that cannot give this metric.
+/// Returns the peers that cannot measure this metric.
 pub fn skipped(metric: &MetricResults) -> impl Iterator<Item = Missing<'_>> {
     metric.skipped.iter().map(|skip| Missing {
         peer: &skip.peer,
@@ -165,7 +165,7 @@ pub fn with_unit(value: f64, metric: &Metric) -> String {
     format!("{} {}", number(value), metric.unit)
 }
 
-/// The command line, to do it again.
+/// Returns the command line, to repeat the run.
 pub fn command(results: &Results) -> String {
     let quoted = |argument: &String| match argument.contains(char::is_whitespace) {
         true => format!("'{argument}'"),
@@ -175,7 +175,7 @@ pub fn command(results: &Results) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// The machine in a line.
+/// Returns the machine in one line.
 pub fn machine(results: &Results) -> String {
     let machine = &results.machine;
     let gib = machine.memory_kib as f64 / f64::from(1 << 20);
@@ -191,8 +191,7 @@ pub fn machine(results: &Results) -> String {
     )
 }
 
-/// Text of a program that may have had anything to say, in one line: nothing that a terminal would
-/// obey.
+/// Returns arbitrary text of a program in one line, without control characters for a terminal.
 pub fn clean(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     words.join(" ").replace(char::is_control, "")

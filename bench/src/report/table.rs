@@ -25,7 +25,7 @@ pub fn table(results: &Results) -> String {
     out.0
 }
 
-/// What has been written.
+/// The text written so far.
 struct Out(String);
 
 impl Out {
@@ -230,7 +230,7 @@ impl Out {
         }
     }
 
-    /// Those that nobody expected.
+    /// Writes the unexpected failures.
     fn failures(&mut self, results: &Results) {
         let failures: Vec<_> = results
             .failures()
