@@ -1,8 +1,8 @@
 //! The registry of interposed names.
 //!
-//! Each file says what it interposes in one [`interposed!`] table at its head, sorted by what
-//! happens on a virtual thread ([`Disposition`]). Functions of which that is all there is to say
-//! are defined by the table; the others are written by hand below it, and only listed:
+//! Each file lists its interposed functions in one [`interposed!`] table at its head, sorted by
+//! what happens on a virtual thread ([`Disposition`]). The table defines simple functions
+//! completely; the others are only listed, and written by hand below it:
 //!
 //! ```text
 //! interposed! {
@@ -22,13 +22,13 @@
 //! | `Glance { fn … = SYS_name(values) if at_hand; }` | a system call; unless `at_hand`, on the pool |
 //! | `Dedicated { fn …; }` | libc's own function, on a platform thread of its own |
 //! | `Carrier { fn …; }` | libc's own function, with the carrier's thread pointer |
-//! | `Anything as { fn … = expression; }` | what the (`unsafe`) expression gives |
+//! | `Anything as { fn … = expression; }` | a function that evaluates the (`unsafe`) expression |
 //! | `Anything by hand { name, name: "remark" }` | nothing |
 //!
-//! From the tables come the check at start that these definitions win ([`startup`]), the page
-//! `docs/interposed.md`, and the tests that each name is exported and tested. Because the check
-//! refers to every function, a linker that takes single object files out of an archive (of a Rust
-//! static library, in a C program) takes all of them.
+//! The tables are the source of the check at start that these definitions win ([`startup`]), of the
+//! page `docs/interposed.md`, and of the tests that each name is exported and tested. The check
+//! refers to every function. So a linker that takes single object files out of an archive (of a
+//! Rust static library, in a C program) takes all of them.
 //!
 //! [`startup`]: super::startup
 
@@ -39,32 +39,32 @@ use core::ffi::{CStr, c_void};
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(not(test), allow(dead_code))] // Read when the page is written.
 pub(in crate::interpose) enum Disposition {
-    /// What happens on a platform thread, too: it does not wait.
+    /// The same as on a platform thread: it does not wait.
     Kernel,
     /// Tries without blocking, and parks until it may try again.
     Parks,
-    /// On the virtual thread's own data, without a system call that could block.
+    /// Works on the virtual thread's own data, without a system call that could block.
     Own,
-    /// By the carrier if the kernel has at hand what it takes, else on the pool.
+    /// Runs on the carrier if the kernel has all it needs at hand, else on the pool.
     Glance,
-    /// On the bounded pool of platform threads, while the virtual thread parks.
+    /// Runs on the bounded pool of platform threads, while the virtual thread parks.
     Pool,
-    /// On a platform thread of its own, while the virtual thread parks.
+    /// Runs on a platform thread of its own, while the virtual thread parks.
     Dedicated,
-    /// As the carrier, with its thread pointer.
+    /// Runs as the carrier, with its thread pointer.
     Carrier,
-    /// What happens on a platform thread, too, and may block the carrier.
+    /// The same as on a platform thread, and may block the carrier.
     Blocks,
     /// Fails.
     Refuses,
 }
 
-/// What is lost if another definition than ours wins.
+/// The loss if another definition wins over ours.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::interpose) enum Need {
-    /// A wake, the truth about a descriptor, or memory: the runtime does not start.
+    /// A wake, the truth about a descriptor, or memory is lost: the runtime does not start.
     Correctness,
-    /// A carrier, for as long as a call blocks it.
+    /// A carrier is lost for as long as a call blocks it.
     Scaling,
 }
 
@@ -75,7 +75,7 @@ pub(in crate::interpose) struct Interposed {
     pub(in crate::interpose) address: *const c_void,
     #[cfg_attr(not(test), allow(dead_code))] // As above.
     pub(in crate::interpose) disposition: Disposition,
-    /// What else there is to know, or nothing.
+    /// A further note, or empty.
     #[cfg_attr(not(test), allow(dead_code))] // As above.
     pub(in crate::interpose) remark: &'static str,
 }
@@ -88,14 +88,14 @@ pub(in crate::interpose) struct Family {
     #[cfg_attr(not(test), allow(dead_code))] // As above.
     pub(in crate::interpose) title: &'static str,
     pub(in crate::interpose) need: Need,
-    /// What none of them can do, or nothing.
+    /// What none of them can do, or empty.
     #[cfg_attr(not(test), allow(dead_code))] // As above.
     pub(in crate::interpose) cannot: &'static str,
-    /// Section by section.
+    /// The functions, by section.
     pub(in crate::interpose) sections: &'static [&'static [Interposed]],
 }
 
-/// All that is interposed.
+/// All interposed functions.
 pub(in crate::interpose) static FAMILIES: &[Family] = &[
     io::rw::FAMILY,
     io::transfer::FAMILY,
@@ -142,7 +142,7 @@ pub(in crate::interpose) static FAMILIES: &[Family] = &[
     process::dlfcn::FAMILY,
 ];
 
-/// Says what a file interposes, and defines some of it. See the module's documentation.
+/// Lists a file's interposed functions, and defines some of them. See the module's documentation.
 macro_rules! interposed {
     (
         family $title:literal for $need:ident $(, cannot $cannot:literal)?;
@@ -150,7 +150,7 @@ macro_rules! interposed {
     ) => {
         $( $crate::interpose::registry::interposed!(@define $how [$($kind)*] $($items)*); )*
 
-        /// What this file interposes.
+        /// This file's interposed functions.
         pub(in crate::interpose) const FAMILY: $crate::interpose::registry::Family = {
             use $crate::interpose::registry::{Disposition, Family, Need, interposed};
             Family {

@@ -20,12 +20,12 @@ interposed! {
     }
     Own as {
         fn __sched_yield() -> c_int = sched_yield();
-        /// Gone from glibc 2.34's headers.
+        /// glibc 2.34 removed it from its headers.
         fn pthread_yield() -> c_int = sched_yield();
     }
 }
 
-/// `clock_nanosleep`: what `std::thread::sleep` calls. Returns an error number.
+/// `clock_nanosleep`, which `std::thread::sleep` calls. Returns an error number.
 ///
 /// # Safety
 /// `request` points to a timespec.
@@ -66,7 +66,7 @@ fn nap(nanos: u64) {
     match virtual_thread() {
         Some(core) if nanos == 0 => sched::yield_now(core),
         _ => {
-            // An interruption ends it early, once. Not with EINTR: `std` would sleep on.
+            // An interrupt ends the sleep early, once. Not with EINTR: `std` would go on sleeping.
             blocking::sleep_until(Deadline::after_nanos(nanos), Hearing::Sleep);
         }
     }
@@ -86,7 +86,7 @@ pub unsafe extern "C" fn nanosleep(request: *const timespec, remaining: *mut tim
     }
 }
 
-/// `sleep`: returns the seconds not slept, if a signal came.
+/// `sleep`: returns the seconds not slept, if a signal ended it.
 #[unsafe(no_mangle)]
 pub extern "C" fn sleep(seconds: c_uint) -> c_uint {
     if virtual_thread().is_some() {

@@ -2,9 +2,9 @@
 //!
 //! The kernel has no flag for "accept, but do not wait" other than `O_NONBLOCK`, which belongs to
 //! the open file and would be seen by every process that shares it. Instead all threads of this
-//! process, platform threads too, accept one at a time per listener, and only after `poll` has said
-//! that a connection is there. What remains is another *process* that shares the listener and takes
-//! the connection in between: then the carrier waits for the next one.
+//! process, platform threads too, accept one at a time per listener, and only after `poll` has
+//! reported a connection. One case remains: another *process* that shares the listener takes the
+//! connection in between; then the carrier waits for the next one.
 
 use super::connect;
 use crate::blocking::readiness::{self, Interest};
@@ -73,8 +73,8 @@ pub unsafe extern "C" fn accept4(
     sys::to_c(result) as c_int
 }
 
-/// Lets other threads run if there is no room for another descriptor. A server that tries again at
-/// once would else keep its carrier, and from it those that are about to close one.
+/// Lets other threads run if there is no room for another descriptor. Otherwise a server that tries
+/// again at once would keep its carrier from the threads that are about to close one.
 fn let_others_close(error: Errno) {
     const FULL: [c_int; 4] = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM];
     if FULL.contains(&error.0)
@@ -84,8 +84,8 @@ fn let_others_close(error: Errno) {
     }
 }
 
-/// Returns whether the kernel could have to wait: it refuses unknown flags, and what is no
-/// listener, before that.
+/// Returns whether the kernel might wait. It first refuses unknown flags, and a socket that is not
+/// a listener.
 fn may_wait(fd: c_int, flags: c_int) -> bool {
     const KNOWN: c_int = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     // SAFETY: the option is an int.

@@ -2,8 +2,8 @@
 //!
 //! The kernel has no flag for "connect, but do not wait" other than `O_NONBLOCK`. On a blocking
 //! socket that flag is [set](status_flags::lend) for the duration of one system call: a socket that
-//! is not connected yet is rarely anybody else's. Datagram sockets, which several threads may use
-//! at the same time, never wait in `connect`, so they are left as they are.
+//! is not connected yet is rarely shared. Datagram sockets, which several threads may use at the
+//! same time, never wait in `connect`, so they are left as they are.
 
 use crate::blocking::readiness::{self, Interest};
 use crate::blocking::retry::Retry;
@@ -15,10 +15,10 @@ use crate::vthread::wait_word::Hearing;
 use core::ffi::c_int;
 use libc::{sockaddr, socklen_t};
 
-/// Those that wait for room in the queue of a Unix listener: no event tells when there is some.
+/// The threads that wait for room in the queue of a Unix listener: no event reports it.
 static CALLERS: Retry = Retry::new(50_000);
 
-/// A connection has been accepted: the queue of some listener may have room.
+/// Notes that a connection has been accepted: the queue of some listener may have room.
 pub(super) fn queue_has_room() {
     CALLERS.chance();
 }
@@ -35,7 +35,7 @@ pub unsafe extern "C" fn connect(fd: c_int, address: *const sockaddr, length: so
     sys::to_c(match fds::entry(fd) {
         Some(entry) if waits && !status_flags::is_nonblocking(fd) => {
             match status_flags::lend(entry, fd, kernel) {
-                // `EALREADY`: begun by a call that did not wait.
+                // `EALREADY`: an earlier call that did not wait has begun it.
                 Err(Errno(libc::EINPROGRESS | libc::EALREADY)) => finish(fd),
                 Err(Errno(libc::EAGAIN)) => {
                     let deadline = entry.deadline(fd, libc::SO_SNDTIMEO);
@@ -50,14 +50,14 @@ pub unsafe extern "C" fn connect(fd: c_int, address: *const sockaddr, length: so
     }) as c_int
 }
 
-/// Whether to connect a socket takes the other side's answer.
+/// Returns whether connecting a socket needs the other side's answer.
 fn is_connected_by_handshake(fd: c_int) -> bool {
     // SAFETY: the type is an int.
     unsafe { sys::socket_option::<c_int>(fd, libc::SO_TYPE) }
         .is_ok_and(|kind| !matches!(kind, libc::SOCK_DGRAM | libc::SOCK_RAW | libc::SOCK_RDM))
 }
 
-/// Waits for a connection under way. A timeout (`SO_SNDTIMEO`) is `EINPROGRESS`, as in the kernel.
+/// Waits until a connection is made. A timeout (`SO_SNDTIMEO`) is `EINPROGRESS`, as in the kernel.
 fn finish(fd: c_int) -> SysResult {
     let deadline = |entry: &fds::Entry| entry.deadline(fd, libc::SO_SNDTIMEO);
     let ready = readiness::blocking(fd, Interest::Write, deadline, || {

@@ -38,7 +38,7 @@ pub unsafe extern "C" fn recvmmsg(
         }
     };
     for i in 0..result.unwrap_or(0) {
-        // SAFETY: the kernel has filled in so many.
+        // SAFETY: the kernel has filled in this many.
         unsafe { note_received_descriptors(&raw const (*messages.get(i)).msg_hdr) };
     }
     sys::to_c(result) as c_int
@@ -55,7 +55,7 @@ pub unsafe extern "C" fn sendmmsg(
     count: c_uint,
     flags: c_int,
 ) -> c_int {
-    // The kernel takes no more either.
+    // The kernel's limit too.
     let count = count.min(libc::UIO_MAXIOV as c_uint);
     let messages = Messages { messages, count };
     // SAFETY: the caller's contract.
@@ -75,7 +75,7 @@ struct Messages {
     count: c_uint,
 }
 
-/// The methods' contract: that of the interposed functions. `done` messages are done.
+/// The methods have the contract of the interposed functions. `done` messages are done.
 impl Messages {
     fn get(self, index: usize) -> *mut mmsghdr {
         self.messages.wrapping_add(index)
@@ -99,16 +99,16 @@ impl Messages {
         unsafe { call!(libc::SYS_sendmmsg, fd, rest, count, flags) }
     }
 
-    /// Receives as many as there is room for, or, with `MSG_WAITFORONE`, as there are.
+    /// Receives as many messages as there is room for, or, with `MSG_WAITFORONE`, as there are.
     ///
-    /// The timeout is looked at after each message, and does not end the wait for the first one: so
-    /// it is in the kernel.
+    /// As in the kernel, the timeout is checked after each message, and does not end the wait for
+    /// the first one.
     unsafe fn receive_all(self, fd: c_int, flags: c_int, timeout: *mut timespec) -> SysResult {
         let start = sys::now();
         // SAFETY: the caller's contract, here and below.
         let begin = |flags| unsafe { self.receive(fd, 0, flags, timeout) };
         let first = receive(fd, flags, begin)?;
-        // SAFETY: the kernel has been there: what the attempt took is gone from it.
+        // SAFETY: the kernel has read it; the attempt has subtracted the time that it took.
         let left = unsafe { timeout.as_ref() }.map(sys::nanos);
         let until = left.map_or(Deadline::NEVER, |left| {
             Deadline::from_nanos(start.saturating_add(left))
@@ -168,7 +168,7 @@ impl Messages {
         Ok(1)
     }
 
-    /// Sends the rest of a message of which a stream took a part, without the control data, which
+    /// Sends the rest of a message that a stream has sent in part, without the control data, which
     /// went with the first byte.
     unsafe fn finish(self, fd: c_int, index: usize, flags: c_int) -> Result<(), Errno> {
         // SAFETY: the caller's contract; the kernel has accepted the message.
@@ -194,7 +194,7 @@ impl Messages {
     }
 }
 
-/// The result of a C function that sends.
+/// Returns the result of a C function that sends.
 fn sent(result: isize) -> SysResult {
     usize::try_from(result).map_err(|_| Errno(sys::errno()))
 }

@@ -1,8 +1,8 @@
-//! `netdb.h`, `pwd.h`, `grp.h`: looking up names of hosts, services, users and groups.
+//! `netdb.h`, `pwd.h`, `grp.h`: lookup of names of hosts, services, users and groups.
 //!
 //! They read files, ask name servers and talk to daemons, from inside libc, sometimes for seconds,
-//! and end by themselves: each runs on the pool as a whole. Functions that return a pointer to
-//! static data still do.
+//! and end by themselves. So each runs on the pool as a whole. Functions that return a pointer to
+//! static data still do so.
 
 use crate::blocking::offload;
 use crate::glibc::symbols::real;
@@ -21,7 +21,7 @@ interposed! {
             where lists are read entry by entry (`getpwent`)";
 
     Pool {
-        /// What `std::net::ToSocketAddrs` calls. Returns an `EAI_` number.
+        /// `std::net::ToSocketAddrs` calls this. Returns an `EAI_` number.
         fn getaddrinfo(node: Text, service: Text, hints: *const addrinfo, list: *mut *mut addrinfo) -> c_int;
         /// Returns an `EAI_` number.
         fn getnameinfo(
@@ -47,7 +47,7 @@ interposed! {
         fn getservbyport(port: c_int, protocol: Text) -> *mut servent;
         fn getprotobyname(name: Text) -> *mut protoent;
         fn getprotobynumber(protocol: c_int) -> *mut protoent;
-        /// Returns an error number; so do those that follow.
+        /// Returns an error number; so do the following functions.
         fn getservbyname_r(
             name: Text, protocol: Text, entry: *mut servent, buffer: *mut c_char, size: size_t,
             result: *mut *mut servent,
@@ -73,7 +73,7 @@ interposed! {
         fn getpwnam_r(
             name: Text, entry: *mut passwd, buffer: *mut c_char, size: size_t, result: *mut *mut passwd
         ) -> c_int;
-        /// What `std::env::home_dir` calls. Returns an error number.
+        /// `std::env::home_dir` calls this. Returns an error number.
         fn getpwuid_r(
             user: uid_t, entry: *mut passwd, buffer: *mut c_char, size: size_t, result: *mut *mut passwd
         ) -> c_int;
@@ -117,7 +117,7 @@ unsafe extern "C" {
     fn __h_errno_location() -> *mut c_int;
 }
 
-/// Runs a lookup that reports through `h_errno`, which each thread has its own of.
+/// Runs a lookup that reports through `h_errno`, of which each thread has its own.
 fn with_h_errno(lookup: impl FnOnce() -> *mut hostent) -> *mut hostent {
     let (entry, error) = offload::bounded(|| {
         let entry = lookup();

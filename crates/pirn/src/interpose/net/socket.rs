@@ -1,6 +1,6 @@
 //! `sys/socket.h`.
 //!
-//! Sending and receiving try with `MSG_DONTWAIT`, which changes nothing that others could see.
+//! Sending and receiving try with `MSG_DONTWAIT`, which has no effect that others could see.
 //! [`accept`](super::accept) and [`connect`](super::connect) have no such flag.
 
 pub(in crate::interpose) use super::accept::{accept, accept4};
@@ -66,7 +66,7 @@ pub unsafe extern "C" fn socketpair(
     sys::to_c(result) as c_int
 }
 
-/// A receiving operation: `attempt(flags)` with and without `MSG_DONTWAIT`.
+/// Performs a receiving operation: `attempt(flags)` with and without `MSG_DONTWAIT`.
 pub(super) fn receive(fd: c_int, flags: c_int, attempt: impl Fn(c_int) -> SysResult) -> SysResult {
     if virtual_thread().is_none() || flags & libc::MSG_DONTWAIT != 0 {
         return attempt(flags);
@@ -77,7 +77,7 @@ pub(super) fn receive(fd: c_int, flags: c_int, attempt: impl Fn(c_int) -> SysRes
     })
 }
 
-/// A sending operation that is given no address.
+/// Performs a sending operation without an address.
 fn send_with(fd: c_int, flags: c_int, attempt: impl Fn(c_int) -> SysResult) -> SysResult {
     if virtual_thread().is_none() || flags & libc::MSG_DONTWAIT != 0 {
         return attempt(flags);
@@ -88,8 +88,8 @@ fn send_with(fd: c_int, flags: c_int, attempt: impl Fn(c_int) -> SysResult) -> S
     })
 }
 
-/// A sending operation that may be given an address, of which `family` tells the family. That is
-/// asked only after an attempt, in which the kernel has seen whether the address is there.
+/// Performs a sending operation with an address of the family that `family` returns. It is called
+/// only after an attempt, in which the kernel has checked the address.
 fn send_to(
     fd: c_int,
     flags: c_int,
@@ -108,9 +108,9 @@ fn send_to(
     }
 }
 
-/// Sends to a Unix socket by its address. When the addressee's queue is full no event tells when it
-/// is not: the sender's own socket is writable all the time, and every failed attempt even reports
-/// so anew.
+/// Sends to a Unix socket by its address. When the addressee's queue is full, no event tells when
+/// it has room: the sender's own socket is always writable, and every failed attempt even reports
+/// that as a new event.
 fn send_patiently(fd: c_int, attempt: impl Fn() -> SysResult) -> SysResult {
     static SENDERS: Retry = Retry::new(50_000);
     if status_flags::is_nonblocking(fd) {
@@ -176,7 +176,7 @@ pub unsafe extern "C" fn recvfrom(
     };
     const PEEK: c_int = libc::MSG_PEEK | libc::MSG_ERRQUEUE;
     let waits_for_all = flags & libc::MSG_WAITALL != 0 && flags & PEEK == 0;
-    // MSG_WAITALL has no effect together with MSG_DONTWAIT: the loop is ours.
+    // MSG_WAITALL has no effect together with MSG_DONTWAIT, so this loop replaces it.
     sys::to_c(
         if waits_for_all && virtual_thread().is_some() && is_stream(fd) {
             transfer_all(length, once)
@@ -209,7 +209,7 @@ pub unsafe extern "C" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) 
     sys::to_c(result)
 }
 
-/// Descriptors may come with a message, and be numbers that were somebody else's before.
+/// Notes descriptors that came with a message. Their numbers may have been in use before.
 pub(super) unsafe fn note_received_descriptors(message: *const msghdr) {
     // SAFETY: control messages as the kernel wrote them; the macros stay inside.
     unsafe {
@@ -279,13 +279,13 @@ pub unsafe extern "C" fn sendto(
         if address.is_null() {
             return send_with(fd, flags, attempt);
         }
-        // SAFETY: the kernel has seen the address.
+        // SAFETY: the kernel has read the address.
         let family = || unsafe { family(address, address_length) };
         send_to(fd, flags, family, attempt)
     }))
 }
 
-/// The family of an address that is long enough to have one.
+/// Returns the family of an address that is long enough to have one.
 ///
 /// # Safety
 /// The address is as long as `length`.
@@ -306,7 +306,7 @@ pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int
     if virtual_thread().is_none() || flags & libc::MSG_DONTWAIT != 0 {
         return sys::to_c(kernel(flags));
     }
-    // SAFETY: the kernel has seen the message, and the address in it.
+    // SAFETY: the kernel has read the message, and the address in it.
     let family = || unsafe { family((*message).msg_name.cast(), (*message).msg_namelen) };
     sys::to_c(match send_to(fd, flags, family, kernel) {
         // SAFETY: the kernel has taken this much of the message.
@@ -315,8 +315,8 @@ pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int
     })
 }
 
-/// Sends what a stream has left of a message, without the control data, which went with the first
-/// byte. Returns how much of it was sent.
+/// Sends the rest of a message that a stream has sent in part, without the control data, which went
+/// with the first byte. Returns the number of bytes sent.
 ///
 /// # Safety
 /// The kernel has accepted the message.

@@ -1,13 +1,13 @@
 //! `unistd.h`, `grp.h`: changing the identity of the process.
 //!
-//! To the kernel, identity belongs to the OS thread; glibc makes it the process's. It sends the
-//! signal [`SIGSETXID`] to every thread in its lists, whose handler makes the same system call
-//! there, and waits for each to note in its descriptor that it has. The descriptor is found by the
-//! thread pointer, and the lists know platform threads only. So
+//! To the kernel, identity belongs to the OS thread; glibc makes it the process's. glibc sends the
+//! signal [`SIGSETXID`] to every thread in its lists. The handler makes the same system call there,
+//! and notes in the thread's descriptor that it has; the caller waits for that. The handler finds
+//! the descriptor by the thread pointer, and the lists contain platform threads only. So
 //!
-//! * `setuid` and its kin run with the carrier's thread pointer;
-//! * so must the handler, on a carrier that has a virtual thread mounted: [`on_setxid`] is put in
-//!   its place.
+//! * `setuid` and its relatives run with the carrier's thread pointer;
+//! * so must the handler, on a carrier that has a virtual thread mounted: [`on_setxid`] replaces
+//!   it.
 //!
 //! `setfsuid` and `setfsgid` are per OS thread in glibc too, and not interposed.
 
@@ -68,7 +68,7 @@ pub unsafe extern "C" fn initgroups(user: *const c_char, group: gid_t) -> c_int 
     loop {
         // SAFETY: the list and its length.
         let result = unsafe { setgroups(groups.len(), groups.as_ptr()) };
-        // More than the kernel takes: as many as it does, as libc has it.
+        // More than the kernel takes: try with one fewer, as libc does.
         if result == 0 || sys::errno() != libc::EINVAL || groups.pop().is_none() {
             return result;
         }
@@ -78,7 +78,7 @@ pub unsafe extern "C" fn initgroups(user: *const c_char, group: gid_t) -> c_int 
 /// glibc's second internal signal (`internal-signals.h`); its own `sigaction` refuses to touch it.
 const SIGSETXID: c_int = 33;
 
-/// `struct sigaction` as the kernel has it.
+/// The kernel's `struct sigaction`.
 #[repr(C)]
 struct KernelAction {
     handler: usize,
@@ -92,32 +92,32 @@ static HANDLER: AtomicUsize = AtomicUsize::new(0);
 /// Distance from the thread pointer to the list of robust mutexes.
 static ROBUST_LIST: AtomicUsize = AtomicUsize::new(0);
 
-/// Puts our handler before glibc's, which has been installed since the first `pthread_create`.
+/// Installs our handler in front of glibc's, which the first `pthread_create` has installed.
 pub(in crate::interpose) fn take_over_handler() {
     // SAFETY: an action is plain data.
     let mut action: KernelAction = unsafe { core::mem::zeroed() };
-    // SAFETY: queries; the kernel writes what it is given room for, a set of signals being 8 bytes.
+    // SAFETY: queries; the kernel writes at most what there is room for; a signal set has 8 bytes.
     let known = unsafe { call!(libc::SYS_rt_sigaction, SIGSETXID, 0, &raw mut action, 8) };
     let list = robust_list();
     if known.is_err() || action.handler <= libc::SIG_IGN || list <= arch::thread_pointer() {
-        return; // A libc that does it differently; then nothing is as described above.
+        return; // Another libc, for which the description above does not hold.
     }
     if action.handler == on_setxid as *const () as usize {
-        return; // An earlier start got so far.
+        return; // An earlier start has done it.
     }
-    ROBUST_LIST.store(list - arch::thread_pointer(), Ordering::Relaxed); // Relaxed: before the handler is there.
+    ROBUST_LIST.store(list - arch::thread_pointer(), Ordering::Relaxed); // Relaxed: before the handler is installed.
     HANDLER.store(action.handler, Ordering::Relaxed);
     action.handler = on_setxid as *const () as usize;
-    // No other handler must run with the carrier's thread pointer; and virtual threads' stacks are
+    // No other handler may run with the carrier's thread pointer; and virtual threads' stacks are
     // small.
     action.mask = u64::MAX;
     action.flags |= libc::SA_ONSTACK as u64;
-    // SAFETY: an action like the one that was there.
+    // SAFETY: an action like the installed one.
     let _ = unsafe { call!(libc::SYS_rt_sigaction, SIGSETXID, &raw const action, 0, 8) };
 }
 
-/// The calling OS thread's list of robust mutexes, from the kernel: it is in the descriptor of that
-/// thread, whatever is mounted on it.
+/// Returns the calling OS thread's list of robust mutexes, from the kernel. The list is in that
+/// thread's descriptor, whatever is mounted on it.
 fn robust_list() -> usize {
     let (mut head, mut length) = (0usize, 0usize);
     // SAFETY: the kernel writes two words.
@@ -129,10 +129,11 @@ fn robust_list() -> usize {
 
 /// Calls glibc's handler with the OS thread's own thread pointer.
 ///
-/// That is not asked of the runtime: the signal may come amid a switch, when the stack is one
-/// thread's and the thread pointer another's, or to a virtual thread that has not yet noted who it
-/// is. The kernel always knows. While glibc's handler runs all signals are blocked, and it makes
-/// system calls only; then the thread pointer is again what it was at the interruption.
+/// The runtime cannot be asked for the thread pointer: the signal may come amid a switch, when the
+/// stack is one thread's and the thread pointer another's, or to a virtual thread that has not yet
+/// noted its identity. The kernel always knows. While glibc's handler runs, all signals are
+/// blocked, and it only makes system calls. Afterwards the thread pointer is set back to its value
+/// at the interruption.
 unsafe extern "C" fn on_setxid(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     struct Arguments(c_int, *mut siginfo_t, *mut c_void);
     unsafe extern "C" fn run(arguments: *mut u8) {

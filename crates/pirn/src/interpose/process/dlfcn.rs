@@ -3,18 +3,18 @@
 //! On a virtual thread these calls run on a platform thread of their own: reading files blocks, a
 //! library's initialisers may do anything, and the dynamic linker's lock, which is held meanwhile,
 //! would block every carrier that wants it. On any thread, virtual threads must be told of the
-//! library's thread-local data before that is used ([`late`]); if this fails, so does the call.
+//! library's thread-local data before it is used ([`late`]); if this fails, the call fails.
 //!
 //! A library that calls `dlopen` may have a search path of its own (`RUNPATH`), so libc must see
 //! the library as the caller.
 //!
 //! glibc keeps the text for `dlerror` per thread and clears it at the next success, even of our own
-//! `dlsym`. The text of a call that failed is therefore kept here, for the thread that called.
+//! `dlsym`. So the text of a failed call is kept here, for the thread that made it.
 //!
 //! `dlsym` is not interposed, because its result depends on the caller.
 //!
 //! Libraries that libc opens itself (`iconv`'s and the name service's modules, `libgcc_s`) do not
-//! come by here; they are noticed when the program opens something, or by [`catch_up`].
+//! reach this code; they are noticed when the program opens something, or by [`catch_up`].
 
 use crate::arch::{RETURN, call_as_if_from, forward_with_caller};
 use crate::blocking::offload;
@@ -92,8 +92,8 @@ unsafe fn call_from(caller: usize, function: usize, arguments: [usize; 3]) -> *m
     }
 }
 
-/// A byte that is a `ret` instruction, in the code of the library that has the address `inside`.
-/// None for the one that this code is in.
+/// Returns the address of a `ret` instruction, in the code of the library that contains the address
+/// `inside`; `None` for the library that contains this code.
 fn find_return(inside: usize) -> Option<usize> {
     objects::find_in(|object| {
         let range = object
@@ -102,7 +102,7 @@ fn find_return(inside: usize) -> Option<usize> {
         if range.contains(&(find_return as *const () as usize)) {
             return Some(None);
         }
-        // SAFETY: mapped code, readable as all code is on Linux unless it is asked not to be.
+        // SAFETY: mapped code, which is readable on Linux unless the program asks otherwise.
         let bytes = unsafe { core::slice::from_raw_parts(range.start as *const u8, range.len()) };
         let at = bytes.iter().position(|&byte| byte == RETURN);
         Some(at.map(|at| range.start + at))
@@ -119,7 +119,7 @@ pub unsafe extern "C" fn dlclose(handle: *mut c_void) -> c_int {
     // SAFETY: the caller's contract.
     let close = || unsafe {
         let result = real!(fn dlclose(handle: *mut c_void) -> c_int);
-        // That there is no room cannot be news.
+        // An earlier call has reported a lack of room.
         let _ = catch_up();
         result
     };
@@ -137,7 +137,7 @@ pub unsafe extern "C" fn dlclose(handle: *mut c_void) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn dlerror() -> *mut c_char {
     let text = libc_error();
-    // The call that failed last is libc's, or else ours: ours clears libc's.
+    // The call that failed last is libc's, or else ours: ours clears libc's text.
     let ours = TEXTS.try_with(|texts| {
         let mut texts = texts.borrow_mut();
         texts.shown = texts.pending.take();
@@ -154,9 +154,9 @@ pub extern "C" fn dlerror() -> *mut c_char {
 }
 
 struct Texts {
-    /// Not asked for yet.
+    /// The text that `dlerror` has not returned yet.
     pending: Option<CString>,
-    /// Given to the caller of `dlerror`, whose it is until the next call.
+    /// The text that `dlerror` has returned, which its caller may read until the next call.
     shown: Option<CString>,
 }
 
@@ -166,7 +166,7 @@ thread_local! {
 
 static DLERROR: Real = Real::new(c"dlerror");
 
-/// Looks up libc's `dlerror`: later, looking it up would overwrite what it is to tell.
+/// Looks up libc's `dlerror`: a later look-up would overwrite the text that it should return.
 pub(in crate::interpose) fn prepare() {
     DLERROR.get();
 }
@@ -178,22 +178,22 @@ fn libc_error() -> *mut c_char {
     }
 }
 
-/// libc's text for the running thread, taken away.
+/// Takes libc's text for the running thread.
 fn take_error() -> Option<CString> {
     let text = libc_error();
     // SAFETY: null or a C string, until the next call.
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_owned())
 }
 
-/// Has `dlerror` say this.
+/// Sets the text that `dlerror` returns next.
 fn set_error(text: Option<CString>) {
     libc_error();
-    // A thread that is about to end does not ask any more.
+    // A thread that is about to end does not ask again.
     let _ = TEXTS.try_with(|texts| texts.borrow_mut().pending = text);
 }
 
-/// Opens a library and tells virtual threads. `nothing_new`: `load` only gives a handle of what is
-/// there.
+/// Opens a library and tells virtual threads. `nothing_new`: `load` only gives a handle of a
+/// library that is loaded already.
 fn open(nothing_new: bool, load: impl FnOnce() -> *mut c_void) -> *mut c_void {
     if nothing_new {
         return load();
@@ -207,20 +207,21 @@ fn open(nothing_new: bool, load: impl FnOnce() -> *mut c_void) -> *mut c_void {
     }
 }
 
-/// The handle; or why libc refused, or why virtual threads cannot use the library.
+/// Returns the handle, or the reason why libc refused, or why virtual threads cannot use the
+/// library.
 fn load_and_tell(load: impl FnOnce() -> *mut c_void) -> Result<usize, Option<CString>> {
     let handle = load();
     if handle.is_null() {
         return Err(take_error());
     }
     catch_up().map(|()| handle as usize).map_err(|text| {
-        // SAFETY: ours alone.
+        // SAFETY: the handle has not been passed on.
         unsafe { real!(fn dlclose(handle: *mut c_void) -> c_int) };
         CString::new(text).ok()
     })
 }
 
-/// Runs a call on a platform thread; if there is one already, there.
+/// Runs a call on a platform thread; if the caller is one, in place.
 fn elsewhere<R>(call: impl FnOnce() -> R) -> R {
     let mut result = None;
     let run = || {
@@ -234,7 +235,7 @@ fn elsewhere<R>(call: impl FnOnce() -> R) -> R {
     }
 }
 
-/// Tells virtual threads of libraries that have come or gone.
+/// Tells virtual threads of libraries that were loaded or unloaded.
 ///
 /// # Errors
 /// There is no room for their thread-local data.

@@ -1,17 +1,17 @@
-//! `fork`: the child's only thread is the one that forked; it goes on as a platform thread.
+//! `fork`: the child's only thread is the one that forked, which becomes a platform thread.
 //!
-//! libc's `fork` runs as it is, on the thread pointer of the virtual thread: the program's
-//! `pthread_atfork` handlers find their thread-locals and may park, and in the child libc takes the
-//! caller's TCB into its list of threads (being linked to itself, it can be taken out of "the list
-//! it is in" before) and writes the child's thread id into it. So the forked thread becomes, for
-//! libc too, a thread like any other. The carriers' stacks go to libc's cache of unused stacks
-//! there.
+//! libc's `fork` runs unchanged, on the thread pointer of the virtual thread: the program's
+//! `pthread_atfork` handlers find their thread-locals and may park. In the child libc puts the
+//! caller's TCB into its list of threads and writes the child's thread id into it. It first takes
+//! the TCB out of "the list it is in", which works because the TCB is linked to itself. So the
+//! forked thread becomes, for libc too, a thread like any other. The carriers' stacks go to libc's
+//! cache of unused stacks there.
 //!
-//! What is left to do in the child is done by a handler, registered before those of the program, so
-//! that it covers forks made inside libc (`daemon`, `forkpty`) as well. In the child
-//! * there are no other virtual threads, no carriers, and no spawning: that is an error that says
-//!   so;
-//! * every interposed function does as libc does. None needs a lock that another thread may have
+//! A handler does the rest in the child. It is registered before those of the program, so that it
+//! covers forks made inside libc (`daemon`, `forkpty`) as well. In the child
+//! * there are no other virtual threads, no carriers, and no spawning: a spawn fails with an error
+//!   that says so;
+//! * every interposed function acts as libc does. None needs a lock that another thread may have
 //!   held at the fork, nor touches the epoll instance, which is still the parent's.
 
 use crate::glibc::rseq;
@@ -28,7 +28,7 @@ interposed! {
     Own as { fn __vfork() -> pid_t = vfork(); }
 }
 
-/// Has the handler called in every child from now on. Once, at start.
+/// Makes every child call the handler from now on. Called once, at the start.
 pub(crate) fn install() -> Result<(), String> {
     // SAFETY: the handler stays valid for ever.
     match unsafe { libc::pthread_atfork(None, None, Some(in_child)) } {
@@ -48,8 +48,8 @@ unsafe extern "C" fn in_child() {
     }
 }
 
-/// `vfork`: as `fork`, which POSIX allows. The child of a real one would share the table of
-/// descriptors with its parent, and close the parent's in it.
+/// `vfork`: does the same as `fork`, which POSIX allows. The child of a real one would share the
+/// table of descriptors with its parent, and close the parent's in it.
 #[unsafe(no_mangle)]
 pub extern "C" fn vfork() -> pid_t {
     // SAFETY: no arguments.

@@ -1,14 +1,14 @@
 //! Installing signal handlers.
 //!
 //! A handler may interrupt anything: the runtime, with a lock held, or libc, in the middle of
-//! `malloc`. The virtual thread that it runs on must not be parked there: it would go on with the
-//! other's locks held, perhaps on another carrier, whose signal mask and alternative stack the end
-//! of the handler would overwrite. So each handler is called by ours, which raises the
-//! [mark](crate::mark): what the handler calls does what it does on a platform thread, and may
-//! block the carrier.
+//! `malloc`. The virtual thread that it runs on must not be parked there: the thread would go on
+//! with the interrupted code's locks held, perhaps on another carrier, whose signal mask and
+//! alternative stack the end of the handler would overwrite. So our handler calls each of the
+//! program's, and raises the [mark](crate::mark): functions called by the handler act as on a
+//! platform thread, and may block the carrier.
 //!
-//! Handlers installed by a bare system call are not seen. Neither are those of a library that was
-//! bound to libc's own functions by `dlmopen`.
+//! Handlers installed by a bare system call are not seen. The same holds for those of a library
+//! that `dlmopen` has bound to libc's own functions.
 
 use crate::glibc::jump;
 use crate::glibc::symbols::Real;
@@ -51,7 +51,7 @@ unsafe extern "C-unwind" fn dispatch(signal: c_int, info: *mut siginfo_t, contex
     type Handler = unsafe extern "C-unwind" fn(c_int, *mut siginfo_t, *mut c_void);
     // Acquire: pairs with the Release in `exchange`: what the installer wrote before is visible.
     let handler = HANDLERS[signal as usize].load(Ordering::Acquire);
-    // SAFETY: a handler of the program's. One that takes the signal alone ignores the rest.
+    // SAFETY: a handler of the program. One that takes only the signal ignores the other arguments.
     InHandler::run(|| unsafe { transmute::<usize, Handler>(handler)(signal, info, context) });
 }
 
@@ -60,19 +60,21 @@ fn dispatcher() -> sighandler_t {
     dispatch as *const () as sighandler_t
 }
 
-/// Whether a value is the address of a function: not `SIG_DFL`, `SIG_IGN`, `SIG_HOLD`, `SIG_ERR`.
+/// Returns whether a value is the address of a function: not `SIG_DFL`, `SIG_IGN`, `SIG_HOLD`,
+/// `SIG_ERR`.
 fn is_function(handler: sighandler_t) -> bool {
     handler > 2 && handler != libc::SIG_ERR
 }
 
-/// Whether the program may install a handler for `signal`; otherwise libc is to say what is wrong.
+/// Returns whether the program may install a handler for `signal`; otherwise libc reports the
+/// error.
 fn is_ours(signal: c_int) -> bool {
     (1..SIGNALS as c_int).contains(&signal)
         && !matches!(signal, libc::SIGKILL | libc::SIGSTOP | 32 | 33)
 }
 
-/// Installs `handler` by `install`, which is given what the kernel is to call, and returns what it
-/// called before. Returns what the program had installed before.
+/// Installs `handler` by `install`, which is given the function that the kernel is to call and
+/// returns the one it called before. Returns the handler that the program had installed before.
 fn exchange(
     signal: c_int,
     handler: sighandler_t,
@@ -81,8 +83,8 @@ fn exchange(
     let known = HANDLERS[signal as usize].load(Ordering::Acquire); // Acquire: as in `dispatch`.
     let mut called = handler;
     if is_function(handler) && handler != dispatcher() {
-        // Release: pairs with the Acquire in `dispatch`. Before it is installed: ours may be called
-        // at once.
+        // Release: pairs with the Acquire in `dispatch`. Stored before the handler is installed,
+        // because it may be called at once.
         HANDLERS[signal as usize].store(handler, Ordering::Release);
         called = dispatcher();
     }
@@ -151,7 +153,7 @@ pub unsafe extern "C" fn __sigaction(
     unsafe { sigaction(signal, new, old) }
 }
 
-/// Defines functions like `signal`, each by libc's own.
+/// Defines functions like `signal`, each through libc's own.
 macro_rules! like_signal {
     ($($name:ident)*) => {$(
         #[doc = concat!("`", stringify!($name), "`.")]
@@ -177,7 +179,7 @@ macro_rules! like_signal {
 
 like_signal!(signal bsd_signal ssignal __sysv_signal sysv_signal sigset);
 
-/// The calling OS thread's alternative signal stack; empty if it has none.
+/// Returns the calling OS thread's alternative signal stack; empty if it has none.
 fn alternative_stack() -> core::ops::Range<usize> {
     // SAFETY: all zeros is a valid `stack_t`; a query.
     let stack = unsafe {
@@ -189,7 +191,7 @@ fn alternative_stack() -> core::ops::Range<usize> {
     start..start + stack.ss_size
 }
 
-/// Defines functions like `longjmp`, each by libc's own.
+/// Defines functions like `longjmp`, each through libc's own.
 macro_rules! jumps {
     ($($name:ident)*) => {$(
         #[doc = concat!("`", stringify!($name), "`.")]

@@ -1,4 +1,4 @@
-//! What concerns the whole process: children, signals, identity, shared libraries.
+//! Functions that concern the whole process: children, signals, identity, shared libraries.
 
 pub(in crate::interpose) mod credentials;
 pub(in crate::interpose) mod dlfcn;

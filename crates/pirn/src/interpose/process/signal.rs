@@ -1,25 +1,24 @@
 //! `signal.h`: sending signals to threads. Waiting for them is in [`sigwait`](super::sigwait).
 //!
-//! A signal has no use for virtual threads: the kernel knows OS threads only. What that means:
+//! The kernel knows OS threads only, not virtual threads. So:
 //!
-//! * A handler runs on whatever the OS thread it was delivered to is running, which may be a
-//!   virtual thread, with that thread's thread-locals and `errno`, and on its stack unless the
-//!   handler was installed with `SA_ONSTACK`: the alternative stack belongs to the carrier, and
-//!   `sigaltstack` on a virtual thread changes the carrier's, which a program should not do.
-//! * `raise`, and `pthread_kill` and `pthread_sigqueue` to oneself, run the handler at once, on the
-//!   calling virtual thread. (glibc's `raise` asks the kernel for the thread's id and works as it
-//!   is.)
+//! * A handler runs on whatever its OS thread is running. That may be a virtual thread, with that
+//!   thread's thread-locals and `errno`, and on its stack unless the handler was installed with
+//!   `SA_ONSTACK`: the alternative stack belongs to the carrier, and `sigaltstack` on a virtual
+//!   thread changes the carrier's, which a program should not do.
+//! * `raise`, and `pthread_kill` and `pthread_sigqueue` to the calling thread itself, run the
+//!   handler at once, on the calling virtual thread. (glibc's `raise` asks the kernel for the
+//!   thread's id and works unchanged.)
 //! * A signal to *another* virtual thread is sent to the process: that thread may not be mounted,
 //!   so there is no OS thread to send it to. The handler runs wherever the kernel decides. Signal 0
-//!   only asks whether the thread is there.
+//!   only asks whether the thread exists.
 //! * `pthread_sigmask` and `sigprocmask` change the carrier's mask: a virtual thread that blocks
 //!   signals, parks, and unblocks them may do the latter on another carrier. Blocking and
 //!   unblocking around a piece of code that does not park (`std` and glibc do so around `fork` and
-//!   `posix_spawn`) works. To have signals blocked everywhere, block them in `main` before the
-//!   first virtual thread: the carriers inherit the mask.
+//!   `posix_spawn`) works. To block signals everywhere, block them in `main` before the first
+//!   virtual thread: the carriers inherit the mask.
 //! * A program may replace the handler for `SIGSEGV` and `SIGBUS` that names the virtual thread
-//!   whose stack overflowed: then it does without the message. A handler that calls the earlier one
-//!   in turn is better.
+//!   whose stack overflowed; it then loses the message, unless its handler calls the earlier one.
 //! * A handler is never parked: see [`handler`](super::handler).
 //! * `sem_post` in a handler is safe; see [`semaphore`](crate::interpose::thread::sync::semaphore).
 
@@ -44,7 +43,7 @@ enum Target {
     Another,
 }
 
-/// The target, if it is a virtual thread.
+/// Returns the target, if it is a virtual thread.
 fn target(thread: pthread_t) -> Option<Target> {
     if !runtime::is_started() || slot_of(thread).is_none() {
         return None;
@@ -57,7 +56,7 @@ fn target(thread: pthread_t) -> Option<Target> {
     })
 }
 
-/// An error number, as pthread functions return it.
+/// Returns an error number, as pthread functions do.
 fn to_c(result: SysResult) -> c_int {
     result.map_or_else(|e| e.0, |_| 0)
 }

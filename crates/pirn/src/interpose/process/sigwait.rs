@@ -1,9 +1,9 @@
 //! Waiting for signals.
 //!
-//! `sigwait` and its kin take a signal sent to the *process* wherever they wait, so a platform
-//! thread of their own serves a virtual thread as well. `pause` and `sigsuspend` wait until a
-//! handler has run on the calling thread; for a virtual thread that is the platform thread that
-//! waits in its stead, which the kernel may choose for a signal to the process, or not.
+//! `sigwait` and its relatives take a signal sent to the *process* wherever they wait, so a
+//! platform thread can wait for a virtual thread. `pause` and `sigsuspend` wait until a handler has
+//! run on the calling thread. For a virtual thread that is the platform thread that waits in its
+//! place; the kernel may or may not choose it for a signal to the process.
 
 use crate::blocking::offload;
 use crate::glibc::symbols::real;
@@ -18,7 +18,7 @@ interposed! {
         cannot "wait for a signal to the virtual thread: there are only signals to the process";
 
     Dedicated {
-        /// Returns an error number, if anything.
+        /// Returns an error number.
         fn sigwait(set: *const sigset_t, signal: *mut c_int) -> c_int;
         fn sigwaitinfo(set: *const sigset_t, info: *mut siginfo_t) -> c_int;
         fn sigsuspend(mask: *const sigset_t) -> c_int;

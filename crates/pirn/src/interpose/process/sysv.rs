@@ -1,7 +1,7 @@
 //! `sys/msg.h`, `sys/sem.h`: System V message queues and semaphores.
 //!
-//! The kernel tells nobody when one of these can go on. A virtual thread therefore tries, and what
-//! has to wait does so on a platform thread of its own.
+//! The kernel does not report when one of these can go on. A virtual thread therefore tries first,
+//! and if the call would wait, it waits on a platform thread of its own.
 
 use crate::blocking::offload;
 use crate::interpose::registry::interposed;
@@ -41,8 +41,8 @@ interposed! {
     }
 }
 
-/// Runs a call that waits, if it does; on a virtual thread first such that it does not wait,
-/// `call(true)`, which gives `busy` if it would have to.
+/// Runs a call that may wait. A virtual thread first makes the attempt `call(true)`, which does not
+/// wait and fails with `busy` if it would have to.
 fn try_first(waits: bool, busy: c_int, call: impl Fn(bool) -> SysResult) -> SysResult {
     if !waits {
         return call(false);
@@ -56,12 +56,12 @@ fn try_first(waits: bool, busy: c_int, call: impl Fn(bool) -> SysResult) -> SysR
     offload::dedicated(|| call(false))
 }
 
-/// Whether a call with such flags waits.
+/// Returns whether a call with these flags waits.
 fn waits(flags: c_int) -> bool {
     flags & libc::IPC_NOWAIT == 0
 }
 
-/// The flag of a call that must not wait.
+/// Returns the flag of a call that must not wait.
 fn nowait(now: bool) -> c_int {
     if now { libc::IPC_NOWAIT } else { 0 }
 }

@@ -1,9 +1,9 @@
 //! `sys/wait.h`, `spawn.h`: starting child processes and waiting for them. (`fork` has a file of
 //! its own.)
 //!
-//! The end of one child is something to wait for with a *pidfd*, a descriptor that becomes readable
-//! then. Whether any of several children has ended, or has been stopped, only `wait` itself tells;
-//! such a wait gets a platform thread of its own.
+//! A *pidfd* is a descriptor that becomes readable when one child ends, so a virtual thread can
+//! wait for it. Only `wait` itself tells whether any of several children has ended, or has been
+//! stopped; such a wait gets a platform thread of its own.
 
 use crate::blocking::readiness::{self, Interest};
 use crate::blocking::{fds, offload};
@@ -28,14 +28,14 @@ interposed! {
             = waitpid(pid, status, options);
         fn __wait(status: *mut c_int) -> pid_t = wait(status);
     }
-    // The parent waits until the child has begun its program, which has to be read first.
+    // The parent waits until the child has begun its program, which must be read first.
     Pool {
         /// Returns an error number.
         fn posix_spawn(
             pid: *mut pid_t, path: *const c_char, actions: *const posix_spawn_file_actions_t,
             attributes: *const posix_spawnattr_t, arguments: *const *mut c_char, environment: *const *mut c_char,
         ) -> c_int;
-        /// What `std::process::Command` calls. Returns an error number.
+        /// `std::process::Command` calls this. Returns an error number.
         fn posix_spawnp(
             pid: *mut pid_t, file: *const c_char, actions: *const posix_spawn_file_actions_t,
             attributes: *const posix_spawnattr_t, arguments: *const *mut c_char, environment: *const *mut c_char,
@@ -64,7 +64,7 @@ impl Drop for PidFd {
     }
 }
 
-/// Waits until a child has ended: `attempt` takes its status if it has.
+/// Waits until a child has ended; `attempt` takes its status if it has.
 fn await_end(pidfd: c_int, attempt: impl FnMut() -> SysResult) -> SysResult {
     readiness::blocking(pidfd, Interest::Read, |_| Deadline::NEVER, attempt)
 }
@@ -112,7 +112,7 @@ pub unsafe extern "C" fn wait4(
     sys::to_c(unsafe { wait_for(pid, status, options, usage) }) as pid_t
 }
 
-/// `waitpid`: what `std::process::Child::wait` calls.
+/// `waitpid`, which `std::process::Child::wait` calls.
 ///
 /// # Safety
 /// As for libc's function of this name.
@@ -142,7 +142,7 @@ pub unsafe extern "C" fn wait3(status: *mut c_int, options: c_int, usage: *mut r
     unsafe { wait4(-1, status, options, usage) }
 }
 
-/// `waitid`: what `std`'s own pidfds wait with.
+/// `waitid`, which `std`'s own pidfds wait with.
 ///
 /// # Safety
 /// As for libc's function of this name.
@@ -167,7 +167,7 @@ unsafe fn wait_for_id(kind: idtype_t, id: id_t, info: *mut siginfo_t, options: c
     if virtual_thread().is_none() || options & libc::WNOHANG != 0 {
         return kernel(info, options);
     }
-    // Zeros say that there is nothing; without a structure of the program's, one of ours.
+    // Zeros mean that there is nothing. Without a structure of the program, one of ours.
     // SAFETY: all zeros is a valid `siginfo_t`.
     let mut own: siginfo_t = unsafe { core::mem::zeroed() };
     let found = if info.is_null() { &raw mut own } else { info };

@@ -1,4 +1,4 @@
-//! What must be true of the tables, and the page made from them.
+//! Invariants of the tables, and the page made from them.
 
 mod elf;
 
@@ -50,7 +50,7 @@ fn each_name_that_programs_can_be_linked_with_is_exported_and_wins() {
     }
 }
 
-/// Where the definition behind ours is; null where there is none.
+/// Returns the address of the definition behind ours; null if there is none.
 fn behind(name: &str) -> *mut c_void {
     let name = CString::new(name).unwrap();
     // SAFETY: a valid C string.
@@ -67,8 +67,8 @@ fn each_function_that_shadows_a_library_is_listed() {
     assert!(missing.is_empty(), "in no `interposed!` table: {missing:?}");
 }
 
-/// A program that calls a lock by one of its names, and unlocks it by another, must find ours in
-/// both cases.
+/// Each alias of a listed function is listed. Otherwise a program that locks by one name and
+/// unlocks by another would use two definitions.
 #[test]
 fn each_alias_of_a_listed_function_is_listed() {
     let listed: BTreeSet<_> = all().map(name).collect();
@@ -89,7 +89,7 @@ fn each_alias_of_a_listed_function_is_listed() {
     assert!(missing.is_empty(), "in no `interposed!` table: {missing:?}");
 }
 
-/// The libraries whose functions are interposed: libc, and in older versions some others.
+/// Returns the libraries whose functions are interposed: libc, and in older versions some others.
 fn libraries() -> BTreeSet<PathBuf> {
     let path = |function: &Interposed| {
         // SAFETY: all zeros is a valid `Dl_info`; dladdr takes any address.
@@ -117,8 +117,8 @@ fn each_name_is_called_in_a_test() {
     );
 }
 
-/// The C functions that the files of a folder, and of those in it, refer to: `libc::name`, or
-/// declared by themselves.
+/// Collects the C functions that the files of a folder and its subfolders refer to: as
+/// `libc::name`, or through their own declarations.
 fn collect_calls(folder: &Path, called: &mut BTreeSet<String>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -202,7 +202,7 @@ const DISPOSITIONS: [Disposition; 9] = [
     Disposition::Refuses,
 ];
 
-/// The term that the page uses, and what it means.
+/// Returns the term that the page uses, and its meaning.
 fn explain(disposition: Disposition) -> (&'static str, &'static str) {
     match disposition {
         Disposition::Kernel => (

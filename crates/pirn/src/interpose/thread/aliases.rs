@@ -2,8 +2,8 @@
 //! other before version 2.34.
 //!
 //! Unlocking by libc's definition would not wake the virtual threads that wait by ours. Since 2.34
-//! new programs cannot be linked with these names, and therefore a linker does not export them from
-//! an executable either, unless told to.
+//! new programs cannot be linked with these names, so a linker does not export them from an
+//! executable either, unless told to.
 
 use super::specific::{pthread_getspecific, pthread_setspecific};
 use super::sync::mutex::{pthread_mutex_lock, pthread_mutex_unlock};
@@ -36,7 +36,7 @@ interposed! {
     }
 }
 
-/// `__pthread_once`. By hand, because the routine may unwind.
+/// `__pthread_once`. Written by hand, because the routine may unwind.
 ///
 /// # Safety
 /// As for libc's function of this name.

@@ -1,5 +1,5 @@
-//! C11's `threads.h`. In glibc these are the pthread functions under other names, on the same
-//! objects, and call them inside libc; so here.
+//! C11's `threads.h`. glibc implements it by calling the pthread functions on the same objects,
+//! inside libc; so does this file.
 
 use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
@@ -22,13 +22,13 @@ interposed! {
     Refuses by hand { thrd_exit: "ends the process: a virtual thread ends by returning" }
 }
 
-/// `thrd_success` and its kin.
+/// `thrd_success` and the other results.
 const BUSY: c_int = 1;
 const ERROR: c_int = 2;
 const NO_MEMORY: c_int = 3;
 const TIMED_OUT: c_int = 4;
 
-/// A pthread function's result in C11's terms.
+/// Returns a pthread function's result in C11's terms.
 fn result(error: c_int) -> c_int {
     match error {
         0 => 0,
@@ -166,7 +166,7 @@ pub unsafe extern "C-unwind" fn thrd_join(thread: pthread_t, value: *mut c_int) 
     result(error)
 }
 
-/// `thrd_detach`. A virtual thread is detached, for C.
+/// `thrd_detach`. To C, a virtual thread is always detached.
 ///
 /// # Safety
 /// As for libc's function of this name.

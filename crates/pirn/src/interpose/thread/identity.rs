@@ -35,12 +35,12 @@ unsafe extern "C" {
     fn pthread_attr_setguardsize(attributes: *mut pthread_attr_t, size: size_t) -> c_int;
 }
 
-/// The stack of a virtual thread, given by its `pthread_t`.
+/// Returns the stack of a virtual thread, given by its `pthread_t`.
 pub(in crate::interpose) fn slot_of(thread: pthread_t) -> Option<Slot> {
     region::slot_at(thread as usize).filter(|slot| slot.tp() == thread as usize)
 }
 
-/// `pthread_getattr_np`: of a virtual thread, its stack.
+/// `pthread_getattr_np`: for a virtual thread, gives its stack.
 ///
 /// # Safety
 /// As for libc's function of this name.
@@ -68,16 +68,17 @@ pub unsafe extern "C" fn pthread_getattr_np(
     }
 }
 
-/// Longest name of a thread and its final zero, as in the kernel.
+/// Length of a thread's longest name with its final zero, as in the kernel.
 const NAME: usize = 16;
 
 thread_local! {
-    /// The name that was set. In each thread's own TLS block at the same distance from the thread
-    /// pointer, so that others find it there. Two words, lest a reader see half a letter.
+    /// The name that was set. It is in each thread's own TLS block at the same distance from the
+    /// thread pointer, so that others find it there. It is atomic, so that a reader never sees part
+    /// of a letter.
     static NAME_SET: [AtomicU64; NAME / 8] = const { [const { AtomicU64::new(0) }; NAME / 8] };
 }
 
-/// Where a virtual thread keeps its name.
+/// Returns the place of a virtual thread's name.
 fn place_of_name<'a>(thread: pthread_t) -> &'a [AtomicU64; NAME / 8] {
     let own = NAME_SET.with(|name| core::ptr::from_ref(name) as usize);
     let distance = crate::arch::thread_pointer() - own;
@@ -90,12 +91,12 @@ fn set_name(thread: pthread_t, name: &[u8]) {
     let mut bytes = [0; NAME];
     bytes[..name.len()].copy_from_slice(name);
     for (place, part) in place_of_name(thread).iter().zip(bytes.as_chunks().0) {
-        place.store(u64::from_ne_bytes(*part), Ordering::Relaxed); // Relaxed: just letters.
+        place.store(u64::from_ne_bytes(*part), Ordering::Relaxed); // Relaxed: only letters.
     }
 }
 
-/// The name that was set; if none was, the thread's own as far as it fits; for another thread then
-/// none.
+/// Returns the name set with `pthread_setname_np`; or else, for the calling thread only, its own
+/// name, truncated.
 fn name(thread: pthread_t) -> [u8; NAME] {
     let mut bytes = [0; NAME];
     for (place, part) in place_of_name(thread).iter().zip(bytes.as_chunks_mut().0) {
@@ -112,7 +113,7 @@ fn name(thread: pthread_t) -> [u8; NAME] {
     bytes
 }
 
-/// `pthread_setname_np`: a virtual thread's name for C, not its carrier's.
+/// `pthread_setname_np`: sets a virtual thread's name for C, not its carrier's.
 ///
 /// # Safety
 /// As for libc's function of this name.
@@ -156,7 +157,7 @@ pub unsafe extern "C" fn pthread_getname_np(
     0
 }
 
-/// `prctl`: the thread's name is a virtual thread's own; all else concerns the process or the
+/// `prctl`: a virtual thread has a name of its own; all other options concern the process or the
 /// carrier. Variadic in C; see [`syscall`](crate::interpose::futex::syscall).
 ///
 /// # Safety
@@ -214,7 +215,7 @@ pub unsafe extern "C" fn pthread_getaffinity_np(
     }
 }
 
-/// `pthread_setaffinity_np`: which CPU runs a virtual thread is for its scheduler to say.
+/// `pthread_setaffinity_np`: the scheduler decides which CPU runs a virtual thread.
 ///
 /// # Safety
 /// As for libc's function of this name.
@@ -256,7 +257,7 @@ pub unsafe extern "C" fn pthread_getschedparam(
     0
 }
 
-/// `pthread_setschedparam`: a virtual thread can only be given what it has.
+/// `pthread_setschedparam`: for a virtual thread, only its present parameters are accepted.
 ///
 /// # Safety
 /// As for libc's function of this name.
@@ -307,7 +308,7 @@ pub unsafe extern "C" fn pthread_getcpuclockid(thread: pthread_t, clock: *mut cl
     unsafe { real!(fn pthread_getcpuclockid(thread: pthread_t, clock: *mut clockid_t) -> c_int) }
 }
 
-/// `sched_getcpu`: libc looks into the TLS block, where the kernel writes the number for platform
+/// `sched_getcpu`: libc reads the TLS block, in which the kernel stores the number for platform
 /// threads only.
 #[unsafe(no_mangle)]
 pub extern "C" fn sched_getcpu() -> c_int {

@@ -29,23 +29,23 @@ interposed! {
     }
 }
 
-/// What a new thread runs.
+/// The function that a new thread runs.
 pub(crate) type Start = extern "C" fn(*mut c_void) -> *mut c_void;
-/// What answers a `pthread_create` in libc's place.
+/// A function that answers a `pthread_create` in libc's place.
 pub(crate) type Answer = fn(Start, *mut c_void) -> c_int;
 
 thread_local! {
     static ANSWER: Cell<Option<Answer>> = const { Cell::new(None) };
 }
 
-/// Sets what answers the calling thread's next `pthread_create`.
+/// Sets the function that answers the calling thread's next `pthread_create`.
 #[cfg(feature = "macros")]
 pub(crate) fn answer_next_create(answer: Option<Answer>) {
     ANSWER.set(answer);
 }
 
-/// `pthread_create`: makes a platform thread, unless told otherwise by `answer_next_create`. On a
-/// virtual thread it runs as the carrier, from which the new thread inherits.
+/// `pthread_create`: makes a platform thread, unless `answer_next_create` was called. On a virtual
+/// thread it runs as the carrier, from which the new thread inherits.
 ///
 /// # Safety
 /// As for libc's function of this name.
@@ -74,7 +74,7 @@ pub unsafe extern "C" fn pthread_create(
     })
 }
 
-/// `pthread_join`. A virtual thread cannot be joined by its `pthread_t`: it is detached, for C.
+/// `pthread_join`. A virtual thread cannot be joined by its `pthread_t`: to C, it is detached.
 ///
 /// # Safety
 /// As for libc's function of this name.
@@ -164,7 +164,7 @@ pub unsafe extern "C" fn pthread_tryjoin_np(thread: pthread_t, value: *mut *mut 
     unsafe { real!(fn pthread_tryjoin_np(thread: pthread_t, value: *mut *mut c_void) -> c_int) }
 }
 
-/// Waits for the end of a platform thread, then lets libc join it.
+/// Waits for the end of a platform thread, then calls libc's join.
 unsafe fn join_after(
     thread: pthread_t,
     until: Option<(clockid_t, *const timespec)>,
@@ -190,8 +190,8 @@ unsafe fn join_after(
     match unsafe { wait_for_end(thread, until) } {
         Ok(()) => join(),
         Err(Errno(libc::EAGAIN)) => libc::ETIMEDOUT,
-        // No pidfds of threads before Linux 6.9, or no descriptor to spare. Any thread may do the
-        // joining.
+        // Linux before 6.9 has no pidfds of threads, or there is no free descriptor. Any thread may
+        // join.
         Err(_) => {
             let done = offload::dedicated(|| match join() {
                 0 => Ok(0),
@@ -204,8 +204,8 @@ unsafe fn join_after(
 
 /// Parks until a platform thread has ended. `EAGAIN`: the deadline came first.
 ///
-/// The kernel clears the id in the thread's descriptor when the thread ends, before it gives the id
-/// to another. So if the id is still there when there is a pidfd for it, that is the thread's.
+/// The kernel clears the id in the thread's descriptor when the thread ends, before it reuses the
+/// id. So if the id is still there when the pidfd has been opened, the pidfd is the thread's.
 unsafe fn wait_for_end(thread: pthread_t, deadline: Deadline) -> Result<(), Errno> {
     const PIDFD_THREAD: i32 = libc::O_EXCL; // include/uapi/linux/pidfd.h
     let place = (thread as usize + tls::template().tid_offset) as *mut i32;
@@ -219,7 +219,7 @@ unsafe fn wait_for_end(thread: pthread_t, deadline: Deadline) -> Result<(), Errn
         // SAFETY: no pointers.
         let fd = match unsafe { call!(libc::SYS_pidfd_open, seen, PIDFD_THREAD) } {
             Ok(fd) => fd as i32,
-            Err(Errno(libc::ESRCH)) => return Ok(()), // In its last instants: libc will wait for those.
+            Err(Errno(libc::ESRCH)) => return Ok(()), // It is ending: libc will wait for the end.
             Err(e) => return Err(e),
         };
         fds::created(fd);
@@ -254,8 +254,8 @@ pub unsafe extern "C" fn pthread_detach(thread: pthread_t) -> c_int {
     unsafe { real!(fn pthread_detach(thread: pthread_t) -> c_int) }
 }
 
-/// `pthread_exit`. libc unwinds to where *it* started the thread, so a virtual thread cannot end
-/// like this.
+/// `pthread_exit`. libc unwinds to the function with which *it* started the thread, so a virtual
+/// thread cannot end like this.
 ///
 /// # Safety
 /// As for libc's function of this name.

@@ -1,13 +1,13 @@
-//! `pthread.h`, but for its locks ([`sync`]) and signals
+//! `pthread.h`, except its locks ([`sync`]) and signals
 //! ([`signal`](crate::interpose::process::signal)).
 //!
-//! `pthread_self()` of a virtual thread is the address of its TCB, as everybody's. glibc would take
-//! it for one of its own threads and look there for what only a kernel thread has. So the functions
-//! of [`lifecycle`] and [`identity`] look whether the thread they are given is a virtual one.
+//! `pthread_self()` of a virtual thread is the address of its TCB, as for any thread. glibc would
+//! take it for one of its own threads and look there for data that only a kernel thread has. So the
+//! functions of [`lifecycle`] and [`identity`] check whether the given thread is a virtual one.
 //!
-//! What works as it is: `pthread_{self,equal,setcancelstate,setcanceltype,testcancel}`, attributes.
-//! `gettid` and functions that take its result (`tgkill`, `sched_setaffinity`) are about the
-//! carrier.
+//! These work unchanged: `pthread_{self,equal,setcancelstate,setcanceltype,testcancel}`,
+//! attributes. `gettid` and functions that take its result (`tgkill`, `sched_setaffinity`) concern
+//! the carrier.
 
 pub(in crate::interpose) mod aliases;
 pub(in crate::interpose) mod c11;
@@ -25,14 +25,14 @@ pub(in crate::interpose) use specific::{
 use crate::{runtime, vthread};
 use libc::pthread_t;
 
-/// Whether a thread is a virtual one.
+/// Returns whether a thread is a virtual one.
 fn is_virtual(thread: pthread_t) -> bool {
     runtime::is_started() && slot_of(thread).is_some()
 }
 
-/// Calls `function`, which must not unwind, on the running platform thread, or the one that carries
-/// the running virtual thread. It blocks that.
+/// Calls `function`, which must not unwind, on the running platform thread or the running virtual
+/// thread's carrier, and blocks that thread.
 pub(in crate::interpose) fn on_carrier<R>(function: impl FnOnce() -> R) -> R {
-    // SAFETY: libc's functions, for which this is, do not unwind.
+    // SAFETY: `function` calls libc's functions, which do not unwind.
     unsafe { vthread::on_carrier(function) }
 }

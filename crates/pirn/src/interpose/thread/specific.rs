@@ -1,5 +1,5 @@
-//! Thread-specific data. libc gives out the keys and has the values of platform threads; those of
-//! virtual threads we keep ourselves ([`keys`]).
+//! Thread-specific data. libc makes the keys and keeps the values of platform threads; Pirn keeps
+//! the values of virtual threads ([`keys`]).
 
 use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
@@ -40,7 +40,7 @@ pub unsafe extern "C" fn pthread_key_create(
     }
 }
 
-/// Takes note of a new key.
+/// Notes a new key.
 pub(in crate::interpose) fn note_key(key: pthread_key_t, destructor: Destructor) {
     keys::created(
         key,

@@ -1,10 +1,10 @@
 //! C's locks: `pthread.h`, `semaphore.h`.
 //!
-//! glibc's own waiting is a futex call inside libc, which does not come by here: it would block the
-//! carrier, and a lock's holder that is parked could need that very carrier to go on. So a virtual
-//! thread only ever *tries* glibc's operations, and parks where they say "busy". The objects stay
-//! glibc's, with all they know about recursion and owners: a virtual thread has a thread id of its
-//! own there.
+//! glibc's own waiting is a futex call inside libc, which does not reach this code. It would block
+//! the carrier, and a parked holder of the lock could need that very carrier to go on. So a virtual
+//! thread only ever *tries* glibc's operations, and parks where they return "busy". The objects
+//! stay glibc's, with its knowledge of recursion and owners: a virtual thread has a thread id of
+//! its own there.
 //!
 //! | | virtual threads | platform threads |
 //! |---|---|---|
@@ -15,11 +15,11 @@
 //! | [`barrier`], [`once`] | ours, on our futexes | ours |
 //! | [`spin`] | yields | libc's |
 //!
-//! C11's names for the same are in [`c11`](crate::interpose::thread::c11). What never waits
-//! (`init`, `destroy`, `trylock`) is libc's.
+//! C11's names for the same are in [`c11`](crate::interpose::thread::c11). Functions that never
+//! wait (`init`, `destroy`, `trylock`) are libc's.
 //!
-//! An object shared between processes may be released by a process that knows nothing of us. A
-//! virtual thread looks after those now and then ([`Recheck`]).
+//! An object shared between processes may be released by a process without Pirn. A virtual thread
+//! tries such objects again from time to time ([`Recheck`]).
 
 pub(in crate::interpose) mod barrier;
 pub(in crate::interpose) mod cond;
@@ -39,7 +39,7 @@ use core::ffi::c_int;
 use libc::{clockid_t, timespec};
 
 /// Kinds of objects in the parking lot. A key is the object's address with the kind in its two low
-/// bits: a late wake for a futex that was at the same address before is not taken for one of the
+/// bits, so that a late wake for a futex that was at the same address is not taken for one of the
 /// object's.
 #[derive(Clone, Copy)]
 enum KeyKind {
@@ -47,12 +47,12 @@ enum KeyKind {
     Semaphore = 3,
 }
 
-/// The key of an object.
+/// Returns the key of an object.
 fn key<T>(object: *const T, kind: KeyKind) -> usize {
     object as usize | kind as usize
 }
 
-/// An absolute time on `clock` as a deadline of ours. `EINVAL` if it is none.
+/// Returns an absolute time on `clock` as a deadline. `EINVAL` if it is not a valid time.
 ///
 /// # Safety
 /// `time` points to a timespec.
@@ -75,8 +75,8 @@ pub(in crate::interpose) unsafe fn deadline(
     }
 }
 
-/// When to try again for an object that may be released without a look into the lot: after a
-/// millisecond, then less and less often.
+/// The time of the next attempt for an object that may be released without a look into the lot:
+/// after a millisecond, then less and less often.
 struct Recheck {
     step: Option<u64>,
 }
@@ -85,14 +85,14 @@ impl Recheck {
     const FIRST: u64 = 1_000_000;
     const LAST: u64 = 16_000_000;
 
-    /// For an object that may be released unseen, or not.
+    /// Returns the times for an object; `unseen`: it may be released without a look into the lot.
     fn new(unseen: bool) -> Recheck {
         Recheck {
             step: unseen.then_some(Recheck::FIRST),
         }
     }
 
-    /// Until when to wait this time.
+    /// Returns the end of this wait.
     fn until(&mut self, deadline: Deadline) -> Deadline {
         let Some(step) = self.step else {
             return deadline;
@@ -102,8 +102,8 @@ impl Recheck {
     }
 }
 
-/// Parks the running thread until `attempt` gives something else than `busy`, and returns that; or
-/// `ETIMEDOUT`, after the deadline.
+/// Parks the running thread until `attempt` returns something other than `busy`, and returns that;
+/// or `ETIMEDOUT`, after the deadline.
 ///
 /// `attempt` also runs under the lock of the lot's bucket: it must not block. Every operation that
 /// makes it succeed must look into the lot afterwards.

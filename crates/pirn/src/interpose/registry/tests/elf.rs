@@ -1,4 +1,4 @@
-//! As much of an ELF file as the tests need: its dynamic symbols.
+//! The part of an ELF file that the tests need: its dynamic symbols.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,17 +7,17 @@ use std::path::Path;
 /// A function in a table of dynamic symbols.
 pub(super) struct Symbol {
     pub(super) name: String,
-    /// Where it is; 0 if it is wanted of another file.
+    /// Its address; 0 if another file must define it.
     pub(super) value: usize,
     /// Its version, if it has one.
     pub(super) version: Option<String>,
-    /// It is for programs that were linked with an older version of the library.
+    /// It exists for programs that were linked with an older version of the library.
     pub(super) old: bool,
 }
 
 struct Elf(Vec<u8>);
 
-/// Place, size and related section of a section.
+/// Offset, size and related section of a section.
 #[derive(Clone, Copy)]
 struct Section {
     at: usize,
@@ -31,7 +31,7 @@ const VERSYM: usize = 0x6fff_ffff;
 const FUNCTION: usize = 2;
 const HIDDEN: usize = 0x8000;
 
-/// The functions that a shared library or an executable defines or wants.
+/// Returns the functions that a shared library or an executable defines or refers to.
 pub(super) fn functions(path: &Path) -> Vec<Symbol> {
     let elf = Elf(fs::read(path).unwrap());
     let table = elf.find(DYNSYM).expect("a table of dynamic symbols");
@@ -83,14 +83,14 @@ impl Elf {
         }
     }
 
-    /// The section of a type that there is one of.
+    /// Returns the section of a type that occurs at most once.
     fn find(&self, kind: usize) -> Option<Section> {
         let mut all = 0..self.number(0x3c, 2);
         let index = all.find(|&index| self.number(self.header(index) + 4, 4) == kind)?;
         Some(self.section(index))
     }
 
-    /// The names of the versions that the file defines, by their numbers.
+    /// Returns the names of the versions that the file defines, by their numbers.
     fn versions(&self, table: Section) -> BTreeMap<usize, String> {
         let names = self.section(table.link).at;
         let mut versions = BTreeMap::new();

@@ -1,8 +1,8 @@
 //! `pthread_barrier_t`: ours, for all threads, unless it is shared between processes.
 //!
-//! libc's would wait in libc, and there is no `try`. A barrier has no static initialiser, so each
-//! comes by our `init`. The number of threads that have arrived and the number of the round are one
-//! atomic word; the last thread to arrive begins the next round and wakes the others.
+//! libc's would wait in libc, and there is no `try`. A barrier has no static initialiser, so our
+//! `init` makes each. One atomic word holds the number of threads that have arrived and the number
+//! of the round; the last thread to arrive begins the next round and wakes the others.
 
 use crate::blocking::{futex, offload};
 use crate::glibc::symbols::real;
@@ -26,13 +26,13 @@ interposed! {
 /// In the memory of a `pthread_barrier_t`. libc's own takes the first 20 bytes of it.
 #[repr(C)]
 struct Barrier {
-    /// How many have arrived, and in the upper half the number of the round.
+    /// The number of threads that have arrived; in the upper half the number of the round.
     state: AtomicU64,
     count: AtomicU32,
     /// Threads that may still touch this memory.
     inside: AtomicU32,
     unused: u64,
-    /// [`OURS`], or it is libc's.
+    /// [`OURS`]; otherwise the barrier is libc's.
     mark: AtomicU64,
 }
 
@@ -101,7 +101,7 @@ pub unsafe extern "C" fn pthread_barrier_wait(barrier: *mut pthread_barrier_t) -
     if virtual_thread().is_none() {
         return wait();
     }
-    // To libc's function all threads are alike, so a platform thread may wait for us.
+    // libc's function does not distinguish threads, so a platform thread may wait for us.
     let serial =
         offload::dedicated(|| Ok(usize::from(wait() == libc::PTHREAD_BARRIER_SERIAL_THREAD)));
     if serial == Ok(1) {
@@ -125,7 +125,7 @@ pub unsafe extern "C" fn pthread_barrier_destroy(barrier: *mut pthread_barrier_t
         };
     };
     if ours.state.load(Ordering::Relaxed) as u32 > 0 {
-        return libc::EBUSY; // Somebody waits: a mistake of the program's, and no time to lose memory.
+        return libc::EBUSY; // Threads are waiting: a bug in the program. Keep the memory valid for them.
     }
     // Acquire: pairs with the Release of the last to leave.
     while ours.inside.load(Ordering::Acquire) > 0 {
@@ -135,7 +135,7 @@ pub unsafe extern "C" fn pthread_barrier_destroy(barrier: *mut pthread_barrier_t
     0
 }
 
-/// The barrier, if it is one of ours.
+/// Returns the barrier, if it is one of ours.
 unsafe fn ours<'a>(barrier: *const pthread_barrier_t) -> Option<&'a Barrier> {
     // SAFETY: the caller's contract: initialised by `pthread_barrier_init`, whichever kind it is.
     let ours = unsafe { &*barrier.cast::<Barrier>() };
@@ -161,9 +161,10 @@ impl Barrier {
         if last {
             futex::wake_waiters(self.word_of_round(), i32::MAX);
         } else {
-            // Acquire: pairs with the Release of the last to arrive, and so with all.
+            // Acquire: pairs with the Release of the last thread to arrive, and so with all
+            // threads.
             while (self.state.load(Ordering::Acquire) >> 32) as u32 == round {
-                // SAFETY: the word is alive, as the barrier is.
+                // SAFETY: the word is valid, as the barrier is.
                 unsafe { futex::wait_while(self.word_of_round(), round) };
             }
         }
@@ -171,7 +172,7 @@ impl Barrier {
         last
     }
 
-    /// Counts the caller in. Returns the number of the round, and whether that is complete.
+    /// Counts the caller in. Returns the number of the round, and whether the round is complete.
     fn arrive(&self) -> (u32, bool) {
         let count = self.count.load(Ordering::Relaxed); // Relaxed: constant.
         let mut seen = self.state.load(Ordering::Relaxed); // Relaxed: the exchange decides.
@@ -183,7 +184,7 @@ impl Barrier {
             } else {
                 seen + 1
             };
-            // Release, Acquire: what each has done before is visible to all after.
+            // Release, Acquire: what each thread has done before is visible to all after.
             match self
                 .state
                 .compare_exchange_weak(seen, next, Ordering::AcqRel, Ordering::Relaxed)

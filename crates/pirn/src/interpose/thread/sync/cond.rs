@@ -1,14 +1,14 @@
 //! `pthread_cond_t`: ours, for all threads, unless it is shared between processes.
 //!
-//! libc's function would unlock the mutex inside libc, where virtual threads that wait for it would
-//! not be noticed. So this is a condition variable of the simplest kind, as `std` has one: a
-//! counter of signals, in the first word of the object (whose clock, set by libc's `init`, is left
-//! in place), and a futex on it. A waiter reads the counter, unlocks, and sleeps unless the counter
-//! has changed: so no signal is lost that comes after the unlocking. Wake-ups without a signal are
+//! libc's function would unlock the mutex inside libc, where virtual threads that wait for the
+//! mutex would not be noticed. So this is a condition variable of the simplest kind, like `std`'s:
+//! a counter of signals, in the first word of the object, and a futex on it. (libc's `init` sets
+//! the clock, which stays in place.) A waiter reads the counter, unlocks, and sleeps unless the
+//! counter has changed. So no signal after the unlocking is lost. Wake-ups without a signal are
 //! possible, as POSIX allows.
 //!
-//! A platform thread that is cancelled (`pthread_cancel`) while it waits acts upon it when it has
-//! the mutex again, as demanded, but not before it is woken.
+//! If a platform thread is cancelled (`pthread_cancel`) while it waits, it acts upon that when it
+//! has the mutex again, as demanded, but not before it is woken.
 
 use super::{Recheck, deadline, layout, mutex};
 use crate::blocking::futex;
@@ -54,7 +54,7 @@ pub unsafe extern "C-unwind" fn pthread_cond_wait(
     }
 }
 
-/// `pthread_cond_timedwait`: the clock is the one that the condition variable was initialised with.
+/// `pthread_cond_timedwait`: uses the clock that the condition variable was initialised with.
 ///
 /// # Safety
 /// As for libc's function of this name.
@@ -109,14 +109,14 @@ pub unsafe extern "C-unwind" fn pthread_cond_clockwait(
     }
 }
 
-/// Whether the running thread waits in libc: one whose condition variable other processes may
-/// signal.
+/// Returns whether the running thread waits in libc: if it is a platform thread, and other
+/// processes may signal the condition variable.
 unsafe fn left_to_libc(cond: *const pthread_cond_t) -> bool {
     // SAFETY: the caller's contract: an initialised condition variable.
     virtual_thread().is_none() && unsafe { layout::cond_is_shared(cond) }
 }
 
-/// Unlocks the mutex, waits for a signal or until the time, and locks the mutex again.
+/// Unlocks the mutex, waits for a signal or until the given time, and locks the mutex again.
 unsafe fn wait(
     cond: *mut pthread_cond_t,
     mutex: *mut pthread_mutex_t,
@@ -134,7 +134,7 @@ unsafe fn wait(
             return libc::EPERM;
         }
         let word = counter(cond);
-        // Relaxed: a signal that comes after our unlocking changes it after that; see `signal`.
+        // Relaxed: a signal after our unlocking changes the counter after this read; see `signal`.
         let seen = word.load(Ordering::Relaxed);
         let shared = layout::cond_is_shared(cond);
         mutex::pthread_mutex_unlock(mutex);
@@ -151,7 +151,7 @@ unsafe fn wait(
     }
 }
 
-/// Sleeps until the counter is no longer `seen`, or something woke us.
+/// Sleeps until the counter is no longer `seen`, or something wakes the thread.
 unsafe fn sleep(word: &AtomicU32, seen: u32, until: Option<(clockid_t, &timespec)>) -> c_int {
     const EVERY_BIT: u32 = u32::MAX;
     let mut operation = FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG;
@@ -160,7 +160,7 @@ unsafe fn sleep(word: &AtomicU32, seen: u32, until: Option<(clockid_t, &timespec
         if clock == libc::CLOCK_REALTIME {
             operation |= FUTEX_CLOCK_REALTIME;
         }
-        // A time before 1970 is past; to the kernel it would be an error.
+        // A time before 1970 has passed, but the kernel would return an error.
         time = Some(timespec {
             tv_sec: until.tv_sec.max(0),
             tv_nsec: until.tv_nsec,
@@ -182,8 +182,8 @@ unsafe fn sleep(word: &AtomicU32, seen: u32, until: Option<(clockid_t, &timespec
     }
 }
 
-/// Waits a little in place of a signal that may come from another process: a wake-up without a
-/// signal.
+/// Waits a little in place of a signal that may come from another process. Returns as from a
+/// wake-up without a signal.
 unsafe fn look_again_soon(until: Option<(clockid_t, &timespec)>) -> c_int {
     let until = match until {
         // SAFETY: a valid timespec.
@@ -228,19 +228,19 @@ pub unsafe extern "C" fn pthread_cond_broadcast(cond: *mut pthread_cond_t) -> c_
     }
 }
 
-/// A waiter has read the counter while it had the mutex. If it had unlocked before the change that
-/// we signal was made under the mutex, it finds the counter changed, or sleeps already and is
-/// woken.
+/// Counts a signal and wakes `count` waiters. A waiter has read the counter while it held the
+/// mutex. If it unlocked before the signalled change was made under the mutex, it finds the counter
+/// changed, or it sleeps already and is woken.
 unsafe fn signal(cond: *mut pthread_cond_t, count: i32) -> c_int {
     // SAFETY: the caller's contract.
     let word = unsafe { counter(cond) };
-    // Relaxed: the order of data is the mutex's affair; that of counter and sleep, the futex's.
+    // Relaxed: the mutex orders the data; the futex orders counter and sleep.
     word.fetch_add(1, Ordering::Relaxed);
     futex::wake_waiters(word.as_ptr(), count);
     0
 }
 
-/// The counter of signals.
+/// Returns the counter of signals.
 unsafe fn counter<'a>(cond: *mut pthread_cond_t) -> &'a AtomicU32 {
     // SAFETY: the caller's contract: an initialised condition variable, larger than a word. libc
     // uses this word only in functions that are not called for it.

@@ -1,8 +1,8 @@
-//! What must be known of the inside of glibc's objects.
+//! The layout of glibc's objects.
 //!
-//! A mutex has its kind and its owner where the public headers show them: static initialisers put
-//! the kind into every program, so it cannot move. The owner of a read-write lock is in the public
-//! header as well. [`check`] makes sure at start. Flags that only `init` functions write are found
+//! The public headers show a mutex's kind and owner: static initialisers put the kind into every
+//! program, so it cannot move. The owner of a read-write lock is in the public header as well.
+//! [`check`] verifies these offsets at the start. Flags that only `init` functions write are found
 //! by comparing two objects, one initialised with the flag and one without.
 
 use crate::glibc::symbols::real;
@@ -21,7 +21,7 @@ const ROBUST: c_int = 16;
 const PRIORITY_INHERITANCE: c_int = 32;
 const SHARED: c_int = 128;
 
-/// Reads a word that others may be writing to.
+/// Reads a word that others may be writing.
 ///
 /// # Safety
 /// `object + offset` is an aligned word inside a live object.
@@ -32,7 +32,7 @@ unsafe fn word<T>(object: *const T, offset: usize) -> u32 {
         .load(Ordering::Relaxed)
 }
 
-/// The kind of a mutex.
+/// Returns the kind of a mutex.
 ///
 /// # Safety
 /// `mutex` is initialised.
@@ -41,8 +41,8 @@ unsafe fn kind(mutex: *const pthread_mutex_t) -> c_int {
     unsafe { word(mutex, MUTEX_KIND) as c_int }
 }
 
-/// Whether a mutex remembers its owner and refuses others: all but the normal and the adaptive
-/// type.
+/// Returns whether a mutex remembers its owner and refuses others: all types but the normal and the
+/// adaptive one.
 ///
 /// # Safety
 /// `mutex` is initialised.
@@ -55,7 +55,7 @@ pub(in crate::interpose) unsafe fn checks_owner(mutex: *const pthread_mutex_t) -
     )
 }
 
-/// Whether locking a mutex that one has is an error.
+/// Returns whether locking a mutex twice is an error.
 ///
 /// # Safety
 /// `mutex` is initialised.
@@ -64,7 +64,7 @@ pub(in crate::interpose) unsafe fn checks_errors(mutex: *const pthread_mutex_t) 
     unsafe { kind(mutex) & TYPE == libc::PTHREAD_MUTEX_ERRORCHECK }
 }
 
-/// Whether waiting for a mutex gives its owner the waiter's priority.
+/// Returns whether waiting for a mutex gives its owner the waiter's priority.
 ///
 /// # Safety
 /// `mutex` is initialised.
@@ -75,7 +75,7 @@ pub(in crate::interpose) unsafe fn inherits_priority(mutex: *const pthread_mutex
 }
 
 /// Returns whether a mutex may be released without a look for virtual threads: by another process,
-/// or by the kernel, for an owner that has died.
+/// or by the kernel after its owner has died.
 ///
 /// # Safety
 /// `mutex` is initialised.
@@ -84,7 +84,7 @@ pub(in crate::interpose) unsafe fn may_be_released_unseen(mutex: *const pthread_
     unsafe { kind(mutex) & (SHARED | ROBUST) != 0 }
 }
 
-/// Whether the running thread has a mutex of a kind that remembers its owner.
+/// Returns whether the running thread has a mutex of a kind that remembers its owner.
 ///
 /// # Safety
 /// `mutex` is initialised.
@@ -93,7 +93,7 @@ pub(in crate::interpose) unsafe fn owns(mutex: *const pthread_mutex_t) -> bool {
     unsafe { word(mutex, MUTEX_OWNER) == own_id() }
 }
 
-/// Whether the running thread has a lock for writing.
+/// Returns whether the running thread has a lock for writing.
 ///
 /// # Safety
 /// `lock` is initialised.
@@ -102,7 +102,7 @@ pub(in crate::interpose) unsafe fn owns_for_writing(lock: *const pthread_rwlock_
     unsafe { word(lock, RWLOCK_WRITER) == own_id() }
 }
 
-/// The running thread's id as glibc sees it.
+/// Returns the running thread's id in glibc's terms.
 fn own_id() -> u32 {
     match crate::glibc::tls::installed() {
         // SAFETY: the thread's own TCB.
@@ -119,19 +119,20 @@ struct Flag(AtomicU32);
 
 impl Flag {
     const UNKNOWN: u32 = 0;
-    /// In the upper half: there is no such bit, which is never set.
+    /// In the upper half: no such bit exists, so it is never set.
     const NONE: u32 = 1 << 31;
 
     const fn unknown() -> Flag {
         Flag(AtomicU32::new(Flag::UNKNOWN))
     }
 
-    /// Whether it is set in `object`. `make(object, on)` initialises objects for a comparison.
+    /// Returns whether it is set in `object`. `make(object, on)` initialises objects for a
+    /// comparison.
     ///
     /// # Safety
     /// `object` is initialised.
     unsafe fn is_set<T>(&self, object: *const T, make: unsafe fn(*mut T, bool)) -> bool {
-        // Relaxed: every finder finds the same.
+        // Relaxed: every thread finds the same value.
         let mut place = self.0.load(Ordering::Relaxed);
         if place == Flag::UNKNOWN {
             place = find(make);
@@ -147,7 +148,7 @@ impl Flag {
     }
 }
 
-/// Offset of the byte that differs, and above it in which bits.
+/// Returns the offset of the byte that differs, and above it the mask of the bits that differ.
 fn find<T>(make: unsafe fn(*mut T, bool)) -> u32 {
     let (mut plain, mut flagged) = (MaybeUninit::<T>::zeroed(), MaybeUninit::<T>::zeroed());
     let bytes = |object: *const T| {
@@ -169,7 +170,7 @@ fn find<T>(make: unsafe fn(*mut T, bool)) -> u32 {
     }
 }
 
-/// Whether a condition variable is shared between processes.
+/// Returns whether a condition variable is shared between processes.
 ///
 /// # Safety
 /// `cond` is initialised.
@@ -183,7 +184,7 @@ pub(in crate::interpose) unsafe fn cond_is_shared(cond: *const pthread_cond_t) -
     unsafe { FLAG.is_set(cond, make) }
 }
 
-/// Whether a condition variable's times are those of `CLOCK_MONOTONIC`.
+/// Returns whether a condition variable's times are those of `CLOCK_MONOTONIC`.
 ///
 /// # Safety
 /// `cond` is initialised.
@@ -215,7 +216,7 @@ unsafe fn make_cond(cond: *mut pthread_cond_t, clock: libc::clockid_t, shared: b
     }
 }
 
-/// Whether a read-write lock is shared between processes.
+/// Returns whether a read-write lock is shared between processes.
 ///
 /// # Safety
 /// `lock` is initialised.
@@ -236,7 +237,7 @@ pub(in crate::interpose) unsafe fn rwlock_is_shared(lock: *const pthread_rwlock_
     unsafe { FLAG.is_set(lock, make) }
 }
 
-/// Whether a semaphore is shared between processes.
+/// Returns whether a semaphore is shared between processes.
 ///
 /// # Safety
 /// `semaphore` is initialised.
@@ -250,7 +251,7 @@ pub(in crate::interpose) unsafe fn semaphore_is_shared(semaphore: *const sem_t) 
     unsafe { FLAG.is_set(semaphore, make) }
 }
 
-/// Checks the constants above. On a platform thread.
+/// Checks the constants above. Runs on a platform thread.
 pub(in crate::interpose) fn check() -> Result<(), String> {
     let mut mutex = libc::PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
     let mut lock = libc::PTHREAD_RWLOCK_INITIALIZER;

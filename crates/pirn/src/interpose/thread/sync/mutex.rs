@@ -2,14 +2,14 @@
 //!
 //! No wake-up is lost between the two kinds of waiters. Platform threads wait in libc, and libc's
 //! unlocking wakes one of them; virtual threads wait in the parking lot, and unlocking wakes one of
-//! them as well. Both try again. A thread that fails has been overtaken by one that will unlock in
-//! its turn.
+//! them as well. Both try again. If a thread fails, another one has overtaken it, and will unlock
+//! in its turn.
 //!
 //! Kinds: normal, adaptive, recursive and error-checking mutexes behave as with platform threads.
 //! So do robust ones, except that a virtual thread that ends without unlocking leaves the mutex
 //! locked: `EOWNERDEAD` comes from the kernel, which knows OS threads only. For the same reason
-//! there is no priority inheritance: waiting would hand the owner's thread id to the kernel, which
-//! does not know it. Once there are virtual threads, a mutex with that protocol is like one
+//! there is no priority inheritance: waiting would pass the owner's thread id to the kernel, which
+//! does not know it. Once there are virtual threads, a mutex with that protocol acts like one
 //! without, on platform threads as well. Priority ceilings are not supported on virtual threads.
 
 use super::{KeyKind, Recheck, acquire, deadline, key, layout};
@@ -88,7 +88,7 @@ pub unsafe extern "C" fn pthread_mutex_clocklock(
     }
 }
 
-/// Whether the running thread is to wait in libc.
+/// Returns whether the running thread must wait in libc.
 #[inline]
 unsafe fn leave_to_libc(mutex: *const pthread_mutex_t) -> bool {
     // SAFETY: the caller's contract: an initialised mutex.
@@ -96,7 +96,7 @@ unsafe fn leave_to_libc(mutex: *const pthread_mutex_t) -> bool {
         && !(unsafe { layout::inherits_priority(mutex) } && runtime::is_started())
 }
 
-/// Locks a mutex by trying. The deadline is asked only if there is a need to wait.
+/// Locks a mutex by trying. The deadline is computed only before a wait.
 unsafe fn lock(
     mutex: *mut pthread_mutex_t,
     deadline: impl FnOnce() -> Result<Deadline, c_int>,
@@ -137,8 +137,8 @@ pub unsafe extern "C" fn pthread_mutex_unlock(mutex: *mut pthread_mutex_t) -> c_
     // SAFETY: the caller's contract.
     let result = unsafe { real!(fn pthread_mutex_unlock(mutex: *mut pthread_mutex_t) -> c_int) };
     // From here on the mutex may be gone: its address is only a key. libc unlocks by an atomic
-    // exchange, on x86 a full barrier, so either we see the waiter or its attempt under the
-    // bucket's lock sees the mutex free.
+    // exchange, on x86 a full barrier. So either this thread sees the waiter, or the waiter's
+    // attempt under the bucket's lock sees the mutex free.
     let key = key(mutex, KeyKind::Lock);
     if parking_lot::any_waiting(key) && result == 0 {
         parking_lot::unpark(key, 1, WAITER);
@@ -146,7 +146,7 @@ pub unsafe extern "C" fn pthread_mutex_unlock(mutex: *mut pthread_mutex_t) -> c_
     result
 }
 
-/// Whether unlocking would be refused, because another thread has the mutex or none has it.
+/// Returns whether unlocking would fail because another thread or none has the mutex.
 ///
 /// # Safety
 /// `mutex` is initialised.

@@ -1,11 +1,11 @@
 //! `pthread_once`: ours, for all threads.
 //!
-//! libc's would wait in libc. The word is the program's `pthread_once_t`, zero at first:
+//! libc's would wait in libc. The word is the program's `pthread_once_t`, initially zero:
 //!
 //! ```text
 //!   0           not begun
-//!   pid<<2 | 1  somebody of this process runs it; in the child of a fork, which has left that thread
-//!               behind, the pid is another one and it begins anew, as glibc has it
+//! |  pid<<2 | 1  a thread of this process runs it; the child of a fork does not have that thread,
+//! |              sees another pid than its own, and begins anew, as with glibc
 //!   2           done (glibc's value)
 //! ```
 
@@ -58,7 +58,7 @@ fn call_slowly(word: &AtomicU32, routine: Option<unsafe extern "C-unwind" fn()>)
             unsafe { futex::wait_while(word.as_ptr(), running) };
             continue;
         }
-        // Relaxed: nothing is published yet. Acquire: what an earlier run has done before it
+        // Relaxed: nothing is published yet. Acquire: sees what an earlier run did before it
         // unwound.
         if word
             .compare_exchange(seen, running, Ordering::Acquire, Ordering::Relaxed)
@@ -75,7 +75,7 @@ fn call_slowly(word: &AtomicU32, routine: Option<unsafe extern "C-unwind" fn()>)
     }
 }
 
-/// Says how it ended, also when the routine unwinds.
+/// Stores how the run ended, also when the routine unwinds.
 struct Running<'a> {
     word: &'a AtomicU32,
     ends_as: u32,
@@ -83,7 +83,7 @@ struct Running<'a> {
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        // Release: pairs with the Acquire of those who see it.
+        // Release: pairs with the Acquire of the threads that see it.
         self.word.store(self.ends_as, Ordering::Release);
         futex::wake_waiters(self.word.as_ptr(), i32::MAX);
     }

@@ -1,9 +1,9 @@
 //! `pthread_rwlock_t`.
 //!
 //! As with mutexes, there are two queues, and no wake-up is lost. Unlocking wakes all virtual
-//! threads that want to read, and one that wants to write; all of them try again. A writer that
-//! fails is woken by the readers that overtook it, readers by the writer. As in glibc by default,
-//! readers are preferred.
+//! threads that want to read, and one that wants to write; all of them try again. If a writer
+//! fails, the readers that overtook it wake it; if readers fail, the writer wakes them. As in glibc
+//! by default, readers are preferred.
 
 use super::{KeyKind, Recheck, acquire, deadline, key, layout};
 use crate::blocking::parking_lot;
@@ -61,8 +61,8 @@ interposed! {
 const READER: u32 = 2;
 const WRITER: u32 = 4;
 
-/// Runs libc's function on a platform thread; on a virtual one locks by trying. The deadline is
-/// asked only if there is a need to wait.
+/// Runs libc's function on a platform thread; on a virtual thread locks by trying. The deadline is
+/// computed only before a wait.
 unsafe fn lock_as(
     kind: u32,
     lock: Lock,

@@ -1,10 +1,10 @@
 //! `sem_t`.
 //!
 //! A virtual thread waits in the parking lot. `sem_post` may be called in a signal handler, which
-//! may have interrupted code that holds a lock of the lot or changes a run queue. So it touches
-//! neither. It marks the lot's bucket, in an atomic bit, and wakes a platform thread of
-//! ours, the *postman*, who takes the semaphore on behalf of the waiting threads there and wakes
-//! them. Platform threads wait in libc and are not concerned.
+//! may have interrupted code that holds a lock of the lot or changes a run queue. So `sem_post`
+//! touches neither. It marks the lot's bucket, in an atomic bit, and wakes a platform thread of the
+//! runtime, the *postman*. The postman takes the semaphore on behalf of the threads that wait
+//! there, and wakes them. Platform threads wait in libc and are not concerned.
 
 use super::{KeyKind, Recheck, deadline, key, layout};
 use crate::blocking::parking_lot::{self, BUCKETS, Parked};
@@ -76,7 +76,7 @@ pub unsafe extern "C" fn sem_clockwait(
     }
 }
 
-/// An error number as C's result.
+/// Returns an error number as C's result.
 fn to_c(error: c_int) -> c_int {
     match error {
         0 => 0,
@@ -84,7 +84,7 @@ fn to_c(error: c_int) -> c_int {
     }
 }
 
-/// `sem_trywait`, with the error number as the result.
+/// Calls `sem_trywait`. Returns the error number.
 unsafe fn attempt(semaphore: *mut sem_t) -> c_int {
     // SAFETY: the caller's contract.
     match unsafe { real!(fn sem_trywait(semaphore: *mut sem_t) -> c_int) } {
@@ -170,7 +170,7 @@ mod postman {
     };
 
     static MARKED: [AtomicU64; BUCKETS / 64] = [const { AtomicU64::new(0) }; BUCKETS / 64];
-    /// Counts calls.
+    /// The number of calls.
     static CALLS: AtomicU32 = AtomicU32::new(0);
     static HIRED: AtomicBool = AtomicBool::new(false);
 
@@ -189,11 +189,11 @@ mod postman {
         }
     }
 
-    /// Has a bucket looked after. Async-signal-safe.
+    /// Makes the postman look after a bucket. Async-signal-safe.
     pub(in crate::interpose) fn call(bucket: usize) {
         // Release: pairs with the Acquire of the swap below: the semaphore has been posted.
         MARKED[bucket / 64].fetch_or(1 << (bucket % 64), Ordering::Release);
-        // Release: the mark is there when the count has changed.
+        // Release: the mark is visible to a thread that sees the new count.
         CALLS.fetch_add(1, Ordering::Release);
         sys::futex_wake(&CALLS, 1);
     }
@@ -225,8 +225,8 @@ mod postman {
             // SAFETY: somebody waits for the semaphore, so it is alive.
             |key| is_one(key) && unsafe { attempt(semaphore(key)) } == 0,
             |key| {
-                // SAFETY: the same: whoever timed out leaves the list, under its lock, before it
-                // returns.
+                // SAFETY: as above: a thread that timed out leaves the list, under its lock, before
+                // it returns.
                 unsafe { libc_post(semaphore(key)) };
             },
         );

@@ -13,7 +13,7 @@ interposed! {
     Parks by hand { pthread_spin_lock: "spins, and lets others run between attempts" }
 }
 
-/// Attempts before the holder is thought to be waiting for this very carrier.
+/// Attempts before the thread assumes that the holder is waiting for this very carrier.
 const SPINS: u32 = 100;
 
 /// `pthread_spin_lock`: a virtual thread spins for a moment, then lets others run between attempts.
