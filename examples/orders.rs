@@ -1,6 +1,6 @@
-//! What can go wrong with an order that needs two services at once, and what the scope makes of it:
-//! one of them fails; who asked for it gives up; the other one hangs. Nobody is left running, and
-//! nobody is waited for in vain.
+//! Failures of an order that needs two services at once, and how the scope handles them: one
+//! service fails; the caller gives up; the other service hangs. No thread is left running, and none
+//! is waited for in vain.
 use pirn::scope::JoinError;
 use pirn::thread::{self, Interrupted};
 use std::io;
@@ -15,7 +15,7 @@ struct Services {
     order: Result<Duration, &'static str>,
 }
 
-/// Both at once. The first failure cancels the other, and is the result.
+/// Runs both at once. The first failure cancels the other, and is the result.
 fn handle_order(services: Services) -> Result<String, JoinError<io::Error>> {
     pirn::scope(|s| {
         let inventory = s.fork(|| call("update_inventory", services.inventory));
@@ -51,7 +51,7 @@ fn main() {
         Err("the order is refused"),
     )));
 
-    println!("whoever asked for it is interrupted, and with it both:");
+    println!("the caller is interrupted, and so are both:");
     let owner = thread::spawn(move || handle_order(services(Ok(HANGS), Ok(HANGS))));
     thread::sleep(quick);
     owner.thread().interrupt();

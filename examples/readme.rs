@@ -1,4 +1,4 @@
-//! What `README.md` shows is what `server.rs` is.
+//! The example in `README.md` is the same as `server.rs`.
 
 #[test]
 fn the_readme_shows_the_server() {

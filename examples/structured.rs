@@ -1,6 +1,6 @@
-//! A page that is made of parts, a subtask each: one of them takes the fastest of three mirrors,
-//! all have a deadline, and somebody watches. The mirrors are small servers on the loopback
-//! interface.
+//! A page of several parts, one subtask each: one of them takes the fastest of three mirrors, all
+//! have a deadline, and another thread prints the tree. The mirrors are small servers on the
+//! loopback interface.
 use pirn::scope::{self, JoinError, ScopeInfo};
 use pirn::thread::{self, Thread};
 use std::io::{self, Read, Write};
@@ -8,7 +8,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 pirn::scoped_value! {
-    /// The request that is being served, for whoever wants to say so.
+    /// The request that is being served, for messages.
     static REQUEST: u64;
 }
 
@@ -33,7 +33,7 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// What a web server would call, on a virtual thread for each request.
+/// The handler of a web server, which runs on one virtual thread per request.
 fn handle(request: u64, mirrors: &[SocketAddr], timeout: Duration) -> io::Result<String> {
     let start = Instant::now();
     let page = REQUEST.bind(&request, || page(mirrors, timeout));
@@ -41,7 +41,7 @@ fn handle(request: u64, mirrors: &[SocketAddr], timeout: Duration) -> io::Result
     Ok(format!("{page}, after {:.0?}", start.elapsed()))
 }
 
-/// The parts at once. What is not there when the time is up is left out.
+/// Fetches the parts at once. A part that is not there when the time is up is left out.
 fn page(mirrors: &[SocketAddr], timeout: Duration) -> Result<String, JoinError<io::Error>> {
     let names = thread::Builder::new().name_counter("part-", 1);
     let scope = scope::Builder::new().name("page").timeout(timeout);
@@ -62,7 +62,7 @@ fn greeting() -> io::Result<String> {
     Ok(format!("page {}:", REQUEST.get())) // as bound by the owner of the scope
 }
 
-/// From whichever mirror has it first. The others are cancelled.
+/// Fetches the article from the fastest mirror. The others are cancelled.
 fn article(mirrors: &[SocketAddr]) -> io::Result<String> {
     let names = thread::Builder::new().name_counter("mirror-", 1);
     let scope = scope::Builder::new().name("article").threads(names);
@@ -82,7 +82,7 @@ fn fetch(mirror: SocketAddr) -> io::Result<String> {
     Ok(article)
 }
 
-/// A server that takes so long to answer.
+/// Starts a server that answers after `delay`.
 fn mirror(name: &'static str, delay: Duration) -> io::Result<SocketAddr> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let address = listener.local_addr()?;
@@ -97,12 +97,12 @@ fn mirror(name: &'static str, delay: Duration) -> io::Result<SocketAddr> {
     Ok(address)
 }
 
-/// Nobody listens there.
+/// Returns an address on which no server listens.
 fn broken_mirror() -> io::Result<SocketAddr> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
 }
 
-/// A thread, the scopes that it owns, and the threads in these.
+/// Prints a thread, the scopes that it owns, and the threads in these.
 fn print_thread(thread: &Thread, scopes: &[ScopeInfo], depth: usize) {
     let indent = "    ".repeat(depth);
     println!("{indent}{thread:?}");
