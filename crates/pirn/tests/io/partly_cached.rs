@@ -157,13 +157,40 @@ fn a_read_ends_at_the_end_of_the_file() {
             assert_eq!(file.read_at(&mut buffer, 5000).unwrap(), 5000);
             assert_eq!(file.read_at(&mut buffer, 10_000).unwrap(), 0);
         });
-        // None of it took a thread of the pool.
-        let names = fs::read_dir("/proc/self/task").unwrap();
-        for task in names {
-            let name = fs::read_to_string(task.unwrap().path().join("comm")).unwrap();
-            assert_ne!(name.trim_end(), "pirn-blocking");
-        }
+        assert_pool_unused();
     });
+}
+
+/// Asserts that no call has taken a thread of the pool.
+fn assert_pool_unused() {
+    for task in fs::read_dir("/proc/self/task").unwrap() {
+        let name = fs::read_to_string(task.unwrap().path().join("comm")).unwrap();
+        assert_ne!(name.trim_end(), "pirn-blocking");
+    }
+}
+
+/// A second read could wait for what is yet to come, as that of `/proc/kmsg` does.
+#[watched(alone)]
+fn a_file_that_is_made_when_it_is_read_is_read_once() {
+    const PAGE: usize = 4096;
+    // Every other page of a mapping is another line of the file.
+    // SAFETY: a fresh mapping, which nobody touches.
+    unsafe {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        let pages = libc::mmap(ptr::null_mut(), 512 * PAGE, libc::PROT_NONE, flags, -1, 0);
+        assert_ne!(pages, libc::MAP_FAILED);
+        for i in (0..512).step_by(2) {
+            let page = pages.byte_add(i * PAGE);
+            assert_eq!(libc::mprotect(page, PAGE, libc::PROT_READ), 0);
+        }
+    }
+    // The kernel makes a page of it at a time.
+    let read = || {
+        let mut file = File::open("/proc/self/maps").unwrap();
+        file.read(&mut vec![0; 1 << 20]).unwrap()
+    };
+    assert!((1..=PAGE).contains(&read()));
+    assert!((1..=PAGE).contains(&on_virtual(read)));
 }
 
 #[watched]

@@ -94,15 +94,16 @@ pub(in crate::interpose) unsafe fn read_vectored(
     }
     // SAFETY: as above.
     let now = || unsafe { now(libc::SYS_preadv2, fd, iov, count, HERE) };
+    let whole = Parts { fd, iov, count };
     let attempt = || match now() {
+        // SAFETY: the kernel has accepted the buffers.
+        Ok(done) => unsafe { whole.finish(done, HERE, [libc::SYS_preadv2, libc::SYS_readv]) },
+        // What the plain call gives is all that there is.
         Err(e) if is_unsupported(e) => unflagged(fd, libc::POLLIN, plain),
         result => result,
     };
     let deadline = |entry: &fds::Entry| entry.deadline(fd, libc::SO_RCVTIMEO);
-    let whole = Parts { fd, iov, count };
     match readiness::blocking(fd, Interest::Read, deadline, attempt) {
-        // SAFETY: the kernel has accepted the buffers.
-        Ok(done) => unsafe { whole.finish(done, HERE, [libc::SYS_preadv2, libc::SYS_readv]) },
         Err(Errno(libc::EPERM)) => offload::bounded(plain),
         // A non-blocking file waits for its disk all the same.
         EAGAIN if fds::may_be_file(fd) => offload::bounded(plain),
