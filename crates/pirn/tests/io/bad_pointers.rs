@@ -4,8 +4,9 @@ use std::io::Error;
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
-use crate::common::{on_virtual, sys, watched};
+use crate::common::{child, on_virtual, sys, watched};
 use libc::{c_int, c_long};
 
 /// Nothing is ever mapped here.
@@ -207,4 +208,28 @@ fn paths_and_what_is_to_be_filled_in() {
         });
         child.wait().unwrap();
     }
+}
+
+static FAULTS: AtomicUsize = AtomicUsize::new(0);
+
+extern "C" fn count_faults(_signal: c_int) {
+    FAULTS.fetch_add(1, SeqCst);
+    // SAFETY: always allowed. Without this the fault would come again and again.
+    unsafe { libc::_exit(3) };
+}
+
+/// A handler that comes after the runtime's, and passes nothing on.
+#[watched]
+fn a_handler_of_the_programs_does_not_see_them() {
+    child::isolated(&[], || {
+        on_virtual(|| ());
+        for signal in [libc::SIGSEGV, libc::SIGBUS] {
+            sys::on_signal(signal, libc::SA_ONSTACK, count_faults);
+        }
+        // SAFETY: the runtime looks at the address.
+        fails(libc::EFAULT, || unsafe {
+            libc::nanosleep(forbidden(), ptr::null_mut()) as i64
+        });
+        assert_eq!(FAULTS.load(SeqCst), 0);
+    });
 }

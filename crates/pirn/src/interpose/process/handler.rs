@@ -10,6 +10,7 @@
 //! Handlers installed by a bare system call are not seen. The same holds for those of a library
 //! that `dlmopen` has bound to libc's own functions.
 
+use crate::arch;
 use crate::glibc::jump;
 use crate::glibc::symbols::Real;
 use crate::interpose::registry::interposed;
@@ -44,11 +45,16 @@ pub(in crate::interpose) fn prepare() {
     SIGACTION.get();
 }
 
-/// Calls the program's handler with the mark up.
+/// Calls the program's handler with the mark up; not for a fault of the runtime's own
+/// [fetches](arch::recover).
 ///
 /// Unwinds if the handler does.
 unsafe extern "C-unwind" fn dispatch(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     type Handler = unsafe extern "C-unwind" fn(c_int, *mut siginfo_t, *mut c_void);
+    // SAFETY: the context that the kernel gives to each handler, whatever its flags.
+    if matches!(signal, libc::SIGSEGV | libc::SIGBUS) && unsafe { arch::recover(context) } {
+        return; // The program's handler may not pass on what it does not know.
+    }
     // Acquire: pairs with the Release in `exchange`: what the installer wrote before is visible.
     let handler = HANDLERS[signal as usize].load(Ordering::Acquire);
     // SAFETY: a handler of the program. One that takes only the signal ignores the other arguments.
