@@ -9,6 +9,7 @@
 //! part of a core. Waiting threads take turns roughly in order of arrival.
 
 use super::parking_lot::{self, Parked};
+use crate::mark;
 use crate::sys::{Errno, SysResult};
 use crate::time::Deadline;
 use crate::vthread::wait_word::Hearing;
@@ -48,8 +49,13 @@ impl Retry {
         }
     }
 
+    /// Not in a signal handler, which may have interrupted code that holds the lock of our list,
+    /// or is changing a queue: those that wait try again soon.
     #[cold]
     fn wake(&self) {
+        if mark::in_handler() {
+            return;
+        }
         // Release: pairs with the Acquire in `wait_and_try`.
         self.chances.fetch_add(1, Ordering::Release);
         parking_lot::unpark(self.key(), TRIES, u32::MAX);

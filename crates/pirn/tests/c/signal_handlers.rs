@@ -131,6 +131,50 @@ fn handlers_block_their_carrier_and_nothing_else() {
     child::with_carriers(&["1", "2", "8"], work_under_fire);
 }
 
+/// Closes a descriptor, which gives those that wait for a file's lock a chance.
+extern "C" fn close_one(_signal: c_int) {
+    let saved = sys::errno();
+    // SAFETY: a string, and a descriptor of our own.
+    unsafe {
+        let fd = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR);
+        assert!(fd >= 0);
+        assert_eq!(libc::close(fd), 0);
+    }
+    HANDLED.fetch_add(1, SeqCst);
+    sys::set_errno(saved);
+}
+
+/// Waits for a lock on a file, again and again, while handlers close descriptors.
+fn lock_under_fire() {
+    let folder = TempDir::new("locked");
+    let path = folder.join("locked");
+    let file = File::create(&path).unwrap();
+    file.lock().unwrap();
+    on_signal(SIGALRM, libc::SA_RESTART, close_one);
+    on_virtual(|| ()); // Starts the carriers.
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let waiting: Vec<_> = (0..16)
+            .map(|_| File::open(&path).unwrap())
+            .map(|file| thread::spawn(move || file.lock().unwrap()))
+            .collect();
+        scope.spawn(|| hammer(&over));
+        while HANDLED.load(SeqCst) < 4_000 {
+            work(20);
+        }
+        over.store(true, SeqCst);
+        file.unlock().unwrap();
+        waiting
+            .into_iter()
+            .for_each(|thread| thread.join().unwrap());
+    });
+}
+
+#[watched]
+fn a_close_in_a_handler_wakes_nobody() {
+    child::with_carriers(&["1", "2"], lock_under_fire);
+}
+
 extern "C" fn first(_signal: c_int) {}
 extern "C" fn second(_signal: c_int, _: *mut libc::siginfo_t, _: *mut libc::c_void) {}
 
