@@ -1,4 +1,4 @@
-# What the scripts of this folder share; to be sourced.
+# Functions that the scripts of this folder share; to be sourced.
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -7,7 +7,7 @@ executables() {
     cargo "$@" --message-format=json | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p'
 }
 
-# The name of a test binary: its path without folder and hash.
+# Prints the name of a test binary: its path without folder and hash.
 name_of() {
     basename "$1" | sed 's/-[0-9a-f]\{16\}$//'
 }

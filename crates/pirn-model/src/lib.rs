@@ -1,8 +1,8 @@
 //! Checks of the lock-free protocols and pure data structures of `pirn`.
 //!
-//! This package has no code of its own, only tests. They compile files of `crates/pirn/src` once
-//! more, by `#[path]`. Those files know no other part of the runtime than `crate::primitives`,
-//! the atomics, and each test target is a crate of its own with its own `primitives`:
+//! This package has no code of its own, only tests. They compile files of `crates/pirn/src` again,
+//! by `#[path]`. The only part of the runtime that those files use is `crate::primitives`, the
+//! atomics. Each test target is a crate with its own `primitives`:
 //!
 //! | target               | `crate::primitives`      | what it does                               |
 //! |----------------------|--------------------------|--------------------------------------------|
@@ -10,7 +10,7 @@
 //! | `tests/plain`        | the runtime's own        | unit, property and stress tests            |
 //! | `tests/timer_memory` | the runtime's own        | the timer heap under an allocator that counts and fails |
 //!
-//! All run with `cargo test -p pirn-model`. The latter two can run under a sanitizer as well:
+//! All of them run with `cargo test -p pirn-model`. The last two can run under a sanitizer as well:
 //!
 //! ```text
 //! RUSTFLAGS=-Zsanitizer=address cargo +nightly test -p pirn-model \

@@ -1,7 +1,7 @@
-//! The timer heap's memory: it is given back, and where there is none nothing breaks.
+//! The timer heap's memory: it is given back, and a lack of memory breaks nothing.
 //!
-//! The test has an allocator of its own, which counts and can be told to fail. Both are per
-//! thread, so that the tests do not see each other.
+//! The test has an allocator of its own, which counts and can be told to fail. Both are per thread,
+//! so that the tests do not affect each other.
 
 #[path = "../../pirn/src/primitives.rs"]
 #[allow(dead_code, unused_imports)] // The runtime uses more of them than the timer heap does.
@@ -44,7 +44,7 @@ unsafe impl GlobalAlloc for CountingAllocator {
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-/// Bytes that this thread has allocated and not freed.
+/// Returns the bytes that this thread has allocated and not freed.
 fn allocated() -> usize {
     ALLOCATED.get()
 }
@@ -57,13 +57,13 @@ fn exhausted<R>(f: impl FnOnce() -> R) -> R {
     result
 }
 
-/// What may stay: as many timers as are not worth giving back, with an entry, a place and a node
-/// each.
+/// The memory that may stay: that of as many timers as are not worth giving back, with an entry, a
+/// place and a node each.
 const SMALL: usize = 64 * (16 + 4 + 8);
 
 const MANY: usize = if cfg!(miri) { 1000 } else { 1_000_000 };
 
-/// Deadlines that are all over the place.
+/// Returns deadlines in no order.
 fn deadline(i: usize) -> u64 {
     (i as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
@@ -72,7 +72,7 @@ fn nodes(n: usize) -> Vec<TimerNode> {
     (0..n).map(|_| TimerNode::new()).collect()
 }
 
-/// A heap with `nodes` in it.
+/// Returns a heap that contains `nodes`.
 fn filled(nodes: &[TimerNode]) -> TimerHeap {
     let mut heap = TimerHeap::new();
     for (i, node) in nodes.iter().enumerate() {

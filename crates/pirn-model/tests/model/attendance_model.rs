@@ -1,4 +1,4 @@
-//! Who wakes for timers: no timer is forgotten while all carriers sleep.
+//! Attendance: no timer is forgotten while all carriers sleep.
 
 use loom::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use loom::sync::{Arc, Mutex};
@@ -52,7 +52,7 @@ impl World {
         }
     }
 
-    /// Fires what is due.
+    /// Fires the timers that are due.
     fn fire(&self, now: u64) {
         for shard in &self.shards {
             if shard.first.get().is_none_or(|deadline| deadline > now) {
@@ -68,8 +68,8 @@ impl World {
         }
     }
 
-    /// Sleeps until all timers have been fired. One that attends sleeps no longer than that: to
-    /// the model, not at all.
+    /// Sleeps until all timers have been fired. A carrier that attends sleeps until its deadline,
+    /// which in the model takes no time.
     fn sleep(&self) {
         loop {
             let first = || self.shards.iter().filter_map(|s| s.first.get()).min();

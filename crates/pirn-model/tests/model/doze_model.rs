@@ -20,7 +20,7 @@ impl World {
     }
 }
 
-/// The monitor's one doze ends, because a processor is taken: before, during or after it.
+/// Takes a processor before, during or after the monitor's one doze, which ends for that reason.
 fn one_doze(processors: usize) {
     check(3, move || {
         let world = Arc::new(World {

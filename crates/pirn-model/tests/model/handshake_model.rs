@@ -27,7 +27,7 @@ impl Thread {
         })
     }
 
-    /// The thread leaves its stack, unless it was woken already. Returns whether it has stayed.
+    /// Leaves the thread's stack, unless it was woken already. Returns whether it has stayed.
     fn leave(&self) -> bool {
         if self.handshake.woken_early() {
             assert_eq!(self.news.read(), 1);
@@ -47,7 +47,7 @@ impl Thread {
         }
     }
 
-    /// Enqueues the thread; and as the queue is short, it is mounted at once.
+    /// Enqueues the thread. The queue is short, so the thread is mounted at once.
     fn enqueue(&self) {
         self.enqueued.fetch_add(1, Relaxed);
         assert_eq!(self.context.read(), 1);

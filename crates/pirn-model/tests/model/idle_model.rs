@@ -46,7 +46,7 @@ impl World {
         queues.any(|queue| queue.load(Relaxed) > 0 && queue.swap(0, Relaxed) > 0)
     }
 
-    /// Runs a thread. Returns whether it was not the last.
+    /// Runs a thread. Returns whether more are left.
     fn run_one(&self) -> bool {
         let last = self.left.fetch_sub(1, Relaxed) == 1;
         if last {
@@ -117,7 +117,7 @@ fn the_last_searcher_finds_what_others_left_to_it() {
     });
 }
 
-/// What the searcher finds keeps it for ever: the sleeper has to be woken for the other thread.
+/// The searcher's thread keeps it for ever: the sleeper must be woken for the other thread.
 #[test]
 fn a_searcher_that_found_something_wakes_the_next_if_there_is_more() {
     check(2, || {
@@ -149,7 +149,7 @@ fn of_two_carriers_that_go_to_sleep_one_finds_the_thread_or_is_woken() {
     });
 }
 
-/// One processor for two carriers: whoever is kicked may find that the other has it.
+/// One processor for two carriers: a kicked carrier may find that the other one has it.
 #[test]
 fn a_request_that_finds_no_processor_is_not_lost() {
     check(2, || {

@@ -10,7 +10,7 @@ use crate::{Word, check};
 
 struct Item {
     next: *mut Item,
-    /// Written before the job is submitted, and by whoever takes it.
+    /// Written before the job is submitted, and by the thread that takes it.
     state: Word,
 }
 
@@ -108,7 +108,7 @@ fn a_thread_that_ends_takes_the_job_or_another_is_wanted() {
         world.0.started();
         let worker = spawn(&world, |world| while world.take(NOT_AT_ALL) {});
         if world.submit() {
-            // The only thread has ended: this one is in its place.
+            // The only thread has ended: this one replaces it.
             world.0.started();
             assert!(world.take(FOR_LONG));
         }

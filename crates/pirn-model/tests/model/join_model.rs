@@ -9,17 +9,17 @@ use loom::thread;
 use crate::join::JoinCell;
 use crate::{Word, check};
 
-/// A thread that ends, and what its joiner needs.
+/// A thread that ends, and the state that its joiner needs.
 struct Joined {
     cell: JoinCell,
     result: Word,
-    /// What the pointer to the waiter points to: written by the joiner, read by the finisher.
+    /// The target of the pointer to the waiter: written by the joiner, read by the finisher.
     waiter: Word,
     wakes: AtomicUsize,
 }
 
 impl Joined {
-    /// The thread, about to run, and its finisher, running.
+    /// Returns the thread, about to run, and its running finisher.
     fn start() -> (Arc<Self>, thread::JoinHandle<()>) {
         let joined = Arc::new(Self {
             cell: JoinCell::new(),
@@ -95,7 +95,7 @@ fn a_joiner_that_gives_up_is_not_woken() {
         let mut woken = 0;
         if joined.register() {
             if joined.unregister() {
-                // The waiter is the joiner's again, while the finisher may still be at work.
+                // The joiner owns the waiter again, while the finisher may still be running.
                 joined.waiter.write(2);
             } else {
                 woken = 1;
@@ -126,8 +126,8 @@ fn a_joiner_may_give_up_and_come_back() {
 }
 
 /// A future, polled twice: it takes its waker back, changes it, and registers it again; then it is
-/// dropped. What the joiner owns it may write to without synchronising, and so may the finisher
-/// what it owns.
+/// dropped. The joiner may write without synchronising to whatever it owns, and so may the
+/// finisher.
 #[test]
 fn a_joiner_may_change_what_is_woken() {
     struct Polled {
@@ -141,7 +141,7 @@ fn a_joiner_may_change_what_is_woken() {
         NonNull::from(&polled.waker).cast()
     }
 
-    /// Whether the joiner owns the waker.
+    /// Polls once. Returns whether the joiner owns the waker.
     fn poll(polled: &Polled, number: u32, registered: bool) -> bool {
         let owned = !registered || polled.cell.unregister(pointer(polled));
         if owned {
@@ -162,7 +162,7 @@ fn a_joiner_may_change_what_is_woken() {
             thread::spawn(move || {
                 polled.result.write(1);
                 if polled.cell.finish().is_some() {
-                    // Woken, and freed: it is the finisher's.
+                    // It was woken and freed, and belongs to the finisher.
                     polled.woken.store(polled.waker.read() as usize, Relaxed);
                     polled.waker.write(0);
                 }

@@ -1,6 +1,6 @@
-//! The local queue: its owner against stealers. No item is lost or taken twice, each is seen as
-//! it was when pushed, and each taker finds them in order. The rings are small and, as all
-//! queues' do, begin just short of the wrap of the indices, so that they go round and wrap.
+//! The local queue: its owner against stealers. No item is lost or taken twice, each is seen as it
+//! was when pushed, and each taker finds them in order. The rings are small and begin just below
+//! the wrap of the indices, as all queues do, so that both the ring and the indices wrap.
 
 use core::ptr::NonNull;
 
@@ -53,7 +53,7 @@ impl<const CAP: usize, const N: usize> Queues<CAP, N> {
         unsafe { self.queues[victim].steal_into(&self.queues[dest]) }.map(take)
     }
 
-    /// Steals once from queue 0, and then takes all that this brought.
+    /// Steals once from queue 0, and then takes all stolen items.
     fn steal_and_drain(&self, dest: usize) -> Vec<u32> {
         let mut taken = Vec::from_iter(self.steal(0, dest));
         taken.extend(self.drain(dest));
@@ -76,7 +76,7 @@ fn take(item: NonNull<Word>) -> u32 {
     id
 }
 
-/// Each taker has its items in order, and together they have items `0..n`, once each.
+/// Panics unless each taker has its items in order, and together they have items `0..n`, once each.
 fn assert_all_taken(n: u32, takers: &[Vec<u32>]) {
     for taken in takers {
         assert!(taken.is_sorted(), "out of order: {taken:?}");
@@ -130,7 +130,7 @@ fn owner_and_two_stealers() {
     });
 }
 
-/// The owner goes round a ring of two, so that it overwrites what a slow stealer reads.
+/// The owner goes round a ring of two, so that it overwrites slots that a slow stealer reads.
 #[test]
 fn slots_are_reused_under_a_stealer() {
     check(3, || {
@@ -209,7 +209,7 @@ fn stealer_is_stolen_from() {
     });
 }
 
-/// What anybody sees of the length is no more than has been pushed.
+/// No thread sees a length greater than the number of items pushed.
 #[test]
 fn length_seen_from_outside() {
     check(3, || {

@@ -1,21 +1,21 @@
 //! Model checks: the runtime's protocols on loom's atomics, in all interleavings of small cases.
 //!
-//! Loom runs each model once for every order of steps (up to a number of preemptions) and for
-//! every value that a load may see by the C11 memory model, and it fails if an `UnsafeCell` is
-//! reached by two threads that are not ordered. So a missing edge shows as such a failure, also
-//! where the machine would have been kind.
+//! Loom runs each model once for every order of steps (up to a number of preemptions) and for every
+//! value that a load may see by the C11 memory model. It fails if two threads that are not ordered
+//! access an `UnsafeCell`. So a missing edge shows as such a failure, even where the hardware would
+//! hide it.
 //!
-//! Loom runs steps one after the other, so it cannot see what depends on a load being delayed past
-//! a later store. That is why it does not notice if `LocalQueue` weakens the Acquire of `head`
-//! where slots are used again (`push_back`, and `dest` in `steal_into`).
+//! Loom runs steps one after the other, so it cannot see the effect of a load that is delayed past
+//! a later store. Hence it does not notice if `LocalQueue` weakens the Acquire of `head` where
+//! slots are used again (`push_back`, and `dest` in `steal_into`).
 //!
-//! A parked virtual thread is modelled as what it is to the runtime: a continuation that is run by
-//! whoever has got the duty to. Carriers and the monitor do wait, for the kernel that
-//! `surroundings.rs` plays; where a wake-up is lost, loom finds all threads asleep, and fails.
+//! A parked virtual thread is modelled as a continuation that is run by whichever thread has the
+//! duty to run it. Carriers and the monitor do wait, for the kernel modelled in `surroundings.rs`.
+//! If a wake-up is lost, loom finds all threads asleep, and fails.
 //!
-//! Loom takes accesses that are `SeqCst` for acquire and release only, but knows fences. So the
-//! protocols of sleeping have explicit fences, and relaxed accesses where these suffice. Each fence
-//! and each ordering has been weakened once to see a model fail.
+//! Loom treats `SeqCst` accesses as acquire and release only, but supports fences. So the protocols
+//! of sleeping have explicit fences, and relaxed accesses where these suffice. Each fence and each
+//! ordering has been weakened once to see a model fail.
 
 #[path = "../../../pirn/src/blocking/attendance.rs"]
 mod attendance;
@@ -41,11 +41,11 @@ mod permit;
 mod spare;
 #[path = "../../../pirn/src/vthread/wait_word.rs"]
 #[allow(dead_code)]
-// A wait with a word of its own, which no interrupter knows, is the same without them.
+// A wait with a word of its own, which no interrupter knows, is a special case of this.
 mod wait_word;
 
 mod primitives {
-    //! Loom's atomics under the runtime's names for them.
+    //! Loom's atomics under the runtime's names.
     pub use loom::sync::atomic::{
         AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering,
     };
@@ -68,15 +68,15 @@ mod wait_word_model;
 
 use loom::cell::UnsafeCell;
 
-/// Explores `model` with up to `preemptions` involuntary switches an execution.
+/// Explores `model` with up to `preemptions` involuntary switches per execution.
 fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
     builder.check(model);
 }
 
-/// A plain word of memory that one thread writes and another reads, and whose every access loom
-/// checks to be ordered with the others.
+/// A plain word of memory that one thread writes and another reads. Loom checks that each access is
+/// ordered with the others.
 struct Word(UnsafeCell<u32>);
 
 impl Word {

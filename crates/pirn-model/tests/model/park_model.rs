@@ -1,5 +1,5 @@
 //! Permit and handshake together, as a virtual thread parks: several times, with several wakers,
-//! which run the thread on if it is they who enqueue it.
+//! which run the thread if they enqueue it.
 
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -13,8 +13,8 @@ use crate::{Word, check};
 struct VirtualThread {
     permit: ParkPermit,
     handshake: Handshake,
-    /// Stands for its stack and saved registers: how many parks have returned. Loom sees to it
-    /// that never two carriers have it mounted.
+    /// Stands for its stack and saved registers: the number of parks that have returned. Loom
+    /// checks that two carriers never have it mounted at once.
     stack: Word,
     parks: u32,
     ended: AtomicUsize,
@@ -42,7 +42,8 @@ impl VirtualThread {
         self.ended.fetch_add(1, Relaxed);
     }
 
-    /// Returns `true` if park returned on the current carrier, `false` if the thread has left it.
+    /// Parks. Returns `true` if park returned on the current carrier, `false` if the thread has
+    /// left it.
     fn park(&self) -> bool {
         if self.permit.try_consume() || !self.permit.begin_park() {
             return true;
@@ -70,7 +71,7 @@ impl VirtualThread {
         }
     }
 
-    /// Takes the thread from the run queue on which the caller had to put it, and runs it.
+    /// Takes the thread from the run queue on which the caller put it, and runs it.
     fn mount(&self) {
         self.handshake.mounted();
         self.permit.end_park();
@@ -119,7 +120,7 @@ fn unpark_and_expiry_return_one_park() {
     });
 }
 
-/// Two unparks may make one permit; but a third, after both, must make up for it.
+/// Two unparks may make one permit, but a third one, after both, must make another.
 #[test]
 fn two_parks_need_no_more_than_a_last_unpark() {
     check(2, || {
@@ -135,7 +136,7 @@ fn two_parks_need_no_more_than_a_last_unpark() {
     });
 }
 
-/// One waker after the other, in one thread: the second may meet the second episode anywhere.
+/// Two wakers in sequence, in one thread: the second may come anywhere in the second episode.
 #[test]
 fn an_unpark_may_meet_the_next_park() {
     check(3, || {

@@ -1,4 +1,4 @@
-//! The park permit alone: one episode, its wakers, and who gets the duty to wake.
+//! The park permit alone: one episode, its wakers, and which of them gets the duty to wake.
 
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -10,11 +10,11 @@ use crate::{Word, check};
 /// A thread that prepares, parks once and returns from park.
 struct Parker {
     permit: ParkPermit,
-    /// Written by the thread before it parks, read by whoever has to wake it.
+    /// Written by the thread before it parks, read by the waker that has to wake it.
     prepared: Word,
     /// Written by each waker before it wakes, read when a permit has been used up.
     given: [Word; 2],
-    /// How often park has returned.
+    /// The number of times park has returned.
     returns: AtomicUsize,
 }
 
@@ -28,7 +28,7 @@ impl Parker {
         })
     }
 
-    /// The thread parks. Returns whether it has returned on its own, from a permit.
+    /// Parks the thread. Returns whether it has returned without a wake, from a permit.
     fn park(&self) -> bool {
         if self.permit.try_consume() {
             self.returned();
@@ -55,7 +55,7 @@ impl Parker {
         }
     }
 
-    /// What the winner of the duty to wake does: it runs the rest of the parked thread.
+    /// Runs the rest of the parked thread, as the winner of the duty to wake does.
     fn wake(&self) {
         assert_eq!(self.prepared.read(), 1);
         self.permit.end_park();
@@ -123,8 +123,8 @@ fn an_expiry_and_an_unpark_wake_once() {
     });
 }
 
-/// A late permit may be used up by the park that had expired, or stay for the next one; and
-/// either way what precedes it is seen by then.
+/// A late permit may be used up by the park that had expired, or stay for the next one. Either way
+/// the thread then sees what precedes it.
 #[test]
 fn a_permit_after_the_expiry_is_used_up_or_stays() {
     check(3, || {

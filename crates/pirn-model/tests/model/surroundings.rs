@@ -1,4 +1,4 @@
-//! What the modelled files know of the runtime: fences, locks, the kernel's futex and the time.
+//! The surroundings of the modelled files: fences, locks, the kernel's futex and the time.
 
 pub mod arch {
     use loom::sync::atomic::{Ordering, fence};
@@ -38,7 +38,7 @@ pub mod sys {
         static ref QUEUE: (Mutex<()>, Condvar) = (Mutex::new(()), Condvar::new());
     }
 
-    /// Time stands still.
+    /// Returns the time, which stands still.
     pub fn now() -> u64 {
         0
     }
@@ -78,7 +78,7 @@ pub mod time {
     }
 }
 
-/// What idle carriers sleep on: an edge-triggered eventfd. Kicks that nobody has fetched are one.
+/// The eventfd that idle carriers sleep on, edge-triggered. Kicks not yet fetched count as one.
 pub struct Kicks {
     state: loom::sync::Mutex<(bool, bool)>,
     changed: loom::sync::Condvar,
@@ -107,7 +107,7 @@ impl Kicks {
         !state.1
     }
 
-    /// Everything has been done: nobody waits any more.
+    /// Ends the model: all work is done, and nobody waits any more.
     pub fn end(&self) {
         self.state.lock().unwrap().1 = true;
         self.changed.notify_all();

@@ -12,19 +12,18 @@ use crate::{Word, check};
 const READY: u32 = 2;
 const INTERRUPTED: u32 = 5;
 
-/// A virtual thread that waits, and those who end that.
+/// A virtual thread that waits, and the threads that end its wait.
 struct Thread {
     word: WaitWord,
     handshake: Handshake,
-    /// Written by the thread before it waits, read by whoever has to wake it.
+    /// Written by the thread before it waits, read by the thread that has to wake it.
     prepared: Word,
-    /// Written by the waker before the wake, read by the thread when that has woken it.
+    /// Written by the waker before the wake, read by the thread after it.
     news: Word,
-    /// Written by the interrupter before the interrupt, read by the thread when it has heard of
-    /// that.
+    /// Written by the interrupter before the interrupt, read by the thread after hearing of it.
     order: Word,
     wakes: AtomicUsize,
-    /// How often a wait has ended, and how.
+    /// The number of waits that have ended, by how they ended.
     ready: AtomicUsize,
     interrupted: AtomicUsize,
 }
@@ -43,7 +42,7 @@ impl Thread {
         })
     }
 
-    /// The thread begins to wait. Returns `false` if it has heard of an interrupt instead.
+    /// Begins a wait. Returns `false` if the thread has heard of an interrupt instead.
     fn begin(&self, hearing: Hearing) -> bool {
         self.prepared.write(1);
         let begun = self.word.begin(hearing);
@@ -53,7 +52,7 @@ impl Thread {
         begun
     }
 
-    /// It parks: leaves its stack, unless it was woken already.
+    /// Parks: leaves the thread's stack, unless it was woken already.
     fn park(&self) {
         if self.handshake.woken_early() {
             self.resume();
@@ -70,13 +69,13 @@ impl Thread {
         }
     }
 
-    /// Enqueues the thread; and as the queue is short, it is mounted at once.
+    /// Enqueues the thread. The queue is short, so the thread is mounted at once.
     fn enqueue(&self) {
         self.handshake.mounted();
         self.resume();
     }
 
-    /// It runs on, and looks how the wait has ended.
+    /// Runs the thread on, which looks how the wait has ended.
     fn resume(&self) {
         match self.word.outcome() {
             Some(READY) => {
@@ -122,14 +121,14 @@ fn interrupter(thread: &Arc<Thread>) -> thread::JoinHandle<bool> {
     })
 }
 
-/// Loom does not find out by itself that a load could come after another thread's exchange, if that
-/// thread loads the word first.
+/// If the thread loads the word first, loom does not find out that the load could come after
+/// another thread's exchange.
 fn let_others_go_first() {
     thread::yield_now();
 }
 
-/// One wait. The waker may come before it, and then finds nobody; so may the interrupter, and then
-/// is heard.
+/// One wait. The waker may come before it, and then finds nobody. The interrupter may come before
+/// it too, and is then heard.
 fn one_wait(hearing: Hearing) {
     check(3, move || {
         let thread = Thread::new();
@@ -167,7 +166,7 @@ fn a_wait_that_cannot_fail_ends_once_and_no_interrupt_is_lost() {
     one_wait(Sleep);
 }
 
-/// The wake of the first episode and the interrupt, which may come in either, do not mix.
+/// The wake of the first episode and the interrupt, which may come in either episode, do not mix.
 #[test]
 fn a_second_episode_starts_afresh() {
     check(2, || {
@@ -196,8 +195,8 @@ fn a_second_episode_starts_afresh() {
     });
 }
 
-/// A platform thread that sleeps in the kernel has to be woken there, by exactly one; and one that
-/// has not gone to sleep sees what the decider did before.
+/// If a platform thread sleeps in the kernel, exactly one decider must wake it there. If it has not
+/// gone to sleep, it sees what the decider did before.
 #[test]
 fn a_platform_thread_is_woken_in_the_kernel_if_it_sleeps() {
     check(3, || {
@@ -223,7 +222,7 @@ fn a_platform_thread_is_woken_in_the_kernel_if_it_sleeps() {
         }
         let asleep = match thread.word.fall_asleep() {
             Some(expected) => {
-                // The kernel compares: it does not let those sleep who have been claimed.
+                // The kernel compares: a claimed waiter does not go to sleep.
                 if thread.word.atomic().load(Relaxed) != expected {
                     thread.resume();
                 }
@@ -241,8 +240,8 @@ fn a_platform_thread_is_woken_in_the_kernel_if_it_sleeps() {
     });
 }
 
-/// A thread that waits again and again hears of two interrupts once or, if it had heard of the
-/// first in time, twice.
+/// A thread that waits repeatedly hears of two interrupts once or, if it has heard of the first in
+/// time, twice.
 #[test]
 fn two_interrupts_are_heard_once_or_twice() {
     check(3, || {
@@ -271,8 +270,8 @@ fn two_interrupts_are_heard_once_or_twice() {
     });
 }
 
-/// Two interrupters and a thread that clears the flag: none is overlooked, and what they did before
-/// is seen.
+/// Two interrupters and a thread that clears the flag: no interrupt is missed, and the writes
+/// before each are seen.
 #[test]
 fn an_interrupt_is_taken_or_stays() {
     check(3, || {
@@ -287,7 +286,7 @@ fn an_interrupt_is_taken_or_stays() {
         });
         let_others_go_first();
         let first = word.take();
-        // Relaxed: ordered by the interrupts, or else this would find less.
+        // Relaxed: ordered by the interrupts; a stronger load would find fewer mistakes.
         let seen = before.load(Relaxed);
         for interrupter in interrupters {
             interrupter.join().unwrap();
@@ -301,7 +300,7 @@ fn an_interrupt_is_taken_or_stays() {
     });
 }
 
-/// Whoever looks at the flag and finds it sees what the interrupter did before.
+/// A thread that finds the flag set sees what the interrupter did before.
 #[test]
 fn what_precedes_an_interrupt_is_seen_with_the_flag() {
     check(3, || {
@@ -315,8 +314,8 @@ fn what_precedes_an_interrupt_is_seen_with_the_flag() {
     });
 }
 
-/// The listener finds that there has been an interrupt, or the interrupter that there is a
-/// listener, or both.
+/// The listener finds that there was an interrupt, or the interrupter that there is a listener, or
+/// both.
 #[test]
 fn a_listener_hears_of_an_interrupt() {
     check(3, || {

@@ -10,13 +10,13 @@ use crate::proptest_config;
 
 const CAP: usize = 8;
 
-/// What is done to queue `0` or `1`.
+/// An operation on queue `0` or `1`.
 #[derive(Clone, Copy, Debug)]
 enum Operation {
     Push(usize),
     Pop(usize),
     TakeHalf(usize),
-    /// From the other queue into this.
+    /// Steals from the other queue into this one.
     Steal(usize),
 }
 
@@ -30,8 +30,8 @@ fn operation() -> impl Strategy<Value = Operation> {
     ]
 }
 
-/// A queue under test beside its reference. Items are boxed, so that a sanitizer sees an item
-/// that is lost or taken twice.
+/// A queue under test beside its reference. Items are boxed, so that a sanitizer sees an item that
+/// is lost or taken twice.
 #[derive(Default)]
 struct Pair {
     queue: LocalQueue<u32, CAP>,

@@ -11,19 +11,19 @@ use crate::local_queue::LocalQueue;
 
 const ITEMS: usize = if cfg!(miri) { 300 } else { 300_000 };
 const STEALERS: usize = 3;
-/// Small, so that it is full and empty often, and slots are soon used again.
+/// Small, so that it is often full or empty, and slots are reused soon.
 const CAP: usize = 8;
 
 type Queue = LocalQueue<Item, CAP>;
 
-/// An item counts how often it is taken; its number is written before it is pushed, plainly, so
-/// that a thread sanitizer sees a missing edge.
+/// An item counts how often it is taken. Its number is written before it is pushed, by a plain
+/// store, so that a thread sanitizer sees a missing edge.
 struct Item {
     number: usize,
     taken: AtomicUsize,
 }
 
-/// Takes note of items in the order in which one thread gets them.
+/// Records items in the order in which one thread gets them.
 #[derive(Default)]
 struct Taker {
     count: usize,
@@ -62,12 +62,12 @@ fn own(queue: &Queue) -> (Taker, Vec<NonNull<Item>>) {
     (taker, all)
 }
 
-/// Steals and pops what it stole, until there is nothing more to come.
+/// Steals, and pops what it stole, until no more items can come.
 fn steal(victim: &Queue, done: &AtomicBool) -> Taker {
     let queue = Queue::new();
     let mut taker = Taker::default();
     loop {
-        // Before the steal: if the owner is done and the queue empty then, it stays empty.
+        // Read before the steal: if the owner is done and the queue is empty then, it stays empty.
         let last_look = done.load(Ordering::Acquire);
         // SAFETY: `queue` is this thread's own.
         let stolen = unsafe { victim.steal_into(&queue) };
@@ -113,7 +113,7 @@ fn run() {
 fn every_item_is_taken_once_and_in_order() {
     let (finished, watchdog) = mpsc::channel::<()>();
     let watchdog = thread::spawn(move || {
-        // The sender is dropped when the test ends, also if it panics.
+        // The sender is dropped when the test ends, even if it panics.
         if watchdog.recv_timeout(Duration::from_secs(100)) == Err(RecvTimeoutError::Timeout) {
             eprintln!("local_queue_stress hangs: a stealer or the owner does not get on");
             std::process::abort();

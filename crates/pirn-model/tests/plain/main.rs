@@ -23,7 +23,8 @@ mod local_queue_stress;
 mod timer_heap_properties;
 mod transitions;
 
-/// How many cases a property test tries: few under Miri, which is some hundred times slower.
+/// Returns the number of cases that a property test tries: few under Miri, which is some hundred
+/// times slower.
 fn proptest_config() -> proptest::test_runner::Config {
     proptest::test_runner::Config {
         cases: if cfg!(miri) { 8 } else { 500 },

@@ -9,7 +9,7 @@ use proptest::sample::Index;
 use crate::proptest_config;
 use crate::timer_heap::{TimerHeap, TimerNode};
 
-/// What a node is embedded in.
+/// The struct around a node.
 #[repr(C)]
 struct Timer {
     node: TimerNode,
@@ -19,7 +19,7 @@ struct Timer {
 #[derive(Clone, Debug)]
 enum Operation {
     Insert(u64),
-    /// Of a timer that is queued, has fired or was removed.
+    /// Removes a timer that is queued, has fired or was removed.
     Remove(Index),
     PopDue(u64),
 }
@@ -32,7 +32,7 @@ fn operation(deadlines: u64) -> impl Strategy<Value = Operation> {
     ]
 }
 
-/// A heap under test beside its reference, with all timers that ever were in it.
+/// A heap under test beside its reference, with all timers that were ever in it.
 #[derive(Default)]
 struct Pair {
     heap: TimerHeap,
@@ -59,7 +59,7 @@ impl Pair {
         assert_eq!(removed, self.reference.remove(&(deadline, id)));
     }
 
-    /// Pops what is due, and returns how many there were.
+    /// Pops the timers that are due. Returns how many there were.
     fn pop_due(&mut self, now: u64) -> usize {
         let mut popped = 0;
         while let Some(node) = self.heap.pop_due(now) {
@@ -116,7 +116,7 @@ proptest! {
         run(operations);
     }
 
-    /// Few deadlines, so that most are there more than once.
+    /// Few different deadlines, so that most occur more than once.
     #[test]
     fn equal_deadlines_are_told_apart(operations in prop::collection::vec(operation(4), 0..300)) {
         run(operations);

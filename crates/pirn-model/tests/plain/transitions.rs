@@ -1,4 +1,4 @@
-//! Every transition in the tables of the protocols, one after the other and by one thread.
+//! Every transition in the protocols' tables, one after the other and in one thread.
 
 use core::ptr::NonNull;
 
@@ -109,7 +109,7 @@ fn join_comes_late() {
 const READY: u32 = 2;
 const INTERRUPTED: u32 = 5;
 
-/// An interrupt that ends nothing, and of which nobody wants to hear.
+/// The effect of an interrupt that ends nothing, and that nobody wants to hear.
 const UNHEARD: InterruptEffect = InterruptEffect {
     ended: None,
     listened: false,

@@ -4,8 +4,8 @@
 //!
 //! ```text
 //!   0           not begun
-//! |  pid<<2 | 1  a thread of this process runs it; the child of a fork does not have that thread,
-//! |              sees another pid than its own, and begins anew, as with glibc
+//!   pid<<2 | 1  a thread of this process runs it; the child of a fork lacks that thread,
+//!               sees another pid than its own, and begins anew, as with glibc
 //!   2           done (glibc's value)
 //! ```
 
