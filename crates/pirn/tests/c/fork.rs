@@ -20,7 +20,7 @@ thread_local! {
     static NUMBER: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Forks, runs `body` in the child, and asserts that it came to its end there.
+/// Forks, runs `body` in the child, and asserts that it ends there without a failure.
 #[track_caller]
 fn in_fork(body: impl FnOnce()) {
     // SAFETY: the children below use only what glibc keeps usable after a fork.
@@ -35,7 +35,7 @@ fn in_fork(body: impl FnOnce()) {
     assert_eq!(sys::waitpid(pid).unwrap(), 0, "status of the child");
 }
 
-/// What a child should still be able to do.
+/// Uses the heap and thread-locals, which a child should still be able to do.
 fn use_thread_and_heap(number: usize) {
     assert_eq!(NUMBER.get(), number);
     NUMBER.set(number + 1);

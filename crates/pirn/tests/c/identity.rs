@@ -70,7 +70,7 @@ fn pthread_names_are_per_virtual_thread() {
     });
 }
 
-/// The CPUs this process may run on.
+/// Returns the CPUs this process may run on.
 fn allowed_cpus() -> Vec<usize> {
     let mut set = MaybeUninit::<libc::cpu_set_t>::zeroed();
     // SAFETY: the set is valid for its size, and all-zero is an empty set.
@@ -89,7 +89,7 @@ fn allowed_cpus() -> Vec<usize> {
 fn sched_getcpu_is_where_the_carrier_runs() {
     let last = *allowed_cpus().last().unwrap();
     if last == 0 {
-        // A zeroed answer could not be told from a true one.
+        // A zeroed answer would look like a correct one.
         skip("only CPU 0 may be used");
         return;
     }

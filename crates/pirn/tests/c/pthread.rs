@@ -30,7 +30,7 @@ impl<T> Raw<T> {
     }
 }
 
-/// A mutex of the given kind, boxed so that it stays where it is.
+/// Returns a mutex of the given kind, boxed so that it stays where it is.
 fn mutex(kind: i32) -> Box<Raw<libc::pthread_mutex_t>> {
     let mutex = Box::new(Raw::new(libc::PTHREAD_MUTEX_INITIALIZER));
     let mut attributes = MaybeUninit::uninit();
@@ -119,7 +119,7 @@ fn a_neighbour_on_the_same_carrier_is_not_the_owner() {
 fn a_contended_mutex_parks() {
     let mutex = mutex(libc::PTHREAD_MUTEX_NORMAL);
     let counter = AtomicUsize::new(0);
-    // Taken here, by a platform thread, until all the others wait.
+    // A platform thread holds it until all the others wait.
     assert_eq!(call!(pthread_mutex_lock, mutex), 0);
     let waiting = AtomicUsize::new(0);
     std::thread::scope(|scope| {

@@ -69,12 +69,12 @@ unsafe extern "C" fn note_value(value: *mut c_void) {
 fn keys_are_per_thread_and_their_destructors_run() {
     let key = new_key(Some(note_value));
     crowd(|i| {
-        assert_eq!(value(key), 0); // whatever the one before in this slot has left
+        assert_eq!(value(key), 0); // nothing is left from the slot's last thread
         set_value(key, i + 1);
         migrate();
         assert_eq!(value(key), i + 1);
     });
-    // A scope ends before the last moments of its platform threads.
+    // A scope ends slightly before its platform threads.
     while KEY_VALUES.lock().unwrap().len() < crowd_size() {
         thread::yield_now();
     }
@@ -282,7 +282,7 @@ fn c11_names_are_for_the_same_keys() {
     });
 }
 
-/// libc's own function of that name, without a detour.
+/// Returns libc's own function of that name.
 fn behind(name: &CStr) -> *mut c_void {
     // SAFETY: C strings; libc is loaded, and stays.
     unsafe {
@@ -330,8 +330,8 @@ unsafe extern "C" fn say_value(value: *mut c_void) {
     }
 }
 
-/// Forks. In the child: runs `child` and returns true. In the parent: waits for the child's good
-/// end.
+/// Forks. In the child: runs `child` and returns true. In the parent: waits until the child has
+/// ended well.
 fn fork(child: impl FnOnce()) -> bool {
     // SAFETY: the children use only what glibc keeps usable after a fork.
     let pid = check(unsafe { libc::fork() }).unwrap();
@@ -408,7 +408,7 @@ fn stepping(f: impl FnOnce()) {
     unsafe { asm!("pushfq", "and qword ptr [rsp], ~0x100", "popfq") };
 }
 
-/// A key that is 7 all the time, and one that was 8 before it was made anew, and becomes 9.
+/// A key that is always 7, and one that was 8, was made again, and becomes 9.
 static WATCHED: OnceLock<[pthread_key_t; 2]> = OnceLock::new();
 static STEPS: AtomicUsize = AtomicUsize::new(0);
 static WRONG: AtomicUsize = AtomicUsize::new(0);

@@ -17,7 +17,7 @@ fn amid_computation(on_platform: bool, body: fn()) {
             scope.spawn(move || {
                 started.fetch_add(1, SeqCst);
                 while !over.load(SeqCst) {
-                    // Mounted most of the time, yet leaves room for `body`.
+                    // Mounted most of the time, but leaves room for `body`.
                     (0..20_000).for_each(|_| std::hint::spin_loop());
                     thread::yield_now();
                 }
@@ -36,7 +36,7 @@ fn amid_computation(on_platform: bool, body: fn()) {
     });
 }
 
-/// Sets every identity to what it already is.
+/// Sets every identity to its present value.
 fn set_all_identities() {
     // SAFETY: none of these touches memory.
     unsafe {
@@ -81,7 +81,7 @@ fn a_refused_change_is_an_error() {
     });
 }
 
-/// The effective group of each OS thread of this process.
+/// Returns the effective group of each OS thread of this process.
 fn groups_of_tasks() -> Vec<u32> {
     let tasks = fs::read_dir("/proc/self/task").unwrap();
     let group_of = |task: fs::DirEntry| {

@@ -15,13 +15,13 @@ use crate::common::{
 use libc::{SIGALRM, SIGUSR1, SIGUSR2};
 use pirn::thread;
 
-/// How often the handler has run to its end.
+/// The number of times the handler has run to its end.
 static HANDLED: AtomicUsize = AtomicUsize::new(0);
 /// A pipe that is full most of the time, and a regular file.
 static PIPE: AtomicI32 = AtomicI32::new(-1);
 static FILE: AtomicI32 = AtomicI32::new(-1);
 
-/// Calls what POSIX allows in a handler, and what may block.
+/// Calls functions that POSIX allows in a handler, and functions that may block.
 extern "C" fn block(_signal: c_int) {
     let saved = sys::errno();
     // SAFETY: a string, a buffer, and descriptors that stay open.
@@ -39,7 +39,7 @@ extern "C" fn block(_signal: c_int) {
     sys::set_errno(saved);
 }
 
-/// The OS threads that are carriers just now.
+/// Returns the ids of the OS threads that are carriers now.
 fn carrier_ids() -> Vec<c_int> {
     let tasks = fs::read_dir("/proc/self/task").unwrap().flatten();
     let carriers = tasks.filter(|task| {
@@ -50,7 +50,7 @@ fn carrier_ids() -> Vec<c_int> {
     carriers.filter_map(number).collect()
 }
 
-/// Sends `SIGALRM` to each carrier, 2,000 times a second, until `over`.
+/// Sends `SIGALRM` to each carrier, 2,000 times per second, until `over`.
 fn hammer(over: &AtomicBool) {
     while !over.load(SeqCst) {
         for carrier in carrier_ids() {
@@ -63,7 +63,7 @@ fn hammer(over: &AtomicBool) {
     }
 }
 
-/// What virtual threads do while they are interrupted: yield, lock, sleep, read and write, spawn.
+/// Yields, locks, sleeps, reads and writes, and spawns, while being interrupted.
 fn work(rounds: usize) {
     let counter = Mutex::new(0);
     let (reader, writer) = io::pipe().unwrap();
@@ -110,7 +110,7 @@ fn work_under_fire() {
     PIPE.store(full.into_raw_fd(), SeqCst);
     on_signal(SIGALRM, libc::SA_RESTART, block);
     on_virtual(|| ()); // Starts the carriers.
-    // For as long as the process lives: the last handlers write, too.
+    // As long as the process lives: the last handlers write, too.
     std::thread::spawn(move || {
         while drain.read(&mut [0; 1024]).is_ok() {
             std::thread::sleep(Duration::from_micros(100));
@@ -131,7 +131,7 @@ fn handlers_block_their_carrier_and_nothing_else() {
     child::with_carriers(&["1", "2", "8"], work_under_fire);
 }
 
-/// Closes a descriptor, which gives those that wait for a file's lock a chance.
+/// Closes a descriptor, which gives threads that wait for a file's lock a chance.
 extern "C" fn close_one(_signal: c_int) {
     let saved = sys::errno();
     // SAFETY: a string, and a descriptor of our own.
@@ -144,7 +144,7 @@ extern "C" fn close_one(_signal: c_int) {
     sys::set_errno(saved);
 }
 
-/// Waits for a lock on a file, again and again, while handlers close descriptors.
+/// Waits repeatedly for a lock on a file, while handlers close descriptors.
 fn lock_under_fire() {
     let folder = TempDir::new("locked");
     let path = folder.join("locked");
@@ -235,7 +235,7 @@ fn a_program_gets_back_the_handlers_that_it_installed() {
 static JUMP_BACK: AtomicUsize = AtomicUsize::new(0);
 static JUMPS: AtomicUsize = AtomicUsize::new(0);
 
-/// A handler that is not left by returning: its thread may be parked again afterwards.
+/// A handler that is left by a jump: its thread may be parked again afterwards.
 #[watched(alone)]
 fn a_thread_whose_handler_jumped_out_parks_as_before() {
     /// `sigjmp_buf` of glibc.
@@ -271,7 +271,7 @@ fn a_thread_whose_handler_jumped_out_parks_as_before() {
         on_virtual(jump_out);
         let pipes = pipes(most_carriers() + 1);
         let alone = Mutex::new(());
-        // More of them than there can be carriers: each has to park.
+        // More of them than there can be carriers, so that each must park.
         let read = |i: usize| {
             let guard = alone.lock().unwrap();
             jump_out();

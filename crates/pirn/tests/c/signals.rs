@@ -57,7 +57,7 @@ thread_local! {
     static DISTURBED: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Touches what belongs to whichever thread happens to be interrupted.
+/// Uses the state of whichever thread is interrupted.
 extern "C" fn arrive(_signal: c_int) {
     let saved = sys::errno();
     ARRIVED.fetch_add(1, SeqCst);
@@ -66,7 +66,7 @@ extern "C" fn arrive(_signal: c_int) {
     sys::set_errno(saved);
 }
 
-/// Sends `signal` to this process again and again while `body` runs.
+/// Sends `signal` to this process repeatedly while `body` runs.
 fn under_fire(signal: c_int, body: impl FnOnce()) {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {

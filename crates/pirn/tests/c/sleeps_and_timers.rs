@@ -19,7 +19,7 @@ fn lasts(sleep: impl Fn() + Sync) {
     });
 }
 
-/// The current time of `clock`.
+/// Returns the current time of `clock`.
 fn now(clock: libc::clockid_t) -> Duration {
     let mut time = timespec(Duration::ZERO);
     // SAFETY: `time` is valid for writes.
@@ -76,7 +76,7 @@ fn clock_nanosleep_until_a_time() {
             assert_eq!(sleep_until(clock, until), 0);
             assert!(now(clock) >= until);
         });
-        // What is past is over.
+        // A time in the past ends at once.
         on_virtual(move || assert_eq!(sleep_until(clock, Duration::from_secs(1)), 0));
     }
 }
@@ -101,7 +101,7 @@ fn eventfd(initial: u32, flags: i32) -> OwnedFd {
     sys::own(unsafe { libc::eventfd(initial, flags) }).unwrap()
 }
 
-/// Reads the eight bytes that event and timer descriptors give.
+/// Reads the eight bytes of event and timer descriptors.
 fn read_count(fd: &OwnedFd) -> u64 {
     let mut count = [0; 8];
     assert_eq!(sys::read(fd.as_raw_fd(), &mut count).unwrap(), 8);

@@ -41,7 +41,7 @@ struct Library {
 }
 
 impl Library {
-    /// `dlopen`, for ever.
+    /// Opens a library with `dlopen`, for ever.
     fn open(path: &Path) -> Library {
         let path = CString::new(path.to_str().unwrap()).unwrap();
         // SAFETY: a C string; the library has no initialisers.
@@ -70,7 +70,7 @@ impl Library {
         }
     }
 
-    /// Counts up from the initial values, as on a thread that sees the library the first time.
+    /// Counts up from the initial values, as on a thread that uses the library for the first time.
     fn use_afresh(&self) {
         for round in 1..=3 {
             assert_eq!((self.next_initialised)(), 41 + round);
@@ -88,7 +88,7 @@ fn last_error() -> Option<CString> {
     }
 }
 
-/// Threads that exist before `open` and threads made after it see the library initialised.
+/// Threads made before `open` and threads made after it see the library initialised.
 fn open_amid_a_crowd(model: &str, open: fn(PathBuf) -> Library) {
     let folder = TempDir::new(model);
     let Some(path) = build(&folder, model) else {
@@ -200,12 +200,12 @@ fn dlerror_is_per_virtual_thread() {
     });
 }
 
-/// glibc's `(locale_t) -1`: the locale that `setlocale` sets, for all who have no other.
+/// glibc's `(locale_t) -1`: the locale that `setlocale` sets, for threads without another.
 const GLOBAL_LOCALE: libc::locale_t = ptr::without_provenance_mut(usize::MAX);
 
 unsafe extern "C" {
     fn strerror_l(error: c_int, locale: libc::locale_t) -> *mut c_char;
-    /// Stands for this program where libraries are told apart.
+    /// Identifies this program among the loaded libraries.
     static __dso_handle: u8;
     fn __cxa_thread_atexit_impl(
         destructor: unsafe extern "C" fn(*mut c_void),

@@ -1,5 +1,5 @@
-//! An allocator that checks what it is given back: the layout, the alignment, that it is live, and
-//! that nobody has written beyond either end.
+//! An allocator that checks each freed block: the layout, the alignment, that it is live, and that
+//! nobody has written beyond either end.
 //!
 //! ```text
 //!   from the system's allocator: aligned as asked for, and to 16 bytes at least
@@ -8,9 +8,9 @@
 //!   +---------+---- 16 bytes -------++-------------------++----------------+
 //! ```
 //!
-//! The mark says whether the block is live; a second `dealloc` finds the mark of a dead one as long
-//! as the memory has not been used again. Freed blocks are filled with [`DEAD_BYTE`]. A violation
-//! writes one line and aborts.
+//! The mark says whether the block is live; a second `dealloc` finds the mark of a dead one unless
+//! the memory has been used again. Freed blocks are filled with [`DEAD_BYTE`]. A violation writes
+//! one line and aborts.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::process::abort;
@@ -24,25 +24,25 @@ const DEAD: u64 = 0x5049_524e_4445_4144;
 const EDGE: u8 = 0xED;
 /// Bytes watched behind a block.
 const EDGE_LEN: usize = 16;
-/// What freed blocks are filled with.
+/// The contents of freed blocks.
 const DEAD_BYTE: u8 = 0xDF;
 /// The mark and the size.
 const HEAD_LEN: usize = 16;
 
-/// How many blocks are live.
+/// The number of live blocks.
 static BLOCKS: AtomicIsize = AtomicIsize::new(0);
-/// How many bytes they have.
+/// The number of their bytes.
 static BYTES: AtomicIsize = AtomicIsize::new(0);
 
 /// Checks each block when it is freed. See the head of this file.
 pub struct CheckedAlloc;
 
-/// How many blocks are live.
+/// Returns the number of live blocks.
 pub fn live_blocks() -> isize {
     BLOCKS.load(Relaxed) // Relaxed: a count for people and conditions, it publishes nothing.
 }
 
-/// Returns how many bytes the live blocks have.
+/// Returns the number of bytes of the live blocks.
 pub fn live_bytes() -> isize {
     BYTES.load(Relaxed) // Relaxed: as in `live_blocks`.
 }

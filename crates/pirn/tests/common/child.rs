@@ -9,7 +9,7 @@ use super::TEST;
 /// Set in the child to the name of the test that it runs.
 const VARIABLE: &str = "PIRN_TEST_CHILD";
 
-/// The name of the running test, as the test harness knows it.
+/// Returns the name of the running test, as the test harness knows it.
 fn test() -> &'static str {
     TEST.get()
         .expect("only the thread of a test with #[watched] has children")
@@ -66,7 +66,7 @@ pub fn run(variables: &[(&str, &str)]) -> Output {
     command().envs(variables.iter().copied()).output().unwrap()
 }
 
-/// The outcome of a child for a failed assertion.
+/// Returns the outcome of a child for a failed assertion.
 pub fn report(output: &Output) -> String {
     format!(
         "child ended with {}\n--- stdout\n{}\n--- stderr\n{}",

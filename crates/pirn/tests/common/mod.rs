@@ -25,7 +25,7 @@ pub use pirn_testing::watched;
 #[global_allocator]
 static CHECKED: checked_alloc::CheckedAlloc = checked_alloc::CheckedAlloc;
 
-/// How many platform threads join a [`crowd`] of virtual ones.
+/// The number of platform threads that join a [`crowd`] of virtual ones.
 pub const PLATFORM: usize = 4;
 
 thread_local! {
@@ -40,7 +40,7 @@ pub struct Watchdog {
 
 /// Starts the watchdog of a test; `#[watched]` calls this.
 ///
-/// The watcher is a platform thread, so it bites even when every carrier is stuck. A test's child
+/// The watcher is a platform thread, so it works even when every carrier is stuck. A test's child
 /// process has half of the time, so that the child is the one that reports. `PIRN_TEST_PATIENCE`
 /// multiplies all limits, for machines under load and for tools that slow programs down.
 pub fn watch(path: &'static str, limit: Duration) -> Watchdog {
@@ -48,7 +48,7 @@ pub fn watch(path: &'static str, limit: Duration) -> Watchdog {
     TEST.set(Some(test));
     let mut limit = limit * setting("PIRN_TEST_PATIENCE").unwrap_or(1) as u32;
     if child::is_here() {
-        // A child that is meant to abort should not leave a core file behind.
+        // A child that should abort must not leave a core file behind.
         sys::no_core_file();
         limit /= 2;
     }
@@ -99,7 +99,7 @@ fn report_tasks() {
     }
 }
 
-/// A setting of the runtime's, if the environment has it.
+/// Returns a setting of the runtime, if the environment has it.
 fn setting(variable: &str) -> Option<usize> {
     let text = env::var(variable).ok()?;
     Some(
@@ -108,34 +108,34 @@ fn setting(variable: &str) -> Option<usize> {
     )
 }
 
-/// The number of carriers this process will have, without spare ones.
+/// Returns the number of carriers this process will have, without spare ones.
 pub fn carriers() -> usize {
     let machine = || thread::available_parallelism().map_or(1, usize::from);
     setting("PIRN_PARALLELISM").unwrap_or_else(machine)
 }
 
-/// The most carriers this process may come to have, while others are stuck: more threads than that
-/// block in a test of which none may keep its carrier.
+/// Returns the maximum number of carriers of this process, which it may reach while others are
+/// stuck. A test in which no thread may keep its carrier blocks more threads than that.
 pub fn most_carriers() -> usize {
     carriers() + setting("PIRN_SPARE_CARRIERS").unwrap_or(16)
 }
 
-/// How many virtual threads outnumber the carriers 100 to 1.
+/// Returns a number of virtual threads that outnumber the carriers 100 to 1.
 pub fn many() -> usize {
     100 * carriers()
 }
 
-/// As `many()`, but with at most an eighth of the descriptors this process may open.
+/// Returns `many()`, but at most an eighth of the descriptors this process may open.
 pub fn many_files() -> usize {
     many().min(sys::raise_file_limit() / 8)
 }
 
-/// Bytes that tell their place: a hole, a swap or a repetition shows.
+/// Returns bytes that depend on their place, so that a hole, a swap or a repetition shows.
 pub fn pattern(length: usize) -> Vec<u8> {
     (0..length).map(|i| (i / 251 + i) as u8).collect()
 }
 
-/// Runs `f` on a virtual thread, and hands back its value or its panic.
+/// Runs `f` on a virtual thread. Returns its value or resumes its panic.
 pub fn on_virtual<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> T {
     thread::spawn(f)
         .join()
@@ -164,7 +164,7 @@ pub fn crowd(f: impl Fn(usize) + Sync) {
     });
 }
 
-/// How many threads a [`crowd`] has.
+/// Returns how many threads a [`crowd`] has.
 pub fn crowd_size() -> usize {
     many() + PLATFORM
 }
@@ -243,7 +243,7 @@ pub fn migrate() {
     thread::sleep(Duration::from_micros(100));
 }
 
-/// Some pipes, for as many threads to wait on.
+/// Returns some pipes, for as many threads to wait on.
 pub fn pipes(count: usize) -> Vec<(PipeReader, PipeWriter)> {
     (0..count).map(|_| io::pipe().unwrap()).collect()
 }
@@ -260,13 +260,13 @@ pub fn write_to_all(pipes: &[(PipeReader, PipeWriter)]) {
 pub struct Rng(u64);
 
 impl Rng {
-    /// A generator of its own for each `seed`.
+    /// Returns the generator for `seed`.
     pub fn new(seed: u64) -> Rng {
         // Spreads neighbouring seeds; `| 1` because xorshift stays at zero for ever.
         Rng(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
 
-    /// A number below `limit`.
+    /// Returns a number below `limit`.
     pub fn below(&mut self, limit: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -274,7 +274,7 @@ impl Rng {
         (self.0 >> 11) % limit
     }
 
-    /// A duration below `limit` microseconds.
+    /// Returns a duration below `limit` microseconds.
     pub fn micros(&mut self, limit: u64) -> Duration {
         Duration::from_micros(self.below(limit))
     }
@@ -294,7 +294,7 @@ impl TempDir {
         TempDir(path)
     }
 
-    /// The path of `name` in this folder.
+    /// Returns the path of `name` in this folder.
     pub fn join(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }

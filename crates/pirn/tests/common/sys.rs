@@ -17,21 +17,21 @@ pub fn check<N: Into<i64> + Copy>(result: N) -> io::Result<N> {
     }
 }
 
-/// `read` on a bare descriptor number, which may be closed or bad.
+/// Calls `read` on a bare descriptor number, which may be closed or bad.
 pub fn read(fd: RawFd, buffer: &mut [u8]) -> io::Result<usize> {
     // SAFETY: the buffer is valid for writes of its length.
     let count = unsafe { libc::read(fd, buffer.as_mut_ptr().cast(), buffer.len()) };
     check(count as i64).map(|count| count as usize)
 }
 
-/// `write` on a bare descriptor number.
+/// Calls `write` on a bare descriptor number.
 pub fn write(fd: RawFd, bytes: &[u8]) -> io::Result<usize> {
     // SAFETY: the buffer is valid for reads of its length.
     let count = unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) };
     check(count as i64).map(|count| count as usize)
 }
 
-/// `close` on a bare descriptor number.
+/// Calls `close` on a bare descriptor number.
 pub fn close(fd: RawFd) -> io::Result<()> {
     // SAFETY: the callers own the descriptor and use it no more (or test just that use).
     check(unsafe { libc::close(fd) }).map(drop)
@@ -44,7 +44,7 @@ pub fn own(result: c_int) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// The status flags of a descriptor (`O_NONBLOCK` and the like).
+/// Returns the status flags of a descriptor (`O_NONBLOCK` and the like).
 pub fn status_flags(fd: &impl AsRawFd) -> c_int {
     // SAFETY: F_GETFL only reads.
     check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GETFL) }).unwrap()
@@ -62,14 +62,14 @@ pub fn set_nonblocking(fd: &impl AsRawFd, on: bool) {
     check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, new) }).unwrap();
 }
 
-/// `poll`; gives the number of ready entries.
+/// Calls `poll`. Returns the number of ready entries.
 pub fn poll(entries: &mut [libc::pollfd], timeout_ms: c_int) -> io::Result<usize> {
     // SAFETY: the slice is valid for its length.
     let count = unsafe { libc::poll(entries.as_mut_ptr(), entries.len() as _, timeout_ms) };
     check(count).map(|count| count as usize)
 }
 
-/// An entry for [`poll`].
+/// Returns an entry for [`poll`].
 pub fn entry(fd: BorrowedFd<'_>, events: i16) -> libc::pollfd {
     libc::pollfd {
         fd: fd.as_raw_fd(),
@@ -78,13 +78,13 @@ pub fn entry(fd: BorrowedFd<'_>, events: i16) -> libc::pollfd {
     }
 }
 
-/// `dup2(from, onto)`.
+/// Calls `dup2(from, onto)`.
 pub fn dup2(from: RawFd, onto: RawFd) -> io::Result<()> {
     // SAFETY: touches no memory; the callers own both descriptors.
     check(unsafe { libc::dup2(from, onto) }).map(drop)
 }
 
-/// A duration as the kernel takes it.
+/// Returns a duration as the kernel's structure.
 pub fn timespec(duration: Duration) -> libc::timespec {
     libc::timespec {
         tv_sec: duration.as_secs() as _,
@@ -92,7 +92,7 @@ pub fn timespec(duration: Duration) -> libc::timespec {
     }
 }
 
-/// The CPU time that this process has used, in user and kernel mode together.
+/// Returns the CPU time that this process has used, in user and kernel mode together.
 pub fn cpu_time() -> Duration {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: the pointer is valid for writes, and all-zero is a valid `rusage` anyway.
@@ -104,7 +104,7 @@ pub fn cpu_time() -> Duration {
     Duration::from_micros(micros(usage.ru_utime) + micros(usage.ru_stime))
 }
 
-/// Raises the limit of open descriptors as far as it may be, and gives it.
+/// Raises the limit of open descriptors to its maximum, and returns that.
 pub fn raise_file_limit() -> usize {
     let mut limit = libc::rlimit {
         rlim_cur: 0,
@@ -129,7 +129,7 @@ pub fn no_core_file() {
     unsafe { libc::setrlimit(libc::RLIMIT_CORE, &none) };
 }
 
-/// Waits for the child process `pid` and gives its raw status.
+/// Waits for the child process `pid` and returns its raw status.
 pub fn waitpid(pid: libc::pid_t) -> io::Result<c_int> {
     let mut status = 0;
     loop {
@@ -153,7 +153,7 @@ pub fn on_signal(signal: c_int, flags: c_int, handler: extern "C" fn(c_int)) {
     }
 }
 
-/// The current `errno`.
+/// Returns the current `errno`.
 pub fn errno() -> c_int {
     // SAFETY: the address of the thread's own `errno`.
     unsafe { *libc::__errno_location() }
@@ -180,7 +180,7 @@ pub fn set_socket_option<T>(socket: &impl AsRawFd, level: c_int, name: c_int, va
     .unwrap();
 }
 
-/// A system call that nobody but the kernel sees.
+/// Makes a system call that only the kernel sees.
 pub fn inline(number: c_long, a: usize, b: usize, c: usize, d: usize, e: usize) -> isize {
     let result;
     // SAFETY: the callers pass what the call takes.

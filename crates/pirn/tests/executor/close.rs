@@ -16,7 +16,7 @@ fn a_shut_down_executor_takes_no_tasks() {
         let (task, end) = stubborn(&executor);
         assert!(!executor.is_shutdown());
         executor.shutdown();
-        executor.shutdown(); // Again is nothing.
+        executor.shutdown(); // A second call does nothing.
         assert!(executor.is_shutdown() && !executor.is_terminated());
         let (ran, runs) = mpsc::channel();
         for _ in 0..100 {
@@ -26,7 +26,7 @@ fn a_shut_down_executor_takes_no_tasks() {
         }
         drop(ran);
         assert!(runs.recv().is_err(), "a refused closure ran or lives");
-        // What it has goes on, uninterrupted.
+        // Its tasks go on, uninterrupted.
         assert!(!task.thread().is_interrupted());
         end.send(4).unwrap();
         assert_eq!(task.join().unwrap(), 4);
@@ -132,7 +132,7 @@ fn await_termination_hears_interrupts_or_does_not() {
         interrupt_me_soon();
         let result = executor.await_termination_interruptible(LONG);
         assert_eq!(result, Err(Interrupted));
-        // The flag is set, and only the other one cares.
+        // The flag is set, and only the interruptible wait regards it.
         assert!(!executor.await_termination(Duration::from_millis(2)));
         assert!(thread::take_interrupt());
         let result = executor.await_termination_interruptible(Duration::from_millis(2));
@@ -146,7 +146,7 @@ fn await_termination_hears_interrupts_or_does_not() {
     });
 }
 
-/// A task that takes its time, uninterrupted, and then sets the flag.
+/// Submits a task that takes its time, uninterrupted, and then sets the flag.
 fn slow(executor: &ThreadPerTask) -> Arc<AtomicBool> {
     let ended = Arc::new(AtomicBool::new(false));
     let end = Arc::clone(&ended);
@@ -189,7 +189,7 @@ fn an_interrupted_close_interrupts_the_tasks_and_waits_on() {
         *INTERRUPT.lock().unwrap() = interrupt;
         each_kind(|executor| {
             let (task, heard) = sleeper(&executor).unwrap();
-            // Clears up after its interruption, for a while.
+            // Goes on for a while after its interrupt.
             let (here, begun) = mpsc::channel();
             let cleaner = executor.submit(move || {
                 here.send(()).unwrap();

@@ -24,14 +24,14 @@ pub fn each_kind(body: fn(ThreadPerTask)) {
     }
 }
 
-/// Sleeps until the running thread is interrupted, and tells `here` when it is and when it was.
+/// Sleeps until the running thread is interrupted. Tells `here` when it begins and when it ends.
 pub fn sleep_until_interrupted(here: &mpsc::Sender<&'static str>) {
     here.send("asleep").unwrap();
     thread::sleep_interruptible(LONG).unwrap_err();
     let _ = here.send("interrupted");
 }
 
-/// A task that has begun and ends when it is interrupted; and what hears of that.
+/// Returns a task that has begun and ends when it is interrupted, and the receiver of its messages.
 pub fn sleeper(
     executor: &ThreadPerTask,
 ) -> Result<(Task<()>, mpsc::Receiver<&'static str>), SubmitError> {
@@ -41,7 +41,7 @@ pub fn sleeper(
     Ok((task, heard))
 }
 
-/// A task that has begun and, whatever happens to it, ends only when the sender is used or dropped.
+/// Returns a task that has begun and ends only when the sender is used or dropped.
 pub fn stubborn(executor: &ThreadPerTask) -> (Task<u32>, mpsc::Sender<u32>) {
     let (end, ended) = mpsc::channel();
     let (here, begun) = mpsc::channel();
@@ -53,14 +53,14 @@ pub fn stubborn(executor: &ThreadPerTask) -> (Task<u32>, mpsc::Sender<u32>) {
     (task.unwrap(), end)
 }
 
-/// Waits until `thread` waits, if it is a virtual one: of others nobody can say.
+/// Waits until `thread` waits, if it is a virtual one: the state of others is unknown.
 pub fn until_it_waits(thread: &Thread) {
     while thread.is_virtual() && !format!("{thread:?}").contains("/waiting") {
         thread::yield_now();
     }
 }
 
-/// Interrupts the running thread when it waits, from another one.
+/// Lets another thread interrupt the running thread when it waits.
 pub fn interrupt_me_soon() {
     let me = thread::current();
     std::thread::spawn(move || {

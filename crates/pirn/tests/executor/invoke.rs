@@ -16,8 +16,8 @@ fn work<T>(f: impl FnOnce() -> T + Send + 'static) -> Work<T> {
     Box::new(f)
 }
 
-/// Two tasks that sleep until they are interrupted, and then `end`; and what hears of that. When
-/// the second is there, so is the first.
+/// Returns two tasks that sleep until they are interrupted, and then `end`, and the receiver of
+/// their messages. When the second has begun, so has the first.
 fn two_sleepers<T: 'static>(end: fn() -> T) -> (Vec<Work<T>>, mpsc::Receiver<&'static str>) {
     let (here, heard) = mpsc::channel();
     let sleeper = |here: mpsc::Sender<_>| {
@@ -100,7 +100,7 @@ fn invoke_all_cancels_what_is_late() {
         let results = executor.invoke_all_timeout(tasks, Duration::from_millis(5));
         let results = results.unwrap();
         assert!(matches!(results[0], Err(TaskError::Cancelled)));
-        // The quick one makes it, unless the machine is very slow.
+        // The quick one succeeds, unless the machine is very slow.
         assert!(matches!(results[1], Ok(1) | Err(TaskError::Cancelled)));
         assert!(matches!(results[2], Err(TaskError::Cancelled)));
         assert_interrupted(&heard);
@@ -163,7 +163,7 @@ fn a_shut_down_executor_invokes_nothing() {
     });
 }
 
-/// An iterator that does something after the tasks.
+/// Returns an iterator that does something after the tasks.
 fn then<T>(tasks: Vec<T>, end: impl FnOnce() -> Option<T>) -> impl Iterator<Item = T> {
     tasks.into_iter().chain(std::iter::once_with(end).flatten())
 }
@@ -213,12 +213,12 @@ fn invoke_any_does_not_wait_for_the_losers() {
         let tasks = [
             work(move || {
                 here.send(()).unwrap();
-                ended.recv().map_err(drop).map(|()| 1) // Does not heed interrupts.
+                ended.recv().map_err(drop).map(|()| 1) // Ignores interrupts.
             }),
             work(move || begun.recv().map_err(drop).map(|()| 2)),
         ];
         assert_eq!(executor.invoke_any(tasks).unwrap(), 2);
-        end.send(()).unwrap(); // Only now the loser can end.
+        end.send(()).unwrap(); // Only now can the loser end.
     });
 }
 
@@ -233,7 +233,7 @@ fn invoke_any_stops_starting_when_one_has_won() {
             let won = won.clone();
             move || won.send(()).map(|()| i)
         });
-        executor.invoke_any(tasks).unwrap(); // Though they are infinitely many.
+        executor.invoke_any(tasks).unwrap(); // There are infinitely many of them.
         assert_eq!(has_won.recv(), Ok(()));
     });
 }

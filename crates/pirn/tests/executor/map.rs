@@ -69,7 +69,7 @@ fn limit_many_run_at_a_time_and_no_more() {
         let most = Arc::new(AtomicUsize::new(0));
         let f = {
             let (running, most) = (Arc::clone(&running), Arc::clone(&most));
-            // Hangs unless as many run as may.
+            // Hangs unless the full number of tasks run at once.
             let all = Barrier::new(LIMIT);
             move |_| {
                 most.fetch_max(running.fetch_add(1, SeqCst) + 1, SeqCst);

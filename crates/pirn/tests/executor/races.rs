@@ -37,7 +37,7 @@ with_carriers! {
 
 const ROUNDS: usize = 30;
 
-/// Whoever is not refused is interrupted, however late it came.
+/// Every task that is not refused is interrupted, however late it came.
 fn no_task_misses_shutdown_now() {
     for _ in 0..ROUNDS {
         each_kind(|executor| {
@@ -107,7 +107,7 @@ fn nothing_runs_after_termination() {
     }
 }
 
-/// One wins: the end of the task, or one of those who cancel it. All see the same.
+/// One wins: the end of the task, or one of the threads that cancel it. All see the same.
 fn either_cancelled_or_ended() {
     for _ in 0..ROUNDS {
         each_kind(|executor| {

@@ -1,6 +1,5 @@
-//! Executors: submitting, joining and cancelling tasks. (Their ends are in `close.rs`,
-//! several tasks at once in `invoke.rs` and `map.rs`, races in
-//! `races.rs`.)
+//! Executors: submitting, joining and cancelling tasks. (Their ends are in `close.rs`, several
+//! tasks at once in `invoke.rs` and `map.rs`, races in `races.rs`.)
 
 use std::any::Any;
 use std::collections::HashSet;
@@ -55,7 +54,7 @@ fn a_panic_is_an_error() {
         assert_eq!(panic.message(), None);
         let resumed = std::panic::catch_unwind(|| panic.resume());
         assert_eq!(resumed.unwrap_err().downcast_ref(), Some(&42_u8));
-        // The executor is none the worse.
+        // The executor still works.
         assert_eq!(executor.submit(|| 1).unwrap().join().unwrap(), 1);
     });
 }
@@ -164,7 +163,7 @@ fn join_goes_on_after_an_interrupt() {
         let other = std::thread::spawn(move || {
             crate::fixture::until_it_waits(&me);
             me.interrupt();
-            thread::sleep(Duration::from_millis(2)); // To no avail if all is well.
+            thread::sleep(Duration::from_millis(2)); // Time for a mistake to show.
             end.send(3).unwrap();
         });
         assert_eq!(task.join().unwrap(), 3);
@@ -329,7 +328,7 @@ fn executors_nest() {
     });
 }
 
-/// Hears that a future can go on.
+/// A waker that reports that a future can go on.
 struct Woken(mpsc::Sender<()>);
 
 impl Wake for Woken {

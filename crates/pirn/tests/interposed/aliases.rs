@@ -73,7 +73,7 @@ impl<T> Shared<T> {
     }
 }
 
-/// The two ends of a pipe, made by `__pipe`.
+/// Returns the two ends of a pipe, made by `__pipe`.
 fn pipe() -> [c_int; 2] {
     let mut ends = [0; 2];
     // SAFETY: room for two.
@@ -163,7 +163,7 @@ fn closing_wakes_who_reads() {
         let mut byte = 0u8;
         // SAFETY: room for one. The number is nobody else's: `/dev/null` takes it, below.
         let result = unsafe { __read(reader, (&raw mut byte).cast(), 1) };
-        // A thread that comes too late to wait reads the end of that file.
+        // A thread that is too late to wait reads the end of that file.
         assert!(matches!(checked(result as i64), Err(libc::EBADF) | Ok(0)));
     };
     block_then(
@@ -312,7 +312,7 @@ fn unlocking_a_mutex_wakes_virtual_threads() {
             *count.get() += 1;
             assert_eq!(__pthread_mutex_unlock(mutex.get()), 0);
         };
-        // By the thread that has locked it, a platform thread.
+        // The thread that has locked it unlocks it: a platform thread.
         let (here, arrived) = std::sync::mpsc::channel();
         thread::scope(|scope| {
             for _ in 0..most_carriers() + 4 {
@@ -404,8 +404,8 @@ fn thread_specific_data_are_the_same_under_both_names() {
 }
 
 /// `sigsuspend` and `sigpause` by all their names return when a handler has run. (On a virtual
-/// thread the signal must hit the platform thread that waits in its stead, so a signal to the
-/// process is sent again and again.)
+/// thread the signal must reach the platform thread that waits in its place, so a signal to the
+/// process is sent repeatedly.)
 #[watched]
 fn waiting_for_a_handler() {
     unsafe extern "C" {

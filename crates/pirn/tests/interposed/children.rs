@@ -88,7 +88,7 @@ fn spawning() {
     });
 }
 
-/// Runs `f` in a child process in which there is no other thread.
+/// Runs `f` in a child process without other threads.
 fn in_process_of_its_own(f: impl FnOnce()) {
     child::isolated(&[], || {
         // SAFETY: nobody has started the runtime in this process, nor anything that holds locks.
@@ -108,7 +108,7 @@ fn in_process_of_its_own(f: impl FnOnce()) {
 #[watched]
 fn waiting_for_signals() {
     const SIGNAL: c_int = libc::SIGUSR1;
-    // The signal must be blocked in all threads: in a process whose first thread is this one.
+    // The signal must be blocked in all threads, so this process's first thread is this one.
     in_process_of_its_own(|| {
         // SAFETY: sets, and room for the answers. All threads to come inherit the mask.
         unsafe {

@@ -136,7 +136,7 @@ fn hosts() {
             );
             assert_eq!(code, 0);
             check(result);
-            // Whether it has a name is for the machine to say; both must say the same.
+            // The machine decides whether it has a name; both must agree.
             let address = LOCAL.as_ptr().cast();
             let found = gethostbyaddr(address, 4, family);
             gethostbyaddr_r(
@@ -218,7 +218,7 @@ fn services_and_protocols() {
     everywhere(|| {
         // SAFETY: names. What is returned is static; only this test uses it.
         unsafe {
-            // The machine may have no list of them; what it says must be consistent.
+            // The machine may have no list of them; its answers must be consistent.
             let service = getservbyname(c"ssh".as_ptr(), c"tcp".as_ptr());
             if !service.is_null() {
                 let port = (*service).s_port;
@@ -284,7 +284,7 @@ fn users_and_groups() {
                 libc::getpwuid_r(0, &mut user, text, 1, &mut found),
                 libc::ERANGE
             );
-            // Only root may read these; both must say the same.
+            // Only root may read these; both must agree.
             let shadow = libc::getspnam(root);
             let (mut entry, mut found) = (mem::zeroed::<libc::spwd>(), ptr::null_mut());
             libc::getspnam_r(root, &mut entry, text, size, &mut found);

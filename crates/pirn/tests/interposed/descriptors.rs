@@ -201,7 +201,7 @@ fn accepting_says_who_comes() {
 
 #[watched]
 fn accepting_from_what_is_no_listener() {
-    on_virtual(|| ()); // From here on platform threads, too, look before they accept.
+    on_virtual(|| ()); // From here on platform threads poll before they accept, too.
     everywhere(|| {
         let (reader, _writer) = io::pipe().unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

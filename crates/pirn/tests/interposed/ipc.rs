@@ -10,7 +10,7 @@ use libc::{c_int, c_long, mqd_t, timespec};
 use super::{checked, nowhere, on_more_than_carriers};
 use crate::common::{on_virtual, skip, watched};
 
-/// A queue for one message of eight bytes, or none where the kernel has none.
+/// Returns a queue for one message of eight bytes, or `None` if the kernel has no queues.
 fn queue() -> Option<mqd_t> {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let number = NEXT.fetch_add(1, Ordering::SeqCst);
@@ -150,7 +150,7 @@ impl Drop for Object {
     }
 }
 
-/// A message as `msgsnd` wants it.
+/// A message in the format of `msgsnd`.
 #[repr(C)]
 struct Message {
     kind: c_long,

@@ -19,7 +19,7 @@ mod threads;
 
 use crate::common::{block_then, most_carriers};
 
-/// Has more virtual threads than there can be carriers in `wait` at once, and then one platform
+/// Runs `wait` on more virtual threads at once than there can be carriers, and then on one platform
 /// thread. `release` ends the wait of one of them.
 fn on_more_than_carriers(wait: impl Fn() + Sync, release: impl Fn() + Sync) {
     let count = most_carriers() + 4;
@@ -36,12 +36,12 @@ fn everywhere(f: impl Fn() + Clone + Send + 'static) {
     common::on_virtual(f);
 }
 
-/// An address that nothing is at.
+/// Returns an address that is not mapped.
 fn nowhere<T>() -> *mut T {
     std::ptr::without_provenance_mut(64)
 }
 
-/// The number that a function has given, or the error that it has left.
+/// Returns the number that a function has returned, or the error that it has set.
 fn checked<N: Into<i64> + Copy>(result: N) -> Result<N, i32> {
     common::sys::check(result).map_err(|error| error.raw_os_error().unwrap())
 }

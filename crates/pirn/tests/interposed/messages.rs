@@ -68,7 +68,7 @@ fn around(vectors: &mut [iovec]) -> Vec<mmsghdr> {
     vectors.iter_mut().map(message).collect()
 }
 
-/// Two sockets that are connected.
+/// Returns two sockets that are connected.
 fn datagrams() -> [UdpSocket; 2] {
     let [a, b] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
     a.connect(b.local_addr().unwrap()).unwrap();
@@ -80,7 +80,7 @@ fn datagrams() -> [UdpSocket; 2] {
 fn receiving_several_messages() {
     let [a, b] = datagrams();
     let (sender, receiver) = (a.as_raw_fd(), b.as_raw_fd());
-    // With this flag one is enough; and there are as many as threads.
+    // With this flag one message is enough, and there are as many as threads.
     on_more_than_carriers(
         || {
             let texts = receive_all(receiver, 1, libc::MSG_WAITFORONE, None).unwrap();
@@ -109,7 +109,7 @@ fn several_messages_are_as_on_a_platform_thread() {
             receive_all(receiver, 5, libc::MSG_DONTWAIT, None),
             Err(libc::EAGAIN)
         );
-        // The time is looked at when a message has come.
+        // The timeout is checked when a message has come.
         assert_eq!(send_all(sender, &texts[..1]).0, Ok(1));
         let (tv_sec, tv_nsec) = (0, 0);
         let mut none = timespec { tv_sec, tv_nsec };
@@ -191,7 +191,7 @@ fn event_counters() {
         scope.spawn(|| assert_eq!(add(u64::MAX), Err(libc::EINVAL)));
     });
     on_more_than_carriers(take, || assert_eq!(add(1), Ok(0)));
-    // Full, it waits.
+    // A full counter makes it wait.
     assert_eq!(add(u64::MAX - 1), Ok(0));
     on_more_than_carriers(|| assert_eq!(add(1), Ok(0)), take);
 }
@@ -203,7 +203,7 @@ unsafe extern "C" {
     fn pwritev64v2(fd: c_int, iov: *const iovec, count: c_int, offset: i64, flags: c_int) -> isize;
 }
 
-/// One of the four functions, on a buffer.
+/// Calls one of the four functions on a buffer.
 fn flagged(
     f: Flagged,
     fd: RawFd,

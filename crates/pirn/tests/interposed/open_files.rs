@@ -183,10 +183,10 @@ fn streams() {
     });
 }
 
-/// The name of an entry.
+/// Returns the name of an entry.
 ///
 /// # Safety
-/// It is one.
+/// It points to an entry.
 unsafe fn name(entry: *const dirent64) -> String {
     // SAFETY: the caller's contract.
     unsafe { CStr::from_ptr((*entry).d_name.as_ptr()) }
@@ -252,7 +252,7 @@ fn directories() {
 
 #[watched]
 fn directories_as_arrays() {
-    /// Leaves out what begins with a dot.
+    /// Leaves out names that begin with a dot.
     unsafe extern "C" fn visible(entry: *const dirent64) -> c_int {
         // SAFETY: an entry, from the caller.
         (!unsafe { name(entry) }.starts_with('.')).into()

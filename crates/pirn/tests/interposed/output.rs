@@ -31,7 +31,7 @@ unsafe extern "C" {
     ) -> c_int;
 }
 
-/// What `write` writes to the descriptor it is given.
+/// Returns the text that `write` writes to its descriptor.
 fn text(write: impl FnOnce(RawFd)) -> String {
     let (mut reader, writer) = io::pipe().unwrap();
     write(writer.as_raw_fd());
@@ -43,7 +43,7 @@ fn text(write: impl FnOnce(RawFd)) -> String {
 
 #[watched]
 fn formatting_takes_arguments_of_all_kinds() {
-    // More integers than there are registers for them, and more numbers with a point.
+    // More integers and more floating-point numbers than there are registers for them.
     const EXPECTED: &str = "1 2 3 4 5 6 7 8 text 0.5 1.5 2.5 3.5 4.5 5.5 6.5 7.5 8.5 9.5\n";
     let format = c"%d %d %d %d %ld %d %d %d %s %.1f %.1f %.1f %.1f %.1f %.1f %.1f %.1f %.1f %.1f\n";
     let f = move || {
@@ -133,7 +133,7 @@ fn formatted_output_to_a_full_pipe_waits() {
 
 const PIPE: usize = 64 << 10;
 
-/// A full pipe for each thread of `on_more_than_carriers`.
+/// Returns a full pipe for each thread of `on_more_than_carriers`.
 fn full_pipes() -> Vec<(PipeReader, PipeWriter)> {
     let pipes = pipes(most_carriers() + 5);
     for (_, writer) in &pipes {
@@ -178,7 +178,7 @@ fn terminals_are_drained_and_set() {
     on_virtual(f);
 }
 
-/// A request to read one byte of a pipe into `byte`.
+/// Returns a request to read one byte of a pipe into `byte`.
 fn request(reader: &PipeReader, byte: &mut u8) -> aiocb {
     // SAFETY: all zeros is a valid request.
     let mut request: aiocb = unsafe { mem::zeroed() };
@@ -192,7 +192,7 @@ fn request(reader: &PipeReader, byte: &mut u8) -> aiocb {
 
 #[watched]
 fn waiting_for_asynchronous_requests() {
-    // libc has 20 threads for them: those that have to wait for one go on when others are done.
+    // libc has 20 threads for them: requests that wait for a thread go on when others are done.
     let pipes = Mutex::new(pipes(4 * (most_carriers() + 5)));
     let writers = Mutex::new(Vec::new());
     let suspend = |wait: &dyn Fn(*const *mut aiocb) -> c_int| {

@@ -84,7 +84,7 @@ impl Folder {
         self.path(name)
     }
 
-    /// The names in it, in order.
+    /// Returns the names in it, in order.
     fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(self.folder.join("")).unwrap();
         let mut names: Vec<_> = entries

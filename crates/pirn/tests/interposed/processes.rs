@@ -113,7 +113,7 @@ fn waiting_for_any_child() {
         fn __wait(status: *mut c_int) -> c_int;
         fn __vfork() -> c_int;
     }
-    // By itself: it would take the children of other tests.
+    // In a process of its own: it would take the children of other tests.
     child::isolated(&[], || {
         let f = || {
             // SAFETY: the child ends at once; room for the status.

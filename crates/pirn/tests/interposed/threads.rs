@@ -82,7 +82,7 @@ const TIMED: c_int = 1; // mtx_timed
 const TIMED_OUT: c_int = 4; // thrd_timedout
 const MONOTONIC: clockid_t = libc::CLOCK_MONOTONIC;
 
-/// A point in time on a clock, this far from now.
+/// Returns a point in time on a clock, this far from now.
 fn on(clock: clockid_t, after: Duration) -> timespec {
     let now = match clock {
         libc::CLOCK_REALTIME => SystemTime::now()
@@ -102,7 +102,7 @@ fn on(clock: clockid_t, after: Duration) -> timespec {
     }
 }
 
-/// Soon, on the clock of the day and on the other one.
+/// Returns a time soon, on the clock of the day and on the other one.
 fn soon() -> [timespec; 2] {
     [libc::CLOCK_REALTIME, MONOTONIC].map(|clock| on(clock, Duration::from_millis(3)))
 }
@@ -279,7 +279,7 @@ extern "C" fn give(value: *mut c_void) -> *mut c_void {
     value
 }
 
-/// A platform thread that ends soon.
+/// Returns a platform thread that ends soon.
 fn create() -> pthread_t {
     // SAFETY: room for the thread; a function that takes any pointer.
     unsafe {

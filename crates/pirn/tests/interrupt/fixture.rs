@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use pirn::thread::{self, Thread};
 
-/// Nobody sleeps that long.
+/// Longer than any test.
 pub const AN_HOUR: Duration = Duration::from_secs(3600);
 
-/// Whether a virtual thread is parked.
+/// Returns whether a virtual thread is parked.
 pub fn waits(thread: &Thread) -> bool {
     format!("{thread:?}").contains("/waiting")
 }
@@ -52,7 +52,7 @@ pub fn interrupted_meanwhile<T: Send>(wait: impl FnOnce() -> T + Send) -> T {
     })
 }
 
-/// Both, one after the other.
+/// Runs `wait` interrupted before, and then interrupted meanwhile.
 pub fn interrupted<T: Send>(wait: impl Fn() -> T + Sync) -> [T; 2] {
     [interrupted_before(&wait), interrupted_meanwhile(&wait)]
 }

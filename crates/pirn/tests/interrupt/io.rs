@@ -42,7 +42,7 @@ fn reads_of_sockets_fail() {
     fails(|| (&unix).read(&mut [0]));
     let (datagrams, _other) = UnixDatagram::pair().unwrap();
     fails(|| datagrams.recv(&mut [0]));
-    // With the flag cleared, all is as before.
+    // With the flag cleared, it works again.
     on_virtual(move || {
         thread::current().interrupt();
         assert_canceled(&left.read(&mut [0]).unwrap_err());
@@ -95,8 +95,8 @@ fn pipes_fail() {
     fails(|| (&writer).write_all(&pattern(1 << 20)));
 }
 
-/// Writes `chunk`s until that fails. Asserts that it was an interrupt. Returns how many bytes were
-/// written.
+/// Writes `chunk`s until a write fails. Asserts that an interrupt caused it. Returns the number of
+/// bytes written.
 fn write_on(mut sink: impl Write, chunk: &[u8]) -> usize {
     let mut written = 0;
     loop {
@@ -110,7 +110,7 @@ fn write_on(mut sink: impl Write, chunk: &[u8]) -> usize {
     }
 }
 
-/// What the reader gets is what the writer was told, no byte more or less.
+/// Asserts that the reader gets exactly the bytes that the writer was told of.
 fn written_bytes_arrive(sink: impl Write + Send, mut source: impl Read, length: usize) {
     let chunk = pattern(length);
     let written = interrupted_meanwhile(|| write_on(sink, &chunk)); // drops the sink
@@ -143,7 +143,7 @@ fn a_read_in_pieces_loses_nothing() {
     assert_canceled(&result.unwrap_err());
     assert_eq!(&first[..2], b"ab", "what was read before is in its place");
     right.write_all(b"cdef").unwrap();
-    // What can be had at once is had, interrupted or not.
+    // A call that need not wait succeeds, interrupted or not.
     let result = interrupted_before(|| (&left).read_exact(&mut buffer));
     result.unwrap();
     assert_eq!(&buffer, b"cdef");
@@ -187,7 +187,7 @@ fn copies_fail() {
     let contents = pattern(1 << 24);
     fs::write(&path, &contents).unwrap();
     for early in [false, true] {
-        // From a file to a socket: as much as arrives is the file's beginning.
+        // From a file to a socket: the bytes that arrive are the file's beginning.
         let (left, mut right) = UnixStream::pair().unwrap();
         let mut file = fs::File::open(&path).unwrap();
         let copy = move || io::copy(&mut file, &mut { left });
@@ -200,7 +200,7 @@ fn copies_fail() {
         right.read_to_end(&mut read).unwrap();
         assert!(contents.starts_with(&read));
     }
-    // From nothing, by way of the kernel.
+    // From one pipe to another, inside the kernel.
     let (from, to) = (io::pipe().unwrap(), io::pipe().unwrap());
     fails(|| io::copy(&mut &from.0, &mut &to.1));
     let (from, to) = (tcp_pair(), tcp_pair());
@@ -226,7 +226,7 @@ fn poll_and_select_fail() {
             sys::check(libc::select(fd + 1, &mut set, null, null, ptr::null_mut()))
         }
     });
-    // What is ready is reported, interrupted or not.
+    // Readiness is reported, interrupted or not.
     (&both[1].1).write_all(b"x").unwrap();
     let ready = interrupted_before(|| sys::poll(&mut entries().collect::<Vec<_>>(), -1));
     assert_eq!(ready.unwrap(), 1);
@@ -285,7 +285,7 @@ fn an_event_loop_is_told_once() {
     assert_eq!(calls.into_inner(), 2);
 }
 
-/// A child that lives until its standard input ends.
+/// Returns a child that lives until its standard input ends.
 fn cat() -> Child {
     let mut command = Command::new("cat");
     command.stdin(Stdio::piped()).stdout(Stdio::piped());

@@ -73,7 +73,7 @@ fn a_listener_whose_guard_is_gone_is_not_called() {
         thread::current().interrupt();
         assert_eq!(calls.count(), 1);
         drop(second);
-        // What it has captured is gone with the guard.
+        // The guard has dropped the callback's captures.
         assert_eq!(Arc::strong_count(&calls.0), 1);
     });
 }
@@ -147,7 +147,7 @@ fn follow(own: mpsc::Sender<Thread>, other: mpsc::Receiver<Thread>) -> Result<()
     let followed = other.clone();
     let _guard = thread::on_interrupt(move || other.interrupt());
     let result = thread::sleep_interruptible(AN_HOUR);
-    // If the guard were dropped before, the interrupter might find it gone.
+    // If the guard were dropped first, the interrupter might not find it.
     while !followed.is_interrupted() {
         thread::yield_now();
     }

@@ -168,7 +168,7 @@ impl Nothing {
             3 => {
                 let mut guard = self.condition.0.lock().unwrap();
                 while !thread::is_interrupted() {
-                    // The lock may have been what heard of it.
+                    // The lock may have heard of the interrupt.
                     let soon = Duration::from_secs(1);
                     guard = self.condition.1.wait_timeout(guard, soon).unwrap().0;
                 }

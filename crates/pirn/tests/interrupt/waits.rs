@@ -135,7 +135,7 @@ fn condition_variables_of_libc_wake_spuriously_once() {
 }
 
 /// Asserts that a wait goes on after an interrupt, and sleeps meanwhile, until `release`. If
-/// `early`, the interrupt comes before.
+/// `early`, the interrupt comes before the wait.
 fn goes_on(early: bool, wait: impl FnOnce() + Send, release: impl FnOnce()) {
     thread::scope(|scope| {
         let waiter = scope.spawn(move || {
@@ -254,7 +254,7 @@ fn conditions_are_waited_for() {
     }
 }
 
-/// Keeps the threads until it is asked for them.
+/// Keeps the threads until somebody takes them.
 #[derive(Default)]
 struct Later(Mutex<Vec<Runnable>>);
 
@@ -433,7 +433,7 @@ fn an_interrupt_is_recognised_through_wrappers() {
     assert!(is_interrupt(&deep));
     let boxed: Box<dyn Error> = deep.into();
     assert!(is_interrupt(&*boxed));
-    // Pointers to errors give the source of what they point to, and not that itself.
+    // Pointers to errors return the target's source, not the target itself.
     assert!(is_interrupt(&Wrapped(Box::new(Arc::new(canceled())))));
     assert!(is_interrupt(&Wrapped(Box::new(Box::new(canceled())))));
     assert!(is_interrupt(&Arc::new(io::Error::other(Interrupted))));

@@ -37,7 +37,7 @@ fn fails(expected: c_int, call: impl Fn() -> i64 + Sync + Send + Copy + 'static)
     assert_eq!(error(), expected, "on a platform thread");
 }
 
-/// As [`fails`], on a virtual thread only: on others libc itself looks.
+/// Does the same as [`fails`], on a virtual thread only: on others libc itself reads the memory.
 #[track_caller]
 fn fails_on_virtual(expected: c_int, call: impl Fn() -> i64 + Send + 'static) {
     let error = on_virtual(move || (call(), sys::errno()));
@@ -218,7 +218,7 @@ extern "C" fn count_faults(_signal: c_int) {
     unsafe { libc::_exit(3) };
 }
 
-/// A handler that comes after the runtime's, and passes nothing on.
+/// A handler installed after the runtime's, which passes nothing on.
 #[watched]
 fn a_handler_of_the_programs_does_not_see_them() {
     child::isolated(&[], || {

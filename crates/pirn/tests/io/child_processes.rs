@@ -12,7 +12,7 @@ use crate::common::{
 };
 use pirn::thread;
 
-/// How many children are run at once.
+/// The number of children that run at once.
 const CHILDREN: usize = 40;
 
 fn shell(script: &str) -> Command {
@@ -21,7 +21,7 @@ fn shell(script: &str) -> Command {
     command
 }
 
-/// A child that lives until its standard input ends.
+/// Returns a child that lives until its standard input ends.
 fn cat() -> Child {
     let mut command = Command::new("cat");
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -88,7 +88,7 @@ fn waitpid_parks() {
 
 #[watched]
 fn waitpid_for_any_child_parks() {
-    // Alone in its process: it would take other tests' children.
+    // In a process of its own: it would take other tests' children.
     child::isolated(&[], || {
         let count = 4 * most_carriers();
         let mut children: Vec<_> = (0..count).map(|_| cat()).collect();

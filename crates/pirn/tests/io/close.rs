@@ -1,5 +1,5 @@
-//! Closing a descriptor wakes the threads that are parked on it with `EBADF`. This is more than the
-//! kernel does for platform threads, so this file has no counterpart in `std`.
+//! Closing a descriptor wakes the threads that are parked on it with `EBADF`. The kernel does not
+//! do this for platform threads, so this file has no counterpart in `std`.
 //!
 //! The tests close bare numbers, so each has its own process: a thread that makes its call only
 //! after the close must find the number unused.
@@ -80,7 +80,7 @@ fn dup2_over_a_descriptor_wakes_like_close() {
     block_then(
         many(),
         |_| {
-            // Woken: EBADF. Not yet parked: the new pipe, which has nothing either.
+            // Woken: EBADF. Not yet parked: the new pipe, which is empty too.
             let error = sys::read(fd, &mut [0]).unwrap_err().raw_os_error();
             assert!(
                 matches!(error, Some(libc::EBADF | libc::EAGAIN)),

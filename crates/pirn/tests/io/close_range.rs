@@ -14,14 +14,14 @@ fn close_range(first: RawFd, last: u32) {
     sys::check(unsafe { libc::close_range(first as u32, last, 0) }).unwrap();
 }
 
-/// Bytes of memory that this process has in use.
+/// Returns the bytes of memory that this process has in use.
 fn resident() -> usize {
     let text = fs::read_to_string("/proc/self/statm").unwrap();
     let pages = text.split_whitespace().nth(1).unwrap();
     pages.parse::<usize>().unwrap() * 4096
 }
 
-/// The descriptors of the runtime's own.
+/// Returns the runtime's own descriptors.
 fn descriptors_of_the_runtime() -> Vec<RawFd> {
     let all = fs::read_dir("/proc/self/fd").unwrap();
     all.map(|entry| entry.unwrap().path())

@@ -1,4 +1,4 @@
-//! `connect` on a virtual thread: the socket as others see it meanwhile, and full queues.
+//! `connect` on a virtual thread: the flags that others see meanwhile, and full queues.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -13,7 +13,7 @@ use crate::common::sys::{self, inline};
 use crate::common::{TempDir, child, on_virtual, watched};
 use pirn::thread;
 
-/// The flags as the kernel has them at this moment.
+/// Returns the kernel's flags at this moment.
 fn true_flags(fd: &impl AsRawFd) -> i32 {
     let fd = fd.as_raw_fd() as usize;
     inline(libc::SYS_fcntl, fd, libc::F_GETFL as usize, 0, 0, 0) as i32
@@ -63,7 +63,7 @@ fn what_the_program_sets_during_a_connect_holds() {
             thread::scope(|scope| {
                 scope.spawn(|| {
                     let result = connect_to(&socket, port);
-                    // Depending on who was first.
+                    // The result depends on which came first.
                     assert!([0, libc::EINPROGRESS].contains(&result), "{result}");
                 });
             });
@@ -103,7 +103,7 @@ fn tcp_socket() -> OwnedFd {
     unsafe { OwnedFd::from_raw_fd(libc::socket(libc::AF_INET, libc::SOCK_STREAM, 0)) }
 }
 
-/// `connect` to this machine; gives the error number.
+/// Connects to this machine. Returns the error number.
 fn connect_to(socket: &OwnedFd, port: u16) -> i32 {
     let address = libc::sockaddr_in {
         sin_family: libc::AF_INET as u16,
@@ -121,7 +121,8 @@ fn connect_to(socket: &OwnedFd, port: u16) -> i32 {
     if result == 0 { 0 } else { sys::errno() }
 }
 
-/// A listener whose queue has room for one or two connections, with as many in it.
+/// Returns a listener whose queue has room for one or two connections, and the connections that
+/// fill it.
 fn full_listener(path: &Path) -> (UnixListener, Vec<UnixStream>) {
     let listener = UnixListener::bind(path).unwrap();
     // SAFETY: no pointers.
@@ -129,7 +130,7 @@ fn full_listener(path: &Path) -> (UnixListener, Vec<UnixStream>) {
     (listener, vec![UnixStream::connect(path).unwrap()])
 }
 
-/// How many platform threads wait on behalf of virtual ones.
+/// Returns the number of platform threads that wait on behalf of virtual ones.
 fn blocking_threads() -> usize {
     let tasks = fs::read_dir("/proc/self/task").unwrap();
     let names = tasks.map(|task| fs::read_to_string(task.unwrap().path().join("comm")));
@@ -165,7 +166,7 @@ fn callers_of_a_unix_listener_whose_queue_is_full_take_no_threads() {
                 }
                 thread::sleep(Duration::from_millis(20));
                 assert_eq!(connected.load(SeqCst), 0);
-                // A virtual thread would need one of them to read the folder.
+                // A virtual thread would need such a thread to read the folder.
                 let count = std::thread::spawn(blocking_threads);
                 assert_eq!(count.join().unwrap(), 0);
                 for _ in 0..CALLERS + first.len() {

@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use crate::common::{sys, watched};
 use pirn::thread;
 
-/// So many that a walk along all of them per event takes minutes.
+/// With this many threads, a walk along all of them per event takes minutes.
 const CROWD: usize = 40_000;
 
-/// Waits until `count` has come to `CROWD`.
+/// Waits until `count` has reached `CROWD`.
 fn all_arrived(count: &AtomicUsize) {
     while count.load(SeqCst) < CROWD {
         thread::yield_now();

@@ -12,7 +12,7 @@ use pirn::thread;
 
 const CLIENTS: usize = 100;
 
-/// Leaves room for a few more descriptors than there are.
+/// Limits the number of descriptors to a few more than there are.
 fn limit_descriptors() {
     let lowest_free = File::open("/dev/null").unwrap().as_raw_fd() as u64;
     let limit = libc::rlimit {

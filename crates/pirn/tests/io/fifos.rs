@@ -1,4 +1,4 @@
-//! Opening FIFOs: a wait for the other side, which takes no platform thread.
+//! Opening FIFOs: a wait for the other side, without a platform thread.
 
 use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
@@ -22,9 +22,9 @@ fn open_to_write(path: &Path) -> File {
     OpenOptions::new().write(true).open(path).unwrap()
 }
 
-/// How many platform threads this process has.
+/// Returns the number of platform threads of this process.
 fn platform_threads() -> usize {
-    // A virtual thread would need one of them to read the folder.
+    // A virtual thread would need such a thread to read the folder.
     let count = std::thread::spawn(|| fs::read_dir("/proc/self/task").unwrap().count());
     count.join().unwrap()
 }

@@ -1,5 +1,5 @@
 //! Files through `std::fs`, file locks, FIFOs and name lookup: calls that the kernel cannot do
-//! without blocking, which run on a bounded pool that must never deadlock.
+//! without blocking. They run on a bounded pool that must never deadlock.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};

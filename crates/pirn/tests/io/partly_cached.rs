@@ -10,8 +10,8 @@ use crate::common::{TempDir, child, on_virtual, pattern, skip, watched};
 
 const HALF: usize = 1 << 20;
 
-/// A file of two halves, of which the second is not in the page cache. None where the file system
-/// keeps all in memory.
+/// Returns a file of two halves, of which the second is not in the page cache. `None` if the file
+/// system keeps all files in memory.
 fn half_cached(folder: &TempDir, flags: i32) -> Option<File> {
     let path = folder.join("file");
     fs::write(&path, pattern(2 * HALF)).unwrap();
@@ -31,7 +31,8 @@ fn half_cached(folder: &TempDir, flags: i32) -> Option<File> {
     Some(file)
 }
 
-/// Drops all, and brings the first half back: one page of the cache may be as large as the file.
+/// Drops the whole file from the cache, and reads the first half again: one page of the cache may
+/// be as large as the file.
 fn drop_second_half(file: &File) {
     let fd = file.as_raw_fd();
     // SAFETY: no pointers. Without readahead, which would bring back more.
@@ -42,7 +43,7 @@ fn drop_second_half(file: &File) {
     file.read_exact_at(&mut vec![0; HALF], 0).unwrap();
 }
 
-/// Whether the page cache has the page at `offset`. Unlike a read, this does not fetch it.
+/// Returns whether the page cache has the page at `offset`. Unlike a read, this does not fetch it.
 fn is_in_memory(file: &File, offset: i64) -> bool {
     const PAGE: usize = 4096;
     let mut resident = 0;
@@ -64,7 +65,7 @@ fn is_in_memory(file: &File, offset: i64) -> bool {
     resident & 1 != 0
 }
 
-/// Has `read` fill a buffer from a half-cached file, on a virtual thread.
+/// Lets `read` fill a buffer from a half-cached file, on a virtual thread.
 fn whole(flags: i32, read: impl FnOnce(&mut File, &mut [u8]) -> usize + Send + 'static) {
     let folder = TempDir::new("half");
     let Some(mut file) = half_cached(&folder, flags) else {
@@ -77,7 +78,7 @@ fn whole(flags: i32, read: impl FnOnce(&mut File, &mut [u8]) -> usize + Send + '
     });
 }
 
-/// Two uneven parts of a buffer.
+/// Returns two uneven parts of a buffer.
 fn parts(buffer: &mut [u8]) -> [IoSliceMut<'_>; 2] {
     let (left, right) = buffer.split_at_mut(HALF + 12_345);
     [left, right].map(IoSliceMut::new)
@@ -115,7 +116,7 @@ fn a_file_that_was_opened_not_to_block_does_so_all_the_same() {
     whole(libc::O_NONBLOCK, |file, buffer| file.read(buffer).unwrap());
     whole(libc::O_NONBLOCK, |file, buffer| {
         let (left, right) = buffer.split_at_mut(HALF);
-        // From the missing half on: nothing of it can be had at once.
+        // From the missing half on: none of it is in memory.
         file.seek(SeekFrom::Start(HALF as u64)).unwrap();
         let count = file.read(right).unwrap();
         file.seek(SeekFrom::Start(0)).unwrap();
@@ -169,7 +170,7 @@ fn assert_pool_unused() {
     }
 }
 
-/// A second read could wait for what is yet to come, as that of `/proc/kmsg` does.
+/// A second read could wait for data yet to come, as that of `/proc/kmsg` does.
 #[watched(alone)]
 fn a_file_that_is_made_when_it_is_read_is_read_once() {
     const PAGE: usize = 4096;

@@ -65,7 +65,7 @@ fn poll_waits_for_any_of_several() {
             assert!(poll(&mut entries, -1).unwrap() >= 1);
             assert!(entries.iter().any(|entry| entry.revents == POLLIN));
         },
-        // One byte, nobody reads it: it is there for all.
+        // One byte, which nobody reads: all threads see it.
         || write_to_all(&pipes[3..4]),
     );
 }
@@ -172,7 +172,7 @@ impl Epoll {
         self.control(libc::EPOLL_CTL_ADD, fd, events);
     }
 
-    /// The (descriptor, events) pairs of one `epoll_wait` with room for eight.
+    /// Returns the (descriptor, events) pairs of one `epoll_wait` with room for eight.
     fn wait(&self, timeout_ms: i32) -> Vec<(i32, i32)> {
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; 8];
         // SAFETY: room for eight events.
@@ -240,7 +240,7 @@ fn edge_triggered_epoll_tells_once() {
         for _ in 0..3 {
             writer.write_all(b"x").unwrap();
             assert_eq!(epoll.wait(-1), ready);
-            // Still unread, and yet no news.
+            // Still unread, but no new event.
             assert_eq!(epoll.wait(SHORT_MS), []);
         }
     });

@@ -15,7 +15,7 @@ const SHORT: Duration = Duration::from_millis(20);
 /// More than the carriers of most machines, within the 1024 descriptors.
 const PIPES: usize = 100;
 
-/// A set for `select` with one descriptor in it.
+/// Returns a set for `select` with one descriptor in it.
 fn set_of(fd: BorrowedFd<'_>) -> libc::fd_set {
     assert!(fd.as_raw_fd() < libc::FD_SETSIZE as i32);
     let mut set = MaybeUninit::zeroed();
@@ -47,7 +47,7 @@ fn select_waits_and_times_out() {
             let begin = Instant::now();
             assert_eq!(select(pipes[i].0.as_fd(), &mut timeout), (0, false));
             assert!(begin.elapsed() >= SHORT);
-            // Linux writes back what is left.
+            // Linux stores the time left.
             assert_eq!((timeout.tv_sec, timeout.tv_usec), (0, 0));
         },
         || (),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::common::{sys, watched};
 use pirn::thread;
 
-/// A set of any number of descriptors.
+/// Returns a set of any number of descriptors.
 fn large_set(fds: &[RawFd]) -> Vec<u64> {
     let mut words = vec![0; 64];
     for &fd in fds {
@@ -20,7 +20,7 @@ fn no_time_limit() -> *mut libc::timeval {
     std::ptr::null_mut()
 }
 
-/// `select` for reading, of the descriptors below `count`.
+/// Calls `select` for reading, on the descriptors below `count`.
 fn select_large(count: RawFd, read: &mut [u64], time: *mut libc::timeval) -> io::Result<i32> {
     let none = std::ptr::null_mut;
     // SAFETY: the set has more than `count` bits, or the kernel looks only at those it has.
@@ -60,7 +60,7 @@ fn a_count_beyond_the_set_is_not_followed() {
         scope.spawn(|| {
             const FLAGS: libc::c_int = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
             const PROT: libc::c_int = libc::PROT_READ | libc::PROT_WRITE;
-            // A page that ends the memory there is, nearly: the next one may not be touched.
+            // A page at the end of mapped memory: the next one must not be touched.
             // SAFETY: a fresh mapping, of which the first page is used.
             let page = unsafe {
                 let pages = libc::mmap(std::ptr::null_mut(), 8192, PROT, FLAGS, -1, 0);
@@ -71,7 +71,7 @@ fn a_count_beyond_the_set_is_not_followed() {
             let set = &mut page[512 - 128..];
             set[..64].copy_from_slice(&large_set(&[number]));
             let result = select_large(1 << 20, set, no_time_limit());
-            // The kernel looks as far as this process has room for descriptors.
+            // The kernel reads as far as this process has room for descriptors.
             match result {
                 Ok(count) => {
                     assert_eq!((count, set[number as usize / 64]), (1, 1 << (number % 64)))

@@ -11,7 +11,7 @@ use crate::common::{
 };
 use pirn::thread;
 
-/// The time-out that is set, and the least that must pass: the kernel counts in whole ticks, of
+/// The timeout that is set, and the minimum that must pass: the kernel counts in whole ticks, of
 /// which the first has already begun.
 const SET: Duration = Duration::from_millis(50);
 const LEAST: Duration = Duration::from_millis(35);
@@ -97,7 +97,7 @@ fn timeouts_can_be_changed_and_taken_back() {
         assert!(right.read(&mut [0]).is_err());
         right.set_read_timeout(None).unwrap();
         let reader = thread::spawn(move || right.read(&mut [0]).unwrap());
-        // Longer than the time-out that holds no more.
+        // Longer than the timeout that is no longer set.
         thread::sleep(2 * SET);
         left.write_all(b"x").unwrap();
         assert_eq!(reader.join().unwrap(), 1);
@@ -283,7 +283,7 @@ fn a_clone_outlives_the_original() {
         });
         let mut clone = right.try_clone().unwrap();
         drop(right);
-        // Very likely the number just closed, now something else.
+        // Very likely the number just closed, for another file.
         let (mut other_left, mut other_right) = pair();
         thread::scope(|scope| {
             scope.spawn(|| assert_eq!(clone.read(&mut [0; 8]).unwrap(), 4));

@@ -14,14 +14,14 @@ use crate::common::{
 };
 use pirn::thread;
 
-/// A listener on a free port of the loopback interface, and its address.
+/// Returns a listener on a free port of the loopback interface, and its address.
 fn listen() -> (TcpListener, SocketAddr) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
     (listener, address)
 }
 
-/// Two connected streams.
+/// Returns two connected streams.
 fn pair() -> (TcpStream, TcpStream) {
     let (listener, address) = listen();
     let client = TcpStream::connect(address).unwrap();
@@ -224,7 +224,7 @@ fn a_listener_is_shared_by_both_kinds_of_thread() {
     let say = |number: usize| {
         let mut stream = TcpStream::connect(address).unwrap();
         stream.write_all(&number.to_le_bytes()).unwrap();
-        // Closed by who accepted it. When the backlog is full, that is not in order.
+        // The accepting side has closed it. When the backlog is full, the order differs.
         assert_eq!(stream.read(&mut [0]).unwrap(), 0);
     };
     std::thread::scope(|platform| {
@@ -262,7 +262,7 @@ fn connecting_to_nobody_is_refused() {
     });
 }
 
-/// A listener whose backlog is full, with the connections that fill it.
+/// Returns a listener whose backlog is full, with the connections that fill it.
 fn full_listener() -> (TcpListener, SocketAddr, Vec<TcpStream>) {
     let (listener, address) = listen();
     // SAFETY: a second `listen` only sets the length of the backlog.
@@ -290,8 +290,8 @@ fn connect_timeout_to_a_full_backlog_times_out() {
 
 #[watched]
 fn connect_waits_for_room_in_the_backlog() {
-    // Whoever finds the backlog full tries again a second later, then two, then four, up to a
-    // minute: so with few.
+    // A client that finds the backlog full tries again a second later, then two, then four, up to a
+    // minute: so there are few.
     let few = [("PIRN_PARALLELISM", "1"), ("PIRN_SPARE_CARRIERS", "0")];
     child::isolated(&few, || {
         let (listener, address, filling) = full_listener();

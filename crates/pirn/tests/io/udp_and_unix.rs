@@ -12,7 +12,7 @@ use crate::common::{
 };
 use pirn::thread;
 
-/// A UDP socket on a free port of the loopback interface, and its address.
+/// Returns a UDP socket on a free port of the loopback interface, and its address.
 fn udp() -> (UdpSocket, SocketAddr) {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = socket.local_addr().unwrap();
@@ -222,8 +222,8 @@ fn unix_datagrams_keep_their_borders() {
 
 #[watched]
 fn unconnected_unix_datagrams_wait_for_room() {
-    // `poll` says an unconnected datagram socket is writable though its addressee's queue is
-    // full, so readiness alone is not enough here.
+    // `poll` says an unconnected datagram socket is writable though its addressee's queue is full,
+    // so readiness alone is not enough here.
     let folder = TempDir::new("datagram");
     let path = folder.join("receiver");
     let receiver = UnixDatagram::bind(&path).unwrap();

@@ -35,7 +35,7 @@ fn inline_dup2(from: RawFd, onto: RawFd) {
     assert_eq!(result, onto as isize);
 }
 
-/// Has a virtual thread wait for a pipe once, so that the descriptor has been registered.
+/// Returns a pipe that a virtual thread has waited for once, so that it is registered.
 fn used_pipe() -> (PipeReader, io::PipeWriter) {
     let (mut reader, mut writer) = io::pipe().unwrap();
     thread::scope(|scope| {
@@ -137,7 +137,7 @@ fn a_number_that_was_closed_inline_and_reused_is_waited_for_anew() {
     on_virtual(|| {
         let (reader, _old) = used_pipe();
         let number = reader.into_raw_fd();
-        // Reused by a call that nobody sees, either.
+        // The number is reused by a call that nobody sees, either.
         let (other, mut writer) = io::pipe().unwrap();
         assert_eq!(inline(libc::SYS_close, number as usize, 0, 0, 0, 0), 0);
         let command = libc::F_DUPFD as usize;
@@ -174,7 +174,7 @@ fn a_reader_of_a_number_that_was_closed_inline_wakes() {
     });
 }
 
-/// `syscall(2)`, the function.
+/// Calls the function `syscall(2)`.
 fn by_number(number: c_long, a: RawFd, b: usize, c: usize) -> io::Result<c_long> {
     // SAFETY: the callers pass what the call takes.
     sys::check(unsafe { libc::syscall(number, a, b, c) })

@@ -37,7 +37,8 @@ fn burst() {
 #[watched(alone)]
 fn cells_of_a_burst_go_back_to_the_allocator_when_the_process_idles() {
     burst();
-    // What processors and the shared cache keep: two magazines of 64 cells per size and place.
+    // The cells that processors and the shared cache keep: two magazines of 64 cells per size and
+    // place.
     let kept = (BURST / 4) as isize;
     while live_blocks() > kept {
         std::thread::sleep(Duration::from_millis(10)); // The watchdog ends this.

@@ -19,7 +19,7 @@ fn wave(executor: &ThreadPerTask) -> u64 {
 fn a_million_tasks_leave_nothing_behind() {
     on_virtual(|| {
         let executor = ThreadPerTask::new();
-        // After as many plain threads the runtime has what it keeps for later ones.
+        // After this many plain threads the runtime has all the memory it keeps for later ones.
         let threads: Vec<_> = (0..2 * WAVE).map(|_| thread::spawn(|| ())).collect();
         threads
             .into_iter()
@@ -39,8 +39,8 @@ fn a_million_tasks_leave_nothing_behind() {
         while !executor.is_terminated() {
             thread::yield_now(); // The watchdog ends this.
         }
-        // The runtime keeps the memory of a wave's threads for later ones, and gives it back when
-        // it has long been idle. A million tasks that left but 24 bytes each would leave more.
+        // The runtime keeps the memory of a wave's threads for later ones, and gives it back after
+        // a long idle time. A million tasks that left only 24 bytes each would leave more.
         let kept = live_bytes() - before;
         assert!(kept < 20 << 20, "{kept} bytes are left");
     });

@@ -6,10 +6,10 @@ use std::sync::Mutex;
 use crate::common::{child, skip, watched};
 use pirn::thread;
 
-/// Where Debian and Fedora have them.
+/// The folders in which Debian and Fedora have them.
 const FOLDERS: [&str; 2] = ["/usr/lib/x86_64-linux-gnu", "/usr/lib64"];
 
-/// Runs `body` in a child with the first of these libraries that is there.
+/// Runs `body` in a child with the first of these libraries that exists.
 fn preloading(names: &[&str], body: impl Fn()) {
     let paths = FOLDERS
         .iter()
@@ -21,7 +21,7 @@ fn preloading(names: &[&str], body: impl Fn()) {
     }
 }
 
-/// Allocates on many threads at once, and frees on others what was allocated there.
+/// Allocates on many threads at once, and frees the memory on other threads.
 fn allocate_everywhere() {
     const THREADS: usize = 500;
     for _ in 0..10 {

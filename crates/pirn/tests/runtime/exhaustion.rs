@@ -4,7 +4,7 @@ use crate::common::{child, watched};
 use pirn::thread::{self, Builder, JoinHandle};
 use std::io::{self, ErrorKind};
 
-/// Spawns threads that park until `spawn` fails, or `limit` of them are there.
+/// Spawns threads that park until `spawn` fails, or there are `limit` of them.
 fn spawn_until_it_fails(limit: usize) -> (Vec<JoinHandle<usize>>, Option<io::Error>) {
     let mut handles = Vec::with_capacity(limit);
     while handles.len() < limit {
@@ -46,7 +46,7 @@ fn without_address_space_spawn_fails_and_the_others_go_on() {
         assert!(error.to_string().contains("ulimit -v"), "{error}");
         assert!(handles.len() > 1000, "only {} threads", handles.len());
         all_go_on(handles);
-        // What was given back can be had again.
+        // Memory that was given back is available again.
         let (handles, error) = spawn_until_it_fails(1000);
         assert!(error.is_none(), "{error:?}");
         all_go_on(handles);
@@ -71,7 +71,7 @@ fn without_mappings_spawn_fails_and_names_the_sysctl() {
             "only {} threads",
             handles.len()
         );
-        // The rest of the program is well: it maps memory, and makes platform threads.
+        // The rest of the program still works: it maps memory, and makes platform threads.
         drop(vec![1_u8; 64 << 20]);
         std::thread::spawn(|| ()).join().unwrap();
         all_go_on(handles);

@@ -11,10 +11,10 @@ use std::time::Duration;
 use crate::common::{child, sys, watched};
 use pirn::thread;
 
-/// How many virtual threads wait.
+/// The number of waiting virtual threads.
 const WAITING: usize = 10_000;
 
-/// Nobody waits that long.
+/// Longer than any test.
 const AN_HOUR: Duration = Duration::from_secs(3600);
 
 /// Things to wait for that never come.
@@ -79,17 +79,17 @@ fn fill() -> MutexGuard<'static, ()> {
     guard
 }
 
-/// The CPU time this process uses in one second.
+/// Returns the CPU time this process uses in one second.
 fn used_in_a_second() -> Duration {
     let before = sys::cpu_time();
     std::thread::sleep(Duration::from_secs(1));
     sys::cpu_time() - before
 }
 
-/// Asserts that the process comes to rest, and stays there for a second.
+/// Asserts that the process becomes idle, and stays so for a second.
 fn assert_rest() {
     const NOTHING: Duration = Duration::from_millis(50);
-    // The last of the crowd are still on their way into their waits.
+    // The last threads of the crowd are still on their way into their waits.
     while used_in_a_second() >= NOTHING {}
     let used = used_in_a_second();
     assert!(used < NOTHING, "{used:?} of CPU time");

@@ -9,14 +9,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use crate::common::{child, many, virtual_crowd, watched};
 use pirn::thread;
 
-/// Bytes of memory that this process has.
+/// Returns the bytes of memory that this process has.
 fn resident() -> usize {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap();
     let pages: usize = text.split(' ').nth(1).unwrap().parse().unwrap();
     pages * 4096
 }
 
-/// How much memory `count` threads take that have run `body` and are parked.
+/// Returns the memory of `count` threads that have run `body` and are parked.
 fn memory_of_parked(count: usize, body: fn()) -> usize {
     let before = resident();
     let here = Arc::new((AtomicUsize::new(0), std::thread::current()));

@@ -12,7 +12,7 @@ use crate::common::{many, on_virtual, sys, watched};
 use pirn::thread::{self, Builder, JoinHandle};
 use pirn::{Runnable, Scheduler};
 
-/// Hands everything to whoever holds the receiver.
+/// Sends every thread to the receiver.
 struct ToReceiver(Mutex<mpsc::Sender<Runnable>>);
 
 impl ToReceiver {
@@ -29,7 +29,7 @@ impl Scheduler for ToReceiver {
     }
 }
 
-/// Runs what comes until the thread of `handle` has ended, and gives its result.
+/// Runs threads from the receiver until the thread of `handle` has ended, and returns its result.
 fn drive<T>(receiver: &mpsc::Receiver<Runnable>, handle: JoinHandle<T>) -> thread::Result<T> {
     while !handle.is_finished() {
         receiver.recv().unwrap().run();
@@ -37,7 +37,7 @@ fn drive<T>(receiver: &mpsc::Receiver<Runnable>, handle: JoinHandle<T>) -> threa
     handle.join()
 }
 
-/// The number of the OS thread that runs this.
+/// Returns the number of the OS thread that runs this.
 fn os_thread() -> i64 {
     // SAFETY: touches no memory.
     unsafe { libc::syscall(libc::SYS_gettid) }
@@ -114,8 +114,8 @@ fn every_wake_up_comes_to_the_scheduler() {
     waking.join().unwrap();
 }
 
-/// Gives each turn of a thread to the next of several platform threads, so that threads migrate
-/// at every chance.
+/// Gives each turn of a thread to the next of several platform threads, so that threads migrate at
+/// every chance.
 struct RoundRobin {
     queues: Vec<Mutex<mpsc::Sender<Runnable>>>,
     next: AtomicUsize,
@@ -148,7 +148,7 @@ thread_local! {
 
 #[watched]
 fn what_belongs_to_a_thread_migrates_with_it() {
-    // Alone on two platform threads, it changes place at every switch.
+    // A single thread on two platform threads changes place at every switch.
     let scheduler = RoundRobin::new(2);
     let builder = Builder::new().scheduler(scheduler);
     let handle = builder
@@ -270,8 +270,8 @@ impl Scheduler for Courteous {
 
 #[watched]
 fn a_scheduler_is_not_unmounted_in_the_middle() {
-    // `schedule` is called on the thread that wakes another. Were that one unmounted in it, it
-    // would have to be scheduled itself, by a scheduler whose lock it holds.
+    // `schedule` is called on the thread that wakes another. If that thread were unmounted in it,
+    // it would have to be scheduled itself, by a scheduler whose lock it holds.
     let (sender, receiver) = mpsc::channel();
     let builder = Builder::new().scheduler(Arc::new(Courteous(ToReceiver(Mutex::new(sender)))));
     let (ping, pings) = mpsc::channel();
@@ -304,7 +304,7 @@ fn an_abandoned_thread_ends_in_an_error() {
         .unwrap();
     drop(receiver.recv().unwrap());
     assert!(handle.join().is_err());
-    // What it would have used is dropped.
+    // Its captures are dropped.
     assert_eq!(Arc::strong_count(&token), 1);
 }
 
@@ -328,7 +328,7 @@ fn a_panic_stays_in_its_thread() {
     assert!(!std::thread::panicking());
 }
 
-/// Runs whatever becomes runnable at once, on the thread that made it so.
+/// Runs a thread as soon as it becomes runnable, on the thread that woke it.
 struct Inline;
 
 impl Scheduler for Inline {
@@ -365,7 +365,7 @@ fn a_scope_counts_an_abandoned_thread_once() {
         let handle = builder.clone().spawn_scoped(s, || ()).unwrap();
         assert!(handle.join().is_err());
     });
-    // Not joined: the scope tells.
+    // Not joined: the scope reports the panic.
     let told = catch_unwind(AssertUnwindSafe(|| {
         thread::scope(|s| drop(builder.clone().spawn_scoped(s, || ()).unwrap()));
     }));

@@ -12,9 +12,9 @@ use crate::common::{child, on_virtual, pipes, watched};
 use libc::{c_long, c_ulong, sock_filter, sock_fprog};
 use pirn::thread::{self, Builder};
 
-/// Has the kernel answer these calls with `EPERM`, as container profiles do with calls that are
-/// younger than they are: those of the calling thread and of the threads that it starts, or, with
-/// `SECCOMP_FILTER_FLAG_TSYNC` among the flags, those of all threads.
+/// Makes the kernel answer these calls with `EPERM`, as container profiles do with calls that are
+/// newer than the profile. This applies to the calling thread and the threads that it starts, or,
+/// with `SECCOMP_FILTER_FLAG_TSYNC` among the flags, to all threads.
 fn forbid_with(calls: &[c_long], flags: c_ulong) {
     let statement = |code: u32, k: u32| sock_filter {
         code: code as u16,
@@ -22,7 +22,7 @@ fn forbid_with(calls: &[c_long], flags: c_ulong) {
         jf: 0,
         k,
     };
-    // The number of the call is the first word of what the filter is given.
+    // The number of the call is the first word of the filter's input.
     let mut filter = vec![statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0)];
     for &call in calls {
         let unless_equal = sock_filter {

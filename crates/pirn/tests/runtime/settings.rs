@@ -39,10 +39,10 @@ fn bad_variables_are_errors_that_name_them() {
     });
 }
 
-/// Leaves it at the carriers that `PIRN_PARALLELISM` says, come what may.
+/// Allows only the carriers that `PIRN_PARALLELISM` sets.
 const NO_SPARES: (&str, &str) = ("PIRN_SPARE_CARRIERS", "0");
 
-/// How many of `count` spinning threads ever run at the same moment, at most.
+/// Returns the maximum number of `count` spinning threads that ran at the same moment.
 fn most_at_once(count: usize) -> usize {
     let (inside, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
     thread::scope(|scope| {
@@ -93,7 +93,7 @@ fn there_may_be_more_carriers_than_cores() {
 #[watched]
 fn a_configuration_holds_from_the_start() {
     if !child::is_here() {
-        // The environment, which may have been set for all tests, would beat it.
+        // The environment, which may have been set for all tests, would take precedence.
         let mut command = child::command();
         command.env_remove("PIRN_PARALLELISM");
         command.env_remove("PIRN_SPARE_CARRIERS");

@@ -22,7 +22,7 @@ use pirn::thread;
 const ONE: (&str, &str) = ("PIRN_PARALLELISM", "1");
 const TWO: (&str, &str) = ("PIRN_PARALLELISM", "2");
 const NO_SPARES: (&str, &str) = ("PIRN_SPARE_CARRIERS", "0");
-/// How many spare carriers there are at the most, by default.
+/// The default maximum number of spare carriers.
 const SPARES: usize = 16;
 
 /// Keeps its carrier until `over`.
@@ -32,7 +32,7 @@ fn hog(over: &AtomicBool) {
     }
 }
 
-/// Keeps its carrier for so long.
+/// Keeps its carrier for this long.
 fn compute(duration: Duration) {
     let begin = Instant::now();
     while begin.elapsed() < duration {
@@ -40,7 +40,7 @@ fn compute(duration: Duration) {
     }
 }
 
-/// Keeps its carrier until `count` threads are here.
+/// Keeps its carrier until `count` threads have arrived.
 fn meet(arrived: &AtomicUsize, count: usize) {
     arrived.fetch_add(1, SeqCst);
     while arrived.load(SeqCst) < count {
@@ -113,8 +113,8 @@ fn by_default_there_are_sixteen_spare_carriers() {
 #[watched]
 fn threads_that_yield_for_a_while_and_then_spin_meet() {
     child::isolated(&[ONE], || {
-        // Spare carriers are let go while all yield, and may be caught by the spinning on their
-        // way.
+        // Spare carriers are let go while all threads yield, and may meanwhile get a thread that
+        // spins.
         for round in 0..40 {
             let (early, late) = (AtomicUsize::new(0), AtomicUsize::new(0));
             let end = Instant::now() + Duration::from_millis(15 + round);
@@ -134,7 +134,7 @@ fn threads_that_yield_for_a_while_and_then_spin_meet() {
     });
 }
 
-/// Whether `thread` is parked.
+/// Returns whether `thread` is parked.
 fn is_waiting(thread: &thread::Thread) -> bool {
     format!("{thread:?}").contains("/waiting")
 }
@@ -162,7 +162,7 @@ fn a_reader_is_woken_while_all_compute() {
             while !is_waiting(reader.thread()) {
                 thread::yield_now();
             }
-            // No timer is due, and no other thread waits: nothing but the event is there to see.
+            // No timer is due, and no other thread waits: the event is the only work.
             amid_hogs(2, || {
                 far.write_all(b"x").unwrap();
                 assert_eq!(reader.join().unwrap(), b'x');
@@ -175,7 +175,7 @@ fn a_reader_is_woken_while_all_compute() {
 fn a_timer_outlives_the_spare_carrier_that_armed_it() {
     child::isolated(&[ONE], || {
         let (sender, receiver) = mpsc::channel();
-        // This one has the regular carrier, so the sleeper begins on a spare one.
+        // This thread has the regular carrier, so the sleeper begins on a spare one.
         let first = thread::spawn(move || {
             let started = std::sync::Arc::new(AtomicBool::new(false));
             let tell = started.clone();
@@ -193,7 +193,7 @@ fn a_timer_outlives_the_spare_carrier_that_armed_it() {
     });
 }
 
-/// How many of `count` threads that each call `work` ever run at the same moment, at most.
+/// Returns the maximum number of `count` threads calling `work` that ran at the same moment.
 fn most_at_once(count: usize, work: impl Fn() + Sync) -> usize {
     let (inside, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
     thread::scope(|scope| {
@@ -239,7 +239,7 @@ fn spin_and_calm_down(count: usize) {
             });
         }
         while !calm.load(SeqCst) {
-            // Two at once in any of this many steps, and it is not calm yet.
+            // If two run at once in any of this many steps, the system is not calm yet.
             let target = steps.load(SeqCst) + 1000;
             most.store(0, SeqCst);
             while steps.load(SeqCst) < target {
@@ -284,7 +284,7 @@ fn threads_behind_a_stuck_one_are_not_forgotten_by_the_busy() {
     });
 }
 
-/// `read` by the kernel itself, which the runtime does not see.
+/// Calls the kernel's `read` directly, which the runtime does not see.
 fn inline_read(fd: i32, byte: &mut u8) -> isize {
     let result: isize;
     // SAFETY: one byte may be written.
@@ -330,9 +330,9 @@ fn a_thread_blocked_in_the_kernel_does_not_stop_the_others() {
 #[watched]
 fn resting_spare_carriers_keep_no_stacks_from_others() {
     child::isolated(&[ONE], || {
-        // Each spare carrier has taken stacks to itself when it began with its thread.
+        // Each spare carrier took stacks when it began with its thread.
         all_at_once(1 + SPARES);
-        // One by one, so that every number of threads is the most there are at some time.
+        // One by one, so that every number of threads is the maximum at some time.
         let mut parked = Vec::new();
         for i in 0..4000 {
             let (here, arrived) = mpsc::channel();
@@ -392,8 +392,8 @@ thread_local! {
     static OWN: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Some rounds of one of some thousand threads, in pairs: one turn for each token that is sent to
-/// it.
+/// Runs some rounds of one of some thousand threads, in pairs: one turn for each token that it
+/// receives.
 fn weave(seed: usize, tokens: &Mutex<mpsc::Receiver<u64>>, partner: &mpsc::Sender<u64>) -> u64 {
     const ROUNDS: u64 = 10;
     let mut rng = Rng::new(seed as u64);

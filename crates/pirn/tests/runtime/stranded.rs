@@ -9,7 +9,7 @@ use pirn::thread;
 /// Two carriers, one of them spare.
 const TWO_CARRIERS: [(&str, &str); 2] = [("PIRN_PARALLELISM", "1"), ("PIRN_SPARE_CARRIERS", "1")];
 
-/// Reads a byte of standard input without libc. Returns how many there were.
+/// Reads a byte of standard input without libc. Returns the number of bytes.
 fn read_unseen() -> isize {
     let mut byte = 0_u8;
     let result: isize;

@@ -8,10 +8,10 @@ use std::task::Poll;
 use crate::common::{child, watched};
 use pirn::thread;
 
-/// One carrier, and no other that may be added.
+/// One carrier, and no spare ones.
 const ONE_CARRIER: [(&str, &str); 2] = [("PIRN_PARALLELISM", "1"), ("PIRN_SPARE_CARRIERS", "0")];
 
-/// Binds the calling thread, and all that it starts from now on, to one core.
+/// Binds the calling thread, and all threads that it starts from now on, to one core.
 fn on_one_core() {
     // SAFETY: a zeroed set is an empty one; both calls stay within it.
     unsafe {
@@ -23,7 +23,7 @@ fn on_one_core() {
     }
 }
 
-/// How many turns a platform thread that yields all the time gets on the same core meanwhile.
+/// Returns the number of turns that a constantly yielding platform thread gets on the same core.
 fn turns_of_a_platform_thread(meanwhile: impl FnOnce()) -> u64 {
     let (turns, ended) = (
         Arc::new(AtomicU64::new(0)),
@@ -61,7 +61,8 @@ fn a_lonely_yield_gives_the_core_to_other_os_threads() {
                 let yields = move || (0..YIELDS).for_each(|_| give_way());
                 thread::spawn(yields).join().unwrap();
             });
-            // One turn per yield if the kernel is fair; far less than one per hundred without.
+            // One turn per yield if the kernel is fair; far less than one per hundred without the
+            // hand-over.
             assert!(turns >= YIELDS / 4, "{turns} turns");
         }
     });

@@ -6,7 +6,7 @@ use crate::common::watched;
 use crate::fixture::*;
 use pirn::scope::{self, Builder, JoinError};
 
-/// Borrows from the caller by a parameter, whatever subtasks fail with.
+/// Borrows from the caller by a parameter, whatever error subtasks have.
 fn length<E: Send>(text: &str) -> Result<usize, JoinError<E>> {
     pirn::scope(|s| {
         let length = s.fork(|| Ok(text.len()));
@@ -31,7 +31,7 @@ fn length_or_box(text: &str) -> Result<usize, JoinError<Box<dyn std::error::Erro
     })
 }
 
-/// Results and errors that live as long as what is borrowed.
+/// Results and errors that live as long as the borrowed text.
 fn halves<'a>(text: &'a str, at: &usize) -> Result<(&'a str, &'a str), JoinError<&'a str>> {
     Builder::new().open(|s| {
         let front = s.fork(|| text.get(..*at).ok_or(text));

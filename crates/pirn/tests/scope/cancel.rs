@@ -48,7 +48,7 @@ fn a_cancellation_interrupts_those_that_run_and_wakes_the_join() {
     everywhere(|kind| {
         let (begun, interrupted) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let completed = kind.scope().open_with(CancelOnFirst::default(), |s| {
-            // More than are interrupted in one go.
+            // More than are interrupted at once.
             let endless: Vec<_> = (0..70)
                 .map(|_| s.fork(|| counted_forever::<()>(&begun, &interrupted)))
                 .collect();
@@ -148,7 +148,7 @@ fn the_canceller_is_not_interrupted() {
         }
         kind.scope()
             .open_with(CancelOnFirst::default(), |s| {
-                // Nobody else drops its value, at its end.
+                // Nobody else drops its value when it ends.
                 drop(s.fork(|| {
                     thread::yield_now();
                     Ok(Ask(&flag))
@@ -161,8 +161,7 @@ fn the_canceller_is_not_interrupted() {
     });
 }
 
-/// Cancels a scope with a subtask that blocks, when it does; this must end by that with
-/// `ECANCELED`.
+/// Cancels a scope with a blocking subtask when it blocks; that must end `block` with `ECANCELED`.
 fn blocked<T: Send>(block: impl FnOnce() -> io::Result<T> + Send) {
     let block = move || {
         let result = block();
@@ -280,7 +279,7 @@ fn a_subtask_that_finds_itself_interrupted_may_go_on() {
             Ok(())
         });
         assert!(matches!(result, Err(JoinError::Failed("failed"))));
-        // Unless it had not begun when the scope was cancelled.
+        // It may not have begun when the scope was cancelled.
         assert!(matches!(
             heard.try_recv(),
             Ok("cleaned up") | Err(mpsc::TryRecvError::Disconnected)

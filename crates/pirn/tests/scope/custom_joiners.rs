@@ -141,7 +141,7 @@ fn timed_out_is_asked_instead_of_result() {
             })
         });
         assert_eq!(message, "the joiner panics at TimeOut");
-        // Not without need.
+        // It is not called without need.
         let output = kind.scope().open_with(Panicking(At::Nowhere), |s| {
             s.fork(|| Ok(()));
             Ok(s.join()?.into_output())
@@ -201,7 +201,7 @@ fn on_fork_can_cancel() {
     });
 }
 
-/// Notes what it is told, and where.
+/// Notes its calls, and their threads.
 #[derive(Default)]
 struct Notes(Mutex<Vec<(&'static str, usize, ThreadId)>>);
 
@@ -262,7 +262,7 @@ fn what_a_joiner_is_told_and_where() {
     });
 }
 
-/// All that must be written.
+/// A joiner with only the required methods.
 struct OfFewWords;
 
 impl Joiner for OfFewWords {

@@ -11,7 +11,7 @@ use pirn::thread;
 /// Soon enough for a test to wait for.
 const SOON: Duration = Duration::from_millis(5);
 
-/// Waits for the end of endless subtasks, which must be by the time being up.
+/// Waits for the end of endless subtasks, which only the timeout can cause.
 fn times_out(builder: Builder) {
     let (begun, interrupted) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let result = builder.open(|s| {
@@ -32,7 +32,7 @@ fn times_out(builder: Builder) {
     assert_eq!(begun.load(SeqCst), interrupted.load(SeqCst));
 }
 
-/// Must not be ended by the time.
+/// Asserts that the timeout does not end it.
 fn does_not_time_out(builder: Builder) {
     let value = builder.open::<Oops, _, _>(|s| {
         let subtask = s.fork(|| {
@@ -71,7 +71,7 @@ fn the_subtasks_come_first() {
         for timeout in [FOREVER, Duration::MAX, Duration::from_nanos(u64::MAX)] {
             does_not_time_out(kind.scope().timeout(timeout));
         }
-        // As far as instants go.
+        // The latest time that `Instant` can express.
         let (mut far, mut step) = (Instant::now(), Duration::from_secs(1 << 62));
         while step > Duration::from_secs(1) {
             far = far.checked_add(step).unwrap_or(far);
@@ -111,7 +111,7 @@ fn the_time_is_up_before_the_join() {
             let late = s.fork(|| Ok(8));
             let unjoined = s.join().unwrap_err();
             assert_eq!(late.state(), State::Unavailable);
-            // Unless the machine is very slow.
+            // Holds unless the machine is very slow.
             assert!(matches!(
                 done.result(&unjoined),
                 Ok(7) | Err(SubtaskError::Unavailable)
@@ -147,7 +147,7 @@ fn the_timeout_interrupts_while_the_owner_does_something_else() {
             for _ in 0..40 {
                 s.fork(|| counted_forever::<()>(&begun, &interrupted));
             }
-            // Not by the join: it comes later.
+            // The join does not cancel it: it comes later.
             until(|| s.is_cancelled());
             until(|| begun.load(SeqCst) == interrupted.load(SeqCst));
             s.join()?;
@@ -228,7 +228,7 @@ fn a_join_with_a_deadline() {
             assert!(matches!(result, Err(JoinError::TimedOut)));
             assert!(Instant::now() >= deadline);
         }
-        // Those that are done are done.
+        // Completed subtasks stay completed.
         let value = kind.scope().open::<Oops, _, _>(|s| {
             let done = s.fork(|| Ok(7));
             until_done(&done);
@@ -237,7 +237,7 @@ fn a_join_with_a_deadline() {
             Ok(done.get(&all))
         });
         assert_eq!(value.unwrap(), 7);
-        // The scope's own comes first.
+        // The scope's own deadline comes first.
         let result = kind.scope().timeout(SOON).open(|s| {
             s.fork(forever::<()>);
             s.join_until(Instant::now() + FOREVER)?;
@@ -259,7 +259,7 @@ fn an_inner_scope_does_not_outlive_the_outer_one() {
         let result = kind.scope().timeout(SOON).open::<Oops, _, _>(|outer| {
             times_out(kind.scope()); // has none of its own
             times_out(kind.scope().timeout(FOREVER));
-            // By now, the outer one's is past.
+            // By now, the outer one's deadline has passed.
             until(|| outer.is_cancelled());
             times_out(kind.scope().timeout(Duration::MAX));
             outer.join()?;

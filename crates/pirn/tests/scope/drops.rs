@@ -10,11 +10,11 @@ use crate::fixture::*;
 use pirn::scope::{self, Builder, JoinError, State, SubtaskError};
 use pirn::{Runnable, Scheduler, thread};
 
-/// What subtasks fail with here: a token of its own.
+/// The error of subtasks here is a token of its own.
 type Result<'a, T = Token<'a>> = std::result::Result<T, Token<'a>>;
 
-/// A subtask with a token in its closure that succeeds with one, fails with one, or panics with
-/// that in scope.
+/// Returns a subtask with a token in its closure that succeeds with one, fails with one, or panics
+/// with one in scope.
 fn subtask<'a>(drops: &'a Drops, what: usize) -> impl FnOnce() -> Result<'a> + Send + 'a {
     let (captured, local) = (drops.token(), drops.token());
     move || {
@@ -157,7 +157,7 @@ fn left_in_every_way() {
     });
 }
 
-/// Keeps what it is given until somebody asks.
+/// Keeps its values until somebody asks.
 #[derive(Default)]
 struct Keep(Mutex<Vec<Runnable>>);
 
@@ -246,7 +246,7 @@ fn abandoned_by_the_scheduler() {
     }
 }
 
-/// Drops what it is given, at once.
+/// Drops its values at once.
 struct Dropper;
 
 impl Scheduler for Dropper {
@@ -336,7 +336,7 @@ fn a_late_value_that_panics_while_it_is_dropped() {
             s.join()?;
             Ok(())
         });
-        // It was cancelled already: the panic is nobody's.
+        // It was cancelled already: nobody receives the panic.
         assert!(matches!(result, Err(JoinError::Cancelled)));
         assert_eq!(ended.load(SeqCst), 1);
     });
@@ -375,7 +375,7 @@ fn a_value_that_blocks_while_it_is_dropped() {
     });
 }
 
-/// A value that nobody has asked for and that panics while its thread drops it.
+/// Leaves a value that nobody has asked for and that panics while its thread drops it.
 fn bomb_left_behind(kind: Kind) {
     let result = kind.scope().open::<Oops, _, _>(|s| {
         let (go, gone) = mpsc::channel::<()>();

@@ -11,7 +11,7 @@ use crate::fixture::*;
 use pirn::scope::{self, Builder, Failure, JoinError, SubtaskError};
 use pirn::thread::{self, Interrupted, Panic};
 
-/// Every way in which a scope can fail, with errors of this type.
+/// Returns every way in which a scope can fail, with errors of this type.
 fn all_failures<E: Send>(error: fn() -> E) -> Vec<JoinError<E>> {
     let failed = pirn::scope(|s| {
         s.fork(|| Err::<(), _>(error()));

@@ -1,4 +1,4 @@
-//! The failure stories of structured concurrency, with `handleOrder` as the example: an order needs
+//! The failure cases of structured concurrency, with `handleOrder` as the example: an order needs
 //! two services, and one fails. In unstructured code the other subtask is leaked, the interrupt is
 //! lost, or the owner waits in vain.
 
@@ -16,7 +16,7 @@ struct Response {
     order: String,
 }
 
-/// What the services do, and how the calls have ended.
+/// The services' behaviour, and how the calls have ended.
 #[derive(Default)]
 struct Services {
     inventory_fails: bool,
@@ -72,7 +72,7 @@ impl Services {
         })
     }
 
-    /// Calls begun, interrupted, ended.
+    /// Returns the numbers of calls begun, interrupted, and ended.
     fn counts(&self) -> [usize; 3] {
         [&self.begun, &self.interrupted, &self.ended].map(|count| count.load(SeqCst))
     }
@@ -112,7 +112,7 @@ fn the_owner_is_interrupted_and_so_are_both() {
             ..Services::default()
         };
         let services = &services;
-        // The owner is a thread of its own, as the one that serves a request is.
+        // The owner is a thread of its own, like one that serves a request.
         let (here, heard) = mpsc::channel();
         let owner = || {
             here.send(thread::current()).unwrap();

@@ -1,5 +1,5 @@
-//! Scopes in which user code fails at the worst moment: the scope is left all the same, and no
-//! thread stays behind.
+//! Scopes in which user code fails at the worst moment: the scope is still left, and no thread
+//! remains.
 
 use std::hint::black_box;
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any, resume_unwind};
@@ -23,7 +23,7 @@ impl Drop for Bomb {
     }
 }
 
-/// As long as nothing is interrupted.
+/// Longer than any test, unless interrupted.
 const FOREVER: Duration = Duration::from_secs(3600);
 
 #[watched]
@@ -65,7 +65,7 @@ fn what_cannot_be_started_is_dropped() {
     }
 }
 
-/// A listener that panics is on the way of a cancellation to all others.
+/// Cancels a scope in which one of the listeners panics; the others must still be interrupted.
 fn cancel_through_a_panicking_listener(builder: scope::Builder, cancel_as_owner: bool) {
     let (here, arrived) = mpsc::channel();
     let result: Result<(), Failed> = builder.open(|s| {
@@ -140,7 +140,7 @@ fn a_result_that_panics_when_a_platform_thread_drops_it() {
     }
 }
 
-/// A payload whose destructor panics, with another one of that kind.
+/// A payload whose destructor panics, with another such payload.
 struct Payload;
 
 impl Drop for Payload {
@@ -198,8 +198,8 @@ fn a_closure_that_panics_when_a_scheduler_drops_it() {
     assert!(matches!(result, Err(JoinError::Panicked(_))), "{result:?}");
 }
 
-/// The lock of a scope is on its owner's stack: the last who leaves must have let go of it before
-/// the owner goes on.
+/// The lock of a scope is on its owner's stack: the last thread to leave must have released it
+/// before the owner goes on.
 #[watched]
 fn nobody_touches_the_stack_of_an_owner_that_has_gone_on() {
     #[inline(never)]
@@ -223,7 +223,7 @@ fn nobody_touches_the_stack_of_an_owner_that_has_gone_on() {
         }
         black_box(&stack).iter().all(|byte| *byte == 0xAA)
     }
-    // With idle carriers, for whom a platform thread that waits does not go to sleep at once.
+    // With idle carriers, for which a waiting platform thread spins before it sleeps.
     let variables = [("PIRN_PARALLELISM", "4")];
     child::isolated(&variables, || {
         let count = AtomicUsize::new(0);

@@ -16,10 +16,10 @@ use crate::common::on_virtual;
 /// Longer than any test.
 pub const FOREVER: Duration = Duration::from_secs(24 * 3600);
 
-/// What subtasks of these tests fail with.
+/// The error of subtasks in these tests.
 pub type Oops = &'static str;
 
-/// What the subtasks of a test run on.
+/// The kind of thread on which a test's subtasks run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     Virtual,
@@ -27,7 +27,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// A builder of scopes with such subtasks.
+    /// Returns a builder of scopes with such subtasks.
     pub fn scope(self) -> Builder {
         match self {
             Kind::Virtual => Builder::new(),
@@ -36,7 +36,7 @@ impl Kind {
     }
 }
 
-/// Runs a test with subtasks of both kinds, on owners of both kinds. It is to leave nothing behind.
+/// Runs a test with subtasks of both kinds, on owners of both kinds. It must leave nothing behind.
 #[track_caller]
 pub fn everywhere(test: fn(Kind)) {
     for kind in [Kind::Virtual, Kind::Platform] {
@@ -53,21 +53,21 @@ pub fn everywhere(test: fn(Kind)) {
     }
 }
 
-/// The open scopes of the running thread.
+/// Returns the open scopes of the running thread.
 pub fn scopes_of_mine() -> Vec<scope::ScopeInfo> {
     let mut all = scope::snapshot();
     all.retain(|scope| scope.owner.id() == thread::current().id());
     all
 }
 
-/// Waits until this is so.
+/// Waits until `is_so` holds.
 pub fn until(is_so: impl Fn() -> bool) {
     while !is_so() {
         thread::yield_now();
     }
 }
 
-/// Waits until a thread waits, if it is a virtual one: of others nobody can say.
+/// Waits until a thread waits, if it is a virtual one: the state of others is unknown.
 pub fn until_it_waits(thread: &Thread) {
     until(|| !thread.is_virtual() || format!("{thread:?}").contains("/waiting"));
 }
@@ -98,7 +98,7 @@ pub fn counted_forever<T>(begun: &AtomicUsize, interrupted: &AtomicUsize) -> Res
     result
 }
 
-/// Interrupts the running thread when it waits, from another one.
+/// Lets another thread interrupt the running thread when it waits.
 pub fn interrupt_me_soon() {
     let me = thread::current();
     std::thread::spawn(move || {
@@ -107,7 +107,7 @@ pub fn interrupt_me_soon() {
     });
 }
 
-/// The payload of the panic that `f` ends with.
+/// Returns the payload of the panic that `f` ends with.
 pub fn payload_of<R>(f: impl FnOnce() -> R) -> Box<dyn Any + Send> {
     match catch_unwind(AssertUnwindSafe(f)) {
         Ok(_) => panic!("it was to panic"),
@@ -115,7 +115,7 @@ pub fn payload_of<R>(f: impl FnOnce() -> R) -> Box<dyn Any + Send> {
     }
 }
 
-/// The message of the panic that `f` ends with.
+/// Returns the message of the panic that `f` ends with.
 pub fn panic_of<R>(f: impl FnOnce() -> R) -> String {
     let panic = thread::Panic::new(payload_of(f));
     panic.message().unwrap_or("no text").to_owned()
@@ -155,7 +155,7 @@ impl Drop for Token<'_> {
     }
 }
 
-/// Counts what it is told, and cancels the scope when the first subtask completes.
+/// Counts its calls, and cancels the scope when the first subtask completes.
 #[derive(Default)]
 pub struct CancelOnFirst {
     pub forks: AtomicUsize,
@@ -166,7 +166,7 @@ impl Joiner for CancelOnFirst {
     type Error = Oops;
     type Output = usize;
 
-    /// How many have completed.
+    /// Returns how many subtasks have completed.
     fn result(&self) -> Result<usize, JoinError<Oops>> {
         Ok(self.completions.load(SeqCst))
     }

@@ -7,40 +7,40 @@
 //! | there | here |
 //! |---|---|
 //! | fork creates virtual threads, unnamed | `each_subtask_has_a_thread_of_its_own` |
-//! | fork uses the factory | `scope_limits`: `subtasks_run_on_threads_as_configured` |
+//! | fork uses the factory | `limits`: `subtasks_run_on_threads_as_configured` |
 //! | fork by a random thread, by a subtask | impossible: `TaskScope` is not `Send`, nor `Sync` |
 //! | fork after join, whatever came of that | impossible: the join takes the `TaskScope` |
-//! | fork after cancellation | `scope_cancel`: `nothing_is_started_after_a_cancellation` |
+//! | fork after cancellation | `cancel`: `nothing_is_started_after_a_cancellation` |
 //! | fork after close | impossible: a `TaskScope` cannot leave its scope |
-//! | fork rejected by the factory | `scope_limits`: `a_thread_that_cannot_be_started_fails_the_join` |
+//! | fork rejected by the factory | `limits`: `a_thread_that_cannot_be_started_fails_the_join` |
 //! | join with no subtasks | `a_join_with_no_forks` |
 //! | join with remaining subtasks | `a_join_waits_for_those_that_run` |
 //! | join after join, from the joiner, after close, by others | impossible: the join takes the `TaskScope` |
 //! | retry of an interrupted join | not offered: an interrupted scope is cancelled |
-//! | interrupt before and during join | `scope_interrupt`: `the_owner_is_interrupted_…` |
-//! | join when cancelled | `scope_cancel`: `nothing_is_started_after_a_cancellation` |
-//! | join with a timeout: not reached, reached, past | `scope_deadlines` |
-//! | cancellation, timeout interrupt threads | `scope_cancel`: `blocked_…`; `scope_deadlines`: `the_timeout_…` |
-//! | close without join, forked or not | `scope_leave`: `an_owner_that_does_not_join_…` |
-//! | close after a join that failed | `scope_interrupt`: `the_owner_is_interrupted_…` |
+//! | interrupt before and during join | `interrupt`: `the_owner_is_interrupted_…` |
+//! | join when cancelled | `cancel`: `nothing_is_started_after_a_cancellation` |
+//! | join with a timeout: not reached, reached, past | `deadlines` |
+//! | cancellation, timeout interrupt threads | `cancel`: `blocked_…`; `deadlines`: `the_timeout_…` |
+//! | close without join, forked or not | `leave`: `an_owner_that_does_not_join_…` |
+//! | close after a join that failed | `interrupt`: `the_owner_is_interrupted_…` |
 //! | close by a random thread, by a subtask, twice | impossible: the scope closes where the block ends (`TaskScope`) |
-//! | interrupt before and during close | `scope_interrupt`: `the_end_of_a_scope_is_not_interruptible` |
+//! | interrupt before and during close | `interrupt`: `the_end_of_a_scope_is_not_interruptible` |
 //! | closes out of order; the outer one first | impossible: the scope closes where the block ends (`TaskScope`) |
-//! | `isCancelled` | `scope_cancel`, all over |
-//! | `onFork`, `onComplete`, `result`, `timeout`: throw, cancel, are invoked | `scope_custom` |
-//! | `toString` of scope and subtask | `scope_tree`: `debug_…`; `a_subtask_shows_its_state` |
-//! | subtask: succeeded, failed, not completed, cancelled | `what_became_of_each`, `scope_cancel` |
+//! | `isCancelled` | `cancel`, throughout |
+//! | `onFork`, `onComplete`, `result`, `timeout`: throw, cancel, are invoked | `custom_joiners` |
+//! | `toString` of scope and subtask | `tree`: `debug_…`; `a_subtask_shows_its_state` |
+//! | subtask: succeeded, failed, not completed, cancelled | `what_became_of_each`, `cancel` |
 //! | `get` before join | impossible: it asks for the proof of a join (`Subtask`) |
 //! | subtask read by other threads | impossible: `Subtask` is not `Send`, nor `Sync`; its value may be |
-//! | every joiner: none, all, some, timeout | `scope_joiners`, `scope_deadlines` |
+//! | every joiner: none, all, some, timeout | `joiners`, `deadlines` |
 //! | joiners with a supplier of exceptions | not needed: `map_err` of the result |
 //! | unmodifiable lists | not needed: the list is the caller's |
-//! | default methods of joiners, nulls | `scope_custom`: `a_joiner_of_few_words` |
+//! | default methods of joiners, nulls | `custom_joiners`: `a_joiner_of_few_words` |
 //! | a joiner used twice | impossible: a scope takes its joiner |
-//! | scoped values inherited, rebound; structure violations | `scope_values` |
+//! | scoped values inherited, rebound; structure violations | `values` |
 //! | a binding's end with a scope open in it | impossible: the scope closes where the block ends (`TaskScope`) |
-//! | StressCancellation | `scope_cancel`: `cancelled_in_the_middle_of_many_forks` |
-//! | thread dumps | `scope_tree` |
+//! | StressCancellation | `cancel`: `cancelled_in_the_middle_of_many_forks` |
+//! | thread dumps | `tree` |
 
 use std::collections::HashSet;
 use std::sync::mpsc;

@@ -46,7 +46,7 @@ fn await_all_successful_fails_with_the_first_failure() {
                 for (subtask, task) in subtasks.into_iter().zip(tasks) {
                     match subtask.result(&unjoined) {
                         Ok(value) => assert_eq!(value, 7),
-                        // The failure is the join's.
+                        // The failure is in the join's result.
                         Err(SubtaskError::Taken) => assert_eq!(task(), Err("bad")),
                         Err(SubtaskError::Unavailable) => {}
                         other => panic!("{other:?}"),
@@ -341,12 +341,12 @@ fn shutdown_on_failure_lets_the_owner_decide() {
     });
 }
 
-/// Whether the scope failed with `"bad"`.
+/// Returns whether the scope failed with `"bad"`.
 fn s_failed(first: &scope::joiners::FirstFailure<Oops>) -> bool {
     first.failure().and_then(|failure| failure.error()) == Some(&"bad")
 }
 
-/// The first success of these.
+/// Returns the first success of these.
 fn first(kind: Kind, tasks: &[Task]) -> Result<u32, JoinError<Oops>> {
     kind.scope().open_with(scope::shutdown_on_success(), |s| {
         for task in tasks {

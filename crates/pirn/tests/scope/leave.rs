@@ -82,7 +82,7 @@ fn an_error_of_the_owner_ends_the_scope() {
             s.join()?;
             Ok(())
         });
-        // It is the owner's error that comes out, not the cancellation.
+        // The result is the owner's error, not the cancellation.
         assert!(matches!(result, Err(JoinError::Failed("out of order"))));
         assert_eq!(interrupted.load(SeqCst), 3);
     });
@@ -153,7 +153,7 @@ fn the_end_waits_for_those_that_do_not_hear() {
             Ok(())
         });
         assert!(matches!(result, Err(JoinError::Failed("failed"))));
-        // Those that had not begun when it was cancelled have not begun at all.
+        // Subtasks that had not begun when it was cancelled never began.
         assert!(done.load(SeqCst) <= 3);
         let seen = done.load(SeqCst);
         thread::yield_now();

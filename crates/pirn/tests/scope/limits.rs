@@ -10,7 +10,7 @@ use pirn::scope::{self, Builder, JoinError, State};
 use pirn::thread::PlatformThreads;
 use pirn::{Runnable, Scheduler, thread};
 
-/// Counts those that are inside at once.
+/// Counts the threads that are inside at once.
 #[derive(Default)]
 struct Gauge {
     inside: AtomicUsize,
@@ -55,7 +55,7 @@ fn the_limit_is_never_exceeded() {
 #[watched]
 fn the_limit_is_reached() {
     everywhere(|kind| {
-        // Three that wait for each other.
+        // Three subtasks that wait for each other.
         let start = std::sync::Barrier::new(3);
         let start = &start;
         let result = kind
@@ -146,7 +146,7 @@ fn a_cancellation_ends_the_wait_for_room() {
                 ran.store(true, SeqCst);
                 Ok(())
             });
-            // There was room when the second had failed, but only then.
+            // There was room only after the second had failed.
             assert!(s.is_cancelled());
             assert_eq!(waited.state(), State::Unavailable);
             s.join()?;

@@ -245,7 +245,8 @@ fn in_destructors_of_thread_locals() {
             Ok(())
         });
         result.unwrap();
-        // Those of a platform thread run after it has left the scope, as with `std::thread::scope`.
+        // A platform thread's destructors run after it has left the scope, as with
+        // `std::thread::scope`.
         match kind {
             Kind::Virtual => assert_eq!(receiver.try_recv(), Ok(7)),
             Kind::Platform => assert_eq!(receiver.recv(), Ok(7)),

@@ -7,7 +7,7 @@ use crate::fixture::*;
 use pirn::scope::{self, JoinError, ScopeInfo};
 use pirn::thread;
 
-/// The scope of this name.
+/// Returns the scope of this name.
 #[track_caller]
 fn find(name: &str) -> ScopeInfo {
     let mut all = scope::snapshot();
@@ -16,7 +16,7 @@ fn find(name: &str) -> ScopeInfo {
     all.remove(0)
 }
 
-/// Whether a scope of this name is open.
+/// Returns whether a scope of this name is open.
 fn is_open(name: &str) -> bool {
     let all = scope::snapshot();
     all.iter().any(|scope| scope.name.as_deref() == Some(name))
@@ -50,7 +50,7 @@ fn debug_shows_name_owner_and_subtasks() {
     });
 }
 
-/// A name that no other test uses meanwhile.
+/// Returns a name that no other test uses.
 fn unique(label: &str) -> String {
     format!("{label} of {:?}", thread::current().id())
 }

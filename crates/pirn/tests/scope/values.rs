@@ -100,7 +100,7 @@ fn a_subtask_binds_for_itself_and_its_own() {
     });
 }
 
-/// The text bound.
+/// Returns the bound text.
 trait ClonedText {
     fn cloned_text(&self) -> String;
 }
@@ -120,7 +120,7 @@ fn a_fork_inside_a_later_binding_panics_and_the_scope_goes_on() {
                 let value = kind.scope().open::<Oops, _, _>(|s| {
                     let before = s.fork(|| Ok(begun.fetch_add(1, SeqCst)));
                     let token = drops.token();
-                    // Bound anew, or again.
+                    // Bound again.
                     let message = NAME.bind("later", || {
                         panic_of(|| {
                             s.fork(move || {

@@ -32,7 +32,7 @@ const LAYERS: [&str; 20] = [
     "scope",
 ];
 
-/// References that go up all the same, and why.
+/// The allowed references that go up, and the reasons.
 const UPWARD: [(&str, &str, &str); 2] = [
     ("stack", "vthread", "the overflow handler names the thread"),
     (
@@ -94,7 +94,7 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The names that follow `crate::` in a file, also in braces, with their lines.
+/// Returns the names that follow `crate::` in a file, also in braces, with their lines.
 fn references(text: &str) -> Vec<(usize, String)> {
     let code = text.lines().take_while(|line| *line != "#[cfg(test)]");
     let code: Vec<_> = code.map(|line| line.split("//").next().unwrap()).collect();
@@ -111,7 +111,7 @@ fn references(text: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// The first names of a path or of a group of paths.
+/// Returns the first names of a path or of a group of paths.
 fn names(path: &str) -> Vec<String> {
     let Some(group) = path.strip_prefix('{') else {
         return path

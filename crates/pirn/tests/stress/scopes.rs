@@ -1,6 +1,6 @@
-//! Many scopes and subtasks, that succeed, fail, panic, time out, are interrupted and cancelled, at
-//! random: each scope is left, nothing that was started in one outlives it, every value is dropped
-//! once, and no memory is lost.
+//! Many scopes and subtasks that succeed, fail, panic, time out, are interrupted and cancelled, at
+//! random: each scope is left, none of its threads outlives it, every value is dropped once, and no
+//! memory is lost.
 //!
 //! All random choices follow from a seed, which failures name. `PIRN_STRESS` multiplies the rounds
 //! (10: some minutes), and `PIRN_STRESS_SEED` is the first seed.
@@ -14,7 +14,7 @@ use crate::common::{Rng, child, watched};
 use pirn::scope::{self, Builder, JoinError, TaskScope};
 use pirn::thread::{self, Interrupted, PlatformThreads};
 
-/// As long as nothing is interrupted.
+/// Longer than any test, unless interrupted.
 const FOREVER: Duration = Duration::from_secs(3600);
 
 const CARRIERS: [&str; 4] = ["1", "2", "8", "32"];
@@ -32,19 +32,19 @@ fn first_seed() -> u64 {
     number("PIRN_STRESS_SEED", 1)
 }
 
-/// Bytes of memory that this process has.
+/// Returns the bytes of memory that this process has.
 fn resident() -> usize {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap();
     let pages: usize = text.split(' ').nth(1).unwrap().parse().unwrap();
     pages * 4096
 }
 
-/// For all that one test does.
+/// Returns the time limit of one test.
 fn limit() -> Duration {
     Duration::from_secs(200) * number("PIRN_STRESS", 1) as u32
 }
 
-/// The number of live instances of something, and of all that ever existed.
+/// The number of live instances, and of all that ever existed.
 struct Census {
     born: AtomicUsize,
     gone: AtomicUsize,
@@ -67,7 +67,7 @@ impl Census {
 static VALUES: Census = Census::new();
 static SUBTASKS: Census = Census::new();
 
-/// One of something that is counted.
+/// One counted instance.
 struct One(&'static Census);
 
 impl One {
@@ -83,8 +83,8 @@ impl Drop for One {
     }
 }
 
-/// A value that borrows what outlives the scope, and looks at it when it is dropped: in time, if
-/// that is still there.
+/// A value that borrows something that outlives the scope, and checks when it is dropped that this
+/// still exists.
 struct Value<'env> {
     borrowed: &'env Alive,
     _one: One,
@@ -106,7 +106,7 @@ impl Drop for Value<'_> {
     }
 }
 
-/// Something on the stack of an owner, that can tell whether it is still there.
+/// Something on the stack of an owner that can tell whether it still exists.
 struct Alive(AtomicUsize);
 
 const ALIVE: usize = 0x5a5a_1234_5a5a;
@@ -171,7 +171,7 @@ fn a_million_forks() {
 
 // --- scopes at random
 
-/// How a subtask spends its time, and how it ends.
+/// Spends time as a subtask, and ends in some way.
 fn subtask<'env>(seed: u64, alive: &'env Alive, depth: u32) -> Result<Value<'env>, Interrupted> {
     let _one = One::of(&SUBTASKS);
     let mut rng = Rng::new(seed);
@@ -196,7 +196,7 @@ fn subtask<'env>(seed: u64, alive: &'env Alive, depth: u32) -> Result<Value<'env
     Ok(value)
 }
 
-/// How an owner goes on when it has forked all.
+/// Goes on as an owner that has forked all subtasks.
 fn finish<'scope, 'env, J>(
     s: TaskScope<'scope, 'env, J>,
     rng: &mut Rng,
@@ -221,7 +221,7 @@ where
     Ok(())
 }
 
-/// A scope of everything.
+/// Runs a random scope.
 fn at_random(seed: u64, depth: u32) -> Result<(), Failed> {
     let mut rng = Rng::new(seed);
     let alive = Alive::new();
@@ -304,7 +304,7 @@ where
 }
 
 thread_local! {
-    /// What the platform thread was at when it panicked.
+    /// The seed of the platform thread, for its panics.
     static SEED: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -318,7 +318,7 @@ impl Drop for TellSeed {
     }
 }
 
-/// Scopes with these seeds, some one after the other and some side by side, and somebody who
+/// Runs scopes with these seeds, some in sequence and some in parallel, while another thread
 /// interrupts their owners.
 fn scopes_at_random(seeds: std::ops::Range<u64>) {
     let _tell = TellSeed;
@@ -357,7 +357,8 @@ fn ten_thousand_scopes_at_random() {
         }
         let more = resident().saturating_sub(before);
         println!("{before} bytes, then {more} more");
-        // Stacks that more threads at once have touched, not what each scope would leave.
+        // The allowance is for stacks that more threads at once have touched, not for leaks per
+        // scope.
         assert!(
             more < 8 << 20,
             "{more} bytes more than after the first of four rounds"
@@ -403,8 +404,8 @@ fn forks_race_with_the_cancellation_by_a_sibling() {
     });
 }
 
-/// Owner, clock, joiner and an interrupter, all at once: one of them wins, and all is interrupted
-/// once.
+/// Owner, clock, joiner and an interrupter, all at once: one of them wins, and every subtask is
+/// interrupted once.
 #[watched(limit = limit())]
 fn many_cancel_at_once() {
     child::with_carriers(&CARRIERS, || {
@@ -419,7 +420,7 @@ fn many_cancel_at_once() {
                         s.fork(move || {
                             let _one = One::of(&SUBTASKS);
                             let _value = Value::new(alive);
-                            // Two of them fail by themselves, or it is left to the clock alone.
+                            // Two of them fail by themselves, or only the clock ends them.
                             let delay = if i < 2 && pause != 1 { time } else { FOREVER };
                             thread::sleep_interruptible(delay)?;
                             Err::<(), _>(Interrupted)

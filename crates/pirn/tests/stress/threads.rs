@@ -18,7 +18,7 @@ const LEAVES: u64 = 100_000;
 /// Threads that sleep or are parked at the same time.
 const HORDE: usize = 20_000;
 
-/// How long each test goes on.
+/// Returns the duration of each test.
 fn length() -> Duration {
     let seconds = match env::var(SETTING) {
         Ok(text) => text.parse().expect(SETTING),
@@ -27,7 +27,7 @@ fn length() -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// The limit of each test.
+/// Returns the limit of each test.
 fn limit() -> Duration {
     Duration::from_secs(120) + 4 * length()
 }
@@ -43,14 +43,14 @@ fn rounds(mut round: impl FnMut(u64)) {
     }
 }
 
-/// Parks until `ready` holds; whoever makes it hold unparks.
+/// Parks until `ready` holds; the thread that makes it hold unparks this one.
 fn park_until(ready: impl Fn() -> bool) {
     while !ready() {
         thread::park();
     }
 }
 
-/// Two threads, of whichever kind, take turns by park and unpark.
+/// Lets two threads, of either kind, take turns by park and unpark.
 fn take_turns(turns: usize, platform_partner: bool) {
     let turn = Arc::new(AtomicUsize::new(0));
     let player = |parity: usize, turn: Arc<AtomicUsize>, partner: mpsc::Receiver<Thread>| {
@@ -256,7 +256,7 @@ fn timed_get() {
 
 #[watched(limit = limit())]
 fn timed_wait_a_lot() {
-    // Notifications race with time-outs. Each permit goes to exactly one thread all the same.
+    // Notifications race with timeouts. Still, each permit goes to exactly one thread.
     rounds(|round| {
         let (permits, changed) = (Mutex::new(0), Condvar::new());
         let (permits, changed) = (&permits, &changed);
@@ -295,7 +295,7 @@ fn notified_then_timed_out_wait() {
             scope.spawn(|| {
                 let guard = state.lock().unwrap();
                 let guard = changed.wait_while(guard, |state| *state != 1).unwrap();
-                // A second wait, that nobody ends, in the place of the first.
+                // A second wait, which nobody ends, in the place of the first.
                 let short = Duration::from_micros(200);
                 let (mut guard, result) = changed
                     .wait_timeout_while(guard, short, |state| *state == 1)
@@ -350,7 +350,7 @@ fn mixed() {
     });
 }
 
-/// Does one of several things that block; gives what was sent.
+/// Does one of several things that block. Returns the value that was sent.
 fn random_step(
     rng: &mut Rng,
     shared: &Mutex<u64>,

@@ -14,7 +14,7 @@ use crate::common::{crowd, on_virtual, virtual_crowd, watched};
 use pirn::thread::{self, Interrupted};
 use pirn::{block_on, block_on_interruptible};
 
-/// A channel for one value, as async code has them.
+/// A channel for one value, as in async code.
 struct Oneshot<T>(Arc<Mutex<(Option<T>, Option<Waker>)>>);
 
 impl<T> Oneshot<T> {
@@ -33,7 +33,7 @@ impl<T> Oneshot<T> {
         }
     }
 
-    /// Whether somebody has polled it and waits.
+    /// Returns whether somebody has polled it and waits.
     fn is_awaited(&self) -> bool {
         self.0.lock().unwrap().1.is_some()
     }
@@ -59,7 +59,7 @@ impl<T> Future for Oneshot<T> {
     }
 }
 
-/// A future that wakes itself, `rounds` times.
+/// Returns a future that wakes itself, `rounds` times.
 fn rewoken(rounds: usize) -> impl Future<Output = usize> {
     let mut polls = 0;
     poll_fn(move |context| {
@@ -72,7 +72,7 @@ fn rewoken(rounds: usize) -> impl Future<Output = usize> {
     })
 }
 
-/// Says when it is dropped.
+/// Sets a flag when it is dropped.
 struct OnDrop(Arc<AtomicBool>);
 
 impl Drop for OnDrop {
@@ -289,7 +289,7 @@ fn an_interrupted_thread_takes_what_is_ready() {
     });
 }
 
-/// And does not spin meanwhile: the polls are counted.
+/// It also does not spin meanwhile: the polls are counted.
 #[watched]
 fn block_on_hears_no_interrupt() {
     let oneshot = Oneshot::new();
@@ -367,10 +367,10 @@ fn polls_have_one_waker() {
     }));
 }
 
-/// On one carrier: the future that asks to be polled again lets the thread run that it waits for.
+/// On one carrier: a future that asks to be polled again lets the thread run that it waits for.
 #[watched]
 fn a_future_that_wakes_itself_gives_way() {
-    // Without spare carriers, which would come to the help of a thread that keeps its own.
+    // Without spare carriers, which would run when a thread keeps its own.
     let one = [("PIRN_PARALLELISM", "1"), ("PIRN_SPARE_CARRIERS", "0")];
     isolated(&one, || {
         on_virtual(|| {

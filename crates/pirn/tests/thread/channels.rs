@@ -22,7 +22,7 @@ fn many_senders_reach_one_receiver() {
     drop(sender);
     let received = receiving.join().unwrap();
     assert_eq!(received.len(), 10 * crowd_size());
-    // What one sender sends arrives in its order.
+    // One sender's values arrive in order.
     for i in 0..crowd_size() {
         let own = received.iter().filter(|value| *value / 10 == i);
         assert!(own.copied().eq(10 * i..10 * i + 10));

@@ -1,4 +1,4 @@
-//! Waiting for a virtual thread's end by other means than `join`: with a timeout, until an
+//! Waiting for a virtual thread's end in other ways than `join`: with a timeout, until an
 //! interrupt, as a future.
 
 use std::future::{IntoFuture, poll_fn};
@@ -17,7 +17,7 @@ use pirn::{block_on, block_on_interruptible};
 /// A timeout that must not come.
 const NEVER: Duration = Duration::from_secs(3600);
 
-/// A thread that ends when the sender is used or dropped.
+/// Returns a thread that ends when the sender is used or dropped.
 fn held<T: Send + 'static>(value: T) -> (mpsc::Sender<()>, JoinHandle<T>) {
     let (release, released) = mpsc::channel();
     let handle = thread::spawn(move || {
@@ -97,8 +97,7 @@ fn a_finished_thread_needs_no_time() {
     assert_eq!(handle.join_timeout(Duration::ZERO).unwrap().unwrap(), 7);
 }
 
-/// The deadline and the end come together, again and again: the handle or the result is there,
-/// always.
+/// The deadline and the end come together, repeatedly: each time the handle or the result is there.
 #[watched]
 fn timeouts_race_with_ends() {
     let race = |seed: usize| {
@@ -265,7 +264,7 @@ fn an_interrupted_await_does_not_stop_the_thread() {
     assert!(!receiver.recv().unwrap());
 }
 
-/// The future goes from thread to thread, as tasks do, each polling with a waker of its own.
+/// The future moves between threads, as tasks do, each polling with a waker of its own.
 #[watched]
 fn a_future_migrates_between_polls() {
     for round in 0..200 {
@@ -326,8 +325,7 @@ fn a_waker_may_park() {
     });
 }
 
-/// A result that counts how many of them there are, and is dropped once: twice would free its box
-/// twice.
+/// A result that counts its instances, and is dropped once: a second drop would free its box twice.
 struct Counted(Arc<AtomicUsize>, Box<u64>);
 
 impl Counted {
@@ -440,7 +438,7 @@ fn one_task_awaits_many_threads() {
     on_virtual(await_all);
 }
 
-/// What a panicked thread said.
+/// Returns the message of a panicked thread.
 fn message(payload: &(dyn std::any::Any + Send)) -> &str {
     payload.downcast_ref::<String>().expect("formatted")
 }
@@ -467,7 +465,7 @@ fn joining_oneself_panics_as_in_std() {
     }
 }
 
-/// What `std` says when a platform thread joins itself.
+/// Returns `std`'s message when a platform thread joins itself.
 fn std_message_of_joining_oneself() -> String {
     let (pass, passed) = mpsc::channel::<std::thread::JoinHandle<()>>();
     let (tell, told) = mpsc::channel();

@@ -374,7 +374,7 @@ fn sleep_lasts_at_least_as_long() {
 
 #[watched]
 fn yield_now_lets_the_others_run() {
-    // Spinners in a ring, more than carriers: without a real yield nobody gets the turn.
+    // More spinners in a ring than carriers: without a real yield nobody gets the turn.
     const ROUNDS: usize = 20;
     let size = most_carriers() + 8;
     let turn = AtomicUsize::new(0);
@@ -424,7 +424,7 @@ fn a_name_with_a_nul_byte_panics_as_in_std() {
     assert!(catch_unwind(|| std::thread::Builder::new().name("a\0b".into()).spawn(|| ())).is_err());
     let counted = thread::Builder::new().name_counter("a\0b", 1);
     assert!(catch_unwind(AssertUnwindSafe(|| counted.spawn(|| ()))).is_err());
-    // The scope does not wait for a thread that there is not.
+    // The scope does not wait for a thread that does not exist.
     let scope = catch_unwind(|| {
         thread::scope(|s| {
             named("a\0b").spawn_scoped(s, || ()).unwrap();

@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use crate::common::{child, watched};
 use pirn::thread;
 
-/// What `std` and pirn call the running thread.
+/// Returns the running thread's names in `std` and in pirn.
 fn names() -> [Option<String>; 2] {
     let own = thread::current().name().map(str::to_owned);
     [std::thread::current().name().map(str::to_owned), own]
@@ -50,7 +50,7 @@ fn prints_and_fails() {
     panic!("the thread tangled");
 }
 
-/// The output of a run of one of the ignored tests of this file, with its output captured.
+/// Returns the output of a run of one of the ignored tests of this file, with its output captured.
 fn captured(test: &str) -> Output {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args([test, "--exact", "--ignored", "--color=never"]);

@@ -63,7 +63,7 @@ fn destructors_may_block_while_unwinding() {
         let result = catch_unwind(|| {
             let _guard = OnDrop(|| {
                 thread::sleep(Duration::from_millis(1));
-                // Still this thread's panic, wherever it was carried in the meantime.
+                // Still this thread's panic, whichever carriers it has been on.
                 assert!(thread::panicking());
                 ran.fetch_add(1, SeqCst);
             });
@@ -238,7 +238,7 @@ fn a_panic_prints_a_readable_backtrace() {
     assert!(text.lines().count() < 100, "does not end: {text}");
 }
 
-/// What a child process that runs `body` writes to standard error; `None` in the child.
+/// Returns the standard error of a child process that runs `body`; `None` in the child.
 fn stderr_of(body: impl FnOnce()) -> Option<String> {
     if child::is_here() {
         body();

@@ -27,7 +27,7 @@ fn on_both(test: fn()) {
     on_virtual(test);
 }
 
-/// The message of the panic that `f` ends with.
+/// Returns the message of the panic that `f` ends with.
 fn panic_of<R: Debug>(f: impl FnOnce() -> R) -> String {
     let payload = catch_unwind(AssertUnwindSafe(f)).unwrap_err();
     match payload.downcast::<String>() {
@@ -139,7 +139,7 @@ fn a_panic_ends_the_bindings_it_leaves() {
             assert_eq!(message, "two");
             assert_eq!(ID.get(), 1);
             assert!(!NAME.is_bound());
-            // Also out of a call that reads.
+            // Also from a closure that reads.
             assert_eq!(panic_of(|| ID.with(|id| panic!("{id}"))), "1");
             assert_eq!(ID.get(), 1);
         });
@@ -222,7 +222,7 @@ fn spawned_threads_inherit_nothing() {
     });
 }
 
-/// A thread that binds `id` and, inside, waits for and migrates among the others.
+/// Binds `id` on a thread, waits for others inside, and migrates.
 fn bind_and_check(id: usize, all: usize) {
     static BOUND: AtomicUsize = AtomicUsize::new(0);
     let name = format!("thread {id}");
@@ -279,7 +279,7 @@ fn a_thread_that_waits_inside_a_binding_keeps_it() {
     waiting.join().unwrap();
 }
 
-/// Notes at its end under which `ID` it is dropped.
+/// Notes, when it is dropped, the value of `ID`.
 struct Note<'a>(&'a str, &'a Mutex<Vec<String>>);
 
 impl Drop for Note<'_> {

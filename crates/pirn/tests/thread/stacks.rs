@@ -10,7 +10,8 @@ use std::time::Duration;
 use crate::common::{child, crowd, on_virtual, virtual_crowd, watched};
 use pirn::thread::{self, Builder};
 
-/// Recurses until `bytes` of the stack are used, with a switch at the bottom; gives what was used.
+/// Recurses until `bytes` of the stack are used, with a switch at the bottom. Returns the bytes
+/// used.
 fn dive(bytes: usize) -> usize {
     #[inline(never)]
     fn deeper(top: usize, bytes: usize) -> usize {
@@ -164,7 +165,7 @@ fn the_default_size_comes_from_the_environment() {
 
 #[watched]
 fn a_used_stack_is_clean_for_the_next() {
-    // Deep, then shallow, over and over: stacks are handed on.
+    // Deep, then shallow, repeatedly: stacks are reused.
     for round in 0..50 {
         virtual_crowd(|i| {
             let bytes = if (i + round) % 7 == 0 { 120 << 10 } else { 1 };
@@ -224,7 +225,7 @@ impl Control {
         x87: 0x037F,
     };
 
-    /// The default with another rounding mode, of four.
+    /// Returns the default with another rounding mode, of four.
     fn rounding(mode: usize) -> Control {
         Control {
             sse: Self::DEFAULT.sse | (mode as u32) << 13,
@@ -245,7 +246,7 @@ impl Control {
         control
     }
 
-    /// Between this and the return to the default, no Rust code may calculate.
+    /// Sets the control words. Until the return to the default, no Rust code may calculate.
     fn set(self) {
         // SAFETY: loads valid words; the tests do no floating-point arithmetic of their own.
         unsafe {

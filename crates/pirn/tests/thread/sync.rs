@@ -74,7 +74,7 @@ fn poison_comes_only_from_the_panicking_thread() {
     let (hurt, fine) = (Mutex::new(()), Mutex::new(()));
     crowd(|i| {
         let _ = catch_unwind(|| {
-            // Poison spreads from the panicking thread alone, whoever shares its carrier.
+            // Only the panicking thread poisons, whichever threads share its carrier.
             if i % 2 == 0 {
                 let _guard = hurt.lock();
                 thread::yield_now();

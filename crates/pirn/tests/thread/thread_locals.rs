@@ -146,7 +146,7 @@ fn destructors_may_block() {
     assert_eq!(seen.len(), many());
     for (same, text) in seen {
         assert!(same, "the thread changed its identity in a destructor");
-        // Which of the two is destroyed first is not said; a stranger's text would be wrong.
+        // The order of destruction is not specified; another thread's text would be wrong.
         assert!(text == "gone" || text.parse::<usize>().is_ok(), "{text}");
     }
 }
