@@ -20,7 +20,7 @@
 //! `EBADF`, and late events of a closed descriptor are recognised as stale.
 
 use super::readiness::FdWaiters;
-use crate::lock::Lock;
+use crate::lock::{Guard, Lock};
 use crate::mark;
 use crate::runtime;
 use crate::sys::{self, Errno, SysResult, call};
@@ -57,21 +57,24 @@ pub(crate) struct Entry {
     pub(crate) events: [AtomicU32; 2],
     /// The threads that wait for readiness.
     pub(crate) waiters: Lock<FdWaiters>,
-    /// Serialises `accept`, and changes of `O_NONBLOCK`.
-    pub(crate) turn: Lock<()>,
+    turn: Lock<()>,
 }
 
 type Chunk = [Entry; CHUNK];
 static TABLE: [AtomicPtr<Chunk>; CHUNKS] =
     [const { AtomicPtr::new(core::ptr::null_mut()) }; CHUNKS];
 /// Returns the entry of a descriptor; `None` for negative numbers and those beyond the table (a
-/// million).
+/// million), and if it has not been made where the [mark](mark::is_up) is up: there memory cannot
+/// be allocated.
 pub(crate) fn entry(fd: i32) -> Option<&'static Entry> {
     let number = usize::try_from(fd).ok()?;
     let place = TABLE.get(number / CHUNK)?;
     // Acquire: pairs with the Release in `make_chunk`.
     let mut chunk = place.load(Ordering::Acquire);
     if chunk.is_null() {
+        if mark::is_up() {
+            return None;
+        }
         chunk = make_chunk(place);
     }
     // SAFETY: chunks are never freed.
@@ -87,15 +90,6 @@ pub(super) fn existing(fd: i32) -> Option<&'static Entry> {
     // Acquire: as in `entry`. SAFETY: as in `entry`.
     unsafe { TABLE.get(number / CHUNK)?.load(Ordering::Acquire).as_ref() }
         .map(|chunk| &chunk[number % CHUNK])
-}
-
-/// Returns the entry of a descriptor that is created or closed. Where the [mark](mark::is_up) is up
-/// memory cannot be allocated: then `None`, if no entry has been made before.
-fn entry_of(fd: i32) -> Option<&'static Entry> {
-    match mark::is_up() {
-        true => existing(fd),
-        false => entry(fd),
-    }
 }
 
 #[cold]
@@ -135,7 +129,7 @@ pub(crate) fn created_shared(fd: i32) {
 
 fn set_up(fd: i32, flags: u32) {
     if runtime::is_started()
-        && let Some(entry) = entry_of(fd)
+        && let Some(entry) = entry(fd)
     {
         // A number that is created again was closed before, perhaps unseen.
         entry.begin_life(flags);
@@ -225,8 +219,10 @@ pub(crate) fn close_range(first: u32, last: u32, flags: i32) -> SysResult {
     if let Some(first) = next.filter(|next| *next <= last) {
         kernel(first, last)?;
     }
-    for entry in numbers(first, last).filter_map(existing) {
-        super::readiness::close_all(entry, entry.generation());
+    for fd in numbers(first, last) {
+        if let Some(entry) = existing(fd) {
+            closed(fd, entry.generation());
+        }
     }
     Ok(0)
 }
@@ -301,6 +297,12 @@ impl Entry {
         self.generation.fetch_add(1, Ordering::SeqCst); // SeqCst: as in `retire`.
         self.flags.store(0, Ordering::Relaxed); // Relaxed: as in `begin_life`.
         self.blocks_in.store(0, Ordering::Relaxed);
+    }
+
+    /// Serialises `accept`, and changes of `O_NONBLOCK`, as long as the result lives. `None` in a
+    /// signal handler, which may have interrupted the thread whose turn it is.
+    pub(crate) fn take_turn(&self) -> Option<Guard<'_, ()>> {
+        (!mark::in_handler()).then(|| self.turn.lock())
     }
 
     /// Returns the number of the descriptor's current life.

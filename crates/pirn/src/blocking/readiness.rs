@@ -248,7 +248,7 @@ fn pass_baton(entry: &Entry, interest: Interest) {
 /// Performs an operation as if it blocked: tries it, and while that returns `EAGAIN` parks the
 /// running virtual thread until the descriptor is ready.
 ///
-/// `attempt` must not block. `deadline` is called only before a wait. The result is `EAGAIN` when
+/// `attempt` must not block the carrier. `deadline` is called only before a wait. The result is `EAGAIN` when
 /// the deadline has passed, as with `SO_RCVTIMEO`, and when the program has made the descriptor
 /// non-blocking. It is `ECANCELED` when the thread is interrupted, which ends the wait.
 pub(crate) fn blocking(

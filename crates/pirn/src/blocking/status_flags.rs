@@ -72,7 +72,7 @@ pub(crate) fn change(fd: i32, on: bool, change: impl Fn(bool) -> SysResult) -> S
     let Some(entry) = fds::existing(fd) else {
         return change(on);
     };
-    let _turn = entry.turn.lock();
+    let _turn = entry.take_turn();
     // Relaxed: as in `may_wait`. Also after the change, because a wait may have asked before it.
     let forget = Forget(entry);
     forget.now();
@@ -106,7 +106,7 @@ impl Drop for Forget<'_> {
 /// Runs `f`, a system call, with the descriptor non-blocking.
 pub(crate) fn lend(entry: &Entry, fd: i32, f: impl FnOnce() -> SysResult) -> SysResult {
     {
-        let _turn = entry.turn.lock();
+        let _turn = entry.take_turn();
         let flags = sys::status_flags(fd)?;
         if flags & libc::O_NONBLOCK == 0 {
             set(fd, flags | libc::O_NONBLOCK)?;
@@ -114,7 +114,7 @@ pub(crate) fn lend(entry: &Entry, fd: i32, f: impl FnOnce() -> SysResult) -> Sys
         }
     }
     let result = f();
-    let _turn = entry.turn.lock();
+    let _turn = entry.take_turn();
     // Relaxed: under the lock. If it is not lent any more, the program has set the flag meanwhile.
     if entry.flags.fetch_and(!LENT, Ordering::Relaxed) & LENT != 0
         && let Ok(flags) = sys::status_flags(fd)

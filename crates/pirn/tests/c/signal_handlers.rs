@@ -175,6 +175,44 @@ fn a_close_in_a_handler_wakes_nobody() {
     child::with_carriers(&["1", "2"], lock_under_fire);
 }
 
+/// Makes [`PIPE`] block, as it does already.
+extern "C" fn set_flags(_signal: c_int) {
+    let saved = sys::errno();
+    // SAFETY: no pointers.
+    let result = unsafe { libc::fcntl(PIPE.load(SeqCst), libc::F_SETFL, 0) };
+    assert_eq!(result, 0);
+    HANDLED.fetch_add(1, SeqCst);
+    sys::set_errno(saved);
+}
+
+/// Sets the flags of a descriptor, again and again, while handlers do the same.
+fn flags_under_fire() {
+    on_signal(SIGALRM, libc::SA_RESTART, set_flags);
+    on_virtual(|| ()); // Starts the carriers, and with them the table of descriptors.
+    let (reader, _writer) = io::pipe().unwrap();
+    PIPE.store(reader.as_raw_fd(), SeqCst);
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| hammer(&over));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while HANDLED.load(SeqCst) < 1_000 {
+                    for _ in 0..100 {
+                        sys::set_nonblocking(&reader, false);
+                    }
+                    thread::yield_now();
+                }
+            });
+        });
+        over.store(true, SeqCst);
+    });
+}
+
+#[watched]
+fn a_handler_changes_the_flags_that_it_has_interrupted_a_change_of() {
+    child::with_carriers(&["1"], flags_under_fire);
+}
+
 extern "C" fn first(_signal: c_int) {}
 extern "C" fn second(_signal: c_int, _: *mut libc::siginfo_t, _: *mut libc::c_void) {}
 

@@ -45,7 +45,7 @@ pub unsafe extern "C" fn accept4(
     // SAFETY: the caller's contract.
     let kernel = || unsafe { call!(libc::SYS_accept4, fd, address, length, flags) };
     let attempt = |entry: &fds::Entry| {
-        let _one_at_a_time = entry.turn.lock();
+        let _one_at_a_time = entry.take_turn();
         if is_ready(fd, libc::POLLIN) || !may_wait(fd, flags) {
             kernel()
         } else {
