@@ -32,10 +32,16 @@ mod idle;
 mod jobs;
 #[path = "../../../pirn/src/vthread/join.rs"]
 mod join;
+#[path = "../../../pirn/src/blocking/list.rs"]
+#[allow(dead_code)] // What other lists need.
+mod list;
 #[path = "../../../pirn/src/sched/local_queue.rs"]
 mod local_queue;
 #[path = "../../../pirn/src/vthread/permit.rs"]
 mod permit;
+#[path = "../../../pirn/src/blocking/readiness/protocol.rs"]
+#[allow(dead_code)] // What the table of descriptors does under the lock.
+mod readiness;
 #[path = "../../../pirn/src/sched/spare.rs"]
 #[allow(dead_code)] // The monitor's questions.
 mod spare;
@@ -51,6 +57,11 @@ mod primitives {
     };
 }
 
+mod blocking {
+    //! Where `readiness` finds its surroundings.
+    pub(crate) use crate::{list, surroundings::wait};
+}
+
 mod surroundings;
 use surroundings::{arch, lock, sys, time};
 
@@ -63,6 +74,7 @@ mod join_model;
 mod local_queue_model;
 mod park_model;
 mod permit_model;
+mod readiness_model;
 mod spare_model;
 mod wait_word_model;
 

@@ -78,6 +78,85 @@ pub mod time {
     }
 }
 
+pub mod wait {
+    //! One episode of waiting, decided in a wait word as in the runtime.
+
+    use super::time::Deadline;
+    use crate::wait_word::WaitWord;
+    use loom::thread::{self, Thread};
+
+    #[derive(Clone, Copy, PartialEq, Debug)]
+    #[repr(u32)]
+    pub enum Outcome {
+        Ready = 2,
+        TimedOut = 3,
+        Closed = 4,
+        Interrupted = 5,
+    }
+
+    pub struct Wait {
+        word: WaitWord,
+        thread: Thread,
+    }
+
+    impl Wait {
+        pub fn new() -> Self {
+            Self {
+                word: WaitWord::pending(),
+                thread: thread::current(),
+            }
+        }
+
+        pub fn claim(&self, outcome: Outcome) -> Option<Thread> {
+            let thread = self.thread.clone();
+            self.word.decide(outcome as u32).map(|_| thread)
+        }
+
+        pub fn block_until(&self, deadline: Deadline) -> Outcome {
+            if deadline.has_passed() && self.claim(Outcome::TimedOut).is_some() {
+                return Outcome::TimedOut;
+            }
+            loop {
+                match self.word.outcome() {
+                    Some(2) => return Outcome::Ready,
+                    Some(4) => return Outcome::Closed,
+                    Some(outcome) => panic!("nobody claims with {outcome}"),
+                    None => thread::park(),
+                }
+            }
+        }
+    }
+
+    /// So few that the model sees what happens when there is no room for more.
+    pub struct WakeList(Vec<Thread>);
+
+    impl WakeList {
+        pub const CAPACITY: usize = 1;
+
+        pub fn new() -> Self {
+            Self(Vec::new())
+        }
+
+        pub fn is_full(&self) -> bool {
+            self.0.len() == Self::CAPACITY
+        }
+
+        pub fn len(&self) -> usize {
+            self.0.len()
+        }
+
+        pub fn push(&mut self, thread: Thread) {
+            self.0.push(thread);
+        }
+
+        pub fn perform(&mut self) -> usize {
+            let count = self.0.len();
+            self.0.drain(..).for_each(|thread| thread.unpark());
+            count
+        }
+    }
+}
+
 /// The eventfd that idle carriers sleep on, edge-triggered. Kicks not yet fetched count as one.
 pub struct Kicks {
     state: loom::sync::Mutex<(bool, bool)>,

@@ -19,7 +19,7 @@
 //! The *generation* counts closes: a thread that waits for a descriptor that is closed wakes with
 //! `EBADF`, and late events of a closed descriptor are recognised as stale.
 
-use super::readiness::FdWaiters;
+use super::readiness::Readiness;
 use crate::lock::{Guard, Lock};
 use crate::mark;
 use crate::runtime;
@@ -49,14 +49,11 @@ const UNREVIEWED: u32 = 64;
 /// The entry of one descriptor.
 pub(crate) struct Entry {
     pub(super) flags: AtomicU32,
-    generation: AtomicU32,
     /// The [period](super::status_flags) in which the kernel last said that the descriptor blocks;
     /// 0: none.
     pub(super) blocks_in: AtomicU32,
-    /// The numbers of events seen: for reading, for writing.
-    pub(crate) events: [AtomicU32; 2],
-    /// The threads that wait for readiness.
-    pub(crate) waiters: Lock<FdWaiters>,
+    /// Its events, and the threads that wait for them.
+    pub(crate) readiness: Readiness,
     turn: Lock<()>,
 }
 
@@ -139,7 +136,7 @@ fn set_up(fd: i32, flags: u32) {
 /// Notes that a duplicate was made of `fd`.
 pub(crate) fn duplicated(fd: i32, new: i32) {
     if let Some(entry) = existing(fd) {
-        entry.flags.fetch_or(SHARED, Ordering::Relaxed); // Relaxed: as in `begin_life`.
+        entry.flags.fetch_or(SHARED, Ordering::Relaxed); // Relaxed: as in `set_flags`.
         entry.blocks_in.store(0, Ordering::Relaxed);
     }
     created_shared(new);
@@ -148,7 +145,7 @@ pub(crate) fn duplicated(fd: i32, new: i32) {
 /// Notes that `SO_RCVTIMEO` or `SO_SNDTIMEO` was set.
 pub(crate) fn timeouts_set(fd: i32) {
     if let Some(entry) = existing(fd) {
-        entry.flags.fetch_or(TIMEOUTS, Ordering::Relaxed); // Relaxed: as in `begin_life`.
+        entry.flags.fetch_or(TIMEOUTS, Ordering::Relaxed); // Relaxed: as in `set_flags`.
     }
 }
 
@@ -162,7 +159,7 @@ pub(crate) fn closing(fd: i32) -> Option<u32> {
     let Some(entry) = existing(fd) else {
         return Some(0); // The generation that an entry begins with.
     };
-    // Relaxed: as in `begin_life`.
+    // Relaxed: as in `set_flags`.
     if entry.flags.load(Ordering::Relaxed) & REGISTERED != 0 {
         runtime.poller.forget(fd);
     }
@@ -173,10 +170,8 @@ pub(crate) fn closing(fd: i32) -> Option<u32> {
 /// Wakes the threads that began to wait for a closed descriptor after [`closing`], which gave
 /// `generation`.
 fn closed(fd: i32, generation: u32) {
-    if let Some(entry) = existing(fd)
-        && !mark::is_up()
-    {
-        super::readiness::close_all(entry, generation);
+    if let Some(entry) = existing(fd) {
+        entry.end_life(generation);
     }
 }
 
@@ -249,7 +244,7 @@ fn numbers(first: u32, last: u32) -> impl Iterator<Item = i32> {
 pub(super) fn for_each_unreviewed(f: impl Fn(i32, &Entry)) {
     for fd in numbers(0, u32::MAX) {
         let Some(entry) = existing(fd) else { continue };
-        // Relaxed: as in `begin_life`. Read first: most entries stay unchanged.
+        // Relaxed: as in `set_flags`. Read first: most entries stay unchanged.
         if entry.flags.load(Ordering::Relaxed) & UNREVIEWED != 0 {
             entry.flags.fetch_and(!UNREVIEWED, Ordering::Relaxed);
             f(fd, entry);
@@ -261,19 +256,10 @@ impl Entry {
     fn new() -> Entry {
         Entry {
             flags: AtomicU32::new(0),
-            generation: AtomicU32::new(0),
             blocks_in: AtomicU32::new(0),
-            events: [const { AtomicU32::new(0) }; 2],
-            waiters: Lock::new(FdWaiters::new()),
+            readiness: Readiness::new(),
             turn: Lock::new(()),
         }
-    }
-
-    /// Ends this life of the descriptor.
-    fn retire(&self) {
-        // SeqCst: before the waiters are read; see `readiness::wait`.
-        let last = self.generation.fetch_add(1, Ordering::SeqCst);
-        super::readiness::close_all(self, last.wrapping_add(1));
     }
 
     /// Ends this life of the descriptor and begins the next.
@@ -281,12 +267,29 @@ impl Entry {
         if mark::is_up() {
             return self.begin_unknown_life();
         }
-        self.retire();
+        let next = self.readiness.retire();
+        self.set_flags(next, flags);
+    }
+
+    /// Ends the life `generation` of a closed descriptor, unless it has ended.
+    pub(super) fn end_life(&self, generation: u32) {
+        if !mark::is_up()
+            && let Some(next) = self.readiness.retire_from(generation)
+        {
+            self.set_flags(next, 0);
+        }
+    }
+
+    /// Sets the flags of the life `generation`, unless it has ended.
+    fn set_flags(&self, generation: u32, flags: u32) {
         // Under the lock, so that `register` does not add flags of an earlier life.
-        let _waiters = self.waiters.lock();
-        // Relaxed: a thread learns of the descriptor by an edge of its own.
-        self.flags.store(flags, Ordering::Relaxed);
-        self.blocks_in.store(0, Ordering::Relaxed);
+        self.readiness.locked(|| {
+            if self.generation() == generation {
+                // Relaxed: a thread learns of the descriptor by an edge of its own.
+                self.flags.store(flags, Ordering::Relaxed);
+                self.blocks_in.store(0, Ordering::Relaxed);
+            }
+        });
     }
 
     /// Begins a life of which nothing is known. Takes no lock, because the code that a signal
@@ -294,8 +297,8 @@ impl Entry {
     /// the interrupted code is changing; so waiting threads are not told.
     #[cold]
     fn begin_unknown_life(&self) {
-        self.generation.fetch_add(1, Ordering::SeqCst); // SeqCst: as in `retire`.
-        self.flags.store(0, Ordering::Relaxed); // Relaxed: as in `begin_life`.
+        self.readiness.retire_unseen();
+        self.flags.store(0, Ordering::Relaxed); // Relaxed: as in `set_flags`.
         self.blocks_in.store(0, Ordering::Relaxed);
     }
 
@@ -308,7 +311,7 @@ impl Entry {
     /// Returns the number of the descriptor's current life.
     #[inline]
     pub(crate) fn generation(&self) -> u32 {
-        self.generation.load(Ordering::SeqCst)
+        self.readiness.generation()
     }
 
     /// Returns whether all changes of its flags made through libc are seen here: its creation was
@@ -319,7 +322,7 @@ impl Entry {
 
     /// Notes that a thread begins to wait.
     pub(super) fn awaited(&self) {
-        // Relaxed: as in `begin_life`. Read first: it is mostly set.
+        // Relaxed: as in `set_flags`. Read first: it is mostly set.
         if self.flags.load(Ordering::Relaxed) & UNREVIEWED == 0 {
             self.flags.fetch_or(UNREVIEWED, Ordering::Relaxed);
             super::review::expect();
@@ -333,7 +336,7 @@ impl Entry {
     }
 
     fn timeout(&self, fd: i32, option: i32) -> Option<u64> {
-        let flags = self.flags.load(Ordering::Relaxed); // Relaxed: as in `begin_life`.
+        let flags = self.flags.load(Ordering::Relaxed); // Relaxed: as in `set_flags`.
         if flags & (KNOWN | SHARED | REGISTERED | TIMEOUTS) == (KNOWN | REGISTERED) {
             return None;
         }
@@ -353,7 +356,7 @@ impl Entry {
     /// Makes sure that epoll reports this descriptor's events. `EPERM`: it cannot, because the
     /// descriptor is always ready (a regular file).
     pub(crate) fn register(&self, fd: i32) -> SysResult {
-        let flags = self.flags.load(Ordering::Relaxed); // Relaxed: as in `begin_life`.
+        let flags = self.flags.load(Ordering::Relaxed); // Relaxed: as in `set_flags`.
         if flags & (KNOWN | REGISTERED) == (KNOWN | REGISTERED) {
             return Ok(0);
         }
@@ -368,10 +371,11 @@ impl Entry {
             Err(Errno(libc::EEXIST)) => poller.renew(fd, generation),
             result => result,
         };
-        let _waiters = self.waiters.lock();
-        if result.is_ok() && self.generation() == generation {
-            self.flags.fetch_or(REGISTERED, Ordering::Relaxed); // Relaxed: as in `begin_life`.
-        }
+        self.readiness.locked(|| {
+            if result.is_ok() && self.generation() == generation {
+                self.flags.fetch_or(REGISTERED, Ordering::Relaxed); // Relaxed: as in `set_flags`.
+            }
+        });
         result
     }
 }
@@ -393,7 +397,7 @@ pub(crate) const CLOSED: Errno = Errno(libc::EBADF);
 
 /// Returns whether a descriptor may be that of a [file](is_file). Cheap if it is known not to be.
 pub(crate) fn may_be_file(fd: i32) -> bool {
-    // Relaxed: as in `begin_life`.
+    // Relaxed: as in `set_flags`.
     let pollable = existing(fd)
         .is_some_and(|entry| entry.flags.load(Ordering::Relaxed) & (POLLABLE | REGISTERED) != 0);
     !pollable && is_file(fd)

@@ -54,7 +54,7 @@ pub(super) fn run_if_due() {
 
 fn review(fd: i32, entry: &fds::Entry) {
     let generation = entry.generation();
-    if !readiness::is_awaited(entry) {
+    if !entry.readiness.is_awaited() {
         return;
     }
     let Some(runtime) = runtime::get() else {
@@ -64,7 +64,7 @@ fn review(fd: i32, entry: &fds::Entry) {
         Ok(_) => {
             readiness::report(fd, generation, true, true);
         }
-        Err(Errno(libc::EBADF)) => readiness::close_all(entry, generation),
+        Err(Errno(libc::EBADF)) => entry.end_life(generation),
         Err(Errno(libc::EEXIST)) if status_flags::is_nonblocking(fd) => {
             readiness::report(fd, generation, true, true);
         }

@@ -1,4 +1,6 @@
 use super::super::list::STEPS;
+use super::super::wait::WakeList;
+use super::protocol::FdWaiters;
 use super::*;
 
 const MANY: usize = 10_000;

@@ -92,7 +92,7 @@ impl Before {
         });
         let counts = entries.iter();
         let counts = counts
-            .map(|e| e.map_or([0; 2], readiness::counts))
+            .map(|e| e.map_or([0; 2], |e| e.readiness.counts()))
             .collect();
         Before {
             entries,
@@ -129,7 +129,7 @@ impl Before {
         for (entry, waiter) in self.entries.iter().zip(&waiters) {
             if let Some(entry) = entry {
                 // SAFETY: each observes one descriptor.
-                unsafe { readiness::stop_observing(entry, waiter) };
+                unsafe { entry.readiness.stop_observing(waiter) };
             }
         }
         outcome

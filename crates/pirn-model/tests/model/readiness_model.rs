@@ -1,0 +1,292 @@
+//! Readiness of a descriptor: no event and no close is lost between an attempt and going to sleep,
+//! and of several readers none sleeps while there is something to read.
+//!
+//! The readers' loop is that of `blocking/readiness.rs`. The kernel's side of the descriptor is a
+//! number of items, which an attempt reads without any ordering.
+//!
+//! Each ordering has been weakened once, and each step of the protocol been left out once, to see a
+//! model fail.
+
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use loom::thread;
+
+use crate::blocking::wait::{Outcome, Wait};
+use crate::check;
+use crate::readiness::Interest::{self, Read, Write};
+use crate::readiness::{FdWaiter, Readiness};
+use crate::time::Deadline;
+
+struct World {
+    readiness: Readiness,
+    /// What can be read, or written, without blocking.
+    items: [AtomicUsize; 2],
+    open: AtomicBool,
+}
+
+/// How an operation ended.
+#[derive(PartialEq, Debug)]
+enum End {
+    Done,
+    TimedOut,
+    Closed,
+}
+
+impl World {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            readiness: Readiness::new(),
+            items: [AtomicUsize::new(0), AtomicUsize::new(0)],
+            open: AtomicBool::new(true),
+        })
+    }
+
+    /// Items arrive, and the poller hears of them as of one event.
+    fn arrive(&self, interest: Interest, count: usize) {
+        self.items[interest as usize].fetch_add(count, Relaxed);
+        let [read, write] = [Read, Write].map(|kind| kind == interest);
+        self.readiness.report(0, read, write);
+    }
+
+    /// Returns `None` for `EAGAIN`.
+    fn attempt(&self, interest: Interest) -> Option<End> {
+        if !self.open.load(Relaxed) {
+            return Some(End::Closed);
+        }
+        let items = &self.items[interest as usize];
+        let mut seen = items.load(Relaxed);
+        while seen > 0 {
+            match items.compare_exchange(seen, seen - 1, Relaxed, Relaxed) {
+                Ok(_) => return Some(End::Done),
+                Err(now) => seen = now,
+            }
+        }
+        None
+    }
+
+    fn perform(&self, interest: Interest, deadline: Deadline) -> End {
+        let readiness = &self.readiness;
+        let generation = readiness.generation();
+        let mut count = readiness.count(interest);
+        if let Some(end) = self.attempt(interest) {
+            return end;
+        }
+        loop {
+            let since = (generation, count);
+            let begin = || Some(Wait::new());
+            let end = match readiness.park(interest, since, deadline, begin, || ()) {
+                Outcome::Closed => Some(End::Closed),
+                Outcome::TimedOut => Some(End::TimedOut),
+                _ => {
+                    count = readiness.count(interest);
+                    self.attempt(interest)
+                }
+            };
+            if let Some(end) = end {
+                readiness.pass_baton(interest);
+                return end;
+            }
+        }
+    }
+
+    fn read(&self) -> End {
+        self.perform(Read, Deadline::NEVER)
+    }
+
+    /// Closes the descriptor as `fds::close` does.
+    fn close(&self) {
+        let generation = self.readiness.retire();
+        self.open.store(false, Relaxed);
+        self.readiness.retire_from(generation);
+    }
+}
+
+fn spawn<T: 'static>(
+    world: &Arc<World>,
+    f: impl FnOnce(&World) -> T + 'static,
+) -> thread::JoinHandle<T> {
+    let world = world.clone();
+    thread::spawn(move || f(&world))
+}
+
+#[test]
+fn an_event_between_an_attempt_and_going_to_sleep_is_not_lost() {
+    check(3, || {
+        let world = World::new();
+        let poller = spawn(&world, |world| world.arrive(Read, 1));
+        assert_eq!(world.read(), End::Done);
+        poller.join().unwrap();
+    });
+}
+
+#[test]
+fn a_second_event_is_not_taken_for_the_first() {
+    check(3, || {
+        let world = World::new();
+        let poller = spawn(&world, |world| {
+            world.arrive(Read, 1);
+            world.arrive(Read, 1);
+        });
+        assert_eq!(world.read(), End::Done);
+        assert_eq!(world.read(), End::Done);
+        poller.join().unwrap();
+    });
+}
+
+#[test]
+fn one_edge_that_stands_for_two_items_serves_two_readers() {
+    check(2, || {
+        let world = World::new();
+        let reader = spawn(&world, |world| world.read());
+        let poller = spawn(&world, |world| world.arrive(Read, 2));
+        assert_eq!(world.read(), End::Done);
+        assert_eq!(reader.join().unwrap(), End::Done);
+        poller.join().unwrap();
+    });
+}
+
+#[test]
+fn a_reader_that_times_out_leaves_the_event_to_another() {
+    check(2, || {
+        let world = World::new();
+        let now = Deadline::after_nanos(0);
+        let hasty = spawn(&world, move |world| world.perform(Read, now));
+        let patient = spawn(&world, |world| world.read());
+        world.arrive(Read, 1);
+        // If the hasty one has got the item, the other needs one of its own.
+        if hasty.join().unwrap() == End::Done {
+            world.arrive(Read, 1);
+        }
+        assert_eq!(patient.join().unwrap(), End::Done);
+    });
+}
+
+#[test]
+fn a_reader_and_a_writer_each_get_their_event() {
+    check(2, || {
+        let world = World::new();
+        let writer = spawn(&world, |world| world.perform(Write, Deadline::NEVER));
+        let poller = spawn(&world, |world| {
+            world.arrive(Read, 1);
+            world.arrive(Write, 1);
+        });
+        assert_eq!(world.read(), End::Done);
+        assert_eq!(writer.join().unwrap(), End::Done);
+        poller.join().unwrap();
+    });
+}
+
+/// The observer sees the items before it waits, or is woken.
+#[test]
+fn an_observer_and_a_reader_both_learn_of_an_event() {
+    check(2, || {
+        let world = World::new();
+        let observer = spawn(&world, |world| {
+            let counts = world.readiness.counts();
+            if world.items[0].load(Relaxed) > 0 {
+                return;
+            }
+            let wait = Wait::new();
+            let waiter = FdWaiter::observer(&wait, true, false);
+            // SAFETY: both stay until `stop_observing`.
+            unsafe {
+                if world.readiness.observe(&waiter, counts, || ()) {
+                    assert_eq!(wait.block_until(Deadline::NEVER), Outcome::Ready);
+                }
+                world.readiness.stop_observing(&waiter);
+            }
+        });
+        let poller = spawn(&world, |world| {
+            // Two, so that the observer finds one even if the reader is first.
+            world.arrive(Read, 2);
+        });
+        assert_eq!(world.read(), End::Done);
+        observer.join().unwrap();
+        poller.join().unwrap();
+        assert!(!world.readiness.is_awaited());
+    });
+}
+
+#[test]
+fn a_close_wakes_everybody() {
+    check(2, || {
+        let world = World::new();
+        let reader = spawn(&world, |world| world.read());
+        let writer = spawn(&world, |world| world.perform(Write, Deadline::NEVER));
+        world.close();
+        assert_eq!(reader.join().unwrap(), End::Closed);
+        assert_eq!(writer.join().unwrap(), End::Closed);
+    });
+}
+
+/// Between the two steps of a close the descriptor is still open.
+#[test]
+fn a_reader_that_comes_during_a_close_does_not_sleep_through_it() {
+    check(4, || {
+        let world = World::new();
+        let reader = spawn(&world, |world| world.read());
+        world.close();
+        assert_eq!(reader.join().unwrap(), End::Closed);
+    });
+}
+
+/// The file that takes over the number holds an item, of which no event will tell.
+#[test]
+fn a_reader_of_the_next_life_finds_what_is_there() {
+    check(3, || {
+        let world = World::new();
+        let reader = spawn(&world, |world| world.read());
+        world.close();
+        world.items[Read as usize].store(1, Relaxed);
+        world.open.store(true, Relaxed);
+        world.readiness.retire();
+        assert_ne!(reader.join().unwrap(), End::TimedOut);
+    });
+}
+
+#[test]
+fn an_event_of_an_earlier_life_wakes_nobody() {
+    check(3, || {
+        let world = World::new();
+        let late = spawn(&world, |world| world.readiness.report(0, true, true));
+        let generation = world.readiness.retire();
+        let since = (generation, world.readiness.count(Read));
+        let reader = spawn(&world, move |world| {
+            let begin = || Some(Wait::new());
+            let outcome = world
+                .readiness
+                .park(Read, since, Deadline::NEVER, begin, || ());
+            assert_eq!(outcome, Outcome::Ready);
+            assert_eq!(world.items[0].load(Relaxed), 1, "woken for nothing");
+        });
+        assert!(!late.join().unwrap());
+        world.items[0].store(1, Relaxed);
+        world.readiness.report(generation, true, false);
+        reader.join().unwrap();
+    });
+}
+
+/// A close that comes late does not touch the waiters of the next life.
+#[test]
+fn a_late_close_wakes_nobody_of_the_next_life() {
+    check(3, || {
+        let world = World::new();
+        let late = {
+            let closed = world.readiness.retire();
+            spawn(&world, move |world| world.readiness.retire_from(closed))
+        };
+        // The number is used again.
+        let generation = world.readiness.retire();
+        let reader = spawn(&world, move |world| {
+            let begin = || Some(Wait::new());
+            let since = (generation, 0);
+            let outcome = world
+                .readiness
+                .park(Read, since, Deadline::NEVER, begin, || ());
+            assert_eq!(outcome, Outcome::Ready);
+        });
+        late.join().unwrap();
+        world.readiness.report(generation, true, false);
+        reader.join().unwrap();
+    });
+}
