@@ -19,9 +19,9 @@ pub(crate) fn report(fd: i32, generation: u32, read: bool, write: bool) -> bool 
 /// Performs an operation as if it blocked: tries it, and while that returns `EAGAIN` parks the
 /// running virtual thread until the descriptor is ready.
 ///
-/// `attempt` must not block the carrier. `deadline` is called only before a wait. The result is `EAGAIN` when
-/// the deadline has passed, as with `SO_RCVTIMEO`, and when the program has made the descriptor
-/// non-blocking. It is `ECANCELED` when the thread is interrupted, which ends the wait.
+/// `attempt` must not block the carrier. `deadline` is called only before a wait. The result is
+/// `EAGAIN` when the deadline has passed, as with `SO_RCVTIMEO`, and when the program has made the
+/// descriptor non-blocking. It is `ECANCELED` when the thread is interrupted, which ends the wait.
 pub(crate) fn blocking(
     fd: i32,
     interest: Interest,
