@@ -28,7 +28,7 @@ mod handshake;
 // The hint for short queues only omits wake-ups that the monitor makes up for.
 mod idle;
 #[path = "../../../pirn/src/blocking/jobs.rs"]
-#[allow(dead_code)] // What is done where no thread can be started is done under the lock.
+#[allow(dead_code)] // The case in which no thread can be started runs under the lock.
 mod jobs;
 #[path = "../../../pirn/src/vthread/join.rs"]
 mod join;

@@ -4,7 +4,7 @@
 //! *attends*. The others sleep until they are kicked. So a timer that comes due costs one wake-up.
 //!
 //! ```text
-//!   who arms a timer                   carrier that goes to sleep
+//!   thread that arms a timer           carrier that goes to sleep
 //!   1. publish the first deadline      a. until = the first deadline (or leave it: somebody attends)
 //!   2. fence                           b. when it wakes: until = never, fence
 //!   3. read `until`: is it later?      c. back to a: read the first deadlines

@@ -222,7 +222,7 @@ pub(crate) fn close_range(first: u32, last: u32, flags: i32) -> SysResult {
     Ok(0)
 }
 
-/// Returns whether the descriptor is one of the runtime's own, which all events depend on.
+/// Returns whether the descriptor is one of the runtime's own, without which no event arrives.
 pub(crate) fn is_ours(fd: i32) -> bool {
     runtime::get().is_some_and(|runtime| runtime.poller.descriptors().contains(&fd))
 }

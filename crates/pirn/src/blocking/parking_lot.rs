@@ -128,7 +128,7 @@ pub(crate) fn park(
     }
 }
 
-/// Removes a waiter that was not woken from whatever list it is in.
+/// Removes a waiter that was not woken from its list, if it is in one.
 fn leave(waiter: &LotWaiter) {
     loop {
         let home = waiter.bucket.load(Ordering::Relaxed); // Relaxed: checked under the lock.

@@ -8,7 +8,7 @@
 //!
 //! `connect` has no flag for "do not wait", so Pirn *lends* the socket `O_NONBLOCK` for the
 //! duration of one system call. Meanwhile the program may change the flag itself. Its last setting
-//! is what holds in the end, and what it is shown.
+//! holds in the end, and is what it is shown.
 
 use super::fds::{self, Entry, LENT};
 use crate::sys::{self, SysResult, call};
@@ -80,7 +80,7 @@ pub(crate) fn change(fd: i32, on: bool, change: impl Fn(bool) -> SysResult) -> S
     if entry.flags.load(Ordering::Relaxed) & LENT == 0 {
         return change(on);
     }
-    // The flag stays set while it is lent; the end of the loan sets what the program wants.
+    // The flag stays set while it is lent; the end of the loan sets the program's value.
     let result = change(true);
     if on && result.is_ok() {
         entry.flags.fetch_and(!LENT, Ordering::Relaxed);

@@ -34,7 +34,7 @@ const ABSENT: u32 = u32::MAX;
 /// A vector of at most this many entries is not worth shrinking.
 const SMALL: usize = 64;
 
-/// A timer's place in its heap, to be embedded in whatever is to be woken.
+/// A timer's place in its heap, to be embedded in the thing to be woken.
 ///
 /// Put it first in a `#[repr(C)]` struct, derive the pointer for
 /// [`insert`](TimerHeap::insert) from one to the struct, and cast what

@@ -183,7 +183,7 @@ impl Wait {
         }
         match self.outcome() {
             Some(outcome) => outcome,
-            None => sys::fatal(&["a virtual thread was woken that nobody had claimed"]),
+            None => sys::fatal(&["a virtual thread that nobody had claimed was woken"]),
         }
     }
 
@@ -227,7 +227,7 @@ impl Wait {
         }
         match self.outcome() {
             Some(outcome) => outcome,
-            None => sys::fatal(&["a platform thread was woken that nobody had claimed"]),
+            None => sys::fatal(&["a platform thread that nobody had claimed was woken"]),
         }
     }
 }

@@ -40,7 +40,7 @@ macro_rules! calls {
 /// # Safety
 /// As for the system call.
 pub(super) unsafe fn call(number: c_long, a: [usize; 6]) -> Option<c_long> {
-    // SAFETY: the caller's contract: each function asks for what the system call asks for.
+    // SAFETY: the caller's contract: each function has the contract of its system call.
     unsafe {
         match number {
             libc::SYS_clock_nanosleep => return Some(clock_nanosleep(a)),

@@ -42,7 +42,8 @@ pub unsafe extern "C" fn syscall(
     }
 }
 
-/// A separate function, so that a futex call does not save the registers that this one needs.
+/// A separate function, so that a futex call does not save the registers that this one
+/// needs.
 ///
 /// # Safety
 /// As for the system call.

@@ -85,9 +85,7 @@ pub(super) fn dispatch(scheduler: Arc<dyn Dispatch>, thread: Ready) {
     let call = move || {
         let schedule = AssertUnwindSafe(|| scheduler.dispatch(thread));
         if catch_unwind(schedule).is_err() {
-            sys::fatal(&[
-                "a scheduler panicked, and with it the wake-up of a virtual thread is lost",
-            ]);
+            sys::fatal(&["a scheduler panicked: the wake-up of a virtual thread is lost"]);
         }
     };
     // SAFETY: `call` does not unwind.

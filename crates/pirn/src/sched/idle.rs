@@ -77,7 +77,7 @@ impl<P> Idle<P> {
     /// Returns the number of processors that nobody holds.
     #[inline]
     pub(crate) fn count(&self) -> usize {
-        self.count.load(Relaxed) // Relaxed: whoever must not miss a change has a fence before it.
+        self.count.load(Relaxed) // Relaxed: a caller that must not miss a change has a fence before it.
     }
 
     /// Takes an idle processor.

@@ -61,7 +61,7 @@ impl List {
 
     /// Appends a list that is not empty.
     fn append(&mut self, other: &List) {
-        // SAFETY: the list owns the right to run what is in it, so the links are its own.
+        // SAFETY: the list owns the right to run its threads, so their links are its own.
         match unsafe { self.tail.as_ref() } {
             Some(tail) => tail.next.set(other.head),
             None => self.head = other.head,

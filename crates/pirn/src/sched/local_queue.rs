@@ -23,10 +23,10 @@
 //! - *The owner may read a slot after the CAS*, because only the owner could overwrite it.
 //! - *A stealer must read before its CAS*: once `head` has moved, the owner may reuse the slot.
 //!   What it reads may therefore be stale or newer than `head`, but then `head` has moved and the
-//!   CAS fails, and what was read is forgotten. Slots are atomic to make that race defined; they
+//!   CAS fails, and the stealer drops the items. Slots are atomic to make that race defined; they
 //!   are always relaxed, as the indices carry the ordering.
 //! - *Three edges carry it*: an item and its slot are published by `tail` (push → steal); a slot
-//!   is freed by `head` (steal → push); and whoever learns a `head` also learns a `tail` at least
+//!   is freed by `head` (steal → push); and a taker that reads a `head` also sees a `tail` at least
 //!   as new (any taker → steal), so that `tail - head` cannot be negative. All changes of `head`
 //!   are read-modify-writes: reading one synchronises with all that came before it.
 //!
@@ -44,7 +44,7 @@ use crate::primitives::{
 ///
 /// The queue only carries the pointers. It never follows them and drops nothing.
 pub struct LocalQueue<T, const CAP: usize = 256> {
-    /// Index of the oldest item. Moved by whoever takes items, by compare-and-swap.
+    /// Index of the oldest item. Moved by the taker of items, by compare-and-swap.
     head: AtomicU32,
     /// Index after the newest item. Written by the owner alone.
     tail: AtomicU32,
@@ -85,7 +85,7 @@ impl<T, const CAP: usize> LocalQueue<T, CAP> {
         }
         // Relaxed: published by the next store.
         self.slot(tail).store(item.as_ptr(), Relaxed);
-        // Release, with the stealers' Acquire of `tail`: the slot, and what is behind the item.
+        // Release, with the stealers' Acquire of `tail`: the slot, and the item's target.
         self.tail.store(tail.wrapping_add(1), Release);
         Ok(())
     }

@@ -33,7 +33,7 @@ const SURPLUS_NS: u64 = 2 * STUCK_NS;
 /// Idle ticks until the monitor sleeps.
 const PATIENCE: u32 = 20;
 
-/// Memory that must be left for a new carrier: its stack, and several times what it allocates.
+/// Memory that must be left for a new carrier: its stack, and several times its allocations.
 const ROOM: usize = 16 << 20;
 
 /// Starts the monitor.

@@ -69,7 +69,7 @@ impl Spare {
         self.0.load(Relaxed) == ACTIVE // Relaxed: as above.
     }
 
-    /// Returns whether its carrier is to rest as soon as it can.
+    /// Returns whether its carrier should rest as soon as it can.
     #[inline]
     pub(crate) fn is_leaving(&self) -> bool {
         self.0.load(Relaxed) == LEAVING // Relaxed: a hint; nothing is passed on.
@@ -85,7 +85,7 @@ impl Spare {
             return false;
         }
         in_use.0.fetch_add(1, Relaxed); // Relaxed: see `count`.
-        // Release: pairs with the Acquire in `rest`: what the monitor knows, the carrier does.
+        // Release: pairs with the Acquire in `rest`: the carrier sees what the monitor wrote.
         self.0.store(ACTIVE, Release);
         if state == RESTING {
             sys::futex_wake(&self.0, 1);

@@ -58,7 +58,7 @@ unsafe extern "C" {
     fn __pthread_getspecific(key: pthread_key_t) -> *mut c_void;
 }
 
-/// An object of C's that threads share.
+/// A C object that threads share.
 struct Shared<T>(UnsafeCell<T>);
 // SAFETY: C's locks are made to be shared.
 unsafe impl<T> Sync for Shared<T> {}

@@ -177,7 +177,7 @@ fn a_signal_with_a_value_to_oneself() {
 #[watched]
 fn libraries_by_all_names() {
     everywhere(|| {
-        // SAFETY: libraries that do nothing at their start; a function of C's.
+        // SAFETY: libraries that do nothing at their start; a C function.
         unsafe {
             let name = c"libm.so.6".as_ptr();
             let open: [&dyn Fn() -> *mut c_void; 2] =

@@ -162,7 +162,7 @@ fn hosts() {
 fn addresses() {
     everywhere(|| {
         let (name, service) = (c"127.0.0.1".as_ptr(), c"80".as_ptr());
-        // SAFETY: names and requests of our own; what is found is given back.
+        // SAFETY: names and requests of our own; the results are freed.
         unsafe {
             let check = |list: *mut addrinfo| {
                 let address = *(*list).ai_addr.cast::<sockaddr_in>();
@@ -216,7 +216,7 @@ fn addresses() {
 #[watched]
 fn services_and_protocols() {
     everywhere(|| {
-        // SAFETY: names. What is returned is static; only this test uses it.
+        // SAFETY: names. The result is static; only this test uses it.
         unsafe {
             // The machine may have no list of them; its answers must be consistent.
             let service = getservbyname(c"ssh".as_ptr(), c"tcp".as_ptr());

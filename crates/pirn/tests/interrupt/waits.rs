@@ -92,7 +92,7 @@ fn condition_variables_wake_spuriously_once() {
     });
 }
 
-/// A mutex and a condition variable of libc's.
+/// A mutex and a condition variable of libc.
 struct Pthread {
     mutex: UnsafeCell<libc::pthread_mutex_t>,
     condition: UnsafeCell<libc::pthread_cond_t>,

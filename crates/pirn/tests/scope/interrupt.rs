@@ -76,7 +76,7 @@ fn the_end_of_a_scope_is_not_interruptible() {
                         me.interrupt();
                     }
                     for _ in 0..1000 {
-                        thread::yield_now(); // the owner is to wait meanwhile
+                        thread::yield_now(); // so that the owner waits meanwhile
                     }
                     done.store(true, SeqCst);
                     Ok(())

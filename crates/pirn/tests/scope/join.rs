@@ -9,7 +9,7 @@
 //! | fork creates virtual threads, unnamed | `each_subtask_has_a_thread_of_its_own` |
 //! | fork uses the factory | `limits`: `subtasks_run_on_threads_as_configured` |
 //! | fork by a random thread, by a subtask | impossible: `TaskScope` is not `Send`, nor `Sync` |
-//! | fork after join, whatever came of that | impossible: the join takes the `TaskScope` |
+//! | fork after join, with any result | impossible: the join takes the `TaskScope` |
 //! | fork after cancellation | `cancel`: `nothing_is_started_after_a_cancellation` |
 //! | fork after close | impossible: a `TaskScope` cannot leave its scope |
 //! | fork rejected by the factory | `limits`: `a_thread_that_cannot_be_started_fails_the_join` |

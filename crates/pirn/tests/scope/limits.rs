@@ -112,7 +112,7 @@ fn a_fork_waits_until_there_is_room() {
                 gone.recv().unwrap_err();
                 Ok(())
             });
-            // Somebody else lets the first go on.
+            // Another thread lets the first go on.
             std::thread::spawn(move || drop(go));
             let second = s.fork(|| Ok(7));
             forked.store(true, SeqCst);

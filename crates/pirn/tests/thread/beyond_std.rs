@@ -69,7 +69,7 @@ fn sleep_until_reaches_its_time() {
         let until = Instant::now() + Duration::from_millis(i as u64 % 20);
         thread::sleep_until(until);
         assert!(Instant::now() >= until);
-        thread::sleep_until(until); // what is past is over
+        thread::sleep_until(until); // a time in the past ends at once
     });
 }
 

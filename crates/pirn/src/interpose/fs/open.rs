@@ -2,7 +2,7 @@
 //!
 //! A file [at hand](super::cached) is opened at once. Any other open ends by itself, unless it is
 //! of a [FIFO](super::fifo), which waits for the other side, or of a serial line, which waits for
-//! the carrier signal. So the pool thread first looks what the path leads to. The open of a serial
+//! the carrier signal. So the pool thread first looks where the path leads. The open of a serial
 //! line gets a thread of its own. (If a FIFO takes a file's place between the look and the open, a
 //! pool thread waits for the other side.)
 

@@ -107,7 +107,7 @@ unsafe fn scan(at: c_int, path: Path, list: List, filter: Filter, compare: Compa
     let (start, count) = (entries.0.as_mut_ptr(), entries.0.len());
     if let Some(compare) = compare {
         type Order = unsafe extern "C" fn(*const c_void, *const c_void) -> c_int;
-        // SAFETY: `qsort` calls it with pointers to elements, which is what it takes.
+        // SAFETY: `qsort` calls it with pointers to elements, as it expects.
         unsafe {
             let order = core::mem::transmute::<unsafe extern "C" fn(_, _) -> _, Order>(compare);
             libc::qsort(start.cast(), count, size_of::<*mut dirent64>(), Some(order));

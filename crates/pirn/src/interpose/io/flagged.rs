@@ -12,7 +12,7 @@ const WRITE: c_long = libc::SYS_pwritev2;
 
 interposed! {
     family "Reading and writing with flags" for Scaling,
-        cannot "park with flags: what may wait takes a platform thread of its own, a file the pool";
+        cannot "park with flags: calls that may wait run on a platform thread of their own, on files on the pool";
 
     Parks as {
         fn preadv2(fd: c_int, iov: *const iovec, count: c_int, offset: off_t, flags: c_int)

@@ -47,7 +47,7 @@ interposed! {
         fn freopen64(path: Text, mode: Text, stream: Stream) -> Stream
             = reopen(stream, || real!(fn freopen64(path: Text, mode: Text, stream: Stream) -> Stream));
     }
-    Blocks by hand { fclose: "while it writes what is left in the buffer" }
+    Blocks by hand { fclose: "while it writes the rest of the buffer" }
     Blocks as { fn _IO_fclose(stream: Stream) -> c_int = fclose(stream); }
     Dedicated by hand { pclose }
 }

@@ -305,7 +305,7 @@ unsafe fn at_offset(whole: Parts, offset: off_t, calls: [c_long; 2]) -> SysResul
     }
     let Parts { fd, iov, count } = whole;
     let offset = offset as isize;
-    // SAFETY: the caller's contract; what is finished, the kernel has accepted.
+    // SAFETY: the caller's contract; the kernel has accepted the buffers before `finish`.
     unsafe {
         match now(calls[0], fd, iov, count, offset) {
             Ok(done) => whole.finish(done, offset, calls),

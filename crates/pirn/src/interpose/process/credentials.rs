@@ -129,10 +129,11 @@ fn robust_list() -> usize {
 
 /// Calls glibc's handler with the OS thread's own thread pointer.
 ///
-/// The runtime cannot be asked for the thread pointer: the signal may come amid a switch, when the
-/// stack is one thread's and the thread pointer another's, or to a virtual thread that has not yet
-/// noted its identity. The kernel always knows. While glibc's handler runs, all signals are
+/// The runtime cannot be asked for the thread pointer: the signal may come during a switch, when
+/// the stack is one thread's and the thread pointer another's, or to a virtual thread that has not
+/// yet noted its identity. The kernel always knows. While glibc's handler runs, all signals are
 /// blocked, and it only makes system calls. Afterwards the thread pointer is set back to its value
+/// at the interruption.
 /// at the interruption.
 unsafe extern "C" fn on_setxid(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     struct Arguments(c_int, *mut siginfo_t, *mut c_void);

@@ -28,7 +28,7 @@ use std::ffi::CString;
 
 interposed! {
     family "Libraries" for Correctness,
-        cannot "follow what libc opens by itself until the program opens something";
+        cannot "notice libraries that libc opens itself until the program opens one";
 
     Dedicated by hand { dlopen, dlmopen, dlclose }
     Own by hand { dlerror }

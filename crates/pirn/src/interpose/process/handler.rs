@@ -22,7 +22,7 @@ use libc::{sighandler_t, siginfo_t};
 
 interposed! {
     family "Signal handlers" for Correctness,
-        cannot "park a virtual thread in a handler: what blocks there blocks the carrier";
+        cannot "park a virtual thread in a handler: a blocking call there blocks the carrier";
 
     Own by hand {
         sigaction, __sigaction,
@@ -53,9 +53,9 @@ unsafe extern "C-unwind" fn dispatch(signal: c_int, info: *mut siginfo_t, contex
     type Handler = unsafe extern "C-unwind" fn(c_int, *mut siginfo_t, *mut c_void);
     // SAFETY: the context that the kernel gives to each handler, whatever its flags.
     if matches!(signal, libc::SIGSEGV | libc::SIGBUS) && unsafe { arch::recover(context) } {
-        return; // The program's handler may not pass on what it does not know.
+        return; // The program's handler might not pass on a fault that it does not know.
     }
-    // Acquire: pairs with the Release in `exchange`: what the installer wrote before is visible.
+    // Acquire: pairs with the Release in `exchange`: the installer's earlier writes are visible.
     let handler = HANDLERS[signal as usize].load(Ordering::Acquire);
     // SAFETY: a handler of the program. One that takes only the signal ignores the other arguments.
     InHandler::run(|| unsafe { transmute::<usize, Handler>(handler)(signal, info, context) });

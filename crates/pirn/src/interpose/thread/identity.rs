@@ -16,7 +16,7 @@ interposed! {
 
     Own by hand {
         pthread_getattr_np, pthread_setname_np, pthread_getname_np,
-        prctl: "its own name; all else concerns the carrier",
+        prctl: "its own name; all other options concern the carrier",
         pthread_getaffinity_np: "the carriers' CPUs", pthread_getschedparam, sched_getcpu,
     }
     Refuses by hand {

@@ -18,7 +18,7 @@ use libc::{clockid_t, pthread_attr_t, pthread_t, timespec};
 
 interposed! {
     family "Beginning and end of threads" for Correctness,
-        cannot "join, detach or cancel a virtual thread by its `pthread_t`: for C it is detached";
+        cannot "join, detach or cancel a virtual thread by its `pthread_t`: to C, it is detached";
 
     Carrier by hand { pthread_create: "makes a platform thread" }
     Parks by hand { pthread_join, pthread_timedjoin_np, pthread_clockjoin_np }
@@ -58,7 +58,7 @@ pub unsafe extern "C" fn pthread_create(
 ) -> c_int {
     if let Some(answer) = ANSWER.take() {
         // SAFETY: the caller's contract.
-        unsafe { *thread = 0 }; // no thread of libc's
+        unsafe { *thread = 0 }; // not one of libc's threads
         return answer(start, argument);
     }
     // SAFETY: the caller's contract.
@@ -212,7 +212,7 @@ unsafe fn wait_for_end(thread: pthread_t, deadline: Deadline) -> Result<(), Errn
     // SAFETY: the caller's contract: a thread not yet joined, whose descriptor is there.
     let id = unsafe { AtomicI32::from_ptr(place) };
     loop {
-        let seen = id.load(Ordering::Acquire); // Acquire: what the thread has done, as `pthread_join` has it.
+        let seen = id.load(Ordering::Acquire); // Acquire: sees the thread's writes, as with `pthread_join`.
         if seen <= 0 {
             return Ok(());
         }

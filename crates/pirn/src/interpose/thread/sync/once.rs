@@ -36,7 +36,7 @@ pub unsafe extern "C-unwind" fn pthread_once(
 ) -> c_int {
     // SAFETY: the caller passes a valid word.
     let word = unsafe { AtomicU32::from_ptr(control.cast()) };
-    // Acquire: pairs with the Release of `Running::drop`: what the routine has done.
+    // Acquire: pairs with the Release of `Running::drop`: the routine's writes.
     if word.load(Ordering::Acquire) != DONE {
         call_slowly(word, routine);
     }
