@@ -33,14 +33,14 @@ mod jobs;
 #[path = "../../../pirn/src/vthread/join.rs"]
 mod join;
 #[path = "../../../pirn/src/blocking/list.rs"]
-#[allow(dead_code)] // What other lists need.
+#[allow(dead_code)] // For other lists.
 mod list;
 #[path = "../../../pirn/src/sched/local_queue.rs"]
 mod local_queue;
 #[path = "../../../pirn/src/vthread/permit.rs"]
 mod permit;
 #[path = "../../../pirn/src/blocking/readiness/protocol.rs"]
-#[allow(dead_code)] // What the table of descriptors does under the lock.
+#[allow(dead_code)] // The table of descriptors calls it.
 mod readiness;
 #[path = "../../../pirn/src/sched/spare.rs"]
 #[allow(dead_code)] // The monitor's questions.
@@ -58,7 +58,7 @@ mod primitives {
 }
 
 mod blocking {
-    //! Where `readiness` finds its surroundings.
+    //! The surroundings of `readiness`.
     pub(crate) use crate::{list, surroundings::wait};
 }
 

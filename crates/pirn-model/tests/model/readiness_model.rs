@@ -1,11 +1,11 @@
 //! Readiness of a descriptor: no event and no close is lost between an attempt and going to sleep,
-//! and of several readers none sleeps while there is something to read.
+//! and no reader sleeps while there is something to read.
 //!
 //! The readers' loop is that of `blocking/readiness.rs`. The kernel's side of the descriptor is a
 //! number of items, which an attempt reads without any ordering.
 //!
-//! Each ordering has been weakened once, and each step of the protocol been left out once, to see a
-//! model fail.
+//! Each ordering has been weakened once, and each step of the protocol has been left out once, to
+//! see a model fail.
 
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -19,7 +19,7 @@ use crate::time::Deadline;
 
 struct World {
     readiness: Readiness,
-    /// What can be read, or written, without blocking.
+    /// The number of items that can be read, or written, without blocking.
     items: [AtomicUsize; 2],
     open: AtomicBool,
 }
@@ -41,7 +41,7 @@ impl World {
         })
     }
 
-    /// Items arrive, and the poller hears of them as of one event.
+    /// Adds items, which the poller reports as one event.
     fn arrive(&self, interest: Interest, count: usize) {
         self.items[interest as usize].fetch_add(count, Relaxed);
         let [read, write] = [Read, Write].map(|kind| kind == interest);
@@ -153,7 +153,7 @@ fn a_reader_that_times_out_leaves_the_event_to_another() {
         let hasty = spawn(&world, move |world| world.perform(Read, now));
         let patient = spawn(&world, |world| world.read());
         world.arrive(Read, 1);
-        // If the hasty one has got the item, the other needs one of its own.
+        // If the hasty reader has got the item, the other one needs another.
         if hasty.join().unwrap() == End::Done {
             world.arrive(Read, 1);
         }
@@ -230,7 +230,7 @@ fn a_reader_that_comes_during_a_close_does_not_sleep_through_it() {
     });
 }
 
-/// The file that takes over the number holds an item, of which no event will tell.
+/// The file that takes over the number holds an item that no event reports.
 #[test]
 fn a_reader_of_the_next_life_finds_what_is_there() {
     check(3, || {

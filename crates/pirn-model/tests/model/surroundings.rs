@@ -127,7 +127,7 @@ pub mod wait {
         }
     }
 
-    /// So few that the model sees what happens when there is no room for more.
+    /// A small number, so that the model reaches the case without room for more.
     pub struct WakeList(Vec<Thread>);
 
     impl WakeList {

@@ -49,8 +49,8 @@ impl Retry {
         }
     }
 
-    /// Not in a signal handler, which may have interrupted code that holds the lock of our list,
-    /// or is changing a queue: those that wait try again soon.
+    /// Does nothing in a signal handler, which may have interrupted code that holds the lock of our
+    /// list, or is changing a queue: the waiting threads try again soon.
     #[cold]
     fn wake(&self) {
         if mark::in_handler() {

@@ -77,8 +77,8 @@ impl Processors {
     /// ever used.
     #[inline]
     pub(crate) fn used(&self) -> &[Processor] {
-        // Acquire: pairs with the Release in `use_up_to`: a thread that sees a processor's thread has
-        // synchronised with its carrier, which was started or woken after that.
+        // Acquire: pairs with the Release in `use_up_to`. A caller that sees a processor's thread
+        // has synchronised with its carrier, which was started or woken after that.
         &self.all[..self.used.load(Ordering::Acquire)]
     }
 

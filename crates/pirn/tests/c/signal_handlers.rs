@@ -185,7 +185,7 @@ extern "C" fn set_flags(_signal: c_int) {
     sys::set_errno(saved);
 }
 
-/// Sets the flags of a descriptor, again and again, while handlers do the same.
+/// Sets the flags of a descriptor repeatedly, while handlers do the same.
 fn flags_under_fire() {
     on_signal(SIGALRM, libc::SA_RESTART, set_flags);
     on_virtual(|| ()); // Starts the carriers, and with them the table of descriptors.

@@ -1,4 +1,4 @@
-//! How an event of a descriptor finds the threads that wait for it.
+//! The protocol by which an event of a descriptor finds the threads that wait for it.
 //!
 //! Edge-triggered events must not be lost between an attempt that returns `EAGAIN` and going to
 //! sleep. So each descriptor counts its events, and the protocol is:
@@ -11,8 +11,8 @@
 //!   5. join the list, unlock, park
 //! ```
 //!
-//! An event after 2 comes before 3 (then 4 sees it) or after 5 (then c wakes us). An event whose
-//! count was seen at 1 came before 2, so the operation finds what the event stands for.
+//! An event after 2 comes before 3 (then 4 sees it) or after 5 (then c wakes us). An event counted
+//! before 1 came before 2, so the operation finds its data.
 //!
 //! Of the threads that want to do the same operation, an event wakes one. It passes the *baton* on
 //! when it leaves, because one edge may stand for many bytes or connections. Observers, which only
@@ -20,8 +20,8 @@
 //!
 //! The *generation* counts the lives of the number. It is read before 1 and compared at 4, so that
 //! nobody joins the list in a later life than the one in which it tried. Closing ends two lives:
-//! one before the system call, for those that wait, and one behind it, for those that have tried
-//! in between, while the descriptor was still open.
+//! one before the system call, for the threads that wait, and one after it, for threads that have
+//! tried in between, while the descriptor was still open.
 //!
 //! `crates/pirn-model` checks this file: `readiness_model.rs`.
 
@@ -183,16 +183,16 @@ fn claim_from(
     });
 }
 
-/// The events of one descriptor, and those that wait for them.
+/// The events of one descriptor, and the threads that wait for them.
 pub(crate) struct Readiness {
     generation: AtomicU32,
-    /// Count the events seen, by [`Interest`].
+    /// The numbers of events seen, by [`Interest`].
     counts: [AtomicU32; 2],
     waiters: Lock<FdWaiters>,
 }
 
 impl Readiness {
-    /// Returns that of a descriptor without events or waiters, in its first life.
+    /// Returns the state of a descriptor without events or waiters, in its first life.
     pub(crate) fn new() -> Readiness {
         Readiness {
             generation: AtomicU32::new(0),
@@ -201,19 +201,19 @@ impl Readiness {
         }
     }
 
-    /// Returns which life of the descriptor this is.
+    /// Returns the number of the descriptor's current life.
     #[inline]
     pub(crate) fn generation(&self) -> u32 {
-        // Acquire: pairs with the Release in `retire`. What is tried afterwards is tried in this
-        // life or in a later one.
+        // Acquire: pairs with the Release in `retire`. An attempt after this is made in this life
+        // or in a later one.
         self.generation.load(Acquire)
     }
 
     /// Returns how many events of this kind there have been.
     #[inline]
     pub(crate) fn count(&self, interest: Interest) -> u32 {
-        // Acquire: pairs with the Release in `report`. What is tried afterwards finds what the
-        // events counted stand for.
+        // Acquire: pairs with the Release in `report`. An attempt after this finds the data of the
+        // counted events.
         self.counts[interest as usize].load(Acquire)
     }
 
@@ -222,7 +222,7 @@ impl Readiness {
         [self.count(Interest::Read), self.count(Interest::Write)]
     }
 
-    /// Calls `f` while nobody joins or leaves, and no event is reported.
+    /// Calls `f` under the lock: meanwhile nobody joins or leaves, and no event is reported.
     pub(crate) fn locked<R>(&self, f: impl FnOnce() -> R) -> R {
         let _waiters = self.waiters.lock();
         f()
@@ -237,7 +237,7 @@ impl Readiness {
             let mut wakes = WakeList::new();
             let more = {
                 let mut waiters = self.waiters.lock();
-                // Relaxed: those that wait in a later life have come by the lock.
+                // Relaxed: threads that wait in a later life have taken the lock.
                 if self.generation.load(Relaxed) != generation {
                     return woke; // An event of the descriptor's earlier life.
                 }
@@ -260,15 +260,15 @@ impl Readiness {
         }
     }
 
-    /// Ends the life of the descriptor: wakes everybody that waits. Returns the next generation.
+    /// Ends the life of the descriptor and wakes all waiters. Returns the next generation.
     pub(crate) fn retire(&self) -> u32 {
         let next = self.retire_unseen();
         self.close_all(next);
         next
     }
 
-    /// Ends the life of the descriptor unless that was an earlier one than `generation`. Returns
-    /// the next generation if it did.
+    /// Ends the life of the descriptor, unless it is an earlier one than `generation`. Returns the
+    /// next generation if it did.
     pub(crate) fn retire_from(&self, generation: u32) -> Option<u32> {
         let next = generation.wrapping_add(1);
         // Release: as in `retire_unseen`. Relaxed on failure: nothing is concluded.
@@ -285,15 +285,14 @@ impl Readiness {
         self.generation.fetch_add(1, Release).wrapping_add(1)
     }
 
-    /// Wakes everybody that waits; nobody if the descriptor has begun another life than
-    /// `generation`.
+    /// Wakes all waiters; nobody if the descriptor has begun another life than `generation`.
     fn close_all(&self, generation: u32) {
         loop {
             let mut wakes = WakeList::new();
             let more = {
                 let mut waiters = self.waiters.lock();
-                // Under the lock: the next life may begin, and have somebody wait, at any moment
-                // before. Relaxed: as in `report`.
+                // Checked under the lock: before it, the next life may begin and get waiters at any
+                // moment. Relaxed: as in `report`.
                 if self.generation.load(Relaxed) != generation {
                     return;
                 }
@@ -314,16 +313,16 @@ impl Readiness {
         lists.any(|list| !list.is_empty())
     }
 
-    /// Wakes the next of those that want to do the same.
+    /// Wakes the next thread that wants to do the same operation.
     pub(crate) fn pass_baton(&self, interest: Interest) {
         let mut wakes = WakeList::new();
         self.waiters.lock().claim_doer(interest, &mut wakes);
         wakes.perform();
     }
 
-    /// Parks until an event after the `count`th, unless one has come, or the life `generation` has
-    /// ended. Calls `joined` under the lock when the thread has joined the list. `begin` begins the
-    /// wait, if the thread may wait.
+    /// Parks until an event after the `count`th. Returns at once if one has come, or the life
+    /// `generation` has ended. Calls `joined` under the lock when the thread has joined the list.
+    /// `begin` begins the wait, if the thread may wait.
     #[inline]
     pub(crate) fn park(
         &self,
@@ -334,7 +333,7 @@ impl Readiness {
         joined: impl FnOnce(),
     ) -> Outcome {
         let mut waiters = self.waiters.lock();
-        // Relaxed: whoever has ended this life locks afterwards, and wakes us.
+        // Relaxed: the thread that ends this life takes the lock afterwards, and wakes us.
         if self.generation.load(Relaxed) != generation {
             return Outcome::Closed;
         }
