@@ -33,14 +33,14 @@ mod jobs;
 #[path = "../../../pirn/src/vthread/join.rs"]
 mod join;
 #[path = "../../../pirn/src/blocking/list.rs"]
-#[allow(dead_code)] // For other lists.
+#[allow(dead_code)] // Some of it is for other lists.
 mod list;
 #[path = "../../../pirn/src/sched/local_queue.rs"]
 mod local_queue;
 #[path = "../../../pirn/src/vthread/permit.rs"]
 mod permit;
 #[path = "../../../pirn/src/blocking/readiness/protocol.rs"]
-#[allow(dead_code)] // The table of descriptors calls it.
+#[allow(dead_code)] // Some of it is for the table of descriptors only.
 mod readiness;
 #[path = "../../../pirn/src/sched/spare.rs"]
 #[allow(dead_code)] // The monitor's questions.

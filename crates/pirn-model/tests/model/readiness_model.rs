@@ -19,7 +19,7 @@ use crate::time::Deadline;
 
 struct World {
     readiness: Readiness,
-    /// The number of items that can be read, or written, without blocking.
+    /// The numbers of items that can be read, and written, without blocking.
     items: [AtomicUsize; 2],
     open: AtomicBool,
 }

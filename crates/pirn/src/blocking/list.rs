@@ -32,7 +32,7 @@ impl<T> Links<T> {
 
 #[cfg(test)]
 std::thread_local! {
-    /// How many steps walks along lists have taken.
+    /// The number of steps that walks along lists have taken.
     pub(crate) static STEPS: Cell<usize> = const { Cell::new(0) };
 }
 

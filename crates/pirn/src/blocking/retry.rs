@@ -49,8 +49,9 @@ impl Retry {
         }
     }
 
-    /// Does nothing in a signal handler, which may have interrupted code that holds the lock of our
-    /// list, or is changing a queue: the waiting threads try again soon.
+    /// Wakes some of the waiting threads. Does nothing in a signal handler, which may have
+    /// interrupted code that holds the lock of our list or is changing a queue: the waiting threads
+    /// try again soon.
     #[cold]
     fn wake(&self) {
         if mark::in_handler() {

@@ -44,7 +44,7 @@ use std::io;
 pub(crate) struct Processors {
     /// The regular ones, then the spare ones.
     all: Box<[Processor]>,
-    /// How many of them have ever been used.
+    /// The number of them that have ever been used.
     used: AtomicUsize,
     /// One more than the index of the processor that the monitor last found stuck in one thread
     /// while others wait in its queue; 0: none.

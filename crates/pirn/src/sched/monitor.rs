@@ -122,14 +122,14 @@ fn has_room() -> bool {
         .is_ok()
 }
 
-/// What the monitor remembers from tick to tick.
+/// The monitor's memory from tick to tick.
 struct Monitor {
     runtime: &'static Runtime,
     watched: Vec<WatchedProcessor>,
     /// Where the next look begins. Of all stuck processors with a queue, the one seen last is
     /// relieved, so that each gets its turn.
     first: usize,
-    /// Since when there have been more spare processors than stuck ones.
+    /// The time since which there have been more spare processors than stuck ones.
     surplus_since: Option<u64>,
 }
 
@@ -137,7 +137,7 @@ struct Monitor {
 #[derive(Clone, Default)]
 struct WatchedProcessor {
     tick: u32,
-    /// Since when it has stood still.
+    /// The time since which it has stood still.
     since: u64,
     /// The CPU time its holder had used when it was first seen still (0: not seen yet), and last.
     first_cpu: u64,

@@ -79,7 +79,7 @@ interposed! {
             = SYS_newfstatat(dir, path, out, flags) if found(dir, path, flags);
         fn fstatat64(dir: c_int, path: Path, out: *mut libc::stat64, flags: c_int) -> c_int
             = SYS_newfstatat(dir, path, out, flags) if found(dir, path, flags);
-        /// What `std::fs::metadata` calls.
+        /// `std::fs::metadata` calls this.
         fn statx(dir: c_int, path: Path, flags: c_int, mask: c_uint, out: *mut libc::statx) -> c_int
             = SYS_statx(dir, path, flags, mask, out) if found(dir, path, flags);
     }
@@ -158,11 +158,11 @@ interposed! {
         /// Returns an error number.
         fn posix_fadvise64(fd: c_int, offset: off_t, length: off_t, advice: c_int) -> c_int;
         fn canonicalize_file_name(path: Path) -> *mut c_char;
-        /// What a fortified program calls for `realpath`.
+        /// A fortified program calls this for `realpath`.
         fn __realpath_chk(path: Path, resolved: *mut c_char, size: size_t) -> *mut c_char;
-        /// What a fortified program calls for `readlink`.
+        /// A fortified program calls this for `readlink`.
         fn __readlink_chk(path: Path, buffer: *mut c_char, length: size_t, size: size_t) -> ssize_t;
-        /// What a fortified program calls for `readlinkat`.
+        /// A fortified program calls this for `readlinkat`.
         fn __readlinkat_chk(dir: c_int, path: Path, buffer: *mut c_char, length: size_t, size: size_t) -> ssize_t;
     }
 

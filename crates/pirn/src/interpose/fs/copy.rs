@@ -24,7 +24,7 @@ interposed! {
     family "Moving bytes inside the kernel" for Scaling;
 
     Pool {
-        /// What `std::fs::copy` calls.
+        /// `std::fs::copy` calls this.
         fn copy_file_range(
             from: c_int, from_at: *mut off_t, to: c_int, to_at: *mut off_t, length: size_t, flags: c_uint
         ) -> ssize_t = SYS_copy_file_range(from, from_at, to, to_at, length, flags);
