@@ -20,6 +20,7 @@
 //! `EBADF`, and late events of a closed descriptor are recognised as stale.
 
 use super::readiness::Readiness;
+use super::status_flags;
 use crate::lock::{Guard, Lock};
 use crate::mark;
 use crate::runtime;
@@ -49,8 +50,7 @@ const UNREVIEWED: u32 = 64;
 /// The entry of one descriptor.
 pub(crate) struct Entry {
     pub(super) flags: AtomicU32,
-    /// The [period](super::status_flags) in which the kernel last said that the descriptor blocks;
-    /// 0: none.
+    /// When the kernel last said that the descriptor blocks; see [`status_flags`].
     pub(super) blocks_in: AtomicU32,
     /// Its events, and the threads that wait for them.
     pub(crate) readiness: Readiness,
@@ -137,7 +137,7 @@ fn set_up(fd: i32, flags: u32) {
 pub(crate) fn duplicated(fd: i32, new: i32) {
     if let Some(entry) = existing(fd) {
         entry.flags.fetch_or(SHARED, Ordering::Relaxed); // Relaxed: as in `set_flags`.
-        entry.blocks_in.store(0, Ordering::Relaxed);
+        status_flags::forget(entry);
     }
     created_shared(new);
 }
@@ -287,7 +287,7 @@ impl Entry {
             if self.generation() == generation {
                 // Relaxed: a thread learns of the descriptor by an edge of its own.
                 self.flags.store(flags, Ordering::Relaxed);
-                self.blocks_in.store(0, Ordering::Relaxed);
+                status_flags::forget(self);
             }
         });
     }
@@ -299,7 +299,7 @@ impl Entry {
     fn begin_unknown_life(&self) {
         self.readiness.retire_unseen();
         self.flags.store(0, Ordering::Relaxed); // Relaxed: as in `set_flags`.
-        self.blocks_in.store(0, Ordering::Relaxed);
+        status_flags::forget(self);
     }
 
     /// Serialises `accept`, and changes of `O_NONBLOCK`, as long as the result lives. `None` in a

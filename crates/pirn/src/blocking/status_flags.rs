@@ -36,25 +36,38 @@ pub(crate) enum Waiting {
     Refused,
 }
 
-/// Returns the number of the current period of 2^26 ns; never 0.
+/// Marks the number of a period. A word without it counts how often an answer was forgotten.
+const PERIOD: u32 = 1 << 31;
+
+/// Returns the number of the current period of 2^26 ns.
 fn period() -> u32 {
-    (time::clock(libc::CLOCK_MONOTONIC_COARSE) >> 26) as u32 | 1 << 31
+    (time::clock(libc::CLOCK_MONOTONIC_COARSE) >> 26) as u32 | PERIOD
 }
 
 /// Returns whether a wait for a descriptor may begin.
 pub(crate) fn may_wait(entry: &Entry, fd: i32) -> Waiting {
     let period = period();
-    // Relaxed, here and below: the number orders nothing else.
-    if entry.blocks_in.load(Ordering::Relaxed) == period {
+    // Relaxed, here and below: the word orders nothing else.
+    let last = entry.blocks_in.load(Ordering::Relaxed);
+    if last == period {
         return Waiting::Assumed;
     }
     if is_nonblocking(fd) {
         return Waiting::Refused;
     }
     if entry.is_known_and_alone() {
-        entry.blocks_in.store(period, Ordering::Relaxed);
+        // Fails if the flag has changed since the load: then the answer may be out of date.
+        let (set, failed) = (Ordering::Relaxed, Ordering::Relaxed);
+        let _ = entry.blocks_in.compare_exchange(last, period, set, failed);
     }
     Waiting::Wanted
+}
+
+/// Makes the next wait for a descriptor ask the kernel again. Called after a change.
+pub(super) fn forget(entry: &Entry) {
+    let next = |word: u32| Some(word.wrapping_add(1) & !PERIOD);
+    let (set, failed) = (Ordering::Relaxed, Ordering::Relaxed); // Relaxed: as in `may_wait`.
+    let _ = entry.blocks_in.fetch_update(set, failed, next);
 }
 
 /// Returns the status flags as the program has set them; `flags` are the kernel's.
@@ -73,34 +86,15 @@ pub(crate) fn change(fd: i32, on: bool, change: impl Fn(bool) -> SysResult) -> S
         return change(on);
     };
     let _turn = entry.take_turn();
-    // Relaxed: as in `may_wait`. Also after the change, because a wait may have asked before it.
-    let forget = Forget(entry);
-    forget.now();
     // Relaxed, here and below: under the lock.
-    if entry.flags.load(Ordering::Relaxed) & LENT == 0 {
-        return change(on);
-    }
+    let lent = entry.flags.load(Ordering::Relaxed) & LENT != 0;
     // The flag stays set while it is lent; the end of the loan sets the program's value.
-    let result = change(true);
-    if on && result.is_ok() {
+    let result = change(on || lent);
+    if lent && on && result.is_ok() {
         entry.flags.fetch_and(!LENT, Ordering::Relaxed);
     }
+    forget(entry);
     result
-}
-
-/// Makes the next wait ask the kernel again: when told to, and when dropped.
-struct Forget<'a>(&'a Entry);
-
-impl Forget<'_> {
-    fn now(&self) {
-        self.0.blocks_in.store(0, Ordering::Relaxed); // Relaxed: as in `may_wait`.
-    }
-}
-
-impl Drop for Forget<'_> {
-    fn drop(&mut self) {
-        self.now();
-    }
 }
 
 /// Runs `f`, a system call, with the descriptor non-blocking.
