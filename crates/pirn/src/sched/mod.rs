@@ -32,6 +32,7 @@ pub(crate) use processor::Processor;
 use crate::mark::Raised;
 use crate::runtime::Runtime;
 use crate::stack::SizeClass;
+use crate::stack::shortage::Shortage;
 use crate::vthread::mount::After;
 use crate::vthread::record::Phase;
 use crate::vthread::{self, Current, Ready};
@@ -165,7 +166,7 @@ impl Runtime {
     /// Reserves a stack for a thread that the calling thread, which belongs to this
     /// [runtime](crate::runtime::current), is about to spawn.
     #[inline]
-    pub(crate) fn reserve_stack(&self, class: SizeClass) -> io::Result<()> {
+    pub(crate) fn reserve_stack(&self, class: SizeClass) -> Result<(), Shortage> {
         let mark = Raised::new();
         match vthread::carrier(&mark).and_then(|c| c.processor()) {
             // SAFETY: our carrier holds the processor.

@@ -92,7 +92,8 @@ fn add_spare(runtime: &'static Runtime) -> bool {
 /// threads; then the program goes on without it.
 fn start_spare(processor: &'static Processor) -> bool {
     // `std::thread::spawn` allocates in several places and aborts on failure, so check first; check
-    // again after reserving the stacks, which may take the last address space.
+    // again after reserving the stacks, which take address space. Stacks leave more than this
+    // (`region`), so other threads that spawn meanwhile do not take what was found.
     if !has_room() {
         return false;
     }

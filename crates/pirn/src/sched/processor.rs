@@ -11,6 +11,7 @@ use super::spare::Spare;
 use crate::runtime::Runtime;
 use crate::stack::Slot;
 use crate::stack::pool::SlotCache;
+use crate::stack::shortage::Shortage;
 use crate::sys;
 use crate::vthread::ids::Ids;
 use crate::vthread::magazines::Magazines;
@@ -18,7 +19,6 @@ use crate::vthread::{Core, Ready};
 use core::cell::{Cell, UnsafeCell};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, Ordering};
-use std::io;
 
 /// Once per this many switches the carrier looks beyond its own queue: at the injector, due timers,
 /// ready descriptors. Go uses the same number.
@@ -287,7 +287,7 @@ impl Processor {
     /// # Safety
     /// The caller holds this processor.
     #[inline]
-    pub(crate) unsafe fn reserve(&self) -> io::Result<()> {
+    pub(crate) unsafe fn reserve(&self) -> Result<(), Shortage> {
         let left = self.reservations.get();
         if left > 0 {
             self.reservations.set(left - 1);

@@ -34,6 +34,7 @@ mod index;
 pub(crate) mod overflow;
 pub(crate) mod pool;
 pub(crate) mod region;
+pub(crate) mod shortage;
 
 use crate::glibc::tls;
 

@@ -16,13 +16,13 @@
 //! [`Stacks::trim`], called when a carrier has been idle for a while, returns the deep pages of all
 //! free slots and every page of those beyond [`KEEP`] to the system.
 
-use super::region::{self, out_of_memory};
+use super::region;
+use super::shortage::Shortage;
 use super::{GUARD, PAGE, SizeClass, Slot};
 use crate::lock::Lock;
 use crate::runtime::Runtime;
 use crate::sys;
 use core::sync::atomic::{AtomicBool, AtomicIsize, AtomicUsize, Ordering};
-use std::io;
 
 /// The maximum number of slots in a processor's cache.
 pub(crate) const CACHE: usize = 64;
@@ -93,7 +93,7 @@ impl Stacks {
     }
 
     /// Reserves `count` slots of `class` for threads that are about to be spawned.
-    pub(crate) fn reserve(&self, class: SizeClass, count: usize) -> io::Result<()> {
+    pub(crate) fn reserve(&self, class: SizeClass, count: usize) -> Result<(), Shortage> {
         let pool = self.pool(class);
         let count = count as isize;
         // Relaxed: a counter; the slots themselves move under the lock.
@@ -246,15 +246,15 @@ impl Slots {
         if fresh.next == fresh.end {
             self.fresh.pop();
         }
-        if let Err(e) = region::install_guards(&cache[..count]) {
+        if region::install_guards(&cache[..count]).is_err() {
             // There is no memory for a page table: the next page fault would fail as well.
-            sys::fatal(&[&e.to_string()]);
+            sys::fatal(&["no memory for a stack's guard page"]);
         }
         count
     }
 
     /// Plans more slots. Returns how many of them may be reserved.
-    fn extend(&mut self, class: SizeClass) -> io::Result<usize> {
+    fn extend(&mut self, class: SizeClass) -> Result<usize, Shortage> {
         let untouched: usize = self.fresh.iter().map(|f| f.end - f.next).sum();
         let wanted = (EXTENT_BYTES / class.stack_bytes()).clamp(1, EXTENT);
         check_memory((untouched + wanted) as u64 * MEMORY_EACH)?;
@@ -276,23 +276,22 @@ impl Slots {
 
     /// Makes slots of a region available. Returns their number: fewer than requested, but at least
     /// one, if a step fails.
-    fn plan(&mut self, region: usize, next: usize, end: usize) -> io::Result<usize> {
-        let no_memory = |e| out_of_memory(format!("no memory for the list of stacks: {e}"));
+    fn plan(&mut self, region: usize, next: usize, end: usize) -> Result<usize, Shortage> {
         let planned = self.planned + (end - next);
         // Room for every existing slot in either list, so that freeing a slot never allocates.
         for list in [&mut self.dirty, &mut self.clean] {
             list.try_reserve(planned - list.len().min(planned))
-                .map_err(no_memory)?;
+                .map_err(|_| Shortage::Lists)?;
         }
         if !region::guards_cost_mappings() {
-            self.fresh.try_reserve(1).map_err(no_memory)?;
+            self.fresh.try_reserve(1).map_err(|_| Shortage::Lists)?;
             self.fresh.push(Fresh { region, next, end });
             return Ok(end - next);
         }
         // Relaxed: a counter over all classes; an approximate value suffices.
         let all = GUARDED.load(Ordering::Relaxed) + (end - next);
         if 2 * all + OTHER_MAPPINGS > mappings_allowed() {
-            return Err(region::out_of_mappings("the rest is left to the program"));
+            return Err(Shortage::MappingsToSpare);
         }
         // Each may fail, and that must be an error of `spawn`, so it is done now.
         for index in next..end {
@@ -367,17 +366,12 @@ impl SlotCache {
 
 /// Refuses new stacks if the machine, or the container, is nearly out of memory: touching them
 /// would trigger the OOM killer, which would end all threads.
-fn check_memory(promised: u64) -> io::Result<()> {
+fn check_memory(promised: u64) -> Result<(), Shortage> {
     let left = memory_left();
     if left >= MEMORY_FLOOR + promised {
         return Ok(());
     }
-    Err(out_of_memory(format!(
-        "only {} MiB of memory are left on this machine or in this cgroup, of which {} MiB are promised to \
-         threads that have not run yet: no new stacks",
-        left >> 20,
-        promised >> 20
-    )))
+    Err(Shortage::of_memory(left, promised))
 }
 
 /// Returns the sysctl `vm.max_map_count`.

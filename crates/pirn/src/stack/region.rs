@@ -7,11 +7,11 @@
 //! becomes the limit.
 
 use super::index;
+use super::shortage::Shortage;
 use super::{GUARD, PAGE, SizeClass, Slot};
-use crate::sys::{self, Errno, call};
+use crate::sys::{self, call};
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
-use std::io;
 
 /// The low bits of a slot number, which count within a region.
 const SLOT_BITS: u32 = 12;
@@ -21,6 +21,9 @@ const MAX_SLOTS: usize = 1 << SLOT_BITS;
 const MAX_REGIONS: usize = 1 << 14;
 /// The approximate number of bytes of a region.
 const REGION_BYTES: usize = 1 << 30;
+/// Address space that is left to the rest of the program (malloc, platform threads): without any, a
+/// failed `spawn` would end in an abort elsewhere.
+const ADDRESSES_LEFT: usize = 32 << 20;
 /// `MADV_GUARD_INSTALL`, include/uapi/asm-generic/mman-common.h.
 const MADV_GUARD_INSTALL: i32 = 102;
 
@@ -55,7 +58,7 @@ pub(crate) fn slot_base(slot: Slot) -> usize {
 }
 
 /// Reserves a region for slots of `class`. Returns its number.
-pub(crate) fn reserve(class: SizeClass) -> io::Result<usize> {
+pub(crate) fn reserve(class: SizeClass) -> Result<usize, Shortage> {
     let mut capacity = (REGION_BYTES / class.slot_bytes()).clamp(1, MAX_SLOTS);
     loop {
         match map(capacity * class.slot_bytes()) {
@@ -68,27 +71,30 @@ pub(crate) fn reserve(class: SizeClass) -> io::Result<usize> {
                 });
             }
             Err(_) if capacity > 1 => capacity /= 4,
-            Err(e) => return Err(no_address_space(e, class)),
+            Err(e) => return Err(Shortage::Addresses(e, class)),
         }
         capacity = capacity.max(1);
     }
 }
 
+/// Maps address space for stacks, unless less than [`ADDRESSES_LEFT`] would be left.
 fn map(bytes: usize) -> sys::SysResult {
-    let base = sys::map(bytes, libc::MAP_NORESERVE)?;
+    let left = sys::map(ADDRESSES_LEFT + bytes, libc::MAP_NORESERVE)?;
+    // The lower end: the kernel maps downwards, so that regions are adjacent, and one mapping.
+    // SAFETY: a part of our own mapping.
+    unsafe { call!(libc::SYS_munmap, left, ADDRESSES_LEFT) }?;
+    let base = left + ADDRESSES_LEFT;
     // SAFETY: our own mapping. A kernel built without huge pages says EINVAL, which is fine.
     let _ = unsafe { call!(libc::SYS_madvise, base, bytes, libc::MADV_NOHUGEPAGE) };
     Ok(base)
 }
 
-fn publish(region: Region) -> io::Result<usize> {
+fn publish(region: Region) -> Result<usize, Shortage> {
     // Relaxed: only a number; the pointer below carries the data.
     let number = REGION_COUNT.fetch_add(1, Ordering::Relaxed);
     if number >= MAX_REGIONS {
         REGION_COUNT.fetch_sub(1, Ordering::Relaxed); // Relaxed: as above.
-        return Err(out_of_memory(
-            "all stack regions are in use: too many virtual threads with large stacks".into(),
-        ));
+        return Err(Shortage::Regions);
     }
     let addresses = region.base..region.base + region.capacity * region.class.slot_bytes();
     // Release: pairs with the Acquire in `region_of`.
@@ -159,30 +165,20 @@ pub(crate) fn find_out() {
     }
 }
 
-/// Returns the error that no more guards can be made because they cost mappings.
-pub(crate) fn out_of_mappings(why: &str) -> io::Error {
-    out_of_memory(format!(
-        "no more guard pages for stacks: {why}. This kernel has no guard markers (Linux 6.13), so \
-         every stack takes two memory mappings; raise the sysctl vm.max_map_count"
-    ))
-}
-
 /// Makes the lowest page of each slot permanently inaccessible.
-pub(crate) fn install_guards(slots: &[Slot]) -> io::Result<()> {
+pub(crate) fn install_guards(slots: &[Slot]) -> Result<(), Shortage> {
     for (done, &slot) in slots.iter().enumerate() {
         if guards_cost_mappings() {
             // SAFETY: the first page of a slot is the guard's.
             unsafe { call!(libc::SYS_mprotect, slot.base(), GUARD, libc::PROT_NONE) }
-                .map_err(|e| out_of_mappings(&e.to_string()))?;
+                .map_err(Shortage::Mappings)?;
         } else if done.is_multiple_of(BATCH)
             && !install_batch(&slots[done..slots.len().min(done + BATCH)])
         {
             for slot in &slots[done..slots.len().min(done + BATCH)] {
                 // SAFETY: as above.
                 unsafe { call!(libc::SYS_madvise, slot.base(), GUARD, MADV_GUARD_INSTALL) }
-                    .map_err(|e| {
-                        out_of_memory(format!("no memory for a stack's guard page: {e}"))
-                    })?;
+                    .map_err(Shortage::Guards)?;
             }
         }
         count_created(slot);
@@ -258,17 +254,4 @@ pub(crate) fn give_back(ranges: &[Range<usize>]) {
             )
         };
     }
-}
-
-fn no_address_space(e: Errno, class: SizeClass) -> io::Error {
-    out_of_memory(format!(
-        "no address space for a virtual thread's stack of {} KiB: {e}. What limits it: ulimit -v, \
-         the sysctl vm.overcommit_memory=2, or the sysctl vm.max_map_count",
-        class.stack_bytes() / 1024
-    ))
-}
-
-/// Returns an error of kind `OutOfMemory` with this text.
-pub(crate) fn out_of_memory(text: String) -> io::Error {
-    io::Error::new(io::ErrorKind::OutOfMemory, text)
 }
