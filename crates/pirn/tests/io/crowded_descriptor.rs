@@ -4,38 +4,57 @@
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use crate::common::{sys, watched};
-use pirn::thread;
+use pirn::thread::{self, JoinHandle};
 
 /// With this many threads, a walk along all of them per event takes minutes.
 const CROWD: usize = 40_000;
+/// Without guard markers a stack takes two of the 65,530 mappings that a process may have, and all
+/// tests of this file, and others, run at the same time.
+const CROWD_WITHOUT_MARKERS: usize = 5_000;
 
-/// Waits until `count` has reached `CROWD`.
-fn all_arrived(count: &AtomicUsize) {
-    while count.load(SeqCst) < CROWD {
+/// Spawns threads that all call `wait`, and waits until they have begun.
+///
+/// Not in a scope: if a spawn fails, the test is to fail, and a scope would wait for ever for the
+/// threads that wait.
+fn crowd(wait: impl Fn() + Clone + Send + 'static) -> Vec<JoinHandle<()>> {
+    let size = match std::env::var_os("PIRN_NO_GUARD_MARKERS") {
+        Some(_) => CROWD_WITHOUT_MARKERS,
+        None => CROWD,
+    };
+    let arrived = Arc::new(AtomicUsize::new(0));
+    let spawn = |_| {
+        let (arrived, wait) = (arrived.clone(), wait.clone());
+        thread::spawn(move || {
+            arrived.fetch_add(1, SeqCst);
+            wait();
+        })
+    };
+    let threads = (0..size).map(spawn).collect();
+    while arrived.load(SeqCst) < size {
         thread::yield_now();
+    }
+    threads
+}
+
+fn join(threads: Vec<JoinHandle<()>>) {
+    for thread in threads {
+        thread.join().unwrap();
     }
 }
 
 #[watched]
 fn many_readers_of_one_pipe() {
     let (reader, mut writer) = io::pipe().unwrap();
-    let (reader, arrived) = (&reader, &AtomicUsize::new(0));
-    thread::scope(|scope| {
-        for _ in 0..CROWD {
-            scope.spawn(move || {
-                let mut reader = reader;
-                arrived.fetch_add(1, SeqCst);
-                assert_eq!(reader.read(&mut [0]).unwrap(), 1);
-            });
-        }
-        all_arrived(arrived);
-        for _ in 0..CROWD {
-            writer.write_all(b"x").unwrap();
-        }
-    });
+    let reader = Arc::new(reader);
+    let readers = crowd(move || assert_eq!((&*reader).read(&mut [0]).unwrap(), 1));
+    for _ in 0..readers.len() {
+        writer.write_all(b"x").unwrap();
+    }
+    join(readers);
 }
 
 #[watched]
@@ -47,43 +66,34 @@ fn many_writers_of_one_pipe() {
         full += count;
     }
     sys::set_nonblocking(&writer, false);
-    let (writer, arrived) = (&writer, &AtomicUsize::new(0));
-    thread::scope(|scope| {
-        for _ in 0..CROWD {
-            scope.spawn(move || {
-                let mut writer = writer;
-                arrived.fetch_add(1, SeqCst);
-                writer.write_all(b"x").unwrap();
-            });
-        }
-        all_arrived(arrived);
-        let mut bytes = vec![0; full + CROWD];
-        reader.read_exact(&mut bytes).unwrap();
-        assert_eq!(bytes.iter().filter(|byte| **byte == b'x').count(), CROWD);
-    });
+    let writer = Arc::new(writer);
+    let writers = crowd(move || (&*writer).write_all(b"x").unwrap());
+    let mut bytes = vec![0; full + writers.len()];
+    reader.read_exact(&mut bytes).unwrap();
+    let written = bytes.iter().filter(|byte| **byte == b'x').count();
+    assert_eq!(written, writers.len());
+    join(writers);
 }
 
 #[watched]
 fn many_acceptors_of_one_listener() {
     const CLIENTS: usize = 100;
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let listener = Arc::new(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
     let address = listener.local_addr().unwrap();
-    let (listener, arrived, accepted) = (&listener, &AtomicUsize::new(0), &AtomicUsize::new(0));
-    thread::scope(|scope| {
-        for _ in 0..CROWD {
-            scope.spawn(move || {
-                arrived.fetch_add(1, SeqCst);
-                accepted.fetch_add(usize::from(listener.accept().is_ok()), SeqCst);
-            });
-        }
-        all_arrived(arrived);
-        for _ in 0..CLIENTS {
-            let mut client = TcpStream::connect(address).unwrap();
-            // Until it has been accepted, and dropped.
-            assert_eq!(client.read(&mut [0]).unwrap(), 0);
-        }
-        // SAFETY: no pointers. What waits for a connection gets an error.
-        unsafe { libc::shutdown(listener.as_raw_fd(), libc::SHUT_RDWR) };
-    });
+    let accepted = Arc::new(AtomicUsize::new(0));
+    let acceptors = {
+        let (listener, accepted) = (listener.clone(), accepted.clone());
+        crowd(move || {
+            accepted.fetch_add(usize::from(listener.accept().is_ok()), SeqCst);
+        })
+    };
+    for _ in 0..CLIENTS {
+        let mut client = TcpStream::connect(address).unwrap();
+        // Returns once the connection has been accepted and dropped.
+        assert_eq!(client.read(&mut [0]).unwrap(), 0);
+    }
+    // SAFETY: no pointers. Threads that wait for a connection get an error.
+    unsafe { libc::shutdown(listener.as_raw_fd(), libc::SHUT_RDWR) };
+    join(acceptors);
     assert_eq!(accepted.load(SeqCst), CLIENTS);
 }
