@@ -88,12 +88,16 @@ impl InHandler {
 
 impl Drop for InHandler {
     fn drop(&mut self) {
-        leave(self.outer);
+        // SAFETY: it was the innermost when this one began, and its frame is older.
+        unsafe { leave(self.outer) };
     }
 }
 
 /// Notes that the innermost handler has been left; `outer` is the next.
-fn leave(outer: *const InHandler) {
+///
+/// # Safety
+/// `outer` is null, or a handler whose frame stays until it has been left in its turn.
+unsafe fn leave(outer: *const InHandler) {
     compiler_fence(Ordering::SeqCst); // As in `Raised::new`.
     INNERMOST.set(outer);
     MARK.set(MARK.get().wrapping_sub(HANDLER));
@@ -117,7 +121,8 @@ fn leave_newer(target: usize, alternative: &Range<usize>) {
         if same_stack && target < frame || !same_stack && alternative.contains(&target) {
             return;
         }
-        leave(handler.outer);
+        // SAFETY: it was the innermost when `handler` began, and its frame is older.
+        unsafe { leave(handler.outer) };
     }
 }
 

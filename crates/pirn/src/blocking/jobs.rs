@@ -82,7 +82,8 @@ impl<J: Job> Jobs<J> {
     #[must_use = "`true` is the duty to start a pool thread"]
     pub(crate) unsafe fn submit(&self, job: NonNull<J>) -> bool {
         let mut queue = self.queue.lock();
-        queue.put(job);
+        // SAFETY: the caller's contract.
+        unsafe { queue.put(job) };
         let wake = queue.idle > 0;
         let grow = queue.idle < queue.waiting && queue.threads + queue.starting < self.limit;
         queue.starting += usize::from(grow);
@@ -137,8 +138,12 @@ impl<J: Job> Jobs<J> {
 }
 
 impl<J: Job> Queue<J> {
-    fn put(&mut self, job: NonNull<J>) {
-        // SAFETY: jobs in the queue stay in place until they are run: the contract of `submit`.
+    /// Adds a job at the end.
+    ///
+    /// # Safety
+    /// The job is valid, and stays in place until it has been taken off and run.
+    unsafe fn put(&mut self, job: NonNull<J>) {
+        // SAFETY: jobs in the queue stay in place until they are run: the contract of `put`.
         unsafe {
             *J::link(job) = ptr::null_mut();
             match NonNull::new(self.tail) {

@@ -112,7 +112,8 @@ impl TimerHeap {
         // SAFETY: the caller says that the node is valid.
         debug_assert_eq!(unsafe { node.as_ref() }.number.load(Relaxed), ABSENT);
         self.entries.try_reserve(1)?;
-        let number = self.number(node)?;
+        // SAFETY: our contract is the same.
+        let number = unsafe { self.number(node) }?;
         let entry = HeapEntry { deadline, number };
         self.entries.push(entry);
         self.sift_up(self.entries.len() - 1, entry);
@@ -120,7 +121,10 @@ impl TimerHeap {
     }
 
     /// Gives a node a number.
-    fn number(&mut self, node: NonNull<TimerNode>) -> Result<u32, TryReserveError> {
+    ///
+    /// # Safety
+    /// As for [`insert`](Self::insert).
+    unsafe fn number(&mut self, node: NonNull<TimerNode>) -> Result<u32, TryReserveError> {
         let number = self.free;
         let number = if let Some(place) = self.places.get(number as usize) {
             self.free = *place;
@@ -244,7 +248,8 @@ impl TimerHeap {
             let Some(node) = self.nodes[entry.number as usize] else {
                 continue;
             };
-            if let Ok(number) = smaller.number(node) {
+            // SAFETY: the node was in this heap, by the contract of `insert`, and is now in the other.
+            if let Ok(number) = unsafe { smaller.number(node) } {
                 let deadline = entry.deadline;
                 smaller.entries.push(HeapEntry { deadline, number });
                 smaller.places[number as usize] = index as u32;

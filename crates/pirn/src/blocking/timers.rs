@@ -14,7 +14,7 @@ use crate::mark::Raised;
 use crate::runtime::Runtime;
 use crate::sys;
 use crate::time::Deadline;
-use crate::vthread::{self, Core, Ready};
+use crate::vthread::{self, Claimed, Core, Ready};
 use core::cell::Cell;
 use core::ptr::NonNull;
 
@@ -136,10 +136,9 @@ impl Timer {
             Target::Wait(wait) => unsafe { wait.as_ref() }.claim(Outcome::TimedOut),
             Target::Permit(core) => {
                 // SAFETY: the same for a parked thread.
-                unsafe { core.as_ref() }
-                    .permit
-                    .expire()
-                    .then_some(Wakeup::Virtual(*core))
+                let expired = unsafe { core.as_ref() }.permit.expire();
+                // SAFETY: the permit has given us the duty to wake the thread.
+                expired.then(|| Wakeup::Virtual(unsafe { Claimed::new(*core) }))
             }
             Target::Start(thread) => thread.take().map(Wakeup::Start),
         }

@@ -17,7 +17,7 @@ use crate::sched;
 use crate::sys;
 use crate::time::Deadline;
 use crate::vthread::wait_word::{Decided, Hearing, WaitWord};
-use crate::vthread::{self, Core, Current, Ready, platform};
+use crate::vthread::{self, Claimed, Core, Current, Ready, platform};
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 
@@ -53,7 +53,7 @@ unsafe impl Sync for Wait {}
 /// A wake that the winner of a claim owes.
 #[must_use = "the waiter has been claimed: nobody else will wake it"]
 pub(crate) enum Wakeup {
-    Virtual(NonNull<Core>),
+    Virtual(Claimed),
     /// A virtual thread that has not started.
     Start(Ready),
     Platform(*const u32),
@@ -61,16 +61,24 @@ pub(crate) enum Wakeup {
     Nothing,
 }
 
-// SAFETY: the right to wake may be exercised anywhere.
+// SAFETY: a wake may be performed anywhere; of the word, only the address is used.
 unsafe impl Send for Wakeup {}
 
 impl Wakeup {
     /// Returns the wake of a decided wait, of a virtual thread or of the platform thread that has
     /// this word.
+    ///
+    /// # Safety
+    /// The caller has just got `decided` from the word of a wait of `thread`, if there is one.
     #[inline]
-    pub(crate) fn new(thread: Option<NonNull<Core>>, decided: Decided, word: *const u32) -> Wakeup {
+    pub(crate) unsafe fn new(
+        thread: Option<NonNull<Core>>,
+        decided: Decided,
+        word: *const u32,
+    ) -> Wakeup {
         match thread {
-            Some(thread) => Wakeup::Virtual(thread),
+            // SAFETY: the caller's contract: it has won the claim.
+            Some(thread) => Wakeup::Virtual(unsafe { Claimed::new(thread) }),
             None if decided.asleep => Wakeup::Platform(word),
             None => Wakeup::Nothing,
         }
@@ -80,7 +88,11 @@ impl Wakeup {
     #[inline]
     pub(crate) fn perform(self) {
         match self {
-            Wakeup::Virtual(thread) => vthread::mount::wake(thread),
+            Wakeup::Virtual(thread) => {
+                if let Some(thread) = thread.wake() {
+                    sched::make_runnable(thread);
+                }
+            }
             Wakeup::Start(thread) => sched::make_runnable(thread),
             Wakeup::Platform(word) => {
                 sys::futex_wake_at(word, 1);
@@ -147,7 +159,8 @@ impl Wait {
         let word = self.word();
         let address = word.atomic().as_ptr();
         let decided = word.decide(outcome as u32)?;
-        Some(Wakeup::new(thread, decided, address))
+        // SAFETY: decided by us, in the word in which this thread's wait is decided.
+        Some(unsafe { Wakeup::new(thread, decided, address) })
     }
 
     /// Returns how the episode ended, if it has.

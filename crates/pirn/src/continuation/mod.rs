@@ -53,7 +53,11 @@ impl Continuation {
 
     /// Restores the [`saved`](Self::saved) stack pointer after a switch away and back has changed
     /// it.
-    pub(crate) fn restore(&self, saved: *mut u8) {
+    ///
+    /// # Safety
+    /// `saved` is the stack pointer of a frame of this continuation that is suspended and has not
+    /// been resumed.
+    pub(crate) unsafe fn restore(&self, saved: *mut u8) {
         self.sp.set(saved);
     }
 

@@ -70,7 +70,8 @@ where
     }
 
     unsafe fn ended(&self) {
-        self.member.leave();
+        // SAFETY: called once; the member can have entered only in `fork`, and only its own scope.
+        unsafe { self.member.leave() };
     }
 }
 
@@ -112,5 +113,6 @@ where
     }
     sched::make_runnable(ready);
     let packet = NonNull::from(&fork.packet);
-    Ok(Subtask::new(index, packet, Keeps::Virtual(thread)))
+    // SAFETY: the packet is in the thread's allocation, which `thread` keeps.
+    Ok(unsafe { Subtask::new(index, packet, Keeps::Virtual(thread)) })
 }

@@ -78,11 +78,15 @@ impl Member {
         self.thread.get()
     }
 
-    /// Leaves the scope, which may be gone when this returns.
-    pub(super) fn leave(&self) {
+    /// Leaves the scope, which may be gone when this returns, if the member has entered it.
+    ///
+    /// # Safety
+    /// Called once, and the member can have entered no scope but its own.
+    pub(super) unsafe fn leave(&self) {
         if self.entered.get() {
-            // SAFETY: the scope waits for all members that have entered.
-            unsafe { self.scope.as_ref() }.leave(self);
+            // SAFETY: the scope waits for all members that have entered, and by our contract this
+            // one has not left it.
+            unsafe { self.scope.as_ref().leave(self) };
         }
     }
 }

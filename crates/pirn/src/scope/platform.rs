@@ -42,7 +42,8 @@ where
     unsafe { builder.spawn_unchecked(main) }?; // detached
     core::mem::forget(missing);
     let place = NonNull::from(&*packet);
-    Ok(Subtask::new(index, place, Keeps::Platform(packet)))
+    // SAFETY: the reference keeps the packet.
+    Ok(unsafe { Subtask::new(index, place, Keeps::Platform(packet)) })
 }
 
 /// Runs a subtask on its thread, for which a place in the scope has been reserved.
@@ -56,7 +57,10 @@ where
     // SAFETY: the member leaves below, before it goes away.
     unsafe { frame.state.take_place(&member) };
     // Leaves the scope even if the destructor of the result panics.
-    let leaving = OnDrop(|| member.leave());
+    let leaving = OnDrop(|| {
+        // SAFETY: called once, and the member has taken its place above.
+        unsafe { member.leave() };
+    });
     packet::run(frame, index, &packet, &member, closure);
     // Drops the result if there is no handle any more. It may borrow, so before we leave.
     drop(packet);

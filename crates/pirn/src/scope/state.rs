@@ -196,7 +196,8 @@ impl ScopeState {
     /// not run.
     ///
     /// # Safety
-    /// The member is in no scope, and stays in its place until it has [left](Self::leave).
+    /// The member is this scope's, has entered none, and stays in its place until it has
+    /// [left](Self::leave).
     pub(super) unsafe fn enter(&self, member: &Member) -> bool {
         let mut inner = self.inner.lock();
         if self.is_cancelled() {
@@ -243,7 +244,10 @@ impl ScopeState {
     }
 
     /// Takes a member out of the scope, which may be gone when this returns.
-    pub(super) fn leave(&self, member: &Member) {
+    ///
+    /// # Safety
+    /// The member has entered this scope, and has not left it.
+    pub(super) unsafe fn leave(&self, member: &Member) {
         self.depart(|inner| {
             let list = match member.interrupted.get() {
                 true => &mut inner.interrupted,

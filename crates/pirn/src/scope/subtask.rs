@@ -167,7 +167,10 @@ impl<'scope, T, E> Subtask<'scope, T, E> {
     }
 
     /// Returns the subtask that leaves its result in `packet`, which `keeps` keeps in place.
-    pub(super) fn new(
+    ///
+    /// # Safety
+    /// `packet` is valid for as long as `keeps` exists.
+    pub(super) unsafe fn new(
         index: usize,
         packet: NonNull<Packet<T, E>>,
         keeps: Keeps<T, E>,
@@ -181,7 +184,7 @@ impl<'scope, T, E> Subtask<'scope, T, E> {
     }
 
     fn packet(&self) -> Option<&Packet<T, E>> {
-        // SAFETY: `keeps` keeps the packet.
+        // SAFETY: `keeps` keeps the packet, by the contract of `new`.
         self.packet.map(|packet| unsafe { packet.as_ref() })
     }
 

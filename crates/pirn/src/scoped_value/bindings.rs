@@ -76,8 +76,11 @@ impl Bindings {
     }
 
     /// Calls `f` with `value` bound to `key`, in addition to the bindings in force.
+    ///
+    /// # Safety
+    /// Until `f` has returned, `value` is what readers of `key` may follow.
     #[inline]
-    pub(super) fn bind<R>(key: *const (), value: *const (), f: impl FnOnce() -> R) -> R {
+    pub(super) unsafe fn bind<R>(key: *const (), value: *const (), f: impl FnOnce() -> R) -> R {
         let binding = Binding {
             key,
             value,

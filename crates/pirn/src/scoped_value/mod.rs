@@ -141,7 +141,9 @@ impl<T: ?Sized + Sync + 'static> ScopedValue<T> {
     pub fn bind<R>(&'static self, value: &T, f: impl FnOnce() -> R) -> R {
         // `value` is bound by its address, because a reference to a slice or `dyn` is two words.
         let value: *const &T = &raw const value;
-        Bindings::bind(self.key(), value.cast(), f)
+        // SAFETY: the local variable stays until `f` has returned. Only `try_with` of the scoped
+        // value with this key follows the address, as one of a `&T`.
+        unsafe { Bindings::bind(self.key(), value.cast(), f) }
     }
 
     /// Calls `f` with the bound value, and returns what `f` returns.

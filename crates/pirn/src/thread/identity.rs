@@ -5,7 +5,7 @@ use crate::sched::carrier_name;
 use crate::vthread::platform::{self, Platform};
 use crate::vthread::record::Phase;
 use crate::vthread::wait_word::WaitWord;
-use crate::vthread::{self, ThreadRef};
+use crate::vthread::{self, Claimed, ThreadRef};
 use core::fmt;
 use core::num::NonZeroU64;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -210,7 +210,8 @@ impl Thread {
         let address = word.atomic().as_ptr();
         let ended = interruption
             .ended
-            .map(|decided| Wakeup::new(core, decided, address));
+            // SAFETY: decided by us, in the word of this thread.
+            .map(|decided| unsafe { Wakeup::new(core, decided, address) });
         // The thread either parks or waits, so there is at most one wakeup.
         let unparked = self.give_permit();
         debug_assert!(ended.is_none() || unparked.is_none());
@@ -223,7 +224,8 @@ impl Thread {
         match &self.0 {
             Which::Virtual(thread) => {
                 let parked = thread.permit.unpark();
-                parked.then(|| Wakeup::Virtual(thread.as_ptr()))
+                // SAFETY: the permit has given us the duty to wake the thread.
+                parked.then(|| Wakeup::Virtual(unsafe { Claimed::new(thread.as_ptr()) }))
             }
             Which::Platform(platform) => {
                 platform.thread.unpark();

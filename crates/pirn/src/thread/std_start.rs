@@ -66,10 +66,13 @@ where
 }
 
 /// Answers a `pthread_create` of `std` with a virtual thread.
-fn answer(start: Start, argument: *mut c_void) -> c_int {
+///
+/// # Safety
+/// `start` may be called with `argument`, once, on any thread.
+unsafe fn answer(start: Start, argument: *mut c_void) -> c_int {
     /// The function that `pthread_create` was to run, once, on any thread.
     struct Order(Start, *mut c_void);
-    // SAFETY: as for `pthread_create`, whose caller passes both to another thread.
+    // SAFETY: the contract of `answer`.
     unsafe impl Send for Order {}
     impl Order {
         fn run(self) {

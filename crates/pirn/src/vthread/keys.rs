@@ -49,7 +49,10 @@ static KEYS: [Key; MAX] = [const {
 }; MAX];
 
 /// Records a key that libc has created.
-pub(crate) fn created(key: u32, destructor: *mut c_void) {
+///
+/// # Safety
+/// `destructor` is null, or the function passed for this key to `pthread_key_create`.
+pub(crate) unsafe fn created(key: u32, destructor: *mut c_void) {
     if let Some(key) = KEYS.get(key as usize) {
         key.destructor.store(destructor, Ordering::SeqCst);
         // The next odd number, even if the key was deleted without our knowledge.
@@ -130,8 +133,11 @@ pub(crate) fn get(key: u32) -> Option<*mut c_void> {
 }
 
 /// Implements `pthread_setspecific`; `None` if libc must do it.
+///
+/// # Safety
+/// The key's destructor may be called with `value` at the thread's end.
 #[inline]
-pub(crate) fn set(key: u32, value: *mut c_void) -> Option<c_int> {
+pub(crate) unsafe fn set(key: u32, value: *mut c_void) -> Option<c_int> {
     if are_glibcs() {
         return None;
     }
@@ -174,12 +180,17 @@ fn grow(wanted: usize) -> bool {
         new.copy_from_nonoverlapping(old.as_ptr(), old.len());
         new.add(old.len()).write_bytes(0, len - old.len());
     }
-    replace(values);
+    // SAFETY: made above; the old ones have been copied.
+    unsafe { replace(values) };
     true
 }
 
 /// Replaces the running thread's values by `new` ones (null for none), and frees the old ones.
-fn replace(new: *const Values) {
+///
+/// # Safety
+/// `new` is null, or from `__libc_malloc`, complete, and the callee's. No reference to the old ones
+/// is used any more.
+unsafe fn replace(new: *const Values) {
     // For signal handlers, which must find complete values that are not freed yet.
     compiler_fence(Ordering::SeqCst);
     let old = VALUES.replace(new).cast_mut().cast::<c_void>();
@@ -195,7 +206,8 @@ pub(crate) fn run_destructors() {
         round += 1;
     }
     if !VALUES.get().is_null() {
-        replace(ptr::null());
+        // SAFETY: no destructor uses a value any more.
+        unsafe { replace(ptr::null()) };
     }
     if TAIL_USED.get() {
         clean_tail();
@@ -210,7 +222,8 @@ fn run_round() -> bool {
     while let Some(entry) = entries().get(key) {
         let value = entry.value.replace(ptr::null_mut());
         if !value.is_null() {
-            any |= destroy(key as u32, entry.sequence.get(), value);
+            // SAFETY: taken out of its entry just now.
+            any |= unsafe { destroy(key as u32, entry.sequence.get(), value) };
         }
         key += 1;
     }
@@ -219,7 +232,10 @@ fn run_round() -> bool {
 
 /// Runs the destructor of a key for a value that was set under `sequence`. Returns whether the key
 /// has one.
-fn destroy(key: u32, sequence: usize, value: *mut c_void) -> bool {
+///
+/// # Safety
+/// `value` was set by the running thread under that number, and is not set any more.
+unsafe fn destroy(key: u32, sequence: usize, value: *mut c_void) -> bool {
     let key = find(key).filter(|(_, now)| *now == sequence);
     let destructor = key.map_or(ptr::null_mut(), |(key, _)| {
         key.destructor.load(Ordering::SeqCst)

@@ -18,8 +18,9 @@ pub(super) unsafe extern "C" fn entry(argument: *mut u8) -> ! {
     let thread = argument.cast::<Core>();
     // Before this is a virtual thread to anybody: a handler must not park it.
     let mark = Raised::new();
-    mount::set_current(thread);
     // SAFETY: `prepare` passed the core of this thread, which its own reference keeps alive.
+    unsafe { mount::set_current(thread) };
+    // SAFETY: as above.
     let core = unsafe { Current::new(NonNull::new_unchecked(thread)) };
     // SAFETY: set by `take_over`.
     unsafe { &*core.carrier.get() }.finish_switch();

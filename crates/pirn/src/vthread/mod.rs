@@ -4,7 +4,7 @@
 //!   references to it; [`ids`].
 //! * [`body`]: the closure that it runs, and its result; [`magazines`]: recycled memory for record
 //!   and body.
-//! * [`ready`]: the right to run it.
+//! * [`claimed`]: the right to wake it; [`ready`]: the right to run it.
 //! * [`handshake`], [`permit`], [`wait_word`], [`join`]: the lock-free protocols (model-checked).
 //! * [`mount`]: mounting and unmounting; [`life`]: a thread's first and last moments; [`end`]:
 //!   announcing its end.
@@ -13,6 +13,7 @@
 //! * [`keys`]: the values of `pthread_key`s, and their destructors.
 
 pub(crate) mod body;
+mod claimed;
 mod current;
 pub(crate) mod end;
 pub(crate) mod handshake;
@@ -30,6 +31,7 @@ mod reference;
 pub(crate) mod wait_word;
 
 pub(crate) use body::ClosureBody;
+pub(crate) use claimed::Claimed;
 pub(crate) use current::Current;
 pub(crate) use mount::{Carrier, carrier, current, on_carrier, parkable};
 pub(crate) use ready::Ready;

@@ -81,14 +81,18 @@ pub(crate) unsafe fn on_carrier<R>(f: impl FnOnce() -> R) -> R {
 }
 
 /// Records which virtual thread the running TLS block belongs to, as the first action of each.
-pub(super) fn set_current(thread: *const Core) {
+///
+/// # Safety
+/// `thread` is null, or the running thread's record, which stays until the thread's end.
+pub(super) unsafe fn set_current(thread: *const Core) {
     CURRENT.set(thread);
 }
 
 /// Makes the running virtual thread a platform thread from now on, for all callers of [`current`]:
 /// for the child of a `fork`, where there is no carrier to go back to.
 pub(crate) fn become_platform_thread() {
-    set_current(ptr::null());
+    // SAFETY: null.
+    unsafe { set_current(ptr::null()) };
 }
 
 /// The action to take for a thread that has just been switched away from.
@@ -186,7 +190,8 @@ impl Carrier {
         let outer = self.native.saved();
         // SAFETY: the native continuation is the running one; the other was ours to run.
         unsafe { self.native.switch(&thread.as_ref().continuation) };
-        self.native.restore(outer);
+        // SAFETY: the outer return is still to come.
+        unsafe { self.native.restore(outer) };
         self.note_yield();
         self.finish_switch();
     }
@@ -253,15 +258,21 @@ impl Carrier {
                 // SAFETY: it is off its stack, and no other code can reach it.
                 sched::enqueue(self.processor(), unsafe { Ready::new(thread) });
             }
-            After::Exit => self.bury(thread, core),
+            // SAFETY: the thread was switched away from for the last time.
+            After::Exit => unsafe { self.bury(thread) },
         }
     }
 
     /// Frees the slot of a thread that has ended, and releases the thread's own reference.
+    ///
+    /// # Safety
+    /// The thread has ended, is off its stack, and still has its own reference.
     #[cold]
-    fn bury(&self, thread: NonNull<Core>, core: &Core) {
+    unsafe fn bury(&self, thread: NonNull<Core>) {
+        // SAFETY: the thread's own reference is released below.
+        let core = unsafe { thread.as_ref() };
         let class = core.class();
-        // SAFETY: it will not be resumed.
+        // SAFETY: it will not be resumed, by our contract.
         if let Some(slot) = unsafe { core.continuation.take_slot() } {
             match self.processor() {
                 // SAFETY: this carrier holds the processor.
@@ -315,15 +326,5 @@ pub(crate) fn suspend(core: Current, after: After) {
 pub(crate) fn park(core: Current) {
     if !core.handshake.woken_early() {
         suspend(core, After::Park);
-    }
-}
-
-/// Performs a wake that the caller has won the right to perform.
-#[inline]
-pub(crate) fn wake(thread: NonNull<Core>) {
-    // SAFETY: it waits for this very wake, so it is alive.
-    if unsafe { thread.as_ref() }.handshake.wake() {
-        // SAFETY: the handshake gave us the duty to enqueue it.
-        sched::make_runnable(unsafe { Ready::new(thread) });
     }
 }

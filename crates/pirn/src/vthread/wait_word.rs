@@ -76,8 +76,8 @@ impl Hearing {
     }
 }
 
-/// A decided wait, as its decider saw it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// A decided wait, as its decider saw it. Only the winner of the wait has it, once.
+#[derive(PartialEq, Eq, Debug)]
 #[must_use = "the waiter has to be woken"]
 pub struct Decided {
     /// Whether the thread is a platform thread that sleeps in the kernel, or is about to.
@@ -85,7 +85,7 @@ pub struct Decided {
 }
 
 /// The effect of an interrupt, on which the caller must act.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(PartialEq, Eq, Debug)]
 #[must_use = "a wait may have been ended"]
 pub struct InterruptEffect {
     /// The wait that it has ended.

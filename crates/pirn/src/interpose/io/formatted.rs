@@ -80,7 +80,8 @@ fn print(
     let Ok(total) = usize::try_from(length) else {
         return -1;
     };
-    let written = write_all(fd, text, total);
+    // SAFETY: `vasprintf` has written so many bytes.
+    let written = unsafe { write_all(fd, text, total) };
     let errno = sys::errno();
     // SAFETY: from `vasprintf`, and not used again.
     unsafe { libc::free(text.cast()) };
@@ -89,10 +90,13 @@ fn print(
 }
 
 /// Returns whether all of the text was written; if not, `errno` says why.
-fn write_all(fd: c_int, text: *const c_char, total: usize) -> bool {
+///
+/// # Safety
+/// `text` points to `total` bytes.
+unsafe fn write_all(fd: c_int, text: *const c_char, total: usize) -> bool {
     let mut done = 0;
     while done < total {
-        // SAFETY: the text has `total` bytes.
+        // SAFETY: the caller's contract: the text has `total` bytes.
         match unsafe { rw::write(fd, text.add(done).cast(), total - done) } {
             -1 => return false,
             count => done += count as usize,

@@ -79,27 +79,41 @@ thread_local! {
 }
 
 /// Returns the place of a virtual thread's name.
-fn place_of_name<'a>(thread: pthread_t) -> &'a [AtomicU64; NAME / 8] {
+///
+/// # Safety
+/// `thread` is a virtual thread that has not ended.
+unsafe fn place_of_name<'a>(thread: pthread_t) -> &'a [AtomicU64; NAME / 8] {
     let own = NAME_SET.with(|name| core::ptr::from_ref(name) as usize);
     let distance = crate::arch::thread_pointer() - own;
     // SAFETY: the program's own TLS is at the same place in every thread's block; the caller
-    // vouches for the thread, as POSIX demands.
+    // vouches for the thread.
     unsafe { &*((thread as usize - distance) as *const _) }
 }
 
-fn set_name(thread: pthread_t, name: &[u8]) {
+/// Sets the name of a virtual thread.
+///
+/// # Safety
+/// As for [`place_of_name`].
+unsafe fn set_name(thread: pthread_t, name: &[u8]) {
     let mut bytes = [0; NAME];
     bytes[..name.len()].copy_from_slice(name);
-    for (place, part) in place_of_name(thread).iter().zip(bytes.as_chunks().0) {
+    // SAFETY: the caller's contract.
+    let place = unsafe { place_of_name(thread) };
+    for (place, part) in place.iter().zip(bytes.as_chunks().0) {
         place.store(u64::from_ne_bytes(*part), Ordering::Relaxed); // Relaxed: only letters.
     }
 }
 
 /// Returns the name set with `pthread_setname_np`; or else, for the calling thread only, its own
 /// name, truncated.
-fn name(thread: pthread_t) -> [u8; NAME] {
+///
+/// # Safety
+/// As for [`place_of_name`].
+unsafe fn name(thread: pthread_t) -> [u8; NAME] {
     let mut bytes = [0; NAME];
-    for (place, part) in place_of_name(thread).iter().zip(bytes.as_chunks_mut().0) {
+    // SAFETY: the caller's contract.
+    let place = unsafe { place_of_name(thread) };
+    for (place, part) in place.iter().zip(bytes.as_chunks_mut().0) {
         *part = place.load(Ordering::Relaxed).to_ne_bytes(); // Relaxed: as above.
     }
     if bytes[0] == 0

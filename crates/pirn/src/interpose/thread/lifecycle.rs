@@ -32,7 +32,7 @@ interposed! {
 /// The function that a new thread runs.
 pub(crate) type Start = extern "C" fn(*mut c_void) -> *mut c_void;
 /// A function that answers a `pthread_create` in libc's place.
-pub(crate) type Answer = fn(Start, *mut c_void) -> c_int;
+pub(crate) type Answer = unsafe fn(Start, *mut c_void) -> c_int;
 
 thread_local! {
     static ANSWER: Cell<Option<Answer>> = const { Cell::new(None) };
@@ -58,8 +58,10 @@ pub unsafe extern "C" fn pthread_create(
 ) -> c_int {
     if let Some(answer) = ANSWER.take() {
         // SAFETY: the caller's contract.
-        unsafe { *thread = 0 }; // not one of libc's threads
-        return answer(start, argument);
+        return unsafe {
+            *thread = 0; // not one of libc's threads
+            answer(start, argument)
+        };
     }
     // SAFETY: the caller's contract.
     on_carrier(|| unsafe {

@@ -41,11 +41,13 @@ pub unsafe extern "C" fn pthread_key_create(
 }
 
 /// Notes a new key.
-pub(in crate::interpose) fn note_key(key: pthread_key_t, destructor: Destructor) {
-    keys::created(
-        key,
-        destructor.map_or(core::ptr::null_mut(), |function| function as *mut c_void),
-    );
+///
+/// # Safety
+/// libc has created the key, with this destructor.
+pub(in crate::interpose) unsafe fn note_key(key: pthread_key_t, destructor: Destructor) {
+    let destructor = destructor.map_or(core::ptr::null_mut(), |function| function as *mut c_void);
+    // SAFETY: the caller's contract.
+    unsafe { keys::created(key, destructor) };
 }
 
 /// `pthread_key_delete`.
@@ -62,7 +64,8 @@ pub extern "C" fn pthread_key_delete(key: pthread_key_t) -> c_int {
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_setspecific(key: pthread_key_t, value: *const c_void) -> c_int {
-    match keys::set(key, value.cast_mut()) {
+    // SAFETY: the caller's contract: the value suits the key's destructor.
+    match unsafe { keys::set(key, value.cast_mut()) } {
         Some(result) => result,
         // SAFETY: the caller's contract.
         None => unsafe {

@@ -1,0 +1,38 @@
+//! The right to wake a virtual thread.
+
+use super::{Core, Ready};
+use core::ptr::NonNull;
+
+/// The right, and the duty, to wake a virtual thread. One exists for each of the thread's parks.
+///
+/// It is made by the winner of the claim: the caller that has decided the thread's
+/// [wait](super::wait_word), or has found it parked in its [permit](super::permit). Lists of wakes
+/// pass it on; waking consumes it. While it exists, the thread is parked or on its way there, and
+/// so alive.
+#[must_use = "the thread has been claimed: nobody else will wake it"]
+pub(crate) struct Claimed(NonNull<Core>);
+
+// SAFETY: a virtual thread can be woken on any platform thread.
+unsafe impl Send for Claimed {}
+
+impl Claimed {
+    /// Makes the only right to wake `thread`.
+    ///
+    /// # Safety
+    /// The thread is parked or on its way there, and the caller has just claimed this episode: it
+    /// has decided the wait, or the permit has given it the duty to wake the thread.
+    #[inline(always)]
+    pub(crate) unsafe fn new(thread: NonNull<Core>) -> Claimed {
+        Claimed(thread)
+    }
+
+    /// Wakes the thread. Returns the right to run it, if it is off its stack; otherwise whatever
+    /// takes it off its stack runs it.
+    #[inline(always)]
+    pub(crate) fn wake(self) -> Option<Ready> {
+        // SAFETY: it waits for this very wake, by the contract of `new`, so it is alive.
+        let off_its_stack = unsafe { self.0.as_ref() }.handshake.wake();
+        // SAFETY: the handshake gave us the duty to run it.
+        off_its_stack.then(|| unsafe { Ready::new(self.0) })
+    }
+}
