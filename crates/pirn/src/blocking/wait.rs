@@ -88,11 +88,7 @@ impl Wakeup {
     #[inline]
     pub(crate) fn perform(self) {
         match self {
-            Wakeup::Virtual(thread) => {
-                if let Some(thread) = thread.wake() {
-                    sched::make_runnable(thread);
-                }
-            }
+            Wakeup::Virtual(thread) => thread.wake(),
             Wakeup::Start(thread) => sched::make_runnable(thread),
             Wakeup::Platform(word) => {
                 sys::futex_wake_at(word, 1);

@@ -1,6 +1,7 @@
 //! The right to wake a virtual thread.
 
 use super::{Core, Ready};
+use crate::sched;
 use core::ptr::NonNull;
 
 /// The right, and the duty, to wake a virtual thread. One exists for each of the thread's parks.
@@ -26,13 +27,13 @@ impl Claimed {
         Claimed(thread)
     }
 
-    /// Wakes the thread. Returns the right to run it, if it is off its stack; otherwise whatever
-    /// takes it off its stack runs it.
-    #[inline(always)]
-    pub(crate) fn wake(self) -> Option<Ready> {
+    /// Wakes the thread, which goes on a run queue as soon as it is off its stack.
+    #[inline]
+    pub(crate) fn wake(self) {
         // SAFETY: it waits for this very wake, by the contract of `new`, so it is alive.
-        let off_its_stack = unsafe { self.0.as_ref() }.handshake.wake();
-        // SAFETY: the handshake gave us the duty to run it.
-        off_its_stack.then(|| unsafe { Ready::new(self.0) })
+        if unsafe { self.0.as_ref() }.handshake.wake() {
+            // SAFETY: the handshake gave us the duty to enqueue it.
+            sched::make_runnable(unsafe { Ready::new(self.0) });
+        }
     }
 }
