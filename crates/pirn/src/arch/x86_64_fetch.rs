@@ -10,7 +10,7 @@ use core::ffi::c_void;
 
 /// What a fetch gives, in two registers.
 #[repr(C)]
-pub(crate) struct Fetched {
+pub(crate) struct FetchedWord {
     pub(crate) value: u64,
     /// Not zero: there was nothing to read.
     pub(crate) failed: u64,
@@ -22,7 +22,7 @@ pub(crate) struct Fetched {
 /// # Safety
 /// The runtime's handler of faults is in place.
 #[unsafe(naked)]
-pub(crate) unsafe extern "C" fn fetch_u64(address: usize) -> Fetched {
+pub(crate) unsafe extern "C" fn fetch_u64(address: usize) -> FetchedWord {
     naked_asm!("mov rax, [rdi]", "xor edx, edx", "ret")
 }
 
@@ -31,7 +31,7 @@ pub(crate) unsafe extern "C" fn fetch_u64(address: usize) -> Fetched {
 /// # Safety
 /// As for `fetch_u64`.
 #[unsafe(naked)]
-pub(crate) unsafe extern "C" fn fetch_u32(address: usize) -> Fetched {
+pub(crate) unsafe extern "C" fn fetch_u32(address: usize) -> FetchedWord {
     naked_asm!("mov eax, [rdi]", "xor edx, edx", "ret")
 }
 
@@ -40,7 +40,7 @@ pub(crate) unsafe extern "C" fn fetch_u32(address: usize) -> Fetched {
 /// # Safety
 /// As for `fetch_u64`.
 #[unsafe(naked)]
-pub(crate) unsafe extern "C" fn fetch_u8(address: usize) -> Fetched {
+pub(crate) unsafe extern "C" fn fetch_u8(address: usize) -> FetchedWord {
     naked_asm!("movzx eax, byte ptr [rdi]", "xor edx, edx", "ret")
 }
 
@@ -52,7 +52,7 @@ pub(crate) unsafe fn recover(context: *mut c_void) -> bool {
     // SAFETY: the caller's contract.
     let registers = unsafe { &mut (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs };
     let place = registers[libc::REG_RIP as usize] as usize;
-    type Fetch = unsafe extern "C" fn(usize) -> Fetched;
+    type Fetch = unsafe extern "C" fn(usize) -> FetchedWord;
     let fetches: [Fetch; 3] = [fetch_u64, fetch_u32, fetch_u8];
     if !fetches.iter().any(|fetch| *fetch as usize == place) {
         return false;

@@ -35,14 +35,14 @@ pub(crate) unsafe trait Job {
 
 /// See the module's documentation.
 pub(crate) struct Jobs<J> {
-    queue: Lock<Queue<J>>,
+    queue: Lock<JobQueue<J>>,
     /// The number of jobs ever put in. Idle pool threads sleep on it.
     arrivals: AtomicU32,
     /// The largest number of pool threads.
     limit: usize,
 }
 
-struct Queue<J> {
+struct JobQueue<J> {
     head: *mut J,
     tail: *mut J,
     /// Jobs in the queue.
@@ -55,13 +55,13 @@ struct Queue<J> {
 }
 
 // SAFETY: jobs are followed under the lock, and only the thread that took a job runs it.
-unsafe impl<J> Send for Queue<J> {}
+unsafe impl<J> Send for JobQueue<J> {}
 
 impl<J: Job> Jobs<J> {
     /// Returns an empty queue without threads.
     pub(crate) fn new(limit: usize) -> Jobs<J> {
         Jobs {
-            queue: Lock::new(Queue {
+            queue: Lock::new(JobQueue {
                 head: ptr::null_mut(),
                 tail: ptr::null_mut(),
                 waiting: 0,
@@ -137,7 +137,7 @@ impl<J: Job> Jobs<J> {
     }
 }
 
-impl<J: Job> Queue<J> {
+impl<J: Job> JobQueue<J> {
     /// Adds a job at the end.
     ///
     /// # Safety

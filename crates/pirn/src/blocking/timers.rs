@@ -36,7 +36,7 @@ struct Shard {
 const FIRE_AT_ONCE: usize = 4;
 
 /// The effect of a timer.
-enum Target {
+enum Effect {
     /// Claims the episode as timed out.
     Wait(NonNull<Wait>),
     /// Ends a `park` without a permit.
@@ -49,33 +49,33 @@ enum Target {
 #[repr(C)]
 pub(crate) struct Timer {
     node: TimerNode,
-    target: Target,
+    effect: Effect,
     /// The shard it was last armed in.
     shard: Cell<Option<&'static Shard>>,
 }
 
 impl Timer {
-    fn new(target: Target) -> Timer {
+    fn new(effect: Effect) -> Timer {
         Timer {
             node: TimerNode::new(),
-            target,
+            effect,
             shard: Cell::new(None),
         }
     }
 
     /// Returns a timer that claims `wait` as timed out.
     pub(crate) fn for_wait(wait: &Wait) -> Timer {
-        Timer::new(Target::Wait(NonNull::from(wait)))
+        Timer::new(Effect::Wait(NonNull::from(wait)))
     }
 
     /// Returns a timer that ends a `park` of `core` without a permit.
     pub(crate) fn for_permit(core: &Core) -> Timer {
-        Timer::new(Target::Permit(NonNull::from(core)))
+        Timer::new(Effect::Permit(NonNull::from(core)))
     }
 
     /// Returns a timer that runs a thread which has not started.
     pub(crate) fn for_start(thread: Ready) -> Timer {
-        Timer::new(Target::Start(Cell::new(Some(thread))))
+        Timer::new(Effect::Start(Cell::new(Some(thread))))
     }
 
     /// Starts the timer. `runtime` is that of the thread that it is for.
@@ -123,24 +123,24 @@ impl Timer {
 
     /// Stops a timer that was to run a thread. Returns the right to run it, unless it has fired.
     pub(crate) fn disarm_start(&self) -> Option<Ready> {
-        match &self.target {
-            Target::Start(thread) if self.disarm() => thread.take(),
+        match &self.effect {
+            Effect::Start(thread) if self.disarm() => thread.take(),
             _ => None,
         }
     }
 
     /// Performs the timer's effect. Under the lock of its heap.
     fn expire(&self) -> Option<Wakeup> {
-        match &self.target {
+        match &self.effect {
             // SAFETY: the waiter disarms, under the heap's lock, before its `Wait` goes away.
-            Target::Wait(wait) => unsafe { wait.as_ref() }.claim(Outcome::TimedOut),
-            Target::Permit(core) => {
+            Effect::Wait(wait) => unsafe { wait.as_ref() }.claim(Outcome::TimedOut),
+            Effect::Permit(core) => {
                 // SAFETY: the same for a parked thread.
                 let expired = unsafe { core.as_ref() }.permit.expire();
                 // SAFETY: the permit has given us the duty to wake the thread.
                 expired.then(|| Wakeup::Virtual(unsafe { Claimed::new(*core) }))
             }
-            Target::Start(thread) => thread.take().map(Wakeup::Start),
+            Effect::Start(thread) => thread.take().map(Wakeup::Start),
         }
     }
 }

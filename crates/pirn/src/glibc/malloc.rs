@@ -45,11 +45,11 @@ pub(crate) fn ensure_cache() {
 #[derive(Clone, Copy)]
 struct Glibc {
     malloc: Malloc,
-    free: Free,
+    free: FreeFunction,
 }
 
 type Malloc = unsafe extern "C" fn(usize) -> *mut c_void;
-type Free = unsafe extern "C" fn(*mut c_void);
+type FreeFunction = unsafe extern "C" fn(*mut c_void);
 
 impl Glibc {
     /// Finds them. From the second call on it does not ask the dynamic linker, which may allocate.
@@ -67,7 +67,7 @@ impl Glibc {
         Ok(unsafe {
             Glibc {
                 malloc: core::mem::transmute::<*mut c_void, Malloc>(malloc),
-                free: core::mem::transmute::<*mut c_void, Free>(free),
+                free: core::mem::transmute::<*mut c_void, FreeFunction>(free),
             }
         })
     }

@@ -31,6 +31,14 @@ pub(crate) use startup::{started, verify};
 pub(crate) use thread::lifecycle::{Start, answer_next_create};
 
 use crate::vthread::{self, Current};
+use core::ffi::c_char;
+
+/// The name of a file, in tables of functions.
+type Path = *const c_char;
+/// Any other string of C's, in the same tables.
+type Text = *const c_char;
+/// A time or a duration, in the same tables.
+type Time = *const libc::timespec;
 
 /// Returns the virtual thread that the calling interposed function may park; `None`: it must act as
 /// libc does.

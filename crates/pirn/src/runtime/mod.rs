@@ -33,7 +33,7 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::io;
 
 /// The part of the configuration that a runtime uses.
-pub(crate) struct Settings {
+pub(crate) struct RuntimeSettings {
     pub(crate) parallelism: usize,
     /// Processors that may be added while all others are stuck.
     pub(crate) spares: usize,
@@ -47,7 +47,7 @@ pub(crate) struct Settings {
 
 /// See the module's documentation.
 pub(crate) struct Runtime {
-    pub(crate) settings: Settings,
+    pub(crate) settings: RuntimeSettings,
     pub(crate) stacks: Stacks,
     pub(crate) injector: Injector,
     pub(crate) idle: Idle<Processor>,
@@ -64,12 +64,12 @@ impl Runtime {
     ///
     /// # Errors
     /// If the kernel refuses an epoll instance.
-    pub(crate) fn new(settings: Settings) -> io::Result<&'static Runtime> {
+    pub(crate) fn new(settings: RuntimeSettings) -> io::Result<&'static Runtime> {
         let poller = Poller::new()
             .map_err(|text| io::Error::other(format!("pirn cannot wait for events: {text}")))?;
         let place = Box::leak(Box::new_uninit());
         let this: NonNull<Runtime> = NonNull::from(&mut *place).cast();
-        let Settings {
+        let RuntimeSettings {
             parallelism,
             spares,
             ..

@@ -4,7 +4,7 @@
 //! not meet the requirements. The part that needs a *fresh* platform thread, with unused TLS, runs
 //! on a bare `pthread`.
 
-use super::{Runtime, Settings};
+use super::{Runtime, RuntimeSettings};
 use crate::glibc::{malloc, tls};
 use crate::lock::Lock;
 use crate::stack::region;
@@ -64,7 +64,7 @@ fn start() -> io::Result<&'static Runtime> {
 fn launch(settings: &config::Settings) -> io::Result<&'static Runtime> {
     overflow::install();
     region::find_out();
-    let runtime = Runtime::new(Settings {
+    let runtime = Runtime::new(RuntimeSettings {
         parallelism: settings.parallelism,
         spares: settings.spare_carriers,
         default_class: SizeClass::for_bytes(settings.stack_size),
@@ -80,10 +80,10 @@ fn launch(settings: &config::Settings) -> io::Result<&'static Runtime> {
 }
 
 /// Why the runtime could not start, after an attempt has failed.
-struct Failure(Lock<Option<(io::ErrorKind, String)>>);
-static FAILURE: Failure = Failure(Lock::new(None));
+struct StartFailure(Lock<Option<(io::ErrorKind, String)>>);
+static FAILURE: StartFailure = StartFailure(Lock::new(None));
 
-impl Failure {
+impl StartFailure {
     /// Runs `launch`, unless it has failed before. Remembers a failure.
     fn with<T>(&self, launch: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         if let Some((kind, text)) = &*self.0.lock() {
@@ -118,17 +118,17 @@ fn study_thread() -> Result<(), String> {
 
 /// Runs `f` on a platform thread that has run nothing else.
 fn on_fresh_thread(f: fn() -> Result<(), String>) -> io::Result<()> {
-    struct Task {
+    struct Errand {
         f: fn() -> Result<(), String>,
         result: Result<(), String>,
     }
     extern "C" fn run(task: *mut c_void) -> *mut c_void {
         // SAFETY: `join` below keeps the task in place until this thread has ended.
-        let task = unsafe { &mut *task.cast::<Task>() };
+        let task = unsafe { &mut *task.cast::<Errand>() };
         task.result = (task.f)();
         core::ptr::null_mut()
     }
-    let mut task = Task { f, result: Ok(()) };
+    let mut task = Errand { f, result: Ok(()) };
     // SAFETY: a plain thread, joined at once. libc's own functions, because Pirn's are not ready
     // yet.
     let created = unsafe {

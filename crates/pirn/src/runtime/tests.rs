@@ -1,6 +1,6 @@
 //! Several runtimes in one process.
 
-use super::{Runtime, Settings, ensure_started};
+use super::{Runtime, RuntimeSettings, ensure_started};
 use crate::mark::Raised;
 use crate::sched;
 use crate::stack::SizeClass;
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// Makes a second runtime, without carriers.
 fn make(parallelism: usize) -> &'static Runtime {
     ensure_started().unwrap(); // Sets up the process's state.
-    Runtime::new(Settings {
+    Runtime::new(RuntimeSettings {
         parallelism,
         spares: 1,
         default_class: SizeClass::for_bytes(256 << 10),

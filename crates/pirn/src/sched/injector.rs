@@ -12,28 +12,28 @@ use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 pub(crate) struct Injector {
     /// Length, readable without the lock.
     len: AtomicUsize,
-    list: Lock<List>,
+    list: Lock<ReadyList>,
 }
 
 /// Threads linked by their `next`. The list owns the right to run each of them.
-struct List {
+struct ReadyList {
     head: *const Core,
     tail: *const Core,
 }
 
 // SAFETY: holds threads that it owns the right to run.
-unsafe impl Send for List {}
+unsafe impl Send for ReadyList {}
 
 /// Threads on their way into the injector.
 pub(crate) struct Batch {
-    list: List,
+    list: ReadyList,
     len: usize,
 }
 
 impl Batch {
     pub(crate) fn new() -> Batch {
         Batch {
-            list: List::new(),
+            list: ReadyList::new(),
             len: 0,
         }
     }
@@ -43,7 +43,7 @@ impl Batch {
         let thread = thread.into_raw().as_ptr();
         // SAFETY: we own the right to run it, so its link is ours.
         unsafe { (*thread).next.set(ptr::null()) };
-        self.list.append(&List {
+        self.list.append(&ReadyList {
             head: thread,
             tail: thread,
         });
@@ -51,16 +51,16 @@ impl Batch {
     }
 }
 
-impl List {
-    const fn new() -> List {
-        List {
+impl ReadyList {
+    const fn new() -> ReadyList {
+        ReadyList {
             head: ptr::null(),
             tail: ptr::null(),
         }
     }
 
     /// Appends a list that is not empty.
-    fn append(&mut self, other: &List) {
+    fn append(&mut self, other: &ReadyList) {
         // SAFETY: the list owns the right to run its threads, so their links are its own.
         match unsafe { self.tail.as_ref() } {
             Some(tail) => tail.next.set(other.head),
@@ -87,7 +87,7 @@ impl Injector {
     pub(crate) fn new() -> Injector {
         Injector {
             len: AtomicUsize::new(0),
-            list: Lock::new(List::new()),
+            list: Lock::new(ReadyList::new()),
         }
     }
 

@@ -21,18 +21,19 @@ const PART_BITS: u32 = 30;
 /// User space of x86-64 has addresses of 47 bits; `mmap` gives no others unless asked to.
 const PARTS: usize = 1 << (47 - PART_BITS);
 
-struct Entry {
+struct RegionEntry {
     region: usize,
-    next: *const Entry,
+    next: *const RegionEntry,
 }
 
 /// 1 MiB of addresses, of which the pages with regions in them are ever touched.
-static LISTS: [AtomicPtr<Entry>; PARTS] = [const { AtomicPtr::new(core::ptr::null_mut()) }; PARTS];
+static LISTS: [AtomicPtr<RegionEntry>; PARTS] =
+    [const { AtomicPtr::new(core::ptr::null_mut()) }; PARTS];
 
 /// Notes which addresses the region with this number has. Once per region.
 pub(super) fn enter(region: usize, addresses: Range<usize>) {
     for list in &LISTS[addresses.start >> PART_BITS..=(addresses.end - 1) >> PART_BITS] {
-        let entry = Box::into_raw(Box::new(Entry {
+        let entry = Box::into_raw(Box::new(RegionEntry {
             region,
             next: core::ptr::null(),
         }));

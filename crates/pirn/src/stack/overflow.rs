@@ -77,7 +77,7 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context
 }
 
 fn report(thread: &vthread::Core, stack: usize) -> ! {
-    let mut text = Text {
+    let mut text = FixedText {
         bytes: [0; 256],
         len: 0,
     };
@@ -119,12 +119,12 @@ unsafe fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_voi
 }
 
 /// A fixed buffer to format into: a signal handler must not allocate.
-struct Text {
+struct FixedText {
     bytes: [u8; 256],
     len: usize,
 }
 
-impl Write for Text {
+impl Write for FixedText {
     fn write_str(&mut self, s: &str) -> core::fmt::Result {
         let take = s.len().min(self.bytes.len() - self.len);
         self.bytes[self.len..self.len + take].copy_from_slice(&s.as_bytes()[..take]);

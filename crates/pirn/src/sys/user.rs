@@ -4,9 +4,9 @@
 //! fault handler is in place.
 
 use super::{Errno, nanos};
-use crate::arch::{self, Fetched};
+use crate::arch::{self, FetchedWord};
 
-fn checked(fetched: Fetched) -> Result<u64, Errno> {
+fn checked(fetched: FetchedWord) -> Result<u64, Errno> {
     match fetched.failed {
         0 => Ok(fetched.value),
         _ => Err(Errno(libc::EFAULT)),

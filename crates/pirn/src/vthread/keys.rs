@@ -82,7 +82,7 @@ fn find(key: u32) -> Option<(&'static Key, usize)> {
 
 /// The values of one thread. `len` entries follow in memory.
 #[repr(C)]
-struct Values {
+struct ThreadValues {
     len: usize,
 }
 
@@ -95,7 +95,7 @@ struct KeyEntry {
 
 thread_local! {
     /// In each virtual thread's own TLS block: its values, or null until it sets one.
-    static VALUES: Cell<*const Values> = const { Cell::new(ptr::null()) };
+    static VALUES: Cell<*const ThreadValues> = const { Cell::new(ptr::null()) };
     /// Whether the thread may have set keys that we do not know, whose values are in `struct
     /// pthread`.
     static TAIL_USED: Cell<bool> = const { Cell::new(false) };
@@ -166,16 +166,16 @@ pub(crate) unsafe fn set(key: u32, value: *mut c_void) -> Option<c_int> {
 fn grow(wanted: usize) -> bool {
     let old = entries();
     let len = wanted.max(2 * old.len()).min(MAX);
-    let bytes = size_of::<Values>() + len * size_of::<KeyEntry>();
+    let bytes = size_of::<ThreadValues>() + len * size_of::<KeyEntry>();
     // SAFETY: an ordinary call of malloc.
     let memory = unsafe { real!(fn __libc_malloc(bytes: usize) -> *mut c_void) };
     if memory.is_null() {
         return false;
     }
-    let values = memory.cast::<Values>();
+    let values = memory.cast::<ThreadValues>();
     // SAFETY: fresh memory for a header and `len` entries, of which all zeros is a valid one.
     unsafe {
-        values.write(Values { len });
+        values.write(ThreadValues { len });
         let new = values.add(1).cast::<KeyEntry>();
         new.copy_from_nonoverlapping(old.as_ptr(), old.len());
         new.add(old.len()).write_bytes(0, len - old.len());
@@ -190,7 +190,7 @@ fn grow(wanted: usize) -> bool {
 /// # Safety
 /// `new` is null, or from `__libc_malloc`, complete, and the callee's. No reference to the old ones
 /// is used any more.
-unsafe fn replace(new: *const Values) {
+unsafe fn replace(new: *const ThreadValues) {
     // For signal handlers, which must find complete values that are not freed yet.
     compiler_fence(Ordering::SeqCst);
     let old = VALUES.replace(new).cast_mut().cast::<c_void>();
@@ -243,9 +243,9 @@ unsafe fn destroy(key: u32, sequence: usize, value: *mut c_void) -> bool {
     if destructor.is_null() {
         return false;
     }
-    type Destructor = unsafe extern "C" fn(*mut c_void);
+    type KeyDestructor = unsafe extern "C" fn(*mut c_void);
     // SAFETY: the function that the program has passed to `pthread_key_create`, for such values.
-    unsafe { core::mem::transmute::<*mut c_void, Destructor>(destructor)(value) };
+    unsafe { core::mem::transmute::<*mut c_void, KeyDestructor>(destructor)(value) };
     true
 }
 

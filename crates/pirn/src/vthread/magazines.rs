@@ -31,16 +31,16 @@ const CLASSES: usize = 32;
 const FULL: usize = 64;
 
 /// The start of an unused cell.
-struct Free {
+struct FreeCell {
     /// Next in the magazine.
-    next: *mut Free,
+    next: *mut FreeCell,
     /// In the first cell of a full magazine in the depot: the next magazine there.
-    next_magazine: *mut Free,
+    next_magazine: *mut FreeCell,
 }
 
 #[derive(Clone, Copy)]
 struct Magazine {
-    first: *mut Free,
+    first: *mut FreeCell,
     len: usize,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct Magazines {
 // SAFETY: the magazines own their cells.
 unsafe impl Send for Magazines {}
 
-struct Depot(*mut Free);
+struct Depot(*mut FreeCell);
 // SAFETY: the depot owns its cells.
 unsafe impl Send for Depot {}
 
@@ -137,7 +137,7 @@ impl Magazines {
             }
         }
         let cell = NonNull::new(current.first)?;
-        // SAFETY: the magazines own their cells, which start with a `Free`.
+        // SAFETY: the magazines own their cells, which start with a `FreeCell`.
         current.first = unsafe { cell.as_ref() }.next;
         current.len -= 1;
         Some(cell.cast())
@@ -145,7 +145,7 @@ impl Magazines {
 
     /// # Safety
     /// `cell` is unused memory of this class.
-    unsafe fn put(&mut self, class: usize, cell: NonNull<Free>) {
+    unsafe fn put(&mut self, class: usize, cell: NonNull<FreeCell>) {
         let (current, spare) = (&mut self.current[class], &mut self.spare[class]);
         if current.len == FULL {
             let full = core::mem::replace(spare, core::mem::replace(current, EMPTY));
@@ -153,7 +153,7 @@ impl Magazines {
                 put_magazine(class, full);
             }
         }
-        let free = Free {
+        let free = FreeCell {
             next: current.first,
             next_magazine: ptr::null_mut(),
         };
@@ -168,7 +168,7 @@ impl Magazines {
 fn take_magazine(class: usize) -> Option<Magazine> {
     let mut depot = DEPOT[class].lock();
     let first = NonNull::new(depot.0)?;
-    // SAFETY: the depot owns its cells, which start with a `Free`.
+    // SAFETY: the depot owns its cells, which start with a `FreeCell`.
     depot.0 = unsafe { first.as_ref() }.next_magazine;
     Some(Magazine {
         first: first.as_ptr(),
@@ -200,4 +200,4 @@ pub(crate) fn trim() {
     }
 }
 
-const _: () = assert!(size_of::<Free>() <= cell_layout(0).size());
+const _: () = assert!(size_of::<FreeCell>() <= cell_layout(0).size());

@@ -13,6 +13,7 @@ use super::cached::{file_at_hand, path_at_hand};
 use crate::arch;
 use crate::blocking::offload;
 use crate::glibc::symbols::real;
+use crate::interpose::Path;
 use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno, SysResult};
@@ -20,7 +21,6 @@ use core::ffi::{c_char, c_int, c_long, c_uint, c_void};
 use libc::{dev_t, gid_t, mode_t, off_t, size_t, ssize_t, timespec, timeval, uid_t};
 
 const HERE: c_int = libc::AT_FDCWD;
-type Path = *const c_char;
 
 interposed! {
     family "Files: names, attributes, contents as a whole" for Scaling,

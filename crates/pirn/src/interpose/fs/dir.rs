@@ -31,7 +31,7 @@ interposed! {
 const WORDS: usize = 4096;
 
 /// The target of a `DIR *`.
-pub(in crate::interpose) struct Stream {
+pub(in crate::interpose) struct Directory {
     fd: c_int,
     /// Threads may share a stream, which POSIX leaves open and glibc allows. This is `std`'s mutex,
     /// because a thread waits for the kernel while it holds the lock: threads that wait for it
@@ -49,7 +49,7 @@ struct Records {
     position: off_t,
 }
 
-impl Stream {
+impl Directory {
     /// Makes a stream that owns the descriptor.
     pub(in crate::interpose) fn create(fd: c_int) -> *mut DIR {
         let records = Records {
@@ -58,7 +58,7 @@ impl Stream {
             end: 0,
             position: 0,
         };
-        Box::into_raw(Box::new(Stream {
+        Box::into_raw(Box::new(Directory {
             fd,
             records: Mutex::new(records),
         }))
@@ -67,9 +67,9 @@ impl Stream {
 
     /// # Safety
     /// `dir` came from [`create`](Self::create) and has not been closed.
-    pub(in crate::interpose) unsafe fn of<'a>(dir: *mut DIR) -> &'a Stream {
+    pub(in crate::interpose) unsafe fn of<'a>(dir: *mut DIR) -> &'a Directory {
         // SAFETY: the caller's contract.
-        unsafe { &*dir.cast::<Stream>() }
+        unsafe { &*dir.cast::<Directory>() }
     }
 
     /// Runs `f` with the records locked.
@@ -156,13 +156,15 @@ pub(in crate::interpose) const OPEN: c_int =
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn opendir(path: *const c_char) -> *mut DIR {
     // SAFETY: the caller's contract.
-    or_null(unsafe { open_at(libc::AT_FDCWD, path, OPEN, 0) }.map(|fd| Stream::create(fd as c_int)))
+    or_null(
+        unsafe { open_at(libc::AT_FDCWD, path, OPEN, 0) }.map(|fd| Directory::create(fd as c_int)),
+    )
 }
 
 /// `fdopendir`.
 #[unsafe(no_mangle)]
 pub extern "C" fn fdopendir(fd: c_int) -> *mut DIR {
-    or_null(check_directory(fd).map(|()| Stream::create(fd)))
+    or_null(check_directory(fd).map(|()| Directory::create(fd)))
 }
 
 fn check_directory(fd: c_int) -> Result<(), Errno> {
@@ -186,7 +188,7 @@ pub unsafe extern "C" fn closedir(dir: *mut DIR) -> c_int {
         return sys::to_c(Err(Errno(libc::EINVAL))) as c_int;
     }
     // SAFETY: the caller's contract; it was boxed by `create`.
-    let stream = unsafe { Box::from_raw(dir.cast::<Stream>()) };
+    let stream = unsafe { Box::from_raw(dir.cast::<Directory>()) };
     crate::interpose::io::rw::close(stream.fd)
 }
 
@@ -197,7 +199,7 @@ pub unsafe extern "C" fn closedir(dir: *mut DIR) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn readdir(dir: *mut DIR) -> *mut dirent {
     // SAFETY: the caller's contract.
-    or_null(unsafe { Stream::of(dir) }.next()).cast()
+    or_null(unsafe { Directory::of(dir) }.next()).cast()
 }
 
 /// `readdir64`: what `std::fs::read_dir` calls.
@@ -207,7 +209,7 @@ pub unsafe extern "C" fn readdir(dir: *mut DIR) -> *mut dirent {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn readdir64(dir: *mut DIR) -> *mut dirent64 {
     // SAFETY: the caller's contract.
-    or_null(unsafe { Stream::of(dir) }.next())
+    or_null(unsafe { Directory::of(dir) }.next())
 }
 
 /// `readdir_r`. Returns an error number.
@@ -238,7 +240,7 @@ pub unsafe extern "C" fn readdir64_r(
     // longer.
     unsafe {
         *result = ptr::null_mut();
-        let record = match Stream::of(dir).next() {
+        let record = match Directory::of(dir).next() {
             Ok(record) if record.is_null() => return 0,
             Ok(record) => record,
             Err(e) => return e.0,
@@ -260,7 +262,7 @@ pub unsafe extern "C" fn readdir64_r(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rewinddir(dir: *mut DIR) {
     // SAFETY: the caller's contract.
-    unsafe { Stream::of(dir) }.seek(0);
+    unsafe { Directory::of(dir) }.seek(0);
 }
 
 /// `seekdir`.
@@ -270,7 +272,7 @@ pub unsafe extern "C" fn rewinddir(dir: *mut DIR) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn seekdir(dir: *mut DIR, position: c_long) {
     // SAFETY: the caller's contract.
-    unsafe { Stream::of(dir) }.seek(position);
+    unsafe { Directory::of(dir) }.seek(position);
 }
 
 /// `telldir`.
@@ -280,7 +282,7 @@ pub unsafe extern "C" fn seekdir(dir: *mut DIR, position: c_long) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn telldir(dir: *mut DIR) -> c_long {
     // SAFETY: the caller's contract.
-    unsafe { Stream::of(dir) }.with(|records| records.position)
+    unsafe { Directory::of(dir) }.with(|records| records.position)
 }
 
 /// `dirfd`.
@@ -290,5 +292,5 @@ pub unsafe extern "C" fn telldir(dir: *mut DIR) -> c_long {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dirfd(dir: *mut DIR) -> c_int {
     // SAFETY: the caller's contract.
-    unsafe { Stream::of(dir) }.fd
+    unsafe { Directory::of(dir) }.fd
 }

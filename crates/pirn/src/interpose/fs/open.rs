@@ -9,6 +9,7 @@
 use super::cached::path_at_hand;
 use super::fifo;
 use crate::blocking::{fds, offload};
+use crate::interpose::Path;
 use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, SysResult, call};
@@ -17,7 +18,6 @@ use libc::mode_t;
 
 const HERE: c_int = libc::AT_FDCWD;
 const CREAT: c_int = libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC;
-type Path = *const c_char;
 
 interposed! {
     family "Opening files" for Correctness,

@@ -4,16 +4,16 @@
 //! libc's `scandir` cannot run on the pool as a whole; this one reads with our
 //! [`readdir64`](super::dir::readdir64).
 
-use super::dir::{self, OPEN, Stream};
+use super::dir::{self, Directory, OPEN};
 use super::open::open_at;
+use crate::interpose::Path;
 use crate::interpose::registry::interposed;
 use crate::sys::{self, Errno, SysResult};
-use core::ffi::{c_char, c_int, c_void};
+use core::ffi::{c_int, c_void};
 use core::ptr;
 use libc::{DIR, dirent64};
 
-type Path = *const c_char;
-type List = *mut *mut *mut dirent64;
+type FoundEntries = *mut *mut *mut dirent64;
 type Filter = Option<unsafe extern "C" fn(*const dirent64) -> c_int>;
 type Compare = Option<unsafe extern "C" fn(*mut *const dirent64, *mut *const dirent64) -> c_int>;
 
@@ -22,13 +22,13 @@ interposed! {
 
     // `struct dirent` and `dirent64` are the same on this machine.
     Pool as {
-        fn scandir(path: Path, list: List, filter: Filter, compare: Compare) -> c_int
+        fn scandir(path: Path, list: FoundEntries, filter: Filter, compare: Compare) -> c_int
             = sys::to_c(scan(libc::AT_FDCWD, path, list, filter, compare)) as c_int;
-        fn scandirat(at: c_int, path: Path, list: List, filter: Filter, compare: Compare) -> c_int
+        fn scandirat(at: c_int, path: Path, list: FoundEntries, filter: Filter, compare: Compare) -> c_int
             = sys::to_c(scan(at, path, list, filter, compare)) as c_int;
-        fn scandir64(path: Path, list: List, filter: Filter, compare: Compare) -> c_int
+        fn scandir64(path: Path, list: FoundEntries, filter: Filter, compare: Compare) -> c_int
             = sys::to_c(scan(libc::AT_FDCWD, path, list, filter, compare)) as c_int;
-        fn scandirat64(at: c_int, path: Path, list: List, filter: Filter, compare: Compare) -> c_int
+        fn scandirat64(at: c_int, path: Path, list: FoundEntries, filter: Filter, compare: Compare) -> c_int
             = sys::to_c(scan(at, path, list, filter, compare)) as c_int;
     }
 }
@@ -77,11 +77,11 @@ unsafe fn copied<T>(source: *const T, bytes: usize) -> Result<*mut T, Errno> {
 /// As for `scandirat(3)`.
 unsafe fn collect(at: c_int, path: Path, filter: Filter) -> Result<Entries, Errno> {
     // SAFETY: the caller's contract.
-    let dir = Opened(Stream::create(
+    let dir = Opened(Directory::create(
         unsafe { open_at(at, path, OPEN, 0) }? as c_int
     ));
     // SAFETY: open until the end of this function.
-    let stream = unsafe { Stream::of(dir.0) };
+    let stream = unsafe { Directory::of(dir.0) };
     let mut entries = Entries(Vec::new());
     loop {
         let record = stream.next()?;
@@ -101,15 +101,22 @@ unsafe fn collect(at: c_int, path: Path, filter: Filter) -> Result<Entries, Errn
 
 /// # Safety
 /// As for `scandirat(3)`.
-unsafe fn scan(at: c_int, path: Path, list: List, filter: Filter, compare: Compare) -> SysResult {
+unsafe fn scan(
+    at: c_int,
+    path: Path,
+    list: FoundEntries,
+    filter: Filter,
+    compare: Compare,
+) -> SysResult {
     // SAFETY: the caller's contract.
     let mut entries = unsafe { collect(at, path, filter) }?;
     let (start, count) = (entries.0.as_mut_ptr(), entries.0.len());
     if let Some(compare) = compare {
-        type Order = unsafe extern "C" fn(*const c_void, *const c_void) -> c_int;
-        // SAFETY: `qsort` calls it with pointers to elements, as it expects.
+        type Comparison = unsafe extern "C" fn(*const c_void, *const c_void) -> c_int;
+        // SAFETY: `qsort` calls it with pointers to elements, which is what it takes.
         unsafe {
-            let order = core::mem::transmute::<unsafe extern "C" fn(_, _) -> _, Order>(compare);
+            let order =
+                core::mem::transmute::<unsafe extern "C" fn(_, _) -> _, Comparison>(compare);
             libc::qsort(start.cast(), count, size_of::<*mut dirent64>(), Some(order));
         }
     }

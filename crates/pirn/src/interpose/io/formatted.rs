@@ -6,13 +6,13 @@
 use super::rw;
 use crate::arch::forward_variadic;
 use crate::glibc::symbols::real;
+use crate::interpose::Text;
 use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno};
 use core::ffi::{c_char, c_int, c_void};
 use core::ptr;
 
-type Text = *const c_char;
 /// A `va_list`, which on this machine is passed as a pointer.
 type Arguments = *mut c_void;
 

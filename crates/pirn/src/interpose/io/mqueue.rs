@@ -5,6 +5,7 @@
 use super::rw::close;
 use crate::blocking::readiness::{self, Interest};
 use crate::blocking::{fds, offload};
+use crate::interpose::Time;
 use crate::interpose::registry::interposed;
 use crate::interpose::thread::sync;
 use crate::interpose::virtual_thread;
@@ -12,9 +13,7 @@ use crate::sys::{self, Errno, SysResult, call};
 use crate::time::Deadline;
 use core::ffi::{c_char, c_int, c_uint};
 use core::ptr;
-use libc::{mqd_t, size_t, ssize_t, timespec};
-
-type Time = *const timespec;
+use libc::{mqd_t, size_t, ssize_t};
 
 interposed! {
     family "POSIX message queues" for Scaling;

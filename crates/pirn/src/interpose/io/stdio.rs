@@ -11,6 +11,7 @@
 
 use crate::blocking::{fds, offload};
 use crate::glibc::symbols::real;
+use crate::interpose::Text;
 use crate::interpose::fs::calls::from_c;
 use crate::interpose::fs::lock::lock_released;
 use crate::interpose::fs::open::{obstacle, patiently};
@@ -19,7 +20,6 @@ use crate::sys::{self, Errno};
 use core::ffi::{c_char, c_int};
 use libc::FILE;
 
-type Text = *const c_char;
 type Stream = *mut FILE;
 
 interposed! {

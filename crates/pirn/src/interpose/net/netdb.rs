@@ -6,14 +6,13 @@
 
 use crate::blocking::offload;
 use crate::glibc::symbols::real;
+use crate::interpose::Text;
 use crate::interpose::registry::interposed;
 use core::ffi::{c_char, c_int, c_void};
 use libc::{
     addrinfo, gid_t, group, hostent, passwd, protoent, servent, sigevent, size_t, sockaddr,
     socklen_t, spwd, timespec, uid_t,
 };
-
-type Text = *const c_char;
 
 interposed! {
     family "Names of hosts, services, users, groups" for Scaling,

@@ -138,12 +138,12 @@ fn robust_list() -> usize {
 unsafe extern "C" fn on_setxid(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     struct Arguments(c_int, *mut siginfo_t, *mut c_void);
     unsafe extern "C" fn run(arguments: *mut u8) {
-        type Handler = unsafe extern "C" fn(c_int, *mut siginfo_t, *mut c_void);
+        type SignalAction = unsafe extern "C" fn(c_int, *mut siginfo_t, *mut c_void);
         // SAFETY: the arguments below; glibc's handler with its own.
         unsafe {
             let Arguments(signal, info, context) = arguments.cast::<Arguments>().read();
             let handler = HANDLER.load(Ordering::Relaxed); // Relaxed: set before this was installed.
-            core::mem::transmute::<usize, Handler>(handler)(signal, info, context);
+            core::mem::transmute::<usize, SignalAction>(handler)(signal, info, context);
         }
     }
     let mut arguments = Arguments(signal, info, context);

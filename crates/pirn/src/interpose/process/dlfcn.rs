@@ -81,8 +81,8 @@ unsafe fn call_from(caller: usize, function: usize, arguments: [usize; 3]) -> *m
         match find_return(caller) {
             Some(ret) => call_as_if_from(ret, function, &arguments) as *mut c_void,
             None => {
-                type Function = unsafe extern "C" fn(usize, usize, usize) -> *mut c_void;
-                core::mem::transmute::<usize, Function>(function)(
+                type Resolution = unsafe extern "C" fn(usize, usize, usize) -> *mut c_void;
+                core::mem::transmute::<usize, Resolution>(function)(
                     arguments[0],
                     arguments[1],
                     arguments[2],

@@ -3,6 +3,7 @@
 
 use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
+use crate::interpose::thread::specific::Destructor;
 use crate::interpose::thread::sync::{cond, mutex, once};
 use crate::interpose::thread::{self, on_carrier};
 use crate::interpose::time;
@@ -132,7 +133,7 @@ pub unsafe extern "C-unwind" fn call_once(
     unsafe { once::pthread_once(control, routine) };
 }
 
-type Start = extern "C" fn(*mut c_void) -> c_int;
+type ThrdStart = extern "C" fn(*mut c_void) -> c_int;
 
 /// `thrd_create`.
 ///
@@ -141,12 +142,12 @@ type Start = extern "C" fn(*mut c_void) -> c_int;
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn thrd_create(
     thread: *mut pthread_t,
-    start: Start,
+    start: ThrdStart,
     argument: *mut c_void,
 ) -> c_int {
     // SAFETY: the caller's contract.
     on_carrier(|| unsafe {
-        real!(fn thrd_create(thread: *mut pthread_t, start: Start, argument: *mut c_void) -> c_int)
+        real!(fn thrd_create(thread: *mut pthread_t, start: ThrdStart, argument: *mut c_void) -> c_int)
     })
 }
 
@@ -205,8 +206,6 @@ pub unsafe extern "C" fn thrd_sleep(duration: *const timespec, remaining: *mut t
 pub extern "C" fn thrd_yield() {
     time::sched_yield();
 }
-
-type Destructor = Option<unsafe extern "C" fn(*mut c_void)>;
 
 /// `tss_create`.
 ///

@@ -7,7 +7,7 @@ use crate::vthread::keys;
 use core::ffi::{c_int, c_void};
 use libc::pthread_key_t;
 
-type Destructor = Option<unsafe extern "C" fn(*mut c_void)>;
+pub(super) type Destructor = Option<unsafe extern "C" fn(*mut c_void)>;
 
 interposed! {
     family "Thread-specific data" for Correctness;

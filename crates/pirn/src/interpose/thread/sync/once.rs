@@ -36,7 +36,7 @@ pub unsafe extern "C-unwind" fn pthread_once(
 ) -> c_int {
     // SAFETY: the caller passes a valid word.
     let word = unsafe { AtomicU32::from_ptr(control.cast()) };
-    // Acquire: pairs with the Release of `Running::drop`: the routine's writes.
+    // Acquire: pairs with the Release of `Initialising::drop`: the routine's writes.
     if word.load(Ordering::Acquire) != DONE {
         call_slowly(word, routine);
     }
@@ -64,7 +64,7 @@ fn call_slowly(word: &AtomicU32, routine: Option<unsafe extern "C-unwind" fn()>)
             .compare_exchange(seen, running, Ordering::Acquire, Ordering::Relaxed)
             .is_ok()
         {
-            let mut run = Running { word, ends_as: NEW };
+            let mut run = Initialising { word, ends_as: NEW };
             if let Some(routine) = routine {
                 // SAFETY: the caller's function.
                 unsafe { routine() };
@@ -76,12 +76,12 @@ fn call_slowly(word: &AtomicU32, routine: Option<unsafe extern "C-unwind" fn()>)
 }
 
 /// Stores how the run ended, also when the routine unwinds.
-struct Running<'a> {
+struct Initialising<'a> {
     word: &'a AtomicU32,
     ends_as: u32,
 }
 
-impl Drop for Running<'_> {
+impl Drop for Initialising<'_> {
     fn drop(&mut self) {
         // Release: pairs with the Acquire of the threads that see it.
         self.word.store(self.ends_as, Ordering::Release);
