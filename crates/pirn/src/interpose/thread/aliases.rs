@@ -6,15 +6,14 @@
 //! executable either, unless told to.
 
 use super::specific::{pthread_getspecific, pthread_setspecific};
-use super::sync::mutex::{pthread_mutex_lock, pthread_mutex_unlock};
+use super::sync::mutex::{Mutex, pthread_mutex_lock, pthread_mutex_unlock};
 use super::sync::once::pthread_once;
-use super::sync::rwlock::{pthread_rwlock_rdlock, pthread_rwlock_unlock, pthread_rwlock_wrlock};
+use super::sync::rwlock::{
+    RwLock, pthread_rwlock_rdlock, pthread_rwlock_unlock, pthread_rwlock_wrlock,
+};
 use crate::interpose::registry::interposed;
 use core::ffi::{c_int, c_void};
-use libc::{pthread_key_t, pthread_mutex_t, pthread_once_t, pthread_rwlock_t};
-
-type Mutex = *mut pthread_mutex_t;
-type Lock = *mut pthread_rwlock_t;
+use libc::{pthread_key_t, pthread_once_t};
 
 interposed! {
     family "Names of locks from before glibc 2.34" for Correctness,
@@ -23,13 +22,13 @@ interposed! {
 
     Parks as {
         fn __pthread_mutex_lock(mutex: Mutex) -> c_int = pthread_mutex_lock(mutex);
-        fn __pthread_rwlock_rdlock(lock: Lock) -> c_int = pthread_rwlock_rdlock(lock);
-        fn __pthread_rwlock_wrlock(lock: Lock) -> c_int = pthread_rwlock_wrlock(lock);
+        fn __pthread_rwlock_rdlock(lock: RwLock) -> c_int = pthread_rwlock_rdlock(lock);
+        fn __pthread_rwlock_wrlock(lock: RwLock) -> c_int = pthread_rwlock_wrlock(lock);
     }
     Parks by hand { __pthread_once }
     Own as {
         fn __pthread_mutex_unlock(mutex: Mutex) -> c_int = pthread_mutex_unlock(mutex);
-        fn __pthread_rwlock_unlock(lock: Lock) -> c_int = pthread_rwlock_unlock(lock);
+        fn __pthread_rwlock_unlock(lock: RwLock) -> c_int = pthread_rwlock_unlock(lock);
         fn __pthread_setspecific(key: pthread_key_t, value: *const c_void) -> c_int
             = pthread_setspecific(key, value);
         fn __pthread_getspecific(key: pthread_key_t) -> *mut c_void = pthread_getspecific(key);

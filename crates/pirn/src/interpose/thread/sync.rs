@@ -18,6 +18,10 @@
 //! C11's names for the same are in [`c11`](crate::interpose::thread::c11). Functions that never
 //! wait (`init`, `destroy`, `trylock`) are libc's.
 //!
+//! Mutexes, locks for reading and writing, and semaphores share one way to wait ([`acquire`]), and
+//! list their functions in tables. Those of condition variables are written by hand, because a
+//! cancellation unwinds out of them.
+//!
 //! An object shared between processes may be released by a process without Pirn. A virtual thread
 //! tries such objects again from time to time ([`Recheck`]).
 
@@ -102,34 +106,67 @@ impl Recheck {
     }
 }
 
-/// Parks the running thread until `attempt` returns something other than `busy`, and returns that;
-/// or `ETIMEDOUT`, after the deadline.
-///
-/// `attempt` also runs under the lock of the lot's bucket: it must not block. Every operation that
-/// makes it succeed must look into the lot afterwards.
-fn acquire(
+/// An object of libc's, as a virtual thread waits for it.
+struct Waiting {
+    /// The object's key in the parking lot.
     key: usize,
+    /// The bits under which a release finds the thread there.
     bits: u32,
-    deadline: Deadline,
-    mut recheck: Recheck,
+    /// Whether the object may be released without a look into the lot.
+    unseen: bool,
+    /// Whether a thread that is woken has the object already. Otherwise it tries again.
+    delivered: bool,
+}
+
+impl Waiting {
+    /// Parks the running thread until `attempt` returns something other than `busy`, and returns
+    /// that; or `ETIMEDOUT`, after the deadline.
+    ///
+    /// `attempt` also runs under the lock of the lot's bucket: it must not block. Every operation
+    /// that makes it succeed must look into the lot afterwards, unless the object is `unseen`.
+    fn acquire(&self, deadline: Deadline, busy: c_int, attempt: impl Fn() -> c_int) -> c_int {
+        let mut recheck = Recheck::new(self.unseen);
+        loop {
+            let mut result = busy;
+            let until = recheck.until(deadline);
+            let parked = parking_lot::park(self.key, self.bits, until, None, || {
+                result = attempt();
+                result == busy
+            });
+            match parked {
+                Parked::Invalid => {}
+                Parked::Woken if self.delivered => return 0,
+                _ => result = attempt(),
+            }
+            if result != busy {
+                return result;
+            }
+            if parked == Parked::TimedOut && deadline.has_passed() {
+                return libc::ETIMEDOUT;
+            }
+        }
+    }
+}
+
+/// Acquires an object of libc's on a virtual thread: tries, then parks and tries again. `busy` is
+/// the result of an attempt while others have the object.
+///
+/// Before a wait it calls `prepare`, which says how to wait, and then `deadline`; the error of
+/// either is the result.
+#[inline]
+fn acquire(
     busy: c_int,
     attempt: impl Fn() -> c_int,
+    prepare: impl FnOnce() -> Result<Waiting, c_int>,
+    deadline: impl FnOnce() -> Result<Deadline, c_int>,
 ) -> c_int {
-    loop {
-        let mut result = busy;
-        let until = recheck.until(deadline);
-        let parked = parking_lot::park(key, bits, until, None, || {
-            result = attempt();
-            result == busy
-        });
-        if parked != Parked::Invalid {
-            result = attempt();
-        }
-        if result != busy {
-            return result;
-        }
-        if parked == Parked::TimedOut && deadline.has_passed() {
-            return libc::ETIMEDOUT;
-        }
+    let result = attempt();
+    if result != busy {
+        return result;
+    }
+    let waiting = prepare().and_then(|waiting| Ok((waiting, deadline()?)));
+    match waiting {
+        Ok((waiting, deadline)) => waiting.acquire(deadline, busy, attempt),
+        Err(e) => e,
     }
 }

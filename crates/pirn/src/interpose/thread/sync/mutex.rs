@@ -12,81 +12,43 @@
 //! does not know it. Once there are virtual threads, a mutex with that protocol acts like one
 //! without, on platform threads as well. Priority ceilings are not supported on virtual threads.
 
-use super::{KeyKind, Recheck, acquire, deadline, key, layout};
+use super::{KeyKind, Waiting, acquire, deadline, key, layout};
 use crate::blocking::parking_lot;
 use crate::glibc::symbols::real;
+use crate::interpose::Time;
 use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
 use crate::runtime;
 use crate::time::Deadline;
 use core::ffi::c_int;
-use libc::{clockid_t, pthread_mutex_t, timespec};
+use libc::{clockid_t, pthread_mutex_t};
+
+pub(in crate::interpose::thread) type Mutex = *mut pthread_mutex_t;
 
 interposed! {
     family "Mutexes" for Correctness,
         cannot "give `EOWNERDEAD` for a virtual thread that ended, nor inherit priorities";
 
-    Parks by hand { pthread_mutex_lock, pthread_mutex_timedlock, pthread_mutex_clocklock }
+    Parks as {
+        fn pthread_mutex_lock(mutex: Mutex) -> c_int
+            = lock(mutex, || real!(fn pthread_mutex_lock(mutex: Mutex) -> c_int), || Ok(Deadline::NEVER));
+        fn pthread_mutex_timedlock(mutex: Mutex, time: Time) -> c_int
+            = lock(
+                mutex,
+                || real!(fn pthread_mutex_timedlock(mutex: Mutex, time: Time) -> c_int),
+                || deadline(libc::CLOCK_REALTIME, time),
+            );
+        fn pthread_mutex_clocklock(mutex: Mutex, clock: clockid_t, time: Time) -> c_int
+            = lock(
+                mutex,
+                || real!(fn pthread_mutex_clocklock(mutex: Mutex, clock: clockid_t, time: Time) -> c_int),
+                || deadline(clock, time),
+            );
+    }
     Own by hand { pthread_mutex_unlock }
 }
 
 const WAITER: u32 = 1;
-
-/// `pthread_mutex_lock`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_mutex_lock(mutex: *mut pthread_mutex_t) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        if leave_to_libc(mutex) {
-            return real!(fn pthread_mutex_lock(mutex: *mut pthread_mutex_t) -> c_int);
-        }
-        lock(mutex, || Ok(Deadline::NEVER))
-    }
-}
-
-/// `pthread_mutex_timedlock`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_mutex_timedlock(
-    mutex: *mut pthread_mutex_t,
-    time: *const timespec,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        if leave_to_libc(mutex) {
-            return real!(fn pthread_mutex_timedlock(mutex: *mut pthread_mutex_t, time: *const timespec) -> c_int);
-        }
-        lock(mutex, || deadline(libc::CLOCK_REALTIME, time))
-    }
-}
-
-/// `pthread_mutex_clocklock`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_mutex_clocklock(
-    mutex: *mut pthread_mutex_t,
-    clock: clockid_t,
-    time: *const timespec,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        if leave_to_libc(mutex) {
-            return real!(
-                fn pthread_mutex_clocklock(
-                    mutex: *mut pthread_mutex_t, clock: clockid_t, time: *const timespec
-                ) -> c_int
-            );
-        }
-        lock(mutex, || deadline(clock, time))
-    }
-}
 
 /// Returns whether the running thread must wait in libc.
 #[inline]
@@ -96,36 +58,31 @@ unsafe fn leave_to_libc(mutex: *const pthread_mutex_t) -> bool {
         && !(unsafe { layout::inherits_priority(mutex) } && runtime::is_started())
 }
 
-/// Locks a mutex by trying. The deadline is computed only before a wait.
+/// Calls libc's function, or locks a mutex by trying.
 unsafe fn lock(
-    mutex: *mut pthread_mutex_t,
+    mutex: Mutex,
+    libc_lock: impl FnOnce() -> c_int,
     deadline: impl FnOnce() -> Result<Deadline, c_int>,
 ) -> c_int {
+    // SAFETY: the caller's contract.
+    if unsafe { leave_to_libc(mutex) } {
+        return libc_lock();
+    }
     // SAFETY: the caller's contract, here and below.
-    let attempt =
-        || unsafe { real!(fn pthread_mutex_trylock(mutex: *mut pthread_mutex_t) -> c_int) };
-    match attempt() {
-        libc::EBUSY => {}
-        result => return result,
-    }
+    let attempt = || unsafe { real!(fn pthread_mutex_trylock(mutex: Mutex) -> c_int) };
     // SAFETY: as above.
-    let unseen = unsafe {
+    let prepare = || unsafe {
         if layout::checks_errors(mutex) && layout::owns(mutex) {
-            return libc::EDEADLK;
+            return Err(libc::EDEADLK);
         }
-        layout::may_be_released_unseen(mutex)
+        Ok(Waiting {
+            key: key(mutex, KeyKind::Lock),
+            bits: WAITER,
+            unseen: layout::may_be_released_unseen(mutex),
+            delivered: false,
+        })
     };
-    match deadline() {
-        Ok(deadline) => acquire(
-            key(mutex, KeyKind::Lock),
-            WAITER,
-            deadline,
-            Recheck::new(unseen),
-            libc::EBUSY,
-            attempt,
-        ),
-        Err(e) => e,
-    }
+    acquire(libc::EBUSY, attempt, prepare, deadline)
 }
 
 /// `pthread_mutex_unlock`.

@@ -5,53 +5,53 @@
 //! fails, the readers that overtook it wake it; if readers fail, the writer wakes them. As in glibc
 //! by default, readers are preferred.
 
-use super::{KeyKind, Recheck, acquire, deadline, key, layout};
+use super::{KeyKind, Waiting, acquire, deadline, key, layout};
 use crate::blocking::parking_lot;
 use crate::glibc::symbols::real;
+use crate::interpose::Time;
 use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
 use crate::time::Deadline;
 use core::ffi::c_int;
-use libc::{clockid_t, pthread_rwlock_t, timespec};
+use libc::{clockid_t, pthread_rwlock_t};
 
-type Lock = *mut pthread_rwlock_t;
-type Time = *const timespec;
+pub(in crate::interpose::thread) type RwLock = *mut pthread_rwlock_t;
 const REALTIME: clockid_t = libc::CLOCK_REALTIME;
 
 interposed! {
     family "Locks for reading and writing" for Correctness;
 
     Parks as {
-        fn pthread_rwlock_rdlock(lock: Lock) -> c_int
-            = lock_as(READER, lock, || real!(fn pthread_rwlock_rdlock(lock: Lock) -> c_int), || Ok(Deadline::NEVER));
-        fn pthread_rwlock_wrlock(lock: Lock) -> c_int
-            = lock_as(WRITER, lock, || real!(fn pthread_rwlock_wrlock(lock: Lock) -> c_int), || Ok(Deadline::NEVER));
-        fn pthread_rwlock_timedrdlock(lock: Lock, time: Time) -> c_int
+        fn pthread_rwlock_rdlock(lock: RwLock) -> c_int
+            = lock_as(READER, lock, || real!(fn pthread_rwlock_rdlock(lock: RwLock) -> c_int), || Ok(Deadline::NEVER));
+        fn pthread_rwlock_wrlock(lock: RwLock) -> c_int
+            = lock_as(WRITER, lock, || real!(fn pthread_rwlock_wrlock(lock: RwLock) -> c_int), || Ok(Deadline::NEVER));
+        fn pthread_rwlock_timedrdlock(lock: RwLock, time: Time) -> c_int
             = lock_as(
                 READER,
                 lock,
-                || real!(fn pthread_rwlock_timedrdlock(lock: Lock, time: Time) -> c_int),
+                || real!(fn pthread_rwlock_timedrdlock(lock: RwLock, time: Time) -> c_int),
                 || deadline(REALTIME, time),
             );
-        fn pthread_rwlock_timedwrlock(lock: Lock, time: Time) -> c_int
+        fn pthread_rwlock_timedwrlock(lock: RwLock, time: Time) -> c_int
             = lock_as(
                 WRITER,
                 lock,
-                || real!(fn pthread_rwlock_timedwrlock(lock: Lock, time: Time) -> c_int),
+                || real!(fn pthread_rwlock_timedwrlock(lock: RwLock, time: Time) -> c_int),
                 || deadline(REALTIME, time),
             );
-        fn pthread_rwlock_clockrdlock(lock: Lock, clock: clockid_t, time: Time) -> c_int
+        fn pthread_rwlock_clockrdlock(lock: RwLock, clock: clockid_t, time: Time) -> c_int
             = lock_as(
                 READER,
                 lock,
-                || real!(fn pthread_rwlock_clockrdlock(lock: Lock, clock: clockid_t, time: Time) -> c_int),
+                || real!(fn pthread_rwlock_clockrdlock(lock: RwLock, clock: clockid_t, time: Time) -> c_int),
                 || deadline(clock, time),
             );
-        fn pthread_rwlock_clockwrlock(lock: Lock, clock: clockid_t, time: Time) -> c_int
+        fn pthread_rwlock_clockwrlock(lock: RwLock, clock: clockid_t, time: Time) -> c_int
             = lock_as(
                 WRITER,
                 lock,
-                || real!(fn pthread_rwlock_clockwrlock(lock: Lock, clock: clockid_t, time: Time) -> c_int),
+                || real!(fn pthread_rwlock_clockwrlock(lock: RwLock, clock: clockid_t, time: Time) -> c_int),
                 || deadline(clock, time),
             );
     }
@@ -61,11 +61,10 @@ interposed! {
 const READER: u32 = 2;
 const WRITER: u32 = 4;
 
-/// Runs libc's function on a platform thread; on a virtual thread locks by trying. The deadline is
-/// computed only before a wait.
+/// Calls libc's function, or, on a virtual thread, locks by trying.
 unsafe fn lock_as(
     kind: u32,
-    lock: Lock,
+    lock: RwLock,
     libc_lock: impl FnOnce() -> c_int,
     deadline: impl FnOnce() -> Result<Deadline, c_int>,
 ) -> c_int {
@@ -75,33 +74,24 @@ unsafe fn lock_as(
     // SAFETY: the caller's contract.
     let attempt = || unsafe {
         if kind == READER {
-            real!(fn pthread_rwlock_tryrdlock(lock: Lock) -> c_int)
+            real!(fn pthread_rwlock_tryrdlock(lock: RwLock) -> c_int)
         } else {
-            real!(fn pthread_rwlock_trywrlock(lock: Lock) -> c_int)
+            real!(fn pthread_rwlock_trywrlock(lock: RwLock) -> c_int)
         }
     };
-    match attempt() {
-        libc::EBUSY => {}
-        result => return result,
-    }
     // SAFETY: the caller's contract.
-    let shared = unsafe {
+    let prepare = || unsafe {
         if layout::owns_for_writing(lock) {
-            return libc::EDEADLK;
+            return Err(libc::EDEADLK);
         }
-        layout::rwlock_is_shared(lock)
+        Ok(Waiting {
+            key: key(lock, KeyKind::Lock),
+            bits: kind,
+            unseen: layout::rwlock_is_shared(lock),
+            delivered: false,
+        })
     };
-    match deadline() {
-        Ok(deadline) => acquire(
-            key(lock, KeyKind::Lock),
-            kind,
-            deadline,
-            Recheck::new(shared),
-            libc::EBUSY,
-            attempt,
-        ),
-        Err(e) => e,
-    }
+    acquire(libc::EBUSY, attempt, prepare, deadline)
 }
 
 /// `pthread_rwlock_unlock`.
@@ -109,9 +99,9 @@ unsafe fn lock_as(
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_rwlock_unlock(lock: *mut pthread_rwlock_t) -> c_int {
+pub unsafe extern "C" fn pthread_rwlock_unlock(lock: RwLock) -> c_int {
     // SAFETY: the caller's contract.
-    let result = unsafe { real!(fn pthread_rwlock_unlock(lock: *mut pthread_rwlock_t) -> c_int) };
+    let result = unsafe { real!(fn pthread_rwlock_unlock(lock: RwLock) -> c_int) };
     // As in `pthread_mutex_unlock`: the lock may be gone, and libc has executed a full barrier.
     let key = key(lock, KeyKind::Lock);
     if parking_lot::any_waiting(key) && result == 0 {

@@ -6,75 +6,44 @@
 //! runtime, the *postman*. The postman takes the semaphore on behalf of the threads that wait
 //! there, and wakes them. Platform threads wait in libc and are not concerned.
 
-use super::{KeyKind, Recheck, deadline, key, layout};
-use crate::blocking::parking_lot::{self, BUCKETS, Parked};
+use super::{KeyKind, Waiting, acquire, deadline, key, layout};
+use crate::blocking::parking_lot::{self, BUCKETS};
 use crate::glibc::symbols::Real;
 use crate::glibc::symbols::real;
+use crate::interpose::Time;
 use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno};
 use crate::time::Deadline;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use libc::{clockid_t, sem_t, timespec};
+use libc::{clockid_t, sem_t};
+
+type Semaphore = *mut sem_t;
 
 interposed! {
     family "Semaphores" for Correctness;
 
-    Parks by hand { sem_wait, sem_timedwait, sem_clockwait }
+    Parks as {
+        fn sem_wait(semaphore: Semaphore) -> c_int
+            = wait(semaphore, || real!(fn sem_wait(semaphore: Semaphore) -> c_int), || Ok(Deadline::NEVER));
+        fn sem_timedwait(semaphore: Semaphore, time: Time) -> c_int
+            = wait(
+                semaphore,
+                || real!(fn sem_timedwait(semaphore: Semaphore, time: Time) -> c_int),
+                || deadline(libc::CLOCK_REALTIME, time),
+            );
+        fn sem_clockwait(semaphore: Semaphore, clock: clockid_t, time: Time) -> c_int
+            = wait(
+                semaphore,
+                || real!(fn sem_clockwait(semaphore: Semaphore, clock: clockid_t, time: Time) -> c_int),
+                || deadline(clock, time),
+            );
+    }
     Own by hand { sem_post: "also in signal handlers" }
 }
 
 const WAITER: u32 = 16;
-
-/// `sem_wait`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sem_wait(semaphore: *mut sem_t) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        if virtual_thread().is_none() {
-            return real!(fn sem_wait(semaphore: *mut sem_t) -> c_int);
-        }
-        to_c(wait(semaphore, Ok(Deadline::NEVER)))
-    }
-}
-
-/// `sem_timedwait`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sem_timedwait(semaphore: *mut sem_t, time: *const timespec) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        if virtual_thread().is_none() {
-            return real!(fn sem_timedwait(semaphore: *mut sem_t, time: *const timespec) -> c_int);
-        }
-        to_c(wait(semaphore, deadline(libc::CLOCK_REALTIME, time)))
-    }
-}
-
-/// `sem_clockwait`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sem_clockwait(
-    semaphore: *mut sem_t,
-    clock: clockid_t,
-    time: *const timespec,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        if virtual_thread().is_none() {
-            return real!(fn sem_clockwait(semaphore: *mut sem_t, clock: clockid_t, time: *const timespec) -> c_int);
-        }
-        to_c(wait(semaphore, deadline(clock, time)))
-    }
-}
 
 /// Returns an error number as C's result.
 fn to_c(error: c_int) -> c_int {
@@ -93,40 +62,32 @@ unsafe fn attempt(semaphore: *mut sem_t) -> c_int {
     }
 }
 
-unsafe fn wait(semaphore: *mut sem_t, deadline: Result<Deadline, c_int>) -> c_int {
-    let deadline = match deadline {
+/// Calls libc's function, or, on a virtual thread, takes the semaphore by trying.
+unsafe fn wait(
+    semaphore: Semaphore,
+    libc_wait: impl FnOnce() -> c_int,
+    deadline: impl FnOnce() -> Result<Deadline, c_int>,
+) -> c_int {
+    if virtual_thread().is_none() {
+        return libc_wait();
+    }
+    let deadline = match deadline() {
         Ok(deadline) => deadline,
-        Err(e) => return e,
+        Err(e) => return to_c(e), // As in libc, even if the semaphore is free.
+    };
+    let prepare = || {
+        postman::hire();
+        Ok(Waiting {
+            key: key(semaphore, KeyKind::Semaphore),
+            bits: WAITER,
+            // SAFETY: the caller's contract.
+            unseen: unsafe { layout::semaphore_is_shared(semaphore) },
+            delivered: true,
+        })
     };
     // SAFETY: the caller's contract.
-    let mut recheck = match unsafe { attempt(semaphore) } {
-        // SAFETY: the caller's contract.
-        libc::EAGAIN => Recheck::new(unsafe { layout::semaphore_is_shared(semaphore) }),
-        result => return result,
-    };
-    postman::hire();
-    loop {
-        let mut result = libc::EAGAIN;
-        let parked = parking_lot::park(
-            key(semaphore, KeyKind::Semaphore),
-            WAITER,
-            recheck.until(deadline),
-            None,
-            || {
-                // SAFETY: the caller's contract.
-                result = unsafe { attempt(semaphore) };
-                result == libc::EAGAIN
-            },
-        );
-        match parked {
-            Parked::Woken => return 0, // The postman has taken it for us.
-            Parked::Invalid => return result,
-            Parked::TimedOut if deadline.has_passed() => {
-                return libc::ETIMEDOUT;
-            }
-            Parked::TimedOut | Parked::Interrupted => {}
-        }
-    }
+    let attempt = || unsafe { attempt(semaphore) };
+    to_c(acquire(libc::EAGAIN, attempt, prepare, || Ok(deadline)))
 }
 
 static POST: Real = Real::new(c"sem_post");
