@@ -248,7 +248,7 @@ impl TimerHeap {
             let Some(node) = self.nodes[entry.number as usize] else {
                 continue;
             };
-            // SAFETY: the node was in this heap, by the contract of `insert`, and is now in the other.
+            // SAFETY: in this heap, so valid by the contract of `insert`; from now on in the other.
             if let Ok(number) = unsafe { smaller.number(node) } {
                 let deadline = entry.deadline;
                 smaller.entries.push(HeapEntry { deadline, number });
