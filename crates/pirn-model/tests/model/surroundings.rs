@@ -13,7 +13,8 @@ pub mod arch {
 }
 
 pub mod lock {
-    use loom::sync::{Mutex, MutexGuard};
+    use loom::sync::Mutex;
+    pub use loom::sync::MutexGuard as Guard;
 
     pub struct Lock<T>(Mutex<T>);
 
@@ -22,7 +23,7 @@ pub mod lock {
             Self(Mutex::new(value))
         }
 
-        pub fn lock(&self) -> MutexGuard<'_, T> {
+        pub fn lock(&self) -> Guard<'_, T> {
             self.0.lock().unwrap()
         }
     }
@@ -41,6 +42,11 @@ pub mod sys {
     /// Returns the time, which stands still.
     pub fn now() -> u64 {
         0
+    }
+
+    /// Lets others run.
+    pub fn nap(_: u64) {
+        loom::thread::yield_now();
     }
 
     pub fn futex_wait(word: &AtomicU32, expected: u32, deadline: Deadline) -> Result<(), ()> {

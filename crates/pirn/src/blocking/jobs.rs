@@ -3,9 +3,9 @@
 //! ```text
 //!   submit                              a pool thread with nothing to do
 //!   1. lock: put the job; is anybody    a. read `arrivals`
-//!      idle? unlock                     b. lock: take a job, or count as idle; unlock
+//!      wanted who is idle? unlock       b. lock: take a job, or count as idle; unlock
 //!   2. arrivals += 1                    c. sleep while `arrivals` is what it was at a
-//!   3. somebody idle: wake a sleeper    d. lock: do not count as idle; unlock; back to a
+//!   3. somebody is: wake a sleeper      d. lock: do not count as idle; unlock; back to a
 //! ```
 //!
 //! The lock orders 1 and b. If 1 comes first, the thread takes the job. If b comes first, 1 sees
@@ -13,13 +13,34 @@
 //! sleeper. A thread counts as idle until d, so 3 may wake a thread that is awake already; that
 //! thread looks at the queue again before it sleeps.
 //!
+//! Most jobs take microseconds and need a CPU for all of that time: more threads would not end them
+//! sooner. So if `eager` threads are busy, the last idle thread takes nothing yet: it becomes the
+//! *lookout*. There is at most one; it looks at the queue now and then, until the queue is empty or
+//! the busy threads are blocked in the kernel. Then it takes a job, and a new thread becomes the
+//! lookout. A thread that has finished a job takes the next one in any case.
+//!
+//! So while jobs wait, there is a lookout, or a thread on its way that will be, or the pool has as
+//! many threads as it may have, all of them busy.
+//!
 //! `crates/pirn-model` checks this file: `jobs_model.rs`.
 
-use crate::lock::Lock;
+use crate::lock::{Guard, Lock};
 use crate::primitives::{AtomicU32, Ordering::Relaxed};
 use crate::sys;
 use crate::time::Deadline;
+use core::mem;
 use core::ptr::{self, NonNull};
+
+/// How long the lookout waits before its first look, and between looks while threads are blocked.
+const SHORTEST_NAP_NS: u64 = 100_000;
+/// How long the lookout waits between looks while the busy threads run.
+const LONGEST_NAP_NS: u64 = 800_000;
+/// The number of looks in a row that find the thread with the newest job blocked, after which the
+/// lookout takes a job. One look might have seen a short wait for a lock.
+const ENOUGH_EVIDENCE: u32 = 3;
+/// The number of looks in a row during which no thread took a job, after which the lookout takes
+/// one although the thread with the newest job runs, or waits for a CPU: some 100 ms.
+const LONGEST_RUN: u32 = 128;
 
 /// A job, linked through the field that `link` returns. It stays in place while it is in a queue.
 ///
@@ -40,6 +61,24 @@ pub(crate) struct Jobs<J> {
     arrivals: AtomicU32,
     /// The largest number of pool threads.
     limit: usize,
+    /// The number of busy threads up to which no idle thread is kept as the lookout.
+    eager: usize,
+}
+
+/// A pool thread.
+pub(crate) struct Worker {
+    /// The kernel's id of the thread.
+    id: u32,
+    /// It has taken a job and not come back.
+    busy: bool,
+}
+
+/// A job that a pool thread has taken.
+pub(crate) struct Taken<J> {
+    pub(crate) job: NonNull<J>,
+    /// The taker must start another pool thread before it runs the job, as after
+    /// [`submit`](Jobs::submit).
+    pub(crate) hire: bool,
 }
 
 struct JobQueue<J> {
@@ -52,14 +91,28 @@ struct JobQueue<J> {
     threads: usize,
     /// Pool threads being made.
     starting: usize,
+    /// The ids of the pool threads that run a job; the one with the newest job is the last.
+    busy: Vec<u32>,
+    /// There is a lookout.
+    watched: bool,
+    /// The number of jobs ever taken by pool threads.
+    taken: u32,
+}
+
+/// The duties of a thread that has changed the queue, once it has unlocked it.
+struct Wanted {
+    /// Wake an idle thread.
+    wake: bool,
+    /// Start a thread.
+    hire: bool,
 }
 
 // SAFETY: jobs are followed under the lock, and only the thread that took a job runs it.
 unsafe impl<J> Send for JobQueue<J> {}
 
 impl<J: Job> Jobs<J> {
-    /// Returns an empty queue without threads.
-    pub(crate) fn new(limit: usize) -> Jobs<J> {
+    /// Returns an empty queue without threads. Up to `eager` of them are started at once.
+    pub(crate) fn new(limit: usize, eager: usize) -> Jobs<J> {
         Jobs {
             queue: Lock::new(JobQueue {
                 head: ptr::null_mut(),
@@ -68,9 +121,13 @@ impl<J: Job> Jobs<J> {
                 idle: 0,
                 threads: 0,
                 starting: 0,
+                busy: Vec::new(),
+                watched: false,
+                taken: 0,
             }),
             arrivals: AtomicU32::new(0),
             limit,
+            eager,
         }
     }
 
@@ -84,16 +141,40 @@ impl<J: Job> Jobs<J> {
         let mut queue = self.queue.lock();
         // SAFETY: the caller's contract.
         unsafe { queue.put(job) };
-        let wake = queue.idle > 0;
-        let grow = queue.idle < queue.waiting && queue.threads + queue.starting < self.limit;
-        queue.starting += usize::from(grow);
+        let wanted = self.wanted(&mut queue);
         drop(queue);
+        self.wake(&wanted);
+        wanted.hire
+    }
+
+    /// Returns what is to be done so that the jobs in the queue are taken, or watched.
+    fn wanted(&self, queue: &mut JobQueue<J>) -> Wanted {
+        let eager = self.eager.saturating_sub(queue.busy.len());
+        let at_once = queue.waiting.min(eager.max(queue.idle.saturating_sub(1)));
+        let lookout = queue.waiting > at_once && !queue.watched;
+        let threads = at_once + usize::from(lookout);
+        let hire =
+            queue.idle + queue.starting < threads && queue.threads + queue.starting < self.limit;
+        queue.starting += usize::from(hire);
+        Wanted {
+            wake: threads > 0 && queue.idle > 0,
+            hire,
+        }
+    }
+
+    fn wake(&self, wanted: &Wanted) {
         // Relaxed: the queue is under the lock; the futex call compares the count.
         self.arrivals.fetch_add(1, Relaxed);
-        if wake {
+        if wanted.wake {
             sys::futex_wake(&self.arrivals, 1);
         }
-        grow
+    }
+
+    /// Returns the number of pool threads.
+    #[cfg(test)]
+    pub(crate) fn threads(&self) -> usize {
+        let queue = self.queue.lock();
+        queue.threads + queue.starting
     }
 
     /// Notes that a pool thread has been started.
@@ -115,16 +196,35 @@ impl<J: Job> Jobs<J> {
     }
 
     /// Waits for a job on a pool thread. Returns `None` after `keep_alive` nanoseconds: the thread
-    /// must end.
-    pub(crate) fn next(&self, keep_alive: u64) -> Option<NonNull<J>> {
+    /// must end. `is_blocked` tells whether a pool thread waits for something in the kernel.
+    pub(crate) fn next(
+        &self,
+        worker: &mut Worker,
+        keep_alive: u64,
+        is_blocked: impl Fn(u32) -> bool,
+    ) -> Option<Taken<J>> {
         let deadline = Deadline::after_nanos(keep_alive);
         loop {
             let seen = self.arrivals.load(Relaxed); // Relaxed: compared again by the kernel.
             {
                 let mut queue = self.queue.lock();
-                if let Some(job) = queue.take() {
-                    return Some(job);
+                let returns = mem::take(&mut worker.busy);
+                if returns {
+                    queue.leave(worker.id);
                 }
+                if queue.waiting > 0 {
+                    if returns || queue.busy.len() < self.eager || queue.idle > 0 {
+                        return Some(self.take(queue, worker));
+                    }
+                    if !mem::replace(&mut queue.watched, true) {
+                        drop(queue);
+                        match self.watch(worker, &is_blocked) {
+                            Some(taken) => return Some(taken),
+                            None => continue,
+                        }
+                    }
+                }
+                // If jobs are left, the lookout has them in view.
                 if deadline.has_passed() {
                     queue.threads -= 1;
                     return None;
@@ -134,6 +234,65 @@ impl<J: Job> Jobs<J> {
             let _ = sys::futex_wait(&self.arrivals, seen, deadline);
             self.queue.lock().idle -= 1;
         }
+    }
+
+    /// Waits as the lookout until the queue is empty (`None`), or another thread should run jobs.
+    fn watch(&self, worker: &mut Worker, is_blocked: impl Fn(u32) -> bool) -> Option<Taken<J>> {
+        let mut seen = self.queue.lock().taken;
+        let (mut nap, mut evidence, mut looks) = (SHORTEST_NAP_NS, 0, 0);
+        loop {
+            sys::nap(nap);
+            let (taken, newest) = {
+                let mut queue = self.queue.lock();
+                if queue.waiting == 0 {
+                    queue.watched = false;
+                    return None;
+                }
+                (queue.taken, queue.busy.last().copied())
+            };
+            let stands = taken == seen;
+            looks = if stands { looks + 1 } else { 0 };
+            if newest.is_some_and(&is_blocked) {
+                nap = SHORTEST_NAP_NS;
+                evidence += 1;
+            } else {
+                nap = (2 * nap).min(LONGEST_NAP_NS);
+                evidence = 0;
+            }
+            seen = taken;
+            if evidence < ENOUGH_EVIDENCE && looks < LONGEST_RUN {
+                continue;
+            }
+            let mut queue = self.queue.lock();
+            queue.watched = false;
+            return (queue.waiting > 0).then(|| self.take(queue, worker));
+        }
+    }
+
+    /// Takes a job off the queue, which is not empty, and sees to it that the rest is watched.
+    fn take(&self, mut queue: Guard<'_, JobQueue<J>>, worker: &mut Worker) -> Taken<J> {
+        let Some(job) = queue.take() else {
+            unreachable!("the caller has seen a job under the same lock")
+        };
+        queue.busy.push(worker.id);
+        queue.taken = queue.taken.wrapping_add(1);
+        worker.busy = true;
+        let wanted = self.wanted(&mut queue);
+        drop(queue);
+        if wanted.wake {
+            self.wake(&wanted);
+        }
+        Taken {
+            job,
+            hire: wanted.hire,
+        }
+    }
+}
+
+impl Worker {
+    /// Returns the record of a pool thread that has just been made.
+    pub(crate) fn new(id: u32) -> Worker {
+        Worker { id, busy: false }
     }
 }
 
@@ -153,6 +312,14 @@ impl<J: Job> JobQueue<J> {
         }
         self.tail = job.as_ptr();
         self.waiting += 1;
+    }
+
+    /// Notes that a thread has run its job.
+    fn leave(&mut self, id: u32) {
+        // Short jobs are the newest ones.
+        if let Some(place) = self.busy.iter().rposition(|&busy| busy == id) {
+            self.busy.remove(place);
+        }
     }
 
     fn take(&mut self) -> Option<NonNull<J>> {

@@ -1,15 +1,17 @@
 //! Calls that only the kernel can finish: on platform threads, while the virtual thread parks.
 //!
 //! *Bounded* calls (file I/O, name lookup) end by themselves, whatever other threads do. They share
-//! a pool of at most `max_blocking_threads` platform threads, which are made when needed and kept
-//! for a while. Further calls wait in line. Since each call ends by itself, the line always moves.
+//! a pool of at most `max_blocking_threads` platform threads, which are made when needed ([`jobs`])
+//! and kept for a while. Further calls wait in line. Since each call ends by itself, the line
+//! always moves.
 //!
 //! *Unbounded* calls wait for somebody's action (a child that ends, a futex that is shared with
 //! another process). If they shared the pool, they could fill it, and the action they wait for
 //! might need it: a deadlock. Each gets a thread of its own ([`dedicated`]).
 
-use super::jobs::{self, Jobs};
+use super::jobs::{self, Jobs, Worker};
 use super::wait::{Outcome, Wait};
+use crate::sched::os_thread;
 use crate::sys::{self, Errno, SysResult};
 use crate::time::Deadline;
 use crate::vthread;
@@ -162,9 +164,15 @@ struct Handover(NonNull<Job>);
 unsafe impl Send for Handover {}
 
 impl Pool {
-    /// Returns an empty pool of at most `limit` threads.
-    pub(crate) fn new(limit: usize) -> Pool {
-        Pool(Jobs::new(limit))
+    /// Returns an empty pool of at most `limit` threads, for a runtime of this parallelism.
+    pub(crate) fn new(limit: usize, parallelism: usize) -> Pool {
+        Pool(Jobs::new(limit, parallelism))
+    }
+
+    /// Returns the number of threads.
+    #[cfg(test)]
+    pub(crate) fn threads(&self) -> usize {
+        self.0.threads()
     }
 
     /// Puts a job in the queue and makes sure that a thread will take it.
@@ -197,10 +205,17 @@ impl Pool {
     }
 
     /// Runs jobs on a pool thread.
-    fn work(&self) {
-        while let Some(job) = self.0.next(KEEP_ALIVE_NS) {
+    fn work(&'static self) {
+        let mut worker = Worker::new(os_thread::id());
+        while let Some(taken) = self
+            .0
+            .next(&mut worker, KEEP_ALIVE_NS, os_thread::is_blocked)
+        {
+            if taken.hire {
+                self.start_worker();
+            }
             // SAFETY: off the queue, so ours to run, once.
-            unsafe { run(job) };
+            unsafe { run(taken.job) };
         }
     }
 }

@@ -85,7 +85,7 @@ impl Runtime {
             processors: unsafe { Processors::new(this, parallelism, spares) },
             timers: Timers::new(parallelism),
             poller,
-            pool: Pool::new(settings.max_blocking_threads),
+            pool: Pool::new(settings.max_blocking_threads, parallelism),
             settings,
         }))
     }

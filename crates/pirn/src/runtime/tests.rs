@@ -1,6 +1,7 @@
 //! Several runtimes in one process.
 
 use super::{Runtime, RuntimeSettings, ensure_started};
+use crate::blocking::offload::bounded;
 use crate::mark::Raised;
 use crate::sched;
 use crate::stack::SizeClass;
@@ -8,7 +9,7 @@ use crate::thread::join::RawHandle;
 use crate::vthread::record::Attributes;
 use crate::vthread::{self, ClosureBody};
 use core::ptr;
-use std::sync::mpsc;
+use std::sync::{Arc, Barrier, mpsc};
 use std::time::{Duration, Instant};
 
 /// Makes a second runtime, without carriers.
@@ -19,7 +20,7 @@ fn make(parallelism: usize) -> &'static Runtime {
         spares: 1,
         default_class: SizeClass::for_bytes(256 << 10),
         spin_ns: 20_000,
-        max_blocking_threads: 2,
+        max_blocking_threads: 200,
     })
     .unwrap()
 }
@@ -128,4 +129,43 @@ fn a_runtime_without_carriers_keeps_its_threads_in_its_own_queue() {
     // Nobody holds a processor, and threads of one runtime wake nobody of the other.
     assert_eq!((one.idle.count(), two.idle.count()), (0, 0));
     assert!(!one.idle.is_requested() && !two.idle.is_requested());
+}
+
+/// Spawns threads that offload calls, and waits for them.
+fn offload_from(
+    runtime: &'static Runtime,
+    callers: usize,
+    calls: usize,
+    call: impl Fn() + Clone + Send + 'static,
+) {
+    let handles = Vec::from_iter((0..callers).map(|_| {
+        let call = call.clone();
+        spawn(runtime, move || (0..calls).for_each(|_| bounded(&call)))
+    }));
+    for handle in handles {
+        handle.join().unwrap();
+    }
+}
+
+#[test]
+fn short_calls_of_many_threads_share_a_few_pool_threads() {
+    const PARALLELISM: usize = 2;
+    // The lookout; more where the machine suspends a thread that holds a lock.
+    const MORE: usize = 20;
+    let runtime = start(PARALLELISM);
+    offload_from(runtime, 300, 200, || ());
+    let threads = runtime.pool.threads();
+    assert!(threads <= PARALLELISM + MORE, "{threads} threads");
+}
+
+#[test]
+fn each_of_many_blocked_calls_gets_a_pool_thread() {
+    const CALLS: usize = 100;
+    let runtime = start(2);
+    let barrier = Arc::new(Barrier::new(CALLS));
+    // The second round finds the threads of the first.
+    offload_from(runtime, CALLS, 2, move || {
+        barrier.wait();
+    });
+    assert!(runtime.pool.threads() >= CALLS);
 }

@@ -20,7 +20,7 @@ pub(crate) mod idle;
 pub(crate) mod injector;
 pub(crate) mod local_queue;
 pub(crate) mod monitor;
-mod os_thread;
+pub(crate) mod os_thread;
 pub(crate) mod processor;
 mod search;
 pub(crate) mod spare;

@@ -23,7 +23,7 @@ pub(crate) use call::{Errno, SysResult, call, check, errno, set_errno, to_c};
 pub(crate) use file::{read_file, socket_option, status_flags};
 pub(crate) use futex::{futex_wait, futex_wake, futex_wake_at};
 pub(crate) use memory::map;
-pub(crate) use pause::{back_off, os_yield};
+pub(crate) use pause::{back_off, nap, os_yield};
 pub(crate) use poll::{events_now, poll_now};
 pub(crate) use report::{complain, fatal};
 pub(crate) use user::{fetch_time, fetch_timeout, fetch_timespec, fetch_u8, fetch_u32, fetch_u64};

@@ -15,7 +15,7 @@ pub(crate) fn os_yield() {
 }
 
 /// Puts the platform thread to sleep for some nanoseconds.
-fn os_sleep(nanos: u64) {
+pub(crate) fn nap(nanos: u64) {
     let time = timespec(nanos);
     // SAFETY: a valid timespec.
     let _ = unsafe { call!(libc::SYS_nanosleep, &raw const time, 0) };
@@ -27,6 +27,6 @@ pub(crate) fn back_off(look: u32) {
     match look {
         0..SPINS => core::hint::spin_loop(),
         SPINS..YIELDS => os_yield(),
-        _ => os_sleep(NAP_NS),
+        _ => nap(NAP_NS),
     }
 }
