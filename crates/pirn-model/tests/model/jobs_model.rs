@@ -209,3 +209,12 @@ fn jobs_are_taken_while_lookouts_come_and_go() {
         }
     });
 }
+
+#[test]
+fn many_jobs_at_once_want_the_eager_threads_and_a_lookout() {
+    check(0, || {
+        let world = World::with_lookout(100, 2);
+        let wanted = (0..10).filter(|_| world.submit()).count();
+        assert_eq!(wanted, 3);
+    });
+}

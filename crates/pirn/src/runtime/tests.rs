@@ -148,17 +148,6 @@ fn offload_from(
 }
 
 #[test]
-fn short_calls_of_many_threads_share_a_few_pool_threads() {
-    const PARALLELISM: usize = 2;
-    // The lookout; more where the machine suspends a thread that holds a lock.
-    const MORE: usize = 20;
-    let runtime = start(PARALLELISM);
-    offload_from(runtime, 300, 200, || ());
-    let threads = runtime.pool.threads();
-    assert!(threads <= PARALLELISM + MORE, "{threads} threads");
-}
-
-#[test]
 fn each_of_many_blocked_calls_gets_a_pool_thread() {
     const CALLS: usize = 100;
     let runtime = start(2);
