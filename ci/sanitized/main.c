@@ -3,6 +3,8 @@
  *   main         nothing is wrong: it prints "fine"
  *   main stack   a write beyond an array on the stack of a virtual thread that has parked
  *   main freed   one thread reads what another has freed
+ *   main heap    a write beyond a block that another thread has allocated
+ *   main race    two threads write the same variable
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -56,6 +58,23 @@ static void freed(void *argument, unsigned i) {
         usleep(100000), sum += **block;
 }
 
+static void heap(void *argument, unsigned i) {
+    char *volatile *block = argument;
+    volatile int beyond = 10;
+    if (i == 0)
+        *block = malloc(10);
+    else
+        usleep(100000), (*block)[beyond] = 1;
+}
+
+static void race(void *argument, unsigned i) {
+    int *shared = argument;
+    for (int round = 0; round < ROUNDS; round++) {
+        *shared += (int)i;
+        usleep(100);
+    }
+}
+
 int main(int argc, char **argv) {
     const char *fault = argc > 1 ? argv[1] : "";
     on_virtual_threads(THREADS, work, 0);
@@ -64,6 +83,11 @@ int main(int argc, char **argv) {
     char *block = malloc(10);
     if (!strcmp(fault, "stack"))
         on_virtual_threads(1, stack, 0);
+    if (!strcmp(fault, "heap"))
+        on_virtual_threads(2, heap, &block);
+    int shared = 0;
+    if (!strcmp(fault, "race"))
+        on_virtual_threads(2, race, &shared);
     if (!strcmp(fault, "freed"))
         on_virtual_threads(2, freed, &block);
     else

@@ -116,6 +116,7 @@ mod notices;
 mod poison;
 mod primitives;
 mod runtime;
+mod sanitizer;
 mod sched;
 pub mod scope;
 mod scoped_value;

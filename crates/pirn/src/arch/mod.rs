@@ -1,11 +1,12 @@
 //! The machine: registers, the thread pointer and system calls.
 //!
-//! Nothing above this layer contains an instruction. Each architecture has four files. The first
+//! Nothing above this layer contains an instruction. Each architecture has five files. The first
 //! provides [`switch`], [`prepare`], [`call_with_tp`], [`thread_pointer`], [`supported`],
 //! [`syscall`], [`full_fence`] and [`fence_after_atomic`]; the second serves functions that ask who
 //! calls them ([`call_as_if_from`], `forward_with_caller!`, [`RETURN`]), the third those with any
-//! number of arguments (`forward_variadic!`), and the fourth reads memory that may not be there
-//! ([`fetch_u64`] and its kin, [`recover`]).
+//! number of arguments (`forward_variadic!`), the fourth reads memory that may not be there
+//! ([`fetch_u64`] and its kin, [`recover`]), and the fifth finds functions that may not be there
+//! (`weak!`, [`call_pair`]).
 
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
@@ -16,4 +17,6 @@ mod x86_64_fetch;
 #[cfg(target_arch = "x86_64")]
 mod x86_64_variadic;
 #[cfg(target_arch = "x86_64")]
-pub(crate) use {x86_64::*, x86_64_caller::*, x86_64_fetch::*, x86_64_variadic::*};
+mod x86_64_weak;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use {x86_64::*, x86_64_caller::*, x86_64_fetch::*, x86_64_variadic::*, x86_64_weak::*};

@@ -11,7 +11,9 @@
 
 use super::jobs::{self, Jobs, Worker};
 use super::wait::{Outcome, Wait};
+use crate::sanitizer;
 use crate::sched::os_thread;
+
 use crate::sys::{self, Errno, SysResult};
 use crate::time::Deadline;
 use crate::vthread;
@@ -91,10 +93,13 @@ impl<F: FnOnce() -> R, R> Call<F, R> {
     }
 }
 
-/// Runs a call that ends by itself on a pool thread; on a platform thread, runs it in place.
+/// Runs a call that ends by itself on a pool thread; on a platform thread, runs it in place. So
+/// with a sanitizer, too: its runtime makes such calls while it holds its locks (it opens files to
+/// describe an error), which a pool thread needs to start.
 pub(crate) fn bounded<R>(function: impl FnOnce() -> R) -> R {
-    let Some(thread) = vthread::parkable() else {
-        return function();
+    let thread = match vthread::parkable() {
+        Some(thread) if !sanitizer::present() => thread,
+        _ => return function(),
     };
     let mut call = Call::new(function);
     // SAFETY: the call stays here until it has been run: then the wait ends.

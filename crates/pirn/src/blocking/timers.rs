@@ -12,6 +12,7 @@ use super::wait::{Outcome, Wait, WakeList, Wakeup};
 use crate::lock::Lock;
 use crate::mark::Raised;
 use crate::runtime::Runtime;
+use crate::sanitizer::Ignored;
 use crate::sys;
 use crate::time::Deadline;
 use crate::vthread::{self, Claimed, Core, Ready};
@@ -86,6 +87,7 @@ impl Timer {
     pub(crate) unsafe fn arm(&self, runtime: &'static Runtime, deadline: Deadline) {
         let deadline = deadline.nanos();
         let mark = Raised::new();
+        let _ignored = Ignored::new(); // The heap's vectors may grow.
         let processor = vthread::carrier(&mark).and_then(|c| c.processor());
         let timers = &runtime.timers;
         let shard = timers.shard(processor.map_or(0, |p| p.index));

@@ -6,8 +6,11 @@
 
 use crate::arch;
 use crate::glibc::{malloc, tls};
-use crate::stack::Slot;
+use crate::sanitizer::{self, Ignored, Side};
+use crate::stack::{GUARD, Slot};
 use core::cell::Cell;
+use core::ffi::c_void;
+use core::ptr;
 
 /// One side of a switch.
 pub(crate) struct Continuation {
@@ -23,7 +26,7 @@ impl Continuation {
     /// Returns a continuation that has no stack yet.
     pub(crate) const fn new() -> Continuation {
         Continuation {
-            sp: Cell::new(core::ptr::null_mut()),
+            sp: Cell::new(ptr::null_mut()),
             tp: Cell::new(0),
             slot: Cell::new(None),
         }
@@ -65,7 +68,48 @@ impl Continuation {
     ///
     /// # Safety
     /// Only the caller uses `slot`, until [`take_slot`](Self::take_slot).
+    #[inline]
     pub(crate) unsafe fn prepare(
+        &self,
+        slot: Slot,
+        entry: unsafe extern "C" fn(*mut u8) -> !,
+        argument: *mut u8,
+    ) {
+        // SAFETY: the caller's contract.
+        unsafe {
+            if sanitizer::present() {
+                return self.prepare_announced(slot, entry, argument);
+            }
+            self.lay_out(slot, entry, argument);
+        }
+    }
+
+    /// As [`prepare`](Self::prepare), and tells the sanitizer.
+    ///
+    /// # Safety
+    /// As for `prepare`.
+    #[cold]
+    #[inline(never)]
+    unsafe fn prepare_announced(
+        &self,
+        slot: Slot,
+        entry: unsafe extern "C" fn(*mut u8) -> !,
+        argument: *mut u8,
+    ) {
+        let _ignored = Ignored::new();
+        // SAFETY: the caller's contract; fresh, and the caller's alone.
+        unsafe {
+            self.lay_out(slot, entry, argument);
+            sanitizer::begin(&self.side());
+        }
+    }
+
+    /// Fills in the stack and the TLS block.
+    ///
+    /// # Safety
+    /// As for [`prepare`](Self::prepare).
+    #[inline(always)]
+    unsafe fn lay_out(
         &self,
         slot: Slot,
         entry: unsafe extern "C" fn(*mut u8) -> !,
@@ -89,26 +133,96 @@ impl Continuation {
     ///
     /// # Safety
     /// The continuation is suspended, and will never be resumed.
+    #[inline]
     pub(crate) unsafe fn take_slot(&self) -> Option<Slot> {
         let slot = self.slot.take();
         if slot.is_some() {
             // SAFETY: its TLS block was made by `prepare`, and the thread has ended.
-            unsafe { tls::Template::release(self.tp.get()) };
+            unsafe {
+                sanitizer::end(self.tp.get());
+                tls::Template::release(self.tp.get());
+            }
         }
         slot
     }
 
     /// Suspends the running continuation `self` and resumes `to`. Returns when another continuation
-    /// switches back, possibly on another platform thread.
+    /// switches back, possibly on another platform thread: never, if this is the `last` switch.
     ///
     /// # Safety
     /// `self` is the running continuation; `to` is suspended and no other code resumes it.
     #[inline(always)]
-    pub(crate) unsafe fn switch(&self, to: &Continuation) {
+    pub(crate) unsafe fn switch(&self, to: &Continuation, last: bool) {
         // SAFETY: the caller's contract; both TLS blocks belong to this OS thread now.
         unsafe {
+            if sanitizer::present() {
+                return self.switch_announced(to, last);
+            }
             malloc::hand_over(self.tp.get(), to.tp.get());
             arch::switch(self.sp.as_ptr(), to.sp.get(), to.tp.get());
         }
+    }
+
+    /// As [`switch`](Self::switch), and tells the sanitizer.
+    ///
+    /// # Safety
+    /// As for `switch`.
+    #[cold]
+    #[inline(never)]
+    unsafe fn switch_announced(&self, to: &Continuation, last: bool) {
+        if last {
+            sanitizer::release(self.memory());
+        }
+        // SAFETY: as in `switch`, which follows at once.
+        unsafe {
+            let left = sanitizer::leave(&self.side(), &to.side(), last);
+            malloc::hand_over(self.tp.get(), to.tp.get());
+            arch::switch(self.sp.as_ptr(), to.sp.get(), to.tp.get());
+            sanitizer::arrive(left);
+            sanitizer::acquire(self.address());
+        }
+    }
+
+    /// Returns what a sanitizer must know about this side of a switch.
+    fn side(&self) -> Side {
+        Side {
+            tp: self.tp.get(),
+            stack: self.slot.get().map(|slot| slot.base() + GUARD..slot.tp()),
+        }
+    }
+
+    /// Tells the sanitizer that this fresh continuation, which is the running one, has begun.
+    #[inline]
+    pub(crate) fn begun(&self) {
+        if sanitizer::present() {
+            sanitizer::arrive(ptr::null_mut());
+            sanitizer::acquire(self.address());
+            // What the last thread did on this stack came before.
+            sanitizer::acquire(self.memory());
+        }
+    }
+
+    /// Tells the sanitizer that what the running thread has done so far happens before what this
+    /// continuation does when it is resumed.
+    #[inline]
+    pub(crate) fn order_before(&self) {
+        sanitizer::release(self.address());
+    }
+
+    /// Tells the sanitizer that what the continuation did before its end, and what came before its
+    /// last resumption, happens before what the running thread does from now on.
+    #[inline]
+    pub(crate) fn order_after(&self) {
+        sanitizer::acquire(self.address());
+    }
+
+    /// Returns the address that stands for the stack, whoever uses it.
+    fn memory(&self) -> *const c_void {
+        self.tp.get() as *const c_void
+    }
+
+    /// Returns the address that stands for the thread.
+    fn address(&self) -> *const c_void {
+        ptr::from_ref(self).cast()
     }
 }

@@ -6,6 +6,7 @@
 
 use super::malloc;
 use crate::arch;
+use crate::sanitizer;
 use crate::sys::{self, Errno};
 use core::mem::MaybeUninit;
 
@@ -43,7 +44,9 @@ pub(crate) unsafe fn call<R>(native_tp: usize, function: impl FnOnce() -> R) -> 
     // as a platform thread.
     unsafe {
         malloc::hand_over(own, native_tp);
+        let lent = sanitizer::lend(own, native_tp);
         arch::call_with_tp(native_tp, run, (&raw mut call).cast());
+        sanitizer::take_back(native_tp, lent);
         malloc::hand_over(native_tp, own);
     }
     sys::set_errno(Errno(call.errno));

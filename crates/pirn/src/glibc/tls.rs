@@ -171,6 +171,11 @@ impl Template {
             .collect()
     }
 
+    /// Returns the number of bytes below the thread pointer that modules use.
+    pub(crate) fn image_bytes(&self) -> usize {
+        self.image.len()
+    }
+
     /// Returns the number of bytes that [`init`](Self::init) needs for the dtv.
     pub(crate) fn dtv_bytes(&self) -> usize {
         self.dtv_bytes

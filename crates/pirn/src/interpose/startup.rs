@@ -4,7 +4,7 @@
 use super::process::{credentials, dlfcn, handler};
 use super::registry::{FAMILIES, Need};
 use super::thread::sync::{self, semaphore};
-use crate::sys;
+use crate::{sanitizer, sys};
 use core::ffi::{CStr, c_void};
 
 /// The C library calls this before `main`, among the initialisers of the program.
@@ -15,6 +15,7 @@ static PREPARE: extern "C" fn() = prepare;
 /// Looks up those functions behind ours that cannot wait for their first use. Runs again when the
 /// runtime starts: a reference to this file keeps it in the program.
 extern "C" fn prepare() {
+    sanitizer::seal_keys();
     dlfcn::prepare();
     semaphore::prepare();
     handler::prepare();

@@ -9,7 +9,7 @@ use crate::glibc::{malloc, tls};
 use crate::lock::Lock;
 use crate::stack::region;
 use crate::stack::{SizeClass, overflow};
-use crate::{arch, config, interpose, notices};
+use crate::{arch, config, interpose, notices, sanitizer};
 use core::ffi::c_void;
 use std::io;
 
@@ -62,12 +62,15 @@ fn start() -> io::Result<&'static Runtime> {
 
 /// Sets up the process's state and its runtime.
 fn launch(settings: &config::Settings) -> io::Result<&'static Runtime> {
+    sanitizer::find_out();
     overflow::install();
     region::find_out();
     let runtime = Runtime::new(RuntimeSettings {
         parallelism: settings.parallelism,
         spares: settings.spare_carriers,
-        default_class: SizeClass::for_bytes(settings.stack_size),
+        default_class: SizeClass::for_bytes(
+            settings.stack_size + sanitizer::extra_stack(tls::template().image_bytes()),
+        ),
         spin_ns: settings.spin.as_nanos() as u64,
         max_blocking_threads: settings.max_blocking_threads,
     })?;
@@ -108,6 +111,7 @@ fn unsupported(text: String) -> io::Error {
 fn study_thread() -> Result<(), String> {
     malloc::probe()?;
     let template = tls::Template::capture()?;
+    sanitizer::study(template.image_bytes())?;
     let verified = template.rehearse(|tp| {
         // SAFETY: a complete block that nobody else uses.
         unsafe { malloc::verify(tp) }

@@ -21,6 +21,7 @@ use super::shortage::Shortage;
 use super::{GUARD, PAGE, SizeClass, Slot};
 use crate::lock::Lock;
 use crate::runtime::Runtime;
+use crate::sanitizer::Ignored;
 use crate::sys;
 use core::sync::atomic::{AtomicBool, AtomicIsize, AtomicUsize, Ordering};
 
@@ -130,6 +131,7 @@ impl Stacks {
 
     /// Takes at least one slot.
     fn fill(&self, class: SizeClass, cache: &mut [Slot]) -> usize {
+        let _ignored = Ignored::new();
         loop {
             let len = self.pool(class).slots.lock().fill(cache);
             if len > 0 {
@@ -147,6 +149,7 @@ impl Stacks {
     /// Frees slots of one class.
     fn put_all(&self, slots: &[Slot]) {
         let Some(first) = slots.first() else { return };
+        let _ignored = Ignored::new();
         let pool = self.pool(first.class());
         pool.slots.lock().dirty.extend_from_slice(slots); // never allocates: see `extend`
         pool.dirty.store(true, Ordering::Relaxed); // Relaxed: a hint for `trim`.
@@ -357,6 +360,7 @@ impl SlotCache {
         if self.len <= keep {
             return;
         }
+        let _ignored = Ignored::new();
         let surplus = self.len - keep;
         stacks.put_all(&self.slots[..surplus]);
         self.slots.copy_within(surplus..self.len, 0);

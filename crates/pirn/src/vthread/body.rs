@@ -161,6 +161,7 @@ pub(crate) unsafe fn allocate<B: Body>(
         Core::write(&raw mut (*place).core, attributes, &Allocation::<B>::VTABLE);
         let body = &raw mut (*place).body;
         write(body);
+        (*place).core.continuation.order_before();
         Some((
             ThreadRef::from_new(memory.cast()),
             Ready::new(memory.cast()),

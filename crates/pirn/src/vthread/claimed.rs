@@ -31,7 +31,9 @@ impl Claimed {
     #[inline]
     pub(crate) fn wake(self) {
         // SAFETY: it waits for this very wake, by the contract of `new`, so it is alive.
-        if unsafe { self.0.as_ref() }.handshake.wake() {
+        let core = unsafe { self.0.as_ref() };
+        core.continuation.order_before();
+        if core.handshake.wake() {
             // SAFETY: the handshake gave us the duty to enqueue it.
             sched::make_runnable(unsafe { Ready::new(self.0) });
         }

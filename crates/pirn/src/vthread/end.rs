@@ -46,7 +46,11 @@ impl Core {
     /// Returns whether the thread has ended, so that its result is there.
     #[inline]
     pub(crate) fn has_ended(&self) -> bool {
-        self.join.is_done()
+        let ended = self.join.is_done();
+        if ended {
+            self.continuation.order_after();
+        }
+        ended
     }
 
     /// Registers `waiter` to be called at the end of this thread. Returns `false` if the thread has
@@ -93,6 +97,7 @@ pub(super) fn drop_result_if_detached(core: &Core) {
 
 /// Publishes that a thread has ended or will never start, and calls the registered waiter.
 pub(crate) fn publish(core: &Core) {
+    core.continuation.order_before();
     if let Some(waiter) = core.join.finish() {
         let waiter = waiter.cast::<JoinWaiter>();
         // SAFETY: the contract of `register`; `JoinCell::finish` has taken it out of the cell.

@@ -22,6 +22,7 @@ pub(super) unsafe extern "C" fn entry(argument: *mut u8) -> ! {
     unsafe { mount::set_current(thread) };
     // SAFETY: as above.
     let core = unsafe { Current::new(NonNull::new_unchecked(thread)) };
+    core.continuation.begun();
     // SAFETY: set by `take_over`.
     unsafe { &*core.carrier.get() }.finish_switch();
     drop(mark);

@@ -17,6 +17,7 @@
 
 use crate::lock::Lock;
 use crate::mark::Raised;
+use crate::sanitizer::Ignored;
 use core::alloc::Layout;
 use core::ptr::{self, NonNull};
 use std::alloc::{alloc, dealloc};
@@ -97,12 +98,16 @@ fn with_cache<R>(f: impl FnOnce(&mut Magazines) -> R) -> R {
 /// Returns memory for a cell, or `None` if there is none.
 pub(crate) fn allocate(layout: Layout) -> Option<NonNull<u8>> {
     let Some(class) = class_of(layout) else {
+        let _ignored = Ignored::new();
         // SAFETY: not empty, since a cell holds a `Core`.
         return NonNull::new(unsafe { alloc(layout) });
     };
     let recycled = with_cache(|cache| cache.take(class));
-    // SAFETY: no class is empty.
-    recycled.or_else(|| NonNull::new(unsafe { alloc(cell_layout(class)) }))
+    recycled.or_else(|| {
+        let _ignored = Ignored::new();
+        // SAFETY: no class is empty.
+        NonNull::new(unsafe { alloc(cell_layout(class)) })
+    })
 }
 
 /// Frees a cell.
@@ -115,7 +120,10 @@ pub(crate) unsafe fn free(cell: NonNull<u8>, layout: Layout) {
     unsafe {
         match class_of(layout) {
             Some(class) => with_cache(|cache| cache.put(class, cell.cast())),
-            None => dealloc(cell.as_ptr(), layout),
+            None => {
+                let _ignored = Ignored::new();
+                dealloc(cell.as_ptr(), layout);
+            }
         }
     }
 }

@@ -24,6 +24,7 @@ use crate::continuation::Continuation;
 use crate::glibc::carrier_tls;
 use crate::mark::{self, Raised};
 use crate::runtime::Runtime;
+use crate::sanitizer::{self, Ignored};
 use crate::sched::{self, Processor};
 use crate::sys;
 use core::cell::Cell;
@@ -131,6 +132,7 @@ impl Carrier {
     pub(crate) fn new(number: u32, runtime: &'static Runtime) -> Carrier {
         crate::glibc::malloc::ensure_cache();
         crate::stack::overflow::ensure_signal_stack();
+        sanitizer::note_platform_stack();
         Carrier {
             native: Continuation::native(),
             left: Cell::new(None),
@@ -144,6 +146,7 @@ impl Carrier {
     /// Makes this the running platform thread's carrier, for threads of `runtime`, for the duration
     /// of `f`.
     pub(crate) fn enter<R>(&self, runtime: &'static Runtime, f: impl FnOnce() -> R) -> R {
+        let _ignored = Ignored::new();
         let outer = CARRIER.replace(self);
         let outer_runtime = self.runtime.replace(runtime);
         let result = f();
@@ -189,7 +192,7 @@ impl Carrier {
         // mounted. Then the outer return address must survive.
         let outer = self.native.saved();
         // SAFETY: the native continuation is the running one; the other was ours to run.
-        unsafe { self.native.switch(&thread.as_ref().continuation) };
+        unsafe { self.native.switch(&thread.as_ref().continuation, false) };
         // SAFETY: the outer return is still to come.
         unsafe { self.native.restore(outer) };
         self.note_yield();
@@ -305,14 +308,15 @@ pub(crate) fn suspend(core: Current, after: After) {
         .processor()
         .and_then(|p| unsafe { p.next_to_hand_over() });
     carrier.left.set(Some((core.as_ptr(), after)));
+    let last = matches!(after, After::Exit);
     // SAFETY: `core` is the running continuation; the other one is suspended and ours to run.
     unsafe {
         match next {
             Some(next) => {
                 let next = carrier.take_over(next);
-                core.continuation.switch(&next.as_ref().continuation);
+                core.continuation.switch(&next.as_ref().continuation, last);
             }
-            None => core.continuation.switch(&carrier.native),
+            None => core.continuation.switch(&carrier.native, last),
         }
     }
     // Mounted again, perhaps by another carrier. SAFETY: set by `take_over` before the switch to

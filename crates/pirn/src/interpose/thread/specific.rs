@@ -1,10 +1,13 @@
-//! Thread-specific data. libc makes the keys and keeps the values of platform threads; Pirn keeps
-//! the values of virtual threads ([`keys`]).
+//! Thread-specific data. libc allocates the keys and has the values of platform threads; [`keys`]
+//! has those of virtual threads, except for the key of AddressSanitizer ([`sanitizer`]).
 
 use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
+use crate::sanitizer;
 use crate::vthread::keys;
+use core::arch::naked_asm;
 use core::ffi::{c_int, c_void};
+use core::ptr;
 use libc::pthread_key_t;
 
 pub(super) type Destructor = Option<unsafe extern "C" fn(*mut c_void)>;
@@ -45,9 +48,11 @@ pub unsafe extern "C" fn pthread_key_create(
 /// # Safety
 /// libc has created the key, with this destructor.
 pub(in crate::interpose) unsafe fn note_key(key: pthread_key_t, destructor: Destructor) {
-    let destructor = destructor.map_or(core::ptr::null_mut(), |function| function as *mut c_void);
-    // SAFETY: the caller's contract.
-    unsafe { keys::created(key, destructor) };
+    let destructor = destructor.map_or(ptr::null_mut(), |function| function as *mut c_void);
+    if !sanitizer::note_key(key, destructor) {
+        // SAFETY: the caller's contract.
+        unsafe { keys::created(key, destructor) };
+    }
 }
 
 /// `pthread_key_delete`.
@@ -75,8 +80,28 @@ pub unsafe extern "C" fn pthread_setspecific(key: pthread_key_t, value: *const c
 }
 
 /// `pthread_getspecific`.
+///
+/// The first instructions are without a frame: a sanitizer that instruments this crate asks for its
+/// key at the start of instrumented functions.
 #[unsafe(no_mangle)]
+#[unsafe(naked)]
 pub extern "C" fn pthread_getspecific(key: pthread_key_t) -> *mut c_void {
+    naked_asm!(
+        "cmp edi, [rip + {special}]",
+        "jne {ours}",
+        "mov rax, [rip + {libcs}]",
+        "test rax, rax",
+        "jz 2f", // no key exists yet
+        "jmp rax",
+        "2:",
+        "ret",
+        special = sym sanitizer::KEY,
+        libcs = sym sanitizer::GETSPECIFIC,
+        ours = sym getspecific,
+    )
+}
+
+extern "C" fn getspecific(key: pthread_key_t) -> *mut c_void {
     match keys::get(key) {
         Some(value) => value,
         // SAFETY: no pointers; libc checks the key.
