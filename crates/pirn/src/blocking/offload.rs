@@ -13,7 +13,6 @@ use super::jobs::{self, Jobs, Worker};
 use super::wait::{Outcome, Wait};
 use crate::sanitizer;
 use crate::sched::os_thread;
-
 use crate::sys::{self, Errno, SysResult};
 use crate::time::Deadline;
 use crate::vthread;

@@ -1,7 +1,7 @@
 //! AddressSanitizer.
 //!
-//! It keeps the bounds of the running thread's stack, to describe addresses there, to unwind it, and
-//! to forget what it knows of the frames that a `longjmp` leaves. It finds its data about the
+//! It keeps the bounds of the running thread's stack, to describe addresses there, to unwind it,
+//! and to forget what it knows of the frames that a `longjmp` leaves. It finds its data about the
 //! running thread by a `pthread_key`. Pirn keeps the keys of virtual threads apart, but this one
 //! must be that of the platform thread: on each switch its value is written to the TLS block that
 //! runs next, where glibc's own `pthread_getspecific` finds it.
@@ -53,8 +53,8 @@ fn find_getspecific() {
     }
 }
 
-/// Takes note of a new key. Returns whether it is the sanitizer's: the first one whose destructor is
-/// in the object of the sanitizer's runtime, created before the program's own initialisers run.
+/// Takes note of a new key. Returns whether it is the sanitizer's: the first one whose destructor
+/// is in the object of the sanitizer's runtime, created before the program's own initialisers run.
 pub(crate) fn note_key(key: u32, destructor: *const c_void) -> bool {
     find_getspecific();
     let Some(init) = weak!("__asan_init" as Init) else {

@@ -5,8 +5,8 @@
 //! switch in the old block changes the old block's word, so it is put back afterwards.
 //!
 //! A switch orders nothing in the sanitizer's eyes. What does is announced: a wake happens before
-//! the thread goes on, a spawn before its start, its end before a join. The locks of `pthread.h` are
-//! tried and unlocked through libc's functions, which the sanitizer sees.
+//! the thread goes on, a spawn before its start, its end before a join. The locks of `pthread.h`
+//! are tried and unlocked through libc's functions, which the sanitizer sees.
 //!
 //! Source: LLVM, `compiler-rt/lib/tsan/rtl/tsan_rtl_thread.cpp` and `tsan_rtl.h` (`cur_thread`).
 
