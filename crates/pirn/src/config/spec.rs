@@ -1,0 +1,129 @@
+//! The settings one by one: their names, bounds and units.
+
+use super::ConfigError;
+use crate::stack::{LARGEST_STACK, SMALLEST_STACK};
+use std::ffi::OsString;
+
+// The indices of the settings in the arrays of `config`.
+pub(super) const PARALLELISM: usize = 0;
+pub(super) const STACK_SIZE: usize = 1;
+pub(super) const MAX_BLOCKING_THREADS: usize = 2;
+pub(super) const SPARE_CARRIERS: usize = 3;
+pub(super) const SPIN: usize = 4;
+pub(super) const SETTINGS: usize = 5;
+
+pub(super) const KIB: usize = 1024;
+pub(super) const MIB: usize = 1024 * KIB;
+const GIB: usize = 1024 * MIB;
+/// The properties of a setting, apart from its value.
+pub(super) struct Spec {
+    pub(super) setting: &'static str,
+    pub(super) variable: &'static str,
+    least: usize,
+    pub(super) most: usize,
+    /// The bounds in words.
+    accepted: &'static str,
+    /// Whether its variable may use suffixes.
+    is_size: bool,
+}
+
+pub(super) const SPECS: [Spec; SETTINGS] = [
+    Spec {
+        setting: "parallelism",
+        variable: "PIRN_PARALLELISM",
+        least: 1,
+        most: 1024,
+        accepted: "1 to 1024 carriers",
+        is_size: false,
+    },
+    Spec {
+        setting: "stack_size",
+        variable: "PIRN_STACK_SIZE",
+        least: SMALLEST_STACK,
+        most: LARGEST_STACK,
+        accepted: "16 KiB to 1 GiB, in bytes; in the variable also with K, M or G (or KiB, MiB, GiB)",
+        is_size: true,
+    },
+    Spec {
+        setting: "max_blocking_threads",
+        variable: "PIRN_MAX_BLOCKING_THREADS",
+        least: 1,
+        most: 65536,
+        accepted: "1 to 65536 platform threads",
+        is_size: false,
+    },
+    Spec {
+        setting: "spare_carriers",
+        variable: "PIRN_SPARE_CARRIERS",
+        least: 0,
+        most: 1024,
+        accepted: "0 to 1024 carriers",
+        is_size: false,
+    },
+    Spec {
+        setting: "spin",
+        variable: "PIRN_SPIN_US",
+        least: 0,
+        most: 10_000,
+        accepted: "0 to 10000 microseconds",
+        is_size: false,
+    },
+];
+
+impl Spec {
+    fn in_bounds(&self, value: usize) -> bool {
+        (self.least..=self.most).contains(&value)
+    }
+
+    /// Checks a value that the program sets.
+    pub(super) fn check(&self, value: usize) -> Result<(), ConfigError> {
+        if self.in_bounds(value) {
+            return Ok(());
+        }
+        let (name, accepted) = (self.setting, self.accepted);
+        Err(ConfigError::BadValue {
+            name,
+            value: value.to_string(),
+            accepted,
+        })
+    }
+
+    /// Parses the value of the variable.
+    pub(super) fn parse(&self, text: OsString) -> Result<usize, ConfigError> {
+        let number = |text| {
+            if self.is_size {
+                parse_size(text)
+            } else {
+                parse_number(text)
+            }
+        };
+        let value = text
+            .to_str()
+            .and_then(number)
+            .filter(|&value| self.in_bounds(value));
+        let (name, accepted) = (self.variable, self.accepted);
+        value.ok_or_else(|| ConfigError::BadValue {
+            name,
+            value: format!("{text:?}"),
+            accepted,
+        })
+    }
+}
+
+fn parse_number(text: &str) -> Option<usize> {
+    // `parse` would accept a plus sign as well.
+    let digits = text.bytes().all(|b| b.is_ascii_digit());
+    digits.then(|| text.parse().ok()).flatten()
+}
+
+fn parse_size(text: &str) -> Option<usize> {
+    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let unit = match &text[digits.len()..] {
+        "" => 1,
+        "K" | "KiB" => KIB,
+        "M" | "MiB" => MIB,
+        "G" | "GiB" => GIB,
+        _ => return None,
+    };
+    parse_number(digits)?.checked_mul(unit)
+}
