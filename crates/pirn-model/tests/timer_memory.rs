@@ -3,6 +3,10 @@
 //! The test has an allocator of its own, which counts and can be told to fail. Both are per thread,
 //! so that the tests do not affect each other.
 
+#[path = "common/glibc.rs"]
+mod glibc;
+#[path = "../../pirn/src/own_vec.rs"]
+mod own_vec;
 #[path = "../../pirn/src/primitives.rs"]
 #[allow(dead_code, unused_imports)] // The runtime uses more of them than the timer heap does.
 mod primitives;

@@ -113,6 +113,7 @@ mod local;
 mod lock;
 mod mark;
 mod notices;
+mod own_vec;
 mod poison;
 mod primitives;
 mod runtime;

@@ -1,12 +1,16 @@
 //! The runtime's data structures and protocols on real atomics: unit tests, property tests
 //! against a simple reference, and stress by real threads.
 
+#[path = "../common/glibc.rs"]
+mod glibc;
 #[path = "../../../pirn/src/vthread/handshake.rs"]
 mod handshake;
 #[path = "../../../pirn/src/vthread/join.rs"]
 mod join;
 #[path = "../../../pirn/src/sched/local_queue.rs"]
 mod local_queue;
+#[path = "../../../pirn/src/own_vec.rs"]
+mod own_vec;
 #[path = "../../../pirn/src/vthread/permit.rs"]
 mod permit;
 #[path = "../../../pirn/src/primitives.rs"]

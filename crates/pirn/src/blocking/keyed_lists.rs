@@ -13,7 +13,7 @@
 //! list, in order of arrival.
 
 use super::list::{Linked, List};
-use crate::glibc::malloc::OwnSlice;
+use crate::own_vec::OwnVec;
 
 /// With more waiters per list than this, the list is split further.
 const CROWD: usize = 2;
@@ -63,7 +63,7 @@ pub(crate) struct KeyedLists<T> {
     /// All waiters, while `split` is empty.
     single: List<T>,
     /// Empty, or a power of two.
-    split: OwnSlice<List<T>>,
+    split: OwnVec<List<T>>,
 }
 
 impl<T: Keyed> KeyedLists<T> {
@@ -71,7 +71,7 @@ impl<T: Keyed> KeyedLists<T> {
     pub(crate) const fn new() -> KeyedLists<T> {
         KeyedLists {
             single: List::new(),
-            split: OwnSlice::new(),
+            split: OwnVec::new(),
         }
     }
 
@@ -115,9 +115,10 @@ impl<T: Keyed> KeyedLists<T> {
     /// that.
     #[cold]
     fn split_into(&mut self, lists: usize) {
-        let Some(split) = OwnSlice::of(lists, List::new) else {
+        let Ok(mut split) = OwnVec::with_capacity(lists) else {
             return;
         };
+        (0..lists).for_each(|_| split.push(List::new()));
         let mut old = core::mem::replace(self, KeyedLists::new());
         self.split = split;
         for list in old.lists() {

@@ -21,8 +21,8 @@
 //! The heap takes part in no protocol: its owner holds a lock around every call.
 
 use core::ptr::NonNull;
-use std::collections::TryReserveError;
 
+use crate::own_vec::{NoMemory, OwnVec};
 use crate::primitives::{AtomicU32, Ordering::Relaxed};
 
 /// Children per entry.
@@ -69,11 +69,11 @@ struct HeapEntry {
 
 /// Nodes ordered by deadline, in nanoseconds of the owner's clock.
 pub struct TimerHeap {
-    entries: Vec<HeapEntry>,
+    entries: OwnVec<HeapEntry>,
     /// By number: the index of the node's entry. For a free number: the next free one.
-    places: Vec<u32>,
+    places: OwnVec<u32>,
     /// By number: the node.
-    nodes: Vec<Option<NonNull<TimerNode>>>,
+    nodes: OwnVec<Option<NonNull<TimerNode>>>,
     /// A free number, or `ABSENT`.
     free: u32,
 }
@@ -86,9 +86,9 @@ impl TimerHeap {
     /// Returns an empty heap.
     pub const fn new() -> Self {
         Self {
-            entries: Vec::new(),
-            places: Vec::new(),
-            nodes: Vec::new(),
+            entries: OwnVec::new(),
+            places: OwnVec::new(),
+            nodes: OwnVec::new(),
             free: ABSENT,
         }
     }
@@ -108,10 +108,10 @@ impl TimerHeap {
         &mut self,
         deadline: u64,
         node: NonNull<TimerNode>,
-    ) -> Result<(), TryReserveError> {
+    ) -> Result<(), NoMemory> {
         // SAFETY: the caller says that the node is valid.
         debug_assert_eq!(unsafe { node.as_ref() }.number.load(Relaxed), ABSENT);
-        self.entries.try_reserve(1)?;
+        self.entries.reserve_one()?;
         // SAFETY: our contract is the same.
         let number = unsafe { self.number(node) }?;
         let entry = HeapEntry { deadline, number };
@@ -124,15 +124,15 @@ impl TimerHeap {
     ///
     /// # Safety
     /// As for [`insert`](Self::insert).
-    unsafe fn number(&mut self, node: NonNull<TimerNode>) -> Result<u32, TryReserveError> {
+    unsafe fn number(&mut self, node: NonNull<TimerNode>) -> Result<u32, NoMemory> {
         let number = self.free;
         let number = if let Some(place) = self.places.get(number as usize) {
             self.free = *place;
             self.nodes[number as usize] = Some(node);
             number
         } else {
-            self.places.try_reserve(1)?;
-            self.nodes.try_reserve(1)?;
+            self.places.reserve_one()?;
+            self.nodes.reserve_one()?;
             self.places.push(ABSENT);
             self.nodes.push(Some(node));
             self.nodes.len() as u32 - 1 // there are no 2^32 threads
@@ -234,15 +234,20 @@ impl TimerHeap {
         if capacity <= SMALL || self.entries.len() > capacity / 4 {
             return;
         }
-        // Not `shrink_to`, which aborts if there is no memory; this can wait.
-        let mut smaller = TimerHeap::new();
         let room = capacity / 2;
-        if smaller.entries.try_reserve_exact(room).is_err()
-            || smaller.places.try_reserve_exact(room).is_err()
-            || smaller.nodes.try_reserve_exact(room).is_err()
-        {
-            return;
-        }
+        let (Ok(entries), Ok(places), Ok(nodes)) = (
+            OwnVec::with_capacity(room),
+            OwnVec::with_capacity(room),
+            OwnVec::with_capacity(room),
+        ) else {
+            return; // This can wait.
+        };
+        let mut smaller = TimerHeap {
+            entries,
+            places,
+            nodes,
+            free: ABSENT,
+        };
         // In the same order, with new numbers.
         for (index, entry) in self.entries.iter().enumerate() {
             let Some(node) = self.nodes[entry.number as usize] else {

@@ -9,7 +9,6 @@
 use super::objects;
 use super::symbols::find_in_libc;
 use core::ffi::c_void;
-use core::ptr::NonNull;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 /// Distances of the two words below tp; 0 means not found. (Copying tp's own word would be
@@ -45,28 +44,32 @@ pub(crate) fn ensure_cache() {
 #[derive(Clone, Copy)]
 struct Glibc {
     malloc: Malloc,
+    realloc: Realloc,
     free: FreeFunction,
 }
 
 type Malloc = unsafe extern "C" fn(usize) -> *mut c_void;
+type Realloc = unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void;
 type FreeFunction = unsafe extern "C" fn(*mut c_void);
 
 impl Glibc {
     /// Finds them. From the second call on it does not ask the dynamic linker, which may allocate.
     fn find() -> Result<Glibc, String> {
-        static FOUND: [AtomicPtr<c_void>; 2] = [const { AtomicPtr::new(core::ptr::null_mut()) }; 2];
-        let names = [c"__libc_malloc", c"__libc_free"];
+        static FOUND: [AtomicPtr<c_void>; 3] = [const { AtomicPtr::new(core::ptr::null_mut()) }; 3];
+        let names = [c"__libc_malloc", c"__libc_realloc", c"__libc_free"];
         for (place, name) in FOUND.iter().zip(names) {
             // Relaxed: code addresses need no ordering.
             if place.load(Ordering::Relaxed).is_null() {
                 place.store(find_in_libc(name)?, Ordering::Relaxed);
             }
         }
-        let [malloc, free] = FOUND.each_ref().map(|place| place.load(Ordering::Relaxed));
-        // SAFETY: the signatures of malloc and free.
+        let found = FOUND.each_ref().map(|place| place.load(Ordering::Relaxed));
+        let [malloc, realloc, free] = found;
+        // SAFETY: the signatures of malloc, realloc and free.
         Ok(unsafe {
             Glibc {
                 malloc: core::mem::transmute::<*mut c_void, Malloc>(malloc),
+                realloc: core::mem::transmute::<*mut c_void, Realloc>(realloc),
                 free: core::mem::transmute::<*mut c_void, FreeFunction>(free),
             }
         })
@@ -79,67 +82,28 @@ impl Glibc {
     }
 }
 
-/// A slice of `T` in memory of glibc's own malloc, which calls no interposed function.
+/// Moves memory from this function to a block of another size, which is aligned to 16 bytes;
+/// `memory` is null for a new one. Returns null, and leaves `memory` as it is, if there is no such
+/// block.
 ///
-/// Another allocator may be in the middle of an operation when it locks a `pthread_mutex_t` and
-/// parks there: memory that is needed for that cannot come from this allocator.
-pub(crate) struct OwnSlice<T> {
-    start: NonNull<T>,
-    len: usize,
-}
-
-// SAFETY: owns its elements.
-unsafe impl<T: Send> Send for OwnSlice<T> {}
-
-impl<T> OwnSlice<T> {
-    /// Returns an empty slice.
-    pub(crate) const fn new() -> OwnSlice<T> {
-        OwnSlice {
-            start: NonNull::dangling(),
-            len: 0,
-        }
-    }
-
-    /// Returns `len` elements made by `element`, or `None` if there is no memory.
-    pub(crate) fn of(len: usize, element: impl Fn() -> T) -> Option<OwnSlice<T>> {
-        const { assert!(align_of::<T>() <= 16 && size_of::<T>() > 0) };
-        // SAFETY: malloc; its memory is aligned to 16 bytes.
-        let memory = unsafe { (Glibc::find().ok()?.malloc)(len.checked_mul(size_of::<T>())?) };
-        let start = NonNull::new(memory.cast::<T>())?;
-        for i in 0..len {
-            // SAFETY: `len` elements fit.
-            unsafe { start.add(i).write(element()) };
-        }
-        Some(OwnSlice { start, len })
+/// # Safety
+/// `memory` is null, or from this function and not used afterwards unless the result is null.
+pub(crate) unsafe fn reallocate(memory: *mut u8, _old: usize, size: usize) -> *mut u8 {
+    match Glibc::find() {
+        // SAFETY: realloc, with our caller's contract.
+        Ok(glibc) => unsafe { (glibc.realloc)(memory.cast(), size).cast() },
+        Err(_) => core::ptr::null_mut(),
     }
 }
 
-impl<T> core::ops::Deref for OwnSlice<T> {
-    type Target = [T];
-    fn deref(&self) -> &[T] {
-        // SAFETY: `len` initialised elements, or none.
-        unsafe { core::slice::from_raw_parts(self.start.as_ptr(), self.len) }
-    }
-}
-
-impl<T> core::ops::DerefMut for OwnSlice<T> {
-    fn deref_mut(&mut self) -> &mut [T] {
-        // SAFETY: as in `deref`, and borrowed mutably.
-        unsafe { core::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
-    }
-}
-
-impl<T> Drop for OwnSlice<T> {
-    fn drop(&mut self) {
-        if self.len > 0
-            && let Ok(glibc) = Glibc::find()
-        {
-            // SAFETY: our elements, in memory from `of`.
-            unsafe {
-                core::ptr::drop_in_place(&mut **self);
-                (glibc.free)(self.start.as_ptr().cast());
-            }
-        }
+/// Frees memory.
+///
+/// # Safety
+/// `memory` is from [`reallocate`], and not used afterwards.
+pub(crate) unsafe fn free(memory: *mut u8, _size: usize) {
+    if let Ok(glibc) = Glibc::find() {
+        // SAFETY: the caller's contract.
+        unsafe { (glibc.free)(memory.cast()) };
     }
 }
 

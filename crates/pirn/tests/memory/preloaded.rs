@@ -69,3 +69,12 @@ fn jemalloc_serves_virtual_threads() {
 fn mimalloc_serves_virtual_threads() {
     preloading(&["libmimalloc.so.2"], allocate_everywhere);
 }
+
+/// Its spin locks wait in futex calls with a timeout, in the middle of an allocation.
+#[watched]
+fn tcmalloc_serves_virtual_threads() {
+    preloading(
+        &["libtcmalloc_minimal.so.4", "libtcmalloc.so.4"],
+        allocate_everywhere,
+    );
+}

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The layers, from the bottom: folders and files of `src/`.
-const LAYERS: [&str; 20] = [
+const LAYERS: [&str; 21] = [
     "local",
     "poison",
     "primitives",
@@ -19,6 +19,7 @@ const LAYERS: [&str; 20] = [
     "mark",
     "lock",
     "glibc",
+    "own_vec",
     "stack",
     "continuation",
     "vthread",
