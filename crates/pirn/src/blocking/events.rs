@@ -1,7 +1,8 @@
 //! The events that idle carriers wait for: timers and descriptors.
 
-use super::review;
+use super::{posted, review};
 use crate::runtime::Runtime;
+use crate::sched;
 use crate::time::Deadline;
 use crate::vthread::magazines;
 
@@ -18,8 +19,16 @@ impl Runtime {
         if kicked && self.idle.is_requested() {
             self.poller.kick(); // Meant for a carrier that sleeps: pass it on.
         }
+        self.deliver_posted();
         review::run_if_due();
         fired | woke
+    }
+
+    /// Wakes the threads that signal handlers have woken.
+    #[inline]
+    fn deliver_posted(&self) {
+        self.injector.take_posted(sched::make_runnable);
+        posted::deliver();
     }
 
     /// Blocks the calling carrier until there is an event, a timer is due, or there is a
@@ -48,6 +57,7 @@ impl Runtime {
         resumed();
         self.timers.fire_all();
         fetched.dispatch();
+        self.deliver_posted();
         review::run_if_due();
     }
 

@@ -3,7 +3,8 @@
 //! * [`wait`]: one episode of waiting, decided by exactly one claim.
 //! * [`timers`]: points in time ([`timer_heap`]); [`attendance`]: which carrier wakes for them;
 //!   [`delayed`]: starting a thread at one.
-//! * [`parking_lot`]: addresses; [`futex`]: futex words, shared with platform threads.
+//! * [`parking_lot`]: addresses ([`posted`]: wakes by signal handlers); [`futex`]: futex words,
+//!   shared with platform threads.
 //! * [`fds`], [`readiness`], [`epoll`], [`review`], [`status_flags`]: descriptors.
 //! * [`list`]: waiting threads, in order.
 //! * [`notice`]: a signal that one thread waits for and others give.
@@ -23,6 +24,7 @@ pub(crate) mod list;
 pub(crate) mod notice;
 pub(crate) mod offload;
 pub(crate) mod parking_lot;
+mod posted;
 pub(crate) mod readiness;
 pub(crate) mod retry;
 mod review;

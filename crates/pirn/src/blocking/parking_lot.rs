@@ -10,8 +10,10 @@
 
 use super::keyed_lists::{Hash, Keyed, KeyedLists};
 use super::list::{Linked, Links, List};
+use super::posted;
 use super::wait::{Outcome, Wait, WakeList};
 use crate::lock::Lock;
+use crate::mark;
 use crate::runtime;
 use crate::time::Deadline;
 use crate::vthread::wait_word::Hearing;
@@ -143,7 +145,7 @@ fn leave(waiter: &LotWaiter) {
 }
 
 /// Wakes up to `count` threads that wait for `key` with a bit of `bits`, in order of arrival.
-/// Returns the number woken.
+/// Returns the number woken; in a signal handler, 0: they are woken soon.
 pub(crate) fn unpark(key: usize, count: usize, bits: u32) -> usize {
     let bucket = &LOT[bucket_of(key)];
     // The caller's write (of the futex word) must be visible before the count of waiters is read;
@@ -152,6 +154,10 @@ pub(crate) fn unpark(key: usize, count: usize, bits: u32) -> usize {
     // Threads that come later need not be woken. Without this bound, woken threads that wait again
     // at once could keep us here.
     let count = count.min(bucket.waiting.load(Ordering::Relaxed) as usize);
+    if count > 0 && mark::in_handler() {
+        posted::post(bucket_of(key));
+        return 0;
+    }
     let mut woken = 0;
     while woken < count {
         if runtime::has_forked() {
@@ -175,37 +181,26 @@ pub(crate) fn any_waiting(key: usize) -> bool {
     LOT[bucket_of(key)].waiting.load(Ordering::Relaxed) > 0
 }
 
-/// Wakes all threads of a bucket that wait with a bit of `bits` and whose key `grant` accepts. If
-/// such a thread has timed out meanwhile, `take_back` gets the grant back. Both run under the
-/// bucket's lock.
-pub(crate) fn serve(
-    bucket: usize,
-    bits: u32,
-    grant: impl Fn(usize) -> bool,
-    take_back: impl Fn(usize),
-) {
+/// Wakes all threads that wait in a bucket: a spurious wake-up for those whose key nobody has
+/// woken.
+pub(super) fn wake_all(bucket: usize) {
     let bucket = &LOT[bucket];
-    loop {
+    // Relaxed: the caller has synchronised with the wakers. Threads that come later need not be
+    // woken, as in `unpark`.
+    let mut left = bucket.waiting.load(Ordering::Relaxed) as usize;
+    while left > 0 {
         let mut wakes = WakeList::new();
-        {
-            for list in bucket.waiters.lock().lists() {
-                if wakes.is_full() {
-                    break;
+        for list in bucket.waiters.lock().lists() {
+            let _ = list.walk(|list, waiter| {
+                if left == 0 || wakes.is_full() {
+                    return ControlFlow::Break(());
                 }
-                let _ = list.walk(|list, waiter| {
-                    let key = waiter.key.get();
-                    if waiter.bits & bits != 0 && grant(key) {
-                        match claim(bucket, list, waiter) {
-                            Some(wakeup) => wakes.push(wakeup),
-                            None => take_back(key),
-                        }
-                    }
-                    match wakes.is_full() {
-                        true => ControlFlow::Break(()),
-                        false => ControlFlow::Continue(()),
-                    }
-                });
-            }
+                if let Some(wakeup) = claim(bucket, list, waiter) {
+                    wakes.push(wakeup);
+                    left -= 1;
+                }
+                ControlFlow::Continue(())
+            });
         }
         if wakes.perform() < WakeList::CAPACITY {
             return;
@@ -249,8 +244,8 @@ fn claim(
 /// Moves up to `count` threads that wait for `from` to the end of the queue of `to`. Returns the
 /// number moved.
 pub(crate) fn requeue(from: usize, to: usize, count: usize) -> usize {
-    if runtime::has_forked() {
-        return 0; // As in `unpark`.
+    if runtime::has_forked() || mark::in_handler() {
+        return 0; // As in `unpark`, which wakes them all for a handler.
     }
     let (a, b) = (bucket_of(from), bucket_of(to));
     if a == b {

@@ -1,11 +1,17 @@
 //! The injector: the queue for threads made runnable outside of any processor, and for the overflow
 //! of the processors' queues. First in, first out. It links the threads themselves, so it holds any
 //! number of them without allocating.
+//!
+//! Beside the queue is a stack without a lock, for threads that signal handlers make runnable: a
+//! handler may have interrupted code that holds the queue's lock, or changes a processor's queue.
 
 use crate::lock::Lock;
 use crate::vthread::{Core, Ready};
 use core::ptr::{self, NonNull};
-use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{
+    AtomicPtr, AtomicUsize,
+    Ordering::{Acquire, Relaxed, Release},
+};
 
 /// See the module's documentation.
 #[repr(align(64))]
@@ -13,6 +19,8 @@ pub(crate) struct Injector {
     /// Length, readable without the lock.
     len: AtomicUsize,
     list: Lock<ReadyList>,
+    /// The threads that handlers have made runnable, the newest first, linked by their `next`.
+    posted: AtomicPtr<Core>,
 }
 
 /// Threads linked by their `next`. The list owns the right to run each of them.
@@ -88,6 +96,46 @@ impl Injector {
         Injector {
             len: AtomicUsize::new(0),
             list: Lock::new(ReadyList::new()),
+            posted: AtomicPtr::new(ptr::null_mut()),
+        }
+    }
+
+    /// Puts a thread aside until the next [`take_posted`](Self::take_posted). Async-signal-safe.
+    pub(crate) fn post(&self, thread: Ready) {
+        let thread = thread.into_raw().as_ptr();
+        let push = |newest: *mut Core| {
+            // SAFETY: we own the right to run it, so its link is ours.
+            unsafe { (*thread).next.set(newest) };
+            Some(thread)
+        };
+        // Release: pairs with the Acquire in `take_posted`, which follows the link.
+        let _ = self.posted.fetch_update(Release, Relaxed, push);
+    }
+
+    /// Passes all threads that were put aside to `run`, in the order of their posts.
+    #[inline]
+    pub(crate) fn take_posted(&self, run: impl FnMut(Ready)) {
+        // Relaxed: a look. Whoever posts a thread kicks a carrier afterwards.
+        if !self.posted.load(Relaxed).is_null() {
+            self.take_all_posted(run);
+        }
+    }
+
+    #[cold]
+    fn take_all_posted(&self, mut run: impl FnMut(Ready)) {
+        let mut newest: *const Core = self.posted.swap(ptr::null_mut(), Acquire);
+        let mut oldest: *const Core = ptr::null();
+        // SAFETY: whoever takes the stack owns the right to run its threads.
+        while let Some(thread) = unsafe { newest.as_ref() } {
+            let next = thread.next.replace(oldest);
+            (oldest, newest) = (newest, next);
+        }
+        while let Some(thread) = NonNull::new(oldest.cast_mut()) {
+            // SAFETY: as above; from `into_raw` in `post`.
+            run(unsafe {
+                oldest = thread.as_ref().next.get();
+                Ready::new(thread)
+            });
         }
     }
 

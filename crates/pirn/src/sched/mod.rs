@@ -29,7 +29,7 @@ mod stranded;
 pub(crate) use elsewhere::{abandon, carrier_name, lend, mount_here};
 pub(crate) use processor::Processor;
 
-use crate::mark::Raised;
+use crate::mark::{self, Raised};
 use crate::runtime::Runtime;
 use crate::stack::SizeClass;
 use crate::stack::shortage::Shortage;
@@ -181,8 +181,20 @@ impl Runtime {
 /// Hands a thread that may run now to its scheduler.
 #[inline]
 pub(crate) fn make_runnable(thread: Ready) {
+    if mark::in_handler() {
+        return post(thread);
+    }
     let mark = Raised::new();
     enqueue(vthread::carrier(&mark).and_then(|c| c.processor()), thread);
+}
+
+/// Does the same in a signal handler, which may have interrupted a change of a queue: the next
+/// carrier that looks for events hands the thread on.
+#[cold]
+fn post(thread: Ready) {
+    let runtime = thread.core().runtime();
+    runtime.injector.post(thread);
+    runtime.poller.kick();
 }
 
 /// Does the same as [`make_runnable`], for callers that know which processor they hold.

@@ -1,11 +1,12 @@
 //! Signal handlers that block, wherever they interrupt a virtual thread or the runtime.
 
+use std::cell::UnsafeCell;
 use std::ffi::c_int;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, IntoRawFd};
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Mutex, mpsc};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Mutex, OnceLock, mpsc};
 use std::time::Duration;
 
 use crate::common::sys::{self, check, on_signal};
@@ -211,6 +212,84 @@ fn flags_under_fire() {
 #[watched]
 fn a_handler_changes_the_flags_that_it_has_interrupted_a_change_of() {
     child::with_carriers(&["1"], flags_under_fire);
+}
+
+/// What [`wake`] wakes: waiters for a futex word, for a semaphore, and a parked thread.
+struct Wakes {
+    word: AtomicU32,
+    semaphore: Semaphore,
+    parked: thread::Thread,
+}
+
+struct Semaphore(UnsafeCell<libc::sem_t>);
+// SAFETY: semaphores are made to be shared.
+unsafe impl Sync for Semaphore {}
+
+static WAKES: OnceLock<Wakes> = OnceLock::new();
+
+/// Calls `futex` for a word; the other arguments are zero.
+fn futex(word: &AtomicU32, operation: c_int, value: u32) {
+    let operation = operation | libc::FUTEX_PRIVATE_FLAG;
+    // SAFETY: a valid word, and no timeout.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, value, 0, 0, 0) };
+}
+
+extern "C" fn wake(_signal: c_int) {
+    let saved = sys::errno();
+    let wakes = WAKES.get().unwrap();
+    wakes.word.fetch_add(1, SeqCst);
+    futex(&wakes.word, libc::FUTEX_WAKE, c_int::MAX as u32);
+    // SAFETY: a semaphore that has been made.
+    assert_eq!(unsafe { libc::sem_post(wakes.semaphore.0.get()) }, 0);
+    wakes.parked.unpark();
+    HANDLED.fetch_add(1, SeqCst);
+    sys::set_errno(saved);
+}
+
+/// Has threads wait for handlers, again and again, while they interrupt threads that work.
+fn wait_for_handlers() {
+    const ROUNDS: usize = 300;
+    let parked = thread::spawn(|| (0..ROUNDS).for_each(|_| thread::park()));
+    let wakes = WAKES.get_or_init(|| Wakes {
+        word: AtomicU32::new(0),
+        // SAFETY: all zeros is a semaphore of the process with the value 0.
+        semaphore: unsafe { std::mem::zeroed() },
+        parked: parked.thread().clone(),
+    });
+    on_signal(SIGALRM, libc::SA_RESTART, wake);
+    let over = AtomicBool::new(false);
+    let wait_for_word = || {
+        for _ in 0..ROUNDS {
+            let seen = wakes.word.load(SeqCst);
+            while wakes.word.load(SeqCst) == seen {
+                futex(&wakes.word, libc::FUTEX_WAIT, seen);
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| hammer(&over));
+        let working = scope.spawn(|| {
+            while !over.load(SeqCst) {
+                work(20);
+            }
+        });
+        thread::scope(|scope| {
+            (0..4).for_each(|_| drop(scope.spawn(wait_for_word)));
+            for _ in 0..4 {
+                // SAFETY: as in `wake`.
+                let take = || unsafe { libc::sem_wait(wakes.semaphore.0.get()) };
+                scope.spawn(move || (0..ROUNDS / 4).for_each(|_| assert_eq!(take(), 0)));
+            }
+        });
+        parked.join().unwrap();
+        over.store(true, SeqCst);
+        working.join().unwrap();
+    });
+}
+
+#[watched]
+fn handlers_wake_threads_whatever_they_have_interrupted() {
+    child::with_carriers(&["1", "2", "8"], wait_for_handlers);
 }
 
 extern "C" fn first(_signal: c_int) {}

@@ -20,7 +20,8 @@
 //! * A program may replace the handler for `SIGSEGV` and `SIGBUS` that names the virtual thread
 //!   whose stack overflowed; it then loses the message, unless its handler calls the earlier one.
 //! * A handler is never parked: see [`handler`](super::handler).
-//! * `sem_post` in a handler is safe; see [`semaphore`](crate::interpose::thread::sync::semaphore).
+//! * `sem_post`, a wake of a futex and `unpark` are safe in a handler: the thread is woken by the
+//!   next carrier that looks for events.
 
 use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;

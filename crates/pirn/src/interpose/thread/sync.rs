@@ -10,7 +10,7 @@
 //! |---|---|---|
 //! | [`mutex`] | `trylock`, parking lot | libc's, and a look for virtual waiters when unlocking |
 //! | [`rwlock`] | the same | the same |
-//! | [`semaphore`] | `trywait`, parking lot | libc's, and a look for virtual waiters in `sem_post` |
+//! | [`semaphore`] | `trywait`, parking lot | the same |
 //! | [`cond`] | ours, on our futexes | ours: libc's would unlock the mutex out of our sight |
 //! | [`barrier`], [`once`] | ours, on our futexes | ours |
 //! | [`spin`] | yields | libc's |
@@ -114,8 +114,6 @@ struct Waiting {
     bits: u32,
     /// Whether the object may be released without a look into the lot.
     unseen: bool,
-    /// Whether a thread that is woken has the object already. Otherwise it tries again.
-    delivered: bool,
 }
 
 impl Waiting {
@@ -135,7 +133,6 @@ impl Waiting {
             });
             match parked {
                 Parked::Invalid => {}
-                Parked::Woken if self.delivered => return 0,
                 _ => result = attempt(),
             }
             if result != busy {

@@ -79,7 +79,6 @@ unsafe fn lock(
             key: key(mutex, KeyKind::Lock),
             bits: WAITER,
             unseen: layout::may_be_released_unseen(mutex),
-            delivered: false,
         })
     };
     acquire(libc::EBUSY, attempt, prepare, deadline)

@@ -88,7 +88,6 @@ unsafe fn lock_as(
             key: key(lock, KeyKind::Lock),
             bits: kind,
             unseen: layout::rwlock_is_shared(lock),
-            delivered: false,
         })
     };
     acquire(libc::EBUSY, attempt, prepare, deadline)
