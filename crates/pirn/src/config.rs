@@ -16,6 +16,7 @@
 
 use spec::{
     KIB, MAX_BLOCKING_THREADS, MIB, PARALLELISM, SETTINGS, SPARE_CARRIERS, SPECS, SPIN, STACK_SIZE,
+    TLS_RESERVE,
 };
 use std::ffi::OsString;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
@@ -42,6 +43,7 @@ mod spec;
 /// | [`max_blocking_threads`](Self::max_blocking_threads) | `PIRN_MAX_BLOCKING_THREADS` | platform threads | 1 | 65536 | 256 |
 /// | [`spare_carriers`](Self::spare_carriers) | `PIRN_SPARE_CARRIERS` | carriers | 0 | 1024 | 16 |
 /// | [`spin`](Self::spin) | `PIRN_SPIN_US` | microseconds | 0 | 10000 | 20 |
+/// | [`tls_reserve`](Self::tls_reserve) | `PIRN_TLS_RESERVE` | bytes; the variable takes `K` (or `KiB`) too | 64 | 8 KiB | 320 |
 ///
 /// **The environment takes precedence:** a variable overrides the program's setting, which
 /// overrides the default. The program's author knows the program, but its operator knows the
@@ -153,6 +155,26 @@ impl Config {
         self.with(SPIN, microseconds)
     }
 
+    /// Sets how many bytes of each virtual thread are kept for the thread-local data of libraries
+    /// that are opened with `dlopen` later on. A library takes 16 bytes if its data are allocated
+    /// when a thread first uses them, as those of most are. It also takes the size of its data if
+    /// it uses the initial-exec model. If there is no room for a library, `dlopen` fails and says
+    /// how much is needed. Libraries that the program is linked with take nothing.
+    ///
+    /// These bytes are part of the one page that a parked thread usually takes.
+    ///
+    /// # Examples
+    ///
+    /// ```standalone_crate
+    /// # fn main() -> Result<(), pirn::ConfigError> {
+    /// pirn::Config::new().tls_reserve(2048).apply()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn tls_reserve(self, bytes: usize) -> Self {
+        self.with(TLS_RESERVE, bytes)
+    }
+
     /// Passes the settings to the runtime, which uses them when it starts.
     ///
     /// Call it once, before the first virtual thread. Under `#[pirn::main]` there is a virtual
@@ -250,6 +272,8 @@ pub(crate) struct Settings {
     pub(crate) spare_carriers: usize,
     /// How long an idle carrier looks for work.
     pub(crate) spin: Duration,
+    /// Bytes of each thread for the thread-local data of libraries to come.
+    pub(crate) tls_reserve: usize,
 }
 
 /// Determines the settings, for the start of the runtime. From here on `apply` fails.
@@ -337,6 +361,7 @@ impl Store {
             max_blocking_threads: value(MAX_BLOCKING_THREADS).unwrap_or(256),
             spare_carriers: value(SPARE_CARRIERS).unwrap_or(16),
             spin: Duration::from_micros(value(SPIN).unwrap_or(20) as u64),
+            tls_reserve: value(TLS_RESERVE).unwrap_or(DEFAULT_TLS_RESERVE),
         })
     }
 
@@ -354,6 +379,9 @@ fn machine_parallelism() -> usize {
     machine.min(SPECS[PARALLELISM].most)
 }
 
+/// The default room for libraries to come: 20 of them with thread-local data, or some of those with
+/// data in the static block, which are usually a few dozen bytes per library.
+const DEFAULT_TLS_RESERVE: usize = 320;
 /// The default size of a stack in bytes. Crates are written for the 2 MiB of `std`, and unoptimised
 /// code needs them; optimised code hardly ever does, and a larger stack costs a page table for each
 /// parked thread.

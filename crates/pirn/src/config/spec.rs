@@ -10,7 +10,8 @@ pub(super) const STACK_SIZE: usize = 1;
 pub(super) const MAX_BLOCKING_THREADS: usize = 2;
 pub(super) const SPARE_CARRIERS: usize = 3;
 pub(super) const SPIN: usize = 4;
-pub(super) const SETTINGS: usize = 5;
+pub(super) const TLS_RESERVE: usize = 5;
+pub(super) const SETTINGS: usize = 6;
 
 pub(super) const KIB: usize = 1024;
 pub(super) const MIB: usize = 1024 * KIB;
@@ -67,6 +68,14 @@ pub(super) const SPECS: [Spec; SETTINGS] = [
         most: 10_000,
         accepted: "0 to 10000 microseconds",
         is_size: false,
+    },
+    Spec {
+        setting: "tls_reserve",
+        variable: "PIRN_TLS_RESERVE",
+        least: 64,
+        most: 8 * KIB,
+        accepted: "64 bytes to 8 KiB, in bytes; in the variable also with K (or KiB)",
+        is_size: true,
     },
 ];
 

@@ -35,6 +35,7 @@ fn defaults_are_as_documented() {
         max_blocking_threads: 256,
         spare_carriers: 16,
         spin: Duration::from_micros(20),
+        tls_reserve: 320,
     };
     assert_eq!(defaults(), expected);
 }
@@ -47,7 +48,8 @@ fn the_program_beats_the_defaults() {
         .stack_size(32 * KIB)
         .max_blocking_threads(5)
         .spare_carriers(0)
-        .spin(0);
+        .spin(0)
+        .tls_reserve(64);
     store.apply(&configuration).unwrap();
     let expected = Settings {
         parallelism: 3,
@@ -55,6 +57,7 @@ fn the_program_beats_the_defaults() {
         max_blocking_threads: 5,
         spare_carriers: 0,
         spin: Duration::ZERO,
+        tls_reserve: 64,
     };
     assert_eq!(resolve(&store, &[]), Ok(expected));
 }
@@ -80,6 +83,7 @@ fn every_variable_is_read() {
         ("PIRN_MAX_BLOCKING_THREADS", "65536"),
         ("PIRN_SPARE_CARRIERS", "1024"),
         ("PIRN_SPIN_US", "10000"),
+        ("PIRN_TLS_RESERVE", "8K"),
     ];
     let expected = Settings {
         parallelism: 1024,
@@ -87,6 +91,7 @@ fn every_variable_is_read() {
         max_blocking_threads: 65536,
         spare_carriers: 1024,
         spin: Duration::from_millis(10),
+        tls_reserve: 8 * KIB,
     };
     assert_eq!(resolve(&Store::new(), &variables), Ok(expected));
 }

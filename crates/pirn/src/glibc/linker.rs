@@ -37,6 +37,13 @@ pub(super) struct StaticModule {
     pub(super) size: usize,
 }
 
+impl StaticModule {
+    /// Returns whether these are the data of `module`.
+    pub(super) fn is_of(&self, module: &Module) -> bool {
+        (self.base, self.id) == (module.base, module.id)
+    }
+}
+
 type AllocateTls = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
 type DeallocateTls = unsafe extern "C" fn(*mut c_void, bool);
 
@@ -74,6 +81,7 @@ pub(super) struct Scratch {
 /// A loaded library that has TLS.
 pub(super) struct Module {
     pub(super) id: usize,
+    pub(super) path: String,
     base: usize,
     size: usize,
 }
@@ -226,6 +234,7 @@ fn for_each_module(mut visit: impl FnMut(Module)) {
         if let Some(tls) = object.tls() {
             visit(Module {
                 id: tls.module,
+                path: object.path().to_string_lossy().into_owned(),
                 base: object.base(),
                 size: tls.size,
             });

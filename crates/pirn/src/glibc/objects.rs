@@ -1,6 +1,6 @@
 //! The loaded objects: the program and its libraries.
 
-use core::ffi::{c_int, c_void};
+use core::ffi::{CStr, c_int, c_void};
 use core::ops::Range;
 
 /// A loaded object, while the dynamic linker's lock is held.
@@ -19,6 +19,15 @@ impl Object<'_> {
     /// Returns its load address.
     pub(super) fn base(&self) -> usize {
         self.0.dlpi_addr as usize
+    }
+
+    /// Returns its path, as the dynamic linker found it; empty for the program itself.
+    pub(super) fn path(&self) -> &CStr {
+        if self.0.dlpi_name.is_null() {
+            return c"";
+        }
+        // SAFETY: a C string of the dynamic linker, which keeps it as long as the object.
+        unsafe { CStr::from_ptr(self.0.dlpi_name) }
     }
 
     /// Returns its segments that have all these flags (`PF_…`): the address ranges of the parts

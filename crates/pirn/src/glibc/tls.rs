@@ -20,11 +20,15 @@
 //! which is impossible for ours.) [`late`](super::late) describes the rest of the work when
 //! libraries are loaded.
 //!
+//! glibc itself keeps some 1,700 bytes of each thread for libraries to come. That would be 40 % of
+//! a parked thread's only page, so the reserve is a setting and much smaller by default: a library
+//! that does not fit is an error of `dlopen`.
+//!
 //! Sources: glibc `elf/dl-tls.c`, `nptl/descr.h`, `sysdeps/x86_64/nptl/tls.h`; Ulrich Drepper,
 //! "ELF Handling For Thread-Local Storage".
 
 use super::late::Block;
-use super::linker::{self, Linker, Scratch, StaticModule};
+use super::linker::{self, Linker, Module, Scratch, StaticModule};
 use super::symbols::{field_offset, find};
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
@@ -33,6 +37,9 @@ use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 pub(crate) const HEAD: usize = 832;
 /// Alignment of the thread pointer.
 pub(crate) const TCB_ALIGN: usize = 64;
+
+/// Alignment of the dtv, and of the ends of the images.
+const DTV_ALIGN: usize = 16;
 
 /// One dtv entry: a module's block and the pointer to free for it. The first two entries of the raw
 /// array hold the array's length and its generation. Their second words are unused by glibc: we
@@ -46,8 +53,13 @@ pub(super) struct DtvEntry {
 
 /// The contents of a fresh TLS block.
 pub(crate) struct Template {
-    /// Bytes of static TLS below the thread pointer, reserve included.
+    /// Bytes of static TLS below the thread pointer, reserve included. The same in all templates of
+    /// a process.
     pub(crate) below: usize,
+    /// How many of them are the reserve.
+    reserve: usize,
+    /// Bytes of static TLS in a block that the dynamic linker fills in.
+    full_below: usize,
     /// Size of `struct pthread`.
     pub(crate) sizeof_pthread: usize,
     /// Offset of the thread id in `struct pthread`.
@@ -109,9 +121,9 @@ pub(crate) fn install(mut template: Template) {
 pub(super) const DTV_POINTER: usize = 8;
 
 impl Template {
-    /// Captures a template. Must run on a *fresh platform thread*, whose TCB header is still as
-    /// `pthread_create` left it.
-    pub(crate) fn capture() -> Result<Template, String> {
+    /// Captures a template with `reserve` bytes for libraries to come. Must run on a *fresh
+    /// platform thread*, whose TCB header is still as `pthread_create` left it.
+    pub(crate) fn capture(reserve: usize) -> Result<Template, String> {
         let tp = crate::arch::thread_pointer();
         let (total, align) = linker::static_info()?;
         // SAFETY: the descriptor is one 32-bit size.
@@ -133,11 +145,13 @@ impl Template {
                  {list_offset}, tid at {tid_offset}, dtv at {dtv_offset})"
             ));
         }
-        let below = (total - sizeof_pthread).next_multiple_of(TCB_ALIGN);
+        let full_below = (total - sizeof_pthread).next_multiple_of(TCB_ALIGN);
         let (head, self_pointers) = clean_head(tp, list_offset, tid_offset);
         let empty = Template {
             earlier: None,
-            below,
+            below: full_below,
+            reserve,
+            full_below,
             sizeof_pthread,
             tid_offset,
             image: Box::new([]),
@@ -151,9 +165,11 @@ impl Template {
             linker: Linker::find()?,
         };
         let mut template = empty.recapture()?;
-        template.start_words = Scratch::new(below, sizeof_pthread, template.linker)?
+        template.start_words = Scratch::new(full_below, sizeof_pthread, template.linker)?
             .start_words(template.image.len())?;
         template.image_pointers = template.find_image_pointers(tp);
+        template.below = template.image.len() + reserve.next_multiple_of(DTV_ALIGN);
+        template.dtv = Box::new([]); // its length depends on the room
         template.recapture()
     }
 
@@ -184,7 +200,6 @@ impl Template {
     /// Calls `f` with the thread pointer of a complete block that no thread uses, and that is freed
     /// afterwards.
     pub(crate) fn rehearse<R>(&self, f: impl FnOnce(usize) -> R) -> R {
-        const DTV_ALIGN: usize = 16;
         /// Above all ids that the kernel allocates.
         const TID: u32 = 1 << 22;
         let size = DTV_ALIGN + self.dtv_bytes + self.below + TCB_ALIGN + self.sizeof_pthread;
@@ -277,7 +292,7 @@ impl Template {
     /// # Errors
     /// There is no room for the libraries' data in the blocks of virtual threads.
     pub(crate) fn recapture(&self) -> Result<Template, String> {
-        let scratch = Scratch::new(self.below, self.sizeof_pthread, self.linker)?;
+        let scratch = Scratch::new(self.full_below, self.sizeof_pthread, self.linker)?;
         let modules = scratch.modules();
         let statics: Vec<StaticModule> = modules
             .iter()
@@ -285,7 +300,7 @@ impl Template {
             .collect();
         // Neither limit ever recedes: an old block may still use what lies beyond.
         let used = statics.iter().map(|module| module.below).max().unwrap_or(0);
-        let used = used.next_multiple_of(16).max(self.image.len());
+        let used = used.next_multiple_of(DTV_ALIGN).max(self.image.len());
         let highest = modules.iter().map(|module| module.id).max().unwrap_or(0);
         // Relaxed, here and below: only the number counts.
         let highest = HIGHEST_MODULE.load(Ordering::Relaxed).max(highest);
@@ -296,11 +311,8 @@ impl Template {
         };
         let room = (dtv_bytes + self.below).saturating_sub(used) / size_of::<DtvEntry>();
         if highest + 2 > room {
-            return Err(format!(
-                "no room for the thread-local data of another library in virtual threads: {highest} libraries \
-                 have some, {used} bytes of it in the static block, which has {}",
-                self.below
-            ));
+            let needed = used + (highest + 2) * size_of::<DtvEntry>() - dtv_bytes;
+            return Err(self.no_room(needed, &modules, &statics));
         }
         HIGHEST_MODULE.fetch_max(highest, Ordering::Relaxed);
         let mut dtv = scratch.dtv(highest);
@@ -321,6 +333,28 @@ impl Template {
             dtv_bytes,
             ..*self
         })
+    }
+
+    /// Returns the error of opening a library whose thread-local data need `needed` bytes below the
+    /// thread pointer, together with those of all others.
+    fn no_room(&self, needed: usize, modules: &[Module], statics: &[StaticModule]) -> String {
+        let farthest = statics.iter().max_by_key(|module| module.below);
+        let grown = farthest.filter(|module| module.below > self.image.len());
+        let last = modules.iter().max_by_key(|module| module.id);
+        let culprit = modules
+            .iter()
+            .find(|module| grown.is_some_and(|grown| grown.is_of(module)));
+        let path = culprit.or(last).map_or("a library", |module| &module.path);
+        let wanted = needed + self.reserve - self.below;
+        /// Room for a few more libraries: otherwise the next one would be refused.
+        const MORE: usize = 256;
+        let advice = (wanted + MORE).next_multiple_of(TCB_ALIGN);
+        let reserve = self.reserve;
+        format!(
+            "{path}: no room for its thread-local data in virtual threads: the libraries opened \
+             since the start need {wanted} bytes of each, and {reserve} are reserved; set \
+             PIRN_TLS_RESERVE={advice} in the environment, or link the library with the program"
+        )
     }
 
     /// Returns the state of the block at `tp`, which may never have been one.

@@ -55,7 +55,7 @@ fn start() -> io::Result<&'static Runtime> {
     notices::unknown_variables();
     interpose::verify().map_err(unsupported)?;
     malloc::prepare().map_err(unsupported)?;
-    on_fresh_thread(study_thread)?;
+    on_fresh_thread(|| study_thread(settings.tls_reserve))?;
     // The following steps cannot be undone, so a failure is final.
     FAILURE.with(|| launch(&settings))
 }
@@ -107,10 +107,11 @@ fn unsupported(text: String) -> io::Error {
     )
 }
 
-/// Learns the layout of threads in this C library. Runs on a fresh platform thread.
-fn study_thread() -> Result<(), String> {
+/// Learns the layout of threads in this C library, and keeps `reserve` bytes in each for the
+/// thread-local data of libraries to come. Runs on a fresh platform thread.
+fn study_thread(reserve: usize) -> Result<(), String> {
     malloc::probe()?;
-    let template = tls::Template::capture()?;
+    let template = tls::Template::capture(reserve)?;
     sanitizer::study(template.image_bytes())?;
     let verified = template.rehearse(|tp| {
         // SAFETY: a complete block that nobody else uses.
@@ -121,14 +122,14 @@ fn study_thread() -> Result<(), String> {
 }
 
 /// Runs `f` on a platform thread that has run nothing else.
-fn on_fresh_thread(f: fn() -> Result<(), String>) -> io::Result<()> {
-    struct Errand {
-        f: fn() -> Result<(), String>,
+fn on_fresh_thread<F: Fn() -> Result<(), String> + Sync>(f: F) -> io::Result<()> {
+    struct Errand<F> {
+        f: F,
         result: Result<(), String>,
     }
-    extern "C" fn run(task: *mut c_void) -> *mut c_void {
+    extern "C" fn run<F: Fn() -> Result<(), String>>(task: *mut c_void) -> *mut c_void {
         // SAFETY: `join` below keeps the task in place until this thread has ended.
-        let task = unsafe { &mut *task.cast::<Errand>() };
+        let task = unsafe { &mut *task.cast::<Errand<F>>() };
         task.result = (task.f)();
         core::ptr::null_mut()
     }
@@ -137,8 +138,8 @@ fn on_fresh_thread(f: fn() -> Result<(), String>) -> io::Result<()> {
     // yet.
     let created = unsafe {
         let mut thread: libc::pthread_t = 0;
-        let created =
-            libc::pthread_create(&mut thread, core::ptr::null(), run, (&raw mut task).cast());
+        let task = (&raw mut task).cast();
+        let created = libc::pthread_create(&mut thread, core::ptr::null(), run::<F>, task);
         if created == 0 {
             libc::pthread_join(thread, core::ptr::null_mut());
         }

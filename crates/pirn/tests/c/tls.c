@@ -1,9 +1,15 @@
-/* Thread-local data of a library that is opened late, for traps_tls.rs. */
+/* Thread-local data of a library that is opened late, for tls.rs. */
 
 #include <stdlib.h>
 
 static __thread int initialised = 41;
 static __thread int zero;
+
+#ifdef EXTRA_BYTES
+static __thread char extra[EXTRA_BYTES];
+
+char *first_extra(void) { return extra; }
+#endif
 
 int next_initialised(void) { return ++initialised; }
 

@@ -9,17 +9,23 @@ use std::sync::{Barrier, Mutex};
 
 use crate::common::sys::{self, check};
 use crate::common::{
-    TempDir, crowd, crowd_size, many, migrate, on_virtual, skip, virtual_crowd, watched,
+    TempDir, child, crowd, crowd_size, many, migrate, on_virtual, skip, virtual_crowd, watched,
 };
 use pirn::thread;
 
 /// Builds `tests/c/tls.c` with the given TLS model. `None`, and a printed reason, without `cc`.
 fn build(folder: &TempDir, model: &str) -> Option<PathBuf> {
-    let library = folder.join(&format!("libtls-{model}.so"));
+    build_with(folder, model, &[])
+}
+
+/// As [`build`], with more arguments for the compiler.
+fn build_with(folder: &TempDir, model: &str, arguments: &[&str]) -> Option<PathBuf> {
+    let library = folder.join(&format!("libtls-{model}{}.so", arguments.concat()));
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/tls.c");
     let built = Command::new("cc")
         .args(["-shared", "-fPIC", "-Wl,-z,lazy"])
         .arg(format!("-ftls-model={model}"))
+        .args(arguments)
         .args([Path::new("-o"), &library, &source])
         .status();
     match built {
@@ -43,10 +49,17 @@ struct Library {
 impl Library {
     /// Opens a library with `dlopen`, for ever.
     fn open(path: &Path) -> Library {
+        Library::try_open(path).unwrap_or_else(|error| panic!("dlopen: {error}"))
+    }
+
+    /// Opens a library, for ever. Returns the text of `dlerror` if that fails.
+    fn try_open(path: &Path) -> Result<Library, String> {
         let path = CString::new(path.to_str().unwrap()).unwrap();
         // SAFETY: a C string; the library has no initialisers.
         let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_LAZY) };
-        assert!(!handle.is_null(), "dlopen: {:?}", last_error());
+        if handle.is_null() {
+            return Err(last_error().unwrap().into_string().unwrap());
+        }
         let symbol = |name: &CStr| {
             // SAFETY: the handle is open, the name a C string.
             let symbol = unsafe { libc::dlsym(handle, name.as_ptr()) };
@@ -55,7 +68,7 @@ impl Library {
         };
         // SAFETY: these are the functions of `tls.c`, with the types they have there.
         unsafe {
-            Library {
+            Ok(Library {
                 next_initialised: std::mem::transmute::<*mut c_void, extern "C" fn() -> c_int>(
                     symbol(c"next_initialised"),
                 ),
@@ -66,7 +79,7 @@ impl Library {
                     *mut c_void,
                     extern "C" fn(*const c_char) -> c_long,
                 >(symbol(c"lazily_bound")),
-            }
+            })
         }
     }
 
@@ -141,8 +154,70 @@ fn global_dynamic_data_opened_on_a_virtual_thread() {
     });
 }
 
+/// Opens a library with a kilobyte of static data while there are virtual threads, and then one
+/// with little. Prints how the first went.
+fn open_large_and_small() {
+    let folder = TempDir::new("reserve");
+    let build = |arguments| build_with(&folder, "initial-exec", arguments);
+    let (Some(large), Some(small)) = (build(&["-DEXTRA_BYTES=1000"]), build(&[])) else {
+        return;
+    };
+    let (all_here, opened) = (Barrier::new(many() + 1), Barrier::new(many() + 1));
+    let libraries = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            virtual_crowd(|_| {
+                all_here.wait();
+                opened.wait();
+                let libraries: Vec<Library> = libraries.lock().unwrap().clone();
+                libraries.iter().for_each(Library::use_afresh);
+            });
+        });
+        all_here.wait();
+        let large = on_virtual(move || Library::try_open(&large));
+        match large {
+            Ok(_) => println!("\nthe library was opened"),
+            Err(ref error) => println!("\nerror: {error}"),
+        }
+        libraries.lock().unwrap().extend(large);
+        libraries.lock().unwrap().push(Library::open(&small));
+        opened.wait();
+    });
+}
+
+#[watched]
+fn a_library_that_the_reserve_is_too_small_for_is_an_error_that_says_what_to_set() {
+    if child::is_here() {
+        return open_large_and_small();
+    }
+    let opened = |reserve| {
+        let output = child::run(&[("PIRN_TLS_RESERVE", reserve)]);
+        assert!(output.status.success(), "{}", child::report(&output));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let stdout = opened("320");
+    let Some(error) = stdout.lines().find(|line| line.starts_with("error: ")) else {
+        assert!(!stdout.contains("opened"), "{stdout}");
+        return; // there is no compiler
+    };
+    assert!(
+        error.contains("libtls-initial-exec-DEXTRA_BYTES=1000.so"),
+        "{error}"
+    );
+    let (_, setting) = error.split_once("PIRN_TLS_RESERVE=").unwrap();
+    let needed: String = setting.chars().take_while(char::is_ascii_digit).collect();
+    let room = needed.parse::<usize>().unwrap();
+    assert!((1000..1400).contains(&room), "{error}");
+    let stdout = opened(&needed);
+    assert!(stdout.contains("the library was opened"), "{stdout}");
+}
+
 #[watched]
 fn many_libraries_outgrow_the_first_vector_of_modules() {
+    child::isolated(&[("PIRN_TLS_RESERVE", "1K")], open_many_libraries);
+}
+
+fn open_many_libraries() {
     let folder = TempDir::new("vector");
     let Some(path) = build(&folder, "global-dynamic") else {
         return;

@@ -23,6 +23,8 @@ fn bad_variables_are_errors_that_name_them() {
         ("PIRN_MAX_BLOCKING_THREADS", "1.5"),
         ("PIRN_SPARE_CARRIERS", "1025"),
         ("PIRN_SPARE_CARRIERS", ""),
+        ("PIRN_TLS_RESERVE", "0"),
+        ("PIRN_TLS_RESERVE", "9K"),
     ];
     child::isolated_each(bad.map(|variable| [variable]), || {
         let (name, value) = bad
