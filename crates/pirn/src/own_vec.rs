@@ -18,9 +18,10 @@ pub struct NoMemory;
 pub struct OwnVec<T> {
     /// Dangling while `capacity` is 0.
     start: NonNull<T>,
-    capacity: usize,
-    /// The number of elements that are initialised.
-    len: usize,
+    capacity: u32,
+    /// The number of elements that are initialised. Both numbers are short, so that a bucket of the
+    /// parking lot fits into a cache line.
+    len: u32,
 }
 
 // SAFETY: owns its elements.
@@ -45,7 +46,7 @@ impl<T> OwnVec<T> {
 
     /// Returns the number of elements for which there is memory.
     pub fn capacity(&self) -> usize {
-        self.capacity
+        self.capacity as usize
     }
 
     /// Makes room for another element.
@@ -53,7 +54,7 @@ impl<T> OwnVec<T> {
     pub fn reserve_one(&mut self) -> Result<(), NoMemory> {
         match self.len < self.capacity {
             true => Ok(()),
-            false => self.resize((2 * self.capacity).max(4)),
+            false => self.resize((2 * self.capacity()).max(4)),
         }
     }
 
@@ -65,7 +66,7 @@ impl<T> OwnVec<T> {
     pub fn push(&mut self, value: T) {
         assert!(self.len < self.capacity, "no room was reserved");
         // SAFETY: in the memory, behind the last element.
-        unsafe { self.start.add(self.len).write(value) };
+        unsafe { self.start.add(self.len as usize).write(value) };
         self.len += 1;
     }
 
@@ -75,9 +76,9 @@ impl<T> OwnVec<T> {
     /// If there is no such element.
     #[inline]
     pub fn swap_remove(&mut self, index: usize) -> T {
-        let last = self.len.wrapping_sub(1);
+        let last = self.len().wrapping_sub(1);
         self.swap(index, last);
-        self.len = last;
+        self.len = last as u32;
         // SAFETY: the last element, which no longer counts.
         unsafe { self.start.add(last).read() }
     }
@@ -90,12 +91,17 @@ impl<T> OwnVec<T> {
             0 => ptr::null_mut(),
             _ => self.start.as_ptr().cast(),
         };
+        let short = u32::try_from(capacity).map_err(|_| NoMemory)?;
         let bytes = capacity.checked_mul(size_of::<T>()).ok_or(NoMemory)?;
         // SAFETY: our memory of this size, or null.
-        let new = unsafe { reallocate(old, self.capacity * size_of::<T>(), bytes) };
+        let new = unsafe { reallocate(old, self.bytes(), bytes) };
         self.start = NonNull::new(new.cast()).ok_or(NoMemory)?;
-        self.capacity = capacity;
+        self.capacity = short;
         Ok(())
+    }
+
+    fn bytes(&self) -> usize {
+        self.capacity() * size_of::<T>()
     }
 }
 
@@ -104,7 +110,7 @@ impl<T> Deref for OwnVec<T> {
     #[inline]
     fn deref(&self) -> &[T] {
         // SAFETY: `len` initialised elements, or none.
-        unsafe { core::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+        unsafe { core::slice::from_raw_parts(self.start.as_ptr(), self.len as usize) }
     }
 }
 
@@ -112,7 +118,7 @@ impl<T> DerefMut for OwnVec<T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut [T] {
         // SAFETY: as in `deref`, and borrowed mutably.
-        unsafe { core::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+        unsafe { core::slice::from_raw_parts_mut(self.start.as_ptr(), self.len as usize) }
     }
 }
 
@@ -122,7 +128,7 @@ impl<T> Drop for OwnVec<T> {
             // SAFETY: our elements, in our memory of this size.
             unsafe {
                 ptr::drop_in_place(&mut **self);
-                free(self.start.as_ptr().cast(), self.capacity * size_of::<T>());
+                free(self.start.as_ptr().cast(), self.bytes());
             }
         }
     }

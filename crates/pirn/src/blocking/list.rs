@@ -82,14 +82,14 @@ impl<T: Linked> List<T> {
         self.last = waiter;
     }
 
-    /// Removes a waiter, if it is in the list.
+    /// Removes a waiter, if it is in the list. Returns whether it was.
     ///
     /// # Safety
     /// It is in no other list.
-    pub(crate) unsafe fn remove(&mut self, waiter: &T) {
+    pub(crate) unsafe fn remove(&mut self, waiter: &T) -> bool {
         let links = waiter.links();
         if !links.linked.replace(false) {
-            return;
+            return false;
         }
         let (previous, next) = (links.previous.get(), links.next.get());
         // SAFETY: its neighbours are in the list, so they are valid, by the contract of `append`.
@@ -103,6 +103,7 @@ impl<T: Linked> List<T> {
                 None => self.last = previous,
             }
         }
+        true
     }
 
     /// Removes and returns the first waiter.

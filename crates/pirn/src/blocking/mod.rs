@@ -19,7 +19,7 @@ mod events;
 pub(crate) mod fds;
 pub(crate) mod futex;
 mod jobs;
-mod keyed_lists;
+mod keyed_queues;
 pub(crate) mod list;
 pub(crate) mod notice;
 pub(crate) mod offload;

@@ -1,14 +1,17 @@
 //! A parking lot: virtual threads that wait for an address.
 //!
 //! The caller defines the meaning of an address: a futex word, a `pthread_mutex_t`. The lot has
-//! hashed buckets, each a lock and [lists](super::keyed_lists) in order of arrival. The check that
-//! decides whether to wait runs under the bucket's lock, and wakers take that lock too, so no
-//! wake-up is lost (Drepper's futexes, WebKit's ParkingLot).
+//! hashed buckets, each a lock and a [queue](super::keyed_queues) per address, in order of arrival.
+//! The check that decides whether to wait runs under the bucket's lock, and wakers take that lock
+//! too, so no wake-up is lost (Drepper's futexes, WebKit's ParkingLot).
+//!
+//! The number of buckets is fixed: each grows by itself, under its own lock, so that a wake finds
+//! its waiter in one step, no matter how many threads wait.
 //!
 //! A process has one lot for all runtimes: their threads share locks with each other and with
 //! platform threads, and platform threads announce their waits from the start of the process on.
 
-use super::keyed_lists::{Hash, Keyed, KeyedLists};
+use super::keyed_queues::{self, Keyed, KeyedQueues, Visit};
 use super::list::{Linked, Links, List};
 use super::posted;
 use super::wait::{Outcome, Wait, WakeList};
@@ -18,14 +21,13 @@ use crate::runtime;
 use crate::time::Deadline;
 use crate::vthread::wait_word::Hearing;
 use core::cell::Cell;
-use core::ops::ControlFlow;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 pub(crate) const BUCKETS: usize = 4096;
 
 #[repr(align(64))]
 struct Bucket {
-    waiters: Lock<KeyedLists<LotWaiter>>,
+    waiters: Lock<KeyedQueues<LotWaiter>>,
     /// The number of waiting virtual threads, readable without the lock.
     waiting: AtomicU32,
     /// The number of platform threads in the kernel's queue of an address that hashes here, or on
@@ -33,9 +35,11 @@ struct Bucket {
     platform: AtomicU32,
 }
 
+const _: () = assert!(size_of::<Bucket>() == 64);
+
 static LOT: [Bucket; BUCKETS] = [const {
     Bucket {
-        waiters: Lock::new(KeyedLists::new()),
+        waiters: Lock::new(KeyedQueues::new()),
         waiting: AtomicU32::new(0),
         platform: AtomicU32::new(0),
     }
@@ -66,7 +70,7 @@ impl Keyed for LotWaiter {
 /// Returns the number of the bucket that `key` belongs to.
 #[inline]
 pub(crate) fn bucket_of(key: usize) -> usize {
-    Hash::of(key).bucket::<BUCKETS>()
+    keyed_queues::bucket_of::<BUCKETS>(key)
 }
 
 /// How a call of [`park`] ended.
@@ -98,7 +102,7 @@ pub(crate) fn park(
     let mut waiters = bucket.waiters.lock();
     // SeqCst: pairs with the fence in `unpark`: either the waker sees the count, or `check` sees
     // what the waker wrote before it.
-    let others = bucket.waiting.fetch_add(1, Ordering::SeqCst);
+    bucket.waiting.fetch_add(1, Ordering::SeqCst);
     if !check() {
         bucket.waiting.fetch_sub(1, Ordering::Relaxed); // Relaxed: a hint going down.
         return Parked::Invalid;
@@ -115,7 +119,7 @@ pub(crate) fn park(
         links: Links::new(),
     };
     // SAFETY: it stays here, on the stack, until a waker or `leave` below has taken it out.
-    unsafe { waiters.append(&waiter, others as usize + 1) };
+    unsafe { waiters.append(&waiter) };
     drop(waiters);
     match waiter.wait.block_until(deadline) {
         Outcome::TimedOut => {
@@ -136,8 +140,8 @@ fn leave(waiter: &LotWaiter) {
         let home = waiter.bucket.load(Ordering::Relaxed); // Relaxed: checked under the lock.
         let mut waiters = LOT[home].waiters.lock();
         if waiter.bucket.load(Ordering::Relaxed) == home {
-            // SAFETY: the list of its key, under the lock of its bucket: there, or nowhere.
-            unsafe { waiters.list(waiter.key.get()).remove(waiter) };
+            // SAFETY: under the lock of its bucket: it is there, or nowhere.
+            unsafe { waiters.remove(waiter) };
             LOT[home].waiting.fetch_sub(1, Ordering::Relaxed); // Relaxed: a hint going down.
             return;
         }
@@ -190,55 +194,40 @@ pub(super) fn wake_all(bucket: usize) {
     let mut left = bucket.waiting.load(Ordering::Relaxed) as usize;
     while left > 0 {
         let mut wakes = WakeList::new();
-        for list in bucket.waiters.lock().lists() {
-            let _ = list.walk(|list, waiter| {
-                if left == 0 || wakes.is_full() {
-                    return ControlFlow::Break(());
-                }
-                if let Some(wakeup) = claim(bucket, list, waiter) {
-                    wakes.push(wakeup);
-                    left -= 1;
-                }
-                ControlFlow::Continue(())
-            });
-        }
-        if wakes.perform() < WakeList::CAPACITY {
+        let claim = |waiter: &LotWaiter| claim(bucket, waiter, &mut wakes, left);
+        bucket.waiters.lock().walk_all(claim);
+        let woken = wakes.perform();
+        if woken < WakeList::CAPACITY {
             return;
         }
+        left -= woken;
     }
 }
 
 /// Claims waiters. Returns whether the list of wakes was too short for all of them.
 fn collect(bucket: &Bucket, key: usize, bits: u32, count: usize, wakes: &mut WakeList) -> bool {
-    let mut waiters = bucket.waiters.lock();
-    let stopped = waiters.list(key).walk(|list, waiter| {
-        if waiter.key.get() == key
-            && waiter.bits & bits != 0
-            && let Some(wakeup) = claim(bucket, list, waiter)
-        {
-            wakes.push(wakeup);
-            // Stop here: even a look at the next waiter is a cache miss.
-            if wakes.len() == count || wakes.is_full() {
-                return ControlFlow::Break(wakes.len() < count);
-            }
+    bucket.waiters.lock().walk(key, |waiter| {
+        if waiter.bits & bits == 0 {
+            return Visit::Leave;
         }
-        ControlFlow::Continue(())
+        claim(bucket, waiter, wakes, count)
     });
-    stopped.break_value().unwrap_or(false)
+    wakes.is_full() && wakes.len() < count
 }
 
-/// Claims one waiter and takes it off the list. A waiter that has just timed out leaves by itself.
-fn claim(
-    bucket: &Bucket,
-    list: &mut List<LotWaiter>,
-    waiter: &LotWaiter,
-) -> Option<super::wait::Wakeup> {
-    let wakeup = waiter.wait.claim(Outcome::Ready)?;
-    // SAFETY: the caller found it in this list. It is a virtual thread, so it and its stack stay in
-    // place until the wake.
-    unsafe { list.remove(waiter) };
+/// Claims one waiter. It is the last if there are `count` wakes then. A waiter that has just timed
+/// out leaves by itself.
+#[inline]
+fn claim(bucket: &Bucket, waiter: &LotWaiter, wakes: &mut WakeList, count: usize) -> Visit {
+    let Some(wakeup) = waiter.wait.claim(Outcome::Ready) else {
+        return Visit::Leave;
+    };
     bucket.waiting.fetch_sub(1, Ordering::Relaxed); // Relaxed: a hint going down.
-    Some(wakeup)
+    wakes.push(wakeup);
+    match wakes.len() == count || wakes.is_full() {
+        true => Visit::TakeLast,
+        false => Visit::Take,
+    }
 }
 
 /// Moves up to `count` threads that wait for `from` to the end of the queue of `to`. Returns the
@@ -249,7 +238,9 @@ pub(crate) fn requeue(from: usize, to: usize, count: usize) -> usize {
     }
     let (a, b) = (bucket_of(from), bucket_of(to));
     if a == b {
-        return requeue_within(&mut LOT[a].waiters.lock(), from, to, count);
+        let mut waiters = LOT[a].waiters.lock();
+        let taken = waiters.take(from, count);
+        return put(taken, &mut waiters, to, b);
     }
     // Both locks, in the order of the buckets.
     let first = LOT[a.min(b)].waiters.lock();
@@ -259,72 +250,29 @@ pub(crate) fn requeue(from: usize, to: usize, count: usize) -> usize {
     } else {
         (second, first)
     };
-    let there = LOT[b].waiting.load(Ordering::Relaxed) as usize; // Relaxed: under its lock.
-    let mut moved = 0;
-    for_each_of(from, count, source.list(from), |source, waiter| {
-        // SAFETY: it is in this list.
-        unsafe { source.remove(waiter) };
-        waiter.key.set(to);
-        waiter.bucket.store(b, Ordering::Relaxed); // Relaxed: under both locks.
-        moved += 1;
-        // SAFETY: it is in no list now. It stays in place until `leave` or a claim takes it out.
-        unsafe { target.append(waiter, there + moved) };
-    });
+    let moved = put(source.take(from, count), &mut target, to, b);
     LOT[b].waiting.fetch_add(moved as u32, Ordering::SeqCst); // SeqCst: as in `park`.
     LOT[a].waiting.fetch_sub(moved as u32, Ordering::Relaxed); // Relaxed: a hint going down.
     moved
 }
 
-/// Requeues within one bucket. Within one list, the waiters keep their places.
-fn requeue_within(
-    waiters: &mut KeyedLists<LotWaiter>,
-    from: usize,
+/// Adds waiters to the queue of `to`, in the bucket of this number. Returns how many there were.
+/// The caller has locked the bucket that they come from as well.
+fn put(
+    mut taken: List<LotWaiter>,
+    waiters: &mut KeyedQueues<LotWaiter>,
     to: usize,
-    count: usize,
+    bucket: usize,
 ) -> usize {
     let mut moved = 0;
-    if waiters.share_list(from, to) {
-        for_each_of(from, count, waiters.list(from), |_, waiter| {
-            waiter.key.set(to);
-            moved += 1;
-        });
-        return moved;
-    }
-    let mut taken = List::new();
-    for_each_of(from, count, waiters.list(from), |list, waiter| {
-        // SAFETY: it is in this list, and stays where it is for the next.
-        unsafe {
-            list.remove(waiter);
-            waiter.key.set(to);
-            taken.append(waiter);
-        }
-        moved += 1;
-    });
     while let Some(waiter) = taken.take_first() {
-        // SAFETY: as above.
-        unsafe { waiters.list(to).append(waiter) };
+        waiter.key.set(to);
+        waiter.bucket.store(bucket, Ordering::Relaxed); // Relaxed: under both locks.
+        // SAFETY: it is in no list now. It stays in place until `leave` or a claim takes it out.
+        unsafe { waiters.append(waiter) };
+        moved += 1;
     }
     moved
-}
-
-/// Calls `f` for the first `count` waiters of `key` in a list.
-fn for_each_of(
-    key: usize,
-    count: usize,
-    list: &mut List<LotWaiter>,
-    mut f: impl FnMut(&mut List<LotWaiter>, &LotWaiter),
-) {
-    let mut left = count;
-    let _ = list.walk(|list, waiter| {
-        if left == 0 {
-            return ControlFlow::Break(());
-        }
-        if waiter.key.get() == key {
-            f(list, waiter);
-            left -= 1;
-        }
-        ControlFlow::Continue(())
-    });
 }
 
 /// Announces, while `f` runs, that the calling platform thread waits for `key` in the kernel.

@@ -5,6 +5,7 @@
 mod common;
 
 mod fork;
+mod futexes;
 mod identity;
 mod pthread;
 mod pthread_keys;
