@@ -13,7 +13,7 @@
 use super::spare::Spare;
 use super::{Processor, carriers, os_thread, stranded};
 use crate::runtime::Runtime;
-use crate::stack::pool;
+use crate::stack::cache::CACHE;
 use crate::sys;
 use crate::time::Deadline;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -100,17 +100,17 @@ fn start_spare(processor: &'static Processor) -> bool {
     let runtime = processor.runtime();
     let class = runtime.settings.default_class;
     // For the slots that its cache may hold back: see `pool`. Kept for good.
-    if runtime.stacks.reserve(class, pool::CACHE).is_err() {
+    if runtime.stacks.reserve(class, CACHE).is_err() {
         return false;
     }
     if !has_room() {
-        runtime.stacks.unreserve(class, pool::CACHE);
+        runtime.stacks.unreserve(class, CACHE);
         return false;
     }
     runtime.processors.use_up_to(processor.index);
     let started = carriers::start_one(processor).is_ok();
     if !started {
-        runtime.stacks.unreserve(class, pool::CACHE);
+        runtime.stacks.unreserve(class, CACHE);
     }
     started
 }

@@ -10,7 +10,7 @@ use super::os_thread;
 use super::spare::Spare;
 use crate::runtime::Runtime;
 use crate::stack::Slot;
-use crate::stack::pool::SlotCache;
+use crate::stack::cache::SlotCache;
 use crate::stack::shortage::Shortage;
 use crate::sys;
 use crate::vthread::ids::Ids;

@@ -27,14 +27,20 @@
 //! of the TLB's sets.
 //!
 //! * [`region`]: reserving address space and cutting it into slots with guards.
-//! * [`pool`]: reserving, taking and freeing slots; caches; returning memory to the system.
+//! * [`pool`]: reserving, taking and freeing slots; [`cache`]: a processor's own free slots.
+//! * [`supply`]: the slots of a class; [`row`]: those of a region, and which of them to give back
+//!   to the system together.
 //! * [`overflow`]: the signal handler that names the thread that ran out of stack.
 
+pub(crate) mod cache;
 mod index;
+mod memory;
 pub(crate) mod overflow;
 pub(crate) mod pool;
 pub(crate) mod region;
+mod row;
 pub(crate) mod shortage;
+mod supply;
 
 use crate::glibc::tls;
 
@@ -55,6 +61,11 @@ pub(crate) struct SizeClass(u8);
 impl SizeClass {
     /// Classes are numbered by the logarithm of their pages; the first two are not used.
     pub(crate) const COUNT: usize = (LARGEST_STACK / PAGE).trailing_zeros() as usize + 1;
+
+    /// Returns the class with this index.
+    fn at(index: usize) -> SizeClass {
+        SizeClass(index as u8)
+    }
 
     /// Returns the smallest class of at least `bytes`, within the limits.
     pub(crate) fn for_bytes(bytes: usize) -> SizeClass {
@@ -85,6 +96,16 @@ impl SizeClass {
 pub(crate) struct Slot(pub(crate) u32);
 
 impl Slot {
+    /// Returns the number of its region.
+    fn region(self) -> usize {
+        self.0 as usize >> region::SLOT_BITS
+    }
+
+    /// Returns its index in the region.
+    fn index(self) -> usize {
+        self.0 as usize & (region::MAX_SLOTS - 1)
+    }
+
     /// Returns the lowest address, where the guard starts.
     pub(crate) fn base(self) -> usize {
         region::slot_base(self)

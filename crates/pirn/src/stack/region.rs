@@ -14,9 +14,9 @@ use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
 /// The low bits of a slot number, which count within a region.
-const SLOT_BITS: u32 = 12;
+pub(super) const SLOT_BITS: u32 = 12;
 /// The maximum number of slots in a region.
-const MAX_SLOTS: usize = 1 << SLOT_BITS;
+pub(super) const MAX_SLOTS: usize = 1 << SLOT_BITS;
 /// The maximum number of regions: 64 million default slots.
 const MAX_REGIONS: usize = 1 << 14;
 /// The approximate number of bytes of a region.
@@ -26,6 +26,8 @@ const REGION_BYTES: usize = 1 << 30;
 const ADDRESSES_LEFT: usize = 32 << 20;
 /// `MADV_GUARD_INSTALL`, include/uapi/asm-generic/mman-common.h.
 const MADV_GUARD_INSTALL: i32 = 102;
+/// `MADV_GUARD_REMOVE`, from the same file.
+const MADV_GUARD_REMOVE: i32 = 103;
 
 /// One reserved range of addresses.
 pub(crate) struct Region {
@@ -46,7 +48,7 @@ static USE_MPROTECT: AtomicBool = AtomicBool::new(false);
 /// Returns the region of a slot.
 pub(crate) fn region_of(slot: Slot) -> &'static Region {
     // Acquire: pairs with the Release in `reserve`. Regions are never freed.
-    let region = REGIONS[(slot.0 >> SLOT_BITS) as usize].load(Ordering::Acquire);
+    let region = REGIONS[slot.region()].load(Ordering::Acquire);
     // SAFETY: slot numbers come from `Region::slot` only, after the region was published.
     unsafe { &*region }
 }
@@ -54,7 +56,7 @@ pub(crate) fn region_of(slot: Slot) -> &'static Region {
 /// Returns the lowest address of a slot.
 pub(crate) fn slot_base(slot: Slot) -> usize {
     let region = region_of(slot);
-    region.base + (slot.0 as usize & (MAX_SLOTS - 1)) * region.class.slot_bytes()
+    region.base + slot.index() * region.class.slot_bytes()
 }
 
 /// Reserves a region for slots of `class`. Returns its number.
@@ -228,30 +230,33 @@ const SELF: isize = -10001;
 
 /// Records that a slot is complete.
 fn count_created(slot: Slot) {
-    let index = slot.0 as usize & (MAX_SLOTS - 1);
     region_of(slot)
         .created
-        .fetch_max(index + 1, Ordering::Relaxed); // Relaxed: as in `regions`.
+        .fetch_max(slot.index() + 1, Ordering::Relaxed); // Relaxed: as in `regions`.
 }
 
-/// Returns the memory of parts of at most [`BATCH`] slots to the system; they read as zero
+/// Removes the guard markers in parts of free slots, at most [`BATCH`] of them. Their slots need
+/// [new ones](install_guards) before they are used.
+pub(super) fn remove_guards(ranges: impl Iterator<Item = Range<usize>> + Clone) {
+    advise(ranges, MADV_GUARD_REMOVE);
+}
+
+/// Returns the memory of parts of at most [`BATCH`] free slots to the system; they read as zero
 /// afterwards.
+pub(super) fn give_back(ranges: impl Iterator<Item = Range<usize>> + Clone) {
+    advise(ranges, libc::MADV_DONTNEED);
+}
+
+/// Advises the kernel on parts of free slots.
 ///
 /// Uses one system call if possible, because each call interrupts the other cores to flush the
 /// pages from their TLBs (batched since Linux 6.16).
-pub(crate) fn give_back(ranges: &[Range<usize>]) {
-    if advise_all(ranges.iter().cloned(), libc::MADV_DONTNEED) {
+fn advise(ranges: impl Iterator<Item = Range<usize>> + Clone, advice: libc::c_int) {
+    if advise_all(ranges.clone(), advice) {
         return;
     }
     for range in ranges {
         // SAFETY: callers pass parts of free slots.
-        let _ = unsafe {
-            call!(
-                libc::SYS_madvise,
-                range.start,
-                range.len(),
-                libc::MADV_DONTNEED
-            )
-        };
+        let _ = unsafe { call!(libc::SYS_madvise, range.start, range.len(), advice) };
     }
 }

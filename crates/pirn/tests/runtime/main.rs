@@ -6,6 +6,7 @@ mod common;
 mod exhaustion;
 mod idle;
 mod memory_of_keys;
+mod page_tables;
 mod schedulers;
 mod seccomp;
 mod settings;

@@ -1,0 +1,63 @@
+//! How much memory, and how many mappings, there are for stacks.
+
+use super::shortage::Shortage;
+use crate::sys;
+
+/// The memory that must be free for `spawn` to use new stacks.
+const MEMORY_FLOOR: u64 = 64 << 20;
+
+/// Refuses new stacks if the machine, or the container, is nearly out of memory: touching them
+/// would trigger the OOM killer, which would end all threads.
+pub(super) fn check_memory(promised: u64) -> Result<(), Shortage> {
+    let left = memory_left();
+    if left >= MEMORY_FLOOR + promised {
+        return Ok(());
+    }
+    Err(Shortage::of_memory(left, promised))
+}
+
+/// Returns the sysctl `vm.max_map_count`.
+pub(super) fn mappings_allowed() -> usize {
+    let mut buffer = [0; 64];
+    read_file(c"/proc/sys/vm/max_map_count", &mut buffer)
+        .and_then(|text| text.trim().parse().ok())
+        .unwrap_or(65530)
+}
+
+fn memory_left() -> u64 {
+    let mut buffer = [0u8; 4096];
+    let machine = read_file(c"/proc/meminfo", &mut buffer)
+        .and_then(|text| {
+            text.lines().find_map(|l| {
+                l.strip_prefix("MemAvailable:")?
+                    .trim()
+                    .strip_suffix(" kB")?
+                    .trim()
+                    .parse::<u64>()
+                    .ok()
+            })
+        })
+        .map_or(u64::MAX, |kb| kb << 10);
+    let cgroup = [
+        (
+            c"/sys/fs/cgroup/memory.max",
+            c"/sys/fs/cgroup/memory.current",
+        ),
+        (
+            c"/sys/fs/cgroup/memory/memory.limit_in_bytes",
+            c"/sys/fs/cgroup/memory/memory.usage_in_bytes",
+        ),
+    ]
+    .into_iter()
+    .filter_map(|(limit, usage)| {
+        let limit = read_file(limit, &mut buffer)?.trim().parse::<u64>().ok()?;
+        let usage = read_file(usage, &mut buffer)?.trim().parse::<u64>().ok()?;
+        Some(limit.saturating_sub(usage))
+    })
+    .min();
+    machine.min(cgroup.unwrap_or(u64::MAX))
+}
+
+fn read_file<'a>(path: &core::ffi::CStr, buffer: &'a mut [u8]) -> Option<&'a str> {
+    core::str::from_utf8(sys::read_file(path, buffer).ok()?).ok()
+}
