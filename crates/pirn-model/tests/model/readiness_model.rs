@@ -14,7 +14,7 @@ use loom::thread;
 use crate::blocking::wait::{Outcome, Wait};
 use crate::check;
 use crate::readiness::Interest::{self, Read, Write};
-use crate::readiness::{FdWaiter, Readiness};
+use crate::readiness::{Event, FdWaiter, Readiness};
 use crate::time::Deadline;
 
 struct World {
@@ -44,8 +44,7 @@ impl World {
     /// Adds items, which the poller reports as one event.
     fn arrive(&self, interest: Interest, count: usize) {
         self.items[interest as usize].fetch_add(count, Relaxed);
-        let [read, write] = [Read, Write].map(|kind| kind == interest);
-        self.readiness.report(0, read, write);
+        self.readiness.report(0, event(interest));
     }
 
     /// Returns `None` for `EAGAIN`.
@@ -98,6 +97,16 @@ impl World {
         let generation = self.readiness.retire();
         self.open.store(false, Relaxed);
         self.readiness.retire_from(generation);
+    }
+}
+
+/// An event after which a short read leaves nothing behind.
+fn event(interest: Interest) -> Event {
+    let [read, write] = [Read, Write].map(|kind| kind == interest);
+    Event {
+        read,
+        write,
+        lasting: false,
     }
 }
 
@@ -248,7 +257,7 @@ fn a_reader_of_the_next_life_finds_what_is_there() {
 fn an_event_of_an_earlier_life_wakes_nobody() {
     check(3, || {
         let world = World::new();
-        let late = spawn(&world, |world| world.readiness.report(0, true, true));
+        let late = spawn(&world, |world| world.readiness.report(0, Event::ALL));
         let generation = world.readiness.retire();
         let since = (generation, world.readiness.count(Read));
         let reader = spawn(&world, move |world| {
@@ -261,7 +270,7 @@ fn an_event_of_an_earlier_life_wakes_nobody() {
         });
         assert!(!late.join().unwrap());
         world.items[0].store(1, Relaxed);
-        world.readiness.report(generation, true, false);
+        world.readiness.report(generation, event(Read));
         reader.join().unwrap();
     });
 }
@@ -286,7 +295,150 @@ fn a_late_close_wakes_nobody_of_the_next_life() {
             assert_eq!(outcome, Outcome::Ready);
         });
         late.join().unwrap();
-        world.readiness.report(generation, true, false);
+        world.readiness.report(generation, event(Read));
         reader.join().unwrap();
+    });
+}
+
+/// A stream of items, of which a read takes up to two; its readers' loop is that of
+/// `readiness::reading`. The end is a bit of the word that counts the items.
+struct Stream(Arc<World>);
+
+const END: usize = 1 << 16;
+
+impl Stream {
+    fn new() -> Self {
+        Self(World::new())
+    }
+
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+
+    /// Returns `None` for `EAGAIN`.
+    fn attempt(&self, since: (u32, u32)) -> Option<usize> {
+        let word = &self.0.items[Read as usize];
+        let mut seen = word.load(Relaxed);
+        loop {
+            let taken = (seen & !END).min(2);
+            if taken == 0 {
+                return (seen == END).then_some(0);
+            }
+            match word.compare_exchange(seen, seen - taken, Relaxed, Relaxed) {
+                Ok(_) if taken == 2 => return Some(2),
+                Ok(_) => {
+                    self.0.readiness.note_emptied(since);
+                    return Some(1);
+                }
+                Err(now) => seen = now,
+            }
+        }
+    }
+
+    /// Reads until it has `count` items, or all of them. Returns their number.
+    fn read(&self, count: usize) -> usize {
+        let readiness = &self.0.readiness;
+        let mut got = 0;
+        while got < count {
+            match self.read_once(readiness) {
+                0 => break,
+                some => got += some,
+            }
+        }
+        got
+    }
+
+    fn read_once(&self, readiness: &Readiness) -> usize {
+        let mut since = (readiness.generation(), readiness.count(Read));
+        if !readiness.is_emptied(since)
+            && let Some(count) = self.attempt(since)
+        {
+            return count;
+        }
+        loop {
+            let begin = || Some(Wait::new());
+            readiness.park(Read, since, Deadline::NEVER, begin, || ());
+            since.1 = readiness.count(Read);
+            if let Some(count) = self.attempt(since) {
+                readiness.pass_baton(Read);
+                return count;
+            }
+        }
+    }
+
+    fn add(&self, items: usize) {
+        self.0.items[Read as usize].fetch_add(items, Relaxed);
+    }
+
+    /// Reports an event of the stream as it is now.
+    fn report(&self) {
+        let word = self.0.items[Read as usize].load(Relaxed);
+        let event = Event {
+            lasting: word & END != 0,
+            ..event(Read)
+        };
+        self.0.readiness.report(0, event);
+    }
+}
+
+#[test]
+fn a_reader_that_waits_after_a_short_read_gets_what_comes_later() {
+    check(3, || {
+        let stream = Stream::new();
+        let poller = stream.clone();
+        let poller = thread::spawn(move || {
+            poller.0.arrive(Read, 1);
+            poller.0.arrive(Read, 1);
+        });
+        assert_eq!(stream.read(2), 2);
+        poller.join().unwrap();
+    });
+}
+
+/// One event tells of an item and of the end.
+#[test]
+fn the_end_that_comes_with_a_short_read_is_found() {
+    check(3, || {
+        let stream = Stream::new();
+        let poller = stream.clone();
+        let poller = thread::spawn(move || {
+            poller.add(1 + END);
+            poller.report();
+        });
+        assert_eq!(stream.read(2), 1);
+        poller.join().unwrap();
+    });
+}
+
+#[test]
+fn the_end_that_comes_after_an_event_is_found() {
+    check(3, || {
+        let stream = Stream::new();
+        stream.add(1);
+        let poller = stream.clone();
+        let poller = thread::spawn(move || {
+            poller.report();
+            poller.add(END);
+            poller.report();
+        });
+        assert_eq!(stream.read(2), 1);
+        poller.join().unwrap();
+    });
+}
+
+#[test]
+fn two_readers_of_a_stream_get_all_of_it() {
+    check(2, || {
+        let stream = Stream::new();
+        let (poller, other) = (stream.clone(), stream.clone());
+        let poller = thread::spawn(move || {
+            poller.0.arrive(Read, 3);
+            poller.add(END);
+            poller.report();
+        });
+        let other = thread::spawn(move || other.read(usize::MAX));
+        let here = stream.read(usize::MAX);
+        assert_eq!(here + other.join().unwrap(), 3);
+        poller.join().unwrap();
     });
 }

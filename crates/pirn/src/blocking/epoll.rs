@@ -4,7 +4,7 @@
 //! among the descriptors wakes a carrier for other reasons ([`Poller::kick`]). It is edge-triggered
 //! as well, so every write to it is an event, and nobody needs to read it.
 
-use super::readiness;
+use super::readiness::{self, Event};
 use crate::sys::{self, Errno, SysResult, call};
 use crate::time::Deadline;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -14,6 +14,7 @@ const EVENTS: u32 =
 const READABLE: u32 =
     (libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLPRI | libc::EPOLLHUP | libc::EPOLLERR) as u32;
 const WRITABLE: u32 = (libc::EPOLLOUT | libc::EPOLLHUP | libc::EPOLLERR) as u32;
+const LASTING: u32 = READABLE & !(libc::EPOLLIN as u32);
 /// `data` of the eventfd: no descriptor has this number.
 const KICK: u64 = u64::MAX;
 /// The number of events fetched at once.
@@ -217,7 +218,12 @@ impl Fetched {
                 continue;
             }
             let (fd, generation) = (data as u32 as i32, (data >> 32) as u32);
-            woke |= readiness::report(fd, generation, bits & READABLE != 0, bits & WRITABLE != 0);
+            let event = Event {
+                read: bits & READABLE != 0,
+                write: bits & WRITABLE != 0,
+                lasting: bits & LASTING != 0,
+            };
+            woke |= readiness::report(fd, generation, event);
         }
         (woke, kicked)
     }

@@ -6,7 +6,7 @@
 //! the descriptor must also not share its open file with a duplicate. For any other descriptor the
 //! kernel is asked each time.
 //!
-//! The kernel is asked at least every 67 ms whether the program has made a descriptor non-blocking,
+//! The kernel is asked again after a second whether the program has made a descriptor non-blocking,
 //! because the program may do so by a system call that nobody sees (`rustix` makes them inline);
 //! see [`status_flags`](super::status_flags). If a number changes its open file in such a way,
 //! [`review`](super::review) notices later.
@@ -19,7 +19,7 @@
 //! The *generation* counts closes: a thread that waits for a descriptor that is closed wakes with
 //! `EBADF`, and late events of a closed descriptor are recognised as stale.
 
-use super::readiness::Readiness;
+use super::readiness::{Interest, Readiness};
 use super::status_flags;
 use crate::lock::{Guard, Lock};
 use crate::mark;
@@ -46,6 +46,8 @@ const REGISTERED: u32 = 16;
 const POLLABLE: u32 = 32;
 /// Somebody has begun to wait for it since the last review.
 const UNREVIEWED: u32 = 64;
+/// It is a TCP stream: a short read leaves nothing behind.
+const STREAM: u32 = 128;
 
 /// The entry of one descriptor.
 pub(crate) struct Entry {
@@ -146,6 +148,14 @@ pub(crate) fn duplicated(fd: i32, new: i32) {
 pub(crate) fn timeouts_set(fd: i32) {
     if let Some(entry) = existing(fd) {
         entry.flags.fetch_or(TIMEOUTS, Ordering::Relaxed); // Relaxed: as in `set_flags`.
+    }
+}
+
+/// Notes that a protocol is about to be put on top of TCP, such as TLS: it reads record by record,
+/// so a short read may leave some behind.
+pub(crate) fn layered(fd: i32) {
+    if let Some(entry) = existing(fd) {
+        entry.flags.fetch_and(!STREAM, Ordering::Relaxed); // Relaxed: as in `set_flags`.
     }
 }
 
@@ -314,6 +324,19 @@ impl Entry {
         self.readiness.generation()
     }
 
+    /// Returns the current life, and the number of its events of this kind.
+    #[inline]
+    pub(super) fn since(&self, interest: Interest) -> (u32, u32) {
+        (self.generation(), self.readiness.count(interest))
+    }
+
+    /// Returns whether a short read leaves nothing behind, until there is an event.
+    #[inline]
+    pub(super) fn is_stream(&self) -> bool {
+        // Relaxed: as in `set_flags`. Alone: what `layered` tells of one number holds for all.
+        self.flags.load(Ordering::Relaxed) & (KNOWN | SHARED | STREAM) == (KNOWN | STREAM)
+    }
+
     /// Returns whether all changes of its flags made through libc are seen here: its creation was
     /// seen, and no other number stands for the same open file.
     pub(super) fn is_known_and_alone(&self) -> bool {
@@ -364,6 +387,10 @@ impl Entry {
             return Err(Errno(libc::EPERM)); // A test's runtime; the process has none.
         };
         let generation = self.generation();
+        let mut gained = REGISTERED;
+        if flags & (KNOWN | REGISTERED) == KNOWN && sys::is_plain_tcp(fd) {
+            gained |= STREAM;
+        }
         let poller = &runtime.poller;
         let result = match poller.register(fd, generation) {
             // Already registered in this life, so under this generation.
@@ -373,7 +400,7 @@ impl Entry {
         };
         self.readiness.locked(|| {
             if result.is_ok() && self.generation() == generation {
-                self.flags.fetch_or(REGISTERED, Ordering::Relaxed); // Relaxed: as in `set_flags`.
+                self.flags.fetch_or(gained, Ordering::Relaxed); // Relaxed: as in `set_flags`.
             }
         });
         result

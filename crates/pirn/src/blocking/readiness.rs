@@ -9,11 +9,11 @@ use crate::time::Deadline;
 use crate::vthread::wait_word::Hearing;
 
 mod protocol;
-pub(crate) use protocol::{FdWaiter, Interest, Readiness};
+pub(crate) use protocol::{Event, FdWaiter, Interest, Readiness};
 
-/// Reports events that the poller has seen of a descriptor. Returns whether somebody was woken.
-pub(crate) fn report(fd: i32, generation: u32, read: bool, write: bool) -> bool {
-    fds::entry(fd).is_some_and(|entry| entry.readiness.report(generation, read, write))
+/// Reports an event that the poller has seen of a descriptor. Returns whether somebody was woken.
+pub(crate) fn report(fd: i32, generation: u32, event: Event) -> bool {
+    fds::entry(fd).is_some_and(|entry| entry.readiness.report(generation, event))
 }
 
 /// Performs an operation as if it blocked: tries it, and while that returns `EAGAIN` parks the
@@ -22,6 +22,7 @@ pub(crate) fn report(fd: i32, generation: u32, read: bool, write: bool) -> bool 
 /// `attempt` must not block the carrier. `deadline` is called only before a wait. The result is
 /// `EAGAIN` when the deadline has passed, as with `SO_RCVTIMEO`, and when the program has made the
 /// descriptor non-blocking. It is `ECANCELED` when the thread is interrupted, which ends the wait.
+#[inline]
 pub(crate) fn blocking(
     fd: i32,
     interest: Interest,
@@ -31,35 +32,131 @@ pub(crate) fn blocking(
     let Some(entry) = fds::entry(fd) else {
         return attempt();
     };
-    let generation = entry.generation();
-    let mut count = entry.readiness.count(interest);
+    let since = entry.since(interest);
     match attempt() {
-        Err(Errno(libc::EAGAIN)) => {}
+        EAGAIN => {}
         result => return result,
     }
-    let waiting = status_flags::may_wait(entry, fd);
-    if waiting == Waiting::Refused {
-        return Err(Errno(libc::EAGAIN));
+    match status_flags::may_wait(entry, fd) {
+        Waiting::Refused => EAGAIN,
+        waiting => {
+            let operation = Operation {
+                fd,
+                entry,
+                interest,
+                waiting,
+                attempted: true,
+            };
+            operation.wait(since, deadline(entry), |_| attempt())
+        }
     }
-    let deadline = deadline(entry);
-    let mut attempted = false;
-    loop {
-        entry.register(fd)?;
-        let outcome = park(entry, interest, (generation, count), deadline);
-        let result = match outcome {
-            Outcome::Closed => Err(fds::CLOSED),
-            Outcome::Interrupted => Err(super::INTERRUPTED),
-            Outcome::TimedOut if attempted || !deadline.is_never() => Err(Errno(libc::EAGAIN)),
-            _ => {
-                count = entry.readiness.count(interest);
+}
+
+/// Reads as [`blocking`] does. `wanted` returns the number of bytes asked for; it is called after
+/// an attempt that gave some. If those were fewer, and the descriptor is a stream, the next read
+/// waits for an event before its attempt.
+#[inline]
+pub(crate) fn reading(
+    fd: i32,
+    wanted: impl Fn() -> usize,
+    deadline: impl FnOnce(&Entry) -> Deadline,
+    mut attempt: impl FnMut() -> SysResult,
+) -> SysResult {
+    let Some(entry) = fds::entry(fd) else {
+        return attempt();
+    };
+    let mut attempt = |since| {
+        let result = attempt();
+        if let Ok(done @ 1..) = result
+            && entry.is_stream()
+            && done < wanted()
+        {
+            entry.readiness.note_emptied(since);
+        }
+        result
+    };
+    let interest = Interest::Read;
+    let since = entry.since(interest);
+    let mut waiting = Waiting::Refused;
+    let emptied = entry.readiness.is_emptied(since) && entry.is_stream();
+    if emptied {
+        waiting = status_flags::may_wait(entry, fd);
+    }
+    let attempted = waiting == Waiting::Refused;
+    if attempted {
+        match attempt(since) {
+            EAGAIN if emptied => return EAGAIN,
+            EAGAIN => waiting = status_flags::may_wait(entry, fd),
+            result => return result,
+        }
+        if waiting == Waiting::Refused {
+            return EAGAIN;
+        }
+    }
+    let operation = Operation {
+        fd,
+        entry,
+        interest,
+        waiting,
+        attempted,
+    };
+    operation.wait(since, deadline(entry), attempt)
+}
+
+const EAGAIN: SysResult = Err(Errno(libc::EAGAIN));
+
+/// An operation that may have to wait.
+struct Operation<'a> {
+    fd: i32,
+    entry: &'a Entry,
+    interest: Interest,
+    waiting: Waiting,
+    /// There has been an attempt.
+    attempted: bool,
+}
+
+impl Operation<'_> {
+    /// Parks until an event after `since`, tries, and so on. `attempt` gets the generation and the
+    /// count before it.
+    fn wait(
+        self,
+        mut since: (u32, u32),
+        deadline: Deadline,
+        mut attempt: impl FnMut((u32, u32)) -> SysResult,
+    ) -> SysResult {
+        let Operation {
+            fd,
+            entry,
+            interest,
+            waiting,
+            mut attempted,
+        } = self;
+        loop {
+            entry.register(fd)?;
+            let given_up = match park(entry, interest, since, deadline) {
+                Outcome::Ready => None,
+                Outcome::TimedOut => Some(EAGAIN),
+                Outcome::Interrupted => Some(Err(super::INTERRUPTED)),
+                Outcome::Closed => {
+                    entry.readiness.pass_baton(interest);
+                    return Err(fds::CLOSED);
+                }
+            };
+            let mut result = EAGAIN;
+            if given_up.is_none() || !attempted {
+                since.1 = entry.readiness.count(interest);
                 attempted = true;
-                attempt()
+                result = attempt(since);
             }
-        };
-        let refused = || waiting == Waiting::Assumed && status_flags::is_nonblocking(fd);
-        if result != Err(Errno(libc::EAGAIN)) || outcome == Outcome::TimedOut || refused() {
-            entry.readiness.pass_baton(interest);
-            return result;
+            let refused = || waiting == Waiting::Assumed && status_flags::is_nonblocking(fd);
+            if result != EAGAIN || given_up.is_some() || refused() {
+                entry.readiness.pass_baton(interest);
+                return if result == EAGAIN {
+                    given_up.unwrap_or(EAGAIN)
+                } else {
+                    result
+                };
+            }
         }
     }
 }

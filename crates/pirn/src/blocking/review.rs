@@ -12,6 +12,7 @@
 //! | success | another file | the waiters try again |
 //! | `EBADF` | no file | the waiters wake with `EBADF` |
 
+use super::readiness::Event;
 use super::{fds, readiness, status_flags};
 use crate::runtime;
 use crate::sys::Errno;
@@ -62,11 +63,11 @@ fn review(fd: i32, entry: &fds::Entry) {
     };
     match runtime.poller.register(fd, generation) {
         Ok(_) => {
-            readiness::report(fd, generation, true, true);
+            readiness::report(fd, generation, Event::ALL);
         }
         Err(Errno(libc::EBADF)) => entry.end_life(generation),
         Err(Errno(libc::EEXIST)) if status_flags::is_nonblocking(fd) => {
-            readiness::report(fd, generation, true, true);
+            readiness::report(fd, generation, Event::ALL);
         }
         Err(_) => {}
     }

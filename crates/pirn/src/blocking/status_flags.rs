@@ -1,10 +1,11 @@
 //! `O_NONBLOCK`: the program's setting, and Pirn's temporary one.
 //!
 //! The kernel is asked before a wait, because the program may have changed the flag by a system
-//! call that nobody sees. A server waits thousands of times per second per connection, and the
-//! question costs 230 ns; so the answer "it blocks" counts for the rest of a *period* of 67 ms. A
-//! change through libc ends that at once. The [review](super::review) of awaited descriptors
-//! notices an unseen change within the period, a second later.
+//! call that nobody sees. A server waits up to thousands of times per second per connection, and
+//! the question costs 230 ns; so the answer "it blocks" counts for the rest of a *period* of 1.07
+//! s. A change through libc ends that at once. The [review](super::review) of awaited descriptors
+//! notices an unseen change within the period, a second later. (A shorter period would not help
+//! much: a program that hands a descriptor on to non-blocking code does so right after a wait.)
 //!
 //! `connect` has no flag for "do not wait", so Pirn *lends* the socket `O_NONBLOCK` for the
 //! duration of one system call. Meanwhile the program may change the flag itself. Its last setting
@@ -39,9 +40,9 @@ pub(crate) enum Waiting {
 /// Marks the number of a period. A word without it counts how often an answer was forgotten.
 const PERIOD: u32 = 1 << 31;
 
-/// Returns the number of the current period of 2^26 ns.
+/// Returns the number of the current period of 2^30 ns.
 fn period() -> u32 {
-    (time::clock(libc::CLOCK_MONOTONIC_COARSE) >> 26) as u32 | PERIOD
+    (time::clock(libc::CLOCK_MONOTONIC_COARSE) >> 30) as u32 | PERIOD
 }
 
 /// Returns whether a wait for a descriptor may begin.

@@ -31,6 +31,24 @@ pub(crate) unsafe fn socket_option<T>(fd: c_int, option: c_int) -> Result<T, Err
     }
 }
 
+/// Returns whether a descriptor is a TCP socket, with no other protocol on top of TCP.
+pub(crate) fn is_plain_tcp(fd: c_int) -> bool {
+    let mut name = [0u8; 16];
+    let mut len = size_of_val(&name) as libc::socklen_t;
+    // SAFETY: the kernel writes at most `len` bytes of `name`.
+    let asked = unsafe {
+        call!(
+            libc::SYS_getsockopt,
+            fd,
+            libc::SOL_TCP,
+            libc::TCP_ULP,
+            name.as_mut_ptr(),
+            &raw mut len
+        )
+    };
+    asked.is_ok() && len == 0 // Only TCP has the option, whose value is the other protocol's name.
+}
+
 /// Reads the beginning of a file, as much as fits into the buffer, without allocating.
 pub(crate) fn read_file<'a>(path: &CStr, buffer: &'a mut [u8]) -> Result<&'a [u8], Errno> {
     const FLAGS: c_int = libc::O_RDONLY | libc::O_CLOEXEC;

@@ -20,7 +20,7 @@ mod user;
 
 pub(crate) use crate::time::{clock, nanos, now, timespec};
 pub(crate) use call::{Errno, SysResult, call, check, errno, set_errno, to_c};
-pub(crate) use file::{read_file, socket_option, status_flags};
+pub(crate) use file::{is_plain_tcp, read_file, socket_option, status_flags};
 pub(crate) use futex::{futex_wait, futex_wake, futex_wake_at};
 pub(crate) use memory::map;
 pub(crate) use pause::{back_off, nap, os_yield};

@@ -17,6 +17,7 @@ mod pipes;
 mod polling;
 mod select;
 mod select_large;
+mod short_reads;
 mod socket_modes;
 mod tcp;
 mod udp_and_unix;

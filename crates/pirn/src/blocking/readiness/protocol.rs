@@ -23,13 +23,20 @@
 //! one before the system call, for the threads that wait, and one after it, for threads that have
 //! tried in between, while the descriptor was still open.
 //!
+//! A read of a TCP stream that gives fewer bytes than it asked for has *emptied* the stream. It
+//! notes the generation and the count of step 1. As long as both are the same, step 2 would find
+//! nothing, and is left out: bytes that arrive after the read are reported by an event that has not
+//! been counted at step 1. Three things stay readable after a short read, and may have been
+//! counted: the end of the stream, an error, and what follows urgent data. An event that tells of
+//! them ([`Event::lasting`]) ends these omissions for the rest of the life.
+//!
 //! `crates/pirn-model` checks this file: `readiness_model.rs`.
 
 use crate::blocking::list::{Linked, Links, List};
 use crate::blocking::wait::{Outcome, Wait, WakeList};
 use crate::lock::Lock;
 use crate::primitives::{
-    AtomicU32,
+    AtomicU32, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
 use crate::time::Deadline;
@@ -41,6 +48,26 @@ use core::ptr::NonNull;
 pub(crate) enum Interest {
     Read = 0,
     Write = 1,
+}
+
+/// An event of a descriptor.
+#[derive(Clone, Copy)]
+pub(crate) struct Event {
+    /// It may be readable.
+    pub(crate) read: bool,
+    /// It may be writable.
+    pub(crate) write: bool,
+    /// It has something to read that a short read may leave behind.
+    pub(crate) lasting: bool,
+}
+
+impl Event {
+    /// All that an event can say.
+    pub(crate) const ALL: Event = Event {
+        read: true,
+        write: true,
+        lasting: true,
+    };
 }
 
 /// The waiting threads of one descriptor. Perhaps thousands want to do the same operation, and an
@@ -188,7 +215,16 @@ pub(crate) struct Readiness {
     generation: AtomicU32,
     /// The numbers of events seen, by [`Interest`].
     counts: [AtomicU32; 2],
+    /// The generation and the count of a read that has emptied the stream; see [`pair`].
+    emptied: AtomicU64,
+    /// One more than the last generation with a [lasting](Event::lasting) event; 0: there was none.
+    lasting: AtomicU32,
     waiters: Lock<FdWaiters>,
+}
+
+/// Returns a generation and a count in one word.
+fn pair((generation, count): (u32, u32)) -> u64 {
+    u64::from(generation) << 32 | u64::from(count)
 }
 
 impl Readiness {
@@ -197,6 +233,8 @@ impl Readiness {
         Readiness {
             generation: AtomicU32::new(0),
             counts: [AtomicU32::new(0), AtomicU32::new(0)],
+            emptied: AtomicU64::new(u64::MAX), // In use after 4 thousand million lives.
+            lasting: AtomicU32::new(0),
             waiters: Lock::new(FdWaiters::new()),
         }
     }
@@ -222,15 +260,32 @@ impl Readiness {
         [self.count(Interest::Read), self.count(Interest::Write)]
     }
 
+    /// Notes that a read, begun in this generation and after this many events, has left nothing
+    /// behind.
+    #[inline]
+    pub(crate) fn note_emptied(&self, since: (u32, u32)) {
+        self.emptied.store(pair(since), Relaxed); // Relaxed: as in `is_emptied`.
+    }
+
+    /// Returns whether a read that begins now, in this generation and after this many events, would
+    /// find nothing.
+    #[inline]
+    pub(crate) fn is_emptied(&self, since: (u32, u32)) -> bool {
+        // Relaxed: the word alone is the news. That of a lasting event comes with the count.
+        self.emptied.load(Relaxed) == pair(since)
+            && self.lasting.load(Relaxed) != since.0.wrapping_add(1)
+    }
+
     /// Calls `f` under the lock: meanwhile nobody joins or leaves, and no event is reported.
     pub(crate) fn locked<R>(&self, f: impl FnOnce() -> R) -> R {
         let _waiters = self.waiters.lock();
         f()
     }
 
-    /// Reports events of the descriptor in its life `generation`. Returns whether somebody was
+    /// Reports an event of the descriptor in its life `generation`. Returns whether somebody was
     /// woken.
-    pub(crate) fn report(&self, generation: u32, read: bool, write: bool) -> bool {
+    pub(crate) fn report(&self, generation: u32, event: Event) -> bool {
+        let Event { read, write, .. } = event;
         let mut woke = false;
         let mut first = true;
         loop {
@@ -242,10 +297,16 @@ impl Readiness {
                     return woke; // An event of the descriptor's earlier life.
                 }
                 if core::mem::take(&mut first) {
+                    if event.lasting {
+                        // Relaxed: before the count, which orders it for those that see the count.
+                        self.lasting.store(generation.wrapping_add(1), Relaxed);
+                    }
                     for (interest, wanted) in [(Interest::Read, read), (Interest::Write, write)] {
                         if wanted {
-                            // Release: pairs with the Acquire in `count`.
-                            self.counts[interest as usize].fetch_add(1, Release);
+                            let count = &self.counts[interest as usize];
+                            // Relaxed: changed under this lock. Release: pairs with the Acquire in
+                            // `count`.
+                            count.store(count.load(Relaxed).wrapping_add(1), Release);
                             waiters.claim_doer(interest, &mut wakes);
                         }
                     }

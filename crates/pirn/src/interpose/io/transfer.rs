@@ -103,7 +103,9 @@ pub(in crate::interpose) unsafe fn read_vectored(
         result => result,
     };
     let deadline = |entry: &fds::Entry| entry.deadline(fd, libc::SO_RCVTIMEO);
-    match readiness::blocking(fd, Interest::Read, deadline, attempt) {
+    // SAFETY: called when the kernel has accepted the buffers.
+    let wanted = || unsafe { whole.total() };
+    match readiness::reading(fd, wanted, deadline, attempt) {
         Err(Errno(libc::EPERM)) => offload::bounded(plain),
         // A non-blocking file waits for its disk all the same.
         EAGAIN if fds::may_be_file(fd) => offload::bounded(plain),

@@ -72,9 +72,17 @@ pub(super) fn receive(fd: c_int, flags: c_int, attempt: impl Fn(c_int) -> SysRes
         return attempt(flags);
     }
     let deadline = |entry: &fds::Entry| entry.deadline(fd, libc::SO_RCVTIMEO);
-    readiness::blocking(fd, Interest::Read, deadline, || {
-        attempt(flags | libc::MSG_DONTWAIT)
-    })
+    let attempt = || attempt(flags | libc::MSG_DONTWAIT);
+    readiness::blocking(fd, Interest::Read, deadline, attempt)
+}
+
+/// Receives up to `wanted` bytes without any flag; see [`receive`].
+fn receive_plainly(fd: c_int, wanted: usize, attempt: impl Fn(c_int) -> SysResult) -> SysResult {
+    if virtual_thread().is_none() {
+        return attempt(0);
+    }
+    let deadline = |entry: &fds::Entry| entry.deadline(fd, libc::SO_RCVTIMEO);
+    readiness::reading(fd, || wanted, deadline, || attempt(libc::MSG_DONTWAIT))
 }
 
 /// Performs a sending operation without an address.
@@ -157,23 +165,26 @@ pub unsafe extern "C" fn recvfrom(
     address: *mut sockaddr,
     address_length: *mut socklen_t,
 ) -> ssize_t {
-    let once = |done: usize| {
-        receive(fd, flags, |flags| {
-            // SAFETY: the caller's contract; `done` bytes of the buffer are full.
-            unsafe {
-                let rest = buffer.cast::<u8>().add(done);
-                call!(
-                    libc::SYS_recvfrom,
-                    fd,
-                    rest,
-                    length - done,
-                    flags,
-                    address,
-                    address_length
-                )
-            }
-        })
+    let kernel = |done: usize, flags: c_int| {
+        // SAFETY: the caller's contract; `done` bytes of the buffer are full.
+        unsafe {
+            let rest = buffer.cast::<u8>().add(done);
+            let left = length - done;
+            call!(
+                libc::SYS_recvfrom,
+                fd,
+                rest,
+                left,
+                flags,
+                address,
+                address_length
+            )
+        }
     };
+    if flags == 0 {
+        return sys::to_c(receive_plainly(fd, length, |flags| kernel(0, flags)));
+    }
+    let once = |done: usize| receive(fd, flags, |flags| kernel(done, flags));
     const PEEK: c_int = libc::MSG_PEEK | libc::MSG_ERRQUEUE;
     let waits_for_all = flags & libc::MSG_WAITALL != 0 && flags & PEEK == 0;
     // MSG_WAITALL has no effect together with MSG_DONTWAIT, so this loop replaces it.
@@ -345,7 +356,7 @@ unsafe fn send_rest(fd: c_int, message: &msghdr, flags: c_int, sent: usize) -> u
     rest.unwrap_or(0)
 }
 
-/// `setsockopt`: notes that there are timeouts.
+/// `setsockopt`: notes that there are timeouts, or a protocol on top of TCP.
 ///
 /// # Safety
 /// As for libc's function of this name.
@@ -359,6 +370,9 @@ pub unsafe extern "C" fn setsockopt(
 ) -> c_int {
     if level == libc::SOL_SOCKET && matches!(option, libc::SO_RCVTIMEO | libc::SO_SNDTIMEO) {
         fds::timeouts_set(fd);
+    }
+    if level == libc::SOL_TCP && option == libc::TCP_ULP {
+        fds::layered(fd);
     }
     // SAFETY: the caller's contract.
     sys::to_c(unsafe { call!(libc::SYS_setsockopt, fd, level, option, value, length) }) as c_int
