@@ -25,6 +25,7 @@ use core::sync::atomic::{Ordering, compiler_fence};
 
 const SECTION: u32 = 1;
 const HANDLER: u32 = 1 << 16;
+const HANDLERS: u32 = !(HANDLER - 1);
 
 thread_local! {
     /// Part of each thread's TLS block, and zero in a new one.
@@ -68,8 +69,14 @@ impl Drop for Raised {
 }
 
 /// A signal handler that the running thread is in, in the frame of the handler's caller.
+///
+/// Another signal may come at any instruction here, and its handler may leave this one by a jump.
+/// So a handler is linked before it raises the mark, and unlinked after it has lowered it, and to
+/// leave it twice, or before it has raised the mark, does no harm.
 pub(crate) struct InHandler {
     outer: *const InHandler,
+    /// The handlers' part of the mark outside of this one.
+    before: u32,
 }
 
 impl InHandler {
@@ -78,29 +85,29 @@ impl InHandler {
     pub(crate) fn run(handler: impl FnOnce()) {
         let this = InHandler {
             outer: INNERMOST.get(),
+            before: MARK.get() & HANDLERS,
         };
-        MARK.set(MARK.get().wrapping_add(HANDLER));
-        INNERMOST.set(&this);
         compiler_fence(Ordering::SeqCst); // As in `Raised::new`.
+        INNERMOST.set(&this);
+        compiler_fence(Ordering::SeqCst);
+        MARK.set(MARK.get().wrapping_add(HANDLER));
+        compiler_fence(Ordering::SeqCst);
         handler(); // If it unwinds, `this` is dropped, as at its end.
+    }
+
+    /// Notes that this handler, the innermost, has been left.
+    fn leave(&self) {
+        compiler_fence(Ordering::SeqCst); // As in `Raised::new`.
+        MARK.set(MARK.get() & !HANDLERS | self.before);
+        compiler_fence(Ordering::SeqCst);
+        INNERMOST.set(self.outer);
     }
 }
 
 impl Drop for InHandler {
     fn drop(&mut self) {
-        // SAFETY: it was the innermost when this one began, and its frame is older.
-        unsafe { leave(self.outer) };
+        self.leave();
     }
-}
-
-/// Notes that the innermost handler has been left; `outer` is the next.
-///
-/// # Safety
-/// `outer` is null, or a handler whose frame stays until it has been left in its turn.
-unsafe fn leave(outer: *const InHandler) {
-    compiler_fence(Ordering::SeqCst); // As in `Raised::new`.
-    INNERMOST.set(outer);
-    MARK.set(MARK.get().wrapping_sub(HANDLER));
 }
 
 /// Lowers the mark by the handlers that a jump to the stack pointer `target` leaves: those with
@@ -121,8 +128,7 @@ fn leave_newer(target: usize, alternative: &Range<usize>) {
         if same_stack && target < frame || !same_stack && alternative.contains(&target) {
             return;
         }
-        // SAFETY: it was the innermost when `handler` began, and its frame is older.
-        unsafe { leave(handler.outer) };
+        handler.leave();
     }
 }
 
@@ -148,8 +154,9 @@ mod tests {
     /// remain after a jump.
     fn after_jump(handlers: &mut [InHandler], target: usize, alternative: Range<usize>) -> u32 {
         let mut outer = ptr::null();
-        for handler in handlers.iter_mut().rev() {
+        for (before, handler) in (0..).zip(handlers.iter_mut().rev()) {
             handler.outer = outer;
+            handler.before = before * HANDLER;
             outer = handler;
         }
         INNERMOST.set(outer);
@@ -161,7 +168,10 @@ mod tests {
 
     #[test]
     fn a_jump_leaves_the_handlers_with_newer_frames() {
-        let handler = || core::mem::ManuallyDrop::new(InHandler { outer: ptr::null() });
+        let handler = || {
+            let (outer, before) = (ptr::null(), 0);
+            core::mem::ManuallyDrop::new(InHandler { outer, before })
+        };
         let mut handlers = [handler(), handler()];
         // SAFETY: the same layout.
         let handlers = unsafe { &mut *(&raw mut handlers).cast::<[InHandler; 2]>() };

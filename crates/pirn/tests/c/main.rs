@@ -6,6 +6,7 @@ mod common;
 
 mod fork;
 mod futexes;
+mod handler_jumps;
 mod identity;
 mod pthread;
 mod pthread_keys;

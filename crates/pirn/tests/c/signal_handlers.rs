@@ -10,10 +10,8 @@ use std::sync::{Mutex, OnceLock, mpsc};
 use std::time::Duration;
 
 use crate::common::sys::{self, check, on_signal};
-use crate::common::{
-    TempDir, block_then, child, most_carriers, on_virtual, pipes, watched, write_to_all,
-};
-use libc::{SIGALRM, SIGUSR1, SIGUSR2};
+use crate::common::{TempDir, child, on_virtual, watched};
+use libc::{SIGALRM, SIGUSR2};
 use pirn::thread;
 
 /// The number of times the handler has run to its end.
@@ -346,55 +344,5 @@ fn a_program_gets_back_the_handlers_that_it_installed() {
             assert_eq!(sigaction(65, std::ptr::null(), std::ptr::null_mut()), -1);
             assert_eq!(sys::errno(), libc::EINVAL);
         }
-    }
-}
-
-static JUMP_BACK: AtomicUsize = AtomicUsize::new(0);
-static JUMPS: AtomicUsize = AtomicUsize::new(0);
-
-/// A handler that is left by a jump: its thread may be parked again afterwards.
-#[watched(alone)]
-fn a_thread_whose_handler_jumped_out_parks_as_before() {
-    /// `sigjmp_buf` of glibc.
-    #[repr(C, align(16))]
-    struct Buffer([u64; 32]);
-    unsafe extern "C" {
-        fn __sigsetjmp(buffer: *mut Buffer, savemask: c_int) -> c_int;
-        fn longjmp(buffer: *mut Buffer, value: c_int) -> !;
-        fn _longjmp(buffer: *mut Buffer, value: c_int) -> !;
-        fn siglongjmp(buffer: *mut Buffer, value: c_int) -> !;
-        fn __longjmp_chk(buffer: *mut Buffer, value: c_int) -> !;
-    }
-    extern "C" fn jump(_signal: c_int) {
-        let jumps = [longjmp, _longjmp, siglongjmp, __longjmp_chk];
-        let jump = jumps[JUMPS.fetch_add(1, SeqCst) % jumps.len()];
-        // SAFETY: set by the interrupted function, which has not returned.
-        unsafe { jump(JUMP_BACK.load(SeqCst) as *mut Buffer, 1) };
-    }
-    #[inline(never)]
-    fn jump_out() {
-        let mut buffer = Buffer([0; 32]);
-        JUMP_BACK.store(&raw mut buffer as usize, SeqCst);
-        // SAFETY: no local of this frame changes between the two returns.
-        unsafe {
-            if __sigsetjmp(&mut buffer, 1) == 0 {
-                libc::raise(SIGUSR1);
-                unreachable!();
-            }
-        }
-    }
-    for flags in [0, libc::SA_ONSTACK] {
-        on_signal(SIGUSR1, flags, jump);
-        on_virtual(jump_out);
-        let pipes = pipes(most_carriers() + 1);
-        let alone = Mutex::new(());
-        // More of them than there can be carriers, so that each must park.
-        let read = |i: usize| {
-            let guard = alone.lock().unwrap();
-            jump_out();
-            drop(guard);
-            assert_eq!((&pipes[i].0).read(&mut [0]).unwrap(), 1);
-        };
-        block_then(pipes.len(), read, || write_to_all(&pipes));
     }
 }
