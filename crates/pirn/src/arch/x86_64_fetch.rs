@@ -1,18 +1,18 @@
-//! Reading memory that may not be there.
+//! Reading and writing memory that may not be there.
 //!
 //! The kernel answers `EFAULT` where a program passes an address without memory behind it; what
 //! stands in for a system call should, too. To ask the kernel first would cost a system call. So
-//! the read is one instruction, the first of a function of its own, and if it faults the handler of
-//! `SIGSEGV` and `SIGBUS` ([`recover`]) returns from that function in its place.
+//! the access is one instruction, the first of a function of its own, and if it faults the handler
+//! of `SIGSEGV` and `SIGBUS` ([`recover`]) returns from that function in its place.
 
 use core::arch::naked_asm;
 use core::ffi::c_void;
 
-/// What a fetch gives, in two registers.
+/// What a fetch or a store gives, in two registers.
 #[repr(C)]
 pub(crate) struct FetchedWord {
     pub(crate) value: u64,
-    /// Not zero: there was nothing to read.
+    /// Not zero: there was nothing to read, or nothing that could be written.
     pub(crate) failed: u64,
 }
 
@@ -44,7 +44,17 @@ pub(crate) unsafe extern "C" fn fetch_u8(address: usize) -> FetchedWord {
     naked_asm!("movzx eax, byte ptr [rdi]", "xor edx, edx", "ret")
 }
 
-/// Lets a fetch that has faulted return that it has failed. Returns whether the fault was one.
+/// Writes eight bytes. The `value` of the result has no meaning.
+///
+/// # Safety
+/// As for [`fetch_u64`]; the memory there, if there is any, may be written.
+#[unsafe(naked)]
+pub(crate) unsafe extern "C" fn store_u64(address: usize, value: u64) -> FetchedWord {
+    naked_asm!("mov [rdi], rsi", "xor edx, edx", "ret")
+}
+
+/// Lets a fetch or store that has faulted return that it has failed. Returns whether the fault was
+/// one.
 ///
 /// # Safety
 /// `context` is what the kernel gave the handler of a fault's signal.
@@ -52,9 +62,13 @@ pub(crate) unsafe fn recover(context: *mut c_void) -> bool {
     // SAFETY: the caller's contract.
     let registers = unsafe { &mut (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs };
     let place = registers[libc::REG_RIP as usize] as usize;
-    type Fetch = unsafe extern "C" fn(usize) -> FetchedWord;
-    let fetches: [Fetch; 3] = [fetch_u64, fetch_u32, fetch_u8];
-    if !fetches.iter().any(|fetch| *fetch as usize == place) {
+    let accesses = [
+        fetch_u64 as *const () as usize,
+        fetch_u32 as *const () as usize,
+        fetch_u8 as *const () as usize,
+        store_u64 as *const () as usize,
+    ];
+    if !accesses.contains(&place) {
         return false;
     }
     let stack = registers[libc::REG_RSP as usize];

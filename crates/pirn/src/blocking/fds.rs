@@ -23,6 +23,7 @@ use super::readiness::{Interest, Readiness};
 use super::status_flags;
 use crate::lock::{Guard, Lock};
 use crate::mark;
+use crate::own_vec::OwnVec;
 use crate::runtime;
 use crate::sys::{self, Errno, SysResult, call};
 use crate::time::Deadline;
@@ -209,8 +210,16 @@ pub(crate) fn close_range(first: u32, last: u32, flags: i32) -> SysResult {
     let Some(runtime) = runtime::get().filter(|_| closes && first <= last) else {
         return kernel(first, last);
     };
+    // The numbers, and the generation that each begins if nobody opens it meanwhile.
+    let mut lives = OwnVec::new();
     for fd in numbers(first, last) {
-        closing(fd);
+        // A handler must not allocate, and cannot tell the threads that wait.
+        if let Some(life) = closing(fd)
+            && !mark::is_up()
+            && lives.reserve_one().is_ok()
+        {
+            lives.push((fd, life));
+        }
     }
     let mut ours = runtime.poller.descriptors().map(|fd| fd as u32);
     ours.sort_unstable();
@@ -224,10 +233,8 @@ pub(crate) fn close_range(first: u32, last: u32, flags: i32) -> SysResult {
     if let Some(first) = next.filter(|next| *next <= last) {
         kernel(first, last)?;
     }
-    for fd in numbers(first, last) {
-        if let Some(entry) = existing(fd) {
-            closed(fd, entry.generation());
-        }
+    for &(fd, life) in &*lives {
+        closed(fd, life);
     }
     Ok(0)
 }

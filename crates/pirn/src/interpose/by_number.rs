@@ -3,8 +3,7 @@
 //!
 //! The table is for calls that mean the same as libc's function: same arguments, and results that
 //! differ only in how an error is reported. Where libc's function differs (`ppoll`, `pselect6`, in
-//! which the kernel writes the time left), this file makes up for it, or leaves the call to the
-//! kernel.
+//! which the kernel writes the time left), this file makes up for it.
 
 use super::io::{fcntl, poll, rw, select, transfer};
 use super::net::{messages, socket};
@@ -13,6 +12,8 @@ use super::time;
 use super::{fs, virtual_thread};
 use crate::sys::{self, Errno};
 use core::ffi::{c_int, c_long};
+use core::ptr;
+use libc::{fd_set, timespec};
 
 /// Calls functions with these arguments, all of them integers and pointers.
 macro_rules! calls {
@@ -44,8 +45,7 @@ pub(super) unsafe fn call(number: c_long, a: [usize; 6]) -> Option<c_long> {
     unsafe {
         match number {
             libc::SYS_clock_nanosleep => return Some(clock_nanosleep(a)),
-            libc::SYS_ppoll | libc::SYS_pselect6 if virtual_thread().is_none() => return None,
-            libc::SYS_pselect6 if a[5] != 0 => return None, // A mask: the kernel's own.
+            libc::SYS_ppoll | libc::SYS_pselect6 => return poll_for(number, a),
             _ => {}
         }
         Some(calls! { number, a;
@@ -80,9 +80,7 @@ pub(super) unsafe fn call(number: c_long, a: [usize; 6]) -> Option<c_long> {
             SYS_ioctl => fcntl::ioctl, 3;
             SYS_flock => fs::lock::flock, 2;
             SYS_poll => poll::poll, 3;
-            SYS_ppoll => poll::ppoll, 4;
             SYS_select => select::select, 5;
-            SYS_pselect6 => select::pselect, 6;
             SYS_epoll_wait => poll::epoll_wait, 4;
             SYS_epoll_pwait => poll::epoll_pwait, 5;
             SYS_epoll_pwait2 => poll::epoll_pwait2, 5;
@@ -94,6 +92,41 @@ pub(super) unsafe fn call(number: c_long, a: [usize; 6]) -> Option<c_long> {
             SYS_open => fs::open::open64, 3;
             SYS_openat => fs::open::openat64, 4;
         })
+    }
+}
+
+/// Calls `ppoll` or `pselect` and stores the time left, as the kernel does. Returns `None` if the
+/// call is the kernel's: on a platform thread, and with a signal mask.
+///
+/// # Safety
+/// As for the system call.
+unsafe fn poll_for(number: c_long, a: [usize; 6]) -> Option<c_long> {
+    virtual_thread()?;
+    let (time, mask) = match number {
+        libc::SYS_ppoll => (a[2], a[3]),
+        _ if a[5] == 0 => (a[4], 0),
+        _ => (a[4], sys::fetch_u64(a[5]).ok()? as usize), // The mask's address and its size.
+    };
+    if mask != 0 {
+        return None;
+    }
+    let time = time as *mut timespec;
+    let timeout = sys::fetch_timeout(time);
+    let start = sys::now();
+    // SAFETY: the caller's contract.
+    unsafe {
+        let result = match number {
+            libc::SYS_ppoll => poll::ppoll(a[0] as _, a[1] as _, time, ptr::null()),
+            _ => {
+                let sets = [a[1], a[2], a[3]].map(|set| set as *mut fd_set);
+                select::pselect(a[0] as _, sets[0], sets[1], sets[2], time, ptr::null())
+            }
+        };
+        if let Ok(Some(nanos @ 1..)) = timeout {
+            let left = nanos.saturating_sub(sys::now() - start);
+            sys::store_timespec(time, sys::timespec(left));
+        }
+        Some(result.into())
     }
 }
 

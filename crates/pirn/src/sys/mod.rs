@@ -26,4 +26,6 @@ pub(crate) use memory::map;
 pub(crate) use pause::{back_off, nap, os_yield};
 pub(crate) use poll::{events_now, poll_now};
 pub(crate) use report::{complain, fatal};
-pub(crate) use user::{fetch_time, fetch_timeout, fetch_timespec, fetch_u8, fetch_u32, fetch_u64};
+pub(crate) use user::{
+    fetch_time, fetch_timeout, fetch_timespec, fetch_u8, fetch_u32, fetch_u64, store_timespec,
+};

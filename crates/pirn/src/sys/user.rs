@@ -1,4 +1,4 @@
-//! Reading the program's memory as the kernel does: an unmapped address is `EFAULT`.
+//! Reading and writing the program's memory as the kernel does: an unmapped address is `EFAULT`.
 //!
 //! For code that replaces a system call on a virtual thread. The runtime has been started, so its
 //! fault handler is in place.
@@ -37,6 +37,18 @@ pub(crate) fn fetch_u64(address: usize) -> Result<u64, Errno> {
 pub(crate) fn fetch_time(address: usize) -> Result<[i64; 2], Errno> {
     let seconds = fetch_u64(address)? as i64;
     Ok([seconds, fetch_u64(address.wrapping_add(8))? as i64])
+}
+
+/// Writes a time to a `timespec`, unless there is none that could be written.
+///
+/// # Safety
+/// The caller may write there.
+pub(crate) unsafe fn store_timespec(address: *mut libc::timespec, time: libc::timespec) {
+    let words = [time.tv_sec as u64, time.tv_nsec as u64];
+    for (address, word) in (address.addr()..).step_by(8).zip(words) {
+        // SAFETY: see the module's documentation; the caller's contract.
+        unsafe { arch::store_u64(address, word) };
+    }
 }
 
 /// Reads a time from a `timespec`. Fails with `EINVAL` if it is not a valid time.

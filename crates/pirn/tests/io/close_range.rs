@@ -66,6 +66,42 @@ fn those_that_wait_in_a_range_wake() {
     );
 }
 
+/// Waits until a number is closed, gives it to another file at once, and reads from that.
+fn reopen_and_read(number: RawFd, file: &impl AsRawFd) -> io::Result<usize> {
+    let is_open = || {
+        sys::inline(
+            libc::SYS_fcntl,
+            number as usize,
+            libc::F_GETFD as usize,
+            0,
+            0,
+            0,
+        )
+    };
+    while is_open() >= 0 {}
+    sys::dup2(file.as_raw_fd(), number)?;
+    sys::read(number, &mut [0])
+}
+
+#[watched]
+fn a_number_that_is_opened_again_meanwhile_stays_open() {
+    const LAST: RawFd = 1000;
+    child::isolated(&[("PIRN_PARALLELISM", "1")], || {
+        // Each number has been used, so that it takes a while to look after all.
+        (LAST - 800..LAST).for_each(|number| sys::dup2(0, number).unwrap());
+        for _ in 0..300 {
+            let (reader, mut writer) = io::pipe().unwrap();
+            sys::dup2(0, LAST).unwrap();
+            thread::scope(|scope| {
+                let read = scope.spawn(|| reopen_and_read(LAST, &reader));
+                close_range(LAST - 800, LAST as u32);
+                writer.write_all(b"x").unwrap();
+                assert_eq!(read.join().unwrap().unwrap(), 1);
+            });
+        }
+    });
+}
+
 #[watched]
 fn the_runtime_outlives_a_program_that_closes_all() {
     child::isolated(&[], || {

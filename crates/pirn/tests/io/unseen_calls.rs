@@ -234,23 +234,67 @@ fn reads_and_writes_by_number_do_not_keep_a_carrier() {
     );
 }
 
+/// Waits by number until a descriptor is readable; `time` may be null.
+fn wait_by_number(number: c_long, fd: RawFd, time: *const libc::timespec) -> c_long {
+    let mut entry = libc::pollfd {
+        fd,
+        events: libc::POLLIN,
+        revents: 0,
+    };
+    let no_mask = [0usize, 8];
+    // SAFETY: one entry or set, a time, and the address and size of no mask.
+    sys::check(unsafe {
+        match number {
+            libc::SYS_poll => libc::syscall(number, &raw mut entry, 1, -1),
+            libc::SYS_ppoll => libc::syscall(number, &raw mut entry, 1, time, 0, 8),
+            _ => {
+                let mut set: libc::fd_set = std::mem::zeroed();
+                libc::FD_SET(fd, &mut set);
+                let (set, mask) = (&raw mut set, no_mask.as_ptr());
+                libc::syscall(libc::SYS_pselect6, fd + 1, set, 0, 0, time, mask)
+            }
+        }
+    })
+    .unwrap()
+}
+
 #[watched]
 fn polls_by_number_do_not_keep_a_carrier() {
-    let pipes = crate::common::pipes(2 * most_carriers());
-    block_then(
-        pipes.len(),
-        |i| {
-            let mut entry = libc::pollfd {
-                fd: pipes[i].0.as_raw_fd(),
-                events: libc::POLLIN,
-                revents: 0,
-            };
-            // SAFETY: one entry.
-            let count = unsafe { libc::syscall(libc::SYS_poll, &raw mut entry, 1, -1) };
-            assert_eq!(sys::check(count).unwrap(), 1);
-        },
-        || crate::common::write_to_all(&pipes),
-    );
+    for number in [libc::SYS_poll, libc::SYS_ppoll, libc::SYS_pselect6] {
+        let pipes = crate::common::pipes(2 * most_carriers());
+        let wait = |i: usize| {
+            let fd = pipes[i].0.as_raw_fd();
+            assert_eq!(wait_by_number(number, fd, std::ptr::null()), 1);
+        };
+        block_then(pipes.len(), wait, || crate::common::write_to_all(&pipes));
+    }
+}
+
+#[watched]
+fn polls_by_number_store_the_time_left() {
+    /// In memory that cannot be written.
+    static CENTURY: libc::timespec = libc::timespec {
+        tv_sec: 100 * 365 * 86_400,
+        tv_nsec: 0,
+    };
+    let try_it = || {
+        let (reader, mut writer) = io::pipe().unwrap();
+        let fd = reader.as_raw_fd();
+        for number in [libc::SYS_ppoll, libc::SYS_pselect6] {
+            let mut time = sys::timespec(Duration::from_millis(1));
+            assert_eq!(wait_by_number(number, fd, &raw mut time), 0);
+            assert_eq!((time.tv_sec, time.tv_nsec), (0, 0));
+        }
+        writer.write_all(b"x").unwrap();
+        for number in [libc::SYS_ppoll, libc::SYS_pselect6] {
+            let mut time = sys::timespec(Duration::from_secs(1_000_000));
+            assert_eq!(wait_by_number(number, fd, &raw mut time), 1);
+            assert!((1..1_000_000).contains(&time.tv_sec));
+            assert_eq!(wait_by_number(number, fd, &raw const CENTURY), 1);
+        }
+    };
+    on_virtual(try_it);
+    try_it();
 }
 
 #[watched]
