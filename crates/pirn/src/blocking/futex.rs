@@ -12,6 +12,7 @@
 
 use super::offload;
 use super::parking_lot::{self, Parked};
+use crate::arch;
 use crate::sys::{self, Errno, SysResult};
 use crate::time::Deadline;
 use crate::vthread::{self, wait_word::Hearing};
@@ -32,8 +33,7 @@ pub(crate) unsafe fn futex(args: [usize; 6]) -> SysResult {
     let private = operation & FUTEX_PRIVATE_FLAG != 0;
     let command = operation & !(FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME);
     // SAFETY: passed on.
-    let kernel =
-        |args: [usize; 6]| unsafe { sys::check(crate::arch::syscall(libc::SYS_futex, args)) };
+    let kernel = |args: [usize; 6]| unsafe { sys::check(arch::syscall(libc::SYS_futex, args)) };
     if !private {
         let waits = command == FUTEX_WAIT || command == FUTEX_WAIT_BITSET;
         return if waits && vthread::parkable().is_some() {
@@ -122,8 +122,12 @@ fn wake(
     mut args: [usize; 6],
 ) -> usize {
     let count = (count as u32 as usize).min(i32::MAX as usize);
-    let woken = parking_lot::unpark(word, count, bits); // begins with a SeqCst fence
-    if woken < count && parking_lot::any_in_kernel(word) {
+    let woken = parking_lot::unpark(word, count, bits);
+    if woken == count {
+        return woken;
+    }
+    arch::fence_after_atomic();
+    if parking_lot::any_in_kernel(word) {
         args[2] = count - woken;
         return woken + kernel(args).unwrap_or(0);
     }

@@ -14,7 +14,8 @@
 use super::keyed_queues::{self, Keyed, KeyedQueues, Visit};
 use super::list::{Linked, Links, List};
 use super::posted;
-use super::wait::{Outcome, Wait, WakeList};
+use super::wait::{Outcome, Wait, WakeList, Wakeup};
+use crate::arch;
 use crate::lock::Lock;
 use crate::mark;
 use crate::runtime;
@@ -28,7 +29,7 @@ pub(crate) const BUCKETS: usize = 4096;
 #[repr(align(64))]
 struct Bucket {
     waiters: Lock<KeyedQueues<LotWaiter>>,
-    /// The number of waiting virtual threads, readable without the lock.
+    /// The number of waiting virtual threads, readable without the lock, under which it changes.
     waiting: AtomicU32,
     /// The number of platform threads in the kernel's queue of an address that hashes here, or on
     /// their way into it.
@@ -44,6 +45,31 @@ static LOT: [Bucket; BUCKETS] = [const {
         platform: AtomicU32::new(0),
     }
 }; BUCKETS];
+
+impl Bucket {
+    /// Returns the number of virtual threads that wait, for a caller that wakes them under the
+    /// lock. If there are none, executes a full fence.
+    #[inline]
+    fn waiting(&self) -> usize {
+        // Relaxed: if threads wait, the lock orders the caller's write (of the futex word) before
+        // the checks of all that it does not find there. Otherwise the fence orders the write
+        // before the second load, and pairs with the SeqCst addition in `park`.
+        let mut waiting = self.waiting.load(Ordering::Relaxed);
+        if waiting == 0 {
+            arch::full_fence();
+            waiting = self.waiting.load(Ordering::Relaxed);
+        }
+        waiting as usize
+    }
+
+    /// Counts waiters out, under the lock of the bucket.
+    #[inline]
+    fn count_down(&self, waiters: u32) {
+        // Relaxed: a hint going down. Under the lock, so nobody else changes it.
+        let left = self.waiting.load(Ordering::Relaxed) - waiters;
+        self.waiting.store(left, Ordering::Relaxed);
+    }
+}
 
 /// A waiting thread, on its own stack.
 struct LotWaiter {
@@ -104,11 +130,11 @@ pub(crate) fn park(
     // what the waker wrote before it.
     bucket.waiting.fetch_add(1, Ordering::SeqCst);
     if !check() {
-        bucket.waiting.fetch_sub(1, Ordering::Relaxed); // Relaxed: a hint going down.
+        bucket.count_down(1);
         return Parked::Invalid;
     }
     let Some(wait) = Wait::hearing(hearing) else {
-        bucket.waiting.fetch_sub(1, Ordering::Relaxed); // Relaxed: a hint going down.
+        bucket.count_down(1);
         return Parked::Interrupted;
     };
     let waiter = LotWaiter {
@@ -142,7 +168,7 @@ fn leave(waiter: &LotWaiter) {
         if waiter.bucket.load(Ordering::Relaxed) == home {
             // SAFETY: under the lock of its bucket: it is there, or nowhere.
             unsafe { waiters.remove(waiter) };
-            LOT[home].waiting.fetch_sub(1, Ordering::Relaxed); // Relaxed: a hint going down.
+            LOT[home].count_down(1);
             return;
         }
     }
@@ -150,27 +176,59 @@ fn leave(waiter: &LotWaiter) {
 
 /// Wakes up to `count` threads that wait for `key` with a bit of `bits`, in order of arrival.
 /// Returns the number woken; in a signal handler, 0: they are woken soon.
+///
+/// Executes a full fence, or an atomic read-modify-write (see [`arch::fence_after_atomic`]).
 pub(crate) fn unpark(key: usize, count: usize, bits: u32) -> usize {
     let bucket = &LOT[bucket_of(key)];
-    // The caller's write (of the futex word) must be visible before the count of waiters is read;
-    // pairs with the SeqCst addition in `park`.
-    crate::arch::full_fence();
     // Threads that come later need not be woken. Without this bound, woken threads that wait again
     // at once could keep us here.
-    let count = count.min(bucket.waiting.load(Ordering::Relaxed) as usize);
+    let count = count.min(bucket.waiting());
     if count > 0 && mark::in_handler() {
         posted::post(bucket_of(key));
         return 0;
     }
+    if count > 0 && runtime::has_forked() {
+        arch::full_fence();
+        return 0; // The listed threads are in the parent process.
+    }
+    match count {
+        0 => 0,
+        1 => usize::from(unpark_one(bucket, key, bits)),
+        _ => unpark_many(bucket, key, count, bits),
+    }
+}
+
+#[inline]
+fn unpark_one(bucket: &Bucket, key: usize, bits: u32) -> bool {
+    let mut first = None;
+    bucket.waiters.lock().walk(key, |waiter| {
+        if waiter.bits & bits == 0 {
+            return Visit::Leave;
+        }
+        first = claim(bucket, waiter);
+        match first.is_some() {
+            true => Visit::TakeLast,
+            false => Visit::Leave,
+        }
+    });
+    first.map(Wakeup::perform).is_some()
+}
+
+#[inline(never)]
+fn unpark_many(bucket: &Bucket, key: usize, count: usize, bits: u32) -> usize {
     let mut woken = 0;
     while woken < count {
-        if runtime::has_forked() {
-            break; // The listed threads are in the parent process.
-        }
         let mut wakes = WakeList::new();
-        let more = collect(bucket, key, bits, count - woken, &mut wakes);
-        woken += wakes.perform();
-        if !more {
+        bucket
+            .waiters
+            .lock()
+            .walk(key, |waiter| match waiter.bits & bits {
+                0 => Visit::Leave,
+                _ => collect(bucket, waiter, &mut wakes, count - woken),
+            });
+        let performed = wakes.perform();
+        woken += performed;
+        if performed < WakeList::CAPACITY {
             break;
         }
     }
@@ -194,8 +252,8 @@ pub(super) fn wake_all(bucket: usize) {
     let mut left = bucket.waiting.load(Ordering::Relaxed) as usize;
     while left > 0 {
         let mut wakes = WakeList::new();
-        let claim = |waiter: &LotWaiter| claim(bucket, waiter, &mut wakes, left);
-        bucket.waiters.lock().walk_all(claim);
+        let collect = |waiter: &LotWaiter| collect(bucket, waiter, &mut wakes, left);
+        bucket.waiters.lock().walk_all(collect);
         let woken = wakes.perform();
         if woken < WakeList::CAPACITY {
             return;
@@ -204,30 +262,26 @@ pub(super) fn wake_all(bucket: usize) {
     }
 }
 
-/// Claims waiters. Returns whether the list of wakes was too short for all of them.
-fn collect(bucket: &Bucket, key: usize, bits: u32, count: usize, wakes: &mut WakeList) -> bool {
-    bucket.waiters.lock().walk(key, |waiter| {
-        if waiter.bits & bits == 0 {
-            return Visit::Leave;
-        }
-        claim(bucket, waiter, wakes, count)
-    });
-    wakes.is_full() && wakes.len() < count
-}
-
-/// Claims one waiter. It is the last if there are `count` wakes then. A waiter that has just timed
-/// out leaves by itself.
-#[inline]
-fn claim(bucket: &Bucket, waiter: &LotWaiter, wakes: &mut WakeList, count: usize) -> Visit {
-    let Some(wakeup) = waiter.wait.claim(Outcome::Ready) else {
+/// Claims a waiter and adds its wake, after which it is the last if there are `count` wakes or the
+/// list is full.
+fn collect(bucket: &Bucket, waiter: &LotWaiter, wakes: &mut WakeList, count: usize) -> Visit {
+    let Some(wakeup) = claim(bucket, waiter) else {
         return Visit::Leave;
     };
-    bucket.waiting.fetch_sub(1, Ordering::Relaxed); // Relaxed: a hint going down.
     wakes.push(wakeup);
     match wakes.len() == count || wakes.is_full() {
         true => Visit::TakeLast,
         false => Visit::Take,
     }
+}
+
+/// Claims a waiter, which the caller takes out of the bucket. A waiter that has just timed out
+/// leaves by itself.
+#[inline]
+fn claim(bucket: &Bucket, waiter: &LotWaiter) -> Option<Wakeup> {
+    let wakeup = waiter.wait.claim(Outcome::Ready)?;
+    bucket.count_down(1);
+    Some(wakeup)
 }
 
 /// Moves up to `count` threads that wait for `from` to the end of the queue of `to`. Returns the
@@ -252,7 +306,7 @@ pub(crate) fn requeue(from: usize, to: usize, count: usize) -> usize {
     };
     let moved = put(source.take(from, count), &mut target, to, b);
     LOT[b].waiting.fetch_add(moved as u32, Ordering::SeqCst); // SeqCst: as in `park`.
-    LOT[a].waiting.fetch_sub(moved as u32, Ordering::Relaxed); // Relaxed: a hint going down.
+    LOT[a].count_down(moved as u32);
     moved
 }
 

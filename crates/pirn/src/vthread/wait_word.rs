@@ -142,23 +142,23 @@ impl WaitWord {
     /// The word may be gone when this returns.
     #[inline]
     pub fn decide(&self, outcome: u32) -> Option<Decided> {
-        let mut seen = PENDING;
-        loop {
+        // Relaxed: confirmed by the exchange; or a decision, which is not that of an earlier wait,
+        // because the caller found the wait under a lock, after `begin`.
+        let mut seen = self.0.load(Relaxed);
+        while seen & WAIT < DECIDED {
+            let next = seen & !WAIT | outcome;
             // Release: pairs with the Acquire in `outcome`, for what the caller did before.
             // Acquire: pairs with the Release in `begin`, for what the thread prepared. Relaxed on
             // failure: nothing is concluded.
-            match self
-                .0
-                .compare_exchange(seen, seen & !WAIT | outcome, AcqRel, Relaxed)
-            {
+            match self.0.compare_exchange(seen, next, AcqRel, Relaxed) {
                 Ok(_) => {
                     let asleep = seen & WAIT == ASLEEP;
                     return Some(Decided { asleep });
                 }
-                Err(now) if now & WAIT >= DECIDED => return None,
                 Err(now) => seen = now,
             }
         }
+        None
     }
 
     /// `PENDING → ASLEEP`, for a platform thread. Returns the value with which the kernel must
