@@ -5,6 +5,10 @@
  *   main freed   one thread reads what another has freed
  *   main heap    a write beyond a block that another thread has allocated
  *   main race    two threads write the same variable
+ *   main unset   a thread decides by memory that another has allocated and nobody has written
+ *   main local   a thread decides by a variable of its own that it has not written
+ *   main ended   a thread reads a variable of a thread that has ended
+ *   main leak    a thread allocates a block and forgets it
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -75,6 +79,39 @@ static void race(void *argument, unsigned i) {
     }
 }
 
+static void unset(void *argument, unsigned i) {
+    int *volatile *block = argument;
+    if (i == 0)
+        *block = malloc(sizeof(int));
+    else if (usleep(100000), **block == 1)
+        sum++;
+}
+
+static void local(void *argument, unsigned i) {
+    (void)argument, (void)i;
+    volatile int array[16];
+    array[0] = 1;
+    usleep(100);
+    if (array[7] == 1)
+        sum++;
+}
+
+static void ended(void *argument, unsigned i) {
+    volatile long variable = 1;
+    volatile long *volatile *shared = argument;
+    if (i == 0)
+        *shared = &variable;
+    else
+        usleep(100000), sum += **shared;
+}
+
+static void leak(void *argument, unsigned i) {
+    (void)argument, (void)i;
+    void *volatile block = malloc(1234);
+    usleep(100);
+    block = 0;
+}
+
 int main(int argc, char **argv) {
     const char *fault = argc > 1 ? argv[1] : "";
     on_virtual_threads(THREADS, work, 0);
@@ -83,11 +120,20 @@ int main(int argc, char **argv) {
     char *block = malloc(10);
     if (!strcmp(fault, "stack"))
         on_virtual_threads(1, stack, 0);
-    if (!strcmp(fault, "heap"))
-        on_virtual_threads(2, heap, &block);
     int shared = 0;
     if (!strcmp(fault, "race"))
         on_virtual_threads(2, race, &shared);
+    void *other = 0;
+    if (!strcmp(fault, "heap"))
+        on_virtual_threads(2, heap, &other);
+    if (!strcmp(fault, "unset"))
+        on_virtual_threads(2, unset, &other);
+    if (!strcmp(fault, "local"))
+        on_virtual_threads(1, local, 0);
+    if (!strcmp(fault, "leak"))
+        on_virtual_threads(1, leak, 0);
+    if (!strcmp(fault, "ended"))
+        on_virtual_threads(2, ended, &other);
     if (!strcmp(fault, "freed"))
         on_virtual_threads(2, freed, &block);
     else

@@ -10,7 +10,7 @@ use std::io::{self, Write};
 const QUIET: &str = "PIRN_QUIET";
 
 /// Variables that other code than the settings reads.
-const OTHERS: [&str; 2] = [QUIET, "PIRN_NO_GUARD_MARKERS"];
+const OTHERS: [&str; 3] = [QUIET, "PIRN_NO_GUARD_MARKERS", "PIRN_NO_FSGSBASE"];
 
 /// Prefixes of the variables of this project's own tests.
 const OF_TESTS: [&str; 2] = ["PIRN_TEST", "PIRN_STRESS"];

@@ -64,15 +64,18 @@ fn processor(machine: &Machine) -> Finding {
     let name = machine.processor.as_deref().unwrap_or("unknown");
     match (machine.has_fsgsbase, machine.fsgsbase_enabled) {
         (_, Some(true)) => Finding::ok(SUBJECT, format!("{name}, x86-64 with FSGSBASE")),
-        (Some(true), Some(false)) => Finding::bad(
+        (Some(true), Some(false)) => Finding::warn(
             SUBJECT,
-            format!("{name} has FSGSBASE, but the kernel does not let programs use it"),
+            format!(
+                "{name} has FSGSBASE, but the kernel does not let programs use it: each switch \
+                 makes a system call"
+            ),
             "run Linux 5.9 or later, without `nofsgsbase` in its command line; valgrind and some \
              emulators hide it as well",
         ),
-        (Some(false), _) => Finding::bad(
+        (Some(false), _) => Finding::warn(
             SUBJECT,
-            format!("{name} has no FSGSBASE"),
+            format!("{name} has no FSGSBASE: each switch makes a system call"),
             "use Intel Ivy Bridge, AMD Steamroller or later; in a virtual machine, pass the \
              processor's features through (`-cpu host`)",
         ),

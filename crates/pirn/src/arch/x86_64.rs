@@ -19,8 +19,8 @@
 //! only if the two contexts differ, because a load serialises the pipeline. The comparison leaves
 //! out MXCSR's six status flags: almost every floating point instruction changes them.
 //!
-//! A switch also writes the FS base (`wrfsbase`, 5.6 ns), which makes the resumed code's
-//! thread-local storage current.
+//! A switch also writes the FS base, which makes the resumed code's thread-local storage current:
+//! by an instruction ([`switch`]) or by a system call ([`switch_by_system_call`]).
 //!
 //! # What debuggers and unwinders see
 //!
@@ -35,20 +35,13 @@
 //! addresses do not rise ("previous frame inner to this frame"), and a carrier's stack may lie
 //! below or above a slot.
 
+use super::x86_64_tp::SET_FS;
 use core::arch::{asm, naked_asm};
 
-/// Saves the running context in `*save`, makes `tp` the thread pointer and continues at the
-/// context saved in `to`. Returns when somebody switches back to `*save`.
-///
-/// # Safety
-/// `to` was written by [`prepare`] or by an earlier `switch`, has not been resumed since, and its
-/// stack is alive. `tp` is the thread pointer that belongs to that stack. `save` stays valid until
-/// this call returns.
-#[inline(always)]
-pub(crate) unsafe fn switch(save: *mut *mut u8, to: *mut u8, tp: usize) {
-    // SAFETY: the caller's contract. Every register the other side may change is an output or
-    // saved by hand; the stack is used below the red zone, as the absence of `nostack` demands.
-    unsafe {
+/// The switch, with the instructions that change the stack and the thread pointer: on the way they
+/// leave the old stack pointer in `rax`.
+macro_rules! switch {
+    ([$($change:literal),+], $save:ident, $to:ident, $tp:ident; $($more:tt)*) => {
         asm!(
             // What `asm!` cannot clobber, and the floating point controls: onto our stack.
             "push rbp",
@@ -61,10 +54,7 @@ pub(crate) unsafe fn switch(save: *mut *mut u8, to: *mut u8, tp: usize) {
             "lea rax, [rip + 2f]",
             "push rax",
             "mov [rdi], rsp",
-            // The other side's stack and thread-locals. `rax` still sees ours.
-            "mov rax, rsp",
-            "mov rsp, rsi",
-            "wrfsbase rdx",
+            $($change,)+
             // Floating point controls: load on a difference only. The comparison comes this late
             // because the two stores above take a while.
             "mov ecx, [rax + 8]",
@@ -89,11 +79,66 @@ pub(crate) unsafe fn switch(save: *mut *mut u8, to: *mut u8, tp: usize) {
             "add rsp, 8",
             "pop rbx",
             "pop rbp",
-            inout("rdi") save => _,
-            inout("rsi") to => _,
-            inout("rdx") tp => _,
+            $($more)*
+            inout("rdi") $save => _,
+            inout("rsi") $to => _,
+            inout("rdx") $tp => _,
             out("r12") _, out("r13") _, out("r14") _, out("r15") _,
             clobber_abi("C"),
+        )
+    };
+}
+
+/// Saves the running context in `*save`, makes `tp` the thread pointer and continues at the
+/// context saved in `to`. Returns when somebody switches back to `*save`.
+///
+/// # Safety
+/// `to` was written by [`prepare`] or by an earlier switch, has not been resumed since, and its
+/// stack is alive. `tp` is the thread pointer that belongs to that stack. `save` stays valid until
+/// this call returns. Programs may use FSGSBASE.
+#[inline(always)]
+pub(crate) unsafe fn switch(save: *mut *mut u8, to: *mut u8, tp: usize) {
+    // SAFETY: the caller's contract. Every register the other side may change is an output or
+    // saved by hand; the stack is used below the red zone, as the absence of `nostack` demands.
+    unsafe {
+        switch!(
+            // The other side's stack and thread-locals. `rax` still sees ours.
+            ["mov rax, rsp", "mov rsp, rsi", "wrfsbase rdx"],
+            save, to, tp;
+        );
+    }
+}
+
+/// As [`switch`], by a system call, where programs may not use FSGSBASE. The stack pointer is `way`
+/// for a moment: `to`, or under valgrind [`NOWHERE`](super::NOWHERE).
+///
+/// # Safety
+/// As for `switch`.
+#[inline(never)]
+pub(crate) unsafe fn switch_by_system_call(
+    save: *mut *mut u8,
+    to: *mut u8,
+    tp: usize,
+    way: *mut u8,
+) {
+    // SAFETY: as in `switch`. The system call changes rax, rcx and r11.
+    unsafe {
+        switch!(
+            [
+                "mov r12, rsi",
+                "mov rsi, rdx",
+                "mov edi, {set_fs}",
+                "mov eax, {arch_prctl}",
+                "syscall",
+                "mov rax, rsp",
+                "mov rsp, r8",
+                "mov rcx, [r12]", // valgrind looks at the stack pointer when memory is read
+                "mov rsp, r12"
+            ],
+            save, to, tp;
+            set_fs = const SET_FS,
+            arch_prctl = const libc::SYS_arch_prctl,
+            inout("r8") way => _,
         );
     }
 }
@@ -138,77 +183,6 @@ unsafe extern "C" fn start_of_stack() {
         "ud2",
         ".cfi_endproc",
     )
-}
-
-/// Calls `function(data)` with `tp` as the thread pointer, on the same stack.
-///
-/// # Safety
-/// `tp` is the thread pointer of the platform thread this runs on (or of a TLS block nobody else
-/// is using). `function` must not unwind, and must not suspend the virtual thread it runs on.
-#[unsafe(naked)]
-pub(crate) unsafe extern "C" fn call_with_tp(
-    tp: usize,
-    function: unsafe extern "C" fn(*mut u8),
-    data: *mut u8,
-) {
-    naked_asm!(
-        ".cfi_startproc",
-        "push rbx",
-        ".cfi_adjust_cfa_offset 8",
-        ".cfi_rel_offset rbx, 0",
-        "rdfsbase rbx",
-        "wrfsbase rdi",
-        "mov rdi, rdx",
-        "call rsi",
-        "wrfsbase rbx",
-        "pop rbx",
-        ".cfi_adjust_cfa_offset -8",
-        ".cfi_restore rbx",
-        "ret",
-        ".cfi_endproc",
-    )
-}
-
-/// The thread pointer (FS base) of the running code.
-#[inline(always)]
-pub(crate) fn thread_pointer() -> usize {
-    let tp: usize;
-    // SAFETY: the x86-64 TLS ABI keeps a pointer to the TCB in its own first word; reading it
-    // has no effect, and cannot be merged with a reading before a switch (not `pure`).
-    unsafe { asm!("mov {}, fs:[0]", out(reg) tp, options(nostack, preserves_flags)) };
-    tp
-}
-
-/// Whether user space may read and write the FS base here: Linux 5.9 and a processor with FSGSBASE
-/// (Intel Ivy Bridge, AMD Steamroller). `AT_HWCAP2` bit 1, see
-/// `arch/x86/include/uapi/asm/hwcap2.h`.
-pub(crate) fn supported() -> bool {
-    const HWCAP2_FSGSBASE: u64 = 1 << 1;
-    // SAFETY: getauxval has no preconditions.
-    unsafe { libc::getauxval(libc::AT_HWCAP2) & HWCAP2_FSGSBASE != 0 }
-}
-
-/// Returns whether this process runs under valgrind: by its client request `RUNNING_ON_VALGRIND`
-/// (`valgrind.h`), an instruction sequence that does nothing elsewhere.
-pub(crate) fn on_valgrind() -> bool {
-    const RUNNING_ON_VALGRIND: u64 = 0x1001;
-    let request = [RUNNING_ON_VALGRIND, 0, 0, 0, 0, 0];
-    let mut answer = 0u64;
-    // SAFETY: the rotations of rdi add up to 128 bits and the exchange is with itself.
-    unsafe {
-        asm!(
-            "rol rdi, 3",
-            "rol rdi, 13",
-            "rol rdi, 61",
-            "rol rdi, 51",
-            "xchg rbx, rbx",
-            inout("rdx") answer,
-            in("rax") &request,
-            inout("rdi") 0u64 => _,
-            options(nostack),
-        );
-    }
-    answer != 0
 }
 
 /// One system call, straight to the kernel: returns its value, or `-errno`.

@@ -5,6 +5,7 @@
 //! as well, so every write to it is an event, and nobody needs to read it.
 
 use super::readiness::{self, Event};
+use crate::sanitizer::valgrind;
 use crate::sys::{self, Errno, SysResult, call};
 use crate::time::Deadline;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -188,7 +189,8 @@ pub(crate) unsafe fn wait_with_mask(
         let number = libc::SYS_epoll_pwait2;
         call!(number, epoll, events, max, timeout, mask, SIGSET)
     };
-    if !MILLISECONDS_ONLY.load(Ordering::Relaxed) {
+    let known = valgrind::kernel_has(libc::SYS_epoll_pwait2);
+    if known && !MILLISECONDS_ONLY.load(Ordering::Relaxed) {
         match precise() {
             Err(Errno(libc::ENOSYS | libc::EPERM)) => {}
             result => return result,

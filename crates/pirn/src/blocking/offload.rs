@@ -11,7 +11,7 @@
 
 use super::jobs::{self, Jobs, Worker};
 use super::wait::{Outcome, Wait};
-use crate::sanitizer;
+use crate::sanitizer::{self, valgrind};
 use crate::sched::os_thread;
 use crate::sys::{self, Errno, SysResult};
 use crate::time::Deadline;
@@ -97,7 +97,7 @@ impl<F: FnOnce() -> R, R> Call<F, R> {
 /// describe an error), which a pool thread needs to start.
 pub(crate) fn bounded<R>(function: impl FnOnce() -> R) -> R {
     let thread = match vthread::parkable() {
-        Some(thread) if !sanitizer::present() => thread,
+        Some(thread) if !sanitizer::is_instrumented() => thread,
         _ => return function(),
     };
     let mut call = Call::new(function);
@@ -144,6 +144,7 @@ fn start_dedicated(job: &mut Job) -> std::io::Result<()> {
     let builder = std::thread::Builder::new().name("pirn-blocking".into());
     let spawned = builder.stack_size(STACK).spawn(move || {
         let job = job;
+        valgrind::note_platform_thread();
         // SAFETY: the waiting thread keeps the job in place until it is done.
         unsafe { run(job.0) }
     });
@@ -210,6 +211,7 @@ impl Pool {
 
     /// Runs jobs on a pool thread.
     fn work(&'static self) {
+        valgrind::note_platform_thread();
         let mut worker = Worker::new(os_thread::id());
         while let Some(taken) = self
             .0

@@ -6,7 +6,7 @@
 
 use crate::arch;
 use crate::glibc::{malloc, tls};
-use crate::sanitizer::{self, Ignored, Side};
+use crate::sanitizer::{self, Ignored, Side, valgrind};
 use crate::stack::{GUARD, Slot};
 use core::cell::Cell;
 use core::ffi::c_void;
@@ -84,7 +84,7 @@ impl Continuation {
         }
     }
 
-    /// As [`prepare`](Self::prepare), and tells the sanitizer.
+    /// As [`prepare`](Self::prepare), and tells the sanitizer or valgrind.
     ///
     /// # Safety
     /// As for `prepare`.
@@ -97,6 +97,7 @@ impl Continuation {
         argument: *mut u8,
     ) {
         let _ignored = Ignored::new();
+        valgrind::begin(slot.frames());
         // SAFETY: the caller's contract; fresh, and the caller's alone.
         unsafe {
             self.lay_out(slot, entry, argument);
@@ -136,14 +137,28 @@ impl Continuation {
     #[inline]
     pub(crate) unsafe fn take_slot(&self) -> Option<Slot> {
         let slot = self.slot.take();
-        if slot.is_some() {
+        if let Some(slot) = slot {
             // SAFETY: its TLS block was made by `prepare`, and the thread has ended.
             unsafe {
-                sanitizer::end(self.tp.get());
+                if sanitizer::present() {
+                    self.end_announced(slot);
+                }
                 tls::Template::release(self.tp.get());
             }
         }
         slot
+    }
+
+    /// Tells the sanitizer or valgrind that the continuation will never be resumed.
+    ///
+    /// # Safety
+    /// It will not.
+    #[cold]
+    #[inline(never)]
+    unsafe fn end_announced(&self, slot: Slot) {
+        valgrind::end(slot.frames());
+        // SAFETY: `prepare` began with this thread pointer.
+        unsafe { sanitizer::end(self.tp.get()) };
     }
 
     /// Suspends the running continuation `self` and resumes `to`. Returns when another continuation
@@ -163,7 +178,8 @@ impl Continuation {
         }
     }
 
-    /// As [`switch`](Self::switch), and tells the sanitizer.
+    /// As [`switch`](Self::switch), and tells the sanitizer, or makes the switch in the way that
+    /// the machine and valgrind demand.
     ///
     /// # Safety
     /// As for `switch`.
@@ -176,8 +192,12 @@ impl Continuation {
         // SAFETY: as in `switch`, which follows at once.
         unsafe {
             let left = sanitizer::leave(&self.side(), &to.side(), last);
-            malloc::hand_over(self.tp.get(), to.tp.get());
-            arch::switch(self.sp.as_ptr(), to.sp.get(), to.tp.get());
+            malloc::hand_over_found(self.tp.get(), to.tp.get());
+            let (save, sp, tp) = (self.sp.as_ptr(), to.sp.get(), to.tp.get());
+            match arch::tp_by_system_call() {
+                false => arch::switch(save, sp, tp),
+                true => arch::switch_by_system_call(save, sp, tp, valgrind::way_to(sp)),
+            }
             sanitizer::arrive(left);
             sanitizer::acquire(self.address());
         }

@@ -43,13 +43,37 @@ pub(crate) unsafe fn call<R>(native_tp: usize, function: impl FnOnce() -> R) -> 
     // SAFETY: both blocks are this OS thread's; nothing in `function` can suspend, because it runs
     // as a platform thread.
     unsafe {
-        malloc::hand_over(own, native_tp);
-        let lent = sanitizer::lend(own, native_tp);
-        arch::call_with_tp(native_tp, run, (&raw mut call).cast());
-        sanitizer::take_back(native_tp, lent);
-        malloc::hand_over(native_tp, own);
+        if sanitizer::present() {
+            call_announced(own, native_tp, run, (&raw mut call).cast());
+        } else {
+            malloc::hand_over(own, native_tp);
+            arch::call_with_tp_by_instruction(native_tp, run, (&raw mut call).cast());
+            malloc::hand_over(native_tp, own);
+        }
     }
     sys::set_errno(Errno(call.errno));
     // SAFETY: written by `run`.
     unsafe { call.result.assume_init() }
+}
+
+/// Calls `run(data)` with the thread pointer `native_tp`, and tells the sanitizer.
+///
+/// # Safety
+/// As for [`call`]; `own` is the running thread pointer.
+#[cold]
+#[inline(never)]
+unsafe fn call_announced(
+    own: usize,
+    native_tp: usize,
+    run: unsafe extern "C" fn(*mut u8),
+    data: *mut u8,
+) {
+    // SAFETY: the caller's contract.
+    unsafe {
+        malloc::hand_over_found(own, native_tp);
+        let lent = sanitizer::lend(own, native_tp);
+        arch::call_with_tp(native_tp, run, data);
+        sanitizer::take_back(native_tp, lent);
+        malloc::hand_over_found(native_tp, own);
+    }
 }

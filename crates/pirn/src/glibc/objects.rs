@@ -16,6 +16,12 @@ pub(super) struct ObjectTls {
 }
 
 impl Object<'_> {
+    /// Returns its path; that of the program is empty.
+    pub(crate) fn name(&self) -> &CStr {
+        // SAFETY: a valid C string of the linker's, whose lock keeps it.
+        unsafe { CStr::from_ptr(self.0.dlpi_name) }
+    }
+
     /// Returns its load address.
     pub(super) fn base(&self) -> usize {
         self.0.dlpi_addr as usize

@@ -120,6 +120,15 @@ pub(crate) fn install(mut template: Template) {
 /// Offset of the dtv pointer in the TCB (`tcbhead_t.dtv`, x86-64 ABI).
 pub(super) const DTV_POINTER: usize = 8;
 
+/// Returns the address at which glibc has allocated the running platform thread's dtv.
+pub(crate) fn own_dtv_memory() -> usize {
+    let place = crate::arch::thread_pointer() + DTV_POINTER;
+    // SAFETY: the TCB of the running thread.
+    let dtv = unsafe { (place as *const *const DtvEntry).read() };
+    // One entry before the first: the array's length.
+    dtv as usize - size_of::<DtvEntry>()
+}
+
 impl Template {
     /// Captures a template with `reserve` bytes for libraries to come. Must run on a *fresh
     /// platform thread*, whose TCB header is still as `pthread_create` left it.

@@ -15,6 +15,9 @@ use std::io;
 
 static STARTING: Lock<()> = Lock::new(());
 
+/// Pretends that the thread pointer cannot be set by an instruction.
+const NO_FSGSBASE: &str = "PIRN_NO_FSGSBASE";
+
 /// Returns the runtime for threads that the calling thread spawns. Starts the process's runtime if
 /// it has not been started.
 ///
@@ -41,15 +44,8 @@ fn start() -> io::Result<&'static Runtime> {
     if let Some(runtime) = super::get() {
         return Ok(runtime);
     }
-    if arch::on_valgrind() {
-        let text = "valgrind does not know the instruction wrfsbase, which a switch between \
-                    virtual threads needs; AddressSanitizer finds the same errors";
-        return Err(unsupported(text.into()));
-    }
-    if !arch::supported() {
-        let text = "this processor or kernel has no FSGSBASE \
-                    (needs Linux 5.9, and Intel Ivy Bridge or AMD Steamroller or later)";
-        return Err(unsupported(text.into()));
+    if !has_fsgsbase() {
+        arch::set_tp_by_system_call();
     }
     let settings = config::resolve().map_err(io::Error::other)?;
     notices::unknown_variables();
@@ -60,8 +56,23 @@ fn start() -> io::Result<&'static Runtime> {
     FAILURE.with(|| launch(&settings))
 }
 
+/// Returns whether an instruction can set the thread pointer. Valgrind does not know it.
+///
+/// `PIRN_NO_FSGSBASE` in the environment pretends that there is none, for tests.
+fn has_fsgsbase() -> bool {
+    let hidden = std::env::var_os(NO_FSGSBASE).is_some();
+    arch::has_fsgsbase() && !arch::on_valgrind() && !hidden
+}
+
 /// Sets up the process's state and its runtime.
 fn launch(settings: &config::Settings) -> io::Result<&'static Runtime> {
+    if !arch::has_fsgsbase() && !arch::on_valgrind() {
+        notices::write(
+            "this processor or kernel has no FSGSBASE, so each switch between virtual threads \
+             makes a system call (needs Linux 5.9 without `nofsgsbase`, and Intel Ivy Bridge or \
+             AMD Steamroller or later)",
+        );
+    }
     sanitizer::find_out();
     overflow::install();
     region::find_out();

@@ -1,16 +1,19 @@
-//! Telling sanitizers about switches.
+//! Telling sanitizers and valgrind about switches.
 //!
 //! A sanitizer keeps data about the running thread. It does not see a switch between virtual
 //! threads, so each switch tells it which stack runs next. [`address`] is for AddressSanitizer,
-//! [`thread`] for ThreadSanitizer. A program has one of them at most, and its functions are weak
-//! symbols: without a sanitizer a switch costs one load and one branch.
+//! [`thread`] for ThreadSanitizer, [`valgrind`] for valgrind. A program has one of them at most;
+//! the functions of the first two are weak symbols. On a machine without FSGSBASE a switch is not
+//! an ordinary one either. All of this costs an ordinary switch one load and one branch.
 
 mod address;
 mod thread;
+pub(crate) mod valgrind;
 
 pub(crate) use address::{GETSPECIFIC, KEY, note_key, seal_keys};
 pub(crate) use thread::study;
 
+use crate::arch;
 use core::ffi::c_void;
 use core::ops::Range;
 use core::ptr;
@@ -18,11 +21,17 @@ use core::sync::atomic::{AtomicU8, Ordering};
 
 const ADDRESS: u8 = 1;
 const THREAD: u8 = 2;
+const VALGRIND: u8 = 4;
+/// Valgrind's tool memcheck; comes with [`VALGRIND`].
+const MEMCHECK: u8 = 8;
+/// A system call sets the thread pointer.
+const SYSTEM_CALL: u8 = 16;
 
-/// Which sanitizer is present; 0 for none.
+/// What makes a switch more than ordinary: a set of the above.
 static PRESENT: AtomicU8 = AtomicU8::new(0);
 
-/// Returns whether a sanitizer must be told of switches.
+/// Returns whether a switch is more than an ordinary one: a sanitizer or valgrind must be told, or
+/// a system call sets the thread pointer.
 #[inline(always)]
 pub(crate) fn present() -> bool {
     // Relaxed: written before the first virtual thread; the runtime's start is published with
@@ -32,7 +41,13 @@ pub(crate) fn present() -> bool {
 
 #[inline]
 fn is(kind: u8) -> bool {
-    PRESENT.load(Ordering::Relaxed) == kind // Relaxed: as in `present`.
+    PRESENT.load(Ordering::Relaxed) & kind != 0 // Relaxed: as in `present`.
+}
+
+/// Returns whether the program is instrumented by a sanitizer, whose own runtime calls libc.
+#[inline]
+pub(crate) fn is_instrumented() -> bool {
+    is(ADDRESS | THREAD)
 }
 
 /// One side of a switch: a stack and the thread pointer of its TLS block.
@@ -42,12 +57,13 @@ pub(crate) struct Side {
     pub(crate) stack: Option<Range<usize>>,
 }
 
-/// Records the bounds of the running platform thread's own stack, which virtual threads will
-/// return to.
-pub(crate) fn note_platform_stack() {
+/// Records what must be known of the running platform thread, which has become a carrier: the
+/// bounds of its own stack, for instance, which virtual threads will return to.
+pub(crate) fn note_carrier() {
     if is(ADDRESS) {
         address::note_platform_stack();
     }
+    valgrind::note_platform_thread();
 }
 
 /// Prepares a fresh stack and a fresh TLS block for the first switch to them.
@@ -56,12 +72,12 @@ pub(crate) fn note_platform_stack() {
 /// The block and the stack are used by the caller alone, and the running TLS block is the platform
 /// thread's own.
 pub(crate) unsafe fn begin(side: &Side) {
-    match PRESENT.load(Ordering::Relaxed) {
-        // Relaxed: as in `present`.
-        ADDRESS => address::begin(side),
+    if is(ADDRESS) {
+        address::begin(side);
+    }
+    if is(THREAD) {
         // SAFETY: the caller's contract.
-        THREAD => unsafe { thread::begin(side.tp) },
-        _ => {}
+        unsafe { thread::begin(side.tp) };
     }
 }
 
@@ -69,9 +85,8 @@ pub(crate) unsafe fn begin(side: &Side) {
 ///
 /// # Safety
 /// `tp` is the thread pointer that [`begin`] was called with.
-#[inline]
 pub(crate) unsafe fn end(tp: usize) {
-    if present() {
+    if is(THREAD) {
         // SAFETY: the caller's contract.
         unsafe { thread::end(tp) };
     }
@@ -83,12 +98,14 @@ pub(crate) unsafe fn end(tp: usize) {
 /// # Safety
 /// The switch follows at once.
 pub(crate) unsafe fn leave(from: &Side, to: &Side, last: bool) -> *mut c_void {
-    match PRESENT.load(Ordering::Relaxed) {
-        // Relaxed: as in `present`. SAFETY: the caller's contract.
-        ADDRESS => unsafe { address::leave(to, last) },
+    if is(THREAD) {
         // SAFETY: the caller's contract.
-        THREAD => unsafe { thread::leave(from.tp, to.tp) },
-        _ => ptr::null_mut(),
+        unsafe { thread::leave(from.tp, to.tp) };
+    }
+    match is(ADDRESS) {
+        // SAFETY: the caller's contract.
+        true => unsafe { address::leave(to, last) },
+        false => ptr::null_mut(),
     }
 }
 
@@ -122,20 +139,18 @@ pub(crate) fn acquire(place: *const c_void) {
 ///
 /// # Safety
 /// Both are TLS blocks of the running OS thread.
-#[inline]
 pub(crate) unsafe fn lend(from: usize, to: usize) -> usize {
-    if present() && is(THREAD) {
+    match is(THREAD) {
         // SAFETY: the caller's contract.
-        return unsafe { thread::replace(to, thread::read(from)) };
+        true => unsafe { thread::replace(to, thread::read(from)) },
+        false => 0,
     }
-    0
 }
 
 /// Ends what [`lend`] began.
 ///
 /// # Safety
 /// As for `lend`; `lent` is its result for this block.
-#[inline]
 pub(crate) unsafe fn take_back(to: usize, lent: usize) {
     if is(THREAD) {
         // SAFETY: the caller's contract.
@@ -175,7 +190,18 @@ pub(crate) fn extra_stack(image: usize) -> usize {
 
 /// Finds out which sanitizer there is. Called by the start, before there are carriers.
 pub(crate) fn find_out() {
-    let kind = if address::is_linked() { ADDRESS } else { 0 };
-    let kind = if thread::is_linked() { THREAD } else { kind };
-    PRESENT.store(kind, Ordering::Relaxed); // Relaxed: as in `present`.
+    let mut present = 0;
+    for (bit, is_there) in [
+        (ADDRESS, address::is_linked()),
+        (THREAD, thread::is_linked()),
+        (VALGRIND, arch::on_valgrind()),
+        (MEMCHECK, valgrind::is_memcheck()),
+        (SYSTEM_CALL, arch::tp_by_system_call()),
+    ] {
+        present |= if is_there { bit } else { 0 };
+    }
+    PRESENT.store(present, Ordering::Relaxed); // Relaxed: as in `present`.
+    if is(VALGRIND) {
+        arch::register_stacks();
+    }
 }

@@ -12,7 +12,6 @@
 
 use crate::arch::{self, weak};
 use core::ffi::{c_uint, c_void};
-use core::ptr;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 type GetFiber = unsafe extern "C" fn() -> *mut c_void;
@@ -126,7 +125,7 @@ pub(super) unsafe fn end(tp: usize) {
 
 /// # Safety
 /// As for [`super::leave`].
-pub(super) unsafe fn leave(from: usize, to: usize) -> *mut c_void {
+pub(super) unsafe fn leave(from: usize, to: usize) {
     if let Some(tsan) = functions() {
         // SAFETY: `from` is the running block, so its word is the running fiber; `to` is suspended.
         unsafe {
@@ -135,7 +134,6 @@ pub(super) unsafe fn leave(from: usize, to: usize) -> *mut c_void {
             replace(from, own);
         }
     }
-    ptr::null_mut()
 }
 
 /// Begins or ends to ignore what the running thread does, if this sanitizer is there.

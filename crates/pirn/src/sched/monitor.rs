@@ -13,6 +13,7 @@
 use super::spare::Spare;
 use super::{Processor, carriers, os_thread, stranded};
 use crate::runtime::Runtime;
+use crate::sanitizer::valgrind;
 use crate::stack::cache::CACHE;
 use crate::sys;
 use crate::time::Deadline;
@@ -46,6 +47,7 @@ pub(super) fn start(runtime: &'static Runtime) -> io::Result<()> {
 }
 
 fn run(runtime: &'static Runtime) {
+    valgrind::note_platform_thread();
     let mut monitor = Monitor::new(runtime);
     let mut idle_for = 0;
     let mut nothing_to_do = 0u32;

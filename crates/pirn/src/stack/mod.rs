@@ -43,6 +43,7 @@ pub(crate) mod shortage;
 mod supply;
 
 use crate::glibc::tls;
+use core::ops::Range;
 
 /// Bytes of a page. x86-64 has no other base page size.
 pub(crate) const PAGE: usize = 4096;
@@ -124,6 +125,13 @@ impl Slot {
     /// Returns the thread pointer of the TLS block in this slot.
     pub(crate) fn tp(self) -> usize {
         self.end() - PAGE - tls::HEAD
+    }
+
+    /// Returns where the frames are: all between the guard and the TLS block.
+    pub(crate) fn frames(self) -> Range<usize> {
+        let template = tls::template();
+        let block = self.tp() - template.below - template.dtv_bytes();
+        self.base() + GUARD..block & !15
     }
 
     /// Returns the thread id that glibc sees. It is unique among live threads of both kinds,

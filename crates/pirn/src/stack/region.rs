@@ -9,6 +9,7 @@
 use super::index;
 use super::shortage::Shortage;
 use super::{GUARD, PAGE, SizeClass, Slot};
+use crate::sanitizer::valgrind;
 use crate::sys::{self, call};
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
@@ -61,7 +62,8 @@ pub(crate) fn slot_base(slot: Slot) -> usize {
 
 /// Reserves a region for slots of `class`. Returns its number.
 pub(crate) fn reserve(class: SizeClass) -> Result<usize, Shortage> {
-    let mut capacity = (REGION_BYTES / class.slot_bytes()).clamp(1, MAX_SLOTS);
+    let bytes = valgrind::largest_mapping(REGION_BYTES);
+    let mut capacity = (bytes / class.slot_bytes()).clamp(1, MAX_SLOTS);
     loop {
         match map(capacity * class.slot_bytes()) {
             Ok(base) => {
@@ -99,6 +101,7 @@ fn publish(region: Region) -> Result<usize, Shortage> {
         return Err(Shortage::Regions);
     }
     let addresses = region.base..region.base + region.capacity * region.class.slot_bytes();
+    valgrind::reserved(addresses.clone());
     // Release: pairs with the Acquire in `region_of`.
     REGIONS[number].store(Box::into_raw(Box::new(region)), Ordering::Release);
     index::enter(number, addresses);
@@ -211,6 +214,9 @@ fn advise_all(ranges: impl Iterator<Item = Range<usize>>, advice: libc::c_int) -
         count += 1;
         bytes += range.len();
     }
+    if !valgrind::kernel_has(libc::SYS_process_madvise) {
+        return false;
+    }
     // SAFETY: callers pass guard pages, or parts of free slots.
     let done = unsafe {
         call!(
@@ -230,6 +236,7 @@ const SELF: isize = -10001;
 
 /// Records that a slot is complete.
 fn count_created(slot: Slot) {
+    valgrind::created(slot);
     region_of(slot)
         .created
         .fetch_max(slot.index() + 1, Ordering::Relaxed); // Relaxed: as in `regions`.

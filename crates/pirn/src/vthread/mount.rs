@@ -132,7 +132,7 @@ impl Carrier {
     pub(crate) fn new(number: u32, runtime: &'static Runtime) -> Carrier {
         crate::glibc::malloc::ensure_cache();
         crate::stack::overflow::ensure_signal_stack();
-        sanitizer::note_platform_stack();
+        sanitizer::note_carrier();
         Carrier {
             native: Continuation::native(),
             left: Cell::new(None),

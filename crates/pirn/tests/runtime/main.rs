@@ -12,4 +12,5 @@ mod seccomp;
 mod settings;
 mod spare_carriers;
 mod stranded;
+mod without_fsgsbase;
 mod yielding;

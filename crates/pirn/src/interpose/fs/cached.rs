@@ -14,6 +14,7 @@
 //! once.
 
 use crate::blocking::{fds, offload};
+use crate::sanitizer::valgrind;
 use crate::sys::call;
 use core::ffi::{c_char, c_int};
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -29,6 +30,9 @@ pub(in crate::interpose) unsafe fn path_at_hand(
     path: *const c_char,
     flags: c_int,
 ) -> Option<mode_t> {
+    if !valgrind::kernel_has(libc::SYS_openat2) {
+        return None;
+    }
     // SAFETY: all zeros is a valid `open_how`.
     let mut how: libc::open_how = unsafe { core::mem::zeroed() };
     how.flags = (libc::O_PATH | libc::O_CLOEXEC | flags) as u64;

@@ -9,6 +9,7 @@ use crate::blocking::readiness::{self, Interest};
 use crate::blocking::{fds, offload};
 use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
+use crate::sanitizer::valgrind;
 use crate::sys::{self, Errno, SysResult, call};
 use crate::time::Deadline;
 use core::ffi::{c_char, c_int};
@@ -51,6 +52,9 @@ struct PidFd(c_int);
 
 impl PidFd {
     fn open(pid: pid_t) -> Option<PidFd> {
+        if !valgrind::kernel_has(libc::SYS_pidfd_open) {
+            return None;
+        }
         // SAFETY: no pointers.
         let fd = unsafe { call!(libc::SYS_pidfd_open, pid, 0) }.ok()? as c_int;
         fds::created(fd);

@@ -8,6 +8,7 @@ use crate::glibc::tls;
 use crate::interpose::registry::interposed;
 use crate::interpose::thread::sync::deadline;
 use crate::interpose::virtual_thread;
+use crate::sanitizer::valgrind;
 use crate::sys::{self, Errno, call};
 use crate::time::Deadline;
 use crate::vthread;
@@ -210,6 +211,9 @@ unsafe fn join_after(
 /// id. So if the id is still there when the pidfd has been opened, the pidfd is the thread's.
 unsafe fn wait_for_end(thread: pthread_t, deadline: Deadline) -> Result<(), Errno> {
     const PIDFD_THREAD: i32 = libc::O_EXCL; // include/uapi/linux/pidfd.h
+    if !valgrind::kernel_has(libc::SYS_pidfd_open) {
+        return Err(Errno(libc::ENOSYS));
+    }
     let place = (thread as usize + tls::template().tid_offset) as *mut i32;
     // SAFETY: the caller's contract: a thread not yet joined, whose descriptor is there.
     let id = unsafe { AtomicI32::from_ptr(place) };
