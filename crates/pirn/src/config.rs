@@ -15,8 +15,8 @@
 //! ```
 
 use spec::{
-    KIB, MAX_BLOCKING_THREADS, MIB, PARALLELISM, SETTINGS, SPARE_CARRIERS, SPECS, SPIN, STACK_SIZE,
-    TLS_RESERVE,
+    KIB, MAX_BLOCKING_THREADS, MIB, PARALLELISM, SETTINGS, SLICE, SPARE_CARRIERS, SPECS, SPIN,
+    STACK_SIZE, TLS_RESERVE,
 };
 use std::ffi::OsString;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
@@ -44,6 +44,7 @@ mod spec;
 /// | [`spare_carriers`](Self::spare_carriers) | `PIRN_SPARE_CARRIERS` | carriers | 0 | 1024 | 16 |
 /// | [`spin`](Self::spin) | `PIRN_SPIN_US` | microseconds | 0 | 10000 | 20 |
 /// | [`tls_reserve`](Self::tls_reserve) | `PIRN_TLS_RESERVE` | bytes; the variable takes `K` (or `KiB`) too | 64 | 8 KiB | 320 |
+/// | [`time_slice`](Self::time_slice) | `PIRN_PREEMPT` | milliseconds; `us` after the number: microseconds | 0 | 1000 | 0: off |
 ///
 /// **The environment takes precedence:** a variable overrides the program's setting, which
 /// overrides the default. The program's author knows the program, but its operator knows the
@@ -175,6 +176,32 @@ impl Config {
         self.with(TLS_RESERVE, bytes)
     }
 
+    /// Sets how long a thread may compute while other threads wait for its carrier. Then it is
+    /// preempted: put aside, in the middle of its code, until it is its turn again. For something
+    /// urgent (a timer that is due, a descriptor that is ready) it is preempted at once.
+    ///
+    /// With zero, no thread is preempted; [spare carriers](Self::spare_carriers) help instead. A
+    /// slice is rounded down to microseconds; more than a second is too long.
+    ///
+    /// [`thread::no_preemption`](crate::thread::no_preemption) excepts a part of the program.
+    ///
+    /// # Examples
+    ///
+    /// ```standalone_crate
+    /// use std::time::Duration;
+    ///
+    /// # fn main() -> Result<(), pirn::ConfigError> {
+    /// pirn::Config::new().time_slice(Duration::from_millis(5)).apply()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn time_slice(self, slice: Duration) -> Self {
+        self.with(
+            SLICE,
+            usize::try_from(slice.as_micros()).unwrap_or(UNSET - 1),
+        )
+    }
+
     /// Passes the settings to the runtime, which uses them when it starts.
     ///
     /// Call it once, before the first virtual thread. Under `#[pirn::main]` there is a virtual
@@ -274,6 +301,8 @@ pub(crate) struct Settings {
     pub(crate) spin: Duration,
     /// Bytes of each thread for the thread-local data of libraries to come.
     pub(crate) tls_reserve: usize,
+    /// How long a thread may compute while others wait; zero: for ever.
+    pub(crate) slice: Duration,
 }
 
 /// Determines the settings, for the start of the runtime. From here on `apply` fails.
@@ -362,6 +391,7 @@ impl Store {
             spare_carriers: value(SPARE_CARRIERS).unwrap_or(16),
             spin: Duration::from_micros(value(SPIN).unwrap_or(20) as u64),
             tls_reserve: value(TLS_RESERVE).unwrap_or(DEFAULT_TLS_RESERVE),
+            slice: Duration::from_micros(value(SLICE).unwrap_or(DEFAULT_SLICE_US) as u64),
         })
     }
 
@@ -382,6 +412,8 @@ fn machine_parallelism() -> usize {
 /// The default room for libraries to come: 20 of them with thread-local data, or some of those with
 /// data in the static block, which are usually a few dozen bytes per library.
 const DEFAULT_TLS_RESERVE: usize = 320;
+/// The default time slice in microseconds: off.
+const DEFAULT_SLICE_US: usize = 0;
 /// The default size of a stack in bytes. Crates are written for the 2 MiB of `std`, and unoptimised
 /// code needs them; optimised code hardly ever does, and a larger stack costs a page table for each
 /// parked thread.

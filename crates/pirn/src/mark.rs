@@ -7,7 +7,8 @@
 //! * in a signal handler, which may have interrupted such code, or libc's ([`InHandler`]).
 //!
 //! While it is up, interposed functions act as on a platform thread. Such code may call them: a
-//! handler does, and an allocator that the runtime calls.
+//! handler does, and an allocator that the runtime calls. And the thread is not preempted, nor is
+//! it while it is [`Held`], which forbids nothing else.
 //!
 //! ```text
 //!   bits 31 ... 16       15 ... 0
@@ -30,6 +31,8 @@ const HANDLERS: u32 = !(HANDLER - 1);
 thread_local! {
     /// Part of each thread's TLS block, and zero in a new one.
     static MARK: Cell<u32> = const { Cell::new(0) };
+    /// The number of sections in which the thread is not to be preempted, but may park.
+    static HELD: Cell<u32> = const { Cell::new(0) };
     /// The innermost handler that the thread is in.
     static INNERMOST: Cell<*const InHandler> = const { Cell::new(ptr::null()) };
 }
@@ -46,6 +49,12 @@ pub(crate) fn in_handler() -> bool {
     MARK.get() >= HANDLER
 }
 
+/// Returns whether the running thread must not be preempted.
+#[inline(always)]
+pub(crate) fn forbids_preemption() -> bool {
+    is_up() || HELD.get() != 0
+}
+
 /// Keeps the running thread's mark up until it is dropped, by the same thread.
 pub(crate) struct Raised(PhantomData<*const ()>);
 
@@ -58,6 +67,17 @@ impl Raised {
         compiler_fence(Ordering::SeqCst);
         Raised(PhantomData)
     }
+
+    /// Leaves the mark up, for code that this thread runs later and that will [adopt](Self::adopt)
+    /// it.
+    pub(crate) fn leave_up(self) {
+        core::mem::forget(self);
+    }
+
+    /// Takes over a mark that was [left up](Self::leave_up) for the calling code.
+    pub(crate) fn adopt() -> Raised {
+        Raised(PhantomData)
+    }
 }
 
 impl Drop for Raised {
@@ -65,6 +85,28 @@ impl Drop for Raised {
     fn drop(&mut self) {
         compiler_fence(Ordering::SeqCst); // As in `new`.
         MARK.set(MARK.get().wrapping_sub(SECTION));
+    }
+}
+
+/// Keeps the running thread from being preempted until it is dropped, by the same thread. The
+/// thread may park meanwhile.
+pub(crate) struct Held(PhantomData<*const ()>);
+
+impl Held {
+    /// Begins such a section.
+    #[inline]
+    pub(crate) fn new() -> Held {
+        HELD.set(HELD.get().wrapping_add(1));
+        compiler_fence(Ordering::SeqCst); // As in `Raised::new`.
+        Held(PhantomData)
+    }
+}
+
+impl Drop for Held {
+    #[inline]
+    fn drop(&mut self) {
+        compiler_fence(Ordering::SeqCst); // As in `Raised::new`.
+        HELD.set(HELD.get().wrapping_sub(1));
     }
 }
 

@@ -51,7 +51,7 @@ impl Thread {
     fn enqueue(&self) {
         self.enqueued.fetch_add(1, Relaxed);
         assert_eq!(self.context.read(), 1);
-        self.handshake.mounted();
+        self.handshake.resumed();
         assert_eq!(self.news.read(), 1);
         // It runs on, and its stack changes.
         self.context.write(2);

@@ -73,7 +73,7 @@ impl VirtualThread {
 
     /// Takes the thread from the run queue on which the caller put it, and runs it.
     fn mount(&self) {
-        self.handshake.mounted();
+        self.handshake.resumed();
         self.permit.end_park();
         self.stack.write(self.stack.read() + 1);
         self.run();

@@ -71,7 +71,7 @@ impl Thread {
 
     /// Enqueues the thread. The queue is short, so the thread is mounted at once.
     fn enqueue(&self) {
-        self.handshake.mounted();
+        self.handshake.resumed();
         self.resume();
     }
 

@@ -58,7 +58,7 @@ fn handshake_wake_comes_second() {
         assert!(!handshake.woken_early());
         assert!(handshake.parked(), "RUNNING → PARKED");
         assert!(handshake.wake(), "PARKED → RUNNABLE: the waker enqueues");
-        handshake.mounted();
+        handshake.resumed();
     }
 }
 
@@ -68,7 +68,7 @@ fn handshake_wake_comes_first() {
     for _ in 0..2 {
         assert!(!handshake.wake(), "RUNNING → RUNNABLE");
         assert!(!handshake.parked(), "the next stack enqueues");
-        handshake.mounted();
+        handshake.resumed();
     }
 }
 

@@ -1,13 +1,14 @@
 //! The machine: registers, the thread pointer and system calls.
 //!
-//! Nothing above this layer contains an instruction. Each architecture has seven files. The first
+//! Nothing above this layer contains an instruction. Each architecture has eight files. The first
 //! provides [`switch`], [`switch_by_system_call`], [`prepare`], [`syscall`], [`full_fence`] and
 //! [`fence_after_atomic`]; the second serves functions that ask who calls them
 //! ([`call_as_if_from`], `forward_with_caller!`, [`RETURN`]), the third those with any number of
 //! arguments (`forward_variadic!`), the fourth reads memory that may not be there ([`fetch_u64`]
 //! and its kin, [`recover`]), the fifth finds functions that may not be there (`weak!`,
 //! [`call_pair`]), the sixth is about the thread pointer ([`thread_pointer`], [`call_with_tp`],
-//! [`has_fsgsbase`]), and the seventh talks to valgrind ([`on_valgrind`], [`tell_memcheck`]).
+//! [`has_fsgsbase`]), the seventh talks to valgrind ([`on_valgrind`], [`tell_memcheck`]), and the
+//! eighth makes interrupted code call a function before it goes on ([`Interruption`]).
 
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
@@ -15,6 +16,8 @@ mod x86_64;
 mod x86_64_caller;
 #[cfg(target_arch = "x86_64")]
 mod x86_64_fetch;
+#[cfg(target_arch = "x86_64")]
+mod x86_64_preempt;
 #[cfg(target_arch = "x86_64")]
 mod x86_64_tp;
 #[cfg(target_arch = "x86_64")]
@@ -25,6 +28,6 @@ mod x86_64_variadic;
 mod x86_64_weak;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use {
-    x86_64::*, x86_64_caller::*, x86_64_fetch::*, x86_64_tp::*, x86_64_valgrind::*,
-    x86_64_variadic::*, x86_64_weak::*,
+    x86_64::*, x86_64_caller::*, x86_64_fetch::*, x86_64_preempt::*, x86_64_tp::*,
+    x86_64_valgrind::*, x86_64_variadic::*, x86_64_weak::*,
 };

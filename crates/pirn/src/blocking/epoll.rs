@@ -119,6 +119,12 @@ impl Poller {
         sys::events_now(self.epoll, libc::POLLIN) != 0
     }
 
+    /// Sleeps until the deadline or, if asked to, until there are [pending](Self::pending) events.
+    /// Returns whether there are. May return early.
+    pub(crate) fn wait_until(&self, deadline: Deadline, for_events: bool) -> bool {
+        sys::poll_until(if for_events { self.epoll } else { -1 }, deadline)
+    }
+
     /// Ends one [`fetch`](Self::fetch) that waits now or later.
     pub(crate) fn kick(&self) {
         let one = 1u64;

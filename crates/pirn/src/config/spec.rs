@@ -11,11 +11,23 @@ pub(super) const MAX_BLOCKING_THREADS: usize = 2;
 pub(super) const SPARE_CARRIERS: usize = 3;
 pub(super) const SPIN: usize = 4;
 pub(super) const TLS_RESERVE: usize = 5;
-pub(super) const SETTINGS: usize = 6;
+pub(super) const SLICE: usize = 6;
+pub(super) const SETTINGS: usize = 7;
 
 pub(super) const KIB: usize = 1024;
 pub(super) const MIB: usize = 1024 * KIB;
 const GIB: usize = 1024 * MIB;
+
+/// How the value of a variable is written.
+#[derive(Clone, Copy)]
+enum Notation {
+    Number,
+    /// Bytes, with suffixes for more.
+    Size,
+    /// Milliseconds, or microseconds with a suffix; the value is in microseconds.
+    Time,
+}
+
 /// The properties of a setting, apart from its value.
 pub(super) struct Spec {
     pub(super) setting: &'static str,
@@ -24,8 +36,8 @@ pub(super) struct Spec {
     pub(super) most: usize,
     /// The bounds in words.
     accepted: &'static str,
-    /// Whether its variable may use suffixes.
-    is_size: bool,
+    /// How its variable is written.
+    notation: Notation,
 }
 
 pub(super) const SPECS: [Spec; SETTINGS] = [
@@ -35,7 +47,7 @@ pub(super) const SPECS: [Spec; SETTINGS] = [
         least: 1,
         most: 1024,
         accepted: "1 to 1024 carriers",
-        is_size: false,
+        notation: Notation::Number,
     },
     Spec {
         setting: "stack_size",
@@ -43,7 +55,7 @@ pub(super) const SPECS: [Spec; SETTINGS] = [
         least: SMALLEST_STACK,
         most: LARGEST_STACK,
         accepted: "16 KiB to 1 GiB, in bytes; in the variable also with K, M or G (or KiB, MiB, GiB)",
-        is_size: true,
+        notation: Notation::Size,
     },
     Spec {
         setting: "max_blocking_threads",
@@ -51,7 +63,7 @@ pub(super) const SPECS: [Spec; SETTINGS] = [
         least: 1,
         most: 65536,
         accepted: "1 to 65536 platform threads",
-        is_size: false,
+        notation: Notation::Number,
     },
     Spec {
         setting: "spare_carriers",
@@ -59,7 +71,7 @@ pub(super) const SPECS: [Spec; SETTINGS] = [
         least: 0,
         most: 1024,
         accepted: "0 to 1024 carriers",
-        is_size: false,
+        notation: Notation::Number,
     },
     Spec {
         setting: "spin",
@@ -67,7 +79,7 @@ pub(super) const SPECS: [Spec; SETTINGS] = [
         least: 0,
         most: 10_000,
         accepted: "0 to 10000 microseconds",
-        is_size: false,
+        notation: Notation::Number,
     },
     Spec {
         setting: "tls_reserve",
@@ -75,7 +87,15 @@ pub(super) const SPECS: [Spec; SETTINGS] = [
         least: 64,
         most: 8 * KIB,
         accepted: "64 bytes to 8 KiB, in bytes; in the variable also with K (or KiB)",
-        is_size: true,
+        notation: Notation::Size,
+    },
+    Spec {
+        setting: "time_slice",
+        variable: "PIRN_PREEMPT",
+        least: 0,
+        most: 1_000_000,
+        accepted: "0, for none, to 1000 milliseconds; in the variable also microseconds, as in 100us",
+        notation: Notation::Time,
     },
 ];
 
@@ -99,12 +119,10 @@ impl Spec {
 
     /// Parses the value of the variable.
     pub(super) fn parse(&self, text: OsString) -> Result<usize, ConfigError> {
-        let number = |text| {
-            if self.is_size {
-                parse_size(text)
-            } else {
-                parse_number(text)
-            }
+        let number = |text| match self.notation {
+            Notation::Number => parse_number(text),
+            Notation::Size => parse_size(text),
+            Notation::Time => parse_time(text),
         };
         let value = text
             .to_str()
@@ -135,4 +153,11 @@ fn parse_size(text: &str) -> Option<usize> {
         _ => return None,
     };
     parse_number(digits)?.checked_mul(unit)
+}
+
+fn parse_time(text: &str) -> Option<usize> {
+    match text.strip_suffix("us") {
+        Some(micros) => parse_number(micros),
+        None => parse_number(text)?.checked_mul(1000),
+    }
 }

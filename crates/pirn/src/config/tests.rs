@@ -36,6 +36,7 @@ fn defaults_are_as_documented() {
         spare_carriers: 16,
         spin: Duration::from_micros(20),
         tls_reserve: 320,
+        slice: Duration::ZERO,
     };
     assert_eq!(defaults(), expected);
 }
@@ -49,7 +50,8 @@ fn the_program_beats_the_defaults() {
         .max_blocking_threads(5)
         .spare_carriers(0)
         .spin(0)
-        .tls_reserve(64);
+        .tls_reserve(64)
+        .time_slice(Duration::from_micros(2500));
     store.apply(&configuration).unwrap();
     let expected = Settings {
         parallelism: 3,
@@ -58,6 +60,7 @@ fn the_program_beats_the_defaults() {
         spare_carriers: 0,
         spin: Duration::ZERO,
         tls_reserve: 64,
+        slice: Duration::from_micros(2500),
     };
     assert_eq!(resolve(&store, &[]), Ok(expected));
 }
@@ -84,6 +87,7 @@ fn every_variable_is_read() {
         ("PIRN_SPARE_CARRIERS", "1024"),
         ("PIRN_SPIN_US", "10000"),
         ("PIRN_TLS_RESERVE", "8K"),
+        ("PIRN_PREEMPT", "1000"),
     ];
     let expected = Settings {
         parallelism: 1024,
@@ -92,6 +96,7 @@ fn every_variable_is_read() {
         spare_carriers: 1024,
         spin: Duration::from_millis(10),
         tls_reserve: 8 * KIB,
+        slice: Duration::from_secs(1),
     };
     assert_eq!(resolve(&Store::new(), &variables), Ok(expected));
 }
@@ -116,6 +121,22 @@ fn sizes_take_suffixes() {
 }
 
 #[test]
+fn slices_are_in_milliseconds_or_microseconds() {
+    for (text, micros) in [
+        ("0", 0),
+        ("10", 10_000),
+        ("100us", 100),
+        ("1000000us", 1_000_000),
+    ] {
+        let settings = resolve_one("PIRN_PREEMPT", text);
+        let slice = Duration::from_micros(micros);
+        assert_eq!(settings.map(|s| s.slice), Ok(slice), "for {text}");
+    }
+    let century = Config::new().time_slice(Duration::MAX);
+    Store::new().apply(&century).unwrap_err();
+}
+
+#[test]
 fn bad_variables_are_errors_that_name_them() {
     let too_long = "9".repeat(30);
     let bad = [
@@ -127,6 +148,7 @@ fn bad_variables_are_errors_that_name_them() {
         ("PIRN_MAX_BLOCKING_THREADS", "0|65537||1M|٣|0x10|1e3|1_000"),
         ("PIRN_SPARE_CARRIERS", "1025||-1|x"),
         ("PIRN_SPIN_US", "10001|20us||-0|1.0|K|∞|\n"),
+        ("PIRN_PREEMPT", "1001|1000001us||-1|us|5ms|off|1 us"),
     ];
     for (name, values) in bad {
         for value in values.split('|').chain([&*too_long]) {

@@ -9,14 +9,17 @@
 //! * [`rseq`]: the area of restartable sequences, which the kernel writes to.
 //! * [`destructors`]: running the destructors of thread-locals.
 //! * [`carrier_tls`]: running a libc function on the platform thread's own TLS.
+//! * [`code`]: which code may be interrupted; [`leaves`]: functions of libc that may be.
 //!
 //! Nothing is assumed that can be queried, and the rest is checked at start. A runtime that finds
 //! something unexpected refuses to start and reports what it found.
 
 pub(crate) mod carrier_tls;
+pub(crate) mod code;
 pub(crate) mod destructors;
 pub(crate) mod jump;
 pub(crate) mod late;
+mod leaves;
 mod linker;
 pub(crate) mod malloc;
 pub(crate) mod objects;

@@ -36,6 +36,21 @@ impl Object<'_> {
         unsafe { CStr::from_ptr(self.0.dlpi_name) }
     }
 
+    /// Returns the last component of its path.
+    pub(super) fn file_name(&self) -> &[u8] {
+        let path = self.path().to_bytes();
+        path.rsplit(|&byte| byte == b'/').next().unwrap_or(path)
+    }
+
+    /// Returns the address of its index of unwind information (`.eh_frame_hdr`), if it has one.
+    pub(super) fn unwind_index(&self) -> Option<usize> {
+        let header = self.headers().iter();
+        let header = header
+            .copied()
+            .find(|h| h.p_type == libc::PT_GNU_EH_FRAME)?;
+        Some(self.base() + header.p_vaddr as usize)
+    }
+
     /// Returns its segments that have all these flags (`PF_…`): the address ranges of the parts
     /// that come from the file.
     pub(crate) fn segments(&self, flags: u32) -> impl Iterator<Item = Range<usize>> {

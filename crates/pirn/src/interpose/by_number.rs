@@ -10,7 +10,8 @@ use super::net::{messages, socket};
 use super::process::wait;
 use super::time;
 use super::{fs, virtual_thread};
-use crate::sys::{self, Errno};
+use crate::sched::preempt::SIGNAL;
+use crate::sys::{self, Errno, call};
 use core::ffi::{c_int, c_long};
 use core::ptr;
 use libc::{fd_set, timespec};
@@ -46,6 +47,7 @@ pub(super) unsafe fn call(number: c_long, a: [usize; 6]) -> Option<c_long> {
         match number {
             libc::SYS_clock_nanosleep => return Some(clock_nanosleep(a)),
             libc::SYS_ppoll | libc::SYS_pselect6 => return poll_for(number, a),
+            libc::SYS_rt_sigaction => return rt_sigaction(a),
             _ => {}
         }
         Some(calls! { number, a;
@@ -138,4 +140,43 @@ unsafe fn clock_nanosleep([clock, flags, request, remaining, ..]: [usize; 6]) ->
         0 => 0,
         e => sys::to_c(Err(Errno(e))) as c_long,
     }
+}
+
+/// The kernel's `struct sigaction`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct KernelAction {
+    handler: usize,
+    flags: u64,
+    restorer: usize,
+    mask: u64,
+}
+
+/// Calls `rt_sigaction` so that the signal of preemption is blocked in handlers. Its own action is
+/// left to `sigaction`.
+unsafe fn rt_sigaction([signal, new, old, size, ..]: [usize; 6]) -> Option<c_long> {
+    if new == 0 || size != size_of::<u64>() {
+        return None;
+    }
+    let word = |i: usize| sys::fetch_u64(new + i * size_of::<u64>());
+    let fetched = (|| {
+        Ok(KernelAction {
+            handler: word(0)? as usize,
+            flags: word(1)?,
+            restorer: word(2)? as usize,
+            mask: word(3)?,
+        })
+    })();
+    let mut action = match fetched {
+        Ok(action) => action,
+        Err(e) => return Some(sys::to_c(Err(e)) as c_long),
+    };
+    if action.handler <= libc::SIG_IGN {
+        return None;
+    }
+    action.mask |= 1 << (SIGNAL - 1);
+    let place = &raw const action;
+    // SAFETY: our copy of the action; the caller's contract for `old`.
+    let result = unsafe { call!(libc::SYS_rt_sigaction, signal, place, old, size) };
+    Some(sys::to_c(result) as c_long)
 }

@@ -24,6 +24,7 @@ use crate::sched::doze::Doze;
 use crate::sched::idle::Idle;
 use crate::sched::injector::Injector;
 use crate::sched::spare::InUse;
+use crate::sched::turns::Turns;
 use crate::sched::{Processor, Processors};
 use crate::stack::SizeClass;
 use crate::stack::pool::Stacks;
@@ -43,6 +44,8 @@ pub(crate) struct RuntimeSettings {
     pub(crate) spin_ns: u64,
     /// The largest number of pool threads.
     pub(crate) max_blocking_threads: usize,
+    /// How long a thread may compute while others wait; 0: for ever.
+    pub(crate) slice_ns: u64,
 }
 
 /// See the module's documentation.
@@ -50,6 +53,7 @@ pub(crate) struct Runtime {
     pub(crate) settings: RuntimeSettings,
     pub(crate) stacks: Stacks,
     pub(crate) injector: Injector,
+    pub(crate) turns: Turns,
     pub(crate) idle: Idle<Processor>,
     pub(crate) doze: Doze,
     pub(crate) spares_in_use: InUse,
@@ -77,6 +81,7 @@ impl Runtime {
         Ok(place.write(Runtime {
             stacks: Stacks::new(settings.default_class, parallelism),
             injector: Injector::new(),
+            turns: Turns::new(settings.slice_ns),
             idle: Idle::new(parallelism),
             doze: Doze::new(),
             spares_in_use: InUse::new(),

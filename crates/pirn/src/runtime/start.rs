@@ -76,6 +76,10 @@ fn launch(settings: &config::Settings) -> io::Result<&'static Runtime> {
     sanitizer::find_out();
     overflow::install();
     region::find_out();
+    let slice_ns = match interpose::process::urgent::install(settings.slice) {
+        Ok(()) => settings.slice.as_nanos() as u64,
+        Err(_) => 0, // Spare carriers do what preemption would have done.
+    };
     let runtime = Runtime::new(RuntimeSettings {
         parallelism: settings.parallelism,
         spares: settings.spare_carriers,
@@ -84,6 +88,7 @@ fn launch(settings: &config::Settings) -> io::Result<&'static Runtime> {
         ),
         spin_ns: settings.spin.as_nanos() as u64,
         max_blocking_threads: settings.max_blocking_threads,
+        slice_ns,
     })?;
     runtime.start_scheduler()?;
     interpose::process::fork::install().map_err(unsupported)?;

@@ -21,6 +21,7 @@ fn make(parallelism: usize) -> &'static Runtime {
         default_class: SizeClass::for_bytes(256 << 10),
         spin_ns: 20_000,
         max_blocking_threads: 200,
+        slice_ns: 0,
     })
     .unwrap()
 }

@@ -1,7 +1,7 @@
 //! The carriers: platform threads that hold a processor and run the threads in its queue.
 
-use super::Processor;
 use super::spare::Spare;
+use super::{Processor, preempt};
 use crate::runtime::Runtime;
 use crate::sys;
 use crate::vthread::{Carrier, Ready};
@@ -16,6 +16,10 @@ pub(super) fn start_one(processor: &'static Processor) -> io::Result<()> {
 
 fn run(processor: &'static Processor) {
     let runtime = processor.runtime();
+    if runtime.turns.slice_ns > 0 {
+        // The program may have blocked all signals before it started the runtime.
+        sys::unblock_signal(preempt::SIGNAL);
+    }
     let carrier = Carrier::new(processor.index as u32, runtime);
     carrier.set_processor(Some(processor));
     // SAFETY: the processor was made, or added, for this carrier.
@@ -43,6 +47,10 @@ fn next(runtime: &'static Runtime, carrier: &Carrier) -> Ready {
     let mut searching = false;
     loop {
         if let Some(processor) = carrier.processor() {
+            // SAFETY: this carrier holds it.
+            if unsafe { processor.turn.take_preempted() } {
+                preempt::look_around(runtime, carrier);
+            }
             if let Some(spare) = &processor.spare {
                 // SAFETY: this carrier holds it.
                 match unsafe { stand_in(runtime, processor, spare) } {

@@ -1,7 +1,7 @@
 //! Running threads on platform threads that are not the scheduler's carriers: for a scheduler of
 //! the program, or while a platform thread waits for the thread.
 
-use super::os_thread;
+use super::{Processor, os_thread};
 use crate::sys;
 use crate::vthread::ready::Dispatch;
 use crate::vthread::record::Phase;
@@ -47,6 +47,15 @@ pub(crate) fn carrier_name(number: u32) -> String {
 /// # Safety
 /// The caller is not a virtual thread.
 pub(crate) unsafe fn mount_here(thread: Ready) {
+    // SAFETY: the caller's contract.
+    unsafe { mount_on_this(thread, None) };
+}
+
+/// The same; `processor` is one that is reserved for it.
+///
+/// # Safety
+/// As for [`mount_here`].
+unsafe fn mount_on_this(thread: Ready, processor: Option<&'static Processor>) {
     thread_local! {
         static CARRIER: OnceCell<Carrier> = const { OnceCell::new() };
     }
@@ -54,7 +63,12 @@ pub(crate) unsafe fn mount_here(thread: Ready) {
     CARRIER.with(|carrier| {
         let carrier = carrier.get_or_init(|| Carrier::new(FOREIGN | os_thread::id(), runtime));
         // SAFETY: the caller's contract.
-        carrier.enter(runtime, || unsafe { carrier.mount(thread) });
+        carrier.enter(runtime, || unsafe {
+            match processor {
+                None => carrier.mount(thread),
+                Some(processor) => carrier.mount_lent(thread, processor),
+            }
+        });
     });
 }
 
@@ -70,7 +84,7 @@ pub(crate) fn lend(thread: &Core) {
     };
     if let Some(thread) = runtime.injector.take_first(thread) {
         // SAFETY: the caller is a platform thread.
-        unsafe { mount_here(thread) };
+        unsafe { mount_on_this(thread, Some(processor)) };
     }
     runtime.give_back_processor(processor);
 }

@@ -9,7 +9,7 @@ use crate::lock::Lock;
 use crate::vthread::{Core, Ready};
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{
-    AtomicPtr, AtomicUsize,
+    AtomicBool, AtomicPtr, AtomicUsize,
     Ordering::{Acquire, Relaxed, Release},
 };
 
@@ -18,6 +18,9 @@ use core::sync::atomic::{
 pub(crate) struct Injector {
     /// Length, readable without the lock.
     len: AtomicUsize,
+    /// Whether a thread has come from outside of the processors, and not by overflow, that was
+    /// not looked at yet.
+    from_outside: AtomicBool,
     list: Lock<ReadyList>,
     /// The threads that handlers have made runnable, the newest first, linked by their `next`.
     posted: AtomicPtr<Core>,
@@ -95,6 +98,7 @@ impl Injector {
     pub(crate) fn new() -> Injector {
         Injector {
             len: AtomicUsize::new(0),
+            from_outside: AtomicBool::new(false),
             list: Lock::new(ReadyList::new()),
             posted: AtomicPtr::new(ptr::null_mut()),
         }
@@ -145,11 +149,44 @@ impl Injector {
         self.len.load(Relaxed) // Relaxed: the protocol of `idle` has fences of its own.
     }
 
+    /// Appends one thread that was made runnable outside of the processors, and notes that.
+    pub(crate) fn push_from_outside(&self, thread: Ready) {
+        self.push(thread);
+        self.from_outside.store(true, Relaxed); // Relaxed: a hint.
+    }
+
+    /// Returns whether a thread has come from outside since the last
+    /// [`take_from_outside`](Self::take_from_outside), and some thread is still here.
+    pub(crate) fn has_from_outside(&self) -> bool {
+        self.from_outside.load(Relaxed) && self.len() > 0 // Relaxed: a hint.
+    }
+
+    /// Takes the first thread, if there is one [from outside](Self::has_from_outside).
+    pub(crate) fn take_from_outside(&self) -> Option<Ready> {
+        if !self.has_from_outside() {
+            return None;
+        }
+        self.from_outside.store(false, Relaxed); // Relaxed: a hint.
+        self.pop(1, |_| ())
+    }
+
     /// Appends one thread.
     pub(crate) fn push(&self, thread: Ready) {
         let mut batch = Batch::new();
         batch.push(thread);
         self.push_batch(batch);
+    }
+
+    /// Puts one thread before all others.
+    pub(crate) fn push_first(&self, thread: Ready) {
+        let mut batch = Batch::new();
+        batch.push(thread);
+        let mut list = self.list.lock();
+        let others = core::mem::replace(&mut *list, batch.list);
+        if !others.head.is_null() {
+            list.append(&others);
+        }
+        self.len.fetch_add(1, Relaxed); // Relaxed: see `len`.
     }
 
     /// Appends several threads in order.

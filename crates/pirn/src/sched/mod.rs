@@ -9,6 +9,8 @@
 //! * [`idle`]: how few of them are woken. [`monitor`]: repairs what a missing wake left undone
 //!   ([`doze`]: its sleep). [`spare`]: stands in when all are stuck, as [`os_thread`] tells.
 //!   [`stranded`]: reports that nothing helps.
+//! * [`preempt`]: taking threads that compute off their processors; [`slices`]: when, as the
+//!   monitor sees it; [`turn`], [`turns`]: who had a turn and who gets one.
 //! * [`elsewhere`]: running threads on platform threads that are no carriers.
 //!
 //! They are parts of a [`Runtime`], through which they reach each other.
@@ -21,12 +23,17 @@ pub(crate) mod injector;
 pub(crate) mod local_queue;
 pub(crate) mod monitor;
 pub(crate) mod os_thread;
+pub(crate) mod preempt;
 pub(crate) mod processor;
 mod search;
+mod slices;
 pub(crate) mod spare;
 mod stranded;
+mod turn;
+pub(crate) mod turns;
 
 pub(crate) use elsewhere::{abandon, carrier_name, lend, mount_here};
+pub(crate) use preempt::put_aside;
 pub(crate) use processor::Processor;
 
 use crate::mark::{self, Raised};
@@ -36,7 +43,7 @@ use crate::stack::shortage::Shortage;
 use crate::vthread::mount::After;
 use crate::vthread::record::Phase;
 use crate::vthread::{self, Current, Ready};
-use core::ptr::NonNull;
+use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicUsize, Ordering};
 use spare::Spare;
 use std::io;
@@ -146,7 +153,9 @@ impl Runtime {
     /// Returns whether a queue has threads that a searching carrier would take.
     fn work_in_queues(&self) -> bool {
         let used = self.processors.used();
-        self.injector.len() > 0 || used.iter().any(|p| p.queue.len() > idle::FEW)
+        self.injector.len() > 0
+            || self.turns.any()
+            || used.iter().any(|p| p.queue.len() > idle::FEW)
     }
 
     /// Wakes a carrier, if one is needed, after a thread was put where an idle carrier could find
@@ -225,7 +234,13 @@ fn enqueue_elsewhere(thread: Ready) {
         return elsewhere::dispatch(scheduler, thread);
     }
     let runtime = thread.core().runtime();
-    runtime.injector.push(thread);
+    let mark = Raised::new();
+    let urgently =
+        |carrier: &vthread::Carrier| carrier.is_urgent() && ptr::eq(carrier.runtime(), runtime);
+    match vthread::carrier(&mark).is_some_and(urgently) {
+        true => runtime.turns.push_urgent(thread),
+        false => runtime.injector.push_from_outside(thread),
+    }
     runtime.notify();
 }
 

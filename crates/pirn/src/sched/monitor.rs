@@ -10,14 +10,14 @@
 //! [spare](super::spare) one, even if only to fetch events. When everything has been idle for a
 //! while it [dozes](super::doze).
 
+use super::slices::Slices;
 use super::spare::Spare;
 use super::{Processor, carriers, os_thread, stranded};
 use crate::runtime::Runtime;
 use crate::sanitizer::valgrind;
 use crate::stack::cache::CACHE;
 use crate::sys;
-use crate::time::Deadline;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::Ordering;
 use std::io;
 
 /// Length of a tick while there is something to look after.
@@ -48,14 +48,15 @@ pub(super) fn start(runtime: &'static Runtime) -> io::Result<()> {
 
 fn run(runtime: &'static Runtime) {
     valgrind::note_platform_thread();
+    os_thread::prefer_punctuality();
     let mut monitor = Monitor::new(runtime);
+    let mut slices = Slices::new(runtime);
     let mut idle_for = 0;
     let mut nothing_to_do = 0u32;
     loop {
         // Backs off to 10 ms while it has nothing to repair.
         let tick = TICK_NS * u64::from(1 + (nothing_to_do / 50).min(9));
-        let pause = AtomicU32::new(0);
-        let _ = sys::futex_wait(&pause, 0, Deadline::after_nanos(tick));
+        slices.rest(tick);
         idle_for = if runtime.all_idle() { idle_for + 1 } else { 0 };
         if idle_for > 0 && runtime.timers.unattended() {
             // The last thread to arm a timer did not go to sleep itself: a spare processor's
@@ -68,7 +69,7 @@ fn run(runtime: &'static Runtime) {
             monitor = Monitor::new(runtime);
             continue;
         }
-        if monitor.look_after() {
+        if monitor.look_after(&slices) {
             nothing_to_do = 0;
         } else {
             nothing_to_do += 1;
@@ -218,11 +219,14 @@ impl Monitor {
     }
 
     /// Runs one tick. Returns whether it had to repair something, or may have to soon.
-    fn look_after(&mut self) -> bool {
+    fn look_after(&mut self, slices: &Slices) -> bool {
         let runtime = self.runtime;
         let now = sys::now();
-        let look = self.look(now);
-        let waiting = look.waiting || runtime.injector.len() > 0 || runtime.timers.overdue(TICK_NS);
+        let look = self.look(now, slices);
+        let waiting = look.waiting
+            || runtime.injector.len() > 0
+            || runtime.turns.any()
+            || runtime.timers.overdue(TICK_NS);
         let mut stepped_in = false;
         if runtime.idle.count() > 0 {
             if waiting {
@@ -242,7 +246,7 @@ impl Monitor {
     }
 
     /// Looks at all processors.
-    fn look(&mut self, now: u64) -> Look {
+    fn look(&mut self, now: u64, slices: &Slices) -> Look {
         let mut look = Look::default();
         let mut inquiries = INQUIRIES;
         let all = self.runtime.processors.used();
@@ -261,6 +265,8 @@ impl Monitor {
             look.still |= still > 0;
             // The first carrier of a spare processor may not have begun yet.
             let stuck = holder != 0 && still > 0 && watched.is_stuck(holder, still, &mut inquiries);
+            // A thread that can be preempted does not keep its processor.
+            let stuck = stuck && (watched.blocked || slices.may_be_stuck(processor, now));
             if stuck && watched.blocked && still >= stranded::STRANDED_NS {
                 look.stranded.push(holder);
             }

@@ -4,7 +4,7 @@
 //! On a busy machine a carrier that stands still may only be waiting for its turn. One more carrier
 //! would make all of them wait longer.
 
-use crate::sys;
+use crate::sys::{self, call};
 use core::cell::Cell;
 use core::ffi::CStr;
 
@@ -21,6 +21,39 @@ pub(crate) fn id() -> u32 {
     ID.get()
 }
 
+/// Asks the kernel to let the calling platform thread run soon after it wakes: it works for short
+/// moments only. The kernel may decline.
+pub(crate) fn prefer_punctuality() {
+    /// The kernel's `struct sched_attr`, as of its first version.
+    #[repr(C)]
+    #[derive(Default)]
+    struct Attributes {
+        size: u32,
+        policy: u32,
+        flags: u64,
+        nice: i32,
+        priority: u32,
+        /// For ordinary threads the length of a time slice, since Linux 6.12.
+        runtime: u64,
+        deadline: u64,
+        period: u64,
+    }
+    const SLICE_NS: u64 = 100_000;
+    let mut attributes = Attributes::default();
+    let (place, size) = (&raw mut attributes, size_of::<Attributes>());
+    // SAFETY: the kernel writes at most `size` bytes of the attributes, and reads them.
+    unsafe {
+        let _ = call!(libc::SYS_prctl, libc::PR_SET_TIMERSLACK, 1);
+        // The nice value must be kept, so the attributes are read first.
+        if call!(libc::SYS_sched_getattr, 0, place, size, 0).is_ok()
+            && (*place).policy == libc::SCHED_OTHER as u32
+        {
+            (*place).runtime = SLICE_NS;
+            let _ = call!(libc::SYS_sched_setattr, 0, place, 0);
+        }
+    }
+}
+
 /// Returns the CPU time that a thread of this process has used; 0 if no thread has this id.
 pub(crate) fn cpu_time(id: u32) -> u64 {
     // A thread's clock: the complement of its id, "of a thread" (4), "as the scheduler counts" (2).
@@ -31,12 +64,66 @@ pub(crate) fn cpu_time(id: u32) -> u64 {
 /// say.
 pub(crate) fn is_blocked(id: u32) -> bool {
     let mut text = [0; 64];
-    // The state is the field after the name, which is in parentheses and may contain any.
-    let state = read(id, b"/stat", &mut text)
-        .windows(3)
-        .rev()
-        .find(|w| w.starts_with(b") "));
-    state.is_none_or(|w| w[2] != b'R')
+    state(read(id, b"/stat", &mut text)) != Some(b'R')
+}
+
+/// Returns the letter for the state in the text of a `stat` file.
+fn state(text: &[u8]) -> Option<u8> {
+    // It is the field after the name, which is in parentheses and may contain any.
+    let mut places = text.windows(3).rev();
+    places.find(|w| w.starts_with(b") ")).map(|w| w[2])
+}
+
+/// The kernel's file about the state of a thread of this process, which is kept open.
+#[derive(Default)]
+pub(crate) struct StateFile {
+    /// The thread's id; 0: none is open.
+    id: u32,
+    fd: i32,
+}
+
+impl StateFile {
+    /// Returns whether a thread runs or waits for a CPU; `false` if the kernel does not say.
+    pub(crate) fn runs(&mut self, id: u32) -> bool {
+        if self.id != id {
+            if self.id != 0 {
+                sys::close_file(self.fd);
+            }
+            self.id = 0;
+        }
+        if self.id == 0 && !self.open(id) {
+            return false;
+        }
+        let mut text = [0; 64];
+        match sys::read_at_start(self.fd, &mut text) {
+            Ok(text) if begins_with_number(text, id) => state(text) == Some(b'R'),
+            _ => {
+                // The program has closed it, and its number may be that of another file by now.
+                self.id = 0;
+                !is_blocked(id)
+            }
+        }
+    }
+
+    fn open(&mut self, id: u32) -> bool {
+        let mut path = [0; 48];
+        path_of(id, b"/stat", &mut path);
+        let path = CStr::from_bytes_until_nul(&path);
+        match path.map(sys::open_file) {
+            Ok(Ok(fd)) => *self = StateFile { id, fd },
+            _ => return false,
+        }
+        true
+    }
+}
+
+/// Returns whether a text begins with this number and a space.
+fn begins_with_number(text: &[u8], number: u32) -> bool {
+    let digits = text.split(|&byte| byte == b' ').next().unwrap_or(text);
+    let value = core::str::from_utf8(digits)
+        .ok()
+        .and_then(|d| d.parse().ok());
+    value == Some(number)
 }
 
 /// Returns the name of a thread of this process.

@@ -8,6 +8,7 @@ use super::injector::Batch;
 use super::local_queue::LocalQueue;
 use super::os_thread;
 use super::spare::Spare;
+use super::turn::Turn;
 use crate::runtime::Runtime;
 use crate::stack::Slot;
 use crate::stack::cache::SlotCache;
@@ -51,6 +52,8 @@ pub(crate) struct Processor {
     /// The platform thread that holds it, for the monitor to look at; 0 while it is on the idle
     /// list.
     pub(crate) holder: AtomicU32,
+    /// The turn of the thread that runs on it.
+    pub(crate) turn: Turn,
     /// The state of a processor that is used only while the regular ones are stuck.
     pub(crate) spare: Option<Spare>,
 }
@@ -83,6 +86,7 @@ impl Processor {
             looked: Cell::new(0),
             next: Cell::new(None),
             holder: AtomicU32::new(0),
+            turn: Turn::new(),
             spare,
         }
     }
@@ -109,6 +113,7 @@ impl Processor {
     /// It does.
     pub(crate) unsafe fn held_here(&self) {
         self.holder.store(os_thread::id(), Ordering::Relaxed); // Relaxed: a hint.
+        self.turn.exempt(false);
         // SAFETY: the caller's contract.
         unsafe { self.count() };
     }
@@ -118,7 +123,7 @@ impl Processor {
     /// # Safety
     /// The caller holds this processor.
     #[inline]
-    unsafe fn count(&self) -> u32 {
+    pub(super) unsafe fn count(&self) -> u32 {
         // Relaxed: written by the holder only, read by others as a hint.
         let tick = self.tick.load(Ordering::Relaxed).wrapping_add(1);
         self.tick.store(tick, Ordering::Relaxed);
@@ -146,6 +151,23 @@ impl Processor {
                 return None;
             }
             Some(next)
+        }
+    }
+
+    /// Makes the thread that is about to run hand over to none when it leaves, so that the carrier
+    /// looks around. If the next thread has been taken off the queue, puts it back, because none is
+    /// taken off before that one has been used.
+    ///
+    /// # Safety
+    /// The caller holds this processor.
+    pub(super) unsafe fn return_soon(&self) {
+        // SAFETY: the caller's contract.
+        let tick = unsafe { self.count() };
+        let last = tick - tick % MAINTENANCE_EVERY + (MAINTENANCE_EVERY - 1);
+        self.tick.store(last, Ordering::Relaxed); // Relaxed: as in `count`.
+        if let Some(next) = self.next.take() {
+            // SAFETY: the caller's contract.
+            unsafe { self.enqueue(next) };
         }
     }
 

@@ -25,6 +25,11 @@ impl Processor {
         let runtime = self.runtime();
         // SAFETY: the holder's operations, by the caller's contract.
         unsafe {
+            if runtime.turns.any()
+                && let Some(thread) = self.take_turn()
+            {
+                return Some(thread);
+            }
             if self.maintenance_due() {
                 if self.look_due() {
                     runtime.take_events();
@@ -50,7 +55,9 @@ impl Processor {
             {
                 return Some(thread);
             }
-            self.steal(FEW + 1).or_else(|| self.relieve())
+            self.take_computing()
+                .or_else(|| self.steal(FEW + 1))
+                .or_else(|| self.relieve())
         }
     }
 
@@ -112,6 +119,11 @@ impl Processor {
             unsafe {
                 if runtime.injector.len() > 0
                     && let Some(thread) = self.fetch()
+                {
+                    return Some(thread);
+                }
+                if runtime.turns.any()
+                    && let Some(thread) = self.take_turn().or_else(|| self.take_computing())
                 {
                     return Some(thread);
                 }

@@ -49,16 +49,32 @@ pub(crate) fn is_plain_tcp(fd: c_int) -> bool {
     asked.is_ok() && len == 0 // Only TCP has the option, whose value is the other protocol's name.
 }
 
-/// Reads the beginning of a file, as much as fits into the buffer, without allocating.
-pub(crate) fn read_file<'a>(path: &CStr, buffer: &'a mut [u8]) -> Result<&'a [u8], Errno> {
+/// Opens a file for reading.
+pub(crate) fn open_file(path: &CStr) -> Result<c_int, Errno> {
     const FLAGS: c_int = libc::O_RDONLY | libc::O_CLOEXEC;
     let here = libc::AT_FDCWD as isize;
-    // SAFETY: a valid path; the buffer is writable for its length.
-    let len: SysResult = unsafe {
-        let fd = call!(libc::SYS_openat, here, path.as_ptr(), FLAGS)?;
-        let len = call!(libc::SYS_read, fd, buffer.as_mut_ptr(), buffer.len());
-        let _ = call!(libc::SYS_close, fd);
-        len
-    };
+    // SAFETY: a valid path.
+    unsafe { call!(libc::SYS_openat, here, path.as_ptr(), FLAGS) }.map(|fd| fd as c_int)
+}
+
+/// Closes a descriptor that no other code uses.
+pub(crate) fn close_file(fd: c_int) {
+    // SAFETY: no pointers.
+    let _ = unsafe { call!(libc::SYS_close, fd) };
+}
+
+/// Reads from the beginning of an open file, as much as fits into the buffer.
+pub(crate) fn read_at_start(fd: c_int, buffer: &mut [u8]) -> Result<&[u8], Errno> {
+    // SAFETY: the buffer is writable for its length.
+    let len = unsafe { call!(libc::SYS_pread64, fd, buffer.as_mut_ptr(), buffer.len(), 0) }?;
+    Ok(&buffer[..len])
+}
+
+/// Reads the beginning of a file, as much as fits into the buffer, without allocating.
+pub(crate) fn read_file<'a>(path: &CStr, buffer: &'a mut [u8]) -> Result<&'a [u8], Errno> {
+    let fd = open_file(path)?;
+    // SAFETY: the buffer is writable for its length.
+    let len: SysResult = unsafe { call!(libc::SYS_read, fd, buffer.as_mut_ptr(), buffer.len()) };
+    close_file(fd);
     Ok(&buffer[..len?])
 }

@@ -7,6 +7,7 @@
 //! * [`call`](mod@call): making a system call, and its result. [`file`], [`memory`], [`poll`],
 //!   [`futex`]: the calls that several parts of the runtime make.
 //! * [`user`]: reading the program's memory as the kernel does.
+//! * [`signal`]: signals of platform threads.
 //! * [`pause`]: yielding and napping. [`report`]: messages, and ending the process.
 
 mod call;
@@ -16,16 +17,20 @@ mod memory;
 mod pause;
 mod poll;
 mod report;
+mod signal;
 mod user;
 
 pub(crate) use crate::time::{clock, nanos, now, timespec};
 pub(crate) use call::{Errno, SysResult, call, check, errno, set_errno, to_c};
-pub(crate) use file::{is_plain_tcp, read_file, socket_option, status_flags};
+pub(crate) use file::{
+    close_file, is_plain_tcp, open_file, read_at_start, read_file, socket_option, status_flags,
+};
 pub(crate) use futex::{futex_wait, futex_wake, futex_wake_at};
 pub(crate) use memory::map;
 pub(crate) use pause::{back_off, nap, os_yield};
-pub(crate) use poll::{events_now, poll_now};
+pub(crate) use poll::{events_now, poll_now, poll_until};
 pub(crate) use report::{complain, fatal};
+pub(crate) use signal::{blocked_signals, send_signal, unblock_signal};
 pub(crate) use user::{
     fetch_time, fetch_timeout, fetch_timespec, fetch_u8, fetch_u32, fetch_u64, store_timespec,
 };

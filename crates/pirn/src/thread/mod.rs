@@ -46,7 +46,7 @@ pub(crate) use listeners::tell as tell_listeners;
 pub use listeners::{OnInterrupt, on_interrupt};
 pub use panic::Panic;
 pub(crate) use panic::quietly;
-pub use park::{park, park_timeout, sleep, sleep_until, yield_now};
+pub use park::{no_preemption, park, park_timeout, sleep, sleep_until, yield_now};
 pub use scoped::{Scope, ScopedJoinHandle, scope};
 pub use std::thread::{AccessError, LocalKey, Result, available_parallelism, panicking};
 pub use threads::{PlatformThreads, Threads};

@@ -1,7 +1,7 @@
 //! Parking, sleeping and yielding.
 
 use crate::blocking::{self, timers::Timer};
-use crate::sched;
+use crate::sched::{self, preempt};
 use crate::time::Deadline;
 use crate::vthread::wait_word::Hearing;
 use crate::vthread::{self, Current};
@@ -125,4 +125,32 @@ pub fn yield_now() {
         Some(core) => sched::yield_now(core),
         None => std::thread::yield_now(),
     }
+}
+
+/// Calls `f`, in which the running thread is not preempted.
+///
+/// A thread that computes for long is put aside in the middle of its code, so that others run
+/// ([`Config::time_slice`](crate::Config::time_slice)). That is as invisible as it is to platform
+/// threads. This function is for code that cares: that measures how long it takes, say, or uses
+/// what belongs to the carrier and not to the thread, such as its CPU clock.
+///
+/// The thread may still wait, and other threads run then. On a platform thread, this function only
+/// calls `f`.
+///
+/// # Examples
+/// ```
+/// use std::time::Instant;
+/// pirn::thread::spawn(|| {
+///     let elapsed = pirn::thread::no_preemption(|| {
+///         let begin = Instant::now();
+///         std::hint::black_box((0..1000).sum::<u64>());
+///         begin.elapsed() // without the time of other virtual threads
+///     });
+///     assert!(elapsed.as_secs() < 10);
+/// })
+/// .join()
+/// .unwrap();
+/// ```
+pub fn no_preemption<R>(f: impl FnOnce() -> R) -> R {
+    preempt::without(f)
 }

@@ -17,12 +17,15 @@
 //!   RUNNING    RUNNABLE   wake           the waker came first
 //!   RUNNABLE   RUNNABLE   parked         ... and whoever calls `parked` enqueues the thread
 //!   RUNNABLE   RUNNING    woken_early    ... or the thread never left its stack
-//!   RUNNABLE   RUNNING    mounted        the thread is taken from a run queue and runs
+//!   RUNNABLE   RUNNING    resumed        the thread runs again
 //! ```
 //!
 //! There must be exactly one `wake` per park episode. `ParkPermit` and the wait queues ensure that,
 //! because only one waker claims their entry for the thread. A thread that yields uses none of
-//! this: it stays `RUNNING` and the code on the next stack enqueues it.
+//! this: it stays `RUNNING` and the code on the next stack enqueues it. Nor does a thread that is
+//! preempted. That may be on its way to being parked, so it may be `RUNNABLE`, and stays so: a
+//! waker that came then has left it to `woken_early` to notice. Therefore `resumed` is a step of
+//! the thread that has parked, and not of the code that mounts it.
 
 use crate::primitives::{
     AtomicU32,
@@ -90,11 +93,10 @@ impl Handshake {
         before == PARKED
     }
 
-    /// `RUNNABLE → RUNNING`. For the code that took the thread from a run queue, before the thread
-    /// runs.
-    pub fn mounted(&self) {
+    /// `RUNNABLE → RUNNING`. For the thread itself, once it runs again after it was parked.
+    pub fn resumed(&self) {
         // Relaxed: the run queue has ordered this after the wake-up, and the next waker learns of
-        // the next episode from the thread that is about to run.
+        // the next episode from this thread.
         self.state.store(RUNNING, Relaxed);
     }
 }

@@ -7,13 +7,15 @@
 //! before the switch: as soon as a thread is published as runnable, another carrier may resume it.
 //!
 //! ```text
-//!   event                          handshake          phase
-//!   first mount, later mounts      -> RUNNING         -> Running
-//!   suspend(Park)                  RUNNING -> PARKED  -> Waiting
-//!     … woken before the switch    stays RUNNABLE     -> Runnable, enqueued at once
-//!   wake                           PARKED -> RUNNABLE -> Runnable, enqueued by the waker
-//!   suspend(Yield)                 unchanged          -> Runnable, enqueued
-//!   suspend(Exit)                  unchanged          -> Terminated, stack given back
+//!   event                          handshake            phase
+//!   mount                          unchanged            -> Running
+//!   suspend(Park)                  RUNNING -> PARKED    -> Waiting
+//!     … woken before the switch    stays RUNNABLE       -> Runnable, enqueued at once
+//!   wake                           PARKED -> RUNNABLE   -> Runnable, enqueued by the waker
+//!     … and it runs again          RUNNABLE -> RUNNING
+//!   suspend(Yield)                 unchanged            -> Runnable, enqueued
+//!   suspend(Preempt)               unchanged            -> Runnable, put aside
+//!   suspend(Exit)                  unchanged            -> Terminated, stack given back
 //! ```
 
 use super::Ready;
@@ -106,6 +108,8 @@ pub(crate) enum After {
     /// The same, but only to let other virtual threads run: if there are none, other OS threads do
     /// not get the core.
     MakeWay,
+    /// The thread has been interrupted while it computed, and gives way to others.
+    Preempt,
     /// The thread has ended.
     Exit,
 }
@@ -123,6 +127,13 @@ pub(crate) struct Carrier {
     runtime: Cell<&'static Runtime>,
     /// The processor that the carrier holds; null while it runs threads of a user's scheduler.
     processor: Cell<*const Processor>,
+    /// The processor that is reserved for the one thread that a waiting platform thread carries.
+    lent: Cell<*const Processor>,
+    /// Whether the threads that the carrier makes runnable are urgent: it looks for events because
+    /// a thread has been preempted for them.
+    urgently: Cell<bool>,
+    /// The signals that the platform thread blocked when it became a carrier.
+    blocked_signals: u64,
     /// The carrier's number, for people to read.
     pub(crate) number: u32,
 }
@@ -139,6 +150,9 @@ impl Carrier {
             yielded: Cell::new(None),
             runtime: Cell::new(runtime),
             processor: Cell::new(ptr::null()),
+            lent: Cell::new(ptr::null()),
+            urgently: Cell::new(false),
+            blocked_signals: sys::blocked_signals(),
             number,
         }
     }
@@ -170,6 +184,47 @@ impl Carrier {
 
     pub(crate) fn set_processor(&self, processor: Option<&'static Processor>) {
         self.processor.set(processor.map_or(ptr::null(), |p| p));
+    }
+
+    /// Carries `thread`, on a platform thread that waits for it, for as long as it does not park.
+    /// The caller holds `processor`.
+    ///
+    /// # Safety
+    /// As for [`mount`](Self::mount).
+    pub(crate) unsafe fn mount_lent(&self, thread: Ready, processor: &'static Processor) {
+        self.lent.set(processor);
+        // SAFETY: the caller's contract.
+        unsafe { self.mount(thread) };
+        self.lent.set(ptr::null());
+    }
+
+    /// Returns the processor that the running thread occupies, if one can take it off that.
+    pub(crate) fn occupied(&self) -> Option<&'static Processor> {
+        // SAFETY: as in `processor`.
+        self.processor()
+            .or_else(|| unsafe { self.lent.get().as_ref() })
+    }
+
+    /// Calls `f`. The threads of this carrier's runtime that it makes runnable are urgent.
+    ///
+    /// They are not enqueued on the processor, which the carrier gives up for the time being.
+    pub(crate) fn urgently(&self, f: impl FnOnce()) {
+        let processor = self.processor.replace(ptr::null());
+        self.urgently.set(true);
+        f();
+        self.urgently.set(false);
+        self.processor.set(processor);
+    }
+
+    /// Returns whether threads that are made runnable now are [urgent](Self::urgently).
+    pub(crate) fn is_urgent(&self) -> bool {
+        self.urgently.get()
+    }
+
+    /// Returns the signals that the platform thread blocked when it became a carrier: bit `n - 1`
+    /// for signal `n`.
+    pub(crate) fn blocked_signals(&self) -> u64 {
+        self.blocked_signals
     }
 
     /// Returns the thread pointer of the platform thread.
@@ -215,7 +270,6 @@ impl Carrier {
         if core.continuation.slot().is_none() {
             self.give_stack(core);
         }
-        core.handshake.mounted();
         core.set_running(self.number);
         core.carrier.set(self);
         thread.into_raw()
@@ -261,6 +315,8 @@ impl Carrier {
                 // SAFETY: it is off its stack, and no other code can reach it.
                 sched::enqueue(self.processor(), unsafe { Ready::new(thread) });
             }
+            // SAFETY: it is off its stack, and no other code can reach it.
+            After::Preempt => sched::put_aside(self, unsafe { Ready::new(thread) }),
             // SAFETY: the thread was switched away from for the last time.
             After::Exit => unsafe { self.bury(thread) },
         }
@@ -297,16 +353,19 @@ impl Carrier {
 /// Leaves the running virtual thread. Returns when it has been mounted again.
 ///
 /// The carrier goes on with the next thread of its processor's queue, directly, or else returns
-/// to its own stack.
+/// to its own stack; always so after a preemption, because others than the next may be urgent.
 #[inline(always)]
 pub(crate) fn suspend(core: Current, after: After) {
     let _mark = Raised::new();
     // SAFETY: mounted, so the carrier is alive and this OS thread's.
     let carrier = unsafe { &*core.carrier.get() };
-    // SAFETY: this OS thread holds the processor.
-    let next = carrier
-        .processor()
-        .and_then(|p| unsafe { p.next_to_hand_over() });
+    let next = match after {
+        After::Preempt => None,
+        // SAFETY: this OS thread holds the processor.
+        _ => carrier
+            .processor()
+            .and_then(|p| unsafe { p.next_to_hand_over() }),
+    };
     carrier.left.set(Some((core.as_ptr(), after)));
     let last = matches!(after, After::Exit);
     // SAFETY: `core` is the running continuation; the other one is suspended and ours to run.
@@ -330,5 +389,6 @@ pub(crate) fn suspend(core: Current, after: After) {
 pub(crate) fn park(core: Current) {
     if !core.handshake.woken_early() {
         suspend(core, After::Park);
+        core.handshake.resumed();
     }
 }

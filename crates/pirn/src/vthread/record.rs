@@ -47,6 +47,8 @@ pub(crate) struct Core {
     id: u64,
     /// Its activity, for people to read: a [`Phase`], and above it the carrier's number.
     phase: AtomicU64,
+    /// What it has used of its slice. Valid while it waits, preempted.
+    pub(crate) used: Cell<Used>,
     class: SizeClass,
     /// Whether its handle is gone, so that the result is not wanted.
     pub(super) detached: AtomicBool,
@@ -61,6 +63,31 @@ pub(crate) enum Phase {
     Running,
     Waiting,
     Terminated,
+}
+
+/// The part of its slice that a preempted thread has used.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Used(u32);
+
+impl Used {
+    /// Set if the thread has used up a slice, and not waited since.
+    const COMPUTES: u32 = 1 << 31;
+
+    /// Returns this many nanoseconds of a slice, rounded down to microseconds.
+    pub(crate) fn new(nanos: u64, computes: bool) -> Used {
+        let micros = (nanos / 1000).min(u64::from(Used::COMPUTES - 1)) as u32;
+        Used(micros | if computes { Used::COMPUTES } else { 0 })
+    }
+
+    /// Returns the number of nanoseconds.
+    pub(crate) fn nanos(self) -> u64 {
+        u64::from(self.0 & !Used::COMPUTES) * 1000
+    }
+
+    /// Returns whether the thread has used up a slice, and not waited since.
+    pub(crate) fn computes(self) -> bool {
+        self.0 & Used::COMPUTES != 0
+    }
 }
 
 /// The attributes that the builder decides.
@@ -103,6 +130,7 @@ impl Core {
             name: attributes.name,
             id: ids::next(),
             phase: AtomicU64::new(Phase::New as u64),
+            used: Cell::new(Used::default()),
             class: attributes.class,
             detached: AtomicBool::new(false),
         });

@@ -7,6 +7,7 @@ mod exhaustion;
 mod idle;
 mod memory_of_keys;
 mod page_tables;
+mod preemption;
 mod schedulers;
 mod seccomp;
 mod settings;

@@ -21,6 +21,7 @@ use crate::blocking::offload;
 use crate::glibc::symbols::{Real, real};
 use crate::glibc::{late, objects};
 use crate::interpose::registry::interposed;
+use crate::sched::preempt;
 use crate::stack::region;
 use core::cell::RefCell;
 use core::ffi::{CStr, c_char, c_int, c_void};
@@ -31,7 +32,7 @@ interposed! {
         cannot "notice libraries that libc opens itself until the program opens one";
 
     Dedicated by hand { dlopen, dlmopen, dlclose }
-    Own by hand { dlerror }
+    Own by hand { dlerror, dl_iterate_phdr: "the thread is not preempted meanwhile" }
 }
 
 forward_with_caller! {
@@ -192,6 +193,21 @@ fn set_error(text: Option<CString>) {
     let _ = TEXTS.try_with(|texts| texts.borrow_mut().pending = text);
 }
 
+/// `dl_iterate_phdr`: the linker's lock is held while the callback runs.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn dl_iterate_phdr(
+    callback: *const c_void,
+    data: *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    preempt::without(|| unsafe {
+        real!(unwinding fn dl_iterate_phdr(callback: *const c_void, data: *mut c_void) -> c_int)
+    })
+}
+
 /// Opens a library and tells virtual threads. `nothing_new`: `load` only gives a handle of a
 /// library that is loaded already.
 fn open(nothing_new: bool, load: impl FnOnce() -> *mut c_void) -> *mut c_void {
@@ -240,5 +256,6 @@ fn elsewhere<R>(call: impl FnOnce() -> R) -> R {
 /// # Errors
 /// There is no room for their thread-local data.
 pub(crate) fn catch_up() -> Result<(), String> {
+    preempt::libraries_changed();
     late::catch_up(|visit| region::for_each_created(|slot| visit(slot.tp())))
 }

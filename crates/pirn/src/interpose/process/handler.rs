@@ -7,9 +7,12 @@
 //! program's, and raises the [mark](crate::mark): functions called by the handler act as on a
 //! platform thread, and may block the carrier.
 //!
+//! While a handler runs, the signal of preemption is blocked: see [`urgent`].
+//!
 //! Handlers installed by a bare system call are not seen. The same holds for those of a library
 //! that `dlmopen` has bound to libc's own functions.
 
+use super::urgent;
 use crate::arch;
 use crate::glibc::jump;
 use crate::glibc::symbols::Real;
@@ -17,7 +20,7 @@ use crate::interpose::registry::interposed;
 use crate::mark::{self, InHandler};
 use core::ffi::{c_int, c_void};
 use core::mem::transmute;
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use libc::{sighandler_t, siginfo_t};
 
 interposed! {
@@ -50,15 +53,45 @@ pub(in crate::interpose) fn prepare() {
 ///
 /// Unwinds if the handler does.
 unsafe extern "C-unwind" fn dispatch(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
-    type Handler = unsafe extern "C-unwind" fn(c_int, *mut siginfo_t, *mut c_void);
     // SAFETY: the context that the kernel gives to each handler, whatever its flags.
     if matches!(signal, libc::SIGSEGV | libc::SIGBUS) && unsafe { arch::recover(context) } {
         return; // The program's handler might not pass on a fault that it does not know.
     }
-    // Acquire: pairs with the Release in `exchange`: the installer's earlier writes are visible.
-    let handler = HANDLERS[signal as usize].load(Ordering::Acquire);
+    // SAFETY: the kernel's own arguments. Flags are the kernel's matter.
+    unsafe { call(signal, info, context, 0) };
+}
+
+/// Calls the program's handler with the mark up, and forgets it first if `flags` say so.
+///
+/// Unwinds if the handler does.
+///
+/// # Safety
+/// The arguments of a handler that is running; the program has installed one for this signal.
+pub(super) unsafe extern "C-unwind" fn call(
+    signal: c_int,
+    info: *mut siginfo_t,
+    context: *mut c_void,
+    flags: c_int,
+) {
+    type Handler = unsafe extern "C-unwind" fn(c_int, *mut siginfo_t, *mut c_void);
+    let handler = noted(signal);
+    if flags & libc::SA_RESETHAND != 0 {
+        note(signal, libc::SIG_DFL);
+    }
     // SAFETY: a handler of the program. One that takes only the signal ignores the other arguments.
     InHandler::run(|| unsafe { transmute::<usize, Handler>(handler)(signal, info, context) });
+}
+
+/// Returns the program's handler.
+pub(super) fn noted(signal: c_int) -> sighandler_t {
+    // Acquire: pairs with the Release in `note`: the installer's earlier writes are visible.
+    HANDLERS[signal as usize].load(Ordering::Acquire)
+}
+
+/// Notes the program's handler.
+pub(super) fn note(signal: c_int, handler: sighandler_t) {
+    // Release: pairs with the Acquire in `noted`.
+    HANDLERS[signal as usize].store(handler, Ordering::Release);
 }
 
 /// Returns the address of [`dispatch`].
@@ -68,7 +101,7 @@ fn dispatcher() -> sighandler_t {
 
 /// Returns whether a value is the address of a function: not `SIG_DFL`, `SIG_IGN`, `SIG_HOLD`,
 /// `SIG_ERR`.
-fn is_function(handler: sighandler_t) -> bool {
+pub(super) fn is_function(handler: sighandler_t) -> bool {
     handler > 2 && handler != libc::SIG_ERR
 }
 
@@ -86,12 +119,11 @@ fn exchange(
     handler: sighandler_t,
     install: impl FnOnce(sighandler_t) -> sighandler_t,
 ) -> sighandler_t {
-    let known = HANDLERS[signal as usize].load(Ordering::Acquire); // Acquire: as in `dispatch`.
+    let known = noted(signal);
     let mut called = handler;
     if is_function(handler) && handler != dispatcher() {
-        // Release: pairs with the Acquire in `dispatch`. Stored before the handler is installed,
-        // because it may be called at once.
-        HANDLERS[signal as usize].store(handler, Ordering::Release);
+        // Before it is installed, because it may be called at once.
+        note(signal, handler);
         called = dispatcher();
     }
     match install(called) {
@@ -110,39 +142,93 @@ pub unsafe extern "C" fn sigaction(
     new: *const libc::sigaction,
     old: *mut libc::sigaction,
 ) -> c_int {
-    type Sigaction =
-        unsafe extern "C" fn(c_int, *const libc::sigaction, *mut libc::sigaction) -> c_int;
-    // SAFETY: the function's signature.
-    let real = unsafe { transmute::<*mut c_void, Sigaction>(SIGACTION.get()) };
     if !is_ours(signal) || (new.is_null() && old.is_null()) {
         // SAFETY: the caller's contract.
-        return unsafe { real(signal, new, old) };
+        return unsafe { real_sigaction(signal, new, old) };
     }
     // SAFETY: the caller's contract: a valid action, or null.
     let action = unsafe { new.as_ref() };
+    if urgent::is_shared(signal) {
+        let before = urgent::exchange(action);
+        // SAFETY: the caller's contract: valid, or null.
+        if let Some(old) = unsafe { old.as_mut() } {
+            *old = before;
+        }
+        return 0;
+    }
     let mut result = 0;
     // Read before it is written: the two may be the same.
     let mut copy = action.copied();
+    let masked = Masked::of(signal);
     let before = exchange(
         signal,
         action.map_or(0, |action| action.sa_sigaction),
         |called| {
             if let Some(copy) = &mut copy {
                 copy.sa_sigaction = called;
+                Masked::add(signal, copy);
             }
             let new = copy.as_ref().map_or(core::ptr::null(), core::ptr::from_ref);
             // SAFETY: our copy of the action; the caller's contract for `old`.
             unsafe {
-                result = real(signal, new, old);
+                result = real_sigaction(signal, new, old);
                 old.as_ref().map_or(0, |old| old.sa_sigaction)
             }
         },
     );
     if result == 0 && !old.is_null() {
         // SAFETY: the caller's contract.
-        unsafe { (*old).sa_sigaction = before };
+        let old = unsafe { &mut *old };
+        old.sa_sigaction = before;
+        if is_function(before) && !masked {
+            *urgent::bits(&mut old.sa_mask) &= !urgent::BIT;
+        }
     }
     result
+}
+
+/// libc's `sigaction`.
+///
+/// # Safety
+/// As for libc's function of this name.
+pub(super) unsafe fn real_sigaction(
+    signal: c_int,
+    new: *const libc::sigaction,
+    old: *mut libc::sigaction,
+) -> c_int {
+    type Sigaction =
+        unsafe extern "C" fn(c_int, *const libc::sigaction, *mut libc::sigaction) -> c_int;
+    // SAFETY: the function's signature; the caller's contract.
+    unsafe { transmute::<*mut c_void, Sigaction>(SIGACTION.get())(signal, new, old) }
+}
+
+/// The signals whose handlers the program itself wants to run with the signal of preemption
+/// blocked.
+struct Masked;
+
+static MASKED: AtomicU64 = AtomicU64::new(0);
+
+impl Masked {
+    /// Returns whether this is one of them.
+    fn of(signal: c_int) -> bool {
+        MASKED.load(Ordering::Relaxed) & 1 << (signal - 1) != 0 // Relaxed: for queries only.
+    }
+
+    /// Blocks the signal of preemption in the handler of an action that is about to be installed,
+    /// and notes whether the program wanted that.
+    fn add(signal: c_int, action: &mut libc::sigaction) {
+        if !is_function(action.sa_sigaction) {
+            return;
+        }
+        let mask = urgent::bits(&mut action.sa_mask);
+        let bit = 1 << (signal - 1);
+        // Relaxed: as in `of`.
+        match *mask & urgent::BIT != 0 {
+            true => MASKED.fetch_or(bit, Ordering::Relaxed),
+            false => MASKED.fetch_and(!bit, Ordering::Relaxed),
+        };
+        *mask |= urgent::BIT;
+    }
 }
 
 /// `__sigaction`: an alias that libc exports.
@@ -161,7 +247,7 @@ pub unsafe extern "C" fn __sigaction(
 
 /// Defines functions like `signal`, each through libc's own.
 macro_rules! like_signal {
-    ($($name:ident)*) => {$(
+    ($($name:ident: $flags:expr,)*) => {$(
         #[doc = concat!("`", stringify!($name), "`.")]
         ///
         /// # Safety
@@ -176,6 +262,10 @@ macro_rules! like_signal {
                 }
             };
             match is_ours(signal) {
+                // SAFETY: the caller's contract.
+                true if urgent::is_shared(signal) => unsafe {
+                    by_sigaction(signal, handler, $flags)
+                },
                 true => exchange(signal, handler, install),
                 false => install(handler),
             }
@@ -183,7 +273,46 @@ macro_rules! like_signal {
     )*};
 }
 
-like_signal!(signal bsd_signal ssignal __sysv_signal sysv_signal sigset);
+like_signal! {
+    signal: libc::SA_RESTART,
+    bsd_signal: libc::SA_RESTART,
+    ssignal: libc::SA_RESTART,
+    sigset: 0,
+}
+
+/// Installs a handler with these flags and an empty mask. Returns the one before.
+///
+/// # Safety
+/// As for `signal`.
+unsafe fn by_sigaction(signal: c_int, handler: sighandler_t, flags: c_int) -> sighandler_t {
+    // SAFETY: all zeros is a valid action; the caller's contract.
+    unsafe {
+        let (mut new, mut old): (libc::sigaction, libc::sigaction) = core::mem::zeroed();
+        (new.sa_sigaction, new.sa_flags) = (handler, flags);
+        match sigaction(signal, &new, &mut old) {
+            0 => old.sa_sigaction,
+            _ => libc::SIG_ERR,
+        }
+    }
+}
+
+/// Defines functions like System V's `signal`. The handler's own signal is not blocked in it, so
+/// the signal of preemption must be from the beginning.
+macro_rules! like_sysv_signal {
+    ($($name:ident)*) => {$(
+        #[doc = concat!("`", stringify!($name), "`.")]
+        ///
+        /// # Safety
+        /// As for libc's function of this name.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(signal: c_int, handler: sighandler_t) -> sighandler_t {
+            // SAFETY: the caller's contract.
+            unsafe { by_sigaction(signal, handler, libc::SA_RESETHAND | libc::SA_NODEFER) }
+        }
+    )*};
+}
+
+like_sysv_signal!(sysv_signal __sysv_signal);
 
 /// Returns the calling OS thread's alternative signal stack; empty if it has none.
 fn alternative_stack() -> core::ops::Range<usize> {

@@ -7,4 +7,5 @@ pub(in crate::interpose) mod handler;
 pub(in crate::interpose) mod signal;
 pub(in crate::interpose) mod sigwait;
 pub(in crate::interpose) mod sysv;
+pub(crate) mod urgent;
 pub(in crate::interpose) mod wait;

@@ -1,0 +1,110 @@
+//! `SIGURG`, which [preemption](preempt) shares with the program.
+//!
+//! The kernel sends it for out-of-band data, if a program asks for that, and a program may use it
+//! for anything else. So the handler that the kernel knows is ours as long as threads are
+//! preempted; what the program installs is only noted, and called for signals that are not our
+//! own, which carry a marker. The program is told that its own is installed.
+//!
+//! In every other handler of the program, `SIGURG` is blocked (see [`handler`]). A thread that is
+//! in a handler must not be preempted: the end of the handler, on another carrier, would restore
+//! the signal mask and the alternative stack of the first.
+
+use super::handler;
+use crate::arch;
+use crate::sanitizer;
+use crate::sched::preempt::{self, SIGNAL};
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::Relaxed};
+use core::time::Duration;
+use libc::siginfo_t;
+
+/// `SIGURG` in a signal set of the kernel.
+pub(super) const BIT: u64 = 1 << (SIGNAL - 1);
+
+/// Whether the kernel calls our handler.
+static ACTIVE: AtomicBool = AtomicBool::new(false);
+/// The flags and the mask of the program's own action. Its handler is noted in [`handler`].
+static FLAGS: AtomicI32 = AtomicI32::new(0);
+static MASK: AtomicU64 = AtomicU64::new(0);
+
+/// Installs the handler for preemption, unless slices are zero.
+///
+/// # Errors
+/// The reason why threads cannot be preempted here.
+pub(crate) fn install(slice: Duration) -> Result<(), &'static str> {
+    if slice.is_zero() {
+        return Ok(());
+    }
+    if sanitizer::present() || arch::on_valgrind() {
+        return Err("tools that watch each instruction are not interrupted");
+    }
+    preempt::prepare()?;
+    // SAFETY: all zeros is a valid action, the program's is read into it, and put in force again.
+    unsafe {
+        let mut programs: libc::sigaction = core::mem::zeroed();
+        libc::sigaction(SIGNAL, core::ptr::null(), &mut programs);
+        ACTIVE.store(true, Relaxed); // Relaxed: under the lock of the start.
+        libc::sigaction(SIGNAL, &programs, core::ptr::null_mut());
+    }
+    Ok(())
+}
+
+/// Returns whether the actions of this signal are only [noted](exchange).
+pub(super) fn is_shared(signal: c_int) -> bool {
+    signal == SIGNAL && ACTIVE.load(Relaxed) // Relaxed: complete in itself.
+}
+
+/// Returns the first 64 signals of a set.
+pub(super) fn bits(set: &mut libc::sigset_t) -> &mut u64 {
+    // SAFETY: the C library's set begins with the kernel's.
+    unsafe { &mut *core::ptr::from_mut(set).cast() }
+}
+
+/// Notes the program's action, and returns the one that was noted before.
+pub(super) fn exchange(new: Option<&libc::sigaction>) -> libc::sigaction {
+    // SAFETY: all zeros is a valid action.
+    let mut old: libc::sigaction = unsafe { core::mem::zeroed() };
+    old.sa_sigaction = handler::noted(SIGNAL);
+    // Relaxed, here and below: a handler that comes between two of these sees a mixture, as it
+    // would if it came a little earlier or later.
+    old.sa_flags = FLAGS.load(Relaxed);
+    *bits(&mut old.sa_mask) = MASK.load(Relaxed);
+    if let Some(new) = new {
+        let mut mask = new.sa_mask;
+        MASK.store(*bits(&mut mask), Relaxed);
+        FLAGS.store(new.sa_flags, Relaxed);
+        handler::note(SIGNAL, new.sa_sigaction);
+        put_in_force(new);
+    }
+    old
+}
+
+/// Makes the kernel call our handler, as it would call the program's.
+fn put_in_force(programs: &libc::sigaction) {
+    let mut ours = *programs;
+    ours.sa_sigaction = on_signal as *const () as usize;
+    ours.sa_flags &= libc::SA_RESTART | libc::SA_NODEFER;
+    if !handler::is_function(programs.sa_sigaction) {
+        ours.sa_flags = libc::SA_RESTART;
+        *bits(&mut ours.sa_mask) = u64::MAX;
+    }
+    ours.sa_flags |= libc::SA_SIGINFO | libc::SA_ONSTACK;
+    // SAFETY: a handler of the right type, which accepts any signal.
+    unsafe { handler::real_sigaction(SIGNAL, &ours, core::ptr::null_mut()) };
+}
+
+/// Preempts the running thread, or calls the program's handler.
+///
+/// Unwinds if the program's handler does.
+unsafe extern "C-unwind" fn on_signal(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
+    // SAFETY: what the kernel gives to a handler with SA_SIGINFO.
+    unsafe {
+        if (*info).si_code == libc::SI_QUEUE
+            && (*info).si_value().sival_ptr as usize == preempt::MARKER
+        {
+            preempt::interrupt(context);
+        } else if handler::is_function(handler::noted(signal)) {
+            handler::call(signal, info, context, FLAGS.load(Relaxed)); // Relaxed: as in `exchange`.
+        }
+    }
+}

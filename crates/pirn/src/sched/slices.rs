@@ -1,0 +1,220 @@
+//! The monitor's eye on threads that compute: which of them are to give way, and when.
+//!
+//! While all processors are held, and a thread keeps one of them to itself, nobody might look at
+//! timers, events and queues. So the monitor does ([`Slices::rest`]): it sleeps until the next
+//! timer is due, there is an event, or a slice is over, and [asks](super::preempt) a thread to give
+//! way:
+//!
+//! * for something *urgent* (a due timer, an event, a thread from outside) at once, one thread for
+//!   all that is urgent now: its carrier takes care of all of it;
+//! * when its *slice* is over and others wait ([`Turns::limit`](super::turns::Turns::limit)).
+//!
+//! A thread that cannot be interrupted where it is will be asked again. It is not asked while the
+//! kernel says that it does not run: a signal would end some system calls.
+
+use super::os_thread::StateFile;
+use super::turn::Reason;
+use super::{Processor, preempt};
+use crate::runtime::Runtime;
+use crate::sys;
+use crate::time::Deadline;
+use core::sync::atomic::Ordering::Relaxed;
+
+/// A thread is asked again this long after it did not give way, and later if it still does not.
+const RETRY_NS: u64 = 50_000;
+/// The longest time between two questions.
+const LONGEST_RETRY_NS: u64 = 1_000_000;
+
+/// The least time between two looks.
+const SHORTEST_NAP_NS: u64 = 1000;
+/// A thread that has been asked for this long cannot be preempted.
+const REFUSAL_NS: u64 = 3_000_000;
+
+/// See the module's documentation.
+pub(super) struct Slices {
+    runtime: &'static Runtime,
+    watched: Vec<Watched>,
+}
+
+/// The last observation of a processor.
+#[derive(Default)]
+struct Watched {
+    tick: u32,
+    /// Since when the running thread has had its turn, as far as is known.
+    since: u64,
+    /// It had used up a slice before.
+    computes: bool,
+    /// It was seen before.
+    still: bool,
+    /// When it was first and last asked to give way; 0: not yet.
+    first_asked: u64,
+    last_asked: u64,
+    state: StateFile,
+}
+
+impl Watched {
+    /// Takes note of a processor.
+    fn observe(&mut self, processor: &Processor, now: u64) {
+        let tick = processor.tick.load(Relaxed); // Relaxed: a hint.
+        self.still = tick == self.tick && self.since != 0;
+        if self.still {
+            return;
+        }
+        let resumed = processor.turn.resumed(tick);
+        self.tick = tick;
+        self.since = resumed.map_or(now, |turn| turn.since);
+        self.computes = resumed.is_some_and(|turn| turn.computes);
+        self.still = resumed.is_some();
+        (self.first_asked, self.last_asked) = (0, 0);
+    }
+
+    /// Returns the time from which the thread may be asked.
+    fn may_ask(&self) -> u64 {
+        let pause = (self.last_asked - self.first_asked) / 4;
+        match self.last_asked {
+            0 => 0,
+            last => last + pause.clamp(RETRY_NS, LONGEST_RETRY_NS),
+        }
+    }
+}
+
+/// When the monitor should look again.
+struct Next {
+    at: u64,
+    /// Also when there are events.
+    events: bool,
+}
+
+impl Slices {
+    pub(super) fn new(runtime: &'static Runtime) -> Slices {
+        let all = runtime.processors.all.iter();
+        Slices {
+            runtime,
+            watched: all.map(|_| Watched::default()).collect(),
+        }
+    }
+
+    /// Sleeps for `pause` ns, and asks threads to give way meanwhile.
+    pub(super) fn rest(&mut self, pause: u64) {
+        let end = sys::now() + pause;
+        let mut events = false;
+        loop {
+            let now = sys::now();
+            if now >= end {
+                return;
+            }
+            let next = match self.runtime.turns.slice_ns {
+                0 => None,
+                _ => self.look(now, events),
+            };
+            let Some(next) = next else {
+                return sys::nap(end - now);
+            };
+            let until = Deadline::from_nanos(next.at.max(now + SHORTEST_NAP_NS).min(end));
+            events = self.runtime.poller.wait_until(until, next.events);
+        }
+    }
+
+    /// Returns whether the thread on this processor cannot be preempted, or has not given way for
+    /// [`REFUSAL_NS`].
+    pub(super) fn may_be_stuck(&self, processor: &Processor, now: u64) -> bool {
+        if self.runtime.turns.slice_ns == 0 || !can_ask(processor) {
+            return true;
+        }
+        let watched = &self.watched[processor.index];
+        let tick = processor.tick.load(Relaxed); // Relaxed: a hint.
+        tick == watched.tick && watched.first_asked != 0 && now - watched.first_asked >= REFUSAL_NS
+    }
+
+    /// Looks at all processors, and asks those threads to give way that have to. Returns when to
+    /// look again, or `None` if no thread keeps a processor from others. `events`: there are some.
+    fn look(&mut self, now: u64, events: bool) -> Option<Next> {
+        let runtime = self.runtime;
+        if runtime.idle.count() > 0 {
+            return None;
+        }
+        let used = runtime.processors.used();
+        let mut hogged = false;
+        for processor in used {
+            let watched = &mut self.watched[processor.index];
+            watched.observe(processor, now);
+            hogged |= watched.still;
+        }
+        if !hogged {
+            return None;
+        }
+        let timer = runtime.timers.next_deadline().nanos();
+        let turns = &runtime.turns;
+        let mut next = Next {
+            at: timer,
+            events: true,
+        };
+        if events || timer <= now || turns.urgent() > 0 || runtime.injector.has_from_outside() {
+            self.ask_for_urgent(now, &mut next);
+        }
+        for processor in used {
+            self.ask_if_over(processor, now, &mut next);
+        }
+        Some(next)
+    }
+
+    /// Asks the thread that has computed for longest to give way to what is urgent.
+    fn ask_for_urgent(&mut self, now: u64, next: &mut Next) {
+        // Until then the events are not news, and neither is the timer.
+        *next = Next {
+            at: now + RETRY_NS,
+            events: false,
+        };
+        let used = self.runtime.processors.used().iter();
+        let target = used
+            .filter(|processor| {
+                let watched = &self.watched[processor.index];
+                watched.still && watched.may_ask() <= now && can_ask(processor)
+            })
+            .min_by_key(|processor| self.watched[processor.index].since);
+        if let Some(processor) = target {
+            self.ask(processor, Reason::Urgent, now);
+        }
+    }
+
+    /// Asks the thread on this processor to give way if its slice is over and others wait.
+    fn ask_if_over(&mut self, processor: &Processor, now: u64, next: &mut Next) {
+        let watched = &self.watched[processor.index];
+        let queued = !processor.queue.is_empty() || self.runtime.injector.len() > 0;
+        let processors = self.runtime.settings.parallelism;
+        let limit = self
+            .runtime
+            .turns
+            .limit(watched.computes, queued, processors);
+        let Some(limit) = limit.filter(|_| watched.still && can_ask(processor)) else {
+            return;
+        };
+        let due = (watched.since + limit).max(watched.may_ask());
+        if due <= now {
+            self.ask(processor, Reason::Slice, now);
+        }
+        next.at = next.at.min(match due <= now {
+            true => self.watched[processor.index].may_ask(),
+            false => due,
+        });
+    }
+
+    fn ask(&mut self, processor: &Processor, reason: Reason, now: u64) {
+        let watched = &mut self.watched[processor.index];
+        if watched.first_asked == 0 {
+            watched.first_asked = now;
+        }
+        watched.last_asked = now;
+        let holder = processor.holder.load(Relaxed); // Relaxed: a hint.
+        if watched.state.runs(holder) {
+            processor.turn.ask(watched.tick, watched.since, reason);
+            // Failure: the program may have forbidden the call, or the thread has ended.
+            let _ = sys::send_signal(holder, preempt::SIGNAL, preempt::MARKER);
+        }
+    }
+}
+
+/// Returns whether a processor has a holder that may be sent signals.
+fn can_ask(processor: &Processor) -> bool {
+    processor.holder.load(Relaxed) != 0 && !processor.turn.is_exempt() // Relaxed: a hint.
+}

@@ -1,0 +1,488 @@
+//! Preemption: threads that compute are put aside in the middle of their code, and notice nothing.
+//!
+//! Each test runs with one carrier and no spare ones, so that nothing but preemption can help.
+
+use std::arch::asm;
+use std::ffi::{c_int, c_void};
+use std::hint;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::sync::atomic::{
+    AtomicBool, AtomicU64, AtomicUsize,
+    Ordering::{Relaxed, SeqCst},
+};
+use std::time::Duration;
+
+use crate::common::sys::check;
+use crate::common::{child, watched};
+use pirn::thread;
+
+const ALONE: [(&str, &str); 2] = [("PIRN_PARALLELISM", "1"), ("PIRN_SPARE_CARRIERS", "0")];
+
+/// Runs `body` in children with one carrier, and long and short slices.
+fn alone(body: impl Fn()) {
+    child::isolated_each(
+        ["10", "100us"].map(|slice| [ALONE[0], ALONE[1], ("PIRN_PREEMPT", slice)]),
+        body,
+    );
+}
+
+/// Computes until `over`.
+fn hog(over: &AtomicBool) {
+    while !over.load(Relaxed) {
+        hint::spin_loop();
+    }
+}
+
+/// Sets a flag when it is dropped, also by a panic.
+struct SetAtEnd<'a>(&'a AtomicBool);
+
+impl Drop for SetAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
+/// Runs `body` on a virtual thread, beside others that compute by `work`, over and over again.
+fn beside(hogs: usize, work: impl Fn() + Sync, body: impl FnOnce() + Send) {
+    let (over, work) = (AtomicBool::new(false), &work);
+    thread::scope(|scope| {
+        for _ in 0..hogs {
+            scope.spawn(|| {
+                let _end = SetAtEnd(&over); // A failure ends all.
+                while !over.load(Relaxed) {
+                    work();
+                }
+            });
+        }
+        scope.spawn(|| {
+            let _end = SetAtEnd(&over);
+            body();
+        });
+    });
+}
+
+/// Returns after the calling thread has been put aside `times` times, for a thread that it starts.
+fn be_preempted(times: u64, mut work: impl FnMut()) {
+    let (turns, over) = (AtomicU64::new(0), AtomicBool::new(false));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            // Each of its turns begins after a preemption of the other.
+            while !over.load(Relaxed) {
+                turns.fetch_add(1, Relaxed);
+                thread::sleep(Duration::from_micros(50));
+            }
+        });
+        while turns.load(Relaxed) < times {
+            work();
+        }
+        over.store(true, Relaxed);
+    });
+}
+
+#[watched]
+fn a_ticker_goes_on_beside_computing_threads() {
+    alone(|| {
+        beside(20, hint::spin_loop, || {
+            for _ in 0..100 {
+                thread::sleep(Duration::from_millis(1));
+            }
+        });
+    });
+}
+
+#[watched]
+fn computing_threads_wait_for_each_other() {
+    alone(|| {
+        let arrived = AtomicUsize::new(0);
+        thread::scope(|scope| {
+            for _ in 0..20 {
+                scope.spawn(|| {
+                    for round in 1..=3 {
+                        arrived.fetch_add(1, SeqCst);
+                        while arrived.load(SeqCst) < 20 * round {
+                            hint::spin_loop();
+                        }
+                    }
+                });
+            }
+        });
+    });
+}
+
+#[watched]
+fn a_thread_that_main_carries_is_preempted() {
+    alone(|| {
+        for _ in 0..20 {
+            static RAN: AtomicBool = AtomicBool::new(false);
+            RAN.store(false, SeqCst);
+            let waiting = thread::spawn(|| hog(&RAN));
+            let other = thread::spawn(|| RAN.store(true, SeqCst));
+            waiting.join().unwrap();
+            other.join().unwrap();
+        }
+    });
+}
+
+#[watched]
+fn events_of_descriptors_are_urgent() {
+    use std::io::{Read, Write};
+    alone(|| {
+        beside(3, hint::spin_loop, || {
+            let (mut here, mut there) = std::os::unix::net::UnixStream::pair().unwrap();
+            let echo = std::thread::spawn(move || {
+                let mut byte = [0];
+                while there.read(&mut byte).unwrap() == 1 {
+                    there.write_all(&byte).unwrap();
+                }
+            });
+            for byte in 0..100 {
+                here.write_all(&[byte]).unwrap();
+                let mut answer = [0];
+                here.read_exact(&mut answer).unwrap();
+                assert_eq!(answer, [byte]);
+            }
+            drop(here);
+            echo.join().unwrap();
+        });
+    });
+}
+
+#[watched]
+fn what_asks_not_to_be_preempted_is_not() {
+    alone(|| {
+        let count = AtomicU64::new(0);
+        let work = || {
+            count.fetch_add(1, Relaxed);
+        };
+        beside(1, work, || {
+            for _ in 0..3 {
+                while count.load(Relaxed) == 0 {
+                    thread::yield_now();
+                }
+                thread::no_preemption(|| {
+                    let before = count.load(Relaxed);
+                    let begin = std::time::Instant::now();
+                    while begin.elapsed() < Duration::from_millis(40) {
+                        assert_eq!(count.load(Relaxed), before);
+                    }
+                    // It may wait, and the other runs then.
+                    thread::sleep(Duration::from_millis(1));
+                    assert_ne!(count.load(Relaxed), before);
+                });
+            }
+        });
+    });
+}
+
+#[watched]
+fn code_that_lives_in_libc_gives_way() {
+    let memory = || {
+        let mut block = vec![0u8; 1 << 20];
+        block.fill(hint::black_box(7));
+        assert!(block.iter().all(|&byte| byte == 7));
+        let copy = block.clone();
+        assert!(block == copy);
+    };
+    let allocation = || {
+        for size in 1..100 {
+            hint::black_box(vec![0u8; size]);
+        }
+    };
+    let text = || assert!(hint::black_box(format!("{:?}", 1.5f64.sin())).len() > 3);
+    alone(|| {
+        for work in [&memory as &(dyn Fn() + Sync), &allocation, &text] {
+            beside(3, work, || {
+                for _ in 0..20 {
+                    thread::sleep(Duration::from_millis(1));
+                }
+            });
+        }
+    });
+}
+
+/// Instructions that fill all registers that code can keep values in, and the red zone.
+macro_rules! fill {
+    () => {
+        concat!(
+            "vmovdqu ymm0, [{pattern}]\n",
+            "vpaddq ymm1, ymm0, ymm0\n",
+            "vpaddq ymm2, ymm1, ymm0\n",
+            "vpaddq ymm3, ymm2, ymm0\n",
+            "vpaddq ymm4, ymm3, ymm0\n",
+            "vpaddq ymm5, ymm4, ymm0\n",
+            "vpaddq ymm6, ymm5, ymm0\n",
+            "vpaddq ymm7, ymm6, ymm0\n",
+            "vpaddq ymm8, ymm7, ymm0\n",
+            "vpaddq ymm9, ymm8, ymm0\n",
+            "vpaddq ymm10, ymm9, ymm0\n",
+            "vpaddq ymm11, ymm10, ymm0\n",
+            "vpaddq ymm12, ymm11, ymm0\n",
+            "vpaddq ymm13, ymm12, ymm0\n",
+            "vpaddq ymm14, ymm13, ymm0\n",
+            "vpaddq ymm15, ymm14, ymm0\n",
+            "mov [rsp - 8], {seed}\n",
+            "mov [rsp - 64], {seed}\n",
+            "mov [rsp - 128], {seed}\n",
+            "mov r8, {seed}\n",
+            "lea r9, [r8 + 1]\n",
+            "lea r10, [r8 + 2]\n",
+            "lea r11, [r8 + 3]\n",
+            "lea r12, [r8 + 4]\n",
+            "lea r13, [r8 + 5]\n",
+            "lea r14, [r8 + 6]\n",
+            "lea r15, [r8 + 7]\n",
+            "fld1\n",
+            "fldpi\n",
+            "fldl2e\n", // three deep in the x87 stack
+        )
+    };
+}
+
+/// Instructions that compare them with what they were filled with, and note differences in `wrong`.
+macro_rules! compare {
+    () => {
+        concat!(
+            "pushfq\n",
+            "pop rax\n",
+            "cld\n",
+            "test eax, 0x400\n",
+            "jnz 4f\n",
+            "add {wrong}, 2\n",
+            "4:\n",
+            "fldl2e\n",
+            "fcomip st, st(1)\n",
+            "je 5f\n",
+            "add {wrong}, 4\n",
+            "5:\n",
+            "fstp st(0)\n",
+            "fldpi\n",
+            "fcomip st, st(1)\n",
+            "je 5f\n",
+            "add {wrong}, 8\n",
+            "5:\n",
+            "fstp st(0)\n",
+            "fld1\n",
+            "fcomip st, st(1)\n",
+            "je 5f\n",
+            "add {wrong}, 16\n",
+            "5:\n",
+            "fstp st(0)\n",
+            "cmp [rsp - 64], {seed}\n",
+            "je 6f\n",
+            "add {wrong}, 32\n",
+            "6:\n",
+            "cmp [rsp - 128], {seed}\n",
+            "je 6f\n",
+            "add {wrong}, 64\n",
+            "6:\n",
+            "sub r15, r14\n",
+            "sub r13, r12\n",
+            "sub r11, r10\n",
+            "sub r9, r8\n",
+            "add r15, r13\n",
+            "add r15, r11\n",
+            "add r15, r9\n",
+            "cmp r15, 4\n",
+            "je 6f\n",
+            "add {wrong}, 128\n",
+            "6:\n",
+            "cmp r8, {seed}\n",
+            "je 6f\n",
+            "add {wrong}, 256\n",
+            "6:\n",
+            // Each register must be the one before plus the first.
+            "vpsubq ymm15, ymm15, ymm14\n",
+            "vpsubq ymm14, ymm14, ymm13\n",
+            "vpsubq ymm13, ymm13, ymm12\n",
+            "vpsubq ymm12, ymm12, ymm11\n",
+            "vpsubq ymm11, ymm11, ymm10\n",
+            "vpsubq ymm10, ymm10, ymm9\n",
+            "vpsubq ymm9, ymm9, ymm8\n",
+            "vpsubq ymm8, ymm8, ymm7\n",
+            "vpsubq ymm7, ymm7, ymm6\n",
+            "vpsubq ymm6, ymm6, ymm5\n",
+            "vpsubq ymm5, ymm5, ymm4\n",
+            "vpsubq ymm4, ymm4, ymm3\n",
+            "vpsubq ymm3, ymm3, ymm2\n",
+            "vpsubq ymm2, ymm2, ymm1\n",
+            "vpsubq ymm1, ymm1, ymm0\n",
+            "vmovdqu ymm0, [{pattern}]\n",
+            "vpxor ymm1, ymm1, ymm0\n",
+            "vpxor ymm2, ymm2, ymm0\n",
+            "vpor ymm1, ymm1, ymm2\n",
+            "vpxor ymm3, ymm3, ymm0\n",
+            "vpxor ymm4, ymm4, ymm0\n",
+            "vpor ymm3, ymm3, ymm4\n",
+            "vpxor ymm5, ymm5, ymm0\n",
+            "vpxor ymm6, ymm6, ymm0\n",
+            "vpor ymm5, ymm5, ymm6\n",
+            "vpxor ymm7, ymm7, ymm0\n",
+            "vpxor ymm8, ymm8, ymm0\n",
+            "vpor ymm7, ymm7, ymm8\n",
+            "vpxor ymm9, ymm9, ymm0\n",
+            "vpxor ymm10, ymm10, ymm0\n",
+            "vpor ymm9, ymm9, ymm10\n",
+            "vpxor ymm11, ymm11, ymm0\n",
+            "vpxor ymm12, ymm12, ymm0\n",
+            "vpor ymm11, ymm11, ymm12\n",
+            "vpxor ymm13, ymm13, ymm0\n",
+            "vpxor ymm14, ymm14, ymm0\n",
+            "vpor ymm13, ymm13, ymm14\n",
+            "vpxor ymm15, ymm15, ymm0\n",
+            "vpor ymm1, ymm1, ymm15\n",
+            "vpor ymm1, ymm1, ymm3\n",
+            "vpor ymm1, ymm1, ymm5\n",
+            "vpor ymm1, ymm1, ymm7\n",
+            "vpor ymm1, ymm1, ymm9\n",
+            "vpor ymm1, ymm1, ymm11\n",
+            "vpor ymm1, ymm1, ymm13\n",
+            "vptest ymm1, ymm1\n",
+            "jz 6f\n",
+            "add {wrong}, 512\n",
+            "6:\n",
+            "vzeroupper\n"
+        )
+    };
+}
+
+/// Fills all registers that code can keep values in, computes for a while, and compares. Returns
+/// whether all were as they should be.
+fn registers_stay(seed: u64) -> bool {
+    let mut wrong: u64 = 0;
+    let pattern: [u64; 4] = [seed, !seed, seed.rotate_left(13), seed.rotate_left(31)];
+    // SAFETY: the instructions keep to the registers that are declared, and to the red zone.
+    unsafe {
+        asm!(
+            fill!(),
+            "mov rax, 20000",
+            "std", "stc",
+            // Neither changes the carry, and the direction must stay.
+            "2:", "dec rax", "jnz 2b",
+            "jc 3f", "inc {wrong}", "3:",
+            compare!(),
+            pattern = in(reg) pattern.as_ptr(),
+            seed = in(reg) seed,
+            wrong = inout(reg) wrong,
+            out("rax") _, out("r8") _, out("r9") _, out("r10") _, out("r11") _,
+            out("r12") _, out("r13") _, out("r14") _, out("r15") _,
+            out("ymm0") _, out("ymm1") _, out("ymm2") _, out("ymm3") _, out("ymm4") _,
+            out("ymm5") _, out("ymm6") _, out("ymm7") _, out("ymm8") _, out("ymm9") _,
+            out("ymm10") _, out("ymm11") _, out("ymm12") _, out("ymm13") _, out("ymm14") _,
+            out("ymm15") _,
+            out("st(0)") _, out("st(1)") _, out("st(2)") _, out("st(3)") _,
+            out("st(4)") _, out("st(5)") _, out("st(6)") _, out("st(7)") _,
+        );
+    }
+    assert_eq!(wrong, 0, "bits say which registers");
+    true
+}
+
+#[watched]
+fn all_registers_stay() {
+    assert!(is_x86_feature_detected!("avx2"));
+    alone(|| {
+        let dirty = AtomicU64::new(1);
+        let work = || assert!(registers_stay(dirty.fetch_add(0x1234_5678_9abc, Relaxed)));
+        beside(2, work, || {
+            be_preempted(200, || assert!(registers_stay(42)))
+        });
+    });
+}
+
+#[watched]
+fn rounding_modes_stay() {
+    alone(|| {
+        let work = || {
+            // SAFETY: the default control word.
+            unsafe { asm!("ldmxcsr [{}]", in(reg) &0x1f80u32) };
+            hint::spin_loop();
+        };
+        beside(2, work, || {
+            let up = 0x1f80u32 | 2 << 13;
+            let mut now = 0u32;
+            // SAFETY: only the rounding mode is changed, and it is set back.
+            unsafe {
+                asm!("ldmxcsr [{}]", in(reg) &up);
+                be_preempted(100, || {
+                    asm!("stmxcsr [{}]", in(reg) &mut now);
+                    assert_eq!(now & 0xffc0, up & 0xffc0);
+                });
+                asm!("ldmxcsr [{}]", in(reg) &0x1f80u32);
+            }
+        });
+    });
+}
+
+#[watched]
+fn errno_and_thread_locals_stay() {
+    thread_local!(static OWN: std::cell::Cell<u64> = const { std::cell::Cell::new(0) });
+    alone(|| {
+        let numbers = AtomicU64::new(1);
+        let check_own = || {
+            let mine = numbers.fetch_add(1, Relaxed);
+            OWN.set(mine);
+            // SAFETY: the thread's own errno.
+            unsafe { *libc::__errno_location() = mine as c_int };
+            for _ in 0..2000 {
+                assert_eq!(OWN.get(), mine);
+                // SAFETY: as above.
+                assert_eq!(unsafe { *libc::__errno_location() }, mine as c_int);
+            }
+        };
+        beside(3, check_own, || be_preempted(200, check_own));
+    });
+}
+
+#[watched]
+fn children_are_started_beside_computing_threads() {
+    alone(|| {
+        beside(3, hint::spin_loop, || {
+            for _ in 0..30 {
+                assert!(Command::new("true").status().unwrap().success());
+                // SAFETY: a closure that does nothing makes `Command` fork.
+                let forking = unsafe { Command::new("true").pre_exec(|| Ok(())).status() };
+                assert!(forking.unwrap().success());
+            }
+            // SAFETY: the child only ends.
+            unsafe {
+                let child = check(libc::fork()).unwrap();
+                if child == 0 {
+                    libc::_exit(7);
+                }
+                let mut status = 0;
+                check(libc::waitpid(child, &mut status, 0)).unwrap();
+                assert_eq!(libc::WEXITSTATUS(status), 7);
+            }
+        });
+    });
+}
+
+unsafe extern "C" {
+    fn dl_iterate_phdr(
+        callback: unsafe extern "C" fn(*mut libc::dl_phdr_info, usize, *mut c_void) -> c_int,
+        data: *mut c_void,
+    ) -> c_int;
+}
+
+#[watched]
+fn the_list_of_libraries_can_be_walked_by_many() {
+    unsafe extern "C" fn count(_: *mut libc::dl_phdr_info, _: usize, count: *mut c_void) -> c_int {
+        for _ in 0..5_000 {
+            hint::spin_loop(); // with the linker's lock held
+        }
+        // SAFETY: the caller's counter.
+        unsafe { *count.cast::<usize>() += 1 };
+        0
+    }
+    alone(|| {
+        let walk = || {
+            let mut objects = 0usize;
+            // SAFETY: a callback of the right type, and its counter.
+            let result = unsafe { dl_iterate_phdr(count, (&raw mut objects).cast()) };
+            assert_eq!(result, 0);
+            assert!(objects >= 3);
+        };
+        beside(3, walk, || (0..20).for_each(|_| walk()));
+    });
+}
