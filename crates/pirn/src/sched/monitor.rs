@@ -31,8 +31,8 @@ const INQUIRIES: u32 = 4;
 /// A processor is let go when there have been more than needed for this long. It is above
 /// [`STUCK_NS`], so that a thread that computes, yields once and computes on does not cause it.
 const SURPLUS_NS: u64 = 2 * STUCK_NS;
-/// Idle ticks until the monitor sleeps.
-const PATIENCE: u32 = 20;
+/// Idle ticks until the monitor sleeps: 19 ms, as they become longer.
+const PATIENCE: u32 = 6;
 
 /// Memory that must be left for a new carrier: its stack, and several times its allocations.
 const ROOM: usize = 16 << 20;
@@ -54,8 +54,8 @@ fn run(runtime: &'static Runtime) {
     let mut idle_for = 0;
     let mut nothing_to_do = 0u32;
     loop {
-        // Backs off to 10 ms while it has nothing to repair.
-        let tick = TICK_NS * u64::from(1 + (nothing_to_do / 50).min(9));
+        // Backs off to 10 ms while it has nothing to repair, and to 4 ms while all are idle.
+        let tick = TICK_NS * u64::from((1 + nothing_to_do / 50).min(10).max(1 << idle_for.min(2)));
         slices.rest(tick);
         idle_for = if runtime.all_idle() { idle_for + 1 } else { 0 };
         if idle_for > 0 && runtime.timers.unattended() {
