@@ -52,6 +52,9 @@ static PREPARED: AtomicBool = AtomicBool::new(false);
 /// # Errors
 /// The reason why threads cannot be preempted here.
 pub(crate) fn prepare() -> Result<(), &'static str> {
+    if arch::on_valgrind() {
+        return Err("valgrind goes on where the signal came, whatever its handler has changed");
+    }
     arch::learn(give_way)?;
     code::learn()?;
     PREPARED.store(true, Relaxed); // Relaxed: complete in itself.
