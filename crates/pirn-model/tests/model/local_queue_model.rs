@@ -2,9 +2,10 @@
 //! was when pushed, and each taker finds them in order. The rings are small and begin just below
 //! the wrap of the indices, as all queues do, so that both the ring and the indices wrap.
 
-use core::ptr::NonNull;
+use core::ptr::{NonNull, null_mut};
 
 use loom::sync::Arc;
+use loom::sync::atomic::AtomicPtr;
 use loom::thread;
 
 use crate::local_queue::LocalQueue;
@@ -20,8 +21,14 @@ struct Queues<const CAP: usize, const N: usize> {
 
 impl<const CAP: usize, const N: usize> Queues<CAP, N> {
     fn new() -> Arc<Self> {
+        Self::growing(CAP)
+    }
+
+    /// Makes queues that grow up to `most`.
+    fn growing(most: usize) -> Arc<Self> {
+        let slots = || (0..2 * most).map(|_| AtomicPtr::new(null_mut()));
         Arc::new(Self {
-            queues: core::array::from_fn(|_| Queue::new()),
+            queues: core::array::from_fn(|_| Queue::with_slots(slots().collect())),
             items: core::array::from_fn(|_| Word::new()),
         })
     }
@@ -39,12 +46,9 @@ impl<const CAP: usize, const N: usize> Queues<CAP, N> {
         unsafe { self.queues[queue].pop() }.map(take)
     }
 
-    fn take_half(&self, queue: usize) -> Vec<u32> {
-        let mut taken = Vec::new();
-        // SAFETY: as in `push`; and `take` leaves the queue alone.
-        let n = unsafe { self.queues[queue].take_half(|item| taken.push(take(item))) };
-        assert_eq!(n, taken.len());
-        taken
+    fn shrink(&self, queue: usize) {
+        // SAFETY: as in `push`.
+        unsafe { self.queues[queue].shrink() };
     }
 
     /// Steals from `victim` into `dest`, the caller's own. Returns the item that it gets itself.
@@ -169,21 +173,54 @@ fn slots_are_reused_under_two_stealers() {
     });
 }
 
-/// A full queue gives its older half away while it is stolen from.
+/// A full queue grows while it is stolen from.
 #[test]
-fn overflow_and_stealer() {
+fn growing_and_stealer() {
     check(3, || {
-        let queues = Queues::<4, 5>::new();
+        let queues = Queues::<2, 5>::growing(8);
+        let thief = spawn(&queues, |queues| queues.steal_and_drain(1));
+        for id in 0..5 {
+            assert!(queues.push(0, id));
+        }
+        let rest = queues.drain(0);
+        assert_all_taken(5, &[thief.join().unwrap(), rest]);
+    });
+}
+
+/// A queue grows, shrinks and grows again while it is stolen from, so that a slow stealer reads a
+/// ring that is in use for the second time.
+#[test]
+fn growing_twice_and_stealer() {
+    check(2, || {
+        let queues = Queues::<2, 7>::growing(8);
+        let thief = spawn(&queues, |queues| queues.steal_and_drain(1));
+        let mut popped = Vec::new();
+        for id in 0..3 {
+            assert!(queues.push(0, id));
+        }
+        for _ in 0..2 {
+            popped.extend(queues.pop(0));
+        }
+        queues.shrink(0);
+        for id in 3..7 {
+            assert!(queues.push(0, id));
+        }
+        popped.extend(queues.drain(0));
+        assert_all_taken(7, &[popped, thief.join().unwrap()]);
+    });
+}
+
+/// A stealer learns of the growth from another stealer.
+#[test]
+fn growing_and_two_stealers() {
+    check(2, || {
+        let queues = Queues::<2, 4>::growing(8);
+        let thieves = [1, 2].map(|dest| spawn(&queues, move |q| q.steal_and_drain(dest)));
         for id in 0..4 {
             assert!(queues.push(0, id));
         }
-        let thief = spawn(&queues, |queues| queues.steal_and_drain(1));
-        let mut taken = Vec::new();
-        while !queues.push(0, 4) {
-            taken.extend(queues.take_half(0));
-        }
-        taken.extend(queues.drain(0));
-        assert_all_taken(5, &[taken, thief.join().unwrap()]);
+        let [first, second] = thieves.map(|thief| thief.join().unwrap());
+        assert_all_taken(4, &[first, second, queues.drain(0)]);
     });
 }
 

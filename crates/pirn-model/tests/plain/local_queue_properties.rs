@@ -1,6 +1,7 @@
 //! The local queue against a `VecDeque`, operation by operation, in one thread.
 
-use core::ptr::NonNull;
+use core::ptr::{NonNull, null_mut};
+use core::sync::atomic::AtomicPtr;
 use std::collections::VecDeque;
 
 use proptest::prelude::*;
@@ -9,13 +10,15 @@ use crate::local_queue::LocalQueue;
 use crate::proptest_config;
 
 const CAP: usize = 8;
+/// What the queue grows to.
+const MOST: usize = 32;
 
 /// An operation on queue `0` or `1`.
 #[derive(Clone, Copy, Debug)]
 enum Operation {
     Push(usize),
     Pop(usize),
-    TakeHalf(usize),
+    Shrink(usize),
     /// Steals from the other queue into this one.
     Steal(usize),
 }
@@ -23,34 +26,53 @@ enum Operation {
 fn operation() -> impl Strategy<Value = Operation> {
     let queue = 0..2usize;
     prop_oneof![
-        4 => queue.clone().prop_map(Operation::Push),
+        6 => queue.clone().prop_map(Operation::Push),
         2 => queue.clone().prop_map(Operation::Pop),
-        1 => queue.clone().prop_map(Operation::TakeHalf),
+        1 => queue.clone().prop_map(Operation::Shrink),
         1 => queue.prop_map(Operation::Steal),
     ]
 }
 
 /// A queue under test beside its reference. Items are boxed, so that a sanitizer sees an item that
 /// is lost or taken twice.
-#[derive(Default)]
 struct Pair {
     queue: LocalQueue<u32, CAP>,
     reference: VecDeque<u32>,
+    /// The size of the ring.
+    size: usize,
+}
+
+fn slots(most: usize) -> Box<[AtomicPtr<u32>]> {
+    (0..2 * most).map(|_| AtomicPtr::new(null_mut())).collect()
 }
 
 impl Pair {
+    fn new() -> Pair {
+        Pair {
+            queue: LocalQueue::with_slots(slots(MOST)),
+            reference: VecDeque::new(),
+            size: CAP,
+        }
+    }
+
     fn push(&mut self, value: u32) {
         let item = NonNull::from(Box::leak(Box::new(value)));
         // SAFETY: `&mut self`: nobody else uses the queue, so this is its owner.
         match unsafe { self.queue.push_back(item) } {
-            Ok(()) => self.reference.push_back(value),
+            Ok(len) => {
+                self.reference.push_back(value);
+                assert_eq!(len, self.reference.len());
+            }
             Err(same) => {
                 assert_eq!(same, item);
-                assert_eq!(self.reference.len(), CAP, "not full");
+                assert_eq!(self.reference.len(), MOST, "not full");
                 open(same);
             }
         }
-        assert!(self.reference.len() <= CAP);
+        if self.reference.len() > self.size {
+            self.size *= 4;
+        }
+        assert!(self.reference.len() <= MOST);
     }
 
     fn pop(&mut self) {
@@ -59,17 +81,16 @@ impl Pair {
         assert_eq!(popped, self.reference.pop_front());
     }
 
-    fn take_half(&mut self) {
-        let n = self.reference.len().div_ceil(2);
-        let mut taken = Vec::new();
-        // SAFETY: as in `push`, and the closure leaves the queue alone.
-        let count = unsafe { self.queue.take_half(|item| taken.push(open(item))) };
-        assert_eq!(count, n);
-        assert!(self.reference.drain(..n).eq(taken));
+    fn shrink(&mut self) {
+        // SAFETY: as in `push`.
+        unsafe { self.queue.shrink() };
+        if self.reference.len() <= CAP / 2 {
+            self.size = CAP;
+        }
     }
 
     fn steal_from(&mut self, victim: &mut Self) {
-        let room = CAP - self.reference.len();
+        let room = self.size - self.reference.len();
         let n = victim.reference.len().div_ceil(2).min(room + 1);
         // SAFETY: as in `push`.
         let stolen = unsafe { victim.queue.steal_into(&self.queue) }.map(open);
@@ -80,6 +101,7 @@ impl Pair {
 
     fn check_length(&self) {
         assert_eq!(self.queue.len(), self.reference.len());
+        assert_eq!(self.queue.room(), MOST - self.reference.len());
         assert_eq!(self.queue.is_empty(), self.reference.is_empty());
     }
 }
@@ -95,13 +117,13 @@ proptest! {
 
     #[test]
     fn behaves_as_a_bounded_deque(operations in prop::collection::vec(operation(), 0..200)) {
-        let mut pairs = [Pair::default(), Pair::default()];
+        let mut pairs = [Pair::new(), Pair::new()];
         for (value, operation) in operations.into_iter().enumerate() {
             let [first, second] = &mut pairs;
             match operation {
                 Operation::Push(queue) => pairs[queue].push(value as u32),
                 Operation::Pop(queue) => pairs[queue].pop(),
-                Operation::TakeHalf(queue) => pairs[queue].take_half(),
+                Operation::Shrink(queue) => pairs[queue].shrink(),
                 Operation::Steal(0) => first.steal_from(second),
                 Operation::Steal(_) => second.steal_from(first),
             }
@@ -127,4 +149,17 @@ fn holds_as_many_as_it_says() {
     assert_eq!(queue.len(), 256);
     // SAFETY: as above.
     assert_eq!(unsafe { queue.push_back(item) }, Err(item));
+}
+
+#[test]
+fn a_thief_takes_no_more_than_128() {
+    let [queue, dest] = [(); 2].map(|()| LocalQueue::<u32>::with_slots(slots(1024)));
+    let item = NonNull::from(&7);
+    for _ in 0..1024 {
+        // SAFETY: this test is the owner.
+        unsafe { queue.push_back(item) }.unwrap();
+    }
+    // SAFETY: as above.
+    assert_eq!(unsafe { queue.steal_into(&dest) }, Some(item));
+    assert_eq!((queue.len(), dest.len()), (1024 - 128, 127));
 }

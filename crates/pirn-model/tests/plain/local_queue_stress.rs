@@ -1,8 +1,8 @@
-//! The local queue under real threads: an owner that pushes, pops and overflows, and stealers.
+//! The local queue under real threads: an owner that pushes, pops, grows and shrinks, and stealers.
 
-use core::ptr::NonNull;
+use core::ptr::{NonNull, null_mut};
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
@@ -13,6 +13,8 @@ const ITEMS: usize = if cfg!(miri) { 300 } else { 300_000 };
 const STEALERS: usize = 3;
 /// Small, so that it is often full or empty, and slots are reused soon.
 const CAP: usize = 8;
+/// What the queue grows to.
+const MOST: usize = 128;
 
 type Queue = LocalQueue<Item, CAP>;
 
@@ -41,7 +43,7 @@ impl Taker {
     }
 }
 
-/// Pushes all items, pops one now and then, and takes half when the queue is full.
+/// Pushes all items, pops one now and then, and most of them when the queue is full.
 fn own(queue: &Queue) -> (Taker, Vec<NonNull<Item>>) {
     let mut taker = Taker::default();
     let mut all = Vec::with_capacity(ITEMS);
@@ -49,10 +51,13 @@ fn own(queue: &Queue) -> (Taker, Vec<NonNull<Item>>) {
         let taken = AtomicUsize::new(0);
         let item = NonNull::from(Box::leak(Box::new(Item { number, taken })));
         all.push(item);
-        // SAFETY: this thread alone owns `queue`, and `take` leaves it alone.
+        // SAFETY: this thread alone owns `queue`.
         unsafe {
             while queue.push_back(item).is_err() {
-                queue.take_half(|item| taker.take(item));
+                while queue.len() > CAP / 2 {
+                    queue.pop().into_iter().for_each(|item| taker.take(item));
+                }
+                queue.shrink();
             }
             if number % 3 == 0 {
                 queue.pop().into_iter().for_each(|item| taker.take(item));
@@ -86,7 +91,8 @@ fn steal(victim: &Queue, done: &AtomicBool) -> Taker {
 }
 
 fn run() {
-    let queue = Queue::new();
+    let slots = (0..2 * MOST).map(|_| AtomicPtr::new(null_mut()));
+    let queue = Queue::with_slots(slots.collect());
     let done = AtomicBool::new(false);
     let start = Barrier::new(STEALERS + 1);
     let (taken, items) = thread::scope(|scope| {

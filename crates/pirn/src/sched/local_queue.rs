@@ -1,10 +1,10 @@
-//! The run queue of one processor: a bounded ring with one owner and many stealers.
+//! The run queue of one processor: a ring with one owner and many stealers.
 //!
 //! ```text
 //!             head                    tail
 //!               │  oldest      newest  │
-//!   ───┬────┬───▼┬────┬────┬────┬────┬─▼──┬────┬───    index i lives in slots[i mod CAP];
-//!      │free│item│item│item│item│item│free│free│       tail - head (wrapping) ≤ CAP
+//!   ───┬────┬───▼┬────┬────┬────┬────┬─▼──┬────┬───    index i lives in ring[i mod size];
+//!      │free│item│item│item│item│item│free│free│       tail - head (wrapping) ≤ size
 //!   ───┴────┴────┴────┴────┴────┴────┴────┴────┴───
 //!          consumers ──►               ──► owner
 //! ```
@@ -13,8 +13,8 @@
 //! |-------------|----------------------|-----------------------------------------|
 //! | `push_back` | owner                | fill `slots[tail]`; store `tail + 1`    |
 //! | `pop`       | owner                | CAS `head → head + 1`; read the slot    |
-//! | `take_half` | owner                | CAS `head → head + n`; read the slots   |
 //! | `steal_into`| anyone with a queue  | read the slots; CAS `head → head + n`   |
+//! | growing     | owner                | copy all items; store the new `size`    |
 //!
 //! Only the owner writes `tail` and slots. Everybody takes from the old end, and only by moving
 //! `head`. So a compare-and-swap decides who gets an item, and each queue is FIFO. The scheme is
@@ -30,6 +30,15 @@
 //!   as new (any taker → steal), so that `tail - head` cannot be negative. All changes of `head`
 //!   are read-modify-writes: reading one synchronises with all that came before it.
 //!
+//! A full ring is replaced by a larger one, and a large one that is nearly empty by the smallest.
+//! The ring of size n is the part of `slots` from n to 2n, so rings of different sizes share no
+//! slot, and nothing is allocated. A stealer may read a ring that has been replaced, even twice. If
+//! its CAS succeeds, then `head` has stood still, so item i was in the queue all the time: in each
+//! ring it was only ever at its own index, and no other item came there, for that one would have
+//! been a whole ring later. A stealer that reads a `tail` also sees a size at least as new as when
+//! the last item came (push → steal), and sees the items in the ring of the size that it reads (the
+//! edge of `size`).
+//!
 //! A stealer that sleeps between its load and its CAS while exactly 2³² items pass would be
 //! fooled (ABA). At 20 ns per item that is 86 s asleep and then hitting one index in 2³².
 
@@ -40,7 +49,12 @@ use crate::primitives::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
-/// A bounded FIFO queue of pointers with one owner and many stealers.
+/// The most items that a stealer takes at once. It reads them before it knows that it gets them.
+const MOST_STOLEN: u32 = 128;
+/// The ratio of a ring's size to that of the one before it.
+const GROWTH: u32 = 4;
+
+/// A FIFO queue of pointers with one owner and many stealers. It begins with room for `CAP`.
 ///
 /// The queue only carries the pointers. It never follows them and drops nothing.
 pub struct LocalQueue<T, const CAP: usize = 256> {
@@ -48,46 +62,66 @@ pub struct LocalQueue<T, const CAP: usize = 256> {
     head: AtomicU32,
     /// Index after the newest item. Written by the owner alone.
     tail: AtomicU32,
-    slots: [AtomicPtr<T>; CAP],
+    /// The size of the ring in use, a power of two. Written by the owner alone.
+    size: AtomicU32,
+    /// The rings of all sizes, each where it begins at its own size.
+    slots: Box<[AtomicPtr<T>]>,
 }
 
 impl<T, const CAP: usize> LocalQueue<T, CAP> {
-    const MASK: u32 = {
-        assert!(CAP.is_power_of_two() && CAP <= 1 << 31);
-        CAP as u32 - 1
+    const SMALLEST: u32 = {
+        assert!(CAP.is_power_of_two() && CAP <= 1 << 30);
+        CAP as u32
     };
 
     /// Indices start just below the wrap, so that every queue wraps in its first few operations and
     /// a mistake there shows before 2³² items.
     const START: u32 = 0u32.wrapping_sub(CAP as u32 / 2);
 
-    /// Returns an empty queue.
+    /// Returns an empty queue that does not grow.
+    #[allow(dead_code)] // for tests
     pub fn new() -> Self {
+        let slot = |_| AtomicPtr::new(ptr::null_mut());
+        Self::with_slots((0..2 * CAP).map(slot).collect())
+    }
+
+    /// Returns an empty queue that grows up to half of the number of these slots. The slots are
+    /// null, and at least `2 * CAP`.
+    pub fn with_slots(slots: Box<[AtomicPtr<T>]>) -> Self {
+        assert!(slots.len() >= 2 * CAP);
         Self {
             head: AtomicU32::new(Self::START),
             tail: AtomicU32::new(Self::START),
-            slots: core::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())),
+            size: AtomicU32::new(Self::SMALLEST),
+            slots,
         }
     }
 
-    /// Adds `item` as the newest, or hands it back if the queue is full.
+    /// Adds `item` as the newest, or hands it back if the queue is full and cannot grow. Returns
+    /// the number of items, perhaps with some that stealers have just taken.
     ///
     /// # Safety
     ///
     /// Only the owner may call this, and owners that follow one another must be synchronised.
-    pub unsafe fn push_back(&self, item: NonNull<T>) -> Result<(), NonNull<T>> {
+    pub unsafe fn push_back(&self, item: NonNull<T>) -> Result<usize, NonNull<T>> {
         // Relaxed: the owner's own last store.
         let tail = self.tail.load(Relaxed);
         // Acquire, with the Release of a stealer's CAS: it has read the slot about to be reused.
         let head = self.head.load(Acquire);
-        if tail.wrapping_sub(head) > Self::MASK {
-            return Err(item);
+        // Relaxed: the owner's own last store.
+        let mut size = self.size.load(Relaxed);
+        let len = tail.wrapping_sub(head);
+        if len >= size {
+            match self.grow(head, tail, size) {
+                Some(larger) => size = larger,
+                None => return Err(item),
+            }
         }
         // Relaxed: published by the next store.
-        self.slot(tail).store(item.as_ptr(), Relaxed);
+        self.slot(size, tail).store(item.as_ptr(), Relaxed);
         // Release, with the stealers' Acquire of `tail`: the slot, and the item's target.
         self.tail.store(tail.wrapping_add(1), Release);
-        Ok(())
+        Ok(len as usize + 1)
     }
 
     /// Takes the oldest item.
@@ -96,31 +130,69 @@ impl<T, const CAP: usize> LocalQueue<T, CAP> {
     ///
     /// Only the owner may call this, and owners that follow one another must be synchronised.
     pub unsafe fn pop(&self) -> Option<NonNull<T>> {
-        let (head, _) = self.claim(|len| len.min(1))?;
-        self.item(head)
+        // Relaxed: the owner's own last stores.
+        let (tail, size) = (self.tail.load(Relaxed), self.size.load(Relaxed));
+        // Relaxed, here and where the CAS fails: compared with the owner's own `tail` only.
+        let mut head = self.head.load(Relaxed);
+        loop {
+            if head == tail {
+                return None;
+            }
+            // Release, with the Acquire of `head` by stealers: the owner's `tail`.
+            match self
+                .head
+                .compare_exchange_weak(head, head.wrapping_add(1), Release, Relaxed)
+            {
+                Ok(_) => return self.item(size, head),
+                Err(moved) => head = moved,
+            }
+        }
     }
 
-    /// Takes the older half of the items (the larger half if their number is odd), passes them
-    /// to `f` in order, and returns how many there were.
-    ///
-    /// If `f` panics, the rest of the half is lost.
+    /// Goes back to the smallest ring if there are few items: a large one takes turns in much more
+    /// of the cache.
     ///
     /// # Safety
     ///
     /// Only the owner may call this, and owners that follow one another must be synchronised.
-    /// `f` must not add to this queue: that could overwrite a slot not yet read.
-    pub unsafe fn take_half(&self, f: impl FnMut(NonNull<T>)) -> usize {
-        let Some((head, n)) = self.claim(half) else {
-            return 0;
-        };
-        (0..n)
-            .filter_map(|i| self.item(head.wrapping_add(i)))
-            .for_each(f);
-        n as usize
+    pub unsafe fn shrink(&self) {
+        let size = self.size.load(Relaxed); // Relaxed: the owner's own last store.
+        if size == Self::SMALLEST {
+            return;
+        }
+        // Relaxed and Acquire: as in `push_back`, which this is for the smallest ring.
+        let tail = self.tail.load(Relaxed);
+        let head = self.head.load(Acquire);
+        if tail.wrapping_sub(head) <= Self::SMALLEST / 2 {
+            self.move_items(head, tail, size, Self::SMALLEST);
+        }
     }
 
-    /// Takes the older half of the items (or what `dest` has room for), returns the oldest and
-    /// adds the others to `dest`, in order. `None` if there was nothing to take.
+    /// Moves on to a larger ring. Returns its size.
+    #[cold]
+    fn grow(&self, head: u32, tail: u32, size: u32) -> Option<u32> {
+        let larger = size.checked_mul(GROWTH)?;
+        if larger as usize > self.slots.len() / 2 {
+            return None;
+        }
+        self.move_items(head, tail, size, larger);
+        Some(larger)
+    }
+
+    /// Copies the items from one ring to another, which is in use from then on. The owner's alone.
+    fn move_items(&self, head: u32, tail: u32, from: u32, to: u32) {
+        for i in 0..tail.wrapping_sub(head) {
+            let index = head.wrapping_add(i);
+            // Relaxed both: the owner's own stores; published by the next one.
+            let item = self.slot(from, index).load(Relaxed);
+            self.slot(to, index).store(item, Relaxed);
+        }
+        // Release, with the stealers' Acquire of `size`: the slots.
+        self.size.store(to, Release);
+    }
+
+    /// Takes the older half of the items (or what `dest` has room for, and not too many), returns
+    /// the oldest and adds the others to `dest`, in order. `None` if there was nothing to take.
     ///
     /// # Safety
     ///
@@ -129,7 +201,8 @@ impl<T, const CAP: usize> LocalQueue<T, CAP> {
         // Relaxed and Acquire: as in `push_back`, which this is for `dest`.
         let dest_tail = dest.tail.load(Relaxed);
         let dest_head = dest.head.load(Acquire);
-        let room = CAP as u32 - dest_tail.wrapping_sub(dest_head);
+        let dest_size = dest.size.load(Relaxed);
+        let room = dest_size - dest_tail.wrapping_sub(dest_head);
 
         // Acquire, here and where the CAS fails, with the Release of the CAS that stored this
         // head: the `tail` which that taker knew, so that the one read below is not older.
@@ -137,16 +210,18 @@ impl<T, const CAP: usize> LocalQueue<T, CAP> {
         loop {
             // Acquire, with the Release in `push_back` or below: the slots and the items.
             let tail = self.tail.load(Acquire);
-            let n = half(tail.wrapping_sub(head)).min(room + 1);
+            let n = half(tail.wrapping_sub(head)).min(room + 1).min(MOST_STOLEN);
             if n == 0 {
                 return None;
             }
-            let oldest = self.item(head);
+            // Acquire, with the Release in `move_items`: the slots of this ring.
+            let size = self.size.load(Acquire);
+            let oldest = self.item(size, head);
             for i in 1..n {
                 // Relaxed both: read under the CAS below, published by the store of `tail`.
-                let item = self.slot(head.wrapping_add(i)).load(Relaxed);
+                let item = self.slot(size, head.wrapping_add(i)).load(Relaxed);
                 let to = dest_tail.wrapping_add(i - 1);
-                dest.slot(to).store(item, Relaxed);
+                dest.slot(dest_size, to).store(item, Relaxed);
             }
             // Release, with the Acquire in `push_back`: this thread has read the slots; and with
             // the Acquire of `head` by other stealers: the `tail` read above.
@@ -170,8 +245,14 @@ impl<T, const CAP: usize> LocalQueue<T, CAP> {
         let head = self.head.load(Acquire);
         // Relaxed: no item is looked at.
         let tail = self.tail.load(Relaxed);
-        // `head` may be older than `tail` by more than the ring holds.
-        (tail.wrapping_sub(head) as usize).min(CAP)
+        // `head` may be older than `tail` by more than the largest ring holds.
+        (tail.wrapping_sub(head) as usize).min(self.slots.len() / 2)
+    }
+
+    /// Returns for how many more items there is room at least. The owner's alone.
+    #[allow(dead_code)] // the models do without it
+    pub fn room(&self) -> usize {
+        self.slots.len() / 2 - self.len()
     }
 
     /// Returns whether the queue was empty at some moment during the call.
@@ -179,37 +260,19 @@ impl<T, const CAP: usize> LocalQueue<T, CAP> {
         self.len() == 0
     }
 
-    /// Moves `head` over `share(len)` items, unless that is 0. Returns the index of the first and
-    /// the number of items. The owner's alone.
-    fn claim(&self, share: impl Fn(u32) -> u32) -> Option<(u32, u32)> {
-        // Relaxed: the owner's own last store.
-        let tail = self.tail.load(Relaxed);
-        // Relaxed, here and where the CAS fails: compared with the owner's own `tail` only.
-        let mut head = self.head.load(Relaxed);
-        loop {
-            let n = share(tail.wrapping_sub(head));
-            if n == 0 {
-                return None;
-            }
-            // Release, with the Acquire of `head` by stealers: the owner's `tail`.
-            match self
-                .head
-                .compare_exchange_weak(head, head.wrapping_add(n), Release, Relaxed)
-            {
-                Ok(_) => return Some((head, n)),
-                Err(moved) => head = moved,
-            }
-        }
-    }
-
-    fn slot(&self, index: u32) -> &AtomicPtr<T> {
-        &self.slots[(index & Self::MASK) as usize]
+    #[inline]
+    fn slot(&self, size: u32, index: u32) -> &AtomicPtr<T> {
+        let place = (index & (size - 1) | size) as usize;
+        debug_assert!(place < self.slots.len());
+        // SAFETY: below `2 * size`; `new` and `grow` see to it that a ring has that many slots.
+        unsafe { self.slots.get_unchecked(place) }
     }
 
     /// Returns the item at `index`. The slot has been filled before, so the result is never `None`.
-    fn item(&self, index: u32) -> Option<NonNull<T>> {
-        // Relaxed: `head` and `tail` carry the ordering.
-        NonNull::new(self.slot(index).load(Relaxed))
+    #[inline]
+    fn item(&self, size: u32, index: u32) -> Option<NonNull<T>> {
+        // Relaxed: `head`, `tail` and `size` carry the ordering.
+        NonNull::new(self.slot(size, index).load(Relaxed))
     }
 }
 

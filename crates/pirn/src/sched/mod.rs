@@ -213,9 +213,9 @@ pub(crate) fn enqueue(processor: Option<&'static Processor>, thread: Ready) {
     match processor {
         Some(processor) if thread.core().is_queued_in(processor.runtime()) => {
             // SAFETY: our carrier holds the processor.
-            unsafe { processor.enqueue(thread) };
+            let len = unsafe { processor.enqueue(thread) };
             let runtime = processor.runtime();
-            match processor.queue.len() {
+            match len {
                 0 | 1 => {}
                 2..=idle::FEW => runtime.idle.notify_of_few(|| runtime.poller.kick()),
                 _ => runtime.notify(),

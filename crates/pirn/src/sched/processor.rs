@@ -19,13 +19,17 @@ use crate::vthread::magazines::Magazines;
 use crate::vthread::{Core, Ready};
 use core::cell::{Cell, UnsafeCell};
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 /// Once per this many switches the carrier looks beyond its own queue: at the injector, due timers,
 /// ready descriptors. Go uses the same number.
 const MAINTENANCE_EVERY: u32 = 61;
 /// The minimum time between two looks for events while there are threads to run.
 const LOOK_EVERY_NS: u64 = 20_000;
+/// The most threads in a processor's queue, and in a spare one's. The memory is not touched before
+/// it is needed.
+const MOST: usize = 1 << 16;
+const SPARE: usize = 1 << 10;
 /// Reservations moved between a processor and the pool at once.
 const RESERVATIONS: u32 = 64;
 
@@ -58,6 +62,12 @@ pub(crate) struct Processor {
     pub(crate) spare: Option<Spare>,
 }
 
+/// Returns the slots of a queue of this many threads: null, and untouched if they are many.
+fn slots(most: usize) -> Box<[AtomicPtr<Core>]> {
+    // SAFETY: null is a valid value of a pointer.
+    unsafe { Box::new_zeroed_slice(2 * most).assume_init() }
+}
+
 // SAFETY: the cells are touched by the holder only, as every function that touches them demands.
 unsafe impl Sync for Processor {}
 
@@ -77,7 +87,7 @@ impl Processor {
         Processor {
             index,
             runtime,
-            queue: LocalQueue::new(),
+            queue: LocalQueue::with_slots(slots(if spare.is_some() { SPARE } else { MOST })),
             tick: AtomicU32::new(0),
             slots: UnsafeCell::new(SlotCache::new()),
             magazines: UnsafeCell::new(Magazines::new()),
@@ -211,27 +221,25 @@ impl Processor {
         due
     }
 
-    /// Puts a runnable thread at the end of the queue; when that is full, its older half moves to
-    /// the injector.
+    /// Puts a runnable thread at the end of the queue; when that is full, into the injector.
+    /// Returns the length of the queue.
     ///
     /// # Safety
     /// The caller holds this processor.
     #[inline]
-    pub(crate) unsafe fn enqueue(&self, thread: Ready) {
+    pub(crate) unsafe fn enqueue(&self, thread: Ready) -> usize {
         // SAFETY: the caller's contract.
-        if let Err(thread) = unsafe { self.queue.push_back(thread.into_raw()) } {
-            // SAFETY: the same; the queue has given the thread back.
-            unsafe { self.overflow(Ready::new(thread)) };
+        match unsafe { self.queue.push_back(thread.into_raw()) } {
+            Ok(len) => len,
+            // SAFETY: the queue has given the thread back.
+            Err(thread) => self.overflow(unsafe { Ready::new(thread) }),
         }
     }
 
     #[cold]
-    unsafe fn overflow(&self, thread: Ready) {
-        let mut batch = Batch::new();
-        // SAFETY: the caller holds this processor; the queue gives the right to run what comes out.
-        unsafe { self.queue.take_half(|t| batch.push(Ready::new(t))) };
-        batch.push(thread);
-        self.runtime().injector.push_batch(batch);
+    fn overflow(&self, thread: Ready) -> usize {
+        self.runtime().injector.push(thread);
+        self.queue.len()
     }
 
     /// Takes half of another processor's queue. Returns the first thread, and puts the others into

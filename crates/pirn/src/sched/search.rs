@@ -31,16 +31,13 @@ impl Processor {
                 return Some(thread);
             }
             if self.maintenance_due() {
+                self.queue.shrink();
                 if self.look_due() {
                     runtime.take_events();
                 }
                 // Otherwise a carrier that always has threads of its own would never relieve a
                 // stuck one.
-                if let Some(thread) = runtime
-                    .injector
-                    .pop(1, drop_none)
-                    .or_else(|| self.relieve())
-                {
+                if let Some(thread) = self.fetch().or_else(|| self.relieve()) {
                     return Some(thread);
                 }
             }
@@ -74,10 +71,15 @@ impl Processor {
     /// Takes a share of the injector.
     unsafe fn fetch(&self) -> Option<Ready> {
         let runtime = self.runtime();
-        let share = runtime.injector.len() / runtime.settings.parallelism + 1;
+        let waiting = runtime.injector.len();
+        if waiting == 0 {
+            return None;
+        }
+        let share = waiting / runtime.settings.parallelism + 1;
+        let most = share.min(INJECTOR_BATCH).min(1 + self.queue.room());
         let mut batch = [const { None }; INJECTOR_BATCH];
         let mut len = 0;
-        let first = runtime.injector.pop(share.min(INJECTOR_BATCH), |thread| {
+        let first = runtime.injector.pop(most, |thread| {
             batch[len] = Some(thread);
             len += 1;
         });
@@ -150,12 +152,6 @@ impl Processor {
             }
         }
     }
-}
-
-/// Takes the rest of an [`Injector::pop`](super::injector::Injector::pop) of one thread, which is
-/// empty.
-fn drop_none(_: Ready) {
-    unreachable!("more threads than asked for");
 }
 
 /// Finds out which processors are stuck in one thread while a few others wait in their queue.

@@ -13,5 +13,6 @@ mod seccomp;
 mod settings;
 mod spare_carriers;
 mod stranded;
+mod turns;
 mod without_fsgsbase;
 mod yielding;
