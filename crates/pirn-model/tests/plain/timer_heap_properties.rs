@@ -9,6 +9,9 @@ use proptest::sample::Index;
 use crate::proptest_config;
 use crate::timer_heap::{TimerHeap, TimerNode};
 
+/// The most operations, or timers, of a case. Few under Miri, as in `proptest_config`.
+const MOST: usize = if cfg!(miri) { 40 } else { 300 };
+
 /// The struct around a node.
 #[repr(C)]
 struct Timer {
@@ -112,19 +115,19 @@ proptest! {
     #![proptest_config(proptest_config())]
 
     #[test]
-    fn behaves_as_a_sorted_set(operations in prop::collection::vec(operation(1 << 40), 0..300)) {
+    fn behaves_as_a_sorted_set(operations in prop::collection::vec(operation(1 << 40), 0..MOST)) {
         run(operations);
     }
 
     /// Few different deadlines, so that most occur more than once.
     #[test]
-    fn equal_deadlines_are_told_apart(operations in prop::collection::vec(operation(4), 0..300)) {
+    fn equal_deadlines_are_told_apart(operations in prop::collection::vec(operation(4), 0..MOST)) {
         run(operations);
     }
 
     #[test]
     fn all_can_be_removed_in_any_order(
-        (deadlines, order) in prop::collection::vec(0..1000u64, 0..300).prop_flat_map(|deadlines| {
+        (deadlines, order) in prop::collection::vec(0..1000u64, 0..MOST).prop_flat_map(|deadlines| {
             let order = Vec::from_iter(0..deadlines.len());
             (Just(deadlines), Just(order).prop_shuffle())
         })

@@ -1,5 +1,6 @@
 //! Short forms that fork some tasks and join them.
 
+use super::sealed::Sealed;
 use super::{Builder, JoinError, TaskScope, all_successful, any_successful};
 
 /// Runs all these tasks at once, each on a virtual thread, and returns all their values, or the
@@ -60,18 +61,13 @@ where
     })
 }
 
-/// A supertrait that other crates cannot name, so that the library may add to [`Tasks`].
-mod sealed {
-    pub trait Sealed {}
-}
-
 /// The tasks of [`all`]: a tuple of two to eight closures, an array, or a `Vec`. Other crates
 /// cannot implement this trait.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tuple, an array or a `Vec` of closures that return `Result<_, {E}>`",
     note = "the closures must be `Send`, and fail with the same type of error"
 )]
-pub trait Tasks<E>: sealed::Sealed {
+pub trait Tasks<E>: Sealed {
     /// The values that the tasks return.
     type Values;
 
@@ -82,7 +78,7 @@ pub trait Tasks<E>: sealed::Sealed {
     fn all(self) -> Result<Self::Values, JoinError<E>>;
 }
 
-impl<F> sealed::Sealed for Vec<F> {}
+impl<F> Sealed for Vec<F> {}
 
 impl<T, E, F> Tasks<E> for Vec<F>
 where
@@ -103,7 +99,7 @@ where
     }
 }
 
-impl<F, const N: usize> sealed::Sealed for [F; N] {}
+impl<F, const N: usize> Sealed for [F; N] {}
 
 impl<T, E, F, const N: usize> Tasks<E> for [F; N]
 where
@@ -125,7 +121,7 @@ where
 
 macro_rules! tuples {
     ($(($($task:ident: $closure:ident -> $value:ident),+);)+) => {$(
-        impl<$($closure),+> sealed::Sealed for ($($closure,)+) {}
+        impl<$($closure),+> Sealed for ($($closure,)+) {}
 
         impl<E, $($value, $closure),+> Tasks<E> for ($($closure,)+)
         where

@@ -1,11 +1,8 @@
 //! The proofs that a scope has been joined.
 
 use super::JoinError;
+use super::sealed::Sealed;
 use core::marker::PhantomData;
-
-mod sealed {
-    pub trait Sealed {}
-}
 
 /// The proof that a scope has been joined.
 ///
@@ -16,11 +13,11 @@ mod sealed {
 ///     subtask.result(joined_or_not).unwrap_or(0)
 /// }
 /// ```
-pub trait Ended<'scope>: sealed::Sealed {}
+pub trait Ended<'scope>: Sealed {}
 
-impl<O> sealed::Sealed for Joined<'_, O> {}
+impl<O> Sealed for Joined<'_, O> {}
 impl<'scope, O> Ended<'scope> for Joined<'scope, O> {}
-impl<E> sealed::Sealed for Unjoined<'_, E> {}
+impl<E> Sealed for Unjoined<'_, E> {}
 impl<'scope, E> Ended<'scope> for Unjoined<'scope, E> {}
 
 /// A scope that has been joined, with the result of its joiner.

@@ -83,6 +83,12 @@ mod subtask;
 mod task_scope;
 mod tree;
 
+/// A supertrait that other crates cannot name, so that the library may add to the traits that have
+/// it.
+mod sealed {
+    pub trait Sealed {}
+}
+
 pub use all::{Tasks, all, any};
 pub use builder::Builder;
 pub use error::{Failure, JoinError};

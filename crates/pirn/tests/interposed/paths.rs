@@ -109,6 +109,18 @@ macro_rules! succeed {
     };
 }
 
+/// Calls `test` everywhere with a folder, the path of the file in it, and that file opened, which
+/// it closes.
+fn with_a_file(test: fn(c_int, *const c_char, c_int)) {
+    everywhere(move || {
+        let folder = Folder::new();
+        let file = folder.file("file");
+        // SAFETY: a path.
+        let fd = unsafe { libc::open(file.as_ptr(), libc::O_RDWR | libc::O_CLOEXEC) };
+        test(folder.fd, file.as_ptr(), checked(fd).unwrap());
+    });
+}
+
 #[watched]
 fn making_and_removing_names() {
     everywhere(|| {
@@ -235,13 +247,10 @@ fn the_folder_a_process_is_in() {
 
 #[watched]
 fn attributes() {
-    everywhere(|| {
-        let folder = Folder::new();
-        let (dir, file) = (folder.fd, folder.file("file"));
-        let (path, name) = (file.as_ptr(), c"file".as_ptr());
+    with_a_file(|dir, path, fd| {
+        let name = c"file".as_ptr();
         // SAFETY: paths, structures with room for the answer, a descriptor of our own.
         unsafe {
-            let fd = checked(libc::open(path, libc::O_RDWR | libc::O_CLOEXEC)).unwrap();
             let mode = || {
                 let mut found: libc::stat = mem::zeroed();
                 succeed!(libc::stat(path, &mut found));
@@ -269,14 +278,11 @@ fn attributes() {
 
 #[watched]
 fn looking_at_files_by_all_names() {
-    everywhere(|| {
-        let folder = Folder::new();
-        let (dir, file) = (folder.fd, folder.file("file"));
-        let (path, name) = (file.as_ptr(), c"file".as_ptr());
+    with_a_file(|dir, path, fd| {
+        let name = c"file".as_ptr();
         // SAFETY: paths, structures with room for the answer, a descriptor of our own. (`stat` and
         // `stat64` are one structure on this machine.)
         unsafe {
-            let fd = checked(libc::open(path, libc::O_RDONLY | libc::O_CLOEXEC)).unwrap();
             let of = |look: &dyn Fn(*mut libc::stat) -> c_int| {
                 let mut found: libc::stat = mem::zeroed();
                 assert_eq!(checked(look(&mut found)), Ok(0));
@@ -327,13 +333,10 @@ fn looking_at_files_by_all_names() {
 
 #[watched]
 fn times() {
-    everywhere(|| {
-        let folder = Folder::new();
-        let (dir, file) = (folder.fd, folder.file("file"));
-        let (path, name) = (file.as_ptr(), c"file".as_ptr());
+    with_a_file(|dir, path, fd| {
+        let name = c"file".as_ptr();
         // SAFETY: paths, two times each, a descriptor of our own.
         unsafe {
-            let fd = checked(libc::open(path, libc::O_RDWR | libc::O_CLOEXEC)).unwrap();
             let seconds = |tv_sec| libc::timeval { tv_sec, tv_usec: 0 };
             let is = |call: c_int, time: i64| {
                 assert_eq!(checked(call), Ok(0));

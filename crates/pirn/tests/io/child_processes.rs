@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -26,6 +26,14 @@ fn cat() -> Child {
     let mut command = Command::new("cat");
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     command.spawn().unwrap()
+}
+
+/// Returns children, more than there can be carriers, that live until their inputs end.
+fn cats() -> (Vec<Child>, Vec<Option<ChildStdin>>) {
+    let mut children: Vec<_> = (0..4 * most_carriers()).map(|_| cat()).collect();
+    let inputs = children.iter_mut().map(|child| child.stdin.take());
+    let inputs = inputs.collect();
+    (children, inputs)
 }
 
 #[watched]
@@ -57,15 +65,10 @@ fn output_drains_large_streams() {
 
 #[watched]
 fn waiting_for_children_leaves_the_carriers_free() {
-    let count = 4 * most_carriers();
-    let mut children: Vec<_> = (0..count).map(|_| cat()).collect();
-    let inputs: Vec<_> = children
-        .iter_mut()
-        .map(|child| child.stdin.take())
-        .collect();
+    let (children, inputs) = cats();
     let children: Vec<_> = children.into_iter().map(Mutex::new).collect();
     block_then(
-        count,
+        children.len(),
         |i| assert!(children[i].lock().unwrap().wait().unwrap().success()),
         || drop(inputs),
     );
@@ -73,14 +76,9 @@ fn waiting_for_children_leaves_the_carriers_free() {
 
 #[watched]
 fn waitpid_parks() {
-    let count = 4 * most_carriers();
-    let mut children: Vec<_> = (0..count).map(|_| cat()).collect();
-    let inputs: Vec<_> = children
-        .iter_mut()
-        .map(|child| child.stdin.take())
-        .collect();
+    let (children, inputs) = cats();
     block_then(
-        count,
+        children.len(),
         |i| assert_eq!(sys::waitpid(children[i].id() as i32).unwrap(), 0),
         || drop(inputs),
     );
@@ -90,14 +88,9 @@ fn waitpid_parks() {
 fn waitpid_for_any_child_parks() {
     // In a process of its own: it would take other tests' children.
     child::isolated(&[], || {
-        let count = 4 * most_carriers();
-        let mut children: Vec<_> = (0..count).map(|_| cat()).collect();
-        let inputs: Vec<_> = children
-            .iter_mut()
-            .map(|child| child.stdin.take())
-            .collect();
+        let (children, inputs) = cats();
         block_then(
-            count,
+            children.len(),
             |_| assert_eq!(sys::waitpid(-1).unwrap(), 0),
             || drop(inputs),
         );

@@ -35,16 +35,21 @@ fn inline_dup2(from: RawFd, onto: RawFd) {
     assert_eq!(result, onto as isize);
 }
 
-/// Returns a pipe that a virtual thread has waited for once, so that it is registered.
-fn used_pipe() -> (PipeReader, io::PipeWriter) {
-    let (mut reader, mut writer) = io::pipe().unwrap();
+/// Waits on a virtual thread for a byte, which another writes a little later.
+fn read_what_comes_later(reader: &mut (impl Read + Send), writer: &mut (impl Write + Send)) {
     thread::scope(|scope| {
         scope.spawn(|| assert_eq!(reader.read(&mut [0]).unwrap(), 1));
         scope.spawn(|| {
-            thread::sleep(Duration::from_millis(1));
+            thread::sleep(Duration::from_millis(5));
             writer.write_all(b"x").unwrap();
         });
     });
+}
+
+/// Returns a pipe that a virtual thread has waited for once, so that it is registered.
+fn used_pipe() -> (PipeReader, io::PipeWriter) {
+    let (mut reader, mut writer) = io::pipe().unwrap();
+    read_what_comes_later(&mut reader, &mut writer);
     (reader, writer)
 }
 
@@ -87,13 +92,7 @@ fn a_flag_that_was_cleared_inline_is_obeyed() {
     left.set_nonblocking(true).unwrap();
     would_block(left.read(&mut [0]));
     inline_set_nonblocking(&left, false);
-    thread::scope(|scope| {
-        scope.spawn(|| assert_eq!(left.read(&mut [0]).unwrap(), 1));
-        scope.spawn(|| {
-            thread::sleep(Duration::from_millis(5));
-            right.write_all(b"x").unwrap();
-        });
-    });
+    read_what_comes_later(&mut left, &mut right);
 }
 
 #[watched]
@@ -123,13 +122,7 @@ fn a_number_that_means_another_file_since_an_inline_dup2_is_waited_for_anew() {
     let (mut reader, _old) = used_pipe();
     let (other, mut writer) = io::pipe().unwrap();
     inline_dup2(other.as_raw_fd(), reader.as_raw_fd());
-    thread::scope(|scope| {
-        scope.spawn(|| assert_eq!(reader.read(&mut [0]).unwrap(), 1));
-        scope.spawn(|| {
-            thread::sleep(Duration::from_millis(5));
-            writer.write_all(b"x").unwrap();
-        });
-    });
+    read_what_comes_later(&mut reader, &mut writer);
 }
 
 #[watched]
@@ -204,13 +197,7 @@ fn duplicates_made_by_number_are_known() {
         let (other, mut writer) = io::pipe().unwrap();
         let onto = reader.as_raw_fd() as usize;
         by_number(call, other.as_raw_fd(), onto, 0).unwrap();
-        thread::scope(|scope| {
-            scope.spawn(|| assert_eq!(reader.read(&mut [0]).unwrap(), 1));
-            scope.spawn(|| {
-                thread::sleep(Duration::from_millis(5));
-                writer.write_all(b"x").unwrap();
-            });
-        });
+        read_what_comes_later(&mut reader, &mut writer);
     }
 }
 
