@@ -3,8 +3,8 @@
 use std::ffi::CString;
 use std::io::{PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, mpsc};
 use std::{io, mem, ptr};
 
 use libc::{aiocb, c_char, c_int, c_void, sigevent, timespec};
@@ -194,10 +194,11 @@ fn request(reader: &PipeReader, byte: &mut u8) -> aiocb {
 fn waiting_for_asynchronous_requests() {
     // libc has 20 threads for them: requests that wait for a thread go on when others are done.
     let pipes = Mutex::new(pipes(4 * (most_carriers() + 5)));
-    let writers = Mutex::new(Vec::new());
+    let (begun, writers) = mpsc::channel();
+    let writers = Mutex::new(writers);
     let suspend = |wait: &dyn Fn(*const *mut aiocb) -> c_int| {
         let (reader, writer) = pipes.lock().unwrap().pop().unwrap();
-        writers.lock().unwrap().push(writer);
+        begun.send(writer).unwrap();
         let mut byte = 0;
         let mut request = request(&reader, &mut byte);
         let list = [&raw mut request];
@@ -229,13 +230,7 @@ fn waiting_for_asynchronous_requests() {
     ];
     for wait in waits {
         let release = || {
-            let writer = loop {
-                match writers.lock().unwrap().pop() {
-                    Some(writer) => break writer,
-                    None => pirn::thread::yield_now(),
-                }
-            };
-            let mut writer = writer;
+            let mut writer = writers.lock().unwrap().recv().unwrap();
             writer.write_all(b"x").unwrap();
         };
         on_more_than_carriers(|| suspend(wait), release);
