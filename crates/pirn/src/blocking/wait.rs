@@ -249,8 +249,9 @@ pub(crate) struct WakeList {
 }
 
 impl WakeList {
-    /// The maximum number of wakes.
-    pub(crate) const CAPACITY: usize = 32;
+    /// The maximum number of wakes. Small, because the list is on the stack of whoever wakes: a
+    /// thread's one page is to be enough for that.
+    pub(crate) const CAPACITY: usize = 8;
 
     #[inline]
     pub(crate) fn new() -> WakeList {

@@ -57,19 +57,28 @@ pub(crate) unsafe fn mount_here(thread: Ready) {
 /// As for [`mount_here`].
 unsafe fn mount_on_this(thread: Ready, processor: Option<&'static Processor>) {
     thread_local! {
-        static CARRIER: OnceCell<Carrier> = const { OnceCell::new() };
+        // Boxed: these bytes are in the page of each virtual thread, too.
+        static CARRIER: OnceCell<Box<Carrier>> = const { OnceCell::new() };
     }
     let runtime = thread.core().runtime();
-    CARRIER.with(|carrier| {
-        let carrier = carrier.get_or_init(|| Carrier::new(FOREIGN | os_thread::id(), runtime));
-        // SAFETY: the caller's contract.
-        carrier.enter(runtime, || unsafe {
-            match processor {
-                None => carrier.mount(thread),
-                Some(processor) => carrier.mount_lent(thread, processor),
-            }
-        });
-    });
+    let new = || Carrier::new(FOREIGN | os_thread::id(), runtime);
+    let mut thread = Some(thread);
+    let mut mount = |carrier: &Carrier| {
+        if let Some(thread) = thread.take() {
+            // SAFETY: the caller's contract.
+            carrier.enter(runtime, || unsafe {
+                match processor {
+                    None => carrier.mount(thread),
+                    Some(processor) => carrier.mount_lent(thread, processor),
+                }
+            });
+        }
+    };
+    let mounted = CARRIER.try_with(|carrier| mount(carrier.get_or_init(|| Box::new(new()))));
+    if mounted.is_err() {
+        // In a destructor of a thread-local, at the end of the platform thread.
+        mount(&new());
+    }
 }
 
 /// Lends the calling platform thread, which is about to wait for `thread`, as its carrier: if

@@ -25,7 +25,8 @@ pub(super) fn mappings_allowed() -> usize {
 }
 
 fn memory_left() -> u64 {
-    let mut buffer = [0u8; 4096];
+    // Enough for the third line of the first file. A thread that spawns has this on its stack.
+    let mut buffer = [0u8; 256];
     let machine = read_file(c"/proc/meminfo", &mut buffer)
         .and_then(|text| {
             text.lines().find_map(|l| {

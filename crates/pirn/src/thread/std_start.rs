@@ -18,14 +18,20 @@ use crate::interpose::{Start, answer_next_create};
 use core::cell::Cell;
 use core::ffi::{c_int, c_void};
 use core::mem;
+use core::ptr;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc;
 
+/// How to make the next thread, and the result of making it.
+struct Order {
+    builder: Cell<Option<Builder>>,
+    made: Cell<Option<io::Result<JoinHandle<()>>>>,
+}
+
 thread_local! {
-    /// How to make the next thread, and the result of making it.
-    static ORDER: Cell<Option<Builder>> = const { Cell::new(None) };
-    static MADE: Cell<Option<io::Result<JoinHandle<()>>>> = const { Cell::new(None) };
+    /// The order that [`answer`] takes: it is on the stack of [`run`].
+    static ORDER: Cell<*const Order> = const { Cell::new(ptr::null()) };
 }
 
 /// Runs `f` on a virtual thread that `std` knows by `name`, and waits for its end.
@@ -39,7 +45,11 @@ where
 {
     crate::runtime::ensure_started()?;
     let (give, given) = mpsc::channel();
-    ORDER.set(Some(builder.name(name.to_owned())));
+    let order = Order {
+        builder: Cell::new(Some(builder.name(name.to_owned()))),
+        made: Cell::new(None),
+    };
+    ORDER.set(&order);
     answer_next_create(Some(answer));
     let native = std::thread::Builder::new()
         .name(name.to_owned())
@@ -48,8 +58,8 @@ where
             let _ = give.send(catch_unwind(AssertUnwindSafe(f)));
         });
     answer_next_create(None);
-    ORDER.set(None);
-    let thread = match (native, MADE.take()) {
+    ORDER.set(ptr::null());
+    let thread = match (native, order.made.take()) {
         (Ok(native), Some(Ok(thread))) => {
             // The thread has no `pthread_t` to detach. This leaks a few hundred bytes.
             mem::forget(native);
@@ -71,20 +81,24 @@ where
 /// `start` may be called with `argument`, once, on any thread.
 unsafe fn answer(start: Start, argument: *mut c_void) -> c_int {
     /// The function that `pthread_create` was to run, once, on any thread.
-    struct Order(Start, *mut c_void);
+    struct Call(Start, *mut c_void);
     // SAFETY: the contract of `answer`.
-    unsafe impl Send for Order {}
-    impl Order {
+    unsafe impl Send for Call {}
+    impl Call {
         fn run(self) {
             (self.0)(self.1);
         }
     }
-    let Some(builder) = ORDER.take() else {
+    // SAFETY: `run` keeps it until it has taken back the pointer.
+    let Some(order) = (unsafe { ORDER.get().as_ref() }) else {
         return libc::EAGAIN;
     };
-    let order = Order(start, argument);
-    let made = builder.spawn(move || order.run());
+    let Some(builder) = order.builder.take() else {
+        return libc::EAGAIN;
+    };
+    let call = Call(start, argument);
+    let made = builder.spawn(move || call.run());
     let code = made.as_ref().map_or(libc::EAGAIN, |_| 0);
-    MADE.set(Some(made));
+    order.made.set(Some(made));
     code
 }

@@ -141,6 +141,9 @@ pub extern "C" fn dlerror() -> *mut c_char {
     // The call that failed last is libc's, or else ours: ours clears libc's text.
     let ours = TEXTS.try_with(|texts| {
         let mut texts = texts.borrow_mut();
+        let Some(texts) = texts.as_mut() else {
+            return core::ptr::null();
+        };
         texts.shown = texts.pending.take();
         texts
             .shown
@@ -154,6 +157,7 @@ pub extern "C" fn dlerror() -> *mut c_char {
     }
 }
 
+#[derive(Default)]
 struct Texts {
     /// The text that `dlerror` has not returned yet.
     pending: Option<CString>,
@@ -162,7 +166,8 @@ struct Texts {
 }
 
 thread_local! {
-    static TEXTS: RefCell<Texts> = const { RefCell::new(Texts { pending: None, shown: None }) };
+    /// Boxed: these bytes are in the page of each virtual thread.
+    static TEXTS: RefCell<Option<Box<Texts>>> = const { RefCell::new(None) };
 }
 
 static DLERROR: Real = Real::new(c"dlerror");
@@ -190,7 +195,12 @@ fn take_error() -> Option<CString> {
 fn set_error(text: Option<CString>) {
     libc_error();
     // A thread that is about to end does not ask again.
-    let _ = TEXTS.try_with(|texts| texts.borrow_mut().pending = text);
+    let _ = TEXTS.try_with(|texts| {
+        let mut texts = texts.borrow_mut();
+        if text.is_some() || texts.is_some() {
+            texts.get_or_insert_default().pending = text;
+        }
+    });
 }
 
 /// `dl_iterate_phdr`: the linker's lock is held while the callback runs.
