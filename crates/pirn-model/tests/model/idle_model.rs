@@ -164,3 +164,21 @@ fn a_request_that_finds_no_processor_is_not_lost() {
         producer.join().unwrap();
     });
 }
+
+/// A carrier that is awake looks for events and takes the kick; then its thread keeps it for ever.
+#[test]
+fn a_kick_that_an_awake_carrier_takes_does_not_lose_the_thread() {
+    check(3, || {
+        let world = World::new(1);
+        world.idle.release(&PROCESSORS[1], || false);
+        let sleeper = spawn(&world, |world| world.carry(None));
+        let producer = spawn(&world, |world| world.produce(0));
+        if world.kicks.take() {
+            world
+                .idle
+                .decline(|| world.in_queues(), || world.kicks.kick());
+        }
+        sleeper.join().unwrap();
+        producer.join().unwrap();
+    });
+}

@@ -192,6 +192,11 @@ impl Kicks {
         !state.1
     }
 
+    /// Takes a kick without waiting. Returns whether there was one.
+    pub fn take(&self) -> bool {
+        core::mem::take(&mut self.state.lock().unwrap().0)
+    }
+
     /// Ends the model: all work is done, and nobody waits any more.
     pub fn end(&self) {
         self.state.lock().unwrap().1 = true;

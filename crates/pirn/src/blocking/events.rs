@@ -16,8 +16,8 @@ impl Runtime {
         // All shards: the carriers of the others may be asleep and rely on this one.
         let fired = self.timers.fire_all();
         let (woke, kicked) = self.poller.fetch(Deadline::PASSED).dispatch();
-        if kicked && self.idle.is_requested() {
-            self.poller.kick(); // Meant for a carrier that sleeps: pass it on.
+        if kicked {
+            self.decline_search();
         }
         self.deliver_posted();
         review::run_if_due();

@@ -25,7 +25,9 @@
 //!
 //! A request is not lost either. A sleeper that wakes and finds no processor leaves it. Then some
 //! carrier took the last processor off the list before, and will put it back later, under the
-//! list's lock each time. So that carrier sees the request when it runs out of work, or at d. (The
+//! list's lock each time. So that carrier sees the request when it runs out of work, or at d. A
+//! carrier that is awake and takes the kick while it looks for events withdraws the request, and
+//! does what a searcher does that has found something ([`Idle::decline`]). (The
 //! models are too small to fail without the look at requests at d. With any of the fences omitted,
 //! one of them fails.)
 //!
@@ -144,6 +146,15 @@ impl<P> Idle<P> {
         self.is_requested() && self.requested.swap(false, Relaxed)
     }
 
+    /// Withdraws a request, for a carrier that is awake and has taken the kick. The sleeper that it
+    /// was meant for may not notice, and the kick would have to be passed on again and again. So
+    /// this carrier acts like a searcher that finds something, and wakes another if there is more.
+    pub(crate) fn decline(&self, in_queues: impl FnOnce() -> bool, kick: impl FnOnce()) {
+        if self.take_request() {
+            self.found(in_queues, kick);
+        }
+    }
+
     /// Returns whether a request to search is still to be taken up.
     pub(crate) fn is_requested(&self) -> bool {
         self.requested.load(Relaxed) // Relaxed: as in `take_request`.
@@ -172,9 +183,17 @@ impl<P> Idle<P> {
         if !(found && self.in_vain_until.load(Relaxed) == 0) {
             self.in_vain_until.store(until, Relaxed);
         }
-        // Relaxed: ordered by the fence, or by that of `release`.
-        let last = self.searching.fetch_sub(1, Relaxed) == 1;
-        if found && last {
+        if found {
+            self.found(in_queues, kick);
+        } else {
+            self.searching.fetch_sub(1, Relaxed); // Relaxed: ordered by the fence of `release`.
+        }
+    }
+
+    /// Ends a search that has found a thread. The last searcher looks whether there is more.
+    fn found(&self, in_queues: impl FnOnce() -> bool, kick: impl FnOnce()) {
+        // Relaxed: ordered by the fence.
+        if self.searching.fetch_sub(1, Relaxed) == 1 {
             // Producers that relied on this search see that it is over, or this carrier sees their
             // threads.
             arch::fence_after_atomic();

@@ -172,6 +172,13 @@ impl Runtime {
             .stop_searching(found, || self.work_in_queues(), kick);
     }
 
+    /// Withdraws a request to search: the calling carrier, which is awake, has taken the kick that
+    /// was meant for a sleeping one.
+    pub(crate) fn decline_search(&self) {
+        let kick = || self.poller.kick();
+        self.idle.decline(|| self.work_in_queues(), kick);
+    }
+
     /// Reserves a stack for a thread that the calling thread, which belongs to this
     /// [runtime](crate::runtime::current), is about to spawn.
     #[inline]
