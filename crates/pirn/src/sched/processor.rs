@@ -157,7 +157,8 @@ impl Processor {
             // itself and would make the leaving thread touch another page, so the carrier's own
             // loop does it.
             if next.core().slot().is_none() && (*self.slots.get()).is_empty() {
-                self.next.set(Some(next));
+                let other = self.next.replace(Some(next));
+                debug_assert!(other.is_none(), "a thread is lost");
                 return None;
             }
             Some(next)
@@ -165,8 +166,7 @@ impl Processor {
     }
 
     /// Makes the thread that is about to run hand over to none when it leaves, so that the carrier
-    /// looks around. If the next thread has been taken off the queue, puts it back, because none is
-    /// taken off before that one has been used.
+    /// looks around.
     ///
     /// # Safety
     /// The caller holds this processor.
@@ -175,6 +175,17 @@ impl Processor {
         let tick = unsafe { self.count() };
         let last = tick - tick % MAINTENANCE_EVERY + (MAINTENANCE_EVERY - 1);
         self.tick.store(last, Ordering::Relaxed); // Relaxed: as in `count`.
+    }
+
+    /// Puts the next thread back, if it has been taken off the queue already. Necessary before a
+    /// thread from elsewhere is run: when that one leaves, [`next_to_hand_over`] would take another
+    /// off the queue, and this one would be lost.
+    ///
+    /// [`next_to_hand_over`]: Self::next_to_hand_over
+    ///
+    /// # Safety
+    /// The caller holds this processor.
+    pub(super) unsafe fn put_back_next(&self) {
         if let Some(next) = self.next.take() {
             // SAFETY: the caller's contract.
             unsafe { self.enqueue(next) };

@@ -123,7 +123,9 @@ impl Slices {
         }
         let watched = &self.watched[processor.index];
         let tick = processor.tick.load(Relaxed); // Relaxed: a hint.
-        tick == watched.tick && watched.first_asked != 0 && now - watched.first_asked >= REFUSAL_NS
+        tick == watched.tick
+            && watched.first_asked != 0
+            && now.saturating_sub(watched.first_asked) >= REFUSAL_NS
     }
 
     /// Looks at all processors, and asks those threads to give way that have to. Returns when to

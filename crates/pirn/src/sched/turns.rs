@@ -80,7 +80,9 @@ impl Turns {
 
     /// Returns whether a computing thread has waited for too long.
     fn is_overdue(&self) -> bool {
-        self.computing.len() > 0 && sys::now() - self.last.load(Relaxed) >= OVERDUE_NS // Relaxed: a hint.
+        // Relaxed: a hint. Another carrier's clock may be a little ahead.
+        let since = sys::now().saturating_sub(self.last.load(Relaxed));
+        self.computing.len() > 0 && since >= OVERDUE_NS
     }
 
     /// Returns for how long a thread may go on while others wait.
@@ -105,6 +107,8 @@ impl Processor {
     #[cold]
     pub(super) unsafe fn take_turn(&self) -> Option<Ready> {
         let turns = &self.runtime().turns;
+        // SAFETY: the caller's contract.
+        unsafe { self.put_back_next() };
         if let Some(thread) = turns.urgent.pop(1, |_| ()) {
             // SAFETY: the caller's contract.
             unsafe { self.return_soon() };
@@ -127,7 +131,7 @@ impl Processor {
         let (now, used) = (sys::now(), thread.core().used.get());
         turns.last.store(now, Relaxed); // Relaxed: a hint.
         let turn = Resumed {
-            since: now - used.nanos(),
+            since: now.saturating_sub(used.nanos()),
             computes: used.computes(),
         };
         // SAFETY: the caller's contract.

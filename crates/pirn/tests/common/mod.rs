@@ -4,6 +4,7 @@
 
 pub mod checked_alloc;
 pub mod child;
+pub mod registers;
 pub mod sys;
 
 use std::cell::Cell;

@@ -19,7 +19,7 @@ const LEAVES: u64 = 100_000;
 const HORDE: usize = 20_000;
 
 /// Returns the duration of each test.
-fn length() -> Duration {
+pub fn length() -> Duration {
     let seconds = match env::var(SETTING) {
         Ok(text) => text.parse().expect(SETTING),
         Err(_) => 1,
@@ -28,7 +28,7 @@ fn length() -> Duration {
 }
 
 /// Returns the limit of each test.
-fn limit() -> Duration {
+pub fn limit() -> Duration {
     Duration::from_secs(120) + 4 * length()
 }
 
