@@ -96,3 +96,28 @@ fn a_second_episode_starts_afresh() {
         );
     });
 }
+
+/// A thread is preempted on its way to being parked: others may see it already. It is mounted
+/// again, and goes on.
+#[test]
+fn a_preempted_thread_keeps_an_early_wake() {
+    check(3, || {
+        let parking = Thread::new();
+        let waker = {
+            let parking = parking.clone();
+            thread::spawn(move || parking.wake())
+        };
+        // Put aside: its context is saved, but it does not take part in the handshake.
+        parking.context.write(1);
+        let carrier = {
+            let parking = parking.clone();
+            thread::spawn(move || {
+                assert_eq!(parking.context.read(), 1);
+                parking.leave()
+            })
+        };
+        let stayed = carrier.join().unwrap();
+        waker.join().unwrap();
+        assert_eq!(parking.enqueued.load(Relaxed), usize::from(!stayed));
+    });
+}

@@ -45,6 +45,9 @@ mod readiness;
 #[path = "../../../pirn/src/sched/spare.rs"]
 #[allow(dead_code)] // The monitor's questions.
 mod spare;
+#[path = "../../../pirn/src/sched/turn.rs"]
+#[allow(dead_code)] // What the holder alone uses.
+mod turn;
 #[path = "../../../pirn/src/vthread/wait_word.rs"]
 #[allow(dead_code)]
 // A wait with a word of its own, which no interrupter knows, is a special case of this.
@@ -76,6 +79,7 @@ mod park_model;
 mod permit_model;
 mod readiness_model;
 mod spare_model;
+mod turn_model;
 mod wait_word_model;
 
 use loom::cell::UnsafeCell;

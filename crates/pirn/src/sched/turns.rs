@@ -139,3 +139,6 @@ impl Processor {
         Some(thread)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,6 +8,7 @@ mod idle;
 mod memory_of_keys;
 mod page_tables;
 mod preemption;
+mod preemption_signals;
 mod schedulers;
 mod seccomp;
 mod settings;

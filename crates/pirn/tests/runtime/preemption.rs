@@ -21,7 +21,7 @@ use pirn::thread;
 const ALONE: [(&str, &str); 2] = [("PIRN_PARALLELISM", "1"), ("PIRN_SPARE_CARRIERS", "0")];
 
 /// Runs `body` in children with one carrier, and long and short slices.
-fn alone(body: impl Fn()) {
+pub fn alone(body: impl Fn()) {
     child::isolated_each(
         ["10", "100us"].map(|slice| [ALONE[0], ALONE[1], ("PIRN_PREEMPT", slice)]),
         body,
@@ -45,7 +45,7 @@ impl Drop for SetAtEnd<'_> {
 }
 
 /// Runs `body` on a virtual thread, beside others that compute by `work`, over and over again.
-fn beside(hogs: usize, work: impl Fn() + Sync, body: impl FnOnce() + Send) {
+pub fn beside(hogs: usize, work: impl Fn() + Sync, body: impl FnOnce() + Send) {
     let (over, work) = (AtomicBool::new(false), &work);
     thread::scope(|scope| {
         for _ in 0..hogs {

@@ -51,9 +51,11 @@ fn most_at_once(count: usize) -> usize {
         for _ in 0..count {
             scope.spawn(|| {
                 for _ in 0..20 {
-                    most.fetch_max(inside.fetch_add(1, SeqCst) + 1, SeqCst);
-                    (0..10_000).for_each(|_| hint::spin_loop());
-                    inside.fetch_sub(1, SeqCst);
+                    thread::no_preemption(|| {
+                        most.fetch_max(inside.fetch_add(1, SeqCst) + 1, SeqCst);
+                        (0..10_000).for_each(|_| hint::spin_loop());
+                        inside.fetch_sub(1, SeqCst);
+                    });
                     thread::yield_now();
                 }
             });

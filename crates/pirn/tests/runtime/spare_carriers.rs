@@ -199,9 +199,12 @@ fn most_at_once(count: usize, work: impl Fn() + Sync) -> usize {
     thread::scope(|scope| {
         for _ in 0..count {
             scope.spawn(|| {
-                most.fetch_max(inside.fetch_add(1, SeqCst) + 1, SeqCst);
-                work();
-                inside.fetch_sub(1, SeqCst);
+                // A thread that is put aside would count as running.
+                thread::no_preemption(|| {
+                    most.fetch_max(inside.fetch_add(1, SeqCst) + 1, SeqCst);
+                    work();
+                    inside.fetch_sub(1, SeqCst);
+                });
             });
         }
     });
@@ -230,9 +233,11 @@ fn spin_and_calm_down(count: usize) {
             scope.spawn(|| {
                 meet(&arrived, count);
                 while !calm.load(SeqCst) {
-                    most.fetch_max(inside.fetch_add(1, SeqCst) + 1, SeqCst);
-                    (0..1000).for_each(|_| hint::spin_loop());
-                    inside.fetch_sub(1, SeqCst);
+                    thread::no_preemption(|| {
+                        most.fetch_max(inside.fetch_add(1, SeqCst) + 1, SeqCst);
+                        (0..1000).for_each(|_| hint::spin_loop());
+                        inside.fetch_sub(1, SeqCst);
+                    });
                     steps.fetch_add(1, SeqCst);
                     thread::yield_now();
                 }

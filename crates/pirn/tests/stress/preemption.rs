@@ -1,6 +1,6 @@
-//! Stress of preemption: threads that compute in 13 ways, and check what they compute, beside others
-//! that wait for each other. With slices as short as they can be, a thread is interrupted at any
-//! instruction sooner or later.
+//! Stress of preemption: threads that compute in 13 ways, and check what they compute, beside
+//! others that wait for each other. With slices as short as they can be, a thread is interrupted at
+//! any instruction sooner or later.
 
 use std::arch::asm;
 use std::backtrace::Backtrace;
@@ -204,8 +204,10 @@ fn files(number: u64) {
     });
 }
 
-/// The threads that wait for each other.
-const WAITING: [(&str, fn(&AtomicBool, &AtomicUsize)); 4] = [
+/// What threads do that wait for each other: it counts its rounds, until it is over.
+type Game = fn(&AtomicBool, &AtomicUsize);
+
+const WAITING: [(&str, Game); 4] = [
     ("mutex and condition", mutex_and_condition),
     ("channels", channels),
     ("sockets", sockets),

@@ -1,0 +1,115 @@
+use super::*;
+use crate::runtime::{Runtime, RuntimeSettings, ensure_started};
+use crate::sched;
+use crate::stack::SizeClass;
+use crate::vthread::ClosureBody;
+use crate::vthread::record::Attributes;
+
+const SLICE: u64 = 10_000_000;
+
+/// Makes a runtime without carriers.
+fn make() -> &'static Runtime {
+    ensure_started().unwrap(); // Sets up the process's state.
+    Runtime::new(RuntimeSettings {
+        parallelism: 1,
+        spares: 0,
+        default_class: SizeClass::for_bytes(16 << 10),
+        spin_ns: 0,
+        max_blocking_threads: 1,
+        slice_ns: SLICE,
+    })
+    .unwrap()
+}
+
+/// Makes a thread that is ready to run.
+fn ready(runtime: &'static Runtime) -> Ready {
+    let class = runtime.settings.default_class;
+    runtime.stacks.reserve(class, 1).unwrap();
+    let attributes = Attributes {
+        runtime,
+        name: None,
+        class,
+        scheduler: None,
+    };
+    ClosureBody::allocate(attributes, || ()).unwrap().1
+}
+
+fn id(thread: &Ready) -> u64 {
+    thread.core().id()
+}
+
+#[test]
+fn a_thread_that_was_to_be_next_is_not_lost_to_one_from_elsewhere() {
+    let runtime = make();
+    let processor = &runtime.processors.used()[0];
+    let (first, second, urgent) = (ready(runtime), ready(runtime), ready(runtime));
+    let (computing, ids) = (ready(runtime), [id(&first), id(&second)]);
+    let mut others = vec![id(&urgent), id(&computing)];
+    runtime.turns.push_urgent(urgent);
+    runtime.turns.put_aside(computing, SLICE, false, true);
+    let mut ran = Vec::new();
+    // SAFETY: nobody else holds the processor.
+    unsafe {
+        processor.count();
+        processor.enqueue(first);
+        processor.enqueue(second);
+        // A leaving thread cannot hand over to one without a stack. Then the carrier looks around,
+        // and the next thread leaves in turn.
+        for _ in 0..4 {
+            assert!(processor.next_to_hand_over().is_none());
+            let thread = processor.look().expect("a thread is lost");
+            ran.push(id(&thread));
+            sched::abandon(thread);
+        }
+    }
+    others.extend(ids);
+    others.sort_unstable();
+    assert_eq!(ran[0], others[2], "the urgent one comes first");
+    ran.sort_unstable();
+    assert_eq!(ran, others);
+}
+
+#[test]
+fn an_interrupted_thread_comes_back_to_the_front_and_one_at_its_end_to_the_back() {
+    let runtime = make();
+    let turns = &runtime.turns;
+    let [one, two, three] = [ready(runtime), ready(runtime), ready(runtime)];
+    let expected = [id(&three), id(&one), id(&two)];
+    turns.put_aside(one, SLICE, false, true);
+    turns.put_aside(two, SLICE + 1, true, false);
+    turns.put_aside(three, SLICE / 2, false, false);
+    assert!(turns.any());
+    let processor = &runtime.processors.used()[0];
+    for (place, expected) in expected.into_iter().enumerate() {
+        // SAFETY: nobody else holds the processor.
+        let thread = unsafe { processor.take_computing() }.unwrap();
+        assert_eq!(id(&thread), expected);
+        let tick = processor.tick.load(Relaxed);
+        let turn = processor.turn.resumed(tick).unwrap();
+        assert_eq!(turn.computes, place > 0);
+        let elapsed = sys::now() - turn.since;
+        assert!(elapsed >= if place == 0 { SLICE / 2 } else { 0 });
+        sched::abandon(thread);
+    }
+    assert!(!turns.any());
+}
+
+#[test]
+fn slices_shrink_as_more_threads_share() {
+    let turns = &make().turns;
+    assert_eq!(turns.limit(false, false, 2), None, "nobody waits");
+    assert_eq!(turns.limit(false, true, 2), Some(SLICE));
+    assert_eq!(turns.limit(true, true, 2), Some(SHORT_NS));
+    let fill = |count: usize| {
+        for _ in 0..count {
+            let runtime = make();
+            turns.put_aside(ready(runtime), SLICE, true, true);
+        }
+    };
+    fill(2);
+    assert_eq!(turns.limit(true, false, 2), Some(SLICE));
+    fill(2);
+    assert_eq!(turns.limit(true, false, 2), Some(SLICE / 2));
+    fill(26);
+    assert_eq!(turns.limit(false, false, 2), Some(SHORT_NS));
+}
