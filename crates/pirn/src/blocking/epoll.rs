@@ -2,7 +2,7 @@
 //!
 //! All idle carriers wait in the same instance; the kernel wakes one of them per event. An eventfd
 //! among the descriptors wakes a carrier for other reasons ([`Poller::kick`]). It is edge-triggered
-//! as well, so every write to it is an event, and nobody needs to read it.
+//! as well, so every write to it is an event, and a carrier that waits in epoll need not read it.
 
 use super::readiness::{self, Event};
 use crate::sanitizer::valgrind;
@@ -123,6 +123,20 @@ impl Poller {
     /// Returns whether there are. May return early.
     pub(crate) fn wait_until(&self, deadline: Deadline, for_events: bool) -> bool {
         sys::poll_until(if for_events { self.epoll } else { -1 }, deadline)
+    }
+
+    /// Waits until there is a [kick](Self::kick) that nobody has [taken](Self::take_kicks), or
+    /// until the deadline. Returns whether there is. May return early.
+    pub(crate) fn wait_for_kick(&self, deadline: Deadline) -> bool {
+        sys::poll_until(self.eventfd, deadline)
+    }
+
+    /// Takes the kicks there are. Returns whether there were any since the last call; some may have
+    /// ended a [`fetch`](Self::fetch) as well.
+    pub(crate) fn take_kicks(&self) -> bool {
+        let mut count = 0u64;
+        // SAFETY: eight bytes, as eventfd demands.
+        unsafe { call!(libc::SYS_read, self.eventfd, &raw mut count, 8) }.is_ok()
     }
 
     /// Ends one [`fetch`](Self::fetch) that waits now or later.

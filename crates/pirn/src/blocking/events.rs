@@ -44,7 +44,10 @@ impl Runtime {
             .unwrap_or(Deadline::NEVER)
             .min(trim)
             .min(review::due());
-        let fetched = self.poller.fetch(deadline);
+        let kicked = self.nap(deadline);
+        let fetched = self
+            .poller
+            .fetch(if kicked { Deadline::PASSED } else { deadline });
         if let Some(timer) = timer {
             self.timers.end_sleep(timer);
         }

@@ -10,7 +10,7 @@
 //! * [`notice`]: a signal that one thread waits for and others give.
 //! * [`retry`]: repeated attempts, where the kernel reports no event.
 //! * [`offload`]: calls that only the kernel can finish, on platform threads ([`jobs`]).
-//! * [`events`]: how idle carriers wait for all of it.
+//! * [`events`]: how idle carriers wait for all of it; [`nap`]: and when they leave it to others.
 
 mod attendance;
 pub(crate) mod delayed;
@@ -21,6 +21,7 @@ pub(crate) mod futex;
 mod jobs;
 mod keyed_queues;
 pub(crate) mod list;
+mod nap;
 pub(crate) mod notice;
 pub(crate) mod offload;
 pub(crate) mod parking_lot;

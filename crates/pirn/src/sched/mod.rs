@@ -90,6 +90,12 @@ impl Processors {
         &self.all[..self.used.load(Ordering::Acquire)]
     }
 
+    /// Returns the number of switches on all processors, which wraps.
+    pub(crate) fn switches(&self) -> u32 {
+        let ticks = self.used().iter().map(|p| p.tick.load(Ordering::Relaxed)); // Relaxed: a hint.
+        ticks.fold(0, u32::wrapping_add)
+    }
+
     /// Makes [`used`](Self::used) include the processor of this index. The monitor's alone.
     fn use_up_to(&self, index: usize) {
         self.used.fetch_max(index + 1, Ordering::Release); // Release: see `used`.

@@ -1,0 +1,59 @@
+use crate::runtime::{Runtime, RuntimeSettings, ensure_started};
+use crate::stack::SizeClass;
+use crate::time::Deadline;
+
+/// Makes a runtime without carriers, whose processors so seem to be held.
+fn make() -> &'static Runtime {
+    ensure_started().unwrap(); // Sets up the process's state.
+    Runtime::new(RuntimeSettings {
+        parallelism: 2,
+        spares: 0,
+        default_class: SizeClass::for_bytes(256 << 10),
+        spin_ns: 0,
+        max_blocking_threads: 1,
+        slice_ns: 0,
+    })
+    .unwrap()
+}
+
+#[test]
+fn a_nap_ends_if_the_others_stand_still() {
+    assert!(!make().nap(Deadline::NEVER));
+}
+
+#[test]
+fn a_kick_ends_one_nap_even_if_it_comes_before_and_epoll_has_reported_it() {
+    let runtime = make();
+    runtime.poller.kick();
+    assert!(!runtime.poller.fetch(Deadline::PASSED).is_empty());
+    assert!(runtime.nap(Deadline::NEVER));
+    assert!(!runtime.nap(Deadline::NEVER));
+}
+
+#[test]
+fn kicks_that_a_nap_has_taken_do_not_keep_epoll_from_reporting_later_ones() {
+    let runtime = make();
+    runtime.poller.kick();
+    runtime.poller.kick();
+    assert!(runtime.nap(Deadline::NEVER));
+    runtime.poller.fetch(Deadline::PASSED);
+    runtime.poller.kick();
+    assert!(!runtime.poller.fetch(Deadline::PASSED).is_empty());
+}
+
+#[test]
+fn nobody_naps_when_all_processors_are_idle() {
+    let runtime = make();
+    for processor in runtime.processors.used() {
+        runtime.idle.release(processor, || false);
+    }
+    runtime.poller.kick();
+    assert!(!runtime.nap(Deadline::NEVER));
+}
+
+#[test]
+fn a_deadline_within_the_first_nap_is_left_to_epoll() {
+    let runtime = make();
+    runtime.poller.kick();
+    assert!(!runtime.nap(Deadline::after_nanos(1)));
+}
