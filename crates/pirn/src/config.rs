@@ -14,6 +14,7 @@
 //! SET|FROZEN resolve              none: the runtime runs on the program's settings as well
 //! ```
 
+use crate::stack::{LARGEST_STACK, SMALLEST_STACK};
 use spec::{
     KIB, MAX_BLOCKING_THREADS, MIB, PARALLELISM, SETTINGS, SLICE, SPARE_CARRIERS, SPECS, SPIN,
     STACK_SIZE, TLS_RESERVE,
@@ -39,7 +40,7 @@ mod spec;
 /// | setter | variable | unit | least | most | default |
 /// |---|---|---|---|---|---|
 /// | [`parallelism`](Self::parallelism) | `PIRN_PARALLELISM` | carriers | 1 | 1024 | the machine's, from [`std::thread::available_parallelism`] |
-/// | [`stack_size`](Self::stack_size) | `PIRN_STACK_SIZE` | bytes; the variable takes `K`, `M`, `G` (or `KiB`, …) too | 16 KiB | 1 GiB | 256 KiB; 2 MiB, as in `std`, with debug assertions |
+/// | [`stack_size`](Self::stack_size) | `PIRN_STACK_SIZE` | bytes; the variable takes `K`, `M`, `G` (or `KiB`, …) too, and a range, `256K..2M` | 16 KiB | 1 GiB | `256K..2M`: 2 MiB for the first 4,096 threads, 256 KiB for those beyond; 2 MiB with debug assertions |
 /// | [`max_blocking_threads`](Self::max_blocking_threads) | `PIRN_MAX_BLOCKING_THREADS` | platform threads | 1 | 65536 | 256 |
 /// | [`spare_carriers`](Self::spare_carriers) | `PIRN_SPARE_CARRIERS` | carriers | 0 | 1024 | 16 |
 /// | [`spin`](Self::spin) | `PIRN_SPIN_US` | microseconds | 0 | 10000 | 20 |
@@ -85,14 +86,16 @@ impl Config {
         self.with(PARALLELISM, carriers)
     }
 
-    /// Sets the size in bytes of a virtual thread's stack, rounded up to a power of two. It applies
-    /// to the threads whose `Builder` sets none.
+    /// Sets the size in bytes of a virtual thread's stack, rounded up to whole pages. It applies to
+    /// the threads whose `Builder` sets none.
     ///
     /// This is address space: memory is used for the part of a stack that was ever touched, and for
     /// page tables, about a 512th of the size.
     ///
-    /// The default is 256 KiB. If this crate is compiled with debug assertions, as in the `dev`
-    /// profile, it is the 2 MiB of `std`: unoptimised code takes several times as much stack.
+    /// By default the first 4,096 threads alive have the 2 MiB of `std`, and those beyond have 256
+    /// KiB. If this crate is compiled with debug assertions, as in the `dev` profile, all have 2
+    /// MiB: unoptimised code takes several times as much stack. `RUST_MIN_STACK` replaces the
+    /// default, as in `std`.
     ///
     /// # Examples
     ///
@@ -291,8 +294,10 @@ impl std::error::Error for ConfigError {}
 pub(crate) struct Settings {
     /// The number of carriers.
     pub(crate) parallelism: usize,
-    /// The size of a stack in bytes, to be rounded up to a size class.
+    /// The size in bytes that each stack has.
     pub(crate) stack_size: usize,
+    /// The size in bytes of stacks while threads are few; not less.
+    pub(crate) roomy_stack_size: usize,
     /// The maximum number of platform threads for blocking calls.
     pub(crate) max_blocking_threads: usize,
     /// The maximum number of extra carriers.
@@ -382,11 +387,17 @@ impl Store {
                 .transpose()?;
         }
         let applied = self.state.fetch_or(FROZEN, Ordering::SeqCst) & !FROZEN == SET;
-        let value = |i: usize| environment[i].or_else(|| self.program(i, applied));
-        let stack_size = value(STACK_SIZE).unwrap_or(DEFAULT_STACK);
+        let program = |i: usize| self.program(i, applied);
+        let value = |i: usize| environment[i].map(|range| range.0).or_else(|| program(i));
+        let both = |size| (size, size);
+        let stack_sizes = environment[STACK_SIZE]
+            .or_else(|| program(STACK_SIZE).map(both))
+            .or_else(|| std_stack_size(variable("RUST_MIN_STACK")).map(both))
+            .unwrap_or(DEFAULT_STACK);
         Ok(Settings {
             parallelism: value(PARALLELISM).unwrap_or_else(machine_parallelism),
-            stack_size,
+            stack_size: stack_sizes.0,
+            roomy_stack_size: stack_sizes.1,
             max_blocking_threads: value(MAX_BLOCKING_THREADS).unwrap_or(256),
             spare_carriers: value(SPARE_CARRIERS).unwrap_or(16),
             spin: Duration::from_micros(value(SPIN).unwrap_or(20) as u64),
@@ -414,14 +425,21 @@ fn machine_parallelism() -> usize {
 const DEFAULT_TLS_RESERVE: usize = 320;
 /// The default time slice in microseconds: off.
 const DEFAULT_SLICE_US: usize = 0;
-/// The default size of a stack in bytes. Crates are written for the 2 MiB of `std`, and unoptimised
-/// code needs them; optimised code hardly ever does, and a larger stack costs a page table for each
-/// parked thread.
-const DEFAULT_STACK: usize = if cfg!(debug_assertions) {
-    2 * MIB
+/// The default sizes of a stack in bytes: what each has, and what the first few thousand have.
+///
+/// Crates are written for the 2 MiB of `std`, and unoptimised code needs them. Optimised code
+/// hardly ever does, and a larger stack costs a page table for each parked thread.
+const DEFAULT_STACK: (usize, usize) = if cfg!(debug_assertions) {
+    (2 * MIB, 2 * MIB)
 } else {
-    256 * KIB
+    (256 * KIB, 2 * MIB)
 };
+
+/// Returns the stack size that `std` takes from `RUST_MIN_STACK`, within the bounds.
+fn std_stack_size(variable: Option<OsString>) -> Option<usize> {
+    let bytes: usize = variable?.to_str()?.parse().ok()?;
+    Some(bytes.clamp(SMALLEST_STACK, LARGEST_STACK))
+}
 
 #[cfg(test)]
 mod tests;

@@ -81,8 +81,9 @@
 //!   calls unless its feature `use-libc` is on (feature `rustix-use-libc`).
 //! * **A thread that computes is not preempted.** After 4 ms an OS thread is added for the others,
 //!   up to 16 of them.
-//! * **Stacks do not grow.** They are 256 KiB of address space, 2 MiB with debug assertions, unless
-//!   set. An overflow is reported with the thread's name, and aborts.
+//! * **Stacks do not grow.** Unless set, the first 4,096 threads alive have 2 MiB of address space
+//!   each, as in `std`, those beyond 256 KiB (2 MiB with debug assertions). An overflow is reported
+//!   with the thread's name, and aborts.
 //! * **These belong to the OS thread:** `gettid`, processor time and affinity, the signal mask.
 //! * **After `fork`** the child has one thread and cannot spawn virtual ones. (`Command` works.)
 //!

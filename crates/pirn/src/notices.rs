@@ -3,6 +3,7 @@
 //! with any value, switches them off.
 
 use crate::config;
+use core::sync::atomic::{AtomicBool, Ordering};
 use std::ffi::OsStr;
 use std::io::{self, Write};
 
@@ -15,6 +16,14 @@ const OTHERS: [&str; 3] = [QUIET, "PIRN_NO_GUARD_MARKERS", "PIRN_NO_FSGSBASE"];
 /// Prefixes of the variables of this project's own tests.
 const OF_TESTS: [&str; 2] = ["PIRN_TEST", "PIRN_STRESS"];
 
+/// Whether notices are switched off, as [`unknown_variables`] found it at the start.
+static OFF: AtomicBool = AtomicBool::new(false);
+
+/// Returns whether notices are switched off. It neither locks nor allocates.
+pub(crate) fn are_off() -> bool {
+    OFF.load(Ordering::Relaxed) // Relaxed: set once, at the start.
+}
+
 /// Writes a line, unless notices are switched off.
 pub(crate) fn write(line: &str) {
     if std::env::var_os(QUIET).is_none() {
@@ -23,8 +32,11 @@ pub(crate) fn write(line: &str) {
     }
 }
 
-/// Reports the variables that look like settings but are not: most likely misspelt ones.
+/// At the start, reports the variables that look like settings but are not: most likely misspelt
+/// ones.
 pub(crate) fn unknown_variables() {
+    let off = std::env::var_os(QUIET).is_some();
+    OFF.store(off, Ordering::Relaxed); // Relaxed: as above.
     for (name, _) in std::env::vars_os() {
         if let Some(line) = about(&name) {
             write(&line);

@@ -19,11 +19,13 @@ pub(super) const MIB: usize = 1024 * KIB;
 const GIB: usize = 1024 * MIB;
 
 /// How the value of a variable is written.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Notation {
     Number,
     /// Bytes, with suffixes for more.
     Size,
+    /// A size, or a range of two, as `256K..2M`.
+    Sizes,
     /// Milliseconds, or microseconds with a suffix; the value is in microseconds.
     Time,
 }
@@ -54,8 +56,9 @@ pub(super) const SPECS: [Spec; SETTINGS] = [
         variable: "PIRN_STACK_SIZE",
         least: SMALLEST_STACK,
         most: LARGEST_STACK,
-        accepted: "16 KiB to 1 GiB, in bytes; in the variable also with K, M or G (or KiB, MiB, GiB)",
-        notation: Notation::Size,
+        accepted: "16 KiB to 1 GiB, in bytes; in the variable also with K, M or G (or KiB, MiB, GiB), \
+                   or a range as 256K..2M",
+        notation: Notation::Sizes,
     },
     Spec {
         setting: "max_blocking_threads",
@@ -117,17 +120,26 @@ impl Spec {
         })
     }
 
-    /// Parses the value of the variable.
-    pub(super) fn parse(&self, text: OsString) -> Result<usize, ConfigError> {
-        let number = |text| match self.notation {
-            Notation::Number => parse_number(text),
-            Notation::Size => parse_size(text),
-            Notation::Time => parse_time(text),
+    /// Parses the value of the variable. Returns the least and the most of a range; of anything
+    /// else, the same value twice.
+    pub(super) fn parse(&self, text: OsString) -> Result<(usize, usize), ConfigError> {
+        let number = |text| {
+            let value = match self.notation {
+                Notation::Number => parse_number(text),
+                Notation::Size | Notation::Sizes => parse_size(text),
+                Notation::Time => parse_time(text),
+            };
+            value.filter(|&value| self.in_bounds(value))
         };
         let value = text
             .to_str()
-            .and_then(number)
-            .filter(|&value| self.in_bounds(value));
+            .and_then(|text| match text.split_once("..") {
+                Some((least, most)) if self.notation == Notation::Sizes => {
+                    Some((number(least)?, number(most)?))
+                }
+                _ => number(text).map(|value| (value, value)),
+            })
+            .filter(|(least, most)| least <= most);
         let (name, accepted) = (self.variable, self.accepted);
         value.ok_or_else(|| ConfigError::BadValue {
             name,

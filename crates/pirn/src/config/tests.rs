@@ -32,6 +32,7 @@ fn defaults_are_as_documented() {
         } else {
             262_144
         },
+        roomy_stack_size: 2 << 20,
         max_blocking_threads: 256,
         spare_carriers: 16,
         spin: Duration::from_micros(20),
@@ -56,6 +57,7 @@ fn the_program_beats_the_defaults() {
     let expected = Settings {
         parallelism: 3,
         stack_size: 32 * KIB,
+        roomy_stack_size: 32 * KIB,
         max_blocking_threads: 5,
         spare_carriers: 0,
         spin: Duration::ZERO,
@@ -92,6 +94,7 @@ fn every_variable_is_read() {
     let expected = Settings {
         parallelism: 1024,
         stack_size: 1 << 30,
+        roomy_stack_size: 1 << 30,
         max_blocking_threads: 65536,
         spare_carriers: 1024,
         spin: Duration::from_millis(10),
@@ -137,13 +140,46 @@ fn slices_are_in_milliseconds_or_microseconds() {
 }
 
 #[test]
+fn stacks_may_have_a_range_of_sizes() {
+    let settings = resolve_one("PIRN_STACK_SIZE", "64K..1M").unwrap();
+    assert_eq!(
+        (settings.stack_size, settings.roomy_stack_size),
+        (64 * KIB, MIB)
+    );
+}
+
+#[test]
+fn the_variable_of_std_is_the_last_word_before_the_default() {
+    let sizes = |store: &Store, variables: &[(&str, &str)]| {
+        let settings = resolve(store, variables).unwrap();
+        (settings.stack_size, settings.roomy_stack_size)
+    };
+    let of_std = ("RUST_MIN_STACK", "3000000");
+    assert_eq!(sizes(&Store::new(), &[of_std]), (3_000_000, 3_000_000));
+    let ours = ("PIRN_STACK_SIZE", "64K");
+    assert_eq!(sizes(&Store::new(), &[of_std, ours]), (64 * KIB, 64 * KIB));
+    let store = Store::new();
+    store.apply(&Config::new().stack_size(32 * KIB)).unwrap();
+    assert_eq!(sizes(&store, &[of_std]), (32 * KIB, 32 * KIB));
+    // As in `std`, anything else has no effect, and too little is as much as is needed.
+    assert_eq!(
+        sizes(&Store::new(), &[("RUST_MIN_STACK", "2M")]),
+        DEFAULT_STACK
+    );
+    assert_eq!(
+        sizes(&Store::new(), &[("RUST_MIN_STACK", "0")]).0,
+        SMALLEST_STACK
+    );
+}
+
+#[test]
 fn bad_variables_are_errors_that_name_them() {
     let too_long = "9".repeat(30);
     let bad = [
         ("PIRN_PARALLELISM", "0|1025|| 4|+4|-1|2K|four"),
         (
             "PIRN_STACK_SIZE",
-            "16383|1025M||K|64 K|64k|2G|1.5M|1T|99999999999999999M",
+            "16383|1025M||K|64 K|64k|2G|1.5M|1T|99999999999999999M|8K..2M|2M..1M|2M..|..2M|1M..2M..4M|1M..2G",
         ),
         ("PIRN_MAX_BLOCKING_THREADS", "0|65537||1M|٣|0x10|1e3|1_000"),
         ("PIRN_SPARE_CARRIERS", "1025||-1|x"),

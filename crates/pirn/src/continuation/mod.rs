@@ -7,7 +7,7 @@
 use crate::arch;
 use crate::glibc::{malloc, tls};
 use crate::sanitizer::{self, Ignored, Side, valgrind};
-use crate::stack::{GUARD, Slot};
+use crate::stack::Slot;
 use core::cell::Cell;
 use core::ffi::c_void;
 use core::ptr;
@@ -120,7 +120,7 @@ impl Continuation {
         let tp = slot.tp();
         let dtv = tp - template.below - template.dtv_bytes();
         let top = dtv & !15;
-        // SAFETY: everything from `base + GUARD` to `end` of the slot is writable and ours; the
+        // SAFETY: everything from `bottom` to `end` of the slot is writable and ours; the
         // layout is drawn in `stack`.
         unsafe {
             template.init(tp, dtv as *mut u8, slot.tid());
@@ -207,7 +207,7 @@ impl Continuation {
     fn side(&self) -> Side {
         Side {
             tp: self.tp.get(),
-            stack: self.slot.get().map(|slot| slot.base() + GUARD..slot.tp()),
+            stack: self.slot.get().map(|slot| slot.bottom()..slot.tp()),
         }
     }
 

@@ -7,8 +7,7 @@
 use super::{Runtime, RuntimeSettings};
 use crate::glibc::{malloc, tls};
 use crate::lock::Lock;
-use crate::stack::region;
-use crate::stack::{SizeClass, overflow};
+use crate::stack::{SizeClass, depth, overflow, region};
 use crate::{arch, config, interpose, notices, sanitizer};
 use core::ffi::c_void;
 use std::io;
@@ -80,16 +79,17 @@ fn launch(settings: &config::Settings) -> io::Result<&'static Runtime> {
         Ok(()) => settings.slice.as_nanos() as u64,
         Err(_) => 0, // Spare carriers do what preemption would have done.
     };
+    let extra = sanitizer::extra_stack(tls::template().image_bytes());
+    let [dense, roomy] = [settings.stack_size, settings.roomy_stack_size].map(|size| size + extra);
     let runtime = Runtime::new(RuntimeSettings {
         parallelism: settings.parallelism,
         spares: settings.spare_carriers,
-        default_class: SizeClass::for_bytes(
-            settings.stack_size + sanitizer::extra_stack(tls::template().image_bytes()),
-        ),
+        default_class: SizeClass::set_default(dense, roomy),
         spin_ns: settings.spin.as_nanos() as u64,
         max_blocking_threads: settings.max_blocking_threads,
         slice_ns,
     })?;
+    depth::watch_exit();
     runtime.start_scheduler()?;
     interpose::process::fork::install().map_err(unsupported)?;
     crate::thread::panics::name_them();

@@ -77,6 +77,8 @@ fn next(runtime: &'static Runtime, carrier: &Carrier) -> Ready {
             if let Some(thread) = found {
                 return thread;
             }
+            // SAFETY: as above.
+            unsafe { processor.prepare() };
             carrier.set_processor(None);
             if runtime.release_processor(processor) {
                 carrier.set_processor(runtime.acquire_processor());

@@ -221,6 +221,7 @@ impl Monitor {
     /// Runs one tick. Returns whether it had to repair something, or may have to soon.
     fn look_after(&mut self, slices: &Slices) -> bool {
         let runtime = self.runtime;
+        runtime.stacks.watch();
         let now = sys::now();
         let look = self.look(now, slices);
         let waiting = look.waiting

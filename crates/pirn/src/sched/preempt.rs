@@ -26,7 +26,6 @@ use crate::arch::{self, Interruption};
 use crate::glibc::code;
 use crate::mark::{self, Held, Raised};
 use crate::runtime::Runtime;
-use crate::stack::GUARD;
 use crate::sys::{self, Errno};
 use crate::vthread::mount::{After, suspend};
 use crate::vthread::record::Phase;
@@ -92,7 +91,7 @@ pub(crate) unsafe fn interrupt(context: *mut c_void) {
     // SAFETY: the caller's contract; this function ends before the handler does.
     let mut place = unsafe { Interruption::new(context) };
     let Some(slot) = thread.slot() else { return };
-    let room = slot.base() + GUARD + ROOM + arch::trampoline_bytes()..slot.tp();
+    let room = slot.bottom() + ROOM + arch::trampoline_bytes()..slot.tp();
     if processor.turn.asked(tick).is_none()
         || place.blocked() != carrier.blocked_signals()
         || !room.contains(&place.sp())

@@ -294,6 +294,19 @@ impl Processor {
         unsafe { (*self.slots.get()).take(self.runtime()) }
     }
 
+    /// Prepares for the next threads while there is nothing else to do.
+    ///
+    /// # Safety
+    /// The caller holds this processor.
+    #[inline]
+    pub(crate) unsafe fn prepare(&self) {
+        let stacks = &self.runtime().stacks;
+        if stacks.has_roomy_to_spare() {
+            // SAFETY: the holder's alone.
+            unsafe { (*self.slots.get()).prefer_roomy(stacks) };
+        }
+    }
+
     /// Gives back a slot of the default class, and the reservation it was taken for.
     ///
     /// # Safety

@@ -32,6 +32,10 @@ where
     J: JoinerFor<T>,
     F: FnOnce() -> Result<T, J::Error>,
 {
+    fn code() -> &'static str {
+        core::any::type_name::<F>()
+    }
+
     unsafe fn run(&self) {
         // SAFETY: called once, by a member that has entered.
         let (frame, closure) = unsafe {

@@ -1,7 +1,7 @@
 //! A processor's own free slots, so that most threads start and end without the pool's lock.
 
-use super::Slot;
 use super::pool::Stacks;
+use super::{SizeClass, Slot};
 use crate::runtime::Runtime;
 use crate::sanitizer::Ignored;
 
@@ -53,6 +53,20 @@ impl SlotCache {
     fn refill(&mut self, runtime: &Runtime) {
         let class = runtime.settings.default_class;
         self.len = runtime.stacks.fill(class, &mut self.slots[..BATCH]);
+    }
+
+    /// Gives back dense slots, so that the next threads get roomy ones.
+    #[cold]
+    pub(crate) fn prefer_roomy(&mut self, stacks: &Stacks) {
+        let mut roomy = 0;
+        for i in 0..self.len {
+            if self.slots[i].class() == SizeClass::ROOMY {
+                self.slots.swap(i, roomy);
+                roomy += 1;
+            }
+        }
+        stacks.put_all(&self.slots[roomy..self.len]);
+        self.len = roomy;
     }
 
     /// Moves the coldest slots to the pool until `keep` are left.

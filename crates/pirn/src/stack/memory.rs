@@ -16,6 +16,23 @@ pub(super) fn check_memory(promised: u64) -> Result<(), Shortage> {
     Err(Shortage::of_memory(left, promised))
 }
 
+/// Returns how many bytes of address space stacks may take in advance.
+pub(super) fn spare_addresses() -> usize {
+    let mut limit = libc::rlimit {
+        rlim_cur: libc::RLIM_INFINITY,
+        rlim_max: libc::RLIM_INFINITY,
+    };
+    // SAFETY: an rlimit to be filled in.
+    unsafe { libc::getrlimit(libc::RLIMIT_AS, &mut limit) };
+    let mut buffer = [0; 64];
+    // With strict accounting all address space counts as memory.
+    let strict = read_file(c"/proc/sys/vm/overcommit_memory", &mut buffer);
+    if strict.is_some_and(|text| text.trim() == "2") {
+        limit.rlim_cur = limit.rlim_cur.min(4 << 30);
+    }
+    usize::try_from(limit.rlim_cur / 8).unwrap_or(usize::MAX)
+}
+
 /// Returns the sysctl `vm.max_map_count`.
 pub(super) fn mappings_allowed() -> usize {
     let mut buffer = [0; 64];
@@ -24,7 +41,8 @@ pub(super) fn mappings_allowed() -> usize {
         .unwrap_or(65530)
 }
 
-fn memory_left() -> u64 {
+/// Returns the bytes of memory that are left on this machine or in this cgroup.
+pub(super) fn memory_left() -> u64 {
     // Enough for the third line of the first file. A thread that spawns has this on its stack.
     let mut buffer = [0u8; 256];
     let machine = read_file(c"/proc/meminfo", &mut buffer)

@@ -22,10 +22,11 @@
 //!  base  +--------------------------------+
 //! ```
 //!
-//! The slot's size is the stack size plus the guard page, 65 pages by default. The odd number
-//! matters: with a stride of 64 pages the tops of a million stacks would all compete for a handful
-//! of the TLB's sets.
+//! The slot's size is the stack size plus the guard, one page or two, so that it is an odd number
+//! of pages: 65 for 256 KiB.
 //!
+//! * [`class`]: the sizes of stacks; [`default`]: the default class, which has two sizes;
+//!   [`depth`]: how deep stacks are used.
 //! * [`region`]: reserving address space and cutting it into slots with guards.
 //! * [`pool`]: reserving, taking and freeing slots; [`cache`]: a processor's own free slots.
 //! * [`supply`]: the slots of a class; [`row`]: those of a region, and which of them to give back
@@ -33,6 +34,9 @@
 //! * [`overflow`]: the signal handler that names the thread that ran out of stack.
 
 pub(crate) mod cache;
+mod class;
+mod default;
+pub(crate) mod depth;
 mod index;
 mod memory;
 pub(crate) mod overflow;
@@ -41,56 +45,15 @@ pub(crate) mod region;
 mod row;
 pub(crate) mod shortage;
 mod supply;
+mod text;
 
 use crate::glibc::tls;
 use core::ops::Range;
 
+pub(crate) use class::{LARGEST_STACK, SMALLEST_STACK, SizeClass};
+
 /// Bytes of a page. x86-64 has no other base page size.
 pub(crate) const PAGE: usize = 4096;
-/// Bytes of the guard at the low end of a slot.
-pub(crate) const GUARD: usize = PAGE;
-
-/// Bytes of the smallest stack.
-pub(crate) const SMALLEST_STACK: usize = 16 << 10;
-/// Bytes of the largest stack.
-pub(crate) const LARGEST_STACK: usize = 1 << 30;
-
-/// Sizes of stacks, as powers of two of pages.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct SizeClass(u8);
-
-impl SizeClass {
-    /// Classes are numbered by the logarithm of their pages; the first two are not used.
-    pub(crate) const COUNT: usize = (LARGEST_STACK / PAGE).trailing_zeros() as usize + 1;
-
-    /// Returns the class with this index.
-    fn at(index: usize) -> SizeClass {
-        SizeClass(index as u8)
-    }
-
-    /// Returns the smallest class of at least `bytes`, within the limits.
-    pub(crate) fn for_bytes(bytes: usize) -> SizeClass {
-        let pages = bytes
-            .div_ceil(PAGE)
-            .clamp(SMALLEST_STACK / PAGE, LARGEST_STACK / PAGE);
-        SizeClass(pages.next_power_of_two().trailing_zeros() as u8)
-    }
-
-    /// Returns the bytes of stack in this class, with the TLS block and without the guard.
-    pub(crate) fn stack_bytes(self) -> usize {
-        PAGE << self.0
-    }
-
-    /// Returns the bytes of address space of a slot.
-    pub(crate) fn slot_bytes(self) -> usize {
-        self.stack_bytes() + GUARD
-    }
-
-    fn index(self) -> usize {
-        self.0.into()
-    }
-}
-
 /// A slot, by number: the region in the high bits, the index in the region in the low ones. A
 /// number identifies one slot for the life of the process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -119,7 +82,12 @@ impl Slot {
 
     /// Returns one past the highest address.
     pub(crate) fn end(self) -> usize {
-        self.base() + self.class().slot_bytes()
+        region::slot_end(self)
+    }
+
+    /// Returns the lowest address of the stack, above the guard.
+    pub(crate) fn bottom(self) -> usize {
+        self.end() - self.class().stack_bytes()
     }
 
     /// Returns the thread pointer of the TLS block in this slot.
@@ -131,7 +99,7 @@ impl Slot {
     pub(crate) fn frames(self) -> Range<usize> {
         let template = tls::template();
         let block = self.tp() - template.below - template.dtv_bytes();
-        self.base() + GUARD..block & !15
+        self.bottom()..block & !15
     }
 
     /// Returns the thread id that glibc sees. It is unique among live threads of both kinds,

@@ -5,7 +5,8 @@
 //! virtual thread. If so it reports the thread and aborts; otherwise the previous handler takes
 //! over.
 
-use super::{GUARD, PAGE};
+use super::text::FixedText;
+use super::{PAGE, SizeClass, default};
 use crate::arch;
 use crate::sys;
 use crate::vthread;
@@ -68,19 +69,16 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context
     let address = unsafe { (*info).si_addr() } as usize;
     if let Some(thread) = vthread::current()
         && let Some(slot) = thread.slot()
-        && (slot.base()..slot.base() + GUARD).contains(&address)
+        && (slot.base()..slot.bottom()).contains(&address)
     {
-        report(&thread, slot.class().stack_bytes());
+        report(&thread, slot.class());
     }
     // SAFETY: stored by `install` before this handler was in place.
     unsafe { pass_on(signal, info, context) };
 }
 
-fn report(thread: &vthread::Core, stack: usize) -> ! {
-    let mut text = FixedText {
-        bytes: [0; 256],
-        len: 0,
-    };
+fn report(thread: &vthread::Core, class: SizeClass) -> ! {
+    let mut text = FixedText::new();
     let _ = write!(
         text,
         "\nvirtual thread #{} '{}' has overflowed its stack\n\
@@ -88,9 +86,17 @@ fn report(thread: &vthread::Core, stack: usize) -> ! {
          (stack size {} KiB; set Builder::stack_size or PIRN_STACK_SIZE), aborting\n",
         thread.id(),
         thread.name().unwrap_or("<unnamed>"),
-        stack / 1024,
+        class.stack_bytes() / 1024,
     );
-    sys::complain(&[core::str::from_utf8(&text.bytes[..text.len]).unwrap_or("stack overflow\n")]);
+    if class == SizeClass::DENSE {
+        let _ = writeln!(
+            text,
+            "(it was not among the first {} threads alive, which have {} KiB each)",
+            default::ROOMY,
+            SizeClass::ROOMY.stack_bytes() / 1024,
+        );
+    }
+    sys::complain(&[text.as_str()]);
     // SAFETY: always allowed.
     unsafe { libc::abort() }
 }
@@ -115,20 +121,5 @@ unsafe fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_voi
                 f(signal);
             }
         }
-    }
-}
-
-/// A fixed buffer to format into: a signal handler must not allocate.
-struct FixedText {
-    bytes: [u8; 256],
-    len: usize,
-}
-
-impl Write for FixedText {
-    fn write_str(&mut self, s: &str) -> core::fmt::Result {
-        let take = s.len().min(self.bytes.len() - self.len);
-        self.bytes[self.len..self.len + take].copy_from_slice(&s.as_bytes()[..take]);
-        self.len += take;
-        Ok(())
     }
 }

@@ -18,9 +18,10 @@
 //! and, where all neighbours are free, the page tables too ([`row`](super::row)).
 
 use super::cache::CACHE;
+use super::default::Slots;
 use super::shortage::Shortage;
 use super::supply::Supply;
-use super::{SizeClass, Slot};
+use super::{SizeClass, Slot, depth, region};
 use crate::lock::Lock;
 use crate::sanitizer::Ignored;
 use crate::sys;
@@ -31,19 +32,24 @@ struct ClassPool {
     available: AtomicIsize,
     /// Whether [`trim`](Stacks::trim) has anything to do.
     dirty: AtomicBool,
-    slots: Lock<Slots>,
+    guarded: Lock<Guarded>,
 }
 
-struct Slots {
-    supply: Supply,
-    /// The number of slots still to be planned that must not be reserved.
-    surplus: usize,
+/// The slots of one class, and what protects them.
+struct Guarded {
+    slots: Slots,
     /// Whether somebody is giving memory back.
     trimming: bool,
 }
 
 /// The slots of one runtime, by size class.
-pub(crate) struct Stacks([ClassPool; SizeClass::COUNT]);
+pub(crate) struct Stacks {
+    pools: [ClassPool; SizeClass::COUNT],
+    /// Whether [`trim`](Stacks::trim) may have anything to do.
+    dirty: AtomicBool,
+    /// The number of dense slots, if the default class has roomy ones as well.
+    dense: AtomicIsize,
+}
 
 impl Stacks {
     /// Returns empty pools. Up to `caches` processors may hold slots of the class `default` in
@@ -57,11 +63,38 @@ impl Stacks {
             };
             ClassPool::new(SizeClass::at(index), surplus)
         };
-        Stacks(core::array::from_fn(class))
+        Stacks {
+            pools: core::array::from_fn(class),
+            dirty: AtomicBool::new(false),
+            dense: AtomicIsize::new(0),
+        }
     }
 
     fn pool(&self, class: SizeClass) -> &ClassPool {
-        &self.0[class.index()]
+        let roomy = class == SizeClass::ROOMY;
+        let class = if roomy { SizeClass::DENSE } else { class };
+        &self.pools[class.index()]
+    }
+
+    /// Returns whether dense slots exist, but threads have become so few that roomy ones suffice.
+    #[inline]
+    pub(crate) fn has_roomy_to_spare(&self) -> bool {
+        let dense = self.dense.load(Ordering::Relaxed); // Relaxed: a hint.
+        // Relaxed: as above.
+        dense > 0
+            && self
+                .pool(SizeClass::DENSE)
+                .available
+                .load(Ordering::Relaxed)
+                >= dense
+    }
+
+    /// Looks how deep stacks have been used, if that matters. For the monitor, each tick.
+    pub(crate) fn watch(&self) {
+        // Relaxed: as above.
+        if self.dense.load(Ordering::Relaxed) > 0 {
+            depth::look_on();
+        }
     }
 
     /// Reserves `count` slots of `class` for threads that are about to be spawned.
@@ -73,13 +106,19 @@ impl Stacks {
             return Ok(());
         }
         pool.available.fetch_add(count, Ordering::Relaxed); // Relaxed: as above.
-        let mut slots = pool.slots.lock();
+        let mut guarded = pool.guarded.lock();
         // Relaxed: as above; growth happens under the lock.
         while pool.available.fetch_sub(count, Ordering::Relaxed) < count {
             pool.available.fetch_add(count, Ordering::Relaxed);
-            let created = slots.extend()?;
+            let created = guarded.slots.extend()?;
             pool.available
                 .fetch_add(created as isize, Ordering::Relaxed);
+        }
+        if class == SizeClass::DENSE {
+            let dense = guarded.slots.dense() as isize;
+            self.dense.store(dense, Ordering::Relaxed); // Relaxed: a hint.
+            drop(guarded);
+            depth::warn();
         }
         Ok(())
     }
@@ -104,7 +143,7 @@ impl Stacks {
     pub(super) fn fill(&self, class: SizeClass, cache: &mut [Slot]) -> usize {
         let _ignored = Ignored::new();
         loop {
-            let len = self.pool(class).slots.lock().supply.take(cache);
+            let len = self.pool(class).guarded.lock().slots.take(cache);
             if len > 0 {
                 return len;
             }
@@ -122,25 +161,37 @@ impl Stacks {
         let Some(first) = slots.first() else { return };
         let _ignored = Ignored::new();
         let pool = self.pool(first.class());
-        pool.slots.lock().supply.put(slots);
-        pool.dirty.store(true, Ordering::Relaxed); // Relaxed: a hint for `trim`.
+        pool.guarded.lock().slots.put(slots);
+        // Release, and in this order: pairs with the exchange in `trim`, which sees the first if it
+        // takes the second.
+        pool.dirty.store(true, Ordering::Release);
+        self.dirty.store(true, Ordering::Release);
     }
 
     /// Returns whether [`trim`](Self::trim) would have anything to do.
     pub(crate) fn wants_trim(&self) -> bool {
-        // Relaxed: a hint.
-        self.0.iter().any(|pool| pool.dirty.load(Ordering::Relaxed))
+        self.dirty.load(Ordering::Relaxed) // Relaxed: a hint.
     }
 
     /// Returns the memory of free slots to the system, a few slots at a time. Returns whether there
     /// is more.
     pub(crate) fn trim(&self) -> bool {
+        // Acquire: pairs with the Release in `put_all`.
+        self.dirty.swap(false, Ordering::Acquire);
         let mut more = false;
-        for pool in &self.0 {
-            // Relaxed: a hint.
+        for pool in &self.pools {
+            // Relaxed: ordered by the exchange.
             if pool.dirty.load(Ordering::Relaxed) {
                 more |= pool.trim_some();
             }
+        }
+        // Somebody else may still be trimming, or this caller may not go on.
+        if self
+            .pools
+            .iter()
+            .any(|pool| pool.dirty.load(Ordering::Relaxed))
+        {
+            self.dirty.store(true, Ordering::Relaxed); // Relaxed: a hint, set again.
         }
         more
     }
@@ -151,9 +202,8 @@ impl ClassPool {
         ClassPool {
             available: AtomicIsize::new(0),
             dirty: AtomicBool::new(false),
-            slots: Lock::new(Slots {
-                supply: Supply::new(class),
-                surplus,
+            guarded: Lock::new(Guarded {
+                slots: Slots::new(class, surplus),
                 trimming: false,
             }),
         }
@@ -162,37 +212,28 @@ impl ClassPool {
     /// Gives back the memory of some free slots. Returns whether there may be more.
     fn trim_some(&self) -> bool {
         let claim = {
-            let mut slots = self.slots.lock();
+            let mut guarded = self.guarded.lock();
             // One at a time, since neighbours are to be given back together.
-            if slots.trimming {
+            if guarded.trimming {
                 return false;
             }
-            if slots.supply.sort() {
+            if guarded.slots.supplies().any(Supply::sort) {
                 return true;
             }
-            let Some(claim) = slots.supply.claim() else {
+            let Some(claim) = guarded.slots.supplies().find_map(Supply::claim) else {
                 self.dirty.store(false, Ordering::Relaxed); // Relaxed: a hint.
                 return false;
             };
-            slots.trimming = true;
+            guarded.trimming = true;
             claim
         };
         // Outside the lock: spawning goes on meanwhile, and `take` waits for these slots if
         // necessary.
         claim.give_back();
-        let mut slots = self.slots.lock();
-        slots.supply.put_back(&claim);
-        slots.trimming = false;
+        let class = region::region(claim.region()).class;
+        let mut guarded = self.guarded.lock();
+        guarded.slots.supply(class).put_back(&claim);
+        guarded.trimming = false;
         true
-    }
-}
-
-impl Slots {
-    /// Plans more slots. Returns how many of them may be reserved.
-    fn extend(&mut self) -> Result<usize, Shortage> {
-        let made = self.supply.extend()?;
-        let held_back = made.min(self.surplus);
-        self.surplus -= held_back;
-        Ok(made - held_back)
     }
 }

@@ -8,7 +8,7 @@
 
 use super::index;
 use super::shortage::Shortage;
-use super::{GUARD, PAGE, SizeClass, Slot};
+use super::{PAGE, SizeClass, Slot};
 use crate::sanitizer::valgrind;
 use crate::sys::{self, call};
 use core::ops::Range;
@@ -34,11 +34,19 @@ const MADV_GUARD_REMOVE: i32 = 103;
 pub(crate) struct Region {
     pub(crate) base: usize,
     pub(crate) class: SizeClass,
+    /// The bytes from slot to slot.
+    pub(crate) stride: usize,
     /// The number of slots it has room for.
     pub(crate) capacity: usize,
     /// The index from which on no slot has been used.
     created: AtomicUsize,
+    /// For each slot of the class [`ROOMY`](SizeClass::ROOMY) its last [`User`], or 0; empty for
+    /// other classes.
+    users: Vec<AtomicUsize>,
 }
+
+/// Returns the name of the code that a thread runs.
+pub(crate) type User = fn() -> &'static str;
 
 static REGIONS: [AtomicPtr<Region>; MAX_REGIONS] =
     [const { AtomicPtr::new(core::ptr::null_mut()) }; MAX_REGIONS];
@@ -57,21 +65,35 @@ pub(crate) fn region_of(slot: Slot) -> &'static Region {
 /// Returns the lowest address of a slot.
 pub(crate) fn slot_base(slot: Slot) -> usize {
     let region = region_of(slot);
-    region.base + slot.index() * region.class.slot_bytes()
+    region.base + slot.index() * region.stride
 }
 
-/// Reserves a region for slots of `class`. Returns its number.
-pub(crate) fn reserve(class: SizeClass) -> Result<usize, Shortage> {
+/// Returns one past the highest address of a slot.
+pub(crate) fn slot_end(slot: Slot) -> usize {
+    let region = region_of(slot);
+    region.base + (slot.index() + 1) * region.stride
+}
+
+/// Reserves a region for at most `most` slots of `class`. Returns its number.
+pub(crate) fn reserve(class: SizeClass, most: usize) -> Result<usize, Shortage> {
+    let stride = class.slot_bytes();
     let bytes = valgrind::largest_mapping(REGION_BYTES);
-    let mut capacity = (bytes / class.slot_bytes()).clamp(1, MAX_SLOTS);
+    let mut capacity = (bytes / stride).clamp(1, MAX_SLOTS.min(most));
     loop {
-        match map(capacity * class.slot_bytes()) {
+        match map(capacity * stride) {
             Ok(base) => {
+                let users = if class == SizeClass::ROOMY {
+                    capacity
+                } else {
+                    0
+                };
                 return publish(Region {
                     base,
                     class,
+                    stride,
                     capacity,
                     created: AtomicUsize::new(0),
+                    users: (0..users).map(|_| AtomicUsize::new(0)).collect(),
                 });
             }
             Err(_) if capacity > 1 => capacity /= 4,
@@ -100,7 +122,7 @@ fn publish(region: Region) -> Result<usize, Shortage> {
         REGION_COUNT.fetch_sub(1, Ordering::Relaxed); // Relaxed: as above.
         return Err(Shortage::Regions);
     }
-    let addresses = region.base..region.base + region.capacity * region.class.slot_bytes();
+    let addresses = region.base..region.base + region.capacity * region.stride;
     valgrind::reserved(addresses.clone());
     // Release: pairs with the Acquire in `region_of`.
     REGIONS[number].store(Box::into_raw(Box::new(region)), Ordering::Release);
@@ -132,7 +154,7 @@ fn regions() -> impl Iterator<Item = (usize, &'static Region)> {
 pub(crate) fn slot_at(address: usize) -> Option<Slot> {
     index::regions_at(address).find_map(|number| {
         let region = region(number);
-        let index = address.checked_sub(region.base)? / region.class.slot_bytes();
+        let index = address.checked_sub(region.base)? / region.stride;
         // Relaxed: as in `regions`.
         (index < region.created.load(Ordering::Relaxed)).then(|| slot(number, index))
     })
@@ -147,6 +169,32 @@ pub(crate) fn for_each_created(mut visit: impl FnMut(Slot)) {
             visit(slot(number, index));
         }
     }
+}
+
+/// Returns the slots of `class` that may ever have been used.
+pub(super) fn created(class: SizeClass) -> impl Iterator<Item = Slot> {
+    let regions = regions().filter(move |(_, region)| region.class == class);
+    regions.flat_map(|(number, region)| {
+        let created = region.created.load(Ordering::Relaxed); // Relaxed: as in `regions`.
+        (0..created).map(move |index| slot(number, index))
+    })
+}
+
+/// Notes who uses a slot from now on, if anybody is going to [ask](last_user).
+#[inline]
+pub(crate) fn note_user(slot: Slot, user: User) {
+    if let Some(place) = region_of(slot).users.get(slot.index()) {
+        place.store(user as usize, Ordering::Relaxed); // Relaxed: for people to read.
+    }
+}
+
+/// Returns the name of the code that the last user of a slot ran.
+pub(super) fn last_user(slot: Slot) -> Option<&'static str> {
+    let user = region_of(slot).users.get(slot.index())?;
+    let user = user.load(Ordering::Relaxed); // Relaxed: as above.
+    // SAFETY: 0, or stored by `note_user`.
+    let user = unsafe { core::mem::transmute::<usize, Option<User>>(user) };
+    user.map(|name| name())
 }
 
 /// Returns whether guards are separate mappings, which the system limits.
@@ -170,20 +218,36 @@ pub(crate) fn find_out() {
     }
 }
 
-/// Makes the lowest page of each slot permanently inaccessible.
+/// Makes the guard of each slot inaccessible.
 pub(crate) fn install_guards(slots: &[Slot]) -> Result<(), Shortage> {
     for (done, &slot) in slots.iter().enumerate() {
+        let guard = slot.base()..slot.bottom();
         if guards_cost_mappings() {
-            // SAFETY: the first page of a slot is the guard's.
-            unsafe { call!(libc::SYS_mprotect, slot.base(), GUARD, libc::PROT_NONE) }
-                .map_err(Shortage::Mappings)?;
+            // SAFETY: the slot's own guard.
+            unsafe {
+                call!(
+                    libc::SYS_mprotect,
+                    guard.start,
+                    guard.len(),
+                    libc::PROT_NONE
+                )
+            }
+            .map_err(Shortage::Mappings)?;
         } else if done.is_multiple_of(BATCH)
             && !install_batch(&slots[done..slots.len().min(done + BATCH)])
         {
             for slot in &slots[done..slots.len().min(done + BATCH)] {
+                let guard = slot.base()..slot.bottom();
                 // SAFETY: as above.
-                unsafe { call!(libc::SYS_madvise, slot.base(), GUARD, MADV_GUARD_INSTALL) }
-                    .map_err(Shortage::Guards)?;
+                unsafe {
+                    call!(
+                        libc::SYS_madvise,
+                        guard.start,
+                        guard.len(),
+                        MADV_GUARD_INSTALL
+                    )
+                }
+                .map_err(Shortage::Guards)?;
             }
         }
         count_created(slot);
@@ -196,7 +260,7 @@ const BATCH: usize = 64;
 
 /// Installs markers with one system call, which saves a third of their cost.
 fn install_batch(slots: &[Slot]) -> bool {
-    let guards = slots.iter().map(|slot| slot.base()..slot.base() + GUARD);
+    let guards = slots.iter().map(|slot| slot.base()..slot.bottom());
     advise_all(guards, MADV_GUARD_INSTALL)
 }
 

@@ -15,7 +15,7 @@
 //! guard marker is left in them. So neighbours are given back together, as a [`Run`].
 
 use super::region::{self, MAX_SLOTS};
-use super::{GUARD, PAGE, Slot};
+use super::{PAGE, SizeClass, Slot, depth};
 use core::ops::Range;
 
 /// Bytes that one page table covers.
@@ -85,7 +85,7 @@ struct Run {
 
 /// Runs that were taken out of a row to be given back.
 pub(super) struct Claim {
-    pub(super) region: usize,
+    region: usize,
     runs: [Run; RUNS],
     len: usize,
 }
@@ -178,7 +178,7 @@ impl Row {
             };
         }
         // Clean neighbours as well, as far as they share a page table with a dirty slot.
-        let reach = TABLE_SPAN.div_ceil(self.stride());
+        let reach = TABLE_SPAN.div_ceil(region::region(self.region).stride);
         let lowest = dirty.saturating_sub(reach).max(self.keep);
         let mut start = dirty;
         while start > lowest && self.free.get(start - 1) {
@@ -214,14 +214,9 @@ impl Row {
 
     /// Returns whether these slots are all of some page table's 2 MiB.
     fn spans_table(&self, slots: Range<usize>) -> bool {
-        let base = region::region(self.region).base;
-        let [start, end] = [slots.start, slots.end].map(|i| base + i * self.stride());
+        let region = region::region(self.region);
+        let [start, end] = [slots.start, slots.end].map(|i| region.base + i * region.stride);
         start.next_multiple_of(TABLE_SPAN) + TABLE_SPAN <= end
-    }
-
-    /// Returns the bytes from slot to slot.
-    fn stride(&self) -> usize {
-        region::region(self.region).class.slot_bytes()
     }
 }
 
@@ -234,18 +229,32 @@ impl Run {
 }
 
 impl Claim {
+    /// Returns the number of the region.
+    pub(super) fn region(&self) -> usize {
+        self.region
+    }
+
     fn runs(&self) -> &[Run] {
         &self.runs[..self.len]
     }
 
     /// Gives the memory back to the system.
     pub(super) fn give_back(&self) {
+        if region::region(self.region).class == SizeClass::ROOMY {
+            let slots = self.runs().iter().flat_map(|run| run.slots.clone());
+            depth::look(slots.map(|i| region::slot(self.region, i)));
+            depth::warn();
+        }
         let slot = |i| region::slot(self.region, i);
         let whole = |run: &Run| slot(run.slots.start).base()..slot(run.slots.end - 1).end();
         let memory = |run: &Run| {
-            let guard = if run.close { 0 } else { GUARD };
-            let range = whole(run);
-            range.start + guard..range.end - run.keep
+            let first = slot(run.slots.start);
+            let start = if run.close {
+                first.base()
+            } else {
+                first.bottom()
+            };
+            start..whole(run).end - run.keep
         };
         // A guard that could not be removed does no harm: it is installed again before use.
         region::remove_guards(self.runs().iter().filter(|run| run.close).map(whole));

@@ -4,15 +4,15 @@ use super::memory::{check_memory, mappings_allowed};
 use super::region;
 use super::row::{Claim, KEEP, Row, TAKE};
 use super::shortage::Shortage;
-use super::{SizeClass, Slot};
+use super::{PAGE, SizeClass, Slot};
 use crate::sys;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 /// The maximum number of slots planned at once, and of the bytes of address space that they take.
 const EXTENT: usize = 1024;
 const EXTENT_BYTES: usize = 256 << 20;
-/// How much memory each new stack will use.
-const MEMORY_EACH: u64 = 4096;
+/// How much memory each new stack will use, without its part of a page table.
+const MEMORY_EACH: usize = PAGE;
 /// Mappings reserved for the rest of the program (malloc, platform threads).
 const OTHER_MAPPINGS: usize = 4096;
 /// The maximum number of slots sorted into their rows at once.
@@ -89,10 +89,17 @@ impl Supply {
         self.warm.extend_from_slice(slots);
     }
 
-    /// Plans more slots. Returns their number.
-    pub(super) fn extend(&mut self) -> Result<usize, Shortage> {
-        let wanted = (EXTENT_BYTES / self.class.stack_bytes()).clamp(1, EXTENT);
-        check_memory((self.closed + wanted) as u64 * MEMORY_EACH)?;
+    /// Returns the number of slots that have been planned.
+    pub(super) fn planned(&self) -> usize {
+        self.planned
+    }
+
+    /// Plans more slots, at most `most`. Returns their number.
+    pub(super) fn extend(&mut self, most: usize) -> Result<usize, Shortage> {
+        let extent = (EXTENT_BYTES / self.class.stack_bytes()).clamp(1, EXTENT);
+        let wanted = extent.min(most);
+        let each = MEMORY_EACH + PAGE.min(self.class.slot_bytes() / 512);
+        check_memory(((self.closed + wanted) * each) as u64)?;
         self.warm
             .try_reserve(self.planned + wanted - self.warm.len())
             .map_err(|_| Shortage::Lists)?;
@@ -100,7 +107,8 @@ impl Supply {
         if self.rows.last().map_or(0, room) == 0 {
             self.rows.try_reserve(1).map_err(|_| Shortage::Lists)?;
             let keep = if self.rows.is_empty() { KEEP } else { 0 };
-            self.rows.push(Row::new(region::reserve(self.class)?, keep));
+            self.rows
+                .push(Row::new(region::reserve(self.class, most)?, keep));
         }
         let count = self.rows.last().map_or(0, room).min(wanted);
         let made = self.plan(count)?;
@@ -166,7 +174,7 @@ impl Supply {
 
     /// Adds what was claimed, and has been given back.
     pub(super) fn put_back(&mut self, claim: &Claim) {
-        let at = self.row_of(claim.region);
+        let at = self.row_of(claim.region());
         self.closed += self.rows[at].put_back(claim);
         self.first_free = self.first_free.min(at);
     }

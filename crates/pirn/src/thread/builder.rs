@@ -82,12 +82,16 @@ impl Builder {
         self
     }
 
-    /// Sets the size of the stack in bytes, rounded up to a power of two between 16 KiB and 1 GiB.
-    /// The runtime uses about 3 KiB of it. This is address space only: memory is used as the stack
-    /// grows.
+    /// Sets the size of the stack in bytes, rounded up to whole pages, at least 16 KiB and at most
+    /// 1 GiB. The runtime uses about 6 KiB of it. This is address space only: memory is used as the
+    /// stack grows.
     ///
-    /// The default is 256 KiB (2 MiB with debug assertions), unless `PIRN_STACK_SIZE` or
-    /// [`Config`](crate::Config) sets another.
+    /// The stacks of one process can have 44 different sizes besides the powers of two; after that
+    /// they are rounded up to a power of two.
+    ///
+    /// By default the first 4,096 threads alive have 2 MiB each, those beyond 256 KiB (2 MiB with
+    /// debug assertions), unless `PIRN_STACK_SIZE`, [`Config`](crate::Config) or `RUST_MIN_STACK`
+    /// sets another size.
     ///
     /// # Examples
     /// ```

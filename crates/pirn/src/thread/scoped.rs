@@ -49,6 +49,10 @@ struct ScopedBody<T, F> {
 }
 
 impl<T, F: FnOnce() -> T> Body for ScopedBody<T, F> {
+    fn code() -> &'static str {
+        core::any::type_name::<F>()
+    }
+
     unsafe fn run(&self) {
         // SAFETY: the caller's contract.
         unsafe {

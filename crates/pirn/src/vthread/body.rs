@@ -49,6 +49,9 @@ pub(crate) trait Body {
     /// The thread has ended, or is about to, and no other code will take the result.
     unsafe fn drop_result(&self);
 
+    /// Returns the name of the code that the thread runs.
+    fn code() -> &'static str;
+
     /// Announces the end of the thread. The last thing it does.
     ///
     /// # Safety
@@ -66,6 +69,8 @@ pub(crate) struct VTable {
     pub(crate) drop_result: unsafe fn(NonNull<Core>),
     /// See [`Body::ended`].
     pub(crate) ended: unsafe fn(NonNull<Core>),
+    /// See [`Body::code`].
+    pub(crate) code: fn() -> &'static str,
     /// Frees the allocation.
     free: unsafe fn(NonNull<Core>),
     /// The offset of the body in the allocation.
@@ -97,6 +102,7 @@ impl<B: Body> Allocation<B> {
         abandon: Self::abandon,
         drop_result: Self::drop_result,
         ended: Self::ended,
+        code: B::code,
         free: Self::free,
         body: core::mem::offset_of!(Self, body),
     };
@@ -207,6 +213,10 @@ impl<T, F: FnOnce() -> T> ClosureBody<T, F> {
 }
 
 impl<T, F: FnOnce() -> T> Body for ClosureBody<T, F> {
+    fn code() -> &'static str {
+        core::any::type_name::<F>()
+    }
+
     unsafe fn run(&self) {
         // SAFETY: called once, by the thread itself; the result is published by its end.
         unsafe {

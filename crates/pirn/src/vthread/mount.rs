@@ -28,6 +28,7 @@ use crate::mark::{self, Raised};
 use crate::runtime::Runtime;
 use crate::sanitizer::{self, Ignored};
 use crate::sched::{self, Processor};
+use crate::stack::region;
 use crate::sys;
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
@@ -288,6 +289,7 @@ impl Carrier {
             },
             _ => core.runtime().stacks.take(core.class()),
         };
+        region::note_user(slot, core.vtable().code);
         // SAFETY: the slot is this thread's until its end.
         unsafe {
             core.continuation

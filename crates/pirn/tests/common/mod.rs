@@ -5,6 +5,7 @@
 pub mod checked_alloc;
 pub mod child;
 pub mod registers;
+pub mod stack;
 pub mod sys;
 
 use std::cell::Cell;

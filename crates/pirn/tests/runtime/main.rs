@@ -9,6 +9,7 @@ mod memory_of_keys;
 mod page_tables;
 mod preemption;
 mod preemption_signals;
+mod roomy_stacks;
 mod schedulers;
 mod seccomp;
 mod settings;

@@ -1,5 +1,6 @@
 //! Page tables are given back when threads have ended.
 
+use crate::common::stack::sink;
 use crate::common::{child, skip, watched};
 use pirn::thread;
 use std::fs;
@@ -95,13 +96,6 @@ fn of_200_000_ended_threads_less_than_two_percent_is_left() {
 
 #[watched]
 fn stacks_that_were_given_back_overflow_as_ever() {
-    fn sink(depth: u64) -> u64 {
-        let frame = std::hint::black_box([depth; 64]);
-        if frame[0] == u64::MAX {
-            return 0; // never comes
-        }
-        sink(std::hint::black_box(depth + 1)) + frame[1]
-    }
     if child::is_here() {
         let before = page_tables();
         let peak = peak_with(3000);

@@ -7,37 +7,9 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::Output;
 use std::time::Duration;
 
+use crate::common::stack::{dive, own_stack, sink};
 use crate::common::{child, crowd, on_virtual, virtual_crowd, watched};
 use pirn::thread::{self, Builder};
-
-/// Recurses until `bytes` of the stack are used, with a switch at the bottom. Returns the bytes
-/// used.
-fn dive(bytes: usize) -> usize {
-    #[inline(never)]
-    fn deeper(top: usize, bytes: usize) -> usize {
-        let frame = [1_u8; 512];
-        let used = top - black_box(&frame).as_ptr().addr();
-        if used >= bytes {
-            thread::yield_now();
-            return used;
-        }
-        let used = deeper(top, bytes);
-        black_box(&frame); // so that the frame is still needed, and the call is no tail call
-        used
-    }
-    let top = 0_u8;
-    deeper((&raw const top).addr(), bytes)
-}
-
-/// Recurses for ever.
-#[inline(never)]
-fn sink(depth: u64) -> u64 {
-    let frame = black_box([depth; 64]);
-    if frame[0] == u64::MAX {
-        return 0; // never comes
-    }
-    sink(black_box(depth + 1)) + frame[1]
-}
 
 /// Asserts that a child ended as after an overflow of the stack of `name`.
 fn assert_overflow(output: &Output, name: &str) {
@@ -123,6 +95,31 @@ fn stack_size_is_honoured() {
         let handle = builder.spawn(move || dive(use_bytes)).unwrap();
         assert!(handle.join().unwrap() >= use_bytes);
     }
+}
+
+#[watched]
+fn stack_size_is_exact_to_the_page() {
+    for bytes in [64 << 10, 100_000, 300 << 10, 3 << 20, (5 << 20) + 1] {
+        let builder = Builder::new().stack_size(bytes);
+        let [size, left] = builder.spawn(own_stack).unwrap().join().unwrap();
+        assert_eq!(size, bytes.next_multiple_of(4096));
+        assert!(left <= size && left > size - (12 << 10), "{left} of {size}");
+    }
+}
+
+#[watched]
+fn an_overflow_of_an_exact_size_is_reported_with_it() {
+    if child::is_here() {
+        let builder = Builder::new().name("treadle".into()).stack_size(300 << 10);
+        let dived = builder.spawn(|| dive(280 << 10)).unwrap().join().unwrap();
+        assert!(dived >= 280 << 10);
+        let builder = Builder::new().name("treadle".into()).stack_size(300 << 10);
+        let _ = builder.spawn(|| dive(301 << 10)).unwrap().join();
+        return;
+    }
+    let output = child::run(&[]);
+    assert_overflow(&output, "treadle");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("stack size 300 KiB"));
 }
 
 #[watched]

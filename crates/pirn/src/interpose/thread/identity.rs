@@ -3,7 +3,7 @@
 use super::is_virtual;
 use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
-use crate::stack::{GUARD, Slot, region};
+use crate::stack::{Slot, region};
 use crate::sys::{self, Errno, call};
 use crate::vthread;
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -55,14 +55,14 @@ pub unsafe extern "C" fn pthread_getattr_np(
             real!(fn pthread_getattr_np(thread: pthread_t, attributes: *mut pthread_attr_t) -> c_int)
         };
     };
-    let lowest = slot.base() + GUARD;
+    let lowest = slot.bottom();
     // SAFETY: the caller's contract: room for attributes, initialised here.
     unsafe {
         match libc::pthread_attr_init(attributes) {
             0 => {}
             e => return e,
         }
-        pthread_attr_setguardsize(attributes, GUARD);
+        pthread_attr_setguardsize(attributes, lowest - slot.base());
         libc::pthread_attr_setdetachstate(attributes, libc::PTHREAD_CREATE_DETACHED);
         pthread_attr_setstack(attributes, lowest as *mut c_void, slot.end() - lowest)
     }

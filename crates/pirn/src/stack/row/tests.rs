@@ -1,9 +1,8 @@
 use super::*;
-use crate::stack::SizeClass;
 
 /// Returns a row of `count` slots with stacks of 256 KiB, of which 8 share a page table.
 fn row(count: usize, keep: usize) -> Row {
-    let region = region::reserve(SizeClass::for_bytes(256 << 10)).unwrap();
+    let region = region::reserve(SizeClass::for_bytes(256 << 10), usize::MAX).unwrap();
     let mut row = Row::new(region, keep);
     row.plan(count);
     row

@@ -1,0 +1,38 @@
+//! Text made without allocating, as in a signal handler.
+
+use core::fmt;
+
+/// A fixed buffer to format into. What does not fit is left out.
+pub(super) struct FixedText {
+    bytes: [u8; 1024],
+    len: usize,
+}
+
+impl FixedText {
+    /// Returns an empty text.
+    pub(super) fn new() -> FixedText {
+        FixedText {
+            bytes: [0; 1024],
+            len: 0,
+        }
+    }
+
+    /// Returns the text.
+    pub(super) fn as_str(&self) -> &str {
+        let bytes = &self.bytes[..self.len];
+        match core::str::from_utf8(bytes) {
+            Ok(text) => text,
+            // A letter was cut off.
+            Err(e) => core::str::from_utf8(&bytes[..e.valid_up_to()]).unwrap_or_default(),
+        }
+    }
+}
+
+impl fmt::Write for FixedText {
+    fn write_str(&mut self, s: &str) -> fmt::Result {
+        let take = s.len().min(self.bytes.len() - self.len);
+        self.bytes[self.len..self.len + take].copy_from_slice(&s.as_bytes()[..take]);
+        self.len += take;
+        Ok(())
+    }
+}
