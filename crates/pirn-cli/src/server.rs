@@ -30,6 +30,9 @@ const MAX_HEADERS: usize = 32;
 /// few.
 const CHUNK: usize = 1024;
 
+/// The room for a response, which has fewer bytes.
+const ANSWER: usize = 256;
+
 /// How long to wait for the client to see that its request was refused.
 const LINGER: Duration = Duration::from_millis(500);
 
@@ -231,7 +234,9 @@ impl<'a> Connection<'a> {
     }
 
     fn send(&mut self, response: &Response) -> io::Result<()> {
-        self.stream.write_all(response.to_string().as_bytes())
+        let mut text = Vec::with_capacity(ANSWER);
+        write!(text, "{response}")?;
+        self.stream.write_all(&text)
     }
 
     /// Waits, within bounds, until the client has closed its side: closing a socket that has unread
