@@ -8,6 +8,7 @@ use super::readiness::{self, Event};
 use crate::sanitizer::valgrind;
 use crate::sys::{self, Errno, SysResult, call};
 use crate::time::Deadline;
+use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 const EVENTS: u32 =
@@ -55,7 +56,7 @@ impl Poller {
                 &raw mut event
             )
         })?;
-        let mut events = [libc::epoll_event { events: 0, u64: 0 }; BATCH];
+        let mut events = buffer();
         made("epoll_pwait", wait(epoll, &mut events, Deadline::PASSED))?;
         Ok(Poller { epoll, eventfd })
     }
@@ -100,18 +101,15 @@ impl Poller {
         let _ = unsafe { call!(libc::SYS_epoll_ctl, self.epoll, libc::EPOLL_CTL_DEL, fd, 0) };
     }
 
-    /// Fetches events; waits for the first until `deadline`.
-    pub(crate) fn fetch(&self, deadline: Deadline) -> Fetched {
-        let mut fetched = Fetched {
-            events: [libc::epoll_event { events: 0, u64: 0 }; BATCH],
-            len: 0,
-        };
-        fetched.len = match wait(self.epoll, &mut fetched.events, deadline) {
+    /// Fetches events into `buffer`; waits for the first until `deadline`.
+    pub(crate) fn fetch<'a>(&self, buffer: &'a mut Buffer, deadline: Deadline) -> Fetched<'a> {
+        let len = match wait(self.epoll, buffer, deadline) {
             Ok(count) => count,
             Err(Errno(libc::EINTR)) => 0,
             Err(e) => lost(e),
         };
-        fetched
+        // SAFETY: the kernel has written as many as it says.
+        Fetched(unsafe { core::slice::from_raw_parts(buffer.as_ptr().cast(), len) })
     }
 
     /// Returns whether there are events to fetch. Fetches none.
@@ -159,11 +157,17 @@ fn made(call: &str, result: SysResult) -> Result<i32, String> {
         .map_err(|e| format!("the system call {call} failed: {e}{}", hint(e)))
 }
 
-/// Events that have been fetched from the kernel but not dispatched.
-pub(crate) struct Fetched {
-    events: [libc::epoll_event; BATCH],
-    len: usize,
+/// Room for events. It is large, so nobody initialises or moves it.
+pub(crate) type Buffer = [MaybeUninit<libc::epoll_event>; BATCH];
+
+/// Returns a buffer for [`Poller::fetch`].
+#[inline(always)]
+pub(crate) const fn buffer() -> Buffer {
+    [const { MaybeUninit::uninit() }; BATCH]
 }
+
+/// Events that have been fetched from the kernel but not dispatched.
+pub(crate) struct Fetched<'a>(&'a [libc::epoll_event]);
 
 /// Ends the process: no event would ever come, and the carriers would fetch for ever.
 #[cold]
@@ -177,7 +181,7 @@ fn lost(error: Errno) -> ! {
     ])
 }
 
-fn wait(epoll: i32, events: &mut [libc::epoll_event; BATCH], deadline: Deadline) -> SysResult {
+fn wait(epoll: i32, events: &mut Buffer, deadline: Deadline) -> SysResult {
     let ts = match deadline {
         Deadline::NEVER => None,
         Deadline::PASSED => Some(sys::timespec(0)),
@@ -186,7 +190,15 @@ fn wait(epoll: i32, events: &mut [libc::epoll_event; BATCH], deadline: Deadline)
     };
     let ts = ts.as_ref().map_or(core::ptr::null(), |t| t as *const _);
     // SAFETY: the buffer is writable for BATCH events; the timespec is valid or null.
-    unsafe { wait_with_mask(epoll, events.as_mut_ptr(), BATCH, ts, core::ptr::null()) }
+    unsafe {
+        wait_with_mask(
+            epoll,
+            events.as_mut_ptr().cast(),
+            BATCH,
+            ts,
+            core::ptr::null(),
+        )
+    }
 }
 
 /// Calls `epoll_pwait2`, or its closest substitute: Linux before 5.11 does not have it, and older
@@ -228,12 +240,12 @@ pub(crate) unsafe fn wait_with_mask(
     }
 }
 
-impl Fetched {
+impl Fetched<'_> {
     /// Wakes the threads that wait for these events. Returns whether there was a thread to wake,
     /// and whether there was a kick.
     pub(crate) fn dispatch(&self) -> (bool, bool) {
         let (mut woke, mut kicked) = (false, false);
-        for event in &self.events[..self.len] {
+        for event in self.0 {
             let (data, bits) = (event.u64, event.events);
             if data == KICK {
                 kicked = true;
@@ -251,6 +263,6 @@ impl Fetched {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.len == 0
+        self.0.is_empty()
     }
 }

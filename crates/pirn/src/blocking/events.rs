@@ -1,6 +1,6 @@
 //! The events that idle carriers wait for: timers and descriptors.
 
-use super::{posted, review};
+use super::{epoll, posted, review};
 use crate::runtime::Runtime;
 use crate::sched;
 use crate::time::Deadline;
@@ -15,7 +15,9 @@ impl Runtime {
     pub(crate) fn take_events(&self) -> bool {
         // All shards: the carriers of the others may be asleep and rely on this one.
         let fired = self.timers.fire_all();
-        let (woke, kicked) = self.poller.fetch(Deadline::PASSED).dispatch();
+        let mut buffer = epoll::buffer();
+        let fetched = self.poller.fetch(&mut buffer, Deadline::PASSED);
+        let (woke, kicked) = fetched.dispatch();
         if kicked {
             self.decline_search();
         }
@@ -45,9 +47,9 @@ impl Runtime {
             .min(trim)
             .min(review::due());
         let kicked = self.nap(deadline);
-        let fetched = self
-            .poller
-            .fetch(if kicked { Deadline::PASSED } else { deadline });
+        let mut buffer = epoll::buffer();
+        let deadline = if kicked { Deadline::PASSED } else { deadline };
+        let fetched = self.poller.fetch(&mut buffer, deadline);
         if let Some(timer) = timer {
             self.timers.end_sleep(timer);
         }

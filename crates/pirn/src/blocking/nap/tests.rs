@@ -1,3 +1,4 @@
+use crate::blocking::epoll;
 use crate::runtime::{Runtime, RuntimeSettings, ensure_started};
 use crate::stack::SizeClass;
 use crate::time::Deadline;
@@ -16,6 +17,12 @@ fn make() -> &'static Runtime {
     .unwrap()
 }
 
+fn reports_events(runtime: &Runtime) -> bool {
+    let mut buffer = epoll::buffer();
+    let fetched = runtime.poller.fetch(&mut buffer, Deadline::PASSED);
+    !fetched.is_empty()
+}
+
 #[test]
 fn a_nap_ends_if_the_others_stand_still() {
     assert!(!make().nap(Deadline::NEVER));
@@ -25,7 +32,7 @@ fn a_nap_ends_if_the_others_stand_still() {
 fn a_kick_ends_one_nap_even_if_it_comes_before_and_epoll_has_reported_it() {
     let runtime = make();
     runtime.poller.kick();
-    assert!(!runtime.poller.fetch(Deadline::PASSED).is_empty());
+    assert!(reports_events(runtime));
     assert!(runtime.nap(Deadline::NEVER));
     assert!(!runtime.nap(Deadline::NEVER));
 }
@@ -36,9 +43,9 @@ fn kicks_that_a_nap_has_taken_do_not_keep_epoll_from_reporting_later_ones() {
     runtime.poller.kick();
     runtime.poller.kick();
     assert!(runtime.nap(Deadline::NEVER));
-    runtime.poller.fetch(Deadline::PASSED);
+    reports_events(runtime);
     runtime.poller.kick();
-    assert!(!runtime.poller.fetch(Deadline::PASSED).is_empty());
+    assert!(reports_events(runtime));
 }
 
 #[test]
