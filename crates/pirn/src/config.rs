@@ -17,7 +17,7 @@
 use crate::stack::{LARGEST_STACK, SMALLEST_STACK};
 use spec::{
     KIB, MAX_BLOCKING_THREADS, MIB, PARALLELISM, SETTINGS, SLICE, SPARE_CARRIERS, SPECS, SPIN,
-    STACK_SIZE, TLS_RESERVE,
+    STACK_SIZE, SWAP_COLD, TLS_RESERVE,
 };
 use std::ffi::OsString;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
@@ -46,6 +46,7 @@ mod spec;
 /// | [`spin`](Self::spin) | `PIRN_SPIN_US` | microseconds | 0 | 10000 | 20 |
 /// | [`tls_reserve`](Self::tls_reserve) | `PIRN_TLS_RESERVE` | bytes; the variable takes `K` (or `KiB`) too | 64 | 8 KiB | 320 |
 /// | [`time_slice`](Self::time_slice) | `PIRN_PREEMPT` | milliseconds; `us` after the number: microseconds | 0 | 1000 | 0: off |
+/// | [`swap_cold`](Self::swap_cold) | `PIRN_SWAP_COLD` | seconds | 0 | 86400 | 0: never |
 ///
 /// **The environment takes precedence:** a variable overrides the program's setting, which
 /// overrides the default. The program's author knows the program, but its operator knows the
@@ -205,6 +206,23 @@ impl Config {
         )
     }
 
+    /// Sets after how many seconds the stack of a parked thread is written to swap, where there is
+    /// any; 0: never. Swap in compressed memory (zram) holds several parked threads in the memory
+    /// of one. A thread is paged out after once to twice that time; it reads its pages back when it
+    /// runs. The kernel does the same by itself when memory becomes scarce.
+    ///
+    /// # Examples
+    ///
+    /// ```standalone_crate
+    /// # fn main() -> Result<(), pirn::ConfigError> {
+    /// pirn::Config::new().swap_cold(60).apply()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn swap_cold(self, seconds: usize) -> Self {
+        self.with(SWAP_COLD, seconds)
+    }
+
     /// Passes the settings to the runtime, which uses them when it starts.
     ///
     /// Call it once, before the first virtual thread. Under `#[pirn::main]` there is a virtual
@@ -308,6 +326,8 @@ pub(crate) struct Settings {
     pub(crate) tls_reserve: usize,
     /// How long a thread may compute while others wait; zero: for ever.
     pub(crate) slice: Duration,
+    /// The seconds after which the stack of a parked thread is written to swap; 0: never.
+    pub(crate) swap_cold: u64,
 }
 
 /// Determines the settings, for the start of the runtime. From here on `apply` fails.
@@ -403,6 +423,7 @@ impl Store {
             spin: Duration::from_micros(value(SPIN).unwrap_or(20) as u64),
             tls_reserve: value(TLS_RESERVE).unwrap_or(DEFAULT_TLS_RESERVE),
             slice: Duration::from_micros(value(SLICE).unwrap_or(DEFAULT_SLICE_US) as u64),
+            swap_cold: value(SWAP_COLD).unwrap_or(0) as u64,
         })
     }
 

@@ -12,7 +12,8 @@ pub(super) const SPARE_CARRIERS: usize = 3;
 pub(super) const SPIN: usize = 4;
 pub(super) const TLS_RESERVE: usize = 5;
 pub(super) const SLICE: usize = 6;
-pub(super) const SETTINGS: usize = 7;
+pub(super) const SWAP_COLD: usize = 7;
+pub(super) const SETTINGS: usize = 8;
 
 pub(super) const KIB: usize = 1024;
 pub(super) const MIB: usize = 1024 * KIB;
@@ -99,6 +100,14 @@ pub(super) const SPECS: [Spec; SETTINGS] = [
         most: 1_000_000,
         accepted: "0, for none, to 1000 milliseconds; in the variable also microseconds, as in 100us",
         notation: Notation::Time,
+    },
+    Spec {
+        setting: "swap_cold",
+        variable: "PIRN_SWAP_COLD",
+        least: 0,
+        most: 86_400,
+        accepted: "0, for never, to 86400 seconds",
+        notation: Notation::Number,
     },
 ];
 

@@ -38,6 +38,7 @@ fn defaults_are_as_documented() {
         spin: Duration::from_micros(20),
         tls_reserve: 320,
         slice: Duration::ZERO,
+        swap_cold: 0,
     };
     assert_eq!(defaults(), expected);
 }
@@ -52,7 +53,8 @@ fn the_program_beats_the_defaults() {
         .spare_carriers(0)
         .spin(0)
         .tls_reserve(64)
-        .time_slice(Duration::from_micros(2500));
+        .time_slice(Duration::from_micros(2500))
+        .swap_cold(1);
     store.apply(&configuration).unwrap();
     let expected = Settings {
         parallelism: 3,
@@ -63,6 +65,7 @@ fn the_program_beats_the_defaults() {
         spin: Duration::ZERO,
         tls_reserve: 64,
         slice: Duration::from_micros(2500),
+        swap_cold: 1,
     };
     assert_eq!(resolve(&store, &[]), Ok(expected));
 }
@@ -90,6 +93,7 @@ fn every_variable_is_read() {
         ("PIRN_SPIN_US", "10000"),
         ("PIRN_TLS_RESERVE", "8K"),
         ("PIRN_PREEMPT", "1000"),
+        ("PIRN_SWAP_COLD", "86400"),
     ];
     let expected = Settings {
         parallelism: 1024,
@@ -100,6 +104,7 @@ fn every_variable_is_read() {
         spin: Duration::from_millis(10),
         tls_reserve: 8 * KIB,
         slice: Duration::from_secs(1),
+        swap_cold: 86_400,
     };
     assert_eq!(resolve(&Store::new(), &variables), Ok(expected));
 }

@@ -8,7 +8,7 @@ use super::{Runtime, RuntimeSettings};
 use crate::glibc::{malloc, tls};
 use crate::lock::Lock;
 use crate::stack::{SizeClass, depth, overflow, region};
-use crate::{arch, config, interpose, notices, sanitizer};
+use crate::{arch, config, interpose, notices, sanitizer, sched};
 use core::ffi::c_void;
 use std::io;
 
@@ -88,9 +88,11 @@ fn launch(settings: &config::Settings) -> io::Result<&'static Runtime> {
         spin_ns: settings.spin.as_nanos() as u64,
         max_blocking_threads: settings.max_blocking_threads,
         slice_ns,
+        known_residents: settings.swap_cold > 0,
     })?;
     depth::watch_exit();
     runtime.start_scheduler()?;
+    sched::cold::start(settings.swap_cold)?;
     interpose::process::fork::install().map_err(unsupported)?;
     crate::thread::panics::name_them();
     interpose::started();

@@ -6,7 +6,7 @@ use crate::mark::Raised;
 use crate::sched;
 use crate::stack::SizeClass;
 use crate::thread::join::RawHandle;
-use crate::vthread::record::Attributes;
+use crate::vthread::record::{Attributes, Phase};
 use crate::vthread::{self, ClosureBody};
 use core::ptr;
 use std::sync::{Arc, Barrier, mpsc};
@@ -22,6 +22,7 @@ fn make(parallelism: usize) -> &'static Runtime {
         spin_ns: 20_000,
         max_blocking_threads: 200,
         slice_ns: 0,
+        known_residents: true,
     })
     .unwrap()
 }
@@ -158,4 +159,58 @@ fn each_of_many_blocked_calls_gets_a_pool_thread() {
         barrier.wait();
     });
     assert!(runtime.pool.threads() >= CALLS);
+}
+
+/// Waits until all of these threads are parked.
+fn await_parked(threads: &[RawHandle<()>]) {
+    let parked = |thread: &RawHandle<()>| thread.core().phase() == Phase::Waiting;
+    while !threads.iter().all(parked) {
+        std::thread::yield_now();
+    }
+}
+
+// One test, because each sweep of the process changes the marks.
+#[test]
+fn sweeps_page_out_threads_that_have_not_run_since_the_last_one() {
+    let runtime = start(2);
+    let threads = Vec::from_iter((0..100).map(|number| {
+        spawn(runtime, move || {
+            let text = format!("thread {number}");
+            crate::thread::park();
+            assert_eq!(text, format!("thread {number}"));
+            crate::thread::park();
+        })
+    }));
+    await_parked(&threads);
+    sched::cold::sweep();
+    assert!(sched::cold::sweep() >= threads.len());
+    let (woken, others) = threads.split_at(50);
+    for thread in woken {
+        thread.thread().unpark();
+        while thread.core().mark_waiting() {
+            std::thread::yield_now(); // The mark goes when the thread runs.
+        }
+    }
+    await_parked(woken);
+    assert!(others.iter().all(|thread| thread.core().mark_waiting()));
+    // While the sweeper looks at them, threads come and go.
+    let churn = spawn(runtime, || {
+        for _ in 0..50 {
+            let short = [(); 200].map(|()| crate::thread::spawn(crate::thread::yield_now));
+            for thread in short {
+                thread.join().unwrap();
+            }
+        }
+    });
+    while !churn.is_finished() {
+        sched::cold::sweep();
+    }
+    churn.join().unwrap();
+    for thread in threads {
+        while !thread.is_finished() {
+            thread.thread().unpark();
+            std::thread::yield_now();
+        }
+        thread.join().unwrap();
+    }
 }

@@ -12,10 +12,12 @@
 //! * [`preempt`]: taking threads that compute off their processors; [`slices`]: when, as the
 //!   monitor sees it; [`turn`], [`turns`]: who had a turn and who gets one.
 //! * [`elsewhere`]: running threads on platform threads that are no carriers.
+//! * [`cold`]: paging out the stacks of threads that have been parked for long.
 //!
 //! They are parts of a [`Runtime`], through which they reach each other.
 
 pub(crate) mod carriers;
+pub(crate) mod cold;
 pub(crate) mod doze;
 mod elsewhere;
 pub(crate) mod idle;

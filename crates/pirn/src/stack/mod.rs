@@ -61,12 +61,12 @@ pub(crate) struct Slot(pub(crate) u32);
 
 impl Slot {
     /// Returns the number of its region.
-    fn region(self) -> usize {
+    pub(crate) fn region(self) -> usize {
         self.0 as usize >> region::SLOT_BITS
     }
 
     /// Returns its index in the region.
-    fn index(self) -> usize {
+    pub(crate) fn index(self) -> usize {
         self.0 as usize & (region::MAX_SLOTS - 1)
     }
 

@@ -17,9 +17,9 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 /// The low bits of a slot number, which count within a region.
 pub(super) const SLOT_BITS: u32 = 12;
 /// The maximum number of slots in a region.
-pub(super) const MAX_SLOTS: usize = 1 << SLOT_BITS;
+pub(crate) const MAX_SLOTS: usize = 1 << SLOT_BITS;
 /// The maximum number of regions: 64 million default slots.
-const MAX_REGIONS: usize = 1 << 14;
+pub(crate) const MAX_REGIONS: usize = 1 << 14;
 /// The approximate number of bytes of a region.
 const REGION_BYTES: usize = 1 << 30;
 /// Address space that is left to the rest of the program (malloc, platform threads): without any, a
@@ -256,7 +256,7 @@ pub(crate) fn install_guards(slots: &[Slot]) -> Result<(), Shortage> {
 }
 
 /// The maximum number of slots per system call.
-const BATCH: usize = 64;
+pub(crate) const BATCH: usize = 64;
 
 /// Installs markers with one system call, which saves a third of their cost.
 fn install_batch(slots: &[Slot]) -> bool {
@@ -310,6 +310,12 @@ fn count_created(slot: Slot) {
 /// [new ones](install_guards) before they are used.
 pub(super) fn remove_guards(ranges: impl Iterator<Item = Range<usize>> + Clone) {
     advise(ranges, MADV_GUARD_REMOVE);
+}
+
+/// Asks the kernel to write the memory of parts of at most [`BATCH`] slots to swap, from where it
+/// comes back when it is touched.
+pub(crate) fn page_out(ranges: impl Iterator<Item = Range<usize>> + Clone) {
+    advise(ranges, libc::MADV_PAGEOUT);
 }
 
 /// Returns the memory of parts of at most [`BATCH`] free slots to the system; they read as zero

@@ -9,6 +9,7 @@
 //! * [`mount`]: mounting and unmounting; [`life`]: a thread's first and last moments; [`end`]:
 //!   announcing its end.
 //! * [`current`](mod@current): the reference of a thread to itself.
+//! * [`residents`]: the threads by their slots, for who walks over them.
 //! * [`platform`]: the corresponding state of platform threads.
 //! * [`keys`]: the values of `pthread_key`s, and their destructors.
 
@@ -28,6 +29,7 @@ pub(crate) mod platform;
 pub(crate) mod ready;
 pub(crate) mod record;
 mod reference;
+pub(crate) mod residents;
 pub(crate) mod wait_word;
 
 pub(crate) use body::ClosureBody;

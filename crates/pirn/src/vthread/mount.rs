@@ -22,6 +22,7 @@ use super::Ready;
 use super::current::Current;
 use super::life;
 use super::record::{Core, Phase};
+use super::residents;
 use crate::continuation::Continuation;
 use crate::glibc::carrier_tls;
 use crate::mark::{self, Raised};
@@ -295,6 +296,10 @@ impl Carrier {
             core.continuation
                 .prepare(slot, life::entry, ptr::from_ref(core) as *mut u8)
         };
+        if core.runtime().settings.known_residents {
+            // SAFETY: it leaves at its end, before its own reference is released.
+            unsafe { residents::enter(slot, core) };
+        }
     }
 
     /// Performs the action for the thread that was just switched away from.
@@ -333,6 +338,11 @@ impl Carrier {
         // SAFETY: the thread's own reference is released below.
         let core = unsafe { thread.as_ref() };
         let class = core.class();
+        if core.runtime().settings.known_residents
+            && let Some(slot) = core.slot()
+        {
+            residents::leave(slot);
+        }
         // SAFETY: it will not be resumed, by our contract.
         if let Some(slot) = unsafe { core.continuation.take_slot() } {
             match self.processor() {

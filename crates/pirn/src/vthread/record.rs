@@ -193,6 +193,18 @@ impl Core {
         self.phase.store(phase as u64, Ordering::Relaxed); // Relaxed: as above.
     }
 
+    /// Marks the thread, if it waits, until it runs again. Returns whether it has been marked
+    /// before and has not run since.
+    pub(crate) fn mark_waiting(&self) -> bool {
+        const MARK: u64 = 1 << 8;
+        let (waiting, order) = (Phase::Waiting as u64, Ordering::Relaxed);
+        // Relaxed: whether it is paged out depends on this, but nothing that it does.
+        let marked = self
+            .phase
+            .compare_exchange(waiting, waiting | MARK, order, order);
+        marked == Err(waiting | MARK)
+    }
+
     /// Records that it is running on the carrier with this number.
     pub(crate) fn set_running(&self, carrier: u32) {
         let value = Phase::Running as u64 | u64::from(carrier) << 8;

@@ -15,6 +15,7 @@ mod seccomp;
 mod settings;
 mod spare_carriers;
 mod stranded;
+mod swap;
 mod turns;
 mod without_fsgsbase;
 mod yielding;

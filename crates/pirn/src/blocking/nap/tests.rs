@@ -13,6 +13,7 @@ fn make() -> &'static Runtime {
         spin_ns: 0,
         max_blocking_threads: 1,
         slice_ns: 0,
+        known_residents: false,
     })
     .unwrap()
 }

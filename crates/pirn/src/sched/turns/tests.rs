@@ -17,6 +17,7 @@ fn make() -> &'static Runtime {
         spin_ns: 0,
         max_blocking_threads: 1,
         slice_ns: SLICE,
+        known_residents: false,
     })
     .unwrap()
 }

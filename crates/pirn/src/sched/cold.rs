@@ -1,0 +1,120 @@
+//! Writing the stacks of threads that have been parked for long to swap.
+//!
+//! A platform thread of its own looks at all threads once per period. It marks those that wait; a
+//! mark that it finds again at the next look means that the thread has not run since, and the
+//! kernel is asked to page out that thread's slot. So a thread's stack goes out after it has been
+//! parked for one to two periods. The threads themselves do nothing for it, and a thread that is
+//! woken meanwhile only reads its pages back.
+
+use crate::notices;
+use crate::stack::Slot;
+use crate::stack::region::{self, BATCH};
+use crate::sys;
+use crate::time::Deadline;
+use crate::vthread::record::Core;
+use crate::vthread::residents;
+use core::ops::Range;
+use core::sync::atomic::AtomicU32;
+use std::io;
+
+/// Starts the platform thread that pages out threads which have been parked for `seconds`; 0: none.
+pub(crate) fn start(seconds: u64) -> io::Result<()> {
+    if seconds == 0 {
+        return Ok(());
+    }
+    if !has_swap() {
+        notices::write(
+            "PIRN_SWAP_COLD has no effect as long as this machine has no swap (`swapon` a file, a \
+             partition or a zram device)",
+        );
+    }
+    std::thread::Builder::new()
+        .name("pirn-cold".into())
+        .stack_size(64 << 10)
+        .spawn(move || run(seconds))?;
+    Ok(())
+}
+
+fn run(seconds: u64) {
+    loop {
+        let pause = AtomicU32::new(0);
+        let _ = sys::futex_wait(&pause, 0, Deadline::after_nanos(seconds * 1_000_000_000));
+        if has_swap() {
+            sweep();
+        }
+    }
+}
+
+/// Returns whether the kernel has anywhere to page out to.
+fn has_swap() -> bool {
+    let mut buffer = [0; 2048];
+    let text = sys::read_file(c"/proc/meminfo", &mut buffer);
+    let text = text.ok().and_then(|text| core::str::from_utf8(text).ok());
+    text.is_some_and(swap_total)
+}
+
+/// Returns whether the text of `/proc/meminfo` names any swap.
+fn swap_total(meminfo: &str) -> bool {
+    let total = meminfo.lines().find_map(|l| l.strip_prefix("SwapTotal:"));
+    total.is_some_and(|total| total.trim() != "0 kB")
+}
+
+/// Pages out the slots of threads that have been parked since the last sweep. Returns how many.
+pub(crate) fn sweep() -> usize {
+    let mut batch = Batch::new();
+    region::for_each_created(|slot| {
+        if residents::look(slot, Core::mark_waiting) == Some(true) {
+            batch.add(slot);
+        }
+    });
+    batch.page_out();
+    batch.all
+}
+
+/// Slots for one system call.
+struct Batch {
+    ranges: [Range<usize>; BATCH],
+    len: usize,
+    /// The number of slots added so far.
+    all: usize,
+}
+
+impl Batch {
+    fn new() -> Batch {
+        Batch {
+            ranges: [const { 0..0 }; BATCH],
+            len: 0,
+            all: 0,
+        }
+    }
+
+    fn add(&mut self, slot: Slot) {
+        self.ranges[self.len] = slot.bottom()..slot.end();
+        self.len += 1;
+        self.all += 1;
+        if self.len == BATCH {
+            self.page_out();
+        }
+    }
+
+    fn page_out(&mut self) {
+        if self.len > 0 {
+            region::page_out(self.ranges[..self.len].iter().cloned());
+            self.len = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::swap_total;
+
+    #[test]
+    fn swap_is_found_in_meminfo() {
+        let with =
+            |swap| format!("MemTotal: 1 kB\nSwapCached: 7 kB\nSwapTotal:  {swap}\nX: 1 kB\n");
+        assert!(swap_total(&with("1234 kB")));
+        assert!(!swap_total(&with("0 kB")));
+        assert!(!swap_total("MemTotal: 1 kB\n"));
+    }
+}
