@@ -9,6 +9,7 @@ mod database;
 mod deep;
 mod echo;
 mod gateway;
+mod hogs;
 mod http;
 mod malloc;
 mod mutex;
@@ -45,6 +46,7 @@ const ALL: &[(&str, New)] = &[
     ("deep", deep::new),
     ("cpu-bound", cpu_bound::new),
     ("ticker", ticker::new),
+    ("hogs", hogs::new),
     ("database", database::new),
     ("skynet", skynet::new),
     ("chain", chain::new),

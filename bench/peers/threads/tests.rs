@@ -102,6 +102,10 @@ fn short_threads() {
     check("cpu-bound tasks=9 iterations=100", &[], &["wall"]);
     let metrics = ["p50", "p99", "max"];
     check("ticker tasks=9 iterations=1000", &[], &metrics);
+    for kind in 0..3 {
+        let command = format!("hogs tasks=5 ms=20 kind={kind}");
+        check(&command, &[], &["p99", "least", "work"]);
+    }
     check("malloc pairs=5000", &[], &["64 B", "mixed"]);
 }
 

@@ -1,6 +1,6 @@
 //! Workloads that compute.
 
-use super::{Case, Context, Cores, Workload, case, lower};
+use super::{Case, Context, Cores, Workload, case, higher, lower};
 
 pub fn cpu_bound(cx: &Context) -> Workload {
     let cores = cx.machine.cores as u64;
@@ -20,9 +20,17 @@ pub fn cpu_bound(cx: &Context) -> Workload {
         ],
         vec![lower("p50", "ms"), lower("p99", "ms"), lower("max", "ms")],
     );
+    let crowd = case(
+        "ticker",
+        &[
+            ("tasks", 100),
+            ("iterations", cx.iterations(cx.size.pick(20, 1))),
+        ],
+        vec![lower("p50", "ms"), lower("p99", "ms"), lower("max", "ms")],
+    );
     Workload {
         name: "cpu-bound",
-        about: "one task more than cores computes; a 1 ms ticker while twice as many as cores do",
+        about: "one task more than cores computes; a 1 ms ticker while others compute: twice as many as cores, and 100",
         sources: &["cores+1 tasks of T: virtual 2 T, platform (cores+1)/cores T"],
         rounds: 2,
         cases: vec![
@@ -34,6 +42,40 @@ pub fn cpu_bound(cx: &Context) -> Workload {
                 name: "ticker".into(),
                 ..ticker
             },
+            Case {
+                name: "ticker, 100 tasks".into(),
+                ..crowd
+            },
+        ],
+    }
+}
+
+pub fn hogs(cx: &Context) -> Workload {
+    let ms = cx.size.pick(1000, 50);
+    let of = |kind, tasks: u64, name: &str| Case {
+        name: format!("{tasks} threads {name}"),
+        only: Some(&["pirn", "os-threads"]),
+        ..case(
+            "hogs",
+            &[("tasks", tasks), ("ms", ms), ("kind", kind)],
+            vec![
+                lower("p99", "ms"),
+                higher("least", "of the mean"),
+                higher("work", "pieces/ms"),
+            ],
+        )
+    };
+    let few = 2 * cx.machine.cores as u64;
+    Workload {
+        name: "hogs",
+        about: "threads compute, allocate, or fill memory by the C library, for a second; how late a 1 ms ticker is, and the work of the thread that did least",
+        sources: &[],
+        rounds: 3,
+        cases: vec![
+            of(0, few, "compute"),
+            of(0, 100, "compute"),
+            of(1, few, "allocate"),
+            of(2, few, "fill memory"),
         ],
     }
 }

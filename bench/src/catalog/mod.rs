@@ -204,6 +204,7 @@ const ALL: &[Make] = &[
     waiting::sleepers,
     memory::deep,
     computing::cpu_bound,
+    computing::hogs,
     network::http,
     network::users,
     network::gateway,

@@ -178,6 +178,14 @@ impl Interruption<'_> {
         self.register(libc::REG_RSP)
     }
 
+    /// Returns whether the interrupted code traps after each instruction, or at unaligned accesses:
+    /// so would the trampoline.
+    pub(crate) fn traps(&self) -> bool {
+        const TRAP: usize = 1 << 8;
+        const ALIGNMENT_CHECK: usize = 1 << 18;
+        self.register(libc::REG_EFL) & (TRAP | ALIGNMENT_CHECK) != 0
+    }
+
     /// Returns the signals that the interrupted code blocks: bit `n - 1` for signal `n`.
     pub(crate) fn blocked(&self) -> u64 {
         // SAFETY: the kernel writes the first eight bytes of the set.

@@ -14,7 +14,8 @@
 //! * it executes code of libc or of libraries that libc calls ([`code`]);
 //! * it runs on another stack than its own, or that has too little room;
 //! * it blocks other signals than its carrier: it is in a signal handler, or has changed the mask,
-//!   which is the carrier's.
+//!   which is the carrier's;
+//! * it is traced by itself, or has tiles of AMX or rights of protection keys that would be lost.
 //!
 //! The monitor then asks again. What cannot be preempted for long is what [spare](super::spare)
 //! carriers are for.
@@ -94,6 +95,7 @@ pub(crate) unsafe fn interrupt(context: *mut c_void) {
     let room = slot.bottom() + ROOM + arch::trampoline_bytes()..slot.tp();
     if processor.turn.asked(tick).is_none()
         || place.blocked() != carrier.blocked_signals()
+        || place.traps()
         || !room.contains(&place.sp())
     {
         return;
