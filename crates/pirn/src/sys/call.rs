@@ -36,6 +36,16 @@ macro_rules! call {
 }
 pub(crate) use call;
 
+/// Makes a system call that does not wait, again if a signal has ended it.
+pub(crate) fn uninterrupted(call: impl Fn() -> SysResult) -> SysResult {
+    loop {
+        match call() {
+            Err(Errno(libc::EINTR)) => {}
+            result => return result,
+        }
+    }
+}
+
 /// Sets `errno` of the running thread, virtual or platform.
 #[inline]
 pub(crate) fn set_errno(e: Errno) {

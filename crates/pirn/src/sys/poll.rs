@@ -1,6 +1,6 @@
 //! Polling descriptors without waiting.
 
-use super::{SysResult, call, timespec};
+use super::{SysResult, call, timespec, uninterrupted};
 use crate::time::Deadline;
 use core::ffi::c_int;
 use libc::{nfds_t, pollfd};
@@ -12,8 +12,11 @@ use libc::{nfds_t, pollfd};
 /// returns `EFAULT`.
 pub(crate) unsafe fn poll_now(entries: *mut pollfd, count: nfds_t) -> SysResult {
     let at_once = timespec(0);
-    // SAFETY: the caller's contract; the timespec is valid.
-    unsafe { call!(libc::SYS_ppoll, entries, count, &raw const at_once, 0, 0) }
+    // A signal ends even a poll that does not wait.
+    uninterrupted(|| {
+        // SAFETY: the caller's contract; the timespec is valid.
+        unsafe { call!(libc::SYS_ppoll, entries, count, &raw const at_once, 0, 0) }
+    })
 }
 
 /// Waits until a descriptor is readable, or until the deadline. Returns whether it is. Without a

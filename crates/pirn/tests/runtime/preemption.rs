@@ -310,3 +310,21 @@ fn the_list_of_libraries_can_be_walked_by_many() {
         beside(3, walk, || (0..20).for_each(|_| walk()));
     });
 }
+
+#[watched]
+fn calls_that_do_not_wait_are_not_interrupted() {
+    let poll = || {
+        // SAFETY: no descriptors.
+        let polled = check(unsafe { libc::poll(std::ptr::null_mut(), 0, 0) });
+        assert_eq!(polled.unwrap(), 0);
+        let mut now = libc::timeval {
+            tv_sec: 0,
+            tv_usec: 0,
+        };
+        let none = std::ptr::null_mut();
+        // SAFETY: no descriptors, and a valid time.
+        let selected = check(unsafe { libc::select(0, none, none, none, &mut now) });
+        assert_eq!(selected.unwrap(), 0);
+    };
+    alone(|| beside(3, poll, || thread::sleep(Duration::from_millis(300))));
+}

@@ -134,11 +134,12 @@ impl Sets {
 /// As for `select(2)`.
 unsafe fn select_now(count: usize, read: *mut u64, write: *mut u64, except: *mut u64) -> SysResult {
     let none = sys::timespec(0);
-    // SAFETY: the caller's contract, and a valid timespec.
-    unsafe {
-        let none = &raw const none;
-        call!(libc::SYS_pselect6, count, read, write, except, none, 0)
-    }
+    let none = &raw const none;
+    // A signal ends even a call that does not wait; then the sets are as they were.
+    sys::uninterrupted(|| {
+        // SAFETY: the caller's contract, and a valid timespec.
+        unsafe { call!(libc::SYS_pselect6, count, read, write, except, none, 0) }
+    })
 }
 
 unsafe fn select_virtually(
