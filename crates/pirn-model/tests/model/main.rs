@@ -37,6 +37,8 @@ mod join;
 mod list;
 #[path = "../../../pirn/src/sched/local_queue.rs"]
 mod local_queue;
+#[path = "../../../pirn/src/blocking/lot_count.rs"]
+mod lot_count;
 #[path = "../../../pirn/src/vthread/permit.rs"]
 mod permit;
 #[path = "../../../pirn/src/blocking/readiness/protocol.rs"]
@@ -75,6 +77,7 @@ mod idle_model;
 mod jobs_model;
 mod join_model;
 mod local_queue_model;
+mod lot_model;
 mod park_model;
 mod permit_model;
 mod readiness_model;

@@ -53,7 +53,8 @@ impl Runtime {
         if let Some(timer) = timer {
             self.timers.end_sleep(timer);
         }
-        if fetched.is_empty() && trim.has_passed() {
+        // A nap that ended by a kick has taken the kick: nothing of it is among the events.
+        if !kicked && fetched.is_empty() && trim.has_passed() {
             self.trim();
             if !self.timers.next_deadline().has_passed() {
                 return;

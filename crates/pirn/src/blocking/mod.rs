@@ -21,6 +21,7 @@ pub(crate) mod futex;
 mod jobs;
 mod keyed_queues;
 pub(crate) mod list;
+mod lot_count;
 mod nap;
 pub(crate) mod notice;
 pub(crate) mod offload;

@@ -13,6 +13,7 @@
 
 use super::keyed_queues::{self, Keyed, KeyedQueues, Visit};
 use super::list::{Linked, Links, List};
+use super::lot_count;
 use super::posted;
 use super::wait::{Outcome, Wait, WakeList, Wakeup};
 use crate::arch;
@@ -45,31 +46,6 @@ static LOT: [Bucket; BUCKETS] = [const {
         platform: AtomicU32::new(0),
     }
 }; BUCKETS];
-
-impl Bucket {
-    /// Returns the number of virtual threads that wait, for a caller that wakes them under the
-    /// lock. If there are none, executes a full fence.
-    #[inline]
-    fn waiting(&self) -> usize {
-        // Relaxed: if threads wait, the lock orders the caller's write (of the futex word) before
-        // the checks of all that it does not find there. Otherwise the fence orders the write
-        // before the second load, and pairs with the SeqCst addition in `park`.
-        let mut waiting = self.waiting.load(Ordering::Relaxed);
-        if waiting == 0 {
-            arch::full_fence();
-            waiting = self.waiting.load(Ordering::Relaxed);
-        }
-        waiting as usize
-    }
-
-    /// Counts waiters out, under the lock of the bucket.
-    #[inline]
-    fn count_down(&self, waiters: u32) {
-        // Relaxed: a hint going down. Under the lock, so nobody else changes it.
-        let left = self.waiting.load(Ordering::Relaxed) - waiters;
-        self.waiting.store(left, Ordering::Relaxed);
-    }
-}
 
 /// A waiting thread, on its own stack.
 struct LotWaiter {
@@ -126,15 +102,13 @@ pub(crate) fn park(
     let home = bucket_of(key);
     let bucket = &LOT[home];
     let mut waiters = bucket.waiters.lock();
-    // SeqCst: pairs with the fence in `unpark`: either the waker sees the count, or `check` sees
-    // what the waker wrote before it.
-    bucket.waiting.fetch_add(1, Ordering::SeqCst);
+    lot_count::join(&bucket.waiting);
     if !check() {
-        bucket.count_down(1);
+        lot_count::leave(&bucket.waiting, 1);
         return Parked::Invalid;
     }
     let Some(wait) = Wait::hearing(hearing) else {
-        bucket.count_down(1);
+        lot_count::leave(&bucket.waiting, 1);
         return Parked::Interrupted;
     };
     let waiter = LotWaiter {
@@ -168,7 +142,7 @@ fn leave(waiter: &LotWaiter) {
         if waiter.bucket.load(Ordering::Relaxed) == home {
             // SAFETY: under the lock of its bucket: it is there, or nowhere.
             unsafe { waiters.remove(waiter) };
-            LOT[home].count_down(1);
+            lot_count::leave(&LOT[home].waiting, 1);
             return;
         }
     }
@@ -180,21 +154,25 @@ fn leave(waiter: &LotWaiter) {
 /// Executes a full fence, or an atomic read-modify-write (see [`arch::fence_after_atomic`]).
 pub(crate) fn unpark(key: usize, count: usize, bits: u32) -> usize {
     let bucket = &LOT[bucket_of(key)];
-    // Threads that come later need not be woken. Without this bound, woken threads that wait again
-    // at once could keep us here.
-    let count = count.min(bucket.waiting());
-    if count > 0 && mark::in_handler() {
+    if !lot_count::any(&bucket.waiting) {
+        return 0;
+    }
+    if count == 0 || runtime::has_forked() {
+        arch::full_fence();
+        return 0; // After a fork, the listed threads are in the parent process.
+    }
+    if mark::in_handler() {
         posted::post(bucket_of(key));
         return 0;
     }
-    if count > 0 && runtime::has_forked() {
-        arch::full_fence();
-        return 0; // The listed threads are in the parent process.
-    }
     match count {
-        0 => 0,
         1 => usize::from(unpark_one(bucket, key, bits)),
-        _ => unpark_many(bucket, key, count, bits),
+        _ => wake_up_to(bucket, count, |waiters, collect| {
+            waiters.walk(key, |waiter| match waiter.bits & bits {
+                0 => Visit::Leave,
+                _ => collect(waiter),
+            });
+        }),
     }
 }
 
@@ -214,23 +192,30 @@ fn unpark_one(bucket: &Bucket, key: usize, bits: u32) -> bool {
     first.map(Wakeup::perform).is_some()
 }
 
+/// Wakes up to `count` of the threads that `walk` passes to its second argument. Returns the number
+/// woken.
 #[inline(never)]
-fn unpark_many(bucket: &Bucket, key: usize, count: usize, bits: u32) -> usize {
+fn wake_up_to(
+    bucket: &Bucket,
+    count: usize,
+    mut walk: impl FnMut(&mut KeyedQueues<LotWaiter>, &mut dyn FnMut(&LotWaiter) -> Visit),
+) -> usize {
+    let mut waiters = bucket.waiters.lock();
+    let most = lot_count::bound(&bucket.waiting, count);
     let mut woken = 0;
-    while woken < count {
+    while woken < most {
         let mut wakes = WakeList::new();
-        bucket
-            .waiters
-            .lock()
-            .walk(key, |waiter| match waiter.bits & bits {
-                0 => Visit::Leave,
-                _ => collect(bucket, waiter, &mut wakes, count - woken),
-            });
+        let left = most - woken;
+        walk(&mut waiters, &mut |waiter| {
+            collect(bucket, waiter, &mut wakes, left)
+        });
+        drop(waiters);
         let performed = wakes.perform();
         woken += performed;
         if performed < WakeList::CAPACITY {
-            break;
+            return woken;
         }
+        waiters = bucket.waiters.lock();
     }
     woken
 }
@@ -239,27 +224,16 @@ fn unpark_many(bucket: &Bucket, key: usize, count: usize, bits: u32) -> usize {
 /// follows the write that the waiters' checks read.
 #[inline]
 pub(crate) fn any_waiting(key: usize) -> bool {
-    // Relaxed: ordered by the caller's barrier, which pairs with the SeqCst addition in `park`.
+    // Relaxed: ordered by the caller's barrier, which pairs with the fence in `lot_count::join`.
     LOT[bucket_of(key)].waiting.load(Ordering::Relaxed) > 0
 }
 
 /// Wakes all threads that wait in a bucket: a spurious wake-up for those whose key nobody has
 /// woken.
 pub(super) fn wake_all(bucket: usize) {
-    let bucket = &LOT[bucket];
-    // Relaxed: the caller has synchronised with the wakers. Threads that come later need not be
-    // woken, as in `unpark`.
-    let mut left = bucket.waiting.load(Ordering::Relaxed) as usize;
-    while left > 0 {
-        let mut wakes = WakeList::new();
-        let collect = |waiter: &LotWaiter| collect(bucket, waiter, &mut wakes, left);
-        bucket.waiters.lock().walk_all(collect);
-        let woken = wakes.perform();
-        if woken < WakeList::CAPACITY {
-            return;
-        }
-        left -= woken;
-    }
+    wake_up_to(&LOT[bucket], usize::MAX, |waiters, collect| {
+        waiters.walk_all(collect);
+    });
 }
 
 /// Claims a waiter and adds its wake, after which it is the last if there are `count` wakes or the
@@ -280,7 +254,7 @@ fn collect(bucket: &Bucket, waiter: &LotWaiter, wakes: &mut WakeList, count: usi
 #[inline]
 fn claim(bucket: &Bucket, waiter: &LotWaiter) -> Option<Wakeup> {
     let wakeup = waiter.wait.claim(Outcome::Ready)?;
-    bucket.count_down(1);
+    lot_count::leave(&bucket.waiting, 1);
     Some(wakeup)
 }
 
@@ -305,8 +279,8 @@ pub(crate) fn requeue(from: usize, to: usize, count: usize) -> usize {
         (second, first)
     };
     let moved = put(source.take(from, count), &mut target, to, b);
-    LOT[b].waiting.fetch_add(moved as u32, Ordering::SeqCst); // SeqCst: as in `park`.
-    LOT[a].count_down(moved as u32);
+    LOT[b].waiting.fetch_add(moved as u32, Ordering::SeqCst); // SeqCst: as in `lot_count::join`.
+    lot_count::leave(&LOT[a].waiting, moved as u32);
     moved
 }
 
@@ -332,8 +306,8 @@ fn put(
 /// Announces, while `f` runs, that the calling platform thread waits for `key` in the kernel.
 pub(crate) fn in_kernel<R>(key: usize, f: impl FnOnce() -> R) -> R {
     let bucket = &LOT[bucket_of(key)];
-    // SeqCst: pairs with the waker's fence, as in `park`: either the waker sees the count, or the
-    // kernel sees the new value of the word.
+    // SeqCst: pairs with the waker's fence, as in `lot_count`: either the waker sees the count, or
+    // the kernel sees the new value of the word.
     bucket.platform.fetch_add(1, Ordering::SeqCst);
     let result = f();
     bucket.platform.fetch_sub(1, Ordering::Relaxed); // Relaxed: a hint going down.

@@ -22,8 +22,9 @@ pub(super) fn post(bucket: usize) {
     };
     // Release: pairs with the Acquire of the swap below: a woken thread sees what the handler did.
     MARKED[bucket / 64].fetch_or(1 << (bucket % 64), Ordering::Release);
-    // Release: pairs with the Acquire in `deliver`, which then sees the mark.
-    ANY.store(true, Ordering::Release);
+    // Release: pairs with the Acquire in `deliver`, which then sees the mark. A swap, so that a
+    // `deliver` that sees this post sees the marks of those before it too.
+    ANY.swap(true, Ordering::Release);
     runtime.poller.kick();
 }
 

@@ -135,6 +135,8 @@ struct Monitor {
     first: usize,
     /// The time since which there have been more spare processors than stuck ones.
     surplus_since: Option<u64>,
+    /// An idle carrier had been asked to search, and had not begun, at the last tick.
+    requested: bool,
 }
 
 /// The last observation of a processor.
@@ -215,6 +217,7 @@ impl Monitor {
             watched: vec![WatchedProcessor::default(); runtime.processors.all.len()],
             first: 0,
             surplus_since: None,
+            requested: false,
         }
     }
 
@@ -229,7 +232,13 @@ impl Monitor {
             || runtime.turns.any()
             || runtime.timers.overdue(TICK_NS);
         let mut stepped_in = false;
+        let requested = runtime.idle.is_requested();
         if runtime.idle.count() > 0 {
+            if requested && self.requested {
+                // The sleeper that was kicked a tick ago has not come. While the request stands,
+                // nobody else is woken.
+                runtime.poller.kick();
+            }
             if waiting {
                 runtime.notify();
                 stepped_in = true;
@@ -242,6 +251,7 @@ impl Monitor {
                 stranded::report(&look.stranded);
             }
         }
+        self.requested = requested;
         self.dismiss_surplus(&look, now);
         stepped_in || runtime.spares_in_use.count() > 0 || (waiting && look.still)
     }
