@@ -45,7 +45,7 @@ mod spec;
 /// | [`spare_carriers`](Self::spare_carriers) | `PIRN_SPARE_CARRIERS` | carriers | 0 | 1024 | 16 |
 /// | [`spin`](Self::spin) | `PIRN_SPIN_US` | microseconds | 0 | 10000 | 20 |
 /// | [`tls_reserve`](Self::tls_reserve) | `PIRN_TLS_RESERVE` | bytes; the variable takes `K` (or `KiB`) too | 64 | 8 KiB | 320 |
-/// | [`time_slice`](Self::time_slice) | `PIRN_PREEMPT` | milliseconds; `us` after the number: microseconds | 0 | 1000 | 0: off |
+/// | [`time_slice`](Self::time_slice) | `PIRN_PREEMPT` | milliseconds; `us` after the number: microseconds; 0: threads are not preempted | 0 | 1000 | 10 |
 /// | [`swap_cold`](Self::swap_cold) | `PIRN_SWAP_COLD` | seconds | 0 | 86400 | 0: never |
 ///
 /// **The environment takes precedence:** a variable overrides the program's setting, which
@@ -444,8 +444,9 @@ fn machine_parallelism() -> usize {
 /// The default room for libraries to come: 20 of them with thread-local data, or some of those with
 /// data in the static block, which are usually a few dozen bytes per library.
 const DEFAULT_TLS_RESERVE: usize = 320;
-/// The default time slice in microseconds: off.
-const DEFAULT_SLICE_US: usize = 0;
+/// The default time slice in microseconds. A longer one makes threads that compute wait for each
+/// other; with a shorter one, a thread that spawns many would lose its turn.
+const DEFAULT_SLICE_US: usize = 10_000;
 /// The default sizes of a stack in bytes: what each has, and what the first few thousand have.
 ///
 /// Crates are written for the 2 MiB of `std`, and unoptimised code needs them. Optimised code

@@ -37,7 +37,7 @@ fn defaults_are_as_documented() {
         spare_carriers: 16,
         spin: Duration::from_micros(20),
         tls_reserve: 320,
-        slice: Duration::ZERO,
+        slice: Duration::from_millis(10),
         swap_cold: 0,
     };
     assert_eq!(defaults(), expected);
