@@ -92,7 +92,6 @@ fn a_thread_that_goes_to_sleep_takes_the_job_or_is_woken() {
             let mut worker = Worker::new(1);
             assert!(world.take(&mut worker, FOR_LONG) && world.take(&mut worker, FOR_LONG));
         });
-        world.0.started();
         assert!(!world.submit(), "there may be one thread only");
         worker.join().unwrap();
     });
@@ -102,16 +101,12 @@ fn a_thread_that_goes_to_sleep_takes_the_job_or_is_woken() {
 fn two_threads_and_two_jobs() {
     check(2, || {
         let world = World::new(2);
-        assert!(world.submit());
         let workers = [1, 2].map(|id| {
+            assert!(world.submit(), "the first thread will be busy");
             spawn(&world, move |world| {
                 assert!(world.take(&mut Worker::new(id), FOR_LONG));
             })
         });
-        world.0.started();
-        if world.submit() {
-            world.0.started();
-        }
         for worker in workers {
             worker.join().unwrap();
         }
@@ -123,14 +118,12 @@ fn a_thread_that_ends_takes_the_job_or_another_is_wanted() {
     check(3, || {
         let world = World::new(1);
         assert!(world.submit());
-        world.0.started();
         let worker = spawn(&world, |world| {
             let mut worker = Worker::new(1);
             while world.take(&mut worker, NOT_AT_ALL) {}
         });
         if world.submit() {
             // The only thread has ended: this one replaces it.
-            world.0.started();
             assert!(world.take(&mut Worker::new(2), FOR_LONG));
         }
         worker.join().unwrap();
@@ -163,7 +156,6 @@ fn start_blocked(world: &Arc<World>, meeting: &Arc<Meeting>, id: u32, count: u32
         }
         meeting.meet(count);
     });
-    world.0.started();
 }
 
 #[test]
@@ -179,9 +171,28 @@ fn a_job_behind_one_that_is_blocked_gets_a_thread() {
     });
 }
 
+// A thread that starts another one may stand still at any time, before that has begun or after.
+#[test]
+fn a_job_gets_a_thread_whoever_starts_it() {
+    check(2, || {
+        let world = World::with_lookout(2, 1);
+        let meeting = Arc::new(Meeting(Mutex::new(0), Condvar::new()));
+        let submit = |world: &Arc<World>, meeting: &Arc<Meeting>, id| {
+            if world.submit() {
+                start_blocked(world, meeting, id, 2);
+            }
+        };
+        let other = thread::spawn({
+            let (world, meeting) = (world.clone(), meeting.clone());
+            move || submit(&world, &meeting, 11)
+        });
+        submit(&world, &meeting, 1);
+        other.join().unwrap();
+    });
+}
+
 /// Starts a pool thread that runs jobs until there is nothing to do for it.
 fn start_hasty(world: &Arc<World>, done: &Arc<AtomicUsize>, id: u32) {
-    world.0.started(); // First: it may end at once.
     let (shared, done) = (world.clone(), done.clone());
     let _ = spawn(world, move |world| {
         let mut worker = Worker::new(id);

@@ -69,6 +69,8 @@ pub(crate) struct Jobs<J> {
 pub(crate) struct Worker {
     /// The kernel's id of the thread.
     id: u32,
+    /// It still counts as starting.
+    starting: bool,
     /// It has taken a job and not come back.
     busy: bool,
 }
@@ -89,7 +91,9 @@ struct JobQueue<J> {
     /// Pool threads that wait for a job.
     idle: usize,
     threads: usize,
-    /// Pool threads being made.
+    /// Pool threads being made, until they look at the queue for the first time. Only they
+    /// themselves can tell: if a thread that has taken a job counted as starting, it would be
+    /// counted on as the lookout.
     starting: usize,
     /// The ids of the pool threads that run a job; the one with the newest job is the last.
     busy: Vec<u32>,
@@ -131,8 +135,8 @@ impl<J: Job> Jobs<J> {
         }
     }
 
-    /// Puts a job in the queue. Returns whether the caller must start another pool thread, and then
-    /// report with [`started`](Self::started) or [`not_started`](Self::not_started).
+    /// Puts a job in the queue. Returns whether the caller must start another pool thread, which
+    /// calls [`next`](Self::next), or report with [`not_started`](Self::not_started).
     ///
     /// # Safety
     /// The job is valid, and stays in place until it has been taken off and run.
@@ -177,13 +181,6 @@ impl<J: Job> Jobs<J> {
         queue.threads + queue.starting
     }
 
-    /// Notes that a pool thread has been started.
-    pub(crate) fn started(&self) {
-        let mut queue = self.queue.lock();
-        queue.starting -= 1;
-        queue.threads += 1;
-    }
-
     /// Notes that a pool thread could not be started. Without any pool thread nobody would take the
     /// jobs: then this returns them one by one, and the caller must run them.
     pub(crate) fn not_started(&self, first: bool) -> Option<NonNull<J>> {
@@ -208,6 +205,10 @@ impl<J: Job> Jobs<J> {
             let seen = self.arrivals.load(Relaxed); // Relaxed: compared again by the kernel.
             {
                 let mut queue = self.queue.lock();
+                if mem::take(&mut worker.starting) {
+                    queue.starting -= 1;
+                    queue.threads += 1;
+                }
                 let returns = mem::take(&mut worker.busy);
                 if returns {
                     queue.leave(worker.id);
@@ -290,9 +291,13 @@ impl<J: Job> Jobs<J> {
 }
 
 impl Worker {
-    /// Returns the record of a pool thread that has just been made.
+    /// Returns the record of a pool thread that has just been made because it was wanted.
     pub(crate) fn new(id: u32) -> Worker {
-        Worker { id, busy: false }
+        Worker {
+            id,
+            starting: true,
+            busy: false,
+        }
     }
 }
 

@@ -197,7 +197,7 @@ impl Pool {
             .stack_size(STACK)
             .spawn(|| self.work());
         if spawned.is_ok() {
-            return self.0.started();
+            return;
         }
         // Without any pool thread, run the queued jobs here, our own among them, and block the
         // carrier.
