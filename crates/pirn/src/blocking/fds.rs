@@ -49,6 +49,8 @@ const POLLABLE: u32 = 32;
 const UNREVIEWED: u32 = 64;
 /// It is a TCP stream: a short read leaves nothing behind.
 const STREAM: u32 = 128;
+/// A short read may leave something behind for which there will be no event.
+const UNEVEN: u32 = 256;
 
 /// The entry of one descriptor.
 pub(crate) struct Entry {
@@ -152,11 +154,20 @@ pub(crate) fn timeouts_set(fd: i32) {
     }
 }
 
-/// Notes that a protocol is about to be put on top of TCP, such as TLS: it reads record by record,
-/// so a short read may leave some behind.
-pub(crate) fn layered(fd: i32) {
+/// Notes that a short read may soon leave something behind: a protocol on top of TCP, such as TLS,
+/// reads record by record, and with `SO_RCVLOWAT` fewer bytes than that come without an event.
+pub(crate) fn uneven(fd: i32) {
     if let Some(entry) = existing(fd) {
-        entry.flags.fetch_and(!STREAM, Ordering::Relaxed); // Relaxed: as in `set_flags`.
+        entry.flags.fetch_or(UNEVEN, Ordering::Relaxed); // Relaxed: as in `set_flags`.
+    }
+}
+
+/// Notes that a listener has accepted a connection, which has its options.
+pub(crate) fn accepted(listener: i32, fd: i32) {
+    created(fd);
+    // Relaxed: as in `set_flags`.
+    if existing(listener).is_some_and(|entry| entry.flags.load(Ordering::Relaxed) & UNEVEN != 0) {
+        uneven(fd);
     }
 }
 
@@ -340,8 +351,9 @@ impl Entry {
     /// Returns whether a short read leaves nothing behind, until there is an event.
     #[inline]
     pub(super) fn is_stream(&self) -> bool {
-        // Relaxed: as in `set_flags`. Alone: what `layered` tells of one number holds for all.
-        self.flags.load(Ordering::Relaxed) & (KNOWN | SHARED | STREAM) == (KNOWN | STREAM)
+        const ALL: u32 = KNOWN | SHARED | STREAM | UNEVEN;
+        // Relaxed: as in `set_flags`. Alone: what `uneven` tells of one number holds for all.
+        self.flags.load(Ordering::Relaxed) & ALL == (KNOWN | STREAM)
     }
 
     /// Returns whether all changes of its flags made through libc are seen here: its creation was

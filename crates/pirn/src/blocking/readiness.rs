@@ -52,9 +52,9 @@ pub(crate) fn blocking(
     }
 }
 
-/// Reads as [`blocking`] does. `wanted` returns the number of bytes asked for; it is called after
-/// an attempt that gave some. If those were fewer, and the descriptor is a stream, the next read
-/// waits for an event before its attempt.
+/// Reads as [`blocking`] does. `wanted` returns the number of bytes asked for, or 0 if the kernel
+/// may answer without waiting for bytes. If an attempt gives fewer, and the descriptor is a stream,
+/// the next read waits for an event before its attempt.
 #[inline]
 pub(crate) fn reading(
     fd: i32,
@@ -78,7 +78,7 @@ pub(crate) fn reading(
     let interest = Interest::Read;
     let since = entry.since(interest);
     let mut waiting = Waiting::Refused;
-    let emptied = entry.readiness.is_emptied(since) && entry.is_stream();
+    let emptied = entry.readiness.is_emptied(since) && entry.is_stream() && wanted() > 0;
     if emptied {
         waiting = status_flags::may_wait(entry, fd);
     }

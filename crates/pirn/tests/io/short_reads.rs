@@ -7,9 +7,11 @@ use std::io::{ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::net::UnixStream;
+use std::ptr;
 use std::time::Duration;
 
-use crate::common::{child, on_virtual, watched};
+use crate::common::{child, on_virtual, sys, watched};
+use libc::{c_int, iovec};
 use pirn::thread;
 
 /// Runs `body` on a virtual thread of a child process with one carrier.
@@ -241,6 +243,61 @@ fn several_buffers_are_read_like_one() {
         let buffers = &mut [IoSliceMut::new(&mut one), IoSliceMut::new(&mut two)];
         assert_eq!(read(buffers), 6);
         assert_eq!(some(&right), b"6789");
+    });
+}
+
+/// The kernel waits for none of these.
+#[watched]
+fn a_read_of_nothing_does_not_wait_after_a_short_read() {
+    const NOWHERE: usize = 8;
+    const NOT_OF_PROGRAMS: usize = 1 << 63;
+    alone(|| {
+        let (_left, right) = used_pair();
+        let fd = right.as_raw_fd();
+        assert_eq!(sys::read(fd, &mut []).unwrap(), 0);
+        // SAFETY: the kernel looks at the addresses; nothing is written.
+        let read = |vectors: *const iovec, count: c_int| unsafe {
+            match libc::readv(fd, vectors, count) {
+                -1 => Err(sys::errno()),
+                done => Ok(done),
+            }
+        };
+        let vector = |address, iov_len| iovec {
+            iov_base: ptr::without_provenance_mut(address),
+            iov_len,
+        };
+        let empty = [vector(NOWHERE, 0), vector(NOWHERE, 0)];
+        assert_eq!(read(ptr::null(), 0), Ok(0));
+        assert_eq!(read(empty.as_ptr(), 2), Ok(0));
+        assert_eq!(read(empty.as_ptr(), -1), Err(libc::EINVAL));
+        assert_eq!(read(empty.as_ptr(), 1025), Err(libc::EINVAL));
+        assert_eq!(read(&vector(NOWHERE, usize::MAX), 1), Err(libc::EINVAL));
+        assert_eq!(read(&vector(NOT_OF_PROGRAMS, 1), 1), Err(libc::EFAULT));
+        assert_eq!(read(ptr::without_provenance(NOWHERE), 1), Err(libc::EFAULT));
+        // SAFETY: as above.
+        let done = unsafe { libc::read(fd, ptr::without_provenance_mut(NOT_OF_PROGRAMS), 1) };
+        assert_eq!((done, sys::errno()), (-1, libc::EFAULT));
+    });
+}
+
+/// epoll says nothing of fewer bytes than the mark.
+#[watched]
+fn fewer_bytes_than_the_low_water_mark_are_read_after_a_short_read() {
+    alone(|| {
+        let (left, right) = used_pair();
+        let mark: c_int = 10;
+        sys::set_socket_option(&right, libc::SOL_SOCKET, libc::SO_RCVLOWAT, &mark);
+        send(&left, b"abc");
+        (&right).read_exact(&mut [0; 2]).unwrap();
+        // A listener's mark is that of its connections.
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        sys::set_socket_option(&listener, libc::SOL_SOCKET, libc::SO_RCVLOWAT, &3);
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let accepted = listener.accept().unwrap().0;
+        let got = while_waiting(|| some(&accepted), || send(&client, b"abc"));
+        assert_eq!(got, b"abc");
+        send(&client, b"ab");
+        (&accepted).read_exact(&mut [0; 2]).unwrap();
     });
 }
 

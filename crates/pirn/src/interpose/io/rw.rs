@@ -43,11 +43,7 @@ pub unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, length: size_t) ->
         if vthread::parkable().is_none() {
             call!(libc::SYS_read, fd, buffer, length)
         } else {
-            let iov = iovec {
-                iov_base: buffer,
-                iov_len: length,
-            };
-            transfer::read_vectored(fd, &iov, 1)
+            transfer::read_buffer(fd, buffer, length)
         }
     })
 }

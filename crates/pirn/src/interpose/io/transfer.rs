@@ -53,6 +53,8 @@ interposed! {
 const EAGAIN: SysResult = Err(Errno(libc::EAGAIN));
 /// The offset -1: the descriptor's own position.
 const HERE: isize = -1;
+/// The maximum number of bytes that the kernel reads or writes in one call.
+const MOST: usize = 0x7fff_f000;
 
 /// Returns whether a descriptor has these events right now.
 pub(in crate::interpose) fn is_ready(fd: c_int, events: i16) -> bool {
@@ -78,14 +80,63 @@ fn unflagged(fd: c_int, events: i16, plain: impl FnOnce() -> SysResult) -> SysRe
     }
 }
 
-/// Reads at the descriptor's position.
+/// Reads at the descriptor's position, into one buffer.
+///
+/// # Safety
+/// As for `read(2)`.
+pub(in crate::interpose) unsafe fn read_buffer(
+    fd: c_int,
+    buffer: *mut c_void,
+    length: usize,
+) -> SysResult {
+    let iov = iovec {
+        iov_base: buffer,
+        iov_len: length,
+    };
+    // SAFETY: the caller's contract.
+    unsafe { read_wanted(fd, &iov, 1, || asked(buffer.addr(), length)) }
+}
+
+/// Reads at the descriptor's position, into several buffers.
 ///
 /// # Safety
 /// As for `readv(2)`.
-pub(in crate::interpose) unsafe fn read_vectored(
+unsafe fn read_vectored(fd: c_int, iov: *const iovec, count: c_int) -> SysResult {
+    // SAFETY: the caller's contract.
+    unsafe { read_wanted(fd, iov, count, || asked_of_all(iov, count)) }
+}
+
+/// Returns the number of bytes that a buffer has room for. `None`: the kernel will not accept it.
+fn asked(address: usize, length: usize) -> Option<usize> {
+    const END_OF_PROGRAM: usize = 1 << 47;
+    let end = address.checked_add(length)?;
+    (end <= END_OF_PROGRAM).then_some(length)
+}
+
+/// Returns the number of bytes that some buffers have room for. `None`: as for [`asked`].
+fn asked_of_all(iov: *const iovec, count: c_int) -> Option<usize> {
+    if count > libc::UIO_MAXIOV {
+        return None;
+    }
+    let mut total = 0usize;
+    for i in 0..usize::try_from(count).ok()? {
+        let vector = iov.addr().checked_add(i * size_of::<iovec>())?;
+        let [address, length] = [vector, vector + size_of::<usize>()].map(sys::fetch_u64);
+        total = total.checked_add(asked(address.ok()? as usize, length.ok()? as usize)?)?;
+    }
+    Some(total)
+}
+
+/// Reads at the descriptor's position. `asked` is as [`asked`] for the buffers.
+///
+/// # Safety
+/// As for `readv(2)`.
+#[inline]
+unsafe fn read_wanted(
     fd: c_int,
     iov: *const iovec,
     count: c_int,
+    asked: impl Fn() -> Option<usize>,
 ) -> SysResult {
     // SAFETY: the caller's contract, here and below.
     let plain = move || unsafe { call!(libc::SYS_readv, fd, iov, count) };
@@ -103,8 +154,7 @@ pub(in crate::interpose) unsafe fn read_vectored(
         result => result,
     };
     let deadline = |entry: &fds::Entry| entry.deadline(fd, libc::SO_RCVTIMEO);
-    // SAFETY: called when the kernel has accepted the buffers.
-    let wanted = || unsafe { whole.total() };
+    let wanted = || asked().map_or(0, |bytes| bytes.min(MOST));
     match readiness::reading(fd, wanted, deadline, attempt) {
         Err(Errno(libc::EPERM)) => offload::bounded(plain),
         // A non-blocking file waits for its disk all the same.
@@ -190,9 +240,11 @@ impl Parts {
     /// # Safety
     /// The kernel has accepted the buffers.
     unsafe fn total(self) -> usize {
-        const MOST: usize = 0x7fff_f000;
+        if self.count <= 0 {
+            return 0; // There may be no address either.
+        }
         // SAFETY: the caller's contract.
-        let all = unsafe { core::slice::from_raw_parts(self.iov, self.count.max(0) as usize) };
+        let all = unsafe { core::slice::from_raw_parts(self.iov, self.count as usize) };
         all.iter().map(|v| v.iov_len).sum::<usize>().min(MOST)
     }
 }

@@ -65,7 +65,7 @@ pub unsafe extern "C" fn accept4(
     };
     match result {
         Ok(new) => {
-            fds::created(new as c_int);
+            fds::accepted(fd, new as c_int);
             connect::queue_has_room();
         }
         Err(e) => let_others_close(e),

@@ -356,7 +356,7 @@ unsafe fn send_rest(fd: c_int, message: &msghdr, flags: c_int, sent: usize) -> u
     rest.unwrap_or(0)
 }
 
-/// `setsockopt`: notes that there are timeouts, or a protocol on top of TCP.
+/// `setsockopt`: notes that there are timeouts, or reads of a TCP stream that leave some behind.
 ///
 /// # Safety
 /// As for libc's function of this name.
@@ -371,8 +371,11 @@ pub unsafe extern "C" fn setsockopt(
     if level == libc::SOL_SOCKET && matches!(option, libc::SO_RCVTIMEO | libc::SO_SNDTIMEO) {
         fds::timeouts_set(fd);
     }
-    if level == libc::SOL_TCP && option == libc::TCP_ULP {
-        fds::layered(fd);
+    if matches!(
+        (level, option),
+        (libc::SOL_TCP, libc::TCP_ULP) | (libc::SOL_SOCKET, libc::SO_RCVLOWAT)
+    ) {
+        fds::uneven(fd);
     }
     // SAFETY: the caller's contract.
     sys::to_c(unsafe { call!(libc::SYS_setsockopt, fd, level, option, value, length) }) as c_int
