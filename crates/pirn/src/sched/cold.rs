@@ -62,7 +62,7 @@ fn swap_total(meminfo: &str) -> bool {
 /// Pages out the slots of threads that have been parked since the last sweep. Returns how many.
 pub(crate) fn sweep() -> usize {
     let mut batch = Batch::new();
-    region::for_each_created(|slot| {
+    region::for_each_open(|slot| {
         if residents::look(slot, Core::mark_waiting) == Some(true) {
             batch.add(slot);
         }

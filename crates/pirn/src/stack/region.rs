@@ -3,16 +3,16 @@
 //! A region is one `mmap` of up to a gigabyte, reserved but not committed (`MAP_NORESERVE`), and
 //! without huge pages: one under a 256 KiB slot would cost 2 MiB. The guard at the bottom of a slot
 //! is a page-table marker (`MADV_GUARD_INSTALL`, Linux 6.13) that costs no VMA. If the kernel does
-//! not support it, `mprotect` splits the mapping into two VMAs per slot, and `vm.max_map_count`
-//! becomes the limit.
+//! not support it, or refuses it because the program has locked its memory (`mlockall`), `mprotect`
+//! splits the mapping into two VMAs per slot, and `vm.max_map_count` becomes the limit.
 
 use super::index;
 use super::shortage::Shortage;
 use super::{PAGE, SizeClass, Slot};
 use crate::sanitizer::valgrind;
-use crate::sys::{self, call};
+use crate::sys::{self, Errno, call};
 use core::ops::Range;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 /// The low bits of a slot number, which count within a region.
 pub(super) const SLOT_BITS: u32 = 12;
@@ -40,6 +40,8 @@ pub(crate) struct Region {
     pub(crate) capacity: usize,
     /// The index from which on no slot has been used.
     created: AtomicUsize,
+    /// The slots that have a guard, one bit for each. Others have no memory.
+    open: [AtomicU64; MAX_SLOTS / 64],
     /// For each slot of the class [`ROOMY`](SizeClass::ROOMY) its last [`User`], or 0; empty for
     /// other classes.
     users: Vec<AtomicUsize>,
@@ -51,7 +53,7 @@ pub(crate) type User = fn() -> &'static str;
 static REGIONS: [AtomicPtr<Region>; MAX_REGIONS] =
     [const { AtomicPtr::new(core::ptr::null_mut()) }; MAX_REGIONS];
 static REGION_COUNT: AtomicUsize = AtomicUsize::new(0);
-/// Set once the kernel has reported that it does not support guard markers.
+/// Set once the kernel has reported that it does not support guard markers, or not any more.
 static USE_MPROTECT: AtomicBool = AtomicBool::new(false);
 
 /// Returns the region of a slot.
@@ -93,6 +95,7 @@ pub(crate) fn reserve(class: SizeClass, most: usize) -> Result<usize, Shortage> 
                     stride,
                     capacity,
                     created: AtomicUsize::new(0),
+                    open: [const { AtomicU64::new(0) }; _],
                     users: (0..users).map(|_| AtomicUsize::new(0)).collect(),
                 });
             }
@@ -160,15 +163,30 @@ pub(crate) fn slot_at(address: usize) -> Option<Slot> {
     })
 }
 
-/// Calls `visit` with every slot that may ever have been used. There may be others among them,
-/// whose memory has never been written to.
-pub(crate) fn for_each_created(mut visit: impl FnMut(Slot)) {
+/// Calls `visit` with every slot that may be in use. There may be others among them, whose memory
+/// has never been written to, but none that has no page table.
+pub(crate) fn for_each_open(mut visit: impl FnMut(Slot)) {
     for (number, region) in regions() {
-        // Relaxed: as in `regions`.
-        for index in 0..region.created.load(Ordering::Relaxed) {
-            visit(slot(number, index));
+        for (word, bits) in region.open.iter().enumerate() {
+            let mut bits = bits.load(Ordering::Relaxed); // Relaxed: as in `regions`.
+            while bits != 0 {
+                visit(slot(number, word * 64 + bits.trailing_zeros() as usize));
+                bits &= bits - 1;
+            }
         }
     }
+}
+
+/// Notes that a free slot is closed: it needs a [guard](install_guards) before it is used.
+pub(super) fn note_closed(slot: Slot) {
+    let (word, bit) = open_bit(slot);
+    word.fetch_and(!bit, Ordering::Relaxed); // Relaxed: as in `regions`.
+}
+
+/// Returns the place of a slot in [`Region::open`].
+fn open_bit(slot: Slot) -> (&'static AtomicU64, u64) {
+    let index = slot.index();
+    (&region_of(slot).open[index / 64], 1 << (index % 64))
 }
 
 /// Returns the slots of `class` that may ever have been used.
@@ -199,7 +217,7 @@ pub(super) fn last_user(slot: Slot) -> Option<&'static str> {
 
 /// Returns whether guards are separate mappings, which the system limits.
 pub(crate) fn guards_cost_mappings() -> bool {
-    // Relaxed: set once, before the first slot; see `find_out`.
+    // Relaxed: set before the first slot, see `find_out`; or where either kind of guard will do.
     USE_MPROTECT.load(Ordering::Relaxed)
 }
 
@@ -220,39 +238,29 @@ pub(crate) fn find_out() {
 
 /// Makes the guard of each slot inaccessible.
 pub(crate) fn install_guards(slots: &[Slot]) -> Result<(), Shortage> {
-    for (done, &slot) in slots.iter().enumerate() {
-        let guard = slot.base()..slot.bottom();
-        if guards_cost_mappings() {
-            // SAFETY: the slot's own guard.
-            unsafe {
-                call!(
-                    libc::SYS_mprotect,
-                    guard.start,
-                    guard.len(),
-                    libc::PROT_NONE
-                )
-            }
-            .map_err(Shortage::Mappings)?;
-        } else if done.is_multiple_of(BATCH)
-            && !install_batch(&slots[done..slots.len().min(done + BATCH)])
-        {
-            for slot in &slots[done..slots.len().min(done + BATCH)] {
-                let guard = slot.base()..slot.bottom();
-                // SAFETY: as above.
-                unsafe {
-                    call!(
-                        libc::SYS_madvise,
-                        guard.start,
-                        guard.len(),
-                        MADV_GUARD_INSTALL
-                    )
-                }
-                .map_err(Shortage::Guards)?;
-            }
+    for batch in slots.chunks(BATCH) {
+        if guards_cost_mappings() || !install_batch(batch) {
+            batch.iter().try_for_each(|&slot| install_guard(slot))?;
         }
-        count_created(slot);
+        batch.iter().for_each(|&slot| count_created(slot));
     }
     Ok(())
+}
+
+/// Makes the guard of a slot inaccessible.
+fn install_guard(slot: Slot) -> Result<(), Shortage> {
+    let (start, len) = (slot.base(), slot.bottom() - slot.base());
+    if !guards_cost_mappings() {
+        // SAFETY: the slot's own guard.
+        match unsafe { call!(libc::SYS_madvise, start, len, MADV_GUARD_INSTALL) } {
+            // There are no markers in locked memory.
+            Err(Errno(libc::EINVAL)) => USE_MPROTECT.store(true, Ordering::Relaxed), // As above.
+            result => return result.map(drop).map_err(Shortage::Guards),
+        }
+    }
+    // SAFETY: as above.
+    let result = unsafe { call!(libc::SYS_mprotect, start, len, libc::PROT_NONE) };
+    result.map(drop).map_err(Shortage::Mappings)
 }
 
 /// The maximum number of slots per system call.
@@ -301,6 +309,8 @@ const SELF: isize = -10001;
 /// Records that a slot is complete.
 fn count_created(slot: Slot) {
     valgrind::created(slot);
+    let (word, bit) = open_bit(slot);
+    word.fetch_or(bit, Ordering::Relaxed); // Relaxed: as in `regions`.
     region_of(slot)
         .created
         .fetch_max(slot.index() + 1, Ordering::Relaxed); // Relaxed: as in `regions`.

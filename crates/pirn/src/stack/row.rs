@@ -205,7 +205,10 @@ impl Row {
         for run in claim.runs() {
             self.free.set_all(run.slots.clone(), true);
             if run.close {
-                closed += run.slots.clone().filter(|&i| self.guarded.get(i)).count();
+                for i in run.slots.clone().filter(|&i| self.guarded.get(i)) {
+                    region::note_closed(region::slot(self.region, i));
+                    closed += 1;
+                }
                 self.guarded.set_all(run.slots.clone(), false);
             }
         }

@@ -38,6 +38,19 @@ impl Shortage {
     }
 }
 
+impl Shortage {
+    /// Returns what to say, without allocating, when a slot that was promised cannot be guarded.
+    pub(super) fn of_guard(&self) -> &'static str {
+        match self {
+            Shortage::Mappings(_) => {
+                "no memory mapping for the guard page of a stack, which takes one in locked \
+                 memory (mlockall): raise the sysctl vm.max_map_count"
+            }
+            _ => "no memory for the guard page of a stack",
+        }
+    }
+}
+
 impl fmt::Display for Shortage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
@@ -66,8 +79,9 @@ impl fmt::Display for Shortage {
 fn out_of_mappings(f: &mut fmt::Formatter<'_>, why: &dyn fmt::Display) -> fmt::Result {
     write!(
         f,
-        "no more guard pages for stacks: {why}. This kernel has no guard markers (Linux 6.13), so \
-         every stack takes two memory mappings; raise the sysctl vm.max_map_count"
+        "no more guard pages for stacks: {why}. This kernel has no guard markers (Linux 6.13), or \
+         not for locked memory (mlockall), so every stack takes two memory mappings; raise the \
+         sysctl vm.max_map_count"
     )
 }
 

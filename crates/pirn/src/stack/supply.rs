@@ -72,9 +72,10 @@ impl Supply {
         while let Some(row) = self.rows.get_mut(self.first_free) {
             let (len, unguarded) = row.take(out);
             self.closed -= unguarded;
-            if region::install_guards(&out[..unguarded]).is_err() {
-                // There is no memory for a page table: the next page fault would fail as well.
-                sys::fatal(&["no memory for a stack's guard page"]);
+            if let Err(shortage) = region::install_guards(&out[..unguarded]) {
+                // No memory for a page table: the next page fault would fail as well. Or no mapping
+                // for a guard, since the program has locked its memory.
+                sys::fatal(&[shortage.of_guard()]);
             }
             if len > 0 {
                 return len;

@@ -117,3 +117,36 @@ fn stacks_that_were_given_back_overflow_as_ever() {
         child::report(&output)
     );
 }
+
+/// There are no guard markers in locked memory.
+#[watched]
+fn stacks_in_locked_memory_have_guards() {
+    if child::is_here() {
+        let before = page_tables();
+        let peak = peak_with(3000);
+        // Some have been given back, with their markers; most have never been used.
+        while kernel_gives_them_back() && page_tables() >= (before + peak) / 2 {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        // SAFETY: locks the process's own memory, page by page as it is touched.
+        if unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_ONFAULT) } != 0 {
+            println!(
+                "has overflowed its stack: {}",
+                std::io::Error::last_os_error()
+            );
+            return skip("may not lock memory");
+        }
+        let handles = Vec::from_iter((0..5000).map(|_| thread::spawn(thread::park)));
+        let builder = thread::Builder::new().name("heddle".into());
+        let _ = builder.spawn(|| sink(0)).unwrap().join();
+        drop(handles);
+        return;
+    }
+    let output = child::run(&[("PIRN_STACK_SIZE", "256K")]);
+    let texts = [output.stdout.as_slice(), &output.stderr].concat();
+    assert!(
+        String::from_utf8_lossy(&texts).contains("has overflowed its stack"),
+        "{}",
+        child::report(&output)
+    );
+}

@@ -267,5 +267,5 @@ fn elsewhere<R>(call: impl FnOnce() -> R) -> R {
 /// There is no room for their thread-local data.
 pub(crate) fn catch_up() -> Result<(), String> {
     preempt::libraries_changed();
-    late::catch_up(|visit| region::for_each_created(|slot| visit(slot.tp())))
+    late::catch_up(|visit| region::for_each_open(|slot| visit(slot.tp())))
 }

@@ -100,3 +100,27 @@ fn what_is_claimed_is_not_taken() {
     row.put_back(&claim);
     assert_eq!(take(&mut row, 20).0, Vec::from_iter(5..20));
 }
+
+#[test]
+fn closed_slots_are_not_visited() {
+    let mut row = row(100, 0);
+    let number = row.region;
+    let open = || {
+        let mut count = 0;
+        region::for_each_open(|slot| count += usize::from(slot.region() == number));
+        count
+    };
+    let open_some = |row: &mut Row, count| {
+        let mut out = vec![Slot(0); count];
+        let (_, unguarded) = row.take(&mut out);
+        region::install_guards(&out[..unguarded]).unwrap();
+    };
+    assert_eq!(open(), 0);
+    open_some(&mut row, 100);
+    assert_eq!(open(), 100);
+    (0..90).for_each(|i| row.put(i));
+    trim(&mut row);
+    assert_eq!(open(), 10);
+    open_some(&mut row, 70);
+    assert_eq!(open(), 80);
+}
