@@ -15,13 +15,13 @@
 //!   handlers entered     sections of the runtime entered
 //! ```
 //!
-//! A handler may be left by a jump, which drops nothing. So the handlers of a thread are linked
-//! through their frames, and `siglongjmp` asks which of them it leaves ([`jump`]).
+//! A handler may be left by a jump, which drops nothing. So a thread notes the [`Place`]s of its
+//! handlers, and `siglongjmp` asks which of them it leaves ([`jump`]). It may also be left unseen
+//! (`setcontext`): what is noted is compared with addresses, and not followed.
 
 use core::cell::Cell;
 use core::marker::PhantomData;
 use core::ops::Range;
-use core::ptr;
 use core::sync::atomic::{Ordering, compiler_fence};
 
 const SECTION: u32 = 1;
@@ -33,8 +33,8 @@ thread_local! {
     static MARK: Cell<u32> = const { Cell::new(0) };
     /// The number of sections in which the thread is not to be preempted, but may park.
     static HELD: Cell<u32> = const { Cell::new(0) };
-    /// The innermost handler that the thread is in.
-    static INNERMOST: Cell<*const InHandler> = const { Cell::new(ptr::null()) };
+    /// The handlers that the thread is in, the outermost first: as many as the mark says.
+    static PLACES: [Cell<Place>; PLACES_NOTED] = const { [const { Cell::new(Place::NONE) }; _] };
 }
 
 /// Returns whether the mark is up.
@@ -110,68 +110,154 @@ impl Drop for Held {
     }
 }
 
+/// The number of nested handlers that a thread notes. One that is nested deeper counts as left
+/// when one of these is.
+const PLACES_NOTED: usize = 4;
+
+/// Where a handler runs, and what it has interrupted.
+#[derive(Clone, Copy)]
+struct Place {
+    /// The address of its [`InHandler`].
+    frame: usize,
+    /// The size of the part of the handler's stack below the frame.
+    room: u32,
+    /// The sections' part of the mark at its beginning.
+    sections: u16,
+    signal: u16,
+}
+
+impl Place {
+    const NONE: Place = Place {
+        frame: 0,
+        room: 0,
+        sections: 0,
+        signal: 0,
+    };
+
+    /// The room of a stack whose lower end is unknown: all below the frame.
+    const ALL: u32 = u32::MAX;
+
+    /// Returns whether code of this stack pointer runs in the handler.
+    fn contains(&self, pointer: usize) -> bool {
+        let room = match self.room {
+            Place::ALL => self.frame,
+            room => room as usize,
+        };
+        (1..=room).contains(&self.frame.wrapping_sub(pointer))
+    }
+}
+
+/// Returns the number of handlers that a mark says the thread is in.
+fn handlers(mark: u32) -> usize {
+    (mark / HANDLER) as usize
+}
+
 /// A signal handler that the running thread is in, in the frame of the handler's caller.
 ///
 /// Another signal may come at any instruction here, and its handler may leave this one by a jump.
-/// So a handler is linked before it raises the mark, and unlinked after it has lowered it, and to
-/// leave it twice, or before it has raised the mark, does no harm.
+/// So the place is noted before the mark is raised: until then it belongs to the other handler,
+/// which puts back what it found there.
 pub(crate) struct InHandler {
-    outer: *const InHandler,
-    /// The handlers' part of the mark outside of this one.
+    /// The mark outside of this one.
     before: u32,
+    /// What was noted in its place.
+    hidden: Place,
 }
 
 impl InHandler {
-    /// Calls `handler` with the mark up.
+    /// Calls the handler of `signal` with the mark up. `alternative` is the alternative signal
+    /// stack that was in force when the signal came; empty if there was none.
     #[inline(always)]
-    pub(crate) fn run(handler: impl FnOnce()) {
-        let this = InHandler {
-            outer: INNERMOST.get(),
-            before: MARK.get() & HANDLERS,
+    pub(crate) fn run(signal: u16, alternative: &Range<usize>, handler: impl FnOnce()) {
+        let before = MARK.get();
+        let depth = handlers(before);
+        let mut this = InHandler {
+            before,
+            hidden: Place::NONE,
         };
+        PLACES.with(|places| {
+            let Some(place) = places.get(depth) else {
+                return;
+            };
+            this.hidden = place.get();
+            let frame = (&raw const this).addr();
+            let outer = depth.checked_sub(1).map(|outer| places[outer].get());
+            place.set(Place {
+                frame,
+                room: room(frame, alternative, outer),
+                sections: before as u16,
+                signal,
+            });
+        });
         compiler_fence(Ordering::SeqCst); // As in `Raised::new`.
-        INNERMOST.set(&this);
-        compiler_fence(Ordering::SeqCst);
         MARK.set(MARK.get().wrapping_add(HANDLER));
         compiler_fence(Ordering::SeqCst);
         handler(); // If it unwinds, `this` is dropped, as at its end.
-    }
-
-    /// Notes that this handler, the innermost, has been left.
-    fn leave(&self) {
-        compiler_fence(Ordering::SeqCst); // As in `Raised::new`.
-        MARK.set(MARK.get() & !HANDLERS | self.before);
-        compiler_fence(Ordering::SeqCst);
-        INNERMOST.set(self.outer);
     }
 }
 
 impl Drop for InHandler {
     fn drop(&mut self) {
-        self.leave();
+        compiler_fence(Ordering::SeqCst); // As in `Raised::new`.
+        MARK.set(MARK.get() & !HANDLERS | self.before & HANDLERS);
+        compiler_fence(Ordering::SeqCst);
+        PLACES.with(|places| {
+            if let Some(place) = places.get(handlers(self.before)) {
+                place.set(self.hidden);
+            }
+        });
     }
 }
 
-/// Lowers the mark by the handlers that a jump to the stack pointer `target` leaves: those with
-/// newer frames, and, if the target is elsewhere, all on the `alternative` signal stack.
+/// Returns the [room](Place::room) of a handler. One on an alternative stack that is not in force,
+/// because the kernel disarmed it for the `outer` handler (`SS_AUTODISARM`), shares that one's.
+fn room(frame: usize, alternative: &Range<usize>, outer: Option<Place>) -> u32 {
+    if alternative.contains(&frame) {
+        return u32::try_from(frame - alternative.start).unwrap_or(Place::ALL);
+    }
+    match outer {
+        Some(outer) if outer.room != Place::ALL && outer.contains(frame) => {
+            outer.room - (outer.frame - frame) as u32
+        }
+        _ => Place::ALL,
+    }
+}
+
+/// Lowers the mark by the handlers that a jump to the stack pointer `target` leaves.
+///
+/// # Errors
+/// A signal whose handler has interrupted the runtime, and is left: what the runtime has begun
+/// there would not be ended.
 #[inline]
-pub(crate) fn jump(target: usize, alternative: impl FnOnce() -> Range<usize>) {
-    if !INNERMOST.get().is_null() {
-        leave_newer(target, &alternative());
+pub(crate) fn jump(target: usize) -> Result<(), u16> {
+    match in_handler() {
+        true => leave(target),
+        false => Ok(()),
     }
 }
 
 #[cold]
-fn leave_newer(target: usize, alternative: &Range<usize>) {
-    // SAFETY: a handler's frame is valid until `leave` unlinks it.
-    while let Some(handler) = unsafe { INNERMOST.get().as_ref() } {
-        let frame = ptr::from_ref(handler) as usize;
-        let same_stack = alternative.contains(&frame) == alternative.contains(&target);
-        if same_stack && target < frame || !same_stack && alternative.contains(&target) {
-            return;
-        }
-        handler.leave();
+fn leave(target: usize) -> Result<(), u16> {
+    let mark = MARK.get();
+    let noted = handlers(mark).min(PLACES_NOTED);
+    let places: [Place; PLACES_NOTED] = PLACES.with(|places| places.each_ref().map(Cell::get));
+    let mut stay = noted;
+    while stay > 0 && !places[stay - 1].contains(target) {
+        stay -= 1;
     }
+    if stay == noted {
+        return Ok(());
+    }
+    let outside = stay
+        .checked_sub(1)
+        .map_or(0, |inner| places[inner].sections);
+    let left = &places[stay..noted];
+    if let Some(place) = left.iter().find(|place| place.sections > outside) {
+        return Err(place.signal);
+    }
+    MARK.set(mark & !HANDLERS | (stay as u32 * HANDLER));
+    compiler_fence(Ordering::SeqCst); // As in `Raised::new`.
+    Ok(())
 }
 
 #[cfg(test)]
@@ -182,9 +268,9 @@ mod tests {
     fn sections_and_handlers_nest() {
         assert!(!is_up());
         let section = Raised::new();
-        InHandler::run(|| {
+        InHandler::run(1, &(0..0), || {
             drop(Raised::new());
-            InHandler::run(|| assert!(is_up()));
+            InHandler::run(1, &(0..0), || assert!(is_up()));
             assert!(is_up());
         });
         assert!(is_up());
@@ -192,43 +278,72 @@ mod tests {
         assert!(!is_up());
     }
 
-    /// Pretends that the thread is in these handlers, the innermost first. Returns how many of them
+    /// Pretends that the thread is in these handlers, the innermost last. Returns how many of them
     /// remain after a jump.
-    fn after_jump(handlers: &mut [InHandler], target: usize, alternative: Range<usize>) -> u32 {
-        let mut outer = ptr::null();
-        for (before, handler) in (0..).zip(handlers.iter_mut().rev()) {
-            handler.outer = outer;
-            handler.before = before * HANDLER;
-            outer = handler;
-        }
-        INNERMOST.set(outer);
+    fn after_jump(handlers: &[Place], target: usize) -> Result<u32, u16> {
+        PLACES.with(|places| {
+            for (place, handler) in places.iter().zip(handlers) {
+                place.set(*handler);
+            }
+        });
         MARK.set(handlers.len() as u32 * HANDLER);
-        jump(target, || alternative);
-        INNERMOST.set(ptr::null());
-        MARK.replace(0) / HANDLER
+        let result = jump(target);
+        let left = MARK.replace(0) / HANDLER;
+        result.map(|()| left)
+    }
+
+    fn place(frame: usize, room: u32) -> Place {
+        Place {
+            frame,
+            room,
+            ..Place::NONE
+        }
     }
 
     #[test]
     fn a_jump_leaves_the_handlers_with_newer_frames() {
-        let handler = || {
-            let (outer, before) = (ptr::null(), 0);
-            core::mem::ManuallyDrop::new(InHandler { outer, before })
-        };
-        let mut handlers = [handler(), handler()];
-        // SAFETY: the same layout.
-        let handlers = unsafe { &mut *(&raw mut handlers).cast::<[InHandler; 2]>() };
-        let inner = handlers.as_ptr() as usize;
-        let outer = inner + size_of::<InHandler>();
-        assert_eq!(after_jump(handlers, inner - 8, 0..0), 2);
-        assert_eq!(after_jump(handlers, inner + 4, 0..0), 1);
-        assert_eq!(after_jump(handlers, outer + 8, 0..0), 0);
+        let both = [place(0x5000, Place::ALL), place(0x4000, Place::ALL)];
+        assert_eq!(after_jump(&both, 0x3ff8), Ok(2));
+        assert_eq!(after_jump(&both, 0x4008), Ok(1));
+        assert_eq!(after_jump(&both, 0x5008), Ok(0));
         // From the alternative stack to the thread's own, wherever that is.
-        assert_eq!(after_jump(handlers, inner - 8000, inner..outer + 8), 0);
-        assert_eq!(after_jump(handlers, inner - 8000, inner..outer), 1);
-        // Within the alternative stack, where the inner handler is not.
-        assert_eq!(
-            after_jump(handlers, outer + 80, outer + 64..outer + 4096),
-            2
-        );
+        let alternative = [place(0x5000, 0x1800), place(0x4000, 0x800)];
+        assert_eq!(after_jump(&alternative, 0x3800), Ok(2));
+        assert_eq!(after_jump(&alternative, 0x3000), Ok(0));
+        assert_eq!(after_jump(&alternative, 0x9000), Ok(0));
+        let mixed = [place(0x5000, Place::ALL), place(0x9000, 0x800)];
+        assert_eq!(after_jump(&mixed, 0x8900), Ok(2));
+        assert_eq!(after_jump(&mixed, 0x4ff0), Ok(1));
+        assert_eq!(after_jump(&mixed, 0x5008), Ok(0));
+    }
+
+    #[test]
+    fn handlers_that_are_nested_too_deep_are_left_with_others() {
+        let four = [0x5000, 0x4000, 0x3000, 0x2000].map(|frame| place(frame, Place::ALL));
+        let all = [four.as_slice(), &[place(0x1000, Place::ALL)]].concat();
+        assert_eq!(after_jump(&all, 0x1008), Ok(5));
+        assert_eq!(after_jump(&all, 0x2008), Ok(3));
+    }
+
+    #[test]
+    fn a_handler_on_a_disarmed_stack_has_the_room_of_the_outer_one() {
+        let outer = place(0x5000, 0x1800);
+        assert_eq!(room(0x5000, &(0x3800..0x6000), None), 0x1800);
+        assert_eq!(room(0x4000, &(0..0), Some(outer)), 0x800);
+        assert_eq!(room(0x3000, &(0..0), Some(outer)), Place::ALL);
+        assert_eq!(room(0x4000, &(0..0), None), Place::ALL);
+    }
+
+    #[test]
+    fn a_handler_that_has_interrupted_a_section_is_not_left() {
+        let mut both = [place(0x5000, Place::ALL), place(0x4000, Place::ALL)];
+        both[1].sections = 1;
+        both[1].signal = 10;
+        assert_eq!(after_jump(&both, 0x3ff8), Ok(2));
+        assert_eq!(after_jump(&both, 0x4008), Err(10));
+        assert_eq!(after_jump(&both, 0x5008), Err(10));
+        // The section is outside of the inner handler.
+        both[0].sections = 1;
+        assert_eq!(after_jump(&both, 0x4008), Ok(1));
     }
 }

@@ -137,3 +137,92 @@ fn a_handler_may_be_left_by_a_jump_at_each_of_its_instructions() {
     let settings = [("PIRN_PARALLELISM", "1"), ("PIRN_SPARE_CARRIERS", "0")];
     child::isolated(&settings, jump_out_everywhere);
 }
+
+/// The kernel disarms the alternative stack for the time of the handler.
+fn jump_from_a_disarmed_stack() {
+    const SS_AUTODISARM: c_int = 1 << 31;
+    extern "C" fn jump(_signal: c_int) {
+        // SAFETY: set by the interrupted function, which has not returned.
+        unsafe { siglongjmp(JUMP_BACK.load(SeqCst) as *mut Buffer, 1) };
+    }
+    #[inline(never)]
+    fn jump_out(stack: usize) {
+        let mut buffer = Buffer([0; 32]);
+        JUMP_BACK.store(&raw mut buffer as usize, SeqCst);
+        let alternative = libc::stack_t {
+            ss_sp: ptr::with_exposed_provenance_mut(stack),
+            ss_flags: SS_AUTODISARM,
+            ss_size: STACK,
+        };
+        // SAFETY: no local of this frame changes between the two returns; the stack is alive, and
+        // nobody else's.
+        unsafe {
+            let mut before: libc::stack_t = std::mem::zeroed();
+            check(libc::sigaltstack(&alternative, &mut before)).unwrap();
+            if __sigsetjmp(&mut buffer, 1) == 0 {
+                libc::raise(SIGUSR1);
+                unreachable!();
+            }
+            check(libc::sigaltstack(&before, ptr::null_mut())).unwrap();
+        }
+    }
+    const STACK: usize = 1 << 20;
+    // Above the virtual threads' stacks, and below.
+    let above = vec![0u8; STACK];
+    on_virtual(|| ());
+    let below = vec![0u8; STACK];
+    on_signal(SIGUSR1, libc::SA_ONSTACK, jump);
+    let stacks = [&above, &below].map(|stack| stack.as_ptr().expose_provenance());
+    for stack in stacks {
+        let (mut reader, mut writer) = io::pipe().unwrap();
+        let jumper = thread::spawn(move || {
+            jump_out(stack);
+            reader.read_exact(&mut [0]).unwrap();
+        });
+        let other = thread::spawn(move || writer.write_all(&[0]).unwrap());
+        jumper.join().unwrap();
+        other.join().unwrap();
+    }
+}
+
+#[watched]
+fn a_handler_on_a_stack_that_disarms_itself_may_be_left_by_a_jump() {
+    let settings = [("PIRN_PARALLELISM", "1"), ("PIRN_SPARE_CARRIERS", "0")];
+    child::isolated(&settings, jump_from_a_disarmed_stack);
+}
+
+/// Leaves the handler of a trap after each instruction of a yield in turn: one of the first of them
+/// is in the runtime.
+fn jump_out_of_the_runtime() {
+    #[inline(never)]
+    fn yield_until(steps: usize) {
+        let mut buffer = Buffer([0; 32]);
+        JUMP_BACK.store(&raw mut buffer as usize, SeqCst);
+        STEPS.store(steps, SeqCst);
+        // SAFETY: as in `jump_after`.
+        unsafe {
+            if __sigsetjmp(&mut buffer, 1) == 0 {
+                asm!("pushfq", "or dword ptr [rsp], 0x100", "popfq");
+                std::thread::yield_now();
+                asm!("pushfq", "and dword ptr [rsp], 0xfffffeff", "popfq");
+            }
+        }
+    }
+    on_signal(SIGTRAP, 0, trapped);
+    on_virtual(|| (1..1000).for_each(yield_until));
+}
+
+#[watched]
+fn a_jump_out_of_the_middle_of_the_runtime_is_fatal() {
+    if child::is_here() {
+        crate::common::sys::no_core_file();
+        return jump_out_of_the_runtime();
+    }
+    let output = child::run(&[("PIRN_PARALLELISM", "1"), ("PIRN_SPARE_CARRIERS", "0")]);
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        text.contains("jumped out of its handler of signal 5, which"),
+        "{}",
+        child::report(&output)
+    );
+}

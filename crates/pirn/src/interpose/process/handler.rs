@@ -18,8 +18,10 @@ use crate::glibc::jump;
 use crate::glibc::symbols::Real;
 use crate::interpose::registry::interposed;
 use crate::mark::{self, InHandler};
+use crate::sys;
 use core::ffi::{c_int, c_void};
 use core::mem::transmute;
+use core::ops::Range;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use libc::{sighandler_t, siginfo_t};
 
@@ -78,8 +80,25 @@ pub(super) unsafe extern "C-unwind" fn call(
     if flags & libc::SA_RESETHAND != 0 {
         note(signal, libc::SIG_DFL);
     }
+    // SAFETY: the caller's contract.
+    let alternative = unsafe { alternative_stack(context) };
     // SAFETY: a handler of the program. One that takes only the signal ignores the other arguments.
-    InHandler::run(|| unsafe { transmute::<usize, Handler>(handler)(signal, info, context) });
+    let handler = || unsafe { transmute::<usize, Handler>(handler)(signal, info, context) };
+    InHandler::run(signal as u16, &alternative, handler);
+}
+
+/// Returns the alternative signal stack that was in force when a signal came; empty if there was
+/// none. To ask the kernel would be too late for one with `SS_AUTODISARM`.
+///
+/// # Safety
+/// The third argument of a handler that is running, or null.
+unsafe fn alternative_stack(context: *const c_void) -> Range<usize> {
+    // SAFETY: the caller's contract.
+    let Some(context) = (unsafe { context.cast::<libc::ucontext_t>().as_ref() }) else {
+        return 0..0;
+    };
+    let start = context.uc_stack.ss_sp.addr();
+    start..start.saturating_add(context.uc_stack.ss_size)
 }
 
 /// Returns the program's handler.
@@ -314,16 +333,17 @@ macro_rules! like_sysv_signal {
 
 like_sysv_signal!(sysv_signal __sysv_signal);
 
-/// Returns the calling OS thread's alternative signal stack; empty if it has none.
-fn alternative_stack() -> core::ops::Range<usize> {
-    // SAFETY: all zeros is a valid `stack_t`; a query.
-    let stack = unsafe {
-        let mut stack: libc::stack_t = core::mem::zeroed();
-        libc::sigaltstack(core::ptr::null(), &mut stack);
-        stack
-    };
-    let start = stack.ss_sp as usize;
-    start..start + stack.ss_size
+/// Ends the process: its handler of `signal` is about to be left by a jump out of the runtime.
+#[cold]
+fn left_the_runtime(signal: u16) -> ! {
+    let digits = [signal / 10, signal % 10].map(|digit| b'0' + (digit % 10) as u8);
+    let number = &digits[usize::from(signal < 10)..];
+    sys::fatal(&[
+        "the program jumped out of its handler of signal ",
+        core::str::from_utf8(number).unwrap_or_default(),
+        ", which had interrupted the runtime of virtual threads in the middle of a step. Return \
+         from the handler, or block the signal where virtual threads may run",
+    ])
 }
 
 /// Defines functions like `longjmp`, each through libc's own.
@@ -338,7 +358,9 @@ macro_rules! jumps {
             use crate::glibc::symbols::real;
             // SAFETY: the caller's contract: a buffer that `setjmp` has filled in.
             unsafe {
-                mark::jump(jump::target(buffer), alternative_stack);
+                if let Err(signal) = mark::jump(jump::target(buffer)) {
+                    left_the_runtime(signal);
+                }
                 real!(unwinding fn $name(buffer: *mut c_void, value: c_int) -> !)
             }
         }
