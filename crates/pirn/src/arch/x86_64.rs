@@ -130,6 +130,10 @@ pub(crate) unsafe fn switch_by_system_call(
                 "mov edi, {set_fs}",
                 "mov eax, {arch_prctl}",
                 "syscall",
+                "test eax, eax",
+                "jz 5f", // otherwise the other side would run with our thread-locals
+                "ud2",
+                "5:",
                 "mov rax, rsp",
                 "mov rsp, r8",
                 "mov rcx, [r12]", // valgrind looks at the stack pointer when memory is read
