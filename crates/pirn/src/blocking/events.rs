@@ -70,6 +70,9 @@ impl Runtime {
     /// Gives back the memory of unused stacks and cells, until threads become runnable. Called by
     /// carriers that have nothing else to do.
     fn trim(&self) {
+        // SAFETY: nobody holds an idle processor, nor can while it is passed to this.
+        self.idle
+            .for_each(|processor| unsafe { processor.give_back_slots() });
         while self.injector.len() == 0 && self.stacks.trim() {}
         if self.injector.len() == 0 {
             magazines::trim();

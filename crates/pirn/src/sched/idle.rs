@@ -90,6 +90,12 @@ impl<P> Idle<P> {
         Some(processor)
     }
 
+    /// Calls `f` with each idle processor, which nobody can take meanwhile.
+    #[allow(dead_code)] // the models do without it
+    pub(crate) fn for_each(&self, f: impl FnMut(&'static P)) {
+        self.list.lock().iter().copied().for_each(f);
+    }
+
     /// Puts a processor on the idle list. Returns whether there is work after all: step d.
     /// `in_queues` tells whether there is a thread that a searching carrier would take.
     pub(crate) fn release(&self, processor: &'static P, in_queues: impl FnOnce() -> bool) -> bool {

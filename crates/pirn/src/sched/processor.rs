@@ -294,6 +294,15 @@ impl Processor {
         unsafe { (*self.slots.get()).take(self.runtime()) }
     }
 
+    /// Moves all cached slots to the pool, which can give their memory back.
+    ///
+    /// # Safety
+    /// The caller holds this processor, or nobody can.
+    pub(crate) unsafe fn give_back_slots(&self) {
+        // SAFETY: the holder's alone.
+        unsafe { (*self.slots.get()).flush(&self.runtime().stacks, 0) };
+    }
+
     /// Prepares for the next threads while there is nothing else to do.
     ///
     /// # Safety
