@@ -22,6 +22,13 @@ pub(crate) fn unblock_signal(signal: c_int) {
     let _ = unsafe { call!(libc::SYS_rt_sigprocmask, how, &raw const set, 0, SET) };
 }
 
+/// Makes the calling platform thread block these signals and no others.
+pub(crate) fn block_only(signals: u64) {
+    let how = libc::SIG_SETMASK;
+    // SAFETY: the kernel reads eight bytes.
+    let _ = unsafe { call!(libc::SYS_rt_sigprocmask, how, &raw const signals, 0, SET) };
+}
+
 /// The beginning of a `siginfo_t` of a signal that carries a value.
 #[repr(C)]
 struct Info {
