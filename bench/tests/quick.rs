@@ -53,7 +53,7 @@ fn peers(list: &[Value]) -> Vec<&str> {
 fn takes_part(peer: &str, workload: &str) -> bool {
     match workload {
         "http" | "users" | "gateway" => peer != "rayon",
-        "malloc" => ["pirn", "os-threads"].contains(&peer),
+        "hogs" | "malloc" => ["pirn", "os-threads"].contains(&peer),
         "scope" => peer != "helidon",
         _ => !["helidon", "rayon"].contains(&peer),
     }
