@@ -12,6 +12,8 @@
 
 mod start;
 #[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
 mod tests;
 
 pub(crate) use start::ensure_started;

@@ -1,30 +1,26 @@
 //! Several runtimes in one process.
 
-use super::{Runtime, RuntimeSettings, ensure_started};
+use super::testing::{few, make_with, ready};
+use super::{Runtime, RuntimeSettings};
 use crate::blocking::offload::bounded;
 use crate::mark::Raised;
 use crate::sched;
-use crate::stack::SizeClass;
 use crate::thread::join::RawHandle;
-use crate::vthread::record::{Attributes, Phase};
-use crate::vthread::{self, ClosureBody};
+use crate::vthread;
+use crate::vthread::record::Phase;
 use core::ptr;
 use std::sync::{Arc, Barrier, mpsc};
 use std::time::{Duration, Instant};
 
 /// Makes a second runtime, without carriers.
 fn make(parallelism: usize) -> &'static Runtime {
-    ensure_started().unwrap(); // Sets up the process's state.
-    Runtime::new(RuntimeSettings {
-        parallelism,
+    make_with(RuntimeSettings {
         spares: 1,
-        default_class: SizeClass::for_bytes(256 << 10),
         spin_ns: 20_000,
         max_blocking_threads: 200,
-        slice_ns: 0,
         known_residents: true,
+        ..few(parallelism)
     })
-    .unwrap()
 }
 
 fn start(parallelism: usize) -> &'static Runtime {
@@ -37,15 +33,7 @@ fn spawn<T: Send>(
     runtime: &'static Runtime,
     f: impl FnOnce() -> T + Send + 'static,
 ) -> RawHandle<T> {
-    let class = runtime.settings.default_class;
-    runtime.stacks.reserve(class, 1).unwrap();
-    let attributes = Attributes {
-        runtime,
-        name: None,
-        class,
-        scheduler: None,
-    };
-    let (thread, ready) = ClosureBody::allocate(attributes, f).unwrap();
+    let (thread, ready) = ready(runtime, f);
     sched::make_runnable(ready);
     RawHandle::new(thread)
 }

@@ -154,6 +154,25 @@ fn global_dynamic_data_opened_on_a_virtual_thread() {
     });
 }
 
+/// Opens libraries while virtual threads wait, which then use all of them.
+fn open_amid_virtual_threads(open: impl FnOnce() -> Vec<Library>) {
+    let (all_here, opened) = (Barrier::new(many() + 1), Barrier::new(many() + 1));
+    let libraries = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            virtual_crowd(|_| {
+                all_here.wait();
+                opened.wait();
+                let libraries = libraries.lock().unwrap().clone();
+                libraries.iter().for_each(Library::use_afresh);
+            });
+        });
+        all_here.wait();
+        *libraries.lock().unwrap() = open();
+        opened.wait();
+    });
+}
+
 /// Opens a library with a kilobyte of static data while there are virtual threads, and then one
 /// with little. Prints how the first went.
 fn open_large_and_small() {
@@ -162,26 +181,13 @@ fn open_large_and_small() {
     let (Some(large), Some(small)) = (build(&["-DEXTRA_BYTES=1000"]), build(&[])) else {
         return;
     };
-    let (all_here, opened) = (Barrier::new(many() + 1), Barrier::new(many() + 1));
-    let libraries = Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            virtual_crowd(|_| {
-                all_here.wait();
-                opened.wait();
-                let libraries: Vec<Library> = libraries.lock().unwrap().clone();
-                libraries.iter().for_each(Library::use_afresh);
-            });
-        });
-        all_here.wait();
+    open_amid_virtual_threads(|| {
         let large = on_virtual(move || Library::try_open(&large));
         match large {
             Ok(_) => println!("\nthe library was opened"),
             Err(ref error) => println!("\nerror: {error}"),
         }
-        libraries.lock().unwrap().extend(large);
-        libraries.lock().unwrap().push(Library::open(&small));
-        opened.wait();
+        large.into_iter().chain([Library::open(&small)]).collect()
     });
 }
 
@@ -222,26 +228,13 @@ fn open_many_libraries() {
     let Some(path) = build(&folder, "global-dynamic") else {
         return;
     };
-    let (all_here, opened) = (Barrier::new(many() + 1), Barrier::new(many() + 1));
-    let libraries = Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            virtual_crowd(|_| {
-                all_here.wait();
-                opened.wait();
-                let libraries: Vec<Library> = libraries.lock().unwrap().clone();
-                for library in libraries {
-                    library.use_afresh();
-                }
-            });
-        });
-        all_here.wait();
-        for i in 0..40 {
+    open_amid_virtual_threads(|| {
+        let copies = (0..40).map(|i| {
             let copy = folder.join(&format!("copy-{i}.so"));
             std::fs::copy(&path, &copy).unwrap();
-            libraries.lock().unwrap().push(Library::open(&copy));
-        }
-        opened.wait();
+            Library::open(&copy)
+        });
+        copies.collect()
     });
 }
 

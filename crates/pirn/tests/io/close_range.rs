@@ -6,19 +6,13 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, IntoRawFd, RawFd};
 use std::time::Duration;
 
+use crate::common::memory::resident;
 use crate::common::{block_then, child, most_carriers, on_virtual, sys, watched};
 use pirn::thread;
 
 fn close_range(first: RawFd, last: u32) {
     // SAFETY: the callers own what is open there.
     sys::check(unsafe { libc::close_range(first as u32, last, 0) }).unwrap();
-}
-
-/// Returns the bytes of memory that this process has in use.
-fn resident() -> usize {
-    let text = fs::read_to_string("/proc/self/statm").unwrap();
-    let pages = text.split_whitespace().nth(1).unwrap();
-    pages.parse::<usize>().unwrap() * 4096
 }
 
 /// Returns the runtime's own descriptors.

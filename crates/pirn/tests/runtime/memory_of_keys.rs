@@ -6,15 +6,9 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
+use crate::common::memory::resident;
 use crate::common::{child, many, virtual_crowd, watched};
 use pirn::thread;
-
-/// Returns the bytes of memory that this process has.
-fn resident() -> usize {
-    let text = std::fs::read_to_string("/proc/self/statm").unwrap();
-    let pages: usize = text.split(' ').nth(1).unwrap().parse().unwrap();
-    pages * 4096
-}
 
 /// Returns the memory of `count` threads that have run `body` and are parked.
 fn memory_of_parked(count: usize, body: fn()) -> usize {

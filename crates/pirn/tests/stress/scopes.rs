@@ -10,6 +10,7 @@ use std::env;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
+use crate::common::memory::resident;
 use crate::common::{Rng, child, watched};
 use pirn::scope::{self, Builder, JoinError, TaskScope};
 use pirn::thread::{self, Interrupted, PlatformThreads};
@@ -30,13 +31,6 @@ fn times(rounds: usize) -> usize {
 
 fn first_seed() -> u64 {
     number("PIRN_STRESS_SEED", 1)
-}
-
-/// Returns the bytes of memory that this process has.
-fn resident() -> usize {
-    let text = std::fs::read_to_string("/proc/self/statm").unwrap();
-    let pages: usize = text.split(' ').nth(1).unwrap().parse().unwrap();
-    pages * 4096
 }
 
 /// Returns the time limit of one test.

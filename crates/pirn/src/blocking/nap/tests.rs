@@ -1,21 +1,10 @@
 use crate::blocking::epoll;
-use crate::runtime::{Runtime, RuntimeSettings, ensure_started};
-use crate::stack::SizeClass;
+use crate::runtime::{Runtime, testing};
 use crate::time::Deadline;
 
 /// Makes a runtime without carriers, whose processors so seem to be held.
 fn make() -> &'static Runtime {
-    ensure_started().unwrap(); // Sets up the process's state.
-    Runtime::new(RuntimeSettings {
-        parallelism: 2,
-        spares: 0,
-        default_class: SizeClass::for_bytes(256 << 10),
-        spin_ns: 0,
-        max_blocking_threads: 1,
-        slice_ns: 0,
-        known_residents: false,
-    })
-    .unwrap()
+    testing::make_with(testing::few(2))
 }
 
 fn reports_events(runtime: &Runtime) -> bool {

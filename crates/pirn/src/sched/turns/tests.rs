@@ -1,38 +1,22 @@
 use super::*;
-use crate::runtime::{Runtime, RuntimeSettings, ensure_started};
+use crate::runtime::{Runtime, RuntimeSettings, testing};
 use crate::sched;
 use crate::stack::SizeClass;
-use crate::vthread::ClosureBody;
-use crate::vthread::record::Attributes;
 
 const SLICE: u64 = 10_000_000;
 
 /// Makes a runtime without carriers.
 fn make() -> &'static Runtime {
-    ensure_started().unwrap(); // Sets up the process's state.
-    Runtime::new(RuntimeSettings {
-        parallelism: 1,
-        spares: 0,
+    testing::make_with(RuntimeSettings {
         default_class: SizeClass::for_bytes(16 << 10),
-        spin_ns: 0,
-        max_blocking_threads: 1,
         slice_ns: SLICE,
-        known_residents: false,
+        ..testing::few(1)
     })
-    .unwrap()
 }
 
 /// Makes a thread that is ready to run.
 fn ready(runtime: &'static Runtime) -> Ready {
-    let class = runtime.settings.default_class;
-    runtime.stacks.reserve(class, 1).unwrap();
-    let attributes = Attributes {
-        runtime,
-        name: None,
-        class,
-        scheduler: None,
-    };
-    ClosureBody::allocate(attributes, || ()).unwrap().1
+    testing::ready(runtime, || ()).1
 }
 
 fn id(thread: &Ready) -> u64 {
