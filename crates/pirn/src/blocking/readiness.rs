@@ -32,24 +32,12 @@ pub(crate) fn blocking(
     let Some(entry) = fds::entry(fd) else {
         return attempt();
     };
-    let since = entry.since(interest);
-    match attempt() {
-        EAGAIN => {}
-        result => return result,
-    }
-    match status_flags::may_wait(entry, fd) {
-        Waiting::Refused => EAGAIN,
-        waiting => {
-            let operation = Operation {
-                fd,
-                entry,
-                interest,
-                waiting,
-                attempted: true,
-            };
-            operation.wait(since, deadline(entry), |_| attempt())
-        }
-    }
+    let operation = Operation {
+        fd,
+        entry,
+        interest,
+    };
+    operation.attempt_or_wait(entry.since(interest), deadline, |_| attempt())
 }
 
 /// Reads as [`blocking`] does. `wanted` returns the number of bytes asked for, or 0 if the kernel
@@ -76,61 +64,66 @@ pub(crate) fn reading(
         result
     };
     let interest = Interest::Read;
-    let since = entry.since(interest);
-    let mut waiting = Waiting::Refused;
-    let emptied = entry.readiness.is_emptied(since) && entry.is_stream() && wanted() > 0;
-    if emptied {
-        waiting = status_flags::may_wait(entry, fd);
-    }
-    let attempted = waiting == Waiting::Refused;
-    if attempted {
-        match attempt(since) {
-            EAGAIN if emptied => return EAGAIN,
-            EAGAIN => waiting = status_flags::may_wait(entry, fd),
-            result => return result,
-        }
-        if waiting == Waiting::Refused {
-            return EAGAIN;
-        }
-    }
     let operation = Operation {
         fd,
         entry,
         interest,
-        waiting,
-        attempted,
     };
-    operation.wait(since, deadline(entry), attempt)
+    let since = entry.since(interest);
+    if entry.readiness.is_emptied(since) && entry.is_stream() && wanted() > 0 {
+        return match status_flags::may_wait(entry, fd) {
+            Waiting::Refused => attempt(since),
+            waiting => operation.wait(since, deadline(entry), waiting, false, attempt),
+        };
+    }
+    operation.attempt_or_wait(since, deadline, attempt)
 }
 
 const EAGAIN: SysResult = Err(Errno(libc::EAGAIN));
 
-/// An operation that may have to wait.
+/// An operation on a descriptor that may have to wait. Each `attempt` gets the generation and the
+/// count before it.
 struct Operation<'a> {
     fd: i32,
     entry: &'a Entry,
     interest: Interest,
-    waiting: Waiting,
-    /// There has been an attempt.
-    attempted: bool,
 }
 
 impl Operation<'_> {
-    /// Parks until an event after `since`, tries, and so on. `attempt` gets the generation and the
-    /// count before it.
+    /// Tries, at the generation and the count `since`, and [waits](Self::wait) if that returns
+    /// `EAGAIN` and the descriptor blocks.
+    #[inline]
+    fn attempt_or_wait(
+        &self,
+        since: (u32, u32),
+        deadline: impl FnOnce(&Entry) -> Deadline,
+        mut attempt: impl FnMut((u32, u32)) -> SysResult,
+    ) -> SysResult {
+        match attempt(since) {
+            EAGAIN => {}
+            result => return result,
+        }
+        match status_flags::may_wait(self.entry, self.fd) {
+            Waiting::Refused => EAGAIN,
+            waiting => self.wait(since, deadline(self.entry), waiting, true, attempt),
+        }
+    }
+
+    /// Parks until an event after `since`, tries, and so on. `attempted`: there has been an
+    /// attempt.
     fn wait(
-        self,
+        &self,
         mut since: (u32, u32),
         deadline: Deadline,
+        waiting: Waiting,
+        mut attempted: bool,
         mut attempt: impl FnMut((u32, u32)) -> SysResult,
     ) -> SysResult {
         let Operation {
             fd,
             entry,
             interest,
-            waiting,
-            mut attempted,
-        } = self;
+        } = *self;
         loop {
             entry.register(fd)?;
             let given_up = match park(entry, interest, since, deadline) {

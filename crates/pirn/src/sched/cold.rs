@@ -7,14 +7,12 @@
 //! woken meanwhile only reads its pages back.
 
 use crate::notices;
-use crate::stack::Slot;
 use crate::stack::region::{self, BATCH};
+use crate::stack::{Slot, memory};
 use crate::sys;
-use crate::time::Deadline;
 use crate::vthread::record::Core;
 use crate::vthread::residents;
 use core::ops::Range;
-use core::sync::atomic::AtomicU32;
 use std::io;
 
 /// Starts the platform thread that pages out threads which have been parked for `seconds`; 0: none.
@@ -37,8 +35,7 @@ pub(crate) fn start(seconds: u64) -> io::Result<()> {
 
 fn run(seconds: u64) {
     loop {
-        let pause = AtomicU32::new(0);
-        let _ = sys::futex_wait(&pause, 0, Deadline::after_nanos(seconds * 1_000_000_000));
+        sys::nap(seconds * 1_000_000_000);
         if has_swap() {
             sweep();
         }
@@ -48,15 +45,12 @@ fn run(seconds: u64) {
 /// Returns whether the kernel has anywhere to page out to.
 fn has_swap() -> bool {
     let mut buffer = [0; 2048];
-    let text = sys::read_file(c"/proc/meminfo", &mut buffer);
-    let text = text.ok().and_then(|text| core::str::from_utf8(text).ok());
-    text.is_some_and(swap_total)
+    memory::read_file(c"/proc/meminfo", &mut buffer).is_some_and(swap_total)
 }
 
 /// Returns whether the text of `/proc/meminfo` names any swap.
 fn swap_total(meminfo: &str) -> bool {
-    let total = meminfo.lines().find_map(|l| l.strip_prefix("SwapTotal:"));
-    total.is_some_and(|total| total.trim() != "0 kB")
+    memory::meminfo(meminfo, "SwapTotal:").is_some_and(|kib| kib > 0)
 }
 
 /// Pages out the slots of threads that have been parked since the last sweep. Returns how many.

@@ -42,7 +42,7 @@ pub(crate) struct Turn {
     began: AtomicU64,
     /// Whether the holder is not to be sent signals.
     exempt: AtomicBool,
-    /// The number of the last switch that was a preemption, for the carrier.
+    /// Whether the holder has put a thread aside since it last asked.
     preempted: Cell<bool>,
 }
 

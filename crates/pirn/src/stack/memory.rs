@@ -46,16 +46,7 @@ pub(super) fn memory_left() -> u64 {
     // Enough for the third line of the first file. A thread that spawns has this on its stack.
     let mut buffer = [0u8; 256];
     let machine = read_file(c"/proc/meminfo", &mut buffer)
-        .and_then(|text| {
-            text.lines().find_map(|l| {
-                l.strip_prefix("MemAvailable:")?
-                    .trim()
-                    .strip_suffix(" kB")?
-                    .trim()
-                    .parse::<u64>()
-                    .ok()
-            })
-        })
+        .and_then(|text| meminfo(text, "MemAvailable:"))
         .map_or(u64::MAX, |kb| kb << 10);
     let cgroup = [
         (
@@ -77,6 +68,13 @@ pub(super) fn memory_left() -> u64 {
     machine.min(cgroup.unwrap_or(u64::MAX))
 }
 
-fn read_file<'a>(path: &core::ffi::CStr, buffer: &'a mut [u8]) -> Option<&'a str> {
+/// Returns a value of `/proc/meminfo`, in KiB, by the beginning of its line.
+pub(crate) fn meminfo(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    line.trim().strip_suffix(" kB")?.trim().parse().ok()
+}
+
+/// Returns the beginning of a file, as far as it fits.
+pub(crate) fn read_file<'a>(path: &core::ffi::CStr, buffer: &'a mut [u8]) -> Option<&'a str> {
     core::str::from_utf8(sys::read_file(path, buffer).ok()?).ok()
 }

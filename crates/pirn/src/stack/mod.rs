@@ -38,7 +38,7 @@ mod class;
 mod default;
 pub(crate) mod depth;
 mod index;
-mod memory;
+pub(crate) mod memory;
 pub(crate) mod overflow;
 pub(crate) mod pool;
 pub(crate) mod region;

@@ -30,7 +30,7 @@ pub(crate) use memory::map;
 pub(crate) use pause::{back_off, nap, os_yield};
 pub(crate) use poll::{events_now, poll_now, poll_until};
 pub(crate) use report::{complain, fatal};
-pub(crate) use signal::{block_only, blocked_signals, send_signal, unblock_signal};
+pub(crate) use signal::{SignalInfo, block_only, blocked_signals, send_signal, unblock_signal};
 pub(crate) use user::{
     fetch_time, fetch_timeout, fetch_timespec, fetch_u8, fetch_u32, fetch_u64, store_timespec,
 };

@@ -31,7 +31,7 @@ pub(crate) fn block_only(signals: u64) {
 
 /// The beginning of a `siginfo_t` of a signal that carries a value.
 #[repr(C)]
-struct Info {
+pub(crate) struct SignalInfo {
     signal: c_int,
     error: c_int,
     code: c_int,
@@ -42,29 +42,40 @@ struct Info {
     rest: [u64; 12],
 }
 
-const _: () = assert!(size_of::<Info>() == size_of::<libc::siginfo_t>());
+const _: () = assert!(size_of::<SignalInfo>() == size_of::<libc::siginfo_t>());
 
-/// Sends a signal with a value to a thread of this process, by the kernel's id.
-pub(crate) fn send_signal(thread: u32, signal: c_int, value: usize) -> SysResult {
-    // SAFETY: no arguments; the kernel reads the information.
-    unsafe {
-        let info = Info {
+impl SignalInfo {
+    /// Returns the information with a signal from this process that carries a value.
+    pub(crate) fn with_value(signal: c_int, uid: libc::uid_t, value: usize) -> SignalInfo {
+        SignalInfo {
             signal,
             error: 0,
             code: libc::SI_QUEUE,
             pad: 0,
-            pid: libc::getpid(),
-            uid: 0,
+            // SAFETY: no arguments.
+            pid: unsafe { libc::getpid() },
+            uid,
             value,
             rest: [0; 12],
-        };
-        let info = &raw const info;
-        call!(
-            libc::SYS_rt_tgsigqueueinfo,
-            libc::getpid(),
-            thread,
-            signal,
-            info
-        )
+        }
     }
+
+    /// Sends the signal to a thread of this process, by the kernel's id.
+    pub(crate) fn send_to(&self, thread: u32) -> SysResult {
+        let (pid, signal, info) = (self.pid, self.signal, &raw const *self);
+        // SAFETY: the kernel reads the information, and checks the rest.
+        unsafe { call!(libc::SYS_rt_tgsigqueueinfo, pid, thread, signal, info) }
+    }
+
+    /// Sends the signal to this process.
+    pub(crate) fn send_to_process(&self) -> SysResult {
+        let (pid, signal, info) = (self.pid, self.signal, &raw const *self);
+        // SAFETY: as above.
+        unsafe { call!(libc::SYS_rt_sigqueueinfo, pid, signal, info) }
+    }
+}
+
+/// Sends a signal with a value to a thread of this process, by the kernel's id.
+pub(crate) fn send_signal(thread: u32, signal: c_int, value: usize) -> SysResult {
+    SignalInfo::with_value(signal, 0, value).send_to(thread)
 }

@@ -27,7 +27,7 @@ use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
 use crate::interpose::thread::slot_of;
 use crate::runtime;
-use crate::sys::{SysResult, call};
+use crate::sys::{SignalInfo, SysResult, call};
 use core::ffi::c_int;
 use libc::{pthread_t, sigval};
 
@@ -99,42 +99,12 @@ pub unsafe extern "C" fn pthread_sigqueue(
             real!(fn pthread_sigqueue(thread: pthread_t, signal: c_int, value: sigval) -> c_int)
         };
     };
-    /// The beginning of a `siginfo_t` that carries a value.
-    #[repr(C)]
-    struct Info {
-        signal: c_int,
-        error: c_int,
-        code: c_int,
-        pad: c_int,
-        pid: libc::pid_t,
-        uid: libc::uid_t,
-        value: sigval,
-        rest: [u64; 12],
-    }
-    const _: () = assert!(size_of::<Info>() == size_of::<libc::siginfo_t>());
-    // SAFETY: the kernel reads the information, and checks the rest.
-    unsafe {
-        let pid = libc::getpid();
-        let (error, pad, rest) = (0, 0, [0; 12]);
-        let info = Info {
-            signal,
-            error,
-            code: libc::SI_QUEUE,
-            pad,
-            pid,
-            uid: libc::getuid(),
-            value,
-            rest,
-        };
-        to_c(match target {
-            Target::Oneself => call!(
-                libc::SYS_rt_tgsigqueueinfo,
-                pid,
-                libc::gettid(),
-                signal,
-                &raw const info
-            ),
-            Target::Another => call!(libc::SYS_rt_sigqueueinfo, pid, signal, &raw const info),
-        })
-    }
+    // SAFETY: no arguments.
+    let uid = unsafe { libc::getuid() };
+    let info = SignalInfo::with_value(signal, uid, value.sival_ptr as usize);
+    to_c(match target {
+        // SAFETY: no arguments.
+        Target::Oneself => info.send_to(unsafe { libc::gettid() } as u32),
+        Target::Another => info.send_to_process(),
+    })
 }
