@@ -12,5 +12,9 @@
 #![forbid(unsafe_code)]
 
 mod model;
+#[cfg(test)]
+mod samples;
+pub mod wire;
 
 pub use model::*;
+pub use wire::{DecodeError, Encoder};

@@ -26,7 +26,7 @@ pub enum Wait {
         /// Whether the thread wants to write; otherwise to read, accept, and the like.
         write: bool,
         /// What is at its ends.
-        ends: Option<Ends>,
+        ends: Option<Box<Ends>>,
     },
     /// That one of several descriptors becomes ready.
     Poll {
