@@ -4,7 +4,7 @@
 //! passes a thread with a scheduler of the program on to that. For all others it steals work:
 //!
 //! * [`processor`]: the right to run threads, with a queue of them ([`local_queue`]).
-//! * [`injector`]: the queue for everything that comes from outside.
+//! * [`injector`]: the queue for everything that comes from outside ([`ready_queue`]).
 //! * [`carriers`]: the platform threads that run them; [`search`]: where they look for work.
 //! * [`idle`]: how few of them are woken. [`monitor`]: repairs what a missing wake left undone
 //!   ([`doze`]: its sleep). [`spare`]: stands in when all are stuck, as [`os_thread`] tells.
@@ -27,6 +27,7 @@ pub(crate) mod monitor;
 pub(crate) mod os_thread;
 pub(crate) mod preempt;
 pub(crate) mod processor;
+pub(crate) mod ready_queue;
 mod search;
 mod slices;
 pub(crate) mod spare;

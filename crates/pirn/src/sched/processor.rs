@@ -4,9 +4,9 @@
 //! while it holds one. Only its holder touches what a processor owns, except the run queue (others
 //! steal from it) and the counters that others read.
 
-use super::injector::Batch;
 use super::local_queue::LocalQueue;
 use super::os_thread;
+use super::ready_queue::Batch;
 use super::spare::Spare;
 use super::turn::Turn;
 use crate::runtime::Runtime;

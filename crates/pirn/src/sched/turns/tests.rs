@@ -55,14 +55,14 @@ fn a_thread_that_was_to_be_next_is_not_lost_to_one_from_elsewhere() {
 }
 
 #[test]
-fn an_interrupted_thread_comes_back_to_the_front_and_one_at_its_end_to_the_back() {
+fn a_computing_thread_comes_back_to_the_front_if_interrupted_and_else_to_the_back() {
     let runtime = make();
     let turns = &runtime.turns;
     let [one, two, three] = [ready(runtime), ready(runtime), ready(runtime)];
     let expected = [id(&three), id(&one), id(&two)];
     turns.put_aside(one, SLICE, false, true);
     turns.put_aside(two, SLICE + 1, true, false);
-    turns.put_aside(three, SLICE / 2, false, false);
+    turns.put_aside(three, SLICE / 2, true, false);
     assert!(turns.any());
     let processor = &runtime.processors.used()[0];
     for (place, expected) in expected.into_iter().enumerate() {
@@ -71,12 +71,34 @@ fn an_interrupted_thread_comes_back_to_the_front_and_one_at_its_end_to_the_back(
         assert_eq!(id(&thread), expected);
         let tick = processor.tick.load(Relaxed);
         let turn = processor.turn.resumed(tick).unwrap();
-        assert_eq!(turn.computes, place > 0);
+        assert!(turn.computes);
         let elapsed = sys::now() - turn.since;
         assert!(elapsed >= if place == 0 { SLICE / 2 } else { 0 });
         sched::abandon(thread);
     }
     assert!(!turns.any());
+}
+
+#[test]
+fn threads_interrupted_in_their_first_slice_go_on_before_all_but_the_urgent_in_order() {
+    let runtime = make();
+    let turns = &runtime.turns;
+    let processor = &runtime.processors.used()[0];
+    let [one, two, computing, queued, urgent] = [(); 5].map(|()| ready(runtime));
+    let expected = [&urgent, &one, &two, &computing].map(id);
+    turns.put_aside(computing, SLICE, true, true);
+    turns.last.store(0, Relaxed); // long ago
+    turns.put_aside(one, SLICE / 2, false, false);
+    turns.put_aside(two, SLICE / 4, false, false);
+    turns.push_urgent(urgent);
+    // SAFETY: nobody else holds the processor.
+    unsafe { processor.enqueue(queued) };
+    for expected in expected {
+        // SAFETY: as above.
+        let thread = unsafe { processor.look() }.expect("a thread is lost");
+        assert_eq!(id(&thread), expected);
+        sched::abandon(thread);
+    }
 }
 
 #[test]
