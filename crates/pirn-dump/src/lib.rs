@@ -11,10 +11,21 @@
 
 #![forbid(unsafe_code)]
 
+mod group;
 mod model;
+mod names;
 #[cfg(test)]
 mod samples;
+#[cfg(feature = "names")]
+mod symbols;
+mod text;
+mod view;
 pub mod wire;
 
+pub use group::Grouper;
 pub use model::*;
+pub use names::{Frame, Names};
+#[cfg(feature = "names")]
+pub use symbols::Symbols;
+pub use view::{Format, View};
 pub use wire::{DecodeError, Encoder};

@@ -1,10 +1,51 @@
 //! Dumps for tests.
 
 use crate::model::*;
+use crate::names::{Frame, Names};
+use crate::view::{Format, View};
 
 /// A dump in which everything occurs once, with names that try to get out of every format.
 pub fn everything() -> Dump {
-    let waits = [
+    let waits = waits();
+    let names = hostile_names();
+    let threads: Vec<Thread> = (0..)
+        .zip(&waits)
+        .map(|(number, wait)| Thread {
+            id: 1 + number as u64,
+            name: names.get(number).map(|name| name.to_vec()),
+            state: State::ALL[if *wait == Wait::None { number % 3 } else { 3 }],
+            wait: wait.clone(),
+            until: (*wait == Wait::Sleep).then_some(2_000_000_000),
+            stack: (number != 0).then_some(number as u32 % 2),
+            place: (number % 3 != 0).then_some(0),
+            scope: [None, Some(7), Some(8)][number % 3],
+            carrier: (number == 0).then_some(0),
+            mounts: 5,
+            unmoved_since: (number % 2 == 0).then_some(500_000_000),
+            interrupted: number == 3,
+            is_virtual: number != 5,
+            stack_bytes: Some(4096),
+        })
+        .collect();
+    Dump {
+        groups: groups(&threads),
+        totals: Totals {
+            started: 100,
+            ended: 80,
+            listed: threads.len() as u64,
+            by_state: [1, 0, 0, 13, 0],
+            unlisted_new: 4,
+            unclaimed: 1,
+            cut: 2,
+        },
+        threads,
+        ..surroundings()
+    }
+}
+
+/// One of each kind.
+fn waits() -> Vec<Wait> {
+    vec![
         Wait::None,
         Wait::Lock {
             address: 0x7f00_0000_1000,
@@ -42,41 +83,7 @@ pub fn everything() -> Dump {
         },
         Wait::Signal,
         Wait::Other,
-    ];
-    let names = hostile_names();
-    let threads: Vec<Thread> = (0..)
-        .zip(&waits)
-        .map(|(number, wait)| Thread {
-            id: 1 + number as u64,
-            name: names.get(number).map(|name| name.to_vec()),
-            state: State::ALL[if *wait == Wait::None { number % 3 } else { 3 }],
-            wait: wait.clone(),
-            until: (*wait == Wait::Sleep).then_some(2_000_000_000),
-            stack: (number != 0).then_some(number as u32 % 2),
-            place: (number % 3 != 0).then_some(0),
-            scope: [None, Some(7), Some(8)][number % 3],
-            carrier: (number == 0).then_some(0),
-            mounts: 5,
-            unmoved_since: (number % 2 == 0).then_some(500_000_000),
-            interrupted: number == 3,
-            is_virtual: number != 5,
-            stack_bytes: Some(4096),
-        })
-        .collect();
-    Dump {
-        groups: groups(&threads),
-        totals: Totals {
-            started: 100,
-            ended: 80,
-            listed: threads.len() as u64,
-            by_state: [1, 0, 0, 13, 0],
-            unlisted_new: 4,
-            unclaimed: 1,
-            cut: 2,
-        },
-        threads,
-        ..surroundings()
-    }
+    ]
 }
 
 fn groups(threads: &[Thread]) -> Vec<Group> {
@@ -100,26 +107,8 @@ fn groups(threads: &[Thread]) -> Vec<Group> {
 fn surroundings() -> Dump {
     let frames = vec![0x1000_0010, 0x1000_0020, 0x2000_0030, 0x10];
     Dump {
-        process: Process {
-            pid: 4711,
-            started: 12_345,
-            program: "/usr/bin/a \"server\"".into(),
-            version: "pirn 0.1.0".into(),
-            begin: 1_000_000_000,
-            end: 1_500_000_000,
-            parallelism: 2,
-        },
-        carriers: CarrierState::ALL
-            .into_iter()
-            .zip(0..)
-            .map(|(state, number)| Carrier {
-                number,
-                tid: 4711 + number,
-                state,
-                thread: (state == CarrierState::Running).then_some(1),
-                spare: number == 3,
-            })
-            .collect(),
+        process: process(),
+        carriers: carriers(),
         modules: vec![
             module(b"/usr/bin/server", 0x1000_0000),
             module(b"/lib/lib\xff<script>.so", 0x2000_0000),
@@ -170,6 +159,32 @@ fn surroundings() -> Dump {
     }
 }
 
+fn process() -> Process {
+    Process {
+        pid: 4711,
+        started: 12_345,
+        program: "/usr/bin/a \"server\"".into(),
+        version: "pirn 0.1.0".into(),
+        begin: 1_000_000_000,
+        end: 1_500_000_000,
+        parallelism: 2,
+    }
+}
+
+fn carriers() -> Vec<Carrier> {
+    CarrierState::ALL
+        .into_iter()
+        .zip(0..)
+        .map(|(state, number)| Carrier {
+            number,
+            tid: 4711 + number,
+            state,
+            thread: (state == CarrierState::Running).then_some(1),
+            spare: number == 3,
+        })
+        .collect()
+}
+
 fn module(path: &[u8], start: u64) -> Module {
     Module {
         path: path.to_vec(),
@@ -195,7 +210,51 @@ pub fn hostile_names() -> [&'static [u8]; 8] {
     ]
 }
 
-/// Writes a dump in all formats.
-pub fn show_everywhere(dump: &Dump) {
-    let _ = dump;
+/// Names for the frames of these dumps, with calls in calls and names that try to get out.
+pub fn names(dump: &Dump) -> Names {
+    let call = |function: &str, file: Option<&str>, line: u32| Frame {
+        function: Some(function.to_string()),
+        offset: Some(15),
+        file: file.map(str::to_string),
+        line: file.map(|_| line),
+        inlined: true,
+        ..Frame::default()
+    };
+    Names::by(dump, |_, address| match address {
+        0x0f | 0x10 => vec![call("pirn::vthread::park", Some("/p/park.rs"), 7)],
+        0x1f => vec![
+            call("pirn::blocking::wait", Some("/p/wait.rs"), 8),
+            call("recvfrom", Some("/p/socket.rs"), 9),
+        ],
+        0x2f => vec![
+            call(
+                "<std::net::TcpStream as std::io::Read>::read",
+                Some("/rustc/1234/library/std/src/net/tcp.rs"),
+                10,
+            ),
+            call(
+                "server::<script>\"\u{1b}[2J",
+                Some("/home/\"me\"/src/main\n.rs"),
+                11,
+            ),
+        ],
+        _ => Vec::new(),
+    })
+}
+
+/// Writes a dump in all formats. Returns the texts, with the formats' names.
+pub fn show_everywhere(dump: &Dump) -> Vec<(&'static str, Vec<u8>)> {
+    let mut texts = Vec::new();
+    for name in Format::names() {
+        for runtime_frames in [false, true] {
+            let (format, mut text) = (name.parse::<Format>().unwrap(), Vec::new());
+            let view = View {
+                runtime_frames,
+                max: None,
+            };
+            format.write(dump, &names(dump), &view, &mut text).unwrap();
+            texts.push((name, text));
+        }
+    }
+    texts
 }

@@ -168,7 +168,7 @@ fn names_and_lists_that_are_too_long_are_cut() {
 fn damaged_dumps_are_harmless() {
     let whole = bytes_of(&everything());
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
-    let rounds = if cfg!(miri) { 100 } else { 20_000 };
+    let rounds = 10_000;
     let mut read = 0;
     for _ in 0..rounds {
         let mut bytes = whole.clone();
@@ -177,7 +177,10 @@ fn damaged_dumps_are_harmless() {
         }
         if let Ok(dump) = Dump::read_from(&bytes[..]) {
             read += 1;
-            crate::samples::show_everywhere(&dump);
+            // Showing takes longer than reading.
+            if read % 8 == 0 {
+                crate::samples::show_everywhere(&dump);
+            }
         }
     }
     assert!(

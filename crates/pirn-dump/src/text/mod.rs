@@ -1,0 +1,159 @@
+//! Dumps as text for people.
+
+pub(crate) mod escape;
+mod head;
+mod stack;
+#[cfg(test)]
+mod tests;
+mod tree;
+pub(crate) mod words;
+
+pub(crate) use tree::tree;
+
+use crate::model::{Group, Thread, WaitKind};
+use crate::view::Shown;
+use escape::Plain;
+use std::io::{self, Write};
+use words::{Count, Duration, People};
+
+/// Writes groups of threads that are alike.
+pub(crate) fn groups(shown: &Shown<'_>, out: &mut dyn Write) -> io::Result<()> {
+    head::write(shown, out)?;
+    let people = People::of(shown.dump);
+    let max = shown.view.max.unwrap_or(usize::MAX);
+    for group in shown.dump.groups.iter().take(max) {
+        writeln!(out)?;
+        write_group(shown, group, &people, out)?;
+    }
+    let rest = shown.dump.groups.get(max..).unwrap_or_default();
+    if !rest.is_empty() {
+        let threads = rest.iter().map(|group| group.count).sum();
+        writeln!(
+            out,
+            "\n{} more, {}",
+            words::counted(rest.len() as u64, "group"),
+            words::counted(threads, "thread")
+        )?;
+    }
+    Ok(())
+}
+
+/// Writes a group: what it is, where it was spawned, examples, the stack.
+fn write_group(
+    shown: &Shown<'_>,
+    group: &Group,
+    people: &People<'_>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    write!(
+        out,
+        "{} {}",
+        words::counted(group.count, "thread"),
+        group.state.word()
+    )?;
+    let kind = words::kind(group.wait);
+    if !kind.is_empty() {
+        write!(out, " {kind}")?;
+    }
+    if group.timed {
+        write!(out, ", with a time limit")?;
+    }
+    if let Some(oldest) = group.oldest {
+        let now = shown.dump.process.end;
+        write!(
+            out,
+            ", the longest for at least {}",
+            Duration(now.saturating_sub(oldest))
+        )?;
+    }
+    writeln!(out)?;
+    write_place(shown, group.place, out)?;
+    if let (Some(object), 2.., WaitKind::Lock(_)) = (group.object, group.count, group.wait) {
+        writeln!(out, "    all at {object:#x}")?;
+    }
+    for example in &group.examples {
+        if let Some(thread) = shown.dump.threads.get(*example as usize) {
+            writeln!(out, "    {}", described(shown, thread, people, false))?;
+        }
+    }
+    if group.count > group.examples.len() as u64 && !group.examples.is_empty() {
+        writeln!(
+            out,
+            "    and {} more",
+            Count(group.count - group.examples.len() as u64)
+        )?;
+    }
+    stack::write(shown, group.stack, "      ", out)
+}
+
+/// Writes one thread after the other.
+pub(crate) fn threads(shown: &Shown<'_>, out: &mut dyn Write) -> io::Result<()> {
+    head::write(shown, out)?;
+    let people = People::of(shown.dump);
+    let max = shown.view.max.unwrap_or(usize::MAX);
+    for thread in shown.dump.threads.iter().take(max) {
+        writeln!(out, "\n{}", described(shown, thread, &people, true))?;
+        write_place(shown, thread.place, out)?;
+        stack::write(shown, thread.stack, "    ", out)?;
+    }
+    let rest =
+        (shown.dump.totals.listed as usize).saturating_sub(max.min(shown.dump.threads.len()));
+    if rest > 0 {
+        writeln!(out, "\n{} more", words::counted(rest as u64, "thread"))?;
+    }
+    Ok(())
+}
+
+fn write_place(shown: &Shown<'_>, place: Option<u32>, out: &mut dyn Write) -> io::Result<()> {
+    let Some(place) = place.and_then(|index| shown.dump.places.get(index as usize)) else {
+        return Ok(());
+    };
+    let file = stack::short(&place.file);
+    writeln!(
+        out,
+        "    spawned at {}:{}:{}",
+        Plain(file.as_bytes()),
+        place.line,
+        place.column
+    )
+}
+
+/// Describes a thread in a line: id, name, what it waits for, for how long.
+fn described(shown: &Shown<'_>, thread: &Thread, people: &People<'_>, with_state: bool) -> String {
+    let mut parts = Vec::new();
+    if with_state {
+        parts.push(thread.state.word().to_string());
+    }
+    let wait = words::wait(&thread.wait, people);
+    if !wait.is_empty() {
+        parts.push(wait);
+    }
+    let now = shown.dump.process.end;
+    if let Some(until) = thread.until {
+        parts.push(match until.checked_sub(now) {
+            Some(left) => format!("{} left", Duration(left)),
+            None => format!("due since {}", Duration(now - until)),
+        });
+    }
+    if let Some(since) = thread.unmoved_since {
+        parts.push(format!(
+            "for at least {}",
+            Duration(now.saturating_sub(since))
+        ));
+    }
+    if let Some(carrier) = thread.carrier {
+        parts.push(format!("on carrier {carrier}"));
+    }
+    if thread.interrupted {
+        parts.push("interrupted".to_string());
+    }
+    if !thread.is_virtual {
+        parts.push("a platform thread".to_string());
+    }
+    let mut text = people.called(thread.id);
+    if !parts.is_empty() {
+        text += "  ";
+        text += &parts.join(", ");
+    }
+    text
+}
