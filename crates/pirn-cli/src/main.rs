@@ -65,6 +65,10 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Prints the commands for gdb that list virtual threads and show their stacks.
+    ///
+    /// In gdb: `source FILE`, then `help pirn`. Programs with debug information contain them.
+    GdbScript,
     /// Just the HTTP server, on virtual threads, until Ctrl-C.
     Serve {
         /// Where to listen, for example 127.0.0.1:8080 (port 0: any free port).
@@ -141,6 +145,10 @@ fn run(command: Command) -> Result<bool, Box<dyn Error>> {
             demo::run(load, out)
         }
         Command::Doctor { program, json } => doctor::run(program.as_deref(), json, out),
+        Command::GdbScript => {
+            out.write_all(pirn::GDB_SCRIPT.as_bytes())?;
+            Ok(true)
+        }
         Command::Serve { address, delay_ms } => {
             serve(&address, Duration::from_millis(delay_ms), out).map(|()| true)
         }

@@ -83,6 +83,13 @@ fn assert_success(output: &Output) {
 }
 
 #[test]
+fn gdb_script_prints_commands_for_gdb() {
+    let output = pirn(&["gdb-script"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(stdout(&output).contains("class PirnUnwinder(gdb.unwinder.Unwinder)"));
+}
+
+#[test]
 fn demo_runs_on_both_kinds_of_threads() {
     let output = pirn(&[
         "demo",

@@ -92,6 +92,7 @@
 // The layers, which `docs/architecture.md` describes, are folders of the same names.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
+#![debugger_visualizer(gdb_script_file = "observe/debug.gdb.py")]
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu")))]
 compile_error!(
@@ -115,6 +116,7 @@ mod local;
 mod lock;
 mod mark;
 mod notices;
+mod observe;
 mod own_vec;
 mod poison;
 mod primitives;
@@ -140,6 +142,10 @@ pub use pirn_macros::{main, test};
 pub use scope::scope;
 pub use scoped_value::ScopedValue;
 pub use thread::scheduler::{Runnable, Scheduler};
+
+/// The commands for gdb, which `pirn gdb-script` prints.
+#[doc(hidden)]
+pub const GDB_SCRIPT: &str = include_str!("observe/debug.gdb.py");
 
 #[cfg(feature = "macros")]
 #[doc(hidden)]

@@ -147,6 +147,15 @@ pub(crate) unsafe fn switch_by_system_call(
     }
 }
 
+/// Where readers outside of the process find the registers of a suspended context, from its saved
+/// stack pointer on; `saved.bytes` is where its own frames begin.
+pub(crate) const SAVED: [(&str, usize); 4] = [
+    ("saved.pc", 0),
+    ("saved.rbx", 16),
+    ("saved.rbp", 24),
+    ("saved.bytes", 32),
+];
+
 /// Lays out a fresh stack so that the first [`switch`] to it calls `entry(argument)`.
 /// Returns the stack pointer to switch to.
 ///

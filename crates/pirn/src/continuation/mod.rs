@@ -10,6 +10,7 @@ use crate::sanitizer::{self, Ignored, Side, valgrind};
 use crate::stack::Slot;
 use core::cell::Cell;
 use core::ffi::c_void;
+use core::mem::offset_of;
 use core::ptr;
 
 /// One side of a switch.
@@ -23,6 +24,10 @@ pub(crate) struct Continuation {
 }
 
 impl Continuation {
+    /// Where readers outside of the process find the saved stack pointer and the thread pointer.
+    pub(crate) const OFFSETS: [usize; 2] =
+        [offset_of!(Continuation, sp), offset_of!(Continuation, tp)];
+
     /// Returns a continuation that has no stack yet.
     pub(crate) const fn new() -> Continuation {
         Continuation {

@@ -40,7 +40,6 @@ impl ThreadPerTask {
     /// assert_eq!(lengths, [4, 4, 6]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[track_caller]
     pub fn invoke_all<I, F, T>(&self, tasks: I) -> Result<Vec<Result<T, TaskError>>, InvokeAllError>
     where
         I: IntoIterator<Item = F>,
@@ -71,7 +70,6 @@ impl ThreadPerTask {
     /// assert!(matches!(results[..], [Err(TaskError::Cancelled), Err(TaskError::Cancelled)]));
     /// # Ok::<(), pirn::executor::InvokeAllError>(())
     /// ```
-    #[track_caller]
     pub fn invoke_all_timeout<I, F, T>(
         &self,
         tasks: I,
@@ -85,7 +83,6 @@ impl ThreadPerTask {
         self.all(tasks, WaitLimit::timeout(timeout).interruptible())
     }
 
-    #[track_caller]
     fn all<I, F, T>(
         &self,
         tasks: I,
@@ -148,7 +145,6 @@ impl ThreadPerTask {
     /// assert_eq!(first, 0);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[track_caller]
     pub fn invoke_any<I, F, T, E>(&self, tasks: I) -> Result<T, InvokeAnyError<E>>
     where
         I: IntoIterator<Item = F>,
@@ -179,7 +175,6 @@ impl ThreadPerTask {
     /// let result = executor.invoke_any_timeout(sleepers, Duration::from_millis(1));
     /// assert!(matches!(result, Err(InvokeAnyError::TimedOut)));
     /// ```
-    #[track_caller]
     pub fn invoke_any_timeout<I, F, T, E>(
         &self,
         tasks: I,
@@ -194,7 +189,6 @@ impl ThreadPerTask {
         self.any(tasks, WaitLimit::timeout(timeout).interruptible())
     }
 
-    #[track_caller]
     fn any<I, F, T, E>(&self, tasks: I, limit: WaitLimit) -> Result<T, InvokeAnyError<E>>
     where
         I: IntoIterator<Item = F>,

@@ -105,6 +105,11 @@ static RUNTIME: AtomicPtr<Runtime> = AtomicPtr::new(ptr::null_mut());
 /// Whether this is the child of a fork, in which no thread runs but the one that forked.
 static FORKED: AtomicBool = AtomicBool::new(false);
 
+/// Returns where the address of the runtime is, for readers outside of the process.
+pub(crate) const fn place() -> *const () {
+    (&raw const RUNTIME).cast()
+}
+
 /// Returns the runtime of the process, if it has started.
 #[inline]
 pub(crate) fn get() -> Option<&'static Runtime> {

@@ -8,7 +8,7 @@ use super::{Runtime, RuntimeSettings};
 use crate::glibc::{malloc, tls};
 use crate::lock::Lock;
 use crate::stack::{SizeClass, depth, overflow, region};
-use crate::{arch, config, interpose, notices, sanitizer, sched};
+use crate::{arch, config, interpose, notices, observe, sanitizer, sched};
 use core::ffi::c_void;
 use std::io;
 
@@ -72,6 +72,7 @@ fn launch(settings: &config::Settings) -> io::Result<&'static Runtime> {
              AMD Steamroller or later)",
         );
     }
+    observe::debug_table::keep();
     sanitizer::find_out();
     overflow::install();
     region::find_out();
@@ -88,7 +89,7 @@ fn launch(settings: &config::Settings) -> io::Result<&'static Runtime> {
         spin_ns: settings.spin.as_nanos() as u64,
         max_blocking_threads: settings.max_blocking_threads,
         slice_ns,
-        known_residents: settings.swap_cold > 0,
+        known_residents: true,
     })?;
     depth::watch_exit();
     runtime.start_scheduler()?;

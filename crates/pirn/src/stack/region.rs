@@ -9,8 +9,10 @@
 use super::index;
 use super::shortage::Shortage;
 use super::{PAGE, SizeClass, Slot};
+use crate::glibc::tls;
 use crate::sanitizer::valgrind;
 use crate::sys::{self, Errno, call};
+use core::mem::offset_of;
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
@@ -55,6 +57,23 @@ static REGIONS: [AtomicPtr<Region>; MAX_REGIONS] =
 static REGION_COUNT: AtomicUsize = AtomicUsize::new(0);
 /// Set once the kernel has reported that it does not support guard markers, or not any more.
 static USE_MPROTECT: AtomicBool = AtomicBool::new(false);
+
+/// Where readers outside of the process find what.
+pub(crate) const LAYOUT: [(&str, usize); 5] = [
+    ("regions.most", MAX_REGIONS),
+    ("region.base", offset_of!(Region, base)),
+    ("region.stride", offset_of!(Region, stride)),
+    ("region.capacity", offset_of!(Region, capacity)),
+    ("slot.tp", PAGE + tls::HEAD), // from the end of a slot down
+];
+
+/// Returns the addresses of the regions' addresses, and of their number.
+pub(crate) const fn tables() -> [*const (); 2] {
+    [
+        (&raw const REGIONS).cast(),
+        (&raw const REGION_COUNT).cast(),
+    ]
+}
 
 /// Returns the region of a slot.
 pub(crate) fn region_of(slot: Slot) -> &'static Region {

@@ -15,11 +15,9 @@
 
 use super::{Builder, JoinHandle, Result};
 use crate::interpose::{Start, answer_next_create};
-use crate::vthread::record::Place;
 use core::cell::Cell;
 use core::ffi::{c_int, c_void};
 use core::mem;
-use core::panic::Location;
 use core::ptr;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -27,7 +25,6 @@ use std::sync::mpsc;
 
 /// How to make the next thread, and the result of making it.
 struct Order {
-    place: Place,
     builder: Cell<Option<Builder>>,
     made: Cell<Option<io::Result<JoinHandle<()>>>>,
 }
@@ -41,7 +38,6 @@ thread_local! {
 ///
 /// # Errors
 /// The same as for [`Builder::spawn`].
-#[track_caller]
 pub(crate) fn run<F, T>(builder: Builder, name: &str, f: F) -> io::Result<Result<T>>
 where
     F: FnOnce() -> T + Send + 'static,
@@ -50,7 +46,6 @@ where
     crate::runtime::ensure_started()?;
     let (give, given) = mpsc::channel();
     let order = Order {
-        place: Location::caller(),
         builder: Cell::new(Some(builder.name(name.to_owned()))),
         made: Cell::new(None),
     };
@@ -102,7 +97,7 @@ unsafe fn answer(start: Start, argument: *mut c_void) -> c_int {
         return libc::EAGAIN;
     };
     let call = Call(start, argument);
-    let made = builder.spawn_at(order.place, move || call.run());
+    let made = builder.spawn(move || call.run());
     let code = made.as_ref().map_or(libc::EAGAIN, |_| 0);
     order.made.set(Some(made));
     code

@@ -21,6 +21,7 @@
 use super::Ready;
 use super::current::Current;
 use super::life;
+use super::mounted::Mounted;
 use super::record::{Core, Phase};
 use super::residents;
 use crate::continuation::Continuation;
@@ -136,6 +137,8 @@ pub(crate) struct Carrier {
     urgently: Cell<bool>,
     /// The signals that the platform thread blocked when it became a carrier.
     blocked_signals: u64,
+    /// Tells readers outside which thread is mounted.
+    mounted: Mounted,
     /// The carrier's number, for people to read.
     pub(crate) number: u32,
 }
@@ -155,6 +158,7 @@ impl Carrier {
             lent: Cell::new(ptr::null()),
             urgently: Cell::new(false),
             blocked_signals: sys::blocked_signals(),
+            mounted: Mounted::new(number),
             number,
         }
     }
@@ -240,6 +244,7 @@ impl Carrier {
     /// # Safety
     /// The caller runs on this carrier's own stack.
     pub(crate) unsafe fn mount(&self, thread: Ready) {
+        let outer_thread = self.mounted.get();
         let thread = self.take_over(thread);
         if self.yielded.take() == Some(thread) {
             // The thread found nothing else to run here, and may be waiting for an OS thread.
@@ -252,6 +257,7 @@ impl Carrier {
         unsafe { self.native.switch(&thread.as_ref().continuation, false) };
         // SAFETY: the outer return is still to come.
         unsafe { self.native.restore(outer) };
+        self.mounted.set(outer_thread);
         self.note_yield();
         self.finish_switch();
     }
@@ -274,6 +280,7 @@ impl Carrier {
         }
         core.set_running(self.number);
         core.carrier.set(self);
+        self.mounted.set(core);
         thread.into_raw()
     }
 

@@ -28,6 +28,14 @@ type Table = [AtomicPtr<Core>; MAX_SLOTS];
 static TABLES: [AtomicPtr<Table>; MAX_REGIONS] =
     [const { AtomicPtr::new(ptr::null_mut()) }; MAX_REGIONS];
 
+/// Where readers outside of the process find what. The table of a region has one word per slot.
+pub(crate) const LAYOUT: [(&str, usize); 1] = [("residents.flags", CLAIMED)];
+
+/// Returns the address of the tables' addresses, by region.
+pub(crate) const fn tables() -> *const () {
+    (&raw const TABLES).cast()
+}
+
 fn table(slot: Slot) -> Option<&'static Table> {
     // Acquire: pairs with the Release in `make_table`.
     let table = TABLES[slot.region()].load(Ordering::Acquire);

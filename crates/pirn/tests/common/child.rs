@@ -2,6 +2,7 @@
 
 use std::env;
 use std::ffi::OsStr;
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use super::TEST;
@@ -22,8 +23,13 @@ pub fn is_here() -> bool {
 
 /// Returns a command that runs only the running test, as a child.
 pub fn command() -> Command {
+    command_of(&env::current_exe().unwrap())
+}
+
+/// The same, with `program`, a copy of this one.
+pub fn command_of(program: &Path) -> Command {
     let test = test();
-    let mut command = Command::new(env::current_exe().unwrap());
+    let mut command = Command::new(program);
     command
         .args([test, "--exact", "--nocapture", "--test-threads=1"])
         .env(VARIABLE, test)

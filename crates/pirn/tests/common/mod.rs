@@ -297,6 +297,11 @@ impl TempDir {
         TempDir(path)
     }
 
+    /// Returns the path of the folder.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
     /// Returns the path of `name` in this folder.
     pub fn join(&self, name: &str) -> PathBuf {
         self.0.join(name)

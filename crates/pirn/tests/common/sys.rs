@@ -119,14 +119,33 @@ pub fn raise_file_limit() -> usize {
     limit.rlim_cur as usize
 }
 
-/// Forbids core files for this process.
+/// Has this process write no core file.
 pub fn no_core_file() {
-    let none = libc::rlimit {
+    limit_core_file(|limit| limit.rlim_cur = 0);
+}
+
+/// Has this process write a core file, as far as it may.
+pub fn core_file() {
+    limit_core_file(|limit| limit.rlim_cur = limit.rlim_max);
+}
+
+fn limit_core_file(change: impl FnOnce(&mut libc::rlimit)) {
+    let mut limit = libc::rlimit {
         rlim_cur: 0,
         rlim_max: 0,
     };
-    // SAFETY: reads one `rlimit`.
-    unsafe { libc::setrlimit(libc::RLIMIT_CORE, &none) };
+    // SAFETY: both calls use one valid `rlimit`.
+    unsafe {
+        check(libc::getrlimit(libc::RLIMIT_CORE, &mut limit)).unwrap();
+        change(&mut limit);
+        check(libc::setrlimit(libc::RLIMIT_CORE, &limit)).unwrap();
+    }
+}
+
+/// Allows other processes of this user to look at this one, where only its parents may.
+pub fn let_others_trace() {
+    // SAFETY: no pointers. It fails where all may.
+    unsafe { libc::prctl(libc::PR_SET_PTRACER, libc::PR_SET_PTRACER_ANY) };
 }
 
 /// Waits for the child process `pid` and returns its raw status.

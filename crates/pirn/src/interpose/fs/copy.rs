@@ -17,7 +17,6 @@ use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno, SysResult, call};
 use crate::time::Deadline;
-use crate::vthread::awaited::Awaited;
 use core::ffi::{c_int, c_uint};
 use libc::{iovec, off_t, size_t, ssize_t};
 
@@ -99,7 +98,7 @@ pub unsafe extern "C" fn sendfile(
         // SAFETY: as above.
         unsafe { copy(out, from, offset, count) }
     } else {
-        offload::bounded(Awaited::call(c"sendfile"), kernel)
+        offload::bounded(kernel)
     })
 }
 
@@ -166,9 +165,9 @@ fn moving(
             wait_until_ready(to, Interest::Write)?;
         }
         let result = if kinds.contains(&FileKind::Other) {
-            offload::dedicated(Awaited::call(c"splice"), once)
+            offload::dedicated(once)
         } else if kinds.contains(&FileKind::File) {
-            offload::bounded(Awaited::call(c"splice"), once)
+            offload::bounded(once)
         } else {
             once()
         };

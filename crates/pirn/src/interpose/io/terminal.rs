@@ -5,7 +5,6 @@ use crate::glibc::symbols::real;
 use crate::interpose::fs::calls::from_c;
 use crate::interpose::registry::interposed;
 use crate::sys;
-use crate::vthread::awaited::Awaited;
 use core::ffi::c_int;
 use libc::termios;
 
@@ -32,7 +31,7 @@ pub unsafe extern "C" fn tcsetattr(fd: c_int, when: c_int, settings: *const term
     let result = if when == libc::TCSANOW {
         set()
     } else {
-        offload::dedicated(Awaited::call(c"tcsetattr"), set)
+        offload::dedicated(set)
     };
     sys::to_c(result) as c_int
 }

@@ -11,7 +11,6 @@ use crate::blocking::{fds, status_flags};
 use crate::interpose::io::transfer::is_ready;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno, SysResult, call};
-use crate::vthread::awaited::Awaited;
 use crate::vthread::wait_word::Hearing;
 use core::ffi::c_int;
 use libc::{sockaddr, socklen_t};
@@ -40,8 +39,7 @@ pub unsafe extern "C" fn connect(fd: c_int, address: *const sockaddr, length: so
                 Err(Errno(libc::EINPROGRESS | libc::EALREADY)) => finish(fd),
                 Err(Errno(libc::EAGAIN)) => {
                     let deadline = entry.deadline(fd, libc::SO_SNDTIMEO);
-                    let room = Awaited::ready(fd, Interest::Write);
-                    CALLERS.until(room, deadline, Some(Hearing::Always), || {
+                    CALLERS.until(deadline, Some(Hearing::Always), || {
                         status_flags::lend(entry, fd, kernel)
                     })
                 }

@@ -1,0 +1,584 @@
+"""Virtual threads of pirn in gdb: `help pirn` lists the commands, docs/debugging.md explains them.
+
+The script reads the process's memory through the table PIRN_DEBUG (observe/debug_table.rs), so it
+works without debug information, on live processes and on core files. It calls no function of the
+process and changes none of its registers: a thread that is off its stack is shown by an unwinder,
+which continues the frames of some platform thread with those of the virtual one.
+"""
+
+import fnmatch
+import itertools
+import re
+import struct
+
+import gdb
+import gdb.unwinder
+
+PIRN_STATES = ["new", "runnable", "running", "waiting", "ended"]
+
+
+def pirn_read(address, size):
+    """Returns bytes of the process's memory."""
+    return bytes(gdb.selected_inferior().read_memory(address, size))
+
+
+def pirn_word(address):
+    """Returns the word at an address."""
+    return struct.unpack("<Q", pirn_read(address, 8))[0]
+
+
+class PirnLayout:
+    """The names and values of PIRN_DEBUG, and the regions of slots."""
+
+    current = None  # of the inferior that was asked last
+
+    def __init__(self, address):
+        head = pirn_read(address, 24)
+        magic, version, stride, count = struct.unpack("<8sIIQ", head)
+        if magic != b"PIRNDBG\0" or version != 1 or not 32 <= stride <= 4096 or count > 4096:
+            raise gdb.GdbError("PIRN_DEBUG is not what this script knows")
+        table = pirn_read(address + 24, stride * count)
+        self.values = {}
+        for at in range(0, stride * count, stride):
+            name = table[at:at + 24].rstrip(b"\0").decode()
+            self.values[name] = struct.unpack_from("<Q", table, at + 24)[0]
+        self.regions = {}
+
+    def __getitem__(self, name):
+        if name not in self.values:
+            raise gdb.GdbError("this program's version of pirn does not say `%s`" % name)
+        return self.values[name]
+
+    @staticmethod
+    def get():
+        """Returns the layout of the selected inferior."""
+        inferior = gdb.selected_inferior()
+        key = (inferior.num, inferior.pid)
+        if PirnLayout.current is None or PirnLayout.current[0] != key:
+            PirnLayout.current = key, PirnLayout(PirnLayout.find())
+        return PirnLayout.current[1]
+
+    @staticmethod
+    def find():
+        """Returns the address of PIRN_DEBUG: of the symbol, else, in a stripped program, of the
+        section."""
+        try:
+            symbol = gdb.execute("info address PIRN_DEBUG", False, True)
+            found = re.search(r" (0x[0-9a-f]+)", symbol)
+        except gdb.error:
+            found = None
+        if not found:
+            files = gdb.execute("info files", False, True)
+            found = re.search(r"(0x[0-9a-f]+) - 0x[0-9a-f]+ is \.pirn_debug\b", files)
+        if not found:
+            raise gdb.GdbError("no pirn in this program: neither PIRN_DEBUG nor .pirn_debug")
+        return int(found.group(1), 16)
+
+    @staticmethod
+    def forget(_event=None):
+        PirnLayout.current = None
+
+    def region(self, number):
+        """Returns base, stride and capacity of a region, or None."""
+        if number not in self.regions:
+            region = pirn_word(self["regions"] + 8 * number)
+            if not region:
+                return None
+            fields = ("region.base", "region.stride", "region.capacity")
+            self.regions[number] = tuple(pirn_word(region + self[field]) for field in fields)
+        return self.regions[number]
+
+    def region_count(self):
+        if not pirn_word(self["runtime"]):
+            return 0  # not started, or the child of a fork
+        return min(pirn_word(self["regions.count"]), self["regions.most"])
+
+    def entries(self, number):
+        """Returns the records of the threads in a region, with the ends of their slots."""
+        region = self.region(number)
+        table = pirn_word(self["residents"] + 8 * number)
+        if not region or not table:
+            return
+        base, stride, capacity = region
+        words = struct.unpack("<%dQ" % capacity, pirn_read(table, 8 * capacity))
+        for index, record in enumerate(words):
+            if record:
+                yield record & ~self["residents.flags"], base + (index + 1) * stride
+
+    def thread_at(self, address):
+        """Returns the thread in whose slot an address is, or None."""
+        for number in range(self.region_count()):
+            base, stride, capacity = self.region(number) or (0, 1, 0)
+            if base <= address < base + stride * capacity:
+                index = (address - base) // stride
+                table = pirn_word(self["residents"] + 8 * number)
+                record = table and pirn_word(table + 8 * index) & ~self["residents.flags"]
+                return PirnThread(self, record, base + (index + 1) * stride) if record else None
+        return None
+
+
+class PirnThread:
+    """A virtual thread: its record, as it was when this object was made."""
+
+    def __init__(self, layout, record, end):
+        self.layout, self.record, self.end = layout, record, end
+        self.bytes = pirn_read(record, layout["thread.bytes"])
+        self.id, self.sp, self.tp = (self.field(name) for name in ("id", "sp", "tp"))
+        self.host = None  # the platform thread that it is mounted on
+
+    def field(self, name):
+        return struct.unpack_from("<Q", self.bytes, self.layout["thread." + name])[0]
+
+    @property
+    def name(self):
+        at = self.layout["thread.name"]
+        address, size = struct.unpack_from("<QQ", self.bytes, at)
+        return pirn_read(address, min(size, 256)).decode(errors="replace") if address else ""
+
+    @property
+    def state(self):
+        phase = self.field("phase") & 0xff
+        return "running" if self.host else PIRN_STATES[min(phase, 4)].replace("running", "runnable")
+
+    def title(self):
+        on = " on LWP %d" % self.host.ptid[1] if self.host else ""
+        return '#%d "%s" %s%s' % (self.id, self.name, self.state, on)
+
+
+class PirnView:
+    """While it lasts, the frames of a virtual thread follow those of the newest frame."""
+
+    shown = None  # the view that is in force
+    hides = False  # whether the frame filter hides frames of the runtime
+
+    def __init__(self, thread):
+        self.thread, self.before, self.outer = thread, gdb.selected_thread(), None
+
+    def __enter__(self):
+        thread = self.thread
+        if thread.host:
+            thread.host.switch()
+            return self
+        frame = gdb.newest_frame()
+        self.host_sp = int(frame.read_register("rsp"))
+        self.host_pc = frame.pc()
+        layout = thread.layout
+        saved = pirn_read(thread.sp, layout["saved.bytes"])
+        value = lambda name: struct.unpack_from("<Q", saved, layout["saved." + name])[0]
+        self.registers = {"rip": value("pc"), "rbx": value("rbx"), "rbp": value("rbp")}
+        self.registers["rsp"] = thread.sp + layout["saved.bytes"]
+        if not self.registers["rip"]:
+            raise gdb.GdbError("#%d: its stack is not there: gcore leaves stacks out" % thread.id)
+        self.outer, PirnView.shown = PirnView.shown, self
+        gdb.invalidate_cached_frames()
+        return self
+
+    def __exit__(self, *_):
+        PirnView.shown = self.outer
+        gdb.invalidate_cached_frames()
+        if self.before and self.before.is_valid():
+            self.before.switch()
+
+    def is_host(self, frame):
+        """Returns whether a frame is the platform thread's, not the virtual thread's."""
+        return not self.thread.host and frame.pc() == self.host_pc
+
+    def select(self):
+        """Selects the newest frame that is not the runtime's."""
+        pirn_own(list(itertools.islice(self.frames(), 64)))[0].select()
+
+    def frames(self):
+        """Returns the virtual thread's frames."""
+        frame = gdb.newest_frame()
+        while frame is not None and self.is_host(frame):
+            frame = frame.older()
+        while frame is not None:
+            yield frame
+            frame = frame.older()
+
+
+class PirnUnwinder(gdb.unwinder.Unwinder):
+    """Makes the registers of a suspended virtual thread those of the newest frame's caller."""
+
+    class FrameId:
+        def __init__(self, sp, pc):
+            self.sp, self.pc = gdb.Value(sp), gdb.Value(pc)
+
+    def __init__(self):
+        super().__init__("pirn")
+
+    def __call__(self, pending):
+        view = PirnView.shown
+        if view is None or int(pending.read_register("rsp")) != view.host_sp:
+            return None
+        if int(pending.read_register("rip")) != view.host_pc:
+            return None
+        # Below the caller's frames: gdb stops where stack addresses do not rise.
+        info = pending.create_unwind_info(PirnUnwinder.FrameId(view.thread.sp, view.host_pc))
+        for name, value in view.registers.items():
+            info.add_saved_register(name, gdb.Value(value))
+        return info
+
+
+class PirnFilter:
+    """Keeps the frames that are not the virtual thread's out of backtraces."""
+
+    name, priority, enabled = "pirn", 1000, True
+
+    def filter(self, frames):
+        view = PirnView.shown
+        if view:
+            frames = itertools.dropwhile(lambda f: view.is_host(f.inferior_frame()), frames)
+        if PirnView.hides:
+            frames = list(itertools.islice(frames, 4096))
+            own = pirn_own([frame.inferior_frame() for frame in frames])
+            frames = iter(frames[len(frames) - len(own):])
+        return frames
+
+
+pirn_symbols = {}
+
+
+def pirn_function(frame):
+    """Returns the function of a frame. Debug information of line tables lacks the path, which the
+    symbol table has; so inlined frames may lack it."""
+    if frame.type() == gdb.INLINE_FRAME:
+        return frame.name() or "?"
+    pc = frame.pc()
+    if pc not in pirn_symbols:
+        text = gdb.execute("info symbol %d" % (pc - 1), False, True)
+        found = re.match(r"(.*?)( \+ \d+)? in section ", text)
+        name = found.group(1) if found else frame.name() or "0x%x" % pc
+        pirn_symbols[pc] = re.sub(r"::h[0-9a-f]{16}$|\[[0-9a-f]{16}\]", "", name)
+    return pirn_symbols[pc]
+
+
+def pirn_kind(frame):
+    """Returns what a frame is: "runtime"; "core", which may be inlined into that; "call", a
+    function of libc that the runtime defines; or "own"."""
+    function, place = pirn_function(frame), frame.find_sal().symtab
+    path = place.fullname() if place else ""
+    if re.match(r"<?(dyn )?pirn::", function):
+        return "runtime"
+    if re.search(r"/pirn(-[0-9][^/]*)?/src/", path):
+        return "call" if frame.type() != gdb.INLINE_FRAME else "runtime"
+    return "core" if re.match(r"<?core::", function) or "/library/core/src/" in path else "own"
+
+
+def pirn_own(frames):
+    """Returns frames without the first ones, of the runtime."""
+    kinds = [pirn_kind(frame) for frame in frames[:64]]
+    ahead = len(list(itertools.takewhile(lambda kind: kind in ("runtime", "core"), kinds)))
+    while ahead and kinds[ahead - 1] == "core":
+        ahead -= 1
+    return frames[ahead:] or frames
+
+
+class PirnStacks:
+    """The stacks of many threads. Equal stacks are unwound once: threads whose stacks have the same
+    addresses of code, and the same pointers into themselves, at the same places."""
+
+    def __init__(self):
+        files = gdb.execute("info files", False, True)
+        found = re.findall(r"(0x[0-9a-f]+) - (0x[0-9a-f]+) is \.text\b", files)
+        self.code = []
+        for low, high in sorted((int(low, 16), int(high, 16)) for low, high in found):
+            if self.code and low - self.code[-1][1] < 1 << 24:
+                self.code[-1][1] = high
+            else:
+                self.code.append([low, high])
+        self.known = {}
+
+    def of(self, thread):
+        """Returns a stack as pairs of a function and a place, without the runtime's frames."""
+        key = self.signature(thread)
+        if key is None or key not in self.known:
+            self.known[key] = self.unwind(thread)
+        return self.known[key]
+
+    def signature(self, thread):
+        if thread.host:
+            return None
+        size = min(thread.tp - thread.sp, 1 << 18)
+        words = struct.unpack("<%dQ" % (size // 8), pirn_read(thread.sp, size // 8 * 8))
+        low, high = thread.sp, thread.tp
+        key = [size]
+        for at, word in enumerate(words):
+            if word > 0xffff:
+                if low <= word < high:
+                    key.append((at, word - low))
+                elif any(start <= word < end for start, end in self.code):
+                    key.append((at, word))
+        return tuple(key)
+
+    def unwind(self, thread):
+        try:
+            with PirnView(thread) as view:
+                frames = list(itertools.islice(view.frames(), 256))
+                return tuple((pirn_function(f), pirn_place(f)) for f in pirn_own(frames))
+        except (gdb.error, gdb.MemoryError, gdb.GdbError) as error:
+            return (("(%s)" % error, ""),)
+
+
+def pirn_place(frame):
+    place = frame.find_sal()
+    return "%s:%d" % (place.symtab.filename, place.line) if place.symtab else ""
+
+
+def pirn_threads(arguments=()):
+    """Returns the threads, by id, that match all arguments: `name=PATTERN`, `state=waiting`,
+    `id=N`, `frame=TEXT`; a bare word is part of the name or of a frame."""
+    layout = PirnLayout.get()
+    threads, unreadable = {}, 0
+    for number in range(layout.region_count()):
+        for record, end in layout.entries(number):
+            try:
+                thread = PirnThread(layout, record, end)
+                threads[thread.id] = thread
+            except gdb.MemoryError:
+                unreadable += 1
+    if unreadable:
+        gdb.write("pirn: %d records cannot be read\n" % unreadable)
+    pirn_find_hosts(layout, threads)
+    stacks = PirnStacks()
+    chosen = [t for t in threads.values() if all(pirn_matches(t, a, stacks) for a in arguments)]
+    return sorted(chosen, key=lambda thread: thread.id), stacks
+
+
+def pirn_find_hosts(layout, threads):
+    """Notes which threads are mounted on the platform threads: by the stack pointer, or, on the
+    stack of a signal handler, by the thread pointer."""
+    before = gdb.selected_thread()
+    for host in gdb.selected_inferior().threads():
+        host.switch()
+        mounted = pirn_mounted(layout)
+        if mounted and mounted.id in threads:
+            threads[mounted.id].host = host
+    if before and before.is_valid():
+        before.switch()
+
+
+def pirn_mounted(layout):
+    """Returns the virtual thread that the selected platform thread runs, or None."""
+    frame = gdb.newest_frame()
+    for register in ("rsp", "fs_base"):
+        try:
+            thread = layout.thread_at(int(frame.read_register(register)) & (1 << 64) - 1)
+        except (ValueError, gdb.error):
+            continue
+        if thread:
+            return thread
+    return None
+
+
+def pirn_matches(thread, argument, stacks):
+    key, equals, value = argument.partition("=")
+    functions = lambda: [function for function, _ in stacks.of(thread)]
+    if not equals:
+        return argument in thread.name or any(argument in f for f in functions())
+    if key == "name":
+        return fnmatch.fnmatchcase(thread.name, value)
+    if key == "state":
+        return thread.state == value
+    if key == "id":
+        return str(thread.id) == value
+    if key == "frame":
+        return any(value in function for function in functions())
+    raise gdb.GdbError("filters are name=PATTERN, state=STATE, id=N, frame=TEXT")
+
+
+def pirn_chosen(text):
+    """Returns the threads that `1,2,3` or `all` names."""
+    threads, stacks = pirn_threads()
+    if text != "all":
+        try:
+            wanted = set(int(number) for number in text.split(","))
+        except ValueError:
+            raise gdb.GdbError("not numbers of threads: %s" % text)
+        threads = [thread for thread in threads if thread.id in wanted]
+        missing = wanted - set(thread.id for thread in threads)
+        if missing:
+            raise gdb.GdbError("no thread with a stack: #%s" % ", #".join(map(str, missing)))
+    return threads, stacks
+
+
+class PirnCommand(gdb.Command):
+    """Virtual threads. `pirn threads` lists them; `pirn bt N` shows the stack of one."""
+
+    def __init__(self, name="pirn", prefix=True):
+        super().__init__(name, gdb.COMMAND_STACK, gdb.COMPLETE_NONE, prefix)
+
+    def invoke(self, text, from_tty):
+        gdb.execute("help pirn")
+
+
+class PirnThreadsCommand(PirnCommand):
+    """List virtual threads: pirn threads [FILTER]...
+    A filter is name=PATTERN, state=STATE, id=N, frame=TEXT, or a part of a name or a function."""
+
+    def invoke(self, text, from_tty):
+        threads, stacks = pirn_threads(gdb.string_to_argv(text))
+        for thread in threads:
+            function, place = (stacks.of(thread) or [("?", "")])[0]
+            gdb.write("%s in %s%s\n" % (thread.title(), function, place and " at " + place))
+        gdb.write("%d virtual threads\n" % len(threads))
+
+
+class PirnBacktraceCommand(PirnCommand):
+    """Show the stack of a virtual thread: pirn bt N|all [-runtime] [OPTION OF backtrace]...
+    Frames of the runtime are left out unless -runtime is given. `all` shows places only, without
+    arguments; `pirn apply all bt` shows these, too, and takes longer."""
+
+    def invoke(self, text, from_tty):
+        arguments = gdb.string_to_argv(text)
+        hides = "-runtime" not in arguments
+        words = [word for word in arguments if word != "-runtime"]
+        if not words:
+            raise gdb.GdbError("which thread? pirn bt N, or all")
+        threads, stacks = pirn_chosen(words[0])
+        for thread in threads:
+            gdb.write(thread.title() + "\n")
+            if words[0] == "all":
+                for function, place in stacks.of(thread):
+                    gdb.write("    %s%s\n" % (function, place and " at " + place))
+            else:
+                with PirnView(thread):
+                    PirnView.hides = hides
+                    try:
+                        gdb.execute("backtrace " + " ".join(words[1:]))
+                    finally:
+                        PirnView.hides = False
+
+
+class PirnApplyCommand(PirnCommand):
+    """Apply a command to virtual threads: pirn apply N,N...|all COMMAND"""
+
+    def invoke(self, text, from_tty):
+        which, _, command = text.strip().partition(" ")
+        if not command:
+            raise gdb.GdbError("pirn apply N,N...|all COMMAND")
+        for thread in pirn_chosen(which)[0]:
+            gdb.write("\n%s\n" % thread.title())
+            with PirnView(thread) as view:
+                view.select()
+                try:
+                    gdb.execute(command)
+                except gdb.error as error:
+                    gdb.write("%s\n" % error)
+
+
+class PirnGroupsCommand(PirnCommand):
+    """List virtual threads by state and stack, the largest group first: pirn groups [FILTER]..."""
+
+    def invoke(self, text, from_tty):
+        threads, stacks = pirn_threads(gdb.string_to_argv(text))
+        groups = {}
+        for thread in threads:
+            groups.setdefault((thread.state, stacks.of(thread)), []).append(thread)
+        for (state, stack), members in sorted(groups.items(), key=lambda item: -len(item[1])):
+            examples = ", ".join('#%d "%s"' % (t.id, t.name) for t in members[:3])
+            gdb.write("%d %s: %s\n" % (len(members), state, examples))
+            for function, place in stack:
+                gdb.write("    %s%s\n" % (function, place and " at " + place))
+        gdb.write("%d virtual threads, %d groups\n" % (len(threads), len(groups)))
+
+
+class PirnThreadCommand(PirnCommand):
+    """Look at a virtual thread until the process goes on: pirn thread N
+    Then bt, frame, up, down, info locals and print concern it. Without N: back to the platform
+    threads. Commands that run the process (step, finish) are for platform threads only."""
+
+    view = None
+
+    def invoke(self, text, from_tty):
+        PirnThreadCommand.leave()
+        if text:
+            thread = pirn_chosen(text)[0][0]
+            PirnThreadCommand.view = PirnView(thread).__enter__()
+            PirnThreadCommand.view.select()
+            gdb.write(thread.title() + "\n")
+
+    @staticmethod
+    def leave(_event=None):
+        if PirnThreadCommand.view:
+            view, PirnThreadCommand.view = PirnThreadCommand.view, None
+            view.__exit__()
+
+
+class PirnIdFunction(gdb.Function):
+    """$pirn_id(): the id of the virtual thread that the selected platform thread runs, or 0.
+    For conditions of breakpoints: break FUNCTION if $pirn_id() == 7"""
+
+    def __init__(self):
+        super().__init__("pirn_id")
+
+    def invoke(self):
+        thread = pirn_mounted(PirnLayout.get())
+        return thread.id if thread else 0
+
+
+class PirnTlsFunction(gdb.Function):
+    """$pirn_tls(N, "VARIABLE"): the thread-local VARIABLE of virtual thread N.
+    In Rust frames use `pirn tls`: there, gdb calls malloc in the process for a string."""
+
+    def __init__(self):
+        super().__init__("pirn_tls")
+
+    def invoke(self, number, name):
+        return pirn_thread_local(pirn_chosen(str(int(number)))[0][0], name.string())
+
+
+class PirnTlsCommand(PirnCommand):
+    """Print the thread-local VARIABLE of a virtual thread: pirn tls N VARIABLE
+    For Rust's thread_local! the path of the key, such as program::module::KEY."""
+
+    def invoke(self, text, from_tty):
+        which, _, name = text.strip().partition(" ")
+        for thread in pirn_chosen(which)[0]:
+            value = pirn_thread_local(thread, name.strip())
+            gdb.write("#%d $%d = %s\n" % (thread.id, gdb.add_history(value), value))
+
+
+def pirn_thread_local(thread, name):
+    """Returns a thread-local of a virtual thread: at the same distance from its thread pointer as
+    that of the platform thread is from the thread pointer that gdb takes for it."""
+    value = pirn_variable(name)
+    address = int(value.address)
+    try:
+        base = int.from_bytes(gdb.selected_thread().handle(), "little")
+    except (AttributeError, gdb.error):
+        base = int(gdb.newest_frame().read_register("fs_base")) & (1 << 64) - 1
+    if not 0 < base - address < 1 << 20:
+        raise gdb.GdbError("%s is not in the part of TLS that has a fixed place" % name)
+    pointer = gdb.Value(address + thread.tp - base).cast(value.type.pointer())
+    return pointer.dereference()
+
+
+def pirn_variable(name):
+    """Returns the variable of this name; of Rust's `thread_local!`, what is in it."""
+    # Rust's macro makes several, of which the linker keeps one. Debug information has all.
+    inner = ["::{constant#0}::{closure#%d}::__RUST_STD_INTERNAL_VAL" % i for i in range(3)]
+    kept = gdb.execute("info variables __RUST_STD_INTERNAL_VAL", False, True)
+    for suffix in [""] + inner:
+        for find in (gdb.lookup_static_symbol, gdb.lookup_global_symbol):
+            symbol = find(name + suffix)
+            if symbol and symbol.is_variable:
+                unique = re.search(r"17(h[0-9a-f]{16})E$", symbol.linkage_name)
+                if not suffix or not unique or unique.group(1) in kept:
+                    return symbol.value()
+    raise gdb.GdbError("no variable %s in the debug information" % name)
+
+
+PirnCommand()
+for pirn_name, pirn_command in {
+    "threads": PirnThreadsCommand, "bt": PirnBacktraceCommand, "apply": PirnApplyCommand,
+    "groups": PirnGroupsCommand, "thread": PirnThreadCommand, "tls": PirnTlsCommand,
+}.items():
+    pirn_command("pirn " + pirn_name, False)
+PirnIdFunction()
+PirnTlsFunction()
+gdb.frame_filters[PirnFilter.name] = PirnFilter()
+gdb.unwinder.register_unwinder(None, PirnUnwinder(), True)
+for pirn_event in (gdb.events.new_objfile, gdb.events.exited):
+    pirn_event.connect(PirnLayout.forget)
+gdb.events.cont.connect(PirnThreadCommand.leave)

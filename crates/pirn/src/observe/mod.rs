@@ -1,0 +1,5 @@
+//! Seeing inside: what people and tools learn about a running process.
+//!
+//! * [`debug_table`]: where debuggers and readers of the process's memory find the runtime's data.
+
+pub(crate) mod debug_table;

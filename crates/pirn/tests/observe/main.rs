@@ -1,0 +1,6 @@
+//! Seeing inside a process: what it tells about itself.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod gdb;
