@@ -11,11 +11,14 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "formats")]
+mod formats;
 mod group;
 mod model;
 mod names;
 #[cfg(test)]
 mod samples;
+mod scopes;
 #[cfg(feature = "names")]
 mod symbols;
 mod text;

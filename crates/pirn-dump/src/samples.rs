@@ -220,13 +220,17 @@ pub fn names(dump: &Dump) -> Names {
         inlined: true,
         ..Frame::default()
     };
+    let last = |mut calls: Vec<Frame>| {
+        calls.last_mut().unwrap().inlined = false;
+        calls
+    };
     Names::by(dump, |_, address| match address {
-        0x0f | 0x10 => vec![call("pirn::vthread::park", Some("/p/park.rs"), 7)],
-        0x1f => vec![
+        0x0f | 0x10 => last(vec![call("pirn::vthread::park", Some("/p/park.rs"), 7)]),
+        0x1f => last(vec![
             call("pirn::blocking::wait", Some("/p/wait.rs"), 8),
             call("recvfrom", Some("/p/socket.rs"), 9),
-        ],
-        0x2f => vec![
+        ]),
+        0x2f => last(vec![
             call(
                 "<std::net::TcpStream as std::io::Read>::read",
                 Some("/rustc/1234/library/std/src/net/tcp.rs"),
@@ -237,7 +241,7 @@ pub fn names(dump: &Dump) -> Names {
                 Some("/home/\"me\"/src/main\n.rs"),
                 11,
             ),
-        ],
+        ]),
         _ => Vec::new(),
     })
 }

@@ -49,8 +49,11 @@ fn escaped(
 /// Whether a character does something to others: controls, ends of lines, directions of writing,
 /// and those without width, by which two names can look the same.
 fn has_effect(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+    match c {
+        '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{feff}' => true,
+        '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' => true,
+        c => c.is_control(),
+    }
 }
 
 #[cfg(test)]

@@ -35,25 +35,7 @@ fn service() -> Dump {
 #[test]
 fn groups_have_numbers_examples_places_and_stacks() {
     let text = shown(&service(), Format::Text);
-    let expected = r##"pirn 0.1.0 of process 4711, /usr/bin/a "server", at 1970-01-01T00:00:01.500000000Z in 0.5 s
-1,002 virtual threads: 1 new, 1,001 waiting; 4 spawned and not run yet; 2 left out; 100 started, 80 ended
-4 carriers: 1 running, 1 searching, 1 sleeping, 1 stuck; 1 spare, parallelism 2
-carrier 3 (tid 4714) is stuck with no thread
-
-1,000 threads waiting to read from a descriptor, the longest for at least 1.0 s
-    #100 "two\nlines\r\n# goroutine 1 [running]:"  read fd 12, 127.0.0.1:80 - [::1]:4000, for at least 1.0 s, interrupted
-    #101 "two\nlines\r\n# goroutine 1 [running]:"  read fd 12, 127.0.0.1:80 - [::1]:4000, interrupted
-    #102 "two\nlines\r\n# goroutine 1 [running]:"  read fd 12, 127.0.0.1:80 - [::1]:4000, interrupted
-    and 997 more
-      recvfrom at /p/socket.rs:9
-      <std::net::TcpStream as std::io::Read>::read at library/std/src/net/tcp.rs:10
-      server::<script>"\x1b[2J at /home/"me"/src/main\n.rs:11
-      0x10
-
-1 thread waiting for a mutex
-    spawned at src/<script>\x1b[31m.rs:12:5
-    #2 "a \"quoted\" \\ name / with, commas; and = signs"  mutex 0x7f0000001000 held by #2 "a \"quoted\" \\ name / with, commas; and = signs", 3 waiting
-"##;
+    let expected = include_str!("groups.txt");
     assert!(text.starts_with(expected), "{text}");
 }
 
@@ -161,8 +143,8 @@ fn paths_of_libraries_are_short() {
             "tokio-1.0.0/src/lib.rs",
         ),
         (
-            "/home/me/library/src/main.rs",
-            "/home/me/library/src/main.rs",
+            "/src/library/main.rs",
+            "/src/library/main.rs",
         ),
         ("src/main.rs", "src/main.rs"),
         ("/registry/src/", "/registry/src/"),

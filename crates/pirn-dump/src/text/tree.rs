@@ -3,10 +3,11 @@
 use super::escape::Quoted;
 use super::words::{self, Count, People, counted};
 use super::{described, head, stack};
-use crate::model::{Dump, Scope, Thread};
+use crate::model::{Scope, Thread};
 use crate::names::Frame;
+use crate::scopes::{self, Placed};
 use crate::view::Shown;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::io::{self, Write};
 
 /// How many threads of one kind are shown in a scope.
@@ -28,46 +29,23 @@ pub(crate) fn tree(shown: &Shown<'_>, out: &mut dyn Write) -> io::Result<()> {
     head::write(shown, out)?;
     writeln!(out)?;
     let people = People::of(shown.dump);
-    let members = members(shown.dump);
-    let mut below: HashMap<Option<u64>, Vec<&Scope>> = HashMap::new();
-    let known: HashSet<u64> = shown.dump.scopes.iter().map(|scope| scope.id).collect();
-    for scope in &shown.dump.scopes {
-        // A parent that ended meanwhile is not there.
-        below
-            .entry(scope.parent.filter(|id| known.contains(id)))
-            .or_default()
-            .push(scope);
-    }
+    let members = scopes::members(shown.dump);
+    let scopes = scopes::in_order(shown.dump);
     writeln!(
         out,
         "in no scope, {}",
         counted(members.get(&None).map_or(0, Vec::len) as u64, "thread")
     )?;
     write_members(shown, members.get(&None), 1, &people, out)?;
-    let mut left = shown.view.max.unwrap_or(usize::MAX);
-    // Each scope is taken out when it is shown, so that no circle of parents is followed twice.
-    let mut pending: Vec<(usize, &Scope)> = Vec::new();
-    push(&mut pending, below.remove(&None), 0);
-    while let Some((depth, scope)) = pending.pop() {
-        if left == 0 {
-            return writeln!(out, "more scopes are left out");
-        }
-        left -= 1;
-        writeln!(out, "{}{}", indent(depth), title(scope, &people))?;
+    let max = shown.view.max.unwrap_or(usize::MAX);
+    for Placed { scope, depth, .. } in scopes.iter().take(max) {
+        writeln!(out, "{}{}", indent(*depth), title(scope, &people))?;
         write_members(shown, members.get(&Some(scope.id)), depth + 1, &people, out)?;
-        push(&mut pending, below.remove(&Some(scope.id)), depth + 1);
     }
-    Ok(())
-}
-
-fn push<'a>(pending: &mut Vec<(usize, &'a Scope)>, scopes: Option<Vec<&'a Scope>>, depth: usize) {
-    pending.extend(
-        scopes
-            .into_iter()
-            .flatten()
-            .rev()
-            .map(|scope| (depth, scope)),
-    );
+    match scopes.len().saturating_sub(max) {
+        0 => Ok(()),
+        rest => writeln!(out, "\n{} more", counted(rest as u64, "scope")),
+    }
 }
 
 fn indent(depth: usize) -> String {
@@ -86,15 +64,6 @@ fn title(scope: &Scope, people: &People<'_>) -> String {
         title += &format!(", owned by {}", people.called(owner));
     }
     title + &format!(", {}", counted(scope.members, "subtask"))
-}
-
-/// Returns the threads by the scope that they are subtasks of.
-fn members(dump: &Dump) -> HashMap<Option<u64>, Vec<&Thread>> {
-    let mut members: HashMap<Option<u64>, Vec<&Thread>> = HashMap::new();
-    for thread in &dump.threads {
-        members.entry(thread.scope).or_default().push(thread);
-    }
-    members
 }
 
 /// Writes the threads of a scope, those that are alike together, most first.
