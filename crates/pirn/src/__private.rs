@@ -10,13 +10,18 @@ const MAIN_STACK: usize = 8 << 20;
 
 /// Runs `f` on a virtual thread with the stack size of `main`, and returns its result; a panic
 /// continues in the caller. If the runtime cannot start, ends the process with an error.
+#[track_caller]
 pub fn run_main<T: Send + 'static>(name: &str, f: impl FnOnce() -> T + Send + 'static) -> T {
-    let run = || {
-        let least = runtime::ensure_started()?.settings.default_class;
-        let size = main_stack_size().clamp(least.stack_bytes(), 1 << 30);
-        std_start::run(Builder::new().stack_size(size), name, f)
+    let builder = runtime::ensure_started().map(|runtime| {
+        let least = runtime.settings.default_class.stack_bytes();
+        Builder::new().stack_size(main_stack_size().clamp(least, 1 << 30))
+    });
+    // No closure: it would hide the caller.
+    let result = match builder {
+        Ok(builder) => std_start::run(builder, name, f),
+        Err(e) => Err(e),
     };
-    match run() {
+    match result {
         Ok(result) => result.unwrap_or_else(|payload| resume_unwind(payload)),
         Err(e) => {
             let _ = writeln!(io::stderr(), "pirn: cannot start the main thread: {e}");

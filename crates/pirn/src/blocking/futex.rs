@@ -15,6 +15,7 @@ use super::parking_lot::{self, Parked};
 use crate::arch;
 use crate::sys::{self, Errno, SysResult};
 use crate::time::Deadline;
+use crate::vthread::awaited::{Awaited, Kind};
 use crate::vthread::{self, wait_word::Hearing};
 use core::sync::atomic::{Ordering, fence};
 use libc::{
@@ -28,7 +29,17 @@ const EVERY_BIT: u32 = u32::MAX;
 ///
 /// # Safety
 /// As for the system call.
+#[inline]
 pub(crate) unsafe fn futex(args: [usize; 6]) -> SysResult {
+    // SAFETY: the caller's contract.
+    unsafe { futex_of(Kind::Futex, args[0], args) }
+}
+
+/// Performs the same for an object that waits by futexes: its kind and address are for people.
+///
+/// # Safety
+/// As for the system call.
+pub(crate) unsafe fn futex_of(kind: Kind, object: usize, args: [usize; 6]) -> SysResult {
     let operation = args[1] as i32;
     let private = operation & FUTEX_PRIVATE_FLAG != 0;
     let command = operation & !(FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME);
@@ -37,7 +48,7 @@ pub(crate) unsafe fn futex(args: [usize; 6]) -> SysResult {
     if !private {
         let waits = command == FUTEX_WAIT || command == FUTEX_WAIT_BITSET;
         return if waits && vthread::parkable().is_some() {
-            offload::dedicated(|| kernel(args))
+            offload::dedicated(Awaited::at(kind, object), || kernel(args))
         } else {
             kernel(args)
         };
@@ -55,7 +66,13 @@ pub(crate) unsafe fn futex(args: [usize; 6]) -> SysResult {
                 last as u32
             };
             let deadline = deadline(operation, command, fourth as *const libc::timespec)?;
-            wait(word, value as u32, bits, deadline)
+            wait(
+                Awaited::at(kind, object),
+                word,
+                value as u32,
+                bits,
+                deadline,
+            )
         }
         FUTEX_WAKE => Ok(wake(word, value, EVERY_BIT, kernel, args)),
         FUTEX_WAKE_BITSET if last as u32 == 0 => Err(Errno(libc::EINVAL)),
@@ -95,7 +112,7 @@ fn deadline(
     })
 }
 
-fn wait(word: usize, expected: u32, bits: u32, deadline: Deadline) -> SysResult {
+fn wait(awaited: Awaited, word: usize, expected: u32, bits: u32, deadline: Deadline) -> SysResult {
     if bits == 0 || !word.is_multiple_of(4) {
         return Err(Errno(libc::EINVAL));
     }
@@ -105,7 +122,7 @@ fn wait(word: usize, expected: u32, bits: u32, deadline: Deadline) -> SysResult 
         found = sys::fetch_u32(word);
         found == Ok(expected)
     };
-    match parking_lot::park(word, bits, deadline, Some(Hearing::Futex), check) {
+    match parking_lot::park(awaited, word, bits, deadline, Some(Hearing::Futex), check) {
         // An interruption is a spurious wake-up, which every user of futexes must expect: a lock
         // waits again, a condition variable returns. Not EINTR: `std` would wait again for both.
         Parked::Woken | Parked::Interrupted => Ok(0),
@@ -173,11 +190,12 @@ fn requeue_in_kernel(kernel: impl Fn([usize; 6]) -> SysResult, args: [usize; 6])
 }
 
 /// Waits for a wake of `word` while its value is `expected`, on either kind of thread. May return
-/// early: an interrupt or a signal handler ends the wait as well.
+/// early: an interrupt or a signal handler ends the wait as well. The word belongs to an object of
+/// this kind and address.
 ///
 /// # Safety
 /// `word` stays readable until this returns.
-pub(crate) unsafe fn wait_while(word: *const u32, expected: u32) {
+pub(crate) unsafe fn wait_while(kind: Kind, object: usize, word: *const u32, expected: u32) {
     let operation = FUTEX_WAIT | FUTEX_PRIVATE_FLAG;
     let args = [
         word as usize,
@@ -188,7 +206,7 @@ pub(crate) unsafe fn wait_while(word: *const u32, expected: u32) {
         0,
     ];
     // SAFETY: the caller's contract; no timeout.
-    let _ = unsafe { futex(args) };
+    let _ = unsafe { futex_of(kind, object, args) };
 }
 
 /// Wakes up to `count` threads of either kind that wait for `word`. Only its address is used.

@@ -37,13 +37,19 @@ pub(crate) mod wait;
 
 use crate::sys::Errno;
 use crate::time::Deadline;
+use crate::vthread::awaited::{Awaited, Kind};
 use crate::vthread::wait_word::Hearing;
 use wait::{Outcome, Wait};
 
 /// Puts the running thread to sleep until `deadline`, or until it hears of an interrupt. Returns
 /// whether it slept until the deadline.
 pub(crate) fn sleep_until(deadline: Deadline, hearing: Hearing) -> bool {
-    match Wait::interruptible(hearing) {
+    pause_until(Awaited::new(Kind::Sleep, 0), deadline, hearing)
+}
+
+/// Does the same in a wait for something that is looked at afterwards.
+pub(crate) fn pause_until(awaited: Awaited, deadline: Deadline, hearing: Hearing) -> bool {
+    match Wait::interruptible(awaited, hearing) {
         Some(wait) => wait.block_until(deadline) == Outcome::TimedOut,
         None => false,
     }

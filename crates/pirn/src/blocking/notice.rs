@@ -3,6 +3,7 @@
 use super::wait::{Outcome, Wait};
 use crate::lock::Lock;
 use crate::time::Deadline;
+use crate::vthread::awaited::Awaited;
 use crate::vthread::wait_word::Hearing;
 use core::ptr::NonNull;
 
@@ -28,13 +29,18 @@ impl Notice {
     }
 
     /// Waits until the signal is given, the deadline has passed, or, if `hearing` is given, the
-    /// thread is interrupted.
-    pub(crate) fn wait(&self, deadline: Deadline, hearing: Option<Hearing>) -> Outcome {
+    /// thread is interrupted. `awaited` is for people.
+    pub(crate) fn wait(
+        &self,
+        awaited: Awaited,
+        deadline: Deadline,
+        hearing: Option<Hearing>,
+    ) -> Outcome {
         let mut state = self.0.lock();
         if core::mem::take(&mut state.given) {
             return Outcome::Ready;
         }
-        let Some(wait) = Wait::hearing(hearing) else {
+        let Some(wait) = Wait::hearing(awaited, hearing) else {
             return Outcome::Interrupted;
         };
         debug_assert!(state.waiting.is_none(), "two threads wait for a signal");

@@ -16,6 +16,7 @@ use crate::sched::os_thread;
 use crate::sys::{self, Errno, SysResult};
 use crate::time::Deadline;
 use crate::vthread;
+use crate::vthread::awaited::Awaited;
 use core::cell::UnsafeCell;
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -52,11 +53,11 @@ struct Call<F, R> {
 }
 
 impl<F: FnOnce() -> R, R> Call<F, R> {
-    fn new(function: F) -> Call<F, R> {
+    fn new(awaited: Awaited, function: F) -> Call<F, R> {
         Call {
             job: Job {
                 run: Self::run,
-                wait: Wait::new(),
+                wait: Wait::new(awaited),
                 next: ptr::null_mut(),
             },
             function: UnsafeCell::new(Some(function)),
@@ -94,13 +95,13 @@ impl<F: FnOnce() -> R, R> Call<F, R> {
 
 /// Runs a call that ends by itself on a pool thread; on a platform thread, runs it in place. So
 /// with a sanitizer, too: its runtime makes such calls while it holds its locks (it opens files to
-/// describe an error), which a pool thread needs to start.
-pub(crate) fn bounded<R>(function: impl FnOnce() -> R) -> R {
+/// describe an error), which a pool thread needs to start. `awaited` is for people.
+pub(crate) fn bounded<R>(awaited: Awaited, function: impl FnOnce() -> R) -> R {
     let thread = match vthread::parkable() {
         Some(thread) if !sanitizer::is_instrumented() => thread,
         _ => return function(),
     };
-    let mut call = Call::new(function);
+    let mut call = Call::new(awaited, function);
     // SAFETY: the call stays here until it has been run: then the wait ends.
     unsafe { thread.runtime().pool.submit(NonNull::from(&mut call.job)) };
     call.job.wait.block();
@@ -118,20 +119,21 @@ fn run_here<F: FnOnce() -> R, R>(call: Call<F, R>) -> R {
 /// it in place.
 ///
 /// If the system refuses another thread, this waits up to a second for others to end, then reports
-/// the refusal and lets the call block the carrier.
-pub(crate) fn dedicated(function: impl FnOnce() -> SysResult) -> SysResult {
+/// the refusal and lets the call block the carrier. `awaited` is for people.
+pub(crate) fn dedicated(awaited: Awaited, function: impl FnOnce() -> SysResult) -> SysResult {
     const LONGEST_PAUSE_NS: u64 = 500_000_000;
-    if vthread::parkable().is_none() {
+    let Some(thread) = vthread::parkable() else {
         return function();
-    }
-    let mut call = Call::new(function);
+    };
+    let mut call = Call::new(awaited, function);
     let mut pause = 1_000_000;
     while let Err(error) = start_dedicated(&mut call.job) {
         if pause > LONGEST_PAUSE_NS {
             say_refused(&error);
             return run_here(call);
         }
-        Wait::new().block_until(Deadline::after_nanos(pause));
+        Wait::new(awaited.looking()).block_until(Deadline::after_nanos(pause));
+        thread.awaits.begin(awaited);
         pause *= 2;
     }
     call.job.wait.block();

@@ -21,6 +21,7 @@ use crate::lock::Lock;
 use crate::mark;
 use crate::runtime;
 use crate::time::Deadline;
+use crate::vthread::awaited::Awaited;
 use crate::vthread::wait_word::Hearing;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -89,10 +90,12 @@ pub(crate) enum Parked {
 }
 
 /// Parks the running virtual thread on `key`, unless `check` returns false. Returns on a wake whose
-/// bits intersect `bits`, at the deadline, or, if `hearing` is given, on an interrupt.
+/// bits intersect `bits`, at the deadline, or, if `hearing` is given, on an interrupt. `awaited` is
+/// for people.
 ///
 /// `check` runs under the bucket's lock: short, no parking.
 pub(crate) fn park(
+    awaited: Awaited,
     key: usize,
     bits: u32,
     deadline: Deadline,
@@ -107,7 +110,7 @@ pub(crate) fn park(
         lot_count::leave(&bucket.waiting, 1);
         return Parked::Invalid;
     }
-    let Some(wait) = Wait::hearing(hearing) else {
+    let Some(wait) = Wait::hearing(awaited, hearing) else {
         lot_count::leave(&bucket.waiting, 1);
         return Parked::Interrupted;
     };
@@ -295,6 +298,7 @@ fn put(
     let mut moved = 0;
     while let Some(waiter) = taken.take_first() {
         waiter.key.set(to);
+        waiter.wait.moved(to);
         waiter.bucket.store(bucket, Ordering::Relaxed); // Relaxed: under both locks.
         // SAFETY: it is in no list now. It stays in place until `leave` or a claim takes it out.
         unsafe { waiters.append(waiter) };

@@ -6,6 +6,7 @@ use super::status_flags::{self, Waiting};
 use super::wait::{Outcome, Wait};
 use crate::sys::{Errno, SysResult};
 use crate::time::Deadline;
+use crate::vthread::awaited::{Awaited, Kind};
 use crate::vthread::wait_word::Hearing;
 
 mod protocol;
@@ -27,12 +28,31 @@ pub(crate) fn blocking(
     fd: i32,
     interest: Interest,
     deadline: impl FnOnce(&Entry) -> Deadline,
+    attempt: impl FnMut() -> SysResult,
+) -> SysResult {
+    blocking_for(
+        Awaited::ready(fd, interest),
+        fd,
+        interest,
+        deadline,
+        attempt,
+    )
+}
+
+/// The same, for a descriptor that stands for something else. `awaited` is for people.
+#[inline]
+pub(crate) fn blocking_for(
+    awaited: Awaited,
+    fd: i32,
+    interest: Interest,
+    deadline: impl FnOnce(&Entry) -> Deadline,
     mut attempt: impl FnMut() -> SysResult,
 ) -> SysResult {
     let Some(entry) = fds::entry(fd) else {
         return attempt();
     };
     let operation = Operation {
+        awaited,
         fd,
         entry,
         interest,
@@ -65,6 +85,7 @@ pub(crate) fn reading(
     };
     let interest = Interest::Read;
     let operation = Operation {
+        awaited: Awaited::ready(fd, interest),
         fd,
         entry,
         interest,
@@ -79,11 +100,25 @@ pub(crate) fn reading(
     operation.attempt_or_wait(since, deadline, attempt)
 }
 
+impl Awaited {
+    /// Returns the wait for a descriptor to become readable or writable.
+    #[inline(always)]
+    pub(crate) fn ready(fd: i32, interest: Interest) -> Awaited {
+        let kind = match interest {
+            Interest::Read => Kind::Read,
+            Interest::Write => Kind::Write,
+        };
+        Awaited::descriptor(kind, fd)
+    }
+}
+
 const EAGAIN: SysResult = Err(Errno(libc::EAGAIN));
 
 /// An operation on a descriptor that may have to wait. Each `attempt` gets the generation and the
 /// count before it.
+#[derive(Clone, Copy)]
 struct Operation<'a> {
+    awaited: Awaited,
     fd: i32,
     entry: &'a Entry,
     interest: Interest,
@@ -94,7 +129,7 @@ impl Operation<'_> {
     /// `EAGAIN` and the descriptor blocks.
     #[inline]
     fn attempt_or_wait(
-        &self,
+        self,
         since: (u32, u32),
         deadline: impl FnOnce(&Entry) -> Deadline,
         mut attempt: impl FnMut((u32, u32)) -> SysResult,
@@ -111,8 +146,9 @@ impl Operation<'_> {
 
     /// Parks until an event after `since`, tries, and so on. `attempted`: there has been an
     /// attempt.
+    /// By value, so that the caller puts it together only now.
     fn wait(
-        &self,
+        self,
         mut since: (u32, u32),
         deadline: Deadline,
         waiting: Waiting,
@@ -120,13 +156,14 @@ impl Operation<'_> {
         mut attempt: impl FnMut((u32, u32)) -> SysResult,
     ) -> SysResult {
         let Operation {
+            awaited,
             fd,
             entry,
             interest,
-        } = *self;
+        } = self;
         loop {
             entry.register(fd)?;
-            let given_up = match park(entry, interest, since, deadline) {
+            let given_up = match park(awaited, entry, interest, since, deadline) {
                 Outcome::Ready => None,
                 Outcome::TimedOut => Some(EAGAIN),
                 Outcome::Interrupted => Some(Err(super::INTERRUPTED)),
@@ -155,8 +192,14 @@ impl Operation<'_> {
 }
 
 /// Parks until an event after this generation and count. Returns at once if one has come.
-fn park(entry: &Entry, interest: Interest, since: (u32, u32), deadline: Deadline) -> Outcome {
-    let begin = || Wait::interruptible(Hearing::Always);
+fn park(
+    awaited: Awaited,
+    entry: &Entry,
+    interest: Interest,
+    since: (u32, u32),
+    deadline: Deadline,
+) -> Outcome {
+    let begin = || Wait::interruptible(awaited, Hearing::Always);
     let joined = || entry.awaited();
     entry
         .readiness

@@ -12,6 +12,7 @@ use super::parking_lot::{self, Parked};
 use crate::mark;
 use crate::sys::{Errno, SysResult};
 use crate::time::Deadline;
+use crate::vthread::awaited::Awaited;
 use crate::vthread::wait_word::Hearing;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
@@ -68,20 +69,23 @@ impl Retry {
 
     /// Repeats `attempt` while it returns `EAGAIN`, which is also the result after the deadline.
     /// Called on a virtual thread. A thread that hears of an interrupt does not wait: `ECANCELED`.
+    /// `awaited` is for people.
     pub(crate) fn until(
         &self,
+        awaited: Awaited,
         deadline: Deadline,
         hearing: Option<Hearing>,
         attempt: impl Fn() -> SysResult,
     ) -> SysResult {
         self.waiting.fetch_add(1, Ordering::Relaxed); // Relaxed: see `chance`.
-        let result = self.wait_and_try(deadline, hearing, attempt);
+        let result = self.wait_and_try(awaited.looking(), deadline, hearing, attempt);
         self.waiting.fetch_sub(1, Ordering::Relaxed);
         result
     }
 
     fn wait_and_try(
         &self,
+        awaited: Awaited,
         deadline: Deadline,
         hearing: Option<Hearing>,
         attempt: impl Fn() -> SysResult,
@@ -103,7 +107,7 @@ impl Retry {
             // Relaxed: loaded again above.
             let nothing_new = || self.chances.load(Ordering::Relaxed) == seen;
             let until = Deadline::after_nanos(pause).min(deadline);
-            match parking_lot::park(self.key(), u32::MAX, until, hearing, nothing_new) {
+            match parking_lot::park(awaited, self.key(), u32::MAX, until, hearing, nothing_new) {
                 Parked::Interrupted => return Err(super::INTERRUPTED),
                 Parked::TimedOut => pause = (2 * pause).min(self.longest_pause()),
                 Parked::Woken | Parked::Invalid => {}

@@ -16,6 +16,7 @@ use crate::runtime;
 use crate::sched;
 use crate::sys;
 use crate::time::Deadline;
+use crate::vthread::awaited::Awaited;
 use crate::vthread::wait_word::{Decided, Hearing, WaitWord};
 use crate::vthread::{self, Claimed, Core, Current, Ready, platform};
 use core::mem::MaybeUninit;
@@ -99,11 +100,15 @@ impl Wakeup {
 }
 
 impl Wait {
-    /// Returns an episode of the running thread that hears no interrupt.
+    /// Returns an episode of the running thread that hears no interrupt. `awaited` is for people:
+    /// what it waits for.
     #[inline]
-    pub(crate) fn new() -> Wait {
+    pub(crate) fn new(awaited: Awaited) -> Wait {
         // Mostly called in runtime code, under the lock of the list that the wait will be in.
         let thread = vthread::current().filter(|_| !mark::in_handler());
+        if let Some(thread) = thread {
+            thread.awaits.begin(awaited);
+        }
         Wait {
             own: WaitWord::pending(),
             shared: None,
@@ -117,8 +122,8 @@ impl Wait {
     ///
     /// The thread must block on it before it begins another one.
     #[inline]
-    pub(crate) fn interruptible(hearing: Hearing) -> Option<Wait> {
-        let mut wait = Wait::new();
+    pub(crate) fn interruptible(awaited: Awaited, hearing: Hearing) -> Option<Wait> {
+        let mut wait = Wait::new(awaited);
         let word = match wait.thread {
             // SAFETY: the running thread's.
             Some(thread) => Some(unsafe { &(*thread.as_ptr()).wait }),
@@ -131,10 +136,20 @@ impl Wait {
     /// Returns an episode of the running thread that hears interrupts as `hearing` says (`None`:
     /// not at all). Returns `None` if the thread is interrupted already, and hears it.
     #[inline]
-    pub(crate) fn hearing(hearing: Option<Hearing>) -> Option<Wait> {
+    pub(crate) fn hearing(awaited: Awaited, hearing: Option<Hearing>) -> Option<Wait> {
         match hearing {
-            None => Some(Wait::new()),
-            Some(hearing) => Wait::interruptible(hearing),
+            None => Some(Wait::new(awaited)),
+            Some(hearing) => Wait::interruptible(awaited, hearing),
+        }
+    }
+
+    /// Notes that the thread, which waits at an address, waits at another one from now on.
+    ///
+    /// Called under the locks of both lists, of which the thread is in one.
+    pub(crate) fn moved(&self, address: usize) {
+        if let Some(thread) = self.thread {
+            // SAFETY: it cannot leave the list, and so not end, while we hold the locks.
+            unsafe { thread.as_ref() }.awaits.moved(address);
         }
     }
 
@@ -200,6 +215,7 @@ impl Wait {
     /// stack of a parked thread should fit into a page.
     #[inline(never)]
     fn park_until(&self, core: Current, deadline: Deadline) {
+        core.awaits.until(deadline);
         let timer = Timer::for_wait(self);
         // SAFETY: it fires or is disarmed below, and our caller keeps the wait.
         unsafe { timer.arm(core.runtime(), deadline) };

@@ -3,8 +3,12 @@
 use crate::thread::Interrupted;
 use crate::thread::drive::drive;
 use crate::time::Deadline;
+use crate::vthread::awaited::{Awaited, Kind};
 use crate::vthread::wait_word::Hearing;
 use core::pin::pin;
+
+/// What a thread that runs a future waits for.
+const WAKER: Awaited = Awaited::new(Kind::Park, 0);
 
 /// Runs a future to its end on the calling thread, and returns its output.
 ///
@@ -32,7 +36,7 @@ use core::pin::pin;
 /// assert_eq!(answer.join().unwrap(), 42);
 /// ```
 pub fn block_on<F: IntoFuture>(future: F) -> F::Output {
-    match drive(pin!(future.into_future()), Deadline::NEVER, None) {
+    match drive(pin!(future.into_future()), WAKER, Deadline::NEVER, None) {
         Ok(output) => output,
         Err(outcome) => unreachable!("a wait that can only be ended by a wake: {outcome:?}"),
     }
@@ -66,6 +70,7 @@ pub fn block_on<F: IntoFuture>(future: F) -> F::Output {
 pub fn block_on_interruptible<F: IntoFuture>(future: F) -> Result<F::Output, Interrupted> {
     drive(
         pin!(future.into_future()),
+        WAKER,
         Deadline::NEVER,
         Some(Hearing::Always),
     )

@@ -40,6 +40,7 @@ impl ThreadPerTask {
     /// assert_eq!(lengths, [4, 4, 6]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    #[track_caller]
     pub fn invoke_all<I, F, T>(&self, tasks: I) -> Result<Vec<Result<T, TaskError>>, InvokeAllError>
     where
         I: IntoIterator<Item = F>,
@@ -70,6 +71,7 @@ impl ThreadPerTask {
     /// assert!(matches!(results[..], [Err(TaskError::Cancelled), Err(TaskError::Cancelled)]));
     /// # Ok::<(), pirn::executor::InvokeAllError>(())
     /// ```
+    #[track_caller]
     pub fn invoke_all_timeout<I, F, T>(
         &self,
         tasks: I,
@@ -83,6 +85,7 @@ impl ThreadPerTask {
         self.all(tasks, WaitLimit::timeout(timeout).interruptible())
     }
 
+    #[track_caller]
     fn all<I, F, T>(
         &self,
         tasks: I,
@@ -145,6 +148,7 @@ impl ThreadPerTask {
     /// assert_eq!(first, 0);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    #[track_caller]
     pub fn invoke_any<I, F, T, E>(&self, tasks: I) -> Result<T, InvokeAnyError<E>>
     where
         I: IntoIterator<Item = F>,
@@ -175,6 +179,7 @@ impl ThreadPerTask {
     /// let result = executor.invoke_any_timeout(sleepers, Duration::from_millis(1));
     /// assert!(matches!(result, Err(InvokeAnyError::TimedOut)));
     /// ```
+    #[track_caller]
     pub fn invoke_any_timeout<I, F, T, E>(
         &self,
         tasks: I,
@@ -189,6 +194,7 @@ impl ThreadPerTask {
         self.any(tasks, WaitLimit::timeout(timeout).interruptible())
     }
 
+    #[track_caller]
     fn any<I, F, T, E>(&self, tasks: I, limit: WaitLimit) -> Result<T, InvokeAnyError<E>>
     where
         I: IntoIterator<Item = F>,

@@ -6,8 +6,10 @@ use super::queue::Queue;
 use super::watched::WaitLimit;
 use super::{Task, ThreadPerTask};
 use crate::thread::Panic;
+use crate::vthread::record::Place;
 use core::fmt;
 use core::iter::FusedIterator;
+use core::panic::Location;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -116,6 +118,8 @@ struct Source<'e, I, F> {
     /// The number of items that have been taken.
     taken: usize,
     limit: usize,
+    /// The call of `map`, on whose behalf threads are spawned.
+    place: Place,
     f: Arc<F>,
     /// The reason for which the last item taken could not be submitted, and the item's index.
     refused: Option<(usize, SubmitError)>,
@@ -126,6 +130,7 @@ impl<'e, I: Iterator, F> Source<'e, I, F> {
     fn new(executor: &'e ThreadPerTask, items: I, limit: usize, f: F) -> Source<'e, I, F> {
         assert!(limit > 0, "with a limit of 0 threads nothing can be mapped");
         Source {
+            place: Location::caller(),
             executor,
             items: Some(items),
             taken: 0,
@@ -155,7 +160,8 @@ impl<'e, I: Iterator, F> Source<'e, I, F> {
         };
         let index = self.taken;
         self.taken += 1;
-        match self.executor.submit(make(index, item, Arc::clone(&self.f))) {
+        let task = make(index, item, Arc::clone(&self.f));
+        match self.executor.submit_at(self.place, task) {
             Ok(task) => Some((index, task)),
             Err(error) => {
                 self.items = None;

@@ -38,8 +38,10 @@ pub use map::{Map, MapUnordered};
 pub use task::{Task, TaskFuture};
 
 use crate::thread::{self, Interrupted, Threads};
+use crate::vthread::record::Place;
 use cell::{Interrupt, TaskCell};
 use core::fmt;
+use core::panic::Location;
 use lifecycle::{Lifecycle, Membership};
 use std::sync::Arc;
 use std::time::Duration;
@@ -141,7 +143,17 @@ impl ThreadPerTask {
     /// assert_eq!(task.join()?, 2);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    #[track_caller]
     pub fn submit<F, T>(&self, f: F) -> Result<Task<T>, SubmitError>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        self.submit_at(Location::caller(), f)
+    }
+
+    /// Submits a task on behalf of `place`.
+    fn submit_at<F, T>(&self, place: Place, f: F) -> Result<Task<T>, SubmitError>
     where
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
@@ -159,7 +171,7 @@ impl ThreadPerTask {
             on_thread.run(f);
             drop(on_thread);
         };
-        let thread = self.threads.start(run).map_err(SubmitError::Spawn)?;
+        let thread = self.threads.start(place, run).map_err(SubmitError::Spawn)?;
         if let Some(thread) = thread {
             cell.attach(thread);
         }

@@ -178,7 +178,9 @@ macro_rules! interposed {
         $crate::interpose::registry::interposed! {
             @function [$($doc),*] $name($($arg: $ty),*) -> $ret {
                 let args = $crate::interpose::fs::calls::args([$($value as usize),*]);
-                $crate::interpose::fs::calls::glance(|| $at_hand, libc::$number, args) as $ret
+                $crate::interpose::fs::calls::glance(
+                    $crate::interpose::registry::c_name!($name), || $at_hand, libc::$number, args,
+                ) as $ret
             }
         }
     )*};
@@ -220,10 +222,14 @@ macro_rules! interposed {
     };
     (@call Pool $name:ident($($arg:ident: $ty:ty),*) -> $ret:ty = $number:ident($($value:expr),*)) => {{
         let args = $crate::interpose::fs::calls::args([$($value as usize),*]);
-        $crate::interpose::fs::calls::bounded_call(libc::$number, args) as $ret
+        let name = $crate::interpose::registry::c_name!($name);
+        $crate::interpose::fs::calls::bounded_call(name, libc::$number, args) as $ret
     }};
-    (@call Pool $($signature:tt)*) => {
-        $crate::blocking::offload::bounded(|| $crate::glibc::symbols::real!(fn $($signature)*))
+    (@call Pool $name:ident $($signature:tt)*) => {
+        $crate::blocking::offload::bounded(
+            $crate::vthread::awaited::Awaited::call($crate::interpose::registry::c_name!($name)),
+            || $crate::glibc::symbols::real!(fn $name $($signature)*),
+        )
     };
     (@call Carrier $($signature:tt)*) => {
         $crate::interpose::thread::on_carrier(|| $crate::glibc::symbols::real!(fn $($signature)*))
@@ -233,7 +239,9 @@ macro_rules! interposed {
             let result = $crate::glibc::symbols::real!(fn $name($($arg: $ty),*) -> $ret);
             $crate::interpose::fs::calls::from_c(result)
         };
-        $crate::sys::to_c($crate::blocking::offload::dedicated(call)) as $ret
+        let awaited =
+            $crate::vthread::awaited::Awaited::call($crate::interpose::registry::c_name!($name));
+        $crate::sys::to_c($crate::blocking::offload::dedicated(awaited, call)) as $ret
     }};
 
     // Lists.
@@ -253,12 +261,7 @@ macro_rules! interposed {
     };
     (@entry $how:ident $name:ident $remark:expr) => {
         $crate::interpose::registry::Interposed {
-            name: match core::ffi::CStr::from_bytes_with_nul(
-                concat!(stringify!($name), "\0").as_bytes(),
-            ) {
-                Ok(name) => name,
-                Err(_) => panic!(),
-            },
+            name: $crate::interpose::registry::c_name!($name),
             address: $name as *const core::ffi::c_void,
             disposition: Disposition::$how,
             remark: $remark,
@@ -266,6 +269,20 @@ macro_rules! interposed {
     };
 }
 pub(in crate::interpose) use interposed;
+
+/// Returns an identifier as a constant C string.
+macro_rules! c_name {
+    ($name:ident) => {
+        const {
+            match core::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes())
+            {
+                Ok(name) => name,
+                Err(_) => panic!(),
+            }
+        }
+    };
+}
+pub(in crate::interpose) use c_name;
 
 #[cfg(test)]
 mod tests;

@@ -25,6 +25,7 @@ pub(crate) fn make_with(settings: RuntimeSettings) -> &'static Runtime {
 }
 
 /// Makes a thread that is ready to run: a reference to it, and the right to run it.
+#[track_caller]
 pub(crate) fn ready<T: Send>(
     runtime: &'static Runtime,
     f: impl FnOnce() -> T + Send + 'static,
@@ -36,6 +37,7 @@ pub(crate) fn ready<T: Send>(
         name: None,
         class,
         scheduler: None,
+        place: core::panic::Location::caller(),
     };
     ClosureBody::allocate(attributes, f).unwrap()
 }

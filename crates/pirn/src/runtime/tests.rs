@@ -7,6 +7,7 @@ use crate::mark::Raised;
 use crate::sched;
 use crate::thread::join::RawHandle;
 use crate::vthread;
+use crate::vthread::awaited::Awaited;
 use crate::vthread::record::Phase;
 use core::ptr;
 use std::sync::{Arc, Barrier, mpsc};
@@ -130,7 +131,9 @@ fn offload_from(
 ) {
     let handles = Vec::from_iter((0..callers).map(|_| {
         let call = call.clone();
-        spawn(runtime, move || (0..calls).for_each(|_| bounded(&call)))
+        spawn(runtime, move || {
+            (0..calls).for_each(|_| bounded(Awaited::call(c"test"), &call))
+        })
     }));
     for handle in handles {
         handle.join().unwrap();

@@ -27,8 +27,8 @@ pub(crate) fn abandon(thread: Ready) {
 }
 
 /// Marks the number of a carrier that is a platform thread of the program; the rest is its kernel
-/// id, which is below 2^22.
-const FOREIGN: u32 = 1 << 31;
+/// id, which is below 2^22. Numbers have 24 bits (`Core::set_running`).
+const FOREIGN: u32 = 1 << 23;
 
 /// Returns the printable name of the carrier with this number.
 pub(crate) fn carrier_name(number: u32) -> String {

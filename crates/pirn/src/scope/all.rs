@@ -2,6 +2,7 @@
 
 use super::sealed::Sealed;
 use super::{Builder, JoinError, TaskScope, all_successful, any_successful};
+use core::panic::Location;
 
 /// Runs all these tasks at once, each on a virtual thread, and returns all their values, or the
 /// first failure, which cancels the others.
@@ -53,9 +54,10 @@ where
     E: Send,
 {
     let tasks = tasks.into_iter();
+    let place = Location::caller(); // Closures hide the caller.
     Builder::new().open_with(any_successful(), |s: TaskScope<'_, '_, _>| {
         for task in tasks {
-            s.fork(task);
+            s.fork_at(place, task);
         }
         Ok(s.join()?.into_output())
     })
@@ -90,9 +92,10 @@ where
 
     #[track_caller]
     fn all(self) -> Result<Vec<T>, JoinError<E>> {
+        let place = Location::caller();
         Builder::new().open_with(all_successful(), |s: TaskScope<'_, '_, _>| {
             for task in self {
-                s.fork(task);
+                s.fork_at(place, task);
             }
             Ok(s.join()?.into_output())
         })
@@ -111,8 +114,9 @@ where
 
     #[track_caller]
     fn all(self) -> Result<[T; N], JoinError<E>> {
+        let place = Location::caller();
         Builder::new().open(|s: TaskScope<'_, '_, _>| {
-            let subtasks = self.map(|task| s.fork(task));
+            let subtasks = self.map(|task| s.fork_at(place, task));
             let all = s.join()?;
             Ok(subtasks.map(|subtask| subtask.get(&all)))
         })
@@ -133,8 +137,9 @@ macro_rules! tuples {
             #[track_caller]
             fn all(self) -> Result<Self::Values, JoinError<E>> {
                 let ($($task,)+) = self;
+                let place = Location::caller();
                 Builder::new().open(|s: TaskScope<'_, '_, _>| {
-                    $(let $task = s.fork($task);)+
+                    $(let $task = s.fork_at(place, $task);)+
                     let all = s.join()?;
                     Ok(($($task.get(&all),)+))
                 })

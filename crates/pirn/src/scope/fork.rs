@@ -9,6 +9,7 @@ use super::task_scope::Frame;
 use crate::sched;
 use crate::thread::{Builder, Panic};
 use crate::vthread::body::{self, Body, write_fields};
+use crate::vthread::record::Place;
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
 use core::ops::ControlFlow;
@@ -82,6 +83,7 @@ where
 /// Forks a subtask on a virtual thread, which is not started if the scope is cancelled.
 pub(super) fn fork<'scope, T, J, F>(
     builder: &Builder,
+    place: Place,
     frame: &Frame<J>,
     index: usize,
     closure: F,
@@ -103,9 +105,10 @@ where
     };
     let (thread, ready, fork) =
         // SAFETY: `write` writes the whole body.
-        builder.make(|attributes| unsafe { body::allocate(attributes, write) })?;
+        builder.make(place, |attributes| unsafe { body::allocate(attributes, write) })?;
     // SAFETY: the body is in the thread's allocation, of which we have a reference.
     let fork = unsafe { fork.as_ref() };
+    thread.set_scope(frame.state.id);
     fork.member.set_thread(Who::Virtual(thread.as_ptr()));
     // SAFETY: the member is new, and its thread's own reference keeps it until it leaves in
     // `ended`.

@@ -7,6 +7,7 @@ use super::state::{Cause, ScopeState};
 use crate::blocking::delayed::DelayedStart;
 use crate::thread::Builder;
 use crate::vthread::ClosureBody;
+use crate::vthread::record::Place;
 use core::cell::OnceCell;
 use core::ptr::NonNull;
 
@@ -25,7 +26,11 @@ impl Keeper {
     ///
     /// # Safety
     /// The keeper and the state stay in place until [`end`](Self::end) has returned.
-    pub(super) unsafe fn begin<E>(&self, state: &ScopeState) -> Result<(), JoinError<E>> {
+    pub(super) unsafe fn begin<E>(
+        &self,
+        state: &ScopeState,
+        place: Place,
+    ) -> Result<(), JoinError<E>> {
         if state.deadline.is_never() {
             return Ok(());
         }
@@ -42,7 +47,7 @@ impl Keeper {
         };
         let builder = Builder::new().name("scope-deadline".into());
         let (_, thread) = builder
-            .make(|attributes| ClosureBody::allocate(attributes, keep))
+            .make(place, |attributes| ClosureBody::allocate(attributes, keep))
             .map_err(JoinError::Fork)?;
         state.begin_keeping();
         let start = self.0.get_or_init(|| DelayedStart::new(thread));

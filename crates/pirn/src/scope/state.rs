@@ -25,6 +25,7 @@ use crate::lock::Lock;
 use crate::scoped_value::Bindings;
 use crate::thread::{Panic, ThreadId, quietly};
 use crate::time::Deadline;
+use crate::vthread::awaited::{Awaited, Kind};
 use crate::vthread::ids;
 use crate::vthread::wait_word::Hearing;
 use core::cell::Cell;
@@ -298,7 +299,7 @@ impl ScopeState {
         if crate::runtime::has_forked() {
             return Outcome::Closed; // The members have stayed behind in the parent process.
         }
-        let Some(wait) = Wait::hearing(hearing) else {
+        let Some(wait) = Wait::hearing(Awaited::new(Kind::Scope, self.id), hearing) else {
             return Outcome::Interrupted;
         };
         inner.waiting = Some(OwnerWait {

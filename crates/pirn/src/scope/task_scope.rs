@@ -8,10 +8,12 @@ use super::{JoinError, Joined, Joiner, JoinerFor, Subtask, Unjoined};
 use crate::blocking::wait::Outcome;
 use crate::thread::Threads;
 use crate::time::Deadline;
+use crate::vthread::record::Place;
 use crate::vthread::wait_word::Hearing;
 use core::cell::Cell;
 use core::fmt;
 use core::marker::PhantomData;
+use core::panic::Location;
 use core::ptr::NonNull;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Instant;
@@ -111,10 +113,11 @@ where
 {
     let owner = Owner::default();
     let state = &frame.state;
+    let place = Location::caller();
     let body = || {
         // SAFETY: the frame outlives this call, which calls `end` below. (It does not if the owner
         // was alone at the join; then there was no deadline.)
-        unsafe { frame.keeper.begin(state) }?;
+        unsafe { frame.keeper.begin(state, place) }?;
         f(TaskScope {
             frame: NonNull::from(frame),
             owner: &owner,
@@ -176,6 +179,18 @@ impl<'scope, 'env, J: Joiner> TaskScope<'scope, 'env, J> {
         T: Send + 'scope,
         J::Error: 'scope,
     {
+        self.fork_at(Location::caller(), f)
+    }
+
+    /// Forks a subtask on behalf of `place`.
+    #[track_caller]
+    pub(super) fn fork_at<T, F>(&self, place: Place, f: F) -> Subtask<'scope, T, J::Error>
+    where
+        J: JoinerFor<T>,
+        F: FnOnce() -> Result<T, J::Error> + Send + 'scope,
+        T: Send + 'scope,
+        J::Error: 'scope,
+    {
         let frame = self.frame();
         let state = &frame.state;
         assert!(
@@ -202,7 +217,7 @@ impl<'scope, 'env, J: Joiner> TaskScope<'scope, 'env, J> {
             return Subtask::unavailable(index);
         }
         let forked = match &frame.threads {
-            Threads::Virtual(builder) => fork::fork(builder, frame, index, f),
+            Threads::Virtual(builder) => fork::fork(builder, place, frame, index, f),
             Threads::Platform(threads) => platform::fork(threads, frame, index, f),
         };
         forked.unwrap_or_else(|error| {

@@ -9,9 +9,10 @@ use crate::runtime::{self, Runtime};
 use crate::sched;
 use crate::stack::{LARGEST_STACK, SizeClass};
 use crate::vthread::ready::Dispatch;
-use crate::vthread::record::Attributes;
+use crate::vthread::record::{Attributes, Place};
 use crate::vthread::{ClosureBody, Ready, ThreadRef};
 use core::fmt;
+use core::panic::Location;
 use std::io;
 use std::sync::Arc;
 
@@ -169,13 +170,24 @@ impl Builder {
     /// assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
     /// # Ok::<(), io::Error>(())
     /// ```
+    #[track_caller]
     pub fn spawn<F, T>(self, f: F) -> io::Result<JoinHandle<T>>
     where
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
+        self.spawn_at(Location::caller(), f)
+    }
+
+    /// Spawns a thread on behalf of `place`.
+    #[inline]
+    pub(crate) fn spawn_at<F, T>(self, place: Place, f: F) -> io::Result<JoinHandle<T>>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
         self.names.assert_valid();
-        self.launch(|attributes| ClosureBody::allocate(attributes, f))
+        self.launch(place, |attributes| ClosureBody::allocate(attributes, f))
             .map(JoinHandle::new)
     }
 
@@ -198,6 +210,7 @@ impl Builder {
     /// })?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
+    #[track_caller]
     pub fn spawn_scoped<'scope, F, T>(
         self,
         scope: &'scope Scope<'scope, '_>,
@@ -208,23 +221,30 @@ impl Builder {
         T: Send + 'scope,
     {
         self.names.assert_valid();
-        let thread = self.launch(|attributes| scope.allocate(attributes, f))?;
+        let thread = self.launch(Location::caller(), |attributes| {
+            scope.allocate(attributes, f)
+        })?;
         Ok(scope.handle_of(RawHandle::new(thread)))
     }
 
     /// Makes a thread and hands it to its scheduler.
     fn launch(
         &self,
+        place: Place,
         allocate: impl FnOnce(Attributes) -> Option<(ThreadRef, Ready)>,
     ) -> io::Result<ThreadRef> {
-        let (thread, ready) = self.make(allocate)?;
+        let (thread, ready) = self.make(place, allocate)?;
         sched::make_runnable(ready);
         Ok(thread)
     }
 
-    /// Makes a thread by `allocate`, which returns `None` if there is no memory. The caller must
-    /// start the thread.
-    pub(crate) fn make<R>(&self, allocate: impl FnOnce(Attributes) -> Option<R>) -> io::Result<R> {
+    /// Makes a thread on behalf of `place` by `allocate`, which returns `None` if there is no
+    /// memory. The caller must start the thread.
+    pub(crate) fn make<R>(
+        &self,
+        place: Place,
+        allocate: impl FnOnce(Attributes) -> Option<R>,
+    ) -> io::Result<R> {
         let runtime = runtime::ensure_started()?;
         let name = self.names.next()?.map(String::into_boxed_str);
         let class = self.size_class(runtime)?;
@@ -234,6 +254,7 @@ impl Builder {
             name,
             class,
             scheduler: self.scheduler.clone(),
+            place,
         };
         allocate(attributes).ok_or_else(|| {
             runtime.stacks.unreserve(class, 1);
@@ -300,6 +321,7 @@ impl Factory {
     /// assert_eq!(factory.spawn(|| 1)?.join().unwrap(), 1);
     /// # Ok::<(), std::io::Error>(())
     /// ```
+    #[track_caller]
     pub fn spawn<F, T>(&self, f: F) -> io::Result<JoinHandle<T>>
     where
         F: FnOnce() -> T + Send + 'static,
@@ -323,6 +345,7 @@ impl Factory {
     /// });
     /// assert_eq!(lengths, [4, 5]);
     /// ```
+    #[track_caller]
     pub fn spawn_scoped<'scope, F, T>(
         &self,
         scope: &'scope Scope<'scope, '_>,

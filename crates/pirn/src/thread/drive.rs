@@ -9,6 +9,7 @@ use crate::blocking::notice::Notice;
 use crate::blocking::wait::Outcome;
 use crate::time::Deadline;
 use crate::vthread;
+use crate::vthread::awaited::Awaited;
 use crate::vthread::mount::{After, suspend};
 use crate::vthread::wait_word::Hearing;
 use core::pin::Pin;
@@ -21,6 +22,7 @@ use std::task::Wake;
 /// `hearing` allows it, by an interrupt.
 pub(crate) fn drive<F: Future + ?Sized>(
     mut future: Pin<&mut F>,
+    awaited: Awaited,
     deadline: Deadline,
     hearing: Option<Hearing>,
 ) -> Result<F::Output, Outcome> {
@@ -34,7 +36,7 @@ pub(crate) fn drive<F: Future + ?Sized>(
         if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
             return Ok(output);
         }
-        match alarm.wait(deadline, hearing) {
+        match alarm.wait(awaited, deadline, hearing) {
             Outcome::Ready => {}
             other => return Err(other),
         }
@@ -49,7 +51,7 @@ struct Alarm {
 }
 
 impl Alarm {
-    fn wait(&self, deadline: Deadline, hearing: Option<Hearing>) -> Outcome {
+    fn wait(&self, awaited: Awaited, deadline: Deadline, hearing: Option<Hearing>) -> Outcome {
         // Relaxed: a hint, which is exact for this thread's own wakes, the ones that it is for.
         if self.woken.load(Ordering::Relaxed)
             && let Some(core) = vthread::current()
@@ -58,7 +60,7 @@ impl Alarm {
             // that it waits for may come from a virtual thread that needs this carrier.
             suspend(core, After::MakeWay);
         }
-        let outcome = self.notice.wait(deadline, hearing);
+        let outcome = self.notice.wait(awaited, deadline, hearing);
         self.woken.store(false, Ordering::Relaxed); // Relaxed: as above.
         outcome
     }

@@ -5,6 +5,7 @@ use super::drive::drive;
 use super::join_future::End;
 use crate::blocking::wait::{Outcome, Wait};
 use crate::time::Deadline;
+use crate::vthread::awaited::{Awaited, Kind};
 use crate::vthread::end::{self, JoinWaiter};
 use crate::vthread::wait_word::Hearing;
 use crate::vthread::{self, ClosureBody, Core, ThreadRef};
@@ -125,7 +126,7 @@ impl<T> JoinHandle<T> {
             self.0.refuse_own();
             // SAFETY: the handle is ours, and `end` is dropped before the handle is used again.
             let end = unsafe { End::of(self.0.core().clone()) };
-            if drive(pin!(end), deadline, hearing).is_err() {
+            if drive(pin!(end), awaited_end(self.0.core()), deadline, hearing).is_err() {
                 return Err(self);
             }
         }
@@ -171,6 +172,11 @@ impl<T> fmt::Debug for JoinHandle<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("JoinHandle").field(self.thread()).finish()
     }
+}
+
+/// Returns the wait for the end of a thread.
+fn awaited_end(core: &Core) -> Awaited {
+    Awaited::new(Kind::Join, core.id())
 }
 
 /// The common part of the handles.
@@ -256,7 +262,7 @@ impl BlockedJoiner {
     fn wait_for(core: &Core) {
         let joiner = BlockedJoiner {
             waiter: JoinWaiter::new(Self::ended),
-            wait: Wait::new(),
+            wait: Wait::new(awaited_end(core)),
         };
         // SAFETY: the caller has the handle; `block` returns after `ended` has claimed the wait,
         // which is its last use of the joiner.

@@ -3,6 +3,7 @@
 use crate::blocking::{self, timers::Timer};
 use crate::sched::{self, preempt};
 use crate::time::Deadline;
+use crate::vthread::awaited::{Awaited, Kind};
 use crate::vthread::wait_word::Hearing;
 use crate::vthread::{self, Current};
 use std::time::{Duration, Instant};
@@ -22,7 +23,15 @@ use std::time::{Duration, Instant};
 /// ```
 pub fn park() {
     match vthread::current() {
-        Some(core) => park_virtual(core, Deadline::NEVER),
+        Some(core) => park_virtual(core, PERMIT, Deadline::NEVER),
+        None => std::thread::park(),
+    }
+}
+
+/// Does the same. `awaited` is for people: what the permit stands for.
+pub(super) fn park_for(awaited: Awaited) {
+    match vthread::current() {
+        Some(core) => park_virtual(core, awaited, Deadline::NEVER),
         None => std::thread::park(),
     }
 }
@@ -37,19 +46,25 @@ pub fn park() {
 pub fn park_timeout(timeout: Duration) {
     match vthread::current() {
         Some(core) => {
-            park_virtual(core, Deadline::after(timeout));
+            park_virtual(core, PERMIT, Deadline::after(timeout));
         }
         None => std::thread::park_timeout(timeout),
     }
 }
 
-pub(super) fn park_virtual(core: Current, deadline: Deadline) {
+/// What a parked thread waits for.
+const PERMIT: Awaited = Awaited::new(Kind::Park, 0);
+
+/// Parks a virtual thread. `awaited` as for [`park_for`].
+fn park_virtual(core: Current, awaited: Awaited, deadline: Deadline) {
     if core.permit.try_consume() || !core.permit.begin_park() {
         return;
     }
+    core.awaits.begin(awaited);
     if deadline.is_never() {
         vthread::mount::park(core);
     } else {
+        core.awaits.until(deadline);
         let timer = Timer::for_permit(&core);
         // SAFETY: it is disarmed below, and the running thread stays.
         unsafe { timer.arm(core.runtime(), deadline) };

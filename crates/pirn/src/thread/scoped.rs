@@ -1,8 +1,11 @@
 //! Scoped threads, like [`std::thread::scope`], on all carriers.
 
 use super::join::RawHandle;
-use super::{Builder, Thread, current, park};
+use super::park::park_for;
+use super::{Builder, Thread, current};
+use crate::vthread::awaited::{Awaited, Kind};
 use crate::vthread::body::{self, Body};
+use crate::vthread::ids;
 use crate::vthread::record::Attributes;
 use crate::vthread::{ClosureBody, Ready, ThreadRef};
 use core::fmt;
@@ -13,6 +16,8 @@ use std::sync::Arc;
 
 /// The data that a scope and its threads share.
 struct ScopeData {
+    /// For people: its threads are its members.
+    id: u64,
     running: AtomicUsize,
     /// The number of threads that panicked and whose panic no `join` has taken.
     panics: AtomicUsize,
@@ -127,6 +132,7 @@ where
 {
     let scope = Scope {
         data: Arc::new(ScopeData {
+            id: ids::next(),
             running: AtomicUsize::new(0),
             panics: AtomicUsize::new(0),
             owner: current(),
@@ -137,7 +143,7 @@ where
     let result = catch_unwind(AssertUnwindSafe(|| f(&scope)));
     // Acquire: pairs with the Release in `leave`.
     while scope.data.running.load(Ordering::Acquire) != 0 {
-        park();
+        park_for(Awaited::new(Kind::Scope, scope.data.id));
     }
     match result {
         Err(payload) => resume_unwind(payload),
@@ -196,6 +202,7 @@ impl<'scope> Scope<'scope, '_> {
         };
         // SAFETY: `write` writes the whole body.
         let (thread, ready, _) = unsafe { body::allocate(attributes, write) }?;
+        thread.set_scope(self.data.id);
         self.data.enter();
         Some((thread, ready))
     }

@@ -15,9 +15,11 @@
 
 use super::{Builder, JoinHandle, Result};
 use crate::interpose::{Start, answer_next_create};
+use crate::vthread::record::Place;
 use core::cell::Cell;
 use core::ffi::{c_int, c_void};
 use core::mem;
+use core::panic::Location;
 use core::ptr;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,6 +27,7 @@ use std::sync::mpsc;
 
 /// How to make the next thread, and the result of making it.
 struct Order {
+    place: Place,
     builder: Cell<Option<Builder>>,
     made: Cell<Option<io::Result<JoinHandle<()>>>>,
 }
@@ -38,6 +41,7 @@ thread_local! {
 ///
 /// # Errors
 /// The same as for [`Builder::spawn`].
+#[track_caller]
 pub(crate) fn run<F, T>(builder: Builder, name: &str, f: F) -> io::Result<Result<T>>
 where
     F: FnOnce() -> T + Send + 'static,
@@ -46,6 +50,7 @@ where
     crate::runtime::ensure_started()?;
     let (give, given) = mpsc::channel();
     let order = Order {
+        place: Location::caller(),
         builder: Cell::new(Some(builder.name(name.to_owned()))),
         made: Cell::new(None),
     };
@@ -97,7 +102,7 @@ unsafe fn answer(start: Start, argument: *mut c_void) -> c_int {
         return libc::EAGAIN;
     };
     let call = Call(start, argument);
-    let made = builder.spawn(move || call.run());
+    let made = builder.spawn_at(order.place, move || call.run());
     let code = made.as_ref().map_or(libc::EAGAIN, |_| 0);
     order.made.set(Some(made));
     code

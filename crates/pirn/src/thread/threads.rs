@@ -2,6 +2,7 @@
 
 use super::names::Names;
 use super::{Builder, Thread};
+use crate::vthread::record::Place;
 use core::fmt;
 use std::io;
 
@@ -33,12 +34,16 @@ pub enum Threads {
 }
 
 impl Threads {
-    /// Calls `run` on a new thread. Returns the thread, unless only that thread itself can tell
-    /// which it is.
-    pub(crate) fn start(&self, run: impl FnOnce() + Send + 'static) -> io::Result<Option<Thread>> {
+    /// Calls `run` on a new thread, on behalf of `place`. Returns the thread, unless only that
+    /// thread itself can tell which it is.
+    pub(crate) fn start(
+        &self,
+        place: Place,
+        run: impl FnOnce() + Send + 'static,
+    ) -> io::Result<Option<Thread>> {
         match self {
             Threads::Virtual(builder) => {
-                let handle = builder.clone().spawn(run)?;
+                let handle = builder.clone().spawn_at(place, run)?;
                 Ok(Some(handle.thread().clone()))
             }
             Threads::Platform(platform) => {

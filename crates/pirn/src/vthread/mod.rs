@@ -8,12 +8,14 @@
 //! * [`handshake`], [`permit`], [`wait_word`], [`join`]: the lock-free protocols (model-checked).
 //! * [`mount`]: mounting and unmounting; [`life`]: a thread's first and last moments; [`end`]:
 //!   announcing its end.
+//! * [`awaited`]: what a thread waits for.
 //! * [`current`](mod@current): the reference of a thread to itself.
 //! * [`residents`]: the threads by their slots, for who walks over them. [`mounted`]: those that
 //!   are mounted, by their platform threads, for readers outside.
 //! * [`platform`]: the corresponding state of platform threads.
 //! * [`keys`]: the values of `pthread_key`s, and their destructors.
 
+pub(crate) mod awaited;
 pub(crate) mod body;
 mod claimed;
 mod current;

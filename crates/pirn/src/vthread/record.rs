@@ -4,6 +4,7 @@
 //! and the body, which does. [Counted references](super::reference) keep it alive: that of the join
 //! handle, one per `Thread`, and one that belongs to the thread itself and is released at its end.
 
+use super::awaited::Awaits;
 use super::body::{VTable, write_fields};
 use super::handshake::Handshake;
 use super::ids;
@@ -16,8 +17,9 @@ use crate::runtime::Runtime;
 use crate::stack::{SizeClass, Slot};
 use core::cell::Cell;
 use core::mem::offset_of;
+use core::panic::Location;
 use core::ptr;
-use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
 
 /// The part of a virtual thread that does not depend on its closure.
@@ -47,12 +49,19 @@ pub(crate) struct Core {
     name: Option<Box<str>>,
     id: u64,
     /// Its activity, for people to read: a [`Phase`], and above it the carrier's number.
-    phase: AtomicU64,
+    phase: AtomicU32,
+    /// How often it has been mounted, modulo 2^32. Only its carrier writes it.
+    mounts: AtomicU32,
+    /// What it waits for. In the cache line that each switch writes.
+    pub(crate) awaits: Awaits,
     /// What it has used of its slice. Valid while it waits, preempted.
     pub(crate) used: Cell<Used>,
     class: SizeClass,
     /// Whether its handle is gone, so that the result is not wanted.
     pub(super) detached: AtomicBool,
+    place: Place,
+    /// The id of the scope that it is a member of; 0: none.
+    scope: AtomicU64,
 }
 
 /// A thread's activity. `Debug` and dumps show it; no decision depends on it.
@@ -91,12 +100,16 @@ impl Used {
     }
 }
 
+/// The place in the program where a thread was spawned.
+pub(crate) type Place = &'static Location<'static>;
+
 /// The attributes that the builder decides.
 pub(crate) struct Attributes {
     pub(crate) runtime: &'static Runtime,
     pub(crate) name: Option<Box<str>>,
     pub(crate) class: SizeClass,
     pub(crate) scheduler: Option<Arc<dyn Dispatch>>,
+    pub(crate) place: Place,
 }
 
 // SAFETY: the cells are touched by one thread at a time: the mounted thread itself, its carrier, or
@@ -146,10 +159,14 @@ impl Core {
             scheduler: attributes.scheduler,
             name: attributes.name,
             id: ids::next(),
-            phase: AtomicU64::new(Phase::New as u64),
+            phase: AtomicU32::new(Phase::New as u32),
+            mounts: AtomicU32::new(0),
+            awaits: Awaits::new(),
             used: Cell::new(Used::default()),
             class: attributes.class,
             detached: AtomicBool::new(false),
+            place: attributes.place,
+            scope: AtomicU64::new(0),
         });
     }
 
@@ -207,14 +224,14 @@ impl Core {
     }
 
     pub(crate) fn set_phase(&self, phase: Phase) {
-        self.phase.store(phase as u64, Ordering::Relaxed); // Relaxed: as above.
+        self.phase.store(phase as u32, Ordering::Relaxed); // Relaxed: as above.
     }
 
     /// Marks the thread, if it waits, until it runs again. Returns whether it has been marked
     /// before and has not run since.
     pub(crate) fn mark_waiting(&self) -> bool {
-        const MARK: u64 = 1 << 8;
-        let (waiting, order) = (Phase::Waiting as u64, Ordering::Relaxed);
+        const MARK: u32 = 1 << 8;
+        let (waiting, order) = (Phase::Waiting as u32, Ordering::Relaxed);
         // Relaxed: whether it is paged out depends on this, but nothing that it does.
         let marked = self
             .phase
@@ -222,15 +239,42 @@ impl Core {
         marked == Err(waiting | MARK)
     }
 
-    /// Records that it is running on the carrier with this number.
+    /// Records that it is mounted on the carrier with this number, which calls this.
+    #[inline]
     pub(crate) fn set_running(&self, carrier: u32) {
-        let value = Phase::Running as u64 | u64::from(carrier) << 8;
+        let value = Phase::Running as u32 | carrier << 8;
         self.phase.store(value, Ordering::Relaxed); // Relaxed: as above.
+        // Relaxed, and no read-modify-write: only the carrier that mounts it writes it.
+        let mounts = self.mounts.load(Ordering::Relaxed).wrapping_add(1);
+        self.mounts.store(mounts, Ordering::Relaxed);
+    }
+
+    #[allow(dead_code)] // Until dumps are here, as below.
+    /// Returns how often it has been mounted, modulo 2^32.
+    pub(crate) fn mounts(&self) -> u32 {
+        self.mounts.load(Ordering::Relaxed) // Relaxed: for people to read.
+    }
+
+    #[allow(dead_code)]
+    /// Returns where it was spawned.
+    pub(crate) fn place(&self) -> Place {
+        self.place
+    }
+
+    #[allow(dead_code)]
+    /// Returns the id of the scope that it is a member of; 0: none.
+    pub(crate) fn scope(&self) -> u64 {
+        self.scope.load(Ordering::Relaxed) // Relaxed: complete in itself.
+    }
+
+    /// Records the scope that it is a member of, before it runs.
+    pub(crate) fn set_scope(&self, scope: u64) {
+        self.scope.store(scope, Ordering::Relaxed); // Relaxed: as above.
     }
 
     /// Returns the number of the carrier on which it is mounted, or was a moment ago.
     pub(crate) fn carrier_number(&self) -> Option<u32> {
         let value = self.phase.load(Ordering::Relaxed); // Relaxed: as above.
-        (value & 0xff == Phase::Running as u64).then_some((value >> 8) as u32)
+        (value & 0xff == Phase::Running as u32).then_some(value >> 8)
     }
 }

@@ -2,12 +2,15 @@ use super::super::list::STEPS;
 use super::super::wait::WakeList;
 use super::protocol::FdWaiters;
 use super::*;
+use crate::vthread::awaited::{Awaited, Kind};
 
 const MANY: usize = 10_000;
 
 #[test]
 fn an_event_costs_no_walk_along_all_who_wait_for_it() {
-    let waits: Vec<Wait> = (0..2 * MANY).map(|_| Wait::new()).collect();
+    let waits: Vec<Wait> = (0..2 * MANY)
+        .map(|_| Wait::new(Awaited::new(Kind::Poll, 1)))
+        .collect();
     let doer = |(i, wait)| match i % 2 {
         0 => FdWaiter::doer(wait, Interest::Read),
         _ => FdWaiter::doer(wait, Interest::Write),

@@ -16,6 +16,7 @@
 use crate::blocking::{fds, offload};
 use crate::sanitizer::valgrind;
 use crate::sys::call;
+use crate::vthread::awaited::Awaited;
 use core::ffi::{c_char, c_int};
 use core::sync::atomic::{AtomicU64, Ordering};
 use libc::mode_t;
@@ -128,7 +129,7 @@ fn traits(fd: c_int, statx: &libc::statx) -> Traits {
             in_memory: known & 2 != 0,
         };
     }
-    let traits = offload::bounded(|| traits_of_file_system(fd));
+    let traits = offload::bounded(Awaited::call(c"statfs"), || traits_of_file_system(fd));
     let (local, in_memory) = (u64::from(traits.local), u64::from(traits.in_memory));
     entry.store(number << 2 | in_memory << 1 | local, Ordering::Relaxed);
     traits

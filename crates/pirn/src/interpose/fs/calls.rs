@@ -17,7 +17,8 @@ use crate::interpose::Path;
 use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno, SysResult};
-use core::ffi::{c_char, c_int, c_long, c_uint, c_void};
+use crate::vthread::awaited::Awaited;
+use core::ffi::{CStr, c_char, c_int, c_long, c_uint, c_void};
 use libc::{dev_t, gid_t, mode_t, off_t, size_t, ssize_t, timespec, timeval, uid_t};
 
 const HERE: c_int = libc::AT_FDCWD;
@@ -189,6 +190,7 @@ interposed! {
 /// # Safety
 /// As for the system call.
 pub(in crate::interpose) unsafe fn glance(
+    name: &'static CStr,
     at_hand: impl FnOnce() -> bool,
     number: c_long,
     args: [usize; 6],
@@ -198,18 +200,23 @@ pub(in crate::interpose) unsafe fn glance(
         if virtual_thread().is_some() && at_hand() {
             sys::to_c(sys::check(arch::syscall(number, args)))
         } else {
-            bounded_call(number, args)
+            bounded_call(name, number, args)
         }
     }
 }
 
-/// Makes a system call that ends by itself. Returns its result as a C function does.
+/// Makes a system call that ends by itself, for the function of this name. Returns its result as
+/// a C function does.
 ///
 /// # Safety
 /// As for the system call.
-pub(in crate::interpose) unsafe fn bounded_call(number: c_long, args: [usize; 6]) -> isize {
+pub(in crate::interpose) unsafe fn bounded_call(
+    name: &'static CStr,
+    number: c_long,
+    args: [usize; 6],
+) -> isize {
     // SAFETY: the caller's contract.
-    sys::to_c(offload::bounded(|| unsafe {
+    sys::to_c(offload::bounded(Awaited::call(name), || unsafe {
         sys::check(arch::syscall(number, args))
     }))
 }
@@ -255,7 +262,7 @@ unsafe fn found(dir: c_int, path: Path, flags: c_int) -> bool {
 #[unsafe(no_mangle)]
 pub extern "C" fn sync() {
     // SAFETY: no arguments.
-    unsafe { bounded_call(libc::SYS_sync, [0; 6]) };
+    unsafe { bounded_call(c"sync", libc::SYS_sync, [0; 6]) };
 }
 
 /// `realpath`.
@@ -271,7 +278,7 @@ pub unsafe extern "C" fn realpath(path: Path, resolved: *mut c_char) -> *mut c_c
         return unsafe { canonicalize_file_name(path) };
     }
     // SAFETY: the caller's contract.
-    offload::bounded(|| unsafe {
+    offload::bounded(Awaited::call(c"realpath"), || unsafe {
         real!(fn realpath(path: Path, resolved: *mut c_char) -> *mut c_char)
     })
 }

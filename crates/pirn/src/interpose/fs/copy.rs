@@ -17,6 +17,7 @@ use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno, SysResult, call};
 use crate::time::Deadline;
+use crate::vthread::awaited::Awaited;
 use core::ffi::{c_int, c_uint};
 use libc::{iovec, off_t, size_t, ssize_t};
 
@@ -98,7 +99,7 @@ pub unsafe extern "C" fn sendfile(
         // SAFETY: as above.
         unsafe { copy(out, from, offset, count) }
     } else {
-        offload::bounded(kernel)
+        offload::bounded(Awaited::call(c"sendfile"), kernel)
     })
 }
 
@@ -165,9 +166,9 @@ fn moving(
             wait_until_ready(to, Interest::Write)?;
         }
         let result = if kinds.contains(&FileKind::Other) {
-            offload::dedicated(once)
+            offload::dedicated(Awaited::call(c"splice"), once)
         } else if kinds.contains(&FileKind::File) {
-            offload::bounded(once)
+            offload::bounded(Awaited::call(c"splice"), once)
         } else {
             once()
         };

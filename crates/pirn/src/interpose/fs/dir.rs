@@ -132,6 +132,7 @@ pub unsafe extern "C" fn getdents64(fd: c_int, buffer: *mut c_void, size: size_t
     // SAFETY: the caller's contract.
     unsafe {
         bounded_call(
+            c"getdents64",
             libc::SYS_getdents64,
             args([fd as usize, buffer as usize, size]),
         )

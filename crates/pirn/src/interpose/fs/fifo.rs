@@ -14,15 +14,19 @@ use crate::blocking::retry::Retry;
 use crate::blocking::{fds, offload};
 use crate::sys::{self, Errno, SysResult, call};
 use crate::time::Deadline;
+use crate::vthread::awaited::Awaited;
 use crate::vthread::wait_word::Hearing;
-use core::ffi::c_int;
+use core::ffi::{CStr, c_int};
 
 /// The threads that wait for the other side of any FIFO.
 static LONELY: Retry = Retry::new(50_000);
 
+/// What a thread waits for that opens a FIFO.
+const OPEN: &CStr = c"open";
+
 /// Opens a FIFO for reading or for writing, by `open(flags)`. Called on a virtual thread.
 pub(super) fn open(flags: c_int, open: impl Fn(c_int) -> SysResult) -> SysResult {
-    let now = || offload::bounded(|| open(flags | libc::O_NONBLOCK));
+    let now = || offload::bounded(Awaited::call(OPEN), || open(flags | libc::O_NONBLOCK));
     let writes = flags & libc::O_ACCMODE == libc::O_WRONLY;
     let fd = if writes {
         wait_until(|| match now() {
@@ -47,7 +51,12 @@ pub(super) fn open(flags: c_int, open: impl Fn(c_int) -> SysResult) -> SysResult
 }
 
 fn wait_until(attempt: impl Fn() -> SysResult) -> SysResult {
-    LONELY.until(Deadline::NEVER, Some(Hearing::Always), attempt)
+    LONELY.until(
+        Awaited::call(OPEN),
+        Deadline::NEVER,
+        Some(Hearing::Always),
+        attempt,
+    )
 }
 
 /// Fails with `EAGAIN` if there is no writer, and has been none since the open.

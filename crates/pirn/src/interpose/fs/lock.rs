@@ -14,6 +14,7 @@ use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno, SysResult, call};
 use crate::time::Deadline;
+use crate::vthread::awaited::{Awaited, Kind};
 use core::ffi::{c_int, c_short};
 use libc::off_t;
 
@@ -38,13 +39,16 @@ pub(crate) fn lock_released() {
 }
 
 /// Takes a lock as if `try_lock` blocked. Called on a virtual thread.
-pub(crate) fn lock_patiently(try_lock: impl Fn() -> SysResult) -> SysResult {
+pub(crate) fn lock_patiently(fd: c_int, try_lock: impl Fn() -> SysResult) -> SysResult {
     let attempt = || match try_lock() {
         Err(Errno(libc::EACCES)) => Err(Errno(libc::EAGAIN)),
         result => result,
     };
     match attempt() {
-        Err(Errno(libc::EAGAIN)) => CONTENDERS.until(Deadline::NEVER, None, attempt),
+        Err(Errno(libc::EAGAIN)) => {
+            let lock = Awaited::descriptor(Kind::FileLock, fd);
+            CONTENDERS.until(lock, Deadline::NEVER, None, attempt)
+        }
         result => result,
     }
 }
@@ -56,7 +60,7 @@ pub extern "C" fn flock(fd: c_int, operation: c_int) -> c_int {
     let kernel = |operation: c_int| unsafe { call!(libc::SYS_flock, fd, operation) };
     let waits = operation & (libc::LOCK_NB | libc::LOCK_UN) == 0;
     let result = if waits && virtual_thread().is_some() {
-        lock_patiently(|| kernel(operation | libc::LOCK_NB))
+        lock_patiently(fd, || kernel(operation | libc::LOCK_NB))
     } else {
         kernel(operation)
     };
@@ -77,7 +81,7 @@ pub extern "C" fn lockf(fd: c_int, command: c_int, length: off_t) -> c_int {
         lock.l_len = length;
         // SAFETY: the kernel reads the structure.
         let try_lock = || unsafe { call!(libc::SYS_fcntl, fd, libc::F_SETLK, &raw const lock) };
-        return sys::to_c(lock_patiently(try_lock)) as c_int;
+        return sys::to_c(lock_patiently(fd, try_lock)) as c_int;
     }
     // SAFETY: no pointers. With `F_TLOCK`, `F_ULOCK` and `F_TEST` it does not wait.
     let result = unsafe { real!(fn lockf(fd: c_int, command: c_int, length: off_t) -> c_int) };

@@ -13,6 +13,7 @@ use crate::interpose::Path;
 use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, SysResult, call};
+use crate::vthread::awaited::Awaited;
 use core::ffi::{c_char, c_int};
 use libc::mode_t;
 
@@ -89,13 +90,15 @@ pub(in crate::interpose) unsafe fn open_at(
     } else {
         // SAFETY: as above.
         let look = || unsafe { obstacle(dir, path, flags) };
-        match offload::bounded(|| look().map_or_else(|| Ok(kernel()), Err)) {
+        match offload::bounded(Awaited::call(c"open"), || {
+            look().map_or_else(|| Ok(kernel()), Err)
+        }) {
             Ok(result) => result,
             // SAFETY: as above.
             Err(Obstacle::Fifo) => fifo::open(flags, |flags| unsafe {
                 call!(libc::SYS_openat, dir, path, flags, mode)
             }),
-            Err(Obstacle::Device) => offload::dedicated(kernel),
+            Err(Obstacle::Device) => offload::dedicated(Awaited::call(c"open"), kernel),
         }
     };
     if let Ok(fd) = result {
@@ -119,9 +122,9 @@ pub(in crate::interpose) fn patiently(
     obstacle: impl FnOnce() -> Option<Obstacle>,
     open: impl Fn() -> SysResult,
 ) -> SysResult {
-    match offload::bounded(|| obstacle().is_none().then(&open)) {
+    match offload::bounded(Awaited::call(c"open"), || obstacle().is_none().then(&open)) {
         Some(result) => result,
-        None => offload::dedicated(open),
+        None => offload::dedicated(Awaited::call(c"open"), open),
     }
 }
 

@@ -5,6 +5,7 @@ use crate::glibc::symbols::real;
 use crate::interpose::fs::calls::from_c;
 use crate::interpose::registry::interposed;
 use crate::sys;
+use crate::vthread::awaited::Awaited;
 use core::ffi::c_int;
 use libc::{aiocb, sigevent, timespec};
 
@@ -35,7 +36,7 @@ interposed! {
 fn list(mode: c_int, libc_list: impl FnOnce() -> c_int) -> c_int {
     let start = || from_c(libc_list());
     let result = if mode == libc::LIO_WAIT {
-        offload::dedicated(start)
+        offload::dedicated(Awaited::call(c"lio_listio"), start)
     } else {
         start()
     };

@@ -56,7 +56,7 @@ unsafe fn control(fd: c_int, command: c_int, argument: usize) -> SysResult {
             } else {
                 libc::F_OFD_SETLK
             };
-            lock::lock_patiently(|| kernel(try_command))
+            lock::lock_patiently(fd, || kernel(try_command))
         }
         libc::F_SETFL => status_flags::change(fd, flags & libc::O_NONBLOCK != 0, |on| {
             let nonblock = if on { libc::O_NONBLOCK } else { 0 };

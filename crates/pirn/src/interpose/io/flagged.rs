@@ -4,6 +4,7 @@ use super::transfer::{preadv, pwritev, readv, writev};
 use crate::blocking::{fds, offload};
 use crate::interpose::registry::interposed;
 use crate::sys::{self, call};
+use crate::vthread::awaited::Awaited;
 use core::ffi::{c_int, c_long};
 use libc::{iovec, off_t, ssize_t};
 
@@ -41,6 +42,12 @@ unsafe fn flagged(
 ) -> ssize_t {
     // SAFETY: the caller's contract, here and below.
     let kernel = || unsafe { call!(number, fd, iov, count, offset, 0, flags) };
+    let awaited = || {
+        Awaited::call(match number {
+            READ => c"preadv2",
+            _ => c"pwritev2",
+        })
+    };
     // SAFETY: as above.
     unsafe {
         match (number, flags, offset) {
@@ -49,8 +56,8 @@ unsafe fn flagged(
             (_, 0, -1) => writev(fd, iov, count),
             (_, 0, _) => pwritev(fd, iov, count, offset),
             _ if flags & libc::RWF_NOWAIT != 0 => sys::to_c(kernel()),
-            _ if fds::may_be_file(fd) => sys::to_c(offload::bounded(kernel)),
-            _ => sys::to_c(offload::dedicated(kernel)),
+            _ if fds::may_be_file(fd) => sys::to_c(offload::bounded(awaited(), kernel)),
+            _ => sys::to_c(offload::dedicated(awaited(), kernel)),
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::interpose::thread::sync;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno, SysResult, call};
 use crate::time::Deadline;
+use crate::vthread::awaited::Awaited;
 use core::ffi::{c_char, c_int, c_uint};
 use core::ptr;
 use libc::{mqd_t, size_t, ssize_t};
@@ -64,7 +65,9 @@ unsafe fn wait(
         Err(NONBLOCKING) => Err(Errno(libc::EAGAIN)),
         Err(Errno(libc::EAGAIN)) if deadline.has_passed() => Err(Errno(libc::ETIMEDOUT)),
         // A descriptor that cannot be watched.
-        Err(Errno(libc::EAGAIN)) => offload::dedicated(|| call(time)),
+        Err(Errno(libc::EAGAIN)) => {
+            offload::dedicated(Awaited::ready(queue, interest), || call(time))
+        }
         result => result,
     }
 }

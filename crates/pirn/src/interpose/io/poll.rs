@@ -11,6 +11,7 @@ use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno, SysResult, call};
 use crate::time::Deadline;
+use crate::vthread::awaited::{Awaited, Kind};
 use crate::vthread::wait_word::Hearing;
 use core::ffi::c_int;
 use libc::{epoll_event, nfds_t, pollfd, sigset_t, timespec};
@@ -101,6 +102,20 @@ impl Before {
         }
     }
 
+    /// Returns what to say about the wait.
+    fn awaited(&self, watched: &[(c_int, bool, bool)]) -> Awaited {
+        let awaited = match *watched {
+            [(fd, true, false)] => Awaited::descriptor(Kind::Read, fd),
+            [(fd, false, true)] => Awaited::descriptor(Kind::Write, fd),
+            [] => Awaited::new(Kind::Sleep, 0),
+            _ => Awaited::new(Kind::Poll, watched.len() as u64),
+        };
+        match self.blind {
+            true => awaited.looking(),
+            false => awaited,
+        }
+    }
+
     /// Parks until one of the descriptors has had an event since [`now`](Self::now).
     fn park_until_event(
         &self,
@@ -110,7 +125,7 @@ impl Before {
     ) -> Outcome {
         // Allocate first: the allocator may take a lock, which is another wait.
         let mut waiters = Vec::with_capacity(watched.len());
-        let Some(wait) = Wait::interruptible(hearing) else {
+        let Some(wait) = Wait::interruptible(self.awaited(watched), hearing) else {
             return Outcome::Interrupted;
         };
         let observer = |&(_, read, write): &_| FdWaiter::observer(&wait, read, write);

@@ -17,6 +17,7 @@ use crate::interpose::fs::lock::lock_released;
 use crate::interpose::fs::open::{obstacle, patiently};
 use crate::interpose::registry::interposed;
 use crate::sys::{self, Errno};
+use crate::vthread::awaited::Awaited;
 use core::ffi::{c_char, c_int};
 use libc::FILE;
 
@@ -122,5 +123,5 @@ pub unsafe extern "C" fn pclose(stream: *mut FILE) -> c_int {
     unsafe { fds::closing(descriptor(stream)) };
     // SAFETY: as above.
     let close = || from_c(unsafe { real!(fn pclose(stream: *mut FILE) -> c_int) });
-    sys::to_c(offload::dedicated(close)) as c_int
+    sys::to_c(offload::dedicated(Awaited::call(c"pclose"), close)) as c_int
 }

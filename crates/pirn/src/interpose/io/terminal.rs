@@ -5,6 +5,7 @@ use crate::glibc::symbols::real;
 use crate::interpose::fs::calls::from_c;
 use crate::interpose::registry::interposed;
 use crate::sys;
+use crate::vthread::awaited::Awaited;
 use core::ffi::c_int;
 use libc::termios;
 
@@ -31,7 +32,7 @@ pub unsafe extern "C" fn tcsetattr(fd: c_int, when: c_int, settings: *const term
     let result = if when == libc::TCSANOW {
         set()
     } else {
-        offload::dedicated(set)
+        offload::dedicated(Awaited::call(c"tcsetattr"), set)
     };
     sys::to_c(result) as c_int
 }

@@ -14,6 +14,7 @@ use crate::interpose::fs::cached::is_on_device;
 use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno, SysResult, call};
+use crate::vthread::awaited::Awaited;
 use core::ffi::{c_int, c_long, c_void};
 use libc::{iovec, off_t, size_t, ssize_t};
 
@@ -156,9 +157,9 @@ unsafe fn read_wanted(
     let deadline = |entry: &fds::Entry| entry.deadline(fd, libc::SO_RCVTIMEO);
     let wanted = || asked().map_or(0, |bytes| bytes.min(MOST));
     match readiness::reading(fd, wanted, deadline, attempt) {
-        Err(Errno(libc::EPERM)) => offload::bounded(plain),
+        Err(Errno(libc::EPERM)) => offload::bounded(on_file(libc::SYS_readv), plain),
         // A non-blocking file waits for its disk all the same.
-        EAGAIN if fds::may_be_file(fd) => offload::bounded(plain),
+        EAGAIN if fds::may_be_file(fd) => offload::bounded(on_file(libc::SYS_readv), plain),
         result => result,
     }
 }
@@ -228,7 +229,9 @@ impl Parts {
             // SAFETY: parts of the caller's buffers. 0 bytes here mean the end of the file.
             match unsafe { now(flagged, self.fd, iov, count, at) } {
                 // SAFETY: as above.
-                Err(_) => offload::bounded(|| unsafe { call!(plain, self.fd, iov, count, at, 0) }),
+                Err(_) => offload::bounded(on_file(plain), || unsafe {
+                    call!(plain, self.fd, iov, count, at, 0)
+                }),
                 result => result,
             }
         });
@@ -343,9 +346,21 @@ unsafe fn write_some(fd: c_int, iov: *const iovec, count: c_int) -> SysResult {
     };
     let deadline = |entry: &fds::Entry| entry.deadline(fd, libc::SO_SNDTIMEO);
     match readiness::blocking(fd, Interest::Write, deadline, attempt) {
-        Err(Errno(libc::EPERM | libc::EAGAIN)) if fds::may_be_file(fd) => offload::bounded(plain),
+        Err(Errno(libc::EPERM | libc::EAGAIN)) if fds::may_be_file(fd) => {
+            offload::bounded(on_file(libc::SYS_writev), plain)
+        }
         result => result,
     }
+}
+
+/// Returns the wait for this system call, which is made on a file by another thread.
+fn on_file(number: c_long) -> Awaited {
+    Awaited::call(match number {
+        libc::SYS_readv => c"read",
+        libc::SYS_writev => c"write",
+        libc::SYS_preadv | libc::SYS_preadv2 => c"pread",
+        _ => c"pwrite",
+    })
 }
 
 /// Makes a call on a file at a given offset, on a virtual thread: data in memory needs no pool.
@@ -364,7 +379,9 @@ unsafe fn at_offset(whole: Parts, offset: off_t, calls: [c_long; 2]) -> SysResul
         match now(calls[0], fd, iov, count, offset) {
             Ok(done) => whole.finish(done, offset, calls),
             Err(e) if e == Errno(libc::EAGAIN) || is_unsupported(e) => {
-                offload::bounded(|| call!(calls[1], fd, iov, count, offset, 0))
+                offload::bounded(on_file(calls[1]), || {
+                    call!(calls[1], fd, iov, count, offset, 0)
+                })
             }
             result => result,
         }

@@ -11,6 +11,7 @@ use crate::blocking::{fds, status_flags};
 use crate::interpose::io::transfer::is_ready;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno, SysResult, call};
+use crate::vthread::awaited::Awaited;
 use crate::vthread::wait_word::Hearing;
 use core::ffi::c_int;
 use libc::{sockaddr, socklen_t};
@@ -39,7 +40,8 @@ pub unsafe extern "C" fn connect(fd: c_int, address: *const sockaddr, length: so
                 Err(Errno(libc::EINPROGRESS | libc::EALREADY)) => finish(fd),
                 Err(Errno(libc::EAGAIN)) => {
                     let deadline = entry.deadline(fd, libc::SO_SNDTIMEO);
-                    CALLERS.until(deadline, Some(Hearing::Always), || {
+                    let room = Awaited::ready(fd, Interest::Write);
+                    CALLERS.until(room, deadline, Some(Hearing::Always), || {
                         status_flags::lend(entry, fd, kernel)
                     })
                 }

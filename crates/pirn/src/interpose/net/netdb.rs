@@ -8,7 +8,8 @@ use crate::blocking::offload;
 use crate::glibc::symbols::real;
 use crate::interpose::Text;
 use crate::interpose::registry::interposed;
-use core::ffi::{c_char, c_int, c_void};
+use crate::vthread::awaited::Awaited;
+use core::ffi::{CStr, c_char, c_int, c_void};
 use libc::{
     addrinfo, gid_t, group, hostent, passwd, protoent, servent, sigevent, size_t, sockaddr,
     socklen_t, spwd, timespec, uid_t,
@@ -101,11 +102,11 @@ interposed! {
     }
     Pool as {
         fn gethostbyname(name: Text) -> *mut hostent
-            = with_h_errno(|| real!(fn gethostbyname(name: Text) -> *mut hostent));
+            = with_h_errno(c"gethostbyname", || real!(fn gethostbyname(name: Text) -> *mut hostent));
         fn gethostbyname2(name: Text, family: c_int) -> *mut hostent
-            = with_h_errno(|| real!(fn gethostbyname2(name: Text, family: c_int) -> *mut hostent));
+            = with_h_errno(c"gethostbyname2", || real!(fn gethostbyname2(name: Text, family: c_int) -> *mut hostent));
         fn gethostbyaddr(address: *const c_void, length: socklen_t, family: c_int) -> *mut hostent
-            = with_h_errno(|| real!(
+            = with_h_errno(c"gethostbyaddr", || real!(
                 fn gethostbyaddr(address: *const c_void, length: socklen_t, family: c_int)
                     -> *mut hostent
             ));
@@ -117,8 +118,8 @@ unsafe extern "C" {
 }
 
 /// Runs a lookup that reports through `h_errno`, of which each thread has its own.
-fn with_h_errno(lookup: impl FnOnce() -> *mut hostent) -> *mut hostent {
-    let (entry, error) = offload::bounded(|| {
+fn with_h_errno(name: &'static CStr, lookup: impl FnOnce() -> *mut hostent) -> *mut hostent {
+    let (entry, error) = offload::bounded(Awaited::call(name), || {
         let entry = lookup();
         // SAFETY: always points to the running thread's `h_errno`.
         (entry, unsafe { *__h_errno_location() })

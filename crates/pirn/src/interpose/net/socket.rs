@@ -12,6 +12,7 @@ use crate::interpose::io::transfer::{after, transfer_all};
 use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno, SysResult, call};
+use crate::vthread::awaited::Awaited;
 use crate::vthread::wait_word::Hearing;
 use core::ffi::{c_int, c_void};
 use libc::{msghdr, sa_family_t, size_t, sockaddr, socklen_t, ssize_t};
@@ -125,7 +126,8 @@ fn send_patiently(fd: c_int, attempt: impl Fn() -> SysResult) -> SysResult {
         return Err(Errno(libc::EAGAIN));
     }
     let deadline = fds::deadline(fd, libc::SO_SNDTIMEO);
-    SENDERS.until(deadline, Some(Hearing::Always), attempt)
+    let room = Awaited::ready(fd, Interest::Write);
+    SENDERS.until(room, deadline, Some(Hearing::Always), attempt)
 }
 
 /// `recv`.

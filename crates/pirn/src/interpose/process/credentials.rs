@@ -16,6 +16,7 @@ use crate::blocking::offload;
 use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
 use crate::sys::{self, Errno, call};
+use crate::vthread::awaited::Awaited;
 use core::ffi::{c_char, c_int, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering};
 use libc::{gid_t, siginfo_t, size_t, uid_t};
@@ -53,7 +54,7 @@ pub unsafe extern "C" fn initgroups(user: *const c_char, group: gid_t) -> c_int 
         groups.resize(room as usize, 0);
         let mut count = room;
         // SAFETY: room for that many; the caller's string.
-        let found = offload::bounded(|| unsafe {
+        let found = offload::bounded(Awaited::call(c"getgrouplist"), || unsafe {
             libc::getgrouplist(user, group, groups.as_mut_ptr(), &mut count)
         });
         if found >= 0 {

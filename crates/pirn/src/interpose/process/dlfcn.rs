@@ -23,6 +23,7 @@ use crate::glibc::{late, objects};
 use crate::interpose::registry::interposed;
 use crate::sched::preempt;
 use crate::stack::region;
+use crate::vthread::awaited::Awaited;
 use core::cell::RefCell;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use std::ffi::CString;
@@ -124,7 +125,7 @@ pub unsafe extern "C" fn dlclose(handle: *mut c_void) -> c_int {
         let _ = catch_up();
         result
     };
-    let (result, text) = elsewhere(|| {
+    let (result, text) = elsewhere(c"dlclose", || {
         let result = close();
         (result, if result == 0 { None } else { take_error() })
     });
@@ -224,7 +225,7 @@ fn open(nothing_new: bool, load: impl FnOnce() -> *mut c_void) -> *mut c_void {
     if nothing_new {
         return load();
     }
-    match elsewhere(|| load_and_tell(load)) {
+    match elsewhere(c"dlopen", || load_and_tell(load)) {
         Ok(handle) => handle as *mut c_void,
         Err(text) => {
             set_error(text);
@@ -248,13 +249,13 @@ fn load_and_tell(load: impl FnOnce() -> *mut c_void) -> Result<usize, Option<CSt
 }
 
 /// Runs a call on a platform thread; if the caller is one, in place.
-fn elsewhere<R>(call: impl FnOnce() -> R) -> R {
+fn elsewhere<R>(name: &'static CStr, call: impl FnOnce() -> R) -> R {
     let mut result = None;
     let run = || {
         result = Some(call());
         Ok(0)
     };
-    let _ = offload::dedicated(run);
+    let _ = offload::dedicated(Awaited::call(name), run);
     match result {
         Some(result) => result,
         None => crate::sys::fatal(&["an offloaded call was not run"]),

@@ -10,6 +10,7 @@ use crate::glibc::symbols::real;
 use crate::interpose::fs::calls::from_c;
 use crate::interpose::registry::interposed;
 use crate::sys;
+use crate::vthread::awaited::Awaited;
 use core::ffi::c_int;
 use libc::{siginfo_t, sigset_t, timespec};
 
@@ -54,7 +55,7 @@ pub unsafe extern "C" fn sigtimedwait(
     let result = if only_looks {
         wait()
     } else {
-        offload::dedicated(wait)
+        offload::dedicated(Awaited::call(c"sigtimedwait"), wait)
     };
     sys::to_c(result) as c_int
 }

@@ -7,7 +7,8 @@ use crate::blocking::offload;
 use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno, SysResult, call};
-use core::ffi::{c_int, c_long, c_void};
+use crate::vthread::awaited::Awaited;
+use core::ffi::{CStr, c_int, c_long, c_void};
 use core::ptr;
 use libc::{sembuf, size_t, ssize_t, timespec};
 
@@ -21,12 +22,12 @@ interposed! {
 
     Dedicated as {
         fn msgsnd(queue: c_int, message: *const c_void, size: size_t, flags: c_int) -> c_int
-            = sys::to_c(try_first(waits(flags), libc::EAGAIN, |now| {
+            = sys::to_c(try_first(c"msgsnd", waits(flags), libc::EAGAIN, |now| {
                 call!(libc::SYS_msgsnd, queue, message, size, flags | nowait(now))
             })) as c_int;
         fn msgrcv(queue: c_int, message: *mut c_void, size: size_t, kind: c_long, flags: c_int)
             -> ssize_t
-            = sys::to_c(try_first(waits(flags), libc::ENOMSG, |now| {
+            = sys::to_c(try_first(c"msgrcv", waits(flags), libc::ENOMSG, |now| {
                 call!(libc::SYS_msgrcv, queue, message, size, kind, flags | nowait(now))
             }));
         fn semop(semaphores: c_int, operations: *mut sembuf, count: size_t) -> c_int
@@ -34,7 +35,7 @@ interposed! {
         fn semtimedop(
             semaphores: c_int, operations: *mut sembuf, count: size_t, timeout: *const timespec,
         ) -> c_int
-            = sys::to_c(try_first(true, libc::EAGAIN, |now| {
+            = sys::to_c(try_first(c"semtimedop", true, libc::EAGAIN, |now| {
                 let timeout = if now { &raw const NOW } else { timeout };
                 call!(libc::SYS_semtimedop, semaphores, operations, count, timeout)
             })) as c_int;
@@ -43,7 +44,12 @@ interposed! {
 
 /// Runs a call that may wait. A virtual thread first makes the attempt `call(true)`, which does not
 /// wait and fails with `busy` if it would have to.
-fn try_first(waits: bool, busy: c_int, call: impl Fn(bool) -> SysResult) -> SysResult {
+fn try_first(
+    name: &'static CStr,
+    waits: bool,
+    busy: c_int,
+    call: impl Fn(bool) -> SysResult,
+) -> SysResult {
     if !waits {
         return call(false);
     }
@@ -53,7 +59,7 @@ fn try_first(waits: bool, busy: c_int, call: impl Fn(bool) -> SysResult) -> SysR
             result => return result,
         }
     }
-    offload::dedicated(|| call(false))
+    offload::dedicated(Awaited::call(name), || call(false))
 }
 
 /// Returns whether a call with these flags waits.

@@ -12,6 +12,7 @@ use crate::interpose::virtual_thread;
 use crate::sanitizer::valgrind;
 use crate::sys::{self, Errno, SysResult, call};
 use crate::time::Deadline;
+use crate::vthread::awaited::Awaited;
 use core::ffi::{c_char, c_int};
 use libc::{
     id_t, idtype_t, pid_t, posix_spawn_file_actions_t, posix_spawnattr_t, rusage, siginfo_t,
@@ -69,8 +70,8 @@ impl Drop for PidFd {
 }
 
 /// Waits until a child has ended; `attempt` takes its status if it has.
-fn await_end(pidfd: c_int, attempt: impl FnMut() -> SysResult) -> SysResult {
-    readiness::blocking(pidfd, Interest::Read, |_| Deadline::NEVER, attempt)
+fn await_end(child: Awaited, pidfd: c_int, attempt: impl FnMut() -> SysResult) -> SysResult {
+    readiness::blocking_for(child, pidfd, Interest::Read, |_| Deadline::NEVER, attempt)
 }
 
 /// # Safety
@@ -96,8 +97,8 @@ unsafe fn wait_for(
     }
     let only_its_end = pid > 0 && options & (libc::WUNTRACED | libc::WCONTINUED) == 0;
     match only_its_end.then(|| PidFd::open(pid)).flatten() {
-        Some(pidfd) => await_end(pidfd.0, attempt),
-        None => offload::dedicated(|| kernel(options)),
+        Some(pidfd) => await_end(Awaited::child(pid), pidfd.0, attempt),
+        None => offload::dedicated(Awaited::child(pid), || kernel(options)),
     }
 }
 
@@ -187,12 +188,21 @@ unsafe fn wait_for_id(kind: idtype_t, id: id_t, info: *mut siginfo_t, options: c
         EAGAIN => {}
         result => return result,
     }
-    let whole = || offload::dedicated(|| kernel(info, options));
+    let child = match kind {
+        libc::P_PID => Awaited::child(id as pid_t),
+        libc::P_PGID if id != 0 => Awaited::child((id as pid_t).wrapping_neg()),
+        _ => Awaited::child(-1),
+    };
+    let whole = || offload::dedicated(child, || kernel(info, options));
     match kind {
         _ if options & (libc::WSTOPPED | libc::WCONTINUED) != 0 => whole(),
-        libc::P_PIDFD => await_end(id as c_int, attempt),
+        libc::P_PIDFD => await_end(
+            Awaited::ready(id as c_int, Interest::Read),
+            id as c_int,
+            attempt,
+        ),
         libc::P_PID => match PidFd::open(id as pid_t) {
-            Some(pidfd) => await_end(pidfd.0, attempt),
+            Some(pidfd) => await_end(child, pidfd.0, attempt),
             None => whole(),
         },
         _ => whole(),

@@ -12,8 +12,9 @@ use crate::sanitizer::valgrind;
 use crate::sys::{self, Errno, call};
 use crate::time::Deadline;
 use crate::vthread;
+use crate::vthread::awaited::Awaited;
 use core::cell::Cell;
-use core::ffi::{c_int, c_void};
+use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicI32, Ordering};
 use libc::{clockid_t, pthread_attr_t, pthread_t, timespec};
 
@@ -167,6 +168,9 @@ pub unsafe extern "C" fn pthread_tryjoin_np(thread: pthread_t, value: *mut *mut 
     unsafe { real!(fn pthread_tryjoin_np(thread: pthread_t, value: *mut *mut c_void) -> c_int) }
 }
 
+/// What a thread waits for that joins a platform thread.
+const JOIN: &CStr = c"pthread_join";
+
 /// Waits for the end of a platform thread, then calls libc's join.
 unsafe fn join_after(
     thread: pthread_t,
@@ -196,7 +200,7 @@ unsafe fn join_after(
         // Linux before 6.9 has no pidfds of threads, or there is no free descriptor. Any thread may
         // join.
         Err(_) => {
-            let done = offload::dedicated(|| match join() {
+            let done = offload::dedicated(Awaited::call(JOIN), || match join() {
                 0 => Ok(0),
                 e => Err(Errno(e)),
             });
@@ -244,7 +248,8 @@ fn wait_for(fd: i32, deadline: Deadline) -> Result<(), Errno> {
         0 => Err(Errno(libc::EAGAIN)),
         _ => Ok(0),
     };
-    readiness::blocking(fd, Interest::Read, |_| deadline, has_ended).map(|_| ())
+    let end = Awaited::call(JOIN);
+    readiness::blocking_for(end, fd, Interest::Read, |_| deadline, has_ended).map(|_| ())
 }
 
 /// `pthread_detach`.

@@ -39,6 +39,7 @@ pub(in crate::interpose) use layout::check as check_layout;
 use crate::blocking::parking_lot::{self, Parked};
 use crate::sys;
 use crate::time::Deadline;
+use crate::vthread::awaited::Awaited;
 use core::ffi::c_int;
 use libc::{clockid_t, timespec};
 
@@ -108,6 +109,8 @@ impl Recheck {
 
 /// An object of libc's, as a virtual thread waits for it.
 struct Waiting {
+    /// What it is, for people.
+    awaited: Awaited,
     /// The object's key in the parking lot.
     key: usize,
     /// The bits under which a release finds the thread there.
@@ -124,10 +127,14 @@ impl Waiting {
     /// that makes it succeed must look into the lot afterwards, unless the object is `unseen`.
     fn acquire(&self, deadline: Deadline, busy: c_int, attempt: impl Fn() -> c_int) -> c_int {
         let mut recheck = Recheck::new(self.unseen);
+        let awaited = match self.unseen {
+            true => self.awaited.looking(),
+            false => self.awaited,
+        };
         loop {
             let mut result = busy;
             let until = recheck.until(deadline);
-            let parked = parking_lot::park(self.key, self.bits, until, None, || {
+            let parked = parking_lot::park(awaited, self.key, self.bits, until, None, || {
                 result = attempt();
                 result == busy
             });

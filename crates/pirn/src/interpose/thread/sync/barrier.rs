@@ -8,6 +8,7 @@ use crate::blocking::{futex, offload};
 use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
+use crate::vthread::awaited::{Awaited, Kind};
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -102,8 +103,9 @@ pub unsafe extern "C" fn pthread_barrier_wait(barrier: *mut pthread_barrier_t) -
         return wait();
     }
     // libc's function does not distinguish threads, so a platform thread may wait for us.
-    let serial =
-        offload::dedicated(|| Ok(usize::from(wait() == libc::PTHREAD_BARRIER_SERIAL_THREAD)));
+    let serial = offload::dedicated(Awaited::at(Kind::Barrier, barrier.addr()), || {
+        Ok(usize::from(wait() == libc::PTHREAD_BARRIER_SERIAL_THREAD))
+    });
     if serial == Ok(1) {
         libc::PTHREAD_BARRIER_SERIAL_THREAD
     } else {
@@ -165,7 +167,10 @@ impl Barrier {
             // threads.
             while (self.state.load(Ordering::Acquire) >> 32) as u32 == round {
                 // SAFETY: the word is valid, as the barrier is.
-                unsafe { futex::wait_while(self.word_of_round(), round) };
+                unsafe {
+                    let barrier = core::ptr::from_ref(self).addr();
+                    futex::wait_while(Kind::Barrier, barrier, self.word_of_round(), round);
+                }
             }
         }
         self.inside.fetch_sub(1, Ordering::Release); // Release: pairs with the Acquire in `destroy`.

@@ -11,12 +11,13 @@
 //! has the mutex again, as demanded, but not before it is woken.
 
 use super::{Recheck, deadline, layout, mutex};
-use crate::blocking::futex;
+use crate::blocking::{self, futex};
 use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
 use crate::sys::Errno;
 use crate::time::Deadline;
+use crate::vthread::awaited::{Awaited, Kind};
 use crate::vthread::wait_word::Hearing;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -139,7 +140,7 @@ unsafe fn wait(
         let shared = layout::cond_is_shared(cond);
         mutex::pthread_mutex_unlock(mutex);
         let result = if shared {
-            look_again_soon(until)
+            look_again_soon(cond, until)
         } else {
             sleep(word, seen, until)
         };
@@ -176,7 +177,7 @@ unsafe fn sleep(word: &AtomicU32, seen: u32, until: Option<(clockid_t, &timespec
         EVERY_BIT as usize,
     ];
     // SAFETY: the caller keeps the condition variable alive; the timespec is ours.
-    match unsafe { futex::futex(args) } {
+    match unsafe { futex::futex_of(Kind::Condvar, args[0], args) } {
         Err(Errno(libc::ETIMEDOUT)) => libc::ETIMEDOUT,
         _ => 0, // Woken, or the counter has changed, or a signal handler ran, or the thread was interrupted.
     }
@@ -184,13 +185,17 @@ unsafe fn sleep(word: &AtomicU32, seen: u32, until: Option<(clockid_t, &timespec
 
 /// Waits a little in place of a signal that may come from another process. Returns as from a
 /// wake-up without a signal.
-unsafe fn look_again_soon(until: Option<(clockid_t, &timespec)>) -> c_int {
+unsafe fn look_again_soon(
+    cond: *const pthread_cond_t,
+    until: Option<(clockid_t, &timespec)>,
+) -> c_int {
     let until = match until {
         // SAFETY: a valid timespec.
         Some((clock, time)) => unsafe { deadline(clock, time) }.unwrap_or(Deadline::NEVER),
         None => Deadline::NEVER,
     };
-    crate::blocking::sleep_until(Recheck::new(true).until(until), Hearing::Sleep);
+    let awaited = Awaited::at(Kind::Condvar, cond.addr()).looking();
+    blocking::pause_until(awaited, Recheck::new(true).until(until), Hearing::Sleep);
     if until.has_passed() {
         libc::ETIMEDOUT
     } else {

@@ -20,6 +20,7 @@ use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
 use crate::runtime;
 use crate::time::Deadline;
+use crate::vthread::awaited::{Awaited, Kind};
 use core::ffi::c_int;
 use libc::{clockid_t, pthread_mutex_t};
 
@@ -76,6 +77,7 @@ unsafe fn lock(
             return Err(libc::EDEADLK);
         }
         Ok(Waiting {
+            awaited: Awaited::at(Kind::Mutex, mutex.addr()),
             key: key(mutex, KeyKind::Lock),
             bits: WAITER,
             unseen: layout::may_be_released_unseen(mutex),

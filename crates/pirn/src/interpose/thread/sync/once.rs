@@ -11,6 +11,7 @@
 
 use crate::blocking::futex;
 use crate::interpose::registry::interposed;
+use crate::vthread::awaited::Kind;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, Ordering};
 use libc::pthread_once_t;
@@ -55,7 +56,7 @@ fn call_slowly(word: &AtomicU32, routine: Option<unsafe extern "C-unwind" fn()>)
         }
         if seen == running {
             // SAFETY: the word is alive.
-            unsafe { futex::wait_while(word.as_ptr(), running) };
+            unsafe { futex::wait_while(Kind::Once, word.as_ptr().addr(), word.as_ptr(), running) };
             continue;
         }
         // Relaxed: nothing is published yet. Acquire: sees what an earlier run did before it

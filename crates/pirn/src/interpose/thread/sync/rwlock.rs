@@ -12,6 +12,7 @@ use crate::interpose::Time;
 use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
 use crate::time::Deadline;
+use crate::vthread::awaited::{Awaited, Kind};
 use core::ffi::c_int;
 use libc::{clockid_t, pthread_rwlock_t};
 
@@ -84,7 +85,12 @@ unsafe fn lock_as(
         if layout::owns_for_writing(lock) {
             return Err(libc::EDEADLK);
         }
+        let to_do = match kind {
+            READER => Kind::RwLockToRead,
+            _ => Kind::RwLockToWrite,
+        };
         Ok(Waiting {
+            awaited: Awaited::at(to_do, lock.addr()),
             key: key(lock, KeyKind::Lock),
             bits: kind,
             unseen: layout::rwlock_is_shared(lock),

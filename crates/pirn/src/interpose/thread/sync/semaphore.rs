@@ -12,6 +12,7 @@ use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno};
 use crate::time::Deadline;
+use crate::vthread::awaited::{Awaited, Kind};
 use core::ffi::{c_int, c_void};
 use libc::{clockid_t, sem_t};
 
@@ -73,6 +74,7 @@ unsafe fn wait(
     };
     let prepare = || {
         Ok(Waiting {
+            awaited: Awaited::at(Kind::Semaphore, semaphore.addr()),
             key: key(semaphore, KeyKind::Semaphore),
             bits: WAITER,
             // SAFETY: the caller's contract.
