@@ -23,6 +23,7 @@ use std::ffi::OsString;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::time::Duration;
 
+pub(crate) mod lints;
 mod spec;
 
 /// Settings for the runtime, which starts by itself with the first virtual thread.
@@ -328,6 +329,8 @@ pub(crate) struct Settings {
     pub(crate) slice: Duration,
     /// The seconds after which the stack of a parked thread is written to swap; 0: never.
     pub(crate) swap_cold: u64,
+    /// What the operator is told of.
+    pub(crate) lints: lints::Lints,
 }
 
 /// Determines the settings, for the start of the runtime. From here on `apply` fails.
@@ -345,7 +348,8 @@ pub(crate) fn resolve() -> Result<Settings, ConfigError> {
 
 /// Returns the variables that [`resolve`] reads.
 pub(crate) fn variables() -> impl Iterator<Item = &'static str> {
-    SPECS.iter().map(|spec| spec.variable)
+    let numbers = SPECS.iter().map(|spec| spec.variable);
+    numbers.chain(lints::VARIABLES)
 }
 
 static STORE: Store = Store::new();
@@ -406,6 +410,7 @@ impl Store {
                 .map(|text| spec.parse(text))
                 .transpose()?;
         }
+        let lints = lints::Lints::resolve(&variable)?;
         let applied = self.state.fetch_or(FROZEN, Ordering::SeqCst) & !FROZEN == SET;
         let program = |i: usize| self.program(i, applied);
         let value = |i: usize| environment[i].map(|range| range.0).or_else(|| program(i));
@@ -424,6 +429,7 @@ impl Store {
             tls_reserve: value(TLS_RESERVE).unwrap_or(DEFAULT_TLS_RESERVE),
             slice: Duration::from_micros(value(SLICE).unwrap_or(DEFAULT_SLICE_US) as u64),
             swap_cold: value(SWAP_COLD).unwrap_or(0) as u64,
+            lints,
         })
     }
 

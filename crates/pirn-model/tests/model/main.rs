@@ -17,6 +17,8 @@
 //! of sleeping have explicit fences, and relaxed accesses where these suffice. Each fence and each
 //! ordering has been weakened once to see a model fail.
 
+#[path = "../../../pirn/src/sched/alarm.rs"]
+mod alarm;
 #[path = "../../../pirn/src/blocking/attendance.rs"]
 mod attendance;
 #[path = "../../../pirn/src/sched/doze.rs"]
@@ -70,6 +72,7 @@ mod blocking {
 mod surroundings;
 use surroundings::{arch, lock, sys, time};
 
+mod alarm_model;
 mod attendance_model;
 mod doze_model;
 mod handshake_model;

@@ -103,6 +103,24 @@ struct JobQueue<J> {
     taken: u32,
 }
 
+/// How busy a pool is.
+pub(crate) struct Load {
+    /// Calls that wait for a thread.
+    pub(crate) waiting: usize,
+    /// Threads that make a call, and the kernel's ids of some of them.
+    pub(crate) busy: usize,
+    pub(crate) some: [u32; Load::SOME],
+    /// The most threads there can be.
+    pub(crate) limit: usize,
+    /// The number of calls that have ever been taken by a thread; it wraps.
+    pub(crate) taken: u32,
+}
+
+impl Load {
+    /// The most ids that are told.
+    const SOME: usize = 64;
+}
+
 /// The duties of a thread that has changed the queue, once it has unlocked it.
 struct Wanted {
     /// Wake an idle thread.
@@ -179,6 +197,23 @@ impl<J: Job> Jobs<J> {
     pub(crate) fn threads(&self) -> usize {
         let queue = self.queue.lock();
         queue.threads + queue.starting
+    }
+
+    /// Returns how busy the pool is.
+    pub(crate) fn load(&self) -> Load {
+        let queue = self.queue.lock();
+        let mut some = [0; Load::SOME];
+        let busy = queue.busy.len();
+        for (place, &id) in some.iter_mut().zip(&queue.busy) {
+            *place = id;
+        }
+        Load {
+            waiting: queue.waiting,
+            busy,
+            some,
+            limit: self.limit,
+            taken: queue.taken,
+        }
     }
 
     /// Notes that a pool thread could not be started. Without any pool thread nobody would take the

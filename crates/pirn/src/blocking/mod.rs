@@ -18,7 +18,7 @@ pub(crate) mod epoll;
 mod events;
 pub(crate) mod fds;
 pub(crate) mod futex;
-mod jobs;
+pub(crate) mod jobs;
 mod keyed_queues;
 pub(crate) mod list;
 mod lot_count;

@@ -176,6 +176,11 @@ impl Pool {
         Pool(Jobs::new(limit, parallelism))
     }
 
+    /// Returns how busy the pool is.
+    pub(crate) fn load(&self) -> jobs::Load {
+        self.0.load()
+    }
+
     /// Returns the number of threads.
     #[cfg(test)]
     pub(crate) fn threads(&self) -> usize {

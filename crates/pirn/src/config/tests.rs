@@ -39,6 +39,7 @@ fn defaults_are_as_documented() {
         tls_reserve: 320,
         slice: Duration::from_millis(10),
         swap_cold: 0,
+        lints: lints::Lints::resolve(|_| None).unwrap(),
     };
     assert_eq!(defaults(), expected);
 }
@@ -66,6 +67,7 @@ fn the_program_beats_the_defaults() {
         tls_reserve: 64,
         slice: Duration::from_micros(2500),
         swap_cold: 1,
+        lints: lints::Lints::resolve(|_| None).unwrap(),
     };
     assert_eq!(resolve(&store, &[]), Ok(expected));
 }
@@ -105,6 +107,7 @@ fn every_variable_is_read() {
         tls_reserve: 8 * KIB,
         slice: Duration::from_secs(1),
         swap_cold: 86_400,
+        lints: lints::Lints::resolve(|_| None).unwrap(),
     };
     assert_eq!(resolve(&Store::new(), &variables), Ok(expected));
 }

@@ -26,6 +26,7 @@ use crate::sched::doze::Doze;
 use crate::sched::idle::Idle;
 use crate::sched::injector::Injector;
 use crate::sched::spare::InUse;
+use crate::sched::stuck::Stuck;
 use crate::sched::turns::Turns;
 use crate::sched::{Processor, Processors};
 use crate::stack::SizeClass;
@@ -61,6 +62,7 @@ pub(crate) struct Runtime {
     pub(crate) idle: Idle<Processor>,
     pub(crate) doze: Doze,
     pub(crate) spares_in_use: InUse,
+    pub(crate) stuck: Stuck,
     pub(crate) processors: Processors,
     pub(crate) timers: Timers,
     pub(crate) poller: Poller,
@@ -89,6 +91,7 @@ impl Runtime {
             idle: Idle::new(parallelism),
             doze: Doze::new(),
             spares_in_use: InUse::new(),
+            stuck: Stuck::new(parallelism + spares),
             // SAFETY: the runtime is written here, before anybody else knows its address, and never
             // freed.
             processors: unsafe { Processors::new(this, parallelism, spares) },

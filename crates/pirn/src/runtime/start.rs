@@ -94,6 +94,7 @@ fn launch(settings: &config::Settings) -> io::Result<&'static Runtime> {
     depth::watch_exit();
     runtime.start_scheduler()?;
     sched::cold::start(settings.swap_cold)?;
+    observe::lints::start(runtime, settings.lints);
     interpose::process::fork::install().map_err(unsupported)?;
     crate::thread::panics::name_them();
     interpose::started();

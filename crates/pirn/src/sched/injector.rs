@@ -71,6 +71,11 @@ impl Injector {
         }
     }
 
+    /// Returns the queue, without the threads that were put aside.
+    pub(crate) fn queue(&self) -> &ReadyQueue {
+        &self.queue
+    }
+
     /// Returns the number of threads that wait here.
     #[inline]
     pub(crate) fn len(&self) -> usize {

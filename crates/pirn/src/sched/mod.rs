@@ -8,7 +8,7 @@
 //! * [`carriers`]: the platform threads that run them; [`search`]: where they look for work.
 //! * [`idle`]: how few of them are woken. [`monitor`]: repairs what a missing wake left undone
 //!   ([`doze`]: its sleep). [`spare`]: stands in when all are stuck, as [`os_thread`] tells.
-//!   [`stranded`]: reports that nothing helps.
+//!   [`stuck`]: what it has found, for those who explain it; [`alarm`]: wakes them.
 //! * [`preempt`]: taking threads that compute off their processors; [`slices`]: when, as the
 //!   monitor sees it; [`turn`], [`turns`]: who had a turn and who gets one.
 //! * [`elsewhere`]: running threads on platform threads that are no carriers.
@@ -16,6 +16,7 @@
 //!
 //! They are parts of a [`Runtime`], through which they reach each other.
 
+mod alarm;
 pub(crate) mod carriers;
 pub(crate) mod cold;
 pub(crate) mod doze;
@@ -31,7 +32,7 @@ pub(crate) mod ready_queue;
 mod search;
 mod slices;
 pub(crate) mod spare;
-mod stranded;
+pub(crate) mod stuck;
 mod turn;
 pub(crate) mod turns;
 
@@ -91,6 +92,11 @@ impl Processors {
         // Acquire: pairs with the Release in `use_up_to`. A caller that sees a processor's thread
         // has synchronised with its carrier, which was started or woken after that.
         &self.all[..self.used.load(Ordering::Acquire)]
+    }
+
+    /// Returns the number of processors that there can ever be.
+    pub(crate) fn count(&self) -> usize {
+        self.all.len()
     }
 
     /// Returns the number of switches on all processors, which wraps.
@@ -155,7 +161,7 @@ impl Runtime {
     }
 
     /// Returns whether nobody holds a processor.
-    fn all_idle(&self) -> bool {
+    pub(crate) fn all_idle(&self) -> bool {
         self.idle.count() == self.settings.parallelism && self.spares_in_use.count() == 0
     }
 

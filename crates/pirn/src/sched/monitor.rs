@@ -12,7 +12,8 @@
 
 use super::slices::Slices;
 use super::spare::Spare;
-use super::{Processor, carriers, os_thread, stranded};
+use super::stuck::Episode;
+use super::{Processor, carriers, os_thread};
 use crate::runtime::Runtime;
 use crate::sanitizer::valgrind;
 use crate::stack::cache::CACHE;
@@ -137,6 +138,8 @@ struct Monitor {
     surplus_since: Option<u64>,
     /// An idle carrier had been asked to search, and had not begun, at the last tick.
     requested: bool,
+    /// The time of the last look.
+    looked: u64,
 }
 
 /// The last observation of a processor.
@@ -162,8 +165,6 @@ struct Look {
     /// Processors that somebody holds, and those of them that are stuck.
     held: usize,
     stuck: usize,
-    /// Holders that have been blocked in the kernel for [`stranded::STRANDED_NS`].
-    stranded: Vec<u32>,
     /// Spare processors, without those that are on their way to rest.
     spares: usize,
     /// A spare one that could go.
@@ -208,6 +209,18 @@ impl WatchedProcessor {
         }
         self.blocked
     }
+
+    /// Describes a processor that is stuck.
+    fn episode(&self, processor: usize, holder: u32, still: u64) -> Episode {
+        Episode {
+            processor,
+            number: 0, // counted there
+            ns: still,
+            holder,
+            tick: self.tick,
+            blocked: self.blocked,
+        }
+    }
 }
 
 impl Monitor {
@@ -218,6 +231,7 @@ impl Monitor {
             first: 0,
             surplus_since: None,
             requested: false,
+            looked: sys::now(),
         }
     }
 
@@ -226,12 +240,14 @@ impl Monitor {
         let runtime = self.runtime;
         runtime.stacks.watch();
         let now = sys::now();
-        let look = self.look(now, slices);
+        let step = now - self.looked;
+        self.looked = now;
+        let look = self.look(now, step, slices);
         let waiting = look.waiting
             || runtime.injector.len() > 0
             || runtime.turns.any()
             || runtime.timers.overdue(TICK_NS);
-        let mut stepped_in = false;
+        let (mut stepped_in, mut wanting) = (false, false);
         let requested = runtime.idle.is_requested();
         if runtime.idle.count() > 0 {
             if requested && self.requested {
@@ -247,17 +263,17 @@ impl Monitor {
             // With every processor stuck, nobody looks for events either.
             let wanted = waiting || runtime.poller.pending();
             stepped_in = wanted && add_spare(runtime);
-            if wanted && look.stranded.len() == self.watched.len() {
-                stranded::report(&look.stranded);
-            }
+            wanting = wanted && !stepped_in;
         }
+        runtime.stuck.note_wanting(wanting, step);
+        runtime.stuck.tell();
         self.requested = requested;
         self.dismiss_surplus(&look, now);
         stepped_in || runtime.spares_in_use.count() > 0 || (waiting && look.still)
     }
 
-    /// Looks at all processors.
-    fn look(&mut self, now: u64, slices: &Slices) -> Look {
+    /// Looks at all processors, `step` ns after the last look.
+    fn look(&mut self, now: u64, step: u64, slices: &Slices) -> Look {
         let mut look = Look::default();
         let mut inquiries = INQUIRIES;
         let all = self.runtime.processors.used();
@@ -278,9 +294,9 @@ impl Monitor {
             let stuck = holder != 0 && still > 0 && watched.is_stuck(holder, still, &mut inquiries);
             // A thread that can be preempted does not keep its processor.
             let stuck = stuck && (watched.blocked || slices.may_be_stuck(processor, now));
-            if stuck && watched.blocked && still >= stranded::STRANDED_NS {
-                look.stranded.push(holder);
-            }
+            let episode = stuck.then(|| watched.episode(processor.index, holder, still));
+            let episode = episode.ok_or(processor.index);
+            self.runtime.stuck.note(episode, step);
             let active = spare.is_some_and(Spare::is_active);
             look.held += usize::from(held);
             look.stuck += usize::from(stuck);

@@ -63,8 +63,13 @@ pub(crate) fn cpu_time(id: u32) -> u64 {
 /// Returns whether a thread neither runs nor waits for a CPU; also `true` if the kernel does not
 /// say.
 pub(crate) fn is_blocked(id: u32) -> bool {
+    state_of(id) != Some(b'R')
+}
+
+/// Returns the kernel's letter for what a thread does; `None` if it does not say.
+pub(crate) fn state_of(id: u32) -> Option<u8> {
     let mut text = [0; 64];
-    state(read(id, b"/stat", &mut text)) != Some(b'R')
+    state(read(id, b"/stat", &mut text))
 }
 
 /// Returns the letter for the state in the text of a `stat` file.

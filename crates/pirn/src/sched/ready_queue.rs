@@ -11,7 +11,15 @@ use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 pub(crate) struct ReadyQueue {
     /// Length, readable without the lock.
     len: AtomicUsize,
-    list: Lock<ReadyList>,
+    queued: Lock<Queued>,
+}
+
+/// What is under the lock.
+struct Queued {
+    list: ReadyList,
+    /// The position of the first thread: the number of threads taken so far, less those put before
+    /// all others. It wraps.
+    first: u64,
 }
 
 /// Threads linked by their `next`. The list owns the right to run each of them.
@@ -86,7 +94,10 @@ impl ReadyQueue {
     pub(crate) fn new() -> ReadyQueue {
         ReadyQueue {
             len: AtomicUsize::new(0),
-            list: Lock::new(ReadyList::new()),
+            queued: Lock::new(Queued {
+                list: ReadyList::new(),
+                first: 0,
+            }),
         }
     }
 
@@ -107,11 +118,12 @@ impl ReadyQueue {
     pub(crate) fn push_first(&self, thread: Ready) {
         let mut batch = Batch::new();
         batch.push(thread);
-        let mut list = self.list.lock();
-        let others = core::mem::replace(&mut *list, batch.list);
+        let mut queued = self.queued.lock();
+        let others = core::mem::replace(&mut queued.list, batch.list);
         if !others.head.is_null() {
-            list.append(&others);
+            queued.list.append(&others);
         }
+        queued.first = queued.first.wrapping_sub(1);
         self.len.fetch_add(1, Relaxed); // Relaxed: see `len`.
     }
 
@@ -120,8 +132,8 @@ impl ReadyQueue {
         if batch.len == 0 {
             return;
         }
-        let mut list = self.list.lock();
-        list.append(&batch.list);
+        let mut queued = self.queued.lock();
+        queued.list.append(&batch.list);
         self.len.fetch_add(batch.len, Relaxed); // Relaxed: see `len`.
     }
 
@@ -131,17 +143,26 @@ impl ReadyQueue {
         if self.len() == 0 {
             return None;
         }
-        let mut list = self.list.lock();
-        let first = list.pop()?;
+        let mut queued = self.queued.lock();
+        let first = queued.list.pop()?;
         let mut taken = 1;
         while taken < max
-            && let Some(thread) = list.pop()
+            && let Some(thread) = queued.list.pop()
         {
             taken += 1;
             rest(thread);
         }
+        queued.first = queued.first.wrapping_add(taken as u64);
         self.len.fetch_sub(taken, Relaxed); // Relaxed: see `len`.
         Some(first)
+    }
+
+    /// Returns the positions of the first thread and of the next to come. A thread keeps its
+    /// position as long as it is here. They wrap.
+    pub(crate) fn positions(&self) -> (u64, u64) {
+        let queued = self.queued.lock();
+        let len = self.len() as u64; // It changes under the lock.
+        (queued.first, queued.first.wrapping_add(len))
     }
 
     /// Takes `thread` if it is the first in line. The pointer is only compared, never followed.
@@ -149,11 +170,12 @@ impl ReadyQueue {
         if self.len() == 0 {
             return None;
         }
-        let mut list = self.list.lock();
-        if list.head != thread {
+        let mut queued = self.queued.lock();
+        if queued.list.head != thread {
             return None;
         }
-        let thread = list.pop()?;
+        let thread = queued.list.pop()?;
+        queued.first = queued.first.wrapping_add(1);
         self.len.fetch_sub(1, Relaxed); // Relaxed: see `len`.
         Some(thread)
     }

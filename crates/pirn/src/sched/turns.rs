@@ -60,6 +60,12 @@ impl Turns {
         self.urgent.len()
     }
 
+    /// Returns the queues: of urgent threads, of those interrupted in their first slice, and of those
+    /// that compute.
+    pub(crate) fn queues(&self) -> [&ReadyQueue; 3] {
+        [&self.urgent, &self.interrupted, &self.computing]
+    }
+
     /// Returns whether there are any threads here.
     #[inline]
     pub(super) fn any(&self) -> bool {

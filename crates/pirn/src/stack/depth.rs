@@ -50,7 +50,11 @@ fn is_too_deep(slot: Slot) -> bool {
 
 /// Returns the bytes that a stack has used.
 fn used(slot: Slot) -> usize {
-    let mut lowest = dense_bottom(slot);
+    used_below(slot, dense_bottom(slot))
+}
+
+/// Returns the bytes that a stack has used, which are at least those from `lowest` on.
+fn used_below(slot: Slot, mut lowest: usize) -> usize {
     while let Some(lower) = lowest_touched(slot, lowest) {
         lowest = lower;
     }
@@ -61,6 +65,9 @@ fn used(slot: Slot) -> usize {
 /// device do not count.
 fn lowest_touched(slot: Slot, end: usize) -> Option<usize> {
     let start = slot.bottom().max(end.saturating_sub(WINDOW * PAGE));
+    if start >= end {
+        return None;
+    }
     let mut touched = [0_u8; WINDOW];
     // SAFETY: one byte is written per page. It only asks.
     let asked = unsafe { call!(libc::SYS_mincore, start, end - start, touched.as_mut_ptr()) };
@@ -126,6 +133,44 @@ pub(super) fn look_on() {
     let done = if count == PER_TICK { done + count } else { 0 };
     DONE.store(done, Ordering::Relaxed); // Relaxed: as above.
     warn();
+}
+
+/// A stack that has been used nearly to its end.
+pub(crate) struct NearlyFull {
+    pub(crate) slot: Slot,
+    /// The bytes used, by the thread in the slot or by one before it, and those that there are.
+    pub(crate) used: usize,
+    pub(crate) size: usize,
+    /// What the last thread ran, if that is known.
+    pub(crate) user: Option<&'static str>,
+}
+
+/// Looks at `count` slots, beginning with the one that `from` names, for stacks of which at least
+/// `percent` have been used. Moves `from` to where the next look goes on.
+pub(crate) fn nearly_full(
+    percent: usize,
+    from: &mut u32,
+    count: usize,
+    mut report: impl FnMut(NearlyFull),
+) {
+    for _ in 0..count {
+        let Some(slot) = region::next_open(*from) else {
+            *from = 0;
+            return;
+        };
+        *from = slot.0 + 1;
+        let size = slot.end() - slot.bottom();
+        let limit = (slot.end() - size / 100 * percent) & !(PAGE - 1);
+        // A page that is partly below the limit is not used up to there.
+        if lowest_touched(slot, limit).is_some() {
+            report(NearlyFull {
+                slot,
+                used: used_below(slot, limit),
+                size,
+                user: region::last_user(slot),
+            });
+        }
+    }
 }
 
 /// Looks at all stacks at the end of the process. Called once, at the start.

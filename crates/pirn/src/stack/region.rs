@@ -196,6 +196,24 @@ pub(crate) fn for_each_open(mut visit: impl FnMut(Slot)) {
     }
 }
 
+/// Returns the open slot with the lowest number that is at least `from`.
+pub(super) fn next_open(from: u32) -> Option<Slot> {
+    let from = Slot(from);
+    let later = regions().filter(|(number, _)| *number >= from.region());
+    later.into_iter().find_map(|(number, region)| {
+        let first = match number == from.region() {
+            true => from.index(),
+            false => 0,
+        };
+        let open = |index: &usize| {
+            let bits = region.open[index / 64].load(Ordering::Relaxed); // Relaxed: as in `regions`.
+            bits & 1 << (index % 64) != 0
+        };
+        let index = (first..region.capacity).find(open);
+        index.map(|index| slot(number, index))
+    })
+}
+
 /// Notes that a free slot is closed: it needs a [guard](install_guards) before it is used.
 pub(super) fn note_closed(slot: Slot) {
     let (word, bit) = open_bit(slot);

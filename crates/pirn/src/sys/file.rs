@@ -78,3 +78,49 @@ pub(crate) fn read_file<'a>(path: &CStr, buffer: &'a mut [u8]) -> Result<&'a [u8
     close_file(fd);
     Ok(&buffer[..len?])
 }
+
+/// Returns the number of this process's open descriptors, if the kernel tells.
+pub(crate) fn open_descriptors() -> Option<u64> {
+    const FOLDER: &CStr = c"/proc/self/fd";
+    let mut stat = MaybeUninit::<libc::stat>::zeroed();
+    let here = libc::AT_FDCWD as isize;
+    // SAFETY: a valid path, and room for the result, which is initialised in any case.
+    let size = unsafe {
+        call!(
+            libc::SYS_newfstatat,
+            here,
+            FOLDER.as_ptr(),
+            stat.as_mut_ptr(),
+            0
+        )
+        .ok()?;
+        stat.assume_init().st_size
+    };
+    match size {
+        0 => count_entries(FOLDER), // Linux before 6.2.
+        count => Some(count as u64),
+    }
+}
+
+/// Returns the number of entries of a folder of numbers, without the descriptor that this takes.
+fn count_entries(folder: &CStr) -> Option<u64> {
+    /// Where the kernel's `struct linux_dirent64` has its length.
+    const LENGTH: usize = 16;
+    let fd = open_file(folder).ok()?;
+    let (mut buffer, mut count) = ([0u64; 512], 0u64);
+    loop {
+        let size = size_of_val(&buffer);
+        // SAFETY: the buffer is writable for its length.
+        let read = unsafe { call!(libc::SYS_getdents64, fd, buffer.as_mut_ptr(), size) };
+        let Ok(bytes @ 1..) = read else { break };
+        let mut at = 0;
+        while at < bytes {
+            // SAFETY: the kernel has written an entry here, at a multiple of eight bytes.
+            let length = unsafe { buffer.as_ptr().byte_add(at + LENGTH).cast::<u16>().read() };
+            at += usize::from(length);
+            count += 1;
+        }
+    }
+    close_file(fd);
+    count.checked_sub(3) // ".", "..", and the folder's own.
+}

@@ -12,6 +12,7 @@
 //! * [`current`](mod@current): the reference of a thread to itself.
 //! * [`residents`]: the threads by their slots, for who walks over them. [`mounted`]: those that
 //!   are mounted, by their platform threads, for readers outside.
+//! * [`label`]: a thread's id and name, for messages.
 //! * [`platform`]: the corresponding state of platform threads.
 //! * [`keys`]: the values of `pthread_key`s, and their destructors.
 
@@ -24,6 +25,7 @@ pub(crate) mod handshake;
 pub(crate) mod ids;
 pub(crate) mod join;
 pub(crate) mod keys;
+pub(crate) mod label;
 mod life;
 pub(crate) mod magazines;
 pub(crate) mod mount;

@@ -4,3 +4,4 @@
 mod common;
 
 mod gdb;
+mod lints;

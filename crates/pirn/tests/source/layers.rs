@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The layers, from the bottom: folders and files of `src/`.
-const LAYERS: [&str; 21] = [
+const LAYERS: [&str; 22] = [
     "local",
     "poison",
     "primitives",
@@ -31,6 +31,7 @@ const LAYERS: [&str; 21] = [
     "bridge",
     "executor",
     "scope",
+    "observe",
 ];
 
 /// The allowed references that go up, and the reasons.

@@ -1,38 +1,25 @@
 use super::*;
 
-fn at(call: i64, from: usize) -> Place {
-    let call = Some(call);
-    Place { call, from }
-}
-
 #[test]
 fn lines_of_the_kernel_are_read() {
     let line = "232 0x5 0x7f 0x80 0xffffffffffffffff 0x0 0x0 0x7ffd 0x7f12ab\n";
-    assert_eq!(parse(line), Some(at(232, 0x7f12ab)));
+    let expected = Place {
+        call: Some(libc::SYS_epoll_wait),
+        first: 5,
+        stack_pointer: 0x7ffd,
+        from: 0x7f12ab,
+    };
+    assert_eq!(parse(line), Some(expected));
     let fault = Place {
         call: None,
+        first: 0,
+        stack_pointer: 0x7ffd,
         from: 0x55,
     };
     assert_eq!(parse("-1 0x7ffd 0x55\n"), Some(fault));
-    for none in ["running\n", "", "0\n", "0 7"] {
+    for none in ["running\n", "", "0\n", "0 7", "0 0x1 0x2"] {
         assert_eq!(parse(none), None, "{none:?}");
     }
-}
-
-#[test]
-fn the_place_of_most_is_named() {
-    let places = [
-        at(libc::SYS_read, 8),
-        at(libc::SYS_epoll_wait, 16),
-        at(libc::SYS_epoll_wait, 16),
-    ];
-    let text = text(3, &places);
-    assert!(text.starts_with("all 3 carriers"), "{text}");
-    assert!(
-        text.contains("2 of them in epoll_wait, called from 0x10"),
-        "{text}"
-    );
-    assert!(super::text(2, &[]).contains("all 2 carriers"));
 }
 
 #[test]
@@ -60,6 +47,24 @@ fn a_waiting_thread_is_found() {
     while place(id).is_none_or(|place| place.call != Some(libc::SYS_futex)) {
         std::thread::yield_now();
     }
+    assert_eq!(place(id).unwrap().describe(), "futex");
     drop(end);
     thread.join().unwrap();
+}
+
+#[test]
+fn descriptors_are_named_with_their_files() {
+    let place = |call, first| Place {
+        call: Some(call),
+        first,
+        stack_pointer: 0,
+        from: 0,
+    };
+    let (reader, _writer) = std::io::pipe().unwrap();
+    let fd = std::os::fd::AsRawFd::as_raw_fd(&reader);
+    let text = place(libc::SYS_read, fd as usize).describe();
+    let head = format!("read on descriptor {fd} (pipe:[");
+    assert!(text.starts_with(&head), "{text}");
+    let text = place(libc::SYS_read, usize::MAX).describe();
+    assert_eq!(text, "read on descriptor -1");
 }

@@ -1,0 +1,129 @@
+//! Where a platform thread is blocked in the kernel: the system call with its descriptor, the
+//! address that it was made from, and the stack pointer.
+
+use crate::sched::os_thread;
+use core::ffi::{CStr, c_void};
+use std::fmt::Write;
+
+/// Where a thread is blocked in the kernel.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Place {
+    /// The system call; `None` for a page fault.
+    pub(super) call: Option<i64>,
+    /// Its first argument.
+    first: usize,
+    pub(super) stack_pointer: usize,
+    /// The address after the instruction that made it.
+    pub(super) from: usize,
+}
+
+/// Returns where a thread of this process is blocked, if it is, and the kernel says so.
+pub(super) fn place(id: u32) -> Option<Place> {
+    let mut buffer = [0; 256];
+    parse(core::str::from_utf8(os_thread::read(id, b"/syscall", &mut buffer)).ok()?)
+}
+
+/// Parses a line of `/proc/.../syscall`: number, six arguments, stack pointer, address; or `-1` as
+/// the number, followed by the last two only; or `running`.
+pub(super) fn parse(line: &str) -> Option<Place> {
+    let number = |word: &str| usize::from_str_radix(word.strip_prefix("0x")?, 16).ok();
+    let mut words = line.split_whitespace();
+    let call: i64 = words.next()?.parse().ok()?;
+    let mut words = words.map(number);
+    let (first, stack_pointer, from) = match call {
+        0.. => (words.next()??, words.nth(5)??, words.next()??),
+        _ => (0, words.next()??, words.next()??),
+    };
+    Some(Place {
+        call: (call >= 0).then_some(call),
+        first,
+        stack_pointer,
+        from,
+    })
+}
+
+impl Place {
+    /// Returns the call in words, with its descriptor if it has one.
+    pub(super) fn describe(&self) -> String {
+        let mut text = name(self.call);
+        if self.call.is_some_and(takes_descriptor) {
+            let fd = self.first as i32;
+            // Writing to a string does not fail.
+            let _ = write!(text, " on descriptor {fd}");
+            // Whatever a path contains, it stays on one line.
+            if let Ok(target) = std::fs::read_link(format!("/proc/self/fd/{fd}")) {
+                let _ = write!(text, " ({})", target.to_string_lossy().escape_debug());
+            }
+        }
+        text
+    }
+}
+
+/// Returns the object that an address is in, and the function or the offset in it.
+pub(super) fn origin(address: usize) -> String {
+    // SAFETY: all zeros is a valid `Dl_info`; dladdr takes any address.
+    let info = unsafe {
+        let mut info: libc::Dl_info = core::mem::zeroed();
+        libc::dladdr(address as *const c_void, &mut info);
+        info
+    };
+    let text = |pointer: *const libc::c_char| {
+        // SAFETY: dladdr gives strings of the loaded object, or null.
+        (!pointer.is_null()).then(|| unsafe { CStr::from_ptr(pointer) }.to_string_lossy())
+    };
+    let Some(object) = text(info.dli_fname) else {
+        return format!("{address:#x}");
+    };
+    match text(info.dli_sname) {
+        Some(function) => format!("{function} in {object}"),
+        None => format!("{object}+{:#x}", address - info.dli_fbase as usize),
+    }
+}
+
+/// The system calls that may block, and whether their first argument is a descriptor.
+const CALLS: [(i64, &str, bool); 26] = [
+    (libc::SYS_accept, "accept", true),
+    (libc::SYS_accept4, "accept4", true),
+    (libc::SYS_clock_nanosleep, "clock_nanosleep", false),
+    (libc::SYS_connect, "connect", true),
+    (libc::SYS_epoll_pwait, "epoll_pwait", true),
+    (libc::SYS_epoll_pwait2, "epoll_pwait2", true),
+    (libc::SYS_epoll_wait, "epoll_wait", true),
+    (libc::SYS_fcntl, "fcntl", true),
+    (libc::SYS_flock, "flock", true),
+    (libc::SYS_fsync, "fsync", true),
+    (libc::SYS_futex, "futex", false),
+    (libc::SYS_io_uring_enter, "io_uring_enter", true),
+    (libc::SYS_nanosleep, "nanosleep", false),
+    (libc::SYS_openat, "openat", false),
+    (libc::SYS_poll, "poll", false),
+    (libc::SYS_ppoll, "ppoll", false),
+    (libc::SYS_pselect6, "pselect6", false),
+    (libc::SYS_read, "read", true),
+    (libc::SYS_readv, "readv", true),
+    (libc::SYS_recvfrom, "recvfrom", true),
+    (libc::SYS_recvmsg, "recvmsg", true),
+    (libc::SYS_sendmsg, "sendmsg", true),
+    (libc::SYS_sendto, "sendto", true),
+    (libc::SYS_wait4, "wait4", false),
+    (libc::SYS_write, "write", true),
+    (libc::SYS_writev, "writev", true),
+];
+
+fn takes_descriptor(call: i64) -> bool {
+    CALLS.iter().any(|&(number, _, fd)| number == call && fd)
+}
+
+/// Returns the name of a system call that may block.
+pub(super) fn name(call: Option<i64>) -> String {
+    match call {
+        None => "a page fault".into(),
+        Some(call) => match CALLS.iter().find(|(number, ..)| *number == call) {
+            Some((_, name, _)) => (*name).into(),
+            None => format!("the system call {call}"),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests;

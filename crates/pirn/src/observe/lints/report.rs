@@ -1,0 +1,173 @@
+//! What is done with a lint that is found: it is counted, kept for dumps, and written, but not too
+//! often.
+
+use crate::config::lints::{KINDS, Lint};
+use crate::lock::Lock;
+use crate::{notices, sys};
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+/// The same place is written again after this time.
+const PERIOD_NS: u64 = 60_000_000_000;
+/// The most places that are remembered.
+const PLACES: usize = 256;
+/// The number of lints that are kept for dumps.
+const KEPT: usize = 32;
+
+/// A lint that was found.
+pub(super) struct Report {
+    pub(super) lint: Lint,
+    /// Identifies where it was found, or on what: it is written once per place and
+    /// [period](PERIOD_NS).
+    pub(super) place: u64,
+    /// What happened, on what, and what to do.
+    pub(super) text: String,
+    /// The ids of the threads that it is about.
+    pub(super) threads: Vec<u64>,
+}
+
+impl Report {
+    pub(super) fn new(lint: Lint, place: impl Hash, text: String) -> Report {
+        let mut hasher = DefaultHasher::new();
+        place.hash(&mut hasher);
+        Report {
+            lint,
+            place: hasher.finish(),
+            text,
+            threads: Vec::new(),
+        }
+    }
+}
+
+/// A lint that was found a while ago.
+#[allow(dead_code)] // for dumps
+#[derive(Clone, Debug)]
+pub(crate) struct Recent {
+    pub(crate) kind: &'static str,
+    pub(crate) text: String,
+    /// The ids of the threads that it is about.
+    pub(crate) threads: Vec<u64>,
+    /// The time of `CLOCK_REALTIME`, in nanoseconds.
+    pub(crate) at: u64,
+}
+
+static TOTALS: [AtomicU64; KINDS.len()] = [const { AtomicU64::new(0) }; KINDS.len()];
+
+/// The last lints, in a ring: the number of those ever kept, and their places.
+static KEEP: Lock<(usize, [Option<Arc<Recent>>; KEPT])> = Lock::new((0, [const { None }; KEPT]));
+
+/// Returns how often each lint has been found, by name.
+#[allow(dead_code)] // for metrics
+pub(crate) fn totals() -> impl Iterator<Item = (&'static str, u64)> {
+    let counts = TOTALS.iter().map(|count| count.load(Relaxed)); // Relaxed: for people to read.
+    KINDS.iter().map(|kind| kind.name).zip(counts)
+}
+
+/// Returns the last lints that were found, the oldest first.
+#[allow(dead_code)] // for dumps
+pub(crate) fn recent() -> Vec<Arc<Recent>> {
+    let copy = {
+        let kept = KEEP.lock(); // Nothing is allocated under it.
+        let mut copy = [const { None }; KEPT];
+        for (number, place) in copy.iter_mut().enumerate() {
+            place.clone_from(&kept.1[(kept.0 + number) % KEPT]);
+        }
+        copy
+    };
+    copy.into_iter().flatten().collect()
+}
+
+/// Writes lints, and remembers which.
+pub(super) struct Reporter {
+    said: Vec<Said>,
+}
+
+/// A place that was written.
+struct Said {
+    lint: Lint,
+    place: u64,
+    at: u64,
+    /// How often it was found since, without being written.
+    again: u32,
+}
+
+impl Reporter {
+    pub(super) fn new() -> Reporter {
+        Reporter { said: Vec::new() }
+    }
+
+    /// Counts a lint, and writes it if its place was not written a moment ago.
+    pub(super) fn report(&mut self, report: Report) {
+        let Report { lint, place, .. } = report;
+        TOTALS[lint as usize].fetch_add(1, Relaxed); // Relaxed: for people to read.
+        let again = self.admit(lint, place, sys::now());
+        keep(&report);
+        let Some(again) = again else { return };
+        if !notices::are_off() {
+            let again = match again {
+                0 => String::new(),
+                times => format!(" ({times} more since the last such line)"),
+            };
+            let (head, rest) = report.text.split_once('\n').unwrap_or((&report.text, ""));
+            let line = format!("pirn: {}: {head}{again}\n{rest}", lint.kind().name);
+            // One write, so that lines of others do not come between.
+            sys::complain(&[&line]);
+        }
+    }
+
+    /// Does the same, if there is anything to report.
+    pub(super) fn report_any(&mut self, report: Option<Report>) {
+        if let Some(report) = report {
+            self.report(report);
+        }
+    }
+
+    /// Returns whether a place may be written now, and how often it was not since the last time.
+    fn admit(&mut self, lint: Lint, place: u64, now: u64) -> Option<u32> {
+        let same = |said: &&mut Said| said.lint == lint && said.place == place;
+        if let Some(said) = self.said.iter_mut().find(same) {
+            if now - said.at < PERIOD_NS {
+                said.again += 1;
+                return None;
+            }
+            said.at = now;
+            return Some(core::mem::take(&mut said.again));
+        }
+        if self.said.len() == PLACES {
+            self.said.retain(|said| now - said.at < PERIOD_NS);
+        }
+        // With so many new places per minute, nobody reads more lines.
+        if self.said.len() == PLACES {
+            return None;
+        }
+        self.said.push(Said {
+            lint,
+            place,
+            at: now,
+            again: 0,
+        });
+        Some(0)
+    }
+}
+
+/// Keeps a lint for dumps.
+fn keep(report: &Report) {
+    let recent = Arc::new(Recent {
+        kind: report.lint.kind().name,
+        text: report.text.clone(),
+        threads: report.threads.clone(),
+        at: sys::clock(libc::CLOCK_REALTIME),
+    });
+    let old = {
+        let mut kept = KEEP.lock();
+        let place = kept.0 % KEPT;
+        kept.0 += 1;
+        kept.1[place].replace(recent)
+    };
+    drop(old); // Frees memory: not under the lock.
+}
+
+#[cfg(test)]
+mod tests;

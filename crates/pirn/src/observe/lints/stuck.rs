@@ -1,0 +1,113 @@
+//! The lint for carriers that are stuck: which thread holds one, since when, where, and its stack.
+//!
+//! The monitor has found the carrier stuck some time ago; it may go on while it is looked at. So
+//! its processor's count of switches is compared before and after: if it has changed, there is
+//! nothing to say. Nothing here stops the carrier for longer than its stack is read.
+
+use super::kernel::{self, Place};
+use super::report::Report;
+use crate::config::lints::{Lint, Trace};
+use crate::runtime::Runtime;
+use crate::sched::os_thread;
+use crate::sched::stuck::Episode;
+use crate::stack::region;
+use crate::sys;
+use crate::vthread::label::Label;
+use crate::vthread::record::{Core, Phase};
+use crate::vthread::residents;
+use core::sync::atomic::Ordering::Relaxed;
+
+/// Explains what a processor is stuck in, if it still is.
+pub(super) fn explain(runtime: &Runtime, episode: &Episode, trace: Trace) -> Option<Report> {
+    let is_there = || {
+        let processor = runtime.processors.used().get(episode.processor);
+        let tick = processor.map(|processor| processor.tick.load(Relaxed)); // Relaxed: compared only.
+        tick == Some(episode.tick)
+    };
+    let place = match episode.blocked {
+        // Without a place it runs again, or is stopped.
+        true => Some(kernel::place(episode.holder).filter(|_| is_asleep(episode.holder))?),
+        false => None,
+    };
+    let name = os_thread::name(episode.holder).unwrap_or_default();
+    let thread = mounted(place.as_ref(), &name);
+    if !is_there() {
+        return None;
+    }
+    let text = text(episode, thread.as_ref(), &name, place.as_ref(), trace);
+    let key = (place.map(|place| (place.call, place.from)), episode.blocked);
+    let mut report = Report::new(Lint::StuckCarrier, key, text);
+    report.threads = thread.iter().map(|thread| thread.id).collect();
+    Some(report)
+}
+
+/// Returns whether a thread sleeps, rather than being stopped by a signal or a debugger.
+fn is_asleep(id: u32) -> bool {
+    matches!(os_thread::state_of(id), Some(b'S' | b'D'))
+}
+
+/// Returns the virtual thread that is mounted on the platform thread of this name.
+fn mounted(place: Option<&Place>, name: &str) -> Option<Label> {
+    // Blocked in the kernel, it is where its stack pointer is.
+    let slot = place.and_then(|place| region::slot_at(place.stack_pointer));
+    if let Some(slot) = slot {
+        return residents::look(slot, Label::of);
+    }
+    let carrier: u32 = name.strip_prefix("pirn-carrier-")?.parse().ok()?;
+    let is_there =
+        |core: &Core| core.phase() == Phase::Running && core.carrier_number() == Some(carrier);
+    let mut found = None;
+    region::for_each_open(|slot| {
+        if found.is_none() {
+            let label = residents::look(slot, |core| is_there(core).then(|| Label::of(core)));
+            found = label.flatten();
+        }
+    });
+    found
+}
+
+fn text(
+    episode: &Episode,
+    thread: Option<&Label>,
+    name: &str,
+    place: Option<&Place>,
+    trace: Trace,
+) -> String {
+    let thread = thread.map_or_else(
+        || "a virtual thread".into(),
+        |t| format!("virtual thread {t}"),
+    );
+    let holder = format!("{name:?} (tid {})", episode.holder);
+    let (seconds, since) = (episode.ns as f64 / 1e9, time_of_day(episode.ns));
+    let doing = match place {
+        Some(place) => format!(
+            "blocked in the kernel, in {}, called from {}",
+            place.describe(),
+            kernel::origin(place.from)
+        ),
+        None => "computing where it cannot be preempted (inside libc, in no_preemption, or with \
+                 PIRN_PREEMPT=0)"
+            .into(),
+    };
+    let advice = match (place.is_some(), trace) {
+        (true, Trace::Line) => {
+            "make the call through libc's functions, which Pirn sees, or on a platform thread \
+             (docs/limits.md, \"System calls made without libc\"); PIRN_TRACE_STUCK=short shows the \
+             stack"
+        }
+        (true, _) => "docs/limits.md, \"System calls made without libc\"",
+        (false, Trace::Line) => "PIRN_TRACE_STUCK=short shows the stack",
+        (false, _) => "docs/limits.md, \"Computing\"",
+    };
+    format!(
+        "{thread} has held carrier {holder} for {seconds:.3} s, since {since}: {doing}; {advice}"
+    )
+}
+
+/// Returns the time of day, in UTC, `ago` ns ago.
+fn time_of_day(ago: u64) -> String {
+    let millis = sys::clock(libc::CLOCK_REALTIME).saturating_sub(ago) / 1_000_000;
+    let [hours, minutes] = [millis / 3_600_000 % 24, millis / 60_000 % 60];
+    let [seconds, millis] = [millis / 1000 % 60, millis % 1000];
+    format!("{hours:02}:{minutes:02}:{seconds:02}.{millis:03} UTC")
+}

@@ -1,0 +1,362 @@
+//! Lints: each is provoked in a child process, whose line about it is read; and a program in order
+//! has none.
+
+use std::fs::{self, File};
+use std::hint;
+use std::io::{BufRead, BufReader, Read};
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::process::{Child, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::time::{Duration, Instant};
+
+use crate::common::{TempDir, child, stack::dive, sys, watched};
+use pirn::thread::{self, Builder, JoinHandle};
+
+const ONE: (&str, &str) = ("PIRN_PARALLELISM", "1");
+const NO_SPARES: (&str, &str) = ("PIRN_SPARE_CARRIERS", "0");
+
+/// Set in a child once its parent has read what it waited for.
+static OVER: AtomicBool = AtomicBool::new(false);
+
+/// Waits, in a child, until the parent has seen enough: a platform thread reads standard input,
+/// which ends then.
+fn notice_end() -> std::thread::JoinHandle<()> {
+    std::thread::spawn(|| {
+        let _ = std::io::stdin().read(&mut [0]);
+        OVER.store(true, SeqCst);
+    })
+}
+
+/// Computes without being preempted until the parent has seen enough.
+fn hog() {
+    thread::no_preemption(|| {
+        while !OVER.load(SeqCst) {
+            hint::spin_loop();
+        }
+    });
+}
+
+fn named(name: &str, f: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
+    Builder::new().name(name.into()).spawn(f).unwrap()
+}
+
+fn join_all(threads: Vec<JoinHandle<()>>) {
+    threads
+        .into_iter()
+        .for_each(|thread| thread.join().unwrap());
+}
+
+/// Starts the running test as a child with these variables.
+fn start(variables: &[(&str, &str)]) -> Child {
+    let mut command = child::command();
+    command
+        .envs(variables.iter().copied())
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped());
+    command.spawn().unwrap()
+}
+
+/// Runs the running test as a child until it reports this lint, then lets it end. Returns the line
+/// without the name, and all that follows.
+fn provoke(lint: &str, variables: &[(&str, &str)]) -> (String, String) {
+    let mut child = start(variables);
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let head = format!("pirn: {lint}: ");
+    let mut before = String::new();
+    let line = lines.by_ref().map(Result::unwrap).find_map(|line| {
+        let found = line.strip_prefix(&head).map(str::to_owned);
+        before = before.clone() + &line + "\n";
+        found
+    });
+    drop(child.stdin.take());
+    let rest: Vec<_> = lines.map(Result::unwrap).collect();
+    let rest = rest.join("\n");
+    assert!(child.wait().unwrap().success(), "{before}{rest}");
+    let line = line.unwrap_or_else(|| panic!("no line about {lint}: {before}"));
+    (line, rest)
+}
+
+/// Runs the running test as a child, which ends by itself. Returns the lines of its lints.
+fn lines(variables: &[(&str, &str)]) -> Vec<String> {
+    let output = child::run(variables);
+    assert!(output.status.success(), "{}", child::report(&output));
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    let lines = text.lines().filter(|line| line.starts_with("pirn: "));
+    lines.map(str::to_owned).collect()
+}
+
+fn assert_has(line: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(line.contains(part), "no {part:?} in {line:?}");
+    }
+}
+
+/// Reads a byte of standard input without libc.
+fn read_unseen() {
+    let mut byte = 0_u8;
+    sys::inline(libc::SYS_read, 0, (&raw mut byte).addr(), 1, 0, 0);
+}
+
+#[watched]
+fn a_carrier_that_is_blocked_in_the_kernel_is_explained() {
+    if child::is_here() {
+        return named("reader\n", read_unseen).join().unwrap();
+    }
+    let (line, rest) = provoke("stuck-carrier", &[("PIRN_LINTS", "stuck-carrier=50ms")]);
+    let program = std::env::current_exe().unwrap();
+    let program = program.file_name().unwrap().to_str().unwrap();
+    let parts = [
+        " \"reader\\n\" has held carrier \"pirn-carrier-",
+        " UTC: blocked in the kernel, in read on descriptor 0 (pipe:[",
+        "called from ",
+        program,
+        "PIRN_TRACE_STUCK=short",
+    ];
+    assert_has(&line, &parts);
+    assert!(!rest.contains("pirn: "), "once: {rest}");
+}
+
+#[watched]
+fn a_carrier_that_computes_and_cannot_be_preempted_is_explained_if_others_wait() {
+    if child::is_here() {
+        let end = notice_end();
+        let hog = named("hog", hog);
+        thread::spawn(|| ()).join().unwrap();
+        hog.join().unwrap();
+        return end.join().unwrap();
+    }
+    let lint = ("PIRN_LINTS", "stuck-carrier=50ms");
+    let (line, _) = provoke("stuck-carrier", &[ONE, NO_SPARES, lint]);
+    let parts = [
+        " \"hog\" has held carrier \"pirn-carrier-0\" (tid ",
+        ": computing ",
+    ];
+    assert_has(&line, &parts);
+}
+
+#[watched]
+fn spare_carriers_that_are_all_stuck_are_reported() {
+    if child::is_here() {
+        let end = notice_end();
+        let all = (0..4).map(|_| thread::spawn(hog));
+        join_all(all.collect());
+        return end.join().unwrap();
+    }
+    let one_spare = ("PIRN_SPARE_CARRIERS", "1");
+    let lint = ("PIRN_LINTS", "spares-exhausted=50ms");
+    let (line, rest) = provoke("spares-exhausted", &[ONE, one_spare, lint]);
+    let parts = [
+        "all 2 carriers have been stuck for ",
+        "0 blocked in the kernel, 2 computing",
+        "PIRN_SPARE_CARRIERS=1 ",
+    ];
+    assert_has(&line, &parts);
+    assert!(!rest.contains("pirn: "), "once: {rest}");
+    // Here nobody has asked for spare carriers.
+    let lint = ("PIRN_LINTS", "spares-exhausted=50ms,long-runnable=200ms");
+    let mut child = start(&[ONE, NO_SPARES, lint]);
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let first = lines.find_map(|line| line.unwrap().strip_prefix("pirn: ").map(str::to_owned));
+    drop(child.stdin.take());
+    assert!(first.unwrap().starts_with("long-runnable: "));
+    assert!(child.wait().unwrap().success());
+}
+
+/// Takes a lease on a file: whoever truncates it waits until the lease is given back, if only for
+/// 45 s.
+fn lease(file: &File) -> bool {
+    // SAFETY: no pointers. The kernel's signal about the lease would end the process.
+    unsafe {
+        libc::signal(libc::SIGIO, libc::SIG_IGN);
+        libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, libc::F_WRLCK) == 0
+    }
+}
+
+#[watched]
+fn a_full_pool_is_reported() {
+    let folder = TempDir::new("lease");
+    let path = folder.join("file");
+    let file = File::create(&path).unwrap();
+    if !lease(&file) {
+        return crate::common::skip("this file system has no leases");
+    }
+    if child::is_here() {
+        let end = notice_end();
+        let mut name = path.as_os_str().as_bytes().to_vec();
+        name.push(0);
+        let name: &'static [u8] = name.leak();
+        // SAFETY: a path.
+        let truncate = || assert_eq!(unsafe { libc::truncate(name.as_ptr().cast(), 0) }, 0);
+        let all = (0..3).map(|_| thread::spawn(truncate)).collect();
+        end.join().unwrap();
+        drop(file);
+        return join_all(all);
+    }
+    let variables = [
+        ONE,
+        ("PIRN_MAX_BLOCKING_THREADS", "2"),
+        ("PIRN_LINTS", "pool-full=100ms"),
+    ];
+    let (line, rest) = provoke("pool-full", &variables);
+    let parts = [
+        "all 2 threads make calls, 2 of 2 in ",
+        " and 1 calls wait; raise PIRN_MAX_BLOCKING_THREADS=2",
+    ];
+    assert_has(&line, &parts);
+    assert!(!rest.contains("pirn: "), "once: {rest}");
+}
+
+#[watched]
+fn a_crowded_lock_is_reported_with_its_place() {
+    static LOCK: Mutex<()> = Mutex::new(());
+    if child::is_here() {
+        let end = notice_end();
+        let guard = LOCK.lock().unwrap();
+        let all = (0..30).map(|_| thread::spawn(|| drop(LOCK.lock())));
+        let all = all.collect();
+        end.join().unwrap();
+        drop(guard);
+        return join_all(all);
+    }
+    let (line, _) = provoke("crowded-lock", &[("PIRN_LINTS", "crowded-lock=20")]);
+    let parts = [
+        " virtual threads wait for one address, 0x",
+        "+0x",
+        "crowded-lock=20",
+    ];
+    assert_has(&line, &parts);
+}
+
+#[watched]
+fn a_thread_that_is_runnable_for_long_is_reported() {
+    if child::is_here() {
+        let end = notice_end();
+        let all = (0..3).map(|_| thread::spawn(hog)).collect();
+        join_all(all);
+        return end.join().unwrap();
+    }
+    let lint = ("PIRN_LINTS", "long-runnable=50ms");
+    let (line, rest) = provoke("long-runnable", &[ONE, NO_SPARES, lint]);
+    let parts = [
+        "has been runnable for ",
+        "about 2 are runnable",
+        "1 carriers",
+        "PIRN_PARALLELISM=1",
+    ];
+    assert_has(&line, &parts);
+    assert!(!rest.contains("pirn: "), "once: {rest}");
+}
+
+#[watched]
+fn a_deep_stack_is_reported() {
+    if child::is_here() {
+        let end = notice_end();
+        let builder = Builder::new().name("diver".into()).stack_size(256 << 10);
+        let diver = builder.spawn(|| {
+            dive(220 << 10);
+            while !OVER.load(SeqCst) {
+                thread::sleep(Duration::from_millis(1));
+            }
+        });
+        diver.unwrap().join().unwrap();
+        return end.join().unwrap();
+    }
+    let (line, rest) = provoke("deep-stack", &[("PIRN_LINTS", "deep-stack")]);
+    let parts = [
+        " KiB of a stack of 256 KiB have been used",
+        " \"diver\"",
+        "Builder::stack_size",
+    ];
+    assert_has(&line, &parts);
+    let used: usize = line.split(' ').next().unwrap().parse().unwrap();
+    assert!((220..250).contains(&used), "{line}");
+    assert!(!rest.contains("pirn: "), "once: {rest}");
+}
+
+#[watched]
+fn descriptors_that_run_out_are_reported() {
+    if child::is_here() {
+        let end = notice_end();
+        let limit = libc::rlimit {
+            rlim_cur: 64,
+            rlim_max: 64,
+        };
+        // SAFETY: reads one `rlimit`.
+        sys::check(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) }).unwrap();
+        let mut files = Vec::new();
+        thread::spawn(|| ()).join().unwrap();
+        while files.len() < 60 {
+            match File::open("/dev/null") {
+                Ok(file) => files.push(file),
+                Err(_) => break,
+            }
+        }
+        return end.join().unwrap();
+    }
+    let (line, rest) = provoke("few-descriptors", &[("PIRN_LINTS", "few-descriptors")]);
+    let parts = [" descriptors are open, and there may be 64;", "`ulimit -n`"];
+    assert_has(&line, &parts);
+    assert!(!rest.contains("pirn: "), "once: {rest}");
+}
+
+#[watched]
+fn what_is_switched_off_is_not_said() {
+    if child::is_here() {
+        // Long enough for all lints, and one of them would have been said at once.
+        let begin = Instant::now();
+        let compute = move || {
+            thread::no_preemption(|| while begin.elapsed() < Duration::from_millis(300) {});
+        };
+        return join_all((0..3).map(|_| thread::spawn(compute)).collect());
+    }
+    let run = |variable| lines(&[ONE, NO_SPARES, variable]);
+    let said = run(("PIRN_LINTS", "stuck-carrier=20ms"));
+    assert!(
+        said.iter().any(|line| line.contains("stuck-carrier")),
+        "{said:?}"
+    );
+    for off in [
+        "none",
+        "long-runnable=3s",
+        "all,-long-runnable,-stuck-carrier",
+    ] {
+        assert_eq!(run(("PIRN_LINTS", off)), [""; 0], "{off}");
+    }
+    let quiet = [
+        ONE,
+        NO_SPARES,
+        ("PIRN_LINTS", "stuck-carrier=20ms"),
+        ("PIRN_QUIET", ""),
+    ];
+    assert_eq!(lines(&quiet), [""; 0]);
+}
+
+#[watched]
+fn a_program_in_order_has_no_lints() {
+    if child::is_here() {
+        let folder = TempDir::new("lints");
+        let done = AtomicUsize::new(0);
+        let begin = Instant::now();
+        // Longer than the limits of all lints but one.
+        while begin.elapsed() < Duration::from_millis(2500) {
+            thread::scope(|scope| {
+                for i in 0..100 {
+                    let path = folder.join(&format!("{i}"));
+                    let done = &done;
+                    scope.spawn(move || {
+                        fs::write(&path, b"weft").unwrap();
+                        thread::sleep(Duration::from_millis(i % 7));
+                        assert_eq!(fs::read(&path).unwrap(), b"weft");
+                        done.fetch_add(1, SeqCst);
+                    });
+                }
+            });
+        }
+        return assert!(done.into_inner() > 0);
+    }
+    // A machine under load may have threads wait for a processor for long.
+    let said = lines(&[("PIRN_LINTS", "all,-long-runnable")]);
+    assert_eq!(said, [""; 0]);
+}
