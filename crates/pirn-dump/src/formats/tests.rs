@@ -184,7 +184,8 @@ fn folded_stacks_are_lines_of_names_and_a_number() {
     dump.threads.truncate(3);
     dump.regroup();
     let folded = text(&dump, Format::Folded);
-    let expected = "(no stack) 1\n0x10;server::<script>\"\\x1b[2J;<std::net::TcpStream as std::io::Read>::read;recvfrom 1\n";
+    let expected = "(no stack) 1\n0x10;server::<script>\"\\x1b[2J;\
+                    <std::net::TcpStream as std::io::Read>::read;recvfrom 1\n";
     assert!(folded.starts_with(expected), "{folded}");
     let sum: u64 = folded
         .lines()

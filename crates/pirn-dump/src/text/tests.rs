@@ -142,10 +142,7 @@ fn paths_of_libraries_are_short() {
             "/root/.cargo/registry/src/index-12/tokio-1.0.0/src/lib.rs",
             "tokio-1.0.0/src/lib.rs",
         ),
-        (
-            "/src/library/main.rs",
-            "/src/library/main.rs",
-        ),
+        ("/src/library/main.rs", "/src/library/main.rs"),
         ("src/main.rs", "src/main.rs"),
         ("/registry/src/", "/registry/src/"),
     ] {
