@@ -2,9 +2,9 @@
 //!
 //! * Which spans a thread has entered is in a thread-local: a stack, which belongs to the thread,
 //!   virtual or platform, and not to the carrier. It costs a thread one small allocation.
-//! * What is known of a span (name, fields, parent) is in a map, since it may be entered, cloned and
-//!   closed on other threads than the one that made it. The map is in parts, each with its lock, so
-//!   that threads seldom meet. No line is written under a lock.
+//! * Name, fields and parent of a span are in a map, since it may be entered, cloned and closed on
+//!   other threads than the one that made it. The map is in parts, each with its lock, so that
+//!   threads seldom meet. No line is written under a lock.
 //!
 //! Filters, layers and timestamps are left out; `enabled` is the place for a filter.
 use std::cell::RefCell;
@@ -32,7 +32,7 @@ pub struct Spans<W> {
     parts: [Mutex<HashMap<u64, Span>>; PARTS as usize],
 }
 
-/// What is known of a span.
+/// A span that has not been closed.
 struct Span {
     metadata: &'static Metadata<'static>,
     fields: String,

@@ -92,7 +92,8 @@
 // The layers, which `docs/architecture.md` describes, are folders of the same names.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
-#![debugger_visualizer(gdb_script_file = "observe/debug.gdb.py")]
+#![debugger_visualizer(gdb_script_file = "observe/gdb/threads.py")]
+#![debugger_visualizer(gdb_script_file = "observe/gdb/commands.py")]
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu")))]
 compile_error!(
@@ -145,7 +146,11 @@ pub use thread::scheduler::{Runnable, Scheduler};
 
 /// The commands for gdb, which `pirn gdb-script` prints.
 #[doc(hidden)]
-pub const GDB_SCRIPT: &str = include_str!("observe/debug.gdb.py");
+pub const GDB_SCRIPT: &str = concat!(
+    include_str!("observe/gdb/threads.py"),
+    "\n\n",
+    include_str!("observe/gdb/commands.py"),
+);
 
 #[cfg(feature = "macros")]
 #[doc(hidden)]

@@ -15,7 +15,7 @@
 //! ```
 //!
 //! A reader finds it by its symbol, or, in a stripped program, by the section `.pirn_debug`, of
-//! which it is the only content. `debug.gdb.py` beside this file is such a reader.
+//! which it is the only content. `gdb/threads.py` beside this file is such a reader.
 
 use crate::stack::region;
 use crate::vthread::{mounted, record, residents};

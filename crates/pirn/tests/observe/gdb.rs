@@ -62,6 +62,28 @@ fn computes() {
     }
 }
 
+/// The first line of the function below. Names without paths are all that line tables have.
+const STEPS_BEGIN: u32 = line!() + 3;
+#[inline(never)]
+fn waits_in_lines(step: Duration) -> u32 {
+    let mut done = 1;
+    thread::sleep(step);
+    done += 1;
+    (0..50).for_each(|_| thread::sleep(step));
+    done += 1;
+    black_box(done) // the last line
+}
+
+/// The child to step through: several threads in the same function.
+fn be_stepped() {
+    let waiting = || waits_in_lines(Duration::from_millis(1));
+    let threads = [(); 4].map(|()| thread::spawn(waiting));
+    // Nobody joins them: the one who does might become their carrier.
+    while !threads.iter().all(thread::JoinHandle::is_finished) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
 /// The child: starts the threads, `count` of which park, tells ids, and waits for its end.
 fn be_looked_at(count: u64) {
     sys::let_others_trace();
@@ -160,12 +182,12 @@ fn gdb(folder: &TempDir, arguments: &[&str], commands: &[String]) -> String {
     let script = folder.join("pirn.gdb.py");
     fs::write(&script, pirn::GDB_SCRIPT).unwrap();
     let mut command = Command::new("gdb");
-    command.args(["-nx", "-q", "-batch"]).args(arguments);
-    command.args(["-ex", "set width 0"]);
+    command.args(["-nx", "-q", "-batch", "-ex", "set width 0"]);
     command.args(["-ex".into(), format!("source {}", script.display())]);
     for line in commands {
         command.args(["-ex", "echo \\n--\\n", "-ex", line]);
     }
+    command.args(arguments);
     // One pipe, so that errors are where they belong.
     let (mut reader, writer) = io::pipe().unwrap();
     command
@@ -338,4 +360,53 @@ fn threads_of_a_core_file() {
     let arguments = [program.to_str().unwrap(), core.to_str().unwrap()];
     let output = gdb(&folder, &arguments, &commands(&subject));
     check(&subject, &output, 100, true);
+}
+
+#[watched(limit = PATIENCE)]
+fn steps_follow_a_thread_from_carrier_to_carrier() {
+    if child::is_here() {
+        return be_stepped();
+    }
+    if let Some(reason) = no_gdb() {
+        return skip(reason);
+    }
+    let folder = TempDir::new("gdb-steps");
+    let subject = child::command();
+    let text = |text: &std::ffi::OsStr| text.to_str().unwrap().to_owned();
+    let mut commands = vec![
+        format!("break tests/observe/gdb.rs:{STEPS_BEGIN}"),
+        "handle SIGURG nostop noprint pass".into(),
+    ];
+    for (name, value) in subject.get_envs() {
+        commands.push(format!(
+            "set environment {}={}",
+            text(name),
+            text(value.unwrap())
+        ));
+    }
+    let next = ["pirn next".to_owned(), "print $pirn_id()".into()];
+    commands.extend(["run".into(), "disable".into(), next[1].clone()]);
+    commands.extend([&next[..]; 5].concat());
+    commands.extend(["pirn finish".into(), next[1].clone(), "kill".into()]);
+    let arguments: Vec<_> = [subject.get_program()]
+        .into_iter()
+        .chain(subject.get_args())
+        .collect();
+    let arguments: Vec<_> = arguments.into_iter().map(text).collect();
+    let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
+    let output = gdb(&folder, &[&["--args"], &arguments[..]].concat(), &commands);
+    let ids: Vec<_> = output
+        .lines()
+        .filter(|line| line.starts_with('$'))
+        .collect();
+    let ids: Vec<_> = ids
+        .iter()
+        .map(|line| line.split_once(" = ").unwrap().1)
+        .collect();
+    assert_eq!(ids.len(), 7, "{output}");
+    assert!(ids.iter().all(|id| *id == ids[0] && *id != "0"), "{output}");
+    assert_in_order(
+        &output,
+        &["done = 1", "for_each", "the last line", "be_stepped"],
+    );
 }

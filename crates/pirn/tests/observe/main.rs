@@ -5,3 +5,4 @@ mod common;
 
 mod gdb;
 mod lints;
+mod perf;

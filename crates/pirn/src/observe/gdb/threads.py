@@ -1,4 +1,6 @@
-"""Virtual threads of pirn in gdb: `help pirn` lists the commands, docs/debugging.md explains them.
+"""Virtual threads of pirn in gdb: finding them, and showing their stacks.
+
+The commands are in commands.py, which may be loaded before or after this file.
 
 The script reads the process's memory through the table PIRN_DEBUG (observe/debug_table.rs), so it
 works without debug information, on live processes and on core files. It calls no function of the
@@ -77,6 +79,7 @@ class PirnLayout:
     @staticmethod
     def forget(_event=None):
         PirnLayout.current = None
+        pirn_symbols.clear()
 
     def region(self, number):
         """Returns base, stride and capacity of a region, or None."""
@@ -244,13 +247,18 @@ def pirn_function(frame):
     symbol table has; so inlined frames may lack it."""
     if frame.type() == gdb.INLINE_FRAME:
         return frame.name() or "?"
-    pc = frame.pc()
-    if pc not in pirn_symbols:
-        text = gdb.execute("info symbol %d" % (pc - 1), False, True)
+    name = pirn_symbol(frame.pc() - 1)
+    return name or frame.name() or "0x%x" % frame.pc()
+
+
+def pirn_symbol(address):
+    """Returns the name of the symbol at an address, or an empty text."""
+    if address not in pirn_symbols:
+        text = gdb.execute("info symbol %d" % address, False, True)
         found = re.match(r"(.*?)( \+ \d+)? in section ", text)
-        name = found.group(1) if found else frame.name() or "0x%x" % pc
-        pirn_symbols[pc] = re.sub(r"::h[0-9a-f]{16}$|\[[0-9a-f]{16}\]", "", name)
-    return pirn_symbols[pc]
+        name = found.group(1) if found else ""
+        pirn_symbols[address] = re.sub(r"::h[0-9a-f]{16}$|\[[0-9a-f]{16}\]", "", name)
+    return pirn_symbols[address]
 
 
 def pirn_kind(frame):
@@ -402,143 +410,6 @@ def pirn_chosen(text):
     return threads, stacks
 
 
-class PirnCommand(gdb.Command):
-    """Virtual threads. `pirn threads` lists them; `pirn bt N` shows the stack of one."""
-
-    def __init__(self, name="pirn", prefix=True):
-        super().__init__(name, gdb.COMMAND_STACK, gdb.COMPLETE_NONE, prefix)
-
-    def invoke(self, text, from_tty):
-        gdb.execute("help pirn")
-
-
-class PirnThreadsCommand(PirnCommand):
-    """List virtual threads: pirn threads [FILTER]...
-    A filter is name=PATTERN, state=STATE, id=N, frame=TEXT, or a part of a name or a function."""
-
-    def invoke(self, text, from_tty):
-        threads, stacks = pirn_threads(gdb.string_to_argv(text))
-        for thread in threads:
-            function, place = (stacks.of(thread) or [("?", "")])[0]
-            gdb.write("%s in %s%s\n" % (thread.title(), function, place and " at " + place))
-        gdb.write("%d virtual threads\n" % len(threads))
-
-
-class PirnBacktraceCommand(PirnCommand):
-    """Show the stack of a virtual thread: pirn bt N|all [-runtime] [OPTION OF backtrace]...
-    Frames of the runtime are left out unless -runtime is given. `all` shows places only, without
-    arguments; `pirn apply all bt` shows these, too, and takes longer."""
-
-    def invoke(self, text, from_tty):
-        arguments = gdb.string_to_argv(text)
-        hides = "-runtime" not in arguments
-        words = [word for word in arguments if word != "-runtime"]
-        if not words:
-            raise gdb.GdbError("which thread? pirn bt N, or all")
-        threads, stacks = pirn_chosen(words[0])
-        for thread in threads:
-            gdb.write(thread.title() + "\n")
-            if words[0] == "all":
-                for function, place in stacks.of(thread):
-                    gdb.write("    %s%s\n" % (function, place and " at " + place))
-            else:
-                with PirnView(thread):
-                    PirnView.hides = hides
-                    try:
-                        gdb.execute("backtrace " + " ".join(words[1:]))
-                    finally:
-                        PirnView.hides = False
-
-
-class PirnApplyCommand(PirnCommand):
-    """Apply a command to virtual threads: pirn apply N,N...|all COMMAND"""
-
-    def invoke(self, text, from_tty):
-        which, _, command = text.strip().partition(" ")
-        if not command:
-            raise gdb.GdbError("pirn apply N,N...|all COMMAND")
-        for thread in pirn_chosen(which)[0]:
-            gdb.write("\n%s\n" % thread.title())
-            with PirnView(thread) as view:
-                view.select()
-                try:
-                    gdb.execute(command)
-                except gdb.error as error:
-                    gdb.write("%s\n" % error)
-
-
-class PirnGroupsCommand(PirnCommand):
-    """List virtual threads by state and stack, the largest group first: pirn groups [FILTER]..."""
-
-    def invoke(self, text, from_tty):
-        threads, stacks = pirn_threads(gdb.string_to_argv(text))
-        groups = {}
-        for thread in threads:
-            groups.setdefault((thread.state, stacks.of(thread)), []).append(thread)
-        for (state, stack), members in sorted(groups.items(), key=lambda item: -len(item[1])):
-            examples = ", ".join('#%d "%s"' % (t.id, t.name) for t in members[:3])
-            gdb.write("%d %s: %s\n" % (len(members), state, examples))
-            for function, place in stack:
-                gdb.write("    %s%s\n" % (function, place and " at " + place))
-        gdb.write("%d virtual threads, %d groups\n" % (len(threads), len(groups)))
-
-
-class PirnThreadCommand(PirnCommand):
-    """Look at a virtual thread until the process goes on: pirn thread N
-    Then bt, frame, up, down, info locals and print concern it. Without N: back to the platform
-    threads. Commands that run the process (step, finish) are for platform threads only."""
-
-    view = None
-
-    def invoke(self, text, from_tty):
-        PirnThreadCommand.leave()
-        if text:
-            thread = pirn_chosen(text)[0][0]
-            PirnThreadCommand.view = PirnView(thread).__enter__()
-            PirnThreadCommand.view.select()
-            gdb.write(thread.title() + "\n")
-
-    @staticmethod
-    def leave(_event=None):
-        if PirnThreadCommand.view:
-            view, PirnThreadCommand.view = PirnThreadCommand.view, None
-            view.__exit__()
-
-
-class PirnIdFunction(gdb.Function):
-    """$pirn_id(): the id of the virtual thread that the selected platform thread runs, or 0.
-    For conditions of breakpoints: break FUNCTION if $pirn_id() == 7"""
-
-    def __init__(self):
-        super().__init__("pirn_id")
-
-    def invoke(self):
-        thread = pirn_mounted(PirnLayout.get())
-        return thread.id if thread else 0
-
-
-class PirnTlsFunction(gdb.Function):
-    """$pirn_tls(N, "VARIABLE"): the thread-local VARIABLE of virtual thread N.
-    In Rust frames use `pirn tls`: there, gdb calls malloc in the process for a string."""
-
-    def __init__(self):
-        super().__init__("pirn_tls")
-
-    def invoke(self, number, name):
-        return pirn_thread_local(pirn_chosen(str(int(number)))[0][0], name.string())
-
-
-class PirnTlsCommand(PirnCommand):
-    """Print the thread-local VARIABLE of a virtual thread: pirn tls N VARIABLE
-    For Rust's thread_local! the path of the key, such as program::module::KEY."""
-
-    def invoke(self, text, from_tty):
-        which, _, name = text.strip().partition(" ")
-        for thread in pirn_chosen(which)[0]:
-            value = pirn_thread_local(thread, name.strip())
-            gdb.write("#%d $%d = %s\n" % (thread.id, gdb.add_history(value), value))
-
-
 def pirn_thread_local(thread, name):
     """Returns a thread-local of a virtual thread: at the same distance from its thread pointer as
     that of the platform thread is from the thread pointer that gdb takes for it."""
@@ -569,16 +440,7 @@ def pirn_variable(name):
     raise gdb.GdbError("no variable %s in the debug information" % name)
 
 
-PirnCommand()
-for pirn_name, pirn_command in {
-    "threads": PirnThreadsCommand, "bt": PirnBacktraceCommand, "apply": PirnApplyCommand,
-    "groups": PirnGroupsCommand, "thread": PirnThreadCommand, "tls": PirnTlsCommand,
-}.items():
-    pirn_command("pirn " + pirn_name, False)
-PirnIdFunction()
-PirnTlsFunction()
 gdb.frame_filters[PirnFilter.name] = PirnFilter()
 gdb.unwinder.register_unwinder(None, PirnUnwinder(), True)
 for pirn_event in (gdb.events.new_objfile, gdb.events.exited):
     pirn_event.connect(PirnLayout.forget)
-gdb.events.cont.connect(PirnThreadCommand.leave)
