@@ -40,6 +40,7 @@
 //! | [`block_on`] | runs a future on a virtual thread, which parks; a [`JoinHandle`](thread::JoinHandle) is a future for async code |
 //! | [`Config`] | settings |
 //! | [`Scheduler`] | the trait for custom schedulers |
+//! | [`dump`](fn@dump) | all virtual threads, with their stacks |
 //! | [`OnCarrier`] | a wrapper for allocators other than libc's |
 //!
 //! There is no `pirn::net` and no `pirn::sync`: everything else is `std`'s.
@@ -56,7 +57,8 @@
 //!
 //! | feature | default | what it adds |
 //! |---|---|---|
-//! | `macros` | yes | `#[pirn::main]` and `#[pirn::test]`; without it libc is the only dependency |
+//! | `macros` | yes | `#[pirn::main]` and `#[pirn::test]` |
+//! | `dump` | yes | dumps of all virtual threads, with their stacks; without it and `macros` libc is the only dependency |
 //! | `crossbeam-channel` | no | `interruption`, a channel to select on together with channels of that crate |
 //! | `rustix-use-libc` | no | makes `rustix` use libc for its system calls, in the whole program |
 //!
@@ -137,6 +139,8 @@ pub use alloc::OnCarrier;
 pub use bridge::{Interruption, interruption};
 pub use bridge::{block_on, block_on_interruptible};
 pub use config::{Config, ConfigError};
+#[cfg(feature = "dump")]
+pub use observe::dump::{api as dump, dump};
 #[cfg(feature = "macros")]
 pub use pirn_macros::{main, test};
 #[doc(inline)]

@@ -1,4 +1,5 @@
-//! The handshake alone: one thread leaves its stack while another wakes it.
+//! The handshake alone: one thread leaves its stack while another wakes it, and a third reads the
+//! stack.
 
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -45,6 +46,18 @@ impl Thread {
         if self.handshake.wake() {
             self.enqueue();
         }
+    }
+
+    /// Reads the thread's stack if it is parked. Returns whether it was.
+    fn walk(&self) -> bool {
+        let parked = self.handshake.begin_walk();
+        if parked {
+            assert_eq!(self.context.read(), 1);
+            if !self.handshake.end_walk() {
+                self.enqueue();
+            }
+        }
+        parked
     }
 
     /// Enqueues the thread. The queue is short, so the thread is mounted at once.
@@ -119,5 +132,40 @@ fn a_preempted_thread_keeps_an_early_wake() {
         let stayed = carrier.join().unwrap();
         waker.join().unwrap();
         assert_eq!(parking.enqueued.load(Relaxed), usize::from(!stayed));
+    });
+}
+
+/// Whoever comes first: a walker reads a stack that nobody changes meanwhile, and the thread is
+/// enqueued once.
+#[test]
+fn a_walked_thread_is_enqueued_once() {
+    check(3, || {
+        let parking = Thread::new();
+        let (waker, walker) = (parking.clone(), parking.clone());
+        let waker = thread::spawn(move || waker.wake());
+        let walker = thread::spawn(move || walker.walk());
+        let stayed = parking.leave();
+        waker.join().unwrap();
+        let walked = walker.join().unwrap();
+        assert!(!(stayed && walked));
+        assert_eq!(parking.enqueued.load(Relaxed), usize::from(!stayed));
+    });
+}
+
+/// A thread that nobody wakes is as it was after a walk, and after two at once.
+#[test]
+fn a_walk_leaves_no_trace() {
+    check(3, || {
+        let parking = Thread::new();
+        assert!(!parking.leave());
+        let walkers = [(); 2].map(|()| {
+            let parking = parking.clone();
+            thread::spawn(move || parking.walk())
+        });
+        let walked = walkers.map(|walker| walker.join().unwrap());
+        assert!(walked.contains(&true));
+        assert_eq!(parking.enqueued.load(Relaxed), 0);
+        parking.wake();
+        assert_eq!(parking.enqueued.load(Relaxed), 1);
     });
 }

@@ -46,6 +46,8 @@ mod permit;
 #[path = "../../../pirn/src/blocking/readiness/protocol.rs"]
 #[allow(dead_code)] // Some of it is for the table of descriptors only.
 mod readiness;
+#[path = "../../../pirn/src/vthread/resident.rs"]
+mod resident;
 #[path = "../../../pirn/src/sched/spare.rs"]
 #[allow(dead_code)] // The monitor's questions.
 mod spare;
@@ -84,6 +86,7 @@ mod lot_model;
 mod park_model;
 mod permit_model;
 mod readiness_model;
+mod resident_model;
 mod spare_model;
 mod turn_model;
 mod wait_word_model;

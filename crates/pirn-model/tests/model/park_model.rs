@@ -1,5 +1,5 @@
 //! Permit and handshake together, as a virtual thread parks: several times, with several wakers,
-//! which run the thread if they enqueue it.
+//! which run the thread if they enqueue it, and with a walker, who does the same.
 
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -68,6 +68,16 @@ impl VirtualThread {
     fn expire(&self) {
         if self.permit.expire() && self.handshake.wake() {
             self.mount();
+        }
+    }
+
+    /// Reads the thread's stack, if it is parked.
+    fn walk(&self) {
+        if self.handshake.begin_walk() {
+            assert!(self.stack.read() < self.parks);
+            if !self.handshake.end_walk() {
+                self.mount();
+            }
         }
     }
 
@@ -151,6 +161,43 @@ fn an_unpark_may_meet_the_next_park() {
         if !virtual_thread.has_ended() {
             virtual_thread.unpark();
         }
+        assert!(virtual_thread.has_ended());
+    });
+}
+
+/// Two wakers and a walker, who may come in any episode, and wake up none and lose none.
+#[test]
+fn a_walker_loses_no_wake() {
+    check(2, || {
+        let virtual_thread = VirtualThread::new(2);
+        run_with(
+            &virtual_thread,
+            &[
+                VirtualThread::unpark,
+                VirtualThread::unpark,
+                VirtualThread::walk,
+            ],
+        );
+        if !virtual_thread.has_ended() {
+            virtual_thread.unpark();
+        }
+        assert!(virtual_thread.has_ended());
+    });
+}
+
+/// The same with a timeout as one of the wakers.
+#[test]
+fn a_walker_meets_an_expiry() {
+    check(3, || {
+        let virtual_thread = VirtualThread::new(1);
+        run_with(
+            &virtual_thread,
+            &[
+                VirtualThread::unpark,
+                VirtualThread::expire,
+                VirtualThread::walk,
+            ],
+        );
         assert!(virtual_thread.has_ended());
     });
 }

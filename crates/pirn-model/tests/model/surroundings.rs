@@ -49,6 +49,11 @@ pub mod sys {
         loom::thread::yield_now();
     }
 
+    /// Lets others run.
+    pub fn back_off(_: u32) {
+        loom::thread::yield_now();
+    }
+
     pub fn futex_wait(word: &AtomicU32, expected: u32, deadline: Deadline) -> Result<(), ()> {
         let queue = QUEUE.0.lock().unwrap();
         // SeqCst: the kernel compares behind a full fence.

@@ -84,6 +84,23 @@ fn handshake_wake_comes_early() {
 }
 
 #[test]
+fn handshake_is_walked() {
+    let handshake = Handshake::new();
+    assert!(!handshake.begin_walk(), "RUNNING");
+    for _ in 0..2 {
+        assert!(handshake.parked());
+        assert!(handshake.begin_walk(), "PARKED → WALKED");
+        assert!(!handshake.begin_walk(), "one walker at a time");
+        assert!(handshake.end_walk(), "WALKED → PARKED");
+        assert!(handshake.begin_walk());
+        assert!(!handshake.wake(), "WALKED → RUNNABLE: the walker enqueues");
+        assert!(!handshake.begin_walk(), "RUNNABLE");
+        assert!(!handshake.end_walk(), "the duty");
+        handshake.resumed();
+    }
+}
+
+#[test]
 fn join_waits() {
     let cell = JoinCell::default();
     let waiter = NonNull::from(&cell).cast();

@@ -1,14 +1,15 @@
 //! The machine: registers, the thread pointer and system calls.
 //!
-//! Nothing above this layer contains an instruction. Each architecture has eight files. The first
+//! Nothing above this layer contains an instruction. Each architecture has nine files. The first
 //! provides [`switch`], [`switch_by_system_call`], [`prepare`], [`syscall`], [`full_fence`] and
 //! [`fence_after_atomic`]; the second serves functions that ask who calls them
 //! ([`call_as_if_from`], `forward_with_caller!`, [`RETURN`]), the third those with any number of
 //! arguments (`forward_variadic!`), the fourth reads memory that may not be there ([`fetch_u64`]
 //! and its kin, [`recover`]), the fifth finds functions that may not be there (`weak!`,
 //! [`call_pair`]), the sixth is about the thread pointer ([`thread_pointer`], [`call_with_tp`],
-//! [`has_fsgsbase`]), the seventh talks to valgrind ([`on_valgrind`], [`tell_memcheck`]), and the
-//! eighth makes interrupted code call a function before it goes on ([`Interruption`]).
+//! [`has_fsgsbase`]), the seventh talks to valgrind ([`on_valgrind`], [`tell_memcheck`]), the
+//! eighth makes interrupted code call a function before it goes on ([`Interruption`]), and the
+//! ninth tells a reader of stacks what lies on them (`saved_registers`, `in_switch`).
 
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
@@ -24,8 +25,12 @@ mod x86_64_tp;
 mod x86_64_valgrind;
 #[cfg(target_arch = "x86_64")]
 mod x86_64_variadic;
+#[cfg(all(target_arch = "x86_64", feature = "dump"))]
+mod x86_64_walk;
 #[cfg(target_arch = "x86_64")]
 mod x86_64_weak;
+#[cfg(all(target_arch = "x86_64", feature = "dump"))]
+pub(crate) use x86_64_walk::*;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use {
     x86_64::*, x86_64_caller::*, x86_64_fetch::*, x86_64_preempt::*, x86_64_tp::*,

@@ -27,7 +27,9 @@
 //! The switch has no unwind information of its own: it is part of its caller's frame, and `rsp` is
 //! back where it was when the asm block ends. Inside the block, for some ten instructions, a
 //! profiler's signal would find a frame that its tables do not describe; it gets a short backtrace,
-//! not a crash, since unwinders check what they read.
+//! not a crash, since unwinders check what they read. Each copy of the block notes its addresses in
+//! a section of the program, so that our own dumps recognise it
+//! (`in_switch`, in `x86_64_walk.rs`).
 //!
 //! The outermost frame of a virtual thread is [`start_of_stack`], whose unwind information says
 //! that it has no caller. A backtrace, a panic and gdb's `bt` end there. The carrier's own frames
@@ -43,6 +45,7 @@ use core::arch::{asm, naked_asm};
 macro_rules! switch {
     ([$($change:literal),+], $save:ident, $to:ident, $tp:ident; $($more:tt)*) => {
         asm!(
+            "6:",
             // What `asm!` cannot clobber, and the floating point controls: onto our stack.
             "push rbp",
             "push rbx",
@@ -79,6 +82,13 @@ macro_rules! switch {
             "add rsp, 8",
             "pop rbx",
             "pop rbp",
+            // Where this copy of the switch begins and ends, as distances from the two places. `R`:
+            // the linker keeps the section.
+            "7:",
+            ".pushsection pirn_switches, \"aR\", @progbits",
+            ".balign 4",
+            ".long 6b - ., 7b - .",
+            ".popsection",
             $($more)*
             inout("rdi") $save => _,
             inout("rsi") $to => _,
@@ -193,6 +203,8 @@ unsafe extern "C" fn start_of_stack() {
         "pop rdi",    // its argument; rsp is now `top`, 16-byte aligned
         "xor ebp, ebp",
         "call rax",
+        ".globl pirn_outermost; .hidden pirn_outermost",
+        "pirn_outermost:",
         "ud2",
         ".cfi_endproc",
     )

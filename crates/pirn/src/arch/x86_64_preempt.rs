@@ -164,6 +164,12 @@ impl Interruption<'_> {
         Interruption(unsafe { &mut *context.cast() })
     }
 
+    #[allow(dead_code)] // Until threads that run are looked at.
+    /// Returns the interrupted code's frame pointer, if it has one.
+    pub(crate) fn bp(&self) -> usize {
+        self.register(libc::REG_RBP)
+    }
+
     fn register(&self, index: i32) -> usize {
         self.0.uc_mcontext.gregs[index as usize] as usize
     }
@@ -241,6 +247,8 @@ unsafe extern "C" fn trampoline() {
         "jz 4f",
         "vzeroupper",
         "4: call [rip + {body}]",
+        ".globl pirn_preempted; .hidden pirn_preempted",
+        "pirn_preempted:",
         "mov eax, [rip + {components}]",
         "mov edx, [rip + {components} + 4]",
         "xrstor64 [rsp]",

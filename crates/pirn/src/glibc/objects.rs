@@ -23,7 +23,7 @@ impl Object<'_> {
     }
 
     /// Returns its load address.
-    pub(super) fn base(&self) -> usize {
+    pub(crate) fn base(&self) -> usize {
         self.0.dlpi_addr as usize
     }
 
@@ -61,6 +61,45 @@ impl Object<'_> {
         })
     }
 
+    /// Returns the parts of it that are code: their addresses, and where each is in the file.
+    #[cfg(feature = "dump")]
+    pub(crate) fn code(&self) -> impl Iterator<Item = (Range<usize>, u64)> {
+        let loaded = self.headers().iter().filter(|h| h.p_type == libc::PT_LOAD);
+        loaded.filter(|h| h.p_flags & libc::PF_X != 0).map(|h| {
+            let start = self.base() + h.p_vaddr as usize;
+            (start..start + h.p_filesz as usize, h.p_offset)
+        })
+    }
+
+    /// Returns the memory of its index of unwind information (`.eh_frame_hdr`).
+    #[cfg(feature = "dump")]
+    pub(crate) fn unwind_index_bytes(&self) -> Option<&[u8]> {
+        self.bytes_of(libc::PT_GNU_EH_FRAME).next()
+    }
+
+    /// Returns its GNU build id.
+    #[cfg(feature = "dump")]
+    pub(crate) fn build_id(&self) -> Option<&[u8]> {
+        self.bytes_of(libc::PT_NOTE).find_map(build_id_in)
+    }
+
+    /// Returns the memory from `address` to the end of the part of the file around it.
+    #[cfg(feature = "dump")]
+    pub(crate) fn bytes_from(&self, address: usize) -> Option<&[u8]> {
+        let range = self.segments(libc::PF_R).find(|r| r.contains(&address))?;
+        // SAFETY: loaded, readable, and kept by the linker's lock.
+        Some(unsafe { core::slice::from_raw_parts(address as *const u8, range.end - address) })
+    }
+
+    #[cfg(feature = "dump")]
+    fn bytes_of(&self, kind: u32) -> impl Iterator<Item = &[u8]> {
+        let headers = self.headers().iter().filter(move |h| h.p_type == kind);
+        headers.filter_map(|h| {
+            let bytes = self.bytes_from(self.base() + h.p_vaddr as usize)?;
+            bytes.get(..h.p_memsz as usize)
+        })
+    }
+
     /// Returns its thread-local data, if it has any.
     pub(super) fn tls(&self) -> Option<ObjectTls> {
         let header = self.headers().iter().find(|h| h.p_type == libc::PT_TLS)?;
@@ -72,13 +111,30 @@ impl Object<'_> {
     }
 
     /// Returns the number of objects that have been loaded and unloaded in this process so far.
-    pub(super) fn changes(&self) -> u64 {
+    pub(crate) fn changes(&self) -> u64 {
         self.0.dlpi_adds + self.0.dlpi_subs // since glibc 2.4
     }
 
     fn headers(&self) -> &[libc::Elf64_Phdr] {
         // SAFETY: the program headers of a loaded object; the linker's lock keeps it.
         unsafe { core::slice::from_raw_parts(self.0.dlpi_phdr, self.0.dlpi_phnum.into()) }
+    }
+}
+
+/// Returns the build id in the notes of an object. Each note has three lengths (name, contents, and
+/// type), and two texts that are padded to four bytes.
+#[cfg(feature = "dump")]
+fn build_id_in(mut notes: &[u8]) -> Option<&[u8]> {
+    const GNU_BUILD_ID: u32 = 3;
+    loop {
+        let (head, rest) = notes.split_first_chunk::<12>()?;
+        let word = |i: usize| u32::from_le_bytes([head[i], head[i + 1], head[i + 2], head[i + 3]]);
+        let (name, contents) = (word(0) as usize, word(4) as usize);
+        let (name, rest) = rest.split_at_checked(name.next_multiple_of(4))?;
+        if word(8) == GNU_BUILD_ID && name == b"GNU\0" {
+            return rest.get(..contents);
+        }
+        notes = rest.get(contents.next_multiple_of(4)..)?;
     }
 }
 

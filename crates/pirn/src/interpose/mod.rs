@@ -40,6 +40,16 @@ type Text = *const c_char;
 /// A time or a duration, in the same tables.
 type Time = *const libc::timespec;
 
+/// Returns the addresses of all interposed functions, sorted.
+#[cfg(feature = "dump")]
+pub(crate) fn addresses() -> Vec<usize> {
+    let sections = registry::FAMILIES.iter().flat_map(|family| family.sections);
+    let functions = sections.flat_map(|functions| functions.iter());
+    let mut addresses: Vec<usize> = functions.map(|f| f.address.addr()).collect();
+    addresses.sort_unstable();
+    addresses
+}
+
 /// Returns the virtual thread that the calling interposed function may park; `None`: it must act as
 /// libc does.
 #[inline(always)]

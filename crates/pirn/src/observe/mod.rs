@@ -1,7 +1,10 @@
 //! Seeing inside: what people and tools learn about a running process.
 //!
+//! * `dump`: all threads, with their stacks (feature `dump`).
 //! * [`debug_table`]: where debuggers and readers of the process's memory find the runtime's data.
 //! * [`lints`]: what is probably wrong, and what to do about it.
 
 pub(crate) mod debug_table;
+#[cfg(feature = "dump")]
+pub(crate) mod dump;
 pub(crate) mod lints;

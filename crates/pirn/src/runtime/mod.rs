@@ -49,8 +49,6 @@ pub(crate) struct RuntimeSettings {
     pub(crate) max_blocking_threads: usize,
     /// How long a thread may compute while others wait; 0: for ever.
     pub(crate) slice_ns: u64,
-    /// Whether threads are entered in the table of [residents](vthread::residents).
-    pub(crate) known_residents: bool,
 }
 
 /// See the module's documentation.

@@ -89,7 +89,6 @@ fn launch(settings: &config::Settings) -> io::Result<&'static Runtime> {
         spin_ns: settings.spin.as_nanos() as u64,
         max_blocking_threads: settings.max_blocking_threads,
         slice_ns,
-        known_residents: true,
     })?;
     depth::watch_exit();
     runtime.start_scheduler()?;

@@ -14,7 +14,6 @@ pub(crate) fn few(parallelism: usize) -> RuntimeSettings {
         spin_ns: 0,
         max_blocking_threads: 1,
         slice_ns: 0,
-        known_residents: false,
     }
 }
 

@@ -19,7 +19,6 @@ fn make(parallelism: usize) -> &'static Runtime {
         spares: 1,
         spin_ns: 20_000,
         max_blocking_threads: 200,
-        known_residents: true,
         ..few(parallelism)
     })
 }

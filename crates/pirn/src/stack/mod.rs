@@ -109,4 +109,11 @@ impl Slot {
     pub(crate) fn tid(self) -> u32 {
         (1 << 22) + self.0
     }
+
+    /// Returns the slot whose thread has this [`tid`](Self::tid), if it can be one's.
+    #[cfg(feature = "dump")]
+    pub(crate) fn of_tid(tid: u32) -> Option<Slot> {
+        let number = tid.checked_sub(1 << 22)?;
+        (number < (region::MAX_REGIONS * region::MAX_SLOTS) as u32).then_some(Slot(number))
+    }
 }

@@ -65,7 +65,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    #[cfg_attr(not(test), allow(dead_code))] // Until dumps are here, as below.
+    #[cfg_attr(not(feature = "dump"), allow(dead_code))]
     const ALL: [Kind; 19] = [
         Kind::Nothing,
         Kind::Futex,
@@ -135,26 +135,26 @@ impl Awaited {
         Awaited(self.0 | Awaited::LOOKS)
     }
 
-    #[allow(dead_code)]
+    #[cfg_attr(not(feature = "dump"), allow(dead_code))]
     /// Returns the kind.
     pub(crate) fn kind(self) -> Kind {
         // Written by `new` only.
         Kind::ALL[usize::from(self.0 as u8) % Kind::ALL.len()]
     }
 
-    #[allow(dead_code)]
+    #[cfg_attr(not(feature = "dump"), allow(dead_code))]
     /// Returns the argument.
     pub(crate) fn argument(self) -> u64 {
         self.0 >> Awaited::SHIFT
     }
 
-    #[allow(dead_code)]
+    #[cfg_attr(not(feature = "dump"), allow(dead_code))]
     /// Returns the argument of a kind that has a descriptor or a pid.
     pub(crate) fn number(self) -> i32 {
         self.argument() as i32
     }
 
-    #[allow(dead_code)]
+    #[cfg_attr(not(feature = "dump"), allow(dead_code))]
     /// Returns the name of the awaited call.
     pub(crate) fn name(self) -> Option<&'static CStr> {
         let name = self.argument() as *const c_char;
@@ -204,13 +204,13 @@ impl Awaits {
         self.what.store(what, Ordering::Relaxed);
     }
 
-    #[allow(dead_code)]
+    #[cfg_attr(not(feature = "dump"), allow(dead_code))]
     /// Returns what the thread waits for, or waited for last.
     pub(crate) fn what(&self) -> Awaited {
         Awaited(self.what.load(Ordering::Relaxed)) // Relaxed: as in `begin`.
     }
 
-    #[allow(dead_code)]
+    #[cfg_attr(not(feature = "dump"), allow(dead_code))]
     /// Returns when the wait ends at the latest, by the runtime's clock, if it has a deadline that
     /// the program has set.
     pub(crate) fn deadline(&self) -> Option<Deadline> {

@@ -9,6 +9,7 @@
 //! ```text
 //!   RUNNING   mounted, or on the way to being parked: its context is not saved
 //!   PARKED    off its stack, context saved, not woken
+//!   WALKED    parked, and somebody reads its stack
 //!   RUNNABLE  woken
 //!
 //!   from       to         by             which means
@@ -18,6 +19,10 @@
 //!   RUNNABLE   RUNNABLE   parked         ... and whoever calls `parked` enqueues the thread
 //!   RUNNABLE   RUNNING    woken_early    ... or the thread never left its stack
 //!   RUNNABLE   RUNNING    resumed        the thread runs again
+//!   PARKED     WALKED     begin_walk     the walker may read the stack
+//!   WALKED     PARKED     end_walk       nobody came meanwhile
+//!   WALKED     RUNNABLE   wake           the waker came meanwhile
+//!   RUNNABLE   RUNNABLE   end_walk       ... and the walker enqueues the thread
 //! ```
 //!
 //! There must be exactly one `wake` per park episode. `ParkPermit` and the wait queues ensure that,
@@ -35,6 +40,7 @@ use crate::primitives::{
 const RUNNING: u32 = 0;
 const PARKED: u32 = 1;
 const RUNNABLE: u32 = 2;
+const WALKED: u32 = 3;
 
 /// Delays a wake-up until the thread is off its stack.
 #[derive(Debug)]
@@ -80,17 +86,43 @@ impl Handshake {
         parked.is_ok()
     }
 
-    /// `any → RUNNABLE`, once per episode. Returns `true` if the thread was off its stack: then the
-    /// caller must enqueue it.
+    /// `any → RUNNABLE`, once per episode. Returns `true` if the thread was off its stack, and
+    /// nobody read that: then the caller must enqueue it.
     ///
     /// After `false` the caller must not touch the thread: it may be running, or gone.
     #[must_use = "`true` is the duty to enqueue the thread"]
     pub fn wake(&self) -> bool {
-        // Acquire: pairs with the Release in `parked`, for the saved context. Release: pairs with
-        // the Acquire in `parked` and `woken_early`, for what the caller did before.
+        // Acquire: pairs with the Release in `parked`, for the saved context, and in `end_walk`,
+        // for the reads of the stack. Release: pairs with the Acquire in `parked`, `woken_early`
+        // and `end_walk`, for what the caller did before.
         let before = self.state.swap(RUNNABLE, AcqRel);
         debug_assert_ne!(before, RUNNABLE, "a thread woken twice");
         before == PARKED
+    }
+
+    /// `PARKED → WALKED`. Returns whether the thread is parked: then it stays so, and its stack may
+    /// be read, until [`end_walk`](Self::end_walk), which must follow.
+    #[must_use = "`true` is the duty to call `end_walk`"]
+    pub fn begin_walk(&self) -> bool {
+        // Acquire: pairs with the Release in `parked`, for the saved context. Relaxed on failure:
+        // nothing is concluded.
+        self.state
+            .compare_exchange(PARKED, WALKED, Acquire, Relaxed)
+            .is_ok()
+    }
+
+    /// `WALKED → PARKED`. Returns `false` if the thread was woken meanwhile: then the caller must
+    /// enqueue it.
+    ///
+    /// After `true` the caller must not touch the thread's stack.
+    #[must_use = "`false` is the duty to enqueue the thread"]
+    pub fn end_walk(&self) -> bool {
+        // Release: pairs with the Acquire in `wake`, for our reads of the stack. Acquire on
+        // failure: pairs with the Release in `wake`, for what the waker did before.
+        let parked = self
+            .state
+            .compare_exchange(WALKED, PARKED, Release, Acquire);
+        parked.is_ok()
     }
 
     /// `RUNNABLE → RUNNING`. For the thread itself, once it runs again after it was parked.

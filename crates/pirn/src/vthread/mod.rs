@@ -10,8 +10,9 @@
 //!   announcing its end.
 //! * [`awaited`]: what a thread waits for.
 //! * [`current`](mod@current): the reference of a thread to itself.
-//! * [`residents`]: the threads by their slots, for who walks over them. [`mounted`]: those that
-//!   are mounted, by their platform threads, for readers outside.
+//! * [`residents`]: the threads by their slots, for who walks over them; [`resident`]: the entry of
+//!   one (model-checked). [`mounted`]: those that are mounted, by their platform threads, for
+//!   readers outside.
 //! * [`label`]: a thread's id and name, for messages.
 //! * [`platform`]: the corresponding state of platform threads.
 //! * [`keys`]: the values of `pthread_key`s, and their destructors.
@@ -35,6 +36,7 @@ pub(crate) mod platform;
 pub(crate) mod ready;
 pub(crate) mod record;
 mod reference;
+mod resident;
 pub(crate) mod residents;
 pub(crate) mod wait_word;
 

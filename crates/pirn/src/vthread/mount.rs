@@ -12,6 +12,7 @@
 //!   suspend(Park)                  RUNNING -> PARKED    -> Waiting
 //!     … woken before the switch    stays RUNNABLE       -> Runnable, enqueued at once
 //!   wake                           PARKED -> RUNNABLE   -> Runnable, enqueued by the waker
+//!     … while it is walked         WALKED -> RUNNABLE   -> Runnable, enqueued by the walker
 //!     … and it runs again          RUNNABLE -> RUNNING
 //!   suspend(Yield)                 unchanged            -> Runnable, enqueued
 //!   suspend(Preempt)               unchanged            -> Runnable, put aside
@@ -303,10 +304,8 @@ impl Carrier {
             core.continuation
                 .prepare(slot, life::entry, ptr::from_ref(core) as *mut u8)
         };
-        if core.runtime().settings.known_residents {
-            // SAFETY: it leaves at its end, before its own reference is released.
-            unsafe { residents::enter(slot, core) };
-        }
+        // SAFETY: it leaves at its end, before its own reference is released.
+        unsafe { residents::enter(slot, core) };
     }
 
     /// Performs the action for the thread that was just switched away from.
@@ -345,9 +344,7 @@ impl Carrier {
         // SAFETY: the thread's own reference is released below.
         let core = unsafe { thread.as_ref() };
         let class = core.class();
-        if core.runtime().settings.known_residents
-            && let Some(slot) = core.slot()
-        {
+        if let Some(slot) = core.slot() {
             residents::leave(slot);
         }
         // SAFETY: it will not be resumed, by our contract.

@@ -249,19 +249,19 @@ impl Core {
         self.mounts.store(mounts, Ordering::Relaxed);
     }
 
-    #[allow(dead_code)] // Until dumps are here, as below.
+    #[cfg_attr(not(feature = "dump"), allow(dead_code))]
     /// Returns how often it has been mounted, modulo 2^32.
     pub(crate) fn mounts(&self) -> u32 {
         self.mounts.load(Ordering::Relaxed) // Relaxed: for people to read.
     }
 
-    #[allow(dead_code)]
+    #[cfg_attr(not(feature = "dump"), allow(dead_code))]
     /// Returns where it was spawned.
     pub(crate) fn place(&self) -> Place {
         self.place
     }
 
-    #[allow(dead_code)]
+    #[cfg_attr(not(feature = "dump"), allow(dead_code))]
     /// Returns the id of the scope that it is a member of; 0: none.
     pub(crate) fn scope(&self) -> u64 {
         self.scope.load(Ordering::Relaxed) // Relaxed: complete in itself.

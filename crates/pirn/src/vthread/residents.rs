@@ -1,41 +1,39 @@
 //! Which virtual thread lives in which slot, for those who walk over all threads from outside.
 //!
-//! A thread enters when it gets its slot and leaves before it gives the slot back. Whoever looks at
-//! a thread claims its entry meanwhile, and the thread's end waits for that; so a record that is
-//! looked at stays in memory.
+//! A thread [enters](Entry::enter) when it gets its slot and [leaves](Entry::leave) before it gives
+//! the slot back: one store and one exchange in its life. Whoever looks at a thread claims its
+//! entry meanwhile, and the thread's end waits for that.
 //!
-//! ```text
-//!   entry        set by                        next
-//!   null         (initially); leave            record: enter
-//!   record       enter; look, when it is done  claimed: look;  null: leave
-//!   claimed      look                          record: the same look
-//! ```
+//! The table has a part for each region of slots, and the slots in use are close together: a walk
+//! over it touches little more than one line per eight threads.
 
 use super::record::Core;
+use super::resident::Entry;
+use super::{Ready, resident};
+use crate::mark::Raised;
+use crate::sched;
 use crate::stack::Slot;
 use crate::stack::region::{MAX_REGIONS, MAX_SLOTS};
 use crate::sys;
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-/// Set in an entry while its thread is looked at; records are aligned.
-const CLAIMED: usize = 1;
-
 /// The entries of one region's slots.
-type Table = [AtomicPtr<Core>; MAX_SLOTS];
+type Table = [Entry<Core>; MAX_SLOTS];
 
 /// Made when the first thread enters; never freed.
 static TABLES: [AtomicPtr<Table>; MAX_REGIONS] =
     [const { AtomicPtr::new(ptr::null_mut()) }; MAX_REGIONS];
 
 /// Where readers outside of the process find what. The table of a region has one word per slot.
-pub(crate) const LAYOUT: [(&str, usize); 1] = [("residents.flags", CLAIMED)];
+pub(crate) const LAYOUT: [(&str, usize); 1] = [("residents.flags", resident::CLAIMED)];
 
 /// Returns the address of the tables' addresses, by region.
 pub(crate) const fn tables() -> *const () {
     (&raw const TABLES).cast()
 }
 
+#[inline]
 fn table(slot: Slot) -> Option<&'static Table> {
     // Acquire: pairs with the Release in `make_table`.
     let table = TABLES[slot.region()].load(Ordering::Acquire);
@@ -44,10 +42,11 @@ fn table(slot: Slot) -> Option<&'static Table> {
 }
 
 /// Makes the table of a slot's region; `None` if there is no memory.
+#[cold]
 fn make_table(slot: Slot) -> Option<&'static Table> {
     let place = &TABLES[slot.region()];
     let bytes = size_of::<Table>();
-    let new = sys::map(bytes, 0).ok()? as *mut Table; // zeros: null entries
+    let new = sys::map(bytes, 0).ok()? as *mut Table; // zeros: empty entries
     let (null, release, acquire) = (ptr::null_mut(), Ordering::Release, Ordering::Acquire);
     // Release: the zeros; Acquire: another's table.
     let table = match place.compare_exchange(null, new, release, acquire) {
@@ -66,51 +65,87 @@ fn make_table(slot: Slot) -> Option<&'static Table> {
 ///
 /// # Safety
 /// The record stays until [`leave`] has returned.
+#[inline]
 pub(super) unsafe fn enter(slot: Slot, core: &Core) {
     if let Some(table) = table(slot).or_else(|| make_table(slot)) {
-        let core = ptr::from_ref(core).cast_mut();
-        // Release: pairs with the Acquire in `look`: the record is complete.
-        table[slot.index()].store(core, Ordering::Release);
+        // SAFETY: the slot is this thread's; the caller's contract.
+        unsafe { table[slot.index()].enter(core) };
     }
 }
 
 /// Takes out the thread that is about to give its slot back. Waits while it is looked at.
+#[inline]
 pub(super) fn leave(slot: Slot) {
-    let Some(table) = table(slot) else { return };
-    let entry = &table[slot.index()];
-    let mut round = 0;
-    loop {
-        // Relaxed: only its claim counts, and the exchange checks it.
-        let core = entry
-            .load(Ordering::Relaxed)
-            .map_addr(|core| core & !CLAIMED);
-        let (null, order) = (ptr::null_mut(), Ordering::Acquire);
-        // Acquire: pairs with the Release at the end of `look`, which has used the record.
-        if core.is_null() || entry.compare_exchange(core, null, order, order).is_ok() {
-            return;
-        }
-        sys::back_off(round);
-        round += 1;
+    if let Some(table) = table(slot) {
+        table[slot.index()].leave();
     }
 }
 
-/// Calls `f` with the thread in a slot, if there is one. `f` is short: the thread cannot end
-/// meanwhile, and its carrier would wait.
+/// Calls `f` with the thread in a slot, if there is one and nobody else looks at it. `f` is short:
+/// the thread cannot end meanwhile, and its carrier would wait.
 pub(crate) fn look<R>(slot: Slot, f: impl FnOnce(&Core) -> R) -> Option<R> {
+    table(slot)?[slot.index()].look(f).ok().flatten()
+}
+
+/// Calls `f` with the thread in a slot, if there is one, and with whether the thread is parked and
+/// stays so meanwhile: then its stack, and all that belongs to a thread that runs, may be read.
+///
+/// Waits while another looks at the thread. `f` is as short as in [`look`]: a thread that is woken
+/// meanwhile is enqueued when `f` returns. It is not called from a signal handler.
+#[cfg_attr(not(feature = "dump"), allow(dead_code))]
+pub(crate) fn walk<R>(slot: Slot, f: impl FnOnce(&Core, bool) -> R) -> Option<R> {
     let entry = &table(slot)?[slot.index()];
-    // Relaxed: the exchange below checks it.
-    let core = NonNull::new(entry.load(Ordering::Relaxed))?;
-    let claimed = core.as_ptr().map_addr(|core| core | CLAIMED);
-    if claimed == core.as_ptr() {
-        return None; // Another looks at it.
+    let _mark = Raised::new();
+    let mut f = Some(f);
+    // Enqueued when nobody looks at it any more: its scheduler may be the program's.
+    let mut woken = Woken(None);
+    for round in 0.. {
+        let looked = entry.look(|core| {
+            let walked = Walked::begin(core, &mut woken);
+            f.take().map(|f| f(core, walked.parked))
+        });
+        match looked {
+            Ok(result) => return result.flatten(),
+            Err(resident::Busy) => sys::back_off(round),
+        }
     }
-    let (order, failure) = (Ordering::Acquire, Ordering::Relaxed);
-    // Acquire: pairs with the Release in `enter`. Relaxed: it has left.
-    let exchanged = entry.compare_exchange(core.as_ptr(), claimed, order, failure);
-    exchanged.ok()?;
-    // SAFETY: `leave` waits until the claim is given up, and the record stays until then.
-    let result = f(unsafe { core.as_ref() });
-    // Release: pairs with the Acquire in `leave`.
-    entry.store(core.as_ptr(), Ordering::Release);
-    Some(result)
+    None
+}
+
+/// The right to run a thread that was woken while it was walked. Enqueues it in the end.
+struct Woken(Option<Ready>);
+
+impl Drop for Woken {
+    fn drop(&mut self) {
+        if let Some(thread) = self.0.take() {
+            sched::make_runnable(thread);
+        }
+    }
+}
+
+/// Keeps a thread parked while it is looked at, if it was.
+struct Walked<'a> {
+    core: &'a Core,
+    parked: bool,
+    woken: &'a mut Woken,
+}
+
+impl<'a> Walked<'a> {
+    fn begin(core: &'a Core, woken: &'a mut Woken) -> Walked<'a> {
+        let parked = core.handshake.begin_walk();
+        Walked {
+            core,
+            parked,
+            woken,
+        }
+    }
+}
+
+impl Drop for Walked<'_> {
+    fn drop(&mut self) {
+        if self.parked && !self.core.handshake.end_walk() {
+            // SAFETY: the handshake gave us the duty to enqueue it.
+            self.woken.0 = Some(unsafe { Ready::new(NonNull::from(self.core)) });
+        }
+    }
 }

@@ -3,6 +3,8 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+#[cfg(feature = "dump")]
+mod dump;
 mod gdb;
 mod lints;
 mod perf;

@@ -1,0 +1,87 @@
+//! x86-64: what somebody who reads a stack has to know of it.
+
+use super::fetch_u64;
+use core::arch::global_asm;
+
+/// The registers with which unwinding begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Registers {
+    pub(crate) pc: usize,
+    pub(crate) sp: usize,
+    pub(crate) bp: usize,
+}
+
+/// Bytes that the switch leaves on the stack of what it suspends.
+pub(crate) const SAVED_BYTES: usize = 32;
+
+/// Returns the registers with which a suspended context goes on, from the stack pointer that the
+/// [switch](super::switch) has saved. The drawing at the head of that file shows where they are.
+///
+/// # Safety
+/// The runtime's handler of faults is in place.
+pub(crate) unsafe fn saved_registers(sp: usize) -> Option<Registers> {
+    // SAFETY: the caller's contract. What is not there fails.
+    let [pc, bp] = unsafe { [fetch_u64(sp), fetch_u64(sp + 24)] };
+    (pc.failed | bp.failed == 0).then_some(Registers {
+        pc: pc.value as usize,
+        sp: sp + SAVED_BYTES,
+        bp: bp.value as usize,
+    })
+}
+
+// Hidden: a library in the same process may have a section of this name. Weak: a program without
+// virtual threads may have none.
+global_asm!(
+    ".weak __start_pirn_switches; .hidden __start_pirn_switches",
+    ".weak __stop_pirn_switches; .hidden __stop_pirn_switches",
+);
+
+unsafe extern "C" {
+    /// The bounds of the section with the places of all copies of the switch: the linker's.
+    #[link_name = "__start_pirn_switches"]
+    static SWITCHES: [i32; 0];
+    #[link_name = "__stop_pirn_switches"]
+    static SWITCHES_END: [i32; 0];
+    /// The address to which the outermost call of a virtual thread's stack would return.
+    #[link_name = "pirn_outermost"]
+    static OUTERMOST: [u8; 0];
+    /// The address to which the body of the trampoline returns.
+    #[link_name = "pirn_preempted"]
+    static PREEMPTED: [u8; 0];
+}
+
+#[allow(dead_code)] // Until threads that run are looked at.
+/// Returns the addresses of all copies of the switch: of the first instruction, and after the last.
+pub(crate) fn switches() -> impl Iterator<Item = (usize, usize)> {
+    let (start, end) = (&raw const SWITCHES, &raw const SWITCHES_END);
+    let entries = (end.addr() - start.addr()) / size_of::<[i32; 2]>();
+    (0..entries).map(move |entry| {
+        let place = start.cast::<i32>().wrapping_add(2 * entry);
+        let address = |place: *const i32| {
+            // SAFETY: inside the section, which consists of such pairs.
+            place.addr().wrapping_add_signed(unsafe { *place } as isize)
+        };
+        (address(place), address(place.wrapping_add(1)))
+    })
+}
+
+#[allow(dead_code)] // As above.
+/// Returns whether a thread that is interrupted here is in the middle of a switch: the stack is not
+/// as the unwind information says, or is another's.
+pub(crate) fn in_switch(pc: usize) -> bool {
+    switches().any(|(start, end)| start < pc && pc < end)
+}
+
+/// Returns whether this is the address to which the outermost call on a virtual thread's stack
+/// returns: a stack that is read to there is complete.
+#[inline]
+pub(crate) fn is_outermost(pc: usize) -> bool {
+    pc == (&raw const OUTERMOST).addr()
+}
+
+/// Returns whether the caller of the frame with this address has been interrupted, and made no
+/// call: the next address is that of the instruction that runs next.
+#[inline]
+pub(crate) fn is_preempted(pc: usize) -> bool {
+    pc == (&raw const PREEMPTED).addr()
+}

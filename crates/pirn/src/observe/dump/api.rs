@@ -1,0 +1,92 @@
+//! Dumps of all virtual threads, made by the program itself.
+//!
+//! [`pirn::dump()`](crate::dump()) is all that most programs need; [`Options`] asks for more than groups.
+
+use super::Contents;
+use crate::vthread;
+use core::fmt;
+use pirn_dump::{Format, Symbols, View};
+use std::io::{self, Write};
+
+/// What is to be in a dump.
+///
+/// # Examples
+/// ```
+/// use pirn::{dump, thread};
+///
+/// let waits = thread::spawn(thread::park);
+/// let dump = dump::Options::new().list(100).take();
+/// let mut file = Vec::new();
+/// dump.write_to(&mut file)?;
+/// # waits.thread().unpark();
+/// # waits.join().unwrap();
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+#[must_use = "`take` makes the dump"]
+pub struct Options(Contents);
+
+impl Options {
+    /// Returns the options of [`pirn::dump()`](crate::dump()): groups, with three examples of each.
+    pub fn new() -> Options {
+        Options::default()
+    }
+
+    /// Lists each thread, up to this number. A listed thread takes some 200 bytes.
+    pub fn list(mut self, most: usize) -> Options {
+        self.0.threads = Some(most);
+        self
+    }
+
+    /// Makes the dump. On a virtual thread this is done by a platform thread, while the virtual one
+    /// parks.
+    ///
+    /// # Panics
+    /// If that platform thread cannot be started.
+    pub fn take(&self) -> ThreadDump {
+        let take = || ThreadDump(super::take(&self.0));
+        if vthread::current().is_none() {
+            return take();
+        }
+        let dump = std::thread::scope(|scope| scope.spawn(take).join());
+        dump.unwrap_or_else(|payload| std::panic::resume_unwind(payload))
+    }
+}
+
+/// What all virtual threads were doing. Its text names the functions, if the program's file is
+/// still there.
+pub struct ThreadDump(pirn_dump::Dump);
+
+impl ThreadDump {
+    /// Returns how many threads were seen.
+    pub fn threads(&self) -> u64 {
+        self.0.totals.listed
+    }
+
+    /// Writes the dump in the form that `pirn dump` reads.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn write_to(&self, out: impl Write) -> io::Result<()> {
+        self.0.write_to(out)
+    }
+}
+
+impl fmt::Display for ThreadDump {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = Vec::new();
+        let names = Symbols::of_self().names(&self.0);
+        // Writing to memory does not fail.
+        let _ = Format::Text.write(&self.0, &names, &View::default(), &mut text);
+        f.write_str(&String::from_utf8_lossy(&text))
+    }
+}
+
+impl fmt::Debug for ThreadDump {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let threads = self.threads();
+        f.debug_struct("ThreadDump")
+            .field("threads", &threads)
+            .finish_non_exhaustive()
+    }
+}

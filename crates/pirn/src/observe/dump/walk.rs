@@ -1,0 +1,121 @@
+//! Looking at one thread.
+//!
+//! A thread that is parked is claimed meanwhile, which delays its wake by about two microseconds.
+//! Nothing is allocated under the claim: the thread may wait for a lock of the program's allocator.
+
+use super::unwind::{Frames, Unwinder};
+use super::waits;
+use crate::arch;
+use crate::stack::Slot;
+use crate::vthread::record::Phase;
+use crate::vthread::record::Place;
+use crate::vthread::{Core, residents};
+use pirn_dump::{End, State, Wait};
+
+/// Longer names are cut off.
+const LONGEST_NAME: usize = 4096;
+
+/// What was seen of a thread, but for its frames and its name, which the [`Walker`] has.
+pub(super) struct Seen {
+    pub(super) slot: Slot,
+    pub(super) id: u64,
+    pub(super) state: State,
+    pub(super) wait: Wait,
+    /// When it stops waiting, by the runtime's clock.
+    pub(super) until: Option<u64>,
+    pub(super) place: Place,
+    /// The id of its scope; 0: none.
+    pub(super) scope: u64,
+    pub(super) mounts: u32,
+    pub(super) interrupted: bool,
+    pub(super) carrier: Option<u32>,
+    pub(super) named: bool,
+    /// How much of its stack it uses, if its frames were read.
+    pub(super) stack_bytes: Option<u32>,
+    /// It was stopped in its code.
+    pub(super) exact: bool,
+}
+
+/// See the module's documentation.
+pub(super) struct Walker {
+    pub(super) unwinder: Unwinder,
+    /// The frames of the thread that was seen last.
+    pub(super) frames: Frames,
+    /// Its name.
+    name: Vec<u8>,
+}
+
+impl Walker {
+    pub(super) fn new() -> Walker {
+        Walker {
+            unwinder: Unwinder::new(),
+            frames: Frames::new(),
+            name: Vec::with_capacity(LONGEST_NAME),
+        }
+    }
+
+    /// Returns the name of the thread that was seen last.
+    pub(super) fn name(&self) -> &[u8] {
+        &self.name
+    }
+
+    /// Looks at the thread in a slot, if there is one.
+    pub(super) fn look(&mut self, slot: Slot) -> Option<Seen> {
+        let seen = residents::walk(slot, |core, parked| self.see(core, slot, parked))?;
+        let lost = self.frames.len > 0 && self.frames.end == End::Lost;
+        if lost && self.unwinder.modules.are_old() {
+            self.unwinder = Unwinder::new();
+            return residents::walk(slot, |core, parked| self.see(core, slot, parked));
+        }
+        Some(seen)
+    }
+
+    /// Notes what there is to see of a thread. `still`: it is off its stack, and stays so.
+    fn see(&mut self, core: &Core, slot: Slot, still: bool) -> Seen {
+        self.name.clear();
+        let name = core.name().unwrap_or_default().as_bytes();
+        self.name
+            .extend_from_slice(&name[..name.len().min(LONGEST_NAME)]);
+        self.frames.clear(End::Lost);
+        let mut seen = Seen {
+            slot,
+            id: core.id(),
+            state: match core.phase() {
+                _ if still => State::Waiting,
+                Phase::Running => State::Running,
+                Phase::Terminated => State::Ended,
+                // Woken, or not quite parked yet.
+                Phase::New | Phase::Runnable | Phase::Waiting => State::Runnable,
+            },
+            wait: Wait::None,
+            until: None,
+            place: core.place(),
+            scope: core.scope(),
+            mounts: core.mounts(),
+            interrupted: core.wait.is_interrupted(),
+            carrier: core.carrier_number(),
+            named: core.name().is_some(),
+            stack_bytes: None,
+            exact: false,
+        };
+        if still {
+            seen.wait = waits::of(core.awaits.what());
+            seen.until = core.awaits.deadline().map(|deadline| deadline.nanos());
+            seen.stack_bytes = self.unwind_saved(core, slot);
+        }
+        seen
+    }
+
+    /// Reads the stack of a thread that is off it. Returns how much of it is used.
+    fn unwind_saved(&mut self, core: &Core, slot: Slot) -> Option<u32> {
+        let (stack, sp) = (slot.frames(), core.continuation.saved().addr());
+        if !stack.contains(&sp) {
+            return None; // On a stack that the program has made.
+        }
+        // SAFETY: there is a thread, so the runtime has started, and the handler is in place.
+        let registers = unsafe { arch::saved_registers(sp) }?;
+        self.unwinder
+            .unwind(registers, stack.clone(), &mut self.frames);
+        Some((stack.end - sp) as u32)
+    }
+}
