@@ -9,6 +9,7 @@ use crate::scopes::{self, Placed};
 use crate::text::words::Time;
 use crate::view::Shown;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::io::{self, Write};
 
 /// Whose format it is.
@@ -25,6 +26,8 @@ struct Writer<'a> {
     edition: Edition,
     shown: &'a Shown<'a>,
     time: String,
+    /// The frames of stacks that have been written once: a million threads have some hundred.
+    stacks: HashMap<u32, Vec<u8>>,
 }
 
 /// Writes a dump.
@@ -36,6 +39,7 @@ pub(crate) fn write(shown: &Shown<'_>, edition: Edition, out: &mut dyn Write) ->
         edition,
         shown,
         time,
+        stacks: HashMap::new(),
     };
     let scopes = scopes::in_order(dump);
     let threads = scopes::members(dump);
@@ -128,10 +132,8 @@ impl Writer<'_> {
         self.json.string("state", state(thread))?;
         self.wait(thread)?;
         self.json.array("stack")?;
-        if let Some((_, frames)) = self.shown.stack(thread.stack) {
-            frames
-                .iter()
-                .try_for_each(|frame| self.json.string("", frame.to_string()))?;
+        if let Some(index) = thread.stack {
+            self.frames(index)?;
         }
         self.json.close()?;
         let tid = thread.carrier.and_then(|number| {
@@ -145,6 +147,24 @@ impl Writer<'_> {
             self.long("carrier", u64::from(carrier.tid))?;
         }
         self.json.close()
+    }
+
+    fn frames(&mut self, stack: u32) -> io::Result<()> {
+        let text = match self.stacks.entry(stack) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => {
+                let frames = self
+                    .shown
+                    .stack(Some(stack))
+                    .map_or_else(Vec::new, |(_, frames)| frames);
+                entry.insert(Json::inside(self.json.levels(), |json| {
+                    frames
+                        .iter()
+                        .try_for_each(|frame| json.string("", frame.to_string()))
+                })?)
+            }
+        };
+        self.json.all(text)
     }
 
     fn wait(&mut self, thread: &Thread) -> io::Result<()> {

@@ -29,6 +29,32 @@ impl<'a> Json<'a> {
         }
     }
 
+    /// Returns what is written in an array that has nothing in it yet, `levels` deep.
+    pub fn inside(
+        levels: usize,
+        write: impl FnOnce(&mut Json<'_>) -> io::Result<()>,
+    ) -> io::Result<Vec<u8>> {
+        let mut text = Vec::new();
+        write(&mut Json {
+            out: &mut text,
+            open: vec![(b']', false); levels],
+        })?;
+        Ok(text)
+    }
+
+    /// Returns how deep it is.
+    pub fn levels(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Writes all of an array that has nothing in it yet, as [`inside`](Json::inside) has returned it.
+    pub fn all(&mut self, text: &[u8]) -> io::Result<()> {
+        if let Some((_, inhabited)) = self.open.last_mut() {
+            *inhabited = !text.is_empty();
+        }
+        self.out.write_all(text)
+    }
+
     fn begin(&mut self, name: &str) -> io::Result<()> {
         if let Some((_, inhabited)) = self.open.last_mut()
             && std::mem::replace(inhabited, true)

@@ -13,6 +13,8 @@ pub(crate) use tree::tree;
 use crate::model::{Group, Thread, WaitKind};
 use crate::view::Shown;
 use escape::Plain;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::io::{self, Write};
 use words::{Count, Duration, People};
 
@@ -91,10 +93,20 @@ pub(crate) fn threads(shown: &Shown<'_>, out: &mut dyn Write) -> io::Result<()> 
     head::write(shown, out)?;
     let people = People::of(shown.dump);
     let max = shown.view.max.unwrap_or(usize::MAX);
+    // A million threads have some hundred stacks.
+    let mut stacks: HashMap<Option<u32>, Vec<u8>> = HashMap::new();
     for thread in shown.dump.threads.iter().take(max) {
         writeln!(out, "\n{}", described(shown, thread, &people, true))?;
         write_place(shown, thread.place, out)?;
-        stack::write(shown, thread.stack, "    ", out)?;
+        let stack = match stacks.entry(thread.stack) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => {
+                let mut text = Vec::new();
+                stack::write(shown, thread.stack, "    ", &mut text)?;
+                entry.insert(text)
+            }
+        };
+        out.write_all(stack)?;
     }
     let rest =
         (shown.dump.totals.listed as usize).saturating_sub(max.min(shown.dump.threads.len()));
