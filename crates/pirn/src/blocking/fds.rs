@@ -268,16 +268,22 @@ fn numbers(first: u32, last: u32) -> impl Iterator<Item = i32> {
         .filter(|&fd| !is_ours(fd))
 }
 
-/// Calls `f` for the descriptors that a thread has begun to wait for since the last call.
-pub(super) fn for_each_unreviewed(f: impl Fn(i32, &Entry)) {
-    for fd in numbers(0, u32::MAX) {
+/// Calls `f` for up to `most` descriptors from number `first` on that a thread has begun to wait for
+/// since their last review. Returns the number to go on with, or `None` at the end.
+pub(super) fn review_some(first: u32, mut most: usize, f: impl Fn(i32, &Entry)) -> Option<u32> {
+    for fd in numbers(first, u32::MAX) {
         let Some(entry) = existing(fd) else { continue };
         // Relaxed: as in `set_flags`. Read first: most entries stay unchanged.
         if entry.flags.load(Ordering::Relaxed) & UNREVIEWED != 0 {
+            if most == 0 {
+                return Some(fd as u32);
+            }
+            most -= 1;
             entry.flags.fetch_and(!UNREVIEWED, Ordering::Relaxed);
             f(fd, entry);
         }
     }
+    None
 }
 
 impl Entry {

@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind, PipeReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, RawFd};
 use std::os::unix::net::UnixStream;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
 use crate::common::sys::{self, inline};
@@ -164,6 +164,33 @@ fn a_reader_of_a_number_that_was_closed_inline_wakes() {
             thread::sleep(Duration::from_millis(5));
             assert_eq!(inline(libc::SYS_close, number as usize, 0, 0, 0, 0), 0);
         });
+    });
+}
+
+/// More descriptors than are looked at in one step.
+#[watched]
+fn all_of_many_numbers_that_mean_another_file_are_waited_for_anew() {
+    const MANY: usize = 300;
+    let (other, mut writer) = io::pipe().unwrap();
+    let begun = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        let mut old = Vec::new();
+        for _ in 0..MANY {
+            let (mut reader, writer) = io::pipe().unwrap();
+            old.push((reader.as_raw_fd(), writer));
+            let begun = &begun;
+            scope.spawn(move || {
+                begun.fetch_add(1, SeqCst);
+                assert_eq!(reader.read(&mut [0]).unwrap(), 1);
+            });
+        }
+        while begun.load(SeqCst) < MANY {
+            thread::yield_now();
+        }
+        for (number, _) in &old {
+            inline_dup2(other.as_raw_fd(), *number);
+        }
+        writer.write_all(&[0; MANY]).unwrap();
     });
 }
 
