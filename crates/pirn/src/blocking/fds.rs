@@ -268,8 +268,8 @@ fn numbers(first: u32, last: u32) -> impl Iterator<Item = i32> {
         .filter(|&fd| !is_ours(fd))
 }
 
-/// Calls `f` for up to `most` descriptors from number `first` on that a thread has begun to wait for
-/// since their last review. Returns the number to go on with, or `None` at the end.
+/// Calls `f` for up to `most` descriptors, from number `first` on, that a thread has begun to wait
+/// for since their last review. Returns the number to go on with, or `None` at the end.
 pub(super) fn review_some(first: u32, mut most: usize, f: impl Fn(i32, &Entry)) -> Option<u32> {
     for fd in numbers(first, u32::MAX) {
         let Some(entry) = existing(fd) else { continue };
