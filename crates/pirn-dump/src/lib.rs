@@ -11,6 +11,8 @@
 
 #![forbid(unsafe_code)]
 
+mod diff;
+mod filter;
 #[cfg(feature = "formats")]
 mod formats;
 mod group;
@@ -25,6 +27,8 @@ mod text;
 mod view;
 pub mod wire;
 
+pub use diff::{Change, Diff};
+pub use filter::{Filter, FilterError};
 pub use group::Grouper;
 pub use model::*;
 pub use names::{Frame, Names};

@@ -41,7 +41,7 @@ pub(crate) fn groups(shown: &Shown<'_>, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Writes a group: what it is, where it was spawned, examples, the stack.
-fn write_group(
+pub(crate) fn write_group(
     shown: &Shown<'_>,
     group: &Group,
     people: &People<'_>,
