@@ -41,6 +41,7 @@
 //! | [`Config`] | settings |
 //! | [`Scheduler`] | the trait for custom schedulers |
 //! | [`dump`](fn@dump) | all virtual threads, with their stacks |
+//! | [`metrics`](mod@metrics) | what has been counted: threads by state, latencies, memory |
 //! | [`OnCarrier`] | a wrapper for allocators other than libc's |
 //!
 //! There is no `pirn::net` and no `pirn::sync`: everything else is `std`'s.
@@ -141,6 +142,8 @@ pub use bridge::{block_on, block_on_interruptible};
 pub use config::{Config, ConfigError};
 #[cfg(feature = "dump")]
 pub use observe::dump::{api as dump, dump};
+#[doc(inline)]
+pub use observe::metrics;
 #[cfg(feature = "macros")]
 pub use pirn_macros::{main, test};
 #[doc(inline)]

@@ -100,7 +100,8 @@ impl<T> OwnVec<T> {
         Ok(())
     }
 
-    fn bytes(&self) -> usize {
+    /// Returns the bytes of its memory.
+    pub fn bytes(&self) -> usize {
         self.capacity() * size_of::<T>()
     }
 }

@@ -29,7 +29,7 @@ impl Runtime {
     /// Wakes the threads that signal handlers have woken.
     #[inline]
     fn deliver_posted(&self) {
-        self.injector.take_posted(sched::make_runnable);
+        self.injector.take_posted(sched::enqueue_posted);
         posted::deliver();
     }
 

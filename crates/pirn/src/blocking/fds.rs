@@ -27,7 +27,7 @@ use crate::own_vec::OwnVec;
 use crate::runtime;
 use crate::sys::{self, Errno, SysResult, call};
 use crate::time::Deadline;
-use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicIsize, AtomicPtr, AtomicU32, Ordering};
 
 const CHUNK: usize = 1024;
 const CHUNKS: usize = 1024;
@@ -320,7 +320,7 @@ impl Entry {
         self.readiness.locked(|| {
             if self.generation() == generation {
                 // Relaxed: a thread learns of the descriptor by an edge of its own.
-                self.flags.store(flags, Ordering::Relaxed);
+                count_registered(self.flags.swap(flags, Ordering::Relaxed), flags);
                 status_flags::forget(self);
             }
         });
@@ -332,7 +332,7 @@ impl Entry {
     #[cold]
     fn begin_unknown_life(&self) {
         self.readiness.retire_unseen();
-        self.flags.store(0, Ordering::Relaxed); // Relaxed: as in `set_flags`.
+        count_registered(self.flags.swap(0, Ordering::Relaxed), 0); // Relaxed: as in `set_flags`.
         status_flags::forget(self);
     }
 
@@ -425,11 +425,35 @@ impl Entry {
         };
         self.readiness.locked(|| {
             if result.is_ok() && self.generation() == generation {
-                self.flags.fetch_or(gained, Ordering::Relaxed); // Relaxed: as in `set_flags`.
+                // Relaxed: as in `set_flags`.
+                let before = self.flags.fetch_or(gained, Ordering::Relaxed);
+                count_registered(before, before | gained);
             }
         });
         result
     }
+}
+
+/// The number of descriptors that are registered. It may be negative for a moment.
+static REGISTERED_COUNT: AtomicIsize = AtomicIsize::new(0);
+
+/// Counts a change of an entry's flags.
+fn count_registered(before: u32, after: u32) {
+    let change = isize::from(after & REGISTERED != 0) - isize::from(before & REGISTERED != 0);
+    if change != 0 {
+        REGISTERED_COUNT.fetch_add(change, Ordering::Relaxed); // Relaxed: for people to read.
+    }
+}
+
+/// Returns the number of descriptors that are registered with the poller, and the bytes of the
+/// table.
+pub(crate) fn census() -> (usize, usize) {
+    // Relaxed: as above; only whether there is a chunk matters.
+    let chunks = TABLE
+        .iter()
+        .filter(|place| !place.load(Ordering::Relaxed).is_null());
+    let registered = REGISTERED_COUNT.load(Ordering::Relaxed).max(0);
+    (registered as usize, chunks.count() * size_of::<Chunk>())
 }
 
 /// Does the same as [`Entry::deadline`] for any number.

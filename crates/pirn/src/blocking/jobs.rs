@@ -193,7 +193,7 @@ impl<J: Job> Jobs<J> {
     }
 
     /// Returns the number of pool threads.
-    #[cfg(test)]
+    #[allow(dead_code)] // the models do without it
     pub(crate) fn threads(&self) -> usize {
         let queue = self.queue.lock();
         queue.threads + queue.starting

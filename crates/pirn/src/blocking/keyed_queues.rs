@@ -32,6 +32,11 @@ pub(super) fn bucket_of<const BUCKETS: usize>(key: usize) -> usize {
     Hash::of(key).bucket::<BUCKETS>()
 }
 
+/// Returns the bytes of all tables of all buckets.
+pub(super) fn bytes() -> usize {
+    table::bytes()
+}
+
 /// A waiter for a key.
 pub(crate) trait Keyed: Linked {
     /// Returns the key. It changes only while the waiter is in no list.

@@ -12,14 +12,14 @@
 use super::jobs::{self, Jobs, Worker};
 use super::wait::{Outcome, Wait};
 use crate::sanitizer::{self, valgrind};
-use crate::sched::os_thread;
+use crate::sched::{counters, os_thread};
 use crate::sys::{self, Errno, SysResult};
 use crate::time::Deadline;
 use crate::vthread;
 use crate::vthread::awaited::Awaited;
 use core::cell::UnsafeCell;
 use core::ptr::{self, NonNull};
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// How long a pool thread waits for work before it ends.
 const KEEP_ALIVE_NS: u64 = 10_000_000_000;
@@ -41,7 +41,11 @@ unsafe impl jobs::Job for Job {
 }
 
 /// The pool of a runtime.
-pub(crate) struct Pool(Jobs<Job>);
+pub(crate) struct Pool {
+    jobs: Jobs<Job>,
+    /// The number of platform threads that make a single call.
+    dedicated: AtomicUsize,
+}
 
 #[repr(C)]
 struct Call<F, R> {
@@ -101,6 +105,7 @@ pub(crate) fn bounded<R>(awaited: Awaited, function: impl FnOnce() -> R) -> R {
         Some(thread) if !sanitizer::is_instrumented() => thread,
         _ => return function(),
     };
+    counters::note(thread.runtime(), |counters| &counters.offloaded);
     let mut call = Call::new(awaited, function);
     // SAFETY: the call stays here until it has been run: then the wait ends.
     unsafe { thread.runtime().pool.submit(NonNull::from(&mut call.job)) };
@@ -125,9 +130,11 @@ pub(crate) fn dedicated(awaited: Awaited, function: impl FnOnce() -> SysResult) 
     let Some(thread) = vthread::parkable() else {
         return function();
     };
+    counters::note(thread.runtime(), |counters| &counters.offloaded_alone);
     let mut call = Call::new(awaited, function);
     let mut pause = 1_000_000;
-    while let Err(error) = start_dedicated(&mut call.job) {
+    let count = &thread.runtime().pool.dedicated;
+    while let Err(error) = start_dedicated(&mut call.job, count) {
         if pause > LONGEST_PAUSE_NS {
             say_refused(&error);
             return run_here(call);
@@ -140,15 +147,17 @@ pub(crate) fn dedicated(awaited: Awaited, function: impl FnOnce() -> SysResult) 
     call.finish()
 }
 
-/// Starts a thread that runs the job.
-fn start_dedicated(job: &mut Job) -> std::io::Result<()> {
+/// Starts a thread that runs the job, and is counted while it does.
+fn start_dedicated(job: &mut Job, count: &'static AtomicUsize) -> std::io::Result<()> {
     let job = Handover(NonNull::from(job));
     let builder = std::thread::Builder::new().name("pirn-blocking".into());
     let spawned = builder.stack_size(STACK).spawn(move || {
         let job = job;
         valgrind::note_platform_thread();
+        count.fetch_add(1, Ordering::Relaxed); // Relaxed: for people to read.
         // SAFETY: the waiting thread keeps the job in place until it is done.
         unsafe { run(job.0) }
+        count.fetch_sub(1, Ordering::Relaxed); // Relaxed: as above.
     });
     spawned.map(drop)
 }
@@ -173,18 +182,20 @@ unsafe impl Send for Handover {}
 impl Pool {
     /// Returns an empty pool of at most `limit` threads, for a runtime of this parallelism.
     pub(crate) fn new(limit: usize, parallelism: usize) -> Pool {
-        Pool(Jobs::new(limit, parallelism))
+        Pool {
+            jobs: Jobs::new(limit, parallelism),
+            dedicated: AtomicUsize::new(0),
+        }
     }
 
     /// Returns how busy the pool is.
     pub(crate) fn load(&self) -> jobs::Load {
-        self.0.load()
+        self.jobs.load()
     }
 
-    /// Returns the number of threads.
-    #[cfg(test)]
+    /// Returns the number of threads, those of single calls included.
     pub(crate) fn threads(&self) -> usize {
-        self.0.threads()
+        self.jobs.threads() + self.dedicated.load(Ordering::Relaxed) // Relaxed: as there.
     }
 
     /// Puts a job in the queue and makes sure that a thread will take it.
@@ -193,7 +204,7 @@ impl Pool {
     /// The job stays in place until it has been run.
     unsafe fn submit(&'static self, job: NonNull<Job>) {
         // SAFETY: the caller's contract.
-        if unsafe { self.0.submit(job) } {
+        if unsafe { self.jobs.submit(job) } {
             self.start_worker();
         }
     }
@@ -208,11 +219,11 @@ impl Pool {
         }
         // Without any pool thread, run the queued jobs here, our own among them, and block the
         // carrier.
-        let mut next = self.0.not_started(true);
+        let mut next = self.jobs.not_started(true);
         while let Some(job) = next {
             // SAFETY: off the queue, so ours to run, once.
             unsafe { run(job) };
-            next = self.0.not_started(false);
+            next = self.jobs.not_started(false);
         }
     }
 
@@ -221,7 +232,7 @@ impl Pool {
         valgrind::note_platform_thread();
         let mut worker = Worker::new(os_thread::id());
         while let Some(taken) = self
-            .0
+            .jobs
             .next(&mut worker, KEEP_ALIVE_NS, os_thread::is_blocked)
         {
             if taken.hire {

@@ -76,6 +76,11 @@ pub(crate) fn bucket_of(key: usize) -> usize {
     keyed_queues::bucket_of::<BUCKETS>(key)
 }
 
+/// Returns the bytes of the lot: its buckets, and the tables of those that are crowded.
+pub(crate) fn bytes() -> usize {
+    size_of_val(&LOT) + keyed_queues::bytes()
+}
+
 /// How a call of [`park`] ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Parked {

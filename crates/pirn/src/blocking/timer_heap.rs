@@ -157,6 +157,24 @@ impl TimerHeap {
         here
     }
 
+    /// Returns the number of nodes in the heap.
+    #[allow(dead_code)] // the models do without it
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Returns whether there is no node in the heap.
+    #[allow(dead_code)] // goes with `len`
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Returns the bytes of its vectors.
+    #[allow(dead_code)] // the models do without it
+    pub fn bytes(&self) -> usize {
+        self.entries.bytes() + self.places.bytes() + self.nodes.bytes()
+    }
+
     /// Returns the earliest deadline.
     pub fn next_deadline(&self) -> Option<u64> {
         self.entries.first().map(|entry| entry.deadline)

@@ -210,6 +210,15 @@ impl Timers {
         shards.fold(false, |any, shard| any | shard.fire())
     }
 
+    /// Returns the number of armed timers, and the bytes of the heaps.
+    pub(crate) fn census(&self) -> (usize, usize) {
+        let shards = self.shards.iter().map(|shard| {
+            let heap = shard.heap.lock();
+            (heap.len(), heap.bytes())
+        });
+        shards.fold((0, 0), |sum, shard| (sum.0 + shard.0, sum.1 + shard.1))
+    }
+
     /// Returns the earliest deadline of all.
     pub(crate) fn next_deadline(&self) -> Deadline {
         self.earliest()

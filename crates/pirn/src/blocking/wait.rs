@@ -90,7 +90,7 @@ impl Wakeup {
     pub(crate) fn perform(self) {
         match self {
             Wakeup::Virtual(thread) => thread.wake(),
-            Wakeup::Start(thread) => sched::make_runnable(thread),
+            Wakeup::Start(thread) => sched::start(thread),
             Wakeup::Platform(word) => {
                 sys::futex_wake_at(word, 1);
             }

@@ -11,6 +11,7 @@
 
 use super::error::TaskError;
 use super::watched::{GaveUp, WaitLimit, Watched};
+use crate::sched::counters;
 use crate::thread::Panic;
 use crate::thread::Thread;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -73,8 +74,10 @@ impl<T> TaskCell<T> {
         if self.has_ended() {
             return;
         }
-        let result = catch_unwind(AssertUnwindSafe(f))
-            .map_err(|payload| TaskError::Panicked(Panic::new(payload)));
+        let result = catch_unwind(AssertUnwindSafe(f)).map_err(|payload| {
+            counters::note_panic();
+            TaskError::Panicked(Panic::new(payload))
+        });
         let unwanted = self.end(result);
         drop(unwanted); // Not under the lock, and before the executor takes the task for ended.
     }

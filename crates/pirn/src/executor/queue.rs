@@ -1,6 +1,7 @@
 //! The results of several tasks, in the order in which they come.
 
 use super::watched::{GaveUp, WaitLimit, Watched};
+use crate::sched::counters;
 use crate::thread::Panic;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -34,7 +35,10 @@ impl<R: Send + 'static> Queue<R> {
     ) -> impl FnOnce() + Send + 'static {
         let queue = Arc::clone(&self.0);
         move || {
-            let result = catch_unwind(AssertUnwindSafe(f)).map_err(Panic::new);
+            let result = catch_unwind(AssertUnwindSafe(f)).map_err(|payload| {
+                counters::note_panic();
+                Panic::new(payload)
+            });
             queue.change(|results| results.push_back(wrap(result)));
         }
     }

@@ -196,6 +196,11 @@ impl Template {
             .collect()
     }
 
+    /// Returns the bytes of a block that its making writes.
+    pub(crate) fn bytes_touched(&self) -> usize {
+        self.image.len() + HEAD + size_of_val(&*self.dtv)
+    }
+
     /// Returns the number of bytes below the thread pointer that modules use.
     pub(crate) fn image_bytes(&self) -> usize {
         self.image.len()

@@ -3,8 +3,12 @@
 //! * `dump`: all threads, with their stacks (feature `dump`).
 //! * [`debug_table`]: where debuggers and readers of the process's memory find the runtime's data.
 //! * [`lints`]: what is probably wrong, and what to do about it.
+//! * [`metrics`](mod@metrics): what has been counted, and how much there is of everything.
 
 pub(crate) mod debug_table;
 #[cfg(feature = "dump")]
 pub(crate) mod dump;
 pub(crate) mod lints;
+pub mod metrics;
+
+pub use metrics::metrics;

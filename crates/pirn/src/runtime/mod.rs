@@ -22,6 +22,7 @@ use crate::blocking::epoll::Poller;
 use crate::blocking::offload::Pool;
 use crate::blocking::timers::Timers;
 use crate::mark::Raised;
+use crate::sched::counters::Counters;
 use crate::sched::doze::Doze;
 use crate::sched::idle::Idle;
 use crate::sched::injector::Injector;
@@ -65,6 +66,8 @@ pub(crate) struct Runtime {
     pub(crate) timers: Timers,
     pub(crate) poller: Poller,
     pub(crate) pool: Pool,
+    /// What has been counted outside of the processors.
+    pub(crate) outside: Counters,
 }
 
 impl Runtime {
@@ -96,6 +99,7 @@ impl Runtime {
             timers: Timers::new(parallelism),
             poller,
             pool: Pool::new(settings.max_blocking_threads, parallelism),
+            outside: Counters::default(),
             settings,
         }))
     }

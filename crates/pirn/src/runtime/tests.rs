@@ -34,7 +34,7 @@ fn spawn<T: Send>(
     f: impl FnOnce() -> T + Send + 'static,
 ) -> RawHandle<T> {
     let (thread, ready) = ready(runtime, f);
-    sched::make_runnable(ready);
+    sched::start(ready);
     RawHandle::new(thread)
 }
 

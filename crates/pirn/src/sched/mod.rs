@@ -12,6 +12,7 @@
 //! * [`preempt`]: taking threads that compute off their processors; [`slices`]: when, as the
 //!   monitor sees it; [`turn`], [`turns`]: who had a turn and who gets one.
 //! * [`elsewhere`]: running threads on platform threads that are no carriers.
+//! * [`counters`], [`latency`]: what is counted and timed.
 //! * [`cold`]: paging out the stacks of threads that have been parked for long.
 //!
 //! They are parts of a [`Runtime`], through which they reach each other.
@@ -19,10 +20,12 @@
 mod alarm;
 pub(crate) mod carriers;
 pub(crate) mod cold;
+pub(crate) mod counters;
 pub(crate) mod doze;
 mod elsewhere;
 pub(crate) mod idle;
 pub(crate) mod injector;
+pub(crate) mod latency;
 pub(crate) mod local_queue;
 pub(crate) mod monitor;
 pub(crate) mod os_thread;
@@ -44,11 +47,14 @@ use crate::mark::{self, Raised};
 use crate::runtime::Runtime;
 use crate::stack::SizeClass;
 use crate::stack::shortage::Shortage;
+use crate::sys;
+use crate::vthread::at_mount::AtMount;
 use crate::vthread::mount::After;
 use crate::vthread::record::Phase;
 use crate::vthread::{self, Current, Ready};
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicUsize, Ordering};
+use counters::Cause;
 use spare::Spare;
 use std::io;
 
@@ -209,31 +215,68 @@ impl Runtime {
     }
 }
 
-/// Hands a thread that may run now to its scheduler.
+/// Hands a thread that was parked, and has been woken, to its scheduler.
 #[inline]
 pub(crate) fn make_runnable(thread: Ready) {
+    hand_on(thread, Cause::Wake);
+}
+
+/// Hands a new thread to its scheduler.
+#[inline]
+pub(crate) fn start(thread: Ready) {
+    hand_on(thread, Cause::Start);
+}
+
+#[inline(always)]
+fn hand_on(thread: Ready, cause: Cause) {
     if mark::in_handler() {
-        return post(thread);
+        return post(thread, cause);
     }
     let mark = Raised::new();
-    enqueue(vthread::carrier(&mark).and_then(|c| c.processor()), thread);
+    let processor = vthread::carrier(&mark).and_then(|c| c.processor());
+    enqueue_because(processor, thread, cause);
 }
 
 /// Does the same in a signal handler, which may have interrupted a change of a queue: the next
 /// carrier that looks for events hands the thread on.
 #[cold]
-fn post(thread: Ready) {
+fn post(thread: Ready, cause: Cause) {
     let runtime = thread.core().runtime();
+    runtime.outside.runnable_shared(cause);
     runtime.injector.post(thread);
     runtime.poller.kick();
 }
 
-/// Does the same as [`make_runnable`], for callers that know which processor they hold.
+/// Hands on a thread that a handler has [posted](post).
+pub(crate) fn enqueue_posted(thread: Ready) {
+    let mark = Raised::new();
+    enqueue(vthread::carrier(&mark).and_then(|c| c.processor()), thread);
+}
+
+/// Puts a thread that gives way into the queue of the processor that the caller holds, or hands it
+/// to the scheduler that it has.
 #[inline]
 pub(crate) fn enqueue(processor: Option<&'static Processor>, thread: Ready) {
+    enqueue_because(processor, thread, Cause::Yield);
+}
+
+/// Does the same with a thread that was woken before it was off its stack.
+///
+/// Rare, and never inlined, so that what calls it at each switch is.
+#[cold]
+#[inline(never)]
+pub(crate) fn enqueue_woken(processor: Option<&'static Processor>, thread: Ready) {
+    enqueue_because(processor, thread, Cause::Wake);
+}
+
+#[inline(always)]
+fn enqueue_because(processor: Option<&'static Processor>, thread: Ready, cause: Cause) {
     thread.core().set_phase(Phase::Runnable);
     match processor {
         Some(processor) if thread.core().is_queued_in(processor.runtime()) => {
+            if processor.counters().runnable(cause) {
+                time(&thread);
+            }
             // SAFETY: our carrier holds the processor.
             let len = unsafe { processor.enqueue(thread) };
             let runtime = processor.runtime();
@@ -243,14 +286,23 @@ pub(crate) fn enqueue(processor: Option<&'static Processor>, thread: Ready) {
                 _ => runtime.notify(),
             }
         }
-        _ => enqueue_elsewhere(thread),
+        _ => enqueue_elsewhere(thread, cause),
     }
+}
+
+/// Notes that a thread has become runnable now.
+#[cold]
+fn time(thread: &Ready) {
+    thread.core().at_mount.set(AtMount::timed(sys::now()));
 }
 
 /// Enqueues a thread that cannot go to the calling thread's processor: it has a scheduler of its
 /// own, or another runtime, or there is no such processor.
 #[inline(never)]
-fn enqueue_elsewhere(thread: Ready) {
+fn enqueue_elsewhere(thread: Ready, cause: Cause) {
+    if thread.core().runtime().outside.runnable_shared(cause) {
+        time(&thread);
+    }
     // Cloned, because the thread may have ended before the call of the scheduler returns.
     if let Some(scheduler) = thread.core().scheduler().cloned() {
         return elsewhere::dispatch(scheduler, thread);

@@ -166,6 +166,7 @@ pub(crate) fn put_aside(carrier: &Carrier, thread: Ready) {
         }
         // SAFETY: the running carrier's, or lent to it.
         unsafe { processor.turn.set_preempted() };
+        processor.counters().preempted.add(1);
     }
     runtime.turns.put_aside(thread, elapsed, computes, over);
     runtime.notify();

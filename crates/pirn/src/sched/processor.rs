@@ -4,6 +4,7 @@
 //! while it holds one. Only its holder touches what a processor owns, except the run queue (others
 //! steal from it) and the counters that others read.
 
+use super::counters::{Counters, Mounts};
 use super::local_queue::LocalQueue;
 use super::os_thread;
 use super::ready_queue::Batch;
@@ -19,7 +20,7 @@ use crate::vthread::magazines::Magazines;
 use crate::vthread::{Core, Ready};
 use core::cell::{Cell, UnsafeCell};
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
 /// Once per this many switches the carrier looks beyond its own queue: at the injector, due timers,
 /// ready descriptors. Go uses the same number.
@@ -60,6 +61,10 @@ pub(crate) struct Processor {
     pub(crate) turn: Turn,
     /// The state of a processor that is used only while the regular ones are stuck.
     pub(crate) spare: Option<Spare>,
+    counters: Counters,
+    mounts: Mounts,
+    /// Whether its holder searches, for people to read.
+    searching: AtomicBool,
 }
 
 /// Returns the slots of a queue of this many threads: null, and untouched if they are many.
@@ -98,6 +103,9 @@ impl Processor {
             holder: AtomicU32::new(0),
             turn: Turn::new(),
             spare,
+            counters: Counters::default(),
+            mounts: Mounts::new(),
+            searching: AtomicBool::new(false),
         }
     }
 
@@ -106,6 +114,22 @@ impl Processor {
     pub(crate) fn runtime(&self) -> &'static Runtime {
         // SAFETY: the contract of `new`.
         unsafe { self.runtime.as_ref() }
+    }
+
+    /// Returns what has been counted on it. Only its holder adds to it.
+    #[inline(always)]
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Returns whether its holder searches.
+    pub(crate) fn is_searching(&self) -> bool {
+        self.searching.load(Ordering::Relaxed) // Relaxed: for people to read.
+    }
+
+    /// Notes whether its holder searches.
+    pub(super) fn set_searching(&self, searching: bool) {
+        self.searching.store(searching, Ordering::Relaxed); // Relaxed: as above.
     }
 
     /// Returns the processor's own ids.
@@ -125,7 +149,18 @@ impl Processor {
         self.holder.store(os_thread::id(), Ordering::Relaxed); // Relaxed: a hint.
         self.turn.exempt(false);
         // SAFETY: the caller's contract.
-        unsafe { self.count() };
+        unsafe { self.count_look() };
+    }
+
+    /// Counts a switch to the carrier's own stack, or a look for work there. Returns the new count.
+    ///
+    /// # Safety
+    /// The caller holds this processor.
+    pub(super) unsafe fn count_look(&self) -> u32 {
+        // SAFETY: the caller's contract.
+        let now = unsafe { self.count() };
+        self.account(now);
+        now
     }
 
     /// Counts a switch. Returns the new count.
@@ -149,20 +184,34 @@ impl Processor {
     pub(crate) unsafe fn next_to_hand_over(&self) -> Option<Ready> {
         // SAFETY: the caller's contract.
         unsafe {
-            if self.count().is_multiple_of(MAINTENANCE_EVERY) {
+            let now = self.count();
+            if now.is_multiple_of(MAINTENANCE_EVERY) {
+                self.account(now);
                 return None;
             }
-            let next = Ready::new(self.queue.pop()?);
+            let Some(next) = self.queue.pop() else {
+                self.account(now);
+                return None;
+            };
+            let next = Ready::new(next);
             // A new thread needs a stack. Fetching some from the pool takes a kilobyte of stack
             // itself and would make the leaving thread touch another page, so the carrier's own
             // loop does it.
             if next.core().slot().is_none() && (*self.slots.get()).is_empty() {
                 let other = self.next.replace(Some(next));
                 debug_assert!(other.is_none(), "a thread is lost");
+                self.account(now);
                 return None;
             }
             Some(next)
         }
+    }
+
+    /// Accounts for the switches before the latest, which is no mount.
+    #[inline]
+    fn account(&self, now: u32) {
+        self.mounts
+            .account(&self.counters, now.wrapping_sub(1), now);
     }
 
     /// Makes the thread that is about to run hand over to none when it leaves, so that the carrier
@@ -172,9 +221,10 @@ impl Processor {
     /// The caller holds this processor.
     pub(super) unsafe fn return_soon(&self) {
         // SAFETY: the caller's contract.
-        let tick = unsafe { self.count() };
+        let tick = unsafe { self.count_look() };
         let last = tick - tick % MAINTENANCE_EVERY + (MAINTENANCE_EVERY - 1);
         self.tick.store(last, Ordering::Relaxed); // Relaxed: as in `count`.
+        self.mounts.account(&self.counters, tick, last);
     }
 
     /// Puts the next thread back, if it has been taken off the queue already. Necessary before a
@@ -214,7 +264,7 @@ impl Processor {
             .load(Ordering::Relaxed)
             .is_multiple_of(MAINTENANCE_EVERY); // Relaxed: our own.
         // SAFETY: the caller's contract.
-        unsafe { self.count() };
+        unsafe { self.count_look() };
         due
     }
 
@@ -262,6 +312,7 @@ impl Processor {
         // SAFETY: the caller's contract; the queue gives the right to run what comes out.
         unsafe {
             let first = victim.queue.steal_into(&self.queue)?;
+            self.counters.steals.add(1);
             Some(Ready::new(first))
         }
     }

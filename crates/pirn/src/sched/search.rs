@@ -109,6 +109,16 @@ impl Processor {
     /// # Safety
     /// The caller's carrier holds this processor.
     pub(super) unsafe fn search(&'static self) -> Option<Ready> {
+        self.set_searching(true);
+        // SAFETY: the caller's contract.
+        let found = unsafe { self.search_for_a_while() };
+        self.set_searching(false);
+        found
+    }
+
+    /// # Safety
+    /// As for [`search`](Self::search).
+    unsafe fn search_for_a_while(&'static self) -> Option<Ready> {
         let runtime = self.runtime();
         let begin = sys::now();
         let mut polled = begin;

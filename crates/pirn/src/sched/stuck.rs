@@ -169,14 +169,10 @@ impl Stuck {
         (0..self.stays.len()).filter_map(|index| self.episode(index))
     }
 
-    /// Returns how often, and for how many nanoseconds in all, processors have been stuck.
-    #[allow(dead_code)] // for metrics
-    pub(crate) fn totals(&self) -> (u64, u64) {
-        let sum = |(count, ns), stay: &Stay| {
-            let stays = u64::from(stay.count.load(Relaxed));
-            (count + stays, ns + stay.total_ns.load(Relaxed))
-        };
-        self.stays.iter().fold((0, 0), sum)
+    /// Returns how often, and for how many nanoseconds in all, a processor has been stuck.
+    pub(crate) fn totals(&self, processor: usize) -> (u64, u64) {
+        let stay = &self.stays[processor];
+        (stay.count.load(Relaxed).into(), stay.total_ns.load(Relaxed))
     }
 }
 

@@ -60,16 +60,21 @@ impl Turns {
         self.urgent.len()
     }
 
-    /// Returns the queues: of urgent threads, of those interrupted in their first slice, and of those
-    /// that compute.
+    /// Returns the queues: of urgent threads, of those interrupted in their first slice, and of
+    /// those that compute.
     pub(crate) fn queues(&self) -> [&ReadyQueue; 3] {
         [&self.urgent, &self.interrupted, &self.computing]
+    }
+
+    /// Returns the number of threads here.
+    pub(crate) fn len(&self) -> usize {
+        self.urgent.len() + self.interrupted.len() + self.computing.len()
     }
 
     /// Returns whether there are any threads here.
     #[inline]
     pub(super) fn any(&self) -> bool {
-        self.urgent.len() + self.interrupted.len() + self.computing.len() > 0
+        self.len() > 0
     }
 
     /// Adds a thread that is to run before all others.
@@ -169,7 +174,7 @@ impl Processor {
             computes: used.computes(),
         };
         // SAFETY: the caller's contract.
-        unsafe { self.turn.resume(self.count(), turn) };
+        unsafe { self.turn.resume(self.count_look(), turn) };
         now
     }
 }

@@ -118,7 +118,7 @@ where
         sched::abandon(ready);
         return Ok(Subtask::unavailable(index));
     }
-    sched::make_runnable(ready);
+    sched::start(ready);
     let packet = NonNull::from(&fork.packet);
     // SAFETY: the packet is in the thread's allocation, which `thread` keeps.
     Ok(unsafe { Subtask::new(index, packet, Keeps::Virtual(thread)) })

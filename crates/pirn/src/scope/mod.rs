@@ -105,6 +105,7 @@ pub use joiners::shutdown::{shutdown_on_failure, shutdown_on_success};
 pub use joiners::{ShutdownOnFailure, ShutdownOnSuccess};
 pub use subtask::{State, Subtask, SubtaskError};
 pub use task_scope::TaskScope;
+pub(crate) use tree::len as open;
 pub use tree::{ScopeId, ScopeInfo, snapshot};
 
 /// Opens a scope for subtasks that may fail with an `E`. The first failure cancels the others.

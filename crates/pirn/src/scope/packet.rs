@@ -4,6 +4,7 @@ use super::member::Member;
 use super::state::Cause;
 use super::task_scope::Frame;
 use super::{Completed, Failure, JoinerFor, State};
+use crate::sched::counters;
 use crate::thread::Panic;
 use core::cell::UnsafeCell;
 use core::ops::ControlFlow;
@@ -48,7 +49,10 @@ impl<T, E> Packet<T, E> {
         let result = match catch_unwind(AssertUnwindSafe(closure)) {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(error)) => Err(Failure::Failed(error)),
-            Err(payload) => Err(Failure::Panicked(Panic::new(payload))),
+            Err(payload) => {
+                counters::note_panic();
+                Err(Failure::Panicked(Panic::new(payload)))
+            }
         };
         // SAFETY: the caller's contract. The result is empty until now.
         unsafe { self.result.get().write(Some(result)) };

@@ -7,15 +7,25 @@ use crate::lock::Lock;
 use crate::thread::{Thread, ThreadId};
 use core::fmt;
 use core::num::NonZeroU64;
+use core::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
 /// The number of lists of scopes: several, so that carriers that open scopes do not contend.
 const SHARDS: usize = 16;
 
 #[repr(align(64))]
-struct TreeShard(Lock<List<ScopeState>>);
+struct TreeShard {
+    scopes: Lock<List<ScopeState>>,
+    /// The length of the list, readable without its lock.
+    len: AtomicUsize,
+}
 
-static TREE: [TreeShard; SHARDS] = [const { TreeShard(Lock::new(List::new())) }; SHARDS];
+static TREE: [TreeShard; SHARDS] = [const {
+    TreeShard {
+        scopes: Lock::new(List::new()),
+        len: AtomicUsize::new(0),
+    }
+}; SHARDS];
 
 impl Linked for ScopeState {
     fn links(&self) -> &Links<ScopeState> {
@@ -23,8 +33,23 @@ impl Linked for ScopeState {
     }
 }
 
-fn shard(scope: &ScopeState) -> &'static Lock<List<ScopeState>> {
-    &TREE[scope.id as usize % SHARDS].0
+fn shard(scope: &ScopeState) -> &'static TreeShard {
+    &TREE[scope.id as usize % SHARDS]
+}
+
+impl TreeShard {
+    /// Notes the length of the list, under its lock.
+    fn set_len(&self, change: impl FnOnce(usize) -> usize) {
+        let len = change(self.len.load(Ordering::Relaxed)); // Relaxed: as below.
+        self.len.store(len, Ordering::Relaxed); // Relaxed: for people to read.
+    }
+}
+
+/// Returns the number of open scopes.
+pub(crate) fn len() -> usize {
+    TREE.iter()
+        .map(|shard| shard.len.load(Ordering::Relaxed))
+        .sum() // Relaxed: as above.
 }
 
 /// Adds a scope to the tree.
@@ -32,14 +57,20 @@ fn shard(scope: &ScopeState) -> &'static Lock<List<ScopeState>> {
 /// # Safety
 /// The scope is not in the tree yet, and stays in its place until it has been [removed](remove).
 pub(super) unsafe fn add(scope: &ScopeState) {
+    let shard = shard(scope);
+    let mut scopes = shard.scopes.lock();
     // SAFETY: the caller's contract.
-    unsafe { shard(scope).lock().append(scope) };
+    unsafe { scopes.append(scope) };
+    shard.set_len(|len| len + 1);
 }
 
 /// Removes a scope from the tree.
 pub(super) fn remove(scope: &ScopeState) {
+    let shard = shard(scope);
+    let mut scopes = shard.scopes.lock();
     // SAFETY: the scope can be in no other list.
-    unsafe { shard(scope).lock().remove(scope) };
+    let removed = unsafe { scopes.remove(scope) };
+    shard.set_len(|len| len - usize::from(removed));
 }
 
 /// A unique identifier of a scope. It is never used again in the same process.
@@ -185,7 +216,7 @@ pub fn snapshot() -> Vec<ScopeInfo> {
     let mut scopes = Vec::new();
     for shard in &TREE {
         let mut copy = Copy::default();
-        while let Err((infos, threads)) = copy.fill(&shard.0) {
+        while let Err((infos, threads)) = copy.fill(&shard.scopes) {
             // Drop what has been copied, and allocate, outside the lock.
             copy = Copy {
                 infos: Vec::with_capacity(infos),

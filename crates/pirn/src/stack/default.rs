@@ -7,6 +7,7 @@
 //! than a dense slot has, all new slots are roomy, as long as page tables take no more than a
 //! sixteenth of the memory that is left.
 
+use super::census::Census;
 use super::memory::{memory_left, spare_addresses};
 use super::shortage::Shortage;
 use super::supply::Supply;
@@ -91,6 +92,12 @@ impl Slots {
             return None;
         }
         roomy.extend(limit - planned).ok()
+    }
+
+    /// Returns how many slots are in which state.
+    pub(super) fn census(&mut self) -> Census {
+        let supplies = self.supplies().map(|supply| supply.census());
+        supplies.fold(Census::default(), Census::plus)
     }
 
     /// Returns both supplies.

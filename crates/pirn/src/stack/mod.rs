@@ -31,9 +31,11 @@
 //! * [`pool`]: reserving, taking and freeing slots; [`cache`]: a processor's own free slots.
 //! * [`supply`]: the slots of a class; [`row`]: those of a region, and which of them to give back
 //!   to the system together.
+//! * [`census`]: how many slots there are, and how much memory they have.
 //! * [`overflow`]: the signal handler that names the thread that ran out of stack.
 
 pub(crate) mod cache;
+pub(crate) mod census;
 mod class;
 mod default;
 pub(crate) mod depth;

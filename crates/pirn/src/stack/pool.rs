@@ -18,6 +18,7 @@
 //! and, where all neighbours are free, the page tables too ([`row`](super::row)).
 
 use super::cache::CACHE;
+use super::census::Census;
 use super::default::Slots;
 use super::shortage::Shortage;
 use super::supply::Supply;
@@ -166,6 +167,11 @@ impl Stacks {
         // takes the second.
         pool.dirty.store(true, Ordering::Release);
         self.dirty.store(true, Ordering::Release);
+    }
+
+    /// Returns how many slots of the class with this index are in which state.
+    pub(super) fn census_of(&self, class: usize) -> Census {
+        self.pools[class].guarded.lock().slots.census()
     }
 
     /// Returns whether [`trim`](Self::trim) would have anything to do.

@@ -162,7 +162,7 @@ pub(crate) fn region(number: usize) -> &'static Region {
     region_of(slot(number, 0))
 }
 
-/// Returns all regions.
+/// Returns all regions, each with its number.
 fn regions() -> impl Iterator<Item = (usize, &'static Region)> {
     // Relaxed: a caller that asks about a slot has learnt of it in an ordered way. Acquire: as in
     // `region_of`; the number is allocated before the pointer is stored.
@@ -170,6 +170,23 @@ fn regions() -> impl Iterator<Item = (usize, &'static Region)> {
     // SAFETY: as in `region_of`.
     let published = |number: usize| unsafe { REGIONS[number].load(Ordering::Acquire).as_ref() };
     (0..count).filter_map(move |number| Some((number, published(number)?)))
+}
+
+/// Returns all regions.
+pub(super) fn all() -> impl Iterator<Item = &'static Region> {
+    regions().map(|(_, region)| region)
+}
+
+impl Region {
+    /// Returns the bytes of its addresses.
+    pub(super) fn bytes(&self) -> usize {
+        self.capacity * self.stride
+    }
+
+    /// Returns the bytes of the data about it.
+    pub(super) fn data_bytes(&self) -> usize {
+        size_of::<Region>() + self.users.capacity() * size_of::<AtomicUsize>()
+    }
 }
 
 /// Returns the slot that contains an address.

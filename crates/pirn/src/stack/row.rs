@@ -120,6 +120,15 @@ impl Row {
         self.planned
     }
 
+    /// Returns the number of free slots.
+    pub(super) fn free(&self) -> usize {
+        self.free
+            .0
+            .iter()
+            .map(|word| word.count_ones() as usize)
+            .sum()
+    }
+
     /// Takes the lowest free slots. Returns their number, and how many of them, the first ones,
     /// have no guard yet: the caller installs it.
     pub(super) fn take(&mut self, out: &mut [Slot]) -> (usize, usize) {

@@ -1,5 +1,6 @@
 //! The slots of one class that a pool has: planned, free and given back.
 
+use super::census::Census;
 use super::memory::{check_memory, mappings_allowed};
 use super::region;
 use super::row::{Claim, KEEP, Row, TAKE};
@@ -93,6 +94,17 @@ impl Supply {
     /// Returns the number of slots that have been planned.
     pub(super) fn planned(&self) -> usize {
         self.planned
+    }
+
+    /// Returns how many slots are in which state.
+    pub(super) fn census(&self) -> Census {
+        let free: usize = self.rows.iter().map(Row::free).sum();
+        Census {
+            planned: self.planned,
+            warm: self.warm.len(),
+            open: free.saturating_sub(self.closed),
+            closed: self.closed,
+        }
     }
 
     /// Plans more slots, at most `most`. Returns their number.

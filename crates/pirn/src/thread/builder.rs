@@ -234,7 +234,7 @@ impl Builder {
         allocate: impl FnOnce(Attributes) -> Option<(ThreadRef, Ready)>,
     ) -> io::Result<ThreadRef> {
         let (thread, ready) = self.make(place, allocate)?;
-        sched::make_runnable(ready);
+        sched::start(ready);
         Ok(thread)
     }
 

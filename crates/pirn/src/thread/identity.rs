@@ -1,7 +1,7 @@
 //! Handles and ids of threads.
 
 use crate::blocking::wait::{Outcome, Wakeup};
-use crate::sched::carrier_name;
+use crate::sched::{carrier_name, counters};
 use crate::vthread::platform::{self, Platform};
 use crate::vthread::record::Phase;
 use crate::vthread::wait_word::WaitWord;
@@ -206,6 +206,9 @@ impl Thread {
     pub(crate) fn begin_interrupt(&self) -> (Option<Wakeup>, bool) {
         let word = self.wait_word();
         let interruption = word.interrupt(Outcome::Interrupted as u32);
+        if let Some(thread) = self.as_virtual() {
+            counters::note(thread.runtime(), |counters| &counters.interrupts);
+        }
         let core = self.as_virtual().map(ThreadRef::as_ptr);
         let address = word.atomic().as_ptr();
         let ended = interruption

@@ -1,7 +1,7 @@
 //! Custom schedulers.
 
 use super::Thread;
-use crate::sched;
+use crate::sched::{self, counters};
 use crate::vthread::ready::Dispatch;
 use crate::vthread::{self, Ready};
 use core::fmt;
@@ -98,6 +98,9 @@ impl fmt::Debug for Runnable {
 impl Drop for Runnable {
     fn drop(&mut self) {
         if let Some(thread) = self.0.take() {
+            if thread.core().slot().is_none() {
+                counters::note(thread.core().runtime(), |counters| &counters.dropped);
+            }
             sched::abandon(thread);
         }
     }

@@ -135,6 +135,12 @@ impl Awaited {
         Awaited(self.0 | Awaited::LOOKS)
     }
 
+    /// Returns the number of the kind.
+    #[inline(always)]
+    pub(crate) fn index(self) -> u8 {
+        self.0 as u8
+    }
+
     #[cfg_attr(not(feature = "dump"), allow(dead_code))]
     /// Returns the kind.
     pub(crate) fn kind(self) -> Kind {

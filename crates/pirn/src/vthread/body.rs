@@ -4,6 +4,7 @@ use super::Ready;
 use super::magazines;
 use super::record::{Attributes, Core};
 use super::reference::ThreadRef;
+use crate::sched::counters;
 use core::alloc::Layout;
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
@@ -221,7 +222,11 @@ impl<T, F: FnOnce() -> T> Body for ClosureBody<T, F> {
         // SAFETY: called once, by the thread itself; the result is published by its end.
         unsafe {
             let closure = (*self.closure.get()).assume_init_read();
-            *self.result.get() = Some(catch_unwind(AssertUnwindSafe(closure)));
+            let result = catch_unwind(AssertUnwindSafe(closure));
+            if result.is_err() {
+                counters::note_panic();
+            }
+            *self.result.get() = Some(result);
         }
     }
 

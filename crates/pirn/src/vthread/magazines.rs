@@ -20,6 +20,7 @@ use crate::mark::Raised;
 use crate::sanitizer::Ignored;
 use core::alloc::Layout;
 use core::ptr::{self, NonNull};
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::alloc::{alloc, dealloc};
 
 /// The distance between two cell sizes, and the alignment of all cells: malloc's own.
@@ -81,6 +82,32 @@ const fn cell_layout(class: usize) -> Layout {
     }
 }
 
+/// Bytes of all cells that there are, in use or not, with malloc's own word. The numbers may wrap;
+/// their sum does not. Several, so that carriers that spawn do not contend.
+static BYTES: [CellBytes; 8] = [const { CellBytes(AtomicUsize::new(0)) }; 8];
+
+#[repr(align(64))]
+struct CellBytes(AtomicUsize);
+
+/// Counts a cell that has been allocated by malloc, or is about to be freed.
+fn count(layout: Layout, allocated: bool) {
+    let mark = Raised::new();
+    let processor = super::carrier(&mark).and_then(|carrier| carrier.processor());
+    let place = &BYTES[processor.map_or(0, |processor| processor.index) % BYTES.len()].0;
+    let bytes = (layout.size() + REST).next_multiple_of(GRAIN);
+    // Relaxed: numbers for people to read.
+    match allocated {
+        true => place.fetch_add(bytes, Relaxed),
+        false => place.fetch_sub(bytes, Relaxed),
+    };
+}
+
+/// Returns the bytes of all cells, in use or not.
+pub(crate) fn bytes() -> usize {
+    let places = BYTES.iter().map(|place| place.0.load(Relaxed)); // Relaxed: as above.
+    places.fold(0, usize::wrapping_add)
+}
+
 /// The cache of threads without a processor.
 static SHARED: Lock<Magazines> = Lock::new(Magazines::new());
 
@@ -99,12 +126,14 @@ fn with_cache<R>(f: impl FnOnce(&mut Magazines) -> R) -> R {
 pub(crate) fn allocate(layout: Layout) -> Option<NonNull<u8>> {
     let Some(class) = class_of(layout) else {
         let _ignored = Ignored::new();
+        count(layout, true);
         // SAFETY: not empty, since a cell holds a `Core`.
         return NonNull::new(unsafe { alloc(layout) });
     };
     let recycled = with_cache(|cache| cache.take(class));
     recycled.or_else(|| {
         let _ignored = Ignored::new();
+        count(cell_layout(class), true);
         // SAFETY: no class is empty.
         NonNull::new(unsafe { alloc(cell_layout(class)) })
     })
@@ -122,6 +151,7 @@ pub(crate) unsafe fn free(cell: NonNull<u8>, layout: Layout) {
             Some(class) => with_cache(|cache| cache.put(class, cell.cast())),
             None => {
                 let _ignored = Ignored::new();
+                count(layout, false);
                 dealloc(cell.as_ptr(), layout);
             }
         }
@@ -201,6 +231,7 @@ pub(crate) fn trim() {
                 // SAFETY: the magazines own their cells; `allocate` got them with this layout.
                 unsafe {
                     next = cell.as_ref().next;
+                    count(cell_layout(class), false);
                     dealloc(cell.as_ptr().cast(), cell_layout(class));
                 }
             }

@@ -8,6 +8,7 @@
 //! * [`handshake`], [`permit`], [`wait_word`], [`join`]: the lock-free protocols (model-checked).
 //! * [`mount`]: mounting and unmounting; [`life`]: a thread's first and last moments; [`end`]:
 //!   announcing its end.
+//! * [`at_mount`]: what a mount has to do besides.
 //! * [`awaited`]: what a thread waits for.
 //! * [`current`](mod@current): the reference of a thread to itself.
 //! * [`residents`]: the threads by their slots, for who walks over them; [`resident`]: the entry of
@@ -17,6 +18,7 @@
 //! * [`platform`]: the corresponding state of platform threads.
 //! * [`keys`]: the values of `pthread_key`s, and their destructors.
 
+pub(crate) mod at_mount;
 pub(crate) mod awaited;
 pub(crate) mod body;
 mod claimed;

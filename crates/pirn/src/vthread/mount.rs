@@ -20,6 +20,7 @@
 //! ```
 
 use super::Ready;
+use super::at_mount::AtMount;
 use super::current::Current;
 use super::life;
 use super::mounted::Mounted;
@@ -246,6 +247,10 @@ impl Carrier {
     /// The caller runs on this carrier's own stack.
     pub(crate) unsafe fn mount(&self, thread: Ready) {
         let outer_thread = self.mounted.get();
+        match self.occupied() {
+            Some(processor) => processor.counters().mounted.add(1),
+            None => self.runtime().outside.mounted.add_shared(1),
+        }
         let thread = self.take_over(thread);
         if self.yielded.take() == Some(thread) {
             // The thread found nothing else to run here, and may be waiting for an OS thread.
@@ -276,8 +281,8 @@ impl Carrier {
     #[inline(always)]
     fn take_over(&self, thread: Ready) -> NonNull<Core> {
         let core = thread.core();
-        if core.continuation.slot().is_none() {
-            self.give_stack(core);
+        if !core.at_mount.get().is_nothing() {
+            self.attend_to(core);
         }
         core.set_running(self.number);
         core.carrier.set(self);
@@ -285,11 +290,33 @@ impl Carrier {
         thread.into_raw()
     }
 
-    /// Gives a thread that is mounted for the first time the slot that `spawn` reserved.
+    /// Does what a mount has to do besides: gives a new thread a stack, and notes for how long the
+    /// thread was runnable.
     ///
-    /// Cold like [`bury`](Self::bury): each runs once per thread, and inlining them would slow down
-    /// all other switches.
+    /// Cold like [`bury`](Self::bury): inlining them would slow down all other switches.
     #[cold]
+    fn attend_to(&self, core: &Core) {
+        let duty = core.at_mount.replace(AtMount::NOTHING);
+        let new = core.continuation.slot().is_none();
+        if new {
+            self.give_stack(core);
+        }
+        let (processor, outside) = (self.occupied(), &core.runtime().outside);
+        if let Some(nanos) = duty.runnable_for(sys::now) {
+            match processor {
+                Some(processor) => processor.counters().latencies.add(nanos),
+                None => outside.latencies.add_shared(nanos),
+            }
+        }
+        match processor {
+            _ if !new => {}
+            Some(processor) => processor.counters().begun.add(1),
+            None => outside.begun.add_shared(1),
+        }
+    }
+
+    /// Gives a thread that is mounted for the first time the slot that `spawn` reserved.
+    #[inline]
     fn give_stack(&self, core: &Core) {
         let slot = match self.processor() {
             // SAFETY: this carrier holds the processor.
@@ -321,7 +348,7 @@ impl Carrier {
                 core.set_phase(Phase::Waiting);
                 if !core.handshake.parked() {
                     // SAFETY: the handshake gave us the duty to enqueue it.
-                    sched::enqueue(self.processor(), unsafe { Ready::new(thread) });
+                    sched::enqueue_woken(self.processor(), unsafe { Ready::new(thread) });
                 }
             }
             After::Yield | After::MakeWay => {
@@ -346,6 +373,10 @@ impl Carrier {
         let class = core.class();
         if let Some(slot) = core.slot() {
             residents::leave(slot);
+        }
+        match self.occupied() {
+            Some(processor) => processor.counters().ended.add(1),
+            None => core.runtime().outside.ended.add_shared(1),
         }
         // SAFETY: it will not be resumed, by our contract.
         if let Some(slot) = unsafe { core.continuation.take_slot() } {
@@ -375,12 +406,18 @@ pub(crate) fn suspend(core: Current, after: After) {
     let _mark = Raised::new();
     // SAFETY: mounted, so the carrier is alive and this OS thread's.
     let carrier = unsafe { &*core.carrier.get() };
+    let processor = carrier.processor();
+    if matches!(after, After::Park) {
+        let kind = core.awaits.what().index();
+        match processor {
+            Some(processor) => processor.counters().park(kind),
+            None => carrier.runtime().outside.park_shared(kind),
+        }
+    }
     let next = match after {
         After::Preempt => None,
         // SAFETY: this OS thread holds the processor.
-        _ => carrier
-            .processor()
-            .and_then(|p| unsafe { p.next_to_hand_over() }),
+        _ => processor.and_then(|p| unsafe { p.next_to_hand_over() }),
     };
     carrier.left.set(Some((core.as_ptr(), after)));
     let last = matches!(after, After::Exit);

@@ -4,6 +4,7 @@
 //! and the body, which does. [Counted references](super::reference) keep it alive: that of the join
 //! handle, one per `Thread`, and one that belongs to the thread itself and is released at its end.
 
+use super::at_mount::AtMount;
 use super::awaited::Awaits;
 use super::body::{VTable, write_fields};
 use super::handshake::Handshake;
@@ -34,6 +35,8 @@ pub(crate) struct Core {
     pub(crate) permit: ParkPermit,
     /// Its interruptible waits, and whether it has been interrupted.
     pub(crate) wait: WaitWord,
+    /// What the next mount has to do besides. In the cache line that each mount reads.
+    pub(crate) at_mount: Cell<AtMount>,
     /// Stack, registers, TLS block.
     pub(crate) continuation: Continuation,
     /// The carrier on which it is mounted. Valid only while mounted, for itself and its carrier.
@@ -148,6 +151,7 @@ impl Core {
             handshake: Handshake::new(),
             permit: ParkPermit::new(),
             wait: WaitWord::idle(),
+            at_mount: Cell::new(AtMount::STACK),
             continuation: Continuation::new(),
             carrier: Cell::new(core::ptr::null()),
             next: Cell::new(core::ptr::null()),

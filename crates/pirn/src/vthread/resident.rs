@@ -39,6 +39,12 @@ impl<T> Entry<T> {
         }
     }
 
+    /// Returns whether there is no record here, or was none a moment ago.
+    #[allow(dead_code)] // the models do without it
+    pub fn is_empty(&self) -> bool {
+        self.record.load(Relaxed).is_null() // Relaxed: nothing is concluded from it.
+    }
+
     /// Enters a record.
     ///
     /// # Safety

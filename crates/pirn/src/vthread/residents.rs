@@ -149,3 +149,14 @@ impl Drop for Walked<'_> {
         }
     }
 }
+
+/// Returns whether there is a thread in a slot, or was a moment ago.
+pub(crate) fn is_resident(slot: Slot) -> bool {
+    table(slot).is_some_and(|table| !table[slot.index()].is_empty())
+}
+
+/// Returns the bytes of the tables.
+pub(crate) fn bytes() -> usize {
+    let made = |table: &&AtomicPtr<Table>| !table.load(Ordering::Relaxed).is_null();
+    TABLES.iter().filter(made).count() * size_of::<Table>() // Relaxed: as above.
+}

@@ -6,6 +6,7 @@
 
 use crate::blocking::list::{Linked, List};
 use crate::own_vec::OwnVec;
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// The places of the smallest table.
 const LEAST: usize = 8;
@@ -49,6 +50,14 @@ impl Hash {
 struct Place<T> {
     key: usize,
     queue: List<T>,
+}
+
+/// Bytes of all tables, which never shrink.
+static BYTES: AtomicUsize = AtomicUsize::new(0);
+
+/// Returns the bytes of all tables.
+pub(super) fn bytes() -> usize {
+    BYTES.load(Relaxed) // Relaxed: as above.
 }
 
 /// See the module's documentation.
@@ -121,6 +130,8 @@ impl<T: Linked> Table<T> {
             queue: List::new(),
         };
         (0..capacity).for_each(|_| places.push(free()));
+        // Relaxed: a number for people to read.
+        BYTES.fetch_add(places.bytes() - self.places.bytes(), Relaxed);
         let mut old = core::mem::replace(&mut self.places, places);
         for place in old.iter_mut().filter(|place| !place.queue.is_empty()) {
             let new = self.search(place.key);

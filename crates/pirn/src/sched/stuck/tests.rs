@@ -25,7 +25,7 @@ fn a_stay_begins_with_what_was_seen_and_grows_by_steps() {
     assert_eq!(stuck.episode(0), None);
     stuck.note(Err(1), MS);
     assert_eq!(stuck.episode(1), None);
-    assert_eq!(stuck.totals(), (1, 5 * MS));
+    assert_eq!(stuck.totals(1), (1, 5 * MS));
 }
 
 #[test]
