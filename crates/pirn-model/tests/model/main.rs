@@ -48,6 +48,8 @@ mod permit;
 mod readiness;
 #[path = "../../../pirn/src/vthread/resident.rs"]
 mod resident;
+#[path = "../../../pirn/src/sched/sample.rs"]
+mod sample;
 #[path = "../../../pirn/src/sched/spare.rs"]
 #[allow(dead_code)] // The monitor's questions.
 mod spare;
@@ -87,6 +89,7 @@ mod park_model;
 mod permit_model;
 mod readiness_model;
 mod resident_model;
+mod sample_model;
 mod spare_model;
 mod turn_model;
 mod wait_word_model;

@@ -164,8 +164,8 @@ impl Interruption<'_> {
         Interruption(unsafe { &mut *context.cast() })
     }
 
-    #[allow(dead_code)] // Until threads that run are looked at.
     /// Returns the interrupted code's frame pointer, if it has one.
+    #[cfg(feature = "dump")]
     pub(crate) fn bp(&self) -> usize {
         self.register(libc::REG_RBP)
     }

@@ -3,30 +3,19 @@
 use super::fetch_u64;
 use core::arch::global_asm;
 
-/// The registers with which unwinding begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Registers {
-    pub(crate) pc: usize,
-    pub(crate) sp: usize,
-    pub(crate) bp: usize,
-}
-
 /// Bytes that the switch leaves on the stack of what it suspends.
 pub(crate) const SAVED_BYTES: usize = 32;
 
-/// Returns the registers with which a suspended context goes on, from the stack pointer that the
-/// [switch](super::switch) has saved. The drawing at the head of that file shows where they are.
+/// Returns where a suspended context goes on, its stack pointer and its frame pointer, given what
+/// the [switch](super::switch) has saved. A drawing at the head of that file shows where they are.
 ///
 /// # Safety
 /// The runtime's handler of faults is in place.
-pub(crate) unsafe fn saved_registers(sp: usize) -> Option<Registers> {
+pub(crate) unsafe fn saved_registers(sp: usize) -> Option<[usize; 3]> {
     // SAFETY: the caller's contract. What is not there fails.
     let [pc, bp] = unsafe { [fetch_u64(sp), fetch_u64(sp + 24)] };
-    (pc.failed | bp.failed == 0).then_some(Registers {
-        pc: pc.value as usize,
-        sp: sp + SAVED_BYTES,
-        bp: bp.value as usize,
-    })
+    let registers = [pc.value as usize, sp + SAVED_BYTES, bp.value as usize];
+    (pc.failed | bp.failed == 0).then_some(registers)
 }
 
 // Hidden: a library in the same process may have a section of this name. Weak: a program without
@@ -50,7 +39,6 @@ unsafe extern "C" {
     static PREEMPTED: [u8; 0];
 }
 
-#[allow(dead_code)] // Until threads that run are looked at.
 /// Returns the addresses of all copies of the switch: of the first instruction, and after the last.
 pub(crate) fn switches() -> impl Iterator<Item = (usize, usize)> {
     let (start, end) = (&raw const SWITCHES, &raw const SWITCHES_END);
@@ -65,7 +53,6 @@ pub(crate) fn switches() -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-#[allow(dead_code)] // As above.
 /// Returns whether a thread that is interrupted here is in the middle of a switch: the stack is not
 /// as the unwind information says, or is another's.
 pub(crate) fn in_switch(pc: usize) -> bool {

@@ -13,6 +13,7 @@
 //!   monitor sees it; [`turn`], [`turns`]: who had a turn and who gets one.
 //! * [`elsewhere`]: running threads on platform threads that are no carriers.
 //! * [`counters`], [`latency`]: what is counted and timed.
+//! * `standing`: having a carrier stand still while its stack is read, by a request (`sample`).
 //! * [`cold`]: paging out the stacks of threads that have been parked for long.
 //!
 //! They are parts of a [`Runtime`], through which they reach each other.
@@ -32,9 +33,13 @@ pub(crate) mod os_thread;
 pub(crate) mod preempt;
 pub(crate) mod processor;
 pub(crate) mod ready_queue;
+#[cfg(feature = "dump")]
+pub(crate) mod sample;
 mod search;
 mod slices;
 pub(crate) mod spare;
+#[cfg(feature = "dump")]
+pub(crate) mod standing;
 pub(crate) mod stuck;
 mod turn;
 pub(crate) mod turns;
@@ -164,6 +169,26 @@ impl Runtime {
                 self.notify();
             }
         }
+    }
+
+    /// Calls `f` with the thread that has this id, if it is found in a queue in which it stays
+    /// meanwhile: that of threads that were preempted, or of those from outside. `f` is short, and
+    /// does not allocate.
+    #[cfg(feature = "dump")]
+    pub(crate) fn find_runnable<R>(
+        &self,
+        id: u64,
+        f: impl FnOnce(&vthread::Core) -> R,
+    ) -> Option<R> {
+        /// So that the lock is not held for long.
+        const MOST: usize = 500;
+        let mut f = Some(f);
+        let [urgent, interrupted, computing] = self.turns.queues();
+        let queues = [urgent, interrupted, computing, self.injector.queue()];
+        queues.into_iter().find_map(|queue| {
+            let found = queue.find(id, MOST, |core| f.take().map(|f| f(core)));
+            found.flatten()
+        })
     }
 
     /// Returns whether nobody holds a processor.

@@ -106,6 +106,8 @@ pub use joiners::{ShutdownOnFailure, ShutdownOnSuccess};
 pub use subtask::{State, Subtask, SubtaskError};
 pub use task_scope::TaskScope;
 pub(crate) use tree::len as open;
+#[cfg(feature = "dump")]
+pub(crate) use tree::outlines;
 pub use tree::{ScopeId, ScopeInfo, snapshot};
 
 /// Opens a scope for subtasks that may fail with an `E`. The first failure cancels the others.

@@ -93,6 +93,11 @@ impl ScopeId {
         // Ids start at 1.
         ScopeId(NonZeroU64::new(scope.id).unwrap_or(NonZeroU64::MAX))
     }
+
+    #[cfg(feature = "dump")]
+    pub(crate) fn number(self) -> u64 {
+        self.0.get()
+    }
 }
 
 impl fmt::Debug for ScopeId {
@@ -231,6 +236,31 @@ pub fn snapshot() -> Vec<ScopeInfo> {
     }
     scopes.sort_unstable_by_key(|scope| scope.id);
     scopes
+}
+
+/// Returns all open scopes without their subtasks, each with the number of those, in no order.
+#[cfg(feature = "dump")]
+pub(crate) fn outlines() -> Vec<(ScopeInfo, u64)> {
+    let mut all = Vec::new();
+    for shard in &TREE {
+        let add = |all: &mut Vec<_>| {
+            let scopes = shard.scopes.lock();
+            let count = scopes.iter().count();
+            if all.capacity() - all.len() < count {
+                return Err(count + 8); // More may be opened before the next attempt.
+            }
+            all.extend(scopes.iter().map(|scope| {
+                let members = scope.inner.lock().running;
+                (ScopeInfo::bare(scope), members as u64)
+            }));
+            Ok(())
+        };
+        // Memory is never allocated under a lock of the runtime.
+        while let Err(needed) = add(&mut all) {
+            all.reserve(needed);
+        }
+    }
+    all
 }
 
 /// A copy of a list of scopes, made under locks and therefore without allocating.

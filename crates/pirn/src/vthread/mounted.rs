@@ -68,6 +68,35 @@ pub(crate) const fn table() -> *const () {
     (&raw const TABLE).cast()
 }
 
+/// What an entry says.
+#[cfg(feature = "dump")]
+#[derive(Clone, Copy)]
+pub(crate) struct Carrying {
+    pub(crate) platform: u32,
+    pub(crate) number: u32,
+    /// Whether a thread is mounted.
+    pub(crate) busy: bool,
+}
+
+/// Returns all platform threads that carry, as they are a moment ago.
+#[cfg(feature = "dump")]
+pub(crate) fn all() -> impl Iterator<Item = Carrying> {
+    let entries = TABLE.iter().map(|entry| Carrying {
+        platform: entry.platform.load(Relaxed), // Relaxed, all three: hints.
+        number: entry.number.load(Relaxed),
+        busy: !entry.thread.load(Relaxed).is_null(),
+    });
+    entries.filter(|entry| entry.platform != 0)
+}
+
+/// Returns the platform thread of the carrier with this number.
+#[cfg(feature = "dump")]
+pub(crate) fn platform_of(number: u32) -> Option<u32> {
+    all()
+        .find(|entry| entry.number == number)
+        .map(|entry| entry.platform)
+}
+
 /// The entry of a carrier, for as long as it is one.
 pub(super) struct Mounted(&'static Entry);
 

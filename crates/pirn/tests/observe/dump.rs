@@ -1,7 +1,10 @@
 //! Dumps of all virtual threads. Each test has a process of its own, and so knows all threads.
 
+mod running;
 mod stacks;
 mod truth;
+
+use std::cell::RefCell;
 
 use pirn_dump::{Dump, End, Names, State, Symbols, Thread};
 
@@ -9,6 +12,11 @@ use pirn_dump::{Dump, End, Names, State, Symbols, Thread};
 struct Read {
     dump: Dump,
     names: Names,
+}
+
+thread_local! {
+    /// The names in the program's file, which takes a while to read.
+    static SYMBOLS: RefCell<Symbols> = RefCell::new(Symbols::of_self());
 }
 
 impl Read {
@@ -19,7 +27,7 @@ impl Read {
         dump.write_to(&mut bytes).unwrap();
         let dump = Dump::read_from(&bytes[..]).unwrap();
         Read {
-            names: Symbols::of_self().names(&dump),
+            names: SYMBOLS.with_borrow_mut(|symbols| symbols.names(&dump)),
             dump,
         }
     }

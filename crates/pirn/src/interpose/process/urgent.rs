@@ -1,4 +1,5 @@
-//! `SIGURG`, which [preemption](preempt) shares with the program.
+//! `SIGURG`, which [preemption](preempt) shares with the program, and with readers of stacks, who
+//! ask threads to stand still (`sched/standing.rs`).
 //!
 //! The kernel sends it for out-of-band data, if a program asks for that, and a program may use it
 //! for anything else. So the handler that the kernel knows is ours as long as threads are
@@ -13,6 +14,8 @@ use super::handler;
 use crate::arch;
 use crate::sanitizer;
 use crate::sched::preempt::{self, SIGNAL};
+#[cfg(feature = "dump")]
+use crate::sched::standing::{self, MARKER};
 use crate::sys;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::Relaxed};
@@ -48,6 +51,25 @@ pub(crate) fn install(slice: Duration) -> Result<(), &'static str> {
         libc::sigaction(SIGNAL, &programs, core::ptr::null_mut());
     }
     Ok(())
+}
+
+/// Without dumps there is one marker.
+#[cfg(not(feature = "dump"))]
+const MARKER: usize = preempt::MARKER;
+
+/// Returns whether a thread that our signal interrupts goes on with its system call, if that can be
+/// begun again.
+#[cfg(feature = "dump")]
+pub(crate) fn restarts() -> bool {
+    let programs = handler::is_function(handler::noted(SIGNAL));
+    // Relaxed: as in `exchange`.
+    !programs || FLAGS.load(Relaxed) & libc::SA_RESTART != 0
+}
+
+/// Returns whether the kernel calls our handler.
+#[cfg(feature = "dump")]
+pub(crate) fn is_active() -> bool {
+    is_shared(SIGNAL)
 }
 
 /// Returns whether the actions of this signal are only [noted](exchange).
@@ -102,9 +124,12 @@ fn put_in_force(programs: &libc::sigaction) {
 unsafe extern "C-unwind" fn on_signal(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     // SAFETY: what the kernel gives to a handler with SA_SIGINFO.
     unsafe {
-        if (*info).si_code == libc::SI_QUEUE
-            && (*info).si_value().sival_ptr as usize == preempt::MARKER
-        {
+        // The kernel keeps one pending signal of this kind: it may stand for several.
+        #[cfg(feature = "dump")]
+        standing::answer(context);
+        let ours = [preempt::MARKER, MARKER];
+        let value = (*info).si_value().sival_ptr as usize;
+        if (*info).si_code == libc::SI_QUEUE && ours.contains(&value) {
             preempt::interrupt(context);
         } else if handler::is_function(handler::noted(signal)) {
             // As the kernel would have it, but SA_NODEFER is not heard: see `put_in_force`.

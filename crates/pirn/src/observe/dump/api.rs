@@ -1,6 +1,7 @@
 //! Dumps of all virtual threads, made by the program itself.
 //!
-//! [`pirn::dump()`](crate::dump()) is all that most programs need; [`Options`] asks for more than groups.
+//! [`pirn::dump()`](crate::dump()) is all that most programs need. [`Options`] ask for more than
+//! groups.
 
 use super::Contents;
 use crate::vthread;

@@ -19,6 +19,8 @@ pub(super) struct Assembly<'a> {
     /// The examples, and others as far as there is room.
     pub(super) threads: Vec<Thread>,
     pub(super) totals: Totals,
+    /// The threads that ran, by the numbers of their carriers.
+    pub(super) mounted: HashMap<u32, u64>,
     sights: &'a mut Sights,
     /// How many threads may be listed that are no examples; `None`: there are to be none.
     room: Option<usize>,
@@ -37,6 +39,7 @@ impl<'a> Assembly<'a> {
             grouper: Grouper::default(),
             threads: Vec::new(),
             totals: Totals::default(),
+            mounted: HashMap::new(),
             sights,
             room,
             now,
@@ -53,6 +56,9 @@ impl<'a> Assembly<'a> {
         self.totals.listed += 1;
         self.totals.by_state[seen.state as usize] += 1;
         self.totals.unclaimed += u64::from(stack.is_none());
+        if let (State::Running, Some(carrier)) = (seen.state, seen.carrier) {
+            self.mounted.insert(carrier, seen.id);
+        }
         waits::find_owner(&mut seen.wait);
         let until = seen.until.map(|until| {
             // A time before 1970 or after 2554 is as good as the nearest.

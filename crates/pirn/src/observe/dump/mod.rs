@@ -1,7 +1,7 @@
 //! A dump of all virtual threads.
 //!
 //! ```text
-//!   residents, slot by slot          walk: claim, unwind         assembly: count, keep examples
+//!   residents, slot by slot          walk: claim, unwind         assembly: count, examples
 //!   +------+------+------+           +---------------+           +-----------+
 //!   | core | null | core | ... ----> | frames, state | --------> | 999,997 x | ---> Dump
 //!   +------+------+------+           +---------------+           +-----------+
@@ -11,28 +11,33 @@
 //! is parked is [claimed](walk) while it is looked at. Others are looked at again at the end. Who
 //! reads the dump gets it when nobody is claimed any more.
 //!
-//! * [`walk`]: looking at one thread. [`unwind`]: its stack; [`modules`]: the unwind information.
-//!   residents, slot by slot          walk: claim, unwind         assembly: count, examples
-//!   threads wait; [`waits`]: for what.
+//! * [`walk`]: looking at one thread; [`running`]: at one that cannot be claimed. [`unwind`]: its
+//!   stack; [`modules`]: the unwind information.
+//! * [`assembly`]: putting the dump together; [`stacks`]: the different stacks; [`since`]: since
+//!   when threads wait; [`waits`]: for what; [`process`]: what is not about threads.
+//! * [`caught`]: the stack of one thread that runs.
 
 pub mod api;
 mod assembly;
+#[allow(dead_code)] // until lints show stacks
+pub(crate) mod caught;
 mod modules;
+mod process;
+mod running;
 mod since;
 mod stacks;
 mod unwind;
 mod waits;
 mod walk;
 
-use crate::runtime::{self, Runtime};
+use super::metrics;
 use crate::stack::Slot;
 use crate::stack::region;
 use crate::sys;
 use assembly::Assembly;
-use pirn_dump::{Dump, Process};
+use pirn_dump::{Dump, Totals};
 use since::Sights;
 use std::sync::{Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
 use walk::Walker;
 
 /// Returns what all virtual threads of this process are doing, grouped by their stacks.
@@ -46,8 +51,8 @@ use walk::Walker;
 ///
 /// let waits = thread::spawn(thread::park);
 /// let dump = pirn::dump();
-/// assert_eq!(dump.threads(), 1);
 /// println!("{dump}");
+/// assert!(dump.threads() <= 1); // none, if it has not begun to run
 /// waits.thread().unpark();
 /// waits.join().unwrap();
 /// ```
@@ -71,20 +76,28 @@ const PAUSE_NS: u64 = 500_000;
 pub(crate) fn take(options: &Contents) -> Dump {
     static SIGHTS: Mutex<Sights> = Mutex::new(Sights::new());
     let mut sights = SIGHTS.lock().unwrap_or_else(PoisonError::into_inner);
-    let begin = now();
+    let begin = process::now();
     let mut assembly = Assembly::new(&mut sights, options.threads, begin);
     let mut walker = Walker::new();
     walk_all(&mut walker, &mut assembly);
-    let runtime = runtime::get();
+    let metrics = metrics::metrics();
     Dump {
-        process: process(runtime, begin),
-        totals: assembly.totals,
-        modules: modules(&walker.unwinder.modules),
+        process: process::process(begin),
+        carriers: process::carriers(&assembly.mounted),
+        scopes: process::scopes(),
+        totals: Totals {
+            started: metrics.started,
+            ended: metrics.ended,
+            unlisted_new: metrics.threads.new,
+            ..assembly.totals
+        },
+        modules: process::modules(&walker.unwinder.modules),
         places: assembly.places.all,
         stacks: assembly.stacks.all,
         groups: assembly.grouper.finish(),
         threads: assembly.threads,
-        ..Dump::default()
+        memory: process::memory(&metrics),
+        findings: Vec::new(),
     }
 }
 
@@ -113,43 +126,4 @@ fn walk_all(walker: &mut Walker, assembly: &mut Assembly<'_>) {
             None => false,
         });
     }
-}
-
-/// Returns the time in nanoseconds since 1970.
-fn now() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.unwrap_or_default().as_nanos() as u64
-}
-
-fn process(runtime: Option<&Runtime>, begin: u64) -> Process {
-    Process {
-        pid: std::process::id(),
-        started: 0,
-        program: program(),
-        version: format!("pirn {}", env!("CARGO_PKG_VERSION")),
-        begin,
-        end: now(),
-        parallelism: runtime.map_or(0, |runtime| runtime.settings.parallelism as u32),
-    }
-}
-
-fn program() -> String {
-    let path = std::env::current_exe().unwrap_or_default();
-    path.to_string_lossy().into_owned()
-}
-
-fn modules(modules: &modules::Modules) -> Vec<pirn_dump::Module> {
-    let program = program();
-    let modules = modules.all.iter().map(|module| pirn_dump::Module {
-        path: match module.path.is_empty() {
-            true => program.as_bytes().to_vec(),
-            false => module.path.clone(),
-        },
-        build_id: module.build_id.clone(),
-        bias: module.bias as u64,
-        start: module.code.start as u64,
-        end: module.code.end as u64,
-        offset: module.offset,
-    });
-    modules.collect()
 }

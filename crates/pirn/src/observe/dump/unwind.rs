@@ -6,7 +6,8 @@
 //! library that does the work guesses that there is a frame pointer.
 
 use super::modules::{Bytes, Modules, Tables};
-use crate::arch::{self, Registers};
+use crate::arch;
+use crate::sched::sample::Registers;
 use core::ops::Range;
 use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 use framehop::{

@@ -6,6 +6,7 @@
 use super::unwind::{Frames, Unwinder};
 use super::waits;
 use crate::arch;
+use crate::sched::sample::Registers;
 use crate::stack::Slot;
 use crate::vthread::record::Phase;
 use crate::vthread::record::Place;
@@ -61,7 +62,10 @@ impl Walker {
 
     /// Looks at the thread in a slot, if there is one.
     pub(super) fn look(&mut self, slot: Slot) -> Option<Seen> {
-        let seen = residents::walk(slot, |core, parked| self.see(core, slot, parked))?;
+        let mut seen = residents::walk(slot, |core, parked| self.see(core, slot, parked))?;
+        if seen.stack_bytes.is_none() {
+            self.look_closer(&mut seen);
+        }
         let lost = self.frames.len > 0 && self.frames.end == End::Lost;
         if lost && self.unwinder.modules.are_old() {
             self.unwinder = Unwinder::new();
@@ -107,13 +111,19 @@ impl Walker {
     }
 
     /// Reads the stack of a thread that is off it. Returns how much of it is used.
-    fn unwind_saved(&mut self, core: &Core, slot: Slot) -> Option<u32> {
+    pub(super) fn unwind_saved(&mut self, core: &Core, slot: Slot) -> Option<u32> {
         let (stack, sp) = (slot.frames(), core.continuation.saved().addr());
         if !stack.contains(&sp) {
             return None; // On a stack that the program has made.
         }
         // SAFETY: there is a thread, so the runtime has started, and the handler is in place.
         let registers = unsafe { arch::saved_registers(sp) }?;
+        let [pc, sp_after, bp] = registers;
+        let registers = Registers {
+            pc,
+            sp: sp_after,
+            bp,
+        };
         self.unwinder
             .unwind(registers, stack.clone(), &mut self.frames);
         Some((stack.end - sp) as u32)

@@ -2,7 +2,7 @@
 //! woken, are interrupted and end.
 
 use super::{Read, depth_in, descend};
-use crate::common::{Rng, watched};
+use crate::common::{Rng, child, watched};
 use pirn::thread;
 use pirn_dump::{State, Thread};
 use std::io::{PipeReader, PipeWriter, Read as _, Write as _};
@@ -177,8 +177,13 @@ fn direct(stage: &Arc<Stage>, seed: u64) {
     cast.into_iter().for_each(|one| one.join().unwrap());
 }
 
-#[watched(alone, limit = Duration::from_secs(240 + seconds()))]
+#[watched(limit = Duration::from_secs(600 + 10 * seconds()))]
 fn dumps_say_what_threads_know() {
+    child::with_carriers(&["1", "2", "8"], compare);
+}
+
+/// Has threads play, and compares them with dumps.
+fn compare() {
     let stage = Arc::new(Stage {
         over: AtomicBool::new(false),
         turn: Mutex::new(0),
@@ -192,7 +197,7 @@ fn dumps_say_what_threads_know() {
         })
         .collect();
     let (mut checked, mut dumps, began) = (0, 0, Instant::now());
-    while checked < 2000 || began.elapsed() < Duration::from_secs(seconds()) {
+    while checked < 1000 || began.elapsed() < Duration::from_secs(seconds()) {
         let read = Read::now();
         let counted: u64 = read.dump.groups.iter().map(|group| group.count).sum();
         assert_eq!(counted, read.dump.totals.listed);

@@ -1,0 +1,124 @@
+//! A thread that is asked to stand still, while another reads its stack.
+
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicU64, AtomicUsize};
+use loom::thread;
+
+use crate::sample::{Registers, Request};
+use crate::{Word, check};
+
+const THREAD: u32 = 7;
+
+struct Standing {
+    request: Request,
+    stack: Word,
+}
+
+impl Standing {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            request: Request {
+                state: AtomicU64::new(0),
+                pc: AtomicUsize::new(0),
+                sp: AtomicUsize::new(0),
+                bp: AtomicUsize::new(0),
+            },
+            stack: Word::new(),
+        })
+    }
+
+    /// The thread that is asked: it runs, its handler stands still if it was asked, and it runs on.
+    fn run(&self, pc: usize) {
+        self.stack.write(1);
+        let (sp, bp) = (pc + 1, pc + 2);
+        if self.request.answer(THREAD, Registers { pc, sp, bp }) {
+            while !self.request.may_go_on(THREAD) {
+                thread::yield_now();
+            }
+        }
+        self.stack.write(2);
+    }
+
+    /// Asks, and reads the stack if there is an answer soon.
+    fn read(&self) -> bool {
+        if !self.request.ask(THREAD) {
+            return false;
+        }
+        for _ in 0..2 {
+            if let Some(registers) = self.request.registers() {
+                assert_eq!(
+                    (registers.sp, registers.bp),
+                    (registers.pc + 1, registers.pc + 2)
+                );
+                assert_eq!(self.stack.read(), 1);
+                assert!(self.request.release());
+                return true;
+            }
+            thread::yield_now();
+        }
+        if !self.request.withdraw() {
+            assert!(self.request.registers().is_some());
+            assert_eq!(self.stack.read(), 1);
+            assert!(self.request.release());
+            return true;
+        }
+        false
+    }
+}
+
+#[test]
+fn a_stack_is_read_while_its_thread_stands_still() {
+    check(3, || {
+        let standing = Standing::new();
+        let asked = standing.clone();
+        let asked = thread::spawn(move || asked.run(10));
+        standing.read();
+        asked.join().unwrap();
+        assert!(standing.request.is_idle());
+    });
+}
+
+#[test]
+fn one_asks_at_a_time() {
+    check(3, || {
+        let standing = Standing::new();
+        let [asked, other] = [standing.clone(), standing.clone()];
+        let asked = thread::spawn(move || asked.run(10));
+        let other = thread::spawn(move || other.read());
+        standing.read();
+        other.join().unwrap();
+        asked.join().unwrap();
+        assert!(standing.request.is_idle());
+    });
+}
+
+/// A thread that does not wait for the reader is not believed.
+#[test]
+fn a_thread_that_has_left_is_not_believed() {
+    check(3, || {
+        let standing = Standing::new();
+        let asked = standing.clone();
+        let asked = thread::spawn(move || {
+            let registers = Registers {
+                pc: 1,
+                sp: 2,
+                bp: 3,
+            };
+            let answered = asked.request.answer(THREAD, registers);
+            if answered {
+                asked.request.leave(THREAD);
+            }
+            answered
+        });
+        assert!(standing.request.ask(THREAD));
+        thread::yield_now();
+        let stood = match standing.request.registers() {
+            Some(_) => standing.request.release(),
+            None => !standing.request.withdraw() && standing.request.release(),
+        };
+        let answered = asked.join().unwrap();
+        assert!(answered || !stood);
+        assert!(standing.request.is_idle());
+        assert!(standing.request.ask(THREAD) && standing.request.withdraw());
+    });
+}

@@ -1,0 +1,59 @@
+//! The stack of the virtual thread that a platform thread carries: for lints, and whoever wants to
+//! know what keeps a carrier.
+
+use super::process;
+use super::stacks::Stacks;
+use super::walk::Walker;
+use pirn_dump::{Dump, End, Names, Symbols};
+use std::io::{self, Write};
+
+/// The stack of a thread at one moment.
+pub(crate) struct Caught {
+    /// The id of the thread.
+    pub(crate) thread: u64,
+    /// Whether the stack is known to its end.
+    pub(crate) whole: bool,
+    /// A dump with this stack and nothing else.
+    dump: Dump,
+}
+
+/// Returns the stack of the virtual thread that is mounted on this platform thread, which is not
+/// the calling one, if it can be read. Takes some milliseconds, and stops the thread for some
+/// microseconds.
+pub(crate) fn stack_of(platform: u32) -> Option<Caught> {
+    let mut walker = Walker::new();
+    let thread = walker.stop(platform)?.thread()?;
+    let mut stacks = Stacks::new();
+    stacks.number(&mut walker.frames, true, &walker.unwinder);
+    Some(Caught {
+        thread,
+        whole: walker.frames.end == End::Complete,
+        dump: Dump {
+            modules: process::modules(&walker.unwinder.modules),
+            stacks: stacks.all,
+            ..Dump::default()
+        },
+    })
+}
+
+impl Caught {
+    /// Writes at most `most` frames, one per line, innermost first, indented by `indent`. They have
+    /// names if the program's files are there, and are addresses in modules otherwise.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub(crate) fn write(&self, most: usize, indent: &str, out: &mut dyn Write) -> io::Result<()> {
+        let names: Names = Symbols::of_self().names(&self.dump);
+        let Some(stack) = self.dump.stacks.first() else {
+            return Ok(());
+        };
+        let frames = names.shown(stack);
+        for frame in frames.iter().take(most) {
+            writeln!(out, "{indent}{frame}")?;
+        }
+        if frames.len() > most {
+            writeln!(out, "{indent}and {} more", frames.len() - most)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,122 @@
+//! What a dump says beside the threads: the process, its carriers, modules and open scopes.
+
+use super::modules::Modules;
+use crate::observe::metrics::Metrics;
+use crate::runtime::{self, Runtime};
+use crate::scope;
+use crate::vthread::mounted::{self, Carrying};
+use core::sync::atomic::Ordering::Relaxed;
+use pirn_dump::{Carrier, CarrierState, Memory, Module, Process, Scope};
+use std::collections::HashMap;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Returns the time in nanoseconds since 1970.
+pub(super) fn now() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.unwrap_or_default().as_nanos() as u64
+}
+
+/// Describes the process, for a dump that was begun at this time and ends now.
+pub(super) fn process(begin: u64) -> Process {
+    let parallelism = runtime::get().map_or(0, |runtime| runtime.settings.parallelism);
+    Process {
+        pid: std::process::id(),
+        started: started().unwrap_or(0),
+        program: program(),
+        version: concat!("pirn ", env!("CARGO_PKG_VERSION")).into(),
+        begin,
+        end: now(),
+        parallelism: parallelism as u32,
+    }
+}
+
+/// Returns when the process was started, in clock ticks since boot.
+fn started() -> Option<u64> {
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // The second field is a name in parentheses, and may contain any.
+    let (_, rest) = stat.rsplit_once(')')?;
+    rest.split_whitespace().nth(19)?.parse().ok()
+}
+
+fn program() -> String {
+    let path = std::env::current_exe().unwrap_or_default();
+    path.to_string_lossy().into_owned()
+}
+
+/// Lists the modules.
+pub(super) fn modules(modules: &Modules) -> Vec<Module> {
+    let program = program();
+    let modules = modules.all.iter().map(|module| Module {
+        path: match module.path.is_empty() {
+            true => program.as_bytes().to_vec(),
+            false => module.path.clone(),
+        },
+        build_id: module.build_id.clone(),
+        bias: module.bias as u64,
+        start: module.code.start as u64,
+        end: module.code.end as u64,
+        offset: module.offset,
+    });
+    modules.collect()
+}
+
+/// Says what memory is used for.
+pub(super) fn memory(metrics: &Metrics) -> Vec<Memory> {
+    let kinds = metrics.memory.by_kind().into_iter();
+    let memory = kinds.map(|(name, bytes)| Memory {
+        name: name.replace('_', "-"),
+        bytes,
+    });
+    memory.collect()
+}
+
+/// Lists the carriers, with the threads that were seen `mounted` on them, and the platform threads
+/// of the program that carry a thread just now.
+pub(super) fn carriers(mounted: &HashMap<u32, u64>) -> Vec<Carrier> {
+    let Some(runtime) = runtime::get() else {
+        return Vec::new();
+    };
+    let regular = |number: u32| runtime.processors.used().get(number as usize);
+    let carriers = mounted::all().filter(|it| it.busy || regular(it.number).is_some());
+    let mut carriers: Vec<Carrier> = carriers
+        .map(|carrying| Carrier {
+            number: carrying.number,
+            tid: carrying.platform,
+            state: state(runtime, carrying),
+            thread: mounted.get(&carrying.number).copied(),
+            spare: regular(carrying.number).is_some_and(|it| it.spare.is_some()),
+        })
+        .collect();
+    carriers.sort_by_key(|carrier| carrier.number);
+    carriers
+}
+
+fn state(runtime: &Runtime, carrying: Carrying) -> CarrierState {
+    let mut used = runtime.processors.used().iter();
+    // Relaxed: a hint.
+    let holds = used.any(|processor| processor.holder.load(Relaxed) == carrying.platform);
+    let mut stuck = runtime.stuck.episodes();
+    match carrying.busy {
+        true if stuck.any(|it| it.holder == carrying.platform) => CarrierState::Stuck,
+        true => CarrierState::Running,
+        false if holds => CarrierState::Searching,
+        false => CarrierState::Sleeping,
+    }
+}
+
+/// Lists the open scopes, in the order in which they were opened.
+pub(super) fn scopes() -> Vec<Scope> {
+    let mut scopes: Vec<Scope> = scope::outlines()
+        .into_iter()
+        .map(|(scope, members)| Scope {
+            id: scope.id.number(),
+            name: scope.name.as_deref().map(str::to_owned),
+            parent: scope.parent.map(scope::ScopeId::number),
+            owner: Some(scope.owner.id().number()),
+            cancelled: scope.cancelled,
+            members,
+        })
+        .collect();
+    scopes.sort_by_key(|scope| scope.id);
+    scopes
+}

@@ -1,0 +1,170 @@
+//! Threads that cannot be claimed: those that are mounted, and those that are about to be.
+//!
+//! A mounted thread's platform thread is had to [stand still](standing) while the stack is read. If
+//! it is blocked in the kernel, it stands still by itself, and a signal would end some calls: then
+//! the kernel's own word about it must do, unless the call is one that begins again. A thread in a
+//! queue that has a lock stays there while that is held.
+
+use super::walk::{Seen, Walker};
+use crate::arch;
+use crate::interpose::process::urgent;
+use crate::runtime;
+use crate::sched::sample::Registers;
+use crate::sched::{os_thread, standing};
+use crate::stack::{Slot, region};
+use crate::vthread::{mounted, residents};
+use pirn_dump::{End, State};
+
+/// A thread that is in the middle of a switch is looked at again, so often.
+const LOOKS: u32 = 3;
+
+/// Calls that the kernel begins again after our handler: a thread in them may be interrupted.
+const RESTARTED: [i64; 12] = [
+    libc::SYS_read,
+    libc::SYS_write,
+    libc::SYS_readv,
+    libc::SYS_writev,
+    libc::SYS_pread64,
+    libc::SYS_pwrite64,
+    libc::SYS_openat,
+    libc::SYS_wait4,
+    libc::SYS_waitid,
+    libc::SYS_flock,
+    libc::SYS_accept,
+    libc::SYS_accept4,
+];
+
+/// Whose stack was read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stopped {
+    slot: Slot,
+    /// The thread's id, if it is still known.
+    id: Option<u64>,
+    sp: usize,
+}
+
+impl Stopped {
+    /// Returns the thread's id.
+    pub(super) fn thread(self) -> Option<u64> {
+        self.id
+    }
+}
+
+/// How a platform thread can be had to stand still.
+enum Way {
+    Signal,
+    /// It is blocked, and the kernel says where.
+    Blocked(Registers),
+}
+
+impl Walker {
+    /// Reads the stack of a thread that could not be claimed, if that is possible.
+    pub(super) fn look_closer(&mut self, seen: &mut Seen) {
+        match (seen.state, seen.carrier) {
+            (State::Running, Some(number)) => {
+                let Some(platform) = mounted::platform_of(number) else {
+                    return;
+                };
+                let stopped = self.stop(platform);
+                if let Some(stopped) = stopped.filter(|s| s.id == Some(seen.id)) {
+                    seen.exact = true;
+                    seen.stack_bytes = Some((seen.slot.frames().end - stopped.sp) as u32);
+                } else {
+                    self.frames.clear(End::Lost);
+                }
+            }
+            (State::Runnable, _) => {
+                let runtime = runtime::get();
+                let slot = seen.slot;
+                let found = runtime.and_then(|runtime| {
+                    runtime.find_runnable(seen.id, |core| self.unwind_saved(core, slot))
+                });
+                seen.stack_bytes = found.flatten();
+            }
+            _ => {}
+        }
+    }
+
+    /// Reads the stack that a platform thread is on, if that is a virtual thread's.
+    pub(super) fn stop(&mut self, platform: u32) -> Option<Stopped> {
+        (0..LOOKS).find_map(|_| match way_to(platform)? {
+            Way::Signal => standing::with(platform, |registers| self.read(registers))?,
+            Way::Blocked(registers) => {
+                let stopped = self.read(registers);
+                if kernels_word(platform).is_none_or(|(_, now)| now != registers) {
+                    self.frames.end = End::Unsure;
+                }
+                stopped
+            }
+        })
+    }
+
+    /// Reads a stack whose thread stands still. Neither allocates nor waits.
+    fn read(&mut self, registers: Registers) -> Option<Stopped> {
+        self.frames.clear(End::Lost);
+        if arch::in_switch(registers.pc) {
+            return None;
+        }
+        let slot = region::slot_at(registers.sp)?;
+        let stack = slot.frames();
+        if !stack.contains(&registers.sp) {
+            return None;
+        }
+        self.unwinder.unwind(registers, stack, &mut self.frames);
+        Some(Stopped {
+            slot,
+            id: residents::look(slot, |core| core.id()),
+            sp: registers.sp,
+        })
+    }
+}
+
+/// Returns how to have a platform thread stand still; `None` if there is no way.
+fn way_to(platform: u32) -> Option<Way> {
+    let Some((call, registers)) = kernels_word(platform) else {
+        return urgent::is_active().then_some(Way::Signal);
+    };
+    let restarts = call.is_none_or(|call| RESTARTED.contains(&call)) && urgent::restarts();
+    match restarts && urgent::is_active() {
+        true => Some(Way::Signal),
+        false => Some(Way::Blocked(registers)),
+    }
+}
+
+/// Returns what the kernel says about a blocked thread. `None`: it runs, or is gone.
+fn kernels_word(platform: u32) -> Option<(Option<i64>, Registers)> {
+    let mut text = [0; 256];
+    let line = os_thread::read(platform, b"/syscall", &mut text);
+    parse(core::str::from_utf8(line).ok()?)
+}
+
+/// Parses the kernel's line about a thread that is blocked: the number of the system call or -1,
+/// its arguments, stack pointer, address. `None`: it runs. The frame pointer is not told.
+fn parse(line: &str) -> Option<(Option<i64>, Registers)> {
+    let mut words = line.split_whitespace();
+    let call: i64 = words.next()?.parse().ok()?;
+    let mut last = words.rev();
+    let mut address = || usize::from_str_radix(last.next()?.strip_prefix("0x")?, 16).ok();
+    let (pc, sp) = (address()?, address()?);
+    Some(((call >= 0).then_some(call), Registers { pc, sp, bp: 0 }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_line_is_understood() {
+        let at = |pc, sp| Registers { pc, sp, bp: 0 };
+        assert_eq!(
+            parse("0 0x3 0x7ff 0x1 0x0 0x0 0x0 0x7ffe10 0x7f10a2\n"),
+            Some((Some(0), at(0x7f10a2, 0x7ffe10)))
+        );
+        assert_eq!(
+            parse("-1 0x7ffe10 0x7f10a2"),
+            Some((None, at(0x7f10a2, 0x7ffe10)))
+        );
+        assert_eq!(parse("running"), None);
+        assert_eq!(parse(""), None);
+    }
+}
