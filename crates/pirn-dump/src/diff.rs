@@ -133,23 +133,7 @@ impl Diff {
         view: &View,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        let between = later.process.end.saturating_sub(earlier.process.end);
-        writeln!(
-            out,
-            "from {} to {}, {}: {} before, {} after; {} started, {} ended",
-            Time(earlier.process.end),
-            Time(later.process.end),
-            Duration(between),
-            counted(earlier.totals.listed, "thread"),
-            Count(later.totals.listed),
-            Count(later.totals.started.saturating_sub(earlier.totals.started)),
-            Count(later.totals.ended.saturating_sub(earlier.totals.ended)),
-        )?;
-        if (earlier.process.pid, earlier.process.started)
-            != (later.process.pid, later.process.started)
-        {
-            writeln!(out, "these are different processes")?;
-        }
+        write_head(earlier, later, out)?;
         let shown = Shown {
             dump: later,
             names,
@@ -190,6 +174,27 @@ impl Diff {
             Count(same)
         )
     }
+}
+
+/// Writes when the dumps were made, and the numbers of threads.
+fn write_head(earlier: &Dump, later: &Dump, out: &mut dyn Write) -> io::Result<()> {
+    let between = later.process.end.saturating_sub(earlier.process.end);
+    writeln!(
+        out,
+        "from {} to {}, {}: {} before, {} after; {} started, {} ended",
+        Time(earlier.process.end),
+        Time(later.process.end),
+        Duration(between),
+        counted(earlier.totals.listed, "thread"),
+        Count(later.totals.listed),
+        Count(later.totals.started.saturating_sub(earlier.totals.started)),
+        Count(later.totals.ended.saturating_sub(earlier.totals.ended)),
+    )?;
+    if (earlier.process.pid, earlier.process.started) != (later.process.pid, later.process.started)
+    {
+        writeln!(out, "these are different processes")?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

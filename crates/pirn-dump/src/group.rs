@@ -1,6 +1,7 @@
 //! Putting threads that are alike into groups.
 
-use crate::model::{Dump, Group, State, Thread, WaitKind};
+use crate::model::{Dump, End, Group, State, Thread, WaitKind};
+use crate::names::Names;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
@@ -35,6 +36,47 @@ struct Key {
     place: Option<u32>,
 }
 
+/// How a stack is shown: functions and lines, and its end.
+type Look = (Vec<(String, Option<u32>)>, End);
+
+impl Key {
+    fn of(group: &Group) -> Key {
+        let &Group {
+            stack,
+            state,
+            wait,
+            timed,
+            place,
+            ..
+        } = group;
+        Key {
+            stack,
+            state,
+            wait,
+            timed,
+            place,
+        }
+    }
+}
+
+impl Group {
+    /// Adds the members of another group.
+    fn absorb(&mut self, other: Group) {
+        self.count = self.count.saturating_add(other.count);
+        if self.object != other.object {
+            self.object = None;
+        }
+        self.oldest = earlier(self.oldest, other.oldest);
+        self.examples.extend(other.examples);
+        self.examples.truncate(EXAMPLES);
+    }
+}
+
+/// Returns the earlier of two times, if there are any.
+fn earlier(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    one.into_iter().chain(other).min()
+}
+
 impl Grouper {
     /// Puts a thread into its group. It becomes an example if the group has too few; `index` is
     /// then the thread's in [`Dump::threads`]. Returns whether it has become one.
@@ -66,10 +108,7 @@ impl Grouper {
         if group.object != thread.wait.object() {
             group.object = None;
         }
-        group.oldest = match (group.oldest, thread.unmoved_since) {
-            (Some(one), Some(other)) => Some(one.min(other)),
-            (one, other) => one.or(other),
-        };
+        group.oldest = earlier(group.oldest, thread.unmoved_since);
         let is_example = group.examples.len() < EXAMPLES;
         if is_example {
             group.examples.push(index);
@@ -107,6 +146,46 @@ impl Dump {
             .sum();
     }
 
+    /// Makes one group of those whose stacks have the same functions and lines when shown without
+    /// the runtime's frames: there are several ways through the runtime into the same wait.
+    ///
+    /// Threads and groups refer to the first of such stacks from then on. The others stay, so that
+    /// the stacks' numbers do not change.
+    pub fn merge_alike(&mut self, names: &Names) {
+        let mut first: HashMap<Look, u32> = HashMap::new();
+        let stacks = self.stacks.iter().zip(0..).map(|(stack, index)| {
+            let frames = names.shown(stack);
+            let frames = frames
+                .iter()
+                .map(|frame| (frame.name(), frame.line))
+                .collect();
+            *first.entry((frames, stack.end)).or_insert(index)
+        });
+        let stacks: Vec<u32> = stacks.collect();
+        let replace = |stack: &mut Option<u32>| {
+            *stack = stack
+                .and_then(|index| stacks.get(index as usize).copied())
+                .or(*stack);
+        };
+        self.threads
+            .iter_mut()
+            .for_each(|thread| replace(&mut thread.stack));
+        let mut numbers: HashMap<Key, usize> = HashMap::new();
+        let mut merged: Vec<Group> = Vec::new();
+        for mut group in std::mem::take(&mut self.groups) {
+            replace(&mut group.stack);
+            match numbers.entry(Key::of(&group)) {
+                Entry::Occupied(entry) => merged[*entry.get()].absorb(group),
+                Entry::Vacant(entry) => {
+                    entry.insert(merged.len());
+                    merged.push(group);
+                }
+            }
+        }
+        merged.sort_by_key(|group| std::cmp::Reverse(group.count));
+        self.groups = merged;
+    }
+
     /// Whether all threads that were looked at are in [`threads`](Dump::threads), and not only the
     /// groups' examples.
     pub fn lists_all(&self) -> bool {
@@ -117,7 +196,7 @@ impl Dump {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{LockKind, Wait};
+    use crate::model::{LockKind, Stack, Wait};
 
     fn locked(id: u64, address: u64, since: Option<u64>) -> Thread {
         let wait = Wait::Lock {
@@ -175,6 +254,44 @@ mod tests {
         );
         threads[1].until = Some(1);
         assert_eq!(groups(&threads).len(), 3);
+    }
+
+    #[test]
+    fn stacks_that_look_alike_make_one_group() {
+        let mut dump = crate::samples::everything();
+        let names = crate::samples::names(&dump);
+        // The same as the first, as shown, and one that is shown with another end.
+        dump.stacks[1] = Stack {
+            runtime_frames: 0,
+            exact_first: false,
+            ..dump.stacks[0].clone()
+        };
+        dump.stacks.push(Stack {
+            end: End::Lost,
+            ..dump.stacks[0].clone()
+        });
+        dump.threads = vec![
+            locked(1, 8, Some(9)),
+            locked(2, 16, Some(7)),
+            locked(3, 8, None),
+            locked(4, 8, None),
+        ];
+        dump.threads[1].stack = Some(1);
+        dump.threads[3].stack = Some(2);
+        dump.regroup();
+        assert_eq!(dump.groups.len(), 3);
+        dump.merge_alike(&names);
+        let shown: Vec<_> = dump
+            .groups
+            .iter()
+            .map(|it| (it.stack, it.count, it.object, it.oldest))
+            .collect();
+        assert_eq!(
+            shown,
+            [(Some(0), 3, None, Some(7)), (Some(2), 1, Some(8), None)]
+        );
+        assert_eq!(dump.groups[0].examples, [0, 2, 1]);
+        assert_eq!(dump.threads[1].stack, Some(0));
     }
 
     #[test]

@@ -54,12 +54,48 @@ impl Frame {
             .map(|file| file.rsplit('/').next().unwrap_or(file))
     }
 
-    /// Whether the name, if it is one of Rust, is in the crate or in one of its modules.
-    fn is_in(&self, krate: &str) -> bool {
-        let name = self.function.as_deref().unwrap_or("");
-        let name = name.trim_start_matches(['<', '&']);
-        name.strip_prefix(krate)
-            .is_some_and(|rest| rest.starts_with("::"))
+    /// Whether it is a function of the runtime.
+    fn is_runtime(&self) -> bool {
+        let name = self
+            .function
+            .as_deref()
+            .unwrap_or("")
+            .trim_start_matches(['<', '&']);
+        name.starts_with("pirn::") || name == "start_of_stack"
+    }
+
+    /// Whether it is a function of `std` by which the runtime calls closures.
+    fn is_glue(&self) -> bool {
+        const STARTS: [&str; 6] = [
+            "core::ops::function::",
+            "core::panic::",
+            "std::panic::",
+            "std::panicking::",
+            "std::sys::backtrace::",
+            "std::thread::local::",
+        ];
+        let name = self
+            .function
+            .as_deref()
+            .unwrap_or("")
+            .trim_start_matches('<');
+        STARTS.iter().any(|start| name.starts_with(start))
+            // The names that line tables have.
+            || ["__rust_try", "call_once", "catch_unwind", "do_call"].contains(&name)
+            || name.contains(" as core::ops::function::FnOnce<") && name.ends_with(">::call_once")
+    }
+
+    /// Whether it is a function of libc that the runtime defines, as far as one can see: without
+    /// debug information any function of C may be.
+    fn is_interposed(&self) -> bool {
+        let of_c = self
+            .function
+            .as_ref()
+            .is_some_and(|name| !name.contains("::"));
+        of_c && self
+            .file
+            .as_ref()
+            .is_none_or(|file| file.contains("/src/interpose/"))
     }
 }
 
@@ -161,21 +197,10 @@ impl Names {
     pub fn shown(&self, stack: &Stack) -> Vec<&Frame> {
         let first = stack.runtime_frames as usize;
         let first = if first < stack.frames.len() { first } else { 0 };
-        let mut counters = counters(stack).skip(first);
-        let innermost = counters
-            .next()
-            .map_or(&[][..], |counter| self.frames_at(counter));
-        let innermost = if first > 0 {
-            without_insides(innermost)
-        } else {
-            innermost
-        };
-        let mut shown: Vec<&Frame> = innermost.iter().collect();
-        shown.extend(counters.flat_map(|counter| self.frames_at(counter)));
-        if stack.end == End::Complete {
-            shown.truncate(shown.len() - beginning(&shown));
-        }
-        shown
+        let frames = counters(stack)
+            .skip(first)
+            .flat_map(|counter| self.frames_at(counter));
+        without_runtime(frames.collect(), stack.end == End::Complete)
     }
 }
 
@@ -185,55 +210,58 @@ fn counters(stack: &Stack) -> impl Iterator<Item = (u64, bool)> {
     numbered.map(|(number, address)| (*address, number == 0 && stack.exact_first))
 }
 
-/// Leaves out what the compiler put into a function of the runtime: of `recvfrom` and the calls in
-/// it, only `recvfrom` is shown.
-fn without_insides(frames: &[Frame]) -> &[Frame] {
-    let inside = frames
-        .iter()
-        .take_while(|frame| frame.is_in("pirn"))
-        .count();
-    match frames.get(inside) {
-        // A function of C is the one that the program called. The runtime's own name for it is not.
-        Some(outer) if !outer.name().contains("::") => &frames[inside..],
-        _ => &frames[inside.saturating_sub(1)..],
-    }
-}
-
-/// Returns how many of the outermost frames belong to the beginning of any thread: from the
-/// runtime's first frame to the call of the program's function.
-fn beginning(frames: &[&Frame]) -> usize {
-    let common = |frame: &&&Frame| {
-        let name = frame.function.as_deref().unwrap_or("");
-        frame.is_in("pirn")
-            || [
-                "std::panic",
-                "core::ops::function::",
-                "core::panic",
-                "std::sys::backtrace",
-                "std::thread",
-            ]
+/// Leaves out the frames of the runtime.
+///
+/// ```text
+///   pirn::vthread::mount::park         recvfrom             <- a function of libc, defined by us
+///   pirn::thread::park          <-     server::read
+///   server::handle                     server::handle
+///   pirn::scope::task_scope::run       pirn::local::with       not shown: what calls the
+///   std::panic::catch_unwind           std::panic::catch_unwind          thread's function
+///   pirn::scope::with           <-     pirn::vthread::life::entry
+/// ```
+///
+/// Of frames of the runtime in a row, with what they call of `std`, the outermost is shown: the
+/// function that the program called. Those that began the thread are not.
+fn without_runtime(frames: Vec<&Frame>, complete: bool) -> Vec<&Frame> {
+    let mut shown = Vec::new();
+    let mut at = 0;
+    while at < frames.len() {
+        let count = frames[at..]
             .iter()
-            .any(|start| name.trim_start_matches('<').starts_with(start))
-            || [
-                "__rust_try",
-                "start_of_stack",
-                "call_once",
-                "catch_unwind",
-                "do_call",
-            ]
-            .contains(&name)
-            || name.ends_with("as core::ops::function::FnOnce<()>>::call_once")
-    };
-    let count = frames.iter().rev().take_while(common).count();
-    let of_runtime = frames[frames.len() - count..]
-        .iter()
-        .any(|frame| frame.is_in("pirn"));
-    // A thread whose stack is nothing but these is in the runtime: show it.
-    if of_runtime && count < frames.len() {
-        count
-    } else {
-        0
+            .take_while(|frame| frame.is_runtime() || frame.is_glue())
+            .count();
+        let run = &frames[at..at + count];
+        let called = run.iter().rposition(|frame| frame.is_runtime());
+        let (is_first, is_last) = (at == 0, at + count == frames.len());
+        match called {
+            None => {
+                shown.extend(run);
+                shown.extend(frames.get(at + count));
+                at += 1;
+            }
+            // All of it: the thread was started with a function of the runtime.
+            Some(_) if is_first && is_last => {
+                let inner = run.iter().take_while(|frame| frame.is_runtime()).count();
+                return if inner > 0 && complete {
+                    vec![run[inner - 1]]
+                } else {
+                    run.to_vec()
+                };
+            }
+            Some(_) if is_last && complete => {}
+            Some(_) if is_first && frames[at + count].is_interposed() => {}
+            Some(called) => shown.push(run[called]),
+        }
+        at += count;
     }
+    // Some of libc's functions are made of others.
+    let interposed = shown
+        .iter()
+        .take_while(|frame| frame.is_interposed())
+        .count();
+    shown.drain(..interposed.saturating_sub(1));
+    shown
 }
 
 /// A dump's modules, sorted by address.
@@ -250,5 +278,89 @@ impl<'a> Modules<'a> {
         let after = self.0.partition_point(|module| module.start <= address);
         let module = self.0[..after].last()?;
         (address < module.end).then_some(*module)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns which of these functions are shown of a stack.
+    fn shown(functions: &[&str], complete: bool) -> String {
+        let frames: Vec<Frame> = functions
+            .iter()
+            .map(|function| Frame {
+                function: Some(function.to_string()),
+                file: (*function == "recvfrom" || *function == "recv")
+                    .then(|| "/pirn/src/interpose/x.rs".into()),
+                ..Frame::default()
+            })
+            .collect();
+        let shown = without_runtime(frames.iter().collect(), complete);
+        shown
+            .iter()
+            .map(|frame| frame.name())
+            .collect::<Vec<_>>()
+            .join(" ")
+    }
+
+    const BEGINNING: [&str; 4] = [
+        "core::ops::function::FnOnce::call_once",
+        "__rust_try",
+        "pirn::vthread::life::entry",
+        "start_of_stack",
+    ];
+
+    fn started(functions: &[&str]) -> String {
+        shown(&[functions, &BEGINNING].concat(), true)
+    }
+
+    #[test]
+    fn what_the_program_called_is_shown() {
+        assert_eq!(
+            started(&["pirn::mount::park", "pirn::thread::park", "a::b"]),
+            "pirn::thread::park a::b"
+        );
+        assert_eq!(
+            started(&["pirn::wait", "recvfrom", "a::b"]),
+            "recvfrom a::b"
+        );
+        assert_eq!(
+            started(&["pirn::wait", "recvfrom", "recv", "std::net::read", "a::b"]),
+            "recv std::net::read a::b"
+        );
+        assert_eq!(started(&["a::b", "c::d"]), "a::b c::d");
+        assert_eq!(started(&["poll", "a::b"]), "poll a::b");
+    }
+
+    #[test]
+    fn what_the_runtime_calls_a_closure_with_is_not() {
+        let scope = [
+            "pirn::run",
+            "std::panic::catch_unwind",
+            "pirn::scope::with::<x>",
+        ];
+        let stack = [&["recvfrom", "a::b"][..], &scope, &["a::c"]].concat();
+        assert_eq!(started(&stack), "recvfrom a::b pirn::scope::with::<x> a::c");
+        let own = ["a::b", "std::panic::catch_unwind", "__rust_try", "a::c"];
+        assert_eq!(
+            started(&own),
+            "a::b std::panic::catch_unwind __rust_try a::c"
+        );
+    }
+
+    #[test]
+    fn a_stack_of_the_runtime_alone_is_not_empty() {
+        assert_eq!(
+            started(&["<pirn::mount>::park", "pirn::thread::park"]),
+            "pirn::thread::park"
+        );
+        assert_eq!(started(&[]), BEGINNING.join(" "));
+        assert_eq!(shown(&["pirn::a", "pirn::b"], false), "pirn::a pirn::b");
+        assert_eq!(
+            shown(&["a::b", "pirn::a", "pirn::b"], false),
+            "a::b pirn::b"
+        );
+        assert_eq!(shown(&[], true), "");
     }
 }

@@ -13,7 +13,7 @@ use std::str::FromStr;
 
 /// Conditions for threads, all of which must hold.
 ///
-/// Conditions are separated by commas, what one of them may be by `|`: `state=waiting,wait=read|poll`.
+/// Commas are between conditions, `|` is between alternatives: `state=waiting,wait=read|poll`.
 ///
 /// | condition | chooses threads |
 /// |---|---|

@@ -47,7 +47,7 @@ impl<'a> Json<'a> {
         self.open.len()
     }
 
-    /// Writes all of an array that has nothing in it yet, as [`inside`](Json::inside) has returned it.
+    /// Writes all of an array that has nothing in it yet, as [`inside`](Json::inside) made it.
     pub fn all(&mut self, text: &[u8]) -> io::Result<()> {
         if let Some((_, inhabited)) = self.open.last_mut() {
             *inhabited = !text.is_empty();

@@ -185,7 +185,7 @@ fn folded_stacks_are_lines_of_names_and_a_number() {
     dump.regroup();
     let folded = text(&dump, Format::Folded);
     let expected = "(no stack) 1\n0x10;server::<script>\"\\x1b[2J;\
-                    <std::net::TcpStream as std::io::Read>::read;recvfrom 1\n";
+                    <std::net::TcpStream as std::io::Read>::read;recvfrom 2\n";
     assert!(folded.starts_with(expected), "{folded}");
     let sum: u64 = folded
         .lines()
@@ -213,7 +213,7 @@ fn go_has_groups_with_addresses_and_names() {
     let expected = "goroutine profile: total 3\n\
         3 @ 0x10000020 0x10000030 0x10\n\
         # labels: {\"state\":\"waiting\", \"wait\":\"mutex\", \"spawned\":\"src/<script>\\x1b[31m.rs:12\"}\n\
-        #\t0x10000020\trecvfrom+0xf\t/p/socket.rs:9\n";
+        #\t0x10000020\trecvfrom+0xf\t/p/src/interpose/socket.rs:9\n";
     dump.stacks[0].frames[2] = 0x1000_0030;
     let shown = text(&dump, Format::Go);
     assert!(shown.starts_with(expected), "{shown}");

@@ -60,13 +60,8 @@ pub(crate) fn write_group(
     if group.timed {
         write!(out, ", with a time limit")?;
     }
-    if let Some(oldest) = group.oldest {
-        let now = shown.dump.process.end;
-        write!(
-            out,
-            ", the longest for at least {}",
-            Duration(now.saturating_sub(oldest))
-        )?;
+    if let Some(age) = age(shown, group.oldest) {
+        write!(out, ", the longest for at least {age}")?;
     }
     writeln!(out)?;
     write_place(shown, group.place, out)?;
@@ -130,6 +125,12 @@ fn write_place(shown: &Shown<'_>, place: Option<u32>, out: &mut dyn Write) -> io
     )
 }
 
+/// Returns how long something has been seen waiting. The first dump sees all for the first time.
+fn age(shown: &Shown<'_>, since: Option<u64>) -> Option<Duration> {
+    let age = shown.dump.process.end.saturating_sub(since?);
+    (age >= 100_000_000).then_some(Duration(age))
+}
+
 /// Describes a thread in a line: id, name, what it waits for, for how long.
 fn described(shown: &Shown<'_>, thread: &Thread, people: &People<'_>, with_state: bool) -> String {
     let mut parts = Vec::new();
@@ -147,11 +148,8 @@ fn described(shown: &Shown<'_>, thread: &Thread, people: &People<'_>, with_state
             None => format!("due since {}", Duration(now - until)),
         });
     }
-    if let Some(since) = thread.unmoved_since {
-        parts.push(format!(
-            "for at least {}",
-            Duration(now.saturating_sub(since))
-        ));
+    if let Some(age) = age(shown, thread.unmoved_since) {
+        parts.push(format!("for at least {age}"));
     }
     if let Some(carrier) = thread.carrier {
         parts.push(format!("on carrier {carrier}"));
