@@ -39,6 +39,20 @@ unsafe extern "C" {
     static PREEMPTED: [u8; 0];
 }
 
+/// Returns the bounds of the section with the places of all copies of the switch: pairs of
+/// distances from where they stand, 32 bits each, to the first instruction and to after the last.
+pub(crate) const fn switch_table() -> [*const (); 2] {
+    [
+        (&raw const SWITCHES).cast(),
+        (&raw const SWITCHES_END).cast(),
+    ]
+}
+
+/// Returns the addresses of [`is_outermost`] and [`is_preempted`].
+pub(crate) const fn marks() -> [*const (); 2] {
+    [(&raw const OUTERMOST).cast(), (&raw const PREEMPTED).cast()]
+}
+
 /// Returns the addresses of all copies of the switch: of the first instruction, and after the last.
 pub(crate) fn switches() -> impl Iterator<Item = (usize, usize)> {
     let (start, end) = (&raw const SWITCHES, &raw const SWITCHES_END);

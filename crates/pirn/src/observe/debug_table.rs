@@ -23,6 +23,8 @@ use crate::{arch, runtime};
 
 /// The version of the table's own layout. Names may come and go without a new one.
 const VERSION: u32 = 1;
+/// The version of this library, which ends with a zero.
+const VERSION_OF_PIRN: &str = concat!("pirn ", env!("CARGO_PKG_VERSION"), "\0");
 /// Bytes of a name.
 const NAME: usize = 24;
 
@@ -35,7 +37,8 @@ struct Entry {
 }
 
 /// The names that come from the layers' own lists.
-const LAYOUTS: [&[(&str, usize)]; 5] = [
+const LAYOUTS: [&[(&str, usize)]; 6] = [
+    &runtime::LAYOUT,
     &record::LAYOUT,
     &residents::LAYOUT,
     &region::LAYOUT,
@@ -44,14 +47,21 @@ const LAYOUTS: [&[(&str, usize)]; 5] = [
 ];
 
 /// The names of addresses.
-const ADDRESSES: [(&str, *const ()); 5] = {
+const ADDRESSES: [(&str, *const ()); 10] = {
     let [regions, count] = region::tables();
+    let [switches, switches_end] = arch::switch_table();
+    let [outermost, preempted] = arch::marks();
     [
+        ("version", VERSION_OF_PIRN.as_ptr().cast()),
         ("runtime", runtime::place()),
         ("regions", regions),
         ("regions.count", count),
         ("residents", residents::tables()),
         ("carriers", mounted::table()),
+        ("switches", switches),
+        ("switches.end", switches_end),
+        ("outermost", outermost),
+        ("preempted", preempted),
     ]
 };
 

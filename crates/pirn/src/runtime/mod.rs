@@ -33,6 +33,7 @@ use crate::sched::{Processor, Processors};
 use crate::stack::SizeClass;
 use crate::stack::pool::Stacks;
 use crate::vthread;
+use core::mem::offset_of;
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::io;
@@ -109,6 +110,13 @@ impl Runtime {
 static RUNTIME: AtomicPtr<Runtime> = AtomicPtr::new(ptr::null_mut());
 /// Whether this is the child of a fork, in which no thread runs but the one that forked.
 static FORKED: AtomicBool = AtomicBool::new(false);
+
+/// Where readers outside of the process find what.
+pub(crate) const LAYOUT: [(&str, usize); 1] = {
+    let settings = offset_of!(Runtime, settings);
+    let parallelism = offset_of!(RuntimeSettings, parallelism);
+    [("runtime.parallelism", settings + parallelism)]
+};
 
 /// Returns where the address of the runtime is, for readers outside of the process.
 pub(crate) const fn place() -> *const () {

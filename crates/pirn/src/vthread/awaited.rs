@@ -18,6 +18,7 @@
 
 use crate::time::Deadline;
 use core::ffi::{CStr, c_char};
+use core::mem::offset_of;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 /// What a thread can wait for, and the argument of each kind. Debuggers know the numbers.
@@ -177,6 +178,9 @@ pub(crate) struct Awaits {
 }
 
 impl Awaits {
+    /// Where readers outside of the process find the two words.
+    pub(crate) const OFFSETS: [usize; 2] = [offset_of!(Awaits, what), offset_of!(Awaits, until)];
+
     /// Returns the words of a thread that has not waited.
     pub(crate) const fn new() -> Awaits {
         Awaits {

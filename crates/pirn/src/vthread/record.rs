@@ -122,9 +122,11 @@ unsafe impl Sync for Core {}
 unsafe impl Send for Core {}
 
 /// Where readers outside of the process find what.
-pub(crate) const LAYOUT: [(&str, usize); 8] = {
+pub(crate) const LAYOUT: [(&str, usize); 13] = {
     let continuation = offset_of!(Core, continuation);
     let [sp, tp] = Continuation::OFFSETS;
+    let awaits = offset_of!(Core, awaits);
+    let [what, until] = Awaits::OFFSETS;
     [
         ("thread.id", offset_of!(Core, id)),
         ("thread.name", offset_of!(Core, name)),
@@ -133,6 +135,11 @@ pub(crate) const LAYOUT: [(&str, usize); 8] = {
         ("thread.sp", continuation + sp),
         ("thread.tp", continuation + tp),
         ("thread.home", offset_of!(Core, home)),
+        ("thread.mounts", offset_of!(Core, mounts)),
+        ("thread.awaits", awaits + what),
+        ("thread.until", awaits + until),
+        ("thread.place", offset_of!(Core, place)),
+        ("thread.scope", offset_of!(Core, scope)),
         ("thread.bytes", size_of::<Core>()),
     ]
 };
