@@ -2,12 +2,14 @@
 //!
 //! This file holds the command line only; each command has its own module.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)] // One call of `attach` needs it.
 
+mod attach;
 mod cgroup;
 mod client;
 mod demo;
 mod doctor;
+mod dump;
 mod limits;
 mod measure;
 mod million;
@@ -69,6 +71,8 @@ enum Command {
     ///
     /// In gdb: `source FILE`, then `help pirn`. Programs with debug information contain them.
     GdbScript,
+    /// Shows the virtual threads of a running process, which need not be prepared for it.
+    Dump(dump::DumpArgs),
     /// Just the HTTP server, on virtual threads, until Ctrl-C.
     Serve {
         /// Where to listen, for example 127.0.0.1:8080 (port 0: any free port).
@@ -149,6 +153,7 @@ fn run(command: Command) -> Result<bool, Box<dyn Error>> {
             out.write_all(pirn::GDB_SCRIPT.as_bytes())?;
             Ok(true)
         }
+        Command::Dump(args) => dump::run(&args, out).map(|()| true),
         Command::Serve { address, delay_ms } => {
             serve(&address, Duration::from_millis(delay_ms), out).map(|()| true)
         }

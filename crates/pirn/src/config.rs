@@ -16,15 +16,18 @@
 
 use crate::stack::{LARGEST_STACK, SMALLEST_STACK};
 use spec::{
-    KIB, MAX_BLOCKING_THREADS, MIB, PARALLELISM, SETTINGS, SLICE, SPARE_CARRIERS, SPECS, SPIN,
-    STACK_SIZE, SWAP_COLD, TLS_RESERVE,
+    KIB, MAX_BLOCKING_THREADS, MIB, OBSERVE, PARALLELISM, SETTINGS, SIGQUIT, SLICE, SPARE_CARRIERS,
+    SPECS, SPIN, STACK_SIZE, SWAP_COLD, TLS_RESERVE,
 };
 use std::ffi::OsString;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::time::Duration;
 
+mod error;
 pub(crate) mod lints;
 mod spec;
+
+pub use error::ConfigError;
 
 /// Settings for the runtime, which starts by itself with the first virtual thread.
 ///
@@ -48,6 +51,8 @@ mod spec;
 /// | [`tls_reserve`](Self::tls_reserve) | `PIRN_TLS_RESERVE` | bytes; the variable takes `K` (or `KiB`) too | 64 | 8 KiB | 320 |
 /// | [`time_slice`](Self::time_slice) | `PIRN_PREEMPT` | milliseconds; `us` after the number: microseconds; 0: threads are not preempted | 0 | 1000 | 10 |
 /// | [`swap_cold`](Self::swap_cold) | `PIRN_SWAP_COLD` | seconds | 0 | 86400 | 0: never |
+/// | [`observe`](Self::observe) | `PIRN_OBSERVE` | 0: never; 1: from the start | 0 | 1 | when a tool asks |
+/// | [`dump_on_sigquit`](Self::dump_on_sigquit) | `PIRN_SIGQUIT` | `on` or `off` | | | on |
 ///
 /// **The environment takes precedence:** a variable overrides the program's setting, which
 /// overrides the default. The program's author knows the program, but its operator knows the
@@ -224,6 +229,44 @@ impl Config {
         self.with(SWAP_COLD, seconds)
     }
 
+    /// Sets whether tools may look inside the process: `pirn dump`, `pirn top` and the like.
+    ///
+    /// Unless set, the process answers once such a tool asks, by a signal (`SIGURG`) that only the
+    /// same user and root can send. With `true` it listens from the start, so that tools need not
+    /// ask; with `false` it never does. It listens on a Unix socket in a private folder, and
+    /// answers the same user and root only; a program with privileges that its user lacks (setuid)
+    /// never listens.
+    ///
+    /// # Examples
+    ///
+    /// ```standalone_crate
+    /// # fn main() -> Result<(), pirn::ConfigError> {
+    /// pirn::Config::new().observe(false).apply()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn observe(self, allowed: bool) -> Self {
+        self.with(OBSERVE, usize::from(allowed))
+    }
+
+    /// Sets whether `SIGQUIT` (Ctrl-\\ on a terminal) makes the process write a dump of its
+    /// virtual threads to standard error and go on. A second one within two seconds ends the
+    /// process, as the first would with `false`.
+    ///
+    /// A process that ignores the signal, or has a handler of its own, is left alone either way.
+    ///
+    /// # Examples
+    ///
+    /// ```standalone_crate
+    /// # fn main() -> Result<(), pirn::ConfigError> {
+    /// pirn::Config::new().dump_on_sigquit(false).apply()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn dump_on_sigquit(self, dumps: bool) -> Self {
+        self.with(SIGQUIT, usize::from(dumps))
+    }
+
     /// Passes the settings to the runtime, which uses them when it starts.
     ///
     /// Call it once, before the first virtual thread. Under `#[pirn::main]` there is a virtual
@@ -256,58 +299,6 @@ impl Config {
     }
 }
 
-/// Why a [`Config`] was not applied, or why the runtime did not start.
-///
-/// # Examples
-///
-/// ```standalone_crate
-/// use pirn::ConfigError;
-///
-/// let error = pirn::Config::new().stack_size(100).apply().unwrap_err();
-/// assert!(matches!(error, ConfigError::BadValue { name: "stack_size", .. }));
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ConfigError {
-    /// The runtime has started, with other settings.
-    AlreadyStarted,
-    /// Another configuration was applied before this one.
-    AlreadyApplied,
-    /// A value is malformed or out of bounds.
-    #[non_exhaustive]
-    BadValue {
-        /// The setting (`"stack_size"`) or the environment variable (`"PIRN_STACK_SIZE"`).
-        name: &'static str,
-        /// The value as it was given.
-        value: String,
-        /// The accepted values.
-        accepted: &'static str,
-    },
-}
-
-impl std::fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            ConfigError::AlreadyStarted => f.write_str(
-                "the runtime has already started; apply a configuration before the first virtual \
-                 thread (under #[pirn::main], use the PIRN_ variables)",
-            ),
-            ConfigError::AlreadyApplied => {
-                f.write_str("a configuration was already applied; put all settings into one")
-            }
-            ConfigError::BadValue {
-                name,
-                value,
-                accepted,
-            } => {
-                write!(f, "bad value for {name}: {value} (accepted: {accepted})")
-            }
-        }
-    }
-}
-
-impl std::error::Error for ConfigError {}
-
 /// The settings of a running runtime, each within its bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
@@ -331,6 +322,10 @@ pub(crate) struct Settings {
     pub(crate) swap_cold: u64,
     /// What the operator is told of.
     pub(crate) lints: lints::Lints,
+    /// Whether tools may look inside; unless set, when they ask.
+    pub(crate) observe: Option<bool>,
+    /// Whether `SIGQUIT` writes a dump.
+    pub(crate) sigquit: bool,
 }
 
 /// Determines the settings, for the start of the runtime. From here on `apply` fails.
@@ -430,6 +425,8 @@ impl Store {
             slice: Duration::from_micros(value(SLICE).unwrap_or(DEFAULT_SLICE_US) as u64),
             swap_cold: value(SWAP_COLD).unwrap_or(0) as u64,
             lints,
+            observe: value(OBSERVE).map(|allowed| allowed != 0),
+            sigquit: value(SIGQUIT) != Some(0),
         })
     }
 

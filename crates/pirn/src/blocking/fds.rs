@@ -20,7 +20,7 @@
 //! `EBADF`, and late events of a closed descriptor are recognised as stale.
 
 use super::readiness::{Interest, Readiness};
-use super::status_flags;
+use super::{other_table, status_flags};
 use crate::lock::{Guard, Lock};
 use crate::mark;
 use crate::own_vec::OwnVec;
@@ -65,6 +65,7 @@ pub(crate) struct Entry {
 type Chunk = [Entry; CHUNK];
 static TABLE: [AtomicPtr<Chunk>; CHUNKS] =
     [const { AtomicPtr::new(core::ptr::null_mut()) }; CHUNKS];
+
 /// Returns the entry of a descriptor; `None` for negative numbers and those beyond the table (a
 /// million), and if it has not been made where the [mark](mark::is_up) is up: there memory cannot
 /// be allocated.
@@ -85,8 +86,8 @@ pub(crate) fn entry(fd: i32) -> Option<&'static Entry> {
 
 /// Returns the entry, if it has been made.
 pub(super) fn existing(fd: i32) -> Option<&'static Entry> {
-    if !runtime::is_started() {
-        return None; // Nothing can wait for a descriptor yet.
+    if !runtime::is_started() || other_table::is_here() {
+        return None; // Nothing can wait for a descriptor yet, or for this one.
     }
     let number = usize::try_from(fd).ok()?;
     // Acquire: as in `entry`. SAFETY: as in `entry`.
@@ -131,6 +132,7 @@ pub(crate) fn created_shared(fd: i32) {
 
 fn set_up(fd: i32, flags: u32) {
     if runtime::is_started()
+        && !other_table::is_here()
         && let Some(entry) = entry(fd)
     {
         // A number that is created again was closed before, perhaps unseen.
@@ -177,7 +179,7 @@ pub(crate) fn accepted(listener: i32, fd: i32) {
 /// any descriptor yet: by the time somebody can, the number may belong to another descriptor, in
 /// its first generation.
 pub(crate) fn closing(fd: i32) -> Option<u32> {
-    let runtime = runtime::get()?; // None: as in `existing`.
+    let runtime = runtime::get().filter(|_| !other_table::is_here())?; // None: as in `existing`.
     let Some(entry) = existing(fd) else {
         return Some(0); // The generation that an entry begins with.
     };
@@ -218,7 +220,8 @@ pub(crate) fn close_range(first: u32, last: u32, flags: i32) -> SysResult {
         unsafe { call!(libc::SYS_close_range, first, last, flags) }
     };
     let closes = flags as u32 & libc::CLOSE_RANGE_CLOEXEC == 0;
-    let Some(runtime) = runtime::get().filter(|_| closes && first <= last) else {
+    let here = closes && first <= last && !other_table::is_here();
+    let Some(runtime) = runtime::get().filter(|_| here) else {
         return kernel(first, last);
     };
     // The numbers, and the generation that each begins if nobody opens it meanwhile.
@@ -252,7 +255,8 @@ pub(crate) fn close_range(first: u32, last: u32, flags: i32) -> SysResult {
 
 /// Returns whether the descriptor is one of the runtime's own, without which no event arrives.
 pub(crate) fn is_ours(fd: i32) -> bool {
-    runtime::get().is_some_and(|runtime| runtime.poller.descriptors().contains(&fd))
+    let here = runtime::get().filter(|_| !other_table::is_here());
+    here.is_some_and(|runtime| runtime.poller.descriptors().contains(&fd))
 }
 
 /// Returns the numbers in a range that have an entry and may be closed.

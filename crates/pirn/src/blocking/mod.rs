@@ -6,6 +6,7 @@
 //! * [`parking_lot`]: addresses ([`posted`]: wakes by signal handlers); [`futex`]: futex words,
 //!   shared with platform threads.
 //! * [`fds`], [`readiness`], [`epoll`], [`review`], [`status_flags`]: descriptors.
+//!   [`other_table`]: platform threads that have others than the process.
 //! * [`list`]: waiting threads, in order.
 //! * [`notice`]: a signal that one thread waits for and others give.
 //! * [`retry`]: repeated attempts, where the kernel reports no event.
@@ -25,6 +26,7 @@ mod lot_count;
 mod nap;
 pub(crate) mod notice;
 pub(crate) mod offload;
+pub(crate) mod other_table;
 pub(crate) mod parking_lot;
 mod posted;
 pub(crate) mod readiness;

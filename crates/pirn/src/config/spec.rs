@@ -13,7 +13,9 @@ pub(super) const SPIN: usize = 4;
 pub(super) const TLS_RESERVE: usize = 5;
 pub(super) const SLICE: usize = 6;
 pub(super) const SWAP_COLD: usize = 7;
-pub(super) const SETTINGS: usize = 8;
+pub(super) const OBSERVE: usize = 8;
+pub(super) const SIGQUIT: usize = 9;
+pub(super) const SETTINGS: usize = 10;
 
 pub(super) const KIB: usize = 1024;
 pub(super) const MIB: usize = 1024 * KIB;
@@ -29,6 +31,8 @@ enum Notation {
     Sizes,
     /// Milliseconds, or microseconds with a suffix; the value is in microseconds.
     Time,
+    /// `on` or `off`; the value is 1 or 0.
+    Switch,
 }
 
 /// The properties of a setting, apart from its value.
@@ -109,6 +113,22 @@ pub(super) const SPECS: [Spec; SETTINGS] = [
         accepted: "0, for never, to 86400 seconds",
         notation: Notation::Number,
     },
+    Spec {
+        setting: "observe",
+        variable: "PIRN_OBSERVE",
+        least: 0,
+        most: 1,
+        accepted: "0: never, 1: from the start; unset: when a tool asks",
+        notation: Notation::Number,
+    },
+    Spec {
+        setting: "dump_on_sigquit",
+        variable: "PIRN_SIGQUIT",
+        least: 0,
+        most: 1,
+        accepted: "on, off",
+        notation: Notation::Switch,
+    },
 ];
 
 impl Spec {
@@ -137,6 +157,7 @@ impl Spec {
                 Notation::Number => parse_number(text),
                 Notation::Size | Notation::Sizes => parse_size(text),
                 Notation::Time => parse_time(text),
+                Notation::Switch => parse_switch(text),
             };
             value.filter(|&value| self.in_bounds(value))
         };
@@ -174,6 +195,14 @@ fn parse_size(text: &str) -> Option<usize> {
         _ => return None,
     };
     parse_number(digits)?.checked_mul(unit)
+}
+
+fn parse_switch(text: &str) -> Option<usize> {
+    match text {
+        "on" => Some(1),
+        "off" => Some(0),
+        _ => None,
+    }
 }
 
 fn parse_time(text: &str) -> Option<usize> {

@@ -40,6 +40,8 @@ fn defaults_are_as_documented() {
         slice: Duration::from_millis(10),
         swap_cold: 0,
         lints: lints::Lints::resolve(|_| None).unwrap(),
+        observe: None,
+        sigquit: true,
     };
     assert_eq!(defaults(), expected);
 }
@@ -55,7 +57,9 @@ fn the_program_beats_the_defaults() {
         .spin(0)
         .tls_reserve(64)
         .time_slice(Duration::from_micros(2500))
-        .swap_cold(1);
+        .swap_cold(1)
+        .observe(true)
+        .dump_on_sigquit(false);
     store.apply(&configuration).unwrap();
     let expected = Settings {
         parallelism: 3,
@@ -68,6 +72,8 @@ fn the_program_beats_the_defaults() {
         slice: Duration::from_micros(2500),
         swap_cold: 1,
         lints: lints::Lints::resolve(|_| None).unwrap(),
+        observe: Some(true),
+        sigquit: false,
     };
     assert_eq!(resolve(&store, &[]), Ok(expected));
 }
@@ -96,6 +102,8 @@ fn every_variable_is_read() {
         ("PIRN_TLS_RESERVE", "8K"),
         ("PIRN_PREEMPT", "1000"),
         ("PIRN_SWAP_COLD", "86400"),
+        ("PIRN_OBSERVE", "0"),
+        ("PIRN_SIGQUIT", "off"),
     ];
     let expected = Settings {
         parallelism: 1024,
@@ -108,6 +116,8 @@ fn every_variable_is_read() {
         slice: Duration::from_secs(1),
         swap_cold: 86_400,
         lints: lints::Lints::resolve(|_| None).unwrap(),
+        observe: Some(false),
+        sigquit: false,
     };
     assert_eq!(resolve(&Store::new(), &variables), Ok(expected));
 }
@@ -192,6 +202,8 @@ fn bad_variables_are_errors_that_name_them() {
         ("PIRN_MAX_BLOCKING_THREADS", "0|65537||1M|٣|0x10|1e3|1_000"),
         ("PIRN_SPARE_CARRIERS", "1025||-1|x"),
         ("PIRN_SPIN_US", "10001|20us||-0|1.0|K|∞|\n"),
+        ("PIRN_OBSERVE", "2||yes|on"),
+        ("PIRN_SIGQUIT", "0|1||ON|no"),
         ("PIRN_PREEMPT", "1001|1000001us||-1|us|5ms|off|1 us"),
     ];
     for (name, values) in bad {

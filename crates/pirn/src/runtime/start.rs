@@ -7,6 +7,7 @@
 use super::{Runtime, RuntimeSettings};
 use crate::glibc::{malloc, tls};
 use crate::lock::Lock;
+use crate::observe::door;
 use crate::stack::{SizeClass, depth, overflow, region};
 use crate::{arch, config, interpose, notices, observe, sanitizer, sched};
 use core::ffi::c_void;
@@ -76,7 +77,8 @@ fn launch(settings: &config::Settings) -> io::Result<&'static Runtime> {
     sanitizer::find_out();
     overflow::install();
     region::find_out();
-    let slice_ns = match interpose::process::urgent::install(settings.slice) {
+    let observable = door::allow(settings.observe);
+    let slice_ns = match interpose::process::urgent::install(settings.slice, observable) {
         Ok(()) => settings.slice.as_nanos() as u64,
         Err(_) => 0, // Spare carriers do what preemption would have done.
     };
@@ -98,6 +100,12 @@ fn launch(settings: &config::Settings) -> io::Result<&'static Runtime> {
     crate::thread::panics::name_them();
     interpose::started();
     super::publish(runtime);
+    if settings.sigquit {
+        interpose::process::quit::install();
+    }
+    if settings.observe == Some(true) {
+        door::open_for_good();
+    }
     Ok(runtime)
 }
 

@@ -14,6 +14,7 @@
 //! * [`elsewhere`]: running threads on platform threads that are no carriers.
 //! * [`counters`], [`latency`]: what is counted and timed.
 //! * `standing`: having a carrier stand still while its stack is read, by a request (`sample`).
+//! * [`errands`]: what signal handlers leave to the monitor.
 //! * [`cold`]: paging out the stacks of threads that have been parked for long.
 //!
 //! They are parts of a [`Runtime`], through which they reach each other.
@@ -24,6 +25,7 @@ pub(crate) mod cold;
 pub(crate) mod counters;
 pub(crate) mod doze;
 mod elsewhere;
+pub(crate) mod errands;
 pub(crate) mod idle;
 pub(crate) mod injector;
 pub(crate) mod latency;

@@ -13,7 +13,7 @@
 use super::slices::Slices;
 use super::spare::Spare;
 use super::stuck::Episode;
-use super::{Processor, carriers, os_thread};
+use super::{Processor, carriers, errands, os_thread, preempt};
 use crate::runtime::Runtime;
 use crate::sanitizer::valgrind;
 use crate::stack::cache::CACHE;
@@ -50,6 +50,8 @@ pub(super) fn start(runtime: &'static Runtime) -> io::Result<()> {
 fn run(runtime: &'static Runtime) {
     valgrind::note_platform_thread();
     os_thread::prefer_punctuality();
+    // Whoever wants to look inside sends it to this thread: see `observe::door`.
+    sys::unblock_signal(preempt::SIGNAL);
     let mut monitor = Monitor::new(runtime);
     let mut slices = Slices::new(runtime);
     let mut idle_for = 0;
@@ -58,13 +60,14 @@ fn run(runtime: &'static Runtime) {
         // Backs off to 10 ms while it has nothing to repair, and to 4 ms while all are idle.
         let tick = TICK_NS * u64::from((1 + nothing_to_do / 50).min(10).max(1 << idle_for.min(2)));
         slices.rest(tick);
+        errands::run();
         idle_for = if runtime.all_idle() { idle_for + 1 } else { 0 };
         if idle_for > 0 && runtime.timers.unattended() {
             // The last thread to arm a timer did not go to sleep itself: a spare processor's
             // carrier, perhaps.
             runtime.poller.kick();
         } else if idle_for > PATIENCE {
-            runtime.doze.doze(|| runtime.all_idle());
+            runtime.doze.doze(|| runtime.all_idle() && !errands::any());
             idle_for = 0;
             nothing_to_do = 0;
             monitor = Monitor::new(runtime);

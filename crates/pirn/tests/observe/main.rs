@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod door;
 #[cfg(feature = "dump")]
 mod dump;
 mod gdb;

@@ -35,12 +35,17 @@ const LAYERS: [&str; 22] = [
 ];
 
 /// The allowed references that go up, and the reasons.
-const UPWARD: [(&str, &str, &str); 2] = [
+const UPWARD: [(&str, &str, &str); 3] = [
     ("stack", "vthread", "the overflow handler names the thread"),
     (
         "vthread",
         "sched",
         "a thread that parks asks for the next one: one layer in two folders",
+    ),
+    (
+        "sched",
+        "observe",
+        "the monitor does what signal handlers leave to it",
     ),
 ];
 

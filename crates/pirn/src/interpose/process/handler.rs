@@ -12,7 +12,7 @@
 //! Handlers installed by a bare system call are not seen. The same holds for those of a library
 //! that `dlmopen` has bound to libc's own functions.
 
-use super::urgent;
+use super::{quit, urgent};
 use crate::arch;
 use crate::glibc::jump;
 use crate::glibc::symbols::Real;
@@ -186,6 +186,7 @@ pub unsafe extern "C" fn sigaction(
             if let Some(copy) = &mut copy {
                 copy.sa_sigaction = called;
                 Masked::add(signal, copy);
+                quit::stand_in(signal, copy);
             }
             let new = copy.as_ref().map_or(core::ptr::null(), core::ptr::from_ref);
             // SAFETY: our copy of the action; the caller's contract for `old`.
@@ -202,6 +203,7 @@ pub unsafe extern "C" fn sigaction(
         if is_function(before) && !masked {
             *urgent::bits(&mut old.sa_mask) &= !urgent::BIT;
         }
+        quit::hide(old);
     }
     result
 }
@@ -282,7 +284,7 @@ macro_rules! like_signal {
             };
             match is_ours(signal) {
                 // SAFETY: the caller's contract.
-                true if urgent::is_shared(signal) => unsafe {
+                true if urgent::is_shared(signal) || quit::is_shared(signal) => unsafe {
                     by_sigaction(signal, handler, $flags)
                 },
                 true => exchange(signal, handler, install),

@@ -4,6 +4,7 @@ pub(in crate::interpose) mod credentials;
 pub(in crate::interpose) mod dlfcn;
 pub(crate) mod fork;
 pub(in crate::interpose) mod handler;
+pub(crate) mod quit;
 pub(in crate::interpose) mod signal;
 pub(in crate::interpose) mod sigwait;
 pub(in crate::interpose) mod sysv;

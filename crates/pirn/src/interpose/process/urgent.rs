@@ -1,10 +1,14 @@
-//! `SIGURG`, which [preemption](preempt) shares with the program, and with readers of stacks, who
-//! ask threads to stand still (`sched/standing.rs`).
+//! `SIGURG`, which [preemption](preempt) shares with the program, with readers of stacks, who ask
+//! threads to stand still (`sched/standing.rs`), and with tools that look inside.
 //!
 //! The kernel sends it for out-of-band data, if a program asks for that, and a program may use it
-//! for anything else. So the handler that the kernel knows is ours as long as threads are
-//! preempted; what the program installs is only noted, and called for signals that are not our
-//! own, which carry a marker. The program is told that its own is installed.
+//! for anything else. So the handler that the kernel knows is ours; what the program installs is
+//! only noted, and called for signals that are not our own, which carry a marker. The program is
+//! told that its own is installed.
+//!
+//! A tool of the same user, or of root, sends this signal with the marker [`LET_ME_IN`] to the
+//! monitor's thread: then the process opens its [door](crate::observe::door). A process that knows
+//! nothing of it ignores the signal, so nobody is harmed by a tool that errs.
 //!
 //! In every other handler of the program, `SIGURG` is blocked (see [`handler`]). A thread that is
 //! in a handler must not be preempted: the end of the handler, on another carrier, would restore
@@ -13,6 +17,7 @@
 use super::handler;
 use crate::arch;
 use crate::sanitizer;
+use crate::sched::errands;
 use crate::sched::preempt::{self, SIGNAL};
 #[cfg(feature = "dump")]
 use crate::sched::standing::{self, MARKER};
@@ -21,6 +26,9 @@ use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::Relaxed};
 use core::time::Duration;
 use libc::siginfo_t;
+
+/// The value with which a tool asks to look inside. The `pirn` command has the same number.
+const LET_ME_IN: usize = usize::from_ne_bytes(*b"pirn-ask");
 
 /// `SIGURG` in a signal set of the kernel.
 pub(super) const BIT: u64 = 1 << (SIGNAL - 1);
@@ -31,18 +39,30 @@ static ACTIVE: AtomicBool = AtomicBool::new(false);
 static FLAGS: AtomicI32 = AtomicI32::new(0);
 static MASK: AtomicU64 = AtomicU64::new(0);
 
-/// Installs the handler for preemption, unless slices are zero.
+/// Installs the handler, for preemption unless slices are zero, and for tools if the process
+/// `answers` them.
 ///
 /// # Errors
 /// The reason why threads cannot be preempted here.
-pub(crate) fn install(slice: Duration) -> Result<(), &'static str> {
-    if slice.is_zero() {
-        return Ok(());
-    }
+pub(crate) fn install(slice: Duration, answers: bool) -> Result<(), &'static str> {
     if sanitizer::present() || arch::on_valgrind() {
-        return Err("tools that watch each instruction are not interrupted");
+        return match slice.is_zero() {
+            true => Ok(()),
+            false => Err("tools that watch each instruction are not interrupted"),
+        };
     }
-    preempt::prepare()?;
+    let preempts = match slice.is_zero() {
+        true => Ok(()),
+        false => preempt::prepare(),
+    };
+    if answers || (!slice.is_zero() && preempts.is_ok()) {
+        take_over();
+    }
+    preempts
+}
+
+/// Makes the handler ours, and notes the program's.
+fn take_over() {
     // SAFETY: all zeros is a valid action, the program's is read into it, and put in force again.
     unsafe {
         let mut programs: libc::sigaction = core::mem::zeroed();
@@ -50,7 +70,6 @@ pub(crate) fn install(slice: Duration) -> Result<(), &'static str> {
         ACTIVE.store(true, Relaxed); // Relaxed: under the lock of the start.
         libc::sigaction(SIGNAL, &programs, core::ptr::null_mut());
     }
-    Ok(())
 }
 
 /// Without dumps there is one marker.
@@ -118,7 +137,7 @@ fn put_in_force(programs: &libc::sigaction) {
     unsafe { handler::real_sigaction(SIGNAL, &ours, core::ptr::null_mut()) };
 }
 
-/// Preempts the running thread, or calls the program's handler.
+/// Preempts the running thread, or lets a tool in, or calls the program's handler.
 ///
 /// Unwinds if the program's handler does.
 unsafe extern "C-unwind" fn on_signal(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
@@ -127,10 +146,14 @@ unsafe extern "C-unwind" fn on_signal(signal: c_int, info: *mut siginfo_t, conte
         // The kernel keeps one pending signal of this kind: it may stand for several.
         #[cfg(feature = "dump")]
         standing::answer(context);
-        let ours = [preempt::MARKER, MARKER];
-        let value = (*info).si_value().sival_ptr as usize;
-        if (*info).si_code == libc::SI_QUEUE && ours.contains(&value) {
+        let value = match (*info).si_code {
+            libc::SI_QUEUE => (*info).si_value().sival_ptr as usize,
+            _ => 0,
+        };
+        if [preempt::MARKER, MARKER].contains(&value) {
             preempt::interrupt(context);
+        } else if value == LET_ME_IN {
+            errands::want(errands::LET_IN);
         } else if handler::is_function(handler::noted(signal)) {
             // As the kernel would have it, but SA_NODEFER is not heard: see `put_in_force`.
             let interrupted = arch::Interruption::new(context).blocked();

@@ -1,0 +1,93 @@
+//! What tools may ask for. Each command only looks; none changes anything.
+//!
+//! A command runs on a platform thread of the door: it may allocate and take locks, as `std` does,
+//! but its table of descriptors is not the process's, so it cannot ask the kernel about those. It
+//! writes its answer to a client that may be slow: nothing that others wait for may be held
+//! meanwhile.
+
+use super::request::{Refusal, Request, VERSION};
+use crate::runtime;
+use std::io::{self, Write};
+
+/// A command.
+pub(crate) struct Command {
+    /// What the request calls it.
+    pub(crate) name: &'static str,
+    /// What the answer is: `text`, or the name of a format.
+    pub(crate) kind: &'static str,
+    /// The keys that a request may have.
+    pub(crate) keys: &'static [&'static str],
+    /// How long the whole answer may take, in seconds; `None`: it is a stream, which ends when the
+    /// client hangs up.
+    pub(crate) seconds: Option<u64>,
+    /// Writes the answer. An error before the first 64 KiB, or before the first flush, reaches the
+    /// client as a text.
+    pub(crate) run: fn(&Request<'_>, &mut dyn Write) -> io::Result<()>,
+}
+
+/// All commands.
+pub(crate) const ALL: &[Command] = &[
+    Command {
+        name: "version",
+        kind: "text",
+        keys: &[],
+        seconds: Some(10),
+        run: version,
+    },
+    Command {
+        name: "dump",
+        kind: "dump",
+        keys: &["threads", "max"],
+        seconds: Some(60),
+        run: dump,
+    },
+];
+
+/// Returns the command that a request asks for, with the keys that it has.
+pub(super) fn find(request: &Request<'_>) -> Result<&'static Command, Refusal> {
+    let mut all = ALL.iter();
+    match all.find(|command| command.name == request.command) {
+        Some(command) => request.check_keys(command.keys).map(|()| command),
+        None => {
+            let known: Vec<_> = ALL.iter().map(|command| command.name).collect();
+            let (name, known) = (request.command, known.join(", "));
+            Err(Refusal(format!(
+                "this process does not know the command {name:?} (it knows: {known}): it was built \
+                 with another version of pirn than the tool"
+            )))
+        }
+    }
+}
+
+/// `version`: what answers here, line by line.
+fn version(_: &Request<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let known: Vec<_> = ALL.iter().map(|command| command.name).collect();
+    let carriers = runtime::get().map_or(0, |runtime| runtime.settings.parallelism);
+    writeln!(out, "pirn {}", env!("CARGO_PKG_VERSION"))?;
+    writeln!(out, "protocol {VERSION}")?;
+    writeln!(out, "pid {}", std::process::id())?;
+    writeln!(out, "parallelism {carriers}")?;
+    writeln!(out, "commands {}", known.join(" "))
+}
+
+/// `dump`: all virtual threads, in the form of the crate `pirn-dump`. With `threads=all` each is
+/// listed, or the first `max`; otherwise examples of each group.
+#[cfg(feature = "dump")]
+fn dump(request: &Request<'_>, out: &mut dyn Write) -> io::Result<()> {
+    use crate::observe::dump;
+    let most = request.number("max")?.unwrap_or(u64::MAX);
+    let threads = match request.text("threads") {
+        None | Some("examples") => None,
+        Some("all") => Some(usize::try_from(most).unwrap_or(usize::MAX)),
+        Some(other) => {
+            let text = format!("threads is {other:?}, not all or examples");
+            return Err(Refusal(text).into());
+        }
+    };
+    dump::take(&dump::Contents { threads }).write_to(out)
+}
+
+#[cfg(not(feature = "dump"))]
+fn dump(_: &Request<'_>, _: &mut dyn Write) -> io::Result<()> {
+    Err(io::Error::other(super::WITHOUT_DUMPS))
+}

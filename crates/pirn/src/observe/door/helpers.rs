@@ -1,0 +1,32 @@
+//! The platform threads of the door.
+
+use crate::sanitizer::valgrind;
+use crate::sys;
+use std::io;
+
+/// Bytes of a thread's stack, for unwinding and symbols: address space, of which a thread that
+/// only waits uses two pages.
+const STACK: usize = 512 << 10;
+/// `std` aborts if it gets no memory for a thread's record, so this much must be free.
+const ROOM: usize = STACK + (64 << 10);
+/// All signals but the two that the C library sends to each thread, and waits for: 32 and 33.
+const ALL_SIGNALS: u64 = !(0b11 << 31);
+
+/// Starts a platform thread on which no handler of the program runs.
+///
+/// # Errors
+/// There is no memory, or the system refuses another thread.
+pub(super) fn start(name: &str, f: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    let mut room: Vec<u8> = Vec::new();
+    core::hint::black_box(&mut room).try_reserve_exact(ROOM)?;
+    drop(room);
+    let builder = std::thread::Builder::new().name(name.into());
+    let before = sys::blocked_signals();
+    sys::block_only(before | ALL_SIGNALS); // The new thread inherits this.
+    let started = builder.stack_size(STACK).spawn(move || {
+        valgrind::note_platform_thread();
+        f();
+    });
+    sys::block_only(before);
+    started.map(drop)
+}

@@ -1,0 +1,171 @@
+//! The thread that listens.
+
+use super::connection;
+use super::files::{self, Fd};
+use super::place::{self, Place};
+use super::{helpers, sockets};
+use crate::blocking::other_table;
+use crate::sys::{self, Errno, call};
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// How many clients are served at the same time. Each has a thread.
+pub(super) const CLIENTS: usize = 4;
+
+/// The listener looks this often whether its socket is still in its place, and whether it is still
+/// wanted.
+const LOOK_NS: u64 = 60_000_000_000;
+/// A pause after an error that is likely to come again.
+const PAUSE_NS: u64 = 100_000_000;
+
+/// How long the process listens.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Stay {
+    /// Until nobody has come for [`LOOK_NS`].
+    WhileWanted,
+    ForGood,
+}
+
+/// The number of clients that are being served.
+static SERVED: AtomicUsize = AtomicUsize::new(0);
+
+/// One client is being served, until this is dropped.
+struct Seat(());
+
+impl Seat {
+    /// Takes one if there is any left.
+    fn take() -> Option<Seat> {
+        // Relaxed, here and below: only the number counts.
+        let more = |served: usize| (served < CLIENTS).then_some(served + 1);
+        SERVED.fetch_update(Relaxed, Relaxed, more).ok()?;
+        Some(Seat(()))
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        SERVED.fetch_sub(1, Relaxed);
+    }
+}
+
+/// Listens and serves, on a thread of its own.
+pub(super) fn run(stay: Stay) {
+    if let Err(error) = have_own_table() {
+        return complain(&format!("no table of descriptors of its own: {error}"));
+    }
+    loop {
+        match place::take() {
+            Ok(Some(place)) => serve(place, stay),
+            Ok(None) => return, // Another listener of this process answers.
+            Err(reason) => {
+                complain(&reason);
+                if stay == Stay::WhileWanted {
+                    return; // Whoever wants to know asks again.
+                }
+                sys::nap(LOOK_NS);
+            }
+        }
+        if stay == Stay::WhileWanted {
+            return;
+        }
+    }
+}
+
+/// Gives this thread a table of descriptors of its own, in which standard input and output are
+/// there but lead nowhere: nobody's messages go to a client.
+fn have_own_table() -> Result<(), Errno> {
+    other_table::make()?;
+    for _ in 0..3 {
+        let null = files::open(files::HERE, c"/dev/null", libc::O_RDWR)?;
+        core::mem::forget(null);
+    }
+    Ok(())
+}
+
+/// Serves clients as long as the place is current, and wanted.
+fn serve(place: Place, stay: Stay) {
+    let mut quiet = true;
+    loop {
+        if sockets::is_readable_within(&place.socket, LOOK_NS) {
+            match sockets::accept(&place.socket) {
+                Ok(client) => admit(client),
+                Err(Errno(libc::EAGAIN | libc::ECONNABORTED)) => {}
+                Err(_) => sys::nap(PAUSE_NS), // No memory, no descriptors in the whole system.
+            }
+            quiet = false;
+            continue;
+        }
+        let idle = quiet && SERVED.load(Relaxed) == 0; // Relaxed: as in `Seat`.
+        if !place.is_current() || (idle && stay == Stay::WhileWanted) {
+            return place.leave();
+        }
+        quiet = true;
+    }
+}
+
+/// Gives a client a thread, or tells it that there is none.
+fn admit(client: Fd) {
+    if let Err(reason) = may_ask(&client) {
+        return connection::refuse(&client, &reason);
+    }
+    let Some(seat) = Seat::take() else {
+        let reason = format!("{CLIENTS} clients are being served already");
+        return connection::refuse(&client, &reason);
+    };
+    let number = client.0;
+    core::mem::forget(client); // It is the new thread's, if there is one.
+    let started = helpers::start("pirn-observe", move || {
+        other_table::join();
+        let client = Fd(number);
+        connection::serve(&client);
+        // The client may come again as soon as it hears that this is over: then there is a seat.
+        drop(seat);
+        drop(client);
+    });
+    if started.is_err() {
+        connection::serve(&Fd(number)); // The others wait: there is no memory for a thread.
+    }
+}
+
+/// Returns whether the process at the other end may ask: one of the same user, or of root.
+///
+/// # Errors
+/// Who may.
+fn may_ask(client: &Fd) -> Result<(), String> {
+    let peer = sockets::peer(client).map_err(|e| e.to_string())?;
+    // SAFETY: no pointers.
+    let (user, dumpable) = unsafe {
+        (
+            libc::geteuid(),
+            call!(libc::SYS_prctl, libc::PR_GET_DUMPABLE),
+        )
+    };
+    match peer {
+        0 => Ok(()),
+        _ if dumpable != Ok(1) => Err("this process keeps secrets, or has changed its user: \
+                                       it answers root only"
+            .into()),
+        peer if peer == user => Ok(()),
+        peer => Err(format!(
+            "this process answers its own user ({user}) and root only, and you are user {peer}"
+        )),
+    }
+}
+
+/// Writes a line to the standard error of the process, which is not in this thread's table.
+fn complain(text: &str) {
+    if crate::notices::are_off() {
+        return;
+    }
+    let line = format!("pirn: tools cannot look inside this process: {text}\n");
+    // SAFETY: the line is readable for its length; the other calls have no pointers.
+    unsafe {
+        let own = match call!(libc::SYS_pidfd_open, libc::getpid(), 0) {
+            Ok(own) => Fd(own as i32),
+            Err(_) => return,
+        };
+        if let Ok(stderr) = call!(libc::SYS_pidfd_getfd, own.0, 2, 0) {
+            let stderr = Fd(stderr as i32);
+            let _ = call!(libc::SYS_write, stderr.0, line.as_ptr(), line.len());
+        }
+    }
+}

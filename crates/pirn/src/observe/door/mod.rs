@@ -1,0 +1,100 @@
+//! The way in: how tools ask a running process, and who may.
+//!
+//! ```text
+//!   tool (`pirn dump PID`)             process
+//!   looks for the socket: none
+//!   SIGURG with a marker, to the
+//!   monitor's thread               ->  handler: an errand for the monitor
+//!                                      monitor: starts the listener's thread
+//!                                      listener: a table of descriptors of its own, the socket
+//!   finds the socket, connects,
+//!   checks whose it is             ->  listener: checks the user, starts a worker
+//!   one line: what it wants        ->  worker: the command's answer, then it hangs up
+//! ```
+//!
+//! A process need not prepare for it, and does not pay for it: until somebody asks there are no
+//! thread, no descriptor and no file. The listener of a process that did not ask for one ends when
+//! nobody has come for a while.
+//!
+//! **The door's threads have a table of descriptors of their own** (`CLOSE_RANGE_UNSHARE`). So they
+//! work when the process has run out of descriptors; nothing is inherited by the process's
+//! children, by `fork` or by `exec`; a program that closes all that it finds does not close the
+//! socket; and the numbers that the program gets are the same as without tools.
+//!
+//! **Who may ask**: processes of the same user and of root, by the kernel's word (`SO_PEERCRED`);
+//! only root where the process is not dumpable, which has changed its user, or keeps secrets. The
+//! socket is in a folder that only its owner may enter ([`place`]). A program with privileges that
+//! its user lacks (setuid) does not listen.
+//!
+//! **Nobody is held up**: each client has a worker, a platform thread that all signals are blocked
+//! on; there are [`CLIENTS`](listener::CLIENTS) at most. A request has to come soon, a client that
+//! does not read is dropped, and answers have a time limit, unless they are streams.
+//!
+//! * [`listener`]: the listening thread. [`place`]: the folder and the socket in it.
+//!   [`connection`]: one client. [`commands`]: what one may ask for. [`request`]: its line.
+//! * [`files`], [`sockets`]: system calls. [`helpers`]: platform threads.
+//! * [`quit`]: the dump that `SIGQUIT` asks for.
+
+pub(crate) mod commands;
+mod connection;
+mod files;
+mod helpers;
+mod listener;
+mod place;
+mod quit;
+pub(crate) mod request;
+mod sockets;
+
+use crate::notices;
+use crate::sched::errands;
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use listener::Stay;
+
+/// What is said in place of a dump by a program that cannot make any.
+#[cfg(not(feature = "dump"))]
+const WITHOUT_DUMPS: &str = "this program was built without the feature `dump` of pirn";
+
+/// Whether tools may look inside this process.
+static ALLOWED: AtomicBool = AtomicBool::new(false);
+/// Whether it listens from the start.
+static FOR_GOOD: AtomicBool = AtomicBool::new(false);
+
+/// Decides whether tools may look inside, by the setting and by the program's privileges.
+pub(crate) fn allow(setting: Option<bool>) -> bool {
+    // SAFETY: no pointers.
+    let privileged = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
+    let allowed = setting != Some(false) && !privileged;
+    ALLOWED.store(allowed, Relaxed); // Relaxed: complete in itself.
+    allowed
+}
+
+/// Listens until the process ends, if that is allowed.
+pub(crate) fn open_for_good() {
+    FOR_GOOD.store(true, Relaxed); // Relaxed: complete in itself.
+    open();
+}
+
+/// Does what signal handlers have left to the monitor, which calls this.
+pub(crate) fn run_errands(wanted: u32) {
+    if wanted & errands::LET_IN != 0 {
+        open();
+    }
+    if wanted & errands::DUMP != 0 {
+        quit::start();
+    }
+}
+
+/// Starts a listener. It ends at once if there is one that answers.
+fn open() {
+    // Relaxed: complete in themselves.
+    let stay = match FOR_GOOD.load(Relaxed) {
+        true => Stay::ForGood,
+        false => Stay::WhileWanted,
+    };
+    if !ALLOWED.load(Relaxed) {
+        return;
+    }
+    if let Err(error) = helpers::start("pirn-observe", move || listener::run(stay)) {
+        notices::write(&format!("no thread to answer tools with: {error}"));
+    }
+}

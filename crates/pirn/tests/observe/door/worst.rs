@@ -1,0 +1,185 @@
+//! The worst moments: when nothing else works any more, the door does.
+
+use std::fs;
+use std::hint;
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+
+use super::target::{Target, ask, be_told, connect, socket_of, until, usual_folder};
+use crate::common::{child, watched};
+use pirn::thread;
+
+fn answers(target: &Target) {
+    let answer = ask(target, "version");
+    assert!(answer.starts_with("ok text\n"), "{answer}");
+}
+
+#[watched]
+fn it_works_when_descriptors_have_run_out() {
+    if child::is_here() {
+        let mut open = Vec::new();
+        return be_told(|what| {
+            open.clear();
+            if what == "exhaust" {
+                let limit = libc::rlimit {
+                    rlim_cur: 64,
+                    rlim_max: 64,
+                };
+                // SAFETY: a limit.
+                assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) }, 0);
+                while let Ok(file) = fs::File::open("/dev/null") {
+                    open.push(file);
+                }
+            }
+            open.len().to_string()
+        });
+    }
+    let mut target = Target::start(&[], "");
+    let opened: usize = target.tell("exhaust").parse().unwrap();
+    assert!(opened > 10, "{opened} were opened");
+    answers(&target);
+    answers(&target);
+    target.tell("release");
+    target.finish();
+}
+
+#[watched]
+fn it_works_while_all_carriers_compute() {
+    for (preempt, spares) in [("10", "16"), ("0", "0")] {
+        if child::is_here() {
+            let over = Arc::new(AtomicBool::new(false));
+            let mut computing = Vec::new();
+            return be_told(|_| {
+                for _ in 0..4 {
+                    let over = Arc::clone(&over);
+                    let body = move || {
+                        while !over.load(SeqCst) {
+                            hint::spin_loop();
+                        }
+                    };
+                    computing.push(thread::spawn(body));
+                }
+                "".into()
+            });
+        }
+        let settings = [
+            ("PIRN_PARALLELISM", "2"),
+            ("PIRN_PREEMPT", preempt),
+            ("PIRN_SPARE_CARRIERS", spares),
+        ];
+        let mut target = Target::start(&settings, "");
+        target.tell("compute");
+        answers(&target);
+        // They would compute for ever.
+        target.kill();
+    }
+}
+
+#[watched]
+fn it_works_while_threads_fight_for_malloc() {
+    if child::is_here() {
+        let mut busy = Vec::new();
+        return be_told(|_| {
+            for _ in 0..3 {
+                busy.push(std::thread::spawn(|| {
+                    loop {
+                        // SAFETY: takes the lock of each arena in turn.
+                        unsafe { libc::malloc_trim(0) };
+                    }
+                }));
+            }
+            String::new()
+        });
+    }
+    let mut target = Target::start(&[], "");
+    target.tell("lock");
+    answers(&target);
+    answers(&target);
+    target.kill();
+}
+
+#[watched]
+fn a_stopped_process_answers_when_it_goes_on() {
+    if child::is_here() {
+        return super::target::be_target();
+    }
+    let target = Target::start(&[], "");
+    let signal = |signal| {
+        // SAFETY: no pointers.
+        assert_eq!(unsafe { libc::kill(target.pid() as i32, signal) }, 0);
+    };
+    until(|| super::target::monitor_of(target.pid())); // It gives itself its name.
+    signal(libc::SIGSTOP);
+    super::target::knock(target.pid());
+    assert_eq!(socket_of(target.pid()), None);
+    signal(libc::SIGCONT);
+    until(|| socket_of(target.pid()));
+    target.finish();
+}
+
+#[watched]
+fn a_client_that_says_nothing_holds_up_nobody() {
+    if child::is_here() {
+        return super::target::be_target();
+    }
+    let target = Target::start(&[], "");
+    let mut silent: Vec<_> = (0..3)
+        .map(|_| connect(target.pid(), &usual_folder()))
+        .collect();
+    // Half a request is none.
+    silent[0].write_all(b"pirn 1 ver").unwrap();
+    answers(&target);
+    // With as many as are served at a time, the next is sent away at once.
+    silent.push(connect(target.pid(), &usual_folder()));
+    until(|| (target.threads("pirn-observe") == 5).then_some(()));
+    let answer = ask(&target, "version");
+    assert_eq!(answer, "error 4 clients are being served already\n");
+    // They are sent away in the end.
+    for stream in silent {
+        assert_eq!(read_all(stream), "error no request within two seconds\n");
+    }
+    answers(&target);
+    target.finish();
+}
+
+fn read_all(mut stream: UnixStream) -> String {
+    let mut text = String::new();
+    std::io::Read::read_to_string(&mut stream, &mut text).unwrap();
+    text
+}
+
+#[watched]
+fn a_client_that_hangs_up_is_forgotten() {
+    if child::is_here() {
+        return super::target::be_target();
+    }
+    let target = Target::start(&[], "");
+    for _ in 0..100 {
+        drop(connect(target.pid(), &usual_folder()));
+    }
+    until(|| {
+        ask(&target, "version")
+            .starts_with("ok text\n")
+            .then_some(())
+    });
+    until(|| (target.threads("pirn-observe") == 1).then_some(()));
+    target.finish();
+}
+
+#[watched]
+fn a_program_that_closes_everything_still_answers() {
+    if child::is_here() {
+        return be_told(|_| {
+            // SAFETY: nothing here needs any of them.
+            unsafe { libc::close_range(3, u32::MAX, 0) };
+            String::new()
+        });
+    }
+    let mut target = Target::start(&[], "");
+    answers(&target);
+    target.tell("close");
+    answers(&target);
+    target.finish();
+}
