@@ -1,6 +1,6 @@
 //! Names of a dump's frames: a table from program counters to functions and lines.
 
-use crate::model::{Dump, End, Module, Stack};
+use crate::model::{Dump, End, Module, Stack, Wait};
 use std::collections::HashMap;
 use std::fmt;
 
@@ -55,7 +55,7 @@ impl Frame {
     }
 
     /// Whether it is a function of the runtime.
-    fn is_runtime(&self) -> bool {
+    pub(crate) fn is_runtime(&self) -> bool {
         let name = self
             .function
             .as_deref()
@@ -137,6 +137,8 @@ impl Module {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Names {
+    /// Variables of the program that threads wait at, by address.
+    variables: HashMap<u64, String>,
     /// By program counter, and whether it is that of the next instruction. Innermost first.
     table: HashMap<(u64, bool), Vec<Frame>>,
 }
@@ -178,7 +180,42 @@ impl Names {
                 }
             });
         }
-        Names { table }
+        Names {
+            table,
+            variables: HashMap::new(),
+        }
+    }
+
+    /// Adds the names of the locks that are variables of the program, by what a function finds in a
+    /// module. It is given the address in the module's symbol table.
+    pub fn add_variables(
+        &mut self,
+        dump: &Dump,
+        mut find: impl FnMut(&Module, u64) -> Option<String>,
+    ) {
+        let modules = Modules::of(dump);
+        let of_threads = dump.threads.iter().filter_map(|thread| match thread.wait {
+            Wait::Lock { address, .. } => Some(address),
+            _ => None,
+        });
+        // Locks on the heap are as many as threads. They are in no module.
+        for address in of_threads {
+            if self.variables.contains_key(&address) {
+                continue;
+            }
+            // Variables come after the code.
+            let Some(module) = modules.before(address) else {
+                continue;
+            };
+            if let Some(name) = find(module, address.wrapping_sub(module.bias)) {
+                self.variables.insert(address, name);
+            }
+        }
+    }
+
+    /// Returns the name of the variable at an address at which threads wait.
+    pub fn variable(&self, address: u64) -> Option<&str> {
+        self.variables.get(&address).map(String::as_str)
     }
 
     fn frames_at(&self, counter: (u64, bool)) -> &[Frame] {
@@ -274,10 +311,14 @@ impl<'a> Modules<'a> {
         Modules(modules)
     }
 
-    fn containing(&self, address: u64) -> Option<&'a Module> {
+    /// Returns the module with the last code before an address.
+    fn before(&self, address: u64) -> Option<&'a Module> {
         let after = self.0.partition_point(|module| module.start <= address);
-        let module = self.0[..after].last()?;
-        (address < module.end).then_some(*module)
+        self.0[..after].last().copied()
+    }
+
+    fn containing(&self, address: u64) -> Option<&'a Module> {
+        self.before(address).filter(|module| address < module.end)
     }
 }
 

@@ -52,7 +52,7 @@ pub(crate) fn write(shown: &Shown<'_>, out: &mut dyn Write) -> io::Result<()> {
         .dump
         .threads
         .iter()
-        .try_for_each(|it| thread(it, json))?;
+        .try_for_each(|it| thread(shown, it, json))?;
     json.close()?;
     findings(shown, json)?;
     json.close()?;
@@ -213,7 +213,7 @@ fn group(group: &Group, json: &mut Json<'_>) -> io::Result<()> {
     json.close()
 }
 
-fn thread(thread: &Thread, json: &mut Json<'_>) -> io::Result<()> {
+fn thread(shown: &Shown<'_>, thread: &Thread, json: &mut Json<'_>) -> io::Result<()> {
     json.object("")?;
     json.number("id", thread.id)?;
     thread
@@ -221,7 +221,7 @@ fn thread(thread: &Thread, json: &mut Json<'_>) -> io::Result<()> {
         .iter()
         .try_for_each(|name| bytes(json, "name", name))?;
     json.string("state", thread.state.word())?;
-    wait(&thread.wait, json)?;
+    wait(shown, &thread.wait, json)?;
     time(json, "until", thread.until)?;
     json.maybe("stack", thread.stack)?;
     json.maybe("place", thread.place)?;
@@ -235,7 +235,7 @@ fn thread(thread: &Thread, json: &mut Json<'_>) -> io::Result<()> {
     json.close()
 }
 
-fn wait(wait: &Wait, json: &mut Json<'_>) -> io::Result<()> {
+fn wait(shown: &Shown<'_>, wait: &Wait, json: &mut Json<'_>) -> io::Result<()> {
     if *wait == Wait::None {
         return Ok(());
     }
@@ -249,6 +249,10 @@ fn wait(wait: &Wait, json: &mut Json<'_>) -> io::Result<()> {
             what: _,
         } => {
             address(json, "address", *at)?;
+            shown
+                .names
+                .variable(*at)
+                .map_or(Ok(()), |name| json.string("variable", name))?;
             json.maybe("owner", *owner)?;
             json.maybe("waiters", *waiters)?;
         }

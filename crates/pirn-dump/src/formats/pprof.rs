@@ -246,7 +246,8 @@ impl Profile {
             self.message.message(5, |message| {
                 message.number(1, number);
                 message.number(2, name);
-                message.number(3, name);
+                // Without a system's name (3) pprof takes the name as it is. With the same one it
+                // removes what is between < and >.
                 message.number(4, file);
             });
         }

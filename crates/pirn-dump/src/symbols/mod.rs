@@ -69,7 +69,27 @@ impl Symbols {
 
     /// Finds the names of all frames of a dump.
     pub fn names(&mut self, dump: &Dump) -> Names {
-        Names::by(dump, |module, address| self.frames(module, address))
+        let mut names = Names::by(dump, |module, address| self.frames(module, address));
+        names.add_variables(dump, |module, address| self.variable(module, address));
+        names
+    }
+
+    /// Returns the name of the variable that an address of a module's symbol table lies in.
+    fn variable(&mut self, module: &Module, address: u64) -> Option<String> {
+        // Beyond the sizes of programs; what is behind them is the heap.
+        if address > 1 << 32 {
+            return None;
+        }
+        let (name, offset) = self.symbol(module, address)?;
+        // The linker's own symbols, the last of which has no end.
+        if ["_end", "end", "_edata", "edata", "__bss_start"].contains(&name.as_str()) {
+            return None;
+        }
+        Some(if offset == 0 {
+            name
+        } else {
+            format!("{name}+{offset:#x}")
+        })
     }
 
     /// Returns the calls at an address of a module's symbol table, innermost first: several, if the

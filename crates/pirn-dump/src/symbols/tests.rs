@@ -1,9 +1,10 @@
 //! Names of this program's own functions, and of a small program in C that is taken apart.
 
 use super::*;
-use crate::model::{Module, Stack};
+use crate::model::{LockKind, Module, Stack, Thread, Wait};
 use std::fs;
 use std::process::Command;
+use std::sync::atomic::AtomicU32;
 
 /// A function into which another is put.
 #[inline(never)]
@@ -94,6 +95,45 @@ fn a_return_address_is_looked_up_before_it() {
     let name = |index: usize| names.all(&dump.stacks[index]).last().unwrap().name();
     assert_eq!(name(0), "pirn_dump::symbols::tests::outer");
     assert_ne!(name(1), name(0));
+}
+
+/// Two words, so that the second is within it.
+static WORDS: [AtomicU32; 2] = [AtomicU32::new(1), AtomicU32::new(2)];
+
+#[test]
+fn locks_that_are_variables_have_names() {
+    let on_heap = Box::new(0_u32);
+    let address = |word: &AtomicU32| word.as_ptr() as u64;
+    let addresses = [
+        address(&WORDS[0]),
+        address(&WORDS[1]),
+        &raw const *on_heap as u64,
+    ];
+    let wait = |address| Wait::Lock {
+        address,
+        what: LockKind::Futex,
+        owner: None,
+        waiters: None,
+    };
+    let threads = addresses.map(|address| Thread {
+        wait: wait(address),
+        ..Thread::default()
+    });
+    let mut module = this_program();
+    // The code alone.
+    module.end = module.start + 1;
+    let dump = Dump {
+        threads: threads.into(),
+        modules: vec![module],
+        ..Dump::default()
+    };
+    let names = Symbols::of_self().names(&dump);
+    let name = "pirn_dump::symbols::tests::WORDS";
+    let next = format!("{name}+0x4");
+    assert_eq!(
+        addresses.map(|it| names.variable(it)),
+        [Some(name), Some(next.as_str()), None]
+    );
 }
 
 /// A program in C and what its module would be.

@@ -66,7 +66,7 @@ pub(crate) fn write_group(
     writeln!(out)?;
     write_place(shown, group.place, out)?;
     if let (Some(object), 2.., WaitKind::Lock(_)) = (group.object, group.count, group.wait) {
-        writeln!(out, "    all at {object:#x}")?;
+        writeln!(out, "    all at {}", words::place(object, shown.names))?;
     }
     for example in &group.examples {
         if let Some(thread) = shown.dump.threads.get(*example as usize) {
@@ -137,7 +137,7 @@ fn described(shown: &Shown<'_>, thread: &Thread, people: &People<'_>, with_state
     if with_state {
         parts.push(thread.state.word().to_string());
     }
-    let wait = words::wait(&thread.wait, people);
+    let wait = words::wait(&thread.wait, people, shown.names);
     if !wait.is_empty() {
         parts.push(wait);
     }

@@ -120,8 +120,9 @@ fn top(shown: &Shown<'_>, thread: &Thread) -> String {
             .as_ref()
             .is_some_and(|file| !stack::short(file).starts_with("library/"))
     };
-    // The runtime's definitions of C functions have source files, too.
-    let of_rust = |frame: &&&Frame| of_program(frame) && frame.name().contains("::");
+    // The runtime has source files, too, also for functions of C.
+    let of_rust =
+        |frame: &&&Frame| of_program(frame) && frame.name().contains("::") && !frame.is_runtime();
     let known = frames
         .iter()
         .find(of_rust)

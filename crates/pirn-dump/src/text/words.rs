@@ -2,6 +2,7 @@
 
 use super::escape::{Plain, Quoted};
 use crate::model::{Dump, LockKind, Thread, Wait, WaitKind};
+use crate::names::Names;
 use std::collections::HashMap;
 use std::fmt::{self, Display};
 
@@ -152,7 +153,7 @@ pub(crate) fn kind(wait: WaitKind) -> &'static str {
 }
 
 /// What one thread waits for, or an empty text: `fd 12, 127.0.0.1:80 - 10.0.0.1:4000`.
-pub(crate) fn wait(wait: &Wait, people: &People<'_>) -> String {
+pub(crate) fn wait(wait: &Wait, people: &People<'_>, names: &Names) -> String {
     match wait {
         Wait::None => String::new(),
         Wait::Lock {
@@ -161,7 +162,7 @@ pub(crate) fn wait(wait: &Wait, people: &People<'_>) -> String {
             owner,
             waiters,
         } => {
-            let mut text = format!("{} {address:#x}", what.word());
+            let mut text = format!("{} {}", what.word(), place(*address, names));
             if let Some(owner) = owner {
                 text += &format!(" held by {}", people.called(*owner));
             }
@@ -189,6 +190,14 @@ pub(crate) fn wait(wait: &Wait, people: &People<'_>) -> String {
         Wait::Call { name } => format!("call {}", Plain(name.as_bytes())),
         Wait::Signal => "signal".to_string(),
         Wait::Other => "other".to_string(),
+    }
+}
+
+/// An address, and the variable there if it is known: `0x5010 (server::CACHE)`.
+pub(crate) fn place(address: u64, names: &Names) -> String {
+    match names.variable(address) {
+        Some(name) => format!("{address:#x} ({})", Plain(name.as_bytes())),
+        None => format!("{address:#x}"),
     }
 }
 

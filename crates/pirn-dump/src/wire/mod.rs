@@ -7,7 +7,7 @@
 //!  record     | length u32 | fields
 //! ```
 //!
-//! All numbers are little-endian. A block has records of one kind, at most [`BLOCK`] bytes of them
+//! All numbers are little-endian. A block has records of one kind, at most 64 KiB of them
 //! (or one longer record), so a writer holds no more than that. The end block, with tag 0, has a
 //! length of 0: what stops before it is incomplete.
 //!
