@@ -28,6 +28,7 @@ pub(crate) mod lints;
 mod spec;
 
 pub use error::ConfigError;
+pub(crate) use spec::parse_size;
 
 /// Settings for the runtime, which starts by itself with the first virtual thread.
 ///

@@ -42,6 +42,7 @@
 //! | [`Scheduler`] | the trait for custom schedulers |
 //! | [`dump`](fn@dump) | all virtual threads, with their stacks |
 //! | [`metrics`](mod@metrics) | what has been counted: threads by state, latencies, memory |
+//! | [`events`] | what threads did lately: keeping it, and writing it down when something goes wrong |
 //! | [`OnCarrier`] | a wrapper for allocators other than libc's |
 //!
 //! There is no `pirn::net` and no `pirn::sync`: everything else is `std`'s.
@@ -124,6 +125,7 @@ mod observe;
 mod own_vec;
 mod poison;
 mod primitives;
+mod recorder;
 mod runtime;
 mod sanitizer;
 mod sched;
@@ -142,6 +144,8 @@ pub use bridge::{block_on, block_on_interruptible};
 pub use config::{Config, ConfigError};
 #[cfg(feature = "dump")]
 pub use observe::dump::{api as dump, dump};
+#[doc(inline)]
+pub use observe::events::api as events;
 #[doc(inline)]
 pub use observe::metrics;
 #[cfg(feature = "macros")]

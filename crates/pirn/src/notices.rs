@@ -3,6 +3,7 @@
 //! with any value, switches them off.
 
 use crate::config;
+use crate::observe::events::settings;
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::ffi::OsStr;
 use std::io::{self, Write};
@@ -11,7 +12,12 @@ use std::io::{self, Write};
 const QUIET: &str = "PIRN_QUIET";
 
 /// Variables that other code than the settings reads.
-const OTHERS: [&str; 3] = [QUIET, "PIRN_NO_GUARD_MARKERS", "PIRN_NO_FSGSBASE"];
+const OTHERS: [&str; 4] = [
+    QUIET,
+    "PIRN_NO_GUARD_MARKERS",
+    "PIRN_NO_FSGSBASE",
+    settings::VARIABLE,
+];
 
 /// Prefixes of the variables of this project's own tests.
 const OF_TESTS: [&str; 2] = ["PIRN_TEST", "PIRN_STRESS"];

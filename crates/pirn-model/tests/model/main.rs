@@ -48,8 +48,12 @@ mod permit;
 mod readiness;
 #[path = "../../../pirn/src/vthread/resident.rs"]
 mod resident;
+#[path = "../../../pirn/src/recorder/ring.rs"]
+mod ring;
 #[path = "../../../pirn/src/sched/sample.rs"]
 mod sample;
+#[path = "../../../pirn/src/recorder/shared.rs"]
+mod shared_ring;
 #[path = "../../../pirn/src/sched/spare.rs"]
 #[allow(dead_code)] // The monitor's questions.
 mod spare;
@@ -64,7 +68,7 @@ mod wait_word;
 mod primitives {
     //! Loom's atomics under the runtime's names.
     pub use loom::sync::atomic::{
-        AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+        AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
     };
 }
 
@@ -88,6 +92,7 @@ mod lot_model;
 mod park_model;
 mod permit_model;
 mod readiness_model;
+mod recorder_model;
 mod resident_model;
 mod sample_model;
 mod spare_model;

@@ -11,12 +11,13 @@
 
 use super::jobs::{self, Jobs, Worker};
 use super::wait::{Outcome, Wait};
+use crate::recorder::kinds;
 use crate::sanitizer::{self, valgrind};
 use crate::sched::{counters, os_thread};
 use crate::sys::{self, Errno, SysResult};
 use crate::time::Deadline;
-use crate::vthread;
 use crate::vthread::awaited::Awaited;
+use crate::vthread::{self, recorded};
 use core::cell::UnsafeCell;
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -109,7 +110,9 @@ pub(crate) fn bounded<R>(awaited: Awaited, function: impl FnOnce() -> R) -> R {
     let mut call = Call::new(awaited, function);
     // SAFETY: the call stays here until it has been run: then the wait ends.
     unsafe { thread.runtime().pool.submit(NonNull::from(&mut call.job)) };
+    recorded::event(kinds::OFFLOAD, 0);
     call.job.wait.block();
+    recorded::event(kinds::OFFLOADED, 0);
     call.finish()
 }
 
@@ -143,7 +146,9 @@ pub(crate) fn dedicated(awaited: Awaited, function: impl FnOnce() -> SysResult) 
         thread.awaits.begin(awaited);
         pause *= 2;
     }
+    recorded::event(kinds::OFFLOAD, 0);
     call.job.wait.block();
+    recorded::event(kinds::OFFLOADED, 0);
     call.finish()
 }
 

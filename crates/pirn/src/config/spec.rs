@@ -185,7 +185,8 @@ fn parse_number(text: &str) -> Option<usize> {
     digits.then(|| text.parse().ok()).flatten()
 }
 
-fn parse_size(text: &str) -> Option<usize> {
+/// Parses a number of bytes, with a suffix for more.
+pub(crate) fn parse_size(text: &str) -> Option<usize> {
     let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
     let unit = match &text[digits.len()..] {
         "" => 1,

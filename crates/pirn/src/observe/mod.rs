@@ -3,6 +3,7 @@
 //! * `dump`: all threads, with their stacks (feature `dump`).
 //! * [`door`]: the way in: who may ask, how, and where.
 //! * [`debug_table`]: where debuggers and readers of the process's memory find the runtime's data.
+//! * [`events`]: what happened lately, as the recorder has it.
 //! * [`lints`]: what is probably wrong, and what to do about it.
 //! * [`metrics`](mod@metrics): what has been counted, and how much there is of everything.
 
@@ -10,6 +11,7 @@ pub(crate) mod debug_table;
 pub(crate) mod door;
 #[cfg(feature = "dump")]
 pub(crate) mod dump;
+pub(crate) mod events;
 pub(crate) mod lints;
 pub mod metrics;
 

@@ -22,6 +22,7 @@ use crate::blocking::epoll::Poller;
 use crate::blocking::offload::Pool;
 use crate::blocking::timers::Timers;
 use crate::mark::Raised;
+use crate::recorder;
 use crate::sched::counters::Counters;
 use crate::sched::doze::Doze;
 use crate::sched::idle::Idle;
@@ -162,5 +163,6 @@ pub(crate) fn has_forked() -> bool {
 pub(crate) fn stop() {
     // Relaxed: there is one thread only.
     FORKED.store(true, Ordering::Relaxed);
+    recorder::stop();
     RUNTIME.store(ptr::null_mut(), Ordering::Relaxed);
 }

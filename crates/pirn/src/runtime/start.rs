@@ -7,7 +7,7 @@
 use super::{Runtime, RuntimeSettings};
 use crate::glibc::{malloc, tls};
 use crate::lock::Lock;
-use crate::observe::door;
+use crate::observe::{door, events};
 use crate::stack::{SizeClass, depth, overflow, region};
 use crate::{arch, config, interpose, notices, observe, sanitizer, sched};
 use core::ffi::c_void;
@@ -48,12 +48,13 @@ fn start() -> io::Result<&'static Runtime> {
         arch::set_tp_by_system_call();
     }
     let settings = config::resolve().map_err(io::Error::other)?;
+    let keep = events::settings::from_environment().map_err(io::Error::other)?;
     notices::unknown_variables();
     interpose::verify().map_err(unsupported)?;
     malloc::prepare().map_err(unsupported)?;
     on_fresh_thread(|| study_thread(settings.tls_reserve))?;
     // The following steps cannot be undone, so a failure is final.
-    FAILURE.with(|| launch(&settings))
+    FAILURE.with(|| launch(&settings, keep))
 }
 
 /// Returns whether an instruction can set the thread pointer. Valgrind does not know it.
@@ -65,7 +66,10 @@ fn has_fsgsbase() -> bool {
 }
 
 /// Sets up the process's state and its runtime.
-fn launch(settings: &config::Settings) -> io::Result<&'static Runtime> {
+fn launch(
+    settings: &config::Settings,
+    keep: Option<events::settings::Keep>,
+) -> io::Result<&'static Runtime> {
     if !arch::has_fsgsbase() && !arch::on_valgrind() {
         notices::write(
             "this processor or kernel has no FSGSBASE, so each switch between virtual threads \
@@ -93,6 +97,9 @@ fn launch(settings: &config::Settings) -> io::Result<&'static Runtime> {
         slice_ns,
     })?;
     depth::watch_exit();
+    if let Some(keep) = keep {
+        events::keeper::start_by_environment(runtime, keep)?;
+    }
     runtime.start_scheduler()?;
     sched::cold::start(settings.swap_cold)?;
     observe::lints::start(runtime, settings.lints);

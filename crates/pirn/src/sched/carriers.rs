@@ -2,8 +2,10 @@
 
 use super::spare::Spare;
 use super::{Processor, preempt};
+use crate::recorder::kinds;
 use crate::runtime::Runtime;
 use crate::sys;
+use crate::vthread::recorded;
 use crate::vthread::{Carrier, Ready};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -92,7 +94,11 @@ fn next(runtime: &'static Runtime, carrier: &Carrier) -> Ready {
 /// Sleeps without a processor until there is an event or a kick, and takes a processor again if
 /// there is one. Returns whether this carrier has been asked to search.
 fn sleep(runtime: &Runtime, carrier: &Carrier) -> bool {
-    runtime.wait_for_events(|| carrier.set_processor(runtime.acquire_processor()));
+    recorded::event(kinds::SLEEP, 0);
+    runtime.wait_for_events(|| {
+        recorded::event(kinds::AWAKE, 0);
+        carrier.set_processor(runtime.acquire_processor());
+    });
     // A carrier without a processor cannot search. The carrier that took the last processor takes
     // up the request when it runs out of work.
     carrier.processor().is_some() && runtime.idle.take_request()

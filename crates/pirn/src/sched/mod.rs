@@ -51,6 +51,7 @@ pub(crate) use preempt::put_aside;
 pub(crate) use processor::Processor;
 
 use crate::mark::{self, Raised};
+use crate::recorder;
 use crate::runtime::Runtime;
 use crate::stack::SizeClass;
 use crate::stack::shortage::Shortage;
@@ -251,6 +252,9 @@ pub(crate) fn make_runnable(thread: Ready) {
 /// Hands a new thread to its scheduler.
 #[inline]
 pub(crate) fn start(thread: Ready) {
+    if recorder::is_on() {
+        vthread::recorded::spawned(thread.core());
+    }
     hand_on(thread, Cause::Start);
 }
 

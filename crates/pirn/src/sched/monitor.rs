@@ -14,10 +14,12 @@ use super::slices::Slices;
 use super::spare::Spare;
 use super::stuck::Episode;
 use super::{Processor, carriers, errands, os_thread, preempt};
+use crate::recorder::kinds;
 use crate::runtime::Runtime;
 use crate::sanitizer::valgrind;
 use crate::stack::cache::CACHE;
 use crate::sys;
+use crate::vthread::recorded;
 use core::sync::atomic::Ordering;
 use std::io;
 
@@ -91,6 +93,7 @@ fn add_spare(runtime: &'static Runtime) -> bool {
     all.iter()
         .find_map(unused)
         .is_some_and(|(spare, processor)| {
+            recorded::event(kinds::SPARE, processor.index as u64);
             spare.add(&runtime.spares_in_use, || start_spare(processor))
         })
 }

@@ -22,11 +22,13 @@ use crate::blocking::list::{Links, List};
 use crate::blocking::wait::{Outcome, Wait, WakeList, Wakeup};
 use crate::local;
 use crate::lock::Lock;
+use crate::recorder::kinds;
 use crate::scoped_value::Bindings;
 use crate::thread::{Panic, ThreadId, quietly};
 use crate::time::Deadline;
 use crate::vthread::awaited::{Awaited, Kind};
 use crate::vthread::ids;
+use crate::vthread::recorded;
 use crate::vthread::wait_word::Hearing;
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
@@ -177,10 +179,12 @@ impl ScopeState {
         impl Drop for Known<'_> {
             fn drop(&mut self) {
                 tree::remove(self.0);
+                recorded::scope_closed(self.0.id, self.0.name.as_deref());
             }
         }
         // SAFETY: removed below, before the borrow ends; the owner calls this once.
         unsafe { tree::add(self) };
+        recorded::event(kinds::SCOPE_OPEN, self.id);
         let _known = Known(self);
         self.within(f)
     }
@@ -335,6 +339,7 @@ impl ScopeState {
             }
             inner.claim_owner(true)
         };
+        recorded::event(kinds::SCOPE_CANCEL, self.id);
         if let Some(wakeup) = wakeup {
             wakeup.perform();
         }

@@ -94,7 +94,7 @@ impl ScopeId {
         ScopeId(NonZeroU64::new(scope.id).unwrap_or(NonZeroU64::MAX))
     }
 
-    #[cfg(feature = "dump")]
+    /// Returns the number.
     pub(crate) fn number(self) -> u64 {
         self.0.get()
     }

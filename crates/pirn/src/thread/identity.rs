@@ -1,11 +1,12 @@
 //! Handles and ids of threads.
 
 use crate::blocking::wait::{Outcome, Wakeup};
+use crate::recorder::kinds;
 use crate::sched::{carrier_name, counters};
 use crate::vthread::platform::{self, Platform};
 use crate::vthread::record::Phase;
 use crate::vthread::wait_word::WaitWord;
-use crate::vthread::{self, Claimed, ThreadRef};
+use crate::vthread::{self, Claimed, ThreadRef, recorded};
 use core::fmt;
 use core::num::NonZeroU64;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -205,6 +206,10 @@ impl Thread {
     /// the [listeners](super::listeners::tell) if there are any.
     pub(crate) fn begin_interrupt(&self) -> (Option<Wakeup>, bool) {
         let word = self.wait_word();
+        recorded::event(
+            kinds::INTERRUPT,
+            self.as_virtual().map_or(0, |core| core.id()),
+        );
         let interruption = word.interrupt(Outcome::Interrupted as u32);
         if let Some(thread) = self.as_virtual() {
             counters::note(thread.runtime(), |counters| &counters.interrupts);

@@ -149,6 +149,11 @@ impl Awaited {
         Kind::ALL[usize::from(self.0 as u8) % Kind::ALL.len()]
     }
 
+    /// Returns the word, for readers that know its layout.
+    pub(crate) fn word(self) -> u64 {
+        self.0
+    }
+
     #[cfg_attr(not(feature = "dump"), allow(dead_code))]
     /// Returns the argument.
     pub(crate) fn argument(self) -> u64 {

@@ -3,6 +3,7 @@
 use super::Ready;
 use super::magazines;
 use super::record::{Attributes, Core};
+use super::recorded;
 use super::reference::ThreadRef;
 use crate::sched::counters;
 use core::alloc::Layout;
@@ -225,6 +226,7 @@ impl<T, F: FnOnce() -> T> Body for ClosureBody<T, F> {
             let result = catch_unwind(AssertUnwindSafe(closure));
             if result.is_err() {
                 counters::note_panic();
+                recorded::panicked();
             }
             *self.result.get() = Some(result);
         }

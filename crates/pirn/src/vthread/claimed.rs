@@ -1,6 +1,7 @@
 //! The right to wake a virtual thread.
 
-use super::{Core, Ready};
+use super::{Core, Ready, recorded};
+use crate::recorder;
 use crate::sched;
 use core::ptr::NonNull;
 
@@ -32,6 +33,9 @@ impl Claimed {
     pub(crate) fn wake(self) {
         // SAFETY: it waits for this very wake, by the contract of `new`, so it is alive.
         let core = unsafe { self.0.as_ref() };
+        if recorder::is_on() {
+            recorded::woken(core);
+        }
         core.continuation.order_before();
         if core.handshake.wake() {
             // SAFETY: the handshake gave us the duty to enqueue it.

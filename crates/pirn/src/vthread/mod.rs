@@ -14,6 +14,7 @@
 //! * [`residents`]: the threads by their slots, for who walks over them; [`resident`]: the entry of
 //!   one (model-checked). [`mounted`]: those that are mounted, by their platform threads, for
 //!   readers outside.
+//! * [`recorded`]: what the recorder of events is told of threads.
 //! * [`label`]: a thread's id and name, for messages.
 //! * [`platform`]: the corresponding state of platform threads.
 //! * [`keys`]: the values of `pthread_key`s, and their destructors.
@@ -37,6 +38,7 @@ pub(crate) mod permit;
 pub(crate) mod platform;
 pub(crate) mod ready;
 pub(crate) mod record;
+pub(crate) mod recorded;
 mod reference;
 mod resident;
 pub(crate) mod residents;

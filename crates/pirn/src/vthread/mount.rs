@@ -25,10 +25,12 @@ use super::current::Current;
 use super::life;
 use super::mounted::Mounted;
 use super::record::{Core, Phase};
+use super::recorded;
 use super::residents;
 use crate::continuation::Continuation;
 use crate::glibc::carrier_tls;
 use crate::mark::{self, Raised};
+use crate::recorder::{self, carrier_ring::Writer};
 use crate::runtime::Runtime;
 use crate::sanitizer::{self, Ignored};
 use crate::sched::{self, Processor};
@@ -143,6 +145,8 @@ pub(crate) struct Carrier {
     mounted: Mounted,
     /// The carrier's number, for people to read.
     pub(crate) number: u32,
+    /// The right to write its ring of events, once it has asked for it.
+    writer: Cell<Option<Writer>>,
 }
 
 impl Carrier {
@@ -162,6 +166,7 @@ impl Carrier {
             blocked_signals: sys::blocked_signals(),
             mounted: Mounted::new(number),
             number,
+            writer: Cell::new(None),
         }
     }
 
@@ -206,6 +211,20 @@ impl Carrier {
         self.lent.set(ptr::null());
     }
 
+    /// Returns the right to write the carrier's ring of events, if there is one.
+    #[inline(always)]
+    pub(super) fn writer(&self) -> Option<Writer> {
+        self.writer.get().or_else(|| self.find_writer())
+    }
+
+    #[cold]
+    fn find_writer(&self) -> Option<Writer> {
+        // SAFETY: only the carrier itself asks; one with a ring never ends.
+        let writer = unsafe { recorder::writer(self.number, ptr::from_ref(self).addr()) };
+        self.writer.set(writer);
+        writer
+    }
+
     /// Returns the processor that the running thread occupies, if one can take it off that.
     pub(crate) fn occupied(&self) -> Option<&'static Processor> {
         // SAFETY: as in `processor`.
@@ -246,6 +265,9 @@ impl Carrier {
     /// # Safety
     /// The caller runs on this carrier's own stack.
     pub(crate) unsafe fn mount(&self, thread: Ready) {
+        if recorder::is_on() {
+            recorded::mounted(self, thread.core());
+        }
         let outer_thread = self.mounted.get();
         match self.occupied() {
             Some(processor) => processor.counters().mounted.add(1),
@@ -419,6 +441,9 @@ pub(crate) fn suspend(core: Current, after: After) {
         // SAFETY: this OS thread holds the processor.
         _ => processor.and_then(|p| unsafe { p.next_to_hand_over() }),
     };
+    if recorder::is_on() {
+        recorded::left(carrier, &core, after, next.as_ref().map(Ready::core));
+    }
     carrier.left.set(Some((core.as_ptr(), after)));
     let last = matches!(after, After::Exit);
     // SAFETY: `core` is the running continuation; the other one is suspended and ours to run.

@@ -57,6 +57,8 @@ pub(crate) struct Core {
     mounts: AtomicU32,
     /// What it waits for. In the cache line that each switch writes.
     pub(crate) awaits: Awaits,
+    /// The stamp of its last wake, while the recorder is on, until it runs; else 0.
+    pub(super) woken: AtomicU64,
     /// What it has used of its slice. Valid while it waits, preempted.
     pub(crate) used: Cell<Used>,
     class: SizeClass,
@@ -173,6 +175,7 @@ impl Core {
             phase: AtomicU32::new(Phase::New as u32),
             mounts: AtomicU32::new(0),
             awaits: Awaits::new(),
+            woken: AtomicU64::new(0),
             used: Cell::new(Used::default()),
             class: attributes.class,
             detached: AtomicBool::new(false),

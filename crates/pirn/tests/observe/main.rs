@@ -6,6 +6,8 @@ mod common;
 mod door;
 #[cfg(feature = "dump")]
 mod dump;
+mod event_files;
+mod events;
 mod gdb;
 mod lints;
 mod perf;

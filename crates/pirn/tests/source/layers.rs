@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The layers, from the bottom: folders and files of `src/`.
-const LAYERS: [&str; 22] = [
+const LAYERS: [&str; 23] = [
     "local",
     "poison",
     "primitives",
@@ -22,6 +22,7 @@ const LAYERS: [&str; 22] = [
     "own_vec",
     "stack",
     "continuation",
+    "recorder",
     "vthread",
     "sched",
     "blocking",

@@ -1,0 +1,15 @@
+//! Events: reading the [recorder](crate::recorder)'s rings, and when.
+//!
+//! * [`api`]: the same for the program itself.
+//! * [`stream`]: what is in the rings, with names, as bytes for `crates/pirn-events`.
+//! * [`session`]: recording for some seconds, for somebody who asks.
+//! * [`keeper`]: recording all the time, and writing a file when a [rule](settings::Rules) says so.
+//! * [`watch`]: finding threads that keep their carriers.
+//! * [`settings`] reads `PIRN_EVENTS`.
+
+pub mod api;
+pub(crate) mod keeper;
+pub(crate) mod session;
+pub(crate) mod settings;
+mod stream;
+mod watch;
