@@ -11,6 +11,7 @@
 
 #![forbid(unsafe_code)]
 
+mod cycles;
 mod diff;
 mod filter;
 #[cfg(feature = "formats")]
@@ -27,6 +28,7 @@ mod text;
 mod view;
 pub mod wire;
 
+pub use cycles::{Blocker, Waiter, cycle_finding, cycles};
 pub use diff::{Change, Diff};
 pub use filter::{Filter, FilterError};
 pub use group::Grouper;

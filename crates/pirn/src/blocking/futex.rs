@@ -29,17 +29,7 @@ const EVERY_BIT: u32 = u32::MAX;
 ///
 /// # Safety
 /// As for the system call.
-#[inline]
 pub(crate) unsafe fn futex(args: [usize; 6]) -> SysResult {
-    // SAFETY: the caller's contract.
-    unsafe { futex_of(Kind::Futex, args[0], args) }
-}
-
-/// Performs the same for an object that waits by futexes: its kind and address are for people.
-///
-/// # Safety
-/// As for the system call.
-pub(crate) unsafe fn futex_of(kind: Kind, object: usize, args: [usize; 6]) -> SysResult {
     let operation = args[1] as i32;
     let private = operation & FUTEX_PRIVATE_FLAG != 0;
     let command = operation & !(FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME);
@@ -48,7 +38,7 @@ pub(crate) unsafe fn futex_of(kind: Kind, object: usize, args: [usize; 6]) -> Sy
     if !private {
         let waits = command == FUTEX_WAIT || command == FUTEX_WAIT_BITSET;
         return if waits && vthread::parkable().is_some() {
-            offload::dedicated(Awaited::at(kind, object), || kernel(args))
+            offload::dedicated(Awaited::at(Kind::Futex, args[0]), || kernel(args))
         } else {
             kernel(args)
         };
@@ -56,23 +46,9 @@ pub(crate) unsafe fn futex_of(kind: Kind, object: usize, args: [usize; 6]) -> Sy
     let [word, _, value, fourth, second, last] = args;
     let value = value as u32 as usize; // an `int`: the upper half of its register is undefined
     match command {
-        FUTEX_WAIT | FUTEX_WAIT_BITSET if vthread::parkable().is_none() => {
-            parking_lot::in_kernel(word, || kernel(args))
-        }
         FUTEX_WAIT | FUTEX_WAIT_BITSET => {
-            let bits = if command == FUTEX_WAIT {
-                EVERY_BIT
-            } else {
-                last as u32
-            };
-            let deadline = deadline(operation, command, fourth as *const libc::timespec)?;
-            wait(
-                Awaited::at(kind, object),
-                word,
-                value as u32,
-                bits,
-                deadline,
-            )
+            // SAFETY: the caller's contract.
+            unsafe { wait_for(args, |word| Awaited::at(Kind::Futex, word)) }
         }
         FUTEX_WAKE => Ok(wake(word, value, EVERY_BIT, kernel, args)),
         FUTEX_WAKE_BITSET if last as u32 == 0 => Err(Errno(libc::EINVAL)),
@@ -91,6 +67,33 @@ pub(crate) unsafe fn futex_of(kind: Kind, object: usize, args: [usize; 6]) -> Sy
         }
         _ => kernel(args), // FUTEX_WAKE_OP, the PI family: kernel only
     }
+}
+
+/// Performs a private `FUTEX_WAIT` or `FUTEX_WAIT_BITSET`. `awaited` returns what to say about a
+/// wait for the word.
+///
+/// # Safety
+/// As for the system call.
+#[inline]
+pub(crate) unsafe fn wait_for(
+    args: [usize; 6],
+    awaited: impl FnOnce(usize) -> Awaited,
+) -> SysResult {
+    let [word, operation, value, timeout, _, last] = args;
+    if vthread::parkable().is_none() {
+        // SAFETY: the caller's contract.
+        let kernel = || unsafe { sys::check(arch::syscall(libc::SYS_futex, args)) };
+        return parking_lot::in_kernel(word, kernel);
+    }
+    let operation = operation as i32;
+    let command = operation & !(FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME);
+    let bits = if command == FUTEX_WAIT {
+        EVERY_BIT
+    } else {
+        last as u32
+    };
+    let deadline = deadline(operation, command, timeout as *const libc::timespec)?;
+    wait(word, value as u32, bits, deadline, awaited)
 }
 
 /// Returns the deadline. FUTEX_WAIT's timeout is relative, FUTEX_WAIT_BITSET's absolute, on the
@@ -112,7 +115,13 @@ fn deadline(
     })
 }
 
-fn wait(awaited: Awaited, word: usize, expected: u32, bits: u32, deadline: Deadline) -> SysResult {
+fn wait(
+    word: usize,
+    expected: u32,
+    bits: u32,
+    deadline: Deadline,
+    awaited: impl FnOnce(usize) -> Awaited,
+) -> SysResult {
     if bits == 0 || !word.is_multiple_of(4) {
         return Err(Errno(libc::EINVAL));
     }
@@ -122,7 +131,7 @@ fn wait(awaited: Awaited, word: usize, expected: u32, bits: u32, deadline: Deadl
         found = sys::fetch_u32(word);
         found == Ok(expected)
     };
-    match parking_lot::park(awaited, word, bits, deadline, Some(Hearing::Futex), check) {
+    match parking_lot::park(word, bits, deadline, Some(Hearing::Futex), awaited, check) {
         // An interruption is a spurious wake-up, which every user of futexes must expect: a lock
         // waits again, a condition variable returns. Not EINTR: `std` would wait again for both.
         Parked::Woken | Parked::Interrupted => Ok(0),
@@ -206,7 +215,7 @@ pub(crate) unsafe fn wait_while(kind: Kind, object: usize, word: *const u32, exp
         0,
     ];
     // SAFETY: the caller's contract; no timeout.
-    let _ = unsafe { futex_of(kind, object, args) };
+    let _ = unsafe { wait_for(args, |_| Awaited::at(kind, object)) };
 }
 
 /// Wakes up to `count` threads of either kind that wait for `word`. Only its address is used.

@@ -95,16 +95,16 @@ pub(crate) enum Parked {
 }
 
 /// Parks the running virtual thread on `key`, unless `check` returns false. Returns on a wake whose
-/// bits intersect `bits`, at the deadline, or, if `hearing` is given, on an interrupt. `awaited` is
-/// for people.
+/// bits intersect `bits`, at the deadline, or, if `hearing` is given, on an interrupt. `awaited`
+/// returns what to say about a wait for `key`.
 ///
 /// `check` runs under the bucket's lock: short, no parking.
 pub(crate) fn park(
-    awaited: Awaited,
     key: usize,
     bits: u32,
     deadline: Deadline,
     hearing: Option<Hearing>,
+    awaited: impl FnOnce(usize) -> Awaited,
     check: impl FnOnce() -> bool,
 ) -> Parked {
     let home = bucket_of(key);
@@ -115,7 +115,7 @@ pub(crate) fn park(
         lot_count::leave(&bucket.waiting, 1);
         return Parked::Invalid;
     }
-    let Some(wait) = Wait::hearing(awaited, hearing) else {
+    let Some(wait) = Wait::hearing(awaited(key), hearing) else {
         lot_count::leave(&bucket.waiting, 1);
         return Parked::Interrupted;
     };

@@ -30,19 +30,13 @@ pub(crate) fn blocking(
     deadline: impl FnOnce(&Entry) -> Deadline,
     attempt: impl FnMut() -> SysResult,
 ) -> SysResult {
-    blocking_for(
-        Awaited::ready(fd, interest),
-        fd,
-        interest,
-        deadline,
-        attempt,
-    )
+    blocking_for(Awaited::ready, fd, interest, deadline, attempt)
 }
 
-/// The same, for a descriptor that stands for something else. `awaited` is for people.
+/// The same. `awaited` returns what to say about a wait for the descriptor.
 #[inline]
 pub(crate) fn blocking_for(
-    awaited: Awaited,
+    awaited: impl Fn(i32, Interest) -> Awaited,
     fd: i32,
     interest: Interest,
     deadline: impl FnOnce(&Entry) -> Deadline,
@@ -85,7 +79,7 @@ pub(crate) fn reading(
     };
     let interest = Interest::Read;
     let operation = Operation {
-        awaited: Awaited::ready(fd, interest),
+        awaited: Awaited::ready,
         fd,
         entry,
         interest,
@@ -116,20 +110,20 @@ const EAGAIN: SysResult = Err(Errno(libc::EAGAIN));
 
 /// An operation on a descriptor that may have to wait. Each `attempt` gets the generation and the
 /// count before it.
-#[derive(Clone, Copy)]
-struct Operation<'a> {
-    awaited: Awaited,
+struct Operation<'a, A> {
+    /// Returns what to say about a wait. A type of its own, so that nothing is put together before.
+    awaited: A,
     fd: i32,
     entry: &'a Entry,
     interest: Interest,
 }
 
-impl Operation<'_> {
+impl<A: Fn(i32, Interest) -> Awaited> Operation<'_, A> {
     /// Tries, at the generation and the count `since`, and [waits](Self::wait) if that returns
     /// `EAGAIN` and the descriptor blocks.
     #[inline]
     fn attempt_or_wait(
-        self,
+        &self,
         since: (u32, u32),
         deadline: impl FnOnce(&Entry) -> Deadline,
         mut attempt: impl FnMut((u32, u32)) -> SysResult,
@@ -146,24 +140,24 @@ impl Operation<'_> {
 
     /// Parks until an event after `since`, tries, and so on. `attempted`: there has been an
     /// attempt.
-    /// By value, so that the caller puts it together only now.
     fn wait(
-        self,
+        &self,
         mut since: (u32, u32),
         deadline: Deadline,
         waiting: Waiting,
         mut attempted: bool,
         mut attempt: impl FnMut((u32, u32)) -> SysResult,
     ) -> SysResult {
-        let Operation {
-            awaited,
+        let &Operation {
+            ref awaited,
             fd,
             entry,
             interest,
         } = self;
         loop {
             entry.register(fd)?;
-            let given_up = match park(awaited, entry, interest, since, deadline) {
+            let begin = || Wait::interruptible(awaited(fd, interest), Hearing::Always);
+            let given_up = match park(entry, interest, since, deadline, begin) {
                 Outcome::Ready => None,
                 Outcome::TimedOut => Some(EAGAIN),
                 Outcome::Interrupted => Some(Err(super::INTERRUPTED)),
@@ -193,13 +187,12 @@ impl Operation<'_> {
 
 /// Parks until an event after this generation and count. Returns at once if one has come.
 fn park(
-    awaited: Awaited,
     entry: &Entry,
     interest: Interest,
     since: (u32, u32),
     deadline: Deadline,
+    begin: impl FnOnce() -> Option<Wait>,
 ) -> Outcome {
-    let begin = || Wait::interruptible(awaited, Hearing::Always);
     let joined = || entry.awaited();
     entry
         .readiness

@@ -107,7 +107,8 @@ impl Retry {
             // Relaxed: loaded again above.
             let nothing_new = || self.chances.load(Ordering::Relaxed) == seen;
             let until = Deadline::after_nanos(pause).min(deadline);
-            match parking_lot::park(awaited, self.key(), u32::MAX, until, hearing, nothing_new) {
+            let awaited = |_| awaited;
+            match parking_lot::park(self.key(), u32::MAX, until, hearing, awaited, nothing_new) {
                 Parked::Interrupted => return Err(super::INTERRUPTED),
                 Parked::TimedOut => pause = (2 * pause).min(self.longest_pause()),
                 Parked::Woken | Parked::Invalid => {}

@@ -21,6 +21,7 @@ use crate::vthread::wait_word::{Decided, Hearing, WaitWord};
 use crate::vthread::{self, Claimed, Core, Current, Ready, platform};
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
+use core::sync::atomic::{AtomicU32, Ordering};
 
 /// How an episode ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -226,6 +227,7 @@ impl Wait {
     }
 
     fn block_platform(&self, deadline: Deadline) -> Outcome {
+        let _counted = deadline.is_never().then(Relying::new);
         // Spin while a carrier searches: a sleep and a wake would take longer. But spin only while
         // some processor is idle: otherwise this would keep the carriers from running.
         let mut give_up = None;
@@ -254,6 +256,31 @@ impl Wait {
             Some(outcome) => outcome,
             None => sys::fatal(&["a platform thread that nobody had claimed was woken"]),
         }
+    }
+}
+
+/// The number of platform threads that go on only if the runtime wakes them.
+static RELYING: AtomicU32 = AtomicU32::new(0);
+
+/// Returns the number of platform threads that go on only if a virtual thread wakes them.
+#[cfg(feature = "dump")]
+pub(crate) fn relying_platform_threads() -> usize {
+    RELYING.load(Ordering::Relaxed) as usize // Relaxed: for people.
+}
+
+/// Counts a platform thread while this lives.
+struct Relying;
+
+impl Relying {
+    fn new() -> Relying {
+        RELYING.fetch_add(1, Ordering::Relaxed); // Relaxed: as above.
+        Relying
+    }
+}
+
+impl Drop for Relying {
+    fn drop(&mut self) {
+        RELYING.fetch_sub(1, Ordering::Relaxed); // Relaxed: as above.
     }
 }
 

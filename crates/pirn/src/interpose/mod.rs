@@ -29,6 +29,8 @@ mod time;
 pub(crate) use startup::{started, verify};
 #[cfg(feature = "macros")]
 pub(crate) use thread::lifecycle::{Start, answer_next_create};
+#[cfg(feature = "dump")]
+pub(crate) use thread::sync::owner_of;
 
 use crate::vthread::{self, Current};
 use core::ffi::c_char;

@@ -2,6 +2,7 @@
 //!
 //! * `dump`: all threads, with their stacks (feature `dump`).
 //! * [`door`]: the way in: who may ask, how, and where.
+//! * `waits`: what threads wait for, and whether that can come (feature `dump`).
 //! * [`debug_table`]: where debuggers and readers of the process's memory find the runtime's data.
 //! * [`events`]: what happened lately, as the recorder has it.
 //! * [`lints`]: what is probably wrong, and what to do about it.
@@ -14,5 +15,7 @@ pub(crate) mod dump;
 pub(crate) mod events;
 pub(crate) mod lints;
 pub mod metrics;
+#[cfg(feature = "dump")]
+pub(crate) mod waits;
 
 pub use metrics::metrics;

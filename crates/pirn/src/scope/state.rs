@@ -288,6 +288,21 @@ impl ScopeState {
         self.depart(|inner| inner.keeper = false);
     }
 
+    /// Returns what to say about a wait. A wait for all members is one that only they can end, or
+    /// who cancels the scope.
+    fn awaited(&self, what: Until) -> Awaited {
+        let for_all = match what {
+            Until::Room(most) => most == 0 && self.deadline.is_never(),
+            Until::Unused => true,
+        };
+        let kind = if for_all {
+            Kind::Scope
+        } else {
+            Kind::ScopeEvent
+        };
+        Awaited::new(kind, self.id)
+    }
+
     /// Blocks the owner, which is the caller, until `what` holds, the deadline passes, or (if
     /// `hearing` is given) it is interrupted.
     pub(super) fn wait(
@@ -303,7 +318,7 @@ impl ScopeState {
         if crate::runtime::has_forked() {
             return Outcome::Closed; // The members have stayed behind in the parent process.
         }
-        let Some(wait) = Wait::hearing(Awaited::new(Kind::Scope, self.id), hearing) else {
+        let Some(wait) = Wait::hearing(self.awaited(what), hearing) else {
             return Outcome::Interrupted;
         };
         inner.waiting = Some(OwnerWait {

@@ -109,13 +109,16 @@ impl Slot {
     /// has one owner. It must fit in `FUTEX_TID_MASK`, 30 bits, since it becomes the owner field of
     /// locks.
     pub(crate) fn tid(self) -> u32 {
-        (1 << 22) + self.0
+        Slot::FIRST_TID + self.0
     }
 
-    /// Returns the slot whose thread has this [`tid`](Self::tid), if it can be one's.
+    const FIRST_TID: u32 = 1 << 22;
+
+    /// Returns the slot with this [thread id](Self::tid), which may not exist; `None` if the id is
+    /// not that of a slot.
     #[cfg(feature = "dump")]
     pub(crate) fn of_tid(tid: u32) -> Option<Slot> {
-        let number = tid.checked_sub(1 << 22)?;
+        let number = tid.checked_sub(Slot::FIRST_TID)?;
         (number < (region::MAX_REGIONS * region::MAX_SLOTS) as u32).then_some(Slot(number))
     }
 }

@@ -57,17 +57,20 @@ pub(crate) enum Kind {
     Park = 14,
     /// The end of a virtual thread: its id.
     Join = 15,
-    /// The members of a scope: its id.
+    /// The end of all members of a scope: its id.
     Scope = 16,
     /// The end of a child process: its pid, or -1 for any.
     Child = 17,
     /// A call that another thread makes: the address of its name, which ends with a zero.
     Call = 18,
+    /// Something of a scope that comes before the end of all its members, or need not wait for it:
+    /// its id.
+    ScopeEvent = 19,
 }
 
 impl Kind {
     #[cfg_attr(not(feature = "dump"), allow(dead_code))]
-    const ALL: [Kind; 19] = [
+    const ALL: [Kind; 20] = [
         Kind::Nothing,
         Kind::Futex,
         Kind::Mutex,
@@ -87,6 +90,7 @@ impl Kind {
         Kind::Scope,
         Kind::Child,
         Kind::Call,
+        Kind::ScopeEvent,
     ];
 }
 
@@ -140,6 +144,12 @@ impl Awaited {
     #[inline(always)]
     pub(crate) fn index(self) -> u8 {
         self.0 as u8
+    }
+
+    #[cfg_attr(not(feature = "dump"), allow(dead_code))]
+    /// Returns whether the runtime looks again from time to time, because the wait may end unseen.
+    pub(crate) fn looks_again(self) -> bool {
+        self.0 & Awaited::LOOKS != 0
     }
 
     #[cfg_attr(not(feature = "dump"), allow(dead_code))]

@@ -71,7 +71,13 @@ impl Drop for PidFd {
 
 /// Waits until a child has ended; `attempt` takes its status if it has.
 fn await_end(child: Awaited, pidfd: c_int, attempt: impl FnMut() -> SysResult) -> SysResult {
-    readiness::blocking_for(child, pidfd, Interest::Read, |_| Deadline::NEVER, attempt)
+    readiness::blocking_for(
+        |_, _| child,
+        pidfd,
+        Interest::Read,
+        |_| Deadline::NEVER,
+        attempt,
+    )
 }
 
 /// # Safety

@@ -249,7 +249,7 @@ fn wait_for(fd: i32, deadline: Deadline) -> Result<(), Errno> {
         _ => Ok(0),
     };
     let end = Awaited::call(JOIN);
-    readiness::blocking_for(end, fd, Interest::Read, |_| deadline, has_ended).map(|_| ())
+    readiness::blocking_for(|_, _| end, fd, Interest::Read, |_| deadline, has_ended).map(|_| ())
 }
 
 /// `pthread_detach`.

@@ -35,6 +35,8 @@ pub(in crate::interpose) mod semaphore;
 pub(in crate::interpose) mod spin;
 
 pub(in crate::interpose) use layout::check as check_layout;
+#[cfg(feature = "dump")]
+pub(crate) use layout::owner_of;
 
 use crate::blocking::parking_lot::{self, Parked};
 use crate::sys;
@@ -134,10 +136,17 @@ impl Waiting {
         loop {
             let mut result = busy;
             let until = recheck.until(deadline);
-            let parked = parking_lot::park(awaited, self.key, self.bits, until, None, || {
-                result = attempt();
-                result == busy
-            });
+            let parked = parking_lot::park(
+                self.key,
+                self.bits,
+                until,
+                None,
+                |_| awaited,
+                || {
+                    result = attempt();
+                    result == busy
+                },
+            );
             match parked {
                 Parked::Invalid => {}
                 _ => result = attempt(),

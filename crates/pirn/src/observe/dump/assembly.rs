@@ -3,12 +3,14 @@
 
 use super::since::Sights;
 use super::stacks::Stacks;
-use super::waits;
 use super::walk::{Seen, Walker};
-use crate::sys;
+use crate::observe::waits::WallClock;
+use crate::observe::waits::crowds::Crowds;
+use crate::observe::waits::deadlocks::Deadlocks;
+use crate::observe::waits::standstill::Standstill;
 use crate::vthread::record::Place;
 use core::ptr;
-use pirn_dump::{Grouper, State, Thread, Totals};
+use pirn_dump::{Finding, Grouper, State, Thread, Totals, Wait};
 use std::collections::HashMap;
 
 /// See the module's documentation.
@@ -26,8 +28,10 @@ pub(super) struct Assembly<'a> {
     room: Option<usize>,
     /// The time of the dump, in nanoseconds since 1970.
     now: u64,
-    /// The same by the runtime's clock.
-    now_here: u64,
+    clock: WallClock,
+    deadlocks: Deadlocks,
+    standstill: Standstill,
+    crowds: Crowds,
 }
 
 impl<'a> Assembly<'a> {
@@ -43,12 +47,15 @@ impl<'a> Assembly<'a> {
             sights,
             room,
             now,
-            now_here: sys::now(),
+            clock: WallClock::now(),
+            deadlocks: Deadlocks::default(),
+            standstill: Standstill::new(),
+            crowds: Crowds::default(),
         }
     }
 
     /// Adds a thread that the walker has just seen.
-    pub(super) fn add(&mut self, mut seen: Seen, walker: &mut Walker) {
+    pub(super) fn add(&mut self, seen: Seen, walker: &mut Walker) {
         let (frames, unwinder) = (&mut walker.frames, &walker.unwinder);
         let stack = (frames.len > 0).then(|| self.stacks.number(frames, seen.exact, unwinder));
         let waits = seen.state == State::Waiting;
@@ -59,17 +66,13 @@ impl<'a> Assembly<'a> {
         if let (State::Running, Some(carrier)) = (seen.state, seen.carrier) {
             self.mounted.insert(carrier, seen.id);
         }
-        waits::find_owner(&mut seen.wait);
-        let until = seen.until.map(|until| {
-            // A time before 1970 or after 2554 is as good as the nearest.
-            self.now.saturating_add(until).saturating_sub(self.now_here)
-        });
+        self.note(&seen);
         let thread = Thread {
             id: seen.id,
             name: None,
             state: seen.state,
-            wait: seen.wait,
-            until,
+            wait: seen.noted.map_or(Wait::None, |noted| noted.plain()),
+            until: seen.noted.and_then(|noted| noted.until(&self.clock)),
             stack,
             place: Some(self.places.number(seen.place)),
             scope: (seen.scope != 0).then_some(seen.scope),
@@ -94,9 +97,38 @@ impl<'a> Assembly<'a> {
             }
         };
         if listed {
-            let name = seen.named.then(|| walker.name().to_vec());
-            self.threads.push(Thread { name, ..thread });
+            self.threads.push(Thread {
+                name: seen.named.then(|| walker.name().to_vec()),
+                wait: seen.noted.map_or(Wait::None, |noted| noted.wait()),
+                ..thread
+            });
         }
+    }
+
+    /// Adds a thread to what is to be found out about all of them.
+    fn note(&mut self, seen: &Seen) {
+        let &Seen {
+            slot,
+            id,
+            mounts,
+            scope,
+            ref noted,
+            ..
+        } = seen;
+        self.standstill.add(slot, id, mounts, noted.as_ref());
+        if let Some(noted) = noted {
+            self.deadlocks.add(slot, id, mounts, scope, noted);
+            self.crowds.add(noted);
+        }
+    }
+
+    /// Returns what has been found out about all threads, when the last has been added. `others`:
+    /// there are threads that have not been added.
+    pub(super) fn findings(&mut self, others: bool) -> Vec<Finding> {
+        self.crowds.count(&mut self.threads);
+        let mut findings = self.deadlocks.findings();
+        findings.extend(self.standstill.finding(others));
+        findings
     }
 }
 

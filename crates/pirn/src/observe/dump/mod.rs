@@ -14,7 +14,8 @@
 //! * [`walk`]: looking at one thread; [`running`]: at one that cannot be claimed. [`unwind`]: its
 //!   stack; [`modules`]: the unwind information.
 //! * [`assembly`]: putting the dump together; [`stacks`]: the different stacks; [`since`]: since
-//!   when threads wait; [`waits`]: for what; [`process`]: what is not about threads.
+//!   when threads wait; [`process`]: what is not about threads. For what they wait:
+//!   [`waits`](super::waits).
 //! * [`caught`]: the stack of one thread that runs.
 
 pub mod api;
@@ -27,10 +28,10 @@ mod running;
 mod since;
 mod stacks;
 mod unwind;
-mod waits;
 mod walk;
 
 use super::metrics;
+use super::waits::scopes;
 use crate::stack::Slot;
 use crate::stack::region;
 use crate::sys;
@@ -81,10 +82,12 @@ pub(crate) fn take(options: &Contents) -> Dump {
     let mut walker = Walker::new();
     walk_all(&mut walker, &mut assembly);
     let metrics = metrics::metrics();
+    let findings = assembly.findings(metrics.threads.new > 0);
+    let scopes = scopes::complete(process::scopes(), &assembly.threads);
     Dump {
         process: process::process(begin),
         carriers: process::carriers(&assembly.mounted),
-        scopes: process::scopes(),
+        scopes,
         totals: Totals {
             started: metrics.started,
             ended: metrics.ended,
@@ -97,7 +100,7 @@ pub(crate) fn take(options: &Contents) -> Dump {
         groups: assembly.grouper.finish(),
         threads: assembly.threads,
         memory: process::memory(&metrics),
-        findings: Vec::new(),
+        findings,
     }
 }
 

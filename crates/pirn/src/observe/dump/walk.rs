@@ -4,14 +4,14 @@
 //! Nothing is allocated under the claim: the thread may wait for a lock of the program's allocator.
 
 use super::unwind::{Frames, Unwinder};
-use super::waits;
 use crate::arch;
+use crate::observe::waits::Noted;
 use crate::sched::sample::Registers;
 use crate::stack::Slot;
 use crate::vthread::record::Phase;
 use crate::vthread::record::Place;
 use crate::vthread::{Core, residents};
-use pirn_dump::{End, State, Wait};
+use pirn_dump::{End, State};
 
 /// Longer names are cut off.
 const LONGEST_NAME: usize = 4096;
@@ -21,9 +21,8 @@ pub(super) struct Seen {
     pub(super) slot: Slot,
     pub(super) id: u64,
     pub(super) state: State,
-    pub(super) wait: Wait,
-    /// When it stops waiting, by the runtime's clock.
-    pub(super) until: Option<u64>,
+    /// What it waits for, if it is parked.
+    pub(super) noted: Option<Noted>,
     pub(super) place: Place,
     /// The id of its scope; 0: none.
     pub(super) scope: u64,
@@ -91,8 +90,7 @@ impl Walker {
                 // Woken, or not quite parked yet.
                 Phase::New | Phase::Runnable | Phase::Waiting => State::Runnable,
             },
-            wait: Wait::None,
-            until: None,
+            noted: None,
             place: core.place(),
             scope: core.scope(),
             mounts: core.mounts(),
@@ -103,8 +101,7 @@ impl Walker {
             exact: false,
         };
         if still {
-            seen.wait = waits::of(core.awaits.what());
-            seen.until = core.awaits.deadline().map(|deadline| deadline.nanos());
+            seen.noted = Some(Noted::of(core));
             seen.stack_bytes = self.unwind_saved(core, slot);
         }
         seen

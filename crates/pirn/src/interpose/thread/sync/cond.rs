@@ -177,7 +177,7 @@ unsafe fn sleep(word: &AtomicU32, seen: u32, until: Option<(clockid_t, &timespec
         EVERY_BIT as usize,
     ];
     // SAFETY: the caller keeps the condition variable alive; the timespec is ours.
-    match unsafe { futex::futex_of(Kind::Condvar, args[0], args) } {
+    match unsafe { futex::wait_for(args, |word| Awaited::at(Kind::Condvar, word)) } {
         Err(Errno(libc::ETIMEDOUT)) => libc::ETIMEDOUT,
         _ => 0, // Woken, or the counter has changed, or a signal handler ran, or the thread was interrupted.
     }

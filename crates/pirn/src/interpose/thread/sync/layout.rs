@@ -6,6 +6,8 @@
 //! by comparing two objects, one initialised with the flag and one without.
 
 use crate::glibc::symbols::real;
+#[cfg(feature = "dump")]
+use crate::{sys, vthread::awaited::Kind};
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -100,6 +102,19 @@ pub(in crate::interpose) unsafe fn owns(mutex: *const pthread_mutex_t) -> bool {
 pub(in crate::interpose) unsafe fn owns_for_writing(lock: *const pthread_rwlock_t) -> bool {
     // SAFETY: the caller's contract.
     unsafe { word(lock, RWLOCK_WRITER) == own_id() }
+}
+
+/// Returns the id, in glibc's terms, of the thread that has a mutex, or a lock for writing, of
+/// which only the address is known.
+#[cfg(feature = "dump")]
+pub(crate) fn owner_of(kind: Kind, address: usize) -> Option<u32> {
+    let offset = match kind {
+        Kind::Mutex => MUTEX_OWNER,
+        Kind::RwLockToRead | Kind::RwLockToWrite => RWLOCK_WRITER,
+        _ => return None,
+    };
+    let owner = sys::fetch_u32(address + offset).ok()?;
+    (owner != 0).then_some(owner)
 }
 
 /// Returns the running thread's id in glibc's terms.

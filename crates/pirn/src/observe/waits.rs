@@ -1,0 +1,203 @@
+//! What threads wait for, in the words of a dump.
+//!
+//! A walker notes it under its claim of the thread ([`Noted::of`]): two words, and the owner of a
+//! lock, which is read from the lock, because the thread keeps that there as long as it waits. The
+//! rest comes later, when the thread may run again: a descriptor's addresses are asked for by its
+//! number, so they may be those of another that has the number by then.
+//!
+//! * [`ends`]: what is at the ends of a descriptor. [`scopes`]: the open scopes.
+//! * [`crowds`]: how many wait for the same lock.
+//! * [`deadlocks`]: circles of waiting threads. [`standstill`]: whether anything can go on at all.
+
+pub(crate) mod crowds;
+pub(crate) mod deadlocks;
+mod ends;
+pub(crate) mod scopes;
+pub(crate) mod standstill;
+
+use crate::interpose::owner_of;
+use crate::stack::Slot;
+use crate::time::{self, Deadline};
+use crate::vthread::awaited::{Awaited, Kind};
+use crate::vthread::{Core, residents};
+use core::ffi::CStr;
+use pirn_dump::{LockKind, Wait, WaitKind};
+use std::borrow::Cow;
+
+/// What a thread waits for, as a walker has noted it.
+#[derive(Clone, Copy)]
+pub(crate) struct Noted {
+    awaited: Awaited,
+    deadline: Option<Deadline>,
+    /// The id of the virtual thread that has the lock; 0: nobody, or not known.
+    owner: u64,
+}
+
+/// Calls by which threads wait for signals.
+const SIGNALS: [&CStr; 8] = [
+    c"sigwait",
+    c"sigwaitinfo",
+    c"sigtimedwait",
+    c"sigsuspend",
+    c"__sigsuspend",
+    c"sigpause",
+    c"__sigpause",
+    c"pause",
+];
+
+impl Noted {
+    /// Notes what a parked thread waits for, which the caller has claimed. Does not allocate.
+    pub(crate) fn of(core: &Core) -> Noted {
+        let awaited = core.awaits.what();
+        let lock = match awaited.kind() {
+            Kind::Mutex | Kind::RwLockToRead | Kind::RwLockToWrite => Some(awaited),
+            _ => None,
+        };
+        let owner = lock.and_then(|lock| owner(core, lock));
+        Noted {
+            awaited,
+            deadline: core.awaits.deadline(),
+            owner: owner.unwrap_or(0),
+        }
+    }
+
+    /// Returns the kind of wait.
+    pub(crate) fn kind(&self) -> WaitKind {
+        match self.awaited.kind() {
+            Kind::Read => WaitKind::Read,
+            Kind::Write => WaitKind::Write,
+            Kind::Poll => WaitKind::Poll,
+            Kind::Sleep => WaitKind::Sleep,
+            Kind::Park => WaitKind::Park,
+            Kind::Join => WaitKind::Join,
+            Kind::Scope | Kind::ScopeEvent => WaitKind::Scope,
+            Kind::Child => WaitKind::Child,
+            Kind::Call if self.is_for_signal() => WaitKind::Signal,
+            Kind::Call => WaitKind::Call,
+            Kind::Nothing => WaitKind::Other,
+            kind => lock_kind(kind).map_or(WaitKind::Other, WaitKind::Lock),
+        }
+    }
+
+    /// Returns whether the program has set a deadline for the wait.
+    pub(crate) fn is_timed(&self) -> bool {
+        self.deadline.is_some()
+    }
+
+    /// Returns the deadline, if there is one, in nanoseconds since 1970.
+    pub(crate) fn until(&self, clock: &WallClock) -> Option<u64> {
+        self.deadline.map(|deadline| clock.at(deadline))
+    }
+
+    /// Returns the wait; with [what is at the ends](ends) of a descriptor, which takes some system
+    /// calls. To be called when the thread is not claimed any more.
+    pub(crate) fn wait(&self) -> Wait {
+        let mut wait = self.plain();
+        if let Wait::Descriptor { fd, ends, .. } = &mut wait {
+            *ends = ends::of(*fd).map(Box::new);
+        }
+        wait
+    }
+
+    /// Returns the wait without asking the kernel for anything, and without allocating if the name
+    /// of a call is valid.
+    pub(crate) fn plain(&self) -> Wait {
+        let awaited = self.awaited;
+        match self.kind() {
+            WaitKind::Lock(LockKind::File) => Wait::Lock {
+                address: awaited.argument(), // the descriptor
+                what: LockKind::File,
+                owner: None,
+                waiters: None,
+            },
+            WaitKind::Lock(what) => Wait::Lock {
+                address: awaited.argument(),
+                what,
+                owner: (self.owner != 0).then_some(self.owner),
+                waiters: None,
+            },
+            kind @ (WaitKind::Read | WaitKind::Write) => Wait::Descriptor {
+                fd: awaited.number(),
+                write: kind == WaitKind::Write,
+                ends: None,
+            },
+            WaitKind::Poll => Wait::Poll {
+                fds: awaited.argument() as u32,
+            },
+            WaitKind::Sleep => Wait::Sleep,
+            WaitKind::Park => Wait::Park,
+            WaitKind::Join => Wait::Join {
+                thread: awaited.argument(),
+            },
+            WaitKind::Scope => Wait::Scope {
+                id: awaited.argument(),
+            },
+            WaitKind::Child => Wait::Child {
+                pid: awaited.number(),
+            },
+            WaitKind::Call => Wait::Call {
+                name: awaited
+                    .name()
+                    .map_or(Cow::Borrowed(""), CStr::to_string_lossy),
+            },
+            WaitKind::Signal => Wait::Signal,
+            WaitKind::None | WaitKind::Other => Wait::Other,
+        }
+    }
+
+    fn is_for_signal(&self) -> bool {
+        self.awaited.name().is_some_and(|n| SIGNALS.contains(&n))
+    }
+}
+
+/// Returns the kind of an object in memory, or of a lock on a file.
+fn lock_kind(kind: Kind) -> Option<LockKind> {
+    Some(match kind {
+        Kind::Futex => LockKind::Futex,
+        Kind::Mutex => LockKind::Mutex,
+        Kind::RwLockToRead | Kind::RwLockToWrite => LockKind::RwLock,
+        Kind::Condvar => LockKind::Condvar,
+        Kind::Semaphore => LockKind::Semaphore,
+        Kind::Barrier => LockKind::Barrier,
+        Kind::Once => LockKind::Once,
+        Kind::FileLock => LockKind::File,
+        _ => return None,
+    })
+}
+
+/// Returns the id of the virtual thread that has the lock for which `waiter` waits.
+///
+/// The lock holds the number of the owner's slot. It is read again when the thread in that slot is
+/// known: as long as the owner has the lock, the slot is its own.
+fn owner(waiter: &Core, lock: Awaited) -> Option<u64> {
+    let address = lock.argument() as usize;
+    let read = || owner_of(lock.kind(), address).and_then(Slot::of_tid);
+    let slot = read()?;
+    let owner = match waiter.slot() == Some(slot) {
+        true => Some(waiter.id()), // It is claimed, so nobody else can look at it.
+        false => residents::look(slot, Core::id),
+    };
+    owner.filter(|_| read() == Some(slot))
+}
+
+/// The relation between the runtime's clock and the calendar.
+pub(crate) struct WallClock {
+    /// Nanoseconds since 1970 when the runtime's clock was at 0.
+    zero: u64,
+}
+
+impl WallClock {
+    /// Returns the relation at this moment.
+    pub(crate) fn now() -> WallClock {
+        WallClock {
+            zero: time::clock(libc::CLOCK_REALTIME).saturating_sub(time::now()),
+        }
+    }
+
+    fn at(&self, deadline: Deadline) -> u64 {
+        self.zero.saturating_add(deadline.nanos())
+    }
+}
+
+#[cfg(test)]
+mod tests;

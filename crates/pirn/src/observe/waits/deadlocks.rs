@@ -1,0 +1,108 @@
+//! Circles of threads that wait for each other.
+//!
+//! Threads are seen one after the other, so what looks like a circle may never have been one: a
+//! thread that is seen to wait may have gone on when the next is seen. So a circle is looked at
+//! again. If all its threads still wait, and none has run in between, then there was a moment, at
+//! the end of the first look, at which all of them waited; and each was found again, waiting for
+//! the same thread as before.
+
+use super::Noted;
+use crate::stack::Slot;
+use crate::vthread::awaited::Kind;
+use crate::vthread::{Core, residents};
+use pirn_dump::{Blocker, Finding, State, Thread, Waiter};
+use std::collections::HashMap;
+
+/// A thread that waits, without a deadline, for threads that are known.
+struct Seen {
+    waiter: Waiter,
+    slot: Slot,
+    mounts: u32,
+}
+
+/// The threads of a walk that wait for known threads.
+#[derive(Default)]
+pub(crate) struct Deadlocks {
+    seen: Vec<Seen>,
+}
+
+impl Deadlocks {
+    /// Adds a thread that is parked, as it was seen.
+    pub(crate) fn add(&mut self, slot: Slot, id: u64, mounts: u32, scope: u64, noted: &Noted) {
+        if let Some(blocker) = blocker(noted) {
+            let waiter = Waiter {
+                thread: id,
+                scope,
+                blocker,
+            };
+            self.seen.push(Seen {
+                waiter,
+                slot,
+                mounts,
+            });
+        }
+    }
+
+    /// Looks for circles among the threads, when all have been added, and at those found again.
+    pub(crate) fn findings(&self) -> Vec<Finding> {
+        let waiters: Vec<Waiter> = self.seen.iter().map(|seen| seen.waiter).collect();
+        let circles = pirn_dump::cycles(&waiters);
+        if circles.is_empty() {
+            return Vec::new();
+        }
+        let by_id: HashMap<u64, &Seen> = self
+            .seen
+            .iter()
+            .map(|seen| (seen.waiter.thread, seen))
+            .collect();
+        let confirmed = circles.iter().filter_map(|circle| {
+            let threads: Option<Vec<Thread>> = circle
+                .iter()
+                .map(|id| by_id.get(id).and_then(|seen| again(seen)))
+                .collect();
+            threads.map(|threads| pirn_dump::cycle_finding(&threads))
+        });
+        confirmed.collect()
+    }
+}
+
+/// Returns whom a thread waits for, if that is known and the wait has no deadline.
+fn blocker(noted: &Noted) -> Option<Blocker> {
+    if noted.is_timed() {
+        return None;
+    }
+    match noted.awaited.kind() {
+        Kind::Mutex | Kind::RwLockToRead | Kind::RwLockToWrite if noted.owner != 0 => {
+            Some(Blocker::Thread(noted.owner))
+        }
+        Kind::Join => Some(Blocker::Thread(noted.awaited.argument())),
+        Kind::Scope => Some(Blocker::Scope(noted.awaited.argument())),
+        _ => None,
+    }
+}
+
+/// Looks at a thread again. Returns it if it has not run since, and waits for the same.
+fn again(seen: &Seen) -> Option<Thread> {
+    let mut name = [0u8; 256];
+    let (noted, length) = residents::walk(seen.slot, |core, parked| {
+        let same = parked && core.id() == seen.waiter.thread && core.mounts() == seen.mounts;
+        let noted = same.then(|| Noted::of(core))?;
+        (blocker(&noted) == Some(seen.waiter.blocker)).then(|| (noted, copy_name(core, &mut name)))
+    })
+    .flatten()?;
+    Some(Thread {
+        id: seen.waiter.thread,
+        name: length.map(|length| name[..length].to_vec()),
+        state: State::Waiting,
+        wait: noted.plain(),
+        ..Thread::default()
+    })
+}
+
+/// Copies a thread's name, as much as there is room for. Returns the length, if there is one.
+fn copy_name(core: &Core, to: &mut [u8]) -> Option<usize> {
+    let name = core.name()?.as_bytes();
+    let length = name.len().min(to.len());
+    to[..length].copy_from_slice(&name[..length]);
+    Some(length)
+}

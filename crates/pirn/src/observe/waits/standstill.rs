@@ -1,0 +1,118 @@
+//! Whether anything inside of the process can wake its virtual threads.
+//!
+//! It cannot if all of them wait for each other's doing, without a deadline, and no platform thread
+//! is left that could do something: all that there are belong to the runtime, or wait themselves
+//! for a virtual thread to end. Then only a signal handler can help, or a debugger.
+//!
+//! Threads are seen one after the other. So they are all looked at again: if none has run since,
+//! then all of them waited at the end of the first look.
+
+use super::Noted;
+use crate::blocking::wait::relying_platform_threads;
+use crate::runtime;
+use crate::stack::Slot;
+use crate::vthread::awaited::Kind;
+use crate::vthread::residents;
+use pirn_dump::Finding;
+use std::fs;
+
+/// The most threads that a finding names.
+const NAMED: usize = 16;
+
+struct Seen {
+    id: u64,
+    slot: Slot,
+    mounts: u32,
+}
+
+/// The threads of a walk, as long as nothing can wake them.
+pub(crate) struct Standstill {
+    /// `None`: something can.
+    seen: Option<Vec<Seen>>,
+}
+
+impl Standstill {
+    /// Returns the state before a walk.
+    pub(crate) fn new() -> Standstill {
+        Standstill {
+            seen: Some(Vec::new()),
+        }
+    }
+
+    /// Adds a thread, with what it waits for if it is parked.
+    pub(crate) fn add(&mut self, slot: Slot, id: u64, mounts: u32, noted: Option<&Noted>) {
+        match &mut self.seen {
+            Some(seen) if noted.is_some_and(waits_for_others) => {
+                seen.push(Seen { id, slot, mounts });
+            }
+            seen => *seen = None,
+        }
+    }
+
+    /// Looks at the threads again, when all have been added. `others`: there are threads that have
+    /// not been added.
+    pub(crate) fn finding(&self, others: bool) -> Option<Finding> {
+        let seen = self.seen.as_ref().filter(|seen| !seen.is_empty())?;
+        if others || is_busy() || has_outsiders() || !seen.iter().all(still_waits) || is_busy() {
+            return None;
+        }
+        Some(Finding {
+            kind: "nothing-can-wake".into(),
+            text: format!(
+                "nothing inside the process can wake its {} virtual threads: none runs or waits \
+                 for a descriptor, a time or a call, and no platform thread could wake one",
+                seen.len()
+            ),
+            threads: seen.iter().take(NAMED).map(|seen| seen.id).collect(),
+        })
+    }
+}
+
+/// Returns whether only other threads of the process can end the wait.
+fn waits_for_others(noted: &Noted) -> bool {
+    let inside = matches!(
+        noted.awaited.kind(),
+        Kind::Futex
+            | Kind::Mutex
+            | Kind::RwLockToRead
+            | Kind::RwLockToWrite
+            | Kind::Condvar
+            | Kind::Semaphore
+            | Kind::Barrier
+            | Kind::Once
+            | Kind::Park
+            | Kind::Join
+            | Kind::Scope
+            | Kind::ScopeEvent
+    );
+    inside && !noted.is_timed() && !noted.awaited.looks_again()
+}
+
+fn still_waits(seen: &Seen) -> bool {
+    let same = residents::walk(seen.slot, |core, parked| {
+        parked && core.id() == seen.id && core.mounts() == seen.mounts
+    });
+    same == Some(true)
+}
+
+/// Returns whether the runtime has something to do, or a time to wait for.
+fn is_busy() -> bool {
+    runtime::get().is_none_or(|runtime| {
+        runtime.injector.len() > 0
+            || runtime.idle.count() < runtime.settings.parallelism
+            || !runtime.timers.next_deadline().is_never()
+    })
+}
+
+/// Returns whether there is a platform thread that is not the runtime's and may run by itself.
+fn has_outsiders() -> bool {
+    let Ok(tasks) = fs::read_dir("/proc/self/task") else {
+        return true;
+    };
+    let main = std::process::id().to_string();
+    let own = tasks.flatten().filter(|task| {
+        let name = fs::read(task.path().join("comm")).unwrap_or_default();
+        task.file_name().to_str() == Some(&main) || !name.starts_with(b"pirn-")
+    });
+    own.count() > relying_platform_threads()
+}
