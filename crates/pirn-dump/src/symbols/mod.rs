@@ -177,8 +177,15 @@ impl Tables {
         }
         if let (Some(outermost), Some((name, offset))) = (frames.last_mut(), symbol) {
             // With line tables only, names in DWARF lack their path: `handle` for `server::handle`.
-            // The symbol table has it, but only for functions that are there themselves.
-            outermost.function = Some(name);
+            // The symbol table has it, but only for functions that are there themselves. Where
+            // linkers have made one function of several with equal code, DWARF has the right one.
+            if outermost
+                .function
+                .as_ref()
+                .is_none_or(|name| !name.contains("::"))
+            {
+                outermost.function = Some(name);
+            }
             outermost.offset = Some(offset);
         }
         frames
