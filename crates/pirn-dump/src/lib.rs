@@ -38,3 +38,8 @@ pub use names::{Frame, Names};
 pub use symbols::Symbols;
 pub use view::{Format, View};
 pub use wire::{DecodeError, Encoder};
+
+/// The code of the README.
+#[cfg(all(doctest, feature = "names"))]
+#[doc = include_str!("../README.md")]
+struct ReadMe;
