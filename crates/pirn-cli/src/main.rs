@@ -13,6 +13,7 @@ mod dump;
 mod limits;
 mod measure;
 mod million;
+mod outside;
 mod ramp;
 mod report;
 mod server;

@@ -56,6 +56,21 @@ impl Failure {
     }
 }
 
+/// Returns why a process is silent that is in a state with this letter.
+fn silence(state: char) -> &'static str {
+    match state {
+        'T' => "it is stopped (`kill -CONT` lets it go on)",
+        't' => "a debugger holds it",
+        'Z' | 'X' => "it has ended",
+        'D' => "it waits for a device or a file system",
+        _ => {
+            "its standard error may say why it cannot listen; the folders are \
+             $XDG_RUNTIME_DIR/pirn and /tmp/pirn-UID, which must be of mode 700, its user's, and no \
+             symbolic links"
+        }
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -94,23 +109,17 @@ impl fmt::Display for Failure {
                     f,
                     "process {pid} ({name:?}) has not answered within two seconds: "
                 )?;
-                f.write_str(match state {
-                    'T' => "it is stopped (`kill -CONT` lets it go on)",
-                    't' => "a debugger holds it",
-                    'Z' | 'X' => "it has ended",
-                    'D' => "it waits for a device or a file system",
-                    _ => {
-                        "its standard error may say why it cannot listen; the folders are \
-                         $XDG_RUNTIME_DIR/pirn and /tmp/pirn-UID, which must be of mode 700, its \
-                         user's, and no symbolic links"
-                    }
-                })
+                f.write_str(silence(*state))?;
+                match state {
+                    'Z' | 'X' => Ok(()),
+                    _ => f.write_str("; `pirn dump --outside` reads its memory"),
+                }
             }
             Failure::Refused { pid, text } => write!(f, "process {pid} answers: {text}"),
             Failure::Slow { pid, patience } => write!(
                 f,
                 "process {pid} has been silent for {} s in the middle of its answer (--timeout \
-                 waits longer)",
+                 waits longer; `pirn dump --outside` reads its memory)",
                 patience.as_secs_f64()
             ),
             Failure::Broken { pid, error } => write!(f, "process {pid} has hung up: {error}"),

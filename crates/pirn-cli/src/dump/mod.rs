@@ -20,7 +20,7 @@ const SAVED: &str = "pirndump";
 /// The command line of `pirn dump`.
 #[derive(Args)]
 pub struct DumpArgs {
-    /// The process: its number or its name; or a file that --output has written.
+    /// The process: its number or its name; or a core file; or a file that --output has written.
     #[arg(value_name = "PID|NAME|FILE")]
     target: String,
     /// One of text, threads, tree, json, jdk, jdk25, pprof, folded, go.
@@ -40,6 +40,10 @@ pub struct DumpArgs {
     /// Compares with a dump that --output has written earlier: which groups have grown.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["format", "tree"])]
     diff: Option<PathBuf>,
+    /// Does not ask the process, which may be stopped or stuck, but reads its memory, which takes
+    /// the right to trace it. Threads that run are without their stacks.
+    #[arg(long)]
+    outside: bool,
     /// How many groups, threads or scopes to show at most.
     #[arg(long, value_name = "N")]
     max: Option<usize>,
@@ -87,7 +91,7 @@ impl DumpArgs {
 /// Runs `pirn dump`.
 pub fn run(args: &DumpArgs, out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
     let patience = Duration::from_secs(args.timeout);
-    let source = Source::find(&args.target)?;
+    let source = Source::find(&args.target, args.outside)?;
     let mut dump = source.dump(args.needs_all_threads(), patience)?;
     match &args.output {
         None => show(args, &source, &mut dump, &mut BufWriter::new(out)),

@@ -89,6 +89,26 @@ class PirnGroupsCommand(PirnCommand):
         gdb.write("%d virtual threads, %d groups\n" % (len(threads), len(groups)))
 
 
+class PirnScopesCommand(PirnCommand):
+    """List scopes with their members, and the threads that wait for them: pirn scopes"""
+
+    def invoke(self, text, from_tty):
+        scopes, waiting = {}, {}
+        for thread in pirn_threads()[0]:
+            scope, wait = thread.field("scope"), thread.wait()
+            if scope:
+                scopes.setdefault(scope, []).append(thread)
+            if wait.startswith("scope #"):
+                waiting[int(wait[7:])] = thread
+                scopes.setdefault(int(wait[7:]), [])
+        for scope, members in sorted(scopes.items()):
+            owner = waiting[scope].title() if scope in waiting else "an owner that does not join yet"
+            gdb.write("scope #%d, %d members, of %s\n" % (scope, len(members), owner))
+            for thread in members:
+                gdb.write("    %s\n" % thread.title())
+        gdb.write("%d scopes with members\n" % len(scopes))
+
+
 class PirnThreadCommand(PirnCommand):
     """Look at a virtual thread until the process goes on: pirn thread N
     Then bt, frame, up, down, info locals and print concern it. Without N: back to the platform
@@ -220,7 +240,7 @@ PirnCommand()
 for pirn_name, pirn_command in {
     "threads": PirnThreadsCommand, "bt": PirnBacktraceCommand, "apply": PirnApplyCommand,
     "groups": PirnGroupsCommand, "thread": PirnThreadCommand, "tls": PirnTlsCommand,
-    "next": PirnNextCommand, "finish": PirnFinishCommand,
+    "next": PirnNextCommand, "finish": PirnFinishCommand, "scopes": PirnScopesCommand,
 }.items():
     pirn_command("pirn " + pirn_name, False)
 PirnIdFunction()

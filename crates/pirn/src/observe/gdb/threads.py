@@ -17,6 +17,13 @@ import gdb
 import gdb.unwinder
 
 PIRN_STATES = ["new", "runnable", "running", "waiting", "ended"]
+# By the kinds of vthread/awaited.rs; the argument is what follows.
+PIRN_WAITS = [
+    None, "futex 0x%x", "mutex 0x%x", "rwlock 0x%x to read", "rwlock 0x%x to write",
+    "condvar 0x%x", "semaphore 0x%x", "barrier 0x%x", "once 0x%x", "file lock, fd %d",
+    "read fd %d", "write fd %d", "%d descriptors", "sleep", "park", "thread #%d", "scope #%d",
+    "child %d", "call",
+]
 
 
 def pirn_read(address, size):
@@ -143,9 +150,22 @@ class PirnThread:
         phase = self.field("phase") & 0xff
         return "running" if self.host else PIRN_STATES[min(phase, 4)].replace("running", "runnable")
 
+    def wait(self):
+        """Returns what it waits for, or an empty text."""
+        if self.state != "waiting" or "thread.awaits" not in self.layout.values:
+            return ""
+        word = self.field("awaits")
+        kind, argument = word & 0xff, word >> 16
+        text = PIRN_WAITS[kind] if kind < len(PIRN_WAITS) else None
+        if kind == 18:  # the address of a name
+            name = pirn_read(argument, min(32, 4096 - argument % 4096)).split(b"\0")[0]
+            return "call " + name.decode(errors="replace")
+        return text % argument if text and "%" in text else text or ""
+
     def title(self):
         on = " on LWP %d" % self.host.ptid[1] if self.host else ""
-        return '#%d "%s" %s%s' % (self.id, self.name, self.state, on)
+        wait = self.wait()
+        return '#%d "%s" %s%s%s' % (self.id, self.name, self.state, on, wait and " (%s)" % wait)
 
 
 class PirnView:
