@@ -30,15 +30,16 @@ mod stacks;
 mod unwind;
 mod walk;
 
+use super::lints::{self, Recent};
 use super::metrics;
 use super::waits::scopes;
 use crate::stack::Slot;
 use crate::stack::region;
 use crate::sys;
 use assembly::Assembly;
-use pirn_dump::{Dump, Totals};
+use pirn_dump::{Dump, Finding, Totals};
 use since::Sights;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use walk::Walker;
 
 /// Returns what all virtual threads of this process are doing, grouped by their stacks.
@@ -100,8 +101,18 @@ pub(crate) fn take(options: &Contents) -> Dump {
         groups: assembly.grouper.finish(),
         threads: assembly.threads,
         memory: process::memory(&metrics),
-        findings,
+        findings: findings.into_iter().chain(lints()).collect(),
     }
+}
+
+/// Returns the last lints.
+fn lints() -> Vec<Finding> {
+    let finding = |recent: &Arc<Recent>| Finding {
+        kind: recent.kind.into(),
+        text: recent.text.lines().next().unwrap_or_default().to_owned(),
+        threads: recent.threads.clone(),
+    };
+    lints::recent().iter().map(finding).collect()
 }
 
 fn walk_all(walker: &mut Walker, assembly: &mut Assembly<'_>) {
