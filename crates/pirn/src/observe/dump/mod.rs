@@ -12,12 +12,13 @@
 //! reads the dump gets it when nobody is claimed any more.
 //!
 //! * [`walk`]: looking at one thread; [`running`]: at one that cannot be claimed. [`unwind`]: its
-//!   stack; [`modules`]: the unwind information.
+//!   stack; [`modules`]: the unwind information; [`ahead`]: fetching what is needed soon.
 //! * [`assembly`]: putting the dump together; [`stacks`]: the different stacks; [`since`]: since
 //!   when threads wait; [`process`]: what is not about threads. For what they wait:
 //!   [`waits`](super::waits).
 //! * [`caught`]: the stack of one thread that runs.
 
+mod ahead;
 pub mod api;
 mod assembly;
 #[allow(dead_code)] // until lints show stacks
@@ -33,9 +34,11 @@ mod walk;
 use super::lints::{self, Recent};
 use super::metrics;
 use super::waits::scopes;
+use crate::runtime;
 use crate::stack::Slot;
 use crate::stack::region;
 use crate::sys;
+use ahead::Ahead;
 use assembly::Assembly;
 use pirn_dump::{Dump, Finding, Totals};
 use since::Sights;
@@ -54,7 +57,6 @@ use walk::Walker;
 /// let waits = thread::spawn(thread::park);
 /// let dump = pirn::dump();
 /// println!("{dump}");
-/// assert!(dump.threads() <= 1); // none, if it has not begun to run
 /// waits.thread().unpark();
 /// waits.join().unwrap();
 /// ```
@@ -77,6 +79,9 @@ const PAUSE_NS: u64 = 500_000;
 /// Makes a dump. Blocks the calling platform thread; one dump is made at a time.
 pub(crate) fn take(options: &Contents) -> Dump {
     static SIGHTS: Mutex<Sights> = Mutex::new(Sights::new());
+    if runtime::has_forked() {
+        return Dump::default(); // Its threads are in the parent.
+    }
     let mut sights = SIGHTS.lock().unwrap_or_else(PoisonError::into_inner);
     let begin = process::now();
     let mut assembly = Assembly::new(&mut sights, options.threads, begin);
@@ -117,14 +122,21 @@ fn lints() -> Vec<Finding> {
 
 fn walk_all(walker: &mut Walker, assembly: &mut Assembly<'_>) {
     let mut busy: Vec<Slot> = Vec::new();
-    region::for_each_open(|slot| {
+    let mut walk = |slot| {
         if let Some(seen) = walker.look(slot) {
             match seen.stack_bytes {
                 Some(_) => assembly.add(seen, walker),
                 None => busy.push(slot),
             }
         }
+    };
+    let mut ahead = Ahead::new();
+    region::for_each_open(|slot| {
+        if let Some(due) = ahead.push(Some(slot)) {
+            walk(due);
+        }
     });
+    ahead.rest().for_each(walk);
     for look in 1..LOOKS {
         if busy.is_empty() {
             break;
