@@ -225,7 +225,6 @@ impl WatchedProcessor {
             holder,
             tick: self.tick,
             blocked: self.blocked,
-            cpu: self.last_cpu.saturating_sub(self.first_cpu),
         }
     }
 }

@@ -1,7 +1,6 @@
 //! A thread's id and name, copied without allocating: for messages about threads that are looked at
 //! under a lock or a claim.
 
-use super::platform::Platform;
 use super::record::Core;
 use core::fmt;
 
@@ -22,12 +21,7 @@ impl Label {
         Label::new(core.id(), core.name())
     }
 
-    /// Returns the label of a platform thread.
-    pub(crate) fn of_platform(platform: &Platform) -> Label {
-        Label::new(platform.id, platform.thread.name())
-    }
-
-    pub(crate) fn new(id: u64, name: Option<&str>) -> Label {
+    fn new(id: u64, name: Option<&str>) -> Label {
         let name = name.unwrap_or_default();
         let mut bytes = [0; MOST];
         let len = name.floor_char_boundary(MOST);

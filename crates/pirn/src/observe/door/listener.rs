@@ -39,6 +39,17 @@ impl Seat {
         SERVED.fetch_update(Relaxed, Relaxed, more).ok()?;
         Some(Seat(()))
     }
+
+    /// Takes one that is left within a moment: most clients stay for less.
+    fn take_soon() -> Option<Seat> {
+        const LOOKS: u32 = 50;
+        (0..LOOKS).find_map(|look| {
+            if look > 0 {
+                sys::nap(PAUSE_NS / u64::from(LOOKS));
+            }
+            Seat::take()
+        })
+    }
 }
 
 impl Drop for Seat {
@@ -104,10 +115,16 @@ fn serve(place: Place, stay: Stay) {
 
 /// Gives a client a thread, or tells it that there is none.
 fn admit(client: Fd) {
-    if let Err(reason) = may_ask(&client) {
+    let peer = match sockets::peer(&client) {
+        // Another listener of this process looks whether there is one.
+        Ok(peer) if u32::try_from(peer.pid) == Ok(std::process::id()) => return,
+        Ok(peer) => peer,
+        Err(_) => return,
+    };
+    if let Err(reason) = may_ask(peer.uid) {
         return connection::refuse(&client, &reason);
     }
-    let Some(seat) = Seat::take() else {
+    let Some(seat) = Seat::take_soon() else {
         let reason = format!("{CLIENTS} clients are being served already");
         return connection::refuse(&client, &reason);
     };
@@ -126,12 +143,11 @@ fn admit(client: Fd) {
     }
 }
 
-/// Returns whether the process at the other end may ask: one of the same user, or of root.
+/// Returns whether a user may ask: this process's own, or root.
 ///
 /// # Errors
 /// Who may.
-fn may_ask(client: &Fd) -> Result<(), String> {
-    let peer = sockets::peer(client).map_err(|e| e.to_string())?;
+fn may_ask(peer: libc::uid_t) -> Result<(), String> {
     // SAFETY: no pointers.
     let (user, dumpable) = unsafe {
         (

@@ -2,6 +2,8 @@
 
 use super::helpers;
 use crate::sys;
+#[cfg(feature = "dump")]
+use crate::sys::{Errno, call};
 use core::sync::atomic::{AtomicBool, Ordering};
 
 /// One dump is being written.
@@ -25,8 +27,32 @@ pub(super) fn start() {
 
 #[cfg(feature = "dump")]
 fn write() {
-    let text = crate::observe::dump::dump().to_string();
-    sys::complain(&["pirn: SIGQUIT: ", &text]);
+    // Finding the names takes a second or so.
+    sys::complain(&["pirn: SIGQUIT: a dump follows; another one within 2 s ends the process\n"]);
+    write_all(crate::observe::dump::dump().to_string().as_bytes());
+}
+
+/// Writes to standard error, which may be a pipe that does not block; gives up after 5 s without
+/// progress.
+#[cfg(feature = "dump")]
+fn write_all(mut bytes: &[u8]) {
+    const NAP_NS: u64 = 10_000_000;
+    let mut naps = 0;
+    while !bytes.is_empty() && naps < 500 {
+        // SAFETY: the bytes are readable for their length.
+        match unsafe { call!(libc::SYS_write, 2, bytes.as_ptr(), bytes.len()) } {
+            Ok(written) => {
+                bytes = &bytes[written..];
+                naps = 0;
+            }
+            Err(Errno(libc::EAGAIN)) => {
+                sys::nap(NAP_NS);
+                naps += 1;
+            }
+            Err(Errno(libc::EINTR)) => {}
+            Err(_) => return,
+        }
+    }
 }
 
 #[cfg(not(feature = "dump"))]

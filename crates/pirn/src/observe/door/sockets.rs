@@ -83,11 +83,10 @@ pub(super) fn accept(listener: &Fd) -> Result<Fd, Errno> {
     fd.map(|fd| Fd(fd as c_int))
 }
 
-/// Returns the user of the process that connected.
-pub(super) fn peer(connection: &Fd) -> Result<libc::uid_t, Errno> {
+/// Returns the process that connected, and its user.
+pub(super) fn peer(connection: &Fd) -> Result<libc::ucred, Errno> {
     // SAFETY: the type of this option's value.
-    unsafe { sys::socket_option::<libc::ucred>(connection.0, libc::SO_PEERCRED) }
-        .map(|peer| peer.uid)
+    unsafe { sys::socket_option(connection.0, libc::SO_PEERCRED) }
 }
 
 /// Limits how long one receiving or sending call may wait.

@@ -3,9 +3,10 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::os::fd::AsFd;
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::Command;
 
-use super::target::{Target, be_target, be_told, role};
+use super::target::{Target, be_target, be_told, role, until};
 use crate::common::sys::{check, waitpid};
 use crate::common::{child, watched};
 use libc::{SIG_DFL, SIG_IGN, SIGQUIT, sighandler_t};
@@ -16,7 +17,7 @@ const SAYS: &str = "pirn: ";
 /// Starts a child with its standard error in our hands.
 fn start(variables: &[(&str, &str)], role: &str) -> (Target, BufReader<std::io::PipeReader>) {
     let (from, to) = std::io::pipe().unwrap();
-    let mut command = child::command();
+    let mut command = command();
     command
         .envs(variables.iter().copied())
         .env("PIRN_TEST_ROLE", role);
@@ -24,14 +25,31 @@ fn start(variables: &[(&str, &str)], role: &str) -> (Target, BufReader<std::io::
     (Target::start_by(command), BufReader::new(from))
 }
 
+/// Returns a command for a child in which the default action is in force: shells start what is to
+/// run in the background with this signal ignored.
+fn command() -> Command {
+    let mut command = child::command();
+    // SAFETY: the call is allowed between a fork and an exec.
+    unsafe {
+        command.pre_exec(|| {
+            libc::signal(SIGQUIT, SIG_DFL);
+            Ok(())
+        });
+    }
+    command
+}
+
 fn quit(target: &Target) {
     // SAFETY: no pointers.
     check(unsafe { libc::kill(target.pid() as i32, SIGQUIT) }).unwrap();
 }
 
-/// Ends the target by a signal that it has been sent, and asserts which.
+/// Sends the signal again and again until the target ends. Returns the signal that has ended it.
 fn ended_by(mut target: Target) -> Option<i32> {
-    let status = target.child().wait().unwrap();
+    let status = until(|| {
+        quit(&target);
+        target.child().try_wait().unwrap()
+    });
     target.kill();
     status.signal()
 }
@@ -47,7 +65,6 @@ fn the_first_writes_a_dump_and_the_second_ends_the_process() {
     errors.read_line(&mut line).unwrap();
     assert!(line.starts_with(SAYS), "{line}");
     assert!(target.threads("pirn-carrier-0") == 1, "it goes on");
-    quit(&target);
     assert_eq!(ended_by(target), Some(SIGQUIT));
 }
 
@@ -56,9 +73,11 @@ fn it_can_be_switched_off() {
     if child::is_here() {
         return be_target();
     }
-    let (target, _errors) = start(&[("PIRN_SIGQUIT", "off")], "");
-    quit(&target);
-    assert_eq!(ended_by(target), Some(SIGQUIT));
+    let (mut target, _errors) = start(&[("PIRN_SIGQUIT", "off")], "");
+    quit(&target); // The first.
+    let status = target.child().wait().unwrap();
+    target.kill();
+    assert_eq!(status.signal(), Some(SIGQUIT));
 }
 
 #[watched]
@@ -126,7 +145,6 @@ fn a_handler_of_the_program_takes_its_place_and_may_leave_it() {
     let mut line = String::new();
     errors.read_line(&mut line).unwrap();
     assert!(line.starts_with(SAYS), "{line}");
-    quit(&late);
     assert_eq!(ended_by(late), Some(SIGQUIT));
 }
 
@@ -159,7 +177,7 @@ fn nobody_waits_for_standard_error() {
         return be_target();
     }
     let full = File::options().write(true).open("/dev/full").unwrap();
-    let mut command = child::command();
+    let mut command = command();
     command.stderr(full);
     let mut target = Target::start_by(command);
     quit(&target);

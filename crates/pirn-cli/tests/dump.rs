@@ -1,0 +1,335 @@
+//! `pirn dump`, asked about processes that have prepared nothing.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+/// The command, which is also a program with virtual threads: `pirn serve`.
+const PIRN: &str = env!("CARGO_BIN_EXE_pirn");
+
+/// A server with one virtual thread, which waits for connections.
+struct Server {
+    process: Child,
+    address: String,
+}
+
+impl Server {
+    fn start() -> Server {
+        Server::start_by(&mut Command::new(PIRN)).with_threads()
+    }
+
+    /// Starts a server by a command that takes its arguments.
+    fn start_by(command: &mut Command) -> Server {
+        let command = command.args(["serve", "127.0.0.1:0"]).stdin(Stdio::null());
+        let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        let mut output = BufReader::new(process.stdout.take().unwrap());
+        output.read_line(&mut line).unwrap();
+        let address = line.trim().strip_prefix("listening on http://");
+        let address = address.unwrap_or_else(|| panic!("{line}")).into();
+        Server { process, address }
+    }
+
+    /// Waits until its virtual thread has been spawned.
+    fn with_threads(self) -> Server {
+        let threads = format!("/proc/{}/task", self.pid());
+        let is_monitor = |path: PathBuf| {
+            let name = fs::read_to_string(path.join("comm"));
+            name.is_ok_and(|name| name.trim_end() == "pirn-monitor")
+        };
+        let names = || fs::read_dir(&threads).unwrap().flatten();
+        while !names().any(|thread| is_monitor(thread.path())) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self
+    }
+
+    fn pid(&self) -> String {
+        self.process.id().to_string()
+    }
+
+    fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([name, &self.pid()]).status();
+        assert!(sent.unwrap().success());
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// A folder of its own, removed at the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let name = format!("{name}-{}", std::process::id());
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).to_str().unwrap().into()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Waits until the process handles `SIGQUIT`: that is the last step of the runtime's start.
+fn until_handled(server: &Server) {
+    loop {
+        let status = fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
+        let mut lines = status.lines();
+        let handled = lines.find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+        if u64::from_str_radix(handled.trim(), 16).unwrap() & 0b100 != 0 {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn pirn(arguments: &[&str]) -> Output {
+    Command::new(PIRN).args(arguments).output().unwrap()
+}
+
+/// Runs a command that must succeed, and returns what it writes.
+fn shown(arguments: &[&str]) -> String {
+    let output = pirn(arguments);
+    let (said, errors) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{arguments:?}: {said}{errors}");
+    said
+}
+
+/// Runs a command that must fail, and returns the reason that it gives.
+fn reason(arguments: &[&str]) -> String {
+    let output = pirn(arguments);
+    assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+    assert_eq!(text(&output.stdout), "");
+    let errors = text(&output.stderr);
+    errors
+        .strip_prefix("pirn: ")
+        .expect(&errors)
+        .trim_end()
+        .into()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[track_caller]
+fn assert_has(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "{part:?} is not in:\n{text}");
+    }
+}
+
+#[test]
+fn it_shows_a_process_that_has_prepared_nothing() {
+    let server = Server::start();
+    let text = shown(&["dump", &server.pid()]);
+    let socket = format!("tcp {}", server.address);
+    assert_has(
+        &text,
+        &[
+            "1 virtual thread: 1 waiting",
+            &socket,
+            "accept4",
+            "main.rs",
+            "serve",
+        ],
+    );
+    let text = shown(&["dump", &server.pid(), "--format", "folded"]);
+    assert!(text.ends_with("accept4 1\n"), "{text}");
+    let text = shown(&["dump", &server.pid(), "--tree"]);
+    assert_has(&text, &["in no scope, 1 thread", &socket]);
+}
+
+#[test]
+fn it_shows_only_what_is_asked_for() {
+    let server = Server::start();
+    let with = |condition| shown(&["dump", &server.pid(), "--where", condition]);
+    assert_has(&with("state=waiting,frame=accept"), &["1 virtual thread"]);
+    assert_has(&with("state=running"), &["0 virtual threads"]);
+    let text = shown(&["dump", &server.pid(), "--id", "1", "--format", "threads"]);
+    assert_has(&text, &["#1", "accept4"]);
+    let text = shown(&["dump", &server.pid(), "--runtime-frames"]);
+    assert_has(&text, &["pirn::blocking"]);
+    let output = pirn(&["dump", &server.pid(), "--where", "colour=red"]);
+    assert_eq!(
+        output.status.code(),
+        Some(2),
+        "an error of the command line"
+    );
+}
+
+#[test]
+fn a_saved_dump_is_shown_later_and_compared() {
+    let folder = Folder::new("saved");
+    let file = folder.path("first.pirndump");
+    let server = Server::start();
+    assert_eq!(shown(&["dump", &server.pid(), "--output", &file]), "");
+    let diff = shown(&["dump", &server.pid(), "--diff", &file]);
+    assert_has(&diff, &["1 thread before, 1 after", "0 groups grew"]);
+    let live = shown(&["dump", &server.pid(), "--format", "folded"]);
+    drop(server);
+    assert_eq!(shown(&["dump", &file, "--format", "folded"]), live);
+    let text = folder.path("later.txt");
+    assert_eq!(shown(&["dump", &file, "--output", &text]), "");
+    assert_has(
+        &fs::read_to_string(&text).unwrap(),
+        &["1 virtual thread", "accept4"],
+    );
+
+    fs::write(&file, b"PIRNDUMP and then nothing sensible").unwrap();
+    assert!(reason(&["dump", &file]).starts_with(&format!("cannot read '{file}': ")));
+    assert!(reason(&["dump", &folder.path("none")]).contains("No such file"));
+}
+
+#[test]
+fn a_process_is_found_by_its_name() {
+    let folder = Folder::new("named");
+    let program = folder.path("a-server-of-some-name");
+    fs::copy(PIRN, &program).unwrap();
+    let start = || Server::start_by(&mut Command::new(&program)).with_threads();
+    let one = start();
+    let name = "a-server-of-some-name";
+    assert_has(&shown(&["dump", name]), &["1 virtual thread"]);
+    let other = start();
+    let error = reason(&["dump", name]);
+    assert_has(
+        &error,
+        &["2 processes are called", &one.pid(), &other.pid()],
+    );
+    let error = reason(&["dump", "no-server-of-this-name"]);
+    assert_has(
+        &error,
+        &["no process with virtual threads is called \"no-server-of-this-name\""],
+    );
+}
+
+#[test]
+fn a_program_that_was_replaced_still_has_names() {
+    let folder = Folder::new("replaced");
+    let program = folder.path("server");
+    fs::copy(PIRN, &program).unwrap();
+    let server = Server::start_by(&mut Command::new(&program));
+    fs::remove_file(&program).unwrap();
+    fs::write(&program, "another version").unwrap();
+    let text = shown(&["dump", &server.pid()]);
+    assert_has(&text, &["1 virtual thread", "serve", "main.rs"]);
+}
+
+#[test]
+fn who_cannot_answer_is_said_and_what_to_do() {
+    let none = reason(&["dump", "4194304"]); // More than any process has.
+    assert_eq!(none, "there is no process 4194304");
+    let mut sleep = Command::new("sleep").arg("60").spawn().unwrap();
+    let error = reason(&["dump", &sleep.id().to_string()]);
+    assert_has(
+        &error,
+        &["(\"sleep\") has no virtual threads", "pirn doctor"],
+    );
+    assert!(sleep.try_wait().unwrap().is_none(), "it was harmed");
+    sleep.kill().unwrap();
+    sleep.wait().unwrap();
+
+    let server = Server::start();
+    server.signal("-STOP");
+    let error = reason(&["dump", &server.pid()]);
+    assert_has(
+        &error,
+        &["has not answered within two seconds", "it is stopped"],
+    );
+    server.signal("-CONT");
+    shown(&["dump", &server.pid()]);
+}
+
+#[test]
+fn a_process_may_refuse() {
+    let mut command = Command::new(PIRN);
+    let closed = Server::start_by(command.env("PIRN_OBSERVE", "0").env("PIRN_PREEMPT", "0"));
+    let error = reason(&["dump", &closed.pid()]);
+    assert_has(&error, &["does not let tools in", "PIRN_OBSERVE=0"]);
+}
+
+#[test]
+fn another_user_is_told_who_may() {
+    let nobody = || {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups", PIRN]);
+        command
+    };
+    if !nobody()
+        .arg("--version")
+        .output()
+        .is_ok_and(|output| output.status.success())
+    {
+        eprintln!("skipped: this user cannot become another");
+        return;
+    }
+    let server = Server::start();
+    let asks = || nobody().args(["dump", &server.pid()]).output().unwrap();
+    let refused = |output: Output| {
+        assert_eq!(output.status.code(), Some(1));
+        assert_has(&text(&output.stderr), &["belongs to user 0", "sudo"]);
+    };
+    refused(asks());
+    shown(&["dump", &server.pid()]); // Now it listens.
+    refused(asks());
+    let own = Server::start_by(&mut nobody());
+    let output = nobody().args(["dump", &own.pid()]).output().unwrap();
+    assert_has(&text(&output.stdout), &["1 virtual thread"]);
+    assert_has(&shown(&["dump", &own.pid()]), &["1 virtual thread"]);
+}
+
+#[test]
+fn a_process_in_a_container_is_shown_from_outside() {
+    const NAMESPACES: [&str; 5] = ["--pid", "--mount", "--mount-proc", "--fork", "--kill-child"];
+    let unshare = || {
+        let mut command = Command::new("unshare");
+        command.args(NAMESPACES);
+        command
+    };
+    if !unshare()
+        .arg("true")
+        .output()
+        .is_ok_and(|output| output.status.success())
+    {
+        eprintln!("skipped: this user may not make namespaces");
+        return;
+    }
+    let outer = Server::start_by(unshare().arg(PIRN));
+    let children = format!("/proc/{0}/task/{0}/children", outer.pid());
+    let pid = fs::read_to_string(children).unwrap();
+    assert_has(
+        &shown(&["dump", pid.trim()]),
+        &["1 virtual thread", &outer.address],
+    );
+}
+
+#[test]
+fn sigquit_writes_the_dump_to_standard_error() {
+    let (from, to) = std::io::pipe().unwrap();
+    // Shells start what is to run in the background with this signal ignored.
+    let mut command = Command::new("env");
+    command.args(["--default-signal=QUIT", PIRN]).stderr(to);
+    let server = Server::start_by(&mut command).with_threads();
+    drop(command); // It holds an end of the pipe.
+    until_handled(&server);
+    server.signal("-QUIT");
+    let mut lines = BufReader::new(from).lines().map(Result::unwrap);
+    assert_has(&lines.next().unwrap(), &["pirn: SIGQUIT: "]);
+    assert!(lines.any(|line| line.contains("accept4")));
+    shown(&["dump", &server.pid(), "--timeout", "60"]);
+}
