@@ -29,6 +29,9 @@ mod handshake;
 #[allow(dead_code)]
 // The hint for short queues only omits wake-ups that the monitor makes up for.
 mod idle;
+#[path = "../../../pirn/src/sched/injector.rs"]
+#[allow(dead_code)] // What the processors' queues need.
+mod injector;
 #[path = "../../../pirn/src/blocking/jobs.rs"]
 #[allow(dead_code)] // The case in which no thread can be started runs under the lock.
 mod jobs;
@@ -41,11 +44,17 @@ mod list;
 mod local_queue;
 #[path = "../../../pirn/src/blocking/lot_count.rs"]
 mod lot_count;
+#[path = "../../../pirn/src/blocking/nap.rs"]
+mod nap;
 #[path = "../../../pirn/src/vthread/permit.rs"]
 mod permit;
 #[path = "../../../pirn/src/blocking/readiness/protocol.rs"]
 #[allow(dead_code)] // Some of it is for the table of descriptors only.
 mod readiness;
+#[path = "../../../pirn/src/sched/ready_queue.rs"]
+#[allow(dead_code)] // As for the injector.
+#[allow(unexpected_cfgs)] // The runtime's features.
+mod ready_queue;
 #[path = "../../../pirn/src/vthread/resident.rs"]
 mod resident;
 #[path = "../../../pirn/src/recorder/ring.rs"]
@@ -78,17 +87,19 @@ mod blocking {
 }
 
 mod surroundings;
-use surroundings::{arch, lock, sys, time};
+use surroundings::{arch, lock, runtime, sys, time, vthread};
 
 mod alarm_model;
 mod attendance_model;
 mod doze_model;
 mod handshake_model;
 mod idle_model;
+mod injector_model;
 mod jobs_model;
 mod join_model;
 mod local_queue_model;
 mod lot_model;
+mod nap_model;
 mod park_model;
 mod permit_model;
 mod readiness_model;

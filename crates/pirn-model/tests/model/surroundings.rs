@@ -73,7 +73,7 @@ pub mod sys {
 
 pub mod time {
     /// A deadline that has passed, or never will.
-    #[derive(Clone, Copy, PartialEq)]
+    #[derive(Clone, Copy, PartialEq, PartialOrd)]
     pub struct Deadline(bool);
 
     impl Deadline {
@@ -85,6 +85,148 @@ pub mod time {
 
         pub fn has_passed(self) -> bool {
             self.0
+        }
+    }
+}
+
+pub mod vthread {
+    //! Threads that are only passed on.
+
+    use crate::Word;
+    use core::ptr::{self, NonNull};
+    use loom::cell::UnsafeCell;
+
+    pub struct Core {
+        /// The link of the queue that it is in. Loom checks that accesses are ordered.
+        pub next: Link,
+        /// Written by who makes it runnable, read by who runs it.
+        pub word: Word,
+    }
+
+    impl Core {
+        pub fn new() -> Self {
+            Self {
+                next: Link(UnsafeCell::new(ptr::null())),
+                word: Word::new(),
+            }
+        }
+    }
+
+    pub struct Link(UnsafeCell<*const Core>);
+
+    impl Link {
+        pub fn get(&self) -> *const Core {
+            // SAFETY: loom panics before it gives the pointer while another thread writes.
+            self.0.with(|link| unsafe { *link })
+        }
+
+        pub fn set(&self, next: *const Core) {
+            self.replace(next);
+        }
+
+        pub fn replace(&self, next: *const Core) -> *const Core {
+            // SAFETY: loom panics before it gives the pointer to two threads at once.
+            self.0.with_mut(|link| unsafe { ptr::replace(link, next) })
+        }
+    }
+
+    // SAFETY: loom checks each access; see above.
+    unsafe impl Sync for Core {}
+    // SAFETY: as above.
+    unsafe impl Send for Core {}
+
+    pub struct Ready(NonNull<Core>);
+
+    impl Ready {
+        /// # Safety
+        /// The core outlives the model.
+        pub unsafe fn new(core: NonNull<Core>) -> Self {
+            Self(core)
+        }
+
+        pub fn into_raw(self) -> NonNull<Core> {
+            self.0
+        }
+
+        pub fn core(&self) -> &Core {
+            // SAFETY: the contract of `new`.
+            unsafe { self.0.as_ref() }
+        }
+    }
+}
+
+pub mod runtime {
+    //! What a nap knows of the runtime: how many are idle, how often the others switch, and the
+    //! eventfd.
+
+    use super::time::Deadline;
+    use loom::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
+    use loom::sync::{Condvar, Mutex};
+
+    pub struct Runtime {
+        pub settings: Settings,
+        pub idle: Idle,
+        pub processors: Processors,
+        pub poller: Poller,
+    }
+
+    pub struct Settings {
+        pub parallelism: usize,
+    }
+
+    pub struct Idle(pub AtomicUsize);
+
+    impl Idle {
+        pub fn count(&self) -> usize {
+            self.0.load(Relaxed)
+        }
+    }
+
+    pub struct Processors(pub AtomicU32);
+
+    impl Processors {
+        pub fn switches(&self) -> u32 {
+            self.0.load(Relaxed)
+        }
+    }
+
+    /// The eventfd: its counter, which a nap sees, and the edge, which is what epoll reports.
+    pub struct Poller {
+        state: Mutex<(u64, bool)>,
+        changed: Condvar,
+    }
+
+    impl Poller {
+        pub fn new() -> Self {
+            Self {
+                state: Mutex::new((0, false)),
+                changed: Condvar::new(),
+            }
+        }
+
+        pub fn kick(&self) {
+            let mut state = self.state.lock().unwrap();
+            *state = (state.0 + 1, true);
+            self.changed.notify_one();
+        }
+
+        /// A nap may end at any time.
+        pub fn wait_for_kick(&self, _: Deadline) -> bool {
+            loom::thread::yield_now();
+            self.state.lock().unwrap().0 > 0
+        }
+
+        pub fn take_kicks(&self) -> bool {
+            core::mem::take(&mut self.state.lock().unwrap().0) > 0
+        }
+
+        /// Waits in epoll: for an edge, unless the deadline has passed.
+        pub fn fetch(&self, deadline: Deadline) {
+            let mut state = self.state.lock().unwrap();
+            while !state.1 && !deadline.has_passed() {
+                state = self.changed.wait(state).unwrap();
+            }
+            state.1 = false;
         }
     }
 }

@@ -24,6 +24,9 @@ mod keyed_queues;
 pub(crate) mod list;
 mod lot_count;
 mod nap;
+#[cfg(test)]
+#[path = "nap/tests.rs"] // `pirn-model` includes `nap`, without a whole runtime.
+mod nap_tests;
 pub(crate) mod notice;
 pub(crate) mod offload;
 pub(crate) mod other_table;

@@ -11,6 +11,8 @@
 //! A kick increases the eventfd's counter, and a carrier that naps waits until that is not 0. So a
 //! kick ends a nap, even one that came before it, whether or not a carrier in epoll has noticed the
 //! kick as well.
+//!
+//! `crates/pirn-model` checks this file: `nap_model.rs`.
 
 use crate::runtime::Runtime;
 use crate::time::Deadline;
@@ -46,6 +48,3 @@ impl Runtime {
         false
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -47,10 +47,8 @@ const LAYOUTS: [&[(&str, usize)]; 6] = [
 ];
 
 /// The names of addresses.
-const ADDRESSES: [(&str, *const ()); 10] = {
+const ADDRESSES: [(&str, *const ()); 6] = {
     let [regions, count] = region::tables();
-    let [switches, switches_end] = arch::switch_table();
-    let [outermost, preempted] = arch::marks();
     [
         ("version", VERSION_OF_PIRN.as_ptr().cast()),
         ("runtime", runtime::place()),
@@ -58,15 +56,26 @@ const ADDRESSES: [(&str, *const ()); 10] = {
         ("regions.count", count),
         ("residents", residents::tables()),
         ("carriers", mounted::table()),
+    ]
+};
+
+/// Those of code that matters to who reads stacks.
+#[cfg(feature = "dump")]
+const CODE: [(&str, *const ()); 4] = {
+    let [switches, switches_end] = arch::switch_table();
+    let [outermost, preempted] = arch::marks();
+    [
         ("switches", switches),
         ("switches.end", switches_end),
         ("outermost", outermost),
         ("preempted", preempted),
     ]
 };
+#[cfg(not(feature = "dump"))]
+const CODE: [(&str, *const ()); 0] = [];
 
 const COUNT: usize = {
-    let (mut count, mut list) = (ADDRESSES.len(), 0);
+    let (mut count, mut list) = (ADDRESSES.len() + CODE.len(), 0);
     while list < LAYOUTS.len() {
         count += LAYOUTS[list].len();
         list += 1;
@@ -102,8 +111,11 @@ pub static PIRN_DEBUG: DebugTable = DebugTable {
 const fn entries() -> [Entry; COUNT] {
     let mut entries = [entry("", core::ptr::null()); COUNT];
     let (mut at, mut list) = (0, 0);
-    while at < ADDRESSES.len() {
-        let (name, address) = ADDRESSES[at];
+    while at < ADDRESSES.len() + CODE.len() {
+        let (name, address) = match at.checked_sub(ADDRESSES.len()) {
+            None => ADDRESSES[at],
+            Some(at) => CODE[at],
+        };
         entries[at] = entry(name, address);
         at += 1;
     }

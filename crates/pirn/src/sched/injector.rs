@@ -3,14 +3,16 @@
 //!
 //! Beside the queue is a stack without a lock, for threads that signal handlers make runnable: a
 //! handler may have interrupted code that holds the queue's lock, or changes a processor's queue.
+//!
+//! `crates/pirn-model` checks this file: `injector_model.rs`.
 
 use super::ready_queue::{Batch, ReadyQueue};
-use crate::vthread::{Core, Ready};
-use core::ptr::{self, NonNull};
-use core::sync::atomic::{
+use crate::primitives::{
     AtomicBool, AtomicPtr,
     Ordering::{Acquire, Relaxed, Release},
 };
+use crate::vthread::{Core, Ready};
+use core::ptr::{self, NonNull};
 
 /// See the module's documentation.
 pub(crate) struct Injector {

@@ -225,6 +225,7 @@ impl WatchedProcessor {
             holder,
             tick: self.tick,
             blocked: self.blocked,
+            cpu: self.last_cpu.saturating_sub(self.first_cpu),
         }
     }
 }

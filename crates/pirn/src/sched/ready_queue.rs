@@ -2,9 +2,9 @@
 //! any number of them without allocating.
 
 use crate::lock::Lock;
+use crate::primitives::{AtomicUsize, Ordering::Relaxed};
 use crate::vthread::{Core, Ready};
 use core::ptr::{self, NonNull};
-use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// See the module's documentation.
 #[repr(align(64))]

@@ -38,6 +38,8 @@ struct Stay {
     tick: AtomicU32,
     /// The thread is blocked in the kernel; otherwise it computes, and could not be preempted.
     blocked: AtomicBool,
+    /// The CPU time that it has used meanwhile, in nanoseconds.
+    cpu: AtomicU64,
     /// The sum of all stays.
     total_ns: AtomicU64,
 }
@@ -58,6 +60,8 @@ pub(crate) struct Episode {
     /// Whether the thread is blocked in the kernel. Otherwise it computes and could not be
     /// preempted.
     pub(crate) blocked: bool,
+    /// The CPU time that the thread has used meanwhile, in nanoseconds.
+    pub(crate) cpu: u64,
 }
 
 // All is Relaxed here: each value is one for people to read, or is compared again. What the
@@ -108,6 +112,7 @@ impl Stuck {
             stay.holder.store(stuck.holder, Relaxed);
         }
         stay.blocked.store(stuck.blocked, Relaxed);
+        stay.cpu.store(stuck.cpu, Relaxed);
         let total = stay.total_ns.load(Relaxed);
         stay.total_ns.store(total + step, Relaxed);
         stay.ns.store(base + step, Relaxed);
@@ -161,6 +166,7 @@ impl Stuck {
             holder: stay.holder.load(Relaxed),
             tick: stay.tick.load(Relaxed),
             blocked: stay.blocked.load(Relaxed),
+            cpu: stay.cpu.load(Relaxed),
         })
     }
 

@@ -3,6 +3,7 @@
 use super::state::ScopeState;
 use crate::blocking::list::{Linked, Links};
 use crate::thread::Thread;
+use crate::vthread::label::Label;
 use crate::vthread::platform::{self, Platform};
 use crate::vthread::{self, Core};
 use core::cell::{Cell, OnceCell};
@@ -34,6 +35,18 @@ impl Who {
         match vthread::current() {
             Some(core) => Who::Virtual(core.as_ptr()),
             None => Who::Platform(platform::current()),
+        }
+    }
+
+    /// Returns the thread's id and name.
+    ///
+    /// # Safety
+    /// The thread has not ended.
+    pub(super) unsafe fn label(&self) -> Label {
+        match self {
+            // SAFETY: the caller's contract.
+            Who::Virtual(core) => Label::of(unsafe { core.as_ref() }),
+            Who::Platform(platform) => Label::of_platform(platform),
         }
     }
 

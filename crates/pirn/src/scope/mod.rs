@@ -81,7 +81,7 @@ mod platform;
 mod state;
 mod subtask;
 mod task_scope;
-mod tree;
+pub(crate) mod tree;
 
 /// A supertrait that other crates cannot name, so that the library may add to the traits that have
 /// it.

@@ -214,7 +214,7 @@ pub(crate) fn for_each_open(mut visit: impl FnMut(Slot)) {
 }
 
 /// Returns the open slot with the lowest number that is at least `from`.
-pub(super) fn next_open(from: u32) -> Option<Slot> {
+pub(crate) fn next_open(from: u32) -> Option<Slot> {
     let from = Slot(from);
     let later = regions().filter(|(number, _)| *number >= from.region());
     later.into_iter().find_map(|(number, region)| {

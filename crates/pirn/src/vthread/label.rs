@@ -1,6 +1,7 @@
 //! A thread's id and name, copied without allocating: for messages about threads that are looked at
 //! under a lock or a claim.
 
+use super::platform::Platform;
 use super::record::Core;
 use core::fmt;
 
@@ -21,7 +22,12 @@ impl Label {
         Label::new(core.id(), core.name())
     }
 
-    fn new(id: u64, name: Option<&str>) -> Label {
+    /// Returns the label of a platform thread.
+    pub(crate) fn of_platform(platform: &Platform) -> Label {
+        Label::new(platform.id, platform.thread.name())
+    }
+
+    pub(crate) fn new(id: u64, name: Option<&str>) -> Label {
         let name = name.unwrap_or_default();
         let mut bytes = [0; MOST];
         let len = name.floor_char_boundary(MOST);

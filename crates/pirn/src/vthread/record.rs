@@ -147,6 +147,10 @@ pub(crate) const LAYOUT: [(&str, usize); 13] = {
 };
 
 impl Core {
+    /// Where the saved stack pointer is in a record.
+    #[cfg(feature = "dump")]
+    pub(super) const SAVED_SP: usize = offset_of!(Core, continuation) + Continuation::OFFSETS[0];
+
     /// Writes the record of a thread that has not started, with two references.
     ///
     /// # Safety

@@ -57,6 +57,13 @@ impl<T> Entry<T> {
         self.record.store(record, Release);
     }
 
+    /// Returns where the record is, or was, or null. Nobody may follow it.
+    #[allow(dead_code)] // For dumps.
+    pub fn hint(&self) -> *const T {
+        let record = self.record.load(Relaxed); // Relaxed: a hint.
+        record.map_addr(|record| record & !CLAIMED)
+    }
+
     /// Takes the record out, if there is one. Waits while it is looked at.
     #[inline]
     pub fn leave(&self) {

@@ -10,6 +10,8 @@
 use super::record::Core;
 use super::resident::Entry;
 use super::{Ready, resident};
+#[cfg(feature = "dump")]
+use crate::arch;
 use crate::mark::Raised;
 use crate::sched;
 use crate::stack::Slot;
@@ -110,6 +112,29 @@ pub(crate) fn walk<R>(slot: Slot, f: impl FnOnce(&Core, bool) -> R) -> Option<R>
         }
     }
     None
+}
+
+/// Has the processor fetch the record of the thread in a slot.
+#[cfg(feature = "dump")]
+pub(crate) fn fetch_record(slot: Slot) {
+    let record = table(slot).map_or(0, |table| table[slot.index()].hint().addr());
+    arch::prefetch(record);
+    arch::prefetch(record + 64);
+    arch::prefetch(record + 128);
+}
+
+/// Has the processor fetch the stack of the thread in a slot, if that has left it.
+#[cfg(feature = "dump")]
+pub(crate) fn fetch_stack(slot: Slot) {
+    /// Of most threads that wait, in lines: the frames are in some hundred bytes.
+    const LINES: usize = 8;
+    let record = table(slot).map_or(0, |table| table[slot.index()].hint().addr());
+    if record != 0 {
+        // SAFETY: the handler of faults is in place, as there has been a thread. The record may be
+        // gone, and what is read any number: only the processor's cache gets to know.
+        let sp = unsafe { arch::fetch_u64(record + Core::SAVED_SP) };
+        (0..LINES).for_each(|line| arch::prefetch(sp.value as usize + line * 64));
+    }
 }
 
 /// The right to run a thread that was woken while it was walked. Enqueues it in the end.

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use crate::common::{TempDir, child, stack::dive, sys, watched};
+use pirn::scope;
 use pirn::thread::{self, Builder, JoinHandle};
 
 const ONE: (&str, &str) = ("PIRN_PARALLELISM", "1");
@@ -108,7 +109,8 @@ fn a_carrier_that_is_blocked_in_the_kernel_is_explained() {
     let program = std::env::current_exe().unwrap();
     let program = program.file_name().unwrap().to_str().unwrap();
     let parts = [
-        " \"reader\\n\" has held carrier \"pirn-carrier-",
+        // Perhaps the platform thread that waits for its end.
+        " \"reader\\n\" has held carrier \"",
         " UTC: blocked in the kernel, in read on descriptor 0 (pipe:[",
         "called from ",
         program,
@@ -129,11 +131,45 @@ fn a_carrier_that_computes_and_cannot_be_preempted_is_explained_if_others_wait()
     }
     let lint = ("PIRN_LINTS", "stuck-carrier=50ms");
     let (line, _) = provoke("stuck-carrier", &[ONE, NO_SPARES, lint]);
-    let parts = [
-        " \"hog\" has held carrier \"pirn-carrier-0\" (tid ",
-        ": computing ",
-    ];
+    let parts = [" \"hog\" has held carrier \"", ": computing "];
     assert_has(&line, &parts);
+}
+
+/// The innermost frame of a stuck thread that is ours, with one around it.
+#[inline(never)]
+fn weave(wait: fn()) {
+    wait();
+    hint::black_box(());
+}
+
+#[watched]
+fn the_stack_of_a_stuck_thread_is_shown_if_asked_for() {
+    if child::is_here() {
+        let wait: fn() = match std::env::var("PIRN_TEST_WAIT").as_deref() {
+            Ok("kernel") => read_unseen,
+            _ => hog,
+        };
+        let end = notice_end();
+        let weaver = named("weaver", move || weave(wait));
+        // Nobody would ask a thread that computes to make way for no other.
+        join_all(vec![thread::spawn(|| ()), weaver]);
+        return end.join().unwrap();
+    }
+    for (wait, innermost) in [("kernel", "read_unseen"), ("computing", "hog")] {
+        for (trace, least) in [("short", 3), ("full", 5)] {
+            let own = [("PIRN_TEST_WAIT", wait), ("PIRN_TRACE_STUCK", trace)];
+            let variables = [&own[..], &[ONE, NO_SPARES]].concat();
+            let (line, rest) = provoke("stuck-carrier", &variables);
+            assert_has(&line, &[" \"weaver\" has held carrier \""]);
+            let frames = rest.lines().take_while(|line| line.starts_with("    "));
+            let frames: Vec<_> = frames.collect();
+            assert!(frames.len() >= least, "{line}\n{rest}");
+            let place = |name| frames.iter().position(|frame| frame.contains(name));
+            let (inner, outer) = (place(innermost), place("weave"));
+            assert!(inner.is_some() && inner < outer, "{line}\n{rest}");
+            assert!(trace == "full" || frames.len() <= 9, "{rest}");
+        }
+    }
 }
 
 #[watched]
@@ -276,6 +312,72 @@ fn a_deep_stack_is_reported() {
 }
 
 #[watched]
+fn members_that_do_not_hear_their_scopes_end_are_reported() {
+    if child::is_here() {
+        static LOCK: Mutex<()> = Mutex::new(());
+        let end = notice_end();
+        let guard = LOCK.lock().unwrap();
+        let owner = thread::spawn(|| {
+            let deaf = Builder::new().name("deaf".into());
+            let scope = scope::Builder::new().name("orders").threads(deaf);
+            let _ = scope.open_with(scope::await_all::<std::io::Error>(), |s| {
+                let deaf = s.fork(|| {
+                    drop(LOCK.lock());
+                    Ok(())
+                });
+                let deaf = deaf.thread().unwrap();
+                // A subtask that has not begun would never do so.
+                while !format!("{deaf:?}").contains("/waiting") {
+                    thread::yield_now();
+                }
+                s.fork(|| {
+                    let _ = thread::park_interruptible();
+                    Ok(())
+                });
+                s.cancel();
+                s.join()?;
+                Ok(())
+            });
+        });
+        end.join().unwrap();
+        drop(guard);
+        return owner.join().unwrap();
+    }
+    let lint = ("PIRN_LINTS", "deaf-member=100ms");
+    let (line, rest) = provoke("deaf-member", &[lint]);
+    let parts = [
+        " \"orders\" of thread #",
+        " has been cancelled for 0.",
+        " 1 of its members have not ended",
+        " waits for a futex at 0x",
+        "thread::on_interrupt",
+    ];
+    assert_has(&line, &parts);
+    assert!(!rest.contains("pirn: "), "once: {rest}");
+}
+
+#[watched]
+fn a_place_whose_threads_only_become_more_is_reported() {
+    if child::is_here() {
+        let end = notice_end();
+        while !OVER.load(SeqCst) {
+            thread::spawn(thread::park);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        return end.join().unwrap();
+    }
+    // The second makes the looks frequent.
+    let lint = ("PIRN_LINTS", "growing-place=50,pool-full=5ms");
+    let (line, _) = provoke("growing-place", &[lint]);
+    let parts = [
+        "threads spawned at ",
+        "observe/lints.rs:",
+        " have only become more: from ",
+    ];
+    assert_has(&line, &parts);
+}
+
+#[watched]
 fn descriptors_that_run_out_are_reported() {
     if child::is_here() {
         let end = notice_end();
@@ -304,19 +406,19 @@ fn descriptors_that_run_out_are_reported() {
 #[watched]
 fn what_is_switched_off_is_not_said() {
     if child::is_here() {
-        // Long enough for all lints, and one of them would have been said at once.
+        let end = notice_end();
         let begin = Instant::now();
         let compute = move || {
-            thread::no_preemption(|| while begin.elapsed() < Duration::from_millis(300) {});
+            let is_over = || OVER.load(SeqCst) && begin.elapsed() > Duration::from_millis(300);
+            thread::no_preemption(|| while !is_over() {});
         };
-        return join_all((0..3).map(|_| thread::spawn(compute)).collect());
+        join_all((0..3).map(|_| thread::spawn(compute)).collect());
+        return end.join().unwrap();
     }
+    let stuck = ("PIRN_LINTS", "stuck-carrier=20ms");
+    provoke("stuck-carrier", &[ONE, NO_SPARES, stuck]);
+    // Without a parent that waits, it ends soon.
     let run = |variable| lines(&[ONE, NO_SPARES, variable]);
-    let said = run(("PIRN_LINTS", "stuck-carrier=20ms"));
-    assert!(
-        said.iter().any(|line| line.contains("stuck-carrier")),
-        "{said:?}"
-    );
     for off in [
         "none",
         "long-runnable=3s",
@@ -324,12 +426,7 @@ fn what_is_switched_off_is_not_said() {
     ] {
         assert_eq!(run(("PIRN_LINTS", off)), [""; 0], "{off}");
     }
-    let quiet = [
-        ONE,
-        NO_SPARES,
-        ("PIRN_LINTS", "stuck-carrier=20ms"),
-        ("PIRN_QUIET", ""),
-    ];
+    let quiet = [ONE, NO_SPARES, stuck, ("PIRN_QUIET", "")];
     assert_eq!(lines(&quiet), [""; 0]);
 }
 

@@ -12,12 +12,13 @@
 //! reads the dump gets it when nobody is claimed any more.
 //!
 //! * [`walk`]: looking at one thread; [`running`]: at one that cannot be claimed. [`unwind`]: its
-//!   stack; [`modules`]: the unwind information.
+//!   stack; [`modules`]: the unwind information; [`ahead`]: fetching what is needed soon.
 //! * [`assembly`]: putting the dump together; [`stacks`]: the different stacks; [`since`]: since
 //!   when threads wait; [`process`]: what is not about threads. For what they wait:
 //!   [`waits`](super::waits).
 //! * [`caught`]: the stack of one thread that runs.
 
+mod ahead;
 pub mod api;
 mod assembly;
 #[allow(dead_code)] // until lints show stacks
@@ -30,15 +31,18 @@ mod stacks;
 mod unwind;
 mod walk;
 
+use super::lints::{self, Recent};
 use super::metrics;
 use super::waits::scopes;
+use crate::runtime;
 use crate::stack::Slot;
 use crate::stack::region;
 use crate::sys;
+use ahead::Ahead;
 use assembly::Assembly;
-use pirn_dump::{Dump, Totals};
+use pirn_dump::{Dump, Finding, Totals};
 use since::Sights;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use walk::Walker;
 
 /// Returns what all virtual threads of this process are doing, grouped by their stacks.
@@ -53,7 +57,6 @@ use walk::Walker;
 /// let waits = thread::spawn(thread::park);
 /// let dump = pirn::dump();
 /// println!("{dump}");
-/// assert!(dump.threads() <= 1); // none, if it has not begun to run
 /// waits.thread().unpark();
 /// waits.join().unwrap();
 /// ```
@@ -76,6 +79,9 @@ const PAUSE_NS: u64 = 500_000;
 /// Makes a dump. Blocks the calling platform thread; one dump is made at a time.
 pub(crate) fn take(options: &Contents) -> Dump {
     static SIGHTS: Mutex<Sights> = Mutex::new(Sights::new());
+    if runtime::has_forked() {
+        return Dump::default(); // Its threads are in the parent.
+    }
     let mut sights = SIGHTS.lock().unwrap_or_else(PoisonError::into_inner);
     let begin = process::now();
     let mut assembly = Assembly::new(&mut sights, options.threads, begin);
@@ -100,20 +106,37 @@ pub(crate) fn take(options: &Contents) -> Dump {
         groups: assembly.grouper.finish(),
         threads: assembly.threads,
         memory: process::memory(&metrics),
-        findings,
+        findings: findings.into_iter().chain(lints()).collect(),
     }
+}
+
+/// Returns the last lints.
+fn lints() -> Vec<Finding> {
+    let finding = |recent: &Arc<Recent>| Finding {
+        kind: recent.kind.into(),
+        text: recent.text.lines().next().unwrap_or_default().to_owned(),
+        threads: recent.threads.clone(),
+    };
+    lints::recent().iter().map(finding).collect()
 }
 
 fn walk_all(walker: &mut Walker, assembly: &mut Assembly<'_>) {
     let mut busy: Vec<Slot> = Vec::new();
-    region::for_each_open(|slot| {
+    let mut walk = |slot| {
         if let Some(seen) = walker.look(slot) {
             match seen.stack_bytes {
                 Some(_) => assembly.add(seen, walker),
                 None => busy.push(slot),
             }
         }
+    };
+    let mut ahead = Ahead::new();
+    region::for_each_open(|slot| {
+        if let Some(due) = ahead.push(Some(slot)) {
+            walk(due);
+        }
     });
+    ahead.rest().for_each(walk);
     for look in 1..LOOKS {
         if busy.is_empty() {
             break;

@@ -91,8 +91,9 @@ impl Walker {
             Way::Signal => standing::with(platform, |registers| self.read(registers))?,
             Way::Blocked(registers) => {
                 let stopped = self.read(registers);
-                if kernels_word(platform).is_none_or(|(_, now)| now != registers) {
-                    self.frames.end = End::Unsure;
+                match kernels_word(platform) {
+                    Some(Word::Blocked(_, now)) if now == registers => {}
+                    _ => self.frames.end = End::Unsure,
                 }
                 stopped
             }
@@ -121,32 +122,45 @@ impl Walker {
 
 /// Returns how to have a platform thread stand still; `None` if there is no way.
 fn way_to(platform: u32) -> Option<Way> {
-    let Some((call, registers)) = kernels_word(platform) else {
-        return urgent::is_active().then_some(Way::Signal);
-    };
-    let restarts = call.is_none_or(|call| RESTARTED.contains(&call)) && urgent::restarts();
-    match restarts && urgent::is_active() {
-        true => Some(Way::Signal),
-        false => Some(Way::Blocked(registers)),
+    let by_signal = urgent::is_active().then_some(Way::Signal);
+    match kernels_word(platform)? {
+        Word::Runs => by_signal,
+        Word::Blocked(call, registers) => {
+            let restarts = call.is_none_or(|call| RESTARTED.contains(&call)) && urgent::restarts();
+            let by_signal = by_signal.filter(|_| restarts);
+            Some(by_signal.unwrap_or(Way::Blocked(registers)))
+        }
     }
 }
 
-/// Returns what the kernel says about a blocked thread. `None`: it runs, or is gone.
-fn kernels_word(platform: u32) -> Option<(Option<i64>, Registers)> {
+/// What the kernel says about a thread.
+#[derive(Debug, PartialEq, Eq)]
+enum Word {
+    Runs,
+    /// It is blocked, in this system call or in a page fault. The frame pointer is not told.
+    Blocked(Option<i64>, Registers),
+}
+
+/// Returns what the kernel says about a thread; `None`: it is gone, or the file cannot be opened.
+fn kernels_word(platform: u32) -> Option<Word> {
     let mut text = [0; 256];
     let line = os_thread::read(platform, b"/syscall", &mut text);
     parse(core::str::from_utf8(line).ok()?)
 }
 
-/// Parses the kernel's line about a thread that is blocked: the number of the system call or -1,
-/// its arguments, stack pointer, address. `None`: it runs. The frame pointer is not told.
-fn parse(line: &str) -> Option<(Option<i64>, Registers)> {
+/// Parses the kernel's line: `running`, or the number of the system call or -1, its arguments,
+/// stack pointer, address.
+fn parse(line: &str) -> Option<Word> {
+    if line.starts_with("running") {
+        return Some(Word::Runs);
+    }
     let mut words = line.split_whitespace();
     let call: i64 = words.next()?.parse().ok()?;
     let mut last = words.rev();
     let mut address = || usize::from_str_radix(last.next()?.strip_prefix("0x")?, 16).ok();
     let (pc, sp) = (address()?, address()?);
-    Some(((call >= 0).then_some(call), Registers { pc, sp, bp: 0 }))
+    let call = (call >= 0).then_some(call);
+    Some(Word::Blocked(call, Registers { pc, sp, bp: 0 }))
 }
 
 #[cfg(test)]
@@ -155,16 +169,11 @@ mod tests {
 
     #[test]
     fn the_kernels_line_is_understood() {
-        let at = |pc, sp| Registers { pc, sp, bp: 0 };
-        assert_eq!(
-            parse("0 0x3 0x7ff 0x1 0x0 0x0 0x0 0x7ffe10 0x7f10a2\n"),
-            Some((Some(0), at(0x7f10a2, 0x7ffe10)))
-        );
-        assert_eq!(
-            parse("-1 0x7ffe10 0x7f10a2"),
-            Some((None, at(0x7f10a2, 0x7ffe10)))
-        );
-        assert_eq!(parse("running"), None);
+        let at = |call, pc, sp| Some(Word::Blocked(call, Registers { pc, sp, bp: 0 }));
+        let read = parse("0 0x3 0x7ff 0x1 0x0 0x0 0x0 0x7ffe10 0x7f10a2\n");
+        assert_eq!(read, at(Some(0), 0x7f10a2, 0x7ffe10));
+        assert_eq!(parse("-1 0x7ffe10 0x7f10a2"), at(None, 0x7f10a2, 0x7ffe10));
+        assert_eq!(parse("running\n"), Some(Word::Runs));
         assert_eq!(parse(""), None);
     }
 }

@@ -19,7 +19,9 @@
 //! of all, with names and limits.
 
 mod crowds;
+mod deaf;
 mod descriptors;
+mod growth;
 mod kernel;
 mod late;
 mod pool;
@@ -27,8 +29,9 @@ mod report;
 mod spares;
 mod stacks;
 mod stuck;
+mod waits;
 
-#[allow(unused_imports)] // for dumps and metrics
+#[allow(unused_imports)] // without the features that use them
 pub(crate) use report::{Recent, recent, totals};
 
 use crate::config::lints::{Lint, Lints, Trace};
@@ -104,6 +107,12 @@ impl Watch {
         if let Some(percent) = lints.limit(Lint::DeepStack) {
             looks.push(Box::new(stacks::Stacks::new(percent)));
         }
+        if let Some(limit) = lints.limit(Lint::GrowingPlace) {
+            looks.push(Box::new(growth::Growth::new(limit)));
+        }
+        if let Some(limit) = lints.limit(Lint::DeafMember) {
+            looks.push(Box::new(deaf::Deaf::new(limit)));
+        }
         if let Some(percent) = lints.limit(Lint::FewDescriptors) {
             looks.push(Box::new(descriptors::Descriptors::new(percent)));
         }
@@ -127,7 +136,8 @@ impl Watch {
         let stuck = self.runtime.stuck.episodes().filter(|e| e.ns >= limit);
         for episode in stuck.collect::<Vec<Episode>>() {
             let explained = &mut self.explained[episode.processor];
-            let is_news = *explained != episode.number && self.lints.wants(self.runtime, &episode);
+            let wanted = || self.lints.wants(self.runtime, &episode, limit);
+            let is_news = *explained != episode.number && wanted();
             if !is_news {
                 continue;
             }
@@ -160,12 +170,19 @@ impl Watch {
 }
 
 impl Lints {
-    /// Returns whether a stuck carrier is to be reported. Where nothing is preempted, or nobody
-    /// waits, a thread that computes is in order, unless it is asked for.
-    fn wants(&self, runtime: &Runtime, episode: &Episode) -> bool {
+    /// Returns whether a carrier that has been stuck for the limit is to be reported.
+    ///
+    /// A thread that computes must have had a CPU for half of that time: on a machine under load it
+    /// may only wait for one. Where nothing is preempted, or nobody waits, it may compute, unless
+    /// the operator has asked.
+    fn wants(&self, runtime: &Runtime, episode: &Episode, limit: u64) -> bool {
         let preempts = runtime.settings.slice_ns > 0;
         let expected = || !preempts || late::runnable(runtime) == 0;
-        episode.blocked || self.trace != Trace::Line || !expected()
+        let computes = || {
+            let asked_for = self.trace != Trace::Line;
+            episode.cpu >= limit / 2 && (asked_for || !expected())
+        };
+        episode.blocked || computes()
     }
 }
 

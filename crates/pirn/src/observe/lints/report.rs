@@ -42,7 +42,7 @@ impl Report {
 }
 
 /// A lint that was found a while ago.
-#[allow(dead_code)] // for dumps
+#[allow(dead_code)] // without dumps
 #[derive(Clone, Debug)]
 pub(crate) struct Recent {
     pub(crate) kind: &'static str,
@@ -66,7 +66,7 @@ pub(crate) fn totals() -> impl Iterator<Item = (&'static str, u64)> {
 }
 
 /// Returns the last lints that were found, the oldest first.
-#[allow(dead_code)] // for dumps
+#[allow(dead_code)] // without dumps
 pub(crate) fn recent() -> Vec<Arc<Recent>> {
     let copy = {
         let kept = KEEP.lock(); // Nothing is allocated under it.

@@ -7,6 +7,8 @@
 use super::kernel::{self, Place};
 use super::report::Report;
 use crate::config::lints::{Lint, Trace};
+#[cfg(feature = "dump")]
+use crate::observe::dump::caught::{self, Caught};
 use crate::runtime::Runtime;
 use crate::sched::os_thread;
 use crate::sched::stuck::Episode;
@@ -31,10 +33,12 @@ pub(super) fn explain(runtime: &Runtime, episode: &Episode, trace: Trace) -> Opt
     };
     let name = os_thread::name(episode.holder).unwrap_or_default();
     let thread = mounted(place.as_ref(), &name);
+    let stack = Stack::of(episode.holder, trace);
     if !is_there() {
         return None;
     }
-    let text = text(episode, thread.as_ref(), &name, place.as_ref(), trace);
+    let mut text = text(episode, thread.as_ref(), &name, place.as_ref(), trace);
+    stack.describe(&mut text);
     let key = (place.map(|place| (place.call, place.from)), episode.blocked);
     let mut report = Report::new(Lint::StuckCarrier, key, text);
     report.threads = thread.iter().map(|thread| thread.id).collect();
@@ -91,17 +95,74 @@ fn text(
     };
     let advice = match (place.is_some(), trace) {
         (true, Trace::Line) => {
-            "make the call through libc's functions, which Pirn sees, or on a platform thread \
-             (docs/limits.md, \"System calls made without libc\"); PIRN_TRACE_STUCK=short shows the \
-             stack"
+            "make it through libc's functions, which Pirn sees, or on a platform thread \
+             (docs/limits.md: \"System calls made without libc\", and \"Scheduling\" for those of \
+             libc that hold a carrier); PIRN_TRACE_STUCK=short shows the stack"
         }
         (true, _) => "docs/limits.md, \"System calls made without libc\"",
         (false, Trace::Line) => "PIRN_TRACE_STUCK=short shows the stack",
-        (false, _) => "docs/limits.md, \"Computing\"",
+        (false, _) => "docs/limits.md, \"Scheduling\"",
     };
     format!(
         "{thread} has held carrier {holder} for {seconds:.3} s, since {since}: {doing}; {advice}"
     )
+}
+
+/// The frames of the program that are shown in short.
+const SHORT: usize = 8;
+
+/// The stack of the thread, as far as it is wanted.
+#[cfg(feature = "dump")]
+struct Stack {
+    most: usize,
+    caught: Option<Caught>,
+}
+
+#[cfg(feature = "dump")]
+impl Stack {
+    /// Reads the stack of the virtual thread that is on a platform thread, which stands still for
+    /// some microseconds.
+    fn of(holder: u32, trace: Trace) -> Stack {
+        let most = match trace {
+            Trace::Line => 0,
+            Trace::Short => SHORT,
+            Trace::Full => usize::MAX,
+        };
+        Stack {
+            most,
+            caught: (most > 0).then(|| caught::stack_of(holder)).flatten(),
+        }
+    }
+
+    /// Appends it, one frame per line. Finding the names may take a while.
+    fn describe(self, text: &mut String) {
+        let mut lines = Vec::new();
+        match self.caught {
+            // Writing to memory does not fail.
+            Some(caught) => drop(caught.write(self.most, "    ", &mut lines)),
+            None if self.most > 0 => lines.extend(b"    (its stack could not be read)\n"),
+            None => return,
+        }
+        text.push('\n');
+        text.push_str(&String::from_utf8_lossy(&lines));
+    }
+}
+
+/// Nothing, without the feature that reads stacks.
+#[cfg(not(feature = "dump"))]
+struct Stack(Trace);
+
+#[cfg(not(feature = "dump"))]
+impl Stack {
+    fn of(_holder: u32, trace: Trace) -> Stack {
+        Stack(trace)
+    }
+
+    fn describe(self, text: &mut String) {
+        if self.0 != Trace::Line {
+            text.push_str("\n    (the feature `dump` of the crate `pirn` shows the stack)\n");
+        }
+    }
 }
 
 /// Returns the time of day, in UTC, `ago` ns ago.

@@ -10,6 +10,7 @@ fn at(tick: u32, ns: u64) -> Result<Episode, usize> {
         holder: 77,
         tick,
         blocked: true,
+        cpu: 0,
     })
 }
 

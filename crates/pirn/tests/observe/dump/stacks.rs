@@ -1,7 +1,7 @@
 //! Stacks of threads that wait.
 
 use super::{Read, depth_in, descend};
-use crate::common::watched;
+use crate::common::{sys, watched};
 use pirn::thread;
 use pirn_dump::State;
 use std::io::Read as _;
@@ -110,4 +110,45 @@ fn the_list_has_a_maximum() {
         thread.thread().unpark();
         thread.join().unwrap();
     }
+}
+
+/// The threads of a process are not in the child of its fork, though their memory is.
+#[watched(alone)]
+fn the_child_of_a_fork_has_no_threads() {
+    let parked: Vec<_> = (0..3).map(|_| thread::spawn(thread::park)).collect();
+    Read::when_waiting(3);
+    // SAFETY: the child only makes a dump, and ends.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let threads = pirn::dump().threads();
+        // SAFETY: no pointers.
+        unsafe { libc::_exit(threads as i32) };
+    }
+    assert_eq!(sys::waitpid(child).unwrap(), 0);
+    assert_eq!(pirn::dump().threads(), 3);
+    for thread in parked {
+        thread.thread().unpark();
+        thread.join().unwrap();
+    }
+}
+
+/// Without descriptors the stacks of threads that wait are there all the same.
+#[watched(alone)]
+fn a_dump_needs_no_descriptor() {
+    let parked = thread::Builder::new().name("parked".into());
+    let parked = parked.spawn(|| descend(3, &mut thread::park)).unwrap();
+    Read::when_waiting(1);
+    let mut files = Vec::new();
+    while let Ok(file) = std::fs::File::open("/dev/null") {
+        files.push(file);
+    }
+    let mut bytes = Vec::new();
+    let dump = pirn::dump::Options::new().list(1).take();
+    dump.write_to(&mut bytes).unwrap();
+    drop(files);
+    let dump = pirn_dump::Dump::read_from(&bytes[..]).unwrap();
+    let stack = dump.threads[0].stack.unwrap() as usize;
+    assert_eq!(dump.stacks[stack].end, pirn_dump::End::Complete);
+    parked.thread().unpark();
+    parked.join().unwrap();
 }
