@@ -34,6 +34,9 @@ pub fn run(load: Load, out: &mut dyn Write) -> Result<bool, Box<dyn Error>> {
     writeln!(out, "\n{}", report::table(&outcomes))?;
     for outcome in &outcomes {
         write!(out, "{}", report::errors(outcome))?;
+        if let Some(memory) = &outcome.memory {
+            write!(out, "{}", report::memory(memory))?;
+        }
     }
     Ok(clean)
 }
@@ -60,6 +63,7 @@ fn run_on<T: Threads>(
 
     let (handles, shortage) = users.gather(threads);
     let gathered = Usage::now()?; // a short run may fall between two looks of the sampler
+    let memory = (T::NAME == Virtual::NAME).then(|| pirn::metrics().memory);
     users.go();
     let elapsed = users.join::<T>(handles);
 
@@ -76,6 +80,7 @@ fn run_on<T: Threads>(
         elapsed,
         before,
         peak,
+        memory,
     };
     Ok(Some((outcome, all_started)))
 }

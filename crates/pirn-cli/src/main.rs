@@ -12,6 +12,7 @@ mod doctor;
 mod dump;
 mod limits;
 mod measure;
+mod metrics;
 mod million;
 mod outside;
 mod ramp;
@@ -74,6 +75,8 @@ enum Command {
     GdbScript,
     /// Shows the virtual threads of a running process, which need not be prepared for it.
     Dump(dump::DumpArgs),
+    /// Shows the metrics of a running process, in the text format of Prometheus.
+    Metrics(metrics::MetricsArgs),
     /// Just the HTTP server, on virtual threads, until Ctrl-C.
     Serve {
         /// Where to listen, for example 127.0.0.1:8080 (port 0: any free port).
@@ -155,6 +158,7 @@ fn run(command: Command) -> Result<bool, Box<dyn Error>> {
             Ok(true)
         }
         Command::Dump(args) => dump::run(&args, out).map(|()| true),
+        Command::Metrics(args) => metrics::run(&args, out).map(|()| true),
         Command::Serve { address, delay_ms } => {
             serve(&address, Duration::from_millis(delay_ms), out).map(|()| true)
         }

@@ -9,7 +9,7 @@ use indicatif::BinaryBytes;
 use pirn::thread::{self, JoinHandle, Thread};
 
 use crate::measure::Usage;
-use crate::report::count;
+use crate::report::{self, count};
 
 /// Runs the demo, printing a line after each step. `Ok(false)` means that some threads could not be
 /// spawned, or did not end well.
@@ -28,6 +28,7 @@ pub fn run(threads: usize, out: &mut dyn Write) -> io::Result<bool> {
 
     shared.parked.wait_for(spawned);
     steps.done("park", spawned)?;
+    let memory = pirn::metrics().memory;
 
     shared.go_on.store(true, Ordering::SeqCst);
     for handle in &handles {
@@ -42,6 +43,11 @@ pub fn run(threads: usize, out: &mut dyn Write) -> io::Result<bool> {
         .filter(Result::is_err)
         .count();
     steps.done("join", spawned)?;
+    write!(
+        steps.out,
+        "while they were parked, {}",
+        report::memory(&memory)
+    )?;
     if panicked > 0 {
         steps.remark(&format!("{} panicked", count(panicked as u64)))?;
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use comfy_table::{CellAlignment, Table, presets};
 use hdrhistogram::Histogram;
 use indicatif::{BinaryBytes, HumanCount};
+use pirn::metrics::Memory;
 
 use crate::measure::Usage;
 use crate::tally::Errors;
@@ -25,6 +26,8 @@ pub struct Outcome {
     pub before: Usage,
     /// The highest usage during the run.
     pub peak: Usage,
+    /// The memory of virtual threads when all users were connected, if it ran on these.
+    pub memory: Option<Memory>,
 }
 
 impl Outcome {
@@ -90,6 +93,23 @@ pub fn table(outcomes: &[Outcome]) -> String {
         column.set_cell_alignment(CellAlignment::Right);
     }
     table.to_string()
+}
+
+/// Returns lines on the memory that virtual threads have: of their own, and what the kernel needs
+/// for it.
+pub fn memory(memory: &Memory) -> String {
+    let bytes = |bytes| BinaryBytes(bytes).to_string();
+    let [stacks, tls, cached] = [memory.stacks, memory.tls, memory.stacks_cached].map(bytes);
+    let [records, timers] = [memory.records, memory.timers].map(bytes);
+    let [lot, tables] = [memory.parking_lot, memory.tables].map(bytes);
+    let [reserved, page_tables] = [memory.stacks_reserved, memory.page_tables].map(bytes);
+    let all = bytes(memory.resident());
+    format!(
+        "memory of virtual threads: {all}\n  stacks {stacks} (thread-locals {tls} of it), kept for \
+         the next threads {cached}\n  records {records}, timers {timers}, waits for locks {lot}, \
+         tables {tables}\n  page tables of the process {page_tables}, addresses set aside \
+         {reserved}\n"
+    )
 }
 
 /// Returns the lines below the table: the first few errors of a run, with how often each occurred.

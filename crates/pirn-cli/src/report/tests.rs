@@ -21,6 +21,7 @@ fn outcome(kind: &'static str) -> Outcome {
         elapsed: Duration::from_millis(2),
         before: usage(10, 1),
         peak: usage(110, 16_384),
+        memory: None,
     }
 }
 
@@ -65,4 +66,19 @@ fn the_first_errors_are_listed_with_their_counts() {
     );
     some.errors = Errors::default();
     assert_eq!(errors(&some), "");
+}
+
+#[test]
+fn memory_is_shown_by_what_it_is_for() {
+    let shown = memory(&pirn::metrics().memory);
+    assert_eq!(shown.lines().count(), 4);
+    for part in [
+        "stacks ",
+        "thread-locals ",
+        "records ",
+        "timers ",
+        "page tables ",
+    ] {
+        assert!(shown.contains(part), "no {part} in {shown}");
+    }
 }

@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod counters;
 mod door;
 #[cfg(feature = "dump")]
 mod dump;
@@ -10,4 +11,6 @@ mod event_files;
 mod events;
 mod gdb;
 mod lints;
+mod memory;
 mod perf;
+mod prometheus;

@@ -6,6 +6,7 @@
 //! meanwhile.
 
 use super::request::{Refusal, Request, VERSION};
+use crate::observe::metrics;
 use crate::runtime;
 use std::io::{self, Write};
 
@@ -40,6 +41,20 @@ pub(crate) const ALL: &[Command] = &[
         keys: &["threads", "max"],
         seconds: Some(60),
         run: dump,
+    },
+    Command {
+        name: "metrics",
+        kind: "text",
+        keys: &[],
+        seconds: Some(10),
+        run: metrics::answer::answer,
+    },
+    Command {
+        name: "watch",
+        kind: "lines",
+        keys: &["interval-ms"],
+        seconds: None,
+        run: metrics::answer::watch,
     },
 ];
 

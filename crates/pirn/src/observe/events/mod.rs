@@ -13,3 +13,5 @@ pub(crate) mod session;
 pub(crate) mod settings;
 mod stream;
 mod watch;
+
+pub(crate) use stream::lost;

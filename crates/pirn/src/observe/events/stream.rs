@@ -25,11 +25,19 @@ use crate::recorder::{self, Rings, kinds};
 use crate::scope;
 use crate::stack::region;
 use crate::vthread::{Core, residents};
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::panic::Location;
+
+/// The number of events that all recordings have lost.
+static LOST: AtomicU64 = AtomicU64::new(0);
+
+/// Returns the number of events that all recordings have lost.
+pub(crate) fn lost() -> u64 {
+    LOST.load(Relaxed) // Relaxed: for people to read.
+}
 
 const MAGIC: &[u8; 8] = b"PIRNEVTS";
 const VERSION: u32 = 1;
@@ -173,12 +181,18 @@ impl Stream<'_> {
         }
     }
 
+    /// Counts events that were overwritten before they were read.
+    fn note_lost(&mut self, count: u64) {
+        self.lost += count;
+        LOST.fetch_add(count, Relaxed); // Relaxed: for people to read.
+    }
+
     /// Writes some slots of a carrier.
     fn carrier(&mut self, number: usize, carrier: &CarrierRing) -> io::Result<()> {
         let copied = carrier.ring.copy(self.next[number], &mut self.buffer);
         let lost = copied.first - self.next[number];
         self.next[number] = copied.first + copied.count as u64;
-        self.lost += lost;
+        self.note_lost(lost);
         let mut bytes = Vec::with_capacity(24 + 16 * copied.count);
         let ids = [number as u32, carrier.tid.load(Relaxed)]; // Relaxed: for people to read.
         ids.iter().for_each(|id| bytes.extend(id.to_le_bytes()));
@@ -210,7 +224,7 @@ impl Stream<'_> {
                 .for_each(|word| bytes.extend(word.to_le_bytes()));
         });
         self.outside = next;
-        self.lost += missing;
+        self.note_lost(missing);
         if bytes.is_empty() && missing == 0 {
             return Ok(());
         }

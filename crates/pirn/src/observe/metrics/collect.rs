@@ -3,6 +3,7 @@
 use super::snapshot::{Carrier, CarrierState, Metrics, Offloaded, Parks, StackSlots, Threads};
 use super::{Latency, Memory};
 use crate::blocking::fds;
+use crate::observe::events;
 use crate::runtime::Runtime;
 use crate::sched::Processor;
 use crate::sched::counters::{Counter, Counters};
@@ -16,7 +17,6 @@ use std::time::Duration;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Depth {
     /// Counters and lengths only: some microseconds.
-    #[cfg_attr(not(test), expect(dead_code))] // as above
     Counters,
     /// The memory, too.
     Thorough,
@@ -71,7 +71,7 @@ pub(crate) fn collect(runtime: &Runtime, depth: Depth) -> Metrics {
         descriptors: fds::census().0,
         scopes: scope::open(),
         stack_slots: stack_slots(runtime, slots_used),
-        events_dropped: 0,
+        events_dropped: events::lost(),
         memory: match depth {
             Depth::Counters => Memory::default(),
             Depth::Thorough => Memory::of(runtime, slots_used, SLOTS),

@@ -15,8 +15,8 @@
 //! println!("{after}"); // for Prometheus
 //! ```
 
+pub(crate) mod answer;
 mod collect;
-#[cfg_attr(not(test), expect(dead_code))] // the door will use it
 mod json;
 mod latency;
 mod memory;

@@ -63,7 +63,7 @@ pub struct Metrics {
     pub scopes: usize,
     /// The slots of stacks, by state.
     pub stack_slots: StackSlots,
-    /// Events that the recorder has lost since it was started.
+    /// Events that were overwritten before a recording had read them, in all recordings.
     pub events_dropped: u64,
     /// The memory of virtual threads.
     pub memory: Memory,

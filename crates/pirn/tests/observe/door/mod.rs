@@ -104,3 +104,33 @@ fn the_socket_is_private() {
     assert_eq!(mode(socket.parent().unwrap()), 0o700);
     target.finish();
 }
+
+#[watched]
+fn metrics_come_once_or_in_a_stream() {
+    if child::is_here() {
+        return be_target();
+    }
+    let target = target("");
+    let answer = ask(&target, "metrics");
+    let text = answer.strip_prefix("ok text\n").expect(&answer);
+    assert!(
+        text.contains("\npirn_threads{state=\"waiting\"} "),
+        "{text}"
+    );
+    assert!(text.ends_with("\"} 1\n"), "the whole of {text}");
+    let refused = ask(&target, "watch interval-ms=1");
+    assert!(refused.starts_with("error interval-ms is 1"), "{refused}");
+    let mut stream = target::connect(target.pid(), &target::usual_folder());
+    std::io::Write::write_all(&mut stream, b"pirn 1 watch interval-ms=10\n").unwrap();
+    let lines = std::io::BufRead::lines(std::io::BufReader::new(stream));
+    let lines = Vec::from_iter(lines.take(4).map(Result::unwrap));
+    assert_eq!(lines[0], "ok lines");
+    for line in &lines[1..] {
+        assert!(
+            line.starts_with("{\"time\":") && line.ends_with("}]}"),
+            "{line}"
+        );
+        assert!(line.contains("\"rates\":{\"started\":"), "{line}");
+    }
+    target.finish();
+}
