@@ -10,6 +10,7 @@ mod client;
 mod demo;
 mod doctor;
 mod dump;
+mod events;
 mod limits;
 mod measure;
 mod metrics;
@@ -75,6 +76,10 @@ enum Command {
     GdbScript,
     /// Shows the virtual threads of a running process, which need not be prepared for it.
     Dump(dump::DumpArgs),
+    /// What the virtual threads of a running process do, as a trace for <https://ui.perfetto.dev>.
+    ///
+    /// In the trace, carriers are processors and virtual threads are threads.
+    Events(events::EventsArgs),
     /// Shows the metrics of a running process, in the text format of Prometheus.
     Metrics(metrics::MetricsArgs),
     /// Just the HTTP server, on virtual threads, until Ctrl-C.
@@ -158,6 +163,7 @@ fn run(command: Command) -> Result<bool, Box<dyn Error>> {
             Ok(true)
         }
         Command::Dump(args) => dump::run(&args, out).map(|()| true),
+        Command::Events(args) => events::run(&args, out).map(|()| true),
         Command::Metrics(args) => metrics::run(&args, out).map(|()| true),
         Command::Serve { address, delay_ms } => {
             serve(&address, Duration::from_millis(delay_ms), out).map(|()| true)

@@ -113,11 +113,12 @@ pub(crate) fn scope_closed(id: u64, name: Option<&str>) {
     if !recorder::is_on() {
         return;
     }
-    let mark = Raised::new();
-    if let Some(name) = name
-        && let Some(writer) = super::carrier(&mark).and_then(Carrier::writer)
-    {
-        writer.name(id, name);
+    if let Some(name) = name {
+        let mark = Raised::new();
+        match super::carrier(&mark).and_then(Carrier::writer) {
+            Some(writer) => writer.name(id, name),
+            None => recorder::outside_name(id, name),
+        }
     }
     note(kinds::SCOPE_CLOSE, id, None);
 }

@@ -15,11 +15,23 @@ const CARRIERS: [&str; 3] = ["1", "2", "8"];
 /// Memory for all events of a test.
 const ROOMY: usize = 8 << 20;
 
-/// Starts a recorder, and calls `f`. Returns what it has recorded.
-fn recorded(memory: usize, f: impl FnOnce()) -> (Recording, Timeline) {
+/// Starts a recorder, and calls `f`, which has this many threads come to their end. Returns what it
+/// has recorded.
+fn recorded(memory: usize, threads: usize, f: impl FnOnce()) -> (Recording, Timeline) {
     Recorder::new().memory(memory).start().unwrap();
     f();
-    kept()
+    // A join returns before the thread has left its carrier for the last time.
+    loop {
+        let (recording, timeline) = kept();
+        let ends = timeline.events.iter().filter(|event| match event.what {
+            What::Switch { why, .. } => why == Why::Exit,
+            _ => false,
+        });
+        if ends.count() >= threads {
+            return (recording, timeline);
+        }
+        std::thread::yield_now();
+    }
 }
 
 fn kept() -> (Recording, Timeline) {
@@ -82,7 +94,7 @@ fn each_threads_events_are_in_order_and_none_is_missing() {
     child::isolated_each(settings(), || {
         const THREADS: u64 = 40;
         let yields = Arc::new(AtomicU64::new(0));
-        let (recording, timeline) = recorded(ROOMY, || {
+        let (recording, timeline) = recorded(ROOMY, THREADS as usize, || {
             let spawn = |number: u64| {
                 let yields = yields.clone();
                 let name = format!("yields {}", 10 * number);
@@ -124,7 +136,7 @@ fn settings() -> [[(&'static str, &'static str); 2]; 3] {
 fn waits_have_their_kind_and_wakes_their_waker() {
     child::isolated_each(settings(), || {
         let mut ids = (0, 0);
-        let (_, timeline) = recorded(ROOMY, || {
+        let (_, timeline) = recorded(ROOMY, 3, || {
             let (mut reader, mut writer) = io::pipe().unwrap();
             let reads = thread::spawn(move || reader.read(&mut [0]).unwrap());
             let parks = thread::spawn(thread::park);
@@ -174,7 +186,7 @@ fn number(thread: &thread::Thread) -> u64 {
 #[watched]
 fn scopes_and_places_are_known() {
     child::with_carriers(&CARRIERS, || {
-        let (_, timeline) = recorded(ROOMY, || {
+        let (_, timeline) = recorded(ROOMY, 2, || {
             let opens = thread::spawn(|| {
                 let orders = scope::Builder::new().name("orders").open(|s| {
                     let fork = s.fork(|| Ok::<_, io::Error>(1));
@@ -211,7 +223,7 @@ fn scopes_and_places_are_known() {
 fn what_is_overwritten_is_counted() {
     child::isolated_each(settings(), || {
         const YIELDS: u64 = 50_000;
-        let (recording, timeline) = recorded(16 << 10, || {
+        let (recording, timeline) = recorded(16 << 10, 0, || {
             let spawn = |_| {
                 thread::spawn(|| {
                     for _ in 0..YIELDS {
@@ -257,7 +269,7 @@ fn what_is_overwritten_is_counted() {
 fn a_thread_that_keeps_its_carrier_is_noticed() {
     child::isolated_each(settings(), || {
         static OVER: AtomicBool = AtomicBool::new(false);
-        let (_, timeline) = recorded(ROOMY, || {
+        let (_, timeline) = recorded(ROOMY, 1, || {
             let hog = thread::spawn(|| {
                 thread::no_preemption(|| {
                     while !OVER.load(SeqCst) {
@@ -322,7 +334,7 @@ fn a_recording_knows_who_was_mounted_all_the_time() {
 #[watched]
 fn the_child_of_a_fork_records_nothing() {
     child::with_carriers(&["1", "2"], || {
-        let (_, before) = recorded(ROOMY, || {
+        let (_, before) = recorded(ROOMY, 1, || {
             let forks = thread::spawn(|| {
                 // SAFETY: the child makes no use of other threads' state.
                 match unsafe { libc::fork() } {

@@ -6,9 +6,11 @@
 //! meanwhile.
 
 use super::request::{Refusal, Request, VERSION};
+use crate::observe::events::session;
 use crate::observe::metrics;
 use crate::runtime;
 use std::io::{self, Write};
+use std::time::Duration;
 
 /// A command.
 pub(crate) struct Command {
@@ -43,6 +45,13 @@ pub(crate) const ALL: &[Command] = &[
         run: dump,
     },
     Command {
+        name: "events",
+        kind: "events",
+        keys: &["seconds"],
+        seconds: None,
+        run: events,
+    },
+    Command {
         name: "metrics",
         kind: "text",
         keys: &[],
@@ -71,6 +80,15 @@ pub(super) fn find(request: &Request<'_>) -> Result<&'static Command, Refusal> {
                  with another version of pirn than the tool"
             )))
         }
+    }
+}
+
+/// `events`: what happens in the next `seconds`, in the form of the crate `pirn-events`. Without
+/// them, or with 0, what has been kept.
+fn events(request: &Request<'_>, out: &mut dyn Write) -> io::Result<()> {
+    match request.number("seconds")? {
+        None | Some(0) => session::kept(out, "asked for"),
+        Some(seconds) => session::record(Duration::from_secs(seconds), out),
     }
 }
 

@@ -7,7 +7,7 @@
 //! * `pirn events PID` records a running process for some seconds, and writes a trace for
 //!   [Perfetto](https://ui.perfetto.dev). The process need not have prepared anything.
 //! * A [`Recorder`] keeps the last events all the time, and writes a file when a rule says so;
-//!   `pirn events --from FILE` makes a trace of it. `PIRN_EVENTS` starts one from outside.
+//!   `pirn events FILE` makes a trace of it. `PIRN_EVENTS` starts one from outside.
 //!
 //! # Examples
 //!
@@ -155,7 +155,7 @@ impl Default for Recorder {
     }
 }
 
-/// Writes the events that have been kept to `to`, in the form that `pirn events --from` reads.
+/// Writes the events that have been kept to `to`, in the form that `pirn events` reads.
 ///
 /// Without a [`Recorder`], or `PIRN_EVENTS`, there are none.
 ///
@@ -176,7 +176,7 @@ pub fn write(to: &mut impl Write) -> io::Result<()> {
 }
 
 /// Records for this long, and writes the events to `to` meanwhile, in the form that
-/// `pirn events --from` reads. Returns when the time is up.
+/// `pirn events` reads. Returns when the time is up.
 ///
 /// # Errors
 /// The process has not spawned a virtual thread yet; `OutOfMemory`; or those of `to`.
