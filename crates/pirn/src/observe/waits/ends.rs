@@ -1,4 +1,8 @@
 //! What is at the ends of a descriptor: a socket's addresses, a file's path.
+//!
+//! The thread that makes a dump may have a table of descriptors of its own, as the door's threads
+//! do. `/proc/self` is the program's table, `/proc/thread-self` the caller's; a socket that is not
+//! the same in both is copied into the caller's before it is asked for its addresses.
 
 use crate::sys::{SysResult, call};
 use core::ffi::c_int;
@@ -12,25 +16,55 @@ struct Address([u8; size_of::<libc::sockaddr_storage>()]);
 
 /// Returns what the descriptor with this number leads to; `None` if it is not open.
 pub(super) fn of(fd: c_int) -> Option<Ends> {
-    let link = link(fd)?;
+    let link = link("self", fd)?;
     if !link.starts_with("socket:") {
         return Some(Ends {
             local: link,
             peer: String::new(),
         });
     }
-    let local = address(fd, libc::SYS_getsockname);
-    let peer = address(fd, libc::SYS_getpeername).unwrap_or_default();
+    let is_it = |fd| self::link("thread-self", fd).as_ref() == Some(&link);
+    let copy = match is_it(fd) {
+        true => None,
+        false => copy(fd),
+    };
+    let here = copy.as_ref().map_or(fd, |copy| copy.0);
+    // Another file may have got the number by now.
+    let named = |number| is_it(here).then(|| address(here, number)).flatten();
+    let local = named(libc::SYS_getsockname).filter(|name| !name.is_empty());
+    let peer = named(libc::SYS_getpeername).unwrap_or_default();
     Some(Ends {
         // A pair of sockets has no names: then the kernel's number of it.
-        local: local.filter(|name| !name.is_empty()).unwrap_or(link),
+        local: local.unwrap_or(link),
         peer,
     })
 }
 
-/// Returns where `/proc/self/fd/N` leads to.
-fn link(fd: c_int) -> Option<String> {
-    let path = format!("/proc/self/fd/{fd}\0");
+/// A descriptor of the calling thread's table, which it closes.
+struct Copied(c_int);
+
+impl Drop for Copied {
+    fn drop(&mut self) {
+        // SAFETY: our own descriptor. The program does not know it, so neither does our table.
+        let _ = unsafe { call!(libc::SYS_close, self.0) };
+    }
+}
+
+/// Copies a descriptor of the program into the calling thread's table. A copy of a socket holds no
+/// locks, which closing it could give up.
+fn copy(fd: c_int) -> Option<Copied> {
+    // SAFETY: no pointers.
+    unsafe {
+        let process = call!(libc::SYS_pidfd_open, std::process::id(), 0).ok()?;
+        let process = Copied(process as c_int);
+        let copy = call!(libc::SYS_pidfd_getfd, process.0, fd, 0).ok()?;
+        Some(Copied(copy as c_int))
+    }
+}
+
+/// Returns where a descriptor leads to in the table of `whose`: `self` or `thread-self`.
+fn link(whose: &str, fd: c_int) -> Option<String> {
+    let path = format!("/proc/{whose}/fd/{fd}\0");
     let mut target = [0u8; 512];
     let (to, most) = (target.as_mut_ptr(), target.len());
     // SAFETY: a path with a zero at its end, and memory of that length.
@@ -124,6 +158,24 @@ mod tests {
         assert_eq!(pair(&stream).1, format!("unix:{}", path.display()));
         std::fs::remove_file(path).unwrap();
         assert_eq!(shown(b"\x01\x00\x00abc"), "unix:@abc");
+    }
+
+    #[test]
+    fn sockets_are_the_programs_whatever_table_the_caller_has() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let (fd, here) = (listener.as_raw_fd(), listener.local_addr().unwrap());
+        let (other, _pair) = UnixStream::pair().unwrap();
+        let asker = std::thread::spawn(move || {
+            // SAFETY: no pointers; the numbers are this thread's own from here on.
+            unsafe {
+                call!(libc::SYS_unshare, libc::CLONE_FILES).unwrap();
+                call!(libc::SYS_dup2, other.as_raw_fd(), fd).unwrap();
+            }
+            let ends = of(fd).unwrap();
+            (ends, other)
+        });
+        let (ends, _other) = asker.join().unwrap();
+        assert_eq!((ends.local, ends.peer), (here.to_string(), String::new()));
     }
 
     #[test]
