@@ -5,6 +5,8 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
+use rustix::time::{ClockId, clock_gettime};
+
 use super::core_file::{CoreFile, Registers};
 
 /// See the module's documentation.
@@ -39,6 +41,16 @@ impl Memory {
     /// Returns whether nothing changes while it is read.
     pub fn is_still(&self) -> bool {
         matches!(self, Memory::CoreFile(_))
+    }
+
+    /// Returns what the monotonic clock shows, by which deadlines are, in nanoseconds. That of a
+    /// core file is not known.
+    pub fn clock(&self) -> Option<u64> {
+        let Memory::Process(_) = self else {
+            return None;
+        };
+        let now = clock_gettime(ClockId::Monotonic);
+        Some(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
     }
 
     /// Returns the registers of the platform threads, if they are known.

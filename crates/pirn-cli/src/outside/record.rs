@@ -18,6 +18,7 @@ pub struct Fields {
     pub tp: usize,
     pub mounts: Option<usize>,
     pub awaits: Option<usize>,
+    pub until: Option<usize>,
     pub place: Option<usize>,
     pub scope: Option<usize>,
     pub saved_pc: u64,
@@ -53,6 +54,7 @@ impl Fields {
             tp: get("tp")?,
             mounts: maybe("mounts"),
             awaits: maybe("awaits"),
+            until: maybe("until"),
             place: maybe("place"),
             scope: maybe("scope"),
             saved_pc: table.get("saved.pc")?,
@@ -102,6 +104,14 @@ impl Record {
     /// Returns the argument of the wait: an address, a number.
     pub fn argument(&self) -> u64 {
         self.awaits() >> 16
+    }
+
+    /// Returns when the wait ends at the latest, by the monotonic clock, if the program says so.
+    pub fn until(&self) -> Option<u64> {
+        const TIMED: u64 = 1 << 8;
+        const LOOKS: u64 = 1 << 9; // The deadline is the runtime's own.
+        let is_set = self.awaits() & (TIMED | LOOKS) == TIMED;
+        self.fields.until.filter(|_| is_set).map(|at| self.word(at))
     }
 
     /// Returns what the thread waits for, without what is elsewhere.

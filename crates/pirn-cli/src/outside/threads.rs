@@ -259,6 +259,11 @@ impl<'a> Reader<'a> {
         if state == State::Waiting {
             thread.wait = record.wait();
             self.complete(&mut thread.wait, record);
+            let clocks = self.memory.clock().zip(record.until());
+            thread.until = clocks.map(|(now, until)| {
+                let since_1970 = super::now();
+                since_1970.saturating_add(until).saturating_sub(now)
+            });
         }
         thread.place = word(self.fields.place).and_then(|address| self.place(address));
         thread
