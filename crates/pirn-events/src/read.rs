@@ -155,7 +155,15 @@ impl Recording {
         let slots = fields.0.chunks_exact(16).map(words::<2>).collect();
         let carrier: &mut Carrier = self.carriers.entry(number).or_default();
         carrier.tid = tid;
-        carrier.segments.push(Segment { first, lost, slots });
+        match carrier.segments.last_mut() {
+            // An event may be in both.
+            Some(last)
+                if lost == 0 && last.first.checked_add(last.slots.len() as u64) == Some(first) =>
+            {
+                last.slots.extend::<Vec<_>>(slots);
+            }
+            _ => carrier.segments.push(Segment { first, lost, slots }),
+        }
         Some(())
     }
 }

@@ -64,6 +64,8 @@ pub(super) struct Stream<'a> {
     outside: u64,
     lost: u64,
     buffer: Box<[[u64; 2]]>,
+    /// The kind of each carrier's last slot.
+    before: Vec<u8>,
     /// The addresses of the places that were seen.
     places: BTreeSet<u64>,
 }
@@ -96,6 +98,7 @@ impl Stream<'_> {
             outside: start(rings.shared.head()),
             lost: 0,
             buffer: vec![[0; 2]; SLOTS].into(),
+            before: vec![0; rings.carriers.len()],
             places: BTreeSet::new(),
         };
         stream.out.write_all(MAGIC)?;
@@ -198,12 +201,12 @@ impl Stream<'_> {
         ids.iter().for_each(|id| bytes.extend(id.to_le_bytes()));
         bytes.extend(copied.first.to_le_bytes());
         bytes.extend(lost.to_le_bytes());
-        let mut before = 0;
+        let before = &mut self.before[number];
         for words in &self.buffer[..copied.count] {
-            if before == kinds::SPAWN && words[0] as u8 == kinds::DETAIL && words[1] != 0 {
+            if *before == kinds::SPAWN && words[0] as u8 == kinds::DETAIL && words[1] != 0 {
                 self.places.insert(words[1]);
             }
-            before = words[0] as u8;
+            *before = words[0] as u8;
             words
                 .iter()
                 .for_each(|word| bytes.extend(word.to_le_bytes()));
