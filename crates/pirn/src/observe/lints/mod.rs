@@ -21,6 +21,7 @@
 mod crowds;
 mod deaf;
 mod descriptors;
+mod dropped;
 mod growth;
 mod kernel;
 mod late;
@@ -31,7 +32,7 @@ mod stacks;
 mod stuck;
 mod waits;
 
-#[allow(unused_imports)] // without the features that use them
+#[allow(unused_imports)] // without the features that use it
 pub(crate) use report::{Recent, recent, totals};
 
 use crate::config::lints::{Lint, Lints, Trace};
@@ -106,6 +107,9 @@ impl Watch {
         }
         if let Some(percent) = lints.limit(Lint::DeepStack) {
             looks.push(Box::new(stacks::Stacks::new(percent)));
+        }
+        if let Some(least) = lints.limit(Lint::DroppedEvents) {
+            looks.push(Box::new(dropped::Dropped::new(least)));
         }
         if let Some(limit) = lints.limit(Lint::GrowingPlace) {
             looks.push(Box::new(growth::Growth::new(limit)));

@@ -59,7 +59,6 @@ static TOTALS: [AtomicU64; KINDS.len()] = [const { AtomicU64::new(0) }; KINDS.le
 static KEEP: Lock<(usize, [Option<Arc<Recent>>; KEPT])> = Lock::new((0, [const { None }; KEPT]));
 
 /// Returns how often each lint has been found, by name.
-#[allow(dead_code)] // for metrics
 pub(crate) fn totals() -> impl Iterator<Item = (&'static str, u64)> {
     let counts = TOTALS.iter().map(|count| count.load(Relaxed)); // Relaxed: for people to read.
     KINDS.iter().map(|kind| kind.name).zip(counts)

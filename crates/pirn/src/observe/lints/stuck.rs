@@ -17,6 +17,8 @@ use crate::sys;
 use crate::vthread::label::Label;
 use crate::vthread::record::{Core, Phase};
 use crate::vthread::residents;
+#[cfg(feature = "dump")]
+use core::iter;
 use core::sync::atomic::Ordering::Relaxed;
 
 /// Explains what a processor is stuck in, if it still is.
@@ -111,6 +113,13 @@ fn text(
 /// The frames of the program that are shown in short.
 const SHORT: usize = 8;
 
+/// On a machine under load, the thread may not run just when it is to stand still: so often is that
+/// tried, with these pauses.
+#[cfg(feature = "dump")]
+const TRIES: u32 = 50;
+#[cfg(feature = "dump")]
+const PAUSE_NS: u64 = 2_000_000;
+
 /// The stack of the thread, as far as it is wanted.
 #[cfg(feature = "dump")]
 struct Stack {
@@ -128,9 +137,18 @@ impl Stack {
             Trace::Short => SHORT,
             Trace::Full => usize::MAX,
         };
+        let mut tries = if most > 0 { TRIES } else { 0 };
+        let caught = iter::from_fn(|| {
+            tries = tries.checked_sub(1)?;
+            let caught = caught::stack_of(holder);
+            if caught.is_none() {
+                sys::nap(PAUSE_NS);
+            }
+            Some(caught)
+        });
         Stack {
             most,
-            caught: (most > 0).then(|| caught::stack_of(holder)).flatten(),
+            caught: caught.flatten().next(),
         }
     }
 

@@ -3,7 +3,7 @@
 use super::snapshot::{Carrier, CarrierState, Metrics, Offloaded, Parks, StackSlots, Threads};
 use super::{Latency, Memory};
 use crate::blocking::fds;
-use crate::observe::events;
+use crate::observe::{events, lints};
 use crate::runtime::Runtime;
 use crate::sched::Processor;
 use crate::sched::counters::{Counter, Counters};
@@ -72,6 +72,7 @@ pub(crate) fn collect(runtime: &Runtime, depth: Depth) -> Metrics {
         scopes: scope::open(),
         stack_slots: stack_slots(runtime, slots_used),
         events_dropped: events::lost(),
+        lints: lints::totals().collect(),
         memory: match depth {
             Depth::Counters => Memory::default(),
             Depth::Thorough => Memory::of(runtime, slots_used, SLOTS),

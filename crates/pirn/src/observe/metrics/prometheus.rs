@@ -144,7 +144,9 @@ impl Metrics {
             &slots,
         )?;
         let help = "Events that the recorder has lost.";
-        total(f, "events_dropped", help, self.events_dropped)
+        total(f, "events_dropped", help, self.events_dropped)?;
+        let help = "Lints that were found, by name.";
+        counter(f, "lints", help, "lint", &self.lints)
     }
 }
 
