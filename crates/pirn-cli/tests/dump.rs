@@ -98,6 +98,18 @@ fn until_handled(server: &Server) {
     }
 }
 
+/// Copies the command. By another process: a child that this one forks meanwhile would hold the
+/// file open for writing, and it could not be run.
+fn copy_command(to: &str) {
+    assert!(
+        Command::new("cp")
+            .args([PIRN, to])
+            .status()
+            .unwrap()
+            .success()
+    );
+}
+
 fn pirn(arguments: &[&str]) -> Output {
     Command::new(PIRN).args(arguments).output().unwrap()
 }
@@ -138,7 +150,7 @@ fn assert_has(text: &str, parts: &[&str]) {
 fn it_shows_a_process_that_has_prepared_nothing() {
     let server = Server::start();
     let text = shown(&["dump", &server.pid()]);
-    let socket = format!("tcp {}", server.address);
+    let socket = server.address.clone();
     assert_has(
         &text,
         &[
@@ -200,7 +212,7 @@ fn a_saved_dump_is_shown_later_and_compared() {
 fn a_process_is_found_by_its_name() {
     let folder = Folder::new("named");
     let program = folder.path("a-server-of-some-name");
-    fs::copy(PIRN, &program).unwrap();
+    copy_command(&program);
     let start = || Server::start_by(&mut Command::new(&program)).with_threads();
     let one = start();
     let name = "a-server-of-some-name";
@@ -222,7 +234,7 @@ fn a_process_is_found_by_its_name() {
 fn a_program_that_was_replaced_still_has_names() {
     let folder = Folder::new("replaced");
     let program = folder.path("server");
-    fs::copy(PIRN, &program).unwrap();
+    copy_command(&program);
     let server = Server::start_by(&mut Command::new(&program));
     fs::remove_file(&program).unwrap();
     fs::write(&program, "another version").unwrap();

@@ -123,7 +123,11 @@ fn a_setuid_program_does_not_listen() {
     }
     // A copy of this program that runs as its owner, whoever starts it.
     let copy = Path::new("/tmp").join(format!("pirn-test-setuid-{}", std::process::id()));
-    fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
+    // By another process: a child that this one forks meanwhile would hold the file open for
+    // writing, and it could not be run.
+    let own = std::env::current_exe().unwrap();
+    let copied = Command::new("cp").arg(own).arg(&copy).status().unwrap();
+    assert!(copied.success());
     fs::set_permissions(&copy, fs::Permissions::from_mode(0o4755)).unwrap();
     let own = child::command();
     let mut command = Command::new("setpriv");
