@@ -323,6 +323,9 @@ impl Processor {
     /// # Safety
     /// The caller holds this processor.
     pub(crate) unsafe fn empty(&self) {
+        // The last thread may have been preempted: then its mount has not been accounted for.
+        // SAFETY: the caller's contract.
+        unsafe { self.count_look() };
         let mut batch = Batch::new();
         // SAFETY: the caller's contract.
         while let Some(thread) = unsafe { self.pop() } {
