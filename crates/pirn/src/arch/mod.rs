@@ -28,12 +28,14 @@ mod x86_64_tp;
 mod x86_64_valgrind;
 #[cfg(target_arch = "x86_64")]
 mod x86_64_variadic;
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", feature = "dump"))]
 mod x86_64_walk;
 #[cfg(target_arch = "x86_64")]
 mod x86_64_weak;
+#[cfg(all(target_arch = "x86_64", feature = "dump"))]
+pub(crate) use x86_64_walk::*;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use {
     x86_64::*, x86_64_caller::*, x86_64_counter::*, x86_64_fetch::*, x86_64_preempt::*,
-    x86_64_tp::*, x86_64_valgrind::*, x86_64_variadic::*, x86_64_walk::*, x86_64_weak::*,
+    x86_64_tp::*, x86_64_valgrind::*, x86_64_variadic::*, x86_64_weak::*,
 };

@@ -1,7 +1,5 @@
 //! x86-64: what somebody who reads a stack has to know of it.
 
-#![cfg_attr(not(feature = "dump"), allow(dead_code))]
-
 use super::fetch_u64;
 use core::arch::global_asm;
 use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};

@@ -4,15 +4,11 @@
 use super::process;
 use super::stacks::Stacks;
 use super::walk::Walker;
-use pirn_dump::{Dump, End, Names, Symbols};
+use pirn_dump::{Dump, Names, Symbols};
 use std::io::{self, Write};
 
 /// The stack of a thread at one moment.
 pub(crate) struct Caught {
-    /// The id of the thread.
-    pub(crate) thread: u64,
-    /// Whether the stack is known to its end.
-    pub(crate) whole: bool,
     /// A dump with this stack and nothing else.
     dump: Dump,
 }
@@ -22,12 +18,10 @@ pub(crate) struct Caught {
 /// microseconds.
 pub(crate) fn stack_of(platform: u32) -> Option<Caught> {
     let mut walker = Walker::new();
-    let thread = walker.stop(platform)?.thread()?;
+    walker.stop(platform)?.thread()?;
     let mut stacks = Stacks::new();
     stacks.number(&mut walker.frames, true, &walker.unwinder);
     Some(Caught {
-        thread,
-        whole: walker.frames.end == End::Complete,
         dump: Dump {
             modules: process::modules(&walker.unwinder.modules),
             stacks: stacks.all,

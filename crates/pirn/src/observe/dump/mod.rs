@@ -21,7 +21,6 @@
 mod ahead;
 pub mod api;
 mod assembly;
-#[allow(dead_code)] // until lints show stacks
 pub(crate) mod caught;
 mod modules;
 mod process;

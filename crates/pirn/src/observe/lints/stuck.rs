@@ -111,6 +111,7 @@ fn text(
 }
 
 /// The frames of the program that are shown in short.
+#[cfg(feature = "dump")]
 const SHORT: usize = 8;
 
 /// On a machine under load, the thread may not run just when it is to stand still: so often is that
