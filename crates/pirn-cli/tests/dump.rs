@@ -270,7 +270,8 @@ fn who_cannot_answer_is_said_and_what_to_do() {
 #[test]
 fn a_process_may_refuse() {
     let mut command = Command::new(PIRN);
-    let closed = Server::start_by(command.env("PIRN_OBSERVE", "0").env("PIRN_PREEMPT", "0"));
+    let closed =
+        Server::start_by(command.env("PIRN_OBSERVE", "0").env("PIRN_PREEMPT", "0")).with_threads();
     let error = reason(&["dump", &closed.pid()]);
     assert_has(&error, &["does not let tools in", "PIRN_OBSERVE=0"]);
 }
