@@ -112,9 +112,12 @@ impl Target {
     pub fn knock_in_vain(&self) {
         let monitor = until(|| monitor_of(self.pid()));
         let before = self.rests(monitor);
-        knock(self.pid());
-        // The monitor does what it is asked to do between two of its rests.
-        until(|| (self.rests(monitor) >= before + 3).then_some(()));
+        // The monitor does what it is asked to do between two of its rests. It is asked again and
+        // again, because it may be about to rest for long.
+        until(|| {
+            knock(self.pid());
+            (self.rests(monitor) >= before + 3).then_some(())
+        });
         assert_eq!(self.threads("pirn-observe"), 0);
     }
 
