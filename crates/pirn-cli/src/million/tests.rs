@@ -9,7 +9,11 @@ fn each_step_has_its_line() {
         .lines()
         .map(|line| line.split_whitespace().next().unwrap())
         .collect();
-    assert_eq!(steps, ["50", "step", "spawn", "park", "wake", "join"]);
+    let expected = [
+        "50", "step", "spawn", "park", "wake", "join", // then the memory
+        "while", "stacks", "records", "page",
+    ];
+    assert_eq!(steps, expected);
 }
 
 #[test]
