@@ -72,19 +72,24 @@ pub mod sys {
 }
 
 pub mod time {
-    /// A deadline that has passed, or never will.
+    /// A deadline that has passed, one that will not in the model, and none.
     #[derive(Clone, Copy, PartialEq, PartialOrd)]
-    pub struct Deadline(bool);
+    pub struct Deadline(u8);
 
     impl Deadline {
-        pub const NEVER: Deadline = Deadline(false);
+        const PASSED: Deadline = Deadline(0);
+        const LATER: Deadline = Deadline(1);
+        pub const NEVER: Deadline = Deadline(2);
 
         pub fn after_nanos(timeout: u64) -> Deadline {
-            Deadline(timeout == 0)
+            match timeout {
+                0 => Deadline::PASSED,
+                _ => Deadline::LATER,
+            }
         }
 
         pub fn has_passed(self) -> bool {
-            self.0
+            self == Deadline::PASSED
         }
     }
 }
