@@ -135,10 +135,13 @@ fn a_carrier_that_computes_and_cannot_be_preempted_is_explained_if_others_wait()
     assert_has(&line, &parts);
 }
 
-/// The innermost frame of a stuck thread that is ours, with one around it.
+/// The innermost frame of a stuck thread that is ours, with this many and one around it.
 #[inline(never)]
-fn weave(wait: fn()) {
-    wait();
+fn weave(wait: fn(), more: usize) {
+    match more {
+        0 => wait(),
+        more => weave(wait, more - 1),
+    }
     hint::black_box(());
 }
 
@@ -150,13 +153,13 @@ fn the_stack_of_a_stuck_thread_is_shown_if_asked_for() {
             _ => hog,
         };
         let end = notice_end();
-        let weaver = named("weaver", move || weave(wait));
+        let weaver = named("weaver", move || weave(wait, 10));
         // Nobody would ask a thread that computes to make way for no other.
         join_all(vec![thread::spawn(|| ()), weaver]);
         return end.join().unwrap();
     }
     for (wait, innermost) in [("kernel", "read_unseen"), ("computing", "hog")] {
-        for (trace, least) in [("short", 3), ("full", 5)] {
+        for (trace, least) in [("short", 3), ("full", 12)] {
             let own = [("PIRN_TEST_WAIT", wait), ("PIRN_TRACE_STUCK", trace)];
             let variables = [&own[..], &[ONE, NO_SPARES]].concat();
             let (line, rest) = provoke("stuck-carrier", &variables);
