@@ -61,7 +61,9 @@ impl Frame {
             .as_deref()
             .unwrap_or("")
             .trim_start_matches(['<', '&']);
-        name.starts_with("pirn::") || name == "start_of_stack"
+        // The command `pirn` is a program with functions of the same beginning.
+        name.starts_with("pirn::") && self.file.as_deref().is_none_or(is_of_runtime)
+            || name == "start_of_stack"
     }
 
     /// Whether it is a function of `std` by which the runtime calls closures.
@@ -92,11 +94,25 @@ impl Frame {
             .function
             .as_ref()
             .is_some_and(|name| !name.contains("::"));
-        of_c && self
-            .file
-            .as_ref()
-            .is_none_or(|file| file.contains("/src/interpose/"))
+        of_c && self.file.as_ref().is_none_or(|file| is_of_runtime(file))
     }
+}
+
+/// Whether a source file is one of the runtime's: below `pirn/src` or, from a registry,
+/// `pirn-0.1.0/src`.
+fn is_of_runtime(file: &str) -> bool {
+    let mut folders = file.split('/').peekable();
+    while let Some(folder) = folders.next() {
+        let version = folder
+            .strip_prefix("pirn")
+            .map(|rest| rest.strip_prefix('-').unwrap_or(rest));
+        let is_pirn =
+            version.is_some_and(|it| it.is_empty() || it.starts_with(|c: char| c.is_ascii_digit()));
+        if is_pirn && folders.peek() == Some(&"src") {
+            return true;
+        }
+    }
+    false
 }
 
 /// The frame as the JDK writes it: `server::handle(main.rs:12)`.
@@ -332,8 +348,11 @@ mod tests {
             .iter()
             .map(|function| Frame {
                 function: Some(function.to_string()),
-                file: (*function == "recvfrom" || *function == "recv")
-                    .then(|| "/pirn/src/interpose/x.rs".into()),
+                file: Some(match *function {
+                    name if name.contains("pirn::") => "/x/pirn-0.1.0/src/local.rs".into(),
+                    "recv" | "recvfrom" => "/x/pirn/src/interpose/socket.rs".into(),
+                    _ => "/x/pirn-cli/src/main.rs".into(),
+                }),
                 ..Frame::default()
             })
             .collect();
@@ -388,6 +407,31 @@ mod tests {
             started(&own),
             "a::b std::panic::catch_unwind __rust_try a::c"
         );
+    }
+
+    #[test]
+    fn a_program_with_our_name_is_not_the_runtime() {
+        for (file, expected) in [
+            ("/x/crates/pirn/src/local.rs", true),
+            ("crates/pirn/src/local.rs", true),
+            ("/x/pirn-0.1.0/src/local.rs", true),
+            ("/x/crates/pirn-cli/src/main.rs", false),
+            ("/x/pirn/examples/src/main.rs", false),
+            ("src/main.rs", false),
+        ] {
+            let name = Some("pirn::main::{closure#0}".to_string());
+            let frame = Frame {
+                function: name,
+                file: Some(file.into()),
+                ..Frame::default()
+            };
+            assert_eq!(frame.is_runtime(), expected, "{file}");
+        }
+        let stripped = Frame {
+            function: Some("pirn::park".into()),
+            ..Frame::default()
+        };
+        assert!(stripped.is_runtime());
     }
 
     #[test]

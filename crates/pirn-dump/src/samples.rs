@@ -225,10 +225,14 @@ pub fn names(dump: &Dump) -> Names {
         calls
     };
     Names::by(dump, |_, address| match address {
-        0x0f | 0x10 => last(vec![call("pirn::vthread::park", Some("/p/park.rs"), 7)]),
+        0x0f | 0x10 => last(vec![call(
+            "pirn::vthread::park",
+            Some("/pirn/src/park.rs"),
+            7,
+        )]),
         0x1f => last(vec![
-            call("pirn::blocking::wait", Some("/p/wait.rs"), 8),
-            call("recvfrom", Some("/p/src/interpose/socket.rs"), 9),
+            call("pirn::blocking::wait", Some("/pirn/src/wait.rs"), 8),
+            call("recvfrom", Some("/pirn/src/interpose/socket.rs"), 9),
         ]),
         0x2f => last(vec![
             call(

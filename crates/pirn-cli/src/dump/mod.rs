@@ -116,6 +116,9 @@ fn show(
 ) -> Result<(), Box<dyn Error>> {
     let mut symbols = source.symbols();
     let names = names_of(dump, &mut symbols);
+    if !args.runtime_frames {
+        dump.merge_alike(&names);
+    }
     let filter = args.filter();
     if !filter.is_empty() {
         filter.apply(dump, &names)?;

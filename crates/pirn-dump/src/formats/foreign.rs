@@ -169,7 +169,7 @@ fn pprof_reads_both_kinds_of_profiles() {
         "{raw}"
     );
     assert!(
-        raw.contains("recvfrom /p/src/interpose/socket.rs:9"),
+        raw.contains("recvfrom /pirn/src/interpose/socket.rs:9"),
         "{raw}"
     );
     let top = pprof(&["-top", "-sample_index=threads"], &profile).unwrap();

@@ -57,8 +57,7 @@ fn frames_of_the_runtime_are_shown_if_asked_for() {
         ..View::default()
     };
     let text = text(&service(), Format::Text, &view);
-    let stack =
-        "      pirn::vthread::park at /p/park.rs:7\n      pirn::blocking::wait at /p/wait.rs:8\n";
+    let stack = "      pirn::vthread::park at /pirn/src/park.rs:7\n      pirn::blocking::wait at /pirn/src/wait.rs:8\n";
     assert!(text.contains(stack), "{text}");
 }
 

@@ -7,6 +7,7 @@ mod stuck;
 
 use super::Noted;
 use crate::thread::{JoinHandle, Thread};
+use crate::vthread::record::Phase;
 use crate::vthread::residents;
 use pirn_dump::Wait;
 
@@ -15,7 +16,9 @@ fn when(thread: &Thread, wanted: impl Fn(&Wait) -> bool) -> Noted {
     let core = thread.as_virtual().expect("a virtual thread");
     loop {
         let note = |slot| residents::walk(slot, |core, parked| parked.then(|| Noted::of(core)));
-        if let Some(noted) = core.slot().and_then(note).flatten()
+        // Before that the thread may be about to get its slot.
+        let slot = (core.phase() == Phase::Waiting).then(|| core.slot());
+        if let Some(noted) = slot.flatten().and_then(note).flatten()
             && wanted(&noted.plain())
         {
             return noted;
