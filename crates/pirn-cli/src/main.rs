@@ -12,6 +12,7 @@ mod doctor;
 mod dump;
 mod events;
 mod limits;
+mod live;
 mod measure;
 mod metrics;
 mod million;
@@ -21,6 +22,7 @@ mod report;
 mod server;
 mod tally;
 mod threads;
+mod top;
 mod users;
 
 use std::error::Error;
@@ -91,6 +93,8 @@ enum Command {
         #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=MAX_DELAY_MS))]
         delay_ms: u64,
     },
+    /// A page about a running process: groups of threads, rates, carriers, stacks.
+    Top(top::TopArgs),
 }
 
 #[derive(Subcommand)]
@@ -168,6 +172,7 @@ fn run(command: Command) -> Result<bool, Box<dyn Error>> {
         Command::Serve { address, delay_ms } => {
             serve(&address, Duration::from_millis(delay_ms), out).map(|()| true)
         }
+        Command::Top(args) => top::run(&args, out).map(|()| true),
     }
 }
 

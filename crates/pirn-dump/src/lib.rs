@@ -22,6 +22,7 @@ mod names;
 #[cfg(test)]
 mod samples;
 mod scopes;
+pub mod show;
 #[cfg(feature = "names")]
 mod symbols;
 mod text;

@@ -118,7 +118,6 @@ pub struct Answer {
 
 impl Answer {
     /// Limits how long one read may wait; `None`: not at all. For streams that pause.
-    #[allow(dead_code, reason = "for streams")]
     pub fn set_patience(&self, patience: Option<Duration>) -> io::Result<()> {
         self.stream.get_ref().set_read_timeout(patience)
     }

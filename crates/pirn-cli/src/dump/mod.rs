@@ -1,7 +1,7 @@
 //! `pirn dump`: the virtual threads of a running process, or those in a file.
 
-mod ends;
-mod source;
+pub mod ends;
+pub mod source;
 
 use std::error::Error;
 use std::fs::File;

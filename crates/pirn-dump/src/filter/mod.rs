@@ -4,8 +4,8 @@ mod pattern;
 #[cfg(test)]
 mod tests;
 
-use crate::model::{Dump, Group, State, Thread, WaitKind};
-use crate::names::Names;
+use crate::model::{Dump, Group, Stack, State, Thread, WaitKind};
+use crate::names::{Frame, Names};
 use pattern::Pattern;
 use std::collections::HashSet;
 use std::fmt;
@@ -26,6 +26,7 @@ use std::str::FromStr;
 /// | `id=17` | with this id |
 /// | `object=0x7f00` | that wait for the lock at this address, the descriptor, thread or scope with this number |
 /// | `age=10s` | that have been seen waiting for at least so long: `ms`, `s`, `m`, `h` |
+/// | `recv` | whose name, or the name of a function in whose stack, contains this |
 ///
 /// # Examples
 /// ```
@@ -55,6 +56,9 @@ impl fmt::Display for FilterError {
 
 impl std::error::Error for FilterError {}
 
+const ONLY_EXAMPLES: &str = "the dump has only some threads of each group, so that it cannot be \
+                             filtered by name, scope, id, object, age or a bare word";
+
 /// A condition: one of several must hold.
 #[derive(Clone, Debug)]
 enum Condition {
@@ -67,6 +71,7 @@ enum Condition {
     Id(Vec<u64>),
     Object(Vec<u64>),
     Age(u64),
+    Text(Pattern),
 }
 
 impl FromStr for Filter {
@@ -85,9 +90,7 @@ impl FromStr for Filter {
 
 fn condition(text: &str) -> Result<Condition, FilterError> {
     let Some((key, value)) = text.trim().split_once('=') else {
-        return Err(FilterError(format!(
-            "the condition {text:?} has no `=`: name=conn*"
-        )));
+        return Ok(Condition::Text(Pattern::part(text.trim())));
     };
     let all = |one: fn(&str) -> Option<u64>| each(key, value, one);
     Ok(match key {
@@ -177,6 +180,62 @@ impl Filter {
         !self.of_groups()
     }
 
+    /// Returns a dump with the threads that are chosen. Of a dump that was cut, those among the
+    /// threads that it lists: conditions that are about groups still count all.
+    ///
+    /// # Errors
+    /// If the dump lists only examples, and a condition is about single threads.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn_dump::{Dump, Filter, Names, Thread};
+    /// let named = |name: &str| Thread { name: Some(name.into()), ..Thread::default() };
+    /// let dump = Dump { threads: vec![named("conn-1"), named("timer")], ..Dump::default() };
+    /// let filter: Filter = "conn".parse()?;
+    /// let chosen = filter.choose(&dump, &Names::plain(&dump))?;
+    /// assert_eq!((dump.threads.len(), chosen.threads.len(), chosen.totals.listed), (2, 1, 1));
+    /// # Ok::<(), pirn_dump::FilterError>(())
+    /// ```
+    pub fn choose(&self, dump: &Dump, names: &Names) -> Result<Dump, FilterError> {
+        let by_threads = self.needs_all_threads();
+        if by_threads && !dump.lists_all() && dump.totals.cut == 0 {
+            return Err(FilterError(ONLY_EXAMPLES.to_string()));
+        }
+        let known = Known::of(self, dump, names);
+        let kept: Vec<bool> = dump
+            .threads
+            .iter()
+            .map(|it| known.thread(dump, it))
+            .collect();
+        let groups = dump.groups.iter();
+        let threads = dump.threads.iter().zip(&kept);
+        let mut chosen = Dump {
+            process: dump.process.clone(),
+            totals: dump.totals.clone(),
+            carriers: dump.carriers.clone(),
+            modules: dump.modules.clone(),
+            places: dump.places.clone(),
+            stacks: dump.stacks.clone(),
+            scopes: dump.scopes.clone(),
+            groups: groups
+                .filter(|it| !by_threads && known.group(it))
+                .cloned()
+                .collect(),
+            threads: threads
+                .filter(|(_, kept)| **kept)
+                .map(|(it, _)| it.clone())
+                .collect(),
+            findings: dump.findings.clone(),
+            memory: dump.memory.clone(),
+        };
+        match by_threads {
+            true => chosen.regroup(),
+            false => renumber(&mut chosen, &kept),
+        }
+        chosen.totals.unlisted_new = 0;
+        Ok(chosen)
+    }
+
     /// Removes the threads that are not chosen from a dump, and counts the others.
     ///
     /// # Errors
@@ -187,9 +246,7 @@ impl Filter {
         }
         let whole = dump.lists_all();
         if !whole && self.needs_all_threads() {
-            let message = "the dump has only some threads of each group, so that it cannot be \
-                           filtered by name, scope, id, object or age";
-            return Err(FilterError(message.to_string()));
+            return Err(FilterError(ONLY_EXAMPLES.to_string()));
         }
         let known = Known::of(self, dump, names);
         let threads: Vec<bool> = dump
@@ -247,11 +304,16 @@ struct Known<'a> {
 
 impl<'a> Known<'a> {
     fn of(filter: &'a Filter, dump: &Dump, names: &Names) -> Known<'a> {
+        let has_frame = |stack: &Stack, patterns: &[Pattern]| {
+            let mut functions = names.all(stack).into_iter().map(Frame::name);
+            functions.any(|name| any(patterns, name.as_bytes()))
+        };
         let chosen = |condition: &Condition| match condition {
-            Condition::Frame(patterns) => matching(&dump.stacks, |stack| {
-                let mut functions = names.all(stack).into_iter().map(|frame| frame.name());
-                functions.any(|name| any(patterns, name.as_bytes()))
-            }),
+            Condition::Frame(patterns) => matching(&dump.stacks, |it| has_frame(it, patterns)),
+            Condition::Text(pattern) => {
+                let patterns = std::slice::from_ref(pattern);
+                matching(&dump.stacks, |it| has_frame(it, patterns))
+            }
             Condition::Place(patterns) => matching(&dump.places, |place| {
                 let line = format!("{}:{}", place.file, place.line);
                 let column = format!("{line}:{}", place.column);
@@ -294,6 +356,10 @@ impl<'a> Known<'a> {
                 Condition::Place(_) => has(chosen, thread.place),
                 Condition::Scope(_) => thread.scope.is_some_and(|id| chosen.contains(&id)),
                 Condition::Id(ids) => ids.contains(&thread.id),
+                Condition::Text(pattern) => {
+                    let named = |name: &[u8]| pattern.matches(name);
+                    has(chosen, thread.stack) || thread.name.as_deref().is_some_and(named)
+                }
                 Condition::Object(objects) => {
                     thread.wait.object().is_some_and(|it| objects.contains(&it))
                 }

@@ -2,7 +2,7 @@
 
 pub(crate) mod escape;
 mod head;
-mod stack;
+pub(crate) mod stack;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -137,7 +137,7 @@ fn described(shown: &Shown<'_>, thread: &Thread, people: &People<'_>, with_state
     if with_state {
         parts.push(thread.state.word().to_string());
     }
-    let wait = words::wait(&thread.wait, people, shown.names);
+    let wait = words::wait(&thread.wait, &|id| people.called(id), shown.names);
     if !wait.is_empty() {
         parts.push(wait);
     }

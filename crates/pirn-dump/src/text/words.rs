@@ -152,8 +152,9 @@ pub(crate) fn kind(wait: WaitKind) -> &'static str {
     }
 }
 
-/// What one thread waits for, or an empty text: `fd 12, 127.0.0.1:80 - 10.0.0.1:4000`.
-pub(crate) fn wait(wait: &Wait, people: &People<'_>, names: &Names) -> String {
+/// What one thread waits for, or an empty text: `fd 12, 127.0.0.1:80 - 10.0.0.1:4000`. `called`
+/// says how to call other threads.
+pub(crate) fn wait(wait: &Wait, called: &dyn Fn(u64) -> String, names: &Names) -> String {
     match wait {
         Wait::None => String::new(),
         Wait::Lock {
@@ -164,7 +165,7 @@ pub(crate) fn wait(wait: &Wait, people: &People<'_>, names: &Names) -> String {
         } => {
             let mut text = format!("{} {}", what.word(), place(*address, names));
             if let Some(owner) = owner {
-                text += &format!(" held by {}", people.called(*owner));
+                text += &format!(" held by {}", called(*owner));
             }
             if let Some(waiters) = waiters {
                 text += &format!(", {} waiting", Count(u64::from(*waiters)));
@@ -184,7 +185,7 @@ pub(crate) fn wait(wait: &Wait, people: &People<'_>, names: &Names) -> String {
         Wait::Poll { fds } => format!("poll of {}", counted(u64::from(*fds), "descriptor")),
         Wait::Sleep => "sleep".to_string(),
         Wait::Park => "park".to_string(),
-        Wait::Join { thread } => format!("join {}", people.called(*thread)),
+        Wait::Join { thread } => format!("join {}", called(*thread)),
         Wait::Scope { id } => format!("join scope {id}"),
         Wait::Child { pid } => format!("child process {pid}"),
         Wait::Call { name } => format!("call {}", Plain(name.as_bytes())),

@@ -1,0 +1,338 @@
+//! `pirn top`, asked about a server: as text, and in a terminal that the test holds.
+
+mod terminal;
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::TcpStream;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use terminal::Terminal;
+
+/// The command, which is also a program with virtual threads: `pirn serve`.
+const PIRN: &str = env!("CARGO_BIN_EXE_pirn");
+
+/// A server with a thread that waits for connections, and one per connection that waits for
+/// requests.
+struct Server {
+    process: Child,
+    _clients: Vec<TcpStream>,
+}
+
+impl Server {
+    fn with_clients(count: usize) -> Server {
+        let mut process = Command::new(PIRN)
+            .args(["serve", "127.0.0.1:0"])
+            .env("PIRN_PARALLELISM", "2")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let mut output = BufReader::new(process.stdout.take().unwrap());
+        output.read_line(&mut line).unwrap();
+        let address = line.trim().strip_prefix("listening on http://").unwrap();
+        let connect = |_| TcpStream::connect(address).unwrap();
+        let clients = (0..count).map(connect).collect();
+        let server = Server {
+            process,
+            _clients: clients,
+        };
+        server.until_waiting(count + 1);
+        server
+    }
+
+    /// Waits until so many threads wait.
+    fn until_waiting(&self, count: usize) {
+        let expected = format!("{count} waiting");
+        loop {
+            let dump = pirn(&["dump", &self.pid()]);
+            if text(&dump.stdout).contains(&expected) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn pid(&self) -> String {
+        self.process.id().to_string()
+    }
+
+    fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([name, &self.pid()]).status();
+        assert!(sent.unwrap().success());
+    }
+
+    fn kill(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+
+    /// Returns a terminal in which `pirn top` shows the server.
+    fn top(&self, columns: u16, rows: u16) -> Terminal {
+        Terminal::start(&[PIRN, "top", &self.pid(), "-d", "0.2"], columns, rows)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn pirn(arguments: &[&str]) -> Output {
+    let mut command = Command::new(PIRN);
+    command
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Runs `pirn top --batch` for one page with these arguments.
+#[track_caller]
+fn page(server: &Server, arguments: &[&str]) -> String {
+    let pid = server.pid();
+    let mut all = vec!["top", "--batch", "-d", "0.1", "-n", "1", &pid];
+    all.extend(arguments);
+    let output = pirn(&all);
+    let (said, errors) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{arguments:?}: {said}{errors}");
+    said
+}
+
+#[track_caller]
+fn assert_has(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "{part:?} is not in:\n{text}");
+    }
+}
+
+/// Returns the rows below the titles.
+fn rows(page: &str, first_title: &str) -> Vec<String> {
+    let mut lines = page.lines().map(str::to_string);
+    let titles = lines.find(|line| line.trim_start().starts_with(first_title));
+    assert!(titles.is_some(), "{page}");
+    let mut rows: Vec<String> = lines.collect();
+    rows.pop(); // How old it is.
+    rows
+}
+
+#[test]
+fn groups_are_a_page_of_text() {
+    let server = Server::with_clients(3);
+    let page = page(&server, &[]);
+    let pid = format!("pirn  pid {}  up ", server.pid());
+    assert_has(
+        &page,
+        &[
+            &pid,
+            "threads     4 in all",
+            "4 waiting",
+            "per second  0 spawned",
+            "carrier 0",
+            "carrier 1",
+            "2 groups; dump",
+        ],
+    );
+    let rows = rows(&page, "COUNT");
+    assert_eq!(rows.len(), 2, "{page}");
+    assert_has(
+        &rows[0],
+        &["3", "waiting", "read", "threads.rs:33", "server"],
+    );
+    assert_has(
+        &rows[1],
+        &["1", "waiting", "read", "threads.rs:33", "server"],
+    );
+    let plain = |c: char| c == '\n' || !c.is_control();
+    assert!(page.chars().all(plain), "{page:?}");
+}
+
+#[test]
+fn threads_and_carriers_are_pages_of_text() {
+    let server = Server::with_clients(3);
+    let threads = page(&server, &["--page", "threads", "--sort", "id"]);
+    let ids: Vec<String> = rows(&threads, "ID")
+        .iter()
+        .map(|row| row.split_whitespace().next().unwrap().into())
+        .collect();
+    assert_eq!(ids, ["1", "2", "3", "4"], "{threads}");
+    assert_has(&threads, &["read fd ", "127.0.0.1:"]);
+    let one = page(&server, &["--page", "threads", "--where", "frame=accept"]);
+    assert_eq!(rows(&one, "ID").len(), 1, "{one}");
+    let few = page(&server, &["--page", "threads", "--rows", "2"]);
+    assert_eq!(rows(&few, "ID").len(), 2, "{few}");
+    let carriers = page(&server, &["--page", "carriers"]);
+    assert_eq!(rows(&carriers, "CARRIER").len(), 2, "{carriers}");
+    // A bare word, also on the page of groups, which then needs all threads.
+    let groups = page(&server, &["--where", "accept"]);
+    assert_eq!(rows(&groups, "COUNT").len(), 1, "{groups}");
+}
+
+#[test]
+fn pages_follow_until_the_process_ends() {
+    let mut server = Server::with_clients(1);
+    let mut top = Command::new(PIRN)
+        .args(["top", "--batch", "-d", "0.1", &server.pid()])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(top.stdout.take().unwrap()).lines();
+    let is_head = |line: &String| line.starts_with("pirn  pid ");
+    for _ in 0..2 {
+        assert!(
+            lines
+                .by_ref()
+                .map(Result::unwrap)
+                .any(|line| is_head(&line))
+        );
+    }
+    server.kill();
+    let rest: Vec<String> = lines.map(Result::unwrap).collect();
+    let mut errors = String::new();
+    top.stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut errors)
+        .unwrap();
+    assert_eq!(top.wait().unwrap().code(), Some(1));
+    assert_eq!(
+        errors,
+        format!("pirn: process {} (\"pirn\") has ended\n", server.pid())
+    );
+    assert!(
+        rest.last()
+            .is_some_and(|line| line.contains("groups; dump")),
+        "{rest:?}"
+    );
+}
+
+#[test]
+fn a_stopped_process_is_a_page_that_says_so() {
+    let server = Server::with_clients(1);
+    let mut top = Command::new(PIRN)
+        .args(["top", "--batch", "-d", "0.1", &server.pid()])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(top.stdout.take().unwrap())
+        .lines()
+        .map(Result::unwrap);
+    let mut until = |part: &str| assert!(lines.any(|line| line.contains(part)), "no {part:?}");
+    until("groups; dump");
+    server.signal("-STOP");
+    until("it is stopped");
+    server.signal("-CONT");
+    until("groups; dump");
+    top.kill().unwrap();
+    top.wait().unwrap();
+}
+
+#[test]
+fn what_is_wrong_is_said() {
+    let server = Server::with_clients(0);
+    let reason = |arguments: &[&str]| {
+        let output = pirn(arguments);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        assert_eq!(text(&output.stdout), "");
+        text(&output.stderr)
+    };
+    let pid = server.pid();
+    assert_has(&reason(&["top", &pid]), &["this is no terminal: --batch"]);
+    let error = reason(&["top", "-b", &pid, "--sort", "stuck"]);
+    assert_has(
+        &error,
+        &["groups are not sorted by stuck, but by one of: count, growth, age"],
+    );
+    let error = reason(&["top", "-b", &pid, "--where", "colour=red"]);
+    assert_has(&error, &["there is no condition \"colour\""]);
+    assert_has(
+        &reason(&["top", "-b", "4194304"]),
+        &["there is no process 4194304"],
+    );
+    let output = pirn(&["top", "-b", &pid, "-d", "0"]);
+    assert_eq!(
+        output.status.code(),
+        Some(2),
+        "an error of the command line"
+    );
+}
+
+#[test]
+fn keys_turn_pages_and_open_stacks() {
+    let server = Server::with_clients(3);
+    let mut top = server.top(120, 30);
+    let first = top.until_has(&["1 of 2 groups; dump", "threads     4 in all"]);
+    assert_has(&first, &["COUNT", "q quit"]);
+    assert!(top.screen().alternate_screen());
+    top.write("\r");
+    top.until_has(&["3 threads waiting to read", "spawned at", "Esc back"]);
+    top.write("\x1b");
+    top.until_has(&["COUNT"]);
+    top.write("2");
+    top.until_has(&["1 of 4 threads", "MOUNTS/s"]);
+    top.write("/frame=accept\r");
+    top.until_has(&["where frame=accept", "1 thread; dump"]);
+    top.write("\r");
+    top.until_has(&["thread #1", "accept4", "read fd "]);
+    top.write("q\x1b");
+    top.until_has(&["1 of 4 threads"]);
+    top.write("3");
+    top.until_has(&["CARRIER", "1 of 2 carriers"]);
+    top.write("h");
+    top.until_has(&["What is shown"]);
+    top.write("\x03");
+    assert!(top.ended().success());
+}
+
+#[test]
+fn the_size_of_the_terminal_may_change() {
+    let server = Server::with_clients(2);
+    let mut top = server.top(100, 24);
+    top.until_has(&["groups; dump"]);
+    for (columns, rows) in [(40, 10), (1, 1), (3, 2), (300, 60), (40, 10)] {
+        top.resize(columns, rows);
+        top.write(" "); // Pausing draws, too.
+    }
+    top.until_has(&["1 groups", "COUNT", "q quit"]);
+    top.write("q");
+    assert!(top.ended().success());
+}
+
+#[test]
+fn the_end_of_the_process_is_said_and_waited_at() {
+    let mut server = Server::with_clients(1);
+    let mut top = server.top(120, 30);
+    top.until_has(&["groups; dump"]);
+    server.kill();
+    let last = top.until_has(&["has ended: q ends"]);
+    assert_has(&last, &["COUNT", "waiting"]);
+    top.write("2");
+    top.until_has(&["ID", "NAME"]);
+    top.write("q");
+    assert!(top.ended().success());
+}
+
+#[test]
+fn a_signal_gives_the_terminal_back() {
+    let server = Server::with_clients(1);
+    for name in ["-TERM", "-HUP"] {
+        let mut top = server.top(120, 30);
+        top.until_has(&["groups; dump"]);
+        let pid = top.child.id().to_string();
+        assert!(
+            Command::new("kill")
+                .args([name, &pid])
+                .status()
+                .unwrap()
+                .success()
+        );
+        top.ended();
+    }
+}
