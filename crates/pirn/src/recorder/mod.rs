@@ -79,21 +79,7 @@ pub(crate) fn prepare(carriers: usize, bytes: usize) -> Result<&'static Rings, N
     if let Some(rings) = rings() {
         return Ok(rings);
     }
-    let slots = bytes.max(LEAST_BYTES) / size_of::<Slot>();
-    let slots = 1 << slots.ilog2();
-    let new_ring = |_| {
-        // SAFETY: zeros are valid atomics.
-        unsafe { zeroed::<Slot>(slots) }.map(|slots| CarrierRing::new(Ring::new(slots, MOST)))
-    };
-    let carriers = (0..carriers).map(new_ring).collect::<Result<_, _>>()?;
-    // SAFETY: zeros are valid atomics.
-    let shared = SharedRing::new(unsafe { zeroed::<SharedSlot>(SHARED) }?);
-    COUNTER.store(arch::has_steady_counter(), Relaxed); // Relaxed: before the rings' Release.
-    let new = Box::into_raw(Box::new(Rings {
-        carriers,
-        shared,
-        begin: clocks(),
-    }));
+    let new = Box::into_raw(Box::new(Rings::new(carriers, bytes)?));
     // Release: pairs with the Acquire in `rings`. If another was faster, ours is lost: its memory
     // has not been touched.
     match RINGS.compare_exchange(ptr::null_mut(), new, Release, Acquire) {
@@ -101,6 +87,30 @@ pub(crate) fn prepare(carriers: usize, bytes: usize) -> Result<&'static Rings, N
         Ok(_) => Ok(unsafe { &*new }),
         // SAFETY: as above.
         Err(other) => Ok(unsafe { &*other }),
+    }
+}
+
+impl Rings {
+    /// Makes rings that nobody writes yet, for good.
+    ///
+    /// # Errors
+    /// There is no memory.
+    pub(crate) fn new(carriers: usize, bytes: usize) -> Result<Rings, NoMemory> {
+        let slots = bytes.max(LEAST_BYTES) / size_of::<Slot>();
+        let slots = 1 << slots.ilog2();
+        let new_ring = |_| {
+            // SAFETY: zeros are valid atomics.
+            unsafe { zeroed::<Slot>(slots) }.map(|slots| CarrierRing::new(Ring::new(slots, MOST)))
+        };
+        let carriers = (0..carriers).map(new_ring).collect::<Result<_, _>>()?;
+        // SAFETY: zeros are valid atomics.
+        let shared = SharedRing::new(unsafe { zeroed::<SharedSlot>(SHARED) }?);
+        COUNTER.store(arch::has_steady_counter(), Relaxed); // Relaxed: before the rings' Release.
+        Ok(Rings {
+            carriers,
+            shared,
+            begin: clocks(),
+        })
     }
 }
 

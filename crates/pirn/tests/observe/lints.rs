@@ -23,7 +23,7 @@ static OVER: AtomicBool = AtomicBool::new(false);
 
 /// Waits, in a child, until the parent has seen enough: a platform thread reads standard input,
 /// which ends then.
-fn notice_end() -> std::thread::JoinHandle<()> {
+pub(super) fn notice_end() -> std::thread::JoinHandle<()> {
     std::thread::spawn(|| {
         let _ = std::io::stdin().read(&mut [0]);
         OVER.store(true, SeqCst);
@@ -61,7 +61,7 @@ fn start(variables: &[(&str, &str)]) -> Child {
 
 /// Runs the running test as a child until it reports this lint, then lets it end. Returns the line
 /// without the name, and all that follows.
-fn provoke(lint: &str, variables: &[(&str, &str)]) -> (String, String) {
+pub(super) fn provoke(lint: &str, variables: &[(&str, &str)]) -> (String, String) {
     let mut child = start(variables);
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     let head = format!("pirn: {lint}: ");

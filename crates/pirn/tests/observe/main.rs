@@ -5,6 +5,7 @@ mod common;
 
 mod counters;
 mod door;
+mod dropped;
 #[cfg(feature = "dump")]
 mod dump;
 mod event_files;

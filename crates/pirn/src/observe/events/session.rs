@@ -2,10 +2,11 @@
 
 use super::settings::DEFAULT_BYTES;
 use super::stream::{From, Stream};
-use crate::recorder::{User, carrier_ring, prepare, rings};
+use crate::recorder::{Rings, User, carrier_ring, rings};
 use crate::runtime::{self, Runtime};
 use crate::time::Deadline;
 use std::io::{self, Write};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 /// How often the clock's batches are ended.
@@ -42,11 +43,22 @@ pub(crate) fn record(length: Duration, out: &mut dyn Write) -> io::Result<()> {
 pub(crate) fn kept(out: &mut dyn Write, reason: &str) -> io::Result<()> {
     let rings = match rings() {
         Some(rings) => rings,
-        None => prepare(0, 0).map_err(|_| no_memory())?,
+        None => no_rings()?,
     };
     let mut stream = Stream::begin(rings, out, From::Oldest, reason)?;
     stream.drain()?;
     stream.end()
+}
+
+/// Returns rings without events, while there are no others. They are not those of the recorder,
+/// which is to have one per carrier when it is switched on.
+fn no_rings() -> io::Result<&'static Rings> {
+    static NONE: OnceLock<Rings> = OnceLock::new();
+    let new = match NONE.get() {
+        Some(rings) => return Ok(rings),
+        None => Rings::new(0, 0).map_err(|_| no_memory())?,
+    };
+    Ok(NONE.get_or_init(|| new))
 }
 
 /// Switches the recorder on for as long as the result lives.

@@ -31,10 +31,11 @@ use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::panic::Location;
 
-/// The number of events that all recordings have lost.
+/// The number of events that all recordings have lost. What was overwritten before a recording of
+/// what is kept began is not among them: that is what keeping the last events means.
 static LOST: AtomicU64 = AtomicU64::new(0);
 
-/// Returns the number of events that all recordings have lost.
+/// Returns the number of events that all recordings have lost, see [`LOST`].
 pub(crate) fn lost() -> u64 {
     LOST.load(Relaxed) // Relaxed: for people to read.
 }
@@ -62,6 +63,7 @@ pub(super) struct Stream<'a> {
     /// The next index of each carrier's ring, and of the shared one.
     next: Vec<u64>,
     outside: u64,
+    from: From,
     lost: u64,
     buffer: Box<[[u64; 2]]>,
     /// The kind of each carrier's last slot.
@@ -96,6 +98,7 @@ impl Stream<'_> {
                 .map(|c| start(c.ring.head()))
                 .collect(),
             outside: start(rings.shared.head()),
+            from,
             lost: 0,
             buffer: vec![[0; 2]; SLOTS].into(),
             before: vec![0; rings.carriers.len()],
@@ -184,18 +187,21 @@ impl Stream<'_> {
         }
     }
 
-    /// Counts events that were overwritten before they were read.
-    fn note_lost(&mut self, count: u64) {
+    /// Counts events that were overwritten before they were read, from the index `next` on.
+    fn note_lost(&mut self, count: u64, next: u64) {
         self.lost += count;
-        LOST.fetch_add(count, Relaxed); // Relaxed: for people to read.
+        if self.from == From::Now || next > 0 {
+            LOST.fetch_add(count, Relaxed); // Relaxed: for people to read.
+        }
     }
 
     /// Writes some slots of a carrier.
     fn carrier(&mut self, number: usize, carrier: &CarrierRing) -> io::Result<()> {
         let copied = carrier.ring.copy(self.next[number], &mut self.buffer);
-        let lost = copied.first - self.next[number];
+        let next = self.next[number];
+        let lost = copied.first - next;
         self.next[number] = copied.first + copied.count as u64;
-        self.note_lost(lost);
+        self.note_lost(lost, next);
         let mut bytes = Vec::with_capacity(24 + 16 * copied.count);
         let ids = [number as u32, carrier.tid.load(Relaxed)]; // Relaxed: for people to read.
         ids.iter().for_each(|id| bytes.extend(id.to_le_bytes()));
@@ -226,8 +232,8 @@ impl Stream<'_> {
                 .iter()
                 .for_each(|word| bytes.extend(word.to_le_bytes()));
         });
+        self.note_lost(missing, self.outside);
         self.outside = next;
-        self.note_lost(missing);
         if bytes.is_empty() && missing == 0 {
             return Ok(());
         }
