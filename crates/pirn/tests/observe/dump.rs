@@ -1,5 +1,6 @@
 //! Dumps of all virtual threads. Each test has a process of its own, and so knows all threads.
 
+mod libraries;
 mod running;
 mod stacks;
 mod truth;

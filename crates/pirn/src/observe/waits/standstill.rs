@@ -12,7 +12,7 @@ use crate::blocking::wait::relying_platform_threads;
 use crate::runtime;
 use crate::stack::Slot;
 use crate::vthread::awaited::Kind;
-use crate::vthread::residents;
+use crate::vthread::{mounted, residents};
 use pirn_dump::Finding;
 use std::fs;
 
@@ -109,10 +109,30 @@ fn has_outsiders() -> bool {
     let Ok(tasks) = fs::read_dir("/proc/self/task") else {
         return true;
     };
-    let main = std::process::id().to_string();
-    let own = tasks.flatten().filter(|task| {
+    let main = std::process::id();
+    let outsiders = tasks.flatten().filter(|task| {
+        let id = task.file_name().to_str().and_then(|id| id.parse().ok());
         let name = fs::read(task.path().join("comm")).unwrap_or_default();
-        task.file_name().to_str() == Some(&main) || !name.starts_with(b"pirn-")
+        id.is_none_or(|id| id == main || !is_own(id, name.trim_ascii_end()))
     });
-    own.count() > relying_platform_threads()
+    outsiders.count() > relying_platform_threads()
+}
+
+/// Returns whether a platform thread is one of the runtime's. The program's may have names like
+/// theirs: a thread has that of the thread that started it, such as a carrier, unless it gets one.
+fn is_own(id: u32, name: &[u8]) -> bool {
+    const OTHERS: [&[u8]; 7] = [
+        b"blocking",
+        b"cold",
+        b"dump",
+        b"lints",
+        b"monitor",
+        b"observe",
+        b"recorder",
+    ];
+    match name.strip_prefix(b"pirn-") {
+        Some(rest) if rest.starts_with(b"carrier-") => mounted::all().any(|it| it.platform == id),
+        Some(rest) => OTHERS.contains(&rest),
+        None => false,
+    }
 }

@@ -1,9 +1,17 @@
 //! The way into a process: tests with real processes, which have prepared nothing unless they say
 //! so.
 
+#[cfg(feature = "dump")]
+mod bare;
 mod folders;
+#[cfg(feature = "dump")]
+mod malloc;
 mod quit;
 mod relatives;
+#[cfg(feature = "dump")]
+mod slow;
+#[cfg(feature = "dump")]
+mod standstill;
 mod strangers;
 mod target;
 mod worst;

@@ -262,12 +262,44 @@ pub fn connect(pid: u32, folder: &Path) -> UnixStream {
 }
 
 /// Makes a request, and returns the answer.
-pub fn ask_at(mut stream: UnixStream, request: &str) -> String {
+pub fn ask_at(stream: UnixStream, request: &str) -> String {
+    String::from_utf8_lossy(&bytes_at(stream, request)).into_owned()
+}
+
+/// Makes a request, and returns the answer as it is.
+pub fn bytes_at(mut stream: UnixStream, request: &str) -> Vec<u8> {
     // A process that refuses at once may have hung up.
     let _ = writeln!(stream, "pirn 1 {request}");
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
-    String::from_utf8_lossy(&answer).into_owned()
+    answer
+}
+
+/// Returns a dump of a process with all its threads.
+#[cfg(feature = "dump")]
+pub fn dump_of(pid: u32) -> pirn_dump::Dump {
+    let stream = connect(pid, &usual_folder());
+    let answer = bytes_at(stream, "dump threads=all");
+    let payload = answer.strip_prefix(b"ok dump\n");
+    let payload = payload.unwrap_or_else(|| panic!("{}", String::from_utf8_lossy(&answer)));
+    pirn_dump::Dump::read_from(payload).unwrap()
+}
+
+/// Returns the names of the functions of the first thread that `is` so, and has a whole stack.
+#[cfg(feature = "dump")]
+pub fn functions_of(
+    dump: &pirn_dump::Dump,
+    is: impl Fn(&pirn_dump::Thread) -> bool,
+) -> Option<Vec<String>> {
+    let whole = |thread: &&pirn_dump::Thread| {
+        let stack = thread.stack.map(|stack| &dump.stacks[stack as usize]);
+        stack.is_some_and(|stack| stack.end == pirn_dump::End::Complete)
+    };
+    let thread = dump.threads.iter().filter(|it| is(it)).find(whole)?;
+    // The child's program is this one.
+    let names = pirn_dump::Symbols::of_self().names(dump);
+    let frames = names.all(&dump.stacks[thread.stack? as usize]);
+    Some(frames.into_iter().map(|frame| frame.name()).collect())
 }
 
 /// Makes a request of a child, and returns the answer.

@@ -8,12 +8,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 use super::target::{Target, ask, be_told, connect, socket_of, until, usual_folder};
+#[cfg(feature = "dump")]
+use super::target::{dump_of, functions_of};
 use crate::common::{child, watched};
 use pirn::thread;
 
 fn answers(target: &Target) {
     let answer = ask(target, "version");
     assert!(answer.starts_with("ok text\n"), "{answer}");
+    #[cfg(feature = "dump")]
+    has_the_parked_thread(target);
+}
+
+/// Waits until a dump has the thread that is parked all the time, with its whole stack.
+#[cfg(feature = "dump")]
+fn has_the_parked_thread(target: &Target) {
+    let waits = |it: &pirn_dump::Thread| it.state == pirn_dump::State::Waiting;
+    let functions = until(|| functions_of(&dump_of(target.pid()), waits));
+    let parks = functions.iter().any(|name| name.contains("park"));
+    assert!(parks, "{functions:?}");
 }
 
 #[watched]

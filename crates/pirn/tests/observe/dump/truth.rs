@@ -5,6 +5,7 @@ use super::{Read, depth_in, descend};
 use crate::common::{Rng, child, watched};
 use pirn::thread;
 use pirn_dump::{State, Thread};
+use std::collections::HashMap;
 use std::io::{PipeReader, PipeWriter, Read as _, Write as _};
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -26,6 +27,23 @@ struct Stage {
     turn: Mutex<u64>,
     changed: Condvar,
     pipe: (PipeReader, PipeWriter),
+    /// The names of threads that have not been joined, by their ids.
+    names: Mutex<HashMap<u64, String>>,
+}
+
+impl Stage {
+    /// Notes the id that a thread of this name has.
+    fn note(&self, thread: &thread::Thread) {
+        let name = thread.name().unwrap().to_owned();
+        self.names.lock().unwrap().insert(id(thread), name);
+    }
+}
+
+/// Returns the number in a thread's id.
+fn id(thread: &thread::Thread) -> u64 {
+    let id = format!("{:?}", thread.id());
+    let digits = id.trim_matches(|c: char| !c.is_ascii_digit());
+    digits.parse().unwrap()
 }
 
 #[inline(never)]
@@ -135,11 +153,13 @@ fn direct(stage: &Arc<Stage>, seed: u64) {
             let stage = Arc::clone(stage);
             let name = format!("{}{depth}-{seed}-{number}", KINDS[kind].0);
             let builder = thread::Builder::new().name(name);
-            cast.push(
-                builder
-                    .spawn(move || play(&stage, kind, depth, rounds))
-                    .unwrap(),
-            );
+            let one = builder.spawn({
+                let stage = Arc::clone(&stage);
+                move || play(&stage, kind, depth, rounds)
+            });
+            let one = one.unwrap();
+            stage.note(one.thread());
+            cast.push(one);
         }
         for _ in 0..20 {
             let one = cast[rng.below(cast.len() as u64) as usize].thread();
@@ -155,7 +175,10 @@ fn direct(stage: &Arc<Stage>, seed: u64) {
         std::thread::sleep(rng.micros(300));
         let (ended, others): (Vec<_>, _) = cast.into_iter().partition(|one| one.is_finished());
         cast = others;
-        ended.into_iter().for_each(|one| one.join().unwrap());
+        for one in ended {
+            stage.names.lock().unwrap().remove(&id(one.thread()));
+            one.join().unwrap();
+        }
     }
     // Those that read are given as much as they may still want.
     while cast.iter().any(|one| !one.is_finished()) {
@@ -182,6 +205,20 @@ fn dumps_say_what_threads_know() {
     child::with_carriers(&["1", "2", "8"], compare);
 }
 
+/// Compares the names in a dump with those that the threads with these ids have. Returns how many
+/// were compared: who has just been spawned or joined has none to compare with.
+fn check_names(stage: &Stage, read: &Read) -> usize {
+    let known = stage.names.lock().unwrap();
+    let mut compared = 0;
+    for seen in &read.dump.threads {
+        if let Some(name) = known.get(&seen.id) {
+            assert_eq!(seen.name.as_deref(), Some(name.as_bytes()), "{seen:?}");
+            compared += 1;
+        }
+    }
+    compared
+}
+
 /// Has threads play, and compares them with dumps.
 fn compare() {
     let stage = Arc::new(Stage {
@@ -189,6 +226,7 @@ fn compare() {
         turn: Mutex::new(0),
         changed: Condvar::new(),
         pipe: pipe(),
+        names: Mutex::default(),
     });
     let directors: Vec<_> = (1..=2)
         .map(|seed| {
@@ -196,8 +234,8 @@ fn compare() {
             std::thread::spawn(move || direct(&stage, seed))
         })
         .collect();
-    let (mut checked, mut dumps, began) = (0, 0, Instant::now());
-    while checked < 1000 || began.elapsed() < Duration::from_secs(seconds()) {
+    let (mut checked, mut named, mut dumps, began) = (0, 0, 0, Instant::now());
+    while checked.min(named) < 1000 || began.elapsed() < Duration::from_secs(seconds()) {
         let read = Read::now();
         let counted: u64 = read.dump.groups.iter().map(|group| group.count).sum();
         assert_eq!(counted, read.dump.totals.listed);
@@ -207,6 +245,7 @@ fn compare() {
         ids.sort_unstable();
         ids.dedup();
         assert_eq!(ids.len() as u64, counted, "each thread is there once");
+        named += check_names(&stage, &read);
         checked += read
             .dump
             .threads

@@ -1,0 +1,82 @@
+//! A client that takes a large answer very slowly.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::Duration;
+
+use super::target::{Target, ask, be_told, connect, dump_of, until, usual_folder};
+use crate::common::{child, watched};
+use pirn::thread;
+use pirn_dump::{Dump, State};
+
+const THREADS: usize = 100_000;
+/// More than what such a dump takes in memory, and less than some.
+const MOST_KIB: u64 = 200 << 10;
+
+/// Returns the resident memory of a process.
+fn resident_kib(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let mut lines = status.lines();
+    let line = lines.find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().strip_suffix(" kB").unwrap().parse().unwrap()
+}
+
+/// Reads a byte now and then, until it is over. Returns what it has read.
+fn sip(mut stream: &std::os::unix::net::UnixStream, over: &AtomicBool) -> Vec<u8> {
+    let mut got = Vec::new();
+    while !over.load(SeqCst) {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).unwrap();
+        got.push(byte[0]);
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    stream.read_to_end(&mut got).unwrap();
+    got
+}
+
+#[watched]
+fn a_slow_reader_of_a_large_dump_holds_up_nobody_and_is_dropped() {
+    if child::is_here() {
+        let mut parked: Vec<thread::JoinHandle<()>> = Vec::new();
+        return be_told(|what| {
+            if what == "spawn" {
+                parked.extend((0..THREADS).map(|_| thread::spawn(thread::park)));
+                return String::new();
+            }
+            // Nobody looks at these all the time.
+            for thread in parked.drain(..) {
+                thread.thread().unpark();
+                thread.join().unwrap();
+            }
+            String::new()
+        });
+    }
+    let mut target = Target::start(&[], "");
+    target.tell("spawn");
+    let waiting = |dump: &Dump| dump.totals.by_state[State::Waiting as usize] as usize;
+    until(|| (waiting(&dump_of(target.pid())) == THREADS + 1).then_some(()));
+    let before = resident_kib(target.pid());
+    let mut slow = connect(target.pid(), &usual_folder());
+    slow.write_all(b"pirn 1 dump threads=all\n").unwrap();
+    let over = AtomicBool::new(false);
+    let got = std::thread::scope(|scope| {
+        let sipping = scope.spawn(|| sip(&slow, &over));
+        // Meanwhile others get all that they want, ...
+        let dump = dump_of(target.pid());
+        assert_eq!(dump.threads.len(), THREADS + 1);
+        assert!(ask(&target, "metrics").starts_with("ok text\n"));
+        let used = resident_kib(target.pid()).saturating_sub(before);
+        assert!(used < MOST_KIB, "{used} KiB");
+        // ... and the threads are woken and end.
+        target.tell("wake");
+        // The listener is left: the client has been dropped.
+        until(|| (target.threads("pirn-observe") == 1).then_some(()));
+        over.store(true, SeqCst);
+        sipping.join().unwrap()
+    });
+    let payload = got.strip_prefix(b"ok dump\n").unwrap();
+    assert!(Dump::read_from(payload).is_err(), "it was given all");
+    assert_eq!(waiting(&dump_of(target.pid())), 1);
+    target.finish();
+}
