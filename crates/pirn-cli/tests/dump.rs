@@ -1,13 +1,13 @@
 //! `pirn dump`, asked about processes that have prepared nothing.
 
+mod shared;
+
+use shared::{Folder, PIRN, address_of};
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
-
-/// The command, which is also a program with virtual threads: `pirn serve`.
-const PIRN: &str = env!("CARGO_BIN_EXE_pirn");
 
 /// A server with one virtual thread, which waits for connections.
 struct Server {
@@ -24,11 +24,7 @@ impl Server {
     fn start_by(command: &mut Command) -> Server {
         let command = command.args(["serve", "127.0.0.1:0"]).stdin(Stdio::null());
         let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
-        let mut line = String::new();
-        let mut output = BufReader::new(process.stdout.take().unwrap());
-        output.read_line(&mut line).unwrap();
-        let address = line.trim().strip_prefix("listening on http://");
-        let address = address.unwrap_or_else(|| panic!("{line}")).into();
+        let address = address_of(&mut process);
         Server { process, address }
     }
 
@@ -60,28 +56,6 @@ impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
-    }
-}
-
-/// A folder of its own, removed at the end.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let name = format!("{name}-{}", std::process::id());
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-        fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.0.join(name).to_str().unwrap().into()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 

@@ -1,15 +1,16 @@
 //! `pirn dump --outside`, and `pirn dump` of a core file: what is read of a process that is not
 //! asked.
 
+mod shared;
+
+use shared::{Folder, PIRN, address_of};
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// The command.
-const PIRN: &str = env!("CARGO_BIN_EXE_pirn");
 /// A test that takes longer than this hangs.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Connections that are silent, and requests that are being handled.
@@ -32,15 +33,9 @@ impl Subject {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut line = String::new();
-        let mut lines = BufReader::new(server.stdout.take().unwrap());
-        lines.read_line(&mut line).unwrap();
-        let address = line
-            .trim_end()
-            .strip_prefix("listening on http://")
-            .expect(&line);
+        let address = address_of(&mut server);
         let connect = |request: &str| {
-            let mut stream = TcpStream::connect(address).unwrap();
+            let mut stream = TcpStream::connect(&address).unwrap();
             stream.write_all(request.as_bytes()).unwrap();
             stream
         };
@@ -62,24 +57,6 @@ impl Drop for Subject {
     fn drop(&mut self) {
         let _ = self.server.kill();
         let _ = self.server.wait();
-    }
-}
-
-/// A folder of a test's own, removed at the end.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let name = format!("{name}-{}", std::process::id());
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-        fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -192,14 +169,14 @@ fn a_core_file_has_the_threads() {
 #[test]
 fn what_is_no_core_file_is_refused() {
     let folder = Folder::new("no-core-file");
-    let path = folder.0.join("core");
+    let path = folder.path("core");
     let refused = |bytes: &[u8]| {
         fs::write(&path, bytes).unwrap();
-        let output = dump(&[path.to_str().unwrap()]);
+        let output = dump(&[&path]);
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(1), "{error}");
         assert!(
-            error.contains(path.to_str().unwrap()) && !error.contains("panicked"),
+            error.contains(&path) && !error.contains("panicked"),
             "{error}"
         );
     };

@@ -35,6 +35,13 @@ impl World {
         })
     }
 
+    /// The same, and the thread of the idle one, which looks for work.
+    fn with_idle_carrier() -> (Arc<World>, thread::JoinHandle<()>) {
+        let world = World::new();
+        let idle = world.clone();
+        (world, thread::spawn(move || idle.carry()))
+    }
+
     /// Sleeps as `wait_for_events` does.
     fn sleep(&self) {
         let kicked = self.runtime.nap(Deadline::NEVER);
@@ -66,11 +73,7 @@ impl World {
 #[test]
 fn work_that_is_announced_is_found() {
     check(3, || {
-        let world = World::new();
-        let idle = {
-            let world = world.clone();
-            thread::spawn(move || world.carry())
-        };
+        let (world, idle) = World::with_idle_carrier();
         // Enough for a nap to go on.
         world.runtime.processors.0.fetch_add(1000, Relaxed);
         world.make_work();
@@ -81,11 +84,7 @@ fn work_that_is_announced_is_found() {
 #[test]
 fn work_is_found_when_all_become_idle() {
     check(3, || {
-        let world = World::new();
-        let idle = {
-            let world = world.clone();
-            thread::spawn(move || world.carry())
-        };
+        let (world, idle) = World::with_idle_carrier();
         world.runtime.processors.0.fetch_add(1000, Relaxed);
         world.runtime.idle.0.fetch_add(1, Relaxed);
         world.make_work();

@@ -176,6 +176,7 @@ impl<T: Keyed> KeyedQueues<T> {
     }
 
     /// Returns whether a key that is in no place goes to the table, which has room for it then.
+    #[inline]
     fn table_has_room(&mut self) -> bool {
         if self.table.capacity() == 0 && self.few_len < FEW {
             return false;

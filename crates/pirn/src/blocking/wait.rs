@@ -91,6 +91,15 @@ impl Wakeup {
     pub(crate) fn perform(self) {
         match self {
             Wakeup::Virtual(thread) => thread.wake(),
+            other => other.perform_otherwise(),
+        }
+    }
+
+    /// Wakes a waiter that is no virtual thread, or has not started.
+    #[inline(never)]
+    fn perform_otherwise(self) {
+        match self {
+            Wakeup::Virtual(thread) => thread.wake(),
             Wakeup::Start(thread) => sched::start(thread),
             Wakeup::Platform(word) => {
                 sys::futex_wake_at(word, 1);

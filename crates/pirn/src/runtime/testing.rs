@@ -1,7 +1,9 @@
 //! Runtimes and threads for unit tests.
 
 use super::{Runtime, RuntimeSettings, ensure_started};
+use crate::sched;
 use crate::stack::SizeClass;
+use crate::thread::join::RawHandle;
 use crate::vthread::record::Attributes;
 use crate::vthread::{ClosureBody, Ready, ThreadRef};
 
@@ -39,4 +41,15 @@ pub(crate) fn ready<T: Send>(
         place: core::panic::Location::caller(),
     };
     ClosureBody::allocate(attributes, f).unwrap()
+}
+
+/// Spawns a thread of a runtime.
+#[track_caller]
+pub(crate) fn spawn<T: Send>(
+    runtime: &'static Runtime,
+    f: impl FnOnce() -> T + Send + 'static,
+) -> RawHandle<T> {
+    let (thread, ready) = ready(runtime, f);
+    sched::start(ready);
+    RawHandle::new(thread)
 }

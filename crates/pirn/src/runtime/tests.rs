@@ -1,6 +1,6 @@
 //! Several runtimes in one process.
 
-use super::testing::{few, make_with, ready};
+use super::testing::{few, make_with, spawn};
 use super::{Runtime, RuntimeSettings};
 use crate::blocking::offload::bounded;
 use crate::mark::Raised;
@@ -27,15 +27,6 @@ fn start(parallelism: usize) -> &'static Runtime {
     let runtime = make(parallelism);
     runtime.start_scheduler().unwrap();
     runtime
-}
-
-fn spawn<T: Send>(
-    runtime: &'static Runtime,
-    f: impl FnOnce() -> T + Send + 'static,
-) -> RawHandle<T> {
-    let (thread, ready) = ready(runtime, f);
-    sched::start(ready);
-    RawHandle::new(thread)
 }
 
 /// Panics unless the running thread is carried by `runtime`.

@@ -244,7 +244,7 @@ impl Runtime {
 }
 
 /// Hands a thread that was parked, and has been woken, to its scheduler.
-#[inline]
+#[inline(never)]
 pub(crate) fn make_runnable(thread: Ready) {
     hand_on(thread, Cause::Wake);
 }

@@ -358,7 +358,7 @@ impl Carrier {
     }
 
     /// Performs the action for the thread that was just switched away from.
-    #[inline]
+    #[inline(always)]
     pub(super) fn finish_switch(&self) {
         let Some((thread, after)) = self.left.take() else {
             return;

@@ -43,27 +43,29 @@ pub(crate) struct Core {
     pub(crate) carrier: Cell<*const super::Carrier>,
     /// The link of the queue that owns it while it waits to run.
     pub(crate) next: Cell<*const Core>,
-    /// Whether it has ended, and the waiter for that.
-    pub(super) join: JoinCell,
-    /// The runtime that it belongs to; the lowest bit is set if it has its own scheduler.
-    home: *const Runtime,
-    /// Its scheduler; `None` means the default one.
-    scheduler: Option<Arc<dyn Dispatch>>,
-    name: Option<Box<str>>,
-    id: u64,
     /// Its activity, for people to read: a [`Phase`], and above it the carrier's number.
     phase: AtomicU32,
     /// How often it has been mounted, modulo 2^32. Only its carrier writes it.
     mounts: AtomicU32,
-    /// What it waits for. In the cache line that each switch writes.
+    /// The runtime that it belongs to; the lowest bit is set if it has its own scheduler.
+    home: *const Runtime,
+    /// What it waits for.
     pub(crate) awaits: Awaits,
-    /// The stamp of its last wake, while the recorder is on, until it runs; else 0.
-    pub(super) woken: AtomicU64,
+    // All above is read or written at each switch, what is below is not: with a hundred thousand
+    // threads, the cache lines between here and the end are left alone.
     /// What it has used of its slice. Valid while it waits, preempted.
     pub(crate) used: Cell<Used>,
     class: SizeClass,
     /// Whether its handle is gone, so that the result is not wanted.
     pub(super) detached: AtomicBool,
+    /// Whether it has ended, and the waiter for that.
+    pub(super) join: JoinCell,
+    /// Its scheduler; `None` means the default one.
+    scheduler: Option<Arc<dyn Dispatch>>,
+    name: Option<Box<str>>,
+    id: u64,
+    /// The stamp of its last wake, while the recorder is on, until it runs; else 0.
+    pub(super) woken: AtomicU64,
     place: Place,
     /// The id of the scope that it is a member of; 0: none.
     scope: AtomicU64,

@@ -40,7 +40,7 @@ mod connection;
 mod files;
 mod helpers;
 mod listener;
-mod place;
+pub(super) mod place;
 mod quit;
 pub(crate) mod request;
 mod sockets;

@@ -47,7 +47,7 @@ static AT_EXIT: Lock<Option<(libc::pid_t, CString)>> = Lock::new(None);
 /// Why there is no place for it, in words.
 pub(super) fn take() -> Result<Option<Place>, String> {
     let (pid, user) = identity();
-    let start = start_time(c"/proc/self/stat").ok_or("the kernel does not say when it began")?;
+    let start = own_start().ok_or("the kernel does not say when it began")?;
     let name = CString::new(format!("{pid}-{start}.sock")).unwrap_or_default();
     let mut reasons = Vec::new();
     for candidate in candidates(user) {
@@ -174,6 +174,11 @@ fn open_folder(candidate: &Candidate, user: libc::uid_t) -> Result<Fd, String> {
         return Err(format!("others may enter it (mode {mode:o}, not 700)"));
     }
     Ok(folder)
+}
+
+/// Returns when this process began, in ticks.
+pub(in crate::observe) fn own_start() -> Option<u64> {
+    start_time(c"/proc/self/stat")
 }
 
 /// Returns when a process began, in ticks, by its `stat` file.

@@ -1,6 +1,7 @@
 //! What a dump says beside the threads: the process, its carriers, modules and open scopes.
 
 use super::modules::Modules;
+use crate::observe::door::place::own_start;
 use crate::observe::metrics::Metrics;
 use crate::runtime::{self, Runtime};
 use crate::scope;
@@ -21,21 +22,13 @@ pub(super) fn process(begin: u64) -> Process {
     let parallelism = runtime::get().map_or(0, |runtime| runtime.settings.parallelism);
     Process {
         pid: std::process::id(),
-        started: started().unwrap_or(0),
+        started: own_start().unwrap_or(0),
         program: program(),
         version: concat!("pirn ", env!("CARGO_PKG_VERSION")).into(),
         begin,
         end: now(),
         parallelism: parallelism as u32,
     }
-}
-
-/// Returns when the process was started, in clock ticks since boot.
-fn started() -> Option<u64> {
-    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The second field is a name in parentheses, and may contain any.
-    let (_, rest) = stat.rsplit_once(')')?;
-    rest.split_whitespace().nth(19)?.parse().ok()
 }
 
 fn program() -> String {

@@ -1,8 +1,7 @@
 use super::collect::{Depth, collect};
 use super::json::Line;
-use crate::runtime::testing::{few, make_with, ready};
+use crate::runtime::testing::{few, make_with, spawn};
 use crate::runtime::{Runtime, RuntimeSettings};
-use crate::sched;
 use crate::thread::join::RawHandle;
 use std::time::Duration;
 
@@ -16,15 +15,6 @@ fn start(parallelism: usize) -> &'static Runtime {
     });
     runtime.start_scheduler().unwrap();
     runtime
-}
-
-fn spawn<T: Send>(
-    runtime: &'static Runtime,
-    f: impl FnOnce() -> T + Send + 'static,
-) -> RawHandle<T> {
-    let (thread, ready) = ready(runtime, f);
-    sched::start(ready);
-    RawHandle::new(thread)
 }
 
 #[test]

@@ -77,7 +77,10 @@ fn a_preempted_thread_has_its_stack() {
             let read = until(|read| {
                 let mut all = read.dump.threads.iter();
                 let runnable = all.clone().filter(|it| it.state == State::Runnable);
-                runnable.count() == 1 && all.all(|it| computes(read, it).is_some())
+                // One that has not run yet has no stack, and is not listed.
+                all.len() == 2
+                    && runnable.count() == 1
+                    && all.all(|it| computes(read, it).is_some())
             });
             let mut depths: Vec<_> = read
                 .dump

@@ -15,7 +15,7 @@ fn the_start_is_behind_any_name() {
     let rest = ") S 1 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 98765 1 1";
     assert_eq!(start_in(rest), Some(98765));
     assert_eq!(start_in(") S 1"), None);
-    let own = start_time(c"/proc/self/stat").unwrap();
+    let own = own_start().unwrap();
     assert!(is_alive(std::process::id(), own));
     assert!(!is_alive(std::process::id(), own + 1));
 }
