@@ -19,6 +19,9 @@
 
 #[path = "../../../pirn/src/sched/alarm.rs"]
 mod alarm;
+#[path = "../../../pirn/src/vthread/at_mount.rs"]
+#[allow(dead_code)] // Times.
+mod at_mount;
 #[path = "../../../pirn/src/blocking/attendance.rs"]
 mod attendance;
 #[path = "../../../pirn/src/sched/doze.rs"]
@@ -90,6 +93,7 @@ mod surroundings;
 use surroundings::{arch, lock, runtime, sys, time, vthread};
 
 mod alarm_model;
+mod at_mount_model;
 mod attendance_model;
 mod doze_model;
 mod handshake_model;

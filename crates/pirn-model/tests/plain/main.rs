@@ -1,6 +1,8 @@
 //! The runtime's data structures and protocols on real atomics: unit tests, property tests
 //! against a simple reference, and stress by real threads.
 
+#[path = "../../../pirn/src/vthread/at_mount.rs"]
+mod at_mount;
 #[path = "../common/glibc.rs"]
 mod glibc;
 #[path = "../../../pirn/src/vthread/handshake.rs"]
@@ -22,6 +24,7 @@ mod timer_heap;
 #[allow(dead_code)] // The word itself is for the kernel.
 mod wait_word;
 
+mod at_mount_words;
 mod local_queue_properties;
 mod local_queue_stress;
 mod timer_heap_properties;

@@ -32,7 +32,7 @@
 use super::linker::{self, StaticModule};
 use super::tls::{self, Template};
 use crate::lock::Lock;
-use crate::sys::{self, Errno, SysResult, call};
+use crate::sys::{self, SysResult};
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering, compiler_fence};
 
@@ -159,7 +159,7 @@ fn replace(newer: Template, for_each_block: impl FnOnce(&mut dyn FnMut(usize))) 
         return Ok(0);
     }
     WALKING.store(true, Ordering::SeqCst);
-    let result = barrier_in_every_thread();
+    let result = sys::barrier_in_every_thread();
     if result.is_ok() {
         for_each_block(&mut |tp| {
             // SAFETY: a slot's thread pointer. The data belong to libraries that no thread can use
@@ -191,20 +191,5 @@ impl Template {
                     .copy_from_nonoverlapping(image.as_ptr(), image.len());
             }
         }
-    }
-}
-
-/// Executes a full memory barrier in every running thread of the process before it returns.
-fn barrier_in_every_thread() -> SysResult {
-    const PRIVATE_EXPEDITED: i32 = 1 << 3; // include/uapi/linux/membarrier.h
-    const REGISTER_PRIVATE_EXPEDITED: i32 = 1 << 4;
-    // SAFETY: no pointers.
-    let membarrier = |command: i32| unsafe { call!(libc::SYS_membarrier, command, 0, 0) };
-    match membarrier(PRIVATE_EXPEDITED) {
-        Err(Errno(libc::EPERM)) => {
-            membarrier(REGISTER_PRIVATE_EXPEDITED)?;
-            membarrier(PRIVATE_EXPEDITED)
-        }
-        result => result,
     }
 }

@@ -56,7 +56,6 @@ use crate::runtime::Runtime;
 use crate::stack::SizeClass;
 use crate::stack::shortage::Shortage;
 use crate::sys;
-use crate::vthread::at_mount::AtMount;
 use crate::vthread::mount::After;
 use crate::vthread::record::Phase;
 use crate::vthread::{self, Current, Ready};
@@ -172,26 +171,6 @@ impl Runtime {
                 self.notify();
             }
         }
-    }
-
-    /// Calls `f` with the thread that has this id, if it is found in a queue in which it stays
-    /// meanwhile: that of threads that were preempted, or of those from outside. `f` is short, and
-    /// does not allocate.
-    #[cfg(feature = "dump")]
-    pub(crate) fn find_runnable<R>(
-        &self,
-        id: u64,
-        f: impl FnOnce(&vthread::Core) -> R,
-    ) -> Option<R> {
-        /// So that the lock is not held for long.
-        const MOST: usize = 500;
-        let mut f = Some(f);
-        let [urgent, interrupted, computing] = self.turns.queues();
-        let queues = [urgent, interrupted, computing, self.injector.queue()];
-        queues.into_iter().find_map(|queue| {
-            let found = queue.find(id, MOST, |core| f.take().map(|f| f(core)));
-            found.flatten()
-        })
     }
 
     /// Returns whether nobody holds a processor.
@@ -324,7 +303,7 @@ fn enqueue_because(processor: Option<&'static Processor>, thread: Ready, cause: 
 /// Notes that a thread has become runnable now.
 #[cold]
 fn time(thread: &Ready) {
-    thread.core().at_mount.set(AtMount::timed(sys::now()));
+    thread.core().at_mount.time(sys::now());
 }
 
 /// Enqueues a thread that cannot go to the calling thread's processor: it has a scheduler of its

@@ -165,21 +165,6 @@ impl ReadyQueue {
         (queued.first, queued.first.wrapping_add(len))
     }
 
-    /// Calls `f` with the thread that has this id, if it is among the first `most`. It stays here
-    /// meanwhile. `f` does not allocate.
-    #[cfg(feature = "dump")]
-    pub(super) fn find<R>(&self, id: u64, most: usize, f: impl FnOnce(&Core) -> R) -> Option<R> {
-        if self.len() == 0 {
-            return None;
-        }
-        let queued = self.queued.lock();
-        // SAFETY: the list owns the right to run its threads, so they stay, off their stacks.
-        let first = unsafe { queued.list.head.as_ref() };
-        // SAFETY: as above.
-        let all = core::iter::successors(first, |it| unsafe { it.next.get().as_ref() });
-        all.take(most).find(|thread| thread.id() == id).map(f)
-    }
-
     /// Takes `thread` if it is the first in line. The pointer is only compared, never followed.
     pub(crate) fn take_first(&self, thread: *const Core) -> Option<Ready> {
         if self.len() == 0 {

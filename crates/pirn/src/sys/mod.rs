@@ -8,11 +8,13 @@
 //!   [`futex`]: the calls that several parts of the runtime make.
 //! * [`user`]: reading the program's memory as the kernel does.
 //! * [`signal`]: signals of platform threads.
-//! * [`pause`]: yielding and napping. [`report`]: messages, and ending the process.
+//! * [`pause`]: yielding and napping. [`membarrier`]: barriers in other threads. [`report`]:
+//!   messages, and ending the process.
 
 mod call;
 mod file;
 mod futex;
+mod membarrier;
 mod memory;
 mod pause;
 mod poll;
@@ -27,6 +29,7 @@ pub(crate) use file::{
     status_flags,
 };
 pub(crate) use futex::{futex_wait, futex_wake, futex_wake_at};
+pub(crate) use membarrier::barrier_in_every_thread;
 pub(crate) use memory::map;
 pub(crate) use pause::{back_off, nap, os_yield};
 pub(crate) use poll::{events_now, poll_now, poll_until};

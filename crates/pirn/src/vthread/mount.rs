@@ -20,7 +20,6 @@
 //! ```
 
 use super::Ready;
-use super::at_mount::AtMount;
 use super::current::Current;
 use super::life;
 use super::mounted::Mounted;
@@ -38,6 +37,7 @@ use crate::stack::region;
 use crate::sys;
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
+use core::sync::atomic::{Ordering, compiler_fence};
 
 thread_local! {
     /// The virtual thread that this TLS block belongs to. It is in each virtual thread's own block,
@@ -303,22 +303,24 @@ impl Carrier {
     #[inline(always)]
     fn take_over(&self, thread: Ready) -> NonNull<Core> {
         let core = thread.core();
-        if !core.at_mount.get().is_nothing() {
+        core.set_running(self.number);
+        // In this order, by which `at_mount` knows whether the thread can still be held.
+        compiler_fence(Ordering::SeqCst);
+        if !core.at_mount.is_nothing() {
             self.attend_to(core);
         }
-        core.set_running(self.number);
         core.carrier.set(self);
         self.mounted.set(core);
         thread.into_raw()
     }
 
-    /// Does what a mount has to do besides: gives a new thread a stack, and notes for how long the
-    /// thread was runnable.
+    /// Does what a mount has to do besides: gives a new thread a stack, notes for how long the
+    /// thread was runnable, waits while it is looked at.
     ///
     /// Cold like [`bury`](Self::bury): inlining them would slow down all other switches.
     #[cold]
     fn attend_to(&self, core: &Core) {
-        let duty = core.at_mount.replace(AtMount::NOTHING);
+        let duty = core.at_mount.take(sys::back_off);
         let new = core.continuation.slot().is_none();
         if new {
             self.give_stack(core);

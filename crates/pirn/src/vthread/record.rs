@@ -36,7 +36,7 @@ pub(crate) struct Core {
     /// Its interruptible waits, and whether it has been interrupted.
     pub(crate) wait: WaitWord,
     /// What the next mount has to do besides. In the cache line that each mount reads.
-    pub(crate) at_mount: Cell<AtMount>,
+    pub(crate) at_mount: AtMount,
     /// Stack, registers, TLS block.
     pub(crate) continuation: Continuation,
     /// The carrier on which it is mounted. Valid only while mounted, for itself and its carrier.
@@ -166,7 +166,7 @@ impl Core {
             handshake: Handshake::new(),
             permit: ParkPermit::new(),
             wait: WaitWord::idle(),
-            at_mount: Cell::new(AtMount::STACK),
+            at_mount: AtMount::new(),
             continuation: Continuation::new(),
             carrier: Cell::new(core::ptr::null()),
             next: Cell::new(core::ptr::null()),
@@ -244,7 +244,16 @@ impl Core {
     }
 
     pub(crate) fn set_phase(&self, phase: Phase) {
-        self.phase.store(phase as u32, Ordering::Relaxed); // Relaxed: as above.
+        // Release: pairs with the Acquire in `is_runnable`: the thread is off its stack.
+        self.phase.store(phase as u32, Ordering::Release);
+    }
+
+    /// Returns whether the thread is runnable, and so off its stack. Who has [held](AtMount::hold)
+    /// it before may then read that.
+    #[cfg(feature = "dump")]
+    pub(crate) fn is_runnable(&self) -> bool {
+        // Acquire: pairs with the Release in `set_phase`.
+        self.phase.load(Ordering::Acquire) == Phase::Runnable as u32
     }
 
     /// Marks the thread, if it waits, until it runs again. Returns whether it has been marked

@@ -2,17 +2,17 @@
 //!
 //! A mounted thread's platform thread is had to [stand still](standing) while the stack is read. If
 //! it is blocked in the kernel, it stands still by itself, and a signal would end some calls: then
-//! the kernel's own word about it must do, unless the call is one that begins again. A thread in a
-//! queue that has a lock stays there while that is held.
+//! the kernel's own word about it must do, unless the call is one that begins again. A runnable
+//! thread, in whatever queue it is, is [held](crate::vthread::at_mount): who mounts it waits.
 
 use super::walk::{Seen, Walker};
 use crate::arch;
 use crate::interpose::process::urgent;
-use crate::runtime;
 use crate::sched::sample::Registers;
 use crate::sched::{os_thread, standing};
 use crate::stack::{Slot, region};
-use crate::vthread::{mounted, residents};
+use crate::sys;
+use crate::vthread::{Core, mounted, residents};
 use pirn_dump::{End, State};
 
 /// A thread that is in the middle of a switch is looked at again, so often.
@@ -50,6 +50,22 @@ impl Stopped {
     }
 }
 
+/// A thread that has been asked for, and that nobody mounts until this is dropped.
+struct Held<'a>(&'a Core);
+
+impl<'a> Held<'a> {
+    /// `None` if it is being mounted.
+    fn new(core: &'a Core) -> Option<Held<'a>> {
+        core.at_mount.hold().then_some(Held(core))
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.0.at_mount.release();
+    }
+}
+
 /// How a platform thread can be had to stand still.
 enum Way {
     Signal,
@@ -74,15 +90,38 @@ impl Walker {
                 }
             }
             (State::Runnable, _) => {
-                let runtime = runtime::get();
-                let slot = seen.slot;
-                let found = runtime.and_then(|runtime| {
-                    runtime.find_runnable(seen.id, |core| self.unwind_saved(core, slot))
-                });
-                seen.stack_bytes = found.flatten();
+                if let Some(held) = self.hold(seen) {
+                    *seen = held;
+                }
             }
             _ => {}
         }
+    }
+
+    /// Looks at a runnable thread again, while nobody mounts it.
+    fn hold(&mut self, seen: &Seen) -> Option<Seen> {
+        let (slot, id) = (seen.slot, seen.id);
+        let asked = residents::look(slot, |core| core.id() == id && core.at_mount.ask());
+        if asked != Some(true) {
+            return None;
+        }
+        if sys::barrier_in_every_thread().is_err() {
+            residents::look(slot, |core| core.at_mount.withdraw());
+            return None;
+        }
+        let look = |core: &Core, parked| {
+            if core.id() != id {
+                return None; // It has ended, and another has its slot.
+            }
+            let held = Held::new(core);
+            let mut seen = self.see(core, slot, parked);
+            if held.is_some() && core.is_runnable() {
+                seen.state = State::Runnable;
+                seen.stack_bytes = self.unwind_saved(core, slot);
+            }
+            Some(seen)
+        };
+        residents::walk(slot, look).flatten()
     }
 
     /// Reads the stack that a platform thread is on, if that is a virtual thread's.

@@ -74,7 +74,7 @@ impl Walker {
     }
 
     /// Notes what there is to see of a thread. `still`: it is off its stack, and stays so.
-    fn see(&mut self, core: &Core, slot: Slot, still: bool) -> Seen {
+    pub(super) fn see(&mut self, core: &Core, slot: Slot, still: bool) -> Seen {
         self.name.clear();
         let name = core.name().unwrap_or_default().as_bytes();
         self.name

@@ -1,0 +1,104 @@
+//! A runnable thread that is held while it is looked at, and those who mount it.
+//!
+//! The phase is a word of the model's, with the orderings of `Core`'s. The fence of who mounts
+//! stands for the barrier that `membarrier` executes there.
+
+use loom::sync::Arc;
+use loom::sync::atomic::AtomicU32;
+use loom::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use loom::sync::atomic::fence;
+use loom::thread;
+
+use crate::at_mount::AtMount;
+use crate::{Word, check};
+
+const RUNNABLE: u32 = 1;
+const RUNNING: u32 = 2;
+
+struct Thread {
+    at_mount: AtMount,
+    phase: AtomicU32,
+    stack: Word,
+}
+
+impl Thread {
+    /// Returns a thread that is runnable, and has run before.
+    fn new() -> Arc<Thread> {
+        let at_mount = AtMount::new();
+        at_mount.take(|_| ());
+        Arc::new(Thread {
+            at_mount,
+            phase: AtomicU32::new(RUNNABLE),
+            stack: Word::new(),
+        })
+    }
+
+    /// Mounts it until it yields.
+    fn mount(&self) {
+        self.phase.store(RUNNING, Relaxed);
+        fence(SeqCst);
+        if !self.at_mount.is_nothing() {
+            self.at_mount.take(|_| thread::yield_now());
+        }
+        self.stack.write(1); // It runs.
+        self.stack.write(2); // It is off its stack.
+        self.phase.store(RUNNABLE, Release);
+    }
+
+    /// Looks at its stack, if it can be held. Returns whether it could.
+    fn look(&self) -> bool {
+        if !self.at_mount.ask() {
+            return false;
+        }
+        fence(SeqCst);
+        if !self.at_mount.hold() {
+            self.at_mount.withdraw();
+            return false;
+        }
+        let runnable = self.phase.load(Acquire) == RUNNABLE;
+        if runnable {
+            assert_ne!(self.stack.read(), 1, "it runs");
+        }
+        self.at_mount.release();
+        runnable
+    }
+}
+
+#[test]
+fn a_thread_does_not_run_while_it_is_held() {
+    check(4, || {
+        let thread = Thread::new();
+        let other = thread.clone();
+        let mounts = thread::spawn(move || {
+            other.mount();
+            other.mount();
+        });
+        thread.look();
+        mounts.join().unwrap();
+        assert!(thread.at_mount.is_nothing());
+    });
+}
+
+#[test]
+fn two_who_look_do_not_hold_it_for_each_other() {
+    check(3, || {
+        let thread = Thread::new();
+        let [mounts, looks] = [thread.clone(), thread.clone()];
+        let mounts = thread::spawn(move || mounts.mount());
+        let looks = thread::spawn(move || looks.look());
+        thread.look();
+        mounts.join().unwrap();
+        looks.join().unwrap();
+        assert!(thread.at_mount.is_nothing());
+    });
+}
+
+#[test]
+fn a_thread_that_nobody_mounts_is_held() {
+    check(3, || {
+        let thread = Thread::new();
+        thread.at_mount.time(1 << 20); // That is lost.
+        assert!(thread.look());
+        assert!(thread.at_mount.is_nothing());
+    });
+}
