@@ -56,7 +56,6 @@ mod permit;
 mod readiness;
 #[path = "../../../pirn/src/sched/ready_queue.rs"]
 #[allow(dead_code)] // As for the injector.
-#[allow(unexpected_cfgs)] // The runtime's features.
 mod ready_queue;
 #[path = "../../../pirn/src/vthread/resident.rs"]
 mod resident;
