@@ -273,11 +273,12 @@ impl Carrier {
             Some(processor) => processor.counters().mounted.add(1),
             None => self.runtime().outside.mounted.add_shared(1),
         }
-        let thread = self.take_over(thread);
-        if self.yielded.take() == Some(thread) {
-            // The thread found nothing else to run here, and may be waiting for an OS thread.
+        if self.yielded.take() == Some(NonNull::from(thread.core())) {
+            // The thread found nothing else to run here, and may be waiting for an OS thread. It
+            // counts as runnable meanwhile, so that a dump can hold it.
             sys::os_yield();
         }
+        let thread = self.take_over(thread);
         // A user's scheduler may run a thread from within a thread that this same carrier has
         // mounted. Then the outer return address must survive.
         let outer = self.native.saved();
