@@ -5,7 +5,8 @@ mod shared;
 use shared::{Folder, PIRN, address_of};
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
@@ -296,13 +297,29 @@ fn a_process_in_a_container_is_shown_from_outside() {
         eprintln!("skipped: this user may not make namespaces");
         return;
     }
+    let children = |outer: &Server| {
+        let children = format!("/proc/{0}/task/{0}/children", outer.pid());
+        fs::read_to_string(children).unwrap().trim().to_owned()
+    };
     let outer = Server::start_by(unshare().arg(PIRN));
-    let children = format!("/proc/{0}/task/{0}/children", outer.pid());
-    let pid = fs::read_to_string(children).unwrap();
-    assert_has(
-        &shown(&["dump", pid.trim()]),
-        &["1 virtual thread", &outer.address],
-    );
+    let text = shown(&["dump", &children(&outer)]);
+    assert_has(&text, &["1 virtual thread", &outer.address]);
+
+    // With files of its own, too: the socket is not where it would be out here.
+    let user = fs::metadata("/proc/self").unwrap().uid();
+    let folder = format!("/tmp/pirn-{user}");
+    let script = "mkdir -p -m 700 $0 && mount -t tmpfs -o mode=700 none $0 && exec \"$@\"";
+    let mut command = unshare();
+    command.args(["sh", "-c", script, &folder, PIRN]);
+    let outer = Server::start_by(command.env_remove("XDG_RUNTIME_DIR"));
+    let pid = children(&outer);
+    let text = shown(&["dump", &pid]);
+    assert_has(&text, &["1 virtual thread", &outer.address, "serve"]);
+    let inside = fs::read_dir(format!("/proc/{pid}/root{folder}")).unwrap();
+    let names: Vec<_> = inside.map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names.len(), 1, "{names:?}");
+    assert!(names[0].to_str().unwrap().starts_with("1-"), "{names:?}");
+    assert!(!Path::new(&folder).join(&names[0]).exists());
 }
 
 #[test]

@@ -1,0 +1,324 @@
+//! `pirn events`: recordings of a server, as traces that are read here field by field.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+
+mod trace;
+use trace::Trace;
+
+/// The command.
+const PIRN: &str = env!("CARGO_BIN_EXE_pirn");
+
+/// A server. It is killed at the end.
+struct Server {
+    process: Child,
+    address: String,
+}
+
+impl Server {
+    fn start(variables: &[(&str, &str)]) -> Server {
+        let mut command = Command::new(PIRN);
+        command
+            .args(["serve", "127.0.0.1:0"])
+            .envs(variables.iter().copied());
+        let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        let mut output = BufReader::new(process.stdout.take().unwrap());
+        output.read_line(&mut line).unwrap();
+        let address = line.trim().strip_prefix("listening on http://");
+        let address = address.unwrap_or_else(|| panic!("{line}")).into();
+        Server { process, address }
+    }
+
+    fn pid(&self) -> String {
+        self.process.id().to_string()
+    }
+
+    /// Makes a request.
+    fn ask(&self) {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let request = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+        stream.write_all(request).unwrap();
+        let mut response = String::new();
+        stream.read_to_string(&mut response).unwrap();
+        assert!(response.ends_with("Hello, World!"), "{response}");
+    }
+
+    /// Makes requests as long as `f` takes.
+    fn ask_while<R>(&self, f: impl FnOnce() -> R) -> R {
+        let over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !over.load(SeqCst) {
+                    self.ask();
+                }
+            });
+            let result = f();
+            over.store(true, SeqCst);
+            result
+        })
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// A folder of a test's own, removed at the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let name = format!("{name}-{}", std::process::id());
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).to_str().unwrap().into()
+    }
+
+    fn pirn(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(PIRN);
+        command
+            .current_dir(&self.0)
+            .args(arguments)
+            .output()
+            .unwrap()
+    }
+
+    /// Runs a command that must succeed, and returns what it says.
+    fn said(&self, arguments: &[&str]) -> String {
+        let output = self.pirn(arguments);
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {said}{errors}");
+        said
+    }
+
+    /// Runs a command that must fail, and returns the reason that it gives.
+    fn reason(&self, arguments: &[&str]) -> String {
+        let output = self.pirn(arguments);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!errors.contains("panicked"), "{errors}");
+        let reason = errors.strip_prefix("pirn: ");
+        reason
+            .unwrap_or_else(|| panic!("{errors}"))
+            .trim_end()
+            .into()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[track_caller]
+fn assert_has(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "{part:?} is not in:\n{text}");
+    }
+}
+
+/// A turn of a thread on a processor: from when to when.
+type Turn = (u64, u64);
+
+/// Asserts that the switches of each processor follow one another, and returns the turns of the
+/// virtual threads.
+fn turns(trace: &Trace) -> BTreeMap<u64, Vec<Turn>> {
+    let mut on: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+    let mut turns: BTreeMap<u64, Vec<Turn>> = BTreeMap::new();
+    for switch in &trace.switches {
+        let before = on.insert(switch.cpu, (switch.time, switch.next));
+        if let Some((time, thread)) = before {
+            assert!(time <= switch.time, "{switch:?} is before {time}");
+            assert_eq!(thread, switch.prev, "who left was not there: {switch:?}");
+            turns.entry(thread).or_default().push((time, switch.time));
+        }
+    }
+    for (time, thread) in on.into_values() {
+        turns.entry(thread).or_default().push((time, u64::MAX));
+    }
+    turns.remove(&0);
+    turns
+}
+
+/// Asserts that a trace is one of carriers and threads with names, each of which is on one carrier
+/// at a time. Returns the number of threads that ran.
+fn check(trace: &Trace) -> usize {
+    let mut turns = turns(trace);
+    for (thread, turns) in &mut turns {
+        assert!(trace.names.contains_key(thread), "{thread} has no name");
+        turns.sort();
+        assert!(
+            turns.is_sorted_by(|a, b| a.1 <= b.0),
+            "{thread} is in two places"
+        );
+    }
+    let carriers = trace
+        .names
+        .values()
+        .filter(|name| name.starts_with("carrier "));
+    let carriers = carriers.count() as u64;
+    let cpus = trace.switches.iter().map(|switch| switch.cpu);
+    assert!(
+        cpus.max().is_none_or(|cpu| cpu < carriers),
+        "{:?}",
+        trace.names
+    );
+    turns.len()
+}
+
+#[test]
+fn a_recording_is_a_trace_of_carriers_and_threads() {
+    let folder = Folder::new("events-trace");
+    let server = Server::start(&[("PIRN_PARALLELISM", "2")]);
+    server.ask();
+    let (pid, file) = (server.pid(), format!("pirn-{}.pftrace", server.pid()));
+    let said = server.ask_while(|| folder.said(&["events", &pid, "--seconds", "1"]));
+    assert_has(
+        &said,
+        &[
+            &format!("records process {pid} for 1 s"),
+            &file,
+            " on 2 carriers",
+        ],
+    );
+    let trace = Trace::read(&fs::read(folder.path(&file)).unwrap());
+    let threads = check(&trace);
+    assert!(
+        threads > 2,
+        "the one that accepts, and those that answer: {threads}"
+    );
+    assert_eq!(trace.pid, server.process.id().into());
+    assert_has(&trace.program, &["pirn"]);
+    let said_threads = format!(" of {} virtual threads ", trace.virtual_threads());
+    assert_has(&said, &[&said_threads]);
+    // Each was spawned and woken by somebody.
+    assert!(!trace.woken.is_empty());
+    assert!(
+        trace
+            .woken
+            .iter()
+            .all(|thread| trace.names.contains_key(thread))
+    );
+}
+
+#[test]
+fn events_are_saved_and_read_later() {
+    let folder = Folder::new("events-saved");
+    let server = Server::start(&[]);
+    server.ask();
+    let pid = server.pid();
+    let record = ["events", &pid, "--seconds", "1", "--output", "some.events"];
+    let said = server.ask_while(|| folder.said(&record));
+    let bytes = fs::metadata(folder.path("some.events")).unwrap().len();
+    assert_has(&said, &[&format!("some.events: {bytes} bytes of events")]);
+    drop(server);
+    // A file that is there already is replaced, the longer one as well.
+    fs::write(folder.path("a.pftrace"), vec![0xff; 8 << 20]).unwrap();
+    let said = folder.said(&["events", "some.events", "--output", "a.pftrace"]);
+    assert_has(&said, &["a.pftrace: ", " virtual threads on "]);
+    assert!(!said.contains("records process"), "{said}");
+    let trace = Trace::read(&fs::read(folder.path("a.pftrace")).unwrap());
+    assert!(check(&trace) > 2);
+    assert_eq!(trace.pid.to_string(), pid);
+    folder.said(&["events", "some.events", "--output", "b.pftrace"]);
+    let [a, b] = ["a.pftrace", "b.pftrace"].map(|name| fs::read(folder.path(name)).unwrap());
+    assert!(a == b, "the same events make another trace");
+    // By the option, and by the ending.
+    folder.said(&["events", "some.events", "--json"]);
+    folder.said(&["events", "some.events", "--output", "c.json"]);
+    let default = format!("pirn-{pid}.json");
+    let [a, b] = [&default[..], "c.json"].map(|name| fs::read(folder.path(name)).unwrap());
+    assert!(
+        a == b && trace::is_json(&a),
+        "{}",
+        String::from_utf8_lossy(&a)
+    );
+    assert!(!trace::is_json(&a[..a.len() - 3]), "the check itself");
+    // A recording that breaks off says so, and is read as far as it goes.
+    let half = fs::read(folder.path("some.events")).unwrap();
+    fs::write(folder.path("half.events"), &half[..half.len() / 2]).unwrap();
+    let said = folder.said(&["events", "half.events", "--output", "d.pftrace"]);
+    assert_has(&said, &["the recording breaks off"]);
+    check(&Trace::read(&fs::read(folder.path("d.pftrace")).unwrap()));
+}
+
+#[test]
+fn what_a_process_has_kept_is_taken_at_once() {
+    let folder = Folder::new("events-kept");
+    let server = Server::start(&[("PIRN_EVENTS", "64K")]);
+    (0..20).for_each(|_| server.ask());
+    let said = folder.said(&["events", &server.pid(), "--kept", "-o", "kept.pftrace"]);
+    assert!(!said.contains("records process"), "{said}");
+    let trace = Trace::read(&fs::read(folder.path("kept.pftrace")).unwrap());
+    assert!(check(&trace) > 2, "what was before the question: {said}");
+
+    let keeps_none = Server::start(&[]);
+    keeps_none.ask();
+    let said = folder.said(&["events", &keeps_none.pid(), "--kept", "-o", "none.pftrace"]);
+    assert_has(&said, &[" 0 events ", "PIRN_EVENTS"]);
+    check(&Trace::read(
+        &fs::read(folder.path("none.pftrace")).unwrap(),
+    ));
+    // Asking does not keep it from being recorded later.
+    let record = [
+        "events",
+        &keeps_none.pid(),
+        "--seconds",
+        "1",
+        "-o",
+        "some.pftrace",
+    ];
+    keeps_none.ask_while(|| folder.said(&record));
+    let trace = Trace::read(&fs::read(folder.path("some.pftrace")).unwrap());
+    assert!(check(&trace) > 2);
+}
+
+#[test]
+fn what_cannot_be_recorded_is_said() {
+    let folder = Folder::new("events-refused");
+    let none = folder.reason(&["events", "4194304", "--seconds", "1"]);
+    assert_eq!(none, "there is no process 4194304");
+    let none = folder.reason(&["events", "no-server-of-this-name"]);
+    assert_has(&none, &["no-server-of-this-name"]);
+    for bad in [
+        &["--seconds", "0"][..],
+        &["--seconds", "x"],
+        &["--kept", "--seconds", "2"],
+    ] {
+        let arguments = [&["events", "1"][..], bad].concat();
+        assert_eq!(folder.pirn(&arguments).status.code(), Some(2), "{bad:?}");
+    }
+    fs::write(
+        folder.path("no.events"),
+        b"PIRNEVTS and then nothing sensible",
+    )
+    .unwrap();
+    folder.reason(&["events", "no.events"]);
+    fs::write(folder.path("empty.events"), b"").unwrap();
+    folder.reason(&["events", "empty.events"]);
+    assert_eq!(
+        fs::read_dir(&folder.0).unwrap().count(),
+        2,
+        "no trace was made"
+    );
+    fs::create_dir(folder.path("folder")).unwrap();
+    let server = Server::start(&[]);
+    server.ask();
+    let kept = ["events", &server.pid(), "--kept", "--output", "folder"];
+    assert_has(&folder.reason(&kept), &["cannot write 'folder'"]);
+}
