@@ -7,6 +7,7 @@
 mod attach;
 mod cgroup;
 mod client;
+mod console;
 mod demo;
 mod doctor;
 mod dump;
@@ -72,6 +73,9 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// A page about a running process for a browser on this machine: history, groups, scopes,
+    /// carriers, stacks.
+    Console(console::ConsoleArgs),
     /// Prints the commands for gdb that list virtual threads and show their stacks.
     ///
     /// In gdb: `source FILE`, then `help pirn`. Programs with debug information contain them.
@@ -162,6 +166,7 @@ fn run(command: Command) -> Result<bool, Box<dyn Error>> {
             demo::run(load, out)
         }
         Command::Doctor { program, json } => doctor::run(program.as_deref(), json, out),
+        Command::Console(args) => console::run(&args, out).map(|()| true),
         Command::GdbScript => {
             out.write_all(pirn::GDB_SCRIPT.as_bytes())?;
             Ok(true)

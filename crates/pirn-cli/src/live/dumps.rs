@@ -16,6 +16,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// After a dump the process is left in peace for so many times the dump's duration: dumps cost it a
 /// tenth of a processor at most.
 const REST: u32 = 10;
+/// This process rests for a multiple of the time that it was busy with a dump.
+const OWN_REST: u32 = 2;
 /// After a dump that failed it is left in peace for this long at least.
 const AFTER_FAILURE: Duration = Duration::from_secs(2);
 
@@ -103,8 +105,9 @@ pub(super) fn run(shared: &Shared, identity: &Identity, pace: Duration) {
         let begin = Instant::now();
         let before = &mut mounts[usize::from(want != Want::Examples)];
         let taken = take(identity, want, &mut symbols, before);
-        // With the time that names took, which is not the process's: that does not harm.
-        let rest = begin.elapsed() * REST;
+        // Finding names takes long the first time. It is this process that is busy then.
+        let own = begin.elapsed() * OWN_REST;
+        let rest = taken.as_ref().map_or(own, |it| own.max(it.took * REST));
         shared.show(|state| {
             let mut rest = rest.max(pace).max(state.interval);
             match taken {

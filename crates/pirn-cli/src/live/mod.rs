@@ -23,7 +23,7 @@ mod window;
 pub use dumps::{Snapshot, Want};
 pub use identity::Identity;
 pub use keys::keys;
-pub use sample::{CarrierSample, Counters, Sample};
+pub use sample::{CarrierSample, Counters, Latency, Sample};
 pub use shared::Status;
 pub use window::Window;
 

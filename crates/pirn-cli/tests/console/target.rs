@@ -1,0 +1,173 @@
+//! A server, a console for it, and a client that knows no more than HTTP.
+
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// The command, which is also a program with virtual threads: `pirn serve`.
+pub const PIRN: &str = env!("CARGO_BIN_EXE_pirn");
+
+/// A test that takes longer than this hangs.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Aborts the tests if it is not dropped in time.
+fn watchdog() -> mpsc::Sender<()> {
+    let (done, is_done) = mpsc::channel();
+    std::thread::spawn(move || {
+        if is_done.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+            eprintln!("a test of the console hangs");
+            std::process::abort();
+        }
+    });
+    done
+}
+
+/// A process that is ended with the test.
+pub struct Running(pub Child);
+
+impl Running {
+    /// Starts the command, and returns its first lines, up to one that contains `last`.
+    pub fn start(arguments: &[&str], last: &str) -> (Running, String) {
+        let mut command = Command::new(PIRN);
+        command
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped());
+        let mut process = command.spawn().unwrap();
+        let mut output = BufReader::new(process.stdout.take().unwrap());
+        let running = Running(process);
+        loop {
+            let mut line = String::new();
+            assert_ne!(
+                output.read_line(&mut line).unwrap(),
+                0,
+                "{arguments:?} has ended"
+            );
+            if line.contains(last) {
+                return (running, line.trim().to_string());
+            }
+        }
+    }
+
+    pub fn pid(&self) -> String {
+        self.0.id().to_string()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A server, and a console for it.
+pub struct Console {
+    pub server: Running,
+    /// Where the server listens.
+    pub served: String,
+    pub console: Running,
+    /// Where the console does: `127.0.0.1:PORT`.
+    pub address: String,
+    /// What paths begin with: `/TOKEN/`.
+    pub root: String,
+    _watchdog: mpsc::Sender<()>,
+}
+
+impl Console {
+    pub fn start() -> Console {
+        let watchdog = watchdog();
+        let (server, line) = Running::start(&["serve", "127.0.0.1:0"], "listening");
+        let served = line
+            .strip_prefix("listening on http://")
+            .unwrap()
+            .to_string();
+        // A connection is answered by a virtual thread: now there is one.
+        TcpStream::connect(&served).unwrap();
+        let (console, url) = Running::start(&["console", &server.pid()], "http://");
+        let (address, token) = url
+            .strip_prefix("http://")
+            .unwrap()
+            .split_once('/')
+            .unwrap();
+        let root = format!("/{token}");
+        assert_eq!(root.len(), 34, "{url}");
+        Console {
+            server,
+            served,
+            console,
+            address: address.into(),
+            root,
+            _watchdog: watchdog,
+        }
+    }
+
+    /// Sends bytes, and returns what comes back until the end.
+    pub fn send(&self, bytes: &[u8]) -> String {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        // What is refused early need not be read to its end.
+        let _ = stream.write_all(bytes);
+        let mut answer = Vec::new();
+        match stream.read_to_end(&mut answer) {
+            Err(error) if error.kind() != ErrorKind::ConnectionReset => panic!("{error}"),
+            _ => String::from_utf8_lossy(&answer).into_owned(),
+        }
+    }
+
+    /// Makes a request with these headers besides `Host`.
+    pub fn ask(&self, method: &str, path: &str, headers: &str) -> String {
+        let host = &self.address;
+        self.send(format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\n{headers}\r\n").as_bytes())
+    }
+
+    /// Gets a path behind the token, which must be there.
+    pub fn get(&self, path: &str) -> String {
+        let answer = self.ask("GET", &format!("{}{path}", self.root), "");
+        assert!(
+            answer.starts_with("HTTP/1.1 200 OK\r\n"),
+            "{path}: {answer}"
+        );
+        answer.split_once("\r\n\r\n").unwrap().1.to_string()
+    }
+
+    pub fn json(&self, path: &str) -> Value {
+        serde_json::from_str(&self.get(path)).unwrap()
+    }
+
+    /// Opens the stream of events.
+    pub fn events(&self) -> Events {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let (host, root) = (&self.address, &self.root);
+        write!(stream, "GET {root}events HTTP/1.1\r\nHost: {host}\r\n\r\n").unwrap();
+        Events(BufReader::new(stream))
+    }
+}
+
+/// The stream of events.
+pub struct Events(BufReader<TcpStream>);
+
+impl Events {
+    /// Returns the data of the next event of this name.
+    pub fn next(&mut self, name: &str) -> Value {
+        loop {
+            if self.line() == format!("event: {name}") {
+                let line = self.line();
+                return serde_json::from_str(line.strip_prefix("data: ").unwrap()).unwrap();
+            }
+        }
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        assert_ne!(
+            self.0.read_line(&mut line).unwrap(),
+            0,
+            "the stream has ended"
+        );
+        line.trim_end().to_string()
+    }
+}
