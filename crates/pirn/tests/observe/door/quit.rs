@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::os::fd::AsFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use super::target::{Target, be_target, be_told, role, until};
 use crate::common::sys::{check, waitpid};
@@ -104,7 +105,12 @@ fn current() -> sighandler_t {
     }
 }
 
-extern "C" fn handler(_: i32) {}
+/// How often the program's own handler has run.
+static HANDLED: AtomicUsize = AtomicUsize::new(0);
+
+extern "C" fn handler(_: i32) {
+    HANDLED.fetch_add(1, SeqCst);
+}
 
 #[watched]
 fn a_handler_of_the_program_takes_its_place_and_may_leave_it() {
@@ -117,6 +123,9 @@ fn a_handler_of_the_program_takes_its_place_and_may_leave_it() {
                 be_told(|_| format!("{}", current() == ours))
             }
             _ => be_told(|what| {
+                if what == "handled" {
+                    return HANDLED.load(SeqCst).to_string();
+                }
                 let before = current();
                 let new = if what == "install" { ours } else { SIG_DFL };
                 // SAFETY: as above.
@@ -138,8 +147,11 @@ fn a_handler_of_the_program_takes_its_place_and_may_leave_it() {
         "true",
         "the default action is what a program sees"
     );
-    quit(&late);
-    quit(&late);
+    for count in ["1", "2"] {
+        quit(&late);
+        // It is delivered when one of its threads runs next.
+        until(|| (late.tell("handled") == count).then_some(()));
+    }
     assert_eq!(late.tell("put back"), "false");
     quit(&late);
     let mut line = String::new();
