@@ -86,7 +86,7 @@ pub fn frame(frame: &Frame) -> String {
 ///
 /// # Examples
 /// ```
-/// let path = "/home/a/.cargo/registry/src/some-index/tokio-1.0.0/src/lib.rs";
+/// let path = "/root/.cargo/registry/src/some-index/tokio-1.0.0/src/lib.rs";
 /// assert_eq!(pirn_dump::show::path(path), "tokio-1.0.0/src/lib.rs");
 /// ```
 pub fn path(path: &str) -> String {

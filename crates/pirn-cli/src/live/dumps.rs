@@ -13,8 +13,8 @@ use crate::dump::{ends, source};
 
 /// How long the process may be silent.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// After a dump the process is left in peace for so many times the dump's duration: dumps cost it a
-/// tenth of a processor at most.
+/// After a dump the process is left in peace for this many times the dump's duration: dumps cost it
+/// a tenth of a processor at most.
 const REST: u32 = 10;
 /// This process rests for a multiple of the time that it was busy with a dump.
 const OWN_REST: u32 = 2;
@@ -29,7 +29,7 @@ const NOTHING_WANTED: Duration = Duration::from_secs(3600);
 pub enum Want {
     /// All groups, and at most three threads of each.
     Examples,
-    /// Each thread, but at most so many.
+    /// Each thread, up to this number of them.
     All { max: u64 },
 }
 

@@ -121,6 +121,12 @@ impl Live {
         self.shared.lock().trouble.clone()
     }
 
+    /// Returns how long it takes until the next dump is taken, if one is wanted.
+    pub fn rests_for(&self) -> Duration {
+        let until = self.shared.lock().rests_until;
+        until.saturating_duration_since(Instant::now())
+    }
+
     /// Has samples taken at another interval from now on.
     pub fn set_interval(&self, interval: Duration) {
         self.shared.change(|state| state.interval = interval);

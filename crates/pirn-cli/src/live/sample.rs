@@ -133,7 +133,10 @@ pub struct CarrierSample {
 impl Sample {
     /// Reads a line.
     pub fn parse(line: &str) -> Result<Sample, String> {
-        serde_json::from_str(line).map_err(|error| format!("a line is no sample: {error}"))
+        serde_json::from_str(line).map_err(|error| {
+            let begin: String = line.chars().take(40).collect();
+            format!("a line is no sample: {error}: {begin:?}")
+        })
     }
 }
 

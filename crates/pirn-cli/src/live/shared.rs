@@ -13,7 +13,7 @@ use super::sample::Sample;
 pub enum Status {
     /// There are samples.
     Alive,
-    /// There has been no sample for so many seconds, and perhaps why.
+    /// There has been no sample for some seconds, and perhaps why.
     Silent { seconds: u64, why: String },
     /// There will be none any more, and why.
     Ended(String),

@@ -17,6 +17,8 @@ const LOOK: Duration = Duration::from_millis(100);
 const ENDING: Duration = Duration::from_millis(500);
 /// A sample that is late by this much is missed.
 const LATE: Duration = Duration::from_secs(2);
+/// So many damaged lines in a row are passed over.
+const MOST_DAMAGED: u32 = 2;
 /// No process has so many carriers that a line is longer.
 const LONGEST: u64 = 8 << 20;
 
@@ -83,6 +85,7 @@ fn read(
     // The process counts from the beginning of the answer: of the first line only the time of its
     // coming says how long after the line before it is.
     let mut is_first = true;
+    let mut damaged = 0;
     loop {
         {
             let state = shared.lock();
@@ -96,14 +99,19 @@ fn read(
         let room = LONGEST.saturating_sub(line.len() as u64);
         match answer.by_ref().take(room).read_until(b'\n', &mut line) {
             Ok(_) if line.last() == Some(&b'\n') => {
-                let sample = match Sample::parse(&String::from_utf8_lossy(&line)) {
-                    Ok(sample) => sample,
-                    Err(error) => return Stop::Over(error),
-                };
+                let parsed = Sample::parse(&String::from_utf8_lossy(&line));
                 line.clear();
                 last = Instant::now();
-                shared.add(completed(sample, identity, is_first, elapsed));
-                is_first = false;
+                match parsed {
+                    Ok(sample) => {
+                        shared.add(completed(sample, identity, is_first, elapsed));
+                        (is_first, damaged) = (false, 0);
+                    }
+                    // The next one may be whole; a process that means something else by lines never
+                    // writes one.
+                    Err(_) if damaged < MOST_DAMAGED => damaged += 1,
+                    Err(error) => return Stop::Over(error),
+                }
             }
             Ok(_) if line.len() as u64 >= LONGEST => {
                 return Stop::Over("a line is too long".into());

@@ -24,7 +24,7 @@ pub struct Layout {
 
 /// The lines of the head, without carriers.
 const HEAD: u16 = 5;
-/// The head has rows for so many carriers at most.
+/// The most carriers that have rows in the head.
 const CARRIERS: u16 = 4;
 
 impl Layout {

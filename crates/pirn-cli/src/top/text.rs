@@ -23,7 +23,7 @@ pub fn harmless(text: &str) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// Returns text that is at most so many columns wide. What is cut off leaves a mark.
+/// Returns text that is at most this many columns wide. What is cut off leaves a mark.
 pub fn fit(text: &str, width: usize) -> Cow<'_, str> {
     if text.width() <= width {
         return Cow::Borrowed(text);

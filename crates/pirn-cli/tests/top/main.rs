@@ -133,7 +133,7 @@ fn groups_are_a_page_of_text() {
             &pid,
             "threads     4 in all",
             "4 waiting",
-            "per second  0 spawned",
+            "per second      0 spawned",
             "carrier 0",
             "carrier 1",
             "2 groups; dump",

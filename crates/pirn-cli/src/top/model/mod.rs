@@ -26,9 +26,9 @@ use pirn_dump::Filter;
 use super::layout::Layout;
 use crate::live::Want;
 
-/// The threads page lists at most so many threads.
+/// The most threads that the threads page lists.
 const MOST_THREADS: u64 = 20_000;
-/// Conditions are looked for among so many.
+/// The most threads among which some are chosen by conditions.
 const MOST_FILTERED: u64 = 2_000_000;
 
 /// Intervals in milliseconds, from which + and - choose.

@@ -1,4 +1,4 @@
-//! What is known of the process, and what of it is shown.
+//! What the process has said, and which part of it is shown.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,6 +18,8 @@ pub struct News {
     pub snapshot: Option<Arc<Snapshot>>,
     pub status: Status,
     pub trouble: Option<String>,
+    /// How long it takes until the next dump is taken.
+    pub next_dump: Duration,
     pub now: Instant,
 }
 
@@ -31,12 +33,13 @@ impl News {
             snapshot: live.snapshot(want),
             status: live.status(),
             trouble: live.trouble(),
+            next_dump: live.rests_for(),
             now: Instant::now(),
         }
     }
 }
 
-/// What is known of the process.
+/// What the process has said.
 #[derive(Debug, Default)]
 pub struct Scene {
     pub identity: Option<Identity>,
@@ -45,6 +48,7 @@ pub struct Scene {
     pub view: Option<View>,
     pub status: Option<Status>,
     pub trouble: Option<String>,
+    pub next_dump: Duration,
     pub now: Option<Instant>,
     growth: Growth,
 }
@@ -117,6 +121,7 @@ impl Scene {
         self.uptime = news.uptime;
         self.status = Some(news.status.clone());
         self.trouble.clone_from(&news.trouble);
+        self.next_dump = news.next_dump;
         self.now = Some(news.now);
     }
 
@@ -149,8 +154,17 @@ impl Scene {
         self.sample().map_or(&[], |sample| &sample.carriers)
     }
 
-    /// Returns the virtual thread that ran on a carrier when the dump was taken.
+    /// Returns the virtual thread that ran on a carrier when the dump was taken, if one runs there
+    /// now.
     pub fn mounted(&self, carrier: u32) -> Option<u64> {
+        use pirn_dump::CarrierState::{Running, Stuck};
+        let now = self.carriers().iter().find(|it| it.number == carrier)?;
+        if ![Running, Stuck]
+            .iter()
+            .any(|state| now.state == state.word())
+        {
+            return None;
+        }
         let dump = &self.view.as_ref()?.snapshot.dump;
         dump.carriers.iter().find(|it| it.number == carrier)?.thread
     }

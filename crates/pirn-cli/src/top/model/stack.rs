@@ -144,7 +144,7 @@ fn of_carrier(number: u32, view: &View, scene: &Scene) -> StackPage {
     }
     let note = match mounted {
         Some(id) => format!("it ran #{id}, of which this dump has no more"),
-        None => "it ran no virtual thread when the dump was taken".into(),
+        None => "it ran no virtual thread, or has begun since the dump was taken".into(),
     };
     StackPage {
         title: format!("carrier {number}"),

@@ -100,6 +100,7 @@ pub fn news(dump: Dump, want: Want, number: u64) -> Event {
         ))),
         status: Status::Alive,
         trouble: None,
+        next_dump: Duration::from_secs(7),
         now: Instant::now(),
     }))
 }

@@ -18,7 +18,7 @@ pub const COLUMNS: &[Column] = &[
     number("STEALS/s", 8, 3),
     number("PREEMPTED/s", 11, 6),
     number("STUCK", 7, 2),
-    text("THREAD", 12, 1),
+    text("THREAD, AT THE DUMP", 12, 1),
 ];
 
 /// Returns the cells of a carrier.

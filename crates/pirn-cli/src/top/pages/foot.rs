@@ -70,7 +70,13 @@ pub fn status(pen: Pen<'_>, layout: Layout, canvas: &mut Canvas<'_>) {
         _ => {
             let paused = if state.paused { "PAUSED  " } else { "" };
             let used = canvas.put(0, 0, width, paused, theme.notice());
-            canvas.put(used, 0, width - used, &described(pen), theme.faint());
+            canvas.put(
+                used,
+                0,
+                width - used,
+                &described(pen, layout),
+                theme.faint(),
+            );
         }
     }
 }
@@ -95,7 +101,7 @@ fn edit(pen: Pen<'_>, text: &str, error: Option<&str>, canvas: &mut Canvas<'_>) 
 }
 
 /// Describes the rows: how many there are, how old they are, what is missing.
-fn described(pen: Pen<'_>) -> String {
+fn described(pen: Pen<'_>, layout: Layout) -> String {
     let (state, scene) = (pen.state, &pen.state.scene);
     let Some(view) = &scene.view else {
         return String::new();
@@ -124,8 +130,13 @@ fn described(pen: Pen<'_>) -> String {
     }
     let age = scene.age().unwrap_or_default();
     let (age, took) = (show::duration(nanos(age)), short(snapshot.took));
-    parts.push(format!("dump {age} old, took {took}"));
-    if let Some((_, window)) = &view.growth {
+    // What comes in a moment needs no announcement; a page of text has no next one.
+    let next = match (layout.keys, scene.next_dump.as_secs()) {
+        (0, _) | (_, ..3) => String::new(),
+        (_, seconds) => format!(", next in {seconds} s"),
+    };
+    parts.push(format!("dump {age} old, took {took}{next}"));
+    if let (Page::Groups, Some((_, window))) = (state.page, &view.growth) {
         parts.push(format!("change in {}", show::duration(nanos(*window))));
     }
     if let Some(trouble) = &scene.trouble {

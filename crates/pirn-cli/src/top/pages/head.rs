@@ -129,7 +129,7 @@ fn line(pen: Pen<'_>, canvas: &mut Canvas<'_>, y: u16, name: &str, items: &[Item
         .iter()
         .map(|(value, what, style)| {
             (
-                format!("{value} {what}").trim_end().to_string() + "   ",
+                format!("{value} {what}").trim_end().to_string() + "  ",
                 *style,
             )
         })
@@ -177,7 +177,9 @@ fn rates(pen: Pen<'_>, window: Option<Window<'_>>) -> Vec<Item> {
         ("events lost", |it| it.events_dropped),
     ];
     let item = |(what, count): &(&str, Count), style: Style| {
-        (rate(window.rate(count)), (*what).to_string(), style)
+        let rate = rate(window.rate(count));
+        // Names stay where they are while numbers change.
+        (format!("{rate:>5}"), (*what).to_string(), style)
     };
     let mut items: Vec<Item> = always
         .iter()

@@ -41,7 +41,7 @@ fn the_head_has_the_process_in_numbers() {
         &[
             "shop  pid 4711  up 1 h 1 min",
             "threads     1,000,012 in all",
-            "per second  0 spawned   0 ended   1,000 mounts",
+            "per second      0 spawned      0 ended  1,000 mounts",
             "carrier 0   running",
             "500 mounts/s",
         ],
@@ -64,7 +64,7 @@ fn groups_have_rows() {
     assert_has(lines.last().unwrap(), &["q quit", "/ filter"]);
     assert_has(
         &lines[lines.len() - 2],
-        &["1 of 2 groups; dump 0.0 s old, took 30 ms"],
+        &["1 of 2 groups; dump 0.0 s old, took 30 ms, next in 7 s"],
     );
 }
 
@@ -165,6 +165,7 @@ fn an_end_and_a_silence_are_said() {
             snapshot: None,
             status,
             trouble: Some("it is \x1b[2Jbusy".into()),
+            next_dump: Duration::ZERO,
             now: Instant::now(),
         };
         state.update(Event::News(Box::new(news)));
