@@ -347,6 +347,7 @@ async function screenshots() {
       await other.goto(`${served.url}#/${view}`);
       await other.getByTestId("made").filter({ hasText: "dump" }).waitFor({ state: "attached" });
       if (view === "groups") await other.getByTestId("group-open").nth(1).click();
+      if (view === "threads") await other.getByTestId("thread-row").first().waitFor();
       if (view === "carriers" && size.width === 1280) {
         await other.getByTestId("record").click();
         await other.getByTestId("recorded").filter({ hasText: "turns" }).waitFor();
@@ -371,20 +372,22 @@ async function screenshots() {
 async function comeback() {
   // A failed connection is an error to the browser, and nothing else may be one.
   const known = wrong.length;
-  served.child.kill("SIGSTOP");
-  served.child.kill("SIGCONT");
-  await page.context().setOffline(true);
-  await until("state", (it) => ["lost", "live"].includes(it));
-  await page.context().setOffline(false);
+  await page.route("**/events", (route) => route.abort("connectionreset"));
+  await page.reload();
+  await until("state", (it) => it === "lost");
+  assert.match(await textOf("banner"), /does not answer/);
+  await page.unroute("**/events");
   await until("state", (it) => it === "live");
-  wrong.length = known;
+  assert.equal(await byId("banner").isVisible(), false);
+  const others = wrong.slice(known).filter((it) => !/ERR_CONNECTION_RESET/.test(it));
+  wrong.splice(known, Infinity, ...others);
 }
 
 async function end() {
   const alive = await textOf("alive");
   target.child.stdin.end();
   await until("state", (it) => it === "ended");
-  assert.match(await textOf("banner"), /The process has ended/);
+  assert.match(await textOf("banner"), /^Process \d+ .*has ended\. What is shown stays\.$/);
   assert.ok(number(await textOf("alive")) > 0, `it was ${alive}`);
   await go("groups");
   await byId("group").first().waitFor();

@@ -2,15 +2,18 @@
 
 mod target;
 
+use std::fs;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::Command;
 use std::sync::mpsc;
 use std::time::Duration;
 
 use serde_json::Value;
 
-use target::{Console, PIRN};
+use target::{Console, PIRN, Running};
 
 fn status(answer: &str) -> &str {
     answer.get(9..12).unwrap_or("none")
@@ -322,6 +325,38 @@ fn it_is_for_this_machine_alone() {
         String::from_utf8_lossy(&output.stderr),
         "pirn: there is no process 4194304\n"
     );
+}
+
+/// Command lines can be read by everybody, so the address is not in one.
+#[test]
+fn the_browser_is_given_a_private_file() {
+    let console = Console::start();
+    let folder =
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("open-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let said = folder.join("said");
+    let program = folder.join("xdg-open");
+    let script = "#!/bin/sh\nstat -c %a \"$1\" >\"$0.part\"; echo \"$1\" >>\"$0.part\"\n\
+                  cat \"$1\" >>\"$0.part\"; mv \"$0.part\" \"$(dirname \"$0\")/said\"\n";
+    fs::write(&program, script).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
+    let mut command = Command::new(PIRN);
+    let command = command.args(["console", &console.server.pid(), "--open"]);
+    let command = command.env("PATH", path).env("XDG_RUNTIME_DIR", &folder);
+    let (opened, url) = Running::start_by(command, "http://");
+    while !said.exists() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let said = fs::read_to_string(said).unwrap();
+    let (mode, rest) = said.split_once('\n').unwrap();
+    let (file, contents) = rest.split_once('\n').unwrap();
+    assert_eq!(mode, "600");
+    assert!(contents.contains(&format!("url={url}")), "{contents}");
+    let token = url.trim_end_matches('/').rsplit('/').next().unwrap();
+    assert!(!file.contains(token), "{file}");
+    drop(opened);
+    fs::remove_dir_all(folder).unwrap();
 }
 
 /// The process that is watched opens no port.

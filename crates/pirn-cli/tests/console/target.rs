@@ -32,11 +32,12 @@ pub struct Running(pub Child);
 impl Running {
     /// Starts the command, and returns its first lines, up to one that contains `last`.
     pub fn start(arguments: &[&str], last: &str) -> (Running, String) {
-        let mut command = Command::new(PIRN);
-        command
-            .args(arguments)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped());
+        Running::start_by(Command::new(PIRN).args(arguments), last)
+    }
+
+    /// The same for a command that has its arguments.
+    pub fn start_by(command: &mut Command, last: &str) -> (Running, String) {
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
         let mut process = command.spawn().unwrap();
         let mut output = BufReader::new(process.stdout.take().unwrap());
         let running = Running(process);
@@ -45,7 +46,7 @@ impl Running {
             assert_ne!(
                 output.read_line(&mut line).unwrap(),
                 0,
-                "{arguments:?} has ended"
+                "{command:?} has ended"
             );
             if line.contains(last) {
                 return (running, line.trim().to_string());
@@ -86,8 +87,7 @@ impl Console {
             .strip_prefix("listening on http://")
             .unwrap()
             .to_string();
-        // A connection is answered by a virtual thread: now there is one.
-        TcpStream::connect(&served).unwrap();
+        until_it_waits(&server);
         let (console, url) = Running::start(&["console", &server.pid()], "http://");
         let (address, token) = url
             .strip_prefix("http://")
@@ -144,6 +144,20 @@ impl Console {
         let (host, root) = (&self.address, &self.root);
         write!(stream, "GET {root}events HTTP/1.1\r\nHost: {host}\r\n\r\n").unwrap();
         Events(BufReader::new(stream))
+    }
+}
+
+/// Waits until the server's virtual thread waits for connections. Before it has one, it cannot be
+/// asked at all.
+fn until_it_waits(server: &Running) {
+    loop {
+        let mut command = Command::new(PIRN);
+        let output = command.args(["metrics", &server.pid()]).output().unwrap();
+        let metrics = String::from_utf8_lossy(&output.stdout);
+        if metrics.contains("pirn_threads{state=\"waiting\"} 1\n") {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 

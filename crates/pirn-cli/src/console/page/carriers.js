@@ -63,7 +63,7 @@ function carrierRow() {
       text(rate, short(it.mount_rate));
       text(steals, count(it.steals));
       text(preempted, count(it.preemptions));
-      text(stuck, it.stuck === 0 ? "" : `${count(it.stuck)}, ${nanos(it.stuck_ns)}`);
+      text(stuck, it.stuck === 0 ? "" : `${count(it.stuck)} × ${nanos(it.stuck_ns / it.stuck)}`);
       drawStrip(strip, it.number);
     },
   };

@@ -13,7 +13,7 @@ const EXAMPLE = "state=waiting, wait=read|poll, frame=recv*, place=main.rs:12";
 
 export function groups(query) {
   const table = groupTable({});
-  const total = h("p", { class: "dim", "data-testid": "groups-total" });
+  const total = h("p", { class: "dim", "data-testid": "groups-total" }, "looking …");
   const more = h("button", { type: "button", hidden: true, onclick: () => { max *= 5; again(); } }, "Show more groups");
   const error = h("p", { class: "error", role: "alert", "data-testid": "groups-error", hidden: true });
   const filter = filterForm("groups", query.where ?? "");
@@ -59,6 +59,7 @@ function besides(answer) {
 /** Says what is wrong. If it would take a dump of very many threads, offers it. */
 export function explain(element, problem, query, view) {
   element.hidden = false;
+  element.closest(".view")?.querySelector(".toolbar > p")?.replaceChildren();
   if (problem.message !== "many") {
     element.textContent = problem.message;
     return;

@@ -49,10 +49,12 @@ async function update(what) {
   }
   busy = true;
   try {
+    if (state.dump === 0) text(byId("made"), "waiting for the first dump");
     const answer = await view.update(what, () => update("view"));
     if (answer !== undefined) showMade(answer);
   } catch (problem) {
-    console.info(`no answer: ${problem.message}`);
+    // The next dump is asked for again. What is shown stays.
+    text(byId("made"), problem.message);
   }
   busy = false;
   if (pending || view !== current) {
@@ -76,13 +78,14 @@ function showStatus() {
   if (hello !== null) {
     text(byId("name"), hello.name);
     attribute(byId("name"), "title", hello.program);
-    text(byId("facts"), `process ${hello.pid}, up ${seconds(Math.max(0, (Date.now() - hello.started) / 1000))}`);
+    const now = status === "ended" ? (state.points.at(-1)?.time ?? 0) / 1e6 : Date.now();
+    text(byId("facts"), `process ${hello.pid}, up ${seconds(Math.max(0, (now - hello.started) / 1000))}`);
     if (document.title.startsWith(" –")) document.title = `${hello.name} – pirn console`;
   }
   const banner = byId("banner");
   const trouble = state.trouble === "" ? "" : `The last dump failed: ${state.trouble}`;
   const said = {
-    ended: `The process has ended: ${state.statusText || "nothing new comes."} What is shown stays.`,
+    ended: `${sentence(state.statusText)} What is shown stays.`,
     silent: `The process is ${state.statusText}`,
     lost: state.statusText,
   }[status] ?? trouble;
@@ -91,6 +94,10 @@ function showStatus() {
   banner.hidden = said === "";
   attribute(byId("pause"), "aria-pressed", String(state.paused));
   text(byId("pause"), state.paused ? "Go on" : "Pause");
+}
+
+function sentence(said) {
+  return `${said.charAt(0).toUpperCase()}${said.slice(1).replace(/\.$/, "")}.`;
 }
 
 function setTheme(theme) {

@@ -74,8 +74,10 @@ export function connect() {
     tell("status");
   });
   on("status", (status) => setStatus(status.state, status.text));
-  // It comes again by itself, and begins with `hello`.
-  source.onerror = () => setStatus("lost", "The command pirn console does not answer. It is asked again every second.");
+  // It comes again by itself, and begins with `hello`; unless the console refuses.
+  source.onerror = () => setStatus("lost", source.readyState === EventSource.CLOSED
+    ? "The console does not let this page in. If it was started anew, it has printed a new address."
+    : "The command pirn console does not answer. It is asked again every second.");
 }
 
 function setStatus(status, text) {

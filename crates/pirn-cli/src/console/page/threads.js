@@ -6,7 +6,7 @@ import { filterForm, explain, describe, stackList, threadItem } from "./groups.j
 import { count, counted, seconds, bytes } from "./words.js";
 
 export function threads(query) {
-  const total = h("p", { class: "dim", "data-testid": "threads-total" });
+  const total = h("p", { class: "dim", "data-testid": "threads-total" }, "looking …");
   const error = h("p", { class: "error", role: "alert", hidden: true });
   const head = ["thread", "state", "waits for", "at least", "scope"];
   const body = h("tbody", { "data-testid": "threads-body" });
