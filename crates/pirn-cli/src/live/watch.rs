@@ -82,8 +82,8 @@ fn read(
     elapsed: &mut Option<(f64, Instant)>,
 ) -> Stop {
     let (mut line, mut last) = (Vec::new(), Instant::now());
-    // The process counts from the beginning of the answer: of the first line only the time of its
-    // coming says how long after the line before it is.
+    // The process counts from the line before, or from the beginning of the answer. Of the first
+    // line, and of one after a damaged one, only the time of its coming says how long it has been.
     let mut is_first = true;
     let mut damaged = 0;
     loop {
@@ -109,7 +109,7 @@ fn read(
                     }
                     // The next one may be whole; a process that means something else by lines never
                     // writes one.
-                    Err(_) if damaged < MOST_DAMAGED => damaged += 1,
+                    Err(_) if damaged < MOST_DAMAGED => (is_first, damaged) = (true, damaged + 1),
                     Err(error) => return Stop::Over(error),
                 }
             }

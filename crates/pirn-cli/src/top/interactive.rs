@@ -66,6 +66,9 @@ pub fn run(live: Live, mut state: State) -> Result<(), Box<dyn Error>> {
             state.update(Event::News(Box::new(News::of(&live, want))));
         }
         live.set_interval(state.interval);
+        if !screen.is_held() {
+            return Err("a thread of this command has panicked".into());
+        }
         draw(&mut screen, &state, theme)?;
         let mut input = inputs.recv()?;
         // All that has come meanwhile is one change of the page.

@@ -2,6 +2,7 @@
 
 use std::io::{self, Stdout, Write};
 use std::panic;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
 use crossterm::terminal::{
@@ -26,6 +27,7 @@ impl Screen {
             report(info);
         }));
         enable_raw_mode()?;
+        TAKEN.store(true, Ordering::SeqCst);
         let begun = execute!(
             io::stdout(),
             EnterAlternateScreen,
@@ -43,14 +45,28 @@ impl Screen {
     }
 }
 
+impl Screen {
+    /// Whether the terminal is still this one's: a thread that has panicked has given it back.
+    pub fn is_held(&self) -> bool {
+        TAKEN.load(Ordering::SeqCst)
+    }
+}
+
 impl Drop for Screen {
     fn drop(&mut self) {
         give_back();
     }
 }
 
-/// Gives the terminal back. Doing so twice does no harm. If it is gone, nothing can be done.
+/// Whether the terminal has been taken, and not been given back.
+static TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// Gives the terminal back, once: a second time would put the cursor back, too, onto what a panic
+/// has written. If the terminal is gone, nothing can be done.
 fn give_back() {
+    if !TAKEN.swap(false, Ordering::SeqCst) {
+        return;
+    }
     let mut out = io::stdout();
     let _ = execute!(
         out,

@@ -292,6 +292,26 @@ fn keys_turn_pages_and_open_stacks() {
 }
 
 #[test]
+fn without_colors_nothing_has_one() {
+    let server = Server::with_clients(2);
+    let has_color = |screen: &vt100::Screen| {
+        let places = (0..30).flat_map(|row| (0..120).map(move |column| (row, column)));
+        places
+            .filter_map(|(row, column)| screen.cell(row, column))
+            .any(|cell| cell.fgcolor() != vt100::Color::Default)
+    };
+    let pid = server.pid();
+    for (variable, expected) in [("NO_COLOR=1", false), ("NO_COLOR=", true)] {
+        let mut top = Terminal::start(&["env", variable, PIRN, "top", &pid], 120, 30);
+        top.until_has(&["groups; dump", "sorted by count", "carrier 1"]);
+        assert_eq!(has_color(top.screen()), expected, "{variable}");
+        assert!(top.screen().contents().contains("COUNT"));
+        top.write("q");
+        assert!(top.ended().success());
+    }
+}
+
+#[test]
 fn the_size_of_the_terminal_may_change() {
     let server = Server::with_clients(2);
     let mut top = server.top(100, 24);
