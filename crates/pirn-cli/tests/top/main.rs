@@ -1,5 +1,8 @@
 //! `pirn top`, asked about a server: as text, and in a terminal that the test holds.
 
+#[path = "../shared/mod.rs"]
+#[allow(dead_code, reason = "these tests write no files")]
+mod shared;
 mod terminal;
 
 use std::io::{BufRead, BufReader, Read};
@@ -7,10 +10,8 @@ use std::net::TcpStream;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
+use shared::{PIRN, address_of};
 use terminal::Terminal;
-
-/// The command, which is also a program with virtual threads: `pirn serve`.
-const PIRN: &str = env!("CARGO_BIN_EXE_pirn");
 
 /// A server with a thread that waits for connections, and one per connection that waits for
 /// requests.
@@ -28,11 +29,8 @@ impl Server {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut line = String::new();
-        let mut output = BufReader::new(process.stdout.take().unwrap());
-        output.read_line(&mut line).unwrap();
-        let address = line.trim().strip_prefix("listening on http://").unwrap();
-        let connect = |_| TcpStream::connect(address).unwrap();
+        let address = address_of(&mut process);
+        let connect = |_| TcpStream::connect(&address).unwrap();
         let clients = (0..count).map(connect).collect();
         let server = Server {
             process,
