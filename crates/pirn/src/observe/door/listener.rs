@@ -5,6 +5,7 @@ use super::files::{self, Fd};
 use super::place::{self, Place};
 use super::{helpers, sockets};
 use crate::blocking::other_table;
+use crate::runtime;
 use crate::sys::{self, Errno, call};
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -81,10 +82,11 @@ pub(super) fn run(stay: Stay) {
     }
 }
 
-/// Gives this thread a table of descriptors of its own, in which standard input and output are
-/// there but lead nowhere: nobody's messages go to a client.
+/// Gives this thread a table of descriptors of its own: nothing of the program's is in it, and
+/// standard input and output are there but lead nowhere: nobody's messages go to a client.
 fn have_own_table() -> Result<(), Errno> {
-    other_table::make()?;
+    let runtime = runtime::get().ok_or(Errno(libc::ESRCH))?;
+    other_table::make(&runtime.poller)?;
     for _ in 0..3 {
         let null = files::open(files::HERE, c"/dev/null", libc::O_RDWR)?;
         core::mem::forget(null);
