@@ -9,7 +9,7 @@ use super::{malloc, standstill};
 const PROGRAM: &str = "PIRN_TEST_PROGRAM";
 
 /// All programs. They run until they are killed, or end.
-const PROGRAMS: [(&str, fn()); 8] = [
+const PROGRAMS: [(&str, fn()); 10] = [
     ("stuck", standstill::stuck),
     ("with a sleeper", standstill::with_a_sleeper),
     ("with a limit", standstill::with_a_limit),
@@ -20,6 +20,8 @@ const PROGRAMS: [(&str, fn()); 8] = [
         "with a carrier's platform thread",
         standstill::with_a_carriers_platform_thread,
     ),
+    ("stops in malloc", malloc::stops),
+    ("allocates", malloc::allocates),
     ("fights for malloc", malloc::fights),
 ];
 
@@ -49,8 +51,13 @@ impl Program {
             .env(PROGRAM, name)
             .env_remove("XDG_RUNTIME_DIR")
             .envs(variables.iter().copied())
-            .stdin(Stdio::null());
+            .stdin(Stdio::piped());
         Program(command.spawn().unwrap())
+    }
+
+    /// Ends the standard input of the program.
+    pub fn end_input(&mut self) {
+        drop(self.0.stdin.take());
     }
 
     pub fn pid(&self) -> u32 {

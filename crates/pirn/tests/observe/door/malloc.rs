@@ -1,5 +1,8 @@
 //! Dumps of a process whose threads keep `malloc` locked.
 
+use std::ffi::{c_char, c_int, c_void};
+use std::fs;
+
 use pirn_dump::State;
 
 use super::bare::Program;
@@ -16,7 +19,7 @@ const ONE_LOCK: [(&str, &str); 2] = [
 /// Waits until a dump has the thread that parks all the time, with its stack.
 fn has_the_parked_thread(program: &Program) {
     let waits = |thread: &pirn_dump::Thread| thread.state == State::Waiting;
-    let functions = until(|| functions_of(&dump_of(program.pid()), waits));
+    let functions = until(|| functions_of(&dump_of(program.pid()), waits).pop());
     let parks = functions.iter().any(|name| name.contains("park"));
     assert!(parks, "{functions:?}");
 }
@@ -42,31 +45,145 @@ fn trim() {
     }
 }
 
-/// Fights for malloc's locks with as many threads as there are carriers, and more.
-pub fn fights() {
+/// Allocates all the time, on each of two carriers.
+pub fn allocates() {
     let parked = thread::spawn(thread::park);
     for _ in 0..2 {
-        std::thread::spawn(trim);
         thread::spawn(allocate);
     }
     parked.join().unwrap();
 }
 
-/// The threads that allocate stand still while their stacks are read, and have malloc's lock more
-/// often than not: nothing may be allocated meanwhile.
+/// The same, while others keep malloc locked.
+pub fn fights() {
+    for _ in 0..2 {
+        std::thread::spawn(trim);
+    }
+    allocates();
+}
+
 #[watched]
 fn a_dump_is_made_while_threads_fight_for_malloc() {
     for settings in [&ONE_LOCK[..], &[]] {
-        let mut variables = settings.to_vec();
-        variables.push(("PIRN_PARALLELISM", "2"));
-        let program = Program::start("fights for malloc", &variables);
+        let program = Program::start("fights for malloc", settings);
         has_the_parked_thread(&program);
-        let mut seen = 0;
-        while seen < 3 {
-            let dump = dump_of(program.pid());
-            let runs = |thread: &pirn_dump::Thread| thread.state == State::Running;
-            let functions = functions_of(&dump, runs).unwrap_or_default();
-            seen += usize::from(functions.iter().any(|name| name.contains("allocate")));
-        }
+        has_the_parked_thread(&program);
     }
+}
+
+/// A thread that stands still while its stack is read may have malloc's lock: nothing is allocated
+/// meanwhile, or it would not stand still for long enough.
+#[watched]
+fn a_thread_that_has_the_lock_of_malloc_has_its_stack() {
+    let variables = [&ONE_LOCK[..], &[("PIRN_PARALLELISM", "2")]].concat();
+    let program = Program::start("allocates", &variables);
+    let runs = |thread: &pirn_dump::Thread| thread.state == State::Running;
+    let mut seen = 0;
+    until(|| {
+        let functions = functions_of(&dump_of(program.pid()), runs);
+        seen += functions.iter().filter(|it| has_the_lock(it)).count();
+        (seen >= 3).then_some(())
+    });
+}
+
+/// Returns whether a thread is in a function that `malloc` calls when it has the lock. (`free` does
+/// some of its work without.)
+fn has_the_lock(functions: &[String]) -> bool {
+    let [inner, outer, ..] = functions else {
+        return false;
+    };
+    let locks = ["lll_lock", "futex", "arena"];
+    outer == "malloc" && !locks.iter().any(|part| inner.contains(part))
+}
+
+unsafe extern "C" {
+    fn malloc_stats();
+    static mut stderr: *mut libc::FILE;
+    fn fopencookie(cookie: *mut c_void, mode: *const c_char, calls: Calls) -> *mut libc::FILE;
+    fn setvbuf(file: *mut libc::FILE, buffer: *mut c_char, mode: c_int, size: usize) -> c_int;
+}
+
+/// `cookie_io_functions_t`.
+#[repr(C)]
+struct Calls {
+    read: *const c_void,
+    write: extern "C" fn(*mut c_void, *const c_char, usize) -> isize,
+    seek: *const c_void,
+    close: *const c_void,
+}
+
+/// Stops until standard input ends.
+extern "C" fn stop(_: *mut c_void, _: *const c_char, len: usize) -> isize {
+    // SAFETY: a buffer of this length.
+    unsafe { libc::syscall(libc::SYS_read, 0, [0u8].as_mut_ptr(), 1) };
+    len as isize
+}
+
+/// Has a platform thread stop while it holds the lock of the main thread's arena: libc writes its
+/// statistics under it.
+pub fn stops() {
+    const UNBUFFERED: c_int = 2; // _IONBF
+    let parked = thread::spawn(thread::park);
+    let calls = Calls {
+        read: std::ptr::null(),
+        write: stop,
+        seek: std::ptr::null(),
+        close: std::ptr::null(),
+    };
+    // SAFETY: a mode, and functions of these types; the file stays open, and is nobody else's.
+    let file = unsafe {
+        let file = fopencookie(std::ptr::null_mut(), c"w".as_ptr(), calls);
+        assert!(!file.is_null());
+        setvbuf(file, std::ptr::null_mut(), UNBUFFERED, 0);
+        file.expose_provenance()
+    };
+    std::thread::spawn(move || {
+        // SAFETY: nobody else in this process writes with C's functions.
+        unsafe {
+            stderr = std::ptr::with_exposed_provenance_mut(file);
+            malloc_stats();
+        }
+    });
+    parked.join().unwrap();
+}
+
+/// Whoever needs that lock waits, perhaps those who answer as well: they answer in the end.
+#[watched]
+fn a_thread_that_stops_in_malloc_for_a_while_does_no_harm() {
+    for parallelism in ["1", "2"] {
+        let mut program = Program::start("stops in malloc", &[("PIRN_PARALLELISM", parallelism)]);
+        let pid = program.pid();
+        let stopped = || {
+            let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+            let mut calls = tasks.flatten().map(|task| task.path().join("syscall"));
+            calls.any(|call| fs::read_to_string(call).is_ok_and(|call| call.starts_with("0 0x0 ")))
+        };
+        until(|| stopped().then_some(()));
+        std::thread::scope(|scope| {
+            let asking = scope.spawn(|| dump_of(pid));
+            // It has been asked, and may have answered.
+            until(|| (asking.is_finished() || knocked(pid)).then_some(()));
+            program.end_input();
+            asking.join().unwrap();
+        });
+        has_the_parked_thread(&program);
+    }
+}
+
+/// Returns whether a process has a listener, or its monitor waits for a lock of libc.
+fn knocked(pid: u32) -> bool {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
+    tasks.into_iter().any(|task| {
+        let read = |name| fs::read_to_string(task.path().join(name)).unwrap_or_default();
+        let waits = format!("{} ", libc::SYS_futex);
+        match read("comm").trim_end() {
+            "pirn-observe" => true,
+            // FUTEX_WAIT_PRIVATE, by which libc's own locks wait; the runtime's have a bit mask.
+            "pirn-monitor" => {
+                read("syscall").split(' ').nth(2) == Some("0x80")
+                    && read("syscall").starts_with(&waits)
+            }
+            _ => false,
+        }
+    })
 }

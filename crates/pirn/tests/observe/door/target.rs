@@ -285,21 +285,27 @@ pub fn dump_of(pid: u32) -> pirn_dump::Dump {
     pirn_dump::Dump::read_from(payload).unwrap()
 }
 
-/// Returns the names of the functions of the first thread that `is` so, and has a whole stack.
+/// Returns the names of the functions, innermost first, of each thread that `is` so and has a whole
+/// stack. The child's program is this one.
 #[cfg(feature = "dump")]
 pub fn functions_of(
     dump: &pirn_dump::Dump,
     is: impl Fn(&pirn_dump::Thread) -> bool,
-) -> Option<Vec<String>> {
-    let whole = |thread: &&pirn_dump::Thread| {
-        let stack = thread.stack.map(|stack| &dump.stacks[stack as usize]);
-        stack.is_some_and(|stack| stack.end == pirn_dump::End::Complete)
-    };
-    let thread = dump.threads.iter().filter(|it| is(it)).find(whole)?;
-    // The child's program is this one.
-    let names = pirn_dump::Symbols::of_self().names(dump);
-    let frames = names.all(&dump.stacks[thread.stack? as usize]);
-    Some(frames.into_iter().map(|frame| frame.name()).collect())
+) -> Vec<Vec<String>> {
+    use pirn_dump::{End, Symbols};
+    thread_local! {
+        /// The names in the program's file, which takes a while to read.
+        static SYMBOLS: std::cell::RefCell<Symbols> = std::cell::RefCell::new(Symbols::of_self());
+    }
+    let names = SYMBOLS.with_borrow_mut(|symbols| symbols.names(dump));
+    let threads = dump.threads.iter().filter(|thread| is(thread));
+    let stacks = threads.filter_map(|thread| Some(&dump.stacks[thread.stack? as usize]));
+    let whole = stacks.filter(|stack| stack.end == End::Complete);
+    let functions = whole.map(|stack| {
+        let frames = names.all(stack).into_iter();
+        frames.map(|frame| frame.name()).collect()
+    });
+    functions.collect()
 }
 
 /// Makes a request of a child, and returns the answer.

@@ -25,7 +25,7 @@ fn answers(target: &Target) {
 #[cfg(feature = "dump")]
 fn has_the_parked_thread(target: &Target) {
     let waits = |it: &pirn_dump::Thread| it.state == pirn_dump::State::Waiting;
-    let functions = until(|| functions_of(&dump_of(target.pid()), waits));
+    let functions = until(|| functions_of(&dump_of(target.pid()), waits).pop());
     let parks = functions.iter().any(|name| name.contains("park"));
     assert!(parks, "{functions:?}");
 }

@@ -1,7 +1,7 @@
 //! Threads that know what they do are compared with what dumps say, while they start, park, are
 //! woken, are interrupted and end.
 
-use super::{Read, depth_in, descend};
+use super::{Read, depth_in};
 use crate::common::{Rng, child, watched};
 use pirn::thread;
 use pirn_dump::{State, Thread};
@@ -74,13 +74,67 @@ fn by_interrupt() {
     let _ = thread::park_interruptible();
 }
 
+/// What a thread is to do: the kind of its wait, its depth, and at which depth it takes the other
+/// way, if at all. So stacks differ in a single frame.
+#[derive(Clone, Copy)]
+struct Role {
+    kind: usize,
+    depth: usize,
+    turn: Option<usize>,
+}
+
+impl Role {
+    fn any(rng: &mut Rng) -> Role {
+        let (kind, depth) = (rng.below(5) as usize, rng.below(30) as usize);
+        let turn = 1 + rng.below(60) as usize;
+        let turn = Some(turn).filter(|turn| *turn <= depth);
+        Role { kind, depth, turn }
+    }
+
+    /// Returns the beginning of the thread's name.
+    fn name(self) -> String {
+        let (letter, depth) = (KINDS[self.kind].0, self.depth);
+        match self.turn {
+            Some(turn) => format!("{letter}{depth}-{turn}"),
+            None => format!("{letter}{depth}-none"),
+        }
+    }
+}
+
+/// A way to the next depth.
+type Way = fn(usize, Option<usize>, &mut dyn FnMut());
+
+static WAYS: [Way; 2] = [descend_straight, descend_turned];
+
+#[inline(never)]
+fn descend_straight(depth: usize, turn: Option<usize>, f: &mut dyn FnMut()) {
+    onward(depth, turn, f);
+    std::hint::black_box(1); // So this is no tail call, and another function.
+}
+
+#[inline(never)]
+fn descend_turned(depth: usize, turn: Option<usize>, f: &mut dyn FnMut()) {
+    onward(depth, turn, f);
+    std::hint::black_box(2);
+}
+
+/// Goes on to the next depth, from one place.
+#[inline(never)]
+fn onward(depth: usize, turn: Option<usize>, f: &mut dyn FnMut()) {
+    match depth {
+        0 => f(),
+        _ => WAYS[usize::from(turn == Some(depth))](depth - 1, turn, f),
+    }
+    std::hint::black_box(depth);
+}
+
 /// Waits in the way of this kind until it is over, at this depth.
-fn play(stage: &Stage, kind: usize, depth: usize, rounds: usize) {
+fn play(stage: &Stage, role: Role, rounds: usize) {
     for _ in 0..rounds {
         if stage.over.load(Relaxed) {
             return;
         }
-        descend(depth, &mut || match KINDS[kind].0 {
+        descend_straight(role.depth, role.turn, &mut || match KINDS[role.kind].0 {
             'p' => by_permit(),
             's' => by_sleep(),
             'c' => by_condition(stage),
@@ -90,13 +144,13 @@ fn play(stage: &Stage, kind: usize, depth: usize, rounds: usize) {
     }
 }
 
-/// Compares what a dump says about a thread with its name: kind, depth, and a number.
+/// Compares what a dump says about a thread with its name: kind, depth, turn, and a number.
 fn check(read: &Read, seen: &Thread) -> bool {
     let name = String::from_utf8(seen.name.clone().unwrap()).unwrap();
-    let (kind, depth) = (
-        name.chars().next().unwrap(),
-        &name[1..name.find('-').unwrap()],
-    );
+    let mut parts = name[1..].split('-');
+    let kind = name.chars().next().unwrap();
+    let depth: usize = parts.next().unwrap().parse().unwrap();
+    let turn: Option<usize> = parts.next().unwrap().parse().ok();
     let Some(functions) = read.functions(seen) else {
         assert_ne!(
             seen.state,
@@ -105,7 +159,6 @@ fn check(read: &Read, seen: &Thread) -> bool {
         );
         return false;
     };
-    let depth: usize = depth.parse().unwrap();
     let place = KINDS.iter().find(|(letter, _)| *letter == kind).unwrap().1;
     let inside = functions.iter().any(|name| name.contains("descend"));
     if inside {
@@ -118,6 +171,13 @@ fn check(read: &Read, seen: &Thread) -> bool {
         }
         if functions.iter().any(|name| name.ends_with(place)) {
             assert_eq!(depth_in(&functions), depth, "{name}: {functions:?}");
+            let ways = functions.iter().filter(|name| name.contains("descend_"));
+            let turned = ways
+                .clone()
+                .position(|name| name.contains("descend_turned"));
+            // The way to a depth is the frame of the depth before.
+            assert_eq!(turned.map(|at| at + 1), turn, "{name}: {functions:?}");
+            assert!(ways.filter(|name| name.contains("turned")).count() <= 1);
         }
     }
     if seen.state == State::Waiting {
@@ -148,14 +208,14 @@ fn direct(stage: &Arc<Stage>, seed: u64) {
     while !stage.over.load(Relaxed) {
         while cast.len() < 60 {
             number += 1;
-            let (kind, depth) = (rng.below(5) as usize, rng.below(30) as usize);
+            let role = Role::any(&mut rng);
             let rounds = 1 + rng.below(50) as usize;
             let stage = Arc::clone(stage);
-            let name = format!("{}{depth}-{seed}-{number}", KINDS[kind].0);
+            let name = format!("{}-{seed}-{number}", role.name());
             let builder = thread::Builder::new().name(name);
             let one = builder.spawn({
                 let stage = Arc::clone(&stage);
-                move || play(&stage, kind, depth, rounds)
+                move || play(&stage, role, rounds)
             });
             let one = one.unwrap();
             stage.note(one.thread());
