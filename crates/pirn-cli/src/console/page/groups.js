@@ -60,12 +60,13 @@ function besides(answer) {
 export function explain(element, problem, query, view) {
   element.hidden = false;
   element.closest(".view")?.querySelector(".toolbar > p")?.replaceChildren();
+  element.classList.toggle("note", problem.message === "many");
   if (problem.message !== "many") {
     element.textContent = problem.message;
     return;
   }
-  const link = h("a", { class: "button", href: to(view, { ...query, now: 1 }), "data-testid": "list-all" }, "Do it");
-  element.replaceChildren("There are so many threads that a list of each takes the process a second or more. ", link);
+  const link = h("a", { class: "button", href: to(view, { ...query, now: 1 }), "data-testid": "list-all" }, "List them");
+  element.replaceChildren("There are so many threads that a list of each keeps the process busy for a second or more. ", link);
 }
 
 /** A form for conditions: those of `pirn dump --where`. */
