@@ -22,7 +22,6 @@ use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
 use clap::Args;
-use pirn_dump::Filter;
 
 use crate::attach;
 use crate::live::{Live, Settings};
@@ -47,7 +46,7 @@ pub struct TopArgs {
     sort: Option<Sort>,
     /// Shows only threads that meet all of these conditions, which are those of `pirn dump`.
     #[arg(long = "where", value_name = "CONDITIONS")]
-    conditions: Option<String>,
+    conditions: Option<Conditions>,
     /// How long from one page to the next, in seconds.
     #[arg(short, long = "delay", value_name = "SECONDS", default_value = "1", value_parser = seconds)]
     delay: Duration,
@@ -88,9 +87,7 @@ pub fn run(args: &TopArgs, out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
         let (page, sort, known) = (args.page.title(), sort.word(), known.join(", "));
         return Err(format!("{page} are not sorted by {sort}, but by one of: {known}").into());
     }
-    let text = args.conditions.clone().unwrap_or_default();
-    let filter: Filter = text.parse()?;
-    let conditions = Conditions { text, filter };
+    let conditions = args.conditions.clone().unwrap_or_default();
     let settings = Settings {
         interval: args.delay,
         pace: PACE,

@@ -248,18 +248,21 @@ fn what_is_wrong_is_said() {
         &error,
         &["groups are not sorted by stuck, but by one of: count, growth, age"],
     );
-    let error = reason(&["top", "-b", &pid, "--where", "colour=red"]);
-    assert_has(&error, &["there is no condition \"colour\""]);
     assert_has(
         &reason(&["top", "-b", "4194304"]),
         &["there is no process 4194304"],
     );
-    let output = pirn(&["top", "-b", &pid, "-d", "0"]);
-    assert_eq!(
-        output.status.code(),
-        Some(2),
-        "an error of the command line"
-    );
+    for (wrong, why) in [
+        (["-d", "0"], "it is not from 0.01 to 3600"),
+        (
+            ["--where", "colour=red"],
+            "there is no condition \"colour\"",
+        ),
+    ] {
+        let output = pirn(&[&["top", "-b", &pid], &wrong[..]].concat());
+        assert_eq!(output.status.code(), Some(2), "of the command line");
+        assert_has(&text(&output.stderr), &[why]);
+    }
 }
 
 #[test]

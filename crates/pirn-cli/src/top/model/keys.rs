@@ -47,10 +47,9 @@ impl State {
             Key::Clear => editing.text.clear(),
             Key::Escape => self.editing = None,
             Key::Enter => match editing.text.parse() {
-                Ok(filter) => {
-                    let text = editing.text.trim().to_string();
+                Ok(conditions) => {
                     self.editing = None;
-                    self.filter_by(Conditions { text, filter });
+                    self.filter_by(conditions);
                 }
                 Err(error) => editing.error = Some(error.to_string()),
             },

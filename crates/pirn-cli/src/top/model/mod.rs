@@ -18,10 +18,11 @@ pub use order::Sort;
 pub use scene::{News, Scene, View};
 pub use stack::{Line, StackPage, known_by, place_in_short};
 
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use pirn_dump::Filter;
+use pirn_dump::{Filter, FilterError};
 
 use super::layout::Layout;
 use crate::live::Want;
@@ -80,6 +81,15 @@ pub struct Cursor {
 pub struct Conditions {
     pub text: String,
     pub filter: Filter,
+}
+
+impl FromStr for Conditions {
+    type Err = FilterError;
+
+    fn from_str(text: &str) -> Result<Conditions, FilterError> {
+        let text = text.trim().to_string();
+        text.parse().map(|filter| Conditions { text, filter })
+    }
 }
 
 /// The line in which conditions are written.

@@ -1,6 +1,6 @@
 //! The page of threads.
 
-use pirn_dump::show;
+use pirn_dump::{Ends, Wait, show};
 
 use super::Pen;
 use crate::top::model::{known_by, place_in_short};
@@ -33,9 +33,10 @@ pub fn cells(pen: Pen<'_>, row: usize) -> Vec<Cell> {
         .unmoved_since
         .map(|since| dump.process.end.saturating_sub(since));
     let mounts = view.snapshot.mounts_per_second(thread);
-    let wait = match thread.carrier {
-        Some(carrier) => format!("on carrier {carrier}"),
-        None => show::wait(&thread.wait, view.names(), &|id| scene.called(id)),
+    let wait = match (thread.carrier, &thread.wait) {
+        (Some(carrier), _) => format!("on carrier {carrier}"),
+        (None, Wait::Descriptor { fd, write, ends }) => descriptor(*fd, *write, ends.as_deref()),
+        (None, _) => show::wait(&thread.wait, view.names(), &|id| scene.called(id)),
     };
     let frame = known_by(dump, view.names(), thread.stack);
     let state = match thread.interrupted {
@@ -62,4 +63,30 @@ pub fn cells(pen: Pen<'_>, row: usize) -> Vec<Cell> {
             theme.plain(),
         ),
     ]
+}
+
+/// Returns which descriptor it is, for a narrow column: of its two ends the one that tells more.
+fn descriptor(fd: i32, write: bool, ends: Option<&Ends>) -> String {
+    let what = if write { "write" } else { "read" };
+    match ends {
+        None => format!("{what} fd {fd}"),
+        Some(Ends { local, peer }) if peer.is_empty() => format!("{what} fd {fd}, {local}"),
+        Some(Ends { peer, .. }) => format!("{what} fd {fd}, {peer}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_other_side_of_a_connection_tells_more() {
+        let ends = |peer: &str| Ends {
+            local: "10.0.0.1:80".into(),
+            peer: peer.into(),
+        };
+        assert_eq!(descriptor(3, false, Some(&ends(""))), "read fd 3, 10.0.0.1:80");
+        assert_eq!(descriptor(3, true, Some(&ends("10.0.0.2:9"))), "write fd 3, 10.0.0.2:9");
+        assert_eq!(descriptor(3, true, None), "write fd 3");
+    }
 }
