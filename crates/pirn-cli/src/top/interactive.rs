@@ -18,6 +18,7 @@ use std::thread;
 use std::time::Duration;
 
 use crossterm::event::{self, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::layout::Rect;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -54,8 +55,6 @@ pub fn run(live: Live, mut state: State) -> Result<(), Box<dyn Error>> {
     })?;
     let watched = Arc::clone(&live);
     begin(events, "news", move |events| read_news(&watched, &events))?;
-    let size = screen.terminal.size()?;
-    state.update(Event::Size(size.width, size.height));
     let theme = Theme::of_environment();
     let mut wanted = None;
     while !state.quits {
@@ -69,12 +68,22 @@ pub fn run(live: Live, mut state: State) -> Result<(), Box<dyn Error>> {
         if !screen.is_held() {
             return Err("a thread of this command has panicked".into());
         }
+        // The event that says so may have been about the size before.
+        let size = screen.terminal.size()?;
+        state.update(Event::Size(size.width, size.height));
         draw(&mut screen, &state, theme)?;
         let mut input = inputs.recv()?;
         // All that has come meanwhile is one change of the page.
         loop {
             match input {
-                Input::Event(event) => state.update(event),
+                Input::Event(event) => {
+                    // A terminal that was small for a moment has lost what was on it.
+                    // (`Terminal::clear` would ask it where the cursor is, and wait for an answer.)
+                    if let Event::Size(width, height) = event {
+                        screen.terminal.resize(Rect::new(0, 0, width, height))?;
+                    }
+                    state.update(event);
+                }
                 Input::News => state.update(Event::News(Box::new(News::of(&live, want)))),
                 Input::Gone(error) => return Err(error.into()),
             }

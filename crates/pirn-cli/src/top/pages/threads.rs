@@ -85,8 +85,14 @@ mod tests {
             local: "10.0.0.1:80".into(),
             peer: peer.into(),
         };
-        assert_eq!(descriptor(3, false, Some(&ends(""))), "read fd 3, 10.0.0.1:80");
-        assert_eq!(descriptor(3, true, Some(&ends("10.0.0.2:9"))), "write fd 3, 10.0.0.2:9");
+        assert_eq!(
+            descriptor(3, false, Some(&ends(""))),
+            "read fd 3, 10.0.0.1:80"
+        );
+        assert_eq!(
+            descriptor(3, true, Some(&ends("10.0.0.2:9"))),
+            "write fd 3, 10.0.0.2:9"
+        );
         assert_eq!(descriptor(3, true, None), "write fd 3");
     }
 }
