@@ -1,17 +1,21 @@
 //! A thread that is asked to stand still, while another reads its stack.
 
 use loom::sync::Arc;
-use loom::sync::atomic::{AtomicU64, AtomicUsize};
+use loom::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use loom::thread;
 
 use crate::sample::{Registers, Request};
 use crate::{Word, check};
 
 const THREAD: u32 = 7;
+/// The state of a request that this thread has answered.
+const ANSWERED: u64 = (THREAD as u64) << 2 | 2;
 
 struct Standing {
     request: Request,
     stack: Word,
+    /// What belongs to the one who asks, as long as it does.
+    askers: Word,
 }
 
 impl Standing {
@@ -24,6 +28,7 @@ impl Standing {
                 bp: AtomicUsize::new(0),
             },
             stack: Word::new(),
+            askers: Word::new(),
         })
     }
 
@@ -44,6 +49,7 @@ impl Standing {
         if !self.request.ask(THREAD) {
             return false;
         }
+        self.askers.write(1);
         for _ in 0..2 {
             if let Some(registers) = self.request.registers() {
                 assert_eq!(
@@ -63,6 +69,22 @@ impl Standing {
             return true;
         }
         false
+    }
+
+    /// Asks, and looks once. Returns whether the thread has stood still.
+    fn ask_once(&self) -> bool {
+        if !self.request.ask(THREAD) {
+            return false;
+        }
+        self.askers.write(1);
+        thread::yield_now();
+        match self.request.registers() {
+            Some(_) => {
+                self.stack.read();
+                self.request.release()
+            }
+            None => !self.request.withdraw() && self.request.release(),
+        }
     }
 }
 
@@ -92,7 +114,8 @@ fn one_asks_at_a_time() {
     });
 }
 
-/// A thread that does not wait for the reader is not believed.
+/// A thread that does not wait for the reader is not believed. If the reader was done before, the
+/// thread goes on after that. Another may ask then.
 #[test]
 fn a_thread_that_has_left_is_not_believed() {
     check(3, || {
@@ -106,17 +129,27 @@ fn a_thread_that_has_left_is_not_believed() {
             };
             let answered = asked.request.answer(THREAD, registers);
             if answered {
+                // Relaxed: it is `leave` that is to order what follows.
+                let is_done = asked.request.state.load(Relaxed) != ANSWERED;
                 asked.request.leave(THREAD);
+                if is_done {
+                    asked.stack.write(2);
+                }
             }
             answered
         });
-        assert!(standing.request.ask(THREAD));
-        thread::yield_now();
-        let stood = match standing.request.registers() {
-            Some(_) => standing.request.release(),
-            None => !standing.request.withdraw() && standing.request.release(),
-        };
+        let other = standing.clone();
+        let other = thread::spawn(move || {
+            if other.request.ask(THREAD) {
+                other.askers.write(2);
+                if !other.request.withdraw() {
+                    other.request.release();
+                }
+            }
+        });
+        let stood = standing.ask_once();
         let answered = asked.join().unwrap();
+        other.join().unwrap();
         assert!(answered || !stood);
         assert!(standing.request.is_idle());
         assert!(standing.request.ask(THREAD) && standing.request.withdraw());
