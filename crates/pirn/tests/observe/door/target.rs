@@ -8,7 +8,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::common::child;
 use pirn::thread;
@@ -252,12 +252,20 @@ pub fn connect_to(socket: &Path) -> io::Result<UnixStream> {
     UnixStream::connect(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
-/// Connects to a process, which is asked to open its door if that is not open.
+/// Connects to a process, which is asked to open its door if that is not open: again and again, as
+/// the `pirn` command does, because one that is just starting may not hear it.
 pub fn connect(pid: u32, folder: &Path) -> UnixStream {
+    const AGAIN: Duration = Duration::from_millis(500);
     let open = || connect_to(&socket_in(folder, pid)?).ok();
     open().unwrap_or_else(|| {
-        knock(pid);
-        until(open)
+        let mut asked: Option<Instant> = None;
+        until(|| {
+            if asked.is_none_or(|asked| asked.elapsed() >= AGAIN) {
+                knock(pid);
+                asked = Some(Instant::now());
+            }
+            open()
+        })
     })
 }
 
