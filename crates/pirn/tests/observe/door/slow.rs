@@ -38,7 +38,7 @@ fn sip(mut stream: &std::os::unix::net::UnixStream, over: &AtomicBool) -> Vec<u8
 /// As long as it lasts, `EACH` threads are woken and end.
 const EACH: usize = 1000;
 
-#[watched]
+#[watched(limit = Duration::from_secs(600))]
 fn a_slow_reader_of_a_large_dump_holds_up_nobody_and_is_dropped() {
     if child::is_here() {
         let mut parked: Vec<thread::JoinHandle<()>> = Vec::new();
