@@ -5,7 +5,7 @@ use super::files::{self, Fd};
 use super::place::{self, Place};
 use super::{helpers, sockets};
 use crate::blocking::other_table;
-use crate::runtime;
+use crate::runtime::{self, Runtime};
 use crate::sys::{self, Errno, call};
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -61,7 +61,10 @@ impl Drop for Seat {
 
 /// Listens and serves, on a thread of its own.
 pub(super) fn run(stay: Stay) {
-    if let Err(error) = have_own_table() {
+    let Some(runtime) = published() else {
+        return;
+    };
+    if let Err(error) = have_own_table(runtime) {
         return complain(&format!("no table of descriptors of its own: {error}"));
     }
     loop {
@@ -82,10 +85,22 @@ pub(super) fn run(stay: Stay) {
     }
 }
 
+/// Returns the runtime, once it is published: the monitor, which starts this thread, runs a moment
+/// earlier. `None`: the start seems to have failed.
+fn published() -> Option<&'static Runtime> {
+    const LOOKS: u32 = 1000;
+    (0..LOOKS).find_map(|_| {
+        let runtime = runtime::get();
+        if runtime.is_none() {
+            sys::nap(PAUSE_NS / 100);
+        }
+        runtime
+    })
+}
+
 /// Gives this thread a table of descriptors of its own: nothing of the program's is in it, and
 /// standard input and output are there but lead nowhere: nobody's messages go to a client.
-fn have_own_table() -> Result<(), Errno> {
-    let runtime = runtime::get().ok_or(Errno(libc::ESRCH))?;
+fn have_own_table(runtime: &Runtime) -> Result<(), Errno> {
     other_table::make(&runtime.poller)?;
     for _ in 0..3 {
         let null = files::open(files::HERE, c"/dev/null", libc::O_RDWR)?;
