@@ -2,18 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
+mod shared;
 mod trace;
-use trace::Trace;
 
-/// The command.
-const PIRN: &str = env!("CARGO_BIN_EXE_pirn");
+use shared::{Folder, PIRN, address_of};
+use trace::Trace;
 
 /// A server. It is killed at the end.
 struct Server {
@@ -28,11 +27,7 @@ impl Server {
             .args(["serve", "127.0.0.1:0"])
             .envs(variables.iter().copied());
         let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
-        let mut line = String::new();
-        let mut output = BufReader::new(process.stdout.take().unwrap());
-        output.read_line(&mut line).unwrap();
-        let address = line.trim().strip_prefix("listening on http://");
-        let address = address.unwrap_or_else(|| panic!("{line}")).into();
+        let address = address_of(&mut process);
         Server { process, address }
     }
 
@@ -83,21 +78,7 @@ impl Drop for Server {
     }
 }
 
-/// A folder of a test's own, removed at the end.
-struct Folder(PathBuf);
-
 impl Folder {
-    fn new(name: &str) -> Folder {
-        let name = format!("{name}-{}", std::process::id());
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-        fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.0.join(name).to_str().unwrap().into()
-    }
-
     fn pirn(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new(PIRN);
         command
@@ -127,12 +108,6 @@ impl Folder {
             .unwrap_or_else(|| panic!("{errors}"))
             .trim_end()
             .into()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 

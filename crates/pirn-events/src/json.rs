@@ -3,7 +3,7 @@
 //! Each carrier is a row, with a slice for each turn of a virtual thread; arrows lead from wakers
 //! to the woken. It is several times larger than a trace for Perfetto, and lacks states of threads.
 
-use crate::timeline::{Event, Timeline, What, Why};
+use crate::timeline::{Event, Timeline, What};
 use std::collections::HashMap;
 use std::io::{self, Write};
 
@@ -67,7 +67,7 @@ impl<W: Write> Json<'_, W> {
         let arrow = |id: u64| format!(r#""name":"wake","cat":"wake","id":{id},"ts":{time}"#);
         match event.what {
             What::Switch { why, next } => {
-                self.end_turn(row, event.time, &text(why))?;
+                self.end_turn(row, event.time, &why.to_string())?;
                 self.current[row] = (next != 0).then_some((next, event.time));
                 match self.arrows.remove(&next) {
                     Some(id) => self.element("f", row, &format!(r#"{},"bp":"e""#, arrow(id))),
@@ -102,16 +102,6 @@ impl<W: Write> Json<'_, W> {
     fn micros(&self, time: u64) -> String {
         let nanos = time.saturating_sub(self.timeline.begin);
         format!("{}.{:03}", nanos / 1000, nanos % 1000)
-    }
-}
-
-fn text(why: Why) -> String {
-    match why {
-        Why::Mount => String::new(),
-        Why::Yield => "yields".into(),
-        Why::Park(awaited) => format!("waits: {awaited}"),
-        Why::Preempt => "is preempted".into(),
-        Why::Exit => "ends".into(),
     }
 }
 

@@ -6,6 +6,7 @@ use crate::merge::{Raw, merge};
 use crate::recording::{Place, Recording, Scope, Segment};
 use crate::stamps::Stamps;
 use std::collections::BTreeMap;
+use std::fmt::{self, Display, Formatter};
 
 /// What happened, in order.
 #[derive(Clone, Debug, Default)]
@@ -128,6 +129,19 @@ pub enum Why {
     Preempt,
     /// It ends.
     Exit,
+}
+
+/// What the thread does then, in words; nothing where there was none.
+impl Display for Why {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Why::Mount => Ok(()),
+            Why::Yield => f.write_str("yields"),
+            Why::Park(awaited) => write!(f, "waits: {awaited}"),
+            Why::Preempt => f.write_str("is preempted"),
+            Why::Exit => f.write_str("ends"),
+        }
+    }
 }
 
 impl Timeline {

@@ -203,7 +203,7 @@ impl Bars {
                         turns,
                         busy,
                         longest: (thread, busy),
-                        end: text(why),
+                        end: why.to_string(),
                         from,
                     },
                 );
@@ -220,7 +220,7 @@ impl Bars {
         if busy >= short.longest.1 {
             short.longest = (thread, busy);
         }
-        short.end = text(why);
+        short.end = why.to_string();
         if time - short.from >= self.least {
             self.end_short(time);
         }
@@ -256,16 +256,6 @@ impl Bars {
             tid,
             ..self.made
         }
-    }
-}
-
-fn text(why: Why) -> String {
-    match why {
-        Why::Mount => String::new(),
-        Why::Yield => "yields".into(),
-        Why::Park(awaited) => format!("waits: {awaited}"),
-        Why::Preempt => "is preempted".into(),
-        Why::Exit => "ends".into(),
     }
 }
 
