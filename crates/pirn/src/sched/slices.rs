@@ -9,6 +9,10 @@
 //!   all that is urgent now: its carrier takes care of all of it;
 //! * when its *slice* is over and others wait ([`Turns::limit`](super::turns::Turns::limit)).
 //!
+//! A thread keeps a processor to itself once its turn has lasted for [`KEEPING_NS`], or if it has
+//! used up a slice before. One of ten thousand that serve a connection each is not asked for the
+//! other connections' events, of which there are always some: it gives way by itself soon.
+//!
 //! A thread that cannot be interrupted where it is will be asked again. It is not asked while the
 //! kernel says that it does not run: a signal would end some system calls.
 
@@ -24,6 +28,11 @@ use core::sync::atomic::Ordering::Relaxed;
 const RETRY_NS: u64 = 50_000;
 /// The longest time between two questions.
 const LONGEST_RETRY_NS: u64 = 1_000_000;
+
+/// A turn of this length, or of a slice if that is shorter, is taken for one of a thread that
+/// computes. Without it, 10,000 connections on one core had some 400 preemptions per second, each
+/// for events that came before the others' requests: p99 300 to 1,200 ms instead of 160.
+const KEEPING_NS: u64 = 1_000_000;
 
 /// The least time between two looks.
 const SHORTEST_NAP_NS: u64 = 1000;
@@ -66,6 +75,16 @@ impl Watched {
         self.computes = resumed.is_some_and(|turn| turn.computes);
         self.still = resumed.is_some();
         (self.first_asked, self.last_asked) = (0, 0);
+    }
+
+    /// Returns the time from which the thread is taken for one that keeps its processor, or `None`
+    /// if it has just begun its turn.
+    fn keeping_from(&self, slice: u64) -> Option<u64> {
+        let after = match self.computes {
+            true => 0,
+            false => slice.min(KEEPING_NS),
+        };
+        self.still.then_some(self.since + after)
     }
 
     /// Returns the time from which the thread may be asked.
@@ -136,14 +155,16 @@ impl Slices {
             return None;
         }
         let used = runtime.processors.used();
-        let mut hogged = false;
+        let mut kept_from = None;
         for processor in used {
             let watched = &mut self.watched[processor.index];
             watched.observe(processor, now);
-            hogged |= watched.still;
+            let from = watched.keeping_from(runtime.turns.slice_ns);
+            kept_from = kept_from.into_iter().chain(from).min();
         }
-        if !hogged {
-            return None;
+        let at = kept_from?;
+        if at > now {
+            return Some(Next { at, events: false });
         }
         let timer = runtime.timers.next_deadline().nanos();
         let turns = &runtime.turns;
@@ -168,10 +189,12 @@ impl Slices {
             events: false,
         };
         let used = self.runtime.processors.used().iter();
+        let slice = self.runtime.turns.slice_ns;
         let target = used
             .filter(|processor| {
                 let watched = &self.watched[processor.index];
-                watched.still && watched.may_ask() <= now && can_ask(processor)
+                let keeps = watched.keeping_from(slice).is_some_and(|from| from <= now);
+                keeps && watched.may_ask() <= now && can_ask(processor)
             })
             .min_by_key(|processor| self.watched[processor.index].since);
         if let Some(processor) = target {
@@ -220,3 +243,6 @@ impl Slices {
 fn can_ask(processor: &Processor) -> bool {
     processor.holder.load(Relaxed) != 0 && !processor.turn.is_exempt() // Relaxed: a hint.
 }
+
+#[cfg(test)]
+mod tests;
