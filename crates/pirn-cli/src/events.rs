@@ -1,5 +1,7 @@
 //! `pirn events`: what the virtual threads of a running process do, as a trace.
 
+mod output;
+
 use std::error::Error;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -11,6 +13,7 @@ use clap::Args;
 use pirn_events::{Recording, Timeline, json, perfetto};
 
 use crate::attach;
+use output::Output;
 
 /// How long the process may be silent.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -46,56 +49,92 @@ pub struct EventsArgs {
 /// Runs `pirn events`.
 pub fn run(args: &EventsArgs, out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
     let is_file = args.target.parse::<u32>().is_err() && Path::new(&args.target).is_file();
-    let source: Box<dyn Read> = match is_file {
-        true => {
-            let cannot = |error| format!("cannot read '{}': {error}", args.target);
-            Box::new(BufReader::new(File::open(&args.target).map_err(cannot)?))
-        }
-        false => Box::new(ask(args, out)?),
-    };
-    let ending = args.output.as_deref().and_then(Path::extension);
-    if let (Some(path), Some("events")) = (&args.output, ending.and_then(OsStr::to_str)) {
-        return save(source, path, out);
+    match is_file {
+        true => read(args, out),
+        false => record(args, out),
     }
-    let mut source = source;
+}
+
+impl EventsArgs {
+    /// Returns the ending of the file to write, if it has one.
+    fn ending(&self) -> Option<&str> {
+        let path = self.output.as_deref();
+        path.and_then(Path::extension).and_then(OsStr::to_str)
+    }
+
+    fn wants_json(&self) -> bool {
+        self.json || self.ending() == Some("json")
+    }
+
+    /// Opens the file to write, for what process `pid` does.
+    fn open_output(&self, pid: u32) -> Result<Output, String> {
+        let default = || {
+            let ending = if self.wants_json() { "json" } else { "pftrace" };
+            PathBuf::from(format!("pirn-{pid}.{ending}"))
+        };
+        Output::open(&self.output.clone().unwrap_or_else(default))
+    }
+}
+
+/// Makes a trace of a file of events.
+fn read(args: &EventsArgs, out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
+    let cannot = |error| format!("cannot read '{}': {error}", args.target);
+    let mut source = BufReader::new(File::open(&args.target).map_err(cannot)?);
+    if args.ending() == Some("events") {
+        return save(source, args.open_output(0)?, out);
+    }
     let recording = Recording::read(&mut source)?;
-    let timeline = Timeline::new(&recording);
-    let json = args.json || ending.is_some_and(|ending| ending == "json");
-    let path = args.output.clone().unwrap_or_else(|| {
-        let ending = if json { "json" } else { "pftrace" };
-        PathBuf::from(format!("pirn-{}.{ending}", recording.pid))
-    });
-    let cannot = |error: io::Error| format!("cannot write '{}': {error}", path.display());
-    let mut file = BufWriter::new(File::create(&path).map_err(cannot)?);
-    let mut summary = perfetto::Summary::default();
-    match json {
-        true => json::write(&timeline, &mut file).map_err(cannot)?,
-        false => summary = perfetto::write(&timeline, &mut file).map_err(cannot)?,
-    }
-    file.flush().map_err(cannot)?;
-    tell(&recording, &timeline, &summary, &path, out)?;
-    Ok(())
+    let output = args.open_output(recording.pid)?;
+    trace(&recording, args, output, out)
 }
 
 /// Asks a process for its events.
-fn ask(args: &EventsArgs, out: &mut dyn Write) -> Result<attach::Answer, Box<dyn Error>> {
+fn record(args: &EventsArgs, out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
     let pid = attach::find(&args.target)?;
     let seconds = if args.kept { 0 } else { args.seconds };
     let connection = attach::connect(pid)?;
+    let output = args.open_output(pid)?;
     if seconds > 0 {
         writeln!(out, "records process {pid} for {seconds} s")?;
         out.flush()?;
     }
     let patience = PATIENCE + Duration::from_secs(seconds);
-    Ok(connection.ask("events", &[("seconds", &seconds.to_string())], patience)?)
+    let mut source = connection.ask("events", &[("seconds", &seconds.to_string())], patience)?;
+    if args.ending() == Some("events") {
+        return save(source, output, out);
+    }
+    let recording = Recording::read(&mut source)?;
+    trace(&recording, args, output, out)
 }
 
 /// Writes the events as they are.
-fn save(mut source: impl Read, path: &Path, out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
-    let cannot = |error: io::Error| format!("cannot write '{}': {error}", path.display());
-    let mut file = File::create(path).map_err(cannot)?;
-    let bytes = io::copy(&mut source, &mut file).map_err(cannot)?;
-    writeln!(out, "{}: {bytes} bytes of events", path.display())?;
+fn save(
+    mut source: impl Read,
+    mut output: Output,
+    out: &mut dyn Write,
+) -> Result<(), Box<dyn Error>> {
+    let bytes = io::copy(&mut source, &mut output).map_err(output.cannot())?;
+    writeln!(out, "{}: {bytes} bytes of events", output.path().display())?;
+    Ok(())
+}
+
+/// Writes a trace of what was recorded.
+fn trace(
+    recording: &Recording,
+    args: &EventsArgs,
+    output: Output,
+    out: &mut dyn Write,
+) -> Result<(), Box<dyn Error>> {
+    let timeline = Timeline::new(recording);
+    let (cannot, path) = (output.cannot(), output.path().to_owned());
+    let mut file = BufWriter::new(output);
+    let mut summary = perfetto::Summary::default();
+    match args.wants_json() {
+        true => json::write(&timeline, &mut file).map_err(&cannot)?,
+        false => summary = perfetto::write(&timeline, &mut file).map_err(&cannot)?,
+    }
+    file.flush().map_err(cannot)?;
+    tell(recording, &timeline, &summary, &path, out)?;
     Ok(())
 }
 

@@ -304,9 +304,62 @@ fn what_cannot_be_recorded_is_said() {
         2,
         "no trace was made"
     );
+}
+
+#[test]
+fn what_cannot_be_written_is_said_before_anything_is_recorded() {
+    let folder = Folder::new("events-unwritable");
     fs::create_dir(folder.path("folder")).unwrap();
     let server = Server::start(&[]);
     server.ask();
-    let kept = ["events", &server.pid(), "--kept", "--output", "folder"];
-    assert_has(&folder.reason(&kept), &["cannot write 'folder'"]);
+    let pid = server.pid();
+    for (file, cause) in [
+        ("folder", "Is a directory"),
+        ("folder/trace.json/", "Is a directory"),
+        ("none/some.events", "No such file or directory"),
+    ] {
+        let output = folder.pirn(&["events", &pid, "--seconds", "1", "--output", file]);
+        assert_eq!(output.status.code(), Some(1), "{file}");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "", "it recorded");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        let expected = format!("pirn: cannot write '{file}': {cause}");
+        assert!(errors.starts_with(&expected), "{errors}");
+    }
+}
+
+/// A process that says nothing when it is asked: all that it serves at a time are here already.
+#[test]
+fn a_recording_that_fails_leaves_files_as_they_are() {
+    let folder = Folder::new("events-failed");
+    let server = Server::start(&[]);
+    server.ask();
+    let pid = server.pid();
+    fs::write(folder.path("a.events"), "before").unwrap();
+    fs::write(folder.path("a.pftrace"), "before").unwrap();
+    let mut recording: Vec<Child> = Vec::new();
+    for number in 0..4 {
+        let file = format!("long{number}.events");
+        let mut command = Command::new(PIRN);
+        command.current_dir(&folder.0).stdout(Stdio::piped());
+        let arguments = ["events", &pid, "--seconds", "100", "--output", &file];
+        recording.push(command.args(arguments).spawn().unwrap());
+        // It has begun: its first events are there.
+        while fs::metadata(folder.path(&file)).map_or(0, |it| it.len()) == 0 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+    for file in ["a.events", "a.pftrace", "b.events", "b.pftrace"] {
+        let reason = folder.reason(&["events", &pid, "--seconds", "1", "--output", file]);
+        assert_has(&reason, &["4 clients are being served already"]);
+    }
+    for process in &mut recording {
+        process.kill().unwrap();
+        process.wait().unwrap();
+    }
+    for there in ["a.events", "a.pftrace"] {
+        assert_eq!(fs::read(folder.path(there)).unwrap(), b"before");
+    }
+    for new in ["b.events", "b.pftrace"] {
+        assert!(!fs::exists(folder.path(new)).unwrap(), "{new} was left");
+    }
 }
