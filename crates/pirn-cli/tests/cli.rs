@@ -1,34 +1,13 @@
 //! The built `pirn` command, run with tiny sizes.
 
+mod shared;
+
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::os::unix::fs::MetadataExt;
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread;
-use std::time::Duration;
+use std::process::{Command, Output, Stdio};
 
-/// The command.
-const PIRN: &str = env!("CARGO_BIN_EXE_pirn");
-
-/// A test that takes longer than this hangs.
-const PATIENCE: Duration = Duration::from_secs(120);
-
-/// Aborts the tests, and says which one hangs, if it is not dropped in time.
-struct Watchdog(#[allow(dead_code, reason = "closed when dropped")] mpsc::Sender<()>);
-
-impl Watchdog {
-    fn start(what: String) -> Self {
-        let (done, is_done) = mpsc::channel();
-        thread::spawn(move || {
-            if is_done.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
-                eprintln!("hangs: {what}");
-                std::process::abort();
-            }
-        });
-        Watchdog(done)
-    }
-}
+use shared::{PIRN, Server, Watchdog};
 
 /// Runs `pirn` with `arguments` to its end.
 fn pirn(arguments: &[&str]) -> Output {
@@ -215,52 +194,9 @@ fn million_goes_through_all_its_steps() {
     assert!(said.contains("memory of virtual threads: "), "{said}");
 }
 
-/// A running `pirn serve`, ended when dropped.
-struct Serve {
-    child: Child,
-    address: SocketAddr,
-    _watchdog: Watchdog,
-}
-
-impl Serve {
-    fn start(arguments: &[&str]) -> Self {
-        let mut command = Command::new(PIRN);
-        command.args(["serve", "127.0.0.1:0"]).args(arguments);
-        let watchdog = Watchdog::start(format!("{command:?}"));
-        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap())
-            .read_line(&mut line)
-            .unwrap();
-        let address = line.trim_end().strip_prefix("listening on http://");
-        let address: SocketAddr = address.expect(&line).parse().unwrap();
-        assert_ne!(address.port(), 0, "the port really bound");
-        Serve {
-            child,
-            address,
-            _watchdog: watchdog,
-        }
-    }
-
-    fn ask(&self, request: &str) -> String {
-        let mut stream = TcpStream::connect(self.address).unwrap();
-        stream.write_all(request.as_bytes()).unwrap();
-        let mut response = String::new();
-        stream.read_to_string(&mut response).unwrap();
-        response
-    }
-}
-
-impl Drop for Serve {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 #[test]
 fn serve_answers_outside_clients() {
-    let server = Serve::start(&["--delay-ms", "1"]);
+    let server = Server::start_with(&mut Command::new(PIRN), &["--delay-ms", "1"]);
     let hello = server.ask("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     assert!(hello.starts_with("HTTP/1.1 200 OK\r\n"), "{hello}");
     assert!(hello.ends_with("\r\n\r\nHello, World!"), "{hello}");
@@ -275,10 +211,8 @@ fn serve_answers_outside_clients() {
 
 #[test]
 fn serve_keeps_many_connections_at_once() {
-    let server = Serve::start(&[]);
-    let mut streams: Vec<_> = (0..100)
-        .map(|_| TcpStream::connect(server.address).unwrap())
-        .collect();
+    let server = Server::start();
+    let mut streams: Vec<_> = (0..100).map(|_| server.connect()).collect();
     for _ in 0..2 {
         for stream in &mut streams {
             stream

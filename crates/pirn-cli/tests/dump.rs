@@ -2,33 +2,20 @@
 
 mod shared;
 
-use shared::{Folder, PIRN, address_of};
+use shared::{Folder, PIRN, Server};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output};
 use std::time::Duration;
 
-/// A server with one virtual thread, which waits for connections.
-struct Server {
-    process: Child,
-    address: String,
+/// Starts a server with one virtual thread, which waits for connections.
+fn start() -> Server {
+    Server::start().with_threads()
 }
 
 impl Server {
-    fn start() -> Server {
-        Server::start_by(&mut Command::new(PIRN)).with_threads()
-    }
-
-    /// Starts a server by a command that takes its arguments.
-    fn start_by(command: &mut Command) -> Server {
-        let command = command.args(["serve", "127.0.0.1:0"]).stdin(Stdio::null());
-        let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
-        let address = address_of(&mut process);
-        Server { process, address }
-    }
-
     /// Waits until its virtual thread has been spawned.
     fn with_threads(self) -> Server {
         let threads = format!("/proc/{}/task", self.pid());
@@ -41,22 +28,6 @@ impl Server {
             std::thread::sleep(Duration::from_millis(1));
         }
         self
-    }
-
-    fn pid(&self) -> String {
-        self.process.id().to_string()
-    }
-
-    fn signal(&self, name: &str) {
-        let sent = Command::new("kill").args([name, &self.pid()]).status();
-        assert!(sent.unwrap().success());
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }
 
@@ -123,7 +94,7 @@ fn assert_has(text: &str, parts: &[&str]) {
 
 #[test]
 fn it_shows_a_process_that_has_prepared_nothing() {
-    let server = Server::start();
+    let server = start();
     let text = shown(&["dump", &server.pid()]);
     let socket = server.address.clone();
     assert_has(
@@ -144,7 +115,7 @@ fn it_shows_a_process_that_has_prepared_nothing() {
 
 #[test]
 fn it_shows_only_what_is_asked_for() {
-    let server = Server::start();
+    let server = start();
     let with = |condition| shown(&["dump", &server.pid(), "--where", condition]);
     assert_has(&with("state=waiting,frame=accept"), &["1 virtual thread"]);
     assert_has(&with("state=running"), &["0 virtual threads"]);
@@ -164,7 +135,7 @@ fn it_shows_only_what_is_asked_for() {
 fn a_saved_dump_is_shown_later_and_compared() {
     let folder = Folder::new("saved");
     let file = folder.path("first.pirndump");
-    let server = Server::start();
+    let server = start();
     assert_eq!(shown(&["dump", &server.pid(), "--output", &file]), "");
     let diff = shown(&["dump", &server.pid(), "--diff", &file]);
     assert_has(&diff, &["1 thread before, 1 after", "0 groups grew"]);
@@ -231,14 +202,14 @@ fn who_cannot_answer_is_said_and_what_to_do() {
     sleep.kill().unwrap();
     sleep.wait().unwrap();
 
-    let server = Server::start();
-    server.signal("-STOP");
+    let server = start();
+    server.running.signal("-STOP");
     let error = reason(&["dump", &server.pid()]);
     assert_has(
         &error,
         &["has not answered within two seconds", "it is stopped"],
     );
-    server.signal("-CONT");
+    server.running.signal("-CONT");
     shown(&["dump", &server.pid()]);
 }
 
@@ -266,7 +237,7 @@ fn another_user_is_told_who_may() {
         eprintln!("skipped: this user cannot become another");
         return;
     }
-    let server = Server::start();
+    let server = start();
     let asks = || nobody().args(["dump", &server.pid()]).output().unwrap();
     let refused = |output: Output| {
         assert_eq!(output.status.code(), Some(1));
@@ -331,7 +302,7 @@ fn sigquit_writes_the_dump_to_standard_error() {
     let server = Server::start_by(&mut command).with_threads();
     drop(command); // It holds an end of the pipe.
     until_handled(&server);
-    server.signal("-QUIT");
+    server.running.signal("-QUIT");
     let mut lines = BufReader::new(from).lines().map(Result::unwrap);
     assert_has(&lines.next().unwrap(), &["pirn: SIGQUIT: "]);
     assert!(lines.any(|line| line.contains("accept4")));

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
@@ -11,40 +9,10 @@ use std::time::Duration;
 mod shared;
 mod trace;
 
-use shared::{Folder, PIRN, address_of};
+use shared::{Folder, PIRN, Server};
 use trace::Trace;
 
-/// A server. It is killed at the end.
-struct Server {
-    process: Child,
-    address: String,
-}
-
 impl Server {
-    fn start(variables: &[(&str, &str)]) -> Server {
-        let mut command = Command::new(PIRN);
-        command
-            .args(["serve", "127.0.0.1:0"])
-            .envs(variables.iter().copied());
-        let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
-        let address = address_of(&mut process);
-        Server { process, address }
-    }
-
-    fn pid(&self) -> String {
-        self.process.id().to_string()
-    }
-
-    /// Makes a request.
-    fn ask(&self) {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        let request = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
-        stream.write_all(request).unwrap();
-        let mut response = String::new();
-        stream.read_to_string(&mut response).unwrap();
-        assert!(response.ends_with("Hello, World!"), "{response}");
-    }
-
     /// Makes requests as long as `f` takes: some hundreds per second, because a trace of more than
     /// 5,000 threads has names for some of them only, and each request has a thread.
     fn ask_while<R>(&self, f: impl FnOnce() -> R) -> R {
@@ -52,7 +20,7 @@ impl Server {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 while !over.load(SeqCst) {
-                    self.ask();
+                    self.greet();
                     std::thread::sleep(Duration::from_millis(1));
                 }
             });
@@ -68,13 +36,6 @@ struct Over<'a>(&'a AtomicBool);
 impl Drop for Over<'_> {
     fn drop(&mut self) {
         self.0.store(true, SeqCst);
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }
 
@@ -172,8 +133,8 @@ fn check(trace: &Trace) -> usize {
 #[test]
 fn a_recording_is_a_trace_of_carriers_and_threads() {
     let folder = Folder::new("events-trace");
-    let server = Server::start(&[("PIRN_PARALLELISM", "2")]);
-    server.ask();
+    let server = Server::start_in(&[("PIRN_PARALLELISM", "2")]);
+    server.greet();
     let (pid, file) = (server.pid(), format!("pirn-{}.pftrace", server.pid()));
     let said = server.ask_while(|| folder.said(&["events", &pid, "--seconds", "1"]));
     assert_has(
@@ -190,7 +151,7 @@ fn a_recording_is_a_trace_of_carriers_and_threads() {
         threads > 2,
         "the one that accepts, and those that answer: {threads}"
     );
-    assert_eq!(trace.pid, server.process.id().into());
+    assert_eq!(trace.pid, server.running.process.id().into());
     assert_has(&trace.program, &["pirn"]);
     let said_threads = format!(" of {} virtual threads ", trace.virtual_threads());
     assert_has(&said, &[&said_threads]);
@@ -207,8 +168,8 @@ fn a_recording_is_a_trace_of_carriers_and_threads() {
 #[test]
 fn events_are_saved_and_read_later() {
     let folder = Folder::new("events-saved");
-    let server = Server::start(&[]);
-    server.ask();
+    let server = Server::start();
+    server.greet();
     let pid = server.pid();
     let record = ["events", &pid, "--seconds", "1", "--output", "some.events"];
     let said = server.ask_while(|| folder.said(&record));
@@ -248,15 +209,15 @@ fn events_are_saved_and_read_later() {
 #[test]
 fn what_a_process_has_kept_is_taken_at_once() {
     let folder = Folder::new("events-kept");
-    let server = Server::start(&[("PIRN_EVENTS", "64K")]);
-    (0..20).for_each(|_| server.ask());
+    let server = Server::start_in(&[("PIRN_EVENTS", "64K")]);
+    (0..20).for_each(|_| server.greet());
     let said = folder.said(&["events", &server.pid(), "--kept", "-o", "kept.pftrace"]);
     assert!(!said.contains("records process"), "{said}");
     let trace = Trace::read(&fs::read(folder.path("kept.pftrace")).unwrap());
     assert!(check(&trace) > 2, "what was before the question: {said}");
 
-    let keeps_none = Server::start(&[]);
-    keeps_none.ask();
+    let keeps_none = Server::start();
+    keeps_none.greet();
     let said = folder.said(&["events", &keeps_none.pid(), "--kept", "-o", "none.pftrace"]);
     assert_has(&said, &[" 0 events ", "PIRN_EVENTS"]);
     check(&Trace::read(
@@ -310,8 +271,8 @@ fn what_cannot_be_recorded_is_said() {
 fn what_cannot_be_written_is_said_before_anything_is_recorded() {
     let folder = Folder::new("events-unwritable");
     fs::create_dir(folder.path("folder")).unwrap();
-    let server = Server::start(&[]);
-    server.ask();
+    let server = Server::start();
+    server.greet();
     let pid = server.pid();
     for (file, cause) in [
         ("folder", "Is a directory"),
@@ -331,8 +292,8 @@ fn what_cannot_be_written_is_said_before_anything_is_recorded() {
 #[test]
 fn a_recording_that_fails_leaves_files_as_they_are() {
     let folder = Folder::new("events-failed");
-    let server = Server::start(&[]);
-    server.ask();
+    let server = Server::start();
+    server.greet();
     let pid = server.pid();
     fs::write(folder.path("a.events"), "before").unwrap();
     fs::write(folder.path("a.pftrace"), "before").unwrap();

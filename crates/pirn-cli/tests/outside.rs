@@ -3,12 +3,12 @@
 
 mod shared;
 
-use shared::{Folder, PIRN, address_of};
+use shared::{Folder, PIRN, Server};
 use std::fs;
 use std::io::Write;
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 /// A test that takes longer than this hangs.
@@ -19,23 +19,19 @@ const ASKING: usize = 7;
 
 /// A server with connections. It is killed at the end.
 struct Subject {
-    server: Child,
+    server: Server,
     _connections: Vec<TcpStream>,
 }
 
 impl Subject {
     /// Starts one in a folder, in which it may leave a core file.
     fn start(folder: &Path) -> Subject {
-        let script = "ulimit -c $(ulimit -H -c); exec \"$0\" serve 127.0.0.1:0 --delay-ms 3600000";
-        let mut server = Command::new("sh")
-            .args(["-c", script, PIRN])
-            .current_dir(folder)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let address = address_of(&mut server);
+        let script = "ulimit -c $(ulimit -H -c); exec \"$0\" \"$@\"";
+        let mut command = Command::new("sh");
+        command.args(["-c", script, PIRN]).current_dir(folder);
+        let server = Server::start_with(&mut command, &["--delay-ms", "3600000"]);
         let connect = |request: &str| {
-            let mut stream = TcpStream::connect(&address).unwrap();
+            let mut stream = server.connect();
             stream.write_all(request.as_bytes()).unwrap();
             stream
         };
@@ -49,14 +45,7 @@ impl Subject {
     }
 
     fn pid(&self) -> String {
-        self.server.id().to_string()
-    }
-}
-
-impl Drop for Subject {
-    fn drop(&mut self) {
-        let _ = self.server.kill();
-        let _ = self.server.wait();
+        self.server.pid()
     }
 }
 
@@ -156,7 +145,7 @@ fn a_core_file_has_the_threads() {
         .args(["-ABRT", &subject.pid()])
         .status();
     assert!(abort.unwrap().success());
-    subject.server.wait().unwrap();
+    subject.server.running.process.wait().unwrap();
     let files = fs::read_dir(&folder.0)
         .unwrap()
         .map(|file| file.unwrap().path());

@@ -1,5 +1,7 @@
 //! `pirn console`, spoken to over a socket as by a browser, and as by others.
 
+#[path = "../shared/mod.rs"]
+mod shared;
 mod target;
 
 use std::fs;
@@ -13,7 +15,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use target::{Console, PIRN, Running};
+use shared::{PIRN, Running};
+use target::Console;
 
 fn status(answer: &str) -> &str {
     answer.get(9..12).unwrap_or("none")
@@ -45,7 +48,7 @@ fn it_serves_the_page_and_what_that_asks_for() {
         (&"waiting".into(), &"read".into())
     );
     let waits = group["examples"][0]["waits"].as_str().unwrap();
-    assert!(waits.contains(&console.served), "{waits}");
+    assert!(waits.contains(&console.server.address), "{waits}");
     let frames = group["stack"]["frames"].as_array().unwrap();
     assert!(
         frames
@@ -63,7 +66,7 @@ fn it_serves_the_page_and_what_that_asks_for() {
         thread["full_waits"]
             .as_str()
             .unwrap()
-            .contains(&console.served),
+            .contains(&console.server.address),
         "{thread}"
     );
     assert!(thread["mounts"].as_u64().unwrap() > 0);
@@ -106,7 +109,7 @@ fn events_tell_what_changes() {
     assert_eq!(points[0]["threads"]["waiting"], 1, "{points}");
     let first = events.next("dump")["number"].as_u64().unwrap();
     let clients: Vec<_> = (0..20)
-        .map(|_| TcpStream::connect(&console.served).unwrap())
+        .map(|_| TcpStream::connect(&console.server.address).unwrap())
         .collect();
     while events.next("points")[0]["threads"]["waiting"] != 21 {}
     while events.next("dump")["number"].as_u64().unwrap() <= first {}
@@ -125,8 +128,8 @@ fn when_the_process_ends_the_data_stay() {
     let mut events = console.events();
     events.next("dump");
     assert_eq!(console.json("groups")["totals"]["listed"], 1);
-    console.server.0.kill().unwrap();
-    console.server.0.wait().unwrap();
+    console.server.running.process.kill().unwrap();
+    console.server.running.process.wait().unwrap();
     loop {
         if events.next("status")["state"] == "ended" {
             break;
@@ -147,7 +150,7 @@ fn when_the_process_ends_the_data_stay() {
 #[test]
 fn it_records_what_carriers_do() {
     let console = Console::start();
-    let served = console.served.clone();
+    let served = console.server.address.clone();
     let (stop, stopped) = mpsc::channel::<()>();
     let load = std::thread::spawn(move || {
         let mut stream = TcpStream::connect(&served).unwrap();
@@ -344,7 +347,7 @@ fn the_browser_is_given_a_private_file() {
     let mut command = Command::new(PIRN);
     let command = command.args(["console", &console.server.pid(), "--open"]);
     let command = command.env("PATH", path).env("XDG_RUNTIME_DIR", &folder);
-    let (opened, url) = Running::start_by(command, "http://");
+    let (opened, url) = Running::start(command, "http://");
     while !said.exists() {
         std::thread::sleep(Duration::from_millis(5));
     }

@@ -2,93 +2,29 @@
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::process::Command;
 use std::time::Duration;
 
 use serde_json::Value;
 
-/// The command, which is also a program with virtual threads: `pirn serve`.
-pub const PIRN: &str = env!("CARGO_BIN_EXE_pirn");
-
-/// A test that takes longer than this hangs.
-const PATIENCE: Duration = Duration::from_secs(120);
-
-/// Aborts the tests if it is not dropped in time.
-fn watchdog() -> mpsc::Sender<()> {
-    let (done, is_done) = mpsc::channel();
-    std::thread::spawn(move || {
-        if is_done.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
-            eprintln!("a test of the console hangs");
-            std::process::abort();
-        }
-    });
-    done
-}
-
-/// A process that is ended with the test.
-pub struct Running(pub Child);
-
-impl Running {
-    /// Starts the command, and returns its first lines, up to one that contains `last`.
-    pub fn start(arguments: &[&str], last: &str) -> (Running, String) {
-        Running::start_by(Command::new(PIRN).args(arguments), last)
-    }
-
-    /// The same for a command that has its arguments.
-    pub fn start_by(command: &mut Command, last: &str) -> (Running, String) {
-        command.stdin(Stdio::null()).stdout(Stdio::piped());
-        let mut process = command.spawn().unwrap();
-        let mut output = BufReader::new(process.stdout.take().unwrap());
-        let running = Running(process);
-        loop {
-            let mut line = String::new();
-            assert_ne!(
-                output.read_line(&mut line).unwrap(),
-                0,
-                "{command:?} has ended"
-            );
-            if line.contains(last) {
-                return (running, line.trim().to_string());
-            }
-        }
-    }
-
-    pub fn pid(&self) -> String {
-        self.0.id().to_string()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
+use crate::shared::{PIRN, Running, Server};
 
 /// A server, and a console for it.
 pub struct Console {
-    pub server: Running,
-    /// Where the server listens.
-    pub served: String,
+    pub server: Server,
     pub console: Running,
     /// Where the console does: `127.0.0.1:PORT`.
     pub address: String,
     /// What paths begin with: `/TOKEN/`.
     pub root: String,
-    _watchdog: mpsc::Sender<()>,
 }
 
 impl Console {
     pub fn start() -> Console {
-        let watchdog = watchdog();
-        let (server, line) = Running::start(&["serve", "127.0.0.1:0"], "listening");
-        let served = line
-            .strip_prefix("listening on http://")
-            .unwrap()
-            .to_string();
+        let server = Server::start();
         until_it_waits(&server);
-        let (console, url) = Running::start(&["console", &server.pid()], "http://");
+        let command = &mut Command::new(PIRN);
+        let (console, url) = Running::start(command.args(["console", &server.pid()]), "http://");
         let (address, token) = url
             .strip_prefix("http://")
             .unwrap()
@@ -98,11 +34,9 @@ impl Console {
         assert_eq!(root.len(), 34, "{url}");
         Console {
             server,
-            served,
             console,
             address: address.into(),
             root,
-            _watchdog: watchdog,
         }
     }
 
@@ -149,7 +83,7 @@ impl Console {
 
 /// Waits until the server's virtual thread waits for connections. Before it has one, it cannot be
 /// asked at all.
-fn until_it_waits(server: &Running) {
+fn until_it_waits(server: &Server) {
     loop {
         let mut command = Command::new(PIRN);
         let output = command.args(["metrics", &server.pid()]).output().unwrap();

@@ -1,20 +1,136 @@
-//! What the tests of `pirn dump` share.
+//! What the tests of the command share.
+
+#![allow(dead_code, reason = "each test uses some of it")]
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::Child;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
 
 /// The command, which is also a program with virtual threads: `pirn serve`.
 pub const PIRN: &str = env!("CARGO_BIN_EXE_pirn");
 
-/// Waits until a `pirn serve` listens. Returns its address.
-pub fn address_of(server: &mut Child) -> String {
-    let mut line = String::new();
-    let mut output = BufReader::new(server.stdout.take().unwrap());
-    output.read_line(&mut line).unwrap();
-    let address = line.trim().strip_prefix("listening on http://");
-    address.unwrap_or_else(|| panic!("{line}")).into()
+/// A test that takes longer than this hangs.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Aborts the tests, and says which one hangs, if it is not dropped in time.
+pub struct Watchdog(mpsc::Sender<()>);
+
+impl Watchdog {
+    pub fn start(what: String) -> Watchdog {
+        let (done, is_done) = mpsc::channel();
+        std::thread::spawn(move || {
+            if is_done.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+                eprintln!("hangs: {what}");
+                std::process::abort();
+            }
+        });
+        Watchdog(done)
+    }
+}
+
+/// A process that is ended with the test, which has to end in time.
+pub struct Running {
+    pub process: Child,
+    _watchdog: Watchdog,
+}
+
+impl Running {
+    /// Starts a command, and returns the first line that contains `last`.
+    pub fn start(command: &mut Command, last: &str) -> (Running, String) {
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        let watchdog = Watchdog::start(format!("{command:?}"));
+        let mut process = command.spawn().unwrap();
+        let output = BufReader::new(process.stdout.take().unwrap());
+        let running = Running {
+            process,
+            _watchdog: watchdog,
+        };
+        let mut lines = output.lines().map(Result::unwrap);
+        let line = lines.find(|line| line.contains(last));
+        let line = line.unwrap_or_else(|| panic!("{command:?} has ended"));
+        (running, line)
+    }
+
+    pub fn pid(&self) -> String {
+        self.process.id().to_string()
+    }
+
+    pub fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([name, &self.pid()]).status();
+        assert!(sent.unwrap().success());
+    }
+
+    pub fn kill(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// A `pirn serve`, which listens.
+pub struct Server {
+    pub running: Running,
+    pub address: String,
+}
+
+impl Server {
+    pub fn start() -> Server {
+        Server::start_by(&mut Command::new(PIRN))
+    }
+
+    /// Starts one with these variables in its environment.
+    pub fn start_in(variables: &[(&str, &str)]) -> Server {
+        Server::start_by(Command::new(PIRN).envs(variables.iter().copied()))
+    }
+
+    /// Starts one by a command that takes its arguments.
+    pub fn start_by(command: &mut Command) -> Server {
+        Server::start_with(command, &[])
+    }
+
+    /// The same with more arguments.
+    pub fn start_with(command: &mut Command, more: &[&str]) -> Server {
+        const SAYS: &str = "listening on http://";
+        let command = command.args(["serve", "127.0.0.1:0"]).args(more);
+        let (running, line) = Running::start(command, SAYS);
+        let address = line.trim_end().strip_prefix(SAYS);
+        Server {
+            running,
+            address: address.unwrap_or_else(|| panic!("{line}")).into(),
+        }
+    }
+
+    pub fn pid(&self) -> String {
+        self.running.pid()
+    }
+
+    pub fn connect(&self) -> TcpStream {
+        TcpStream::connect(&self.address).unwrap()
+    }
+
+    /// Sends a request, and returns what comes back until the end.
+    pub fn ask(&self, request: &str) -> String {
+        let mut stream = self.connect();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut response = String::new();
+        stream.read_to_string(&mut response).unwrap();
+        response
+    }
+
+    /// Makes a request that is answered.
+    pub fn greet(&self) {
+        let response = self.ask("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        assert!(response.ends_with("\r\n\r\nHello, World!"), "{response}");
+    }
 }
 
 /// A folder of a test's own, removed at the end.

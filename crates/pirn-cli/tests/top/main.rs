@@ -1,43 +1,35 @@
 //! `pirn top`, asked about a server: as text, and in a terminal that the test holds.
 
+mod panics;
 #[path = "../shared/mod.rs"]
-#[allow(dead_code, reason = "these tests write no files")]
 mod shared;
 mod terminal;
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpStream;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use shared::{PIRN, address_of};
+use shared::{PIRN, Server};
 use terminal::Terminal;
 
 /// A server with a thread that waits for connections, and one per connection that waits for
 /// requests.
-struct Server {
-    process: Child,
+struct Target {
+    server: Server,
     _clients: Vec<TcpStream>,
 }
 
-impl Server {
-    fn with_clients(count: usize) -> Server {
-        let mut process = Command::new(PIRN)
-            .args(["serve", "127.0.0.1:0"])
-            .env("PIRN_PARALLELISM", "2")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let address = address_of(&mut process);
-        let connect = |_| TcpStream::connect(&address).unwrap();
-        let clients = (0..count).map(connect).collect();
-        let server = Server {
-            process,
+impl Target {
+    fn with_clients(count: usize) -> Target {
+        let server = Server::start_in(&[("PIRN_PARALLELISM", "2")]);
+        let clients = (0..count).map(|_| server.connect()).collect();
+        let target = Target {
+            server,
             _clients: clients,
         };
-        server.until_waiting(count + 1);
-        server
+        target.until_waiting(count + 1);
+        target
     }
 
     /// Waits until so many threads wait.
@@ -53,28 +45,20 @@ impl Server {
     }
 
     fn pid(&self) -> String {
-        self.process.id().to_string()
+        self.server.pid()
     }
 
     fn signal(&self, name: &str) {
-        let sent = Command::new("kill").args([name, &self.pid()]).status();
-        assert!(sent.unwrap().success());
+        self.server.running.signal(name);
     }
 
     fn kill(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        self.server.running.kill();
     }
 
     /// Returns a terminal in which `pirn top` shows the server.
     fn top(&self, columns: u16, rows: u16) -> Terminal {
         Terminal::start(&[PIRN, "top", &self.pid(), "-d", "0.2"], columns, rows)
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.kill();
     }
 }
 
@@ -93,7 +77,7 @@ fn text(bytes: &[u8]) -> String {
 
 /// Runs `pirn top --batch` for one page with these arguments.
 #[track_caller]
-fn page(server: &Server, arguments: &[&str]) -> String {
+fn page(server: &Target, arguments: &[&str]) -> String {
     let pid = server.pid();
     let mut all = vec!["top", "--batch", "-d", "0.1", "-n", "1", &pid];
     all.extend(arguments);
@@ -122,7 +106,7 @@ fn rows(page: &str, first_title: &str) -> Vec<String> {
 
 #[test]
 fn groups_are_a_page_of_text() {
-    let server = Server::with_clients(3);
+    let server = Target::with_clients(3);
     let page = page(&server, &[]);
     let pid = format!("pirn  pid {}  up ", server.pid());
     assert_has(
@@ -153,7 +137,7 @@ fn groups_are_a_page_of_text() {
 
 #[test]
 fn threads_and_carriers_are_pages_of_text() {
-    let server = Server::with_clients(3);
+    let server = Target::with_clients(3);
     let threads = page(&server, &["--page", "threads", "--sort", "id"]);
     let ids: Vec<String> = rows(&threads, "ID")
         .iter()
@@ -174,7 +158,7 @@ fn threads_and_carriers_are_pages_of_text() {
 
 #[test]
 fn pages_follow_until_the_process_ends() {
-    let mut server = Server::with_clients(1);
+    let mut server = Target::with_clients(1);
     let mut top = Command::new(PIRN)
         .args(["top", "--batch", "-d", "0.1", &server.pid()])
         .stdout(Stdio::piped())
@@ -213,7 +197,7 @@ fn pages_follow_until_the_process_ends() {
 
 #[test]
 fn a_stopped_process_is_a_page_that_says_so() {
-    let server = Server::with_clients(1);
+    let server = Target::with_clients(1);
     let mut top = Command::new(PIRN)
         .args(["top", "--batch", "-d", "0.1", &server.pid()])
         .stdout(Stdio::piped())
@@ -234,7 +218,7 @@ fn a_stopped_process_is_a_page_that_says_so() {
 
 #[test]
 fn what_is_wrong_is_said() {
-    let server = Server::with_clients(0);
+    let server = Target::with_clients(0);
     let reason = |arguments: &[&str]| {
         let output = pirn(arguments);
         assert_eq!(output.status.code(), Some(1), "{arguments:?}");
@@ -267,7 +251,7 @@ fn what_is_wrong_is_said() {
 
 #[test]
 fn keys_turn_pages_and_open_stacks() {
-    let server = Server::with_clients(3);
+    let server = Target::with_clients(3);
     let mut top = server.top(120, 30);
     let first = top.until_has(&["1 of 2 groups; dump", "threads     4 in all"]);
     assert_has(&first, &["COUNT", "q quit"]);
@@ -294,7 +278,7 @@ fn keys_turn_pages_and_open_stacks() {
 
 #[test]
 fn without_colors_nothing_has_one() {
-    let server = Server::with_clients(2);
+    let server = Target::with_clients(2);
     let has_color = |screen: &vt100::Screen| {
         let places = (0..30).flat_map(|row| (0..120).map(move |column| (row, column)));
         places
@@ -314,7 +298,7 @@ fn without_colors_nothing_has_one() {
 
 #[test]
 fn the_size_of_the_terminal_may_change() {
-    let server = Server::with_clients(2);
+    let server = Target::with_clients(2);
     let mut top = server.top(100, 24);
     top.until_has(&["groups; dump"]);
     for (columns, rows) in [(40, 10), (1, 1), (3, 2), (300, 60), (40, 10)] {
@@ -328,7 +312,7 @@ fn the_size_of_the_terminal_may_change() {
 
 #[test]
 fn the_end_of_the_process_is_said_and_waited_at() {
-    let mut server = Server::with_clients(1);
+    let mut server = Target::with_clients(1);
     let mut top = server.top(120, 30);
     top.until_has(&["groups; dump"]);
     server.kill();
@@ -342,7 +326,7 @@ fn the_end_of_the_process_is_said_and_waited_at() {
 
 #[test]
 fn a_signal_gives_the_terminal_back() {
-    let server = Server::with_clients(1);
+    let server = Target::with_clients(1);
     for name in ["-TERM", "-HUP"] {
         let mut top = server.top(120, 30);
         top.until_has(&["groups; dump"]);

@@ -35,6 +35,15 @@ fn sip(mut stream: &std::os::unix::net::UnixStream, over: &AtomicBool) -> Vec<u8
     got
 }
 
+/// Sets it at the end, also of a test that fails.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, SeqCst);
+    }
+}
+
 /// As long as it lasts, `EACH` threads are woken and end.
 const EACH: usize = 1000;
 
@@ -95,6 +104,7 @@ fn others_are_served_meanwhile(target: &mut Target, left: usize) -> bool {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let sipping = scope.spawn(|| sip(&slow, &over));
+        let end = Over(&over);
         target.tell("wake");
         let dump = dump_of(target.pid());
         assert_eq!(dump.threads.len(), left + 1);
@@ -104,7 +114,7 @@ fn others_are_served_meanwhile(target: &mut Target, left: usize) -> bool {
         let meanwhile = is_being_sent(target.pid());
         // The listener is left.
         until(|| (target.threads("pirn-observe") == 1).then_some(()));
-        over.store(true, SeqCst);
+        drop(end);
         let got = sipping.join().unwrap();
         let payload = got.strip_prefix(b"ok dump\n").unwrap();
         assert!(Dump::read_from(payload).is_err(), "it was given all");
