@@ -13,6 +13,12 @@ use core::ptr;
 use pirn_dump::{Finding, Grouper, State, Thread, Totals, Wait};
 use std::collections::HashMap;
 
+/// How often a thread is looked at again because of what has been loaded meanwhile.
+const RELOADS: u32 = 3;
+
+/// The walker does not know all that is loaded.
+struct Outdated;
+
 /// See the module's documentation.
 pub(super) struct Assembly<'a> {
     pub(super) stacks: Stacks,
@@ -54,10 +60,38 @@ impl<'a> Assembly<'a> {
         }
     }
 
-    /// Adds a thread that the walker has just seen.
-    pub(super) fn add(&mut self, seen: Seen, walker: &mut Walker) {
+    /// Adds a thread that the walker has just seen. If a library has been opened since the walker
+    /// has looked what is loaded, and the thread is in it, it is looked at again.
+    pub(super) fn add(&mut self, mut seen: Seen, walker: &mut Walker) {
+        for _ in 0..RELOADS {
+            match self.stack(&seen, walker) {
+                Ok(stack) => return self.add_with(seen, stack, walker),
+                Err(Outdated) => match walker.look_anew(seen.slot) {
+                    Some(again) => seen = again,
+                    None => return, // It has ended meanwhile.
+                },
+            }
+        }
         let (frames, unwinder) = (&mut walker.frames, &walker.unwinder);
-        let stack = (frames.len > 0).then(|| self.stacks.number(frames, seen.exact, unwinder));
+        let stack = match frames.len {
+            0 => None,
+            _ => self.stacks.number_as_it_is(frames, seen.exact, unwinder),
+        };
+        self.add_with(seen, stack, walker);
+    }
+
+    /// Returns the number of the stack of a thread that the walker has just seen, if it has seen
+    /// that.
+    fn stack(&mut self, seen: &Seen, walker: &mut Walker) -> Result<Option<u32>, Outdated> {
+        let (frames, unwinder) = (&mut walker.frames, &walker.unwinder);
+        if frames.len == 0 {
+            return Ok(None);
+        }
+        let number = self.stacks.number(frames, seen.exact, unwinder);
+        number.map(Some).ok_or(Outdated)
+    }
+
+    fn add_with(&mut self, seen: Seen, stack: Option<u32>, walker: &Walker) {
         let waits = seen.state == State::Waiting;
         let since = waits.then(|| self.sights.note(seen.slot, seen.id, seen.mounts, self.now));
         self.totals.listed += 1;

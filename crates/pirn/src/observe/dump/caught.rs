@@ -20,7 +20,7 @@ pub(crate) fn stack_of(platform: u32) -> Option<Caught> {
     let mut walker = Walker::new();
     walker.stop(platform)?.thread()?;
     let mut stacks = Stacks::new();
-    stacks.number(&mut walker.frames, true, &walker.unwinder);
+    stacks.number_as_it_is(&mut walker.frames, true, &walker.unwinder);
     Some(Caught {
         dump: Dump {
             modules: process::modules(&walker.unwinder.modules),

@@ -39,15 +39,48 @@ impl Stacks {
 
     /// Returns the number of a stack. `exact`: the first frame is that of the instruction that runs
     /// next, of a thread that was stopped; otherwise of one that has left its stack.
-    pub(super) fn number(&mut self, frames: &mut Frames, exact: bool, unwinder: &Unwinder) -> u32 {
+    ///
+    /// `None`: there is code on it that is not known, and something has been loaded since it was
+    /// looked what there is. The frames beyond that code are missing, or wrong.
+    pub(super) fn number(
+        &mut self,
+        frames: &mut Frames,
+        exact: bool,
+        unwinder: &Unwinder,
+    ) -> Option<u32> {
+        let is_right = |frames: &Frames| frames.end != End::Lost || !unwinder.modules.are_old();
+        self.number_if(frames, exact, unwinder, is_right)
+    }
+
+    /// The same, whatever has been loaded.
+    pub(super) fn number_as_it_is(
+        &mut self,
+        frames: &mut Frames,
+        exact: bool,
+        unwinder: &Unwinder,
+    ) -> Option<u32> {
+        self.number_if(frames, exact, unwinder, |_| true)
+    }
+
+    /// Returns the number of a stack that is known, or is as it should be when it has been checked.
+    fn number_if(
+        &mut self,
+        frames: &mut Frames,
+        exact: bool,
+        unwinder: &Unwinder,
+        is_right: impl FnOnce(&Frames) -> bool,
+    ) -> Option<u32> {
         let mut key = [0; MOST_FRAMES + 1];
         key[..frames.len].copy_from_slice(frames.counters());
         key[frames.len] = frames.end as u64 | u64::from(exact) << 8;
         let key = &key[..frames.len + 1];
         if let Some(&number) = self.read.get(key) {
-            return number;
+            return Some(number);
         }
         unwinder.check(frames);
+        if !is_right(frames) {
+            return None;
+        }
         if self.bytes > MOST_BYTES && frames.len > FEW_FRAMES {
             (frames.len, frames.end) = (FEW_FRAMES, End::TooDeep);
         }
@@ -56,7 +89,7 @@ impl Stacks {
             self.bytes += size_of_val(key);
             self.read.insert(key.into(), number);
         }
-        number
+        Some(number)
     }
 
     fn number_as_shown(&mut self, frames: &Frames, exact: bool, unwinder: &Unwinder) -> u32 {

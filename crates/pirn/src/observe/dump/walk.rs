@@ -65,12 +65,13 @@ impl Walker {
         if seen.stack_bytes.is_none() {
             self.look_closer(&mut seen);
         }
-        let lost = self.frames.len > 0 && self.frames.end == End::Lost;
-        if lost && self.unwinder.modules.are_old() {
-            self.unwinder = Unwinder::new();
-            return residents::walk(slot, |core, parked| self.see(core, slot, parked));
-        }
         Some(seen)
+    }
+
+    /// Looks at it again, with what is loaded now.
+    pub(super) fn look_anew(&mut self, slot: Slot) -> Option<Seen> {
+        self.unwinder = Unwinder::new();
+        self.look(slot)
     }
 
     /// Notes what there is to see of a thread. `still`: it is off its stack, and stays so.

@@ -146,17 +146,16 @@ fn libraries_come_and_go_while_dumps_are_made() {
     };
     let paths: Vec<PathBuf> = paths;
     std::thread::scope(|scope| {
-        scope.spawn(|| {
+        let dumps = scope.spawn(|| {
             while !OVER.load(SeqCst) {
                 let read = Read::now();
                 for thread in waiting(&read) {
-                    // It may have been opened after this dump has begun: then the frames behind the
-                    // unknown code may be missing, and the stack says so.
-                    if let Some(functions) = read.functions(thread) {
-                        let inside = functions.iter().any(|name| name.starts_with("inside_"));
-                        assert!(inside, "{functions:?}");
-                        SEEN.fetch_add(1, SeqCst);
-                    }
+                    // Also if it was opened after this dump had begun.
+                    let functions = read.functions(thread);
+                    let functions = functions.unwrap_or_else(|| panic!("{thread:?} is cut off"));
+                    let inside = functions.iter().any(|name| name.starts_with("inside_"));
+                    assert!(inside, "{functions:?}");
+                    SEEN.fetch_add(1, SeqCst);
                 }
             }
         });
@@ -166,6 +165,7 @@ fn libraries_come_and_go_while_dumps_are_made() {
             let threads = [2, 5, 8].map(|depth| parks_inside(&library, depth));
             let before = SEEN.load(SeqCst);
             while SEEN.load(SeqCst) < before + 3 {
+                assert!(!dumps.is_finished(), "it has failed");
                 std::thread::yield_now();
             }
             for thread in threads {
