@@ -7,8 +7,9 @@ use std::io;
 /// Bytes of a thread's stack, for unwinding and symbols: address space, of which a thread that
 /// only waits uses two pages.
 const STACK: usize = 512 << 10;
-/// `std` aborts if it gets no memory for a thread's record, so this much must be free.
-const ROOM: usize = STACK + (64 << 10);
+/// `std` aborts if it gets no memory for a thread's record, so this much must be free beside its
+/// stack.
+const ROOM: usize = 64 << 10;
 /// All signals but the two that the C library sends to each thread, and waits for: 32 and 33.
 const ALL_SIGNALS: u64 = !(0b11 << 31);
 
@@ -17,13 +18,26 @@ const ALL_SIGNALS: u64 = !(0b11 << 31);
 /// # Errors
 /// There is no memory, or the system refuses another thread.
 pub(super) fn start(name: &str, f: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    start_with(name, STACK, f)
+}
+
+/// The same with a stack of this size.
+pub(super) fn start_with(
+    name: &str,
+    stack: usize,
+    f: impl FnOnce() + Send + 'static,
+) -> io::Result<()> {
     let mut room: Vec<u8> = Vec::new();
-    core::hint::black_box(&mut room).try_reserve_exact(ROOM)?;
+    core::hint::black_box(&mut room).try_reserve_exact(stack + ROOM)?;
     drop(room);
-    let builder = std::thread::Builder::new().name(name.into());
+    // With room for the zero that `std` adds: to make a block larger takes the lock of malloc's
+    // arena that it came from. See `starter`.
+    let mut own = String::with_capacity(name.len() + 1);
+    own.push_str(name);
+    let builder = std::thread::Builder::new().name(own);
     let before = sys::blocked_signals();
     sys::block_only(before | ALL_SIGNALS); // The new thread inherits this.
-    let started = builder.stack_size(STACK).spawn(move || {
+    let started = builder.stack_size(stack).spawn(move || {
         valgrind::note_platform_thread();
         f();
     });

@@ -3,7 +3,7 @@
 use super::connection;
 use super::files::{self, Fd};
 use super::place::{self, Place};
-use super::{helpers, sockets};
+use super::{Beginning, helpers, sockets};
 use crate::blocking::other_table;
 use crate::runtime::{self, Runtime};
 use crate::sys::{self, Errno, call};
@@ -60,7 +60,8 @@ impl Drop for Seat {
 }
 
 /// Listens and serves, on a thread of its own.
-pub(super) fn run(stay: Stay) {
+pub(super) fn run(stay: Stay, beginning: Beginning) {
+    let mut beginning = Some(beginning);
     let Some(runtime) = published() else {
         return;
     };
@@ -68,7 +69,9 @@ pub(super) fn run(stay: Stay) {
         return complain(&format!("no table of descriptors of its own: {error}"));
     }
     loop {
-        match place::take() {
+        let taken = place::take();
+        drop(beginning.take());
+        match taken {
             Ok(Some(place)) => serve(place, stay),
             Ok(None) => return, // Another listener of this process answers.
             Err(reason) => {
@@ -85,8 +88,8 @@ pub(super) fn run(stay: Stay) {
     }
 }
 
-/// Returns the runtime, once it is published: the monitor, which starts this thread, runs a moment
-/// earlier. `None`: the start seems to have failed.
+/// Returns the runtime, once it is published: the monitor, which has this thread started, runs a
+/// moment earlier. `None`: the start seems to have failed.
 fn published() -> Option<&'static Runtime> {
     const LOOKS: u32 = 1000;
     (0..LOOKS).find_map(|_| {

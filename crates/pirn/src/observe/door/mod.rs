@@ -5,16 +5,17 @@
 //!   looks for the socket: none
 //!   SIGURG with a marker, to the
 //!   monitor's thread               ->  handler: an errand for the monitor
-//!                                      monitor: starts the listener's thread
+//!                                      monitor: wakes the starter
+//!                                      starter: starts the listener's thread
 //!                                      listener: a table of descriptors of its own, the socket
 //!   finds the socket, connects,
 //!   checks whose it is             ->  listener: checks the user, starts a worker
 //!   one line: what it wants        ->  worker: the command's answer, then it hangs up
 //! ```
 //!
-//! A process need not prepare for it, and does not pay for it: until somebody asks there are no
-//! thread, no descriptor and no file. The listener of a process that did not ask for one ends when
-//! nobody has come for a while.
+//! A process need not prepare for it, and hardly pays for it: until somebody asks there are one
+//! thread that sleeps (the [`starter`], which has the reasons), no descriptor and no file. The
+//! listener of a process that did not ask for one ends when nobody has come for a while.
 //!
 //! **The door's threads have a table of descriptors of their own** (`CLOSE_RANGE_UNSHARE`). So they
 //! work when the process has run out of descriptors; nothing is inherited by the process's
@@ -32,8 +33,8 @@
 //!
 //! * [`listener`]: the listening thread. [`place`]: the folder and the socket in it.
 //!   [`connection`]: one client. [`commands`]: what one may ask for. [`request`]: its line.
-//! * [`files`], [`sockets`]: system calls. [`helpers`]: platform threads.
-//! * [`quit`]: the dump that `SIGQUIT` asks for.
+//! * [`files`], [`sockets`]: system calls. [`helpers`]: platform threads; [`starter`]: the one that
+//!   starts them. [`quit`]: the dump that `SIGQUIT` asks for.
 
 pub(crate) mod commands;
 mod connection;
@@ -44,6 +45,7 @@ pub(super) mod place;
 mod quit;
 pub(crate) mod request;
 mod sockets;
+mod starter;
 
 use crate::notices;
 use crate::sched::errands;
@@ -58,12 +60,18 @@ const WITHOUT_DUMPS: &str = "this program was built without the feature `dump` o
 static ALLOWED: AtomicBool = AtomicBool::new(false);
 /// Whether it listens from the start.
 static FOR_GOOD: AtomicBool = AtomicBool::new(false);
+/// Whether a listener begins.
+static BEGINS: AtomicBool = AtomicBool::new(false);
 
-/// Decides whether tools may look inside, by the setting and by the program's privileges.
+/// Decides whether tools may look inside, by the setting and by the program's privileges. Makes
+/// ready for those that do, and for `SIGQUIT`. For the start of the runtime.
 pub(crate) fn allow(setting: Option<bool>) -> bool {
     // SAFETY: no pointers.
     let privileged = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
     let allowed = setting != Some(false) && !privileged;
+    if let Err(error) = starter::start(run) {
+        no_thread(error);
+    }
     ALLOWED.store(allowed, Relaxed); // Relaxed: complete in itself.
     allowed
 }
@@ -74,8 +82,13 @@ pub(crate) fn open_for_good() {
     open();
 }
 
-/// Does what signal handlers have left to the monitor, which calls this.
+/// Has what signal handlers have left to the monitor, which calls this, done.
 pub(crate) fn run_errands(wanted: u32) {
+    starter::want(wanted);
+}
+
+/// Does errands. Called by the starter.
+fn run(wanted: u32) {
     if wanted & errands::LET_IN != 0 {
         open();
     }
@@ -94,7 +107,31 @@ fn open() {
     if !ALLOWED.load(Relaxed) {
         return;
     }
-    if let Err(error) = helpers::start("pirn-observe", move || listener::run(stay)) {
-        notices::write(&format!("no thread to answer tools with: {error}"));
+    let Some(beginning) = Beginning::take() else {
+        return;
+    };
+    if let Err(error) = helpers::start("pirn-observe", move || listener::run(stay, beginning)) {
+        no_thread(error);
     }
+}
+
+/// A listener begins: until this is dropped no other does. It may be blocked, see [`starter`], and
+/// tools ask again and again.
+struct Beginning(());
+
+impl Beginning {
+    fn take() -> Option<Beginning> {
+        // Relaxed, here and below: nothing is passed on.
+        (!BEGINS.swap(true, Relaxed)).then_some(Beginning(()))
+    }
+}
+
+impl Drop for Beginning {
+    fn drop(&mut self) {
+        BEGINS.store(false, Relaxed);
+    }
+}
+
+fn no_thread(error: std::io::Error) {
+    notices::write(&format!("no thread to answer tools with: {error}"));
 }

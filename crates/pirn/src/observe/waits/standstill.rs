@@ -121,9 +121,10 @@ fn has_outsiders() -> bool {
 /// Returns whether a platform thread is one of the runtime's. The program's may have names like
 /// theirs: a thread has that of the thread that started it, such as a carrier, unless it gets one.
 fn is_own(id: u32, name: &[u8]) -> bool {
-    const OTHERS: [&[u8]; 7] = [
+    const OTHERS: [&[u8]; 8] = [
         b"blocking",
         b"cold",
+        b"door",
         b"dump",
         b"lints",
         b"monitor",

@@ -2,11 +2,12 @@
 
 use std::ffi::{c_char, c_int, c_void};
 use std::fs;
+use std::path::{Path, PathBuf};
 
 use pirn_dump::State;
 
 use super::bare::Program;
-use super::target::{dump_of, functions_of, until};
+use super::target::{dump_of, functions_of, knock, monitor_of, rests, until};
 use crate::common::watched;
 use pirn::thread;
 
@@ -147,22 +148,48 @@ pub fn stops() {
     parked.join().unwrap();
 }
 
+/// Starts it, and waits until that thread has stopped.
+fn start_and_stop(parallelism: &str) -> Program {
+    let program = Program::start("stops in malloc", &[("PIRN_PARALLELISM", parallelism)]);
+    let stopped = || threads(&program).any(|thread| read(&thread, "syscall").starts_with("0 0x0 "));
+    until(|| stopped().then_some(()));
+    program
+}
+
+/// Returns the folders of the threads of a process.
+fn threads(program: &Program) -> impl Iterator<Item = PathBuf> {
+    let tasks = fs::read_dir(format!("/proc/{}/task", program.pid())).unwrap();
+    tasks.flatten().map(|task| task.path())
+}
+
+fn read(thread: &Path, name: &str) -> String {
+    fs::read_to_string(thread.join(name)).unwrap_or_default()
+}
+
+/// Returns whether a thread of this name waits for a lock of libc.
+fn waits_for_libc(program: &Program, name: &str) -> bool {
+    let futex = libc::SYS_futex.to_string();
+    threads(program).any(|thread| {
+        let call = read(&thread, "syscall");
+        let mut words = call.split(' ');
+        // FUTEX_WAIT_PRIVATE, by which libc's own locks wait; the runtime's have a bit mask.
+        let waits = words.next() == Some(&futex) && words.nth(1) == Some("0x80");
+        waits && read(&thread, "comm").trim_end() == name
+    })
+}
+
 /// Whoever needs that lock waits, perhaps those who answer as well: they answer in the end.
 #[watched]
 fn a_thread_that_stops_in_malloc_for_a_while_does_no_harm() {
     for parallelism in ["1", "2"] {
-        let mut program = Program::start("stops in malloc", &[("PIRN_PARALLELISM", parallelism)]);
+        let mut program = start_and_stop(parallelism);
         let pid = program.pid();
-        let stopped = || {
-            let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
-            let mut calls = tasks.flatten().map(|task| task.path().join("syscall"));
-            calls.any(|call| fs::read_to_string(call).is_ok_and(|call| call.starts_with("0 0x0 ")))
-        };
-        until(|| stopped().then_some(()));
         std::thread::scope(|scope| {
             let asking = scope.spawn(|| dump_of(pid));
             // It has been asked, and may have answered.
-            until(|| (asking.is_finished() || knocked(pid)).then_some(()));
+            let listens = || threads(&program).any(|it| read(&it, "comm") == "pirn-observe\n");
+            let waits = || waits_for_libc(&program, "pirn-door");
+            until(|| (asking.is_finished() || listens() || waits()).then_some(()));
             program.end_input();
             asking.join().unwrap();
         });
@@ -170,20 +197,18 @@ fn a_thread_that_stops_in_malloc_for_a_while_does_no_harm() {
     }
 }
 
-/// Returns whether a process has a listener, or its monitor waits for a lock of libc.
-fn knocked(pid: u32) -> bool {
-    let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
-    tasks.into_iter().any(|task| {
-        let read = |name| fs::read_to_string(task.path().join(name)).unwrap_or_default();
-        let waits = format!("{} ", libc::SYS_futex);
-        match read("comm").trim_end() {
-            "pirn-observe" => true,
-            // FUTEX_WAIT_PRIVATE, by which libc's own locks wait; the runtime's have a bit mask.
-            "pirn-monitor" => {
-                read("syscall").split(' ').nth(2) == Some("0x80")
-                    && read("syscall").starts_with(&waits)
-            }
-            _ => false,
-        }
-    })
+/// The monitor goes on for as long as the thread has stopped, and does what it is asked to.
+#[watched]
+fn a_thread_that_stops_in_malloc_for_good_does_not_stop_the_monitor() {
+    for parallelism in ["1", "2"] {
+        let program = start_and_stop(parallelism);
+        let monitor = until(|| monitor_of(program.pid()));
+        let begin = rests(program.pid(), monitor);
+        until(|| {
+            knock(program.pid());
+            let blocked = waits_for_libc(&program, "pirn-monitor");
+            assert!(!blocked, "the monitor waits for malloc's lock");
+            (rests(program.pid(), monitor) >= begin + 20).then_some(())
+        });
+    }
 }

@@ -111,23 +111,14 @@ impl Target {
     /// Asks the process, and asserts that it does nothing about it.
     pub fn knock_in_vain(&self) {
         let monitor = until(|| monitor_of(self.pid()));
-        let before = self.rests(monitor);
+        let before = rests(self.pid(), monitor);
         // The monitor does what it is asked to do between two of its rests. It is asked again and
         // again, because it may be about to rest for long.
         until(|| {
             knock(self.pid());
-            (self.rests(monitor) >= before + 3).then_some(())
+            (rests(self.pid(), monitor) >= before + 3).then_some(())
         });
         assert_eq!(self.threads("pirn-observe"), 0);
-    }
-
-    /// Returns how often a thread has gone to sleep.
-    fn rests(&self, thread: u32) -> u64 {
-        let status = format!("/proc/{}/task/{thread}/status", self.pid());
-        let status = fs::read_to_string(status).unwrap();
-        let mut counts = status.lines();
-        let count = counts.find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
-        count.unwrap().trim().parse().unwrap()
     }
 
     /// Ends the child, which would not end by itself.
@@ -223,6 +214,14 @@ pub fn monitor_of(pid: u32) -> Option<u32> {
             name.is_ok_and(|name| name.trim_end() == "pirn-monitor")
         })
         .find_map(|thread| thread.file_name().to_str()?.parse().ok())
+}
+
+/// Returns how often a thread of a process has gone to sleep.
+pub fn rests(pid: u32, thread: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/task/{thread}/status")).unwrap();
+    let mut counts = status.lines();
+    let count = counts.find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    count.unwrap().trim().parse().unwrap()
 }
 
 /// Asks a process to open its door, as the `pirn` command does.
