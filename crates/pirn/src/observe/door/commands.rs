@@ -6,6 +6,10 @@
 //! meanwhile.
 
 use super::request::{Refusal, Request, VERSION};
+#[cfg(feature = "dump")]
+use super::room::{self, Room};
+#[cfg(feature = "dump")]
+use crate::observe::dump;
 use crate::observe::events::session;
 use crate::observe::metrics;
 use crate::runtime;
@@ -107,7 +111,12 @@ fn version(_: &Request<'_>, out: &mut dyn Write) -> io::Result<()> {
 /// listed, or the first `max`; otherwise examples of each group.
 #[cfg(feature = "dump")]
 fn dump(request: &Request<'_>, out: &mut dyn Write) -> io::Result<()> {
-    use crate::observe::dump;
+    dump_within(request, out, room::PATIENCE)
+}
+
+/// The same, with so much patience until there is room for it.
+#[cfg(feature = "dump")]
+fn dump_within(request: &Request<'_>, out: &mut dyn Write, patience: Duration) -> io::Result<()> {
     let most = request.number("max")?.unwrap_or(u64::MAX);
     let threads = match request.text("threads") {
         None | Some("examples") => None,
@@ -117,10 +126,42 @@ fn dump(request: &Request<'_>, out: &mut dyn Write) -> io::Result<()> {
             return Err(Refusal(text).into());
         }
     };
-    dump::take(&dump::Contents { threads }).write_to(out)
+    let listed = threads.map_or(0, |_| most.min(alive()));
+    let mut room = Room::take(listed.saturating_mul(BYTES_PER_THREAD), patience)?;
+    let dump = dump::take(&dump::Contents { threads });
+    if threads.is_some() {
+        room.resize(bytes(&dump));
+    }
+    dump.write_to(out)
+}
+
+/// How much memory a listed thread takes, unless it has a long name.
+#[cfg(feature = "dump")]
+const BYTES_PER_THREAD: u64 = size_of::<pirn_dump::Thread>() as u64 + 32;
+
+/// Returns the number of threads.
+#[cfg(feature = "dump")]
+fn alive() -> u64 {
+    let count = |runtime| {
+        metrics::collect(runtime, metrics::Depth::Counters)
+            .threads
+            .all()
+    };
+    runtime::get().map_or(0, count)
+}
+
+/// Returns how much memory the threads of a dump take.
+#[cfg(feature = "dump")]
+fn bytes(dump: &pirn_dump::Dump) -> u64 {
+    let threads = dump.threads.iter();
+    let names = threads.map(|thread| thread.name.as_ref().map_or(0, Vec::capacity));
+    (dump.threads.len() * size_of::<pirn_dump::Thread>() + names.sum::<usize>()) as u64
 }
 
 #[cfg(not(feature = "dump"))]
 fn dump(_: &Request<'_>, _: &mut dyn Write) -> io::Result<()> {
     Err(io::Error::other(super::WITHOUT_DUMPS))
 }
+
+#[cfg(all(test, feature = "dump"))]
+mod tests;

@@ -29,7 +29,8 @@
 //!
 //! **Nobody is held up**: each client has a worker, a platform thread that all signals are blocked
 //! on; there are [`CLIENTS`](listener::CLIENTS) at most. A request has to come soon, a client that
-//! does not read is dropped, and answers have a time limit, unless they are streams.
+//! does not read is dropped, and answers have a time limit, unless they are streams. Large answers
+//! have a limit of memory together (`room`).
 //!
 //! * [`listener`]: the listening thread. [`place`]: the folder and the socket in it.
 //!   [`connection`]: one client. [`commands`]: what one may ask for. [`request`]: its line.
@@ -44,6 +45,8 @@ mod listener;
 pub(super) mod place;
 mod quit;
 pub(crate) mod request;
+#[cfg(feature = "dump")]
+mod room;
 mod sockets;
 mod starter;
 

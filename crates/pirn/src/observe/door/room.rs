@@ -1,0 +1,111 @@
+//! Room for large answers: how much memory those that are being made or sent may have together.
+//!
+//! A dump that lists a million threads is made at once, so that nobody waits for its client, and
+//! takes some 200 MB until that has read it, up to a minute. Each answer therefore says how much
+//! it may need before it is made, and how much it has when it is. An answer that is larger than all
+//! the room there is gets it when no other has any.
+
+use super::request::Refusal;
+use crate::sys;
+use crate::time::Deadline;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// The bytes of all answers together, unless one alone is larger.
+pub(super) const MOST_BYTES: u64 = 256 << 20;
+/// How long an answer waits until there is room. A client waits for longer.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+/// The pause between two looks.
+const PAUSE_NS: u64 = 10_000_000;
+
+/// The room that answers have at the moment.
+static TAKEN: Taken = Taken(Mutex::new(Sum {
+    answers: 0,
+    bytes: 0,
+}));
+
+struct Taken(Mutex<Sum>);
+
+#[derive(Clone, Copy)]
+struct Sum {
+    answers: u32,
+    bytes: u64,
+}
+
+impl Taken {
+    fn lock(&self) -> MutexGuard<'_, Sum> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes room, if there is any.
+    ///
+    /// # Errors
+    /// What others have.
+    fn take(&'static self, bytes: u64) -> Result<Room, Sum> {
+        let mut sum = self.lock();
+        let fits = bytes == 0 || sum.bytes == 0 || sum.bytes.saturating_add(bytes) <= MOST_BYTES;
+        if !fits {
+            return Err(*sum);
+        }
+        sum.answers += 1;
+        sum.bytes = sum.bytes.saturating_add(bytes);
+        Ok(Room { taken: self, bytes })
+    }
+}
+
+/// Room for an answer, until this is dropped.
+pub(super) struct Room {
+    taken: &'static Taken,
+    bytes: u64,
+}
+
+impl Room {
+    /// Takes room for an answer of this size, as soon as there is any.
+    ///
+    /// # Errors
+    /// There was none for the whole time: what to tell the client.
+    pub(super) fn take(bytes: u64, patience: Duration) -> Result<Room, Refusal> {
+        Room::take_of(&TAKEN, bytes, patience)
+    }
+
+    fn take_of(taken: &'static Taken, bytes: u64, patience: Duration) -> Result<Room, Refusal> {
+        let deadline = Deadline::after(patience);
+        loop {
+            match taken.take(bytes) {
+                Ok(room) => return Ok(room),
+                Err(sum) if deadline.has_passed() => return Err(busy(sum, bytes)),
+                Err(_) => sys::nap(PAUSE_NS),
+            }
+        }
+    }
+
+    /// Notes how much the answer really has: that is not refused any more.
+    pub(super) fn resize(&mut self, bytes: u64) {
+        let mut sum = self.taken.lock();
+        sum.bytes = (sum.bytes - self.bytes).saturating_add(bytes);
+        self.bytes = bytes;
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        let mut sum = self.taken.lock();
+        sum.answers -= 1;
+        sum.bytes -= self.bytes;
+    }
+}
+
+fn busy(sum: Sum, bytes: u64) -> Refusal {
+    let mib = |bytes: u64| bytes.div_ceil(1 << 20);
+    Refusal(format!(
+        "busy: {} dumps with {} MiB are under way, this one may need {} MiB, and together they may \
+         have {}: try again, or ask for groups only",
+        sum.answers,
+        mib(sum.bytes),
+        mib(bytes),
+        mib(MOST_BYTES)
+    ))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,85 @@
+use super::*;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+
+/// Returns room of a test's own.
+fn all() -> &'static Taken {
+    let sum = Sum {
+        answers: 0,
+        bytes: 0,
+    };
+    Box::leak(Box::new(Taken(Mutex::new(sum))))
+}
+
+fn refusal(taken: &'static Taken, bytes: u64) -> String {
+    match Room::take_of(taken, bytes, Duration::ZERO) {
+        Ok(_) => panic!("{bytes} bytes fitted"),
+        Err(refusal) => refusal.0,
+    }
+}
+
+#[test]
+fn answers_have_no_more_than_all_the_room_together() {
+    let taken = all();
+    let half = Room::take_of(taken, MOST_BYTES / 2, Duration::ZERO);
+    let other = Room::take_of(taken, MOST_BYTES / 2, Duration::ZERO);
+    let said = refusal(taken, 1);
+    assert!(
+        said.starts_with("busy: 2 dumps with 256 MiB are under way, this one may need 1 MiB,"),
+        "{said}"
+    );
+    // Small answers need none.
+    drop(Room::take_of(taken, 0, Duration::ZERO).ok().unwrap());
+    drop(half);
+    drop(
+        Room::take_of(taken, MOST_BYTES / 2, Duration::ZERO)
+            .ok()
+            .unwrap(),
+    );
+    refusal(taken, MOST_BYTES);
+    drop(other);
+    assert_eq!(taken.lock().bytes, 0);
+    assert_eq!(taken.lock().answers, 0);
+}
+
+#[test]
+fn one_that_is_larger_than_all_is_alone() {
+    let taken = all();
+    let small = Room::take_of(taken, 1, Duration::ZERO);
+    refusal(taken, u64::MAX);
+    drop(small);
+    let large = Room::take_of(taken, u64::MAX, Duration::ZERO);
+    refusal(taken, 1);
+    drop(large);
+    drop(Room::take_of(taken, 1, Duration::ZERO).ok().unwrap());
+}
+
+#[test]
+fn what_an_answer_really_has_counts() {
+    let taken = all();
+    let mut room = Room::take_of(taken, 1, Duration::ZERO).ok().unwrap();
+    room.resize(2 * MOST_BYTES);
+    refusal(taken, 1);
+    room.resize(1);
+    let other = Room::take_of(taken, MOST_BYTES - 1, Duration::ZERO);
+    drop((room, other));
+    assert_eq!(taken.lock().bytes, 0);
+}
+
+#[test]
+fn who_waits_gets_the_room_that_becomes_free() {
+    let taken = all();
+    let waits = AtomicBool::new(false);
+    let room = Room::take_of(taken, MOST_BYTES, Duration::ZERO).ok();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| {
+            refusal(taken, 1);
+            waits.store(true, SeqCst);
+            Room::take_of(taken, 1, Duration::from_secs(600)).is_ok()
+        });
+        while !waits.load(SeqCst) {
+            std::thread::yield_now();
+        }
+        drop(room);
+        assert!(waiting.join().unwrap());
+    });
+}
