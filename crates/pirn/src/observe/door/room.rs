@@ -19,21 +19,13 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 const PAUSE_NS: u64 = 10_000_000;
 
 /// The room that answers have at the moment.
-static TAKEN: Taken = Taken(Mutex::new(Sum {
-    answers: 0,
-    bytes: 0,
-}));
+static TAKEN: Taken = Taken(Mutex::new(0));
 
-struct Taken(Mutex<Sum>);
-
-#[derive(Clone, Copy)]
-struct Sum {
-    answers: u32,
-    bytes: u64,
-}
+/// Bytes.
+struct Taken(Mutex<u64>);
 
 impl Taken {
-    fn lock(&self) -> MutexGuard<'_, Sum> {
+    fn lock(&self) -> MutexGuard<'_, u64> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -41,14 +33,13 @@ impl Taken {
     ///
     /// # Errors
     /// What others have.
-    fn take(&'static self, bytes: u64) -> Result<Room, Sum> {
+    fn take(&'static self, bytes: u64) -> Result<Room, u64> {
         let mut sum = self.lock();
-        let fits = bytes == 0 || sum.bytes == 0 || sum.bytes.saturating_add(bytes) <= MOST_BYTES;
+        let fits = bytes == 0 || *sum == 0 || sum.saturating_add(bytes) <= MOST_BYTES;
         if !fits {
             return Err(*sum);
         }
-        sum.answers += 1;
-        sum.bytes = sum.bytes.saturating_add(bytes);
+        *sum = sum.saturating_add(bytes);
         Ok(Room { taken: self, bytes })
     }
 }
@@ -82,28 +73,22 @@ impl Room {
     /// Notes how much the answer really has: that is not refused any more.
     pub(super) fn resize(&mut self, bytes: u64) {
         let mut sum = self.taken.lock();
-        sum.bytes = (sum.bytes - self.bytes).saturating_add(bytes);
+        *sum = (*sum - self.bytes).saturating_add(bytes);
         self.bytes = bytes;
     }
 }
 
 impl Drop for Room {
     fn drop(&mut self) {
-        let mut sum = self.taken.lock();
-        sum.answers -= 1;
-        sum.bytes -= self.bytes;
+        *self.taken.lock() -= self.bytes;
     }
 }
 
-fn busy(sum: Sum, bytes: u64) -> Refusal {
-    let mib = |bytes: u64| bytes.div_ceil(1 << 20);
+fn busy(sum: u64, bytes: u64) -> Refusal {
+    let [sum, own, most] = [sum, bytes, MOST_BYTES].map(|bytes| bytes.div_ceil(1 << 20));
     Refusal(format!(
-        "busy: {} dumps with {} MiB are under way, this one may need {} MiB, and together they may \
-         have {}: try again, or ask for groups only",
-        sum.answers,
-        mib(sum.bytes),
-        mib(bytes),
-        mib(MOST_BYTES)
+        "busy: dumps that are under way have {sum} MiB, this one may need {own} MiB, and together \
+         they may have {most}: try again, or ask for groups only"
     ))
 }
 

@@ -12,7 +12,7 @@ fn a_dump_of_all_threads_needs_room_and_one_of_groups_does_not() {
     let others = Room::take(room::MOST_BYTES, Duration::ZERO).ok().unwrap();
     let refused = dump(b"pirn 1 dump threads=all").unwrap_err().to_string();
     assert!(
-        refused.starts_with("busy: 1 dumps with 256 MiB"),
+        refused.starts_with("busy: dumps that are under way have 256 MiB"),
         "{refused}"
     );
     dump(b"pirn 1 dump threads=all max=0").unwrap();
