@@ -49,10 +49,24 @@ pub fn isolated(variables: &[(&str, &str)], body: impl FnOnce()) {
 }
 
 /// Runs `body` in a child process for each of `settings`, one after another.
+///
+/// If the tests run with a number of carriers that is set from outside, as by `ci/loops`, only for
+/// the settings with this number, if there are any: the loops come by with each of them.
 pub fn isolated_each<S>(settings: impl IntoIterator<Item = S>, body: impl Fn())
 where
     S: AsRef<[(&'static str, &'static str)]>,
 {
+    let mut settings: Vec<S> = settings.into_iter().collect();
+    let from_outside = env::var("PIRN_PARALLELISM");
+    let matches = |setting: &S| {
+        let mut variables = setting.as_ref().iter();
+        variables.any(|&(name, value)| {
+            name == "PIRN_PARALLELISM" && Ok(value) == from_outside.as_deref()
+        })
+    };
+    if settings.iter().any(matches) {
+        settings.retain(matches);
+    }
     for variables in settings {
         isolated(variables.as_ref(), &body);
         if is_here() {
