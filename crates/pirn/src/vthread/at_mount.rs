@@ -68,6 +68,12 @@ impl AtMount {
         let mut round = 0;
         loop {
             let duty = self.0.load(Relaxed); // Relaxed: the exchange checks it.
+            if duty == STACK {
+                // Nobody asks for a thread without a stack, so no exchange is needed, for which
+                // each spawn would pay. Release: as below.
+                self.0.store(NOTHING, Release);
+                return Duty(duty);
+            }
             // Acquire: as in `is_nothing`. Release: pairs with the Acquire in `hold`, for our
             // phase. Relaxed: looked at again.
             let taken = duty != HELD
