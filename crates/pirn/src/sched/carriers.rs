@@ -93,12 +93,25 @@ fn next(runtime: &'static Runtime, carrier: &Carrier) -> Ready {
 
 /// Sleeps without a processor until there is an event or a kick, and takes a processor again if
 /// there is one. Returns whether this carrier has been asked to search.
+///
+/// The threads that are woken here are urgent if there is none, because a platform thread that
+/// waits for a virtual one has taken it to run that, and if others have been preempted. Otherwise
+/// they would wait behind those, and behind all in the injector, of which each may compute for a
+/// slice.
 fn sleep(runtime: &Runtime, carrier: &Carrier) -> bool {
     recorded::event(kinds::SLEEP, 0);
+    let mut taken = None;
     runtime.wait_for_events(|| {
         recorded::event(kinds::AWAKE, 0);
-        carrier.set_processor(runtime.acquire_processor());
+        taken = runtime.acquire_processor();
+        let urgent = taken.is_none() || runtime.turns.any();
+        carrier.set_urgent(urgent);
+        if !urgent {
+            carrier.set_processor(taken);
+        }
     });
+    carrier.set_urgent(false);
+    carrier.set_processor(taken);
     // A carrier without a processor cannot search. The carrier that took the last processor takes
     // up the request when it runs out of work.
     carrier.processor().is_some() && runtime.idle.take_request()

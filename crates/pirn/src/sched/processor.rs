@@ -52,6 +52,8 @@ pub(crate) struct Processor {
     reservations: Cell<u32>,
     /// The time at which its holder last looked for events during maintenance.
     looked: Cell<u64>,
+    /// The urgent threads that it has taken since it last looked for others.
+    pub(super) urgent_in_a_row: Cell<u32>,
     /// The next thread to run, if it has been taken off the queue already.
     next: Cell<Option<Ready>>,
     /// The platform thread that holds it, for the monitor to look at; 0 while it is on the idle
@@ -99,6 +101,7 @@ impl Processor {
             ids: Ids::new(),
             reservations: Cell::new(0),
             looked: Cell::new(0),
+            urgent_in_a_row: Cell::new(0),
             next: Cell::new(None),
             holder: AtomicU32::new(0),
             turn: Turn::new(),

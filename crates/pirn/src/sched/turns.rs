@@ -4,7 +4,8 @@
 //! A thread that computes is put aside, by [`preempt`](super::preempt), when others wait. Carriers
 //! then take threads in this order:
 //!
-//! 1. urgent threads: those that were woken by the events for which a thread was preempted;
+//! 1. urgent threads: those that were woken by the events for which a thread was preempted, or by
+//!    a carrier that awoke for events when there was no processor for it;
 //! 2. a thread that was interrupted for them in its first slice: it goes on with that;
 //! 3. a computing thread, one that has used up a slice, if none has had its turn for
 //!    [`OVERDUE_NS`];
@@ -29,6 +30,9 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// While others are never out of work, a computing thread gets a turn this often.
 const OVERDUE_NS: u64 = 2_000_000;
+/// After so many urgent threads in a row, one of the others runs, if there is any: events may come
+/// for as long as there is work.
+const MOST_URGENT: u32 = 64;
 /// A shorter slice would cost more than it is worth.
 const SHORT_NS: u64 = 1_000_000;
 
@@ -133,11 +137,15 @@ impl Processor {
         let turns = &self.runtime().turns;
         // SAFETY: the caller's contract.
         unsafe { self.put_back_next() };
-        if let Some(thread) = turns.urgent.pop(1, |_| ()) {
+        if self.urgent_in_a_row.get() < MOST_URGENT
+            && let Some(thread) = turns.urgent.pop(1, |_| ())
+        {
+            self.urgent_in_a_row.set(self.urgent_in_a_row.get() + 1);
             // SAFETY: the caller's contract.
             unsafe { self.return_soon() };
             return Some(thread);
         }
+        self.urgent_in_a_row.set(0);
         if let Some(thread) = turns.interrupted.pop(1, |_| ()) {
             // SAFETY: the caller's contract.
             unsafe { self.go_on(&thread) };

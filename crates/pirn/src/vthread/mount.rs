@@ -243,6 +243,12 @@ impl Carrier {
         self.processor.set(processor);
     }
 
+    /// Says whether the threads are urgent that the carrier, which has no processor, makes runnable
+    /// from now on.
+    pub(crate) fn set_urgent(&self, urgent: bool) {
+        self.urgently.set(urgent);
+    }
+
     /// Returns whether threads that are made runnable now are [urgent](Self::urgently).
     pub(crate) fn is_urgent(&self) -> bool {
         self.urgently.get()
