@@ -78,7 +78,7 @@ impl Watched {
     }
 
     /// Returns the time from which the thread is taken for one that keeps its processor, or `None`
-    /// if it has just begun its turn.
+    /// if it was not there at the last look.
     fn keeping_from(&self, slice: u64) -> Option<u64> {
         let after = match self.computes {
             true => 0,
@@ -160,7 +160,7 @@ impl Slices {
             let watched = &mut self.watched[processor.index];
             watched.observe(processor, now);
             let from = watched.keeping_from(runtime.turns.slice_ns);
-            kept_from = kept_from.into_iter().chain(from).min();
+            kept_from = [kept_from, from].into_iter().flatten().min();
         }
         let at = kept_from?;
         if at > now {

@@ -5,7 +5,8 @@
 //! then take threads in this order:
 //!
 //! 1. urgent threads: those that were woken by the events for which a thread was preempted, or by
-//!    a carrier that awoke for events when there was no processor for it;
+//!    a carrier that awoke for events when there was no processor for it, or when others had been
+//!    put aside;
 //! 2. a thread that was interrupted for them in its first slice: it goes on with that;
 //! 3. a computing thread, one that has used up a slice, if none has had its turn for
 //!    [`OVERDUE_NS`];

@@ -15,7 +15,7 @@ use std::fs;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::time::Duration;
 
@@ -136,6 +136,15 @@ pub fn many_files() -> usize {
 /// Returns bytes that depend on their place, so that a hole, a swap or a repetition shows.
 pub fn pattern(length: usize) -> Vec<u8> {
     (0..length).map(|i| (i / 251 + i) as u8).collect()
+}
+
+/// Sets a flag when it is dropped, also by a panic.
+pub struct SetAtEnd<'a>(pub &'a AtomicBool);
+
+impl Drop for SetAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
 }
 
 /// Runs `f` on a virtual thread. Returns its value or resumes its panic.

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use crate::common::registers::registers_stay;
 use crate::common::sys::check;
-use crate::common::{child, watched};
+use crate::common::{SetAtEnd, child, watched};
 use pirn::thread;
 
 const ALONE: [(&str, &str); 2] = [("PIRN_PARALLELISM", "1"), ("PIRN_SPARE_CARRIERS", "0")];
@@ -32,15 +32,6 @@ pub fn alone(body: impl Fn()) {
 fn hog(over: &AtomicBool) {
     while !over.load(Relaxed) {
         hint::spin_loop();
-    }
-}
-
-/// Sets a flag when it is dropped, also by a panic.
-struct SetAtEnd<'a>(&'a AtomicBool);
-
-impl Drop for SetAtEnd<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Relaxed);
     }
 }
 

@@ -6,9 +6,10 @@
 //! the room there is gets it when no other has any.
 
 use super::request::Refusal;
+use crate::poison::locked;
 use crate::sys;
 use crate::time::Deadline;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 /// The bytes of all answers together, unless one alone is larger.
@@ -26,7 +27,7 @@ struct Taken(Mutex<u64>);
 
 impl Taken {
     fn lock(&self) -> MutexGuard<'_, u64> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0)
     }
 
     /// Takes room, if there is any.

@@ -33,6 +33,7 @@ mod walk;
 use super::lints::{self, Recent};
 use super::metrics;
 use super::waits::scopes;
+use crate::poison::locked;
 use crate::runtime;
 use crate::stack::Slot;
 use crate::stack::region;
@@ -41,7 +42,7 @@ use ahead::Ahead;
 use assembly::Assembly;
 use pirn_dump::{Dump, Finding, Totals};
 use since::Sights;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use walk::Walker;
 
 /// Returns what all virtual threads of this process are doing, grouped by their stacks.
@@ -81,7 +82,7 @@ pub(crate) fn take(options: &Contents) -> Dump {
     if runtime::has_forked() {
         return Dump::default(); // Its threads are in the parent.
     }
-    let mut sights = SIGHTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut sights = locked(&SIGHTS);
     let begin = process::now();
     let mut assembly = Assembly::new(&mut sights, options.threads, begin);
     let mut walker = Walker::new();

@@ -1,13 +1,11 @@
 //! Dumps of a process whose threads keep `malloc` locked.
 
 use std::ffi::{c_char, c_int, c_void};
-use std::fs;
-use std::path::{Path, PathBuf};
 
 use pirn_dump::State;
 
 use super::bare::Program;
-use super::target::{dump_of, functions_of, knock, monitor_of, rests, until};
+use super::target::{dump_of, functions_of, knock, monitor_of, rests, tasks, until};
 use crate::common::watched;
 use pirn::thread;
 
@@ -151,30 +149,20 @@ pub fn stops() {
 /// Starts it, and waits until that thread has stopped.
 fn start_and_stop(parallelism: &str) -> Program {
     let program = Program::start("stops in malloc", &[("PIRN_PARALLELISM", parallelism)]);
-    let stopped = || threads(&program).any(|thread| read(&thread, "syscall").starts_with("0 0x0 "));
+    let stopped = || tasks(program.pid()).any(|task| task.read("syscall").starts_with("0 0x0 "));
     until(|| stopped().then_some(()));
     program
-}
-
-/// Returns the folders of the threads of a process.
-fn threads(program: &Program) -> impl Iterator<Item = PathBuf> {
-    let tasks = fs::read_dir(format!("/proc/{}/task", program.pid())).unwrap();
-    tasks.flatten().map(|task| task.path())
-}
-
-fn read(thread: &Path, name: &str) -> String {
-    fs::read_to_string(thread.join(name)).unwrap_or_default()
 }
 
 /// Returns whether a thread of this name waits for a lock of libc.
 fn waits_for_libc(program: &Program, name: &str) -> bool {
     let futex = libc::SYS_futex.to_string();
-    threads(program).any(|thread| {
-        let call = read(&thread, "syscall");
+    tasks(program.pid()).any(|task| {
+        let call = task.read("syscall");
         let mut words = call.split(' ');
         // FUTEX_WAIT_PRIVATE, by which libc's own locks wait; the runtime's have a bit mask.
         let waits = words.next() == Some(&futex) && words.nth(1) == Some("0x80");
-        waits && read(&thread, "comm").trim_end() == name
+        waits && task.name() == name
     })
 }
 
@@ -187,7 +175,7 @@ fn a_thread_that_stops_in_malloc_for_a_while_does_no_harm() {
         std::thread::scope(|scope| {
             let asking = scope.spawn(|| dump_of(pid));
             // It has been asked, and may have answered.
-            let listens = || threads(&program).any(|it| read(&it, "comm") == "pirn-observe\n");
+            let listens = || tasks(pid).any(|task| task.name() == "pirn-observe");
             let waits = || waits_for_libc(&program, "pirn-door");
             until(|| (asking.is_finished() || listens() || waits()).then_some(()));
             program.end_input();

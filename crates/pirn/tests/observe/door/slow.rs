@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
 use super::target::{Target, ask, be_told, connect, dump_of, until, usual_folder};
-use crate::common::{child, watched};
+use crate::common::{SetAtEnd, child, watched};
 use pirn::thread;
 use pirn_dump::{Dump, State};
 
@@ -33,15 +33,6 @@ fn sip(mut stream: &std::os::unix::net::UnixStream, over: &AtomicBool) -> Vec<u8
     }
     stream.read_to_end(&mut got).unwrap();
     got
-}
-
-/// Sets it at the end, also of a test that fails.
-struct Over<'a>(&'a AtomicBool);
-
-impl Drop for Over<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, SeqCst);
-    }
 }
 
 /// As long as it lasts, `EACH` threads are woken and end.
@@ -104,7 +95,7 @@ fn others_are_served_meanwhile(target: &mut Target, left: usize) -> bool {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let sipping = scope.spawn(|| sip(&slow, &over));
-        let end = Over(&over);
+        let end = SetAtEnd(&over);
         target.tell("wake");
         let dump = dump_of(target.pid());
         assert_eq!(dump.threads.len(), left + 1);

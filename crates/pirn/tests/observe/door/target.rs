@@ -101,11 +101,7 @@ impl Target {
 
     /// Returns how many threads of the process have this name.
     pub fn threads(&self, name: &str) -> usize {
-        let threads = fs::read_dir(format!("/proc/{}/task", self.pid())).unwrap();
-        let names = threads.flatten().map(|thread| thread.path().join("comm"));
-        names
-            .filter(|path| fs::read_to_string(path).is_ok_and(|comm| comm.trim_end() == name))
-            .count()
+        tasks(self.pid()).filter(|task| task.name() == name).count()
     }
 
     /// Asks the process, and asserts that it does nothing about it.
@@ -207,13 +203,29 @@ pub fn socket_of(pid: u32) -> Option<PathBuf> {
 
 /// Returns the thread of a process that is to be asked.
 pub fn monitor_of(pid: u32) -> Option<u32> {
-    let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
-    threads
-        .filter(|thread| {
-            let name = fs::read_to_string(thread.path().join("comm"));
-            name.is_ok_and(|name| name.trim_end() == "pirn-monitor")
-        })
-        .find_map(|thread| thread.file_name().to_str()?.parse().ok())
+    let monitor = tasks(pid).find(|task| task.name() == "pirn-monitor")?;
+    monitor.0.file_name()?.to_str()?.parse().ok()
+}
+
+/// A platform thread of a process: its folder.
+pub struct Task(PathBuf);
+
+/// Returns the platform threads of a process; none if it has ended.
+pub fn tasks(pid: u32) -> impl Iterator<Item = Task> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task"));
+    let tasks = tasks.into_iter().flatten().flatten();
+    tasks.map(|task| Task(task.path()))
+}
+
+impl Task {
+    /// Returns the contents of a file of its folder; nothing if the thread has ended.
+    pub fn read(&self, file: &str) -> String {
+        fs::read_to_string(self.0.join(file)).unwrap_or_default()
+    }
+
+    pub fn name(&self) -> String {
+        self.read("comm").trim_end().to_owned()
+    }
 }
 
 /// Returns how often a thread of a process has gone to sleep.

@@ -174,11 +174,11 @@ fn a_circle_that_a_deadline_ends_is_none() {
             libc::pthread_mutex_timedlock(MUTEXES[1].0.get(), &time);
         }
     });
+    waits(&one, |wait| *wait == Wait::Park); // It has the first mutex.
     let two = thread::spawn(|| {
         MUTEXES[1].lock();
         MUTEXES[0].lock();
     });
-    waits(&one, |wait| *wait == Wait::Park);
     waits(&two, MUTEXES[0].is_awaited());
     one.thread().unpark();
     waits(&one, MUTEXES[1].is_awaited());
