@@ -1,6 +1,6 @@
 //! The machine: registers, the thread pointer and system calls.
 //!
-//! Nothing above this layer contains an instruction. Each architecture has ten files. The first
+//! Nothing above this layer contains an instruction. Each architecture has eleven files. The first
 //! provides [`switch`], [`switch_by_system_call`], [`prepare`], [`syscall`], [`full_fence`] and
 //! [`fence_after_atomic`]; the second serves functions that ask who calls them
 //! ([`call_as_if_from`], `forward_with_caller!`, [`RETURN`]), the third those with any number of
@@ -9,8 +9,9 @@
 //! [`call_pair`]), the sixth is about the thread pointer ([`thread_pointer`], [`call_with_tp`],
 //! [`has_fsgsbase`]), the seventh talks to valgrind ([`on_valgrind`], [`tell_memcheck`]), the
 //! eighth makes interrupted code call a function before it goes on ([`Interruption`]), the ninth
-//! tells a reader of stacks what lies on them (`saved_registers`, `in_switch`), and the tenth reads
-//! a counter of time ([`counter`]).
+//! tells a reader of stacks what lies on them (`saved_registers`, `in_switch`), the tenth reads a
+//! counter of time ([`counter`]), and the eleventh calls the start routine of a thread of C's
+//! ([`call_as_pthread`]).
 
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
@@ -22,6 +23,8 @@ mod x86_64_counter;
 mod x86_64_fetch;
 #[cfg(target_arch = "x86_64")]
 mod x86_64_preempt;
+#[cfg(target_arch = "x86_64")]
+mod x86_64_pthread;
 #[cfg(target_arch = "x86_64")]
 mod x86_64_tp;
 #[cfg(target_arch = "x86_64")]
@@ -37,5 +40,5 @@ pub(crate) use x86_64_walk::*;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use {
     x86_64::*, x86_64_caller::*, x86_64_counter::*, x86_64_fetch::*, x86_64_preempt::*,
-    x86_64_tp::*, x86_64_valgrind::*, x86_64_variadic::*, x86_64_weak::*,
+    x86_64_pthread::*, x86_64_tp::*, x86_64_valgrind::*, x86_64_variadic::*, x86_64_weak::*,
 };

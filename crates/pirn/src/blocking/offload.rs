@@ -17,7 +17,7 @@ use crate::sched::{counters, os_thread};
 use crate::sys::{self, Errno, SysResult};
 use crate::time::Deadline;
 use crate::vthread::awaited::Awaited;
-use crate::vthread::{self, recorded};
+use crate::vthread::{self, natively, recorded};
 use core::cell::UnsafeCell;
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -156,15 +156,15 @@ pub(crate) fn dedicated(awaited: Awaited, function: impl FnOnce() -> SysResult) 
 fn start_dedicated(job: &mut Job, count: &'static AtomicUsize) -> std::io::Result<()> {
     let job = Handover(NonNull::from(job));
     let builder = std::thread::Builder::new().name("pirn-blocking".into());
-    let spawned = builder.stack_size(STACK).spawn(move || {
+    let work = move || {
         let job = job;
         valgrind::note_platform_thread();
         count.fetch_add(1, Ordering::Relaxed); // Relaxed: for people to read.
         // SAFETY: the waiting thread keeps the job in place until it is done.
         unsafe { run(job.0) }
         count.fetch_sub(1, Ordering::Relaxed); // Relaxed: as above.
-    });
-    spawned.map(drop)
+    };
+    natively(|| builder.stack_size(STACK).spawn(work)).map(drop)
 }
 
 /// Reports, once, how calls run for which there is no thread.
@@ -215,10 +215,8 @@ impl Pool {
     }
 
     fn start_worker(&'static self) {
-        let spawned = std::thread::Builder::new()
-            .name("pirn-blocking".into())
-            .stack_size(STACK)
-            .spawn(|| self.work());
+        let builder = std::thread::Builder::new().name("pirn-blocking".into());
+        let spawned = natively(|| builder.stack_size(STACK).spawn(|| self.work()));
         if spawned.is_ok() {
             return;
         }

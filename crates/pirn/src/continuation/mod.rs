@@ -19,8 +19,19 @@ pub(crate) struct Continuation {
     sp: Cell<*mut u8>,
     /// The thread pointer of its TLS block; 0 until it has one.
     tp: Cell<usize>,
-    /// The memory of both; `None` for a platform thread's own stack, or before the first mount.
-    slot: Cell<Option<Slot>>,
+    /// The memory of both.
+    slot: Cell<Memory>,
+}
+
+/// The memory of a continuation.
+#[derive(Clone, Copy)]
+enum Memory {
+    /// A platform thread's own stack, or none yet.
+    Elsewhere,
+    /// A slot, which [`take_slot`](Continuation::take_slot) returns at the end.
+    Own(Slot),
+    /// A slot that others give back, later.
+    Lasting(Slot),
 }
 
 impl Continuation {
@@ -33,7 +44,7 @@ impl Continuation {
         Continuation {
             sp: Cell::new(ptr::null_mut()),
             tp: Cell::new(0),
-            slot: Cell::new(None),
+            slot: Cell::new(Memory::Elsewhere),
         }
     }
 
@@ -45,8 +56,12 @@ impl Continuation {
     }
 
     /// Returns its memory, if it has been given any.
+    #[inline]
     pub(crate) fn slot(&self) -> Option<Slot> {
-        self.slot.get()
+        match self.slot.get() {
+            Memory::Elsewhere => None,
+            Memory::Own(slot) | Memory::Lasting(slot) => Some(slot),
+        }
     }
 
     /// Returns the thread pointer of its TLS block.
@@ -132,38 +147,29 @@ impl Continuation {
             self.sp.set(arch::prepare(top as *mut u8, entry, argument));
         }
         self.tp.set(tp);
-        self.slot.set(Some(slot));
+        self.slot.set(Memory::Own(slot));
     }
 
-    /// Takes the slot of a continuation that has ended.
+    /// Takes the slot of a continuation that has ended, unless others [give it back](release).
     ///
     /// # Safety
     /// The continuation is suspended, and will never be resumed.
     #[inline]
     pub(crate) unsafe fn take_slot(&self) -> Option<Slot> {
-        let slot = self.slot.take();
-        if let Some(slot) = slot {
-            // SAFETY: its TLS block was made by `prepare`, and the thread has ended.
-            unsafe {
-                if sanitizer::present() {
-                    self.end_announced(slot);
-                }
-                tls::Template::release(self.tp.get());
-            }
-        }
-        slot
+        let Memory::Own(slot) = self.slot.get() else {
+            return None;
+        };
+        self.slot.set(Memory::Elsewhere);
+        // SAFETY: its TLS block was made by `prepare`, and the thread has ended.
+        unsafe { release_block(slot, self.tp.get()) };
+        Some(slot)
     }
 
-    /// Tells the sanitizer or valgrind that the continuation will never be resumed.
-    ///
-    /// # Safety
-    /// It will not.
-    #[cold]
-    #[inline(never)]
-    unsafe fn end_announced(&self, slot: Slot) {
-        valgrind::end(slot.frames());
-        // SAFETY: `prepare` began with this thread pointer.
-        unsafe { sanitizer::end(self.tp.get()) };
+    /// Leaves it to others to [release] the slot, after the end.
+    pub(crate) fn let_slot_last(&self) {
+        if let Memory::Own(slot) = self.slot.get() {
+            self.slot.set(Memory::Lasting(slot));
+        }
     }
 
     /// Suspends the running continuation `self` and resumes `to`. Returns when another continuation
@@ -212,7 +218,7 @@ impl Continuation {
     fn side(&self) -> Side {
         Side {
             tp: self.tp.get(),
-            stack: self.slot.get().map(|slot| slot.bottom()..slot.tp()),
+            stack: self.slot().map(|slot| slot.bottom()..slot.tp()),
         }
     }
 
@@ -250,4 +256,40 @@ impl Continuation {
     fn address(&self) -> *const c_void {
         ptr::from_ref(self).cast()
     }
+}
+
+/// Frees what the TLS block in a slot holds.
+///
+/// # Safety
+/// The slot was to [last](Continuation::let_slot_last); its continuation has ended.
+pub(crate) unsafe fn release(slot: Slot) {
+    // SAFETY: the caller's contract.
+    unsafe { release_block(slot, slot.tp()) };
+}
+
+/// Frees what the TLS block at `tp`, in `slot`, holds.
+///
+/// # Safety
+/// `prepare` made it; the continuation is suspended, and will never be resumed.
+#[inline(always)]
+unsafe fn release_block(slot: Slot, tp: usize) {
+    // SAFETY: the caller's contract.
+    unsafe {
+        if sanitizer::present() {
+            end_announced(slot, tp);
+        }
+        tls::Template::release(tp);
+    }
+}
+
+/// Tells the sanitizer or valgrind that a continuation will never be resumed.
+///
+/// # Safety
+/// It will not.
+#[cold]
+#[inline(never)]
+unsafe fn end_announced(slot: Slot, tp: usize) {
+    valgrind::end(slot.frames());
+    // SAFETY: `prepare` began with this thread pointer.
+    unsafe { sanitizer::end(tp) };
 }

@@ -37,6 +37,7 @@ pub unsafe extern "C" fn syscall(
         match number {
             libc::SYS_futex => sys::to_c(futex::futex(args)) as c_long,
             libc::SYS_sched_yield => crate::interpose::time::sched_yield().into(),
+            libc::SYS_gettid => crate::interpose::thread::identity::gettid().into(),
             _ => other(number, args),
         }
     }

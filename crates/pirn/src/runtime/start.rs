@@ -9,6 +9,7 @@ use crate::glibc::{malloc, tls};
 use crate::lock::Lock;
 use crate::observe::{door, events};
 use crate::stack::{SizeClass, depth, overflow, region};
+use crate::vthread::natively::Natively;
 use crate::{arch, config, interpose, notices, observe, sanitizer, sched};
 use core::ffi::c_void;
 use std::io;
@@ -41,6 +42,8 @@ fn start() -> io::Result<&'static Runtime> {
         ));
     }
     let _guard = STARTING.lock();
+    // The threads that are made from here on are the runtime's own.
+    let _natively = Natively::new();
     if let Some(runtime) = super::get() {
         return Ok(runtime);
     }

@@ -5,15 +5,14 @@ use super::{Processor, preempt};
 use crate::recorder::kinds;
 use crate::runtime::Runtime;
 use crate::sys;
-use crate::vthread::recorded;
-use crate::vthread::{Carrier, Ready};
+use crate::vthread::{self, Carrier, Ready, recorded};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Starts the carrier that begins with this processor.
 pub(super) fn start_one(processor: &'static Processor) -> io::Result<()> {
     let builder = std::thread::Builder::new().name(format!("pirn-carrier-{}", processor.index));
-    builder.spawn(move || run(processor)).map(drop)
+    vthread::natively(|| builder.spawn(move || run(processor))).map(drop)
 }
 
 fn run(processor: &'static Processor) {

@@ -15,8 +15,7 @@ thread_local! {
 /// Returns the calling platform thread's id. Runs on the platform thread's own stack.
 pub(crate) fn id() -> u32 {
     if ID.get() == 0 {
-        // SAFETY: no arguments.
-        ID.set(unsafe { libc::gettid() } as u32);
+        ID.set(sys::os_thread_id());
     }
     ID.get()
 }

@@ -6,7 +6,7 @@ use super::packet::{self, Packet};
 use super::subtask::{Keeps, Subtask};
 use super::task_scope::Frame;
 use crate::thread::PlatformThreads;
-use crate::vthread::platform;
+use crate::vthread::{self, platform};
 use core::ptr::NonNull;
 use std::io;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ where
     let missing = OnDrop(|| frame.state.give_up_place());
     // SAFETY: the owner does not leave the scope before the thread has left it, and the thread uses
     // nothing of `'scope` after that.
-    unsafe { builder.spawn_unchecked(main) }?; // detached
+    vthread::natively(|| unsafe { builder.spawn_unchecked(main) })?; // detached
     core::mem::forget(missing);
     let place = NonNull::from(&*packet);
     // SAFETY: the reference keeps the packet.

@@ -51,6 +51,7 @@ mod text;
 
 use crate::glibc::tls;
 use core::ops::Range;
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 pub(crate) use class::{LARGEST_STACK, SMALLEST_STACK, SizeClass};
 
@@ -113,12 +114,26 @@ impl Slot {
     }
 
     const FIRST_TID: u32 = 1 << 22;
+    /// The most slots that there can be.
+    const MOST: u32 = (region::MAX_REGIONS * region::MAX_SLOTS) as u32;
+    /// The number of ids that a slot has, all below 2^30.
+    const TIDS: u32 = 15;
+
+    /// Gives the thread that is about to start in the slot another id than the last one there had.
+    /// C programs take an id that comes again at once for the same thread.
+    pub(crate) fn renew_tid(self) {
+        static THREADS: AtomicU32 = AtomicU32::new(0);
+        let number = THREADS.fetch_add(1, Relaxed) % Slot::TIDS; // Relaxed: only the number counts.
+        let place = (self.tp() + tls::template().tid_offset) as *mut u32;
+        // SAFETY: in the TCB of this slot, whose thread has not started.
+        unsafe { place.write(self.tid() + number * Slot::MOST) };
+    }
 
     /// Returns the slot with this [thread id](Self::tid), which may not exist; `None` if the id is
     /// not that of a slot.
     #[cfg(feature = "dump")]
     pub(crate) fn of_tid(tid: u32) -> Option<Slot> {
         let number = tid.checked_sub(Slot::FIRST_TID)?;
-        (number < (region::MAX_REGIONS * region::MAX_SLOTS) as u32).then_some(Slot(number))
+        (number / Slot::MOST < Slot::TIDS).then_some(Slot(number % Slot::MOST))
     }
 }

@@ -71,3 +71,9 @@ pub(crate) fn to_c(result: SysResult) -> isize {
         }
     }
 }
+
+/// Returns the kernel's id of the calling platform thread. libc's function is interposed.
+pub(crate) fn os_thread_id() -> u32 {
+    // SAFETY: no arguments.
+    unsafe { call!(libc::SYS_gettid) }.unwrap_or(0) as u32
+}

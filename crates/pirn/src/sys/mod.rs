@@ -23,7 +23,9 @@ mod signal;
 mod user;
 
 pub(crate) use crate::time::{clock, nanos, now, timespec};
-pub(crate) use call::{Errno, SysResult, call, check, errno, set_errno, to_c, uninterrupted};
+pub(crate) use call::{
+    Errno, SysResult, call, check, errno, os_thread_id, set_errno, to_c, uninterrupted,
+};
 pub(crate) use file::{
     close_file, is_plain_tcp, open_descriptors, open_file, read_at_start, read_file, socket_option,
     status_flags,

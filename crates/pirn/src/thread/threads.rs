@@ -2,7 +2,7 @@
 
 use super::names::Names;
 use super::{Builder, Thread};
-use crate::vthread::record::Place;
+use crate::vthread::{self, record::Place};
 use core::fmt;
 use std::io;
 
@@ -48,7 +48,7 @@ impl Threads {
             }
             Threads::Platform(platform) => {
                 let builder = platform.builder()?;
-                builder.spawn(run)?;
+                vthread::natively(|| builder.spawn(run))?;
                 Ok(None)
             }
         }

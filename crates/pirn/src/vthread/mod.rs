@@ -8,6 +8,7 @@
 //! * [`handshake`], [`permit`], [`wait_word`], [`join`]: the lock-free protocols (model-checked).
 //! * [`mount`]: mounting and unmounting; [`life`]: a thread's first and last moments; [`end`]:
 //!   announcing its end.
+//! * [`early`]: stacks from a thread's creation until it is joined.
 //! * [`at_mount`]: what a mount has to do besides.
 //! * [`awaited`]: what a thread waits for.
 //! * [`current`](mod@current): the reference of a thread to itself.
@@ -16,7 +17,8 @@
 //!   readers outside.
 //! * [`recorded`]: what the recorder of events is told of threads.
 //! * [`label`]: a thread's id and name, for messages.
-//! * [`platform`]: the corresponding state of platform threads.
+//! * [`platform`]: the corresponding state of platform threads; [`natively`](mod@natively): those
+//!   of the runtime.
 //! * [`keys`]: the values of `pthread_key`s, and their destructors.
 
 pub(crate) mod at_mount;
@@ -24,6 +26,7 @@ pub(crate) mod awaited;
 pub(crate) mod body;
 mod claimed;
 mod current;
+pub(crate) mod early;
 pub(crate) mod end;
 pub(crate) mod handshake;
 pub(crate) mod ids;
@@ -34,6 +37,7 @@ mod life;
 pub(crate) mod magazines;
 pub(crate) mod mount;
 pub(crate) mod mounted;
+pub(crate) mod natively;
 pub(crate) mod permit;
 pub(crate) mod platform;
 pub(crate) mod ready;
@@ -48,6 +52,7 @@ pub(crate) use body::ClosureBody;
 pub(crate) use claimed::Claimed;
 pub(crate) use current::Current;
 pub(crate) use mount::{Carrier, carrier, current, on_carrier, parkable};
+pub(crate) use natively::natively;
 pub(crate) use ready::Ready;
 pub(crate) use record::Core;
 pub(crate) use reference::ThreadRef;

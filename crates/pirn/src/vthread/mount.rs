@@ -328,10 +328,7 @@ impl Carrier {
     #[cold]
     fn attend_to(&self, core: &Core) {
         let duty = core.at_mount.take(sys::back_off);
-        let new = core.continuation.slot().is_none();
-        if new {
-            self.give_stack(core);
-        }
+        let new = self.ensure_stack(core);
         let (processor, outside) = (self.occupied(), &core.runtime().outside);
         if let Some(nanos) = duty.runnable_for(sys::now) {
             match processor {
@@ -344,6 +341,19 @@ impl Carrier {
             Some(processor) => processor.counters().begun.add(1),
             None => outside.begun.add_shared(1),
         }
+    }
+
+    /// Returns whether the thread is mounted for the first time. Then it has a stack from now on.
+    #[inline]
+    fn ensure_stack(&self, core: &Core) -> bool {
+        match core.slot() {
+            None => self.give_stack(core),
+            // Its creator has laid it out: see `early`.
+            // SAFETY: it leaves at its end, before its own reference is released.
+            Some(slot) if !residents::is_resident(slot) => unsafe { residents::enter(slot, core) },
+            Some(_) => return false,
+        }
+        true
     }
 
     /// Gives a thread that is mounted for the first time the slot that `spawn` reserved.

@@ -9,6 +9,7 @@ mod futexes;
 mod handler_jumps;
 mod identity;
 mod pthread;
+mod pthread_create;
 mod pthread_keys;
 mod setuid;
 mod signal_handlers;

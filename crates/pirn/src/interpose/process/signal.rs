@@ -27,7 +27,7 @@ use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
 use crate::interpose::thread::slot_of;
 use crate::runtime;
-use crate::sys::{SignalInfo, SysResult, call};
+use crate::sys::{self, SignalInfo, SysResult, call};
 use core::ffi::c_int;
 use libc::{pthread_t, sigval};
 
@@ -75,7 +75,7 @@ pub unsafe extern "C" fn pthread_kill(thread: pthread_t, signal: c_int) -> c_int
             Some(Target::Oneself) => to_c(call!(
                 libc::SYS_tgkill,
                 libc::getpid(),
-                libc::gettid(),
+                sys::os_thread_id(),
                 signal
             )),
             Some(Target::Another) => to_c(call!(libc::SYS_kill, libc::getpid(), signal)),
@@ -103,8 +103,7 @@ pub unsafe extern "C" fn pthread_sigqueue(
     let uid = unsafe { libc::getuid() };
     let info = SignalInfo::with_value(signal, uid, value.sival_ptr as usize);
     to_c(match target {
-        // SAFETY: no arguments.
-        Target::Oneself => info.send_to(unsafe { libc::gettid() } as u32),
+        Target::Oneself => info.send_to(sys::os_thread_id()),
         Target::Another => info.send_to_process(),
     })
 }

@@ -3,9 +3,10 @@
 
 use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
+use crate::interpose::thread::pthread::{C11Routine, Routine};
 use crate::interpose::thread::specific::Destructor;
 use crate::interpose::thread::sync::{cond, mutex, once};
-use crate::interpose::thread::{self, on_carrier};
+use crate::interpose::thread::{self, create, on_carrier};
 use crate::interpose::time;
 use core::ffi::{c_int, c_void};
 use libc::{pthread_cond_t, pthread_key_t, pthread_mutex_t, pthread_once_t, pthread_t, timespec};
@@ -145,6 +146,14 @@ pub unsafe extern "C" fn thrd_create(
     start: ThrdStart,
     argument: *mut c_void,
 ) -> c_int {
+    // SAFETY: the caller's contract; the same type, but that the routine may be unwound.
+    let made = unsafe {
+        let routine = Routine::C11(core::mem::transmute::<ThrdStart, C11Routine>(start));
+        create::virtually(thread, core::ptr::null(), routine, argument)
+    };
+    if let Some(error) = made {
+        return result(error);
+    }
     // SAFETY: the caller's contract.
     on_carrier(|| unsafe {
         real!(fn thrd_create(thread: *mut pthread_t, start: ThrdStart, argument: *mut c_void) -> c_int)
@@ -167,7 +176,7 @@ pub unsafe extern "C-unwind" fn thrd_join(thread: pthread_t, value: *mut c_int) 
     result(error)
 }
 
-/// `thrd_detach`. To C, a virtual thread is always detached.
+/// `thrd_detach`.
 ///
 /// # Safety
 /// As for libc's function of this name.

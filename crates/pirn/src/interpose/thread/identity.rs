@@ -1,7 +1,9 @@
 //! Attributes of a thread: stack, name, affinity, scheduling parameters, clock.
 
-use super::is_virtual;
+use super::pthread::{self, Pthread};
+use super::{is_virtual, policy};
 use crate::glibc::symbols::real;
+use crate::glibc::tls;
 use crate::interpose::registry::interposed;
 use crate::stack::{Slot, region};
 use crate::sys::{self, Errno, call};
@@ -19,6 +21,7 @@ interposed! {
         prctl: "its own name; all other options concern the carrier",
         pthread_getaffinity_np: "the carriers' CPUs", pthread_getschedparam, sched_getcpu,
     }
+    Kernel by hand { gettid: "the carrier's id" }
     Refuses by hand {
         pthread_setaffinity_np: "`ENOTSUP`",
         pthread_setschedparam: "`ENOTSUP`, unless it changes nothing", pthread_setschedprio,
@@ -33,6 +36,7 @@ unsafe extern "C" {
         size: size_t,
     ) -> c_int;
     fn pthread_attr_setguardsize(attributes: *mut pthread_attr_t, size: size_t) -> c_int;
+    static program_invocation_short_name: *const c_char;
 }
 
 /// Returns the stack of a virtual thread, given by its `pthread_t`.
@@ -55,15 +59,21 @@ pub unsafe extern "C" fn pthread_getattr_np(
             real!(fn pthread_getattr_np(thread: pthread_t, attributes: *mut pthread_attr_t) -> c_int)
         };
     };
-    let lowest = slot.bottom();
+    let record = pthread::find(thread);
+    let lowest = record.map_or_else(|| slot.bottom(), |record| record.bottom(slot));
+    let guard = record.map_or_else(|| lowest - slot.base(), |record| record.guard);
+    let state = match record.is_none_or(Pthread::is_detached) {
+        true => libc::PTHREAD_CREATE_DETACHED,
+        false => libc::PTHREAD_CREATE_JOINABLE,
+    };
     // SAFETY: the caller's contract: room for attributes, initialised here.
     unsafe {
         match libc::pthread_attr_init(attributes) {
             0 => {}
             e => return e,
         }
-        pthread_attr_setguardsize(attributes, lowest - slot.base());
-        libc::pthread_attr_setdetachstate(attributes, libc::PTHREAD_CREATE_DETACHED);
+        pthread_attr_setguardsize(attributes, guard);
+        libc::pthread_attr_setdetachstate(attributes, state);
         pthread_attr_setstack(attributes, lowest as *mut c_void, slot.end() - lowest)
     }
 }
@@ -104,8 +114,8 @@ unsafe fn set_name(thread: pthread_t, name: &[u8]) {
     }
 }
 
-/// Returns the name set with `pthread_setname_np`; or else, for the calling thread only, its own
-/// name, truncated.
+/// Returns the name set with `pthread_setname_np`; or else that of the program, if `pthread_create`
+/// has made the thread; or else, for the calling thread only, its own name, truncated.
 ///
 /// # Safety
 /// As for [`place_of_name`].
@@ -116,7 +126,12 @@ unsafe fn name(thread: pthread_t) -> [u8; NAME] {
     for (place, part) in place.iter().zip(bytes.as_chunks_mut().0) {
         *part = place.load(Ordering::Relaxed).to_ne_bytes(); // Relaxed: as above.
     }
-    if bytes[0] == 0
+    if bytes[0] == 0 && pthread::find(thread).is_some() {
+        // SAFETY: libc's own name of the program: a C string that stays.
+        let program = unsafe { CStr::from_ptr(program_invocation_short_name) }.to_bytes();
+        let length = program.len().min(NAME - 1);
+        bytes[..length].copy_from_slice(&program[..length]);
+    } else if bytes[0] == 0
         && let Some(core) = vthread::current()
         && core.slot() == slot_of(thread)
     {
@@ -336,4 +351,16 @@ pub extern "C" fn sched_getcpu() -> c_int {
         Ok(_) => cpu as c_int,
         Err(Errno(e)) => sys::to_c(Err(Errno(e))) as c_int,
     }
+}
+
+/// `gettid`: the carrier's id, which changes. Where `pthread_create` makes virtual threads, the
+/// program takes it for the thread's: then it is that of the TCB, which glibc's locks use as well.
+#[unsafe(no_mangle)]
+pub extern "C" fn gettid() -> libc::pid_t {
+    if policy::is_on() && vthread::current().is_some() {
+        let place = crate::arch::thread_pointer() + tls::template().tid_offset;
+        // SAFETY: the running thread's TCB.
+        return unsafe { (place as *const libc::pid_t).read() };
+    }
+    sys::os_thread_id() as libc::pid_t
 }

@@ -1,6 +1,7 @@
 //! Creating, joining, detaching, exiting and cancelling threads.
 
-use super::{is_virtual, on_carrier};
+use super::pthread::{self, PosixRoutine, Routine};
+use super::{create, is_virtual, leaving, on_carrier, policy, slot_of};
 use crate::blocking::readiness::{self, Interest};
 use crate::blocking::{fds, offload};
 use crate::glibc::symbols::real;
@@ -13,8 +14,10 @@ use crate::sys::{self, Errno, call};
 use crate::time::Deadline;
 use crate::vthread;
 use crate::vthread::awaited::Awaited;
+use crate::vthread::{natively, residents};
 use core::cell::Cell;
 use core::ffi::{CStr, c_int, c_void};
+use core::mem;
 use core::sync::atomic::{AtomicI32, Ordering};
 use libc::{clockid_t, pthread_attr_t, pthread_t, timespec};
 
@@ -65,6 +68,40 @@ pub unsafe extern "C" fn pthread_create(
             answer(start, argument)
         };
     }
+    // SAFETY: the same type, but that the program's routine may be unwound.
+    let routine = Routine::Posix(unsafe { mem::transmute::<Start, PosixRoutine>(start) });
+    // SAFETY: the caller's contract.
+    if let Some(result) = unsafe { create::virtually(thread, attributes, routine, argument) } {
+        return result;
+    }
+    if !policy::counts() || natively::is_asked_for() {
+        // SAFETY: the caller's contract.
+        return unsafe { create_platform(thread, attributes, start, argument) };
+    }
+    let begin = Box::into_raw(Box::new((start, argument)));
+    leaving::enter();
+    // SAFETY: the caller's contract; `counted` takes the box.
+    unsafe {
+        let counted = mem::transmute::<PosixRoutine, Start>(counted);
+        let error = create_platform(thread, attributes, counted, begin.cast());
+        if error != 0 {
+            drop(Box::from_raw(begin));
+            leaving::withdraw();
+        }
+        error
+    }
+}
+
+/// Creates a platform thread.
+///
+/// # Safety
+/// As for `pthread_create`.
+unsafe fn create_platform(
+    thread: *mut pthread_t,
+    attributes: *const pthread_attr_t,
+    start: Start,
+    argument: *mut c_void,
+) -> c_int {
     // SAFETY: the caller's contract.
     on_carrier(|| unsafe {
         real!(
@@ -78,12 +115,30 @@ pub unsafe extern "C" fn pthread_create(
     })
 }
 
-/// `pthread_join`. A virtual thread cannot be joined by its `pthread_t`: to C, it is detached.
+/// The start routine of a platform thread of the program that reports its end.
+///
+/// # Safety
+/// `begin` is a box with a start routine and its argument.
+unsafe extern "C-unwind" fn counted(begin: *mut c_void) -> *mut c_void {
+    // SAFETY: the caller's contract. Nothing with a destructor is left when the routine runs.
+    unsafe {
+        let (start, argument) = *Box::from_raw(begin.cast::<(PosixRoutine, *mut c_void)>());
+        leaving::report_this();
+        start(argument)
+    }
+}
+
+/// `pthread_join`. A virtual thread that `pthread_create` has not made cannot be joined by its
+/// `pthread_t`: to C, it is detached.
 ///
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_join(thread: pthread_t, value: *mut *mut c_void) -> c_int {
+    if let Some(record) = pthread::find(thread) {
+        // SAFETY: the caller's contract.
+        return unsafe { record.join(value, || Ok(Deadline::NEVER)) };
+    }
     // SAFETY: the caller's contract, here and below.
     let join = || unsafe {
         real!(unwinding fn pthread_join(thread: pthread_t, value: *mut *mut c_void) -> c_int)
@@ -105,6 +160,10 @@ pub unsafe extern "C-unwind" fn pthread_timedjoin_np(
     value: *mut *mut c_void,
     time: *const timespec,
 ) -> c_int {
+    if let Some(record) = pthread::find(thread) {
+        // SAFETY: the caller's contract.
+        return unsafe { record.join(value, || until(libc::CLOCK_REALTIME, time)) };
+    }
     // SAFETY: the caller's contract, here and below.
     let join = || unsafe {
         real!(
@@ -137,6 +196,10 @@ pub unsafe extern "C-unwind" fn pthread_clockjoin_np(
     clock: clockid_t,
     time: *const timespec,
 ) -> c_int {
+    if let Some(record) = pthread::find(thread) {
+        // SAFETY: the caller's contract.
+        return unsafe { record.join(value, || until(clock, time)) };
+    }
     // SAFETY: the caller's contract, here and below.
     let join = || unsafe {
         real!(
@@ -161,11 +224,36 @@ pub unsafe extern "C-unwind" fn pthread_clockjoin_np(
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_tryjoin_np(thread: pthread_t, value: *mut *mut c_void) -> c_int {
-    if is_virtual(thread) {
-        return libc::EINVAL;
+    match pthread::find(thread) {
+        Some(record) if !record.has_ended() => return libc::EBUSY,
+        // SAFETY: the caller's contract.
+        Some(record) => return unsafe { record.join(value, || Ok(Deadline::NEVER)) },
+        None if is_virtual(thread) => return not_joinable(thread),
+        None => {}
     }
     // SAFETY: the caller's contract.
     unsafe { real!(fn pthread_tryjoin_np(thread: pthread_t, value: *mut *mut c_void) -> c_int) }
+}
+
+/// Returns the end of a join's wait: `time`, on a clock, or never if it is null.
+///
+/// # Safety
+/// `time` is null, or points to a timespec.
+unsafe fn until(clock: clockid_t, time: *const timespec) -> Result<Deadline, c_int> {
+    match time.is_null() {
+        true => Ok(Deadline::NEVER),
+        // SAFETY: the caller's contract.
+        false => unsafe { deadline(clock, time) },
+    }
+}
+
+/// Returns the error of joining or detaching a virtual thread that `pthread_create` has not made,
+/// or that exists no more.
+fn not_joinable(thread: pthread_t) -> c_int {
+    match slot_of(thread).is_some_and(residents::is_resident) {
+        true => libc::EINVAL, // It is detached.
+        false => libc::ESRCH,
+    }
 }
 
 /// What a thread waits for that joins a platform thread.
@@ -182,8 +270,11 @@ unsafe fn join_after(
         return if thread == unsafe { libc::pthread_self() } {
             libc::EDEADLK
         } else {
-            libc::EINVAL
+            not_joinable(thread)
         };
+    }
+    if pthread::joins_caller(thread as usize) {
+        return libc::EDEADLK;
     }
     let until = match until {
         // SAFETY: the caller's contract.
@@ -258,27 +349,36 @@ fn wait_for(fd: i32, deadline: Deadline) -> Result<(), Errno> {
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_detach(thread: pthread_t) -> c_int {
+    if let Some(record) = pthread::find(thread) {
+        // SAFETY: the caller's contract.
+        return unsafe { record.detach() };
+    }
     if is_virtual(thread) {
-        return libc::EINVAL; // It is detached.
+        return not_joinable(thread);
     }
     // SAFETY: the caller's contract.
     unsafe { real!(fn pthread_detach(thread: pthread_t) -> c_int) }
 }
 
-/// `pthread_exit`. libc unwinds to the function with which *it* started the thread, so a virtual
-/// thread cannot end like this.
+/// `pthread_exit`. libc unwinds to the function with which *it* started the thread, or to where a
+/// virtual thread that `pthread_create` has made calls its start routine. Others cannot end like
+/// this.
 ///
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_exit(value: *mut c_void) -> ! {
-    if let Some(core) = vthread::current() {
+    if let Some(own) = pthread::own() {
+        own.exit_with(value);
+    } else if let Some(core) = vthread::current() {
         let name = core.name().unwrap_or("<unnamed>");
         sys::fatal(&[
             "pthread_exit was called on the virtual thread '",
             name,
             "': it can only end by returning",
         ]);
+    } else {
+        leaving::main_exits();
     }
     // SAFETY: the caller's contract.
     unsafe { real!(unwinding fn pthread_exit(value: *mut c_void) -> !) }

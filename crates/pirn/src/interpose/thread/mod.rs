@@ -8,11 +8,20 @@
 //! These work unchanged: `pthread_{self,equal,setcancelstate,setcanceltype,testcancel}`,
 //! attributes. `gettid` and functions that take its result (`tgkill`, `sched_setaffinity`) concern
 //! the carrier.
+//!
+//! All this holds for threads of [`crate::thread`], which to C are detached. A process may also
+//! have `pthread_create` make virtual threads ([`policy`]): then these are made by [`create`], have
+//! a record ([`pthread`]) and can be joined, and `gettid` tells all virtual threads apart.
+//! [`leaving`] ends a process whose `main` has called `pthread_exit`.
 
 pub(in crate::interpose) mod aliases;
 pub(in crate::interpose) mod c11;
+mod create;
 pub(in crate::interpose) mod identity;
+mod leaving;
 pub(in crate::interpose) mod lifecycle;
+mod policy;
+mod pthread;
 pub(in crate::interpose) mod specific;
 pub(in crate::interpose) mod sync;
 

@@ -2,6 +2,7 @@
 
 use crate::sanitizer::valgrind;
 use crate::sys;
+use crate::vthread::natively;
 use std::io;
 
 /// Bytes of a thread's stack, for unwinding and symbols: address space, of which a thread that
@@ -37,10 +38,11 @@ pub(super) fn start_with(
     let builder = std::thread::Builder::new().name(own);
     let before = sys::blocked_signals();
     sys::block_only(before | ALL_SIGNALS); // The new thread inherits this.
-    let started = builder.stack_size(stack).spawn(move || {
+    let run = move || {
         valgrind::note_platform_thread();
         f();
-    });
+    };
+    let started = natively(|| builder.stack_size(stack).spawn(run));
     sys::block_only(before);
     started.map(drop)
 }

@@ -9,6 +9,7 @@ use super::settings::{Keep, Rules};
 use super::watch::Watch;
 use crate::recorder::{self, User, carrier_ring, rules};
 use crate::runtime::Runtime;
+use crate::vthread::natively;
 use crate::{notices, sys};
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::fs::{File, OpenOptions};
@@ -80,10 +81,8 @@ pub(crate) fn start(runtime: &'static Runtime, keep: Keep) -> io::Result<()> {
         last: 0,
         _user: user,
     };
-    std::thread::Builder::new()
-        .name("pirn-recorder".into())
-        .stack_size(256 << 10)
-        .spawn(|| keeper.run())?;
+    let builder = std::thread::Builder::new().name("pirn-recorder".into());
+    natively(|| builder.stack_size(256 << 10).spawn(|| keeper.run()))?;
     Ok(())
 }
 

@@ -6,8 +6,9 @@
 //! by comparing two objects, one initialised with the flag and one without.
 
 use crate::glibc::symbols::real;
+use crate::sys;
 #[cfg(feature = "dump")]
-use crate::{sys, vthread::awaited::Kind};
+use crate::vthread::awaited::Kind;
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -124,8 +125,8 @@ fn own_id() -> u32 {
         Some(template) => unsafe {
             ((crate::arch::thread_pointer() + template.tid_offset) as *const u32).read()
         },
-        // SAFETY: no arguments. Before the runtime's start there are platform threads only.
-        None => unsafe { libc::gettid() as u32 },
+        // Before the runtime's start there are platform threads only.
+        None => sys::os_thread_id(),
     }
 }
 

@@ -1,0 +1,239 @@
+//! Creating virtual threads by `pthread_create` and `thrd_create`, where the [`policy`] asks for
+//! it.
+//!
+//! A thread with an attribute that only an OS thread can have becomes a platform thread, as does
+//! each thread while there is no runtime. The reason is counted.
+
+use super::leaving;
+use super::policy::{self, Why};
+use super::pthread::{Pthread, Routine};
+use crate::glibc::tls;
+use crate::mark;
+use crate::runtime::{self, Runtime};
+use crate::sanitizer;
+use crate::sched;
+use crate::stack::{LARGEST_STACK, PAGE, SizeClass};
+use crate::vthread::record::Attributes;
+use crate::vthread::{Core, Ready, ThreadRef, body, natively};
+use core::ffi::{c_int, c_void};
+use core::mem::{self, MaybeUninit};
+use core::panic::Location;
+use core::ptr;
+use libc::{cpu_set_t, pthread_attr_t, pthread_t, size_t};
+
+unsafe extern "C" {
+    fn pthread_getattr_default_np(attributes: *mut pthread_attr_t) -> c_int;
+    fn pthread_attr_getdetachstate(attributes: *const pthread_attr_t, state: *mut c_int) -> c_int;
+    fn pthread_attr_getstack(
+        attributes: *const pthread_attr_t,
+        stack: *mut *mut c_void,
+        size: *mut size_t,
+    ) -> c_int;
+    fn pthread_attr_getinheritsched(
+        attributes: *const pthread_attr_t,
+        inherit: *mut c_int,
+    ) -> c_int;
+    fn pthread_attr_getschedpolicy(attributes: *const pthread_attr_t, policy: *mut c_int) -> c_int;
+    fn pthread_attr_getaffinity_np(
+        attributes: *const pthread_attr_t,
+        size: size_t,
+        set: *mut cpu_set_t,
+    ) -> c_int;
+}
+
+/// What a program asks for, as far as a virtual thread can have it.
+struct Wish {
+    stack: usize,
+    guard: usize,
+    detached: bool,
+}
+
+impl Wish {
+    /// Reads attributes.
+    ///
+    /// # Errors
+    /// Why only a platform thread can have them.
+    ///
+    /// # Safety
+    /// `attributes` are initialised.
+    unsafe fn read(attributes: &pthread_attr_t) -> Result<Wish, Why> {
+        let (mut stack, mut guard, mut state) = (0, 0, 0);
+        // SAFETY: the caller's contract. The functions cannot fail.
+        unsafe {
+            libc::pthread_attr_getstacksize(attributes, &mut stack);
+            libc::pthread_attr_getguardsize(attributes, &mut guard);
+            pthread_attr_getdetachstate(attributes, &mut state);
+            if has_own_stack(attributes) {
+                return Err(Why::OwnStack);
+            }
+            if is_scheduled(attributes) {
+                return Err(Why::Scheduling);
+            }
+            if is_bound(attributes) {
+                return Err(Why::Affinity);
+            }
+        }
+        Ok(Wish {
+            stack,
+            guard,
+            detached: state == libc::PTHREAD_CREATE_DETACHED,
+        })
+    }
+
+    /// Returns what threads without attributes get.
+    fn default() -> Result<Wish, Why> {
+        let mut attributes = MaybeUninit::uninit();
+        // SAFETY: the function initialises the attributes, which are destroyed once.
+        unsafe {
+            if pthread_getattr_default_np(attributes.as_mut_ptr()) != 0 {
+                return Err(Why::NoRuntime); // No memory: libc's own function will say so.
+            }
+            let wish = Wish::read(attributes.assume_init_ref());
+            libc::pthread_attr_destroy(attributes.as_mut_ptr());
+            wish
+        }
+    }
+
+    /// Returns the class of stacks that has room for it.
+    fn class(&self) -> Result<SizeClass, Why> {
+        /// What the runtime needs at a park, and what is in a slot besides, beyond what a thread of
+        /// libc's has: a stack of `PTHREAD_STACK_MIN` is to be as useful as there.
+        const RUNTIME: usize = 16 << 10;
+        let template = tls::template();
+        let block = template.below + template.dtv_bytes() + tls::HEAD + PAGE;
+        let more_guard = self.guard.next_multiple_of(PAGE).saturating_sub(PAGE);
+        let extra = block + RUNTIME + more_guard + sanitizer::extra_stack(template.image_bytes());
+        match self.stack.checked_add(extra) {
+            Some(bytes) if bytes <= LARGEST_STACK => Ok(SizeClass::for_bytes(bytes)),
+            _ => Err(Why::LargeStack),
+        }
+    }
+}
+
+/// Returns whether the program has set a stack.
+///
+/// # Safety
+/// `attributes` are initialised, here and below.
+unsafe fn has_own_stack(attributes: &pthread_attr_t) -> bool {
+    let (mut lowest, mut size) = (ptr::null_mut(), 0);
+    // SAFETY: the caller's contract.
+    unsafe { pthread_attr_getstack(attributes, &mut lowest, &mut size) };
+    // libc keeps the end, which is null if none was set.
+    lowest.addr().wrapping_add(size) != 0
+}
+
+/// Returns whether the program asks for another policy than the ordinary one.
+unsafe fn is_scheduled(attributes: &pthread_attr_t) -> bool {
+    let (mut inherit, mut policy) = (0, 0);
+    // SAFETY: the caller's contract.
+    unsafe {
+        pthread_attr_getinheritsched(attributes, &mut inherit);
+        pthread_attr_getschedpolicy(attributes, &mut policy);
+    }
+    inherit == libc::PTHREAD_EXPLICIT_SCHED && policy != libc::SCHED_OTHER
+}
+
+/// Returns whether the program binds the thread to some CPUs.
+unsafe fn is_bound(attributes: &pthread_attr_t) -> bool {
+    let mut set = [0_u64; size_of::<cpu_set_t>() / 8];
+    // SAFETY: the caller's contract; libc fills the set, with ones if none was chosen.
+    let error = unsafe {
+        pthread_attr_getaffinity_np(attributes, size_of_val(&set), set.as_mut_ptr().cast())
+    };
+    error != 0 || set.iter().any(|&part| part != u64::MAX)
+}
+
+/// Creates a virtual thread if the policy says so. Returns libc's result, or `None` if the thread
+/// is to be a platform thread.
+///
+/// # Safety
+/// As for `pthread_create`.
+pub(super) unsafe fn virtually(
+    thread: *mut pthread_t,
+    attributes: *const pthread_attr_t,
+    routine: Routine,
+    argument: *mut c_void,
+) -> Option<c_int> {
+    if !policy::is_on() || natively::is_asked_for() {
+        return None;
+    }
+    // SAFETY: the caller's contract.
+    match unsafe { create(thread, attributes, routine, argument) } {
+        Ok(result) => Some(result),
+        Err(why) => {
+            policy::count_platform(why);
+            None
+        }
+    }
+}
+
+/// Creates a virtual thread. Returns libc's result, or why it must be a platform thread.
+///
+/// # Safety
+/// As for `pthread_create`.
+unsafe fn create(
+    thread: *mut pthread_t,
+    attributes: *const pthread_attr_t,
+    routine: Routine,
+    argument: *mut c_void,
+) -> Result<c_int, Why> {
+    if mark::is_up() {
+        return Err(Why::InHandler);
+    }
+    // SAFETY: the caller's contract.
+    let attributes = unsafe { attributes.as_ref() };
+    let wish = match attributes {
+        // SAFETY: as above.
+        Some(attributes) => unsafe { Wish::read(attributes)? },
+        None => Wish::default()?,
+    };
+    let runtime = runtime::ensure_started().map_err(|_| Why::NoRuntime)?;
+    let class = wish.class()?;
+    if runtime.reserve_stack(class).is_err() {
+        return Ok(libc::EAGAIN);
+    }
+    let body = Pthread::new(routine, argument, wish.guard, class, runtime);
+    let Some((record, new, ready)) = allocate(body, class, runtime) else {
+        runtime.stacks.unreserve(class, 1);
+        return Ok(libc::EAGAIN);
+    };
+    // SAFETY: new, and ours; the reference is that of `record`, which is forgotten.
+    let address = unsafe { new.lay_out(&record) };
+    // SAFETY: as above.
+    if !unsafe { new.widen_guard() } {
+        let own = ready.into_raw();
+        // SAFETY: the thread's own reference: it never starts. The other goes with `record`.
+        unsafe { Core::release(own) };
+        return Ok(libc::EAGAIN);
+    }
+    leaving::enter();
+    policy::count_virtual();
+    // SAFETY: the caller's contract. Before the thread starts: it may look there.
+    unsafe { *thread = address };
+    mem::forget(record);
+    if wish.detached {
+        // SAFETY: nobody else knows the thread.
+        unsafe { new.detach() };
+    }
+    sched::start(ready);
+    Ok(0)
+}
+
+/// Makes the record of a new thread, and the right to run it. `None`: there is no memory.
+fn allocate<'a>(
+    body: Pthread,
+    class: SizeClass,
+    runtime: &'static Runtime,
+) -> Option<(ThreadRef, &'a Pthread, Ready)> {
+    let attributes = Attributes {
+        runtime,
+        name: None,
+        class,
+        scheduler: None,
+        place: Location::caller(),
+    };
+    // SAFETY: writes the whole body.
+    let made = unsafe { body::allocate(attributes, |place: *mut Pthread| place.write(body)) };
+    // SAFETY: the body is part of the record, to which there are references until it is joined.
+    made.map(|(thread, ready, body)| (thread, unsafe { body.as_ref() }, ready))
+}

@@ -1,0 +1,91 @@
+//! The end of the process when all its threads have ended, although `main` has not returned.
+//!
+//! A program may end its first thread by `pthread_exit`; the process then ends with its last
+//! thread, with status 0. libc counts its own threads, the runtime's among them, and would wait for
+//! ever. So the threads of the program are counted here: its first one, virtual ones, and platform
+//! ones that were made in place of virtual ones. Platform threads report by the destructor of a
+//! `pthread` key, in its last round, that is after the other destructors.
+
+use super::policy;
+use crate::glibc::symbols::real;
+use crate::interpose::thread::specific::Destructor;
+use crate::sys;
+use core::ffi::{c_int, c_void};
+use core::ptr;
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use libc::pthread_key_t;
+
+/// The number of the program's threads.
+static ALIVE: AtomicUsize = AtomicUsize::new(1);
+/// The key of platform threads that are counted, plus 1; 0: none.
+static KEY: AtomicU32 = AtomicU32::new(0);
+/// `PTHREAD_DESTRUCTOR_ITERATIONS`.
+const ROUNDS: usize = 4;
+
+/// Creates the key. Without one, the process does not end by itself.
+pub(super) fn prepare() {
+    // SeqCst, here and below: seldom used.
+    if KEY.load(Ordering::SeqCst) != 0 {
+        return;
+    }
+    let (mut key, destructor): (pthread_key_t, Destructor) = (0, Some(round_is_over));
+    let place = &raw mut key;
+    // libc's own function: to our table of keys it does not exist.
+    // SAFETY: a place for the key, and a destructor for the values that `count_this` sets.
+    let error = unsafe {
+        real!(fn pthread_key_create(place: *mut pthread_key_t, destructor: Destructor) -> c_int)
+    };
+    if error == 0 {
+        KEY.store(key + 1, Ordering::SeqCst);
+    }
+}
+
+/// Counts a thread that is about to begin.
+pub(super) fn enter() {
+    ALIVE.fetch_add(1, Ordering::SeqCst);
+}
+
+/// Takes back an [`enter`]: the thread could not be made.
+pub(super) fn withdraw() {
+    ALIVE.fetch_sub(1, Ordering::SeqCst);
+}
+
+/// Reports the end of the running thread, as its last action. Does not return if it is the last.
+pub(super) fn leave() {
+    if ALIVE.fetch_sub(1, Ordering::SeqCst) == 1 {
+        // SAFETY: what libc does after the last thread of a process.
+        unsafe { libc::exit(0) };
+    }
+}
+
+/// Has the running platform thread report its end.
+pub(super) fn report_this() {
+    if let Some(key) = KEY.load(Ordering::SeqCst).checked_sub(1) {
+        set(key, 1);
+    }
+}
+
+/// Has the running thread report its end if it is the first of the process, which is about to end
+/// by `pthread_exit`.
+pub(super) fn main_exits() {
+    // SAFETY: no arguments.
+    if policy::counts() && sys::os_thread_id() == unsafe { libc::getpid() } as u32 {
+        report_this();
+    }
+}
+
+/// Sets the running platform thread's value, the number of the round that comes.
+fn set(key: pthread_key_t, round: usize) {
+    let value = ptr::without_provenance::<c_void>(round);
+    // SAFETY: a key of ours.
+    let _ =
+        unsafe { real!(fn pthread_setspecific(key: pthread_key_t, value: *const c_void) -> c_int) };
+}
+
+/// Called by libc in each round of destructors.
+unsafe extern "C" fn round_is_over(value: *mut c_void) {
+    match (KEY.load(Ordering::SeqCst).checked_sub(1), value.addr()) {
+        (Some(key), round) if round < ROUNDS => set(key, round + 1),
+        _ => leave(),
+    }
+}

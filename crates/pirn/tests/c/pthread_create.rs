@@ -1,0 +1,178 @@
+//! `pthread_create` where it makes virtual threads, as it does for programs that know nothing of
+//! them. The checks are in C.
+
+use std::ffi::{CString, c_int, c_void};
+use std::net::ToSocketAddrs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::common::{TempDir, child, skip, watched};
+
+unsafe extern "C" {
+    fn pirn_make_pthreads_virtual(on: c_int);
+    fn pirn_count_pthreads(counts: *mut u64, room: usize) -> usize;
+}
+
+type Check = extern "C" fn();
+
+/// Builds the C files and returns one of its functions. `None`, and a printed reason,
+/// without `cc`.
+fn check(name: &str) -> Option<Check> {
+    let folder = TempDir::new("pthread-create");
+    let library = folder.join("libchecks.so");
+    let folder_of_sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c");
+    let sources = ["pthread_create.c", "pthread_attributes.c"];
+    let built = Command::new("cc")
+        .args([
+            "-shared",
+            "-fPIC",
+            "-O1",
+            "-fexceptions",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+        ])
+        .args([Path::new("-o"), &library])
+        .args(sources.map(|name| folder_of_sources.join(name)))
+        .status();
+    match built {
+        Ok(status) => assert!(status.success()),
+        Err(error) => {
+            skip(&format!("no C compiler `cc` ({error})"));
+            return None;
+        }
+    }
+    let [library, name] = [library.to_str().unwrap(), name].map(|text| CString::new(text).unwrap());
+    // SAFETY: C strings; the library has no initialisers, stays, and has functions of this type.
+    unsafe {
+        let handle = libc::dlopen(library.as_ptr(), libc::RTLD_NOW);
+        assert!(!handle.is_null());
+        let function = libc::dlsym(handle, name.as_ptr());
+        assert!(!function.is_null());
+        type Count = unsafe extern "C" fn(*mut u64, usize) -> usize;
+        let count = libc::dlsym(handle, c"pirn_count_pthreads".as_ptr());
+        count.cast::<Count>().write(pirn_count_pthreads);
+        Some(std::mem::transmute::<*mut c_void, Check>(function))
+    }
+}
+
+/// Runs a check in a child process, on this thread and then on a thread made by `pthread_create`.
+fn on_both(name: &str) {
+    once(name, |check| {
+        check();
+        on_virtual(check);
+    });
+}
+
+/// Runs a check in a child process.
+fn once(name: &str, run: impl FnOnce(Check)) {
+    child::isolated(&[], || {
+        let Some(check) = check(name) else { return };
+        // SAFETY: no requirements.
+        unsafe { pirn_make_pthreads_virtual(1) };
+        run(check);
+    });
+}
+
+fn on_virtual(check: Check) {
+    extern "C" fn start(check: *mut c_void) -> *mut c_void {
+        // SAFETY: passed below.
+        unsafe { std::mem::transmute::<*mut c_void, Check>(check)() };
+        check
+    }
+    let (mut thread, mut result) = (0, std::ptr::null_mut());
+    let argument = check as *mut c_void;
+    // SAFETY: as documented.
+    unsafe {
+        let created = libc::pthread_create(&mut thread, std::ptr::null(), start, argument);
+        assert_eq!(created, 0);
+        assert_eq!(libc::pthread_join(thread, &mut result), 0);
+    }
+    assert_eq!(result, argument);
+}
+
+#[watched]
+fn ten_thousand_threads_return_their_results() {
+    on_both("check_many");
+}
+
+#[watched]
+fn a_joined_thread_gives_its_memory_back() {
+    on_both("check_reuse");
+}
+
+#[watched]
+fn detached_threads_end_by_themselves() {
+    on_both("check_detached");
+}
+
+#[watched]
+fn pthread_exit_runs_cleanup_handlers_and_destructors() {
+    on_both("check_exit");
+}
+
+#[watched]
+fn joins_wait_try_give_up_and_refuse_as_in_glibc() {
+    on_both("check_join");
+}
+
+#[watched]
+fn each_thread_has_its_thread_local_data_and_destructors_run() {
+    on_both("check_data");
+}
+
+#[watched]
+fn c11_threads_are_virtual_too() {
+    on_both("check_c11");
+}
+
+#[watched]
+fn attributes_that_only_an_os_thread_can_have_make_one() {
+    on_both("check_fallback");
+}
+
+#[watched]
+fn stack_guard_and_name_are_as_asked_for() {
+    on_both("check_attributes");
+}
+
+#[watched]
+fn thread_ids_are_the_threads_own() {
+    on_both("check_identity");
+}
+
+#[watched]
+fn without_memory_pthread_create_says_eagain() {
+    once("check_shortage", |check| check());
+}
+
+#[watched]
+fn the_process_ends_with_its_last_thread_after_main_has_left() {
+    once("check_main_exits", |check| check());
+}
+
+/// `std` makes its threads by `pthread_create`; those of the runtime stay platform threads.
+#[watched]
+fn threads_of_std_are_virtual_and_those_of_the_runtime_are_not() {
+    child::isolated(&[], || {
+        // SAFETY: no requirements.
+        unsafe { pirn_make_pthreads_virtual(1) };
+        let tasks = || std::fs::read_dir("/proc/self/task").unwrap().count();
+        let threads = Vec::from_iter((0..1000).map(|number| {
+            std::thread::spawn(move || {
+                std::thread::park();
+                // The pool of the runtime.
+                assert!(("localhost", 80).to_socket_addrs().is_ok());
+                number
+            })
+        }));
+        assert!(tasks() < 200);
+        for (number, thread) in threads.into_iter().enumerate() {
+            thread.thread().unpark();
+            assert_eq!(thread.join().unwrap(), number);
+        }
+        let panicked = std::thread::spawn(|| panic!("as expected")).join();
+        assert!(panicked.is_err());
+        assert!(pirn::thread::spawn(|| true).join().unwrap());
+    });
+}
