@@ -14,6 +14,7 @@
 //! SET|FROZEN resolve              none: the runtime runs on the program's settings as well
 //! ```
 
+use crate::environment;
 use crate::stack::{LARGEST_STACK, SMALLEST_STACK};
 use spec::{
     KIB, MAX_BLOCKING_THREADS, MIB, OBSERVE, PARALLELISM, SETTINGS, SIGQUIT, SLICE, SPARE_CARRIERS,
@@ -339,7 +340,7 @@ pub(crate) struct Settings {
 ///
 /// [`ConfigError::BadValue`] for a variable. The store is not frozen then, since nothing starts.
 pub(crate) fn resolve() -> Result<Settings, ConfigError> {
-    STORE.resolve(|variable| std::env::var_os(variable))
+    STORE.resolve(environment::variable)
 }
 
 /// Returns the variables that [`resolve`] reads.

@@ -114,6 +114,7 @@ mod blocking;
 mod bridge;
 mod config;
 mod continuation;
+mod environment;
 pub mod executor;
 mod glibc;
 mod interpose;

@@ -2,8 +2,8 @@
 //! the operator wants. Each is written at most once per process. `PIRN_QUIET` in the environment,
 //! with any value, switches them off.
 
-use crate::config;
 use crate::observe::events::settings;
+use crate::{config, environment};
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::ffi::OsStr;
 use std::io::{self, Write};
@@ -12,11 +12,17 @@ use std::io::{self, Write};
 const QUIET: &str = "PIRN_QUIET";
 
 /// Variables that other code than the settings reads.
-const OTHERS: [&str; 4] = [
+const OTHERS: [&str; 9] = [
     QUIET,
     "PIRN_NO_GUARD_MARKERS",
     "PIRN_NO_FSGSBASE",
     settings::VARIABLE,
+    // Of the library that is preloaded, and of the command that does so.
+    "PIRN_CHILDREN",
+    "PIRN_LIBRARY",
+    "PIRN_LOG",
+    "PIRN_PLATFORM",
+    "PIRN_PTHREADS",
 ];
 
 /// Prefixes of the variables of this project's own tests.
@@ -32,7 +38,7 @@ pub(crate) fn are_off() -> bool {
 
 /// Writes a line, unless notices are switched off.
 pub(crate) fn write(line: &str) {
-    if std::env::var_os(QUIET).is_none() {
+    if environment::variable(QUIET).is_none() {
         // Not `eprintln!`, which panics if standard error cannot be written.
         let _ = writeln!(io::stderr(), "pirn: {line}");
     }
@@ -41,8 +47,11 @@ pub(crate) fn write(line: &str) {
 /// At the start, reports the variables that look like settings but are not: most likely misspelt
 /// ones.
 pub(crate) fn unknown_variables() {
-    let off = std::env::var_os(QUIET).is_some();
+    let off = environment::variable(QUIET).is_some();
     OFF.store(off, Ordering::Relaxed); // Relaxed: as above.
+    if !environment::is_trusted() {
+        return;
+    }
     for (name, _) in std::env::vars_os() {
         if let Some(line) = about(&name) {
             write(&line);

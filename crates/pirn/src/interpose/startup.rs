@@ -2,10 +2,10 @@
 //! starts.
 
 use super::process::{credentials, dlfcn, handler};
-use super::registry::{FAMILIES, Need};
+use super::registry::{FAMILIES, Interposed, Need};
 use super::thread::sync::{self, semaphore};
 use crate::{sanitizer, sys};
-use core::ffi::{CStr, c_void};
+use core::ffi::{CStr, c_int, c_void};
 
 /// The C library calls this before `main`, among the initialisers of the program.
 #[used]
@@ -45,10 +45,7 @@ pub(crate) fn verify() -> Result<(), String> {
     for function in families.flat_map(|f| f.sections.iter().copied().flatten()) {
         // SAFETY: a valid C string.
         let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, function.name.as_ptr()) };
-        // Comparing with our address is not enough: in a shared library the dynamic linker resolves
-        // that too.
-        let ours = found.cast_const() == function.address && object_of(found) == own;
-        if !found.is_null() && (own.is_null() || !ours) {
+        if !found.is_null() && (own.is_null() || object_of(definition(found, function)) != own) {
             return Err(bound_elsewhere(function.name));
         }
     }
@@ -61,6 +58,49 @@ fn bound_elsewhere(name: &CStr) -> String {
          that was loaded at run time, or is another library interposed (LD_PRELOAD)?",
         name.to_string_lossy()
     )
+}
+
+/// Returns the definition that calls by a name reach, of which `found` is the address.
+///
+/// In a program that is not position-independent and that takes the address of a function, that
+/// address is an entry of the program's own jump table, for everybody. It leads to the first
+/// definition behind the program.
+fn definition(found: *mut c_void, function: &Interposed) -> *mut c_void {
+    if !is_jump(found) {
+        return found;
+    }
+    let (next, name) = (libc::RTLD_NEXT as usize, function.name.as_ptr() as usize);
+    // The caller decides what is next: here it is the program.
+    // SAFETY: the arguments of dlsym.
+    unsafe {
+        dlfcn::call_from(
+            found.addr(),
+            libc::dlsym as *const () as usize,
+            [next, name, 0],
+        )
+    }
+}
+
+/// Returns whether an address is an entry of a jump table that stands for a function defined
+/// elsewhere: a symbol that is not defined, and yet has a value.
+fn is_jump(address: *mut c_void) -> bool {
+    const RTLD_DL_SYMENT: c_int = 1;
+    unsafe extern "C" {
+        fn dladdr1(
+            address: *const c_void,
+            info: *mut libc::Dl_info,
+            symbol: *mut *const libc::Elf64_Sym,
+            flags: c_int,
+        ) -> c_int;
+    }
+    let mut symbol = core::ptr::null();
+    // SAFETY: all zeros is a valid `Dl_info`; dladdr1 takes any address, and returns an entry of a
+    // loaded object's table.
+    unsafe {
+        let mut info: libc::Dl_info = core::mem::zeroed();
+        let found = dladdr1(address, &mut info, &mut symbol, RTLD_DL_SYMENT);
+        found != 0 && symbol.as_ref().is_some_and(|symbol| symbol.st_shndx == 0)
+    }
 }
 
 /// Returns the load address of the object that contains an address; null if there is none.

@@ -10,7 +10,7 @@ use crate::lock::Lock;
 use crate::observe::{door, events};
 use crate::stack::{SizeClass, depth, overflow, region};
 use crate::vthread::natively::Natively;
-use crate::{arch, config, interpose, notices, observe, sanitizer, sched};
+use crate::{arch, config, environment, interpose, notices, observe, sanitizer, sched};
 use core::ffi::c_void;
 use std::io;
 
@@ -64,7 +64,7 @@ fn start() -> io::Result<&'static Runtime> {
 ///
 /// `PIRN_NO_FSGSBASE` in the environment pretends that there is none, for tests.
 fn has_fsgsbase() -> bool {
-    let hidden = std::env::var_os(NO_FSGSBASE).is_some();
+    let hidden = environment::variable(NO_FSGSBASE).is_some();
     arch::has_fsgsbase() && !arch::on_valgrind() && !hidden
 }
 

@@ -9,6 +9,7 @@
 use super::index;
 use super::shortage::Shortage;
 use super::{PAGE, SizeClass, Slot};
+use crate::environment;
 use crate::glibc::tls;
 use crate::sanitizer::valgrind;
 use crate::sys::{self, Errno, call};
@@ -279,7 +280,7 @@ pub(crate) fn guards_cost_mappings() -> bool {
 ///
 /// `PIRN_NO_GUARD_MARKERS` in the environment pretends that it has none, for tests.
 pub(crate) fn find_out() {
-    let hidden = std::env::var_os("PIRN_NO_GUARD_MARKERS").is_some();
+    let hidden = environment::variable("PIRN_NO_GUARD_MARKERS").is_some();
     // SAFETY: a page of our own for the attempt.
     unsafe {
         if let Ok(page) = sys::map(PAGE, 0) {

@@ -30,7 +30,7 @@ void check_fallback(void)
 	enum { SIZE = 1 << 20 };
 	void *place;
 	uint64_t before[7], after[7];
-	CHECK(pirn_count_pthreads(before, 7) == 7);
+	CHECK(pirn_count_pthreads(before, 7) >= 7);
 	CHECK(!is_platform(NULL, &place));
 	pthread_attr_t own, scheduled, bound;
 	char *stack = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -77,7 +77,11 @@ unsafe extern "C" fn open_in_namespace_for(
 ///
 /// # Safety
 /// As for the function.
-unsafe fn call_from(caller: usize, function: usize, arguments: [usize; 3]) -> *mut c_void {
+pub(in crate::interpose) unsafe fn call_from(
+    caller: usize,
+    function: usize,
+    arguments: [usize; 3],
+) -> *mut c_void {
     // SAFETY: the caller's contract; an instruction of that library.
     unsafe {
         match find_return(caller) {

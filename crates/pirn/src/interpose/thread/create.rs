@@ -4,6 +4,7 @@
 //! A thread with an attribute that only an OS thread can have becomes a platform thread, as does
 //! each thread while there is no runtime. The reason is counted.
 
+use super::chosen;
 use super::leaving;
 use super::policy::{self, Why};
 use super::pthread::{Pthread, Routine};
@@ -157,6 +158,10 @@ pub(super) unsafe fn virtually(
     if !policy::is_on() || natively::is_asked_for() {
         return None;
     }
+    if chosen::is_chosen(routine.address()) {
+        policy::count_platform(Why::Chosen);
+        return None;
+    }
     // SAFETY: the caller's contract.
     match unsafe { create(thread, attributes, routine, argument) } {
         Ok(result) => Some(result),
@@ -187,7 +192,7 @@ unsafe fn create(
         Some(attributes) => unsafe { Wish::read(attributes)? },
         None => Wish::default()?,
     };
-    let runtime = runtime::ensure_started().map_err(|_| Why::NoRuntime)?;
+    let runtime = runtime::ensure_started().map_err(|error| policy::no_runtime(&error))?;
     let class = wish.class()?;
     if runtime.reserve_stack(class).is_err() {
         return Ok(libc::EAGAIN);

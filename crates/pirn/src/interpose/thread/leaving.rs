@@ -17,6 +17,8 @@ use libc::pthread_key_t;
 
 /// The number of the program's threads.
 static ALIVE: AtomicUsize = AtomicUsize::new(1);
+/// The most at once so far, without the first.
+static MOST: AtomicUsize = AtomicUsize::new(0);
 /// The key of platform threads that are counted, plus 1; 0: none.
 static KEY: AtomicU32 = AtomicU32::new(0);
 /// `PTHREAD_DESTRUCTOR_ITERATIONS`.
@@ -42,7 +44,21 @@ pub(super) fn prepare() {
 
 /// Counts a thread that is about to begin.
 pub(super) fn enter() {
-    ALIVE.fetch_add(1, Ordering::SeqCst);
+    let others = ALIVE.fetch_add(1, Ordering::SeqCst);
+    // Relaxed: for people to read.
+    if others > MOST.load(Ordering::Relaxed) {
+        MOST.fetch_max(others, Ordering::Relaxed);
+    }
+}
+
+/// Returns the most threads that the program has had at once, without its first one.
+pub(super) fn most() -> usize {
+    MOST.load(Ordering::Relaxed) // Relaxed: for people to read.
+}
+
+/// Begins anew with [`most`].
+pub(super) fn forget_most() {
+    MOST.store(0, Ordering::Relaxed); // Relaxed: as above.
 }
 
 /// Takes back an [`enter`]: the thread could not be made.

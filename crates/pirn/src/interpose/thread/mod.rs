@@ -12,10 +12,13 @@
 //! All this holds for threads of [`crate::thread`], which to C are detached. A process may also
 //! have `pthread_create` make virtual threads ([`policy`]): then these are made by [`create`], have
 //! a record ([`pthread`]) and can be joined, and `gettid` tells all virtual threads apart.
+//! [`chosen`] knows those that shall be platform threads, and [`account`] says what has been made.
 //! [`leaving`] ends a process whose `main` has called `pthread_exit`.
 
+mod account;
 pub(in crate::interpose) mod aliases;
 pub(in crate::interpose) mod c11;
+mod chosen;
 mod create;
 pub(in crate::interpose) mod identity;
 mod leaving;

@@ -3,9 +3,11 @@
 //! Programs that use `pirn::thread` never ask. A library that is preloaded, to run programs that
 //! know nothing of virtual threads, does so in its initialiser.
 
-use crate::runtime;
+use super::leaving;
+use crate::{notices, runtime};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::io;
 
 /// Whether `pthread_create` makes virtual threads.
 static VIRTUAL: AtomicBool = AtomicBool::new(false);
@@ -16,7 +18,7 @@ static VIRTUAL: AtomicBool = AtomicBool::new(false);
 #[doc(hidden)]
 pub extern "C" fn pirn_make_pthreads_virtual(on: c_int) {
     if on != 0 {
-        super::leaving::prepare();
+        leaving::prepare();
     }
     // Relaxed: complete in itself; who creates threads at the same time gets either kind.
     VIRTUAL.store(on != 0, Relaxed);
@@ -50,14 +52,32 @@ pub(super) enum Why {
     NoRuntime,
     /// It was created in a signal handler.
     InHandler,
+    /// Somebody wants it so, by the library that makes it.
+    Chosen,
 }
 
+impl Why {
+    /// The reasons, in their order, as they follow a number of threads.
+    pub(super) const TEXTS: [&str; REASONS] = [
+        "with a stack of the program's",
+        "with a scheduling policy or priority",
+        "bound to CPUs",
+        "with a stack too large for a virtual thread",
+        "without a runtime: it could not start, or the process was forked from one that has it",
+        "made in a signal handler",
+        "chosen by PIRN_PLATFORM",
+    ];
+}
+
+/// The number of reasons.
+const REASONS: usize = Why::Chosen as usize + 1;
+
 /// What has been made: virtual threads, then platform threads by their reasons.
-static MADE: [AtomicU64; 7] = [const { AtomicU64::new(0) }; 7];
+static MADE: [AtomicU64; 1 + REASONS] = [const { AtomicU64::new(0) }; 1 + REASONS];
 
 /// Counts a virtual thread.
 pub(super) fn count_virtual() {
-    MADE[0].fetch_add(1, Relaxed); // Relaxed: for people to read.
+    MADE[0].fetch_add(1, Relaxed); // Relaxed: for people to read, as all that follows.
 }
 
 /// Counts a platform thread.
@@ -65,9 +85,55 @@ pub(super) fn count_platform(why: Why) {
     MADE[1 + why as usize].fetch_add(1, Relaxed); // Relaxed: as above.
 }
 
+/// Reports, once, why there is no runtime, and returns that as the reason for a platform thread.
+#[cold]
+pub(super) fn no_runtime(error: &io::Error) -> Why {
+    static REPORTED: AtomicBool = AtomicBool::new(false);
+    // The children of forks are expected to have none.
+    if !runtime::has_forked() && !REPORTED.swap(true, Relaxed) {
+        notices::write(&format!(
+            "{error}; the program's threads are platform threads"
+        ));
+    }
+    Why::NoRuntime
+}
+
+/// What has been made so far.
+pub(super) struct Made {
+    pub(super) virtuals: u64,
+    /// Platform threads, by their reasons.
+    pub(super) platform: [u64; REASONS],
+    /// The most at once, without the first thread of the program.
+    pub(super) most: usize,
+}
+
+impl Made {
+    pub(super) fn is_empty(&self) -> bool {
+        self.virtuals == 0 && self.platform.iter().all(|&count| count == 0)
+    }
+}
+
+/// Returns what has been made so far.
+pub(super) fn made() -> Made {
+    let count = |place: usize| MADE[place].load(Relaxed);
+    Made {
+        virtuals: count(0),
+        platform: core::array::from_fn(|why| count(1 + why)),
+        most: leaving::most(),
+    }
+}
+
+/// Begins to count anew.
+pub(super) fn forget() {
+    for made in &MADE {
+        made.store(0, Relaxed);
+    }
+    leaving::forget_most();
+}
+
 /// Writes how many threads have been made so far: virtual ones, then platform threads with their
 /// own stack, a scheduling policy, an affinity, too large a stack, without a runtime, in a signal
-/// handler. Returns the number of counts, of which at most `room` are written.
+/// handler, by choice. Returns the number of counts, of which at most `room` are written.
 ///
 /// # Safety
 /// `counts` is valid for `room` writes.

@@ -57,6 +57,16 @@ pub(super) enum Routine {
     C11(C11Routine),
 }
 
+impl Routine {
+    /// Returns the address of its code.
+    pub(super) fn address(self) -> usize {
+        match self {
+            Routine::Posix(start) => start as usize,
+            Routine::C11(start) => start as usize,
+        }
+    }
+}
+
 /// See the module's documentation.
 pub(super) struct Pthread {
     routine: Routine,

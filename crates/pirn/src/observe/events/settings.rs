@@ -5,6 +5,7 @@
 //! ```
 
 use crate::config::ConfigError;
+use crate::environment;
 use crate::recorder::LEAST_BYTES;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -46,7 +47,7 @@ pub(crate) struct Keep {
 /// # Errors
 /// Its value is not as the table of settings says.
 pub(crate) fn from_environment() -> Result<Option<Keep>, ConfigError> {
-    let Some(value) = std::env::var_os(VARIABLE) else {
+    let Some(value) = environment::variable(VARIABLE) else {
         return Ok(None);
     };
     parse(&value)

@@ -1,0 +1,5 @@
+//! `libpirn.so`, preloaded into C programs that know nothing of it, and linked to others.
+
+mod exports;
+mod preloaded;
+mod shared;

@@ -1,0 +1,169 @@
+//! Programs that know nothing of the library.
+
+use crate::shared::{self, Folder, build, preloaded, run, texts};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::Path;
+use std::process::Command;
+
+/// Returns what a run of `threads.c` says about its threads, and the report at its end.
+fn kind(command: &mut Command) -> (String, String) {
+    let (out, report) = run(command);
+    (out.split(',').next().unwrap().to_owned(), report)
+}
+
+fn built(folder: &Folder) -> Option<std::path::PathBuf> {
+    build(folder, "tests/c/threads.c", &[])
+}
+
+#[test]
+fn a_program_has_virtual_threads_and_says_so() {
+    let folder = Folder::new();
+    let Some(program) = built(&folder) else {
+        return;
+    };
+    let (kind, report) = kind(&mut preloaded(&program));
+    assert_eq!(kind, "virtual");
+    assert!(report.contains(": 100 virtual and 0 platform threads, at most 100 at once; "));
+    assert!(report.starts_with("pirn: threads-c ("), "{report}");
+}
+
+#[test]
+fn a_program_that_is_not_position_independent_has_virtual_threads() {
+    let folder = Folder::new();
+    let Some(program) = build(&folder, "tests/c/threads.c", &["-no-pie", "-fno-pie"]) else {
+        return;
+    };
+    let (kind, report) = kind(&mut preloaded(&program));
+    assert_eq!(kind, "virtual", "{report}");
+}
+
+#[test]
+fn without_the_variable_nothing_is_reported() {
+    let folder = Folder::new();
+    let Some(program) = built(&folder) else {
+        return;
+    };
+    let (kind, report) = kind(preloaded(&program).env_remove("PIRN_LOG"));
+    assert_eq!((kind.as_str(), report.as_str()), ("virtual", ""));
+}
+
+#[test]
+fn a_program_without_threads_says_so_and_its_forked_children_nothing() {
+    let mut shell = preloaded(Path::new("/bin/bash"));
+    let (_, report) = run(shell.args(["-c", "(exit 0); (exit 0)"]));
+    assert_eq!(report.lines().count(), 1, "{report}");
+    assert!(
+        report
+            .trim_end()
+            .ends_with("): the program made no threads")
+    );
+}
+
+#[test]
+fn it_can_be_switched_off() {
+    let folder = Folder::new();
+    let Some(program) = built(&folder) else {
+        return;
+    };
+    let (kind, report) = kind(preloaded(&program).env("PIRN_PTHREADS", "platform"));
+    assert_eq!((kind.as_str(), report.as_str()), ("platform", ""));
+}
+
+#[test]
+fn chosen_threads_are_platform_threads() {
+    let folder = Folder::new();
+    let Some(program) = built(&folder) else {
+        return;
+    };
+    let (kind_, report) = kind(preloaded(&program).env("PIRN_PLATFORM", "libx.so:thread"));
+    assert_eq!(kind_, "virtual", "{report}");
+    let (kind_, report) = kind(preloaded(&program).env("PIRN_PLATFORM", "libx.so:threads-?"));
+    assert_eq!(kind_, "platform");
+    let expected =
+        ": 0 virtual and 100 platform threads (100 chosen by PIRN_PLATFORM), at most 100";
+    assert!(report.contains(expected), "{report}");
+}
+
+#[test]
+fn stacks_are_as_large_as_asked_for() {
+    let folder = Folder::new();
+    let Some(program) = built(&folder) else {
+        return;
+    };
+    let (out, _) = run(preloaded(&program).env("PIRN_STACK_SIZE", "320K"));
+    assert_eq!(out, "virtual, stacks of 320 KiB\n");
+}
+
+#[test]
+fn a_wrong_setting_is_reported_and_the_program_runs() {
+    let folder = Folder::new();
+    let Some(program) = built(&folder) else {
+        return;
+    };
+    let (kind, report) = kind(preloaded(&program).env("PIRN_PARALLELISM", "many"));
+    assert_eq!(kind, "platform");
+    let mut lines = report.lines();
+    assert!(
+        lines.next().unwrap().contains("PIRN_PARALLELISM"),
+        "{report}"
+    );
+    assert!(
+        lines.next().unwrap().contains("(100 without a runtime"),
+        "{report}"
+    );
+}
+
+#[test]
+fn children_inherit_it_unless_they_shall_not() {
+    let folder = Folder::new();
+    let Some(program) = built(&folder) else {
+        return;
+    };
+    let child = |children: &str| {
+        let mut command = preloaded(&program);
+        let (out, report) = run(command.arg(&program).env("PIRN_CHILDREN", children));
+        let kinds = out.lines().map(|line| line.split(',').next().unwrap());
+        (Vec::from_iter(kinds.map(str::to_owned)), report)
+    };
+    assert_eq!(child("1").0, ["virtual", "virtual"]);
+    let (kinds, report) = child("0");
+    assert_eq!(kinds, ["virtual", "platform"]);
+    assert_eq!(report, "", "neither is left when it ends");
+}
+
+/// The kernel tells a program that it has more rights than its caller; no variable counts then.
+#[test]
+fn a_program_with_more_rights_than_its_caller_reads_no_variable() {
+    let folder = Folder::new();
+    let link = format!("-Wl,-rpath,{}", folder.path().display());
+    let real = folder.path().join("libpirn.so.0");
+    fs::copy(shared::library(), &real).unwrap();
+    let Some(program) = build(
+        &folder,
+        "tests/c/threads.c",
+        &["-Wl,--no-as-needed", real.to_str().unwrap(), &link],
+    ) else {
+        return;
+    };
+    let wrong = |program: &Path| {
+        let mut command = preloaded(program);
+        command
+            .env_remove("LD_PRELOAD")
+            .env("PIRN_PARALLELISM", "many");
+        command.output().unwrap()
+    };
+    assert!(texts(&wrong(&program)).0.starts_with("platform"));
+    const NOBODY: u32 = 65534;
+    let open = || Permissions::from_mode(0o755);
+    fs::set_permissions(folder.path(), open()).unwrap();
+    fs::set_permissions(&real, open()).unwrap();
+    if let Err(error) = chown(&program, Some(NOBODY), None) {
+        println!("skipped: no set-user-ID program without the right to make one ({error})");
+        return;
+    }
+    fs::set_permissions(&program, Permissions::from_mode(0o4755)).unwrap();
+    let (out, report) = texts(&wrong(&program));
+    assert!(out.starts_with("virtual"), "{out}{report}");
+    assert_eq!(report, "");
+}
