@@ -20,6 +20,7 @@ mod million;
 mod outside;
 mod ramp;
 mod report;
+mod run;
 mod server;
 mod tally;
 mod threads;
@@ -88,6 +89,8 @@ enum Command {
     Events(events::EventsArgs),
     /// Shows the metrics of a running process, in the text format of Prometheus.
     Metrics(metrics::MetricsArgs),
+    /// Runs an unmodified program, each of whose threads becomes a virtual one.
+    Run(run::RunArgs),
     /// Just the HTTP server, on virtual threads, until Ctrl-C.
     Serve {
         /// Where to listen, for example 127.0.0.1:8080 (port 0: any free port).
@@ -138,6 +141,9 @@ impl Cli {
 
 fn main() -> ExitCode {
     let command = Cli::parse().meant();
+    if let Command::Run(args) = &command {
+        return run::run(args);
+    }
     match run(command) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
@@ -174,6 +180,7 @@ fn run(command: Command) -> Result<bool, Box<dyn Error>> {
         Command::Dump(args) => dump::run(&args, out).map(|()| true),
         Command::Events(args) => events::run(&args, out).map(|()| true),
         Command::Metrics(args) => metrics::run(&args, out).map(|()| true),
+        Command::Run(_) => unreachable!("it ends or replaces the process"),
         Command::Serve { address, delay_ms } => {
             serve(&address, Duration::from_millis(delay_ms), out).map(|()| true)
         }

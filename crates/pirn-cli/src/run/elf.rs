@@ -1,0 +1,91 @@
+//! What is in a program's file, as far as preloading depends on it. Only the parts that matter are
+//! read: a program may be hundreds of megabytes long.
+
+use std::fs::File;
+use std::io;
+
+use object::elf::{EM_X86_64, FileHeader64, PT_NOTE};
+use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader};
+use object::read::{ReadCache, ReadRef};
+use object::{Endianness, FileKind, Object, ObjectSection, ObjectSymbol};
+
+/// The kind of a file.
+#[derive(Debug, PartialEq)]
+pub enum Elf {
+    /// It is no ELF file.
+    None,
+    ThirtyTwoBit,
+    OtherMachine,
+    Program(Program),
+}
+
+/// An x86-64 ELF file.
+#[derive(Debug, Default, PartialEq)]
+pub struct Program {
+    /// The dynamic linker that it asks for.
+    pub interpreter: Option<String>,
+    /// The libraries that it names.
+    pub needed: Vec<String>,
+    /// Whether it has been built by Go's tools.
+    pub is_go: bool,
+    /// Whether it defines `pthread_create` for all.
+    pub has_threads: bool,
+}
+
+/// Reads a file.
+///
+/// # Errors
+/// It cannot be read, or breaks off.
+pub fn read(file: &File) -> io::Result<Elf> {
+    let data = &ReadCache::new(file);
+    match FileKind::parse(data) {
+        Ok(FileKind::Elf64) => {}
+        Ok(FileKind::Elf32) => return Ok(Elf::ThirtyTwoBit),
+        _ => return Ok(Elf::None),
+    }
+    let header = FileHeader64::<Endianness>::parse(data).map_err(io::Error::other)?;
+    let endian = header.endian().map_err(io::Error::other)?;
+    if header.e_machine(endian) != EM_X86_64 {
+        return Ok(Elf::OtherMachine);
+    }
+    parse(data).map(Elf::Program).map_err(io::Error::other)
+}
+
+fn parse<'a, R: ReadRef<'a>>(data: R) -> object::Result<Program> {
+    let file = ElfFile64::<Endianness, R>::parse(data)?;
+    let endian = file.endian();
+    let mut program = Program::default();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    for header in file.elf_program_headers() {
+        if let Some(path) = header.interpreter(endian, data)? {
+            program.interpreter = Some(text(path));
+        }
+        if header.p_type(endian) == PT_NOTE {
+            program.is_go |= has_go_note(header.data(endian, data).unwrap_or_default());
+        }
+    }
+    program.is_go |= file.sections().any(|s| s.name() == Ok(".go.buildinfo"));
+    let sections = file.elf_section_table();
+    if let Some((entries, strings)) = sections.dynamic(endian, data)? {
+        let strings = sections.strings(endian, data, strings)?;
+        for entry in entries {
+            if entry.d_tag(endian) == object::elf::DT_NEEDED {
+                program.needed.push(text(entry.string(endian, strings)?));
+            }
+        }
+    }
+    program.has_threads = file
+        .dynamic_symbols()
+        .any(|symbol| symbol.is_definition() && symbol.name() == Ok("pthread_create"));
+    Ok(program)
+}
+
+/// Returns whether notes contain Go's build id. The alignment of the notes of a program may be 8,
+/// which does not matter for the first, and Go has its note in a segment of its own.
+fn has_go_note(notes: &[u8]) -> bool {
+    // The length of the name, and the name after three lengths.
+    notes.get(..4) == Some(&4_u32.to_le_bytes()) && notes.get(12..16) == Some(b"Go\0\0")
+}
+
+#[cfg(test)]
+mod tests;
