@@ -243,7 +243,8 @@ unsafe fn destroy(key: u32, sequence: usize, value: *mut c_void) -> bool {
     if destructor.is_null() {
         return false;
     }
-    type KeyDestructor = unsafe extern "C" fn(*mut c_void);
+    // It may end the thread, by `pthread_exit`: see `interpose/thread/pthread.rs`.
+    type KeyDestructor = unsafe extern "C-unwind" fn(*mut c_void);
     // SAFETY: the function that the program has passed to `pthread_key_create`, for such values.
     unsafe { core::mem::transmute::<*mut c_void, KeyDestructor>(destructor)(value) };
     true

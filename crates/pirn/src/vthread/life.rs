@@ -49,8 +49,9 @@ fn end(core: Current) -> ! {
     sys::fatal(&["a virtual thread went on after its end"]);
 }
 
-/// Runs the destructors of the running thread's thread-locals and pthread keys.
-fn run_destructors() {
+/// Runs the destructors of the running thread's thread-locals and pthread keys, one of which may
+/// unwind the stack: nothing here needs a destructor.
+pub(crate) fn run_destructors() {
     destructors::run();
     keys::run_destructors();
 }

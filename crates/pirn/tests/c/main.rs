@@ -8,6 +8,7 @@ mod fork;
 mod futexes;
 mod handler_jumps;
 mod identity;
+mod posix;
 mod pthread;
 mod pthread_create;
 mod pthread_keys;

@@ -118,7 +118,7 @@ fn each_name_is_called_in_a_test() {
 }
 
 /// Collects the C functions that the files of a folder and its subfolders refer to: as
-/// `libc::name`, or through their own declarations.
+/// `libc::name`, or through their own declarations; in C, by a call.
 fn collect_calls(folder: &Path, called: &mut BTreeSet<String>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -129,11 +129,18 @@ fn collect_calls(folder: &Path, called: &mut BTreeSet<String>) {
         let Ok(text) = fs::read_to_string(&path) else {
             continue;
         };
+        let is_part = |c: char| c.is_alphanumeric() || c == '_';
+        if path.extension().is_some_and(|extension| extension == "c") {
+            let before = text
+                .split('(')
+                .flat_map(|part| part.rsplit(|c| !is_part(c)).next());
+            called.extend(before.map(str::to_owned));
+            continue;
+        }
         let declarations = text.split("extern \"C\" {").skip(1);
         let declarations = declarations.flat_map(|block| block.split("}\n").next());
         let names = text.split("libc::").skip(1);
         let names = names.chain(declarations.flat_map(|block| block.split("fn ").skip(1)));
-        let is_part = |c: char| c.is_alphanumeric() || c == '_';
         called.extend(
             names
                 .flat_map(|rest| rest.split(|c| !is_part(c)).next())

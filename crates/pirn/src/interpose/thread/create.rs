@@ -4,11 +4,12 @@
 //! A thread with an attribute that only an OS thread can have becomes a platform thread, as does
 //! each thread while there is no runtime. The reason is counted.
 
-use super::chosen;
-use super::leaving;
 use super::policy::{self, Why};
 use super::pthread::{Pthread, Routine};
+use super::{chosen, leaving, names};
+use crate::glibc::symbols::real;
 use crate::glibc::tls;
+use crate::interpose::registry::interposed;
 use crate::mark;
 use crate::runtime::{self, Runtime};
 use crate::sanitizer;
@@ -20,6 +21,7 @@ use core::ffi::{c_int, c_void};
 use core::mem::{self, MaybeUninit};
 use core::panic::Location;
 use core::ptr;
+use core::sync::atomic::{AtomicU64, Ordering};
 use libc::{cpu_set_t, pthread_attr_t, pthread_t, size_t};
 
 unsafe extern "C" {
@@ -40,6 +42,32 @@ unsafe extern "C" {
         size: size_t,
         set: *mut cpu_set_t,
     ) -> c_int;
+}
+
+/// What threads without attributes get: the stack's size, above [`GUARD_BITS`] bits with that of
+/// the guard; 0: it is not known. libc locks and copies for an answer. Once the program has changed the
+/// defaults, libc is asked each time ([`ASK`]).
+static DEFAULT: AtomicU64 = AtomicU64::new(0);
+const GUARD_BITS: u32 = 20;
+const ASK: u64 = 1;
+
+interposed! {
+    family "Default attributes of threads" for Correctness;
+
+    Own by hand { pthread_setattr_default_np }
+}
+
+/// `pthread_setattr_default_np`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_setattr_default_np(attributes: *const pthread_attr_t) -> c_int {
+    // Relaxed: who creates a thread at the same time gets either. Who knows of the change has the
+    // store as well.
+    DEFAULT.store(ASK, Ordering::Relaxed);
+    // SAFETY: the caller's contract.
+    unsafe { real!(fn pthread_setattr_default_np(attributes: *const pthread_attr_t) -> c_int) }
 }
 
 /// What a program asks for, as far as a virtual thread can have it.
@@ -83,16 +111,36 @@ impl Wish {
 
     /// Returns what threads without attributes get.
     fn default() -> Result<Wish, Why> {
+        // Relaxed: complete in itself.
+        match DEFAULT.load(Ordering::Relaxed) {
+            0 | ASK => Wish::read_default(),
+            packed => Ok(Wish {
+                stack: (packed >> GUARD_BITS) as usize,
+                guard: (packed & ((1 << GUARD_BITS) - 1)) as usize,
+                detached: false,
+            }),
+        }
+    }
+
+    /// Asks libc for the same, and keeps the answer if it is an ordinary one.
+    #[cold]
+    fn read_default() -> Result<Wish, Why> {
         let mut attributes = MaybeUninit::uninit();
         // SAFETY: the function initialises the attributes, which are destroyed once.
-        unsafe {
+        let wish = unsafe {
             if pthread_getattr_default_np(attributes.as_mut_ptr()) != 0 {
                 return Err(Why::NoRuntime); // No memory: libc's own function will say so.
             }
             let wish = Wish::read(attributes.assume_init_ref());
             libc::pthread_attr_destroy(attributes.as_mut_ptr());
-            wish
+            wish?
+        };
+        if !wish.detached && wish.stack >> (64 - GUARD_BITS) == 0 && wish.guard >> GUARD_BITS == 0 {
+            let packed = (wish.stack as u64) << GUARD_BITS | wish.guard as u64;
+            let order = Ordering::Relaxed; // Relaxed: as above.
+            let _ = DEFAULT.compare_exchange(0, packed, order, order); // It fails if it is `ASK`.
         }
+        Ok(wish)
     }
 
     /// Returns the class of stacks that has room for it.
@@ -211,6 +259,8 @@ unsafe fn create(
         unsafe { Core::release(own) };
         return Ok(libc::EAGAIN);
     }
+    // SAFETY: the thread has not started.
+    unsafe { names::inherit(address) };
     leaving::enter();
     policy::count_virtual();
     // SAFETY: the caller's contract. Before the thread starts: it may look there.

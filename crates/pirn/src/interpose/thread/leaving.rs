@@ -9,6 +9,7 @@
 use super::policy;
 use crate::glibc::symbols::real;
 use crate::interpose::thread::specific::Destructor;
+use crate::runtime;
 use crate::sys;
 use core::ffi::{c_int, c_void};
 use core::ptr;
@@ -24,12 +25,19 @@ static KEY: AtomicU32 = AtomicU32::new(0);
 /// `PTHREAD_DESTRUCTOR_ITERATIONS`.
 const ROUNDS: usize = 4;
 
-/// Creates the key. Without one, the process does not end by itself.
+/// Creates the key, and has the running thread report its end if it is the process's first.
+/// Without a key, the process does not end by itself.
 pub(super) fn prepare() {
     // SeqCst, here and below: seldom used.
-    if KEY.load(Ordering::SeqCst) != 0 {
-        return;
+    if KEY.load(Ordering::SeqCst) == 0 {
+        make_key();
     }
+    if is_first() {
+        report_this(); // It may also be cancelled.
+    }
+}
+
+fn make_key() {
     let (mut key, destructor): (pthread_key_t, Destructor) = (0, Some(round_is_over));
     let place = &raw mut key;
     // libc's own function: to our table of keys it does not exist.
@@ -68,6 +76,9 @@ pub(super) fn withdraw() {
 
 /// Reports the end of the running thread, as its last action. Does not return if it is the last.
 pub(super) fn leave() {
+    if runtime::has_forked() {
+        return; // libc counts the threads of the child.
+    }
     if ALIVE.fetch_sub(1, Ordering::SeqCst) == 1 {
         // SAFETY: what libc does after the last thread of a process.
         unsafe { libc::exit(0) };
@@ -84,10 +95,15 @@ pub(super) fn report_this() {
 /// Has the running thread report its end if it is the first of the process, which is about to end
 /// by `pthread_exit`.
 pub(super) fn main_exits() {
-    // SAFETY: no arguments.
-    if policy::counts() && sys::os_thread_id() == unsafe { libc::getpid() } as u32 {
+    if policy::counts() && is_first() {
         report_this();
     }
+}
+
+/// Returns whether the running platform thread is the first of the process.
+fn is_first() -> bool {
+    // SAFETY: no arguments.
+    sys::os_thread_id() == unsafe { libc::getpid() } as u32
 }
 
 /// Sets the running platform thread's value, the number of the round that comes.

@@ -26,12 +26,13 @@ use crate::blocking::futex;
 use crate::blocking::parking_lot::{self, Parked};
 use crate::interpose::virtual_thread;
 use crate::runtime::{self, Runtime};
+use crate::sched;
 use crate::stack::{PAGE, SizeClass, Slot};
 use crate::sys::{self, call};
 use crate::time::Deadline;
 use crate::vthread::awaited::{Awaited, Kind};
 use crate::vthread::body::Body;
-use crate::vthread::{Core, early};
+use crate::vthread::{self, Core, early};
 use core::cell::Cell;
 use core::ffi::{c_int, c_void};
 use core::mem;
@@ -250,6 +251,13 @@ impl Pthread {
     /// Waits for its end, on either kind of thread.
     fn wait(&self, deadline: Deadline) -> Result<(), c_int> {
         const EVERY_BIT: u32 = u32::MAX;
+        if let Some(core) = self.core.get()
+            && deadline.is_never()
+            && vthread::current().is_none()
+        {
+            // SAFETY: the waiting thread has the right to join.
+            sched::lend(unsafe { core.as_ref() });
+        }
         let key = self.ended.as_ptr().addr();
         let id = match self.core.get() {
             // SAFETY: the waiting thread has the right to join.
@@ -294,6 +302,7 @@ impl Body for Pthread {
                     self.result.set(number as isize as *mut c_void);
                 }
             }
+            run_destructors();
         }
     }
 
@@ -324,6 +333,25 @@ impl Drop for Pthread {
             }
             early::give_back(slot, self.class, self.runtime);
         }
+    }
+}
+
+/// Runs the destructors of the running thread's data. If one of them calls `pthread_exit`, the
+/// others follow, as in glibc.
+///
+/// # Safety
+/// The TCB is complete.
+unsafe fn run_destructors() {
+    /// Returns its argument, which is not null.
+    unsafe extern "C-unwind" fn run_all(done: *mut c_void) -> *mut c_void {
+        vthread::run_destructors();
+        done
+    }
+    let mut done = ptr::null_mut::<c_void>();
+    while done.is_null() {
+        let argument = ptr::without_provenance_mut(1);
+        // SAFETY: the caller's contract. An exit unwinds to this call, and leaves `done` null.
+        unsafe { arch::call_as_pthread(run_all, argument, &mut done) };
     }
 }
 

@@ -1,0 +1,152 @@
+//! The thread interface of POSIX where `pthread_create` makes virtual threads: what a program sees
+//! is what it sees natively. Each check, in C, runs in a native program and here, and says the
+//! same.
+
+use std::ffi::{CString, c_int, c_void};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::common::{TempDir, child, skip, watched};
+
+unsafe extern "C" {
+    fn pirn_make_pthreads_virtual(on: c_int);
+}
+
+type Check = extern "C" fn();
+
+const LIBRARY: &str = "PIRN_CHECK_LIBRARY";
+const SAYS: &str = "PIRN_CHECK_SAYS";
+
+/// Where a check is called.
+#[derive(Clone, Copy)]
+enum On {
+    /// The first thread, and then another one.
+    Both,
+    /// The first thread.
+    Once,
+}
+
+/// Builds the library of a C file and the native program. `None`, and a printed reason, without
+/// `cc`.
+fn build(folder: &TempDir, source: &str) -> Option<[PathBuf; 2]> {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c");
+    let common = [
+        "-fPIC",
+        "-O1",
+        "-fexceptions",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+    ];
+    let [library, program] = ["libchecks.so", "driver"].map(|name| folder.join(name));
+    let library_args = ["-shared", "-o", library.to_str()?];
+    let program_args = ["-pthread", "-o", program.to_str()?];
+    let all = [(library_args, source), (program_args, "posix_driver.c")];
+    for (args, source) in all {
+        let source = sources.join(source);
+        match Command::new("cc")
+            .args(common)
+            .args(args)
+            .arg(source)
+            .arg("-ldl")
+            .status()
+        {
+            Ok(status) => assert!(status.success()),
+            Err(error) => {
+                skip(&format!("no C compiler `cc` ({error})"));
+                return None;
+            }
+        }
+    }
+    Some([library, program])
+}
+
+/// Runs a check natively and with virtual threads, and compares what it says.
+fn as_natively(source: &str, name: &str, on: On) {
+    if child::is_here() {
+        return run_here(name, on);
+    }
+    let folder = TempDir::new("posix");
+    let Some([library, program]) = build(&folder, source) else {
+        return;
+    };
+    let [native, here] = ["native", "here"].map(|name| folder.join(name));
+    let natively = Command::new(program)
+        .arg(&library)
+        .args([name, if let On::Both = on { "both" } else { "once" }])
+        .env(SAYS, &native)
+        .output()
+        .unwrap();
+    let native_report = child::report(&natively);
+    assert!(natively.status.success(), "natively: {native_report}");
+    let [library, says] = [&library, &here].map(|path| path.to_str().unwrap());
+    let output = child::run(&[(LIBRARY, library), (SAYS, says)]);
+    assert!(output.status.success(), "{}", child::report(&output));
+    let [native, here] = [native, here].map(|path| fs::read_to_string(path).unwrap_or_default());
+    assert_eq!(here, native);
+}
+
+fn run_here(name: &str, on: On) {
+    let library = CString::new(std::env::var(LIBRARY).unwrap()).unwrap();
+    let name = CString::new(name).unwrap();
+    // SAFETY: C strings; the library has no initialisers, stays, and has functions of this type.
+    let check = unsafe {
+        let handle = libc::dlopen(library.as_ptr(), libc::RTLD_NOW);
+        assert!(!handle.is_null());
+        let function = libc::dlsym(handle, name.as_ptr());
+        assert!(!function.is_null());
+        pirn_make_pthreads_virtual(1);
+        std::mem::transmute::<*mut c_void, Check>(function)
+    };
+    check();
+    if let On::Both = on {
+        on_virtual(check);
+    }
+}
+
+fn on_virtual(check: Check) {
+    extern "C" fn start(check: *mut c_void) -> *mut c_void {
+        // SAFETY: passed below.
+        unsafe { std::mem::transmute::<*mut c_void, Check>(check)() };
+        check
+    }
+    let mut thread = 0;
+    let argument = check as *mut c_void;
+    // SAFETY: as documented.
+    unsafe {
+        let created = libc::pthread_create(&mut thread, std::ptr::null(), start, argument);
+        assert_eq!(created, 0);
+        assert_eq!(libc::pthread_join(thread, std::ptr::null_mut()), 0);
+    }
+}
+
+#[watched]
+fn pthread_exit_in_a_destructor_ends_it() {
+    as_natively("posix_ends.c", "check_exit_in_destructor", On::Both);
+}
+
+#[watched]
+fn destructors_run_in_as_many_rounds() {
+    as_natively("posix_ends.c", "check_rounds", On::Both);
+}
+
+#[watched]
+fn a_thread_that_has_ended_exists_until_it_is_joined() {
+    as_natively("posix_ends.c", "check_ended", On::Both);
+}
+
+#[watched]
+fn names_are_inherited_and_set_by_others() {
+    as_natively("posix_ends.c", "check_names", On::Both);
+}
+
+#[watched]
+fn the_default_attributes_can_be_changed() {
+    as_natively("posix_ends.c", "check_default_attributes", On::Both);
+}
+
+#[watched]
+fn the_process_ends_with_its_last_thread() {
+    as_natively("posix_ends.c", "check_main", On::Once);
+}
