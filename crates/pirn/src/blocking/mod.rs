@@ -19,6 +19,7 @@ pub(crate) mod epoll;
 mod events;
 pub(crate) mod fds;
 pub(crate) mod futex;
+pub(crate) mod futex_many;
 pub(crate) mod jobs;
 mod keyed_queues;
 pub(crate) mod list;

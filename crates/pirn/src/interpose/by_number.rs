@@ -5,11 +5,13 @@
 //! differ only in how an error is reported. Where libc's function differs (`ppoll`, `pselect6`, in
 //! which the kernel writes the time left), this file makes up for it.
 
-use super::io::{fcntl, poll, rw, select, transfer};
+use super::io::{fcntl, mqueue, poll, rw, select, transfer};
 use super::net::{messages, socket};
-use super::process::wait;
+use super::process::{sysv, wait};
+use super::thread::{by_id, scheduling};
 use super::time;
 use super::{fs, virtual_thread};
+use crate::blocking::futex_many::{SYS_FUTEX_WAITV, wait_many};
 use crate::sched::preempt::SIGNAL;
 use crate::sys::{self, Errno, call};
 use core::ffi::{c_int, c_long};
@@ -41,7 +43,16 @@ macro_rules! calls {
 ///
 /// # Safety
 /// As for the system call.
-pub(super) unsafe fn call(number: c_long, a: [usize; 6]) -> Option<c_long> {
+pub(super) unsafe fn call(number: c_long, args: [usize; 6]) -> Option<c_long> {
+    // SAFETY: the caller's contract.
+    unsafe { frequent(number, args).or_else(|| rarely(number, args)) }
+}
+
+/// Does that for calls that read, write, wait, or change descriptors.
+///
+/// # Safety
+/// As for the system call.
+unsafe fn frequent(number: c_long, a: [usize; 6]) -> Option<c_long> {
     // SAFETY: the caller's contract: each function has the contract of its system call.
     unsafe {
         match number {
@@ -94,6 +105,40 @@ pub(super) unsafe fn call(number: c_long, a: [usize; 6]) -> Option<c_long> {
             SYS_open => fs::open::open64, 3;
             SYS_openat => fs::open::openat64, 4;
         })
+    }
+}
+
+/// Does the same for calls about threads, and rarer ones.
+///
+/// # Safety
+/// As for the system call.
+unsafe fn rarely(number: c_long, a: [usize; 6]) -> Option<c_long> {
+    // SAFETY: as in `call`.
+    unsafe {
+        let result = match number {
+            SYS_FUTEX_WAITV => wait_many(a),
+            libc::SYS_tgkill => by_id::send(Some(a[0] as _), a[1] as _, a[2] as _),
+            libc::SYS_tkill => by_id::send(None, a[0] as _, a[1] as _),
+            libc::SYS_getpriority => scheduling::raw_getpriority(a[0] as _, a[1] as _),
+            libc::SYS_sched_getaffinity => scheduling::raw_getaffinity(a[0] as _, a[1], a[2] as _),
+            _ => {
+                return Some(calls! { number, a;
+                    SYS_setpriority => scheduling::setpriority, 3;
+                    SYS_sched_setaffinity => scheduling::sched_setaffinity, 3;
+                    SYS_sched_getscheduler => scheduling::sched_getscheduler, 1;
+                    SYS_sched_setscheduler => scheduling::sched_setscheduler, 3;
+                    SYS_sched_getparam => scheduling::sched_getparam, 2;
+                    SYS_sched_setparam => scheduling::sched_setparam, 2;
+                    SYS_msgsnd => sysv::msgsnd, 4;
+                    SYS_msgrcv => sysv::msgrcv, 5;
+                    SYS_semop => sysv::semop, 3;
+                    SYS_semtimedop => sysv::semtimedop, 4;
+                    SYS_mq_timedsend => mqueue::mq_timedsend, 5;
+                    SYS_mq_timedreceive => mqueue::mq_timedreceive, 5;
+                });
+            }
+        };
+        Some(sys::to_c(result) as c_long)
     }
 }
 

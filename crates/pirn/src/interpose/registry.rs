@@ -131,6 +131,8 @@ pub(in crate::interpose) static FAMILIES: &[Family] = &[
     thread::create::FAMILY,
     thread::identity::FAMILY,
     thread::names::FAMILY,
+    thread::scheduling::FAMILY,
+    thread::by_id::FAMILY,
     thread::specific::FAMILY,
     thread::c11::FAMILY,
     thread::aliases::FAMILY,

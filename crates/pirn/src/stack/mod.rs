@@ -129,9 +129,15 @@ impl Slot {
         unsafe { place.write(self.tid() + number * Slot::MOST) };
     }
 
+    /// Has nobody find the thread that ends in the slot by its id, as the kernel does.
+    pub(crate) fn forget_tid(self) {
+        let place = (self.tp() + tls::template().tid_offset) as *mut u32;
+        // SAFETY: in the TCB of this slot. Relaxed: complete in itself.
+        unsafe { AtomicU32::from_ptr(place) }.store(0, Relaxed);
+    }
+
     /// Returns the slot with this [thread id](Self::tid), which may not exist; `None` if the id is
     /// not that of a slot.
-    #[cfg(feature = "dump")]
     pub(crate) fn of_tid(tid: u32) -> Option<Slot> {
         let number = tid.checked_sub(Slot::FIRST_TID)?;
         (number / Slot::MOST < Slot::TIDS).then_some(Slot(number % Slot::MOST))

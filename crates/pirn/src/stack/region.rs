@@ -200,6 +200,18 @@ pub(crate) fn slot_at(address: usize) -> Option<Slot> {
     })
 }
 
+/// Returns whether there is a slot with this number.
+pub(crate) fn exists(slot: Slot) -> bool {
+    // Relaxed, Acquire: as in `regions`.
+    let regions = REGION_COUNT.load(Ordering::Relaxed).min(MAX_REGIONS);
+    // SAFETY: as in `region_of`.
+    let region = (slot.region() < regions)
+        .then(|| unsafe { REGIONS[slot.region()].load(Ordering::Acquire).as_ref() });
+    region
+        .flatten()
+        .is_some_and(|region| slot.index() < region.created.load(Ordering::Relaxed))
+}
+
 /// Calls `visit` with every slot that may be in use. There may be others among them, whose memory
 /// has never been written to, but none that has no page table.
 pub(crate) fn for_each_open(mut visit: impl FnMut(Slot)) {

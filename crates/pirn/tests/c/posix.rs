@@ -150,3 +150,28 @@ fn the_default_attributes_can_be_changed() {
 fn the_process_ends_with_its_last_thread() {
     as_natively("posix_ends.c", "check_main", On::Once);
 }
+
+#[watched]
+fn ids_lead_to_their_threads() {
+    as_natively("posix_ids.c", "check_ids", On::Both);
+}
+
+#[watched]
+fn each_thread_has_its_affinity() {
+    as_natively("posix_ids.c", "check_affinity", On::Both);
+}
+
+#[watched]
+fn each_thread_has_its_policy_and_priority() {
+    as_natively("posix_ids.c", "check_priorities", On::Both);
+}
+
+#[watched]
+fn many_wait_for_one_of_several_futexes() {
+    as_natively("posix_calls.c", "check_waitv", On::Both);
+}
+
+#[watched]
+fn many_wait_by_number_for_messages_and_semaphores() {
+    as_natively("posix_calls.c", "check_ipc", On::Both);
+}

@@ -30,3 +30,11 @@ static inline void *join(pthread_t thread)
 	CHECK(pthread_join(thread, &result) == 0);
 	return result;
 }
+
+// Says what a call returns, and the error.
+#define SAY_RESULT(call) \
+	do { \
+		errno = 0; \
+		long result = (call); \
+		say("%s: %ld, %d\n", #call, result, result == -1 ? errno : 0); \
+	} while (0)

@@ -6,7 +6,7 @@
 
 use super::policy::{self, Why};
 use super::pthread::{Pthread, Routine};
-use super::{chosen, leaving, names};
+use super::{chosen, leaving, names, wishes};
 use crate::glibc::symbols::real;
 use crate::glibc::tls;
 use crate::interpose::registry::interposed;
@@ -45,8 +45,8 @@ unsafe extern "C" {
 }
 
 /// What threads without attributes get: the stack's size, above [`GUARD_BITS`] bits with that of
-/// the guard; 0: it is not known. libc locks and copies for an answer. Once the program has changed the
-/// defaults, libc is asked each time ([`ASK`]).
+/// the guard; 0: it is not known. libc locks and copies for an answer. Once the program has changed
+/// the defaults, libc is asked each time ([`ASK`]).
 static DEFAULT: AtomicU64 = AtomicU64::new(0);
 const GUARD_BITS: u32 = 20;
 const ASK: u64 = 1;
@@ -260,7 +260,10 @@ unsafe fn create(
         return Ok(libc::EAGAIN);
     }
     // SAFETY: the thread has not started.
-    unsafe { names::inherit(address) };
+    unsafe {
+        names::inherit(address);
+        wishes::inherit(address);
+    }
     leaving::enter();
     policy::count_virtual();
     // SAFETY: the caller's contract. Before the thread starts: it may look there.

@@ -1,4 +1,4 @@
-//! Attributes of a thread: stack, affinity, scheduling parameters, clock.
+//! Attributes of a thread: stack, CPU, clock, id.
 
 use super::pthread::{self, Pthread};
 use super::{is_virtual, policy};
@@ -9,21 +9,19 @@ use crate::stack::{Slot, region};
 use crate::sys::{self, Errno, call};
 use crate::vthread;
 use core::ffi::{c_int, c_uint, c_void};
-use libc::{clockid_t, cpu_set_t, pthread_attr_t, pthread_t, sched_param, size_t};
+use libc::{clockid_t, pthread_attr_t, pthread_t, size_t};
 
 interposed! {
     family "Attributes of threads" for Correctness,
-        cannot "bind a virtual thread to a CPU, give it a priority, or count its CPU time";
+        cannot "count a virtual thread's CPU time";
 
     Own by hand {
-        pthread_getattr_np, pthread_getaffinity_np: "the carriers' CPUs", pthread_getschedparam, sched_getcpu,
+        pthread_getattr_np, sched_getcpu,
     }
-    Kernel by hand { gettid: "the carrier's id" }
-    Refuses by hand {
-        pthread_setaffinity_np: "`ENOTSUP`",
-        pthread_setschedparam: "`ENOTSUP`, unless it changes nothing", pthread_setschedprio,
-        pthread_getcpuclockid: "`ENOENT`",
+    Kernel by hand {
+        gettid: "the carrier's id; the thread's own where `pthread_create` makes virtual threads",
     }
+    Refuses by hand { pthread_getcpuclockid: "`ENOENT`" }
 }
 
 unsafe extern "C" {
@@ -72,120 +70,6 @@ pub unsafe extern "C" fn pthread_getattr_np(
         libc::pthread_attr_setdetachstate(attributes, state);
         pthread_attr_setstack(attributes, lowest as *mut c_void, slot.end() - lowest)
     }
-}
-
-/// `pthread_getaffinity_np`: a virtual thread may run wherever the carriers may.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_getaffinity_np(
-    thread: pthread_t,
-    size: size_t,
-    set: *mut cpu_set_t,
-) -> c_int {
-    if !is_virtual(thread) {
-        // SAFETY: the caller's contract.
-        return unsafe {
-            real!(fn pthread_getaffinity_np(thread: pthread_t, size: size_t, set: *mut cpu_set_t) -> c_int)
-        };
-    }
-    // SAFETY: the caller's contract: room for `size` bytes, of which the kernel fills as many as it
-    // says.
-    unsafe {
-        match call!(
-            libc::SYS_sched_getaffinity,
-            0,
-            size.min(c_int::MAX as usize),
-            set
-        ) {
-            Ok(filled) => {
-                set.cast::<u8>().add(filled).write_bytes(0, size - filled);
-                0
-            }
-            Err(e) => e.0,
-        }
-    }
-}
-
-/// `pthread_setaffinity_np`: the scheduler decides which CPU runs a virtual thread.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_setaffinity_np(
-    thread: pthread_t,
-    size: size_t,
-    set: *const cpu_set_t,
-) -> c_int {
-    if is_virtual(thread) {
-        return libc::ENOTSUP;
-    }
-    // SAFETY: the caller's contract.
-    unsafe {
-        real!(fn pthread_setaffinity_np(thread: pthread_t, size: size_t, set: *const cpu_set_t) -> c_int)
-    }
-}
-
-/// `pthread_getschedparam`: virtual threads have no priorities.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_getschedparam(
-    thread: pthread_t,
-    policy: *mut c_int,
-    param: *mut sched_param,
-) -> c_int {
-    // SAFETY: the caller's contract, here and below.
-    unsafe {
-        if !is_virtual(thread) {
-            return real!(
-                fn pthread_getschedparam(thread: pthread_t, policy: *mut c_int, param: *mut sched_param) -> c_int
-            );
-        }
-        *policy = libc::SCHED_OTHER;
-        (*param).sched_priority = 0;
-    }
-    0
-}
-
-/// `pthread_setschedparam`: for a virtual thread, only its present parameters are accepted.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_setschedparam(
-    thread: pthread_t,
-    policy: c_int,
-    param: *const sched_param,
-) -> c_int {
-    // SAFETY: the caller's contract, here and below.
-    unsafe {
-        if !is_virtual(thread) {
-            return real!(
-                fn pthread_setschedparam(thread: pthread_t, policy: c_int, param: *const sched_param) -> c_int
-            );
-        }
-        if policy == libc::SCHED_OTHER && (*param).sched_priority == 0 {
-            0
-        } else {
-            libc::ENOTSUP
-        }
-    }
-}
-
-/// `pthread_setschedprio`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_setschedprio(thread: pthread_t, priority: c_int) -> c_int {
-    if is_virtual(thread) {
-        return if priority == 0 { 0 } else { libc::ENOTSUP };
-    }
-    // SAFETY: the caller's contract.
-    unsafe { real!(fn pthread_setschedprio(thread: pthread_t, priority: c_int) -> c_int) }
 }
 
 /// `pthread_getcpuclockid`: nobody counts a virtual thread's CPU time.

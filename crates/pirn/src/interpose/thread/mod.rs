@@ -6,17 +6,18 @@
 //! functions of [`lifecycle`] and [`identity`] check whether the given thread is a virtual one.
 //!
 //! These work unchanged: `pthread_{self,equal,setcancelstate,setcanceltype,testcancel}`,
-//! attributes. `gettid` and functions that take its result (`tgkill`, `sched_setaffinity`) concern
-//! the carrier.
+//! attributes.
 //!
 //! All this holds for threads of [`crate::thread`], which to C are detached. A process may also
 //! have `pthread_create` make virtual threads ([`policy`]): then these are made by [`create`], have
-//! a record ([`pthread`]) and can be joined, and `gettid` tells all virtual threads apart.
+//! a record ([`pthread`]) and can be joined, and `gettid` tells all virtual threads apart
+//! ([`by_id`]); otherwise `gettid` is the carrier's.
 //! [`chosen`] knows those that shall be platform threads, and [`account`] says what has been made.
 //! [`leaving`] ends a process whose `main` has called `pthread_exit`.
 
 mod account;
 pub(in crate::interpose) mod aliases;
+pub(in crate::interpose) mod by_id;
 pub(in crate::interpose) mod c11;
 mod chosen;
 pub(in crate::interpose) mod create;
@@ -26,8 +27,10 @@ pub(in crate::interpose) mod lifecycle;
 pub(in crate::interpose) mod names;
 mod policy;
 mod pthread;
+pub(in crate::interpose) mod scheduling;
 pub(in crate::interpose) mod specific;
 pub(in crate::interpose) mod sync;
+mod wishes;
 
 pub(in crate::interpose) use identity::slot_of;
 pub(in crate::interpose) use lifecycle::{pthread_exit, pthread_join};

@@ -311,6 +311,9 @@ impl Body for Pthread {
     unsafe fn drop_result(&self) {}
 
     unsafe fn ended(&self) {
+        if let Some(slot) = self.slot.get() {
+            slot.forget_tid();
+        }
         let word = self.ended.as_ptr();
         // SeqCst, and an exchange: in one order with the waiters' checks, as a wake asks for.
         self.ended.swap(1, Ordering::SeqCst);
@@ -365,6 +368,12 @@ unsafe fn place_of_record<'a>(tp: usize) -> &'a AtomicPtr<Pthread> {
     // SAFETY: the program's own TLS is at the same place in every thread's block. In a slot that
     // nobody uses the memory is there as well.
     unsafe { &*((tp - distance) as *const _) }
+}
+
+/// Returns whether a thread that `pthread_create` has made is in a slot and has not ended.
+pub(super) fn exists(slot: Slot) -> bool {
+    // SAFETY: the thread pointer of a slot. Acquire: as in `find`.
+    !unsafe { place_of_record(slot.tp()).load(Ordering::Acquire) }.is_null()
 }
 
 /// Returns the record of the running thread, if `pthread_create` has made it.
