@@ -13,6 +13,9 @@
 /// Defines the variadic C function `$name` with that many named arguments, which calls `$target`
 /// with the named ones and a `va_list` of the others.
 macro_rules! forward_variadic {
+    ($(#[$attribute:meta])* $name:ident(1 named) => $target:path) => {
+        $crate::arch::forward_variadic!(@ [$(#[$attribute])*] $name, "8", "rsi", $target);
+    };
     ($(#[$attribute:meta])* $name:ident(2 named) => $target:path) => {
         $crate::arch::forward_variadic!(@ [$(#[$attribute])*] $name, "16", "rdx", $target);
     };

@@ -29,7 +29,10 @@ pub(crate) unsafe fn wait_many(args: [usize; 6]) -> SysResult {
         return kernel(); // It refuses this.
     };
     for (i, word) in words.iter_mut().enumerate() {
-        *word = sys::fetch_u64(entries + i * ENTRY + 8)? as usize;
+        match sys::fetch_u64(entries.wrapping_add(i * ENTRY + 8)) {
+            Ok(address) => *word = address as usize,
+            Err(_) => return kernel(), // As above.
+        }
     }
     offload::dedicated(Awaited::call(c"futex_waitv"), || announced(words, &kernel))
 }

@@ -106,6 +106,7 @@ pub(in crate::interpose) static FAMILIES: &[Family] = &[
     io::select::FAMILY,
     io::fortified::FAMILY,
     io::stdio::FAMILY,
+    io::stream_locks::FAMILY,
     io::terminal::FAMILY,
     io::mqueue::FAMILY,
     io::aio::FAMILY,

@@ -175,3 +175,23 @@ fn many_wait_for_one_of_several_futexes() {
 fn many_wait_by_number_for_messages_and_semaphores() {
     as_natively("posix_calls.c", "check_ipc", On::Both);
 }
+
+#[watched]
+fn robust_mutexes_outlive_their_owners() {
+    as_natively("posix_robust.c", "check_robust", On::Both);
+}
+
+#[watched]
+fn a_stream_that_one_has_locked_holds_no_carrier() {
+    as_natively("posix_streams.c", "check_writers", On::Both);
+}
+
+#[watched]
+fn many_wait_for_input_of_their_streams() {
+    as_natively("posix_streams.c", "check_readers", On::Both);
+}
+
+#[watched]
+fn the_standard_streams_are_written_and_read() {
+    as_natively("posix_streams.c", "check_standard", On::Once);
+}

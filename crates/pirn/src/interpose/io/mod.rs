@@ -10,5 +10,6 @@ pub(in crate::interpose) mod poll;
 pub(in crate::interpose) mod rw;
 pub(in crate::interpose) mod select;
 pub(in crate::interpose) mod stdio;
+pub(in crate::interpose) mod stream_locks;
 pub(in crate::interpose) mod terminal;
 pub(in crate::interpose) mod transfer;

@@ -27,6 +27,7 @@ pub(in crate::interpose) mod lifecycle;
 pub(in crate::interpose) mod names;
 mod policy;
 mod pthread;
+mod robust;
 pub(in crate::interpose) mod scheduling;
 pub(in crate::interpose) mod specific;
 pub(in crate::interpose) mod sync;

@@ -19,6 +19,7 @@ static VIRTUAL: AtomicBool = AtomicBool::new(false);
 pub extern "C" fn pirn_make_pthreads_virtual(on: c_int) {
     if on != 0 {
         leaving::prepare();
+        super::robust::prepare();
     }
     // Relaxed: complete in itself; who creates threads at the same time gets either kind.
     VIRTUAL.store(on != 0, Relaxed);

@@ -20,7 +20,7 @@
 //!   another's         that thread is joining it; 0 again if it gives up at its deadline
 //! ```
 
-use super::leaving;
+use super::{leaving, robust};
 use crate::arch;
 use crate::blocking::futex;
 use crate::blocking::parking_lot::{self, Parked};
@@ -311,6 +311,7 @@ impl Body for Pthread {
     unsafe fn drop_result(&self) {}
 
     unsafe fn ended(&self) {
+        robust::owner_dies();
         if let Some(slot) = self.slot.get() {
             slot.forget_tid();
         }

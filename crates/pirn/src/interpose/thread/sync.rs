@@ -183,3 +183,26 @@ fn acquire(
         Err(e) => e,
     }
 }
+
+/// Locks something of libc's that can only be tried, on a virtual thread: tries, then parks and
+/// tries again. It may be [released] without a look into the lot.
+pub(in crate::interpose) fn lock_by_trying<T>(object: *const T, attempt: impl Fn() -> bool) {
+    let attempt = || if attempt() { 0 } else { libc::EBUSY };
+    let prepare = || {
+        Ok(Waiting {
+            awaited: Awaited::call(c"flockfile"),
+            key: key(object, KeyKind::Lock),
+            bits: 1,
+            unseen: true,
+        })
+    };
+    acquire(libc::EBUSY, attempt, prepare, || Ok(Deadline::NEVER));
+}
+
+/// Wakes one that waits in [`lock_by_trying`].
+pub(in crate::interpose) fn released<T>(object: *const T) {
+    let key = key(object, KeyKind::Lock);
+    if parking_lot::any_waiting(key) {
+        parking_lot::unpark(key, 1, 1);
+    }
+}

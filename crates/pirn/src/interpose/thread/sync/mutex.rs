@@ -6,10 +6,10 @@
 //! in its turn.
 //!
 //! Kinds: normal, adaptive, recursive and error-checking mutexes behave as with platform threads.
-//! So do robust ones, except that a virtual thread that ends without unlocking leaves the mutex
-//! locked: `EOWNERDEAD` comes from the kernel, which knows OS threads only. For the same reason
-//! there is no priority inheritance: waiting would pass the owner's thread id to the kernel, which
-//! does not know it. Once there are virtual threads, a mutex with that protocol acts like one
+//! So do robust ones, except that a virtual thread that `pthread_create` has not made and that ends
+//! without unlocking leaves the mutex locked: `EOWNERDEAD` comes from the kernel, which knows OS
+//! threads only, or from [`robust`](super::super::robust). For the same reason there is no priority
+//! inheritance: waiting would pass the owner's thread id to the kernel, which does not know it. Once there are virtual threads, a mutex with that protocol acts like one
 //! without, on platform threads as well. Priority ceilings are not supported on virtual threads.
 
 use super::{KeyKind, Waiting, acquire, deadline, key, layout};
@@ -19,6 +19,7 @@ use crate::interpose::Time;
 use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
 use crate::runtime;
+use crate::sys;
 use crate::time::Deadline;
 use crate::vthread::awaited::{Awaited, Kind};
 use core::ffi::c_int;
@@ -28,7 +29,7 @@ pub(in crate::interpose::thread) type Mutex = *mut pthread_mutex_t;
 
 interposed! {
     family "Mutexes" for Correctness,
-        cannot "give `EOWNERDEAD` for a virtual thread that ended, nor inherit priorities";
+        cannot "give `EOWNERDEAD` for a thread of `pirn::thread` that ended, nor inherit priorities";
 
     Parks as {
         fn pthread_mutex_lock(mutex: Mutex) -> c_int
@@ -102,6 +103,16 @@ pub unsafe extern "C" fn pthread_mutex_unlock(mutex: *mut pthread_mutex_t) -> c_
         parking_lot::unpark(key, 1, WAITER);
     }
     result
+}
+
+/// Wakes one thread that waits for the robust mutex at this address, whose owner has died.
+pub(in crate::interpose::thread) fn owner_died(address: usize) {
+    let mutex = core::ptr::without_provenance::<pthread_mutex_t>(address);
+    parking_lot::unpark(key(mutex, KeyKind::Lock), 1, WAITER);
+    // As the kernel does: libc's waiters for robust mutexes are in the shared queue. One of each
+    // kind is woken, of which one will wait again.
+    // SAFETY: a wake does not read the word.
+    let _ = unsafe { sys::call!(libc::SYS_futex, address, libc::FUTEX_WAKE, 1) };
 }
 
 /// Returns whether unlocking would fail because another thread or none has the mutex.
