@@ -9,8 +9,9 @@
 //! So do robust ones, except that a virtual thread that `pthread_create` has not made and that ends
 //! without unlocking leaves the mutex locked: `EOWNERDEAD` comes from the kernel, which knows OS
 //! threads only, or from [`robust`](super::super::robust). For the same reason there is no priority
-//! inheritance: waiting would pass the owner's thread id to the kernel, which does not know it. Once there are virtual threads, a mutex with that protocol acts like one
-//! without, on platform threads as well. Priority ceilings are not supported on virtual threads.
+//! inheritance: waiting would pass the owner's thread id to the kernel, which does not know it.
+//! Once there are virtual threads, a mutex with that protocol acts like one without, on platform
+//! threads as well. Priority ceilings are not supported on virtual threads.
 
 use super::{KeyKind, Waiting, acquire, deadline, key, layout};
 use crate::blocking::parking_lot;
