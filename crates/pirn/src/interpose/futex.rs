@@ -22,7 +22,7 @@ interposed! {
 /// # Safety
 /// As for the system call.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn syscall(
+pub unsafe extern "C-unwind" fn syscall(
     number: c_long,
     a: usize,
     b: usize,

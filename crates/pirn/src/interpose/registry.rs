@@ -129,6 +129,7 @@ pub(in crate::interpose) static FAMILIES: &[Family] = &[
     thread::sync::once::FAMILY,
     thread::sync::spin::FAMILY,
     thread::lifecycle::FAMILY,
+    thread::cancel::FAMILY,
     thread::create::FAMILY,
     thread::identity::FAMILY,
     thread::names::FAMILY,
@@ -220,7 +221,7 @@ macro_rules! interposed {
         /// As for libc's function of this name.
         #[allow(unused_unsafe)] // Some expressions are safe.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name($($arg: $ty),*) -> $ret {
+        pub unsafe extern "C-unwind" fn $name($($arg: $ty),*) -> $ret {
             // SAFETY: the caller's contract.
             unsafe { $body }
         }

@@ -1,6 +1,8 @@
 //! `time.h`, `sched.h`: sleeping and yielding.
 
+use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
+use crate::interpose::thread::cancel::{self, Slept};
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno, call};
 use crate::time::Deadline;
@@ -30,7 +32,29 @@ interposed! {
 /// # Safety
 /// `request` points to a timespec.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn clock_nanosleep(
+pub unsafe extern "C-unwind" fn clock_nanosleep(
+    clock: clockid_t,
+    flags: c_int,
+    request: *const timespec,
+    remaining: *mut timespec,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        let libcs = || {
+            real!(
+                unwinding fn clock_nanosleep(
+                    clock: clockid_t, flags: c_int, request: *const timespec, remaining: *mut timespec
+                ) -> c_int
+            )
+        };
+        let ours = || Slept(sleep_by(clock, flags, request, remaining));
+        cancel::point(|| Slept(libcs()), ours).0
+    }
+}
+
+/// # Safety
+/// As for [`clock_nanosleep`].
+unsafe fn sleep_by(
     clock: clockid_t,
     flags: c_int,
     request: *const timespec,
@@ -77,7 +101,10 @@ fn nap(nanos: u64) {
 /// # Safety
 /// `request` points to a timespec.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn nanosleep(request: *const timespec, remaining: *mut timespec) -> c_int {
+pub unsafe extern "C-unwind" fn nanosleep(
+    request: *const timespec,
+    remaining: *mut timespec,
+) -> c_int {
     // SAFETY: the caller's contract. nanosleep(2) counts in CLOCK_REALTIME's units, unaffected by
     // its jumps: monotonic.
     match unsafe { clock_nanosleep(libc::CLOCK_MONOTONIC, 0, request, remaining) } {
@@ -88,9 +115,14 @@ pub unsafe extern "C" fn nanosleep(request: *const timespec, remaining: *mut tim
 
 /// `sleep`: returns the seconds not slept, if a signal ended it.
 #[unsafe(no_mangle)]
-pub extern "C" fn sleep(seconds: c_uint) -> c_uint {
+pub extern "C-unwind" fn sleep(seconds: c_uint) -> c_uint {
     if virtual_thread().is_some() {
-        nap(u64::from(seconds) * 1_000_000_000);
+        let ours = || {
+            nap(u64::from(seconds) * 1_000_000_000);
+            Slept(())
+        };
+        // SAFETY: on a virtual thread, so libc's own function is not called; nothing to drop.
+        unsafe { cancel::point(ours, ours) };
         return 0;
     }
     let mut time = timespec {
@@ -106,7 +138,7 @@ pub extern "C" fn sleep(seconds: c_uint) -> c_uint {
 
 /// `usleep`.
 #[unsafe(no_mangle)]
-pub extern "C" fn usleep(micros: libc::useconds_t) -> c_int {
+pub extern "C-unwind" fn usleep(micros: libc::useconds_t) -> c_int {
     let time = sys::timespec(u64::from(micros) * 1000);
     // SAFETY: a valid timespec.
     unsafe { nanosleep(&time, core::ptr::null_mut()) }

@@ -13,7 +13,7 @@ __attribute__((format(printf, 1, 2))) static inline void say(const char *format,
 	va_start(arguments, format);
 	int length = vsnprintf(text, sizeof text, format, arguments);
 	va_end(arguments);
-	int file = open(getenv("PIRN_CHECK_SAYS"), O_WRONLY | O_APPEND | O_CREAT, 0600);
+	int file = open(getenv("CHECK_SAYS"), O_WRONLY | O_APPEND | O_CREAT, 0600);
 	CHECK(file >= 0 && write(file, text, length) == length && close(file) == 0);
 }
 

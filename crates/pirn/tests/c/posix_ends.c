@@ -198,7 +198,7 @@ static void leave(void)
 static void wait_for_cancel(void)
 {
 	for (;;)
-		pause();
+		sleep(100);
 }
 
 // Calls a function on a stack of its own: Rust's frames cannot be unwound.

@@ -7,7 +7,9 @@ use super::rw::{read, write};
 use crate::blocking::readiness::{self, FdWaiter};
 use crate::blocking::wait::{Outcome, Wait};
 use crate::blocking::{self, fds};
+use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
+use crate::interpose::thread::cancel;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno, SysResult, call};
 use crate::time::Deadline;
@@ -188,15 +190,34 @@ fn milliseconds(timeout: c_int) -> Option<u64> {
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn poll(fds: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int {
-    // SAFETY: the caller's contract.
-    sys::to_c(unsafe {
-        if virtual_thread().is_none() {
-            call!(libc::SYS_poll, fds, count, timeout as isize)
-        } else {
-            poll_virtually(fds, count, milliseconds(timeout))
-        }
-    }) as c_int
+pub unsafe extern "C-unwind" fn poll(fds: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int {
+    let ours = || {
+        // SAFETY: the caller's contract.
+        sys::to_c(unsafe {
+            if virtual_thread().is_none() {
+                call!(libc::SYS_poll, fds, count, timeout as isize)
+            } else {
+                poll_virtually(fds, count, milliseconds(timeout))
+            }
+        }) as c_int
+    };
+    // SAFETY: the caller's contract; nothing to drop.
+    unsafe {
+        let libcs =
+            || real!(unwinding fn poll(fds: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int);
+        cancel::point(libcs, ours)
+    }
+}
+
+/// Parks the running virtual thread until a descriptor is readable.
+pub(super) fn wait_until_readable(fd: c_int) {
+    let mut entry = pollfd {
+        fd,
+        events: libc::POLLIN,
+        revents: 0,
+    };
+    // SAFETY: one entry.
+    let _ = unsafe { poll_virtually(&mut entry, 1, None) };
 }
 
 /// Size of the kernel's signal set, in bytes.
@@ -227,14 +248,28 @@ unsafe fn ppoll_any(
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn ppoll(
+pub unsafe extern "C-unwind" fn ppoll(
     fds: *mut pollfd,
     count: nfds_t,
     timeout: *const timespec,
     mask: *const sigset_t,
 ) -> c_int {
-    // SAFETY: the caller's contract.
-    sys::to_c(unsafe { ppoll_any(fds, count, timeout, mask) }) as c_int
+    let ours = || {
+        // SAFETY: the caller's contract.
+        sys::to_c(unsafe { ppoll_any(fds, count, timeout, mask) }) as c_int
+    };
+    // SAFETY: the caller's contract; nothing to drop.
+    unsafe {
+        let libcs = || {
+            real!(
+                unwinding fn ppoll(
+                    fds: *mut pollfd, count: nfds_t, timeout: *const timespec,
+                    mask: *const sigset_t
+                ) -> c_int
+            )
+        };
+        cancel::point(libcs, ours)
+    }
 }
 
 /// A timeout as given; the program's own pointer is kept for calls left to the kernel.
@@ -282,7 +317,7 @@ unsafe fn epoll_any(
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn epoll_wait(
+pub unsafe extern "C-unwind" fn epoll_wait(
     epoll: c_int,
     events: *mut epoll_event,
     max: c_int,
@@ -297,15 +332,30 @@ pub unsafe extern "C" fn epoll_wait(
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn epoll_pwait(
+pub unsafe extern "C-unwind" fn epoll_pwait(
     epoll: c_int,
     events: *mut epoll_event,
     max: c_int,
     timeout: c_int,
     mask: *const sigset_t,
 ) -> c_int {
-    // SAFETY: the caller's contract.
-    sys::to_c(unsafe { epoll_any(epoll, events, max, Ok(milliseconds(timeout)), mask) }) as c_int
+    let ours = || {
+        // SAFETY: the caller's contract.
+        sys::to_c(unsafe { epoll_any(epoll, events, max, Ok(milliseconds(timeout)), mask) })
+            as c_int
+    };
+    // SAFETY: the caller's contract; nothing to drop.
+    unsafe {
+        let libcs = || {
+            real!(
+                unwinding fn epoll_pwait(
+                    epoll: c_int, events: *mut epoll_event, max: c_int, timeout: c_int,
+                    mask: *const sigset_t
+                ) -> c_int
+            )
+        };
+        cancel::point(libcs, ours)
+    }
 }
 
 /// `epoll_pwait2`.
@@ -313,7 +363,7 @@ pub unsafe extern "C" fn epoll_pwait(
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn epoll_pwait2(
+pub unsafe extern "C-unwind" fn epoll_pwait2(
     epoll: c_int,
     events: *mut epoll_event,
     max: c_int,

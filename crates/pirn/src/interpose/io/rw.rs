@@ -4,6 +4,7 @@ use super::transfer;
 use crate::blocking::fds;
 use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
+use crate::interpose::thread::cancel;
 use crate::sys::{self, Errno, call};
 use crate::vthread;
 use core::ffi::{c_int, c_void};
@@ -37,15 +38,23 @@ interposed! {
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, length: size_t) -> ssize_t {
-    // SAFETY: the caller's contract.
-    sys::to_c(unsafe {
-        if vthread::parkable().is_none() {
-            call!(libc::SYS_read, fd, buffer, length)
-        } else {
-            transfer::read_buffer(fd, buffer, length)
-        }
-    })
+pub unsafe extern "C-unwind" fn read(fd: c_int, buffer: *mut c_void, length: size_t) -> ssize_t {
+    let ours = || {
+        // SAFETY: the caller's contract.
+        sys::to_c(unsafe {
+            if vthread::parkable().is_none() {
+                call!(libc::SYS_read, fd, buffer, length)
+            } else {
+                transfer::read_buffer(fd, buffer, length)
+            }
+        })
+    };
+    // SAFETY: the caller's contract; nothing to drop.
+    unsafe {
+        let libcs =
+            || real!(unwinding fn read(fd: c_int, buffer: *mut c_void, length: size_t) -> ssize_t);
+        cancel::point(libcs, ours)
+    }
 }
 
 /// `write`.
@@ -53,21 +62,28 @@ pub unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, length: size_t) ->
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn write(fd: c_int, buffer: *const c_void, length: size_t) -> ssize_t {
-    // SAFETY: the caller's contract.
-    sys::to_c(unsafe {
-        if vthread::parkable().is_none() {
-            call!(libc::SYS_write, fd, buffer, length)
-        } else if length == 0 {
-            transfer::write_nothing(fd)
-        } else {
-            let iov = iovec {
-                iov_base: buffer.cast_mut(),
-                iov_len: length,
-            };
-            transfer::write_vectored(fd, &iov, 1)
-        }
-    })
+pub unsafe extern "C-unwind" fn write(fd: c_int, buffer: *const c_void, length: size_t) -> ssize_t {
+    let ours = || {
+        // SAFETY: the caller's contract.
+        sys::to_c(unsafe {
+            if vthread::parkable().is_none() {
+                call!(libc::SYS_write, fd, buffer, length)
+            } else if length == 0 {
+                transfer::write_nothing(fd)
+            } else {
+                let iov = iovec {
+                    iov_base: buffer.cast_mut(),
+                    iov_len: length,
+                };
+                transfer::write_vectored(fd, &iov, 1)
+            }
+        })
+    };
+    // SAFETY: the caller's contract; nothing to drop.
+    unsafe {
+        let libcs = || real!(unwinding fn write(fd: c_int, buffer: *const c_void, length: size_t) -> ssize_t);
+        cancel::point(libcs, ours)
+    }
 }
 
 /// `close`: virtual threads that wait for the descriptor wake with `EBADF`.

@@ -1,7 +1,9 @@
 //! `sys/select.h`.
 
 use super::poll::wait_for_any;
+use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
+use crate::interpose::thread::cancel;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno, SysResult, call};
 use crate::time::Deadline;
@@ -188,31 +190,45 @@ fn fetch_timeout(address: *const timeval) -> Result<Option<u64>, Errno> {
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn select(
+pub unsafe extern "C-unwind" fn select(
     count: c_int,
     read: *mut fd_set,
     write: *mut fd_set,
     except: *mut fd_set,
     timeout: *mut timeval,
 ) -> c_int {
-    if virtual_thread().is_none() {
-        // SAFETY: the caller's contract.
-        let result = unsafe { call!(libc::SYS_select, count, read, write, except, timeout) };
-        return sys::to_c(result) as c_int;
-    }
-    let start = sys::now();
-    sys::to_c(fetch_timeout(timeout).and_then(|nanos| {
-        // SAFETY: the caller's contract.
-        let result = unsafe { select_virtually(count, [read, write, except], nanos) };
-        if let Some(left) = nanos.map(|n| n.saturating_sub(sys::now() - start)) {
-            let tv_sec = (left / 1_000_000_000) as i64;
-            let tv_usec = (left % 1_000_000_000 / 1000) as i64;
-            // Linux stores the time left.
-            // SAFETY: the caller's; it was read before.
-            unsafe { *timeout = timeval { tv_sec, tv_usec } };
+    let ours = || {
+        if virtual_thread().is_none() {
+            // SAFETY: the caller's contract.
+            let result = unsafe { call!(libc::SYS_select, count, read, write, except, timeout) };
+            return sys::to_c(result) as c_int;
         }
-        result
-    })) as c_int
+        let start = sys::now();
+        sys::to_c(fetch_timeout(timeout).and_then(|nanos| {
+            // SAFETY: the caller's contract.
+            let result = unsafe { select_virtually(count, [read, write, except], nanos) };
+            if let Some(left) = nanos.map(|n| n.saturating_sub(sys::now() - start)) {
+                let tv_sec = (left / 1_000_000_000) as i64;
+                let tv_usec = (left % 1_000_000_000 / 1000) as i64;
+                // Linux stores the time left.
+                // SAFETY: the caller's; it was read before.
+                unsafe { *timeout = timeval { tv_sec, tv_usec } };
+            }
+            result
+        })) as c_int
+    };
+    // SAFETY: the caller's contract; nothing to drop.
+    unsafe {
+        let libcs = || {
+            real!(
+                unwinding fn select(
+                    count: c_int, read: *mut fd_set, write: *mut fd_set, except: *mut fd_set,
+                    timeout: *mut timeval
+                ) -> c_int
+            )
+        };
+        cancel::point(libcs, ours)
+    }
 }
 
 /// `pselect`.
@@ -220,7 +236,7 @@ pub unsafe extern "C" fn select(
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pselect(
+pub unsafe extern "C-unwind" fn pselect(
     count: c_int,
     read: *mut fd_set,
     write: *mut fd_set,
@@ -228,28 +244,42 @@ pub unsafe extern "C" fn pselect(
     timeout: *const timespec,
     mask: *const sigset_t,
 ) -> c_int {
-    // SAFETY: the caller's contract.
-    sys::to_c(unsafe {
-        if virtual_thread().is_some() && mask.is_null() {
-            sys::fetch_timeout(timeout)
-                .and_then(|nanos| select_virtually(count, [read, write, except], nanos))
-        } else {
-            // As in ppoll: the kernel writes the time left, which libc hides. The mask comes with
-            // its size.
-            let mut copy = timeout.as_ref().copied();
-            let timeout = copy
-                .as_mut()
-                .map_or(core::ptr::null_mut(), |t| t as *mut timespec);
-            let mask = [mask as usize, 8];
-            call!(
-                libc::SYS_pselect6,
-                count,
-                read,
-                write,
-                except,
-                timeout,
-                mask.as_ptr()
+    let ours = || {
+        // SAFETY: the caller's contract.
+        sys::to_c(unsafe {
+            if virtual_thread().is_some() && mask.is_null() {
+                sys::fetch_timeout(timeout)
+                    .and_then(|nanos| select_virtually(count, [read, write, except], nanos))
+            } else {
+                // As in ppoll: the kernel writes the time left, which libc hides. The mask comes
+                // with its size.
+                let mut copy = timeout.as_ref().copied();
+                let timeout = copy
+                    .as_mut()
+                    .map_or(core::ptr::null_mut(), |t| t as *mut timespec);
+                let mask = [mask as usize, 8];
+                call!(
+                    libc::SYS_pselect6,
+                    count,
+                    read,
+                    write,
+                    except,
+                    timeout,
+                    mask.as_ptr()
+                )
+            }
+        }) as c_int
+    };
+    // SAFETY: the caller's contract; nothing to drop.
+    unsafe {
+        let libcs = || {
+            real!(
+                unwinding fn pselect(
+                    count: c_int, read: *mut fd_set, write: *mut fd_set, except: *mut fd_set,
+                    timeout: *const timespec, mask: *const sigset_t
+                ) -> c_int
             )
-        }
-    }) as c_int
+        };
+        cancel::point(libcs, ours)
+    }
 }

@@ -263,13 +263,7 @@ unsafe fn wait_for_input(stream: Stream) {
             && sys::events_now(fd, libc::POLLIN) == 0
             && sys::status_flags(fd).is_ok_and(|flags| flags & libc::O_NONBLOCK == 0);
         if waits {
-            let mut entry = libc::pollfd {
-                fd,
-                events: libc::POLLIN,
-                revents: 0,
-            };
-            // SAFETY: one entry.
-            unsafe { poll::poll(&mut entry, 1, -1) };
+            poll::wait_until_readable(fd);
         }
     }
     sys::set_errno(sys::Errno(errno));

@@ -10,8 +10,10 @@
 
 use crate::blocking::readiness::{self, Interest};
 use crate::blocking::{fds, offload};
+use crate::glibc::symbols::real;
 use crate::interpose::fs::cached::is_on_device;
 use crate::interpose::registry::interposed;
+use crate::interpose::thread::cancel;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno, SysResult, call};
 use crate::vthread::awaited::Awaited;
@@ -444,9 +446,17 @@ unsafe fn positioned_vectored(
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn readv(fd: c_int, iov: *const iovec, count: c_int) -> ssize_t {
-    // SAFETY: the caller's contract.
-    sys::to_c(unsafe { read_vectored(fd, iov, count) })
+pub unsafe extern "C-unwind" fn readv(fd: c_int, iov: *const iovec, count: c_int) -> ssize_t {
+    let ours = || {
+        // SAFETY: the caller's contract.
+        sys::to_c(unsafe { read_vectored(fd, iov, count) })
+    };
+    // SAFETY: the caller's contract; nothing to drop.
+    unsafe {
+        let libcs =
+            || real!(unwinding fn readv(fd: c_int, iov: *const iovec, count: c_int) -> ssize_t);
+        cancel::point(libcs, ours)
+    }
 }
 
 /// `writev`.
@@ -454,7 +464,15 @@ pub unsafe extern "C" fn readv(fd: c_int, iov: *const iovec, count: c_int) -> ss
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn writev(fd: c_int, iov: *const iovec, count: c_int) -> ssize_t {
-    // SAFETY: the caller's contract.
-    sys::to_c(unsafe { write_vectored(fd, iov, count) })
+pub unsafe extern "C-unwind" fn writev(fd: c_int, iov: *const iovec, count: c_int) -> ssize_t {
+    let ours = || {
+        // SAFETY: the caller's contract.
+        sys::to_c(unsafe { write_vectored(fd, iov, count) })
+    };
+    // SAFETY: the caller's contract; nothing to drop.
+    unsafe {
+        let libcs =
+            || real!(unwinding fn writev(fd: c_int, iov: *const iovec, count: c_int) -> ssize_t);
+        cancel::point(libcs, ours)
+    }
 }

@@ -9,7 +9,9 @@
 use super::connect;
 use crate::blocking::readiness::{self, Interest};
 use crate::blocking::{fds, status_flags};
+use crate::glibc::symbols::real;
 use crate::interpose::io::transfer::is_ready;
+use crate::interpose::thread::cancel;
 use crate::interpose::virtual_thread;
 use crate::sched;
 use crate::sys::socket_option;
@@ -22,7 +24,7 @@ use libc::{sockaddr, socklen_t};
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn accept(
+pub unsafe extern "C-unwind" fn accept(
     fd: c_int,
     address: *mut sockaddr,
     length: *mut socklen_t,
@@ -36,7 +38,52 @@ pub unsafe extern "C" fn accept(
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn accept4(
+pub unsafe extern "C-unwind" fn accept4(
+    fd: c_int,
+    address: *mut sockaddr,
+    length: *mut socklen_t,
+    flags: c_int,
+) -> c_int {
+    // SAFETY: the caller's contract; nothing to drop.
+    unsafe {
+        let ours = || accept_once(fd, address, length, flags);
+        let libcs = || {
+            wait_cancellably(fd);
+            ours()
+        };
+        cancel::point(libcs, ours)
+    }
+}
+
+/// Waits, on a platform thread that may be cancelled, until there is a connection.
+///
+/// # Safety
+/// As for [`cancel::point`].
+unsafe fn wait_cancellably(fd: c_int) {
+    let timed = |entry: &fds::Entry| !entry.deadline(fd, libc::SO_RCVTIMEO).is_never();
+    if !status_flags::is_nonblocking(fd) && !fds::entry(fd).is_some_and(timed) {
+        let mut entry = libc::pollfd {
+            fd,
+            events: libc::POLLIN,
+            revents: 0,
+        };
+        let (fds, count, timeout) = (&raw mut entry, 1, -1);
+        // SAFETY: one entry; the caller's contract.
+        unsafe {
+            real!(
+                unwinding fn poll(
+                    fds: *mut libc::pollfd, count: libc::nfds_t, timeout: c_int
+                ) -> c_int
+            )
+        };
+    }
+}
+
+/// Accepts a connection.
+///
+/// # Safety
+/// As for `accept4`.
+unsafe fn accept_once(
     fd: c_int,
     address: *mut sockaddr,
     length: *mut socklen_t,

@@ -9,6 +9,7 @@ use crate::blocking::readiness::{self, Interest};
 use crate::blocking::retry::Retry;
 use crate::blocking::{fds, status_flags};
 use crate::interpose::io::transfer::is_ready;
+use crate::interpose::thread::cancel;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno, SysResult, call};
 use crate::vthread::awaited::Awaited;
@@ -29,7 +30,23 @@ pub(super) fn queue_has_room() {
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn connect(fd: c_int, address: *const sockaddr, length: socklen_t) -> c_int {
+pub unsafe extern "C-unwind" fn connect(
+    fd: c_int,
+    address: *const sockaddr,
+    length: socklen_t,
+) -> c_int {
+    // SAFETY: the caller's contract; nothing to drop.
+    unsafe {
+        let ours = || connect_once(fd, address, length);
+        cancel::point(ours, ours)
+    }
+}
+
+/// Connects a socket.
+///
+/// # Safety
+/// As for `connect`.
+unsafe fn connect_once(fd: c_int, address: *const sockaddr, length: socklen_t) -> c_int {
     // SAFETY: the caller's contract.
     let kernel = || unsafe { call!(libc::SYS_connect, fd, address, length) };
     let waits = virtual_thread().is_some() && is_connected_by_handshake(fd);

@@ -8,8 +8,10 @@ pub(in crate::interpose) use super::connect::connect;
 use crate::blocking::readiness::{self, Interest};
 use crate::blocking::retry::Retry;
 use crate::blocking::{fds, status_flags};
+use crate::glibc::symbols::real;
 use crate::interpose::io::transfer::{after, transfer_all};
 use crate::interpose::registry::interposed;
+use crate::interpose::thread::cancel;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno, SysResult, call};
 use crate::vthread::awaited::Awaited;
@@ -135,7 +137,7 @@ fn send_patiently(fd: c_int, attempt: impl Fn() -> SysResult) -> SysResult {
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn recv(
+pub unsafe extern "C-unwind" fn recv(
     fd: c_int,
     buffer: *mut c_void,
     length: size_t,
@@ -159,7 +161,7 @@ pub unsafe extern "C" fn recv(
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn recvfrom(
+pub unsafe extern "C-unwind" fn recvfrom(
     fd: c_int,
     buffer: *mut c_void,
     length: size_t,
@@ -167,36 +169,50 @@ pub unsafe extern "C" fn recvfrom(
     address: *mut sockaddr,
     address_length: *mut socklen_t,
 ) -> ssize_t {
-    let kernel = |done: usize, flags: c_int| {
-        // SAFETY: the caller's contract; `done` bytes of the buffer are full.
-        unsafe {
-            let rest = buffer.cast::<u8>().add(done);
-            let left = length - done;
-            call!(
-                libc::SYS_recvfrom,
-                fd,
-                rest,
-                left,
-                flags,
-                address,
-                address_length
-            )
+    let ours = || {
+        let kernel = |done: usize, flags: c_int| {
+            // SAFETY: the caller's contract; `done` bytes of the buffer are full.
+            unsafe {
+                let rest = buffer.cast::<u8>().add(done);
+                let left = length - done;
+                call!(
+                    libc::SYS_recvfrom,
+                    fd,
+                    rest,
+                    left,
+                    flags,
+                    address,
+                    address_length
+                )
+            }
+        };
+        if flags == 0 {
+            return sys::to_c(receive_plainly(fd, length, |flags| kernel(0, flags)));
         }
+        let once = |done: usize| receive(fd, flags, |flags| kernel(done, flags));
+        const PEEK: c_int = libc::MSG_PEEK | libc::MSG_ERRQUEUE;
+        let waits_for_all = flags & libc::MSG_WAITALL != 0 && flags & PEEK == 0;
+        // MSG_WAITALL has no effect together with MSG_DONTWAIT, so this loop replaces it.
+        sys::to_c(
+            if waits_for_all && virtual_thread().is_some() && is_stream(fd) {
+                transfer_all(length, once)
+            } else {
+                once(0)
+            },
+        )
     };
-    if flags == 0 {
-        return sys::to_c(receive_plainly(fd, length, |flags| kernel(0, flags)));
+    // SAFETY: the caller's contract; nothing to drop.
+    unsafe {
+        let libcs = || {
+            real!(
+                unwinding fn recvfrom(
+                    fd: c_int, buffer: *mut c_void, length: size_t, flags: c_int,
+                    address: *mut sockaddr, address_length: *mut socklen_t
+                ) -> ssize_t
+            )
+        };
+        cancel::point(libcs, ours)
     }
-    let once = |done: usize| receive(fd, flags, |flags| kernel(done, flags));
-    const PEEK: c_int = libc::MSG_PEEK | libc::MSG_ERRQUEUE;
-    let waits_for_all = flags & libc::MSG_WAITALL != 0 && flags & PEEK == 0;
-    // MSG_WAITALL has no effect together with MSG_DONTWAIT, so this loop replaces it.
-    sys::to_c(
-        if waits_for_all && virtual_thread().is_some() && is_stream(fd) {
-            transfer_all(length, once)
-        } else {
-            once(0)
-        },
-    )
 }
 
 fn is_stream(fd: c_int) -> bool {
@@ -210,16 +226,29 @@ fn is_stream(fd: c_int) -> bool {
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
-    // SAFETY: the caller's contract.
-    let result = receive(fd, flags, |flags| unsafe {
-        call!(libc::SYS_recvmsg, fd, message, flags)
-    });
-    if result.is_ok() {
-        // SAFETY: the kernel has filled it in.
-        unsafe { note_received_descriptors(message) };
+pub unsafe extern "C-unwind" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
+    let ours = || {
+        // SAFETY: the caller's contract.
+        let result = receive(fd, flags, |flags| unsafe {
+            call!(libc::SYS_recvmsg, fd, message, flags)
+        });
+        if result.is_ok() {
+            // SAFETY: the kernel has filled it in.
+            unsafe { note_received_descriptors(message) };
+        }
+        sys::to_c(result)
+    };
+    // SAFETY: the caller's contract; nothing to drop.
+    unsafe {
+        let libcs = || {
+            real!(
+                unwinding fn recvmsg(
+                    fd: c_int, message: *mut msghdr, flags: c_int
+                ) -> ssize_t
+            )
+        };
+        cancel::point(libcs, ours)
     }
-    sys::to_c(result)
 }
 
 /// Notes descriptors that came with a message. Their numbers may have been in use before.
@@ -245,7 +274,7 @@ pub(super) unsafe fn note_received_descriptors(message: *const msghdr) {
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn send(
+pub unsafe extern "C-unwind" fn send(
     fd: c_int,
     buffer: *const c_void,
     length: size_t,
@@ -260,7 +289,7 @@ pub unsafe extern "C" fn send(
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sendto(
+pub unsafe extern "C-unwind" fn sendto(
     fd: c_int,
     buffer: *const c_void,
     length: size_t,
@@ -268,34 +297,48 @@ pub unsafe extern "C" fn sendto(
     address: *const sockaddr,
     address_length: socklen_t,
 ) -> ssize_t {
-    let kernel = |done: usize, flags: c_int| {
-        // SAFETY: the caller's contract; `done` bytes of the buffer are sent.
-        unsafe {
-            let rest = buffer.cast::<u8>().add(done);
-            let left = length - done;
-            call!(
-                libc::SYS_sendto,
-                fd,
-                rest,
-                left,
-                flags,
-                address,
-                address_length
-            )
+    let ours = || {
+        let kernel = |done: usize, flags: c_int| {
+            // SAFETY: the caller's contract; `done` bytes of the buffer are sent.
+            unsafe {
+                let rest = buffer.cast::<u8>().add(done);
+                let left = length - done;
+                call!(
+                    libc::SYS_sendto,
+                    fd,
+                    rest,
+                    left,
+                    flags,
+                    address,
+                    address_length
+                )
+            }
+        };
+        if virtual_thread().is_none() || flags & libc::MSG_DONTWAIT != 0 {
+            return sys::to_c(kernel(0, flags));
         }
+        sys::to_c(transfer_all(length, |done| {
+            let attempt = |flags: c_int| kernel(done, flags);
+            if address.is_null() {
+                return send_with(fd, flags, attempt);
+            }
+            // SAFETY: the kernel has read the address.
+            let family = || unsafe { family(address, address_length) };
+            send_to(fd, flags, family, attempt)
+        }))
     };
-    if virtual_thread().is_none() || flags & libc::MSG_DONTWAIT != 0 {
-        return sys::to_c(kernel(0, flags));
+    // SAFETY: the caller's contract; nothing to drop.
+    unsafe {
+        let libcs = || {
+            real!(
+                unwinding fn sendto(
+                    fd: c_int, buffer: *const c_void, length: size_t, flags: c_int,
+                    address: *const sockaddr, address_length: socklen_t
+                ) -> ssize_t
+            )
+        };
+        cancel::point(libcs, ours)
     }
-    sys::to_c(transfer_all(length, |done| {
-        let attempt = |flags: c_int| kernel(done, flags);
-        if address.is_null() {
-            return send_with(fd, flags, attempt);
-        }
-        // SAFETY: the kernel has read the address.
-        let family = || unsafe { family(address, address_length) };
-        send_to(fd, flags, family, attempt)
-    }))
 }
 
 /// Returns the family of an address that is long enough to have one.
@@ -313,19 +356,36 @@ unsafe fn family(address: *const sockaddr, length: socklen_t) -> Option<sa_famil
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
-    // SAFETY: the caller's contract.
-    let kernel = |flags: c_int| unsafe { call!(libc::SYS_sendmsg, fd, message, flags) };
-    if virtual_thread().is_none() || flags & libc::MSG_DONTWAIT != 0 {
-        return sys::to_c(kernel(flags));
+pub unsafe extern "C-unwind" fn sendmsg(
+    fd: c_int,
+    message: *const msghdr,
+    flags: c_int,
+) -> ssize_t {
+    let ours = || {
+        // SAFETY: the caller's contract.
+        let kernel = |flags: c_int| unsafe { call!(libc::SYS_sendmsg, fd, message, flags) };
+        if virtual_thread().is_none() || flags & libc::MSG_DONTWAIT != 0 {
+            return sys::to_c(kernel(flags));
+        }
+        // SAFETY: the kernel has read the message, and the address in it.
+        let family = || unsafe { family((*message).msg_name.cast(), (*message).msg_namelen) };
+        sys::to_c(match send_to(fd, flags, family, kernel) {
+            // SAFETY: the kernel has taken this much of the message.
+            Ok(sent) => Ok(sent + unsafe { send_rest(fd, &*message, flags, sent) }),
+            result => result,
+        })
+    };
+    // SAFETY: the caller's contract; nothing to drop.
+    unsafe {
+        let libcs = || {
+            real!(
+                unwinding fn sendmsg(
+                    fd: c_int, message: *const msghdr, flags: c_int
+                ) -> ssize_t
+            )
+        };
+        cancel::point(libcs, ours)
     }
-    // SAFETY: the kernel has read the message, and the address in it.
-    let family = || unsafe { family((*message).msg_name.cast(), (*message).msg_namelen) };
-    sys::to_c(match send_to(fd, flags, family, kernel) {
-        // SAFETY: the kernel has taken this much of the message.
-        Ok(sent) => Ok(sent + unsafe { send_rest(fd, &*message, flags, sent) }),
-        result => result,
-    })
 }
 
 /// Sends the rest of a message that a stream has sent in part, without the control data, which went

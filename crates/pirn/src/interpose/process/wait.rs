@@ -7,7 +7,9 @@
 
 use crate::blocking::readiness::{self, Interest};
 use crate::blocking::{fds, offload};
+use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
+use crate::interpose::thread::cancel;
 use crate::interpose::virtual_thread;
 use crate::sanitizer::valgrind;
 use crate::sys::{self, Errno, SysResult, call};
@@ -113,14 +115,27 @@ unsafe fn wait_for(
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn wait4(
+pub unsafe extern "C-unwind" fn wait4(
     pid: pid_t,
     status: *mut c_int,
     options: c_int,
     usage: *mut rusage,
 ) -> pid_t {
-    // SAFETY: the caller's contract.
-    sys::to_c(unsafe { wait_for(pid, status, options, usage) }) as pid_t
+    let ours = || {
+        // SAFETY: the caller's contract.
+        sys::to_c(unsafe { wait_for(pid, status, options, usage) }) as pid_t
+    };
+    // SAFETY: the caller's contract; nothing to drop.
+    unsafe {
+        let libcs = || {
+            real!(
+                unwinding fn wait4(
+                    pid: pid_t, status: *mut c_int, options: c_int, usage: *mut rusage
+                ) -> pid_t
+            )
+        };
+        cancel::point(libcs, ours)
+    }
 }
 
 /// `waitpid`, which `std::process::Child::wait` calls.
@@ -128,7 +143,7 @@ pub unsafe extern "C" fn wait4(
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn waitpid(pid: pid_t, status: *mut c_int, options: c_int) -> pid_t {
+pub unsafe extern "C-unwind" fn waitpid(pid: pid_t, status: *mut c_int, options: c_int) -> pid_t {
     // SAFETY: the caller's contract.
     unsafe { wait4(pid, status, options, core::ptr::null_mut()) }
 }
@@ -138,7 +153,7 @@ pub unsafe extern "C" fn waitpid(pid: pid_t, status: *mut c_int, options: c_int)
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn wait(status: *mut c_int) -> pid_t {
+pub unsafe extern "C-unwind" fn wait(status: *mut c_int) -> pid_t {
     // SAFETY: the caller's contract.
     unsafe { wait4(-1, status, 0, core::ptr::null_mut()) }
 }
@@ -148,7 +163,11 @@ pub unsafe extern "C" fn wait(status: *mut c_int) -> pid_t {
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn wait3(status: *mut c_int, options: c_int, usage: *mut rusage) -> pid_t {
+pub unsafe extern "C-unwind" fn wait3(
+    status: *mut c_int,
+    options: c_int,
+    usage: *mut rusage,
+) -> pid_t {
     // SAFETY: the caller's contract.
     unsafe { wait4(-1, status, options, usage) }
 }
@@ -158,14 +177,27 @@ pub unsafe extern "C" fn wait3(status: *mut c_int, options: c_int, usage: *mut r
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn waitid(
+pub unsafe extern "C-unwind" fn waitid(
     kind: idtype_t,
     id: id_t,
     info: *mut siginfo_t,
     options: c_int,
 ) -> c_int {
-    // SAFETY: the caller's contract.
-    sys::to_c(unsafe { wait_for_id(kind, id, info, options) }) as c_int
+    let ours = || {
+        // SAFETY: the caller's contract.
+        sys::to_c(unsafe { wait_for_id(kind, id, info, options) }) as c_int
+    };
+    // SAFETY: the caller's contract; nothing to drop.
+    unsafe {
+        let libcs = || {
+            real!(
+                unwinding fn waitid(
+                    kind: idtype_t, id: id_t, info: *mut siginfo_t, options: c_int
+                ) -> c_int
+            )
+        };
+        cancel::point(libcs, ours)
+    }
 }
 
 /// # Safety

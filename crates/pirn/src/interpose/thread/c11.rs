@@ -201,7 +201,10 @@ pub unsafe extern "C-unwind" fn thrd_exit(value: c_int) -> ! {
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn thrd_sleep(duration: *const timespec, remaining: *mut timespec) -> c_int {
+pub unsafe extern "C-unwind" fn thrd_sleep(
+    duration: *const timespec,
+    remaining: *mut timespec,
+) -> c_int {
     // SAFETY: the caller's contract.
     match unsafe { time::clock_nanosleep(libc::CLOCK_REALTIME, 0, duration, remaining) } {
         0 => 0,

@@ -1,5 +1,6 @@
 //! Creating, joining, detaching, exiting and cancelling threads.
 
+use super::cancel::{self, Number};
 use super::pthread::{self, PosixRoutine, Routine};
 use super::{create, is_virtual, leaving, on_carrier, policy, slot_of};
 use crate::blocking::readiness::{self, Interest};
@@ -30,7 +31,6 @@ interposed! {
     Own by hand { pthread_tryjoin_np, pthread_detach }
     Refuses by hand {
         pthread_exit: "ends the process: a virtual thread ends by returning",
-        pthread_cancel: "of a virtual thread: `ENOSYS`",
     }
 }
 
@@ -137,7 +137,7 @@ unsafe extern "C-unwind" fn counted(begin: *mut c_void) -> *mut c_void {
 pub unsafe extern "C-unwind" fn pthread_join(thread: pthread_t, value: *mut *mut c_void) -> c_int {
     if let Some(record) = pthread::find(thread) {
         // SAFETY: the caller's contract.
-        return unsafe { record.join(value, || Ok(Deadline::NEVER)) };
+        return unsafe { joining(|| record.join(value, || Ok(Deadline::NEVER))) };
     }
     // SAFETY: the caller's contract, here and below.
     let join = || unsafe {
@@ -162,7 +162,7 @@ pub unsafe extern "C-unwind" fn pthread_timedjoin_np(
 ) -> c_int {
     if let Some(record) = pthread::find(thread) {
         // SAFETY: the caller's contract.
-        return unsafe { record.join(value, || until(libc::CLOCK_REALTIME, time)) };
+        return unsafe { joining(|| record.join(value, || until(libc::CLOCK_REALTIME, time))) };
     }
     // SAFETY: the caller's contract, here and below.
     let join = || unsafe {
@@ -198,7 +198,7 @@ pub unsafe extern "C-unwind" fn pthread_clockjoin_np(
 ) -> c_int {
     if let Some(record) = pthread::find(thread) {
         // SAFETY: the caller's contract.
-        return unsafe { record.join(value, || until(clock, time)) };
+        return unsafe { joining(|| record.join(value, || until(clock, time))) };
     }
     // SAFETY: the caller's contract, here and below.
     let join = || unsafe {
@@ -233,6 +233,16 @@ pub unsafe extern "C" fn pthread_tryjoin_np(thread: pthread_t, value: *mut *mut 
     }
     // SAFETY: the caller's contract.
     unsafe { real!(fn pthread_tryjoin_np(thread: pthread_t, value: *mut *mut c_void) -> c_int) }
+}
+
+/// Joins a virtual thread, at a cancellation point of a virtual thread.
+///
+/// # Safety
+/// As for [`cancel::point`].
+unsafe fn joining(join: impl Fn() -> c_int) -> c_int {
+    let join = || Number(join());
+    // SAFETY: the caller's contract.
+    unsafe { cancel::point(join, join) }.0
 }
 
 /// Returns the end of a join's wait: `time`, on a clock, or never if it is null.
@@ -382,17 +392,4 @@ pub unsafe extern "C-unwind" fn pthread_exit(value: *mut c_void) -> ! {
     }
     // SAFETY: the caller's contract.
     unsafe { real!(unwinding fn pthread_exit(value: *mut c_void) -> !) }
-}
-
-/// `pthread_cancel`: virtual threads cannot be cancelled.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_cancel(thread: pthread_t) -> c_int {
-    if is_virtual(thread) {
-        return libc::ENOSYS;
-    }
-    // SAFETY: the caller's contract.
-    unsafe { real!(fn pthread_cancel(thread: pthread_t) -> c_int) }
 }

@@ -5,8 +5,7 @@
 //! take it for one of its own threads and look there for data that only a kernel thread has. So the
 //! functions of [`lifecycle`] and [`identity`] check whether the given thread is a virtual one.
 //!
-//! These work unchanged: `pthread_{self,equal,setcancelstate,setcanceltype,testcancel}`,
-//! attributes.
+//! These work unchanged: `pthread_{self,equal}`, attributes.
 //!
 //! All this holds for threads of [`crate::thread`], which to C are detached. A process may also
 //! have `pthread_create` make virtual threads ([`policy`]): then these are made by [`create`], have
@@ -19,6 +18,7 @@ mod account;
 pub(in crate::interpose) mod aliases;
 pub(in crate::interpose) mod by_id;
 pub(in crate::interpose) mod c11;
+pub(in crate::interpose) mod cancel;
 mod chosen;
 pub(in crate::interpose) mod create;
 pub(in crate::interpose) mod identity;

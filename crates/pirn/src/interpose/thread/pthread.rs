@@ -20,10 +20,12 @@
 //!   another's         that thread is joining it; 0 again if it gives up at its deadline
 //! ```
 
+use super::cancel::{self, Cancellation};
 use super::{leaving, robust};
 use crate::arch;
 use crate::blocking::futex;
 use crate::blocking::parking_lot::{self, Parked};
+use crate::blocking::wait::Outcome;
 use crate::interpose::virtual_thread;
 use crate::runtime::{self, Runtime};
 use crate::sched;
@@ -32,7 +34,8 @@ use crate::sys::{self, call};
 use crate::time::Deadline;
 use crate::vthread::awaited::{Awaited, Kind};
 use crate::vthread::body::Body;
-use crate::vthread::{self, Core, early};
+use crate::vthread::wait_word::Hearing;
+use crate::vthread::{self, Claimed, Core, early};
 use core::cell::Cell;
 use core::ffi::{c_int, c_void};
 use core::mem;
@@ -74,6 +77,7 @@ pub(super) struct Pthread {
     argument: *mut c_void,
     result: Cell<*mut c_void>,
     joiner: AtomicUsize,
+    pub(super) cancellation: Cancellation,
     /// 1 once the thread has ended; a futex word.
     ended: AtomicU32,
     /// The size of the guard that was asked for.
@@ -100,6 +104,7 @@ impl Pthread {
             argument,
             result: Cell::new(ptr::null_mut()),
             joiner: AtomicUsize::new(0),
+            cancellation: Cancellation::new(),
             ended: AtomicU32::new(0),
             guard,
             core: Cell::new(None),
@@ -170,7 +175,21 @@ impl Pthread {
 
     /// Notes what the running thread, which ends by `pthread_exit`, returns.
     pub(super) fn exit_with(&self, value: *mut c_void) {
+        self.cancellation.end();
         self.result.set(value);
+    }
+
+    /// Ends its wait, if it has one that hears interrupts, and has the next one end at once.
+    pub(super) fn interrupt(&self) {
+        let Some(core) = self.core.get() else { return };
+        // SAFETY: the caller knows the thread, which has not been joined.
+        let effect = unsafe { core.as_ref() }
+            .wait
+            .interrupt(Outcome::Interrupted as u32);
+        if effect.ended.is_some() {
+            // SAFETY: decided by us.
+            unsafe { Claimed::new(core) }.wake();
+        }
     }
 
     /// Detaches it.
@@ -276,7 +295,12 @@ impl Pthread {
             let awaited = |_| Awaited::new(Kind::Join, id);
             // SeqCst: as in `futex`.
             let check = || self.ended.load(Ordering::SeqCst) == 0;
-            let _: Parked = parking_lot::park(key, EVERY_BIT, deadline, None, awaited, check);
+            // A join is a cancellation point.
+            let hearing = own().map(|_| Hearing::Futex);
+            let parked = parking_lot::park(key, EVERY_BIT, deadline, hearing, awaited, check);
+            if parked == Parked::Interrupted && cancel::is_due() {
+                return Err(libc::EINTR);
+            }
         }
         Ok(())
     }

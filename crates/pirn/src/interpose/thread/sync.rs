@@ -42,6 +42,7 @@ use crate::blocking::parking_lot::{self, Parked};
 use crate::sys;
 use crate::time::Deadline;
 use crate::vthread::awaited::Awaited;
+use crate::vthread::wait_word::Hearing;
 use core::ffi::c_int;
 use libc::{clockid_t, timespec};
 
@@ -119,6 +120,8 @@ struct Waiting {
     bits: u32,
     /// Whether the object may be released without a look into the lot.
     unseen: bool,
+    /// Whether an interrupt ends the wait, with `EINTR`.
+    hearing: Option<Hearing>,
 }
 
 impl Waiting {
@@ -140,7 +143,7 @@ impl Waiting {
                 self.key,
                 self.bits,
                 until,
-                None,
+                self.hearing,
                 |_| awaited,
                 || {
                     result = attempt();
@@ -153,6 +156,9 @@ impl Waiting {
             }
             if result != busy {
                 return result;
+            }
+            if parked == Parked::Interrupted {
+                return libc::EINTR;
             }
             if parked == Parked::TimedOut && deadline.has_passed() {
                 return libc::ETIMEDOUT;
@@ -194,6 +200,7 @@ pub(in crate::interpose) fn lock_by_trying<T>(object: *const T, attempt: impl Fn
             key: key(object, KeyKind::Lock),
             bits: 1,
             unseen: true,
+            hearing: None,
         })
     };
     acquire(libc::EBUSY, attempt, prepare, || Ok(Deadline::NEVER));

@@ -14,6 +14,7 @@ use super::{Recheck, deadline, layout, mutex};
 use crate::blocking::{self, futex};
 use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
+use crate::interpose::thread::cancel;
 use crate::interpose::virtual_thread;
 use crate::sys::Errno;
 use crate::time::Deadline;
@@ -33,10 +34,6 @@ interposed! {
     Own by hand { pthread_cond_signal, pthread_cond_broadcast }
 }
 
-unsafe extern "C-unwind" {
-    fn pthread_testcancel();
-}
-
 /// `pthread_cond_wait`.
 ///
 /// # Safety
@@ -51,7 +48,7 @@ pub unsafe extern "C-unwind" fn pthread_cond_wait(
         if left_to_libc(cond) {
             return real!(fn pthread_cond_wait(cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t) -> c_int);
         }
-        wait(cond, mutex, None)
+        cancelled_after(|| wait(cond, mutex, None))
     }
 }
 
@@ -79,7 +76,7 @@ pub unsafe extern "C-unwind" fn pthread_cond_timedwait(
         } else {
             libc::CLOCK_REALTIME
         };
-        wait(cond, mutex, Some((clock, &*time)))
+        cancelled_after(|| wait(cond, mutex, Some((clock, &*time))))
     }
 }
 
@@ -106,7 +103,21 @@ pub unsafe extern "C-unwind" fn pthread_cond_clockwait(
                 ) -> c_int
             );
         }
-        wait(cond, mutex, Some((clock, &*time)))
+        cancelled_after(|| wait(cond, mutex, Some((clock, &*time))))
+    }
+}
+
+/// Waits, and acts upon a cancellation before it, or after it, when the thread has the mutex again.
+///
+/// # Safety
+/// As for [`cancel::point`].
+unsafe fn cancelled_after(wait: impl FnOnce() -> c_int) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        cancel::before_wait();
+        let result = wait();
+        cancel::pthread_testcancel();
+        result
     }
 }
 
@@ -145,9 +156,6 @@ unsafe fn wait(
             sleep(word, seen, until)
         };
         let locked = mutex::pthread_mutex_lock(mutex);
-        if virtual_thread().is_none() {
-            pthread_testcancel();
-        }
         if locked != 0 { locked } else { result }
     }
 }

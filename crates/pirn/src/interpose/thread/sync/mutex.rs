@@ -83,6 +83,7 @@ unsafe fn lock(
             key: key(mutex, KeyKind::Lock),
             bits: WAITER,
             unseen: layout::may_be_released_unseen(mutex),
+            hearing: None,
         })
     };
     acquire(libc::EBUSY, attempt, prepare, deadline)

@@ -94,6 +94,7 @@ unsafe fn lock_as(
             key: key(lock, KeyKind::Lock),
             bits: kind,
             unseen: layout::rwlock_is_shared(lock),
+            hearing: None,
         })
     };
     acquire(libc::EBUSY, attempt, prepare, deadline)

@@ -9,10 +9,12 @@ use crate::glibc::symbols::Real;
 use crate::glibc::symbols::real;
 use crate::interpose::Time;
 use crate::interpose::registry::interposed;
+use crate::interpose::thread::cancel;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno};
 use crate::time::Deadline;
 use crate::vthread::awaited::{Awaited, Kind};
+use crate::vthread::wait_word::Hearing;
 use core::ffi::{c_int, c_void};
 use libc::{clockid_t, sem_t};
 
@@ -79,11 +81,14 @@ unsafe fn wait(
             bits: WAITER,
             // SAFETY: the caller's contract.
             unseen: unsafe { layout::semaphore_is_shared(semaphore) },
+            hearing: cancel::may_be_cancelled().then_some(Hearing::Futex),
         })
     };
     // SAFETY: the caller's contract.
     let attempt = || unsafe { attempt(semaphore) };
-    to_c(acquire(libc::EAGAIN, attempt, prepare, || Ok(deadline)))
+    let acquire = || to_c(acquire(libc::EAGAIN, attempt, prepare, || Ok(deadline)));
+    // SAFETY: on a virtual thread, so libc's own function is not called; see `registry`.
+    unsafe { cancel::point(acquire, acquire) }
 }
 
 static POST: Real = Real::new(c"sem_post");
