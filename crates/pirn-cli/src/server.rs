@@ -151,7 +151,7 @@ impl<'a> Connection<'a> {
                 Ok(request) => {
                     self.send(&self.handle(&request))?;
                     if !request.keep_alive {
-                        return self.linger();
+                        return self.part();
                     }
                 }
                 Err(NoRequest::Closed) => return Ok(()),
@@ -237,6 +237,15 @@ impl<'a> Connection<'a> {
         let mut text = Vec::with_capacity(ANSWER);
         write!(text, "{response}")?;
         self.stream.write_all(&text)
+    }
+
+    /// Ends the connection of a client that has said that it makes no more requests (RFC 9112,
+    /// section 9.6). Nothing is unread then, and nobody needs to wait for it.
+    fn part(&mut self) -> io::Result<()> {
+        match self.pending.is_empty() {
+            true => Ok(()),
+            false => self.linger(),
+        }
     }
 
     /// Waits, within bounds, until the client has closed its side: closing a socket that has unread

@@ -48,23 +48,6 @@ pub fn isolated(variables: &[(&str, &str)], body: impl FnOnce()) {
     assert!(output.status.success(), "{}", report(&output));
 }
 
-/// Runs `body` in up to `attempts` child processes with `variables` set, one after another, and
-/// asserts that one ends well.
-pub fn isolated_in_one_of(attempts: usize, variables: &[(&str, &str)], body: impl FnOnce()) {
-    if is_here() {
-        return body();
-    }
-    let mut reports = String::new();
-    for _ in 0..attempts {
-        let output = run(variables);
-        if output.status.success() {
-            return;
-        }
-        reports += &report(&output);
-    }
-    panic!("{reports}");
-}
-
 /// Runs `body` in a child process for each of `settings`, one after another.
 ///
 /// If the tests run with a number of carriers that is set from outside, as by `ci/loops`, only for

@@ -65,16 +65,13 @@ fn pages_while_waiting(wait: impl Fn(Announce<'_>) + Send + Sync + 'static) -> V
 }
 
 /// The number of pages that a waiting thread may have. The frames of unoptimised code, such as that
-/// of generic functions of `std`, are several times as large.
-const MOST: usize = if cfg!(debug_assertions) { 3 } else { 1 };
+/// of generic functions of `std`, are several times as large: three pages usually, and four of a
+/// thread that had to wait for the lock of standard output before.
+const MOST: usize = if cfg!(debug_assertions) { 4 } else { 1 };
 
 /// The number of threads of each kind that may have more: the first to call a function of libc
 /// looks it up in the dynamic linker, and now and then one makes room in a shared table.
 const EXCEPTIONS: usize = 2;
-
-/// The number of processes of which one must show it: a machine that takes the processor away in
-/// the middle of a call has the others wait for locks, deep in the calls of their own.
-const ATTEMPTS: usize = 3;
 
 /// Asserts that threads that wait in `wait` have one page each.
 fn assert_one_page(kind: &str, wait: impl Fn(Announce<'_>) + Send + Sync + 'static) {
@@ -274,7 +271,7 @@ fn a_parked_thread_takes_one_page() {
     }
     // A thread that is preempted has more: the registers and the frames of what is called then.
     let variables = [("PIRN_STACK_SIZE", "256K"), ("PIRN_PREEMPT", "0")];
-    child::isolated_in_one_of(ATTEMPTS, &variables, || {
+    child::isolated(&variables, || {
         in_time_and_channels();
         at_locks();
         in_io();

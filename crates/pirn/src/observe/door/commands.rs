@@ -24,8 +24,8 @@ pub(crate) struct Command {
     pub(crate) kind: &'static str,
     /// The keys that a request may have.
     pub(crate) keys: &'static [&'static str],
-    /// How long the whole answer may take, in seconds; `None`: it is a stream, which ends when the
-    /// client hangs up.
+    /// How long a client may take to read the whole answer, in seconds, however long that took to
+    /// make; `None`: it is a stream, which ends when the client hangs up.
     pub(crate) seconds: Option<u64>,
     /// Writes the answer. An error before the first 64 KiB, or before the first flush, reaches the
     /// client as a text.

@@ -99,25 +99,31 @@ struct Answer<'a> {
     client: &'a Fd,
     /// What has not been sent yet.
     buffer: Vec<u8>,
-    deadline: Deadline,
+    /// How long the client may take to read all, in nanoseconds.
+    limit: Option<u64>,
+    /// When that is over: from when there was something to read on.
+    deadline: Option<Deadline>,
     /// Something has been sent.
     begun: bool,
 }
 
 impl<'a> Answer<'a> {
     fn new(client: &'a Fd, command: &Command) -> Answer<'a> {
-        let limit = command.seconds.map(|seconds| seconds * 1_000_000_000);
         Answer {
             client,
             buffer: format!("ok {}\n", command.kind).into_bytes(),
-            deadline: Deadline::after_timeout(limit),
+            limit: command.seconds.map(|seconds| seconds * 1_000_000_000),
+            deadline: None,
             begun: false,
         }
     }
 
     fn send(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        let limit = self.limit;
+        let begin = || Deadline::after_timeout(limit);
+        let deadline = *self.deadline.get_or_insert_with(begin);
         while !bytes.is_empty() {
-            if self.deadline.has_passed() {
+            if deadline.has_passed() {
                 return Err(too_slow());
             }
             let piece = &bytes[..bytes.len().min(PIECE)];
@@ -158,3 +164,6 @@ impl Write for Answer<'_> {
         self.finish()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,9 +10,9 @@ use crate::common::{SetAtEnd, child, watched};
 use pirn::thread;
 use pirn_dump::{Dump, State};
 
-const THREADS: usize = 100_000;
+const THREADS: usize = 20_000;
 /// More than what such a dump takes in memory, and less than some.
-const MOST_KIB: u64 = 200 << 10;
+const MOST_KIB: u64 = 40 << 10;
 
 /// Returns the resident memory of a process.
 fn resident_kib(pid: u32) -> u64 {
