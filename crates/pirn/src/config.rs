@@ -340,7 +340,7 @@ pub(crate) struct Settings {
 ///
 /// [`ConfigError::BadValue`] for a variable. The store is not frozen then, since nothing starts.
 pub(crate) fn resolve() -> Result<Settings, ConfigError> {
-    STORE.resolve(environment::variable)
+    STORE.resolve(|name| environment::variable(name).or_else(|| lints::by_default(name)))
 }
 
 /// Returns the variables that [`resolve`] reads.

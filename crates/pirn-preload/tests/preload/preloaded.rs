@@ -48,6 +48,25 @@ fn without_the_variable_nothing_is_reported() {
     assert_eq!((kind.as_str(), report.as_str()), ("virtual", ""));
 }
 
+/// Standard error is the program's, unless somebody asks.
+#[test]
+fn there_are_no_lints_unless_asked_for() {
+    let folder = Folder::new();
+    let Some(program) = built(&folder) else {
+        return;
+    };
+    let is_said = |variable: (&str, &str)| {
+        let mut command = preloaded(&program);
+        // The program holds 100 threads; each uses more than the given part of its stack.
+        command.env_remove("PIRN_LOG").env(variable.0, variable.1);
+        run(command.env("PIRN_STACK_SIZE", "16K"))
+            .1
+            .contains("deep-stack")
+    };
+    assert!(!is_said(("PIRN_LOG", "0")));
+    assert!(is_said(("PIRN_LINTS", "deep-stack=1%")));
+}
+
 #[test]
 fn a_program_without_threads_says_so_and_its_forked_children_nothing() {
     let mut shell = preloaded(Path::new("/bin/bash"));

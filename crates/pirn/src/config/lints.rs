@@ -2,6 +2,7 @@
 //! are about how the program runs on a machine.
 
 use super::ConfigError;
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::ffi::OsString;
 
 pub(super) const LINTS: &str = "PIRN_LINTS";
@@ -9,6 +10,23 @@ pub(super) const TRACE_STUCK: &str = "PIRN_TRACE_STUCK";
 
 /// The variables of this file.
 pub(super) const VARIABLES: [&str; 2] = [LINTS, TRACE_STUCK];
+
+/// Whether lints are on by default.
+static ARE_ON: AtomicBool = AtomicBool::new(true);
+
+/// Switches all lints off that the operator does not ask for. For programs that know nothing of
+/// this library: their standard error is theirs.
+#[unsafe(no_mangle)]
+#[doc(hidden)]
+pub extern "C" fn pirn_lint_if_asked() {
+    ARE_ON.store(false, Relaxed); // Relaxed: before the runtime starts, by the thread that starts it.
+}
+
+/// Returns what a variable of this file counts as when it is not set.
+pub(super) fn by_default(name: &str) -> Option<OsString> {
+    // Relaxed: as above.
+    (name == LINTS && !ARE_ON.load(Relaxed)).then(|| "none".into())
+}
 
 /// How long a carrier is stuck before `PIRN_TRACE_STUCK` reports it, unless `PIRN_LINTS` says so.
 const TRACE_AFTER_NS: u64 = 20_000_000;
