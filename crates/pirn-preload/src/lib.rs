@@ -16,6 +16,7 @@
 //! A program with more rights than its caller reads none of them (`secure_getenv`).
 
 mod children;
+mod dump;
 
 extern crate virtual_threads as _;
 

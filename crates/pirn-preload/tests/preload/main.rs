@@ -1,5 +1,6 @@
 //! `libpirn.so`, preloaded into C programs that know nothing of it, and linked to others.
 
 mod exports;
+mod linked;
 mod preloaded;
 mod shared;

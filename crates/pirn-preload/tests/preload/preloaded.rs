@@ -48,25 +48,6 @@ fn without_the_variable_nothing_is_reported() {
     assert_eq!((kind.as_str(), report.as_str()), ("virtual", ""));
 }
 
-/// Standard error is the program's, unless somebody asks.
-#[test]
-fn there_are_no_lints_unless_asked_for() {
-    let folder = Folder::new();
-    let Some(program) = built(&folder) else {
-        return;
-    };
-    let is_said = |variable: (&str, &str)| {
-        let mut command = preloaded(&program);
-        // The program holds 100 threads; each uses more than the given part of its stack.
-        command.env_remove("PIRN_LOG").env(variable.0, variable.1);
-        run(command.env("PIRN_STACK_SIZE", "16K"))
-            .1
-            .contains("deep-stack")
-    };
-    assert!(!is_said(("PIRN_LOG", "0")));
-    assert!(is_said(("PIRN_LINTS", "deep-stack=1%")));
-}
-
 #[test]
 fn a_program_without_threads_says_so_and_its_forked_children_nothing() {
     let mut shell = preloaded(Path::new("/bin/bash"));
@@ -99,8 +80,7 @@ fn chosen_threads_are_platform_threads() {
     assert_eq!(kind_, "virtual", "{report}");
     let (kind_, report) = kind(preloaded(&program).env("PIRN_PLATFORM", "libx.so:threads-?"));
     assert_eq!(kind_, "platform");
-    let expected =
-        ": 0 virtual and 100 platform threads (100 chosen by PIRN_PLATFORM), at most 100";
+    let expected = ": 0 virtual and 100 platform threads (100 by choice), at most 100";
     assert!(report.contains(expected), "{report}");
 }
 

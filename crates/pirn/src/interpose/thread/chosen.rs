@@ -12,6 +12,7 @@
 //! for long.
 
 use crate::glibc::objects;
+use core::cell::Cell;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
@@ -27,6 +28,19 @@ unsafe extern "C" {
         argument: *mut c_void,
     ) -> c_int;
     fn _Unwind_GetIP(context: *mut c_void) -> usize;
+}
+
+thread_local! {
+    /// Whether the calling thread asks for a platform thread.
+    static BY_CALLER: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Calls `create`, which makes a platform thread.
+pub(super) fn by_caller<R>(create: impl FnOnce() -> R) -> R {
+    BY_CALLER.set(true);
+    let result = create();
+    BY_CALLER.set(false);
+    result
 }
 
 /// Has threads that the libraries with these names make, or whose code they run, be platform
@@ -48,6 +62,9 @@ pub unsafe extern "C" fn pirn_keep_platform(patterns: *const c_char) {
 /// thread.
 #[inline]
 pub(super) fn is_chosen(routine: usize) -> bool {
+    if BY_CALLER.get() {
+        return true;
+    }
     // SAFETY: a C string of ours, which stays. Acquire: pairs with the Release above.
     let patterns = unsafe { PATTERNS.load(Ordering::Acquire).as_ref() };
     // SAFETY: as above.

@@ -224,7 +224,7 @@ pub(super) unsafe fn virtually(
 ///
 /// # Safety
 /// As for `pthread_create`.
-unsafe fn create(
+pub(super) unsafe fn create(
     thread: *mut pthread_t,
     attributes: *const pthread_attr_t,
     routine: Routine,

@@ -12,6 +12,7 @@
 //! a record ([`pthread`]) and can be joined, and `gettid` tells all virtual threads apart
 //! ([`by_id`]); otherwise `gettid` is the carrier's.
 //! [`chosen`] knows those that shall be platform threads, and [`account`] says what has been made.
+//! [`header`] is what `pirn.h` declares.
 //! [`leaving`] ends a process whose `main` has called `pthread_exit`.
 
 mod account;
@@ -21,6 +22,7 @@ pub(in crate::interpose) mod c11;
 pub(in crate::interpose) mod cancel;
 mod chosen;
 pub(in crate::interpose) mod create;
+mod header;
 pub(in crate::interpose) mod identity;
 mod leaving;
 pub(in crate::interpose) mod lifecycle;

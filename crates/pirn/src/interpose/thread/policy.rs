@@ -53,7 +53,7 @@ pub(super) enum Why {
     NoRuntime,
     /// It was created in a signal handler.
     InHandler,
-    /// Somebody wants it so, by the library that makes it.
+    /// Somebody wants it so, by the library that makes it, or by `pirn.h`.
     Chosen,
 }
 
@@ -66,7 +66,7 @@ impl Why {
         "with a stack too large for a virtual thread",
         "without a runtime: it could not start, or the process was forked from one that has it",
         "made in a signal handler",
-        "chosen by PIRN_PLATFORM",
+        "by choice",
     ];
 }
 
