@@ -15,7 +15,6 @@
 
 use super::chosen;
 use super::create;
-use super::policy::Why;
 use super::pthread::{PosixRoutine, Routine};
 use crate::arch;
 use crate::blocking::futex;
@@ -54,7 +53,7 @@ pub unsafe extern "C" fn pirn_create_virtual(
 ) -> c_int {
     // SAFETY: the caller's contract.
     let made = unsafe { create::create(thread, attributes, Routine::Posix(start), argument) };
-    made.unwrap_or_else(|_: Why| libc::ENOTSUP)
+    made.unwrap_or(libc::ENOTSUP)
 }
 
 /// `pirn_create_platform`: `pthread_create` of a platform thread.
@@ -120,12 +119,10 @@ pub unsafe extern "C" fn pirn_park_until(deadline: *const timespec) -> c_int {
         {
             return 0;
         }
-        match waited.map_err(|error| error.0) {
-            Err(error @ (libc::ETIMEDOUT | libc::EINVAL)) => {
-                let is_permitted = permit.swap(EMPTY, Ordering::Acquire) == PERMIT;
-                return if is_permitted { 0 } else { error };
-            }
-            _ => {} // Woken for another reason, or the state had changed.
+        // Otherwise it was woken for another reason, or the state had changed.
+        if let Err(error @ (libc::ETIMEDOUT | libc::EINVAL)) = waited.map_err(|error| error.0) {
+            let is_permitted = permit.swap(EMPTY, Ordering::Acquire) == PERMIT;
+            return if is_permitted { 0 } else { error };
         }
     }
 }
