@@ -49,7 +49,7 @@ fn build(folder: &TempDir, source: &str) -> Option<[PathBuf; 2]> {
             .args(common)
             .args(args)
             .arg(source)
-            .arg("-ldl")
+            .args(["-ldl", "-lrt"])
             .status()
         {
             Ok(status) => assert!(status.success()),

@@ -1,5 +1,6 @@
 // Cancellation: of threads that wait, at each point; of threads that are about to; refused.
 #include "posix_checks.h"
+#include <mqueue.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
@@ -14,6 +15,7 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
 static pthread_key_t key;
 static int pipes[2], full_pipes[2], sockets[2], full_sockets[2], listener, epoll;
+static mqd_t queue;
 static atomic_int cleaned, destroyed, unlocked;
 static pthread_t sleeper;
 
@@ -37,7 +39,7 @@ static void destroy(void *value)
 
 enum {
 	READ, READV, RECV, RECVFROM, RECVMSG, WRITE, SEND, POLL, PPOLL, SELECT, PSELECT, EPOLL, ACCEPT,
-	SLEEP, USLEEP, NANOSLEEP, SEM, TIMED_SEM, COND, TIMED_COND, JOIN, TEST, POINTS
+	SLEEP, USLEEP, NANOSLEEP, SEM, TIMED_SEM, COND, TIMED_COND, JOIN, TEST, RECVMMSG, MQUEUE, POINTS
 };
 
 static void wait_for_signal(int timed)
@@ -88,6 +90,8 @@ static void wait_at(int point)
 	case COND: wait_for_signal(0); break;
 	case TIMED_COND: wait_for_signal(1); break;
 	case JOIN: pthread_join(sleeper, NULL); break;
+	case RECVMMSG: recvmmsg(sockets[0], &(struct mmsghdr){ .msg_hdr = message }, 1, 0, NULL); break;
+	case MQUEUE: mq_receive(queue, byte, sizeof byte, NULL); break;
 	case TEST: for (;;) pthread_testcancel(), sched_yield(); break;
 	}
 	CHECK(!"passed");
@@ -138,6 +142,11 @@ static void set_up(void)
 	CHECK(bind(listener, (struct sockaddr *)&any, sizeof any.sun_family) == 0);
 	CHECK(listen(listener, 1) == 0);
 	CHECK((epoll = epoll_create1(0)) >= 0);
+	struct mq_attr attributes = { .mq_maxmsg = 1, .mq_msgsize = 8 };
+	char name[32];
+	snprintf(name, sizeof name, "/pirn-cancel-%d", getpid());
+	queue = mq_open(name, O_RDWR | O_CREAT, 0600, &attributes);
+	mq_unlink(name);
 	cleaned = destroyed = unlocked = 0;
 }
 
@@ -145,6 +154,8 @@ static void tear_down(void)
 {
 	for (int i = 0; i < 2; i++)
 		CHECK(!close(pipes[i]) && !close(sockets[i]) && !close(full_pipes[i]) && !close(full_sockets[i]));
+	if (queue != -1)
+		CHECK(mq_close(queue) == 0);
 	CHECK(close(listener) == 0 && close(epoll) == 0 && pthread_key_delete(key) == 0);
 }
 
@@ -165,6 +176,8 @@ void check_points(void)
 	sleeper = begin(wait_for_go, &go);
 	for (int round = 0; round < 2; round++) {
 		for (int point = 0; point < POINTS; point++) {
+			if (point == MQUEUE && queue == -1)
+				continue; // not in this kernel
 			pthread_t thread = begin(wait_there, (void *)(intptr_t)point);
 			let_it_wait(round);
 			CHECK(pthread_cancel(thread) == 0);
@@ -269,9 +282,9 @@ void check_platform(void)
 	pthread_attr_init(&bound);
 	CHECK(sched_getaffinity(0, sizeof all, &all) == 0);
 	CHECK(pthread_attr_setaffinity_np(&bound, sizeof all, &all) == 0);
-	for (int point = 0; point < POINTS; point++) {
+	for (int point = 0; point < RECVMMSG; point++) {
 		if (point >= COND && point <= JOIN)
-			continue; // docs/interposed.md says so
+			continue; // docs/limits.md says so
 		pthread_t thread;
 		CHECK(pthread_create(&thread, &bound, wait_there, (void *)(intptr_t)point) == 0);
 		let_it_wait(1);

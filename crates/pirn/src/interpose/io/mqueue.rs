@@ -7,7 +7,7 @@ use crate::blocking::readiness::{self, Interest};
 use crate::blocking::{fds, offload};
 use crate::interpose::Time;
 use crate::interpose::registry::interposed;
-use crate::interpose::thread::sync;
+use crate::interpose::thread::{cancel, sync};
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno, SysResult, call};
 use crate::time::Deadline;
@@ -24,16 +24,16 @@ interposed! {
             -> ssize_t = mq_timedreceive(queue, message, size, priority, ptr::null());
         fn mq_timedreceive(
             queue: mqd_t, message: *mut c_char, size: size_t, priority: *mut c_uint, time: Time,
-        ) -> ssize_t = sys::to_c(wait(queue, Interest::Read, time, |time| {
+        ) -> ssize_t = cancel::virtual_point(|| sys::to_c(wait(queue, Interest::Read, time, |time| {
             call!(libc::SYS_mq_timedreceive, queue, message, size, priority, time)
-        }));
+        })));
         fn mq_send(queue: mqd_t, message: *const c_char, size: size_t, priority: c_uint) -> c_int
             = mq_timedsend(queue, message, size, priority, ptr::null());
         fn mq_timedsend(
             queue: mqd_t, message: *const c_char, size: size_t, priority: c_uint, time: Time,
-        ) -> c_int = sys::to_c(wait(queue, Interest::Write, time, |time| {
+        ) -> c_int = cancel::virtual_point(|| sys::to_c(wait(queue, Interest::Write, time, |time| {
             call!(libc::SYS_mq_timedsend, queue, message, size, priority, time)
-        })) as c_int;
+        })) as c_int);
     }
     Kernel as { fn mq_close(queue: mqd_t) -> c_int = close(queue); }
 }

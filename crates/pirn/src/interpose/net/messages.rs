@@ -3,6 +3,7 @@
 use super::socket::{note_received_descriptors, receive, sendmsg};
 use crate::interpose::io::transfer::after;
 use crate::interpose::registry::interposed;
+use crate::interpose::thread::cancel;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno, SysResult, call};
 use crate::time::Deadline;
@@ -29,19 +30,8 @@ pub unsafe extern "C-unwind" fn recvmmsg(
     timeout: *mut timespec,
 ) -> c_int {
     let messages = Messages { messages, count };
-    // SAFETY: the caller's contract.
-    let result = unsafe {
-        if virtual_thread().is_none() || flags & libc::MSG_DONTWAIT != 0 {
-            messages.receive(fd, 0, flags, timeout)
-        } else {
-            messages.receive_all(fd, flags, timeout)
-        }
-    };
-    for i in 0..result.unwrap_or(0) {
-        // SAFETY: the kernel has filled in this many.
-        unsafe { note_received_descriptors(&raw const (*messages.get(i)).msg_hdr) };
-    }
-    sys::to_c(result) as c_int
+    // SAFETY: the caller's contract; nothing to drop.
+    unsafe { cancel::virtual_point(|| messages.receive_any(fd, flags, timeout)) }
 }
 
 /// `sendmmsg`.
@@ -97,6 +87,26 @@ impl Messages {
         let (rest, count) = (self.get(done), self.count as usize - done);
         // SAFETY: the caller's contract.
         unsafe { call!(libc::SYS_sendmmsg, fd, rest, count, flags) }
+    }
+
+    /// Receives messages, as `recvmmsg` does.
+    ///
+    /// # Safety
+    /// As for `recvmmsg`.
+    unsafe fn receive_any(self, fd: c_int, flags: c_int, timeout: *mut timespec) -> c_int {
+        // SAFETY: the caller's contract.
+        let result = unsafe {
+            if virtual_thread().is_none() || flags & libc::MSG_DONTWAIT != 0 {
+                self.receive(fd, 0, flags, timeout)
+            } else {
+                self.receive_all(fd, flags, timeout)
+            }
+        };
+        for i in 0..result.unwrap_or(0) {
+            // SAFETY: the kernel has filled in this many.
+            unsafe { note_received_descriptors(&raw const (*self.get(i)).msg_hdr) };
+        }
+        sys::to_c(result) as c_int
     }
 
     /// Receives as many messages as there is room for, or, with `MSG_WAITFORONE`, as there are.

@@ -153,6 +153,16 @@ pub(in crate::interpose) unsafe fn point<R: Interruptible>(
     }
 }
 
+/// Makes a call that is a cancellation point on virtual threads only.
+///
+/// # Safety
+/// As for [`point`].
+#[inline(always)]
+pub(in crate::interpose) unsafe fn virtual_point<R: Interruptible>(call: impl Fn() -> R) -> R {
+    // SAFETY: the caller's contract.
+    unsafe { point(&call, &call) }
+}
+
 /// # Safety
 /// As for [`point`].
 unsafe fn point_of_posix<R: Interruptible>(libcs: impl FnOnce() -> R, ours: impl Fn() -> R) -> R {
