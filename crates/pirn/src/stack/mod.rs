@@ -122,8 +122,7 @@ impl Slot {
     /// Gives the thread that is about to start in the slot another id than the last one there had.
     /// C programs take an id that comes again at once for the same thread.
     pub(crate) fn renew_tid(self) {
-        static THREADS: AtomicU32 = AtomicU32::new(0);
-        let number = THREADS.fetch_add(1, Relaxed) % Slot::TIDS; // Relaxed: only the number counts.
+        let number = u32::from(region::next_id(self, Slot::TIDS as u8));
         let place = (self.tp() + tls::template().tid_offset) as *mut u32;
         // SAFETY: in the TCB of this slot, whose thread has not started.
         unsafe { place.write(self.tid() + number * Slot::MOST) };

@@ -15,7 +15,7 @@ use crate::sanitizer::valgrind;
 use crate::sys::{self, Errno, call};
 use core::mem::offset_of;
 use core::ops::Range;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 /// The low bits of a slot number, which count within a region.
 pub(super) const SLOT_BITS: u32 = 12;
@@ -48,6 +48,8 @@ pub(crate) struct Region {
     /// For each slot of the class [`ROOMY`](SizeClass::ROOMY) its last [`User`], or 0; empty for
     /// other classes.
     users: Vec<AtomicUsize>,
+    /// For each slot, the [number](next_id) of the next thread there.
+    next_ids: [AtomicU8; MAX_SLOTS],
 }
 
 /// Returns the name of the code that a thread runs.
@@ -116,6 +118,7 @@ pub(crate) fn reserve(class: SizeClass, most: usize) -> Result<usize, Shortage> 
                     capacity,
                     created: AtomicUsize::new(0),
                     open: [const { AtomicU64::new(0) }; _],
+                    next_ids: [const { AtomicU8::new(0) }; _],
                     users: (0..users).map(|_| AtomicUsize::new(0)).collect(),
                 });
             }
@@ -198,6 +201,15 @@ pub(crate) fn slot_at(address: usize) -> Option<Slot> {
         // Relaxed: as in `regions`.
         (index < region.created.load(Ordering::Relaxed)).then(|| slot(number, index))
     })
+}
+
+/// Returns a number below `count` for the next thread in a slot, which the caller has taken: each
+/// in turn.
+pub(super) fn next_id(slot: Slot, count: u8) -> u8 {
+    let next = &region_of(slot).next_ids[slot.index()];
+    let number = next.load(Ordering::Relaxed); // Relaxed: the slot is passed on in an ordered way.
+    next.store((number + 1) % count, Ordering::Relaxed);
+    number
 }
 
 /// Returns whether there is a slot with this number.

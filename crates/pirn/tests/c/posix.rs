@@ -169,6 +169,11 @@ fn ids_lead_to_their_threads() {
 }
 
 #[watched]
+fn ids_do_not_come_back_soon() {
+    as_natively("posix_ids.c", "check_ids_in_turn", On::Both);
+}
+
+#[watched]
 fn each_thread_has_its_affinity() {
     as_natively("posix_ids.c", "check_affinity", On::Both);
 }

@@ -79,6 +79,24 @@ void check_ids(void)
 	CHECK(tgkill(getpid(), gettid(), 0) == 0);
 }
 
+static void *tell_only_id(void *argument)
+{
+	*(pid_t *)argument = gettid();
+	return NULL;
+}
+
+// One after another: an id does not come back soon.
+void check_ids_in_turn(void)
+{
+	enum { TURNS = 15 };
+	pid_t ids[TURNS];
+	for (int i = 0; i < TURNS; i++)
+		join(begin(tell_only_id, &ids[i]));
+	qsort(ids, TURNS, sizeof ids[0], by_value);
+	for (int i = 1; i < TURNS; i++)
+		CHECK(ids[i] != ids[i - 1]);
+}
+
 static int count(pid_t id)
 {
 	cpu_set_t set;
