@@ -17,6 +17,7 @@
 
 mod children;
 mod dump;
+mod go;
 
 extern crate virtual_threads as _;
 
@@ -42,7 +43,7 @@ extern "C" fn begin() {
     if variable(c"PIRN_CHILDREN").is_some_and(|value| value == c"0") {
         children::leave_alone();
     }
-    if variable(c"PIRN_PTHREADS").is_some_and(|value| value == c"platform") {
+    if variable(c"PIRN_PTHREADS").is_some_and(|value| value == c"platform") || go::made_this() {
         return;
     }
     if let Some(patterns) = variable(c"PIRN_PLATFORM") {

@@ -70,6 +70,24 @@ fn it_can_be_switched_off() {
     assert_eq!((kind.as_str(), report.as_str()), ("platform", ""));
 }
 
+/// `pirn run` sees Go programs; here they are children that have inherited the variable.
+#[test]
+fn programs_written_in_go_are_left_alone() {
+    let folder = Folder::new();
+    let note = folder.path().join("note.s");
+    let text = ".section .note.go.buildid, \"a\", @note\n.long 4, 8, 4\n.ascii \"Go\\0\\0\"\n\
+                .ascii \"12345678\"\n.section .note.GNU-stack, \"\", @progbits\n";
+    std::fs::write(&note, text).unwrap();
+    for more in [&["-pie"][..], &["-no-pie"]] {
+        let arguments = [&[note.to_str().unwrap()], more].concat();
+        let Some(program) = build(&folder, "tests/c/threads.c", &arguments) else {
+            return;
+        };
+        let (kind, report) = kind(&mut preloaded(&program));
+        assert_eq!((kind.as_str(), report.as_str()), ("platform", ""));
+    }
+}
+
 #[test]
 fn chosen_threads_are_platform_threads() {
     let folder = Folder::new();
