@@ -80,11 +80,24 @@ fn parse<'a, R: ReadRef<'a>>(data: R) -> object::Result<Program> {
     Ok(program)
 }
 
-/// Returns whether notes contain Go's build id. The alignment of the notes of a program may be 8,
-/// which does not matter for the first, and Go has its note in a segment of its own.
-fn has_go_note(notes: &[u8]) -> bool {
-    // The length of the name, and the name after three lengths.
-    notes.get(..4) == Some(&4_u32.to_le_bytes()) && notes.get(12..16) == Some(b"Go\0\0")
+/// Returns whether one of some notes is Go's build id. Each has three lengths (name, contents and a
+/// type), and two texts that are padded to four bytes.
+fn has_go_note(mut notes: &[u8]) -> bool {
+    loop {
+        let Some((head, rest)) = notes.split_first_chunk::<12>() else {
+            return false;
+        };
+        let word = |i: usize| u32::from_le_bytes([head[i], head[i + 1], head[i + 2], head[i + 3]]);
+        let (name, contents) = (word(0) as usize, word(4) as usize);
+        if rest.get(..name) == Some(b"Go\0\0") {
+            return true;
+        }
+        let length = name.next_multiple_of(4) + contents.next_multiple_of(4);
+        let Some(next) = rest.get(length..) else {
+            return false;
+        };
+        notes = next;
+    }
 }
 
 #[cfg(test)]
