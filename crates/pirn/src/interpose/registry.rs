@@ -72,6 +72,7 @@ pub(in crate::interpose) enum Need {
 pub(in crate::interpose) struct Interposed {
     pub(in crate::interpose) name: &'static CStr,
     /// Our definition.
+    #[cfg_attr(not(any(test, feature = "dump")), allow(dead_code))] // Read by dumps.
     pub(in crate::interpose) address: *const c_void,
     #[cfg_attr(not(test), allow(dead_code))] // As above.
     pub(in crate::interpose) disposition: Disposition,
