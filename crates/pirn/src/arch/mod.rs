@@ -26,6 +26,8 @@ mod x86_64_preempt;
 #[cfg(target_arch = "x86_64")]
 mod x86_64_pthread;
 #[cfg(target_arch = "x86_64")]
+mod x86_64_setjmp;
+#[cfg(target_arch = "x86_64")]
 mod x86_64_tp;
 #[cfg(target_arch = "x86_64")]
 mod x86_64_valgrind;
@@ -40,5 +42,6 @@ pub(crate) use x86_64_walk::*;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use {
     x86_64::*, x86_64_caller::*, x86_64_counter::*, x86_64_fetch::*, x86_64_preempt::*,
-    x86_64_pthread::*, x86_64_tp::*, x86_64_valgrind::*, x86_64_variadic::*, x86_64_weak::*,
+    x86_64_pthread::*, x86_64_setjmp::*, x86_64_tp::*, x86_64_valgrind::*, x86_64_variadic::*,
+    x86_64_weak::*,
 };

@@ -16,7 +16,7 @@ use crate::arch;
 use crate::sys::{self, Errno, SysResult};
 use crate::time::Deadline;
 use crate::vthread::awaited::{Awaited, Kind};
-use crate::vthread::{self, wait_word::Hearing};
+use crate::vthread::{self, summons, wait_word::Hearing};
 use core::sync::atomic::{Ordering, fence};
 use libc::{
     FUTEX_CLOCK_REALTIME, FUTEX_CMP_REQUEUE, FUTEX_PRIVATE_FLAG, FUTEX_REQUEUE, FUTEX_WAIT,
@@ -135,6 +135,11 @@ fn wait(
         // An interruption is a spurious wake-up, which every user of futexes must expect: a lock
         // waits again, a condition variable returns. Not EINTR: `std` would wait again for both.
         Parked::Woken | Parked::Interrupted => Ok(0),
+        // The handlers that the thread was summoned for have run: a spurious wake-up as well.
+        Parked::Summoned => {
+            summons::attend();
+            Ok(0)
+        }
         Parked::Invalid => found.and(Err(Errno(libc::EAGAIN))),
         Parked::TimedOut => Err(Errno(libc::ETIMEDOUT)),
     }

@@ -44,20 +44,51 @@ pub(crate) mod wait;
 use crate::sys::Errno;
 use crate::time::Deadline;
 use crate::vthread::awaited::{Awaited, Kind};
+use crate::vthread::summons::{self, Ran};
 use crate::vthread::wait_word::Hearing;
 use wait::{Outcome, Wait};
 
 /// Puts the running thread to sleep until `deadline`, or until it hears of an interrupt. Returns
-/// whether it slept until the deadline.
+/// whether it slept until the deadline. Handlers of signals may run meanwhile.
 pub(crate) fn sleep_until(deadline: Deadline, hearing: Hearing) -> bool {
-    pause_until(Awaited::new(Kind::Sleep, 0), deadline, hearing)
+    loop {
+        match nap_until(deadline, hearing) {
+            Nap::Over => return true,
+            Nap::Interrupted => return false,
+            Nap::Signalled(_) => {}
+        }
+    }
+}
+
+/// How a [nap](nap_until) ended.
+pub(crate) enum Nap {
+    /// At its deadline.
+    Over,
+    Interrupted,
+    /// What the thread was summoned for has been run.
+    Signalled(Ran),
+}
+
+/// Puts the running thread to sleep until `deadline`, an interrupt, or a summons.
+pub(crate) fn nap_until(deadline: Deadline, hearing: Hearing) -> Nap {
+    match pause(Awaited::new(Kind::Sleep, 0), deadline, hearing) {
+        Outcome::Summoned => Nap::Signalled(summons::attend()),
+        Outcome::TimedOut => Nap::Over,
+        _ => Nap::Interrupted,
+    }
 }
 
 /// Does the same in a wait for something that is looked at afterwards.
-pub(crate) fn pause_until(awaited: Awaited, deadline: Deadline, hearing: Hearing) -> bool {
+pub(crate) fn pause_until(awaited: Awaited, deadline: Deadline, hearing: Hearing) {
+    if pause(awaited, deadline, hearing) == Outcome::Summoned {
+        summons::attend();
+    }
+}
+
+fn pause(awaited: Awaited, deadline: Deadline, hearing: Hearing) -> Outcome {
     match Wait::interruptible(awaited, hearing) {
-        Some(wait) => wait.block_until(deadline) == Outcome::TimedOut,
-        None => false,
+        Ok(wait) => wait.block_until(deadline),
+        Err(refused) => refused,
     }
 }
 

@@ -28,8 +28,8 @@ impl Notice {
         }))
     }
 
-    /// Waits until the signal is given, the deadline has passed, or, if `hearing` is given, the
-    /// thread is interrupted. `awaited` is for people.
+    /// Waits until the signal is given, the deadline has passed, the thread is summoned, or, if
+    /// `hearing` is given, it is interrupted. `awaited` is for people.
     pub(crate) fn wait(
         &self,
         awaited: Awaited,
@@ -40,8 +40,9 @@ impl Notice {
         if core::mem::take(&mut state.given) {
             return Outcome::Ready;
         }
-        let Some(wait) = Wait::hearing(awaited, hearing) else {
-            return Outcome::Interrupted;
+        let wait = match Wait::hearing(awaited, hearing) {
+            Ok(wait) => wait,
+            Err(refused) => return refused,
         };
         debug_assert!(state.waiting.is_none(), "two threads wait for a signal");
         state.waiting = Some(NonNull::from(&wait));

@@ -17,7 +17,7 @@ use crate::sched::{counters, os_thread};
 use crate::sys::{self, Errno, SysResult};
 use crate::time::Deadline;
 use crate::vthread::awaited::Awaited;
-use crate::vthread::{self, natively, recorded};
+use crate::vthread::{self, natively, recorded, signals};
 use core::cell::UnsafeCell;
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -158,6 +158,7 @@ fn start_dedicated(job: &mut Job, count: &'static AtomicUsize) -> std::io::Resul
     let builder = std::thread::Builder::new().name("pirn-blocking".into());
     let work = move || {
         let job = job;
+        signals::block_others();
         valgrind::note_platform_thread();
         count.fetch_add(1, Ordering::Relaxed); // Relaxed: for people to read.
         // SAFETY: the waiting thread keeps the job in place until it is done.
@@ -232,6 +233,7 @@ impl Pool {
 
     /// Runs jobs on a pool thread.
     fn work(&'static self) {
+        signals::block_others();
         valgrind::note_platform_thread();
         let mut worker = Worker::new(os_thread::id());
         while let Some(taken) = self

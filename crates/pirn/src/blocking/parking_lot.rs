@@ -92,11 +92,13 @@ pub(crate) enum Parked {
     TimedOut,
     /// The thread was interrupted, and had not heard of it before.
     Interrupted,
+    /// The thread was summoned.
+    Summoned,
 }
 
 /// Parks the running virtual thread on `key`, unless `check` returns false. Returns on a wake whose
-/// bits intersect `bits`, at the deadline, or, if `hearing` is given, on an interrupt. `awaited`
-/// returns what to say about a wait for `key`.
+/// bits intersect `bits`, at the deadline, on a summons, or, if `hearing` is given, an interrupt.
+/// `awaited` returns what to say about a wait for `key`.
 ///
 /// `check` runs under the bucket's lock: short, no parking.
 pub(crate) fn park(
@@ -115,9 +117,12 @@ pub(crate) fn park(
         lot_count::leave(&bucket.waiting, 1);
         return Parked::Invalid;
     }
-    let Some(wait) = Wait::hearing(awaited(key), hearing) else {
-        lot_count::leave(&bucket.waiting, 1);
-        return Parked::Interrupted;
+    let wait = match Wait::hearing(awaited(key), hearing) {
+        Ok(wait) => wait,
+        Err(refused) => {
+            lot_count::leave(&bucket.waiting, 1);
+            return given_up(refused);
+        }
     };
     let waiter = LotWaiter {
         key: Cell::new(key),
@@ -134,11 +139,20 @@ pub(crate) fn park(
             leave(&waiter);
             Parked::TimedOut
         }
-        Outcome::Interrupted => {
+        outcome @ (Outcome::Interrupted | Outcome::Summoned) => {
             leave(&waiter);
-            Parked::Interrupted
+            given_up(outcome)
         }
         _ => Parked::Woken, // The waker took us off its list.
+    }
+}
+
+/// Returns how a call ends whose wait has ended, or not begun, for another reason than its key.
+#[cold]
+fn given_up(outcome: Outcome) -> Parked {
+    match outcome {
+        Outcome::Summoned => Parked::Summoned,
+        _ => Parked::Interrupted,
     }
 }
 

@@ -7,6 +7,7 @@ use super::wait::{Outcome, Wait};
 use crate::sys::{Errno, SysResult};
 use crate::time::Deadline;
 use crate::vthread::awaited::{Awaited, Kind};
+use crate::vthread::summons::{self, Ran};
 use crate::vthread::wait_word::Hearing;
 
 mod protocol;
@@ -22,7 +23,8 @@ pub(crate) fn report(fd: i32, generation: u32, event: Event) -> bool {
 ///
 /// `attempt` must not block the carrier. `deadline` is called only before a wait. The result is
 /// `EAGAIN` when the deadline has passed, as with `SO_RCVTIMEO`, and when the program has made the
-/// descriptor non-blocking. It is `ECANCELED` when the thread is interrupted, which ends the wait.
+/// descriptor non-blocking. It is `ECANCELED` when the thread is interrupted, which ends the wait,
+/// and `EINTR` after a signal's handler without `SA_RESTART`.
 #[inline]
 pub(crate) fn blocking(
     fd: i32,
@@ -161,6 +163,11 @@ impl<A: Fn(i32, Interest) -> Awaited> Operation<'_, A> {
                 Outcome::Ready => None,
                 Outcome::TimedOut => Some(EAGAIN),
                 Outcome::Interrupted => Some(Err(super::INTERRUPTED)),
+                Outcome::Summoned => {
+                    // A handler may run for long: others may try meanwhile.
+                    entry.readiness.pass_baton(interest);
+                    after_signals(deadline)
+                }
                 Outcome::Closed => {
                     entry.readiness.pass_baton(interest);
                     return Err(fds::CLOSED);
@@ -185,13 +192,25 @@ impl<A: Fn(i32, Interest) -> Awaited> Operation<'_, A> {
     }
 }
 
+/// Runs what the thread was summoned for. Returns the error of the operation, if it is not begun
+/// again: after a handler without `SA_RESTART`, and after any if it has a time limit.
+#[cold]
+fn after_signals(deadline: Deadline) -> Option<SysResult> {
+    let fails = match summons::attend() {
+        Ran::Nothing => false,
+        Ran::Restarting => !deadline.is_never(),
+        Ran::Interrupting => true,
+    };
+    fails.then_some(Err(Errno(libc::EINTR)))
+}
+
 /// Parks until an event after this generation and count. Returns at once if one has come.
 fn park(
     entry: &Entry,
     interest: Interest,
     since: (u32, u32),
     deadline: Deadline,
-    begin: impl FnOnce() -> Option<Wait>,
+    begin: impl FnOnce() -> Result<Wait, Outcome>,
 ) -> Outcome {
     let joined = || entry.awaited();
     entry

@@ -13,6 +13,7 @@ use crate::mark;
 use crate::sys::{Errno, SysResult};
 use crate::time::Deadline;
 use crate::vthread::awaited::Awaited;
+use crate::vthread::summons::{self, Ran};
 use crate::vthread::wait_word::Hearing;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
@@ -69,6 +70,7 @@ impl Retry {
 
     /// Repeats `attempt` while it returns `EAGAIN`, which is also the result after the deadline.
     /// Called on a virtual thread. A thread that hears of an interrupt does not wait: `ECANCELED`.
+    /// After a signal's handler without `SA_RESTART`: `EINTR`.
     /// `awaited` is for people.
     pub(crate) fn until(
         &self,
@@ -111,6 +113,11 @@ impl Retry {
             match parking_lot::park(self.key(), u32::MAX, until, hearing, awaited, nothing_new) {
                 Parked::Interrupted => return Err(super::INTERRUPTED),
                 Parked::TimedOut => pause = (2 * pause).min(self.longest_pause()),
+                Parked::Summoned => {
+                    if summons::attend() == Ran::Interrupting {
+                        return Err(Errno(libc::EINTR));
+                    }
+                }
                 Parked::Woken | Parked::Invalid => {}
             }
         }

@@ -17,7 +17,7 @@ use crate::sched;
 use crate::sys;
 use crate::time::Deadline;
 use crate::vthread::awaited::Awaited;
-use crate::vthread::wait_word::{Decided, Hearing, WaitWord};
+use crate::vthread::wait_word::{Decided, Hearing, Refused, WaitWord};
 use crate::vthread::{self, Claimed, Core, Current, Ready, platform};
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
@@ -35,6 +35,18 @@ pub(crate) enum Outcome {
     Closed = 4,
     /// The thread was interrupted.
     Interrupted = 5,
+    /// The thread was [summoned](crate::vthread::summons): it runs what it was summoned for when it
+    /// has left all lists, and then waits again or not.
+    Summoned = 6,
+}
+
+impl From<Refused> for Outcome {
+    fn from(refused: Refused) -> Outcome {
+        match refused {
+            Refused::Interrupted => Outcome::Interrupted,
+            Refused::Summoned => Outcome::Summoned,
+        }
+    }
 }
 
 /// See the module's documentation.
@@ -109,9 +121,14 @@ impl Wakeup {
     }
 }
 
+/// Returns whether a wait that begins now is one of a virtual thread.
+fn is_virtual_wait() -> bool {
+    vthread::current().is_some() && !mark::in_handler()
+}
+
 impl Wait {
-    /// Returns an episode of the running thread that hears no interrupt. `awaited` is for people:
-    /// what it waits for.
+    /// Returns an episode of the running thread that hears no interrupt, nor a summons.
+    /// `awaited` is for people: what it waits for.
     #[inline]
     pub(crate) fn new(awaited: Awaited) -> Wait {
         // Mostly called in runtime code, under the lock of the list that the wait will be in.
@@ -127,12 +144,14 @@ impl Wait {
         }
     }
 
-    /// Returns an episode of the running thread that an interrupt ends; `None` if the thread is
-    /// interrupted already.
+    /// Returns an episode of the running thread that an interrupt or a summons ends.
     ///
     /// The thread must block on it before it begins another one.
+    ///
+    /// # Errors
+    /// The outcome, if the thread is interrupted or summoned already.
     #[inline]
-    pub(crate) fn interruptible(awaited: Awaited, hearing: Hearing) -> Option<Wait> {
+    pub(crate) fn interruptible(awaited: Awaited, hearing: Hearing) -> Result<Wait, Outcome> {
         let mut wait = Wait::new(awaited);
         let word = match wait.thread {
             // SAFETY: the running thread's.
@@ -140,15 +159,22 @@ impl Wait {
             None => platform::wait_word(),
         };
         wait.shared = word.map(NonNull::from);
-        word.is_none_or(|word| word.begin(hearing)).then_some(wait)
+        match word.map(|word| word.try_begin(hearing)) {
+            Some(Err(refused)) => Err(refused.into()),
+            _ => Ok(wait),
+        }
     }
 
     /// Returns an episode of the running thread that hears interrupts as `hearing` says (`None`:
-    /// not at all). Returns `None` if the thread is interrupted already, and hears it.
+    /// not at all, only a summons).
+    ///
+    /// # Errors
+    /// The outcome, if the thread is interrupted already, and hears it, or is summoned.
     #[inline]
-    pub(crate) fn hearing(awaited: Awaited, hearing: Option<Hearing>) -> Option<Wait> {
+    pub(crate) fn hearing(awaited: Awaited, hearing: Option<Hearing>) -> Result<Wait, Outcome> {
         match hearing {
-            None => Some(Wait::new(awaited)),
+            None if is_virtual_wait() => Wait::interruptible(awaited, Hearing::Summons),
+            None => Ok(Wait::new(awaited)),
             Some(hearing) => Wait::interruptible(awaited, hearing),
         }
     }
@@ -191,6 +217,7 @@ impl Wait {
             3 => Outcome::TimedOut,
             4 => Outcome::Closed,
             5 => Outcome::Interrupted,
+            6 => Outcome::Summoned,
             _ => Outcome::Ready,
         })
     }

@@ -1,7 +1,7 @@
 //! Preparations for interposed functions: before the program's own code runs, and when the runtime
 //! starts.
 
-use super::process::{credentials, dlfcn, handler};
+use super::process::{credentials, dlfcn, handler, signals};
 use super::registry::{FAMILIES, Interposed, Need};
 use super::thread::sync::{self, semaphore};
 use crate::{sanitizer, sys};
@@ -19,6 +19,7 @@ extern "C" fn prepare() {
     dlfcn::prepare();
     semaphore::prepare();
     handler::prepare();
+    signals::prepare();
 }
 
 /// Performs the last step of the runtime's start. There are carriers, but no virtual threads yet.

@@ -1,11 +1,13 @@
 //! `time.h`, `sched.h`: sleeping and yielding.
 
+use crate::blocking::Nap;
 use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
 use crate::interpose::thread::cancel::{self, Slept};
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno, call};
 use crate::time::Deadline;
+use crate::vthread::summons::Ran;
 use crate::vthread::wait_word::Hearing;
 use crate::{blocking, sched};
 use core::ffi::{c_int, c_uint};
@@ -81,17 +83,34 @@ unsafe fn sleep_by(
     } else {
         nanos
     };
-    nap(nanos);
-    0
+    match nap(nanos) {
+        None => 0,
+        Some(left) => {
+            if flags & libc::TIMER_ABSTIME == 0 && !remaining.is_null() {
+                // SAFETY: the caller's contract: room for a timespec.
+                unsafe { sys::store_timespec(remaining, sys::timespec(left)) };
+            }
+            libc::EINTR
+        }
+    }
 }
 
-/// Parks the running virtual thread for this many nanoseconds.
-fn nap(nanos: u64) {
-    match virtual_thread() {
-        Some(core) if nanos == 0 => sched::yield_now(core),
-        _ => {
+/// Parks the running virtual thread for this many nanoseconds. Returns how many were left when a
+/// signal's handler had run.
+fn nap(nanos: u64) -> Option<u64> {
+    if nanos == 0 {
+        if let Some(thread) = virtual_thread() {
+            sched::yield_now(thread);
+        }
+        return None;
+    }
+    let deadline = Deadline::after_nanos(nanos);
+    loop {
+        match blocking::nap_until(deadline, Hearing::Sleep) {
+            Nap::Signalled(Ran::Nothing) => {}
+            Nap::Signalled(_) => return Some(deadline.nanos().saturating_sub(sys::now())),
             // An interrupt ends the sleep early, once. Not with EINTR: `std` would go on sleeping.
-            blocking::sleep_until(Deadline::after_nanos(nanos), Hearing::Sleep);
+            Nap::Over | Nap::Interrupted => return None,
         }
     }
 }
@@ -117,13 +136,10 @@ pub unsafe extern "C-unwind" fn nanosleep(
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn sleep(seconds: c_uint) -> c_uint {
     if virtual_thread().is_some() {
-        let ours = || {
-            nap(u64::from(seconds) * 1_000_000_000);
-            Slept(())
-        };
+        let ours = || Slept(nap(u64::from(seconds) * 1_000_000_000));
         // SAFETY: on a virtual thread, so libc's own function is not called; nothing to drop.
-        unsafe { cancel::point(ours, ours) };
-        return 0;
+        let left = unsafe { cancel::point(ours, ours) }.0;
+        return left.map_or(0, |left| ((left + 500_000_000) / 1_000_000_000) as c_uint);
     }
     let mut time = timespec {
         tv_sec: seconds.into(),

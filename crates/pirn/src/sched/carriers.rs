@@ -5,7 +5,7 @@ use super::{Processor, preempt};
 use crate::recorder::kinds;
 use crate::runtime::Runtime;
 use crate::sys;
-use crate::vthread::{self, Carrier, Ready, recorded};
+use crate::vthread::{self, Carrier, Ready, recorded, signals};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -17,10 +17,10 @@ pub(super) fn start_one(processor: &'static Processor) -> io::Result<()> {
 
 fn run(processor: &'static Processor) {
     let runtime = processor.runtime();
-    if runtime.turns.slice_ns > 0 {
-        // The program may have blocked all signals before it started the runtime.
-        sys::unblock_signal(preempt::SIGNAL);
-    }
+    // Whatever signals the program blocked before it started the runtime: those that others send
+    // are for threads, not for carriers.
+    signals::block_others();
+    sys::unblock_signal(preempt::SIGNAL);
     let carrier = Carrier::new(processor.index as u32, runtime);
     carrier.set_processor(Some(processor));
     // SAFETY: the processor was made, or added, for this carrier.

@@ -19,12 +19,14 @@ use crate::runtime::Runtime;
 use crate::sanitizer::valgrind;
 use crate::stack::cache::CACHE;
 use crate::sys;
-use crate::vthread::recorded;
+use crate::vthread::{recorded, signals, summons};
 use core::sync::atomic::Ordering;
 use std::io;
 
 /// Length of a tick while there is something to look after.
 const TICK_NS: u64 = 1_000_000;
+/// The same while a thread that runs is to be interrupted.
+const SUMMONS_NS: u64 = 250_000;
 /// A processor is stuck once one thread has run on it, or has been blocked in the kernel, for this
 /// long: about one time slice of a platform thread (`base_slice_ns` of the kernel's scheduler is
 /// 3 ms).
@@ -52,6 +54,7 @@ pub(super) fn start(runtime: &'static Runtime) -> io::Result<()> {
 fn run(runtime: &'static Runtime) {
     valgrind::note_platform_thread();
     os_thread::prefer_punctuality();
+    signals::block_others();
     // Whoever wants to look inside sends it to this thread: see `observe::door`.
     sys::unblock_signal(preempt::SIGNAL);
     let mut monitor = Monitor::new(runtime);
@@ -62,19 +65,26 @@ fn run(runtime: &'static Runtime) {
         // Backs off to 10 ms while it has nothing to repair, and to 4 ms while all are idle. Not
         // while all are busy: two looks find out that a thread keeps its processor, and with 10 ms
         // between them a 1 ms ticker was late by 20 when its fellows began to compute.
+        let summoned = summons::is_hot();
         let tick = match runtime.idle.count() {
+            _ if summoned => SUMMONS_NS,
             0 => TICK_NS,
             _ => TICK_NS * u64::from((1 + nothing_to_do / 50).min(10).max(1 << idle_for.min(2))),
         };
         slices.rest(tick);
         errands::run();
+        if summoned {
+            summons::interrupt_all();
+        }
         idle_for = if runtime.all_idle() { idle_for + 1 } else { 0 };
         if idle_for > 0 && runtime.timers.unattended() {
             // The last thread to arm a timer did not go to sleep itself: a spare processor's
             // carrier, perhaps.
             runtime.poller.kick();
         } else if idle_for > PATIENCE {
-            runtime.doze.doze(|| runtime.all_idle() && !errands::any());
+            runtime
+                .doze
+                .doze(|| runtime.all_idle() && !errands::any() && !summons::is_hot());
             idle_for = 0;
             nothing_to_do = 0;
             monitor = Monitor::new(runtime);

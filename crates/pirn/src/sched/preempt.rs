@@ -30,7 +30,7 @@ use crate::runtime::Runtime;
 use crate::sys::{self, Errno};
 use crate::vthread::mount::{After, suspend};
 use crate::vthread::record::Phase;
-use crate::vthread::{self, Carrier, Ready};
+use crate::vthread::{self, Carrier, Ready, summons};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -43,6 +43,9 @@ pub(crate) const MARKER: usize = usize::from_ne_bytes(*b"preempt!");
 
 /// Stack for what the trampoline calls, in bytes: twice what an unoptimised build uses.
 const ROOM: usize = 6 << 10;
+
+/// The same if it calls handlers of the program, which need what the program gives them.
+const ROOM_FOR_HANDLERS: usize = 16 << 10;
 
 /// Whether threads are preempted in this process.
 static PREPARED: AtomicBool = AtomicBool::new(false);
@@ -78,6 +81,9 @@ pub(crate) unsafe fn interrupt(context: *mut c_void) {
     let Some(thread) = vthread::current() else {
         return;
     };
+    if thread.wait.is_summoned() {
+        summons::still_hot(); // In case that it cannot be interrupted here.
+    }
     if mark::forbids_preemption() {
         return;
     }
@@ -85,15 +91,13 @@ pub(crate) unsafe fn interrupt(context: *mut c_void) {
     let Some(carrier) = vthread::carrier(&mark) else {
         return;
     };
-    let Some(processor) = carrier.occupied() else {
-        return; // A scheduler of the program runs it.
-    };
-    let tick = processor.tick.load(Relaxed); // Relaxed: our own carrier's.
+    let summoned = thread.wait.is_summoned();
+    let needed = if summoned { ROOM_FOR_HANDLERS } else { ROOM };
     // SAFETY: the caller's contract; this function ends before the handler does.
     let mut place = unsafe { Interruption::new(context) };
     let Some(slot) = thread.slot() else { return };
-    let room = slot.bottom() + ROOM + arch::trampoline_bytes()..slot.tp();
-    if processor.turn.asked(tick).is_none()
+    let room = slot.bottom() + needed + arch::trampoline_bytes()..slot.tp();
+    if !(summoned || is_asked(carrier))
         || place.blocked() != carrier.blocked_signals()
         || place.traps()
         || !room.contains(&place.sp())
@@ -109,17 +113,30 @@ pub(crate) unsafe fn interrupt(context: *mut c_void) {
     }
 }
 
-/// Suspends the thread until it is its turn again. Called by the trampoline, with the mark left up.
+/// Returns whether the thread that a carrier runs has been asked to give way. Not, if a scheduler
+/// of the program runs it.
+fn is_asked(carrier: &Carrier) -> bool {
+    carrier.occupied().is_some_and(|processor| {
+        let tick = processor.tick.load(Relaxed); // Relaxed: our own carrier's.
+        processor.turn.asked(tick).is_some()
+    })
+}
+
+/// Suspends the thread until it is its turn again, if it was asked to give way, and runs what it
+/// was [summoned](summons) for. Called by the trampoline, with the mark left up.
 unsafe extern "C" fn give_way() {
     let mark = Raised::adopt();
-    if let Some(thread) = vthread::current()
-        && !arch::has_unsaved_state()
-    {
-        let errno = sys::errno();
+    let Some(thread) = vthread::current().filter(|_| !arch::has_unsaved_state()) else {
+        return;
+    };
+    let errno = sys::errno();
+    if vthread::carrier(&mark).is_some_and(is_asked) {
         suspend(thread, After::Preempt);
-        sys::set_errno(Errno(errno));
     }
     drop(mark);
+    // It is the thread's own code that was interrupted: a handler may park, and jump out of here.
+    summons::attend_if_summoned();
+    sys::set_errno(Errno(errno));
 }
 
 /// Calls `f`, in which the running thread is not preempted. If it was to be preempted meanwhile, it
@@ -139,10 +156,7 @@ fn give_way_if_asked() {
     };
     let mark = Raised::new();
     let asked = vthread::carrier(&mark).is_some_and(|carrier| {
-        let processor = carrier.occupied();
-        // Relaxed: our own carrier's.
-        processor.is_some_and(|p| p.turn.asked(p.tick.load(Relaxed)).is_some())
-            && sys::blocked_signals() == carrier.blocked_signals()
+        is_asked(carrier) && sys::blocked_signals() == carrier.blocked_signals()
     });
     if asked {
         suspend(thread, After::Preempt);

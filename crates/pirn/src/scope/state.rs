@@ -29,6 +29,7 @@ use crate::time::Deadline;
 use crate::vthread::awaited::{Awaited, Kind};
 use crate::vthread::ids;
 use crate::vthread::recorded;
+use crate::vthread::summons;
 use crate::vthread::wait_word::Hearing;
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
@@ -311,6 +312,16 @@ impl ScopeState {
         deadline: Deadline,
         hearing: Option<Hearing>,
     ) -> Outcome {
+        loop {
+            match self.wait_once(what, deadline, hearing) {
+                Outcome::Summoned => drop(summons::attend()),
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// Does the same until the owner is summoned.
+    fn wait_once(&self, what: Until, deadline: Deadline, hearing: Option<Hearing>) -> Outcome {
         let mut inner = self.inner.lock();
         if inner.has_come(what, self.is_cancelled()) {
             return Outcome::Ready;
@@ -318,8 +329,9 @@ impl ScopeState {
         if crate::runtime::has_forked() {
             return Outcome::Closed; // The members have stayed behind in the parent process.
         }
-        let Some(wait) = Wait::hearing(self.awaited(what), hearing) else {
-            return Outcome::Interrupted;
+        let wait = match Wait::hearing(self.awaited(what), hearing) {
+            Ok(wait) => wait,
+            Err(refused) => return refused,
         };
         inner.waiting = Some(OwnerWait {
             wait: NonNull::from(&wait),

@@ -47,10 +47,15 @@ const _: () = assert!(size_of::<SignalInfo>() == size_of::<libc::siginfo_t>());
 impl SignalInfo {
     /// Returns the information with a signal from this process that carries a value.
     pub(crate) fn with_value(signal: c_int, uid: libc::uid_t, value: usize) -> SignalInfo {
+        SignalInfo::new(signal, libc::SI_QUEUE, uid, value)
+    }
+
+    /// Returns the information with a signal from this process, of the kind that `code` says.
+    pub(crate) fn new(signal: c_int, code: c_int, uid: libc::uid_t, value: usize) -> SignalInfo {
         SignalInfo {
             signal,
             error: 0,
-            code: libc::SI_QUEUE,
+            code,
             pad: 0,
             // SAFETY: no arguments.
             pid: unsafe { libc::getpid() },
@@ -65,13 +70,6 @@ impl SignalInfo {
         let (pid, signal, info) = (self.pid, self.signal, &raw const *self);
         // SAFETY: the kernel reads the information, and checks the rest.
         unsafe { call!(libc::SYS_rt_tgsigqueueinfo, pid, thread, signal, info) }
-    }
-
-    /// Sends the signal to this process.
-    pub(crate) fn send_to_process(&self) -> SysResult {
-        let (pid, signal, info) = (self.pid, self.signal, &raw const *self);
-        // SAFETY: as above.
-        unsafe { call!(libc::SYS_rt_sigqueueinfo, pid, signal, info) }
     }
 }
 

@@ -11,6 +11,7 @@ use crate::time::Deadline;
 use crate::vthread;
 use crate::vthread::awaited::Awaited;
 use crate::vthread::mount::{After, suspend};
+use crate::vthread::summons;
 use crate::vthread::wait_word::Hearing;
 use core::pin::Pin;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -38,6 +39,7 @@ pub(crate) fn drive<F: Future + ?Sized>(
         }
         match alarm.wait(awaited, deadline, hearing) {
             Outcome::Ready => {}
+            Outcome::Summoned => drop(summons::attend()),
             other => return Err(other),
         }
     }

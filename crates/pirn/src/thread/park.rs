@@ -5,7 +5,7 @@ use crate::sched::{self, preempt};
 use crate::time::Deadline;
 use crate::vthread::awaited::{Awaited, Kind};
 use crate::vthread::wait_word::Hearing;
-use crate::vthread::{self, Current};
+use crate::vthread::{self, Current, summons};
 use std::time::{Duration, Instant};
 
 /// Parks the running thread until its permit is available, and takes the permit.
@@ -58,6 +58,8 @@ const PERMIT: Awaited = Awaited::new(Kind::Park, 0);
 /// Parks a virtual thread. `awaited` as for [`park_for`].
 fn park_virtual(core: Current, awaited: Awaited, deadline: Deadline) {
     if core.permit.try_consume() || !core.permit.begin_park() {
+        // It may be that of a summons.
+        summons::attend_if_summoned();
         return;
     }
     core.awaits.begin(awaited);
@@ -72,6 +74,7 @@ fn park_virtual(core: Current, awaited: Awaited, deadline: Deadline) {
         timer.disarm();
     }
     core.permit.end_park();
+    summons::attend_if_summoned();
 }
 
 /// Puts the running thread to sleep for at least `duration`.

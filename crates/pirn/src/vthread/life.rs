@@ -3,7 +3,7 @@
 use super::current::Current;
 use super::mount::{self, After, current};
 use super::record::{Core, Phase};
-use super::{end, keys};
+use super::{end, keys, summons};
 use crate::glibc::destructors;
 use crate::mark::Raised;
 use crate::sys;
@@ -39,6 +39,9 @@ fn end(core: Current) -> ! {
         // The child of a fork: the thread that forked was its only one, and no thread waits for it.
         // SAFETY: equivalent to returning from the last thread of a process.
         unsafe { libc::exit(0) };
+    }
+    if core.signals.any_pending() {
+        summons::end(&core);
     }
     core.set_phase(Phase::Terminated);
     end::publish(&core);

@@ -8,6 +8,7 @@
 //! * [`handshake`], [`permit`], [`wait_word`], [`join`]: the lock-free protocols (model-checked).
 //! * [`mount`]: mounting and unmounting; [`life`]: a thread's first and last moments; [`end`]:
 //!   announcing its end.
+//! * [`summons`]: having a thread run something; [`signals`]: which it blocks, and what is pending.
 //! * [`early`]: stacks from a thread's creation until it is joined.
 //! * [`at_mount`]: what a mount has to do besides.
 //! * [`awaited`]: what a thread waits for.
@@ -46,6 +47,8 @@ pub(crate) mod recorded;
 mod reference;
 mod resident;
 pub(crate) mod residents;
+pub(crate) mod signals;
+pub(crate) mod summons;
 pub(crate) mod wait_word;
 
 pub(crate) use body::ClosureBody;

@@ -26,6 +26,7 @@ use super::mounted::Mounted;
 use super::record::{Core, Phase};
 use super::recorded;
 use super::residents;
+use super::summons;
 use crate::continuation::Continuation;
 use crate::glibc::carrier_tls;
 use crate::mark::{self, Raised};
@@ -328,6 +329,9 @@ impl Carrier {
     #[cold]
     fn attend_to(&self, core: &Core) {
         let duty = core.at_mount.take(sys::back_off);
+        if core.wait.is_summoned() {
+            summons::heat(self.runtime());
+        }
         let new = self.ensure_stack(core);
         let (processor, outside) = (self.occupied(), &core.runtime().outside);
         if let Some(nanos) = duty.runnable_for(sys::now) {

@@ -69,7 +69,6 @@ pub(crate) const fn table() -> *const () {
 }
 
 /// What an entry says.
-#[cfg(feature = "dump")]
 #[derive(Clone, Copy)]
 pub(crate) struct Carrying {
     pub(crate) platform: u32,
@@ -79,7 +78,6 @@ pub(crate) struct Carrying {
 }
 
 /// Returns all platform threads that carry, as they are a moment ago.
-#[cfg(feature = "dump")]
 pub(crate) fn all() -> impl Iterator<Item = Carrying> {
     let entries = TABLE.iter().map(|entry| Carrying {
         platform: entry.platform.load(Relaxed), // Relaxed, all three: hints.
@@ -90,7 +88,6 @@ pub(crate) fn all() -> impl Iterator<Item = Carrying> {
 }
 
 /// Returns the platform thread of the carrier with this number.
-#[cfg(feature = "dump")]
 pub(crate) fn platform_of(number: u32) -> Option<u32> {
     all()
         .find(|entry| entry.number == number)

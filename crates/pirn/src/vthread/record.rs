@@ -12,6 +12,7 @@ use super::ids;
 use super::join::JoinCell;
 use super::permit::ParkPermit;
 use super::ready::Dispatch;
+use super::signals::Signals;
 use super::wait_word::WaitWord;
 use crate::continuation::Continuation;
 use crate::runtime::Runtime;
@@ -69,6 +70,8 @@ pub(crate) struct Core {
     place: Place,
     /// The id of the scope that it is a member of; 0: none.
     scope: AtomicU64,
+    /// The signals that it blocks, and those pending for it.
+    pub(crate) signals: Signals,
 }
 
 /// A thread's activity. `Debug` and dumps show it; no decision depends on it.
@@ -187,6 +190,7 @@ impl Core {
             detached: AtomicBool::new(false),
             place: attributes.place,
             scope: AtomicU64::new(0),
+            signals: Signals::inherited(),
         });
     }
 

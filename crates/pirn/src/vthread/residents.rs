@@ -89,6 +89,21 @@ pub(crate) fn look<R>(slot: Slot, f: impl FnOnce(&Core) -> R) -> Option<R> {
     table(slot)?[slot.index()].look(f).ok().flatten()
 }
 
+/// Calls `f` with the thread in a slot, if there is one. Waits while another looks at it. `f` is as
+/// short as in [`look`]; it may wake the thread. No handler of a signal may run meanwhile on this
+/// platform thread that does the same.
+pub(crate) fn visit<R>(slot: Slot, f: impl FnOnce(&Core) -> R) -> Option<R> {
+    let entry = &table(slot)?[slot.index()];
+    let mut f = Some(f);
+    for round in 0.. {
+        match entry.look(|core| f.take().map(|f| f(core))) {
+            Ok(result) => return result.flatten(),
+            Err(resident::Busy) => sys::back_off(round),
+        }
+    }
+    None
+}
+
 /// Calls `f` with the thread in a slot, if there is one, and with whether the thread is parked and
 /// stays so meanwhile: then its stack, and all that belongs to a thread that runs, may be read.
 ///

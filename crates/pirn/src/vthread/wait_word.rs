@@ -6,6 +6,7 @@
 //!         | HEARS      | LISTENED| UNHEARD           | INTERRUPTED | PENDING | ASLEEP | an outcome   |
 //!         | sleep futex|         | by sleep, by futex|             |                                 |
 //!         +------------+---------+-------------------+-------------+---------------------------------+
+//!   above that: DEAF, the wait hears no interrupt; SUMMONED, the thread has something to run first
 //!
 //!   the wait          to          by           which means
 //!   an outcome        PENDING     begin        the thread will wait; HEARS says what kind of wait it is
@@ -18,6 +19,8 @@
 //!   any               INTERRUPTED and other UNHEARD    interrupt that ended a wait, which has heard it
 //!   UNHEARD           not         begin        a wait not begun has heard it
 //!   any               none        take         the thread has read the flag, and cleared it
+//!   any               SUMMONED    summon       a wait under way is ended; none begins
+//!   SUMMONED          not         answer       the thread is about to run what it was summoned for
 //! ```
 //!
 //! Exactly one read-modify-write decides a wait, and its thread must perform the wake: the
@@ -29,7 +32,11 @@
 //! sleep in a loop does not spin when the loop does not check the flag. There are two kinds of such
 //! waits, each with its own UNHEARD bit: a futex may belong to a lock, which waits again as if
 //! nothing had happened, and a sleep that follows must still hear of the interrupt. Waits that hear
-//! no interrupt (`pthread` locks, joins) have a word of their own, which no interrupt reaches.
+//! no interrupt (`pthread` locks) are DEAF, or have a word of their own, which nothing reaches.
+//!
+//! A thread is summoned (`summons.rs`) to run something, such as a signal's handler, on its own
+//! stack. That ends each wait but those with a word of their own, and interrupts nothing: the wait
+//! begins again afterwards, or fails as the system call would have after a handler.
 
 use crate::primitives::{
     AtomicU32,
@@ -52,8 +59,12 @@ const LISTENED: u32 = 1 << 7;
 /// begun hears.
 const HEARS_SHIFT: u32 = 3;
 const HEARS: u32 = UNHEARD << HEARS_SHIFT;
+/// The thread has been summoned.
+const SUMMONED: u32 = 1 << 10;
+/// The last wait begun hears no interrupt.
+const DEAF: u32 = 1 << 11;
 
-/// How a wait hears an interruption. (A wait that hears none has a word of its own.)
+/// How a wait hears an interruption.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Hearing {
     /// A futex: it ends early, or does not begin, once per interrupt.
@@ -62,6 +73,18 @@ pub enum Hearing {
     Sleep,
     /// It does not begin as long as the thread is interrupted.
     Always,
+    /// It hears none, only a summons, as every wait does in this word.
+    #[allow(dead_code)] // the models do without it
+    Summons,
+}
+
+/// Why a wait has not begun.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refused {
+    /// The thread has been interrupted.
+    Interrupted,
+    /// The thread has been summoned.
+    Summoned,
 }
 
 impl Hearing {
@@ -72,6 +95,7 @@ impl Hearing {
             Hearing::Futex => UNHEARD_BY_FUTEX,
             Hearing::Sleep => UNHEARD_BY_SLEEP,
             Hearing::Always => UNHEARD,
+            Hearing::Summons => 0,
         }
     }
 }
@@ -94,6 +118,17 @@ pub struct InterruptEffect {
     pub listened: bool,
 }
 
+/// The effect of a summons, on which the caller must act.
+#[derive(PartialEq, Eq, Debug)]
+#[must_use = "a wait may have been ended"]
+#[allow(dead_code)] // the models do without it
+pub struct SummonEffect {
+    /// The wait that it has ended.
+    pub ended: Option<Decided>,
+    /// Whether the thread had not been summoned before.
+    pub first: bool,
+}
+
 /// The word of a thread's interruptible waits, or of a single wait that hears no interruption.
 #[derive(Debug)]
 pub struct WaitWord(AtomicU32);
@@ -112,25 +147,45 @@ impl WaitWord {
 
     /// `outcome → PENDING`, unless the wait must hear an interruption. For the thread itself.
     #[must_use = "`false`: the thread is interrupted, and must not wait"]
-    #[inline]
+    #[allow(dead_code)] // For the models.
     pub fn begin(&self, hearing: Hearing) -> bool {
+        self.try_begin(hearing).is_ok()
+    }
+
+    /// The same.
+    ///
+    /// # Errors
+    /// Why the thread must not wait.
+    #[inline]
+    pub fn try_begin(&self, hearing: Hearing) -> Result<(), Refused> {
         let mut seen = self.0.load(Relaxed); // Relaxed: confirmed by the exchange.
         loop {
-            let heard = match hearing {
-                Hearing::Always => seen & INTERRUPTED != 0,
-                _ => seen & hearing.heard() != 0,
+            let asked = match hearing {
+                Hearing::Always => INTERRUPTED,
+                _ => hearing.heard(),
             };
+            // One test for both in the usual case.
+            let refused = seen & (asked | SUMMONED) != 0;
             debug_assert!(seen & WAIT >= DECIDED, "a thread waits twice");
-            let next = if heard {
+            let next = if refused {
+                if seen & SUMMONED != 0 {
+                    // What it was summoned for is read after `answer`.
+                    return Err(Refused::Summoned);
+                }
                 seen & !hearing.heard()
             } else {
-                seen & !(WAIT | HEARS) | hearing.heard() << HEARS_SHIFT | PENDING
+                let deaf = match hearing {
+                    Hearing::Summons => DEAF,
+                    _ => 0,
+                };
+                seen & !(WAIT | HEARS | DEAF) | hearing.heard() << HEARS_SHIFT | deaf | PENDING
             };
             // Release: pairs with the Acquire in `decide` and `interrupt`, for what the thread
             // prepared. Acquire: pairs with the Release in `interrupt`, for what the interrupter
             // did before.
             match self.0.compare_exchange(seen, next, AcqRel, Relaxed) {
-                Ok(_) => return !heard,
+                Ok(_) if refused => return Err(Refused::Interrupted),
+                Ok(_) => return Ok(()),
                 Err(now) => seen = now,
             }
         }
@@ -194,7 +249,7 @@ impl WaitWord {
     pub fn interrupt(&self, outcome: u32) -> InterruptEffect {
         let mut seen = self.0.load(Relaxed); // Relaxed: confirmed by the exchange.
         loop {
-            let waits = seen & WAIT < DECIDED;
+            let waits = seen & WAIT < DECIDED && seen & DEAF == 0;
             let next = if waits {
                 let heard = (seen & HEARS) >> HEARS_SHIFT;
                 (seen | INTERRUPTED | UNHEARD) & !(WAIT | heard) | outcome
@@ -215,6 +270,47 @@ impl WaitWord {
                 Err(now) => seen = now,
             }
         }
+    }
+
+    /// Summons the thread, and decides a wait that is under way, which ends with `outcome`.
+    #[allow(dead_code)] // the models do without it
+    pub fn summon(&self, outcome: u32) -> SummonEffect {
+        let mut seen = self.0.load(Relaxed); // Relaxed: confirmed by the exchange.
+        loop {
+            let waits = seen & WAIT < DECIDED;
+            let next = match waits {
+                true => seen & !WAIT | SUMMONED | outcome,
+                false => seen | SUMMONED,
+            };
+            // Release: pairs with the Acquire in `outcome` and `answer`, for what the thread is to
+            // run. Acquire: pairs with the Release in `try_begin`, for what the thread prepared.
+            match self.0.compare_exchange(seen, next, AcqRel, Relaxed) {
+                Ok(_) => {
+                    let asleep = seen & WAIT == ASLEEP;
+                    return SummonEffect {
+                        ended: waits.then_some(Decided { asleep }),
+                        first: seen & SUMMONED == 0,
+                    };
+                }
+                Err(now) => seen = now,
+            }
+        }
+    }
+
+    /// Returns whether the thread has been summoned, and has not answered.
+    #[inline]
+    #[allow(dead_code)] // the models do without it
+    pub fn is_summoned(&self) -> bool {
+        self.0.load(Relaxed) & SUMMONED != 0 // Relaxed: `answer` acquires.
+    }
+
+    /// Notes that the thread, which calls this, is about to run what it was summoned for. Returns
+    /// whether it was.
+    #[allow(dead_code)] // the models do without it
+    pub fn answer(&self) -> bool {
+        // Acquire: pairs with the Release in `summon`. Release: what is done before is not done
+        // after a later summons.
+        self.0.fetch_and(!SUMMONED, AcqRel) & SUMMONED != 0
     }
 
     /// Returns whether the thread has been interrupted.

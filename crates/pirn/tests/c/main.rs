@@ -12,6 +12,7 @@ mod posix;
 mod pthread;
 mod pthread_create;
 mod pthread_keys;
+mod pthread_signals;
 mod setuid;
 mod signal_handlers;
 mod signals;

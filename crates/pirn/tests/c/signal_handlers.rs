@@ -11,8 +11,13 @@ use std::time::Duration;
 
 use crate::common::sys::{self, check, on_signal};
 use crate::common::{TempDir, child, on_virtual, watched};
-use libc::{SIGALRM, SIGUSR2};
+use libc::SIGUSR2;
 use pirn::thread;
+
+/// The signal that is sent to carriers. They block all that others usually send, which virtual
+/// threads get at safe points (see `pthread_signals`), but none that code may cause by itself:
+/// these the kernel delivers, whatever they interrupt.
+const SIGNAL: c_int = libc::SIGSYS;
 
 /// The number of times the handler has run to its end.
 static HANDLED: AtomicUsize = AtomicUsize::new(0);
@@ -49,13 +54,13 @@ fn carrier_ids() -> Vec<c_int> {
     carriers.filter_map(number).collect()
 }
 
-/// Sends `SIGALRM` to each carrier, 2,000 times per second, until `over`.
+/// Sends [`SIGNAL`] to each carrier, 2,000 times per second, until `over`.
 fn hammer(over: &AtomicBool) {
     while !over.load(SeqCst) {
         for carrier in carrier_ids() {
             for _ in 0..10 {
                 // SAFETY: no pointers. Failure: a spare carrier that has ended meanwhile.
-                unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), carrier, SIGALRM) };
+                unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), carrier, SIGNAL) };
                 std::thread::sleep(Duration::from_micros(500));
             }
         }
@@ -107,7 +112,7 @@ fn work_under_fire() {
     check(unsafe { libc::fcntl(full.as_raw_fd(), libc::F_SETPIPE_SZ, 4096) }).unwrap();
     FILE.store(file.into_raw_fd(), SeqCst);
     PIPE.store(full.into_raw_fd(), SeqCst);
-    on_signal(SIGALRM, libc::SA_RESTART, block);
+    on_signal(SIGNAL, libc::SA_RESTART, block);
     on_virtual(|| ()); // Starts the carriers.
     // As long as the process lives: the last handlers write, too.
     std::thread::spawn(move || {
@@ -149,7 +154,7 @@ fn lock_under_fire() {
     let path = folder.join("locked");
     let file = File::create(&path).unwrap();
     file.lock().unwrap();
-    on_signal(SIGALRM, libc::SA_RESTART, close_one);
+    on_signal(SIGNAL, libc::SA_RESTART, close_one);
     on_virtual(|| ()); // Starts the carriers.
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -186,7 +191,7 @@ extern "C" fn set_flags(_signal: c_int) {
 
 /// Sets the flags of a descriptor repeatedly, while handlers do the same.
 fn flags_under_fire() {
-    on_signal(SIGALRM, libc::SA_RESTART, set_flags);
+    on_signal(SIGNAL, libc::SA_RESTART, set_flags);
     on_virtual(|| ()); // Starts the carriers, and with them the table of descriptors.
     let (reader, _writer) = io::pipe().unwrap();
     PIPE.store(reader.as_raw_fd(), SeqCst);
@@ -254,7 +259,7 @@ fn wait_for_handlers() {
         semaphore: unsafe { std::mem::zeroed() },
         parked: parked.thread().clone(),
     });
-    on_signal(SIGALRM, libc::SA_RESTART, wake);
+    on_signal(SIGNAL, libc::SA_RESTART, wake);
     let over = AtomicBool::new(false);
     let wait_for_word = || {
         for _ in 0..ROUNDS {

@@ -403,9 +403,7 @@ fn thread_specific_data_are_the_same_under_both_names() {
     assert_eq!(DESTROYED.load(Ordering::SeqCst), 8);
 }
 
-/// `sigsuspend` and `sigpause` by all their names return when a handler has run. (On a virtual
-/// thread the signal must reach the platform thread that waits in its place, so a signal to the
-/// process is sent repeatedly.)
+/// `sigsuspend` and `sigpause` by all their names return when a handler has run on the thread.
 #[watched]
 fn waiting_for_a_handler() {
     unsafe extern "C" {
@@ -443,16 +441,16 @@ fn waiting_for_a_handler() {
             || unsafe { __xpg_sigpause(SIGNAL) },
         ];
         for wait in waits {
-            let waiting = thread::spawn(move || f(wait));
+            let (sender, receiver) = std::sync::mpsc::channel();
+            let waiting = thread::spawn(move || {
+                // SAFETY: no arguments.
+                sender.send(unsafe { libc::pthread_self() }).unwrap();
+                f(wait);
+            });
+            let target = receiver.recv().unwrap();
             while !waiting.is_finished() {
-                // SAFETY: to this process, whose handler is in place.
-                unsafe { libc::kill(libc::getpid(), SIGNAL) };
-                let tasks = std::fs::read_dir("/proc/self/task").unwrap();
-                for task in tasks.flatten() {
-                    let id: c_int = task.file_name().to_str().unwrap().parse().unwrap();
-                    // SAFETY: as above.
-                    unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), id, SIGNAL) };
-                }
+                // SAFETY: a thread that has not been joined; the handler is in place.
+                unsafe { libc::pthread_kill(target, SIGNAL) };
                 thread::sleep(std::time::Duration::from_millis(1));
             }
             waiting.join().unwrap();

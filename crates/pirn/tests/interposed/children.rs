@@ -128,6 +128,12 @@ fn waiting_for_signals() {
                 send();
                 let time = |tv_sec, tv_nsec| libc::timespec { tv_sec, tv_nsec };
                 assert_eq!(libc::sigtimedwait(&set, &mut info, &time(100, 0)), SIGNAL);
+                extern "C" fn handle(_: c_int) {}
+                libc::signal(SIGNAL, handle as *const () as usize);
+                let mut none: sigset_t = mem::zeroed();
+                libc::sigemptyset(&mut none);
+                send();
+                assert_eq!(checked(libc::sigsuspend(&none)), Err(libc::EINTR));
                 let short = [time(0, 0), time(0, 1_000_000)];
                 for time in short {
                     let result = libc::sigtimedwait(&set, &mut info, &time);

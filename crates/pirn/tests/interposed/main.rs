@@ -9,6 +9,7 @@ mod children;
 mod databases;
 mod descriptors;
 mod ipc;
+mod masks;
 mod messages;
 mod open_files;
 mod output;

@@ -390,7 +390,7 @@ impl Readiness {
         interest: Interest,
         (generation, count): (u32, u32),
         deadline: Deadline,
-        begin: impl FnOnce() -> Option<Wait>,
+        begin: impl FnOnce() -> Result<Wait, Outcome>,
         joined: impl FnOnce(),
     ) -> Outcome {
         let mut waiters = self.waiters.lock();
@@ -402,8 +402,9 @@ impl Readiness {
         if self.counts[interest as usize].load(Relaxed) != count {
             return Outcome::Ready;
         }
-        let Some(wait) = begin() else {
-            return Outcome::Interrupted;
+        let wait = match begin() {
+            Ok(wait) => wait,
+            Err(refused) => return refused,
         };
         let waiter = FdWaiter::doer(&wait, interest);
         // SAFETY: it stays here, on the stack, until a claim or the lines below have taken it out.
@@ -411,7 +412,7 @@ impl Readiness {
         joined();
         drop(waiters);
         let outcome = wait.block_until(deadline);
-        if matches!(outcome, Outcome::TimedOut | Outcome::Interrupted) {
+        if !matches!(outcome, Outcome::Ready | Outcome::Closed) {
             // SAFETY: in this list, or in none.
             unsafe { self.waiters.lock().remove(&waiter) };
         }

@@ -14,6 +14,7 @@ use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno, SysResult, call};
 use crate::time::Deadline;
 use crate::vthread::awaited::{Awaited, Kind};
+use crate::vthread::summons::{self, Ran};
 use crate::vthread::wait_word::Hearing;
 use core::ffi::c_int;
 use libc::{epoll_event, nfds_t, pollfd, sigset_t, timespec};
@@ -62,11 +63,18 @@ pub(in crate::interpose) fn wait_for_any(
             true => deadline.min(Deadline::after_nanos(BLIND_NAP_NS)),
             false => deadline,
         };
-        if before.park_until_event(watched, until, hearing) == Outcome::Interrupted {
-            return Err(match hearing {
-                Hearing::Always => blocking::INTERRUPTED,
-                _ => Errno(libc::EINTR),
-            });
+        match before.park_until_event(watched, until, hearing) {
+            Outcome::Interrupted => {
+                return Err(match hearing {
+                    Hearing::Always => blocking::INTERRUPTED,
+                    _ => Errno(libc::EINTR),
+                });
+            }
+            // Whatever SA_RESTART says.
+            Outcome::Summoned if summons::attend() != Ran::Nothing => {
+                return Err(Errno(libc::EINTR));
+            }
+            _ => {}
         }
     }
 }
@@ -127,8 +135,9 @@ impl Before {
     ) -> Outcome {
         // Allocate first: the allocator may take a lock, which is another wait.
         let mut waiters = Vec::with_capacity(watched.len());
-        let Some(wait) = Wait::interruptible(self.awaited(watched), hearing) else {
-            return Outcome::Interrupted;
+        let wait = match Wait::interruptible(self.awaited(watched), hearing) {
+            Ok(wait) => wait,
+            Err(refused) => return refused,
         };
         let observer = |&(_, read, write): &_| FdWaiter::observer(&wait, read, write);
         waiters.extend(watched.iter().map(observer));

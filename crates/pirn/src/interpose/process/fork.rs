@@ -18,7 +18,8 @@ use crate::glibc::rseq;
 use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
 use crate::mark::Raised;
-use crate::{runtime, vthread};
+use crate::vthread::signals;
+use crate::{runtime, sys, vthread};
 use libc::pid_t;
 
 interposed! {
@@ -41,6 +42,10 @@ pub(crate) fn install() -> Result<(), String> {
 unsafe extern "C" fn in_child() {
     let mark = Raised::new();
     let carrier = vthread::current().and(vthread::carrier(&mark));
+    if vthread::current().is_some() {
+        // The child's only thread has the mask of the one that forked, and nothing is pending.
+        sys::block_only(signals::mask());
+    }
     vthread::mount::become_platform_thread();
     runtime::stop();
     if let Some(carrier) = carrier {

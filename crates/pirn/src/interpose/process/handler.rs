@@ -9,9 +9,14 @@
 //!
 //! While a handler runs, the signal of preemption is blocked: see [`urgent`].
 //!
+//! This is about handlers that the kernel calls. Those of signals to virtual threads are called at
+//! safe points, by [`signals`](super::signals).
+//!
 //! Handlers installed by a bare system call are not seen. The same holds for those of a library
 //! that `dlmopen` has bound to libc's own functions.
 
+use super::signals::jumps;
+pub(in crate::interpose) use super::signals::jumps::__sigsetjmp;
 use super::{quit, urgent};
 use crate::arch;
 use crate::glibc::jump;
@@ -27,13 +32,15 @@ use libc::{sighandler_t, siginfo_t};
 
 interposed! {
     family "Signal handlers" for Correctness,
-        cannot "park a virtual thread in a handler: a blocking call there blocks the carrier";
+        cannot "park a virtual thread in the handler of a fault: a blocking call there blocks the \
+            carrier";
 
     Own by hand {
         sigaction, __sigaction,
         signal, bsd_signal, ssignal, __sysv_signal, sysv_signal,
-        sigset: "not with `SIG_HOLD` on a virtual thread: the mask is the carrier's",
+        sigset: "not with `SIG_HOLD` on a virtual thread: the mask would be the carrier's",
         longjmp, _longjmp, siglongjmp, __longjmp_chk: "a handler may be left by a jump",
+        __sigsetjmp: "keeps the mask of a virtual thread",
     }
 }
 
@@ -363,6 +370,7 @@ macro_rules! jumps {
                 if let Err(signal) = mark::jump(jump::target(buffer)) {
                     left_the_runtime(signal);
                 }
+                jumps::restore(buffer);
                 real!(unwinding fn $name(buffer: *mut c_void, value: c_int) -> !)
             }
         }

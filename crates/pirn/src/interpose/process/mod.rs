@@ -5,7 +5,7 @@ pub(in crate::interpose) mod dlfcn;
 pub(crate) mod fork;
 pub(in crate::interpose) mod handler;
 pub(crate) mod quit;
-pub(in crate::interpose) mod signal;
+pub(in crate::interpose) mod signals;
 pub(in crate::interpose) mod sigwait;
 pub(in crate::interpose) mod sysv;
 pub(crate) mod urgent;

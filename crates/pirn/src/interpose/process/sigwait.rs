@@ -1,37 +1,154 @@
-//! Waiting for signals.
+//! Waiting for signals: `sigwait` and its relatives take a signal, `sigsuspend` and `pause` wait
+//! until a handler has run.
 //!
-//! `sigwait` and its relatives take a signal sent to the *process* wherever they wait, so a
-//! platform thread can wait for a virtual thread. `pause` and `sigsuspend` wait until a handler has
-//! run on the calling thread. For a virtual thread that is the platform thread that waits in its
-//! place; the kernel may or may not choose it for a signal to the process.
+//! A virtual thread waits for two kinds of signals at once. For its own it is
+//! [summoned](crate::vthread::summons). Those sent to the process the kernel keeps, while all
+//! platform threads block them; a descriptor (`signalfd`) says when there is one, and then this
+//! thread takes it, if no other has.
+//!
+//! Where a signal arrives that main does not block, main gets it, as natively.
 
-use crate::blocking::offload;
+use super::signals::{delivery, masks, sending};
+use crate::blocking::fds;
+use crate::blocking::readiness::{self, Interest};
 use crate::glibc::symbols::real;
-use crate::interpose::fs::calls::from_c;
 use crate::interpose::registry::interposed;
-use crate::sys;
+use crate::interpose::virtual_thread;
+use crate::sched::preempt;
+use crate::sys::{self, Errno, SysResult, call};
+use crate::time::Deadline;
 use crate::vthread::awaited::Awaited;
-use core::ffi::c_int;
+use crate::vthread::signals::{SYNCHRONOUS, bit};
+use crate::vthread::{Current, summons};
+use core::ffi::{CStr, c_int};
+use core::mem::zeroed;
+use core::ptr;
+use core::sync::atomic::Ordering::SeqCst;
 use libc::{siginfo_t, sigset_t, timespec};
 
 interposed! {
-    family "Waiting for signals" for Scaling,
-        cannot "wait for a signal to the virtual thread: there are only signals to the process";
+    family "Waiting for signals" for Correctness;
 
-    Dedicated {
-        /// Returns an error number.
-        fn sigwait(set: *const sigset_t, signal: *mut c_int) -> c_int;
-        fn sigwaitinfo(set: *const sigset_t, info: *mut siginfo_t) -> c_int;
-        fn sigsuspend(mask: *const sigset_t) -> c_int;
-        fn pause() -> c_int;
+    Parks by hand { sigwait, sigwaitinfo, sigtimedwait, sigsuspend, pause, __xpg_sigpause }
+    Parks by hand { __sigpause }
+    Parks as {
+        fn __sigsuspend(mask: *const sigset_t) -> c_int = sigsuspend(mask);
+        /// BSD's: its argument is a mask.
+        fn sigpause(mask: c_int) -> c_int = __sigpause(mask, 0);
     }
-    Dedicated {
-        fn __sigsuspend(mask: *const sigset_t) -> c_int;
-        fn sigpause(mask: c_int) -> c_int;
-        fn __sigpause(mask_or_signal: c_int, is_signal: c_int) -> c_int;
-        fn __xpg_sigpause(signal: c_int) -> c_int;
+}
+
+const EAGAIN: SysResult = Err(Errno(libc::EAGAIN));
+
+/// Returns the kernel's part of a set; 0 for null.
+///
+/// # Safety
+/// A set, or null.
+unsafe fn bits(set: *const sigset_t) -> u64 {
+    // SAFETY: the caller's contract; the C library's set begins with the kernel's.
+    unsafe { set.cast::<u64>().as_ref().copied().unwrap_or(0) }
+}
+
+/// Takes a signal of this set that the kernel keeps, for the process, if there is one.
+fn take_from_process(set: u64) -> Option<siginfo_t> {
+    let now = sys::timespec(0);
+    // SAFETY: all zeros is a valid information, which the kernel writes; it reads the rest.
+    unsafe {
+        let mut info: siginfo_t = zeroed();
+        let (set, place, now) = (&raw const set, &raw mut info, &raw const now);
+        let taken = call!(libc::SYS_rt_sigtimedwait, set, place, now, 8);
+        taken.is_ok().then_some(info)
     }
-    Dedicated by hand { sigtimedwait }
+}
+
+/// A descriptor that is readable while a signal is pending for the process.
+struct Arrivals(c_int);
+
+impl Arrivals {
+    fn of(set: u64) -> Result<Arrivals, Errno> {
+        const NEW: c_int = -1;
+        let set = &raw const set;
+        // SAFETY: the kernel reads eight bytes.
+        let fd = unsafe { call!(libc::SYS_signalfd4, NEW, set, 8, libc::SFD_CLOEXEC) }? as c_int;
+        fds::created(fd);
+        Ok(Arrivals(fd))
+    }
+}
+
+impl Drop for Arrivals {
+    fn drop(&mut self) {
+        let _ = fds::close(self.0);
+    }
+}
+
+/// Repeats `attempt` while it returns `EAGAIN`; in between parks until a signal of `set` arrives,
+/// for the thread or the process.
+fn park_until(
+    name: &'static CStr,
+    set: u64,
+    deadline: Deadline,
+    attempt: impl FnMut() -> SysResult,
+) -> SysResult {
+    let arrivals = Arrivals::of(set)?;
+    let awaited = Awaited::call(name);
+    readiness::blocking_for(
+        |_, _| awaited,
+        arrivals.0,
+        Interest::Read,
+        |_| deadline,
+        attempt,
+    )
+}
+
+/// Takes a signal of a set. `EAGAIN`: the deadline came first.
+fn take(
+    name: &'static CStr,
+    thread: Current,
+    set: u64,
+    deadline: Deadline,
+) -> Result<siginfo_t, Errno> {
+    let mut taken = None;
+    thread.signals.awaited.store(set, SeqCst);
+    let attempt = || {
+        let own = thread.signals.pending.load(SeqCst) & set;
+        taken = match own {
+            0 => take_from_process(set & !SYNCHRONOUS),
+            _ => Some(sending::take(&thread, own.trailing_zeros() as c_int + 1)),
+        };
+        match taken {
+            Some(_) => Ok(0),
+            None => EAGAIN,
+        }
+    };
+    let result = park_until(name, set & !SYNCHRONOUS, deadline, attempt);
+    thread.signals.awaited.store(0, SeqCst);
+    // One that came just now, and is not blocked.
+    delivery::at_once();
+    match (taken, result) {
+        (Some(info), _) => Ok(info),
+        (None, Err(e)) => Err(e),
+        (None, Ok(_)) => Err(Errno(libc::EINTR)),
+    }
+}
+
+/// Takes a signal, and returns its number.
+///
+/// # Safety
+/// As for `sigtimedwait`.
+unsafe fn take_info(
+    name: &'static CStr,
+    thread: Current,
+    set: *const sigset_t,
+    info: *mut siginfo_t,
+    deadline: Deadline,
+) -> SysResult {
+    // SAFETY: the caller's contract.
+    let taken = take(name, thread, unsafe { bits(set) }, deadline)?;
+    if !info.is_null() {
+        // SAFETY: the caller's contract.
+        unsafe { info.write(taken) };
+    }
+    Ok(taken.si_signo as usize)
 }
 
 /// `sigtimedwait`.
@@ -44,18 +161,139 @@ pub unsafe extern "C" fn sigtimedwait(
     info: *mut siginfo_t,
     timeout: *const timespec,
 ) -> c_int {
-    // SAFETY: the caller's contract.
-    let wait = || unsafe {
-        from_c(real!(
-            fn sigtimedwait(set: *const sigset_t, info: *mut siginfo_t, timeout: *const timespec) -> c_int
-        ))
+    let Some(thread) = virtual_thread() else {
+        // SAFETY: the caller's contract.
+        return unsafe {
+            real!(
+                fn sigtimedwait(set: *const sigset_t, info: *mut siginfo_t, timeout: *const timespec) -> c_int
+            )
+        };
+    };
+    let deadline = match sys::fetch_timeout(timeout) {
+        Ok(timeout) => Deadline::after_timeout(timeout),
+        Err(e) => return sys::to_c(Err(e)) as c_int,
     };
     // SAFETY: the caller's contract.
-    let only_looks = unsafe { timeout.as_ref() }.is_some_and(|t| t.tv_sec == 0 && t.tv_nsec == 0);
-    let result = if only_looks {
-        wait()
-    } else {
-        offload::dedicated(Awaited::call(c"sigtimedwait"), wait)
+    sys::to_c(unsafe { take_info(c"sigtimedwait", thread, set, info, deadline) }) as c_int
+}
+
+/// `sigwaitinfo`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sigwaitinfo(set: *const sigset_t, info: *mut siginfo_t) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe { sigtimedwait(set, info, ptr::null()) }
+}
+
+/// `sigwait`. Returns an error number; never `EINTR`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sigwait(set: *const sigset_t, signal: *mut c_int) -> c_int {
+    let Some(thread) = virtual_thread() else {
+        // SAFETY: the caller's contract.
+        return unsafe { real!(fn sigwait(set: *const sigset_t, signal: *mut c_int) -> c_int) };
     };
-    sys::to_c(result) as c_int
+    loop {
+        let name = c"sigwait";
+        // SAFETY: the caller's contract, here and below.
+        match unsafe { take_info(name, thread, set, ptr::null_mut(), Deadline::NEVER) } {
+            Ok(number) => {
+                // SAFETY: as above.
+                unsafe { *signal = number as c_int };
+                return 0;
+            }
+            Err(Errno(libc::EINTR)) => {}
+            Err(e) => return e.0,
+        }
+    }
+}
+
+/// Waits, with this mask, until a handler has run on the thread.
+fn suspend(name: &'static CStr, thread: Current, mask: u64) -> SysResult {
+    let begun = delivery::begun();
+    // Delivers what has been pending.
+    let before = masks::exchange(thread, mask);
+    let attempt = || {
+        if delivery::begun() != begun {
+            return Err(Errno(libc::EINTR));
+        }
+        let set = !mask & !SYNCHRONOUS & !bit(preempt::SIGNAL);
+        match take_from_process(set) {
+            // Handled below.
+            Some(info) => sending::post(&thread, &info).map(|()| 0),
+            None => EAGAIN,
+        }
+    };
+    let mut result = Ok(0);
+    while result.is_ok() && delivery::begun() == begun {
+        let set = !mask & !SYNCHRONOUS & !bit(preempt::SIGNAL);
+        result = park_until(name, set, Deadline::NEVER, attempt);
+        summons::attend_if_summoned();
+    }
+    masks::exchange(thread, before);
+    match result {
+        Err(e) if e != Errno(libc::EINTR) && delivery::begun() == begun => Err(e),
+        _ => Err(Errno(libc::EINTR)),
+    }
+}
+
+/// `sigsuspend`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sigsuspend(mask: *const sigset_t) -> c_int {
+    let Some(thread) = virtual_thread() else {
+        // SAFETY: the caller's contract.
+        return unsafe { real!(fn sigsuspend(mask: *const sigset_t) -> c_int) };
+    };
+    // SAFETY: as above.
+    sys::to_c(suspend(c"sigsuspend", thread, unsafe { bits(mask) })) as c_int
+}
+
+/// `pause`.
+#[unsafe(no_mangle)]
+pub extern "C" fn pause() -> c_int {
+    match virtual_thread() {
+        Some(thread) => {
+            let mask = thread.signals.mask.load(SeqCst);
+            sys::to_c(suspend(c"pause", thread, mask)) as c_int
+        }
+        // SAFETY: no arguments.
+        None => unsafe { real!(fn pause() -> c_int) },
+    }
+}
+
+/// `__sigpause`: with a mask (BSD), or without one signal of the present one (System V).
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __sigpause(mask_or_signal: c_int, is_signal: c_int) -> c_int {
+    let Some(thread) = virtual_thread() else {
+        // SAFETY: no pointers.
+        return unsafe { real!(fn __sigpause(mask_or_signal: c_int, is_signal: c_int) -> c_int) };
+    };
+    let mask = match is_signal {
+        0 => mask_or_signal as u32 as u64,
+        _ if !(1..=64).contains(&mask_or_signal) => {
+            return sys::to_c(Err(Errno(libc::EINVAL))) as c_int;
+        }
+        _ => thread.signals.mask.load(SeqCst) & !bit(mask_or_signal),
+    };
+    sys::to_c(suspend(c"sigpause", thread, mask)) as c_int
+}
+
+/// `__xpg_sigpause`: System V's `sigpause`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __xpg_sigpause(signal: c_int) -> c_int {
+    // SAFETY: no pointers.
+    unsafe { __sigpause(signal, 1) }
 }

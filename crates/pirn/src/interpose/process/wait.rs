@@ -5,10 +5,12 @@
 //! wait for it. Only `wait` itself tells whether any of several children has ended, or has been
 //! stopped; such a wait gets a platform thread of its own.
 
+use super::signals::masks;
 use crate::blocking::readiness::{self, Interest};
 use crate::blocking::{fds, offload};
 use crate::glibc::symbols::real;
-use crate::interpose::registry::interposed;
+use crate::interpose::fs::calls::from_c;
+use crate::interpose::registry::{c_name, interposed};
 use crate::interpose::thread::cancel;
 use crate::interpose::virtual_thread;
 use crate::sanitizer::valgrind;
@@ -33,19 +35,57 @@ interposed! {
         fn __wait(status: *mut c_int) -> pid_t = wait(status);
     }
     // The parent waits until the child has begun its program, which must be read first.
-    Pool {
-        /// Returns an error number.
-        fn posix_spawn(
-            pid: *mut pid_t, path: *const c_char, actions: *const posix_spawn_file_actions_t,
-            attributes: *const posix_spawnattr_t, arguments: *const *mut c_char, environment: *const *mut c_char,
-        ) -> c_int;
-        /// `std::process::Command` calls this. Returns an error number.
-        fn posix_spawnp(
-            pid: *mut pid_t, file: *const c_char, actions: *const posix_spawn_file_actions_t,
-            attributes: *const posix_spawnattr_t, arguments: *const *mut c_char, environment: *const *mut c_char,
-        ) -> c_int;
-    }
-    Dedicated { fn system(command: *const c_char) -> c_int; }
+    Pool by hand { posix_spawn, posix_spawnp: "`std::process::Command` calls this" }
+    Dedicated by hand { system }
+}
+
+/// Defines functions like `posix_spawn`, each through libc's own, on the pool: the child inherits
+/// the mask of the thread that calls.
+macro_rules! spawns {
+    ($($name:ident)*) => {$(
+        #[doc = concat!("`", stringify!($name), "`. Returns an error number.")]
+        ///
+        /// # Safety
+        /// As for libc's function of this name.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(
+            pid: *mut pid_t,
+            path: *const c_char,
+            actions: *const posix_spawn_file_actions_t,
+            attributes: *const posix_spawnattr_t,
+            arguments: *const *mut c_char,
+            environment: *const *mut c_char,
+        ) -> c_int {
+            // SAFETY: the caller's contract.
+            let spawn = masks::inheriting(|| unsafe {
+                real!(
+                    fn $name(
+                        pid: *mut pid_t,
+                        path: *const c_char,
+                        actions: *const posix_spawn_file_actions_t,
+                        attributes: *const posix_spawnattr_t,
+                        arguments: *const *mut c_char,
+                        environment: *const *mut c_char,
+                    ) -> c_int
+                )
+            });
+            offload::bounded(Awaited::call(c_name!($name)), spawn)
+        }
+    )*};
+}
+
+spawns!(posix_spawn posix_spawnp);
+
+/// `system`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn system(command: *const c_char) -> c_int {
+    // SAFETY: the caller's contract.
+    let run =
+        masks::inheriting(|| unsafe { from_c(real!(fn system(command: *const c_char) -> c_int)) });
+    sys::to_c(offload::dedicated(Awaited::call(c"system"), run)) as c_int
 }
 
 const EAGAIN: SysResult = Err(Errno(libc::EAGAIN));

@@ -17,7 +17,7 @@ use crate::interpose::registry::interposed;
 use crate::runtime;
 use crate::stack::Slot;
 use crate::stack::region;
-use crate::sys::{Errno, SysResult, call, to_c};
+use crate::sys::{self, Errno, SysResult, call, to_c};
 use crate::vthread::{self, residents};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -85,10 +85,21 @@ pub(in crate::interpose) fn send(process: Option<pid_t>, id: pid_t, signal: c_in
             }
             (Whose::Virtual(_), Some(1..)) => Err(Errno(libc::ESRCH)),
             (Whose::Virtual(_), Some(_)) => Err(Errno(libc::EINVAL)),
+            // What `gettid` gives in Rust programs: the carrier blocks the signal.
+            (Whose::Kernels, _) if is_own_carrier(process, id) => {
+                kill(libc::pthread_self(), signal)
+            }
             (Whose::Kernels, Some(process)) => call!(libc::SYS_tgkill, process, id, signal),
             (Whose::Kernels, None) => call!(libc::SYS_tkill, id, signal),
         }
     }
+}
+
+/// Returns whether these are the ids of this process and the running virtual thread's carrier.
+fn is_own_carrier(process: Option<pid_t>, id: pid_t) -> bool {
+    // SAFETY: no arguments.
+    let here = process.is_none_or(|process| process == unsafe { libc::getpid() });
+    here && vthread::current().is_some() && id.cast_unsigned() == sys::os_thread_id()
 }
 
 /// # Safety

@@ -7,6 +7,7 @@ use crate::blocking::readiness::{self, Interest};
 use crate::blocking::{fds, offload};
 use crate::glibc::symbols::real;
 use crate::glibc::tls;
+use crate::interpose::process::signals::masks;
 use crate::interpose::registry::interposed;
 use crate::interpose::thread::sync::deadline;
 use crate::interpose::virtual_thread;
@@ -102,6 +103,8 @@ unsafe fn create_platform(
     start: Start,
     argument: *mut c_void,
 ) -> c_int {
+    // The new thread inherits the kernel's mask: on a carrier, that of the virtual thread for now.
+    let _mask = masks::InKernel::of_this_thread();
     // SAFETY: the caller's contract.
     on_carrier(|| unsafe {
         real!(

@@ -1,5 +1,5 @@
 //! `pthread.h`, except its locks ([`sync`]) and signals
-//! ([`signal`](crate::interpose::process::signal)).
+//! ([`signals`](crate::interpose::process::signals)).
 //!
 //! `pthread_self()` of a virtual thread is the address of its TCB, as for any thread. glibc would
 //! take it for one of its own threads and look there for data that only a kernel thread has. So the
@@ -37,6 +37,7 @@ mod wishes;
 
 pub(in crate::interpose) use identity::slot_of;
 pub(in crate::interpose) use lifecycle::{pthread_exit, pthread_join};
+pub(in crate::interpose) use pthread::core_of;
 pub(in crate::interpose) use specific::{
     note_key, pthread_getspecific, pthread_key_delete, pthread_setspecific,
 };

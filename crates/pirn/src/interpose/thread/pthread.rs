@@ -423,3 +423,13 @@ pub(super) fn find<'a>(thread: pthread_t) -> Option<&'a Pthread> {
     // program passes the `pthread_t` of a thread that exists, and so does its record.
     unsafe { place_of_record(slot.tp()).load(Ordering::Acquire).as_ref() }
 }
+
+/// Returns the record of a thread, if it is a virtual one that `pthread_create` has made, for as
+/// long as the program may use its `pthread_t`.
+pub(in crate::interpose) fn core_of<'a>(thread: pthread_t) -> Option<&'a Core> {
+    // SAFETY: there until the thread is joined, or detached and ended.
+    find(thread)?
+        .core
+        .get()
+        .map(|core| unsafe { core.as_ref() })
+}

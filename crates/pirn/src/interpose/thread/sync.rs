@@ -42,6 +42,7 @@ use crate::blocking::parking_lot::{self, Parked};
 use crate::sys;
 use crate::time::Deadline;
 use crate::vthread::awaited::Awaited;
+use crate::vthread::summons::{self, Ran};
 use crate::vthread::wait_word::Hearing;
 use core::ffi::c_int;
 use libc::{clockid_t, timespec};
@@ -125,6 +126,17 @@ struct Waiting {
 }
 
 impl Waiting {
+    /// Runs the handlers of signals. Returns whether the wait fails: only those for semaphores do.
+    #[cold]
+    fn fails_after_signals(&self, deadline: Deadline) -> bool {
+        let is_semaphore = self.key & 3 == KeyKind::Semaphore as usize;
+        match summons::attend() {
+            Ran::Nothing => false,
+            Ran::Restarting => is_semaphore && !deadline.is_never(),
+            Ran::Interrupting => is_semaphore,
+        }
+    }
+
     /// Parks the running thread until `attempt` returns something other than `busy`, and returns
     /// that; or `ETIMEDOUT`, after the deadline.
     ///
@@ -152,6 +164,7 @@ impl Waiting {
             );
             match parked {
                 Parked::Invalid => {}
+                Parked::Summoned if self.fails_after_signals(deadline) => return libc::EINTR,
                 _ => result = attempt(),
             }
             if result != busy {

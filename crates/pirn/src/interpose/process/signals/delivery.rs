@@ -1,0 +1,144 @@
+//! Delivering signals to the running virtual thread: on its own stack, at a safe point.
+
+use super::sending;
+use crate::interpose::process::handler;
+use crate::mark::{self, Raised};
+use crate::sys::{self, call};
+use crate::vthread::signals::{NEVER_BLOCKED, bit};
+use crate::vthread::summons::{self, Ran};
+use crate::vthread::{Core, Current};
+use core::cell::Cell;
+use core::ffi::{c_int, c_void};
+use core::mem::{MaybeUninit, transmute, zeroed};
+use core::ptr;
+use core::sync::atomic::Ordering::SeqCst;
+use libc::{siginfo_t, ucontext_t};
+
+thread_local! {
+    /// The number of handlers that the thread has begun.
+    static BEGUN: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Returns how many handlers the running thread has begun.
+pub(in crate::interpose::process) fn begun() -> u64 {
+    BEGUN.get()
+}
+
+/// Delivers what is pending for the running thread and not blocked, before its function returns.
+pub(in crate::interpose) fn at_once() {
+    if !mark::is_up() || mark::in_handler() {
+        summons::attend_if_summoned();
+    }
+}
+
+/// Delivers the signals that the running thread has been summoned for.
+pub(super) fn deliver(thread: Current) -> Ran {
+    let mut ran = Ran::Nothing;
+    loop {
+        let ready = thread.signals.deliverable();
+        if ready == 0 {
+            return ran;
+        }
+        let signal = ready.trailing_zeros() as c_int + 1;
+        let mut info = sending::take(&thread, signal);
+        let action = action(signal);
+        match action.sa_sigaction {
+            libc::SIG_IGN => {}
+            libc::SIG_DFL => take_default(signal),
+            _ => {
+                // SAFETY: the program's action.
+                unsafe { call_handler(&thread, signal, &action, &mut info) };
+                ran = ran.max(match action.sa_flags & libc::SA_RESTART {
+                    0 => Ran::Interrupting,
+                    _ => Ran::Restarting,
+                });
+            }
+        }
+    }
+}
+
+/// Returns the program's action.
+fn action(signal: c_int) -> libc::sigaction {
+    // SAFETY: all zeros is a valid action, and read into.
+    unsafe {
+        let mut action: libc::sigaction = zeroed();
+        handler::sigaction(signal, ptr::null(), &mut action);
+        action
+    }
+}
+
+/// Returns the kernel's part of a set.
+fn bits(set: &libc::sigset_t) -> u64 {
+    // SAFETY: the C library's set begins with the kernel's.
+    unsafe { ptr::from_ref(set).cast::<u64>().read() }
+}
+
+/// Calls a handler of the program, on the stack of the running thread.
+///
+/// # Safety
+/// The action is in force.
+unsafe fn call_handler(
+    thread: &Core,
+    signal: c_int,
+    action: &libc::sigaction,
+    info: &mut siginfo_t,
+) {
+    type Handler = unsafe extern "C-unwind" fn(c_int, *mut siginfo_t, *mut c_void);
+    if action.sa_flags & libc::SA_RESETHAND != 0 {
+        // SAFETY: all zeros is a valid action, the default one.
+        unsafe {
+            let default: libc::sigaction = zeroed();
+            handler::sigaction(signal, &default, ptr::null_mut());
+        }
+    }
+    let before = thread.signals.mask.load(SeqCst);
+    let own = match action.sa_flags & libc::SA_NODEFER {
+        0 => bit(signal),
+        _ => 0,
+    };
+    let mut context = MaybeUninit::<ucontext_t>::zeroed();
+    // SAFETY: room for a context; the kernel's set is at the beginning of its mask.
+    unsafe {
+        libc::getcontext(context.as_mut_ptr());
+        set_mask_of(context.as_mut_ptr(), before);
+    }
+    let mask = (before | own | bits(&action.sa_mask)) & !NEVER_BLOCKED;
+    thread.signals.mask.store(mask, SeqCst);
+    BEGUN.set(BEGUN.get() + 1);
+    // SAFETY: a handler of the program. One that takes only the signal ignores the rest.
+    unsafe {
+        let handler = transmute::<usize, Handler>(action.sa_sigaction);
+        handler(signal, info, context.as_mut_ptr().cast());
+    }
+    // The handler may have changed it there.
+    // SAFETY: filled in above.
+    let after = unsafe { bits(&(*context.as_ptr()).uc_sigmask) } & !NEVER_BLOCKED;
+    thread.signals.mask.store(after, SeqCst);
+}
+
+/// # Safety
+/// `context` is valid.
+unsafe fn set_mask_of(context: *mut ucontext_t, mask: u64) {
+    // SAFETY: the caller's contract; the C library's set begins with the kernel's.
+    unsafe { (&raw mut (*context).uc_sigmask).cast::<u64>().write(mask) };
+}
+
+/// The signals whose default action is to do nothing.
+const IGNORED: u64 =
+    bit(libc::SIGCHLD) | bit(libc::SIGURG) | bit(libc::SIGWINCH) | bit(libc::SIGCONT);
+
+/// Has the kernel take the default action, which concerns the process: by sending the signal to
+/// this OS thread, which unblocks it for that time.
+fn take_default(signal: c_int) {
+    if bit(signal) & IGNORED != 0 {
+        return;
+    }
+    let _mark = Raised::new();
+    let blocked = sys::blocked_signals();
+    let (thread, process) = (sys::os_thread_id(), std::process::id());
+    // Delivered at the end of the second call.
+    // SAFETY: no pointers.
+    let _ = unsafe { call!(libc::SYS_tgkill, process, thread, signal) };
+    sys::block_only(blocked & !bit(signal));
+    sys::block_only(blocked);
+}

@@ -1,0 +1,215 @@
+//! Signal masks: `pthread_sigmask`, `sigprocmask`, and what is pending: `sigpending`.
+
+use super::delivery;
+use crate::glibc::symbols::real;
+use crate::interpose::registry::interposed;
+use crate::mark::Raised;
+use crate::sys::{self, Errno, call};
+use crate::vthread::signals::{self, NEVER_BLOCKED, SYNCHRONOUS};
+use crate::vthread::{self, Core, Current, summons};
+use core::ffi::c_int;
+use core::sync::atomic::Ordering::SeqCst;
+use libc::sigset_t;
+
+interposed! {
+    family "Signal masks" for Correctness;
+
+    Own by hand { pthread_sigmask, sigprocmask, sigpending }
+    Own as {
+        fn sighold(signal: c_int) -> c_int = one(libc::SIG_BLOCK, signal);
+        fn sigrelse(signal: c_int) -> c_int = one(libc::SIG_UNBLOCK, signal);
+        fn sigblock(mask: c_int) -> c_int = word(libc::SIG_BLOCK, mask);
+        fn sigsetmask(mask: c_int) -> c_int = word(libc::SIG_SETMASK, mask);
+        fn siggetmask() -> c_int = word(libc::SIG_BLOCK, 0);
+    }
+}
+
+/// Makes these the signals that the running virtual thread blocks, and delivers what that has
+/// unblocked. Returns those before.
+pub(in crate::interpose) fn exchange(thread: Current, mask: u64) -> u64 {
+    let before = thread.signals.mask.swap(mask & !NEVER_BLOCKED, SeqCst);
+    if thread.signals.deliverable() != 0 {
+        summons::note_own(thread);
+        delivery::at_once();
+    }
+    before
+}
+
+/// Makes these the signals that the running virtual thread blocks. What that unblocks is delivered
+/// soon.
+pub(super) fn set_quietly(thread: &Core, mask: u64) {
+    thread.signals.mask.store(mask & !NEVER_BLOCKED, SeqCst);
+    if thread.signals.deliverable() != 0 {
+        summons::summon(thread);
+    }
+}
+
+/// While this lives, the kernel's mask of the carrier is that of the running virtual thread, for
+/// what inherits it, and the thread stays on the carrier.
+pub(in crate::interpose) struct InKernel {
+    /// The carrier's own; `None` on a platform thread.
+    carriers: Option<u64>,
+    _mark: Raised,
+}
+
+impl InKernel {
+    pub(in crate::interpose) fn of_this_thread() -> InKernel {
+        let mark = Raised::new();
+        let carriers = vthread::current().map(|thread| {
+            let carriers = sys::blocked_signals();
+            sys::block_only(thread.signals.mask.load(SeqCst));
+            carriers
+        });
+        InKernel {
+            carriers,
+            _mark: mark,
+        }
+    }
+}
+
+impl Drop for InKernel {
+    fn drop(&mut self) {
+        if let Some(carriers) = self.carriers {
+            sys::block_only(carriers);
+        }
+    }
+}
+
+/// Returns `f` as a call that another thread may make in place of the running one, whose mask it
+/// has in the kernel meanwhile: a child inherits it.
+pub(in crate::interpose) fn inheriting<R>(f: impl FnOnce() -> R) -> impl FnOnce() -> R {
+    let mask = vthread::current().map(|thread| thread.signals.mask.load(SeqCst));
+    move || {
+        let before = mask.map(|mask| {
+            let before = sys::blocked_signals();
+            sys::block_only(mask);
+            before
+        });
+        let result = f();
+        if let Some(before) = before {
+            sys::block_only(before);
+        }
+        result
+    }
+}
+
+/// Changes the mask of the running virtual thread as `pthread_sigmask` does.
+///
+/// # Safety
+/// As for that.
+unsafe fn change(
+    thread: Current,
+    how: c_int,
+    new: *const sigset_t,
+    old: *mut sigset_t,
+) -> Result<(), Errno> {
+    let before = thread.signals.mask.load(SeqCst);
+    // SAFETY: the caller's contract: valid or null; the C library's set begins with the kernel's.
+    let new = unsafe { new.cast::<u64>().as_ref() };
+    let next = match new.map(|new| (how, *new)) {
+        None => None,
+        Some((libc::SIG_BLOCK, set)) => Some(before | set),
+        Some((libc::SIG_UNBLOCK, set)) => Some(before & !set),
+        Some((libc::SIG_SETMASK, set)) => Some(set),
+        Some(_) => return Err(Errno(libc::EINVAL)),
+    };
+    if !old.is_null() {
+        // SAFETY: the caller's contract. libc, too, writes the whole set.
+        unsafe {
+            old.write(core::mem::zeroed());
+            old.cast::<u64>().write(before);
+        }
+    }
+    if let Some(next) = next {
+        let jumped = SYNCHRONOUS & !next;
+        if how != libc::SIG_BLOCK && jumped != 0 {
+            // A handler of a fault that was left by a jump has left it blocked in the kernel.
+            let (how, set) = (libc::SIG_UNBLOCK, jumped);
+            // SAFETY: the kernel reads eight bytes.
+            let _ = unsafe { call!(libc::SYS_rt_sigprocmask, how, &raw const set, 0, 8) };
+        }
+        exchange(thread, next);
+    }
+    Ok(())
+}
+
+/// `pthread_sigmask`. Returns an error number.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_sigmask(
+    how: c_int,
+    new: *const sigset_t,
+    old: *mut sigset_t,
+) -> c_int {
+    // SAFETY: the caller's contract, here and below.
+    unsafe {
+        if let Some(thread) = vthread::current() {
+            return change(thread, how, new, old).map_or_else(|e| e.0, |()| 0);
+        }
+        if !new.is_null() {
+            signals::forget();
+        }
+        real!(fn pthread_sigmask(how: c_int, new: *const sigset_t, old: *mut sigset_t) -> c_int)
+    }
+}
+
+/// `sigprocmask`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sigprocmask(
+    how: c_int,
+    new: *const sigset_t,
+    old: *mut sigset_t,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    match unsafe { pthread_sigmask(how, new, old) } {
+        0 => 0,
+        e => sys::to_c(Err(Errno(e))) as c_int,
+    }
+}
+
+/// Blocks or unblocks one signal, as System V's functions do.
+fn one(how: c_int, signal: c_int) -> c_int {
+    match (1..=64).contains(&signal) {
+        true => change_by(how, signals::bit(signal)).map_or(-1, |_| 0),
+        false => sys::to_c(Err(Errno(libc::EINVAL))) as c_int,
+    }
+}
+
+/// Changes the signals from 1 to 32, as BSD's functions do. Returns the mask before.
+fn word(how: c_int, mask: c_int) -> c_int {
+    change_by(how, u64::from(mask as u32)).map_or(-1, |before| before as c_int)
+}
+
+/// Changes the mask of the running thread, and returns the one before; `None` with `errno` set.
+fn change_by(how: c_int, bits: u64) -> Option<u64> {
+    // SAFETY: all zeros is a valid set, which begins with the kernel's.
+    unsafe {
+        let (mut new, mut old): (sigset_t, sigset_t) = core::mem::zeroed();
+        (&raw mut new).cast::<u64>().write(bits);
+        let changed = sigprocmask(how, &new, &mut old) == 0;
+        changed.then(|| (&raw const old).cast::<u64>().read())
+    }
+}
+
+/// `sigpending`: the thread's own, and those of the process, which the kernel keeps.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sigpending(set: *mut sigset_t) -> c_int {
+    // SAFETY: the caller's contract, here and below.
+    let result = unsafe { real!(fn sigpending(set: *mut sigset_t) -> c_int) };
+    if result == 0
+        && let Some(thread) = vthread::current()
+    {
+        // SAFETY: as above; the C library's set begins with the kernel's.
+        let set = unsafe { &mut *set.cast::<u64>() };
+        *set = (*set | thread.signals.pending.load(SeqCst)) & thread.signals.mask.load(SeqCst);
+    }
+    result
+}

@@ -1,0 +1,224 @@
+//! Sending signals to threads: `pthread_kill`, `pthread_sigqueue`, `raise`. By their ids:
+//! [`by_id`](crate::interpose::thread::by_id).
+
+use super::delivery;
+use super::information;
+use crate::glibc::symbols::real;
+use crate::interpose::registry::interposed;
+use crate::interpose::thread::{core_of, slot_of};
+use crate::mark::Raised;
+use crate::runtime;
+use crate::stack::Slot;
+use crate::sys::{self, Errno, SignalInfo, SysResult};
+use crate::vthread::signals::{OTHERS, bit};
+use crate::vthread::{self, Core, residents, summons};
+use core::ffi::c_int;
+use core::sync::atomic::Ordering::SeqCst;
+use libc::{pthread_t, siginfo_t, sigval};
+
+interposed! {
+    family "Signals to threads" for Correctness;
+
+    Own by hand {
+        pthread_kill, pthread_sigqueue, raise, gsignal,
+    }
+}
+
+/// Signals from here on are queued: each comes as often as it was sent.
+const FIRST_QUEUED: c_int = 32;
+
+/// Returns the information with a signal sent by `pthread_kill`.
+pub(super) fn plain(signal: c_int) -> siginfo_t {
+    const SI_TKILL: c_int = -6;
+    information_of(signal, SI_TKILL, 0)
+}
+
+/// Returns the information with a signal that this process sends.
+fn information_of(signal: c_int, code: c_int, value: usize) -> siginfo_t {
+    // SAFETY: no arguments.
+    let uid = unsafe { libc::getuid() };
+    let info = SignalInfo::new(signal, code, uid, value);
+    // SAFETY: of the same size and layout.
+    unsafe { core::mem::transmute::<SignalInfo, siginfo_t>(info) }
+}
+
+/// Makes a signal pending for a thread, and summons the thread if it is to be delivered.
+///
+/// # Errors
+/// `EAGAIN`: a signal that queues finds no room.
+pub(in crate::interpose) fn post(thread: &Core, info: &siginfo_t) -> Result<(), Errno> {
+    let signal = info.si_signo;
+    if signal < FIRST_QUEUED && thread.signals.pending.load(SeqCst) & bit(signal) != 0 {
+        // One of its kind is kept, the first.
+        tell(thread, signal);
+        return Ok(());
+    }
+    if !information::put(thread, info) && signal >= FIRST_QUEUED {
+        return Err(Errno(libc::EAGAIN));
+    }
+    thread.signals.pending.fetch_or(bit(signal), SeqCst);
+    tell(thread, signal);
+    Ok(())
+}
+
+fn tell(thread: &Core, signal: c_int) {
+    if !thread.signals.wants(signal) {
+        return;
+    }
+    match vthread::current() {
+        Some(own) if own.as_ptr().as_ptr().cast_const() == thread => summons::note_own(own),
+        _ => summons::summon(thread),
+    }
+}
+
+/// Takes a pending signal off those of the running thread. Returns its information.
+pub(in crate::interpose::process) fn take(thread: &Core, signal: c_int) -> siginfo_t {
+    // Before the information is looked at: a signal that is sent meanwhile sets it again.
+    thread.signals.pending.fetch_and(!bit(signal), SeqCst);
+    let info = information::take(thread, signal);
+    if information::any(thread, signal) {
+        thread.signals.pending.fetch_or(bit(signal), SeqCst);
+    }
+    info.unwrap_or_else(|| information_of(signal, libc::SI_USER, 0))
+}
+
+/// A virtual thread as the target of a signal.
+enum Target<'a> {
+    Oneself(&'a Core),
+    /// Made by `pthread_create`: the record stays until it is joined.
+    Joinable(&'a Core),
+    Resident(Slot),
+}
+
+/// Returns the target, if it is a virtual thread.
+fn target<'a>(thread: pthread_t) -> Option<Target<'a>> {
+    if !runtime::is_started() {
+        return None;
+    }
+    let slot = slot_of(thread)?;
+    if let Some(own) = vthread::current()
+        && own.slot() == Some(slot)
+    {
+        // SAFETY: the running thread's record, which outlives the call.
+        return Some(Target::Oneself(unsafe { own.as_ptr().as_ref() }));
+    }
+    Some(match core_of(thread) {
+        Some(core) => Target::Joinable(core),
+        None => Target::Resident(slot),
+    })
+}
+
+/// While this lives, no handler of a signal runs on this platform thread, and the running virtual
+/// thread stays on its carrier: a handler could wait for what this thread holds.
+struct Undisturbed {
+    blocked: u64,
+    _mark: Raised,
+}
+
+impl Undisturbed {
+    fn new() -> Undisturbed {
+        let mark = Raised::new();
+        let blocked = sys::blocked_signals();
+        sys::block_only(blocked | OTHERS);
+        Undisturbed {
+            blocked,
+            _mark: mark,
+        }
+    }
+}
+
+impl Drop for Undisturbed {
+    fn drop(&mut self) {
+        sys::block_only(self.blocked);
+    }
+}
+
+/// Sends a signal, or 0, to a virtual thread.
+fn send(target: &Target, info: &siginfo_t) -> Result<(), Errno> {
+    if !(0..=64).contains(&info.si_signo) {
+        return Err(Errno(libc::EINVAL));
+    }
+    let post = |thread: &Core| match info.si_signo {
+        0 => Ok(()),
+        _ => post(thread, info),
+    };
+    match target {
+        Target::Oneself(thread) => {
+            let result = post(thread);
+            delivery::at_once();
+            result
+        }
+        Target::Joinable(thread) => {
+            let _undisturbed = Undisturbed::new();
+            match thread.has_ended() {
+                true => Ok(()), // As glibc has it.
+                false => post(thread),
+            }
+        }
+        Target::Resident(slot) => {
+            let _undisturbed = Undisturbed::new();
+            residents::visit(*slot, post).unwrap_or(Err(Errno(libc::ESRCH)))
+        }
+    }
+}
+
+/// Returns an error number, as pthread functions do.
+fn number(result: Result<(), Errno>) -> c_int {
+    result.map_or_else(|e| e.0, |()| 0)
+}
+
+/// `pthread_kill`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_kill(thread: pthread_t, signal: c_int) -> c_int {
+    match target(thread) {
+        // SAFETY: the caller's contract.
+        None => unsafe { real!(fn pthread_kill(thread: pthread_t, signal: c_int) -> c_int) },
+        Some(target) => number(send(&target, &plain(signal))),
+    }
+}
+
+/// `pthread_sigqueue`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_sigqueue(
+    thread: pthread_t,
+    signal: c_int,
+    value: sigval,
+) -> c_int {
+    match target(thread) {
+        // SAFETY: the caller's contract.
+        None => unsafe {
+            real!(fn pthread_sigqueue(thread: pthread_t, signal: c_int, value: sigval) -> c_int)
+        },
+        Some(target) => {
+            let info = information_of(signal, libc::SI_QUEUE, value.sival_ptr as usize);
+            number(send(&target, &info))
+        }
+    }
+}
+
+/// Sends a signal to the running virtual thread.
+fn raise_here(thread: &Core, signal: c_int) -> SysResult {
+    send(&Target::Oneself(thread), &plain(signal)).map(|()| 0)
+}
+
+/// `raise`.
+#[unsafe(no_mangle)]
+pub extern "C" fn raise(signal: c_int) -> c_int {
+    match vthread::current() {
+        Some(own) => sys::to_c(raise_here(&own, signal)) as c_int,
+        // SAFETY: no pointers.
+        None => unsafe { real!(fn raise(signal: c_int) -> c_int) },
+    }
+}
+
+/// `gsignal`.
+#[unsafe(no_mangle)]
+pub extern "C" fn gsignal(signal: c_int) -> c_int {
+    raise(signal)
+}

@@ -1,0 +1,121 @@
+//! The signals of a virtual thread: which it blocks, which are pending for it, and which it waits
+//! for. What is done about them is in `interpose/process/signals`.
+//!
+//! The kernel knows the carriers only, which block all signals that others can send. So these three
+//! sets, one bit per signal as in the kernel's, stand for its own. They are part of the record, and
+//! no switch looks at them.
+//!
+//! ```text
+//!   sender                              thread
+//!   S1  pending |= signal               T1  mask or awaited changes
+//!   S2  mask, awaited: to be told?      T2  anything in pending?
+//! ```
+//!
+//! All four are sequentially consistent: one of the two finds what the other has done.
+
+use super::current;
+use crate::mark;
+use crate::sys;
+use core::cell::Cell;
+use core::sync::atomic::{
+    AtomicU64,
+    Ordering::{Relaxed, SeqCst},
+};
+
+/// See the module's documentation.
+pub(crate) struct Signals {
+    pub(crate) mask: AtomicU64,
+    pub(crate) pending: AtomicU64,
+    pub(crate) awaited: AtomicU64,
+}
+
+/// Returns the bit of a signal in a set.
+pub(crate) const fn bit(signal: i32) -> u64 {
+    1 << (signal as u32 - 1)
+}
+
+/// The signals that a thread causes itself, by what it executes. No platform thread of the runtime
+/// blocks them: the kernel would end the process at the next fault.
+pub(crate) const SYNCHRONOUS: u64 = bit(libc::SIGSEGV)
+    | bit(libc::SIGBUS)
+    | bit(libc::SIGILL)
+    | bit(libc::SIGFPE)
+    | bit(libc::SIGTRAP)
+    | bit(libc::SIGSYS)
+    | bit(libc::SIGABRT);
+
+/// What can never be blocked, or is libc's own (32: cancellation; 33: `setuid`).
+pub(crate) const NEVER_BLOCKED: u64 = bit(libc::SIGKILL) | bit(libc::SIGSTOP) | bit(32) | bit(33);
+
+/// What carriers and helpers of the runtime block.
+pub(crate) const OTHERS: u64 = !(SYNCHRONOUS | NEVER_BLOCKED);
+
+impl Signals {
+    /// Returns those of a thread that is made by the running one.
+    #[inline(always)]
+    pub(crate) fn inherited() -> Signals {
+        Signals {
+            mask: AtomicU64::new(mask()),
+            pending: AtomicU64::new(0),
+            awaited: AtomicU64::new(0),
+        }
+    }
+
+    /// Returns the pending signals that are to be delivered.
+    pub(crate) fn deliverable(&self) -> u64 {
+        self.pending.load(SeqCst) & !self.mask.load(SeqCst)
+    }
+
+    /// Returns whether any signal is pending, or was a moment ago.
+    #[inline(always)]
+    pub(crate) fn any_pending(&self) -> bool {
+        self.pending.load(Relaxed) != 0 // Relaxed: a late signal may be lost, as natively.
+    }
+
+    /// Returns whether the thread has to be told of a signal.
+    pub(crate) fn wants(&self, signal: i32) -> bool {
+        (!self.mask.load(SeqCst) | self.awaited.load(SeqCst)) & bit(signal) != 0
+    }
+}
+
+/// Set in [`KNOWN`] if the rest of it is true: the bit of a signal that cannot be blocked.
+const IS_KNOWN: u64 = bit(libc::SIGKILL);
+
+thread_local! {
+    /// On a platform thread: the mask that the kernel has, once somebody has asked for it.
+    static KNOWN: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Returns the signals that the running thread blocks.
+#[inline(always)]
+pub(crate) fn mask() -> u64 {
+    match current() {
+        Some(thread) => thread.signals.mask.load(SeqCst),
+        None => match KNOWN.get() {
+            known if known & IS_KNOWN != 0 && !mark::in_handler() => known & !IS_KNOWN,
+            _ => learn(),
+        },
+    }
+}
+
+/// Asks the kernel for the mask of the running platform thread.
+#[cold]
+fn learn() -> u64 {
+    let mask = sys::blocked_signals();
+    if !mark::in_handler() {
+        KNOWN.set(mask | IS_KNOWN);
+    }
+    mask
+}
+
+/// Forgets the mask of the running platform thread, which has changed it.
+pub(crate) fn forget() {
+    KNOWN.set(0);
+}
+
+/// Makes the running platform thread, a carrier or a helper, block what others can send. To the
+/// virtual threads that it makes itself it blocks nothing.
+pub(crate) fn block_others() {
+    sys::block_only(OTHERS);
+    KNOWN.set(IS_KNOWN);
+}
