@@ -1,5 +1,5 @@
-//! Signals to virtual threads, as POSIX has them. The checks are in C; each runs in a process of its
-//! own, on the main thread and then on a virtual one.
+//! Signals to virtual threads, as POSIX has them. The checks are in C; each runs in a process of
+//! its own, on the main thread and then on a virtual one.
 
 use std::ffi::CString;
 use std::os::unix::process::ExitStatusExt;

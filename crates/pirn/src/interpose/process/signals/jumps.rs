@@ -1,6 +1,6 @@
 //! `sigsetjmp`: keeping the mask of a virtual thread in a `sigjmp_buf`.
 //!
-//! libc saves and restores the kernel's mask, which is the carrier's: all carriers have the same, so
+//! libc saves and restores the kernel's mask, the carrier's: all carriers have the same one, so
 //! that does no harm. The thread's own is kept in the part of the set that the kernel does not use.
 //!
 //! ```text
