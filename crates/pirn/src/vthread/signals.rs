@@ -72,6 +72,11 @@ impl Signals {
         self.pending.load(Relaxed) != 0 // Relaxed: a late signal may be lost, as natively.
     }
 
+    /// Returns whether a signal is pending that the thread waits for.
+    pub(crate) fn any_awaited(&self) -> bool {
+        self.pending.load(SeqCst) & self.awaited.load(SeqCst) != 0
+    }
+
     /// Returns whether the thread has to be told of a signal.
     pub(crate) fn wants(&self, signal: i32) -> bool {
         (!self.mask.load(SeqCst) | self.awaited.load(SeqCst)) & bit(signal) != 0

@@ -96,6 +96,12 @@ pub(crate) fn attend() -> Ran {
             let hook = unsafe { transmute::<*mut (), Hook>(hook) };
             ran = ran.max(hook(thread));
         }
+        if thread.signals.any_awaited() {
+            // The thread was interrupted on its way into the wait for that, or just has left it:
+            // the wait must not begin.
+            note_own(thread);
+            break;
+        }
     }
     ran
 }

@@ -402,7 +402,10 @@ void check_stopping(void)
 	pthread_t threads[STOPPED];
 	over = 0;
 	CHECK(sem_init(&has_stopped, 0, 0) == 0);
-	install(SIGUSR1, stop_here, SA_RESTART);
+	// Blocked until `sigsuspend`: what ends it must not come before.
+	struct sigaction stop = { .sa_sigaction = stop_here, .sa_flags = SA_SIGINFO | SA_RESTART };
+	sigaddset(&stop.sa_mask, SIGUSR2);
+	CHECK(sigaction(SIGUSR1, &stop, NULL) == 0);
 	install(SIGUSR2, do_nothing, SA_RESTART);
 	for (int i = 0; i < STOPPED; i++)
 		threads[i] = start(work, &over);

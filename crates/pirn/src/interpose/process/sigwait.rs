@@ -17,9 +17,9 @@ use crate::interpose::virtual_thread;
 use crate::sched::preempt;
 use crate::sys::{self, Errno, SysResult, call};
 use crate::time::Deadline;
+use crate::vthread::Current;
 use crate::vthread::awaited::Awaited;
-use crate::vthread::signals::{SYNCHRONOUS, bit};
-use crate::vthread::{Current, summons};
+use crate::vthread::signals::{NEVER_BLOCKED, SYNCHRONOUS, bit};
 use core::ffi::{CStr, c_int};
 use core::mem::zeroed;
 use core::ptr;
@@ -213,32 +213,33 @@ pub unsafe extern "C" fn sigwait(set: *const sigset_t, signal: *mut c_int) -> c_
 }
 
 /// Waits, with this mask, until a handler has run on the thread.
+///
+/// While it waits all signals are blocked, and those that the mask lets through are awaited: a
+/// handler that ran in front of the wait would otherwise not end it.
 fn suspend(name: &'static CStr, thread: Current, mask: u64) -> SysResult {
     let begun = delivery::begun();
-    // Delivers what has been pending.
-    let before = masks::exchange(thread, mask);
-    let attempt = || {
-        if delivery::begun() != begun {
-            return Err(Errno(libc::EINTR));
-        }
-        let set = !mask & !SYNCHRONOUS & !bit(preempt::SIGNAL);
-        match take_from_process(set) {
-            // Handled below.
+    let signals = &thread.signals;
+    let set = !mask & !NEVER_BLOCKED;
+    let of_process = set & !SYNCHRONOUS & !bit(preempt::SIGNAL);
+    let before = signals.mask.swap(u64::MAX, SeqCst);
+    let attempt = || match signals.pending.load(SeqCst) & set {
+        0 => match take_from_process(of_process) {
             Some(info) => sending::post(&thread, &info).map(|()| 0),
             None => EAGAIN,
-        }
+        },
+        _ => Ok(0),
     };
     let mut result = Ok(0);
     while result.is_ok() && delivery::begun() == begun {
-        let set = !mask & !SYNCHRONOUS & !bit(preempt::SIGNAL);
-        result = park_until(name, set, Deadline::NEVER, attempt);
-        summons::attend_if_summoned();
+        signals.mask.store(u64::MAX, SeqCst);
+        signals.awaited.store(set, SeqCst);
+        result = park_until(name, of_process, Deadline::NEVER, attempt);
+        signals.awaited.store(0, SeqCst);
+        // Runs the handlers; none if the signal is ignored.
+        masks::exchange(thread, mask);
     }
     masks::exchange(thread, before);
-    match result {
-        Err(e) if e != Errno(libc::EINTR) && delivery::begun() == begun => Err(e),
-        _ => Err(Errno(libc::EINTR)),
-    }
+    result.and(Err(Errno(libc::EINTR)))
 }
 
 /// `sigsuspend`.
