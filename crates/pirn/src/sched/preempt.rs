@@ -91,7 +91,8 @@ pub(crate) unsafe fn interrupt(context: *mut c_void) {
     let Some(carrier) = vthread::carrier(&mark) else {
         return;
     };
-    let summoned = thread.wait.is_summoned();
+    // Not on its way into a park: what it runs may park as well.
+    let summoned = thread.wait.is_summoned() && !thread.permit.is_parked();
     let needed = if summoned { ROOM_FOR_HANDLERS } else { ROOM };
     // SAFETY: the caller's contract; this function ends before the handler does.
     let mut place = unsafe { Interruption::new(context) };

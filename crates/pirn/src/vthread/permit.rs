@@ -82,6 +82,12 @@ impl ParkPermit {
         parking
     }
 
+    /// Returns whether the thread parks, or is about to.
+    #[allow(dead_code)] // the models do without it
+    pub fn is_parked(&self) -> bool {
+        self.state.load(Relaxed) == PARKED // Relaxed: the thread's own.
+    }
+
     /// `any → NOTIFIED`. Returns `true` if the thread was parked: then the caller must wake it.
     #[must_use = "`true` is the duty to wake the thread"]
     pub fn unpark(&self) -> bool {
