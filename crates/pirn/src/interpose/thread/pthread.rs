@@ -298,8 +298,10 @@ impl Pthread {
             // A join is a cancellation point.
             let hearing = own().map(|_| Hearing::Futex);
             let parked = parking_lot::park(key, EVERY_BIT, deadline, hearing, awaited, check);
-            if parked == Parked::Interrupted && cancel::is_due() {
-                return Err(libc::EINTR);
+            match parked {
+                Parked::Interrupted if cancel::is_due() => return Err(libc::EINTR),
+                Parked::Summoned => drop(vthread::summons::attend()),
+                _ => {}
             }
         }
         Ok(())
