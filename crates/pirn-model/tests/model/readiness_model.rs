@@ -72,7 +72,7 @@ impl World {
         }
         loop {
             let since = (generation, count);
-            let begin = || Some(Wait::new());
+            let begin = || Ok(Wait::new());
             let end = match readiness.park(interest, since, deadline, begin, || ()) {
                 Outcome::Closed => Some(End::Closed),
                 Outcome::TimedOut => Some(End::TimedOut),
@@ -261,7 +261,7 @@ fn an_event_of_an_earlier_life_wakes_nobody() {
         let generation = world.readiness.retire();
         let since = (generation, world.readiness.count(Read));
         let reader = spawn(&world, move |world| {
-            let begin = || Some(Wait::new());
+            let begin = || Ok(Wait::new());
             let outcome = world
                 .readiness
                 .park(Read, since, Deadline::NEVER, begin, || ());
@@ -287,7 +287,7 @@ fn a_late_close_wakes_nobody_of_the_next_life() {
         // The number is used again.
         let generation = world.readiness.retire();
         let reader = spawn(&world, move |world| {
-            let begin = || Some(Wait::new());
+            let begin = || Ok(Wait::new());
             let since = (generation, 0);
             let outcome = world
                 .readiness
@@ -356,7 +356,7 @@ impl Stream {
             return count;
         }
         loop {
-            let begin = || Some(Wait::new());
+            let begin = || Ok(Wait::new());
             readiness.park(Read, since, Deadline::NEVER, begin, || ());
             since.1 = readiness.count(Read);
             if let Some(count) = self.attempt(since) {
