@@ -249,6 +249,7 @@ pub mod wait {
         Ready = 2,
         TimedOut = 3,
         Closed = 4,
+        #[allow(dead_code)] // The models hear no interrupt.
         Interrupted = 5,
     }
 
