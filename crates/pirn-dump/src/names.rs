@@ -87,14 +87,20 @@ impl Frame {
             || name.contains(" as core::ops::function::FnOnce<") && name.ends_with(">::call_once")
     }
 
-    /// Whether it is a function of libc that the runtime defines, as far as one can see: without
-    /// debug information any function of C may be.
+    /// Whether it is a function of libc that the runtime defines, or part of one, as far as one can
+    /// see: without debug information any function of C may be.
     fn is_interposed(&self) -> bool {
-        let of_c = self
-            .function
-            .as_ref()
-            .is_some_and(|name| !name.contains("::"));
-        of_c && self.file.as_ref().is_none_or(|file| is_of_runtime(file))
+        let name = self.function.as_deref().unwrap_or("");
+        // Line tables have generic functions that are part of others without their path.
+        let (path, is_generic) = match name.split_once('<') {
+            Some((path, _)) => (path, true),
+            None => (name, false),
+        };
+        let may_be = match &self.file {
+            Some(file) => is_of_runtime(file),
+            None => !is_generic,
+        };
+        !path.is_empty() && !path.contains("::") && may_be
     }
 }
 
@@ -388,6 +394,14 @@ mod tests {
         assert_eq!(
             started(&["pirn::wait", "recvfrom", "recv", "std::net::read", "a::b"]),
             "recv std::net::read a::b"
+        );
+        assert_eq!(
+            started(&[
+                "point<isize, pirn::rw::recv::{closure_env#0}>",
+                "recv",
+                "a::b"
+            ]),
+            "recv a::b"
         );
         assert_eq!(started(&["a::b", "c::d"]), "a::b c::d");
         assert_eq!(started(&["poll", "a::b"]), "poll a::b");
