@@ -149,15 +149,18 @@ pub fn stops() {
 /// Starts it, and waits until that thread has stopped.
 fn start_and_stop(parallelism: &str) -> Program {
     let program = Program::start("stops in malloc", &[("PIRN_PARALLELISM", parallelism)]);
-    let stopped = || tasks(program.pid()).any(|task| task.read("syscall").starts_with("0 0x0 "));
-    until(|| stopped().then_some(()));
+    until(|| {
+        let mut tasks = tasks(program.pid()).unwrap();
+        let stopped = tasks.any(|task| task.read("syscall").starts_with("0 0x0 "));
+        stopped.then_some(())
+    });
     program
 }
 
 /// Returns whether a thread of this name waits for a lock of libc.
 fn waits_for_libc(program: &Program, name: &str) -> bool {
     let futex = libc::SYS_futex.to_string();
-    tasks(program.pid()).any(|task| {
+    tasks(program.pid()).unwrap().any(|task| {
         let call = task.read("syscall");
         let mut words = call.split(' ');
         // FUTEX_WAIT_PRIVATE, by which libc's own locks wait; the runtime's have a bit mask.
@@ -175,7 +178,7 @@ fn a_thread_that_stops_in_malloc_for_a_while_does_no_harm() {
         std::thread::scope(|scope| {
             let asking = scope.spawn(|| dump_of(pid));
             // It has been asked, and may have answered.
-            let listens = || tasks(pid).any(|task| task.name() == "pirn-observe");
+            let listens = || tasks(pid).unwrap().any(|it| it.name() == "pirn-observe");
             let waits = || waits_for_libc(&program, "pirn-door");
             until(|| (asking.is_finished() || listens() || waits()).then_some(()));
             program.end_input();

@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
-use super::target::{Target, ask, be_told, connect, dump_of, until, usual_folder};
+use super::target::{Target, ask, be_told, connect, dump_of, tasks, until, usual_folder};
 use crate::common::{SetAtEnd, child, watched};
 use pirn::thread;
 use pirn_dump::{Dump, State};
@@ -78,12 +78,9 @@ fn waiting(dump: &Dump) -> usize {
 
 /// Returns whether a process is sending something to a client that does not take it.
 fn is_being_sent(pid: u32) -> bool {
-    let mut threads = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
-    threads.any(|thread| {
-        let read = |name| fs::read_to_string(thread.path().join(name)).unwrap_or_default();
-        let sends = format!("{} ", libc::SYS_sendto);
-        read("comm").trim_end() == "pirn-observe" && read("syscall").starts_with(&sends)
-    })
+    let sends = format!("{} ", libc::SYS_sendto);
+    let mut tasks = tasks(pid).unwrap();
+    tasks.any(|task| task.name() == "pirn-observe" && task.read("syscall").starts_with(&sends))
 }
 
 /// Has a client take a dump very slowly until it is dropped, and others ask meanwhile. Returns

@@ -101,7 +101,8 @@ impl Target {
 
     /// Returns how many threads of the process have this name.
     pub fn threads(&self, name: &str) -> usize {
-        tasks(self.pid()).filter(|task| task.name() == name).count()
+        let tasks = tasks(self.pid()).unwrap();
+        tasks.filter(|task| task.name() == name).count()
     }
 
     /// Asks the process, and asserts that it does nothing about it.
@@ -203,18 +204,18 @@ pub fn socket_of(pid: u32) -> Option<PathBuf> {
 
 /// Returns the thread of a process that is to be asked.
 pub fn monitor_of(pid: u32) -> Option<u32> {
-    let monitor = tasks(pid).find(|task| task.name() == "pirn-monitor")?;
+    let mut tasks = tasks(pid).ok()?;
+    let monitor = tasks.find(|task| task.name() == "pirn-monitor")?;
     monitor.0.file_name()?.to_str()?.parse().ok()
 }
 
 /// A platform thread of a process: its folder.
 pub struct Task(PathBuf);
 
-/// Returns the platform threads of a process; none if it has ended.
-pub fn tasks(pid: u32) -> impl Iterator<Item = Task> {
-    let tasks = fs::read_dir(format!("/proc/{pid}/task"));
-    let tasks = tasks.into_iter().flatten().flatten();
-    tasks.map(|task| Task(task.path()))
+/// Returns the platform threads of a process, or an error if it has ended.
+pub fn tasks(pid: u32) -> io::Result<impl Iterator<Item = Task>> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task"))?.flatten();
+    Ok(tasks.map(|task| Task(task.path())))
 }
 
 impl Task {
