@@ -1,5 +1,9 @@
 //! Points in time: nanoseconds of `CLOCK_MONOTONIC`, the runtime's only unit of time.
 
+use crate::arch;
+use core::ffi::{c_int, c_void};
+use core::mem::transmute;
+use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// A point in time at which a wait ends at the latest.
@@ -83,9 +87,53 @@ pub(crate) fn clock(id: libc::clockid_t) -> u64 {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: `ts` is writable; clock_gettime never blocks and is not interposed.
-    unsafe { libc::clock_gettime(id, &mut ts) };
+    // SAFETY: `ts` is writable; libc's function never blocks.
+    unsafe { libcs_clock(id, &mut ts) };
     nanos(&ts)
+}
+
+/// libc's own `clock_gettime`, behind our definition.
+///
+/// # Safety
+/// As for libc's function.
+pub(crate) unsafe fn libcs_clock(id: libc::clockid_t, time: *mut libc::timespec) -> c_int {
+    // Relaxed: addresses of code, each of which gives the same answers.
+    let function = LIBCS_CLOCK.load(Relaxed);
+    // SAFETY: a function of this type; the caller's contract.
+    unsafe { transmute::<*mut c_void, ReadClock>(function)(id, time) }
+}
+
+type ReadClock = unsafe extern "C" fn(libc::clockid_t, *mut libc::timespec) -> c_int;
+
+/// The address of libc's `clock_gettime`; at first of a function that looks that up. So those who
+/// call it, with every reading of a clock, need not ask whether it is known.
+pub(crate) static LIBCS_CLOCK: AtomicPtr<c_void> = AtomicPtr::new(look_up as *mut c_void);
+
+/// Looks up libc's function, and calls it.
+unsafe extern "C" fn look_up(id: libc::clockid_t, time: *mut libc::timespec) -> c_int {
+    // An allocator that is called by `dlsym` may read a clock.
+    LIBCS_CLOCK.store(by_system_call as *mut c_void, Relaxed); // Relaxed: as above.
+    // SAFETY: a C string.
+    let found = unsafe { libc::dlsym(libc::RTLD_NEXT, c"clock_gettime".as_ptr()) };
+    if !found.is_null() {
+        LIBCS_CLOCK.store(found, Relaxed);
+    }
+    // SAFETY: the caller's contract.
+    unsafe { libcs_clock(id, time) }
+}
+
+/// Reads a clock without libc.
+unsafe extern "C" fn by_system_call(id: libc::clockid_t, time: *mut libc::timespec) -> c_int {
+    let arguments = [id as usize, time.addr(), 0, 0, 0, 0];
+    // SAFETY: the caller's contract.
+    match unsafe { arch::syscall(libc::SYS_clock_gettime, arguments) } {
+        0 => 0,
+        error => {
+            // SAFETY: the running thread's.
+            unsafe { *libc::__errno_location() = -error as c_int };
+            -1
+        }
+    }
 }
 
 /// Returns a timespec in nanoseconds, saturating; negative values count as zero.

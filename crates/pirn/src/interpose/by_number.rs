@@ -8,7 +8,7 @@
 use super::io::{fcntl, mqueue, poll, rw, select, transfer};
 use super::net::{messages, socket};
 use super::process::{sysv, wait};
-use super::thread::{by_id, scheduling};
+use super::thread::{by_id, clocks, scheduling};
 use super::time;
 use super::{fs, virtual_thread};
 use crate::blocking::futex_many::{SYS_FUTEX_WAITV, wait_many};
@@ -129,6 +129,9 @@ unsafe fn rarely(number: c_long, a: [usize; 6]) -> Option<c_long> {
                     SYS_sched_setscheduler => scheduling::sched_setscheduler, 3;
                     SYS_sched_getparam => scheduling::sched_getparam, 2;
                     SYS_sched_setparam => scheduling::sched_setparam, 2;
+                    SYS_clock_gettime => clocks::read, 2;
+                    SYS_clock_getres => clocks::clock_getres, 2;
+                    SYS_getrusage => clocks::getrusage, 2;
                     SYS_msgsnd => sysv::msgsnd, 4;
                     SYS_msgrcv => sysv::msgrcv, 5;
                     SYS_semop => sysv::semop, 3;

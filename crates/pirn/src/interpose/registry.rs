@@ -133,6 +133,7 @@ pub(in crate::interpose) static FAMILIES: &[Family] = &[
     thread::cancel::FAMILY,
     thread::create::FAMILY,
     thread::identity::FAMILY,
+    thread::clocks::FAMILY,
     thread::names::FAMILY,
     thread::scheduling::FAMILY,
     thread::by_id::FAMILY,

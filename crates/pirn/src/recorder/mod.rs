@@ -5,7 +5,8 @@
 //! are written ([`crate::observe`]); nobody ever waits for another.
 //!
 //! While the recorder is off, a place that would write an event costs one load and one branch
-//! ([`is_on`]). The rings are made when it is switched on for the first time, and stay.
+//! ([`is_on`]). The rings are made when it is switched on for the first time, and stay. At a switch
+//! the same load tells whether CPU time is counted ([`is_watched`], `vthread/cpu_time.rs`).
 //!
 //! This layer knows neither threads nor carriers, only numbers; `vthread/recorded.rs` tells it of
 //! them.
@@ -23,7 +24,7 @@ use crate::sys::{self, call};
 use carrier_ring::{CarrierRing, MOST, Writer};
 use core::ptr;
 use core::sync::atomic::{
-    AtomicBool, AtomicPtr, AtomicU32,
+    AtomicBool, AtomicPtr, AtomicU8, AtomicU32,
     Ordering::{Acquire, Relaxed, Release},
 };
 use ring::{Ring, Slot};
@@ -34,8 +35,12 @@ const SHARED: usize = 1 << 13;
 /// The least memory of a carrier's ring, in bytes.
 pub(crate) const LEAST_BYTES: usize = 16 << 10;
 
-/// Whether events are written.
-static ON: AtomicBool = AtomicBool::new(false);
+/// What is noted: [`EVENTS`], [`CPU_TIME`].
+static ON: AtomicU8 = AtomicU8::new(0);
+/// Events are written.
+const EVENTS: u8 = 1;
+/// The CPU time of threads is counted.
+const CPU_TIME: u8 = 2;
 /// Counts how often it has been switched on.
 static SESSION: AtomicU32 = AtomicU32::new(0);
 /// Whether the clock is the processor's counter; otherwise it counts nanoseconds.
@@ -57,7 +62,23 @@ pub(crate) struct Rings {
 /// Returns whether events are written: a hint, which may come late.
 #[inline(always)]
 pub(crate) fn is_on() -> bool {
-    ON.load(Relaxed) // Relaxed: a hint.
+    ON.load(Relaxed) & EVENTS != 0 // Relaxed: a hint.
+}
+
+/// Returns whether anything is noted at a switch: a hint as well.
+#[inline(always)]
+pub(crate) fn is_watched() -> bool {
+    ON.load(Relaxed) != 0 // Relaxed: a hint.
+}
+
+/// Returns whether the CPU time of threads is counted: a hint as well.
+pub(crate) fn counts_cpu_time() -> bool {
+    ON.load(Relaxed) & CPU_TIME != 0 // Relaxed: a hint.
+}
+
+/// Has the CPU time of threads be counted from now on. Returns whether it has not been before.
+pub(crate) fn count_cpu_time() -> bool {
+    ON.fetch_or(CPU_TIME, Relaxed) & CPU_TIME == 0 // Relaxed: a hint.
 }
 
 /// Returns the number of the last session.
@@ -139,7 +160,7 @@ impl User {
         if *users == 1 {
             SESSION.fetch_add(1, Relaxed); // Relaxed: a hint.
             carrier_ring::tick();
-            ON.store(true, Relaxed); // Relaxed: whoever sees it acquires the rings.
+            ON.fetch_or(EVENTS, Relaxed); // Relaxed: whoever sees it acquires the rings.
         }
         Ok(User(()))
     }
@@ -150,14 +171,14 @@ impl Drop for User {
         let mut users = USERS.lock();
         *users = users.saturating_sub(1);
         if *users == 0 {
-            ON.store(false, Relaxed); // Relaxed: a hint.
+            ON.fetch_and(!EVENTS, Relaxed); // Relaxed: a hint.
         }
     }
 }
 
 /// Switches the recorder off in the child of a fork, which has no carriers.
 pub(crate) fn stop() {
-    ON.store(false, Relaxed); // Relaxed: there is one thread only.
+    ON.store(0, Relaxed); // Relaxed: there is one thread only.
 }
 
 /// Returns what the clock shows, for stamps.

@@ -20,12 +20,14 @@
 //! * [`label`]: a thread's id and name, for messages.
 //! * [`platform`]: the corresponding state of platform threads; [`natively`](mod@natively): those
 //!   of the runtime.
+//! * [`cpu_time`]: how much of it a thread has used.
 //! * [`keys`]: the values of `pthread_key`s, and their destructors.
 
 pub(crate) mod at_mount;
 pub(crate) mod awaited;
 pub(crate) mod body;
 mod claimed;
+pub(crate) mod cpu_time;
 mod current;
 pub(crate) mod early;
 pub(crate) mod end;

@@ -233,6 +233,11 @@ impl Carrier {
             .or_else(|| unsafe { self.lent.get().as_ref() })
     }
 
+    /// Returns what tells readers outside which thread is mounted.
+    pub(super) fn mounted(&self) -> &Mounted {
+        &self.mounted
+    }
+
     /// Calls `f`. The threads of this carrier's runtime that it makes runnable are urgent.
     ///
     /// They are not enqueued on the processor, which the carrier gives up for the time being.
@@ -272,7 +277,7 @@ impl Carrier {
     /// # Safety
     /// The caller runs on this carrier's own stack.
     pub(crate) unsafe fn mount(&self, thread: Ready) {
-        if recorder::is_on() {
+        if recorder::is_watched() {
             recorded::mounted(self, thread.core());
         }
         let outer_thread = self.mounted.get();
@@ -464,7 +469,7 @@ pub(crate) fn suspend(core: Current, after: After) {
         // SAFETY: this OS thread holds the processor.
         _ => processor.and_then(|p| unsafe { p.next_to_hand_over() }),
     };
-    if recorder::is_on() {
+    if recorder::is_watched() {
         recorded::left(carrier, &core, after, next.as_ref().map(Ready::core));
     }
     carrier.left.set(Some((core.as_ptr(), after)));

@@ -9,15 +9,17 @@
 //! ```text
 //!            0               4                8                          64 bytes
 //!            +---------------+----------------+------------------+-------+
-//!   entry    | platform      | number of the  | record of the    |       |
+//!   entry    | platform      | number of the  | record of the    | meter |
 //!            | thread's id   | carrier        | mounted thread   |       |
 //!            +---------------+----------------+------------------+-------+
 //!              0: free                          null: none
 //! ```
 //!
 //! Only that platform thread writes to its entry, which is a cache line of its own: a mount costs
-//! one store to it. A reader is either on that platform thread, or takes the entry as a hint.
+//! one store to it. A reader is either on that platform thread, or takes the entry as a hint. The
+//! [meter](Meter) is that of the carrier's CPU time.
 
+use super::cpu_time::Meter;
 use super::record::Core;
 use crate::sys;
 use core::mem::offset_of;
@@ -36,6 +38,7 @@ struct Entry {
     platform: AtomicU32,
     number: AtomicU32,
     thread: AtomicPtr<Core>,
+    meter: Meter,
 }
 
 impl Entry {
@@ -44,6 +47,7 @@ impl Entry {
             platform: AtomicU32::new(0),
             number: AtomicU32::new(0),
             thread: AtomicPtr::new(ptr::null_mut()),
+            meter: Meter::new(),
         }
     }
 }
@@ -75,6 +79,7 @@ pub(crate) struct Carrying {
     pub(crate) number: u32,
     /// Whether a thread is mounted.
     pub(crate) busy: bool,
+    pub(super) meter: &'static Meter,
 }
 
 /// Returns all platform threads that carry, as they are a moment ago.
@@ -83,15 +88,19 @@ pub(crate) fn all() -> impl Iterator<Item = Carrying> {
         platform: entry.platform.load(Relaxed), // Relaxed, all three: hints.
         number: entry.number.load(Relaxed),
         busy: !entry.thread.load(Relaxed).is_null(),
+        meter: &entry.meter,
     });
     entries.filter(|entry| entry.platform != 0)
 }
 
 /// Returns the platform thread of the carrier with this number.
 pub(crate) fn platform_of(number: u32) -> Option<u32> {
-    all()
-        .find(|entry| entry.number == number)
-        .map(|entry| entry.platform)
+    carrier(number).map(|entry| entry.platform)
+}
+
+/// Returns the carrier with this number.
+pub(super) fn carrier(number: u32) -> Option<Carrying> {
+    all().find(|entry| entry.number == number)
 }
 
 /// The entry of a carrier, for as long as it is one.
@@ -110,6 +119,7 @@ impl Mounted {
         });
         let entry = free.next().unwrap_or(&NOBODYS);
         entry.number.store(number, Relaxed); // Relaxed: for readers outside.
+        entry.meter.reset();
         Mounted(entry)
     }
 
@@ -117,6 +127,11 @@ impl Mounted {
     #[inline(always)]
     pub(super) fn set(&self, thread: *const Core) {
         self.0.thread.store(thread.cast_mut(), Relaxed); // Relaxed: for readers outside.
+    }
+
+    /// Returns the meter, if this platform thread has one to itself.
+    pub(super) fn meter(&self) -> Option<&'static Meter> {
+        (!ptr::eq(self.0, &NOBODYS)).then_some(&self.0.meter)
     }
 
     /// Returns the thread that is mounted.

@@ -1,13 +1,14 @@
 //! What the [recorder] is told of virtual threads.
 //!
 //! The callers ask first whether it is [on](recorder::is_on). Everything here is out of their way,
-//! so that they pay for that question only.
+//! so that they pay for that question only. At a switch the question is whether anything is
+//! [watched](recorder::is_watched), which may also be the [CPU time](cpu_time).
 //!
 //! All accesses to [`Core::woken`](super::Core) are relaxed: it is for people to read. (A waker and
 //! the carrier of a preempted thread that is about to park may access it at once.)
 
 use super::mount::After;
-use super::{Carrier, Core};
+use super::{Carrier, Core, cpu_time};
 use crate::mark::{self, Raised};
 use crate::recorder::carrier_ring::Writer;
 use crate::recorder::{self, kinds, rules};
@@ -18,6 +19,12 @@ use core::sync::atomic::Ordering::Relaxed;
 #[cold]
 #[inline(never)]
 pub(super) fn left(carrier: &Carrier, thread: &Core, after: After, next: Option<&Core>) {
+    if recorder::counts_cpu_time() {
+        cpu_time::switched(carrier, Some(thread));
+    }
+    if !recorder::is_on() {
+        return;
+    }
     let (id, next_id) = (thread.id(), next.map_or(0, Core::id));
     let kind = match after {
         After::Park => kinds::PARK,
@@ -56,6 +63,14 @@ fn exit(writer: Writer, thread: &Core, next: u64) {
 #[cold]
 #[inline(never)]
 pub(super) fn mounted(carrier: &Carrier, thread: &Core) {
+    if recorder::counts_cpu_time() {
+        // A thread that carries others itself uses the time until here. SAFETY: mounted, so alive.
+        let outer = unsafe { carrier.mounted().get().as_ref() };
+        cpu_time::switched(carrier, outer);
+    }
+    if !recorder::is_on() {
+        return;
+    }
     let Some(writer) = carrier.writer() else {
         return recorder::outside(0, kinds::MOUNT, thread.id(), 0);
     };

@@ -184,6 +184,26 @@ fn each_thread_has_its_policy_and_priority() {
 }
 
 #[watched]
+fn a_thread_has_used_what_it_has_used_itself() {
+    as_natively("posix_clocks.c", "check_sum", On::Both);
+}
+
+#[watched]
+fn the_cpu_clock_of_a_thread_that_waits_stands_still() {
+    as_natively("posix_clocks.c", "check_waiting", On::Both);
+}
+
+#[watched]
+fn the_cpu_clock_of_a_thread_that_runs_goes_on() {
+    as_natively("posix_clocks.c", "check_running", On::Both);
+}
+
+#[watched]
+fn a_cpu_clock_is_read_in_several_ways() {
+    as_natively("posix_clocks.c", "check_ways", On::Both);
+}
+
+#[watched]
 fn many_wait_for_one_of_several_futexes() {
     as_natively("posix_calls.c", "check_waitv", On::Both);
 }

@@ -1,7 +1,7 @@
-//! Attributes of a thread: stack, CPU, clock, id.
+//! Attributes of a thread: stack, CPU, id.
 
+use super::policy;
 use super::pthread::{self, Pthread};
-use super::{is_virtual, policy};
 use crate::glibc::symbols::real;
 use crate::glibc::tls;
 use crate::interpose::registry::interposed;
@@ -9,11 +9,10 @@ use crate::stack::{Slot, region};
 use crate::sys::{self, Errno, call};
 use crate::vthread;
 use core::ffi::{c_int, c_uint, c_void};
-use libc::{clockid_t, pthread_attr_t, pthread_t, size_t};
+use libc::{pthread_attr_t, pthread_t, size_t};
 
 interposed! {
-    family "Attributes of threads" for Correctness,
-        cannot "count a virtual thread's CPU time";
+    family "Attributes of threads" for Correctness;
 
     Own by hand {
         pthread_getattr_np, sched_getcpu,
@@ -21,7 +20,6 @@ interposed! {
     Kernel by hand {
         gettid: "the carrier's id; the thread's own where `pthread_create` makes virtual threads",
     }
-    Refuses by hand { pthread_getcpuclockid: "`ENOENT`" }
 }
 
 unsafe extern "C" {
@@ -70,19 +68,6 @@ pub unsafe extern "C" fn pthread_getattr_np(
         libc::pthread_attr_setdetachstate(attributes, state);
         pthread_attr_setstack(attributes, lowest as *mut c_void, slot.end() - lowest)
     }
-}
-
-/// `pthread_getcpuclockid`: nobody counts a virtual thread's CPU time.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_getcpuclockid(thread: pthread_t, clock: *mut clockid_t) -> c_int {
-    if is_virtual(thread) {
-        return libc::ENOENT;
-    }
-    // SAFETY: the caller's contract.
-    unsafe { real!(fn pthread_getcpuclockid(thread: pthread_t, clock: *mut clockid_t) -> c_int) }
 }
 
 /// `sched_getcpu`: libc reads the TLS block, in which the kernel stores the number for platform

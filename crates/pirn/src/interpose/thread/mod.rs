@@ -11,6 +11,7 @@
 //! have `pthread_create` make virtual threads ([`policy`]): then these are made by [`create`], have
 //! a record ([`pthread`]) and can be joined, and `gettid` tells all virtual threads apart
 //! ([`by_id`]); otherwise `gettid` is the carrier's.
+//! [`clocks`] are those of their CPU time.
 //! [`chosen`] knows those that shall be platform threads, and [`account`] says what has been made.
 //! [`header`] is what `pirn.h` declares.
 //! [`leaving`] ends a process whose `main` has called `pthread_exit`.
@@ -21,6 +22,7 @@ pub(in crate::interpose) mod by_id;
 pub(in crate::interpose) mod c11;
 pub(in crate::interpose) mod cancel;
 mod chosen;
+pub(in crate::interpose) mod clocks;
 pub(in crate::interpose) mod create;
 mod header;
 pub(in crate::interpose) mod identity;
