@@ -42,10 +42,7 @@ impl Runtime {
             true => Deadline::after_nanos(TRIM_AFTER_NS),
             false => Deadline::NEVER,
         };
-        let deadline = timer
-            .unwrap_or(Deadline::NEVER)
-            .min(trim)
-            .min(review::due());
+        let deadline = timer.unwrap_or(Deadline::NEVER).min(trim);
         let kicked = self.nap(deadline);
         let mut buffer = epoll::buffer();
         let deadline = if kicked { Deadline::PASSED } else { deadline };
@@ -56,7 +53,7 @@ impl Runtime {
         // A nap that ended by a kick has taken the kick: nothing of it is among the events.
         if !kicked && fetched.is_empty() && trim.has_passed() {
             self.trim();
-            if !self.timers.next_deadline().has_passed() {
+            if !self.timers.next_deadline().has_passed() && !review::due().has_passed() {
                 return;
             }
         }

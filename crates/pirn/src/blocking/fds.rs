@@ -277,8 +277,8 @@ fn numbers(first: u32, last: u32) -> impl Iterator<Item = i32> {
 pub(super) fn review_some(first: u32, mut most: usize, f: impl Fn(i32, &Entry)) -> Option<u32> {
     for fd in numbers(first, u32::MAX) {
         let Some(entry) = existing(fd) else { continue };
-        // Relaxed: as in `set_flags`. Read first: most entries stay unchanged.
-        if entry.flags.load(Ordering::Relaxed) & UNREVIEWED != 0 {
+        // SeqCst: see `review::expect`. Read first: most entries stay unchanged.
+        if entry.flags.load(Ordering::SeqCst) & UNREVIEWED != 0 {
             if most == 0 {
                 return Some(fd as u32);
             }
@@ -376,7 +376,8 @@ impl Entry {
     pub(super) fn awaited(&self) {
         // Relaxed: as in `set_flags`. Read first: it is mostly set.
         if self.flags.load(Ordering::Relaxed) & UNREVIEWED == 0 {
-            self.flags.fetch_or(UNREVIEWED, Ordering::Relaxed);
+            // SeqCst: as `expect` asks for.
+            self.flags.fetch_or(UNREVIEWED, Ordering::SeqCst);
             super::review::expect();
         }
     }

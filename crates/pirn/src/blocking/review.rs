@@ -22,15 +22,22 @@
 //! ```
 //!
 //! Whoever makes `STEP` busy takes the step alone.
+//!
+//! A sleeping carrier [attends](super::attendance) to a review as to a timer. (When each carrier
+//! looked at `DUE` before it slept, one that stood in for others, and rested afterwards, left behind
+//! a review that nobody woke for.) So who changes `DUE` or `STEP` either attends itself before it
+//! sleeps, or has somebody else do so.
 
 use super::readiness::Event;
 use super::{fds, readiness, status_flags};
+use crate::mark::Raised;
 use crate::runtime;
 use crate::sys::Errno;
 use crate::time::{self, Deadline};
+use crate::vthread;
 use core::sync::atomic::{
     AtomicU32, AtomicU64,
-    Ordering::{Acquire, Relaxed, Release},
+    Ordering::{Acquire, Relaxed, Release, SeqCst},
 };
 
 const AFTER_NS: u64 = 1_000_000_000;
@@ -48,17 +55,30 @@ const BUSY: u64 = Deadline::NEVER.nanos();
 /// The number that the next step begins with. Only who takes a step uses it.
 static FIRST: AtomicU32 = AtomicU32::new(0);
 
-/// Notes that a thread has begun to wait for a descriptor.
+/// Notes that a thread has begun to wait for a descriptor, whose mark has been set before, by a
+/// sequentially consistent change.
 pub(super) fn expect() {
-    // Relaxed: the time orders nothing else. The next review sees a mark that this one misses.
-    if DUE.load(Relaxed) == 0 {
-        DUE.store(time::now() + AFTER_NS, Relaxed);
+    // SeqCst: in one order with the mark, and with the reviewer's `swap` and its look at the marks.
+    // So either we see its 0, or it sees our mark.
+    if DUE.load(SeqCst) == 0 {
+        let due = time::now() + AFTER_NS;
+        DUE.store(due, Relaxed); // Relaxed: ordered by the fences of `attendance`.
+        let mark = Raised::new();
+        // A carrier with a processor attends before it sleeps, or has another do so.
+        if vthread::carrier(&mark)
+            .and_then(|c| c.processor())
+            .is_none()
+            && let Some(runtime) = runtime::get()
+            && runtime.timers.unattended()
+        {
+            runtime.poller.kick();
+        }
     }
 }
 
 /// Returns when the next review, or a step of one, is due.
 pub(super) fn due() -> Deadline {
-    // Relaxed: as above. Whoever takes a step looks here again before it sleeps.
+    // Relaxed: ordered by the fences of `attendance`.
     match (STEP.load(Relaxed), DUE.load(Relaxed)) {
         (0, 0) => Deadline::NEVER,
         (0, due) => Deadline::from_nanos(due),
@@ -82,9 +102,9 @@ fn take_step() {
         return;
     }
     if step == 0 {
-        // Relaxed: as in `expect`. Before the marks are read: a thread that sets one later expects
-        // a review.
-        DUE.store(0, Relaxed);
+        // SeqCst: see `expect`. Before the marks are read: a thread that sets one later expects a
+        // review.
+        DUE.swap(0, SeqCst);
     }
     let next = fds::review_some(FIRST.load(Relaxed), STEP_LENGTH, review);
     FIRST.store(next.unwrap_or(0), Relaxed); // Relaxed: published by the next store.

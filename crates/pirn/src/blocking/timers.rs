@@ -7,6 +7,7 @@
 //! since late deadlines lie at the bottom of the heap, few moves.
 
 use super::attendance::{Attendance, First};
+use super::review;
 use super::timer_heap::{TimerHeap, TimerNode};
 use super::wait::{Outcome, Wait, WakeList, Wakeup};
 use crate::lock::Lock;
@@ -229,10 +230,17 @@ impl Timers {
         self.shards.iter().filter_map(|s| s.first.get()).min()
     }
 
-    /// Makes the calling carrier, which is about to sleep, wake for timers. Returns when it should
-    /// wake, or `None` if another carrier does so already, or there is no timer.
+    /// Returns when the first timer or [review](super::review) of descriptors is due.
+    fn first_due(&self) -> Option<u64> {
+        let review = Some(review::due()).filter(|due| !due.is_never());
+        let timer = self.earliest();
+        timer.into_iter().chain(review.map(Deadline::nanos)).min()
+    }
+
+    /// Makes the calling carrier, which is about to sleep, wake for timers and reviews. Returns
+    /// when it should wake, or `None` if another carrier does so already, or there is neither.
     pub(crate) fn begin_sleep(&self) -> Option<Deadline> {
-        let until = self.attendance.begin(|| self.earliest())?;
+        let until = self.attendance.begin(|| self.first_due())?;
         Some(Deadline::from_nanos(until))
     }
 
@@ -247,9 +255,9 @@ impl Timers {
             .is_some_and(|deadline| deadline.saturating_add(slack) < sys::now())
     }
 
-    /// Returns whether there is a timer that no sleeping carrier will wake for.
+    /// Returns whether there is a timer or review that no sleeping carrier will wake for.
     pub(crate) fn unattended(&self) -> bool {
-        self.earliest()
+        self.first_due()
             .is_some_and(|deadline| self.attendance.misses(deadline))
     }
 }

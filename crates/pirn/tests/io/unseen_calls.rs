@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
 use crate::common::sys::{self, inline};
-use crate::common::{block_then, most_carriers, on_virtual, watched};
+use crate::common::{block_then, child, most_carriers, on_virtual, watched};
 use libc::{c_int, c_long};
+use pirn::metrics::{Carrier, CarrierState};
 use pirn::thread;
 
 fn inline_set_nonblocking(fd: &impl AsRawFd, on: bool) {
@@ -191,6 +192,40 @@ fn all_of_many_numbers_that_mean_another_file_are_waited_for_anew() {
             inline_dup2(other.as_raw_fd(), *number);
         }
         writer.write_all(&[0; MANY]).unwrap();
+    });
+}
+
+/// The carrier of the thread that waits stands in for another, and rests when that is asleep. So
+/// only a kick, or the sleeper itself, can see to it that the number is looked at again.
+#[watched]
+fn who_waited_on_a_spare_carrier_is_woken_by_another() {
+    let one = [("PIRN_PARALLELISM", "1"), ("PIRN_SPARE_CARRIERS", "1")];
+    child::isolated(&one, || {
+        let (mut reader, _old) = io::pipe().unwrap();
+        let (other, mut writer) = io::pipe().unwrap();
+        let number = reader.as_raw_fd();
+        let spare_runs = AtomicBool::new(false);
+        let keep_until = |over: &dyn Fn() -> bool| {
+            thread::no_preemption(|| {
+                while !over() {
+                    std::hint::spin_loop();
+                }
+            });
+        };
+        let sleeps = |carrier: &Carrier| !carrier.spare && carrier.state == CarrierState::Sleeping;
+        thread::scope(|scope| {
+            scope.spawn(|| keep_until(&|| spare_runs.load(SeqCst)));
+            scope.spawn(|| {
+                spare_runs.store(true, SeqCst);
+                keep_until(&|| pirn::metrics().carriers.iter().any(sleeps));
+                assert_eq!(reader.read(&mut [0]).unwrap(), 1);
+            });
+            while pirn::metrics().threads.waiting == 0 {
+                std::thread::yield_now();
+            }
+            inline_dup2(other.as_raw_fd(), number);
+            writer.write_all(b"x").unwrap();
+        });
     });
 }
 

@@ -1,6 +1,6 @@
 //! Files of events that a process writes by itself, as `PIRN_EVENTS` asks for.
 
-use std::io::{self, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
@@ -35,10 +35,18 @@ fn file_of(rules: &str) -> Option<(Recording, String)> {
         }
         std::thread::sleep(Duration::from_millis(1));
     };
+    let mut said = String::new();
+    if let Some(recording) = &found {
+        // It says so after it has written the file.
+        let mut lines = BufReader::new(child.stderr.as_mut().unwrap());
+        while !said.contains(&recording.reason) && lines.read_line(&mut said).unwrap() > 0 {}
+        said += str::from_utf8(lines.buffer()).unwrap();
+    }
     drop(child.stdin.take()); // The child ends.
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{}", child::report(&output));
-    Some((found?, String::from_utf8(output.stderr).unwrap()))
+    said += str::from_utf8(&output.stderr).unwrap();
+    Some((found?, said))
 }
 
 /// Waits, in a child, until the parent has seen enough.

@@ -55,6 +55,30 @@ pub(super) fn remove(folder: c_int, name: &CStr) {
     let _ = unsafe { call!(libc::SYS_unlinkat, folder as isize, name.as_ptr(), 0) };
 }
 
+/// Renames a file within a folder, unless there is one of the new name (`EEXIST`).
+///
+/// Some file systems do not know `RENAME_NOREPLACE` (`EINVAL`: NFS, for one). A link does the same.
+pub(super) fn rename_new(folder: &Fd, old: &CStr, new: &CStr) -> SysResult {
+    let (from, to, at) = (old.as_ptr(), new.as_ptr(), folder.0);
+    // SAFETY: valid paths.
+    unsafe {
+        match call!(
+            libc::SYS_renameat2,
+            at,
+            from,
+            at,
+            to,
+            libc::RENAME_NOREPLACE
+        ) {
+            Err(Errno(libc::EINVAL)) => {
+                call!(libc::SYS_linkat, at, from, at, to, 0)?;
+                call!(libc::SYS_unlinkat, at, from, 0)
+            }
+            result => result,
+        }
+    }
+}
+
 /// Reads a file to its end, but no more than `most` bytes.
 pub(super) fn read_all(path: &CStr, most: usize) -> Result<Vec<u8>, Errno> {
     let fd = open(HERE, path, libc::O_RDONLY)?;

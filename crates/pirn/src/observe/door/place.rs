@@ -204,9 +204,14 @@ fn remove_stale(folder: &Fd, own: &CStr) {
     });
 }
 
-/// Returns the process that a socket's name tells of, and when it began.
+/// Returns the process that a socket's name tells of, also that of one that does not listen yet,
+/// and when it began.
 fn process_of(name: &CStr) -> Option<(u32, u64)> {
-    let (pid, start) = name.to_str().ok()?.strip_suffix(".sock")?.split_once('-')?;
+    let (process, thread) = name.to_str().ok()?.split_once(".sock")?;
+    let is_thread = |text: &str| text.parse::<u32>().is_ok();
+    let (pid, start) = process.split_once('-')?;
+    let whole = thread.is_empty() || thread.strip_prefix('.').is_some_and(is_thread);
+    whole.then_some(())?;
     Some((pid.parse().ok()?, start.parse().ok()?))
 }
 

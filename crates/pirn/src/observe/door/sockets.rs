@@ -1,9 +1,10 @@
 //! System calls on Unix sockets.
 
-use super::files::Fd;
+use super::files::{self, Fd};
 use crate::sys::{self, Errno, SysResult, call, uninterrupted};
 use core::ffi::{CStr, c_int};
 use core::mem::{offset_of, zeroed};
+use std::ffi::CString;
 
 /// Makes a stream socket. `flags` are additional ones.
 pub(super) fn socket(flags: c_int) -> Result<Fd, Errno> {
@@ -36,9 +37,38 @@ fn address(folder: &Fd, name: &CStr) -> Result<(libc::sockaddr_un, usize), Errno
 
 /// Makes a socket that listens under this name, which only its owner may connect to.
 ///
+/// It gets the name when it listens, and another before: between `bind` and `listen` the kernel
+/// refuses who connects, as if the process were gone. Tools gave up then, and a process that looks
+/// for stale sockets would have removed it.
+///
 /// # Errors
 /// `EADDRINUSE` if there is a file of this name.
 pub(super) fn listen(folder: &Fd, name: &CStr) -> Result<Fd, Errno> {
+    // SAFETY: no arguments.
+    let thread = unsafe { call!(libc::SYS_gettid) }?;
+    let early = format!("{}.{thread}", name.to_string_lossy());
+    let early = CString::new(early).unwrap_or_default();
+    let socket = listen_early(folder, &early).or_else(|error| {
+        files::remove(folder.0, &early); // Of a process that was killed before it listened.
+        match error {
+            Errno(libc::EADDRINUSE) => listen_early(folder, &early),
+            error => Err(error),
+        }
+    })?;
+    match files::rename_new(folder, &early, name) {
+        Ok(_) => Ok(socket),
+        Err(error) => {
+            files::remove(folder.0, &early);
+            match error {
+                Errno(libc::EEXIST) => Err(Errno(libc::EADDRINUSE)),
+                error => Err(error),
+            }
+        }
+    }
+}
+
+/// Makes a socket that listens under this name.
+fn listen_early(folder: &Fd, name: &CStr) -> Result<Fd, Errno> {
     const BACKLOG: c_int = 16;
     let socket = socket(libc::SOCK_NONBLOCK)?;
     let (address, len) = address(folder, name)?;

@@ -5,6 +5,7 @@ use super::*;
 #[test]
 fn a_socket_is_named_after_its_process() {
     assert_eq!(process_of(c"12-3456.sock"), Some((12, 3456)));
+    assert_eq!(process_of(c"12-3456.sock.78"), Some((12, 3456)));
     for other in [c"12.sock", c"x-1.sock", c"12-3456", c"-1-2.sock", c".."] {
         assert_eq!(process_of(other), None, "{other:?}");
     }
