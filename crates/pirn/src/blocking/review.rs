@@ -23,10 +23,10 @@
 //!
 //! Whoever makes `STEP` busy takes the step alone.
 //!
-//! A sleeping carrier [attends](super::attendance) to a review as to a timer. (When each carrier
-//! looked at `DUE` before it slept, one that stood in for others, and rested afterwards, left behind
-//! a review that nobody woke for.) So who changes `DUE` or `STEP` either attends itself before it
-//! sleeps, or has somebody else do so.
+//! A sleeping carrier [attends](super::attendance) to a review as to a timer. So who changes `DUE`
+//! or `STEP` either attends before it sleeps, or has another carrier do so. Rejected: each carrier
+//! looks at `DUE` before it sleeps. One that stood in for others, and rested afterwards, left behind
+//! a review that nobody woke for.
 
 use super::readiness::Event;
 use super::{fds, readiness, status_flags};
