@@ -24,9 +24,10 @@
 //! Whoever makes `STEP` busy takes the step alone.
 //!
 //! A sleeping carrier [attends](super::attendance) to a review as to a timer. So who changes `DUE`
-//! or `STEP` either attends before it sleeps, or has another carrier do so. Rejected: each carrier
-//! looks at `DUE` before it sleeps. One that stood in for others, and rested afterwards, left behind
-//! a review that nobody woke for.
+//! or `STEP` either attends before it sleeps, or has another carrier do so.
+//!
+//! Rejected: each carrier looks at `DUE` before it sleeps. One that stood in for others, and then
+//! rested, left a review behind that nobody woke for.
 
 use super::readiness::Event;
 use super::{fds, readiness, status_flags};
