@@ -46,6 +46,22 @@ impl<T> Lock<T> {
         }
     }
 
+    /// Makes it a free lock with this value, in the child of a fork, where nobody will give it back
+    /// that held it. The old value may be half changed: it is forgotten.
+    ///
+    /// # Safety
+    /// Nobody uses the lock: it belongs to a runtime that is gone.
+    pub(crate) unsafe fn renew(&self, value: T) {
+        // SAFETY: the caller's contract.
+        unsafe { self.value.get().write(value) };
+        self.held.store(false, Ordering::Release); // Release: as in `Guard::drop`.
+    }
+
+    /// Returns whether somebody holds it, or did a moment ago.
+    pub(crate) fn is_held(&self) -> bool {
+        self.held.load(Ordering::Relaxed) // Relaxed: a hint.
+    }
+
     #[inline(always)]
     fn try_acquire(&self) -> bool {
         // Acquire: pairs with the Release in `Guard::drop`. Relaxed on failure: nothing is

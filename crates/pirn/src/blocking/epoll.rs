@@ -89,6 +89,14 @@ impl Poller {
         }
     }
 
+    /// Closes the poller's own descriptors, in the child of a fork: the parent keeps its own.
+    pub(crate) fn close_in_child(&self) {
+        for fd in self.descriptors() {
+            // SAFETY: no pointers; nobody in this process will use the poller again.
+            let _ = unsafe { call!(libc::SYS_close, fd) };
+        }
+    }
+
     /// Returns the poller's own two descriptors.
     pub(crate) fn descriptors(&self) -> [i32; 2] {
         [self.epoll, self.eventfd]

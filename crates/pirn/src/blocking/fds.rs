@@ -20,7 +20,7 @@
 //! `EBADF`, and late events of a closed descriptor are recognised as stale.
 
 use super::readiness::{Interest, Readiness};
-use super::{other_table, status_flags};
+use super::{other_table, review, status_flags};
 use crate::lock::{Guard, Lock};
 use crate::mark;
 use crate::own_vec::OwnVec;
@@ -113,6 +113,19 @@ fn make_chunk(place: &AtomicPtr<Chunk>) -> *mut Chunk {
             theirs
         }
     }
+}
+
+/// Forgets all descriptors, in the child of a fork that has no runtime yet: their open files are
+/// shared with the parent, and threads of the parent may have held locks of the entries.
+pub(crate) fn after_fork() {
+    for place in &TABLE {
+        // Relaxed, here and below: there is no runtime yet.
+        if !place.load(Ordering::Relaxed).is_null() {
+            place.store(core::ptr::null_mut(), Ordering::Relaxed);
+        }
+    }
+    REGISTERED_COUNT.store(0, Ordering::Relaxed);
+    review::after_fork();
 }
 
 /// Notes that a pipe, a socket or the like was created by an interposed call.
@@ -378,7 +391,7 @@ impl Entry {
         if self.flags.load(Ordering::Relaxed) & UNREVIEWED == 0 {
             // SeqCst: as `expect` asks for.
             self.flags.fetch_or(UNREVIEWED, Ordering::SeqCst);
-            super::review::expect();
+            review::expect();
         }
     }
 

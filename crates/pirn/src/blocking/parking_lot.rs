@@ -48,6 +48,23 @@ static LOT: [Bucket; BUCKETS] = [const {
     }
 }; BUCKETS];
 
+/// Forgets the threads that wait, which are in the parent process. The counts of platform threads
+/// stay: they may only be too high.
+///
+/// # Safety
+/// In the child of a fork that has no runtime yet.
+pub(crate) unsafe fn after_fork() {
+    for bucket in &LOT {
+        // Only those: untouched pages of the lot stay so. Relaxed: nobody changes it.
+        if bucket.waiters.is_held() || bucket.waiting.load(Ordering::Relaxed) > 0 {
+            // SAFETY: the caller's contract.
+            unsafe { bucket.waiters.renew(KeyedQueues::new()) };
+            bucket.waiting.store(0, Ordering::Relaxed); // Relaxed: as above.
+        }
+    }
+    posted::after_fork();
+}
+
 /// A waiting thread, on its own stack.
 struct LotWaiter {
     key: Cell<usize>,

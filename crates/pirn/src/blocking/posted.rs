@@ -28,6 +28,14 @@ pub(super) fn post(bucket: usize) {
     runtime.poller.kick();
 }
 
+/// Forgets what was posted in the parent process.
+pub(super) fn after_fork() {
+    ANY.store(false, Ordering::Relaxed); // Relaxed, both: there is no runtime yet.
+    for marks in &MARKED {
+        marks.store(0, Ordering::Relaxed);
+    }
+}
+
 /// Performs the wakes that have been posted.
 #[inline]
 pub(super) fn deliver() {

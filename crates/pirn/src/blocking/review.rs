@@ -56,6 +56,13 @@ const BUSY: u64 = Deadline::NEVER.nanos();
 /// The number that the next step begins with. Only who takes a step uses it.
 static FIRST: AtomicU32 = AtomicU32::new(0);
 
+/// Begins anew, in the child of a fork that has no runtime yet.
+pub(super) fn after_fork() {
+    DUE.store(0, Relaxed); // Relaxed, all: there is no runtime yet.
+    STEP.store(0, Relaxed);
+    FIRST.store(0, Relaxed);
+}
+
 /// Notes that a thread has begun to wait for a descriptor, whose mark has been set before, by a
 /// sequentially consistent change.
 pub(super) fn expect() {

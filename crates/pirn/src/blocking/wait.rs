@@ -304,6 +304,11 @@ pub(crate) fn relying_platform_threads() -> usize {
     RELYING.load(Ordering::Relaxed) as usize // Relaxed: for people.
 }
 
+/// Counts anew, in the child of a fork that has no runtime yet.
+pub(crate) fn after_fork() {
+    RELYING.store(0, Ordering::Relaxed); // Relaxed: as above.
+}
+
 /// Counts a platform thread while this lives.
 struct Relying;
 

@@ -42,6 +42,20 @@ const MAKING: usize = 1;
 const READY: usize = 2;
 
 static WALKING: AtomicBool = AtomicBool::new(false);
+/// The number of loaded and unloaded libraries that has been taken into account.
+static COUNTED: Lock<u64> = Lock::new(0);
+
+/// Gives up the work of a thread of the parent that opened a library.
+///
+/// # Safety
+/// In the child of a fork that has no runtime yet.
+pub(crate) unsafe fn after_fork() {
+    WALKING.store(false, Ordering::Relaxed); // Relaxed: there is no runtime yet.
+    if COUNTED.is_held() {
+        // SAFETY: the caller's contract. Nothing counts: the next one begins anew.
+        unsafe { COUNTED.renew(0) };
+    }
+}
 
 /// The state of one TLS block.
 pub(super) struct Block<'a> {
@@ -123,8 +137,6 @@ impl Block<'_> {
 /// # Errors
 /// The reason for which virtual threads cannot use a library that was opened.
 pub(crate) fn catch_up(for_each_block: impl FnOnce(&mut dyn FnMut(usize))) -> Result<(), String> {
-    /// The number of loaded and unloaded libraries that has been taken into account.
-    static COUNTED: Lock<u64> = Lock::new(0);
     let Some(template) = tls::installed() else {
         return Ok(());
     };

@@ -29,6 +29,7 @@ mod time;
 pub(crate) use startup::{started, verify};
 #[cfg(feature = "macros")]
 pub(crate) use thread::lifecycle::{Start, answer_next_create};
+pub(crate) use thread::pthreads_are_virtual;
 #[cfg(feature = "dump")]
 pub(crate) use thread::sync::owner_of;
 

@@ -181,6 +181,16 @@ pub(crate) fn stop() {
     ON.store(0, Relaxed); // Relaxed: there is one thread only.
 }
 
+/// Forgets who wanted events, and the rings, which carriers of the parent write.
+///
+/// # Safety
+/// In the child of a fork that has no runtime yet.
+pub(crate) unsafe fn after_fork() {
+    // SAFETY: the caller's contract.
+    unsafe { USERS.renew(0) };
+    RINGS.store(ptr::null_mut(), Relaxed); // Relaxed: there is no runtime yet.
+}
+
 /// Returns what the clock shows, for stamps.
 #[inline(always)]
 pub(crate) fn clock() -> u64 {

@@ -10,6 +10,7 @@
 //! lot. Platform threads and the threads of all runtimes share the last two, and the lot is used
 //! before there is a runtime.
 
+mod after_fork;
 mod start;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -30,7 +31,7 @@ use crate::sched::injector::Injector;
 use crate::sched::spare::InUse;
 use crate::sched::stuck::Stuck;
 use crate::sched::turns::Turns;
-use crate::sched::{Processor, Processors};
+use crate::sched::{Processor, Processors, os_thread};
 use crate::stack::SizeClass;
 use crate::stack::pool::Stacks;
 use crate::vthread;
@@ -109,7 +110,7 @@ impl Runtime {
 
 /// The runtime of the process, once it has started, and until a fork.
 static RUNTIME: AtomicPtr<Runtime> = AtomicPtr::new(ptr::null_mut());
-/// Whether this is the child of a fork, in which no thread runs but the one that forked.
+/// Whether this is the child of a fork, and has no runtime of its own.
 static FORKED: AtomicBool = AtomicBool::new(false);
 
 /// Where readers outside of the process find what.
@@ -153,9 +154,10 @@ pub(crate) fn is_started() -> bool {
     !RUNTIME.load(Ordering::Acquire).is_null() // Acquire: as in `get`.
 }
 
-/// Returns whether this is the child of a fork, in which no thread runs but the one that forked.
+/// Returns whether this is the child of a fork that has no runtime of its own: there are no virtual
+/// threads.
 pub(crate) fn has_forked() -> bool {
-    FORKED.load(Ordering::Relaxed) // Relaxed: set while there is one thread only.
+    FORKED.load(Ordering::Relaxed) // Relaxed: set while there is one thread only; see `restart`.
 }
 
 /// Takes the runtime out of service in the child of a fork. The carriers exist only in the parent,
@@ -164,5 +166,12 @@ pub(crate) fn stop() {
     // Relaxed: there is one thread only.
     FORKED.store(true, Ordering::Relaxed);
     recorder::stop();
-    RUNTIME.store(ptr::null_mut(), Ordering::Relaxed);
+    os_thread::after_fork();
+    if let Some(runtime) = get() {
+        // Now, as long as nobody can have closed them, and got their numbers for others.
+        runtime.poller.close_in_child();
+    }
+    // SAFETY: in the child.
+    unsafe { start::after_fork() };
+    RUNTIME.store(ptr::null_mut(), Ordering::Relaxed); // Relaxed: as above.
 }

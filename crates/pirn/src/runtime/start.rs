@@ -1,10 +1,10 @@
-//! Starting the runtime: once, at the first spawn.
+//! Starting the runtime: once, at the first spawn, and in the child of a fork [again](after_fork).
 //!
 //! The start examines machine, kernel and C library, and refuses with one clear error if they do
 //! not meet the requirements. The part that needs a *fresh* platform thread, with unused TLS, runs
 //! on a bare `pthread`.
 
-use super::{Runtime, RuntimeSettings};
+use super::{Runtime, RuntimeSettings, after_fork};
 use crate::glibc::{malloc, tls};
 use crate::lock::Lock;
 use crate::observe::{door, events};
@@ -12,6 +12,7 @@ use crate::stack::{SizeClass, depth, overflow, region};
 use crate::vthread::natively::Natively;
 use crate::{arch, config, environment, interpose, notices, observe, sanitizer, sched};
 use core::ffi::c_void;
+use core::sync::atomic::Ordering;
 use std::io;
 
 static STARTING: Lock<()> = Lock::new(());
@@ -35,7 +36,7 @@ pub(crate) fn ensure_started() -> io::Result<&'static Runtime> {
 
 #[cold]
 fn start() -> io::Result<&'static Runtime> {
-    if super::has_forked() {
+    if super::has_forked() && !interpose::pthreads_are_virtual() {
         return Err(io::Error::new(
             io::ErrorKind::Unsupported,
             "pirn: no virtual threads here: this process was forked from one that has them (spawn before the fork, or exec)",
@@ -46,6 +47,9 @@ fn start() -> io::Result<&'static Runtime> {
     let _natively = Natively::new();
     if let Some(runtime) = super::get() {
         return Ok(runtime);
+    }
+    if super::has_forked() {
+        return FAILURE.with(restart);
     }
     if !has_fsgsbase() {
         arch::set_tp_by_system_call();
@@ -89,23 +93,12 @@ fn launch(
         Ok(()) => settings.slice.as_nanos() as u64,
         Err(_) => 0, // Spare carriers do what preemption would have done.
     };
-    let extra = sanitizer::extra_stack(tls::template().image_bytes());
-    let [dense, roomy] = [settings.stack_size, settings.roomy_stack_size].map(|size| size + extra);
-    let runtime = Runtime::new(RuntimeSettings {
-        parallelism: settings.parallelism,
-        spares: settings.spare_carriers,
-        default_class: SizeClass::set_default(dense, roomy),
-        spin_ns: settings.spin.as_nanos() as u64,
-        max_blocking_threads: settings.max_blocking_threads,
-        slice_ns,
-    })?;
+    let runtime = make(settings, slice_ns)?;
     depth::watch_exit();
     if let Some(keep) = keep {
         events::keeper::start_by_environment(runtime, keep)?;
     }
-    runtime.start_scheduler()?;
-    sched::cold::start(settings.swap_cold)?;
-    observe::lints::start(runtime, settings.lints);
+    run(runtime, settings)?;
     interpose::process::fork::install().map_err(unsupported)?;
     crate::thread::panics::name_them();
     interpose::started();
@@ -117,6 +110,63 @@ fn launch(
         door::open_for_good();
     }
     Ok(runtime)
+}
+
+/// Makes another runtime in the child of a fork. What the parent has studied and installed for the
+/// process is there. Events are recorded if a tool asks for them: the parent writes its own file.
+fn restart() -> io::Result<&'static Runtime> {
+    let settings = config::resolve().map_err(io::Error::other)?;
+    // SAFETY: there is no runtime; the caller has the lock.
+    unsafe { after_fork::renew() };
+    super::FORKED.store(false, Ordering::Relaxed); // Relaxed: published with the runtime.
+    door::allow(settings.observe);
+    let slice_ns = match interpose::process::urgent::is_installed() {
+        true => settings.slice.as_nanos() as u64,
+        false => 0,
+    };
+    let runtime = make(&settings, slice_ns)?;
+    run(runtime, &settings)?;
+    interpose::started();
+    super::publish(runtime);
+    interpose::process::quit::after_fork();
+    if settings.observe == Some(true) {
+        door::open_for_good();
+    }
+    Ok(runtime)
+}
+
+/// Makes the runtime, which does not run yet.
+fn make(settings: &config::Settings, slice_ns: u64) -> io::Result<&'static Runtime> {
+    let extra = sanitizer::extra_stack(tls::template().image_bytes());
+    let [dense, roomy] = [settings.stack_size, settings.roomy_stack_size].map(|size| size + extra);
+    Runtime::new(RuntimeSettings {
+        parallelism: settings.parallelism,
+        spares: settings.spare_carriers,
+        default_class: SizeClass::set_default(dense, roomy),
+        spin_ns: settings.spin.as_nanos() as u64,
+        max_blocking_threads: settings.max_blocking_threads,
+        slice_ns,
+    })
+}
+
+/// Starts the runtime's carriers, and the platform threads beside them.
+fn run(runtime: &'static Runtime, settings: &config::Settings) -> io::Result<()> {
+    runtime.start_scheduler()?;
+    sched::cold::start(settings.swap_cold)?;
+    observe::lints::start(runtime, settings.lints);
+    Ok(())
+}
+
+/// Makes it possible to start in the child of a fork: a thread that is gone may have been starting.
+///
+/// # Safety
+/// In the child of a fork, whose only thread is the caller.
+pub(super) unsafe fn after_fork() {
+    // SAFETY: the caller's contract.
+    unsafe {
+        STARTING.renew(());
+        FAILURE.0.renew(None);
+    }
 }
 
 /// Why the runtime could not start, after an attempt has failed.

@@ -74,9 +74,17 @@ unsafe fn mount_on_this(thread: Ready, processor: Option<&'static Processor>) {
             });
         }
     };
-    let mounted = CARRIER.try_with(|carrier| mount(carrier.get_or_init(|| Box::new(new()))));
-    if mounted.is_err() {
-        // In a destructor of a thread-local, at the end of the platform thread.
+    let mounted = CARRIER.try_with(|carrier| {
+        let carrier = carrier.get_or_init(|| Box::new(new()));
+        // In the child of a fork it may be one of the parent's.
+        let usable = carrier.number == FOREIGN | os_thread::id();
+        if usable {
+            mount(carrier);
+        }
+        usable
+    });
+    if mounted != Ok(true) {
+        // As above, or in a destructor of a thread-local, at the end of the platform thread.
         mount(&new());
     }
 }

@@ -27,6 +27,11 @@ pub(crate) fn want(errand: u32) {
     }
 }
 
+/// Forgets errands of the parent, in the child of a fork that has no runtime yet.
+pub(crate) fn after_fork() {
+    WANTED.store(0, Relaxed); // Relaxed: there is no monitor yet.
+}
+
 /// Returns whether there is anything to do.
 pub(super) fn any() -> bool {
     WANTED.load(Relaxed) != 0 // Relaxed: a hint, or ordered by the fence in `doze`.

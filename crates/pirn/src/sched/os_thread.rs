@@ -20,6 +20,11 @@ pub(crate) fn id() -> u32 {
     ID.get()
 }
 
+/// Forgets the calling thread's id: in the child of a fork it is another one.
+pub(crate) fn after_fork() {
+    ID.set(0);
+}
+
 /// Asks the kernel to let the calling platform thread run soon after it wakes: it works for short
 /// moments only. The kernel may decline.
 pub(crate) fn prefer_punctuality() {

@@ -9,7 +9,7 @@ use super::sample::{Registers, Request};
 use crate::arch::Interruption;
 use crate::sys;
 use core::ffi::c_void;
-use core::sync::atomic::{AtomicU64, AtomicUsize};
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// The value that comes with the signal.
 pub(crate) const MARKER: usize = usize::from_ne_bytes(*b"standing");
@@ -27,6 +27,11 @@ static REQUEST: Request = Request {
     sp: AtomicUsize::new(0),
     bp: AtomicUsize::new(0),
 };
+
+/// Forgets a request of the parent, in the child of a fork that has no runtime yet.
+pub(crate) fn after_fork() {
+    REQUEST.state.store(0, Relaxed); // Relaxed: nobody asks or is asked.
+}
 
 /// Calls `read` while a platform thread of this process stands still, if it does so in time: the
 /// handler of the signal must be [ours](crate::interpose::process::urgent). `read` neither

@@ -238,6 +238,16 @@ pub(crate) fn for_each_open(mut visit: impl FnMut(Slot)) {
     }
 }
 
+/// Notes that no slot so far is in use, nor will be, in the child of a fork that has no runtime yet.
+/// Their addresses stay theirs: the stack of the thread that has forked may be among them.
+pub(crate) fn after_fork() {
+    for (_, region) in regions() {
+        for word in &region.open {
+            word.store(0, Ordering::Relaxed); // Relaxed: as in `regions`.
+        }
+    }
+}
+
 /// Returns the open slot with the lowest number that is at least `from`.
 pub(crate) fn next_open(from: u32) -> Option<Slot> {
     let from = Slot(from);

@@ -8,6 +8,7 @@ use crate::glibc::destructors;
 use crate::mark::Raised;
 use crate::sys;
 use core::ptr::NonNull;
+use core::sync::atomic::{AtomicPtr, Ordering};
 
 /// The first function on every virtual thread's stack.
 ///
@@ -36,9 +37,7 @@ fn end(core: Current) -> ! {
     end::drop_result_if_detached(&core);
     run_destructors();
     if current().is_none() {
-        // The child of a fork: the thread that forked was its only one, and no thread waits for it.
-        // SAFETY: equivalent to returning from the last thread of a process.
-        unsafe { libc::exit(0) };
+        end_in_child();
     }
     if core.signals.any_pending() {
         summons::end(&core);
@@ -50,6 +49,29 @@ fn end(core: Current) -> ! {
     run_destructors();
     mount::suspend(core, After::Exit);
     sys::fatal(&["a virtual thread went on after its end"]);
+}
+
+/// Called by a thread that forked, at its end in the child; null: the process ends.
+static END_IN_CHILD: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
+
+/// Sets what a thread that forked does at its end in the child.
+pub(crate) fn set_end_in_child(hook: fn()) {
+    // Release: pairs with the Acquire in `end_in_child`.
+    END_IN_CHILD.store(hook as *mut (), Ordering::Release);
+}
+
+/// Ends the running thread, which has forked, in the child: there it is the process's first thread,
+/// and no thread waits for it.
+#[cold]
+fn end_in_child() -> ! {
+    // Acquire: pairs with the Release in `set_end_in_child`.
+    let hook = END_IN_CHILD.load(Ordering::Acquire);
+    if !hook.is_null() {
+        // SAFETY: from `set_end_in_child`.
+        unsafe { core::mem::transmute::<*mut (), fn()>(hook)() };
+    }
+    // SAFETY: equivalent to returning from the last thread of a process.
+    unsafe { libc::exit(0) };
 }
 
 /// Runs the destructors of the running thread's thread-locals and pthread keys, one of which may

@@ -111,6 +111,23 @@ pub(crate) fn bytes() -> usize {
 /// The cache of threads without a processor.
 static SHARED: Lock<Magazines> = Lock::new(Magazines::new());
 
+/// Forgets all cells, in the child of a fork: threads of the parent may have held the locks.
+///
+/// # Safety
+/// In the child of a fork that has no runtime yet.
+pub(crate) unsafe fn after_fork() {
+    // SAFETY: the caller's contract.
+    unsafe {
+        SHARED.renew(Magazines::new());
+        DEPOT
+            .iter()
+            .for_each(|depot| depot.renew(Depot(ptr::null_mut())));
+    }
+    for place in &BYTES {
+        place.0.store(0, Relaxed); // Relaxed: as above.
+    }
+}
+
 /// Calls `f` with the cache of the processor that the running thread's carrier holds, or with the
 /// shared one.
 fn with_cache<R>(f: impl FnOnce(&mut Magazines) -> R) -> R {

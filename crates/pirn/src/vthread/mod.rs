@@ -56,7 +56,7 @@ pub(crate) mod wait_word;
 pub(crate) use body::ClosureBody;
 pub(crate) use claimed::Claimed;
 pub(crate) use current::Current;
-pub(crate) use life::run_destructors;
+pub(crate) use life::{run_destructors, set_end_in_child};
 pub(crate) use mount::{Carrier, carrier, current, on_carrier, parkable};
 pub(crate) use natively::natively;
 pub(crate) use ready::Ready;

@@ -72,6 +72,17 @@ pub(crate) const fn table() -> *const () {
     (&raw const TABLE).cast()
 }
 
+/// Forgets the platform threads of the parent, in the child of a fork that has no runtime yet.
+pub(crate) fn after_fork() {
+    for entry in &TABLE {
+        // Relaxed, all: for readers outside.
+        if entry.platform.load(Relaxed) != 0 {
+            entry.platform.store(0, Relaxed);
+            entry.thread.store(ptr::null_mut(), Relaxed);
+        }
+    }
+}
+
 /// What an entry says.
 #[derive(Clone, Copy)]
 pub(crate) struct Carrying {

@@ -190,6 +190,17 @@ impl Drop for Walked<'_> {
     }
 }
 
+/// Forgets the threads of the parent, in the child of a fork that has no runtime yet: entries may
+/// have been claimed by others, so there will be new tables.
+pub(crate) fn after_fork() {
+    for table in &TABLES {
+        // Relaxed, both: there is no runtime yet.
+        if !table.load(Ordering::Relaxed).is_null() {
+            table.store(ptr::null_mut(), Ordering::Relaxed);
+        }
+    }
+}
+
 /// Returns whether there is a thread in a slot, or was a moment ago.
 pub(crate) fn is_resident(slot: Slot) -> bool {
     table(slot).is_some_and(|table| !table[slot.index()].is_empty())

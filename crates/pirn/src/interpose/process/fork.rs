@@ -10,13 +10,16 @@
 //! A handler does the rest in the child. It is registered before those of the program, so that it
 //! covers forks made inside libc (`daemon`, `forkpty`) as well. In the child
 //! * there are no other virtual threads, no carriers, and no spawning: a spawn fails with an error
-//!   that says so;
-//! * every interposed function acts as libc does. None needs a lock that another thread may have
+//!   that says so. Only where `pthread_create` makes virtual threads, the first one starts
+//!   [another runtime](crate::runtime);
+//! * until then every interposed function acts as libc does. None needs a lock that another thread may have
 //!   held at the fork, nor touches the epoll instance, which is still the parent's.
 
+use super::signals::information;
 use crate::glibc::rseq;
 use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
+use crate::interpose::thread::{self, identity};
 use crate::mark::Raised;
 use crate::vthread::signals;
 use crate::{runtime, sys, vthread};
@@ -45,7 +48,9 @@ unsafe extern "C" fn in_child() {
     if vthread::current().is_some() {
         // The child's only thread has the mask of the one that forked, and nothing is pending.
         sys::block_only(signals::mask());
+        identity::after_fork();
     }
+    information::after_fork();
     vthread::mount::become_platform_thread();
     runtime::stop();
     if let Some(carrier) = carrier {
@@ -67,6 +72,7 @@ pub extern "C" fn _Fork() -> pid_t {
     // SAFETY: no arguments.
     let pid = unsafe { real!(fn _Fork() -> pid_t) };
     if pid == 0 && runtime::is_started() {
+        thread::count_anew();
         // SAFETY: in the child.
         unsafe { in_child() };
     }

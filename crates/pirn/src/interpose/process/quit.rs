@@ -40,6 +40,14 @@ pub(crate) fn install() {
     }
 }
 
+/// Takes the place of the default action in the child of a fork, if it does in the parent.
+pub(crate) fn after_fork() {
+    if PROCESS.load(Relaxed) != 0 {
+        // SAFETY: no arguments.
+        PROCESS.store(unsafe { libc::getpid() }, Relaxed); // Relaxed: as above.
+    }
+}
+
 /// Returns whether the default action of this signal is ours.
 pub(super) fn is_shared(signal: c_int) -> bool {
     signal == SIGQUIT && PROCESS.load(Relaxed) != 0 // Relaxed: complete in itself.

@@ -91,6 +91,11 @@ pub(crate) fn is_active() -> bool {
     is_shared(SIGNAL)
 }
 
+/// Returns whether the kernel calls our handler, which the child of a fork inherits.
+pub(crate) fn is_installed() -> bool {
+    ACTIVE.load(Relaxed) // Relaxed: as above.
+}
+
 /// Returns whether the actions of this signal are only [noted](exchange).
 pub(super) fn is_shared(signal: c_int) -> bool {
     signal == SIGNAL && ACTIVE.load(Relaxed) // Relaxed: complete in itself.

@@ -9,6 +9,7 @@ use crate::stack::{Slot, region};
 use crate::sys::{self, Errno, call};
 use crate::vthread;
 use core::ffi::{c_int, c_uint, c_void};
+use core::sync::atomic::{AtomicUsize, Ordering};
 use libc::{pthread_attr_t, pthread_t, size_t};
 
 interposed! {
@@ -31,8 +32,26 @@ unsafe extern "C" {
     fn pthread_attr_setguardsize(attributes: *mut pthread_attr_t, size: size_t) -> c_int;
 }
 
+/// The thread of this process that was virtual and has forked, in the child: it is a platform
+/// thread in a slot. 0: there is none.
+static FORKED: AtomicUsize = AtomicUsize::new(0);
+
+/// Makes the running virtual thread, which has forked, a thread of libc's to all functions here.
+pub(in crate::interpose) fn after_fork() {
+    pthread::after_fork();
+    // SAFETY: no arguments.
+    let own = unsafe { libc::pthread_self() } as usize;
+    FORKED.store(own, Ordering::Relaxed); // Relaxed: there is one thread.
+}
+
 /// Returns the stack of a virtual thread, given by its `pthread_t`.
 pub(in crate::interpose) fn slot_of(thread: pthread_t) -> Option<Slot> {
+    // Relaxed: as above.
+    slot_with(thread).filter(|_| FORKED.load(Ordering::Relaxed) != thread as usize)
+}
+
+/// Returns the slot of a thread that is virtual, or was.
+fn slot_with(thread: pthread_t) -> Option<Slot> {
     region::slot_at(thread as usize).filter(|slot| slot.tp() == thread as usize)
 }
 
@@ -45,7 +64,7 @@ pub unsafe extern "C" fn pthread_getattr_np(
     thread: pthread_t,
     attributes: *mut pthread_attr_t,
 ) -> c_int {
-    let Some(slot) = slot_of(thread) else {
+    let Some(slot) = slot_with(thread) else {
         // SAFETY: the caller's contract.
         return unsafe {
             real!(fn pthread_getattr_np(thread: pthread_t, attributes: *mut pthread_attr_t) -> c_int)

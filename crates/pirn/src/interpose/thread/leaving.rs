@@ -9,8 +9,8 @@
 use super::policy;
 use crate::glibc::symbols::real;
 use crate::interpose::thread::specific::Destructor;
-use crate::runtime;
 use crate::sys;
+use crate::vthread::set_end_in_child;
 use core::ffi::{c_int, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -31,6 +31,10 @@ pub(super) fn prepare() {
     // SeqCst, here and below: seldom used.
     if KEY.load(Ordering::SeqCst) == 0 {
         make_key();
+        set_end_in_child(end_in_child);
+        // SAFETY: the handler stays valid for ever. Without memory for it, the child of a process
+        // with other threads does not end by itself.
+        let _ = unsafe { libc::pthread_atfork(None, None, Some(after_fork)) };
     }
     if is_first() {
         report_this(); // It may also be cancelled.
@@ -47,6 +51,22 @@ fn make_key() {
     };
     if error == 0 {
         KEY.store(key + 1, Ordering::SeqCst);
+    }
+}
+
+/// Counts anew, in the child of a fork: there is one thread.
+pub(in crate::interpose) extern "C" fn after_fork() {
+    ALIVE.store(1, Ordering::SeqCst);
+    forget_most();
+}
+
+/// Ends the running thread, which was virtual, and has forked, in the child. Returns if it is the
+/// only one.
+fn end_in_child() {
+    if ALIVE.fetch_sub(1, Ordering::SeqCst) > 1 {
+        // As libc does with the first thread: it is gone, and the process stays for the others.
+        // SAFETY: no pointers; nothing of this thread is used any more but its stack, which stays.
+        let _ = unsafe { sys::call!(libc::SYS_exit, 0) };
     }
 }
 
@@ -76,9 +96,6 @@ pub(super) fn withdraw() {
 
 /// Reports the end of the running thread, as its last action. Does not return if it is the last.
 pub(super) fn leave() {
-    if runtime::has_forked() {
-        return; // libc counts the threads of the child.
-    }
     if ALIVE.fetch_sub(1, Ordering::SeqCst) == 1 {
         // SAFETY: what libc does after the last thread of a process.
         unsafe { libc::exit(0) };

@@ -38,7 +38,9 @@ pub(in crate::interpose) mod sync;
 mod wishes;
 
 pub(in crate::interpose) use identity::slot_of;
+pub(in crate::interpose) use leaving::after_fork as count_anew;
 pub(in crate::interpose) use lifecycle::{pthread_exit, pthread_join};
+pub(crate) use policy::is_on as pthreads_are_virtual;
 pub(in crate::interpose) use pthread::core_of;
 pub(in crate::interpose) use specific::{
     note_key, pthread_getspecific, pthread_key_delete, pthread_setspecific,

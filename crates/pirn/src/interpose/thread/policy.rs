@@ -4,7 +4,7 @@
 //! know nothing of virtual threads, does so in its initialiser.
 
 use super::leaving;
-use crate::{notices, runtime};
+use crate::notices;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::io;
@@ -27,14 +27,13 @@ pub extern "C" fn pirn_make_pthreads_virtual(on: c_int) {
 
 /// Returns whether `pthread_create` makes virtual threads.
 #[inline]
-pub(in crate::interpose) fn is_on() -> bool {
+pub(crate) fn is_on() -> bool {
     VIRTUAL.load(Relaxed) // Relaxed: as above.
 }
 
-/// Returns whether the threads of the program are counted: all of them can be seen. In the child of
-/// a fork all are libc's, which counts them itself.
+/// Returns whether the threads of the program are counted: all of them can be seen.
 pub(super) fn counts() -> bool {
-    is_on() && !runtime::has_forked()
+    is_on()
 }
 
 /// Why a thread of the program is a platform thread although the process wants virtual ones.
@@ -49,7 +48,7 @@ pub(super) enum Why {
     Affinity,
     /// Its stack is larger than any slot.
     LargeStack,
-    /// There is no runtime: it could not start here, or this is the child of a fork.
+    /// There is no runtime: it could not start.
     NoRuntime,
     /// It was created in a signal handler.
     InHandler,
@@ -64,7 +63,7 @@ impl Why {
         "with a scheduling policy or priority",
         "bound to CPUs",
         "with a stack too large for a virtual thread",
-        "without a runtime: it could not start, or the process was forked from one that has it",
+        "without a runtime: it could not start",
         "made in a signal handler",
         "by choice",
     ];
@@ -90,8 +89,7 @@ pub(super) fn count_platform(why: Why) {
 #[cold]
 pub(super) fn no_runtime(error: &io::Error) -> Why {
     static REPORTED: AtomicBool = AtomicBool::new(false);
-    // The children of forks are expected to have none.
-    if !runtime::has_forked() && !REPORTED.swap(true, Relaxed) {
+    if !REPORTED.swap(true, Relaxed) {
         notices::write(&format!(
             "{error}; the program's threads are platform threads"
         ));

@@ -415,6 +415,11 @@ pub(super) fn joins_caller(thread: usize) -> bool {
     own().is_some_and(|own| own.joiner.load(Ordering::Relaxed) == thread)
 }
 
+/// Forgets that the running thread, which has forked, was virtual.
+pub(super) fn after_fork() {
+    RECORD.with(|record| record.store(ptr::null_mut(), Ordering::Relaxed)); // Relaxed: its own.
+}
+
 /// Returns the record of a thread, if it is a virtual one that `pthread_create` has made.
 pub(super) fn find<'a>(thread: pthread_t) -> Option<&'a Pthread> {
     if !runtime::is_started() {

@@ -79,6 +79,17 @@ pub(crate) fn allow(setting: Option<bool>) -> bool {
     allowed
 }
 
+/// Forgets the listeners of the parent.
+///
+/// # Safety
+/// In the child of a fork that has no runtime yet.
+pub(crate) unsafe fn after_fork() {
+    BEGINS.store(false, Relaxed); // Relaxed: there is one thread of ours.
+    starter::after_fork();
+    // SAFETY: the caller's contract.
+    unsafe { place::after_fork() };
+}
+
 /// Listens until the process ends, if that is allowed.
 pub(crate) fn open_for_good() {
     FOR_GOOD.store(true, Relaxed); // Relaxed: complete in itself.

@@ -41,6 +41,15 @@ pub(super) struct Place {
 /// The path of the socket, and the process whose it is, for its end.
 static AT_EXIT: Lock<Option<(libc::pid_t, CString)>> = Lock::new(None);
 
+/// Forgets the socket, which is the parent's.
+///
+/// # Safety
+/// In the child of a fork that has no runtime yet.
+pub(super) unsafe fn after_fork() {
+    // SAFETY: the caller's contract.
+    unsafe { AT_EXIT.renew(None) };
+}
+
 /// Makes the socket. Returns `None` if this process listens already.
 ///
 /// # Errors

@@ -55,6 +55,11 @@ pub(super) fn start(run: fn(u32)) -> io::Result<()> {
     })
 }
 
+/// Forgets errands of the parent, in the child of a fork that has no runtime yet.
+pub(super) fn after_fork() {
+    WANTED.store(0, Release); // Release: as in `want`.
+}
+
 /// Has the starter do errands. For the monitor: neither blocks nor allocates.
 pub(super) fn want(errands: u32) {
     WANTED.fetch_or(errands, Release); // Release: pairs with the Acquire in `start`.

@@ -63,6 +63,15 @@ pub(crate) fn start(runtime: &'static Runtime, lints: Lints) {
         .spawn(move || run(Watch::new(runtime, lints)));
 }
 
+/// Forgets what was found in the parent process.
+///
+/// # Safety
+/// In the child of a fork that has no runtime yet.
+pub(crate) unsafe fn after_fork() {
+    // SAFETY: the caller's contract.
+    unsafe { report::after_fork() };
+}
+
 /// What a look is given.
 struct Context<'a> {
     runtime: &'static Runtime,

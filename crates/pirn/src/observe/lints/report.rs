@@ -58,6 +58,18 @@ static TOTALS: [AtomicU64; KINDS.len()] = [const { AtomicU64::new(0) }; KINDS.le
 /// The last lints, in a ring: the number of those ever kept, and their places.
 static KEEP: Lock<(usize, [Option<Arc<Recent>>; KEPT])> = Lock::new((0, [const { None }; KEPT]));
 
+/// Forgets what was found in the parent process.
+///
+/// # Safety
+/// In the child of a fork that has no runtime yet.
+pub(super) unsafe fn after_fork() {
+    for total in &TOTALS {
+        total.store(0, Relaxed); // Relaxed: for people to read.
+    }
+    // SAFETY: the caller's contract.
+    unsafe { KEEP.renew((0, [const { None }; KEPT])) };
+}
+
 /// Returns how often each lint has been found, by name.
 pub(crate) fn totals() -> impl Iterator<Item = (&'static str, u64)> {
     let counts = TOTALS.iter().map(|count| count.load(Relaxed)); // Relaxed: for people to read.

@@ -90,6 +90,13 @@ pub(super) fn take(thread: &Core, signal: c_int) -> Option<siginfo_t> {
     }
 }
 
+/// Gives up all information, in the child of a fork that has no runtime yet.
+pub(crate) fn after_fork() {
+    for entry in used() {
+        entry.owner.store(FREE, Release); // Release: as in `put`.
+    }
+}
+
 /// Returns whether there is information of a signal that is pending for the thread.
 pub(super) fn any(thread: &Core, signal: c_int) -> bool {
     oldest(thread, signal).is_some()

@@ -1,0 +1,47 @@
+//! Children of forks have virtual threads. Each check, in C, writes the same as natively.
+//!
+//! They are in programs that the library is preloaded to, and not in a test of `pirn`, which is a
+//! Rust program: there a thread that starts takes a lock of `std`'s, which the child of a fork
+//! would find locked for ever if a carrier was just starting.
+
+use crate::shared::{Folder, build, preloaded, run};
+use std::process::Command;
+
+fn as_natively(check: &str) {
+    let folder = Folder::new();
+    let Some(program) = build(&folder, "tests/c/forks.c", &[]) else {
+        return;
+    };
+    let (native, _) = run(Command::new(&program).args(["natively", check]));
+    for parallelism in ["1", "2", "8"] {
+        let mut command = preloaded(&program);
+        let command = command.env("PIRN_PARALLELISM", parallelism);
+        let (out, _) = run(command.args(["virtually", check]));
+        assert_eq!(out, native);
+    }
+}
+
+#[test]
+fn each_generation_of_processes_has_threads() {
+    as_natively("0");
+}
+
+#[test]
+fn a_thread_forks_and_its_child_has_threads() {
+    as_natively("1");
+}
+
+#[test]
+fn children_of_a_busy_process_have_threads() {
+    as_natively("2");
+}
+
+#[test]
+fn the_thread_that_forked_is_known_in_the_child() {
+    as_natively("3");
+}
+
+#[test]
+fn a_child_ends_with_its_last_thread() {
+    as_natively("4");
+}
