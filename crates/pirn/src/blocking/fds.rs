@@ -118,11 +118,9 @@ fn make_chunk(place: &AtomicPtr<Chunk>) -> *mut Chunk {
 /// Forgets all descriptors, in the child of a fork that has no runtime yet: their open files are
 /// shared with the parent, and threads of the parent may have held locks of the entries.
 pub(crate) fn after_fork() {
-    for place in &TABLE {
-        // Relaxed, here and below: there is no runtime yet.
-        if !place.load(Ordering::Relaxed).is_null() {
-            place.store(core::ptr::null_mut(), Ordering::Relaxed);
-        }
+    let made = |place: &&AtomicPtr<Chunk>| !place.load(Ordering::Relaxed).is_null();
+    for place in TABLE.iter().filter(made) {
+        place.store(core::ptr::null_mut(), Ordering::Relaxed); // Relaxed, all: nobody uses it.
     }
     REGISTERED_COUNT.store(0, Ordering::Relaxed);
     review::after_fork();
@@ -489,24 +487,11 @@ fn timeout_option(fd: i32, option: i32) -> Option<u64> {
 /// The error of waits for descriptors that are closed meanwhile.
 pub(crate) const CLOSED: Errno = Errno(libc::EBADF);
 
-/// Returns whether a descriptor may be that of a [file](is_file). Cheap if it is known not to be.
+/// Returns whether a descriptor may be that of a [file](sys::is_file). Cheap if it is known not to
+/// be.
 pub(crate) fn may_be_file(fd: i32) -> bool {
     // Relaxed: as in `set_flags`.
     let pollable = existing(fd)
         .is_some_and(|entry| entry.flags.load(Ordering::Relaxed) & (POLLABLE | REGISTERED) != 0);
-    !pollable && is_file(fd)
-}
-
-/// Returns whether a descriptor is of a kind that cannot be polled: a regular file, a directory, a
-/// block device.
-pub(crate) fn is_file(fd: i32) -> bool {
-    // SAFETY: all zeros is a valid `stat`; the kernel fills it in.
-    unsafe {
-        let mut stat: libc::stat = core::mem::zeroed();
-        call!(libc::SYS_fstat, fd, &raw mut stat).is_ok()
-            && matches!(
-                stat.st_mode & libc::S_IFMT,
-                libc::S_IFREG | libc::S_IFDIR | libc::S_IFBLK
-            )
-    }
+    !pollable && sys::is_file(fd)
 }

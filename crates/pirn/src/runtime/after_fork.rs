@@ -14,7 +14,8 @@
 //! the layout of TLS blocks, settings, signal handlers.
 //!
 //! The thread that forked stays a platform thread, also if it was a virtual one. Its stack is in a
-//! slot of the old runtime; so the addresses of all old slots stay reserved, and none is used again.
+//! slot of the old runtime; so the addresses of all old slots stay reserved, and none is used
+//! again.
 
 use crate::blocking::{fds, parking_lot, wait};
 use crate::glibc::late;

@@ -238,7 +238,7 @@ pub(crate) fn for_each_open(mut visit: impl FnMut(Slot)) {
     }
 }
 
-/// Notes that no slot so far is in use, nor will be, in the child of a fork that has no runtime yet.
+/// Notes that no slot so far is in use or will be, in the child of a fork that has no runtime yet.
 /// Their addresses stay theirs: the stack of the thread that has forked may be among them.
 pub(crate) fn after_fork() {
     for (_, region) in regions() {

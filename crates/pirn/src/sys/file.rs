@@ -31,6 +31,20 @@ pub(crate) unsafe fn socket_option<T>(fd: c_int, option: c_int) -> Result<T, Err
     }
 }
 
+/// Returns whether a descriptor is of a kind that cannot be polled: a regular file, a directory, a
+/// block device.
+pub(crate) fn is_file(fd: c_int) -> bool {
+    // SAFETY: all zeros is a valid `stat`; the kernel fills it in.
+    unsafe {
+        let mut stat: libc::stat = core::mem::zeroed();
+        call!(libc::SYS_fstat, fd, &raw mut stat).is_ok()
+            && matches!(
+                stat.st_mode & libc::S_IFMT,
+                libc::S_IFREG | libc::S_IFDIR | libc::S_IFBLK
+            )
+    }
+}
+
 /// Returns whether a descriptor is a TCP socket, with no other protocol on top of TCP.
 pub(crate) fn is_plain_tcp(fd: c_int) -> bool {
     let mut name = [0u8; 16];

@@ -27,8 +27,8 @@ pub(crate) use call::{
     Errno, SysResult, call, check, errno, os_thread_id, set_errno, to_c, uninterrupted,
 };
 pub(crate) use file::{
-    close_file, is_plain_tcp, open_descriptors, open_file, read_at_start, read_file, socket_option,
-    status_flags,
+    close_file, is_file, is_plain_tcp, open_descriptors, open_file, read_at_start, read_file,
+    socket_option, status_flags,
 };
 pub(crate) use futex::{futex_wait, futex_wake, futex_wake_at};
 pub(crate) use membarrier::barrier_in_every_thread;

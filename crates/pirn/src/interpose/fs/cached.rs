@@ -13,9 +13,9 @@
 //! something from the cache between the questions and the call, and a carrier waits for the disk
 //! once.
 
-use crate::blocking::{fds, offload};
+use crate::blocking::offload;
 use crate::sanitizer::valgrind;
-use crate::sys::call;
+use crate::sys::{self, call};
 use crate::vthread::awaited::Awaited;
 use core::ffi::{c_char, c_int};
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -89,7 +89,7 @@ fn identify(fd: c_int) -> Option<libc::statx> {
 /// those of a pipe or a socket, and not those of a file in memory, such as the files of `/proc`.
 pub(in crate::interpose) fn is_on_device(fd: c_int) -> bool {
     let Some(statx) = identify(fd) else {
-        return fds::is_file(fd); // The best answer without `statx`.
+        return sys::is_file(fd); // The best answer without `statx`.
     };
     match mode_t::from(statx.stx_mode) & libc::S_IFMT {
         libc::S_IFREG | libc::S_IFDIR => !traits(fd, &statx).in_memory,

@@ -12,8 +12,8 @@
 //! * there are no other virtual threads, no carriers, and no spawning: a spawn fails with an error
 //!   that says so. Only where `pthread_create` makes virtual threads, the first one starts
 //!   [another runtime](crate::runtime);
-//! * until then every interposed function acts as libc does. None needs a lock that another thread may have
-//!   held at the fork, nor touches the epoll instance, which is still the parent's.
+//! * until then every interposed function acts as libc does. None needs a lock that another thread
+//!   may have held at the fork, nor touches the epoll instance, which is the parent's.
 
 use super::signals::information;
 use crate::glibc::rseq;
