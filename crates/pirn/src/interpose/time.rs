@@ -42,14 +42,14 @@ pub unsafe extern "C-unwind" fn clock_nanosleep(
 ) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        let libcs = || {
+        let libcs = move || {
             real!(
                 unwinding fn clock_nanosleep(
                     clock: clockid_t, flags: c_int, request: *const timespec, remaining: *mut timespec
                 ) -> c_int
             )
         };
-        let ours = || Slept(sleep_by(clock, flags, request, remaining));
+        let ours = move || Slept(sleep_by(clock, flags, request, remaining));
         cancel::point(|| Slept(libcs()), ours).0
     }
 }
@@ -136,7 +136,7 @@ pub unsafe extern "C-unwind" fn nanosleep(
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn sleep(seconds: c_uint) -> c_uint {
     if virtual_thread().is_some() {
-        let ours = || Slept(nap(u64::from(seconds) * 1_000_000_000));
+        let ours = move || Slept(nap(u64::from(seconds) * 1_000_000_000));
         // SAFETY: on a virtual thread, so libc's own function is not called; nothing to drop.
         let left = unsafe { cancel::point(ours, ours) }.0;
         return left.map_or(0, |left| ((left + 500_000_000) / 1_000_000_000) as c_uint);

@@ -8,6 +8,7 @@ mod fork;
 mod futexes;
 mod handler_jumps;
 mod identity;
+mod many_readers;
 mod posix;
 mod pthread;
 mod pthread_create;

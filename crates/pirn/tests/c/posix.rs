@@ -239,6 +239,16 @@ fn threads_are_cancelled_at_each_point() {
 }
 
 #[watched]
+fn threads_are_cancelled_at_the_beginning_of_calls() {
+    as_natively("posix_cancel_calls.c", "check_beginnings", On::Both);
+}
+
+#[watched]
+fn threads_are_cancelled_in_opens_and_locks() {
+    as_natively("posix_cancel_calls.c", "check_waits", On::Both);
+}
+
+#[watched]
 fn cancellation_waits_until_it_is_enabled() {
     as_natively("posix_cancel.c", "check_state", On::Both);
 }

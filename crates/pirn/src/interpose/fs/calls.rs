@@ -15,6 +15,7 @@ use crate::blocking::offload;
 use crate::glibc::symbols::real;
 use crate::interpose::Path;
 use crate::interpose::registry::interposed;
+use crate::interpose::thread::cancel;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno, SysResult};
 use crate::vthread::awaited::Awaited;
@@ -92,21 +93,31 @@ interposed! {
         fn __statfs(path: Path, out: *mut libc::statfs) -> c_int = SYS_statfs(path, out);
         fn fstatfs(fd: c_int, out: *mut libc::statfs) -> c_int = SYS_fstatfs(fd, out);
         fn fstatfs64(fd: c_int, out: *mut libc::statfs64) -> c_int = SYS_fstatfs(fd, out);
-        fn fsync(fd: c_int) -> c_int = SYS_fsync(fd);
-        fn fdatasync(fd: c_int) -> c_int = SYS_fdatasync(fd);
         fn syncfs(fd: c_int) -> c_int = SYS_syncfs(fd);
-        fn sync_file_range(fd: c_int, offset: off_t, length: off_t, flags: c_uint) -> c_int
-            = SYS_sync_file_range(fd, offset, length, flags);
-        fn msync(address: *mut c_void, length: size_t, flags: c_int) -> c_int = SYS_msync(address, length, flags);
         fn ftruncate(fd: c_int, length: off_t) -> c_int = SYS_ftruncate(fd, length);
         fn ftruncate64(fd: c_int, length: off_t) -> c_int = SYS_ftruncate(fd, length);
-        fn fallocate(fd: c_int, mode: c_int, offset: off_t, length: off_t) -> c_int
-            = SYS_fallocate(fd, mode, offset, length);
-        fn fallocate64(fd: c_int, mode: c_int, offset: off_t, length: off_t) -> c_int
-            = SYS_fallocate(fd, mode, offset, length);
         fn fchmod(fd: c_int, mode: mode_t) -> c_int = SYS_fchmod(fd, mode);
         fn fchown(fd: c_int, owner: uid_t, group: gid_t) -> c_int = SYS_fchown(fd, owner, group);
         fn readahead(fd: c_int, offset: off_t, length: size_t) -> ssize_t = SYS_readahead(fd, offset, length);
+    }
+
+    // Cancellation points.
+    Pool as {
+        fn fsync(fd: c_int) -> c_int = at_a_point(c"fsync", libc::SYS_fsync, args([fd as usize]));
+        fn fdatasync(fd: c_int) -> c_int
+            = at_a_point(c"fdatasync", libc::SYS_fdatasync, args([fd as usize]));
+        fn sync_file_range(fd: c_int, offset: off_t, length: off_t, flags: c_uint) -> c_int
+            = at_a_point(c"sync_file_range", libc::SYS_sync_file_range, args([
+                fd as usize, offset as usize, length as usize, flags as usize,
+            ]));
+        fn msync(address: *mut c_void, length: size_t, flags: c_int) -> c_int
+            = at_a_point(c"msync", libc::SYS_msync, args([address as usize, length, flags as usize]));
+        fn fallocate(fd: c_int, mode: c_int, offset: off_t, length: off_t) -> c_int
+            = at_a_point(c"fallocate", libc::SYS_fallocate, args([
+                fd as usize, mode as usize, offset as usize, length as usize,
+            ]));
+        fn fallocate64(fd: c_int, mode: c_int, offset: off_t, length: off_t) -> c_int
+            = fallocate(fd, mode, offset, length);
     }
 
     // Extended attributes.
@@ -219,6 +230,15 @@ pub(in crate::interpose) unsafe fn bounded_call(
     sys::to_c(offload::bounded(Awaited::call(name), || unsafe {
         sys::check(arch::syscall(number, args))
     }))
+}
+
+/// Makes the same call, as a cancellation point.
+///
+/// # Safety
+/// As for the system call; the caller is `extern "C-unwind"` and has nothing to drop.
+unsafe fn at_a_point(name: &'static CStr, number: c_long, args: [usize; 6]) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe { cancel::own_point(move || bounded_call(name, number, args) as c_int) }
 }
 
 /// Returns the result of a C function that reports through `errno`.

@@ -11,10 +11,12 @@
 use crate::blocking::retry::Retry;
 use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
+use crate::interpose::thread::cancel;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno, SysResult, call};
 use crate::time::Deadline;
 use crate::vthread::awaited::{Awaited, Kind};
+use crate::vthread::wait_word::Hearing;
 use core::ffi::{c_int, c_short};
 use libc::off_t;
 
@@ -38,7 +40,8 @@ pub(crate) fn lock_released() {
     CONTENDERS.chance();
 }
 
-/// Takes a lock as if `try_lock` blocked. Called on a virtual thread.
+/// Takes a lock as if `try_lock` blocked. Called on a virtual thread. One that can be cancelled
+/// hears an interrupt.
 pub(crate) fn lock_patiently(fd: c_int, try_lock: impl Fn() -> SysResult) -> SysResult {
     let attempt = || match try_lock() {
         Err(Errno(libc::EACCES)) => Err(Errno(libc::EAGAIN)),
@@ -47,7 +50,8 @@ pub(crate) fn lock_patiently(fd: c_int, try_lock: impl Fn() -> SysResult) -> Sys
     match attempt() {
         Err(Errno(libc::EAGAIN)) => {
             let lock = Awaited::descriptor(Kind::FileLock, fd);
-            CONTENDERS.until(lock, Deadline::NEVER, None, attempt)
+            let hearing = cancel::may_be_cancelled().then_some(Hearing::Futex);
+            CONTENDERS.until(lock, Deadline::NEVER, hearing, attempt)
         }
         result => result,
     }
@@ -72,7 +76,15 @@ pub extern "C" fn flock(fd: c_int, operation: c_int) -> c_int {
 
 /// `lockf`.
 #[unsafe(no_mangle)]
-pub extern "C" fn lockf(fd: c_int, command: c_int, length: off_t) -> c_int {
+pub extern "C-unwind" fn lockf(fd: c_int, command: c_int, length: off_t) -> c_int {
+    match command {
+        // SAFETY: nothing to drop.
+        libc::F_LOCK => unsafe { cancel::own_point(move || lock_part(fd, command, length)) },
+        _ => lock_part(fd, command, length),
+    }
+}
+
+fn lock_part(fd: c_int, command: c_int, length: off_t) -> c_int {
     if command == libc::F_LOCK && virtual_thread().is_some() {
         // SAFETY: all zeros is a valid `flock`.
         let mut lock: libc::flock = unsafe { core::mem::zeroed() };

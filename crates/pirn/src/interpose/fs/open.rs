@@ -11,6 +11,7 @@ use super::fifo;
 use crate::blocking::{fds, offload};
 use crate::interpose::Path;
 use crate::interpose::registry::interposed;
+use crate::interpose::thread::cancel;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, SysResult, call};
 use crate::vthread::awaited::Awaited;
@@ -178,13 +179,13 @@ fn without_mode(flags: c_int) -> c_int {
     flags
 }
 
-/// Does the same as [`open_at`], for C.
+/// Does the same as [`open_at`], for C: a cancellation point.
 ///
 /// # Safety
 /// As for `openat(2)`.
 unsafe fn open_c(dir: c_int, path: Path, flags: c_int, mode: mode_t) -> c_int {
-    // SAFETY: the caller's contract.
-    sys::to_c(unsafe { open_at(dir, path, flags, mode) }) as c_int
+    // SAFETY: the caller's contract. The functions of the table have nothing to drop.
+    unsafe { cancel::own_point(move || sys::to_c(open_at(dir, path, flags, mode)) as c_int) }
 }
 
 /// Notes a descriptor that libc has made, if it has made one.

@@ -4,6 +4,7 @@ use crate::blocking::offload;
 use crate::glibc::symbols::real;
 use crate::interpose::fs::calls::from_c;
 use crate::interpose::registry::interposed;
+use crate::interpose::thread::cancel;
 use crate::sys;
 use crate::vthread::awaited::Awaited;
 use core::ffi::c_int;
@@ -14,11 +15,17 @@ type Requests = *const *mut aiocb;
 interposed! {
     family "Asynchronous input and output" for Scaling;
 
-    Dedicated {
-        fn aio_suspend(requests: Requests, count: c_int, timeout: *const timespec) -> c_int;
-        fn aio_suspend64(requests: Requests, count: c_int, timeout: *const timespec) -> c_int;
-    }
     Dedicated as {
+        fn aio_suspend(requests: Requests, count: c_int, timeout: *const timespec) -> c_int
+            = cancel::own_point(move || {
+                let wait = || from_c(real!(
+                    fn aio_suspend(requests: Requests, count: c_int, timeout: *const timespec)
+                        -> c_int
+                ));
+                sys::to_c(offload::dedicated(Awaited::call(c"aio_suspend"), wait)) as c_int
+            });
+        fn aio_suspend64(requests: Requests, count: c_int, timeout: *const timespec) -> c_int
+            = aio_suspend(requests, count, timeout);
         fn lio_listio(mode: c_int, requests: Requests, count: c_int, event: *mut sigevent) -> c_int
             = list(mode, || real!(
                 fn lio_listio(mode: c_int, requests: Requests, count: c_int, event: *mut sigevent)

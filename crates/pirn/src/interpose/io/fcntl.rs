@@ -6,6 +6,7 @@
 use crate::blocking::{fds, status_flags};
 use crate::interpose::fs::lock;
 use crate::interpose::registry::interposed;
+use crate::interpose::thread::cancel;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, SysResult, call};
 use core::ffi::{c_int, c_ulong};
@@ -28,9 +29,15 @@ interposed! {
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fcntl(fd: c_int, command: c_int, argument: usize) -> c_int {
-    // SAFETY: the caller's contract.
-    sys::to_c(unsafe { control(fd, command, argument) }) as c_int
+pub unsafe extern "C-unwind" fn fcntl(fd: c_int, command: c_int, argument: usize) -> c_int {
+    // SAFETY: the caller's contract; nothing to drop.
+    unsafe {
+        let control = move || sys::to_c(control(fd, command, argument)) as c_int;
+        match command {
+            libc::F_SETLKW | libc::F_OFD_SETLKW => cancel::own_point(control),
+            _ => control(),
+        }
+    }
 }
 
 /// `fcntl64`, which programs built against glibc 2.28 or later call.
@@ -38,9 +45,9 @@ pub unsafe extern "C" fn fcntl(fd: c_int, command: c_int, argument: usize) -> c_
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fcntl64(fd: c_int, command: c_int, argument: usize) -> c_int {
+pub unsafe extern "C-unwind" fn fcntl64(fd: c_int, command: c_int, argument: usize) -> c_int {
     // SAFETY: the caller's contract.
-    sys::to_c(unsafe { control(fd, command, argument) }) as c_int
+    unsafe { fcntl(fd, command, argument) }
 }
 
 unsafe fn control(fd: c_int, command: c_int, argument: usize) -> SysResult {

@@ -24,14 +24,14 @@ interposed! {
             -> ssize_t = mq_timedreceive(queue, message, size, priority, ptr::null());
         fn mq_timedreceive(
             queue: mqd_t, message: *mut c_char, size: size_t, priority: *mut c_uint, time: Time,
-        ) -> ssize_t = cancel::virtual_point(|| sys::to_c(wait(queue, Interest::Read, time, |time| {
+        ) -> ssize_t = cancel::own_point(move || sys::to_c(wait(queue, Interest::Read, time, |time| {
             call!(libc::SYS_mq_timedreceive, queue, message, size, priority, time)
         })));
         fn mq_send(queue: mqd_t, message: *const c_char, size: size_t, priority: c_uint) -> c_int
             = mq_timedsend(queue, message, size, priority, ptr::null());
         fn mq_timedsend(
             queue: mqd_t, message: *const c_char, size: size_t, priority: c_uint, time: Time,
-        ) -> c_int = cancel::virtual_point(|| sys::to_c(wait(queue, Interest::Write, time, |time| {
+        ) -> c_int = cancel::own_point(move || sys::to_c(wait(queue, Interest::Write, time, |time| {
             call!(libc::SYS_mq_timedsend, queue, message, size, priority, time)
         })) as c_int);
     }

@@ -200,7 +200,7 @@ fn milliseconds(timeout: c_int) -> Option<u64> {
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn poll(fds: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int {
-    let ours = || {
+    let ours = move || {
         // SAFETY: the caller's contract.
         sys::to_c(unsafe {
             if virtual_thread().is_none() {
@@ -212,8 +212,7 @@ pub unsafe extern "C-unwind" fn poll(fds: *mut pollfd, count: nfds_t, timeout: c
     };
     // SAFETY: the caller's contract; nothing to drop.
     unsafe {
-        let libcs =
-            || real!(unwinding fn poll(fds: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int);
+        let libcs = move || real!(unwinding fn poll(fds: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int);
         cancel::point(libcs, ours)
     }
 }
@@ -263,13 +262,13 @@ pub unsafe extern "C-unwind" fn ppoll(
     timeout: *const timespec,
     mask: *const sigset_t,
 ) -> c_int {
-    let ours = || {
+    let ours = move || {
         // SAFETY: the caller's contract.
         sys::to_c(unsafe { ppoll_any(fds, count, timeout, mask) }) as c_int
     };
     // SAFETY: the caller's contract; nothing to drop.
     unsafe {
-        let libcs = || {
+        let libcs = move || {
             real!(
                 unwinding fn ppoll(
                     fds: *mut pollfd, count: nfds_t, timeout: *const timespec,
@@ -348,14 +347,14 @@ pub unsafe extern "C-unwind" fn epoll_pwait(
     timeout: c_int,
     mask: *const sigset_t,
 ) -> c_int {
-    let ours = || {
+    let ours = move || {
         // SAFETY: the caller's contract.
         sys::to_c(unsafe { epoll_any(epoll, events, max, Ok(milliseconds(timeout)), mask) })
             as c_int
     };
     // SAFETY: the caller's contract; nothing to drop.
     unsafe {
-        let libcs = || {
+        let libcs = move || {
             real!(
                 unwinding fn epoll_pwait(
                     epoll: c_int, events: *mut epoll_event, max: c_int, timeout: c_int,

@@ -39,7 +39,7 @@ interposed! {
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn read(fd: c_int, buffer: *mut c_void, length: size_t) -> ssize_t {
-    let ours = || {
+    let ours = move || {
         // SAFETY: the caller's contract.
         sys::to_c(unsafe {
             if vthread::parkable().is_none() {
@@ -51,8 +51,7 @@ pub unsafe extern "C-unwind" fn read(fd: c_int, buffer: *mut c_void, length: siz
     };
     // SAFETY: the caller's contract; nothing to drop.
     unsafe {
-        let libcs =
-            || real!(unwinding fn read(fd: c_int, buffer: *mut c_void, length: size_t) -> ssize_t);
+        let libcs = move || real!(unwinding fn read(fd: c_int, buffer: *mut c_void, length: size_t) -> ssize_t);
         cancel::point(libcs, ours)
     }
 }
@@ -63,7 +62,7 @@ pub unsafe extern "C-unwind" fn read(fd: c_int, buffer: *mut c_void, length: siz
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn write(fd: c_int, buffer: *const c_void, length: size_t) -> ssize_t {
-    let ours = || {
+    let ours = move || {
         // SAFETY: the caller's contract.
         sys::to_c(unsafe {
             if vthread::parkable().is_none() {
@@ -81,14 +80,16 @@ pub unsafe extern "C-unwind" fn write(fd: c_int, buffer: *const c_void, length: 
     };
     // SAFETY: the caller's contract; nothing to drop.
     unsafe {
-        let libcs = || real!(unwinding fn write(fd: c_int, buffer: *const c_void, length: size_t) -> ssize_t);
+        let libcs = move || real!(unwinding fn write(fd: c_int, buffer: *const c_void, length: size_t) -> ssize_t);
         cancel::point(libcs, ours)
     }
 }
 
 /// `close`: virtual threads that wait for the descriptor wake with `EBADF`.
 #[unsafe(no_mangle)]
-pub extern "C" fn close(fd: c_int) -> c_int {
+pub extern "C-unwind" fn close(fd: c_int) -> c_int {
+    // SAFETY: nothing to drop.
+    unsafe { cancel::beginning() };
     let result = fds::close(fd);
     crate::interpose::fs::lock::lock_released();
     sys::to_c(result) as c_int

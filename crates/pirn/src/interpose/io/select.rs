@@ -197,7 +197,7 @@ pub unsafe extern "C-unwind" fn select(
     except: *mut fd_set,
     timeout: *mut timeval,
 ) -> c_int {
-    let ours = || {
+    let ours = move || {
         if virtual_thread().is_none() {
             // SAFETY: the caller's contract.
             let result = unsafe { call!(libc::SYS_select, count, read, write, except, timeout) };
@@ -219,7 +219,7 @@ pub unsafe extern "C-unwind" fn select(
     };
     // SAFETY: the caller's contract; nothing to drop.
     unsafe {
-        let libcs = || {
+        let libcs = move || {
             real!(
                 unwinding fn select(
                     count: c_int, read: *mut fd_set, write: *mut fd_set, except: *mut fd_set,
@@ -244,7 +244,7 @@ pub unsafe extern "C-unwind" fn pselect(
     timeout: *const timespec,
     mask: *const sigset_t,
 ) -> c_int {
-    let ours = || {
+    let ours = move || {
         // SAFETY: the caller's contract.
         sys::to_c(unsafe {
             if virtual_thread().is_some() && mask.is_null() {
@@ -272,7 +272,7 @@ pub unsafe extern "C-unwind" fn pselect(
     };
     // SAFETY: the caller's contract; nothing to drop.
     unsafe {
-        let libcs = || {
+        let libcs = move || {
             real!(
                 unwinding fn pselect(
                     count: c_int, read: *mut fd_set, write: *mut fd_set, except: *mut fd_set,

@@ -4,6 +4,7 @@ use crate::blocking::offload;
 use crate::glibc::symbols::real;
 use crate::interpose::fs::calls::from_c;
 use crate::interpose::registry::interposed;
+use crate::interpose::thread::cancel;
 use crate::sys;
 use crate::vthread::awaited::Awaited;
 use core::ffi::c_int;
@@ -12,8 +13,13 @@ use libc::termios;
 interposed! {
     family "Terminals" for Scaling;
 
+    Dedicated as {
+        fn tcdrain(fd: c_int) -> c_int = cancel::own_point(move || {
+            let drain = || from_c(real!(fn tcdrain(fd: c_int) -> c_int));
+            sys::to_c(offload::dedicated(Awaited::call(c"tcdrain"), drain)) as c_int
+        });
+    }
     Dedicated {
-        fn tcdrain(fd: c_int) -> c_int;
         fn tcsendbreak(fd: c_int, duration: c_int) -> c_int;
     }
     Dedicated by hand { tcsetattr: "unless it is to act at once" }

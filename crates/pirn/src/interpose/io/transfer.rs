@@ -447,7 +447,7 @@ unsafe fn positioned_vectored(
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn readv(fd: c_int, iov: *const iovec, count: c_int) -> ssize_t {
-    let ours = || {
+    let ours = move || {
         // SAFETY: the caller's contract.
         sys::to_c(unsafe { read_vectored(fd, iov, count) })
     };
@@ -465,7 +465,7 @@ pub unsafe extern "C-unwind" fn readv(fd: c_int, iov: *const iovec, count: c_int
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn writev(fd: c_int, iov: *const iovec, count: c_int) -> ssize_t {
-    let ours = || {
+    let ours = move || {
         // SAFETY: the caller's contract.
         sys::to_c(unsafe { write_vectored(fd, iov, count) })
     };

@@ -46,8 +46,8 @@ pub unsafe extern "C-unwind" fn accept4(
 ) -> c_int {
     // SAFETY: the caller's contract; nothing to drop.
     unsafe {
-        let ours = || accept_once(fd, address, length, flags);
-        let libcs = || {
+        let ours = move || accept_once(fd, address, length, flags);
+        let libcs = move || {
             wait_cancellably(fd);
             ours()
         };

@@ -37,7 +37,7 @@ pub unsafe extern "C-unwind" fn connect(
 ) -> c_int {
     // SAFETY: the caller's contract; nothing to drop.
     unsafe {
-        let ours = || connect_once(fd, address, length);
+        let ours = move || connect_once(fd, address, length);
         cancel::point(ours, ours)
     }
 }

@@ -31,7 +31,7 @@ pub unsafe extern "C-unwind" fn recvmmsg(
 ) -> c_int {
     let messages = Messages { messages, count };
     // SAFETY: the caller's contract; nothing to drop.
-    unsafe { cancel::virtual_point(|| messages.receive_any(fd, flags, timeout)) }
+    unsafe { cancel::own_point(|| messages.receive_any(fd, flags, timeout)) }
 }
 
 /// `sendmmsg`.

@@ -169,7 +169,7 @@ pub unsafe extern "C-unwind" fn recvfrom(
     address: *mut sockaddr,
     address_length: *mut socklen_t,
 ) -> ssize_t {
-    let ours = || {
+    let ours = move || {
         let kernel = |done: usize, flags: c_int| {
             // SAFETY: the caller's contract; `done` bytes of the buffer are full.
             unsafe {
@@ -203,7 +203,7 @@ pub unsafe extern "C-unwind" fn recvfrom(
     };
     // SAFETY: the caller's contract; nothing to drop.
     unsafe {
-        let libcs = || {
+        let libcs = move || {
             real!(
                 unwinding fn recvfrom(
                     fd: c_int, buffer: *mut c_void, length: size_t, flags: c_int,
@@ -227,7 +227,7 @@ fn is_stream(fd: c_int) -> bool {
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
-    let ours = || {
+    let ours = move || {
         // SAFETY: the caller's contract.
         let result = receive(fd, flags, |flags| unsafe {
             call!(libc::SYS_recvmsg, fd, message, flags)
@@ -240,7 +240,7 @@ pub unsafe extern "C-unwind" fn recvmsg(fd: c_int, message: *mut msghdr, flags: 
     };
     // SAFETY: the caller's contract; nothing to drop.
     unsafe {
-        let libcs = || {
+        let libcs = move || {
             real!(
                 unwinding fn recvmsg(
                     fd: c_int, message: *mut msghdr, flags: c_int
@@ -297,7 +297,7 @@ pub unsafe extern "C-unwind" fn sendto(
     address: *const sockaddr,
     address_length: socklen_t,
 ) -> ssize_t {
-    let ours = || {
+    let ours = move || {
         let kernel = |done: usize, flags: c_int| {
             // SAFETY: the caller's contract; `done` bytes of the buffer are sent.
             unsafe {
@@ -329,7 +329,7 @@ pub unsafe extern "C-unwind" fn sendto(
     };
     // SAFETY: the caller's contract; nothing to drop.
     unsafe {
-        let libcs = || {
+        let libcs = move || {
             real!(
                 unwinding fn sendto(
                     fd: c_int, buffer: *const c_void, length: size_t, flags: c_int,
@@ -361,7 +361,7 @@ pub unsafe extern "C-unwind" fn sendmsg(
     message: *const msghdr,
     flags: c_int,
 ) -> ssize_t {
-    let ours = || {
+    let ours = move || {
         // SAFETY: the caller's contract.
         let kernel = |flags: c_int| unsafe { call!(libc::SYS_sendmsg, fd, message, flags) };
         if virtual_thread().is_none() || flags & libc::MSG_DONTWAIT != 0 {
@@ -377,7 +377,7 @@ pub unsafe extern "C-unwind" fn sendmsg(
     };
     // SAFETY: the caller's contract; nothing to drop.
     unsafe {
-        let libcs = || {
+        let libcs = move || {
             real!(
                 unwinding fn sendmsg(
                     fd: c_int, message: *const msghdr, flags: c_int

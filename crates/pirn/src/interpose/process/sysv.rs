@@ -5,6 +5,7 @@
 
 use crate::blocking::offload;
 use crate::interpose::registry::interposed;
+use crate::interpose::thread::cancel;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno, SysResult, call};
 use crate::vthread::awaited::Awaited;
@@ -22,14 +23,14 @@ interposed! {
 
     Dedicated as {
         fn msgsnd(queue: c_int, message: *const c_void, size: size_t, flags: c_int) -> c_int
-            = sys::to_c(try_first(c"msgsnd", waits(flags), libc::EAGAIN, |now| {
+            = cancel::own_point(move || sys::to_c(try_first(c"msgsnd", waits(flags), libc::EAGAIN, |now| {
                 call!(libc::SYS_msgsnd, queue, message, size, flags | nowait(now))
-            })) as c_int;
+            })) as c_int);
         fn msgrcv(queue: c_int, message: *mut c_void, size: size_t, kind: c_long, flags: c_int)
             -> ssize_t
-            = sys::to_c(try_first(c"msgrcv", waits(flags), libc::ENOMSG, |now| {
+            = cancel::own_point(move || sys::to_c(try_first(c"msgrcv", waits(flags), libc::ENOMSG, |now| {
                 call!(libc::SYS_msgrcv, queue, message, size, kind, flags | nowait(now))
-            }));
+            })));
         fn semop(semaphores: c_int, operations: *mut sembuf, count: size_t) -> c_int
             = semtimedop(semaphores, operations, count, ptr::null());
         fn semtimedop(

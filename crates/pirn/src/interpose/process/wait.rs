@@ -161,13 +161,13 @@ pub unsafe extern "C-unwind" fn wait4(
     options: c_int,
     usage: *mut rusage,
 ) -> pid_t {
-    let ours = || {
+    let ours = move || {
         // SAFETY: the caller's contract.
         sys::to_c(unsafe { wait_for(pid, status, options, usage) }) as pid_t
     };
     // SAFETY: the caller's contract; nothing to drop.
     unsafe {
-        let libcs = || {
+        let libcs = move || {
             real!(
                 unwinding fn wait4(
                     pid: pid_t, status: *mut c_int, options: c_int, usage: *mut rusage
@@ -223,13 +223,13 @@ pub unsafe extern "C-unwind" fn waitid(
     info: *mut siginfo_t,
     options: c_int,
 ) -> c_int {
-    let ours = || {
+    let ours = move || {
         // SAFETY: the caller's contract.
         sys::to_c(unsafe { wait_for_id(kind, id, info, options) }) as c_int
     };
     // SAFETY: the caller's contract; nothing to drop.
     unsafe {
-        let libcs = || {
+        let libcs = move || {
             real!(
                 unwinding fn waitid(
                     kind: idtype_t, id: id_t, info: *mut siginfo_t, options: c_int

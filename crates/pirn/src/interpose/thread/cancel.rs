@@ -18,8 +18,9 @@
 //! No frame between the program and [`act`] has anything to drop: the functions that are
 //! cancellation points are `extern "C-unwind"`, and call [`point`] before all else.
 //!
-//! On a platform thread of a process with such threads these functions are libc's own, which are
-//! cancellation points; ours call the kernel directly, and are none.
+//! On a platform thread of a process with such threads the functions that wait are libc's own,
+//! which are cancellation points; ours call the kernel directly, and are none. Before the others
+//! ([`own_point`]) libc is asked whether the thread is cancelled.
 //!
 //! Asynchronous cancellation acts at cancellation points, and at once in the thread itself.
 
@@ -40,8 +41,10 @@ use libc::pthread_t;
 interposed! {
     family "Cancellation of threads" for Correctness,
         cannot "cancel a thread of `pirn::thread` (`ENOSYS`), or one that computes before its next \
-            cancellation point: one that reads, writes, sends, receives, accepts, connects, polls, \
-            sleeps, joins, or waits for a child, a semaphore or a condition variable";
+            cancellation point: one that reads, writes, opens, closes, sends, receives, accepts, \
+            connects, polls, sleeps, joins, locks or synchronises a file, or waits for a child, a \
+            semaphore or a condition variable; `msgsnd`, `msgrcv`, `tcdrain` and `aio_suspend` are \
+            points at their beginning";
 
     Own by hand { pthread_cancel, pthread_testcancel, pthread_setcancelstate, pthread_setcanceltype }
 }
@@ -137,7 +140,8 @@ impl<R: Copy> Interruptible for Slept<R> {
 }
 
 /// Makes a call that is a cancellation point: `ours`, or `libcs` on a platform thread of a process
-/// whose threads are virtual.
+/// whose threads are virtual. Where they are not, this is a load and a branch: both closures own
+/// their arguments (`move`), which therefore stay in registers.
 ///
 /// # Safety
 /// The caller is `extern "C-unwind"` and has nothing to drop; both calls may be made.
@@ -153,18 +157,25 @@ pub(in crate::interpose) unsafe fn point<R: Interruptible>(
     }
 }
 
-/// Makes a call that is a cancellation point on virtual threads only.
+/// Makes a call that is a cancellation point, by the same function on all threads: on a platform
+/// thread it is one at its beginning only.
 ///
 /// # Safety
 /// As for [`point`].
 #[inline(always)]
-pub(in crate::interpose) unsafe fn virtual_point<R: Interruptible>(call: impl Fn() -> R) -> R {
+pub(in crate::interpose) unsafe fn own_point<R: Interruptible>(call: impl Fn() -> R + Copy) -> R {
+    let on_platform = move || {
+        // SAFETY: the caller's contract.
+        unsafe { pthread_testcancel() };
+        call()
+    };
     // SAFETY: the caller's contract.
-    unsafe { point(&call, &call) }
+    unsafe { point(on_platform, call) }
 }
 
 /// # Safety
 /// As for [`point`].
+#[inline(never)]
 unsafe fn point_of_posix<R: Interruptible>(libcs: impl FnOnce() -> R, ours: impl Fn() -> R) -> R {
     if vthread::current().is_none() {
         return libcs();
@@ -184,6 +195,19 @@ unsafe fn point_of_posix<R: Interruptible>(libcs: impl FnOnce() -> R, ours: impl
         if vthread::current().is_none_or(|core| !core.wait.take()) {
             return result; // Interrupted by something else.
         }
+    }
+}
+
+/// Begins a call that is a cancellation point at its beginning only, since it must not be made
+/// twice.
+///
+/// # Safety
+/// As for [`point`].
+#[inline(always)]
+pub(in crate::interpose) unsafe fn beginning() {
+    if policy::is_on() && !mark::is_up() {
+        // SAFETY: the caller's contract.
+        unsafe { pthread_testcancel() };
     }
 }
 
@@ -248,7 +272,7 @@ pub(super) fn is_due() -> bool {
 }
 
 /// Returns whether the running thread is one that can be cancelled.
-pub(super) fn may_be_cancelled() -> bool {
+pub(in crate::interpose) fn may_be_cancelled() -> bool {
     pthread::own().is_some()
 }
 

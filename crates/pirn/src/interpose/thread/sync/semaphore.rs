@@ -86,7 +86,7 @@ unsafe fn wait(
     };
     // SAFETY: the caller's contract.
     let attempt = || unsafe { attempt(semaphore) };
-    let acquire = || to_c(acquire(libc::EAGAIN, attempt, prepare, || Ok(deadline)));
+    let acquire = move || to_c(acquire(libc::EAGAIN, attempt, prepare, || Ok(deadline)));
     // SAFETY: on a virtual thread, so libc's own function is not called; see `registry`.
     unsafe { cancel::point(acquire, acquire) }
 }
