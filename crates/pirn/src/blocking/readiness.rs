@@ -4,6 +4,7 @@
 use super::fds::{self, Entry};
 use super::status_flags::{self, Waiting};
 use super::wait::{Outcome, Wait};
+use crate::mark::Held;
 use crate::sys::{Errno, SysResult};
 use crate::time::Deadline;
 use crate::vthread::awaited::{Awaited, Kind};
@@ -158,6 +159,9 @@ impl<A: Fn(i32, Interest) -> Awaited> Operation<'_, A> {
         } = self;
         loop {
             entry.register(fd)?;
+            // Once woken it may hold the baton: others wait until it has passed that on, and must
+            // not wait for a handler.
+            let held = Held::new();
             let begin = || Wait::interruptible(awaited(fd, interest), Hearing::Always);
             let given_up = match park(entry, interest, since, deadline, begin) {
                 Outcome::Ready => None,
@@ -166,6 +170,7 @@ impl<A: Fn(i32, Interest) -> Awaited> Operation<'_, A> {
                 Outcome::Summoned => {
                     // A handler may run for long: others may try meanwhile.
                     entry.readiness.pass_baton(interest);
+                    drop(held);
                     after_signals(deadline)
                 }
                 Outcome::Closed => {

@@ -139,9 +139,10 @@ impl Timer {
             Effect::Wait(wait) => unsafe { wait.as_ref() }.claim(Outcome::TimedOut),
             Effect::Permit(core) => {
                 // SAFETY: the same for a parked thread.
+                let mark = Raised::new();
                 let expired = unsafe { core.as_ref() }.permit.expire();
                 // SAFETY: the permit has given us the duty to wake the thread.
-                expired.then(|| Wakeup::Virtual(unsafe { Claimed::new(*core) }))
+                expired.then(|| Wakeup::Virtual(unsafe { Claimed::new(*core, mark) }))
             }
             Effect::Start(thread) => thread.take().map(Wakeup::Start),
         }

@@ -75,12 +75,9 @@ pub(crate) enum Wakeup {
     Nothing,
 }
 
-// SAFETY: a wake may be performed anywhere; of the word, only the address is used.
-unsafe impl Send for Wakeup {}
-
 impl Wakeup {
     /// Returns the wake of a decided wait, of a virtual thread or of the platform thread that has
-    /// this word.
+    /// this word. The mark has been raised before the decision.
     ///
     /// # Safety
     /// The caller has just got `decided` from the word of a wait of `thread`, if there is one.
@@ -89,10 +86,11 @@ impl Wakeup {
         thread: Option<NonNull<Core>>,
         decided: Decided,
         word: *const u32,
+        mark: Raised,
     ) -> Wakeup {
         match thread {
             // SAFETY: the caller's contract: it has won the claim.
-            Some(thread) => Wakeup::Virtual(unsafe { Claimed::new(thread) }),
+            Some(thread) => Wakeup::Virtual(unsafe { Claimed::new(thread, mark) }),
             None if decided.asleep => Wakeup::Platform(word),
             None => Wakeup::Nothing,
         }
@@ -205,9 +203,10 @@ impl Wait {
         let thread = self.thread;
         let word = self.word();
         let address = word.atomic().as_ptr();
+        let mark = Raised::new();
         let decided = word.decide(outcome as u32)?;
         // SAFETY: decided by us, in the word in which this thread's wait is decided.
-        Some(unsafe { Wakeup::new(thread, decided, address) })
+        Some(unsafe { Wakeup::new(thread, decided, address, mark) })
     }
 
     /// Returns how the episode ended, if it has.

@@ -1,6 +1,7 @@
 //! Handles and ids of threads.
 
 use crate::blocking::wait::{Outcome, Wakeup};
+use crate::mark::Raised;
 use crate::recorder::kinds;
 use crate::sched::{carrier_name, counters};
 use crate::vthread::platform::{self, Platform};
@@ -210,6 +211,7 @@ impl Thread {
             kinds::INTERRUPT,
             self.as_virtual().map_or(0, |core| core.id()),
         );
+        let mark = Raised::new();
         let interruption = word.interrupt(Outcome::Interrupted as u32);
         if let Some(thread) = self.as_virtual() {
             counters::note(thread.runtime(), |counters| &counters.interrupts);
@@ -219,7 +221,7 @@ impl Thread {
         let ended = interruption
             .ended
             // SAFETY: decided by us, in the word of this thread.
-            .map(|decided| unsafe { Wakeup::new(core, decided, address) });
+            .map(|decided| unsafe { Wakeup::new(core, decided, address, mark) });
         // The thread either parks or waits, so there is at most one wakeup.
         let unparked = self.give_permit();
         debug_assert!(ended.is_none() || unparked.is_none());
@@ -231,9 +233,10 @@ impl Thread {
     fn give_permit(&self) -> Option<Wakeup> {
         match &self.0 {
             Which::Virtual(thread) => {
+                let mark = Raised::new();
                 let parked = thread.permit.unpark();
                 // SAFETY: the permit has given us the duty to wake the thread.
-                parked.then(|| Wakeup::Virtual(unsafe { Claimed::new(thread.as_ptr()) }))
+                parked.then(|| Wakeup::Virtual(unsafe { Claimed::new(thread.as_ptr(), mark) }))
             }
             Which::Platform(platform) => {
                 platform.thread.unpark();

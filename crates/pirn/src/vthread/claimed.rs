@@ -1,6 +1,7 @@
 //! The right to wake a virtual thread.
 
 use super::{Core, Ready, recorded};
+use crate::mark::Raised;
 use crate::recorder;
 use crate::sched;
 use core::ptr::NonNull;
@@ -11,21 +12,23 @@ use core::ptr::NonNull;
 /// [wait](super::wait_word), or has found it parked in its [permit](super::permit). Lists of wakes
 /// pass it on; waking consumes it. While it exists, the thread is parked or on its way there, and
 /// so alive.
+///
+/// The [mark](crate::mark) is up from before the claim until the thread has been woken. Otherwise
+/// the owner of the right could be made to run a signal's handler in between, which may park, or
+/// never come back: the claimed thread neither runs nor waits meanwhile, so that no signal, and no
+/// other waker, gets at it.
 #[must_use = "the thread has been claimed: nobody else will wake it"]
-pub(crate) struct Claimed(NonNull<Core>);
-
-// SAFETY: a virtual thread can be woken on any platform thread.
-unsafe impl Send for Claimed {}
+pub(crate) struct Claimed(NonNull<Core>, #[allow(dead_code)] Raised);
 
 impl Claimed {
-    /// Makes the only right to wake `thread`.
+    /// Makes the only right to wake `thread`. The mark has been raised before the claim.
     ///
     /// # Safety
     /// The thread is parked or on its way there, and the caller has just claimed this episode: it
     /// has decided the wait, or the permit has given it the duty to wake the thread.
     #[inline(always)]
-    pub(crate) unsafe fn new(thread: NonNull<Core>) -> Claimed {
-        Claimed(thread)
+    pub(crate) unsafe fn new(thread: NonNull<Core>, mark: Raised) -> Claimed {
+        Claimed(thread, mark)
     }
 
     /// Wakes the thread, which goes on a run queue as soon as it is off its stack.
@@ -43,3 +46,6 @@ impl Claimed {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -28,7 +28,7 @@ use super::current::Current;
 use super::mount::current;
 use super::mounted;
 use super::record::{Core, Phase};
-use crate::mark;
+use crate::mark::{self, Raised};
 use crate::sched::preempt;
 use crate::sys;
 use core::mem::transmute;
@@ -120,18 +120,19 @@ pub(crate) fn attend_if_summoned() -> Ran {
 ///
 /// What it is to run has been published before, by a sequentially consistent write.
 pub(crate) fn summon(thread: &Core) {
+    let mark = Raised::new();
     let effect = thread.wait.summon(SUMMONED);
     let pointer = NonNull::from(thread);
     if effect.ended.is_some() {
         // SAFETY: decided by us.
-        return unsafe { Claimed::new(pointer) }.wake();
+        return unsafe { Claimed::new(pointer, mark) }.wake();
     }
     if !effect.first {
         return;
     }
     if thread.permit.unpark() {
         // SAFETY: the permit has given us the duty to wake the thread.
-        return unsafe { Claimed::new(pointer) }.wake();
+        return unsafe { Claimed::new(pointer, mark) }.wake();
     }
     thread.at_mount.time(sys::now());
     heat(thread.runtime());

@@ -12,6 +12,7 @@ mod many_readers;
 mod posix;
 mod pthread;
 mod pthread_create;
+mod pthread_delivery;
 mod pthread_keys;
 mod pthread_signals;
 mod setuid;

@@ -107,16 +107,19 @@ fn take(
     set: u64,
     deadline: Deadline,
 ) -> Result<siginfo_t, Errno> {
+    let begun = delivery::begun();
     let mut taken = None;
     thread.signals.awaited.store(set, SeqCst);
     let attempt = || {
         let own = thread.signals.pending.load(SeqCst) & set;
         taken = match own {
             0 => take_from_process(set & !SYNCHRONOUS),
-            _ => Some(sending::take(&thread, own.trailing_zeros() as c_int + 1)),
+            _ => sending::take(&thread, own.trailing_zeros() as c_int + 1),
         };
         match taken {
             Some(_) => Ok(0),
+            // Whatever `SA_RESTART` says.
+            None if delivery::begun() != begun => Err(Errno(libc::EINTR)),
             None => EAGAIN,
         }
     };

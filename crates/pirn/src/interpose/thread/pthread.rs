@@ -27,6 +27,7 @@ use crate::blocking::futex;
 use crate::blocking::parking_lot::{self, Parked};
 use crate::blocking::wait::Outcome;
 use crate::interpose::virtual_thread;
+use crate::mark::Raised;
 use crate::runtime::{self, Runtime};
 use crate::sched;
 use crate::stack::{PAGE, SizeClass, Slot};
@@ -182,13 +183,14 @@ impl Pthread {
     /// Ends its wait, if it has one that hears interrupts, and has the next one end at once.
     pub(super) fn interrupt(&self) {
         let Some(core) = self.core.get() else { return };
+        let mark = Raised::new();
         // SAFETY: the caller knows the thread, which has not been joined.
         let effect = unsafe { core.as_ref() }
             .wait
             .interrupt(Outcome::Interrupted as u32);
         if effect.ended.is_some() {
             // SAFETY: decided by us.
-            unsafe { Claimed::new(core) }.wake();
+            unsafe { Claimed::new(core, mark) }.wake();
         }
     }
 

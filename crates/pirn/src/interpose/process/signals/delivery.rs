@@ -35,19 +35,24 @@ pub(in crate::interpose) fn at_once() {
 pub(super) fn deliver(thread: Current) -> Ran {
     let mut ran = Ran::Nothing;
     loop {
+        // Until the handler's mask is in force: another delivery here, by the signal of preemption,
+        // would see the mask, and what is pending, between two steps.
+        let mark = Raised::new();
         let ready = thread.signals.deliverable();
         if ready == 0 {
             return ran;
         }
         let signal = ready.trailing_zeros() as c_int + 1;
-        let mut info = sending::take(&thread, signal);
+        let Some(mut info) = sending::take(&thread, signal) else {
+            continue;
+        };
         let action = action(signal);
         match action.sa_sigaction {
             libc::SIG_IGN => {}
             libc::SIG_DFL => take_default(signal),
             _ => {
                 // SAFETY: the program's action.
-                unsafe { call_handler(&thread, signal, &action, &mut info) };
+                unsafe { call_handler(&thread, signal, &action, &mut info, mark) };
                 ran = ran.max(match action.sa_flags & libc::SA_RESTART {
                     0 => Ran::Interrupting,
                     _ => Ran::Restarting,
@@ -73,7 +78,9 @@ fn bits(set: &libc::sigset_t) -> u64 {
     unsafe { ptr::from_ref(set).cast::<u64>().read() }
 }
 
-/// Calls a handler of the program, on the stack of the running thread.
+/// Calls a handler of the program, on the stack of the running thread, without the mark.
+///
+/// While it runs the thread waits for no signal: the handler may begin a wait of its own.
 ///
 /// # Safety
 /// The action is in force.
@@ -82,6 +89,7 @@ unsafe fn call_handler(
     signal: c_int,
     action: &libc::sigaction,
     info: &mut siginfo_t,
+    mark: Raised,
 ) {
     type Handler = unsafe extern "C-unwind" fn(c_int, *mut siginfo_t, *mut c_void);
     if action.sa_flags & libc::SA_RESETHAND != 0 {
@@ -104,7 +112,9 @@ unsafe fn call_handler(
     }
     let mask = (before | own | bits(&action.sa_mask)) & !NEVER_BLOCKED;
     thread.signals.mask.store(mask, SeqCst);
+    let awaited = thread.signals.awaited.swap(0, SeqCst);
     BEGUN.set(BEGUN.get() + 1);
+    drop(mark);
     // SAFETY: a handler of the program. One that takes only the signal ignores the rest.
     unsafe {
         let handler = transmute::<usize, Handler>(action.sa_sigaction);
@@ -114,6 +124,8 @@ unsafe fn call_handler(
     // SAFETY: filled in above.
     let after = unsafe { bits(&(*context.as_ptr()).uc_sigmask) } & !NEVER_BLOCKED;
     thread.signals.mask.store(after, SeqCst);
+    // `attend` looks for what has come meanwhile.
+    thread.signals.awaited.store(awaited, SeqCst);
 }
 
 /// # Safety

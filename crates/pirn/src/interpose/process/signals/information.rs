@@ -4,6 +4,9 @@
 //! and read by the thread that it is for. Without a free entry a signal comes without information,
 //! as from a kernel that has run out of memory; one that queues is refused (`EAGAIN`).
 //!
+//! An entry is the signal itself: who takes it delivers the signal, once. The thread's set of
+//! pending signals says only where to look.
+//!
 //! ```text
 //!   owner   0                   free
 //!           CLAIMED             somebody writes or reads it
@@ -15,7 +18,7 @@ use core::cell::UnsafeCell;
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{
-    AtomicU64, AtomicUsize,
+    AtomicBool, AtomicU64, AtomicUsize,
     Ordering::{Acquire, Relaxed, Release},
 };
 use libc::siginfo_t;
@@ -47,6 +50,13 @@ static TABLE: [Entry; ENTRIES] = [const {
 /// The number of entries, from the first, that have ever been used.
 static USED: AtomicUsize = AtomicUsize::new(0);
 static ORDER: AtomicU64 = AtomicU64::new(0);
+/// Whether a signal has ever come without an entry.
+static OVERFLOWED: AtomicBool = AtomicBool::new(false);
+
+/// Returns whether signals may be pending without information.
+pub(super) fn has_overflowed() -> bool {
+    OVERFLOWED.load(Relaxed) // Relaxed: ordered by the set of pending signals.
+}
 
 fn used() -> &'static [Entry] {
     &TABLE[..USED.load(Acquire)] // Acquire: pairs with the Release in `put`.
@@ -65,6 +75,7 @@ fn claim(entry: &Entry, from: u64) -> bool {
 /// room.
 pub(super) fn put(thread: &Core, info: &siginfo_t) -> bool {
     let Some((index, entry)) = TABLE.iter().enumerate().find(|(_, e)| claim(e, FREE)) else {
+        OVERFLOWED.store(true, Relaxed); // Relaxed: as in `has_overflowed`.
         return false;
     };
     // SAFETY: claimed.

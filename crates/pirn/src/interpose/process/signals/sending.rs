@@ -71,15 +71,23 @@ fn tell(thread: &Core, signal: c_int) {
     }
 }
 
-/// Takes a pending signal off those of the running thread. Returns its information.
-pub(in crate::interpose::process) fn take(thread: &Core, signal: c_int) -> siginfo_t {
+/// Takes a pending signal off those of the running thread. Returns its information, or `None` if
+/// it has been taken already: its sender sets the bit after the information is there, when it may
+/// have been found.
+pub(in crate::interpose::process) fn take(thread: &Core, signal: c_int) -> Option<siginfo_t> {
+    let _mark = Raised::new(); // A handler that ran here would take the same signal.
     // Before the information is looked at: a signal that is sent meanwhile sets it again.
-    thread.signals.pending.fetch_and(!bit(signal), SeqCst);
+    let before = thread.signals.pending.fetch_and(!bit(signal), SeqCst);
     let info = information::take(thread, signal);
     if information::any(thread, signal) {
         thread.signals.pending.fetch_or(bit(signal), SeqCst);
     }
-    info.unwrap_or_else(|| information_of(signal, libc::SI_USER, 0))
+    let bare = || {
+        let pending = before & bit(signal) != 0 && information::has_overflowed();
+        let bare = pending && signal < FIRST_QUEUED;
+        bare.then(|| information_of(signal, libc::SI_USER, 0))
+    };
+    info.or_else(bare)
 }
 
 /// A virtual thread as the target of a signal.
