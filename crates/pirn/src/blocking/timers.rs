@@ -138,8 +138,8 @@ impl Timer {
             // SAFETY: the waiter disarms, under the heap's lock, before its `Wait` goes away.
             Effect::Wait(wait) => unsafe { wait.as_ref() }.claim(Outcome::TimedOut),
             Effect::Permit(core) => {
-                // SAFETY: the same for a parked thread.
                 let mark = Raised::new();
+                // SAFETY: the same for a parked thread.
                 let expired = unsafe { core.as_ref() }.permit.expire();
                 // SAFETY: the permit has given us the duty to wake the thread.
                 expired.then(|| Wakeup::Virtual(unsafe { Claimed::new(*core, mark) }))

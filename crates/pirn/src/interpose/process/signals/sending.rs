@@ -230,3 +230,6 @@ pub extern "C" fn raise(signal: c_int) -> c_int {
 pub extern "C" fn gsignal(signal: c_int) -> c_int {
     raise(signal)
 }
+
+#[cfg(test)]
+mod tests;
