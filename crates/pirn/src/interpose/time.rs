@@ -162,7 +162,7 @@ pub extern "C-unwind" fn usleep(micros: libc::useconds_t) -> c_int {
 
 /// `sched_yield`.
 #[unsafe(no_mangle)]
-pub extern "C" fn sched_yield() -> c_int {
+pub extern "C-unwind" fn sched_yield() -> c_int {
     match virtual_thread() {
         Some(core) => sched::yield_now(core),
         None => sys::os_yield(),

@@ -329,7 +329,13 @@ fn enqueue_elsewhere(thread: Ready, cause: Cause) {
 }
 
 /// Lets other threads run: the running virtual thread goes to the back of its queue.
+///
+/// A safe point: a thread that yields in a loop is hardly ever found in code in which it can be
+/// interrupted. One that was alone on its carrier was not made to run a signal's handler in 30 s.
 #[inline]
 pub(crate) fn yield_now(core: Current) {
     vthread::mount::suspend(core, After::Yield);
+    if core.wait.is_summoned() {
+        vthread::summons::attend();
+    }
 }

@@ -10,6 +10,7 @@
 //!   is about to wait      the bit: the wait does not begin
 //!   computes              the signal of preemption, which injects a call (`sched/preempt.rs`)
 //!   is runnable, new, or  its next mount, which notes that there is somebody to be interrupted
+//!   yields                the bit, when it goes on
 //!   waits deaf to it      (`heat`): the monitor then sends the signal until all have answered
 //! ```
 //!
