@@ -69,7 +69,7 @@ void check_each_once(void)
 // Threads that are stopped, as by a garbage collector, while they wake others. One that has been
 // woken by half could not be stopped until its waker goes on.
 
-enum { WAKERS = 16, ROUNDS = 200 };
+enum { WAKERS = 16, ROUNDS = 40 };
 static sem_t has_stopped;
 static pthread_mutex_t locks[2] = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER };
 static int ends[2];
