@@ -18,6 +18,7 @@
 mod children;
 mod dump;
 mod go;
+mod unwinding;
 
 extern crate virtual_threads as _;
 

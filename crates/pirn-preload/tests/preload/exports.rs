@@ -20,6 +20,17 @@ fn it_exports_the_interposed_functions_and_its_own() {
     assert!(exported.contains("PIRN_DEBUG"));
 }
 
+/// Every program pays for each library that is loaded with this one.
+#[test]
+fn the_unwinder_is_not_loaded_with_it() {
+    let bytes = fs::read(shared::library()).unwrap();
+    let file = object::File::parse(&*bytes).unwrap();
+    let wanted = file.dynamic_symbols().filter(|s| s.is_undefined());
+    let mut names = wanted.map(|symbol| symbol.name().unwrap().to_owned());
+    let wrong = names.find(|name| name.starts_with("_Unwind_"));
+    assert_eq!(wrong, None, "a function that `unwinding.rs` does not have");
+}
+
 /// Returns the names on the page that a test writes from the tables.
 fn interposed() -> BTreeSet<String> {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/interposed.md");
