@@ -110,6 +110,7 @@ mod recorder_model;
 mod resident_model;
 mod sample_model;
 mod spare_model;
+mod summons_model;
 mod turn_model;
 mod wait_word_model;
 

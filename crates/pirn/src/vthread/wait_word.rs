@@ -74,7 +74,7 @@ pub enum Hearing {
     /// It does not begin as long as the thread is interrupted.
     Always,
     /// It hears none, only a summons, as every wait does in this word.
-    #[allow(dead_code)] // the models do without it
+    #[allow(dead_code)] // some models do without it
     Summons,
 }
 
@@ -121,7 +121,7 @@ pub struct InterruptEffect {
 /// The effect of a summons, on which the caller must act.
 #[derive(PartialEq, Eq, Debug)]
 #[must_use = "a wait may have been ended"]
-#[allow(dead_code)] // the models do without it
+#[allow(dead_code)] // some models do without it
 pub struct SummonEffect {
     /// The wait that it has ended.
     pub ended: Option<Decided>,
@@ -273,7 +273,7 @@ impl WaitWord {
     }
 
     /// Summons the thread, and decides a wait that is under way, which ends with `outcome`.
-    #[allow(dead_code)] // the models do without it
+    #[allow(dead_code)] // some models do without it
     pub fn summon(&self, outcome: u32) -> SummonEffect {
         let mut seen = self.0.load(Relaxed); // Relaxed: confirmed by the exchange.
         loop {
@@ -306,7 +306,7 @@ impl WaitWord {
 
     /// Notes that the thread, which calls this, is about to run what it was summoned for. Returns
     /// whether it was.
-    #[allow(dead_code)] // the models do without it
+    #[allow(dead_code)] // some models do without it
     pub fn answer(&self) -> bool {
         // Acquire: pairs with the Release in `summon`. Release: what is done before is not done
         // after a later summons.
