@@ -39,21 +39,30 @@ interposed! {
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn read(fd: c_int, buffer: *mut c_void, length: size_t) -> ssize_t {
-    let ours = move || {
-        // SAFETY: the caller's contract.
-        sys::to_c(unsafe {
-            if vthread::parkable().is_none() {
-                call!(libc::SYS_read, fd, buffer, length)
-            } else {
-                transfer::read_buffer(fd, buffer, length)
-            }
-        })
-    };
+    // SAFETY: the caller's contract.
+    let ours = move || unsafe { read_here(fd, buffer, length) };
     // SAFETY: the caller's contract; nothing to drop.
     unsafe {
         let libcs = move || real!(unwinding fn read(fd: c_int, buffer: *mut c_void, length: size_t) -> ssize_t);
         cancel::point(libcs, ours)
     }
+}
+
+/// Reads without asking for a cancellation. Not inlined: then the closure is, and the arguments
+/// stay in registers.
+///
+/// # Safety
+/// As for [`read`].
+#[inline(never)]
+unsafe fn read_here(fd: c_int, buffer: *mut c_void, length: size_t) -> ssize_t {
+    // SAFETY: the caller's contract.
+    sys::to_c(unsafe {
+        if vthread::parkable().is_none() {
+            call!(libc::SYS_read, fd, buffer, length)
+        } else {
+            transfer::read_buffer(fd, buffer, length)
+        }
+    })
 }
 
 /// `write`.
@@ -62,27 +71,35 @@ pub unsafe extern "C-unwind" fn read(fd: c_int, buffer: *mut c_void, length: siz
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn write(fd: c_int, buffer: *const c_void, length: size_t) -> ssize_t {
-    let ours = move || {
-        // SAFETY: the caller's contract.
-        sys::to_c(unsafe {
-            if vthread::parkable().is_none() {
-                call!(libc::SYS_write, fd, buffer, length)
-            } else if length == 0 {
-                transfer::write_nothing(fd)
-            } else {
-                let iov = iovec {
-                    iov_base: buffer.cast_mut(),
-                    iov_len: length,
-                };
-                transfer::write_vectored(fd, &iov, 1)
-            }
-        })
-    };
+    // SAFETY: the caller's contract.
+    let ours = move || unsafe { write_here(fd, buffer, length) };
     // SAFETY: the caller's contract; nothing to drop.
     unsafe {
         let libcs = move || real!(unwinding fn write(fd: c_int, buffer: *const c_void, length: size_t) -> ssize_t);
         cancel::point(libcs, ours)
     }
+}
+
+/// Writes without asking for a cancellation. Not inlined, as [`read_here`].
+///
+/// # Safety
+/// As for [`write`].
+#[inline(never)]
+unsafe fn write_here(fd: c_int, buffer: *const c_void, length: size_t) -> ssize_t {
+    // SAFETY: the caller's contract.
+    sys::to_c(unsafe {
+        if vthread::parkable().is_none() {
+            call!(libc::SYS_write, fd, buffer, length)
+        } else if length == 0 {
+            transfer::write_nothing(fd)
+        } else {
+            let iov = iovec {
+                iov_base: buffer.cast_mut(),
+                iov_len: length,
+            };
+            transfer::write_vectored(fd, &iov, 1)
+        }
+    })
 }
 
 /// `close`: virtual threads that wait for the descriptor wake with `EBADF`.

@@ -140,8 +140,9 @@ impl<R: Copy> Interruptible for Slept<R> {
 }
 
 /// Makes a call that is a cancellation point: `ours`, or `libcs` on a platform thread of a process
-/// whose threads are virtual. Where they are not, this is a load and a branch: both closures own
-/// their arguments (`move`), which therefore stay in registers.
+/// whose threads are virtual. Where they are not, this is a load and a branch, and the compiler
+/// stores what `ours` owns. Both closures own their arguments (`move`), and `ours` is small enough
+/// to be inlined: else more is stored, and loaded again.
 ///
 /// # Safety
 /// The caller is `extern "C-unwind"` and has nothing to drop; both calls may be made.
