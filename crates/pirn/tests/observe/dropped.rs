@@ -94,16 +94,19 @@ fn a_recording_after_none_were_kept_has_events() {
     thread::spawn(|| ()).join().unwrap();
     events::write(&mut bytes).unwrap();
     let over = AtomicBool::new(false);
-    let recording = thread::scope(|scope| {
+    let record = || {
+        let mut bytes = Vec::new();
+        events::record(Duration::from_millis(20), &mut bytes).unwrap();
+        read(&bytes)
+    };
+    thread::scope(|scope| {
         scope.spawn(|| {
             while !over.load(SeqCst) {
                 thread::yield_now();
             }
         });
-        let mut bytes = Vec::new();
-        events::record(Duration::from_millis(20), &mut bytes).unwrap();
+        // On a busy machine no carrier may run for so short a time.
+        while record().carriers.is_empty() {}
         over.store(true, SeqCst);
-        read(&bytes)
     });
-    assert!(!recording.carriers.is_empty());
 }
