@@ -248,6 +248,7 @@ fn another_user_is_told_who_may() {
     refused(asks());
     let own = Server::start_by(&mut nobody());
     let output = nobody().args(["dump", &own.pid()]).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
     assert_has(&text(&output.stdout), &["1 virtual thread"]);
     assert_has(&shown(&["dump", &own.pid()]), &["1 virtual thread"]);
 }
