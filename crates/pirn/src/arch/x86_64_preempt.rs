@@ -44,14 +44,14 @@ static TELLS_USE: AtomicU8 = AtomicU8::new(0);
 /// Whether there are protection keys, and their rights when the runtime started.
 static HAS_KEYS: AtomicU8 = AtomicU8::new(0);
 static RIGHTS: AtomicU32 = AtomicU32::new(0);
-/// The function that the trampoline calls: `unsafe extern "C" fn()`.
+/// The function that the trampoline calls: `unsafe extern "C-unwind" fn()`.
 static BODY: AtomicUsize = AtomicUsize::new(0);
 
 /// Learns how to save the state of this processor, and makes the trampoline call `body`.
 ///
 /// # Errors
 /// The reason why threads cannot be interrupted here.
-pub(crate) fn learn(body: unsafe extern "C" fn()) -> Result<(), &'static str> {
+pub(crate) fn learn(body: unsafe extern "C-unwind" fn()) -> Result<(), &'static str> {
     const OSXSAVE: u32 = 1 << 27;
     if __cpuid(1).ecx & OSXSAVE == 0 {
         return Err("the processor or the system has no XSAVE");

@@ -125,7 +125,7 @@ fn is_asked(carrier: &Carrier) -> bool {
 
 /// Suspends the thread until it is its turn again, if it was asked to give way, and runs what it
 /// was [summoned](summons) for. Called by the trampoline, with the mark left up.
-unsafe extern "C" fn give_way() {
+unsafe extern "C-unwind" fn give_way() {
     let mark = Raised::adopt();
     let Some(thread) = vthread::current().filter(|_| !arch::has_unsaved_state()) else {
         return;

@@ -424,6 +424,36 @@ void check_stopping(void)
 		join(threads[i]);
 }
 
+// Handlers that end their thread, in the calls that run handlers.
+
+static void leave(int signal, siginfo_t *info, void *context)
+{
+	(void)signal, (void)info, (void)context;
+	pthread_exit((void *)9);
+}
+
+static void *raise_it(void *unused)
+{
+	raise(SIGUSR1);
+	return unused;
+}
+
+static void *unblock_it(void *unused)
+{
+	sigset_t set = set_of(SIGUSR1);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	pthread_kill(pthread_self(), SIGUSR1);
+	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+	return unused;
+}
+
+void check_leaving(void)
+{
+	install(SIGUSR1, leave, 0);
+	CHECK(join(start(raise_it, NULL)) == 9);
+	CHECK(join(start(unblock_it, NULL)) == 9);
+}
+
 // Flags of actions, and jumps.
 
 static sigjmp_buf back;

@@ -90,6 +90,11 @@ fn flags_of_actions_and_jumps_out_of_handlers() {
 }
 
 #[watched]
+fn handlers_end_their_thread_in_calls_that_run_them() {
+    run("check_leaving");
+}
+
+#[watched]
 fn children_inherit_the_mask_of_their_thread() {
     run("check_children");
 }

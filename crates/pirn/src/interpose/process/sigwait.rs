@@ -159,7 +159,7 @@ unsafe fn take_info(
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sigtimedwait(
+pub unsafe extern "C-unwind" fn sigtimedwait(
     set: *const sigset_t,
     info: *mut siginfo_t,
     timeout: *const timespec,
@@ -185,7 +185,7 @@ pub unsafe extern "C" fn sigtimedwait(
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sigwaitinfo(set: *const sigset_t, info: *mut siginfo_t) -> c_int {
+pub unsafe extern "C-unwind" fn sigwaitinfo(set: *const sigset_t, info: *mut siginfo_t) -> c_int {
     // SAFETY: the caller's contract.
     unsafe { sigtimedwait(set, info, ptr::null()) }
 }
@@ -195,7 +195,7 @@ pub unsafe extern "C" fn sigwaitinfo(set: *const sigset_t, info: *mut siginfo_t)
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sigwait(set: *const sigset_t, signal: *mut c_int) -> c_int {
+pub unsafe extern "C-unwind" fn sigwait(set: *const sigset_t, signal: *mut c_int) -> c_int {
     let Some(thread) = virtual_thread() else {
         // SAFETY: the caller's contract.
         return unsafe { real!(fn sigwait(set: *const sigset_t, signal: *mut c_int) -> c_int) };
@@ -250,7 +250,7 @@ fn suspend(name: &'static CStr, thread: Current, mask: u64) -> SysResult {
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sigsuspend(mask: *const sigset_t) -> c_int {
+pub unsafe extern "C-unwind" fn sigsuspend(mask: *const sigset_t) -> c_int {
     let Some(thread) = virtual_thread() else {
         // SAFETY: the caller's contract.
         return unsafe { real!(fn sigsuspend(mask: *const sigset_t) -> c_int) };
@@ -261,7 +261,7 @@ pub unsafe extern "C" fn sigsuspend(mask: *const sigset_t) -> c_int {
 
 /// `pause`.
 #[unsafe(no_mangle)]
-pub extern "C" fn pause() -> c_int {
+pub extern "C-unwind" fn pause() -> c_int {
     match virtual_thread() {
         Some(thread) => {
             let mask = thread.signals.mask.load(SeqCst);

@@ -66,7 +66,7 @@ pub(in crate::interpose) fn find(id: pid_t) -> Result<Whose, Errno> {
 
 /// `tgkill`: to a virtual thread, as `pthread_kill`.
 #[unsafe(no_mangle)]
-pub extern "C" fn tgkill(process: pid_t, id: pid_t, signal: c_int) -> c_int {
+pub extern "C-unwind" fn tgkill(process: pid_t, id: pid_t, signal: c_int) -> c_int {
     to_c(send(Some(process), id, signal)) as c_int
 }
 

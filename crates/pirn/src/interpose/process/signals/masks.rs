@@ -138,7 +138,7 @@ unsafe fn change(
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_sigmask(
+pub unsafe extern "C-unwind" fn pthread_sigmask(
     how: c_int,
     new: *const sigset_t,
     old: *mut sigset_t,
@@ -160,7 +160,7 @@ pub unsafe extern "C" fn pthread_sigmask(
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sigprocmask(
+pub unsafe extern "C-unwind" fn sigprocmask(
     how: c_int,
     new: *const sigset_t,
     old: *mut sigset_t,

@@ -180,7 +180,7 @@ fn number(result: Result<(), Errno>) -> c_int {
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_kill(thread: pthread_t, signal: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn pthread_kill(thread: pthread_t, signal: c_int) -> c_int {
     match target(thread) {
         // SAFETY: the caller's contract.
         None => unsafe { real!(fn pthread_kill(thread: pthread_t, signal: c_int) -> c_int) },
@@ -193,7 +193,7 @@ pub unsafe extern "C" fn pthread_kill(thread: pthread_t, signal: c_int) -> c_int
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_sigqueue(
+pub unsafe extern "C-unwind" fn pthread_sigqueue(
     thread: pthread_t,
     signal: c_int,
     value: sigval,
@@ -217,7 +217,7 @@ fn raise_here(thread: &Core, signal: c_int) -> SysResult {
 
 /// `raise`.
 #[unsafe(no_mangle)]
-pub extern "C" fn raise(signal: c_int) -> c_int {
+pub extern "C-unwind" fn raise(signal: c_int) -> c_int {
     match vthread::current() {
         Some(own) => sys::to_c(raise_here(&own, signal)) as c_int,
         // SAFETY: no pointers.
