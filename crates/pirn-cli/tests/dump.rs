@@ -246,7 +246,7 @@ fn another_user_is_told_who_may() {
     refused(asks());
     shown(&["dump", &server.pid()]); // Now it listens.
     refused(asks());
-    let own = Server::start_by(&mut nobody());
+    let own = Server::start_by(&mut nobody()).with_threads();
     let output = nobody().args(["dump", &own.pid()]).output().unwrap();
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert_has(&text(&output.stdout), &["1 virtual thread"]);

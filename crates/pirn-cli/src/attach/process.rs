@@ -29,9 +29,15 @@ pub struct Process {
 impl Process {
     /// Reads what the kernel says about a process. The number of one of its threads will do, too.
     pub fn read(number: u32) -> Result<Process, Failure> {
-        let status = fs::read_to_string(format!("/proc/{number}/status"));
-        let status = status.map_err(|_| Failure::NoProcess(number))?;
-        parse(&status, monitor_of).ok_or(Failure::NoProcess(number))
+        let status = || {
+            let status = fs::read_to_string(format!("/proc/{number}/status"));
+            status.map_err(|_| Failure::NoProcess(number))
+        };
+        let none = Failure::NoProcess(number);
+        let monitor = monitor_of(process_of(&status()?).ok_or(none)?);
+        // Read after the thread was found, which a process makes when it handles the signal: it may
+        // have just begun, and would seem not to let tools in.
+        parse(&status()?, monitor).ok_or(Failure::NoProcess(number))
     }
 
     /// Returns a path as the process sees it, as one for this process.
@@ -41,13 +47,21 @@ impl Process {
     }
 }
 
-/// Parses the text of a `status` file. `monitor_of` finds a process's thread to be asked.
-fn parse(status: &str, monitor_of: impl FnOnce(u32) -> Option<u32>) -> Option<Process> {
-    let value = |name: &str| {
-        let mut lines = status.lines();
-        lines.find_map(|line| Some(line.strip_prefix(name)?.strip_prefix(':')?.trim()))
-    };
-    let pid = value("Tgid")?.parse().ok()?;
+/// Returns the value of a line of a `status` file.
+fn value<'s>(status: &'s str, name: &str) -> Option<&'s str> {
+    let mut lines = status.lines();
+    lines.find_map(|line| Some(line.strip_prefix(name)?.strip_prefix(':')?.trim()))
+}
+
+/// Returns the process that the text of a `status` file is about.
+fn process_of(status: &str) -> Option<u32> {
+    value(status, "Tgid")?.parse().ok()
+}
+
+/// Parses the text of a `status` file. `monitor` is the process's thread to be asked.
+fn parse(status: &str, monitor: Option<u32>) -> Option<Process> {
+    let value = |name: &str| value(status, name);
+    let pid = process_of(status)?;
     let inner = value("NSpid").and_then(|pids| pids.split_whitespace().last()?.parse().ok());
     Some(Process {
         pid,
@@ -55,7 +69,7 @@ fn parse(status: &str, monitor_of: impl FnOnce(u32) -> Option<u32>) -> Option<Pr
         name: value("Name")?.into(),
         state: value("State")?.chars().next()?,
         user: value("Uid")?.split_whitespace().nth(1)?.parse().ok()?,
-        monitor: monitor_of(pid),
+        monitor,
         handled: u64::from_str_radix(value("SigCgt")?, 16).ok()?,
     })
 }
@@ -112,7 +126,7 @@ mod tests {
 
     #[test]
     fn a_process_is_read_from_its_status() {
-        let process = parse(STATUS, |pid| Some(pid + 1)).unwrap();
+        let process = parse(STATUS, Some(32)).unwrap();
         assert_eq!((process.pid, process.inner, process.user), (31, 7, 1001));
         assert_eq!((process.name.as_str(), process.state), ("server", 'S'));
         assert_eq!((process.monitor, process.handled), (Some(32), 0x40_0004));
@@ -123,7 +137,7 @@ mod tests {
     #[test]
     fn a_kernel_without_namespaces_has_one_number() {
         let status = STATUS.replace("NSpid:\t31\t7\n", "");
-        assert_eq!(parse(&status, |_| None).unwrap().inner, 31);
-        assert!(parse("Name:\tx\n", |_| None).is_none());
+        assert_eq!(parse(&status, None).unwrap().inner, 31);
+        assert!(parse("Name:\tx\n", None).is_none());
     }
 }
