@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod c_checks;
 mod fork;
 mod futexes;
 mod handler_jumps;

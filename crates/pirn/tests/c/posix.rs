@@ -7,7 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::common::{TempDir, child, skip, watched};
+use super::c_checks::cc;
+use crate::common::{TempDir, child, watched};
 
 unsafe extern "C" {
     fn pirn_make_pthreads_virtual(on: c_int);
@@ -45,19 +46,13 @@ fn build(folder: &TempDir, source: &str) -> Option<[PathBuf; 2]> {
     let all = [(library_args, source), (program_args, "posix_driver.c")];
     for (args, source) in all {
         let source = sources.join(source);
-        match Command::new("cc")
-            .args(common)
-            .args(args)
-            .arg(source)
-            .args(["-ldl", "-lrt"])
-            .status()
-        {
-            Ok(status) => assert!(status.success()),
-            Err(error) => {
-                skip(&format!("no C compiler `cc` ({error})"));
-                return None;
-            }
-        }
+        let source = source.to_str().unwrap();
+        let libraries = ["-ldl", "-lrt"];
+        cc(common
+            .iter()
+            .chain(&args)
+            .chain([&source])
+            .chain(&libraries))?;
     }
     Some([library, program])
 }

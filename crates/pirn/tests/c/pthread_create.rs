@@ -1,59 +1,26 @@
 //! `pthread_create` where it makes virtual threads, as it does for programs that know nothing of
 //! them. The checks are in C.
 
-use std::ffi::{CString, c_int, c_void};
+use std::ffi::c_void;
 use std::net::ToSocketAddrs;
-use std::path::Path;
-use std::process::Command;
 
-use crate::common::{TempDir, child, skip, watched};
+use super::c_checks::{Check, Checks, pirn_make_pthreads_virtual};
+use crate::common::{child, watched};
 
 unsafe extern "C" {
-    fn pirn_make_pthreads_virtual(on: c_int);
     fn pirn_count_pthreads(counts: *mut u64, room: usize) -> usize;
 }
-
-type Check = extern "C" fn();
 
 /// Builds the C files and returns one of its functions. `None`, and a printed reason,
 /// without `cc`.
 fn check(name: &str) -> Option<Check> {
-    let folder = TempDir::new("pthread-create");
-    let library = folder.join("libchecks.so");
-    let folder_of_sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c");
     let sources = ["pthread_create.c", "pthread_attributes.c"];
-    let built = Command::new("cc")
-        .args([
-            "-shared",
-            "-fPIC",
-            "-O1",
-            "-fexceptions",
-            "-Wall",
-            "-Wextra",
-            "-Werror",
-        ])
-        .args([Path::new("-o"), &library])
-        .args(sources.map(|name| folder_of_sources.join(name)))
-        .status();
-    match built {
-        Ok(status) => assert!(status.success()),
-        Err(error) => {
-            skip(&format!("no C compiler `cc` ({error})"));
-            return None;
-        }
-    }
-    let [library, name] = [library.to_str().unwrap(), name].map(|text| CString::new(text).unwrap());
-    // SAFETY: C strings; the library has no initialisers, stays, and has functions of this type.
-    unsafe {
-        let handle = libc::dlopen(library.as_ptr(), libc::RTLD_NOW);
-        assert!(!handle.is_null());
-        let function = libc::dlsym(handle, name.as_ptr());
-        assert!(!function.is_null());
-        type Count = unsafe extern "C" fn(*mut u64, usize) -> usize;
-        let count = libc::dlsym(handle, c"pirn_count_pthreads".as_ptr());
-        count.cast::<Count>().write(pirn_count_pthreads);
-        Some(std::mem::transmute::<*mut c_void, Check>(function))
-    }
+    let checks = Checks::build(&sources, &["-fexceptions"])?;
+    type Count = unsafe extern "C" fn(*mut u64, usize) -> usize;
+    let count = checks.symbol(c"pirn_count_pthreads").cast::<Count>();
+    // SAFETY: a variable of this type, which nobody reads yet.
+    unsafe { count.write(pirn_count_pthreads) };
+    Some(checks.check(name))
 }
 
 /// Runs a check in a child process, on this thread and then on a thread made by `pthread_create`.

@@ -1,22 +1,8 @@
 // Checks of how signals are delivered to threads that `pthread_create` has made virtual, as a
 // library: the functions that begin with `check_` are called by `pthread_delivery.rs`.
-#include "pthread_checks.h"
-#include <signal.h>
+#include "signal_checks.h"
 
 size_t (*pirn_count_pthreads)(uint64_t *counts, size_t room);
-
-static void install(int signal, void (*handler)(int, siginfo_t *, void *), int flags)
-{
-	struct sigaction action = { .sa_sigaction = handler, .sa_flags = flags | SA_SIGINFO };
-	CHECK(sigaction(signal, &action, NULL) == 0);
-}
-
-static pthread_t start(void *(*routine)(void *), void *argument)
-{
-	pthread_t thread;
-	CHECK(pthread_create(&thread, NULL, routine, argument) == 0);
-	return thread;
-}
 
 // Each signal once: the next is sent as soon as the handler of the last one has counted it, and so
 // while the thread is about to leave that.
@@ -70,27 +56,8 @@ void check_each_once(void)
 // woken by half could not be stopped until its waker goes on.
 
 enum { WAKERS = 16, ROUNDS = 40 };
-static sem_t has_stopped;
 static pthread_mutex_t locks[2] = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER };
 static int ends[2];
-
-static void stop_here(int signal, siginfo_t *info, void *context)
-{
-	(void)signal, (void)info, (void)context;
-	int error = errno;
-	sigset_t all;
-	sigfillset(&all);
-	sigdelset(&all, SIGUSR2);
-	sem_post(&has_stopped);
-	sigsuspend(&all);
-	sem_post(&has_stopped);
-	errno = error;
-}
-
-static void do_nothing(int signal, siginfo_t *info, void *context)
-{
-	(void)signal, (void)info, (void)context;
-}
 
 static void *wake_others(void *argument)
 {
@@ -111,23 +78,11 @@ void check_stopped_wakers(void)
 {
 	pthread_t threads[WAKERS];
 	over = 0;
-	CHECK(sem_init(&has_stopped, 0, 0) == 0 && pipe(ends) == 0 && write(ends[1], "ab", 2) == 2);
-	struct sigaction stop = { .sa_sigaction = stop_here, .sa_flags = SA_SIGINFO | SA_RESTART };
-	sigaddset(&stop.sa_mask, SIGUSR2);
-	CHECK(sigaction(SIGUSR1, &stop, NULL) == 0);
-	install(SIGUSR2, do_nothing, SA_RESTART);
+	CHECK(pipe(ends) == 0 && write(ends[1], "ab", 2) == 2);
+	prepare_stops();
 	for (intptr_t i = 0; i < WAKERS; i++)
 		threads[i] = start(wake_others, (void *)i);
-	for (int round = 0; round < ROUNDS; round++) {
-		for (int signal = SIGUSR1;; signal = SIGUSR2) {
-			for (int i = 0; i < WAKERS; i++)
-				CHECK(pthread_kill(threads[i], signal) == 0);
-			for (int i = 0; i < WAKERS; i++)
-				CHECK(sem_wait(&has_stopped) == 0);
-			if (signal == SIGUSR2)
-				break;
-		}
-	}
+	stop_and_go(threads, WAKERS, ROUNDS);
 	over = 1;
 	for (int i = 0; i < WAKERS; i++)
 		CHECK(pthread_join(threads[i], NULL) == 0);

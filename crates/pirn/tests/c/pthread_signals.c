@@ -1,18 +1,11 @@
 // Checks of signals to threads that `pthread_create` has made virtual, as a library: the functions
 // that begin with `check_` are called by `pthread_signals.rs`.
-#include "pthread_checks.h"
+#include "signal_checks.h"
 #include <poll.h>
 #include <setjmp.h>
-#include <signal.h>
 #include <spawn.h>
 
 size_t (*pirn_count_pthreads)(uint64_t *counts, size_t room);
-
-static void install(int signal, void (*handler)(int, siginfo_t *, void *), int flags)
-{
-	struct sigaction action = { .sa_sigaction = handler, .sa_flags = flags | SA_SIGINFO };
-	CHECK(sigaction(signal, &action, NULL) == 0);
-}
 
 static sigset_t set_of(int signal)
 {
@@ -42,13 +35,6 @@ static void await_handled(int count)
 	while (handled < count)
 		usleep(100);
 	CHECK(handled == count);
-}
-
-static pthread_t start(void *(*routine)(void *), void *argument)
-{
-	pthread_t thread;
-	CHECK(pthread_create(&thread, NULL, routine, argument) == 0);
-	return thread;
 }
 
 static intptr_t join(pthread_t thread)
@@ -349,28 +335,9 @@ void check_waits(void)
 	join(thread);
 }
 
-// Handlers that park: as a garbage collector stops threads.
+// Handlers that park.
 
 enum { STOPPED = 50 };
-static sem_t has_stopped;
-
-static void stop_here(int signal, siginfo_t *info, void *context)
-{
-	(void)signal, (void)info, (void)context;
-	int error = errno;
-	sigset_t all;
-	sigfillset(&all);
-	sigdelset(&all, SIGUSR2);
-	sem_post(&has_stopped);
-	sigsuspend(&all);
-	sem_post(&has_stopped);
-	errno = error;
-}
-
-static void do_nothing(int signal, siginfo_t *info, void *context)
-{
-	(void)signal, (void)info, (void)context;
-}
 
 static void *work(void *argument)
 {
@@ -401,24 +368,10 @@ void check_stopping(void)
 	static atomic_int over;
 	pthread_t threads[STOPPED];
 	over = 0;
-	CHECK(sem_init(&has_stopped, 0, 0) == 0);
-	// Blocked until `sigsuspend`: what ends it must not come before.
-	struct sigaction stop = { .sa_sigaction = stop_here, .sa_flags = SA_SIGINFO | SA_RESTART };
-	sigaddset(&stop.sa_mask, SIGUSR2);
-	CHECK(sigaction(SIGUSR1, &stop, NULL) == 0);
-	install(SIGUSR2, do_nothing, SA_RESTART);
+	prepare_stops();
 	for (int i = 0; i < STOPPED; i++)
 		threads[i] = start(work, &over);
-	for (int round = 0; round < 10; round++) {
-		for (int signal = SIGUSR1;; signal = SIGUSR2) {
-			for (int i = 0; i < STOPPED; i++)
-				CHECK(pthread_kill(threads[i], signal) == 0);
-			for (int i = 0; i < STOPPED; i++)
-				CHECK(sem_wait(&has_stopped) == 0);
-			if (signal == SIGUSR2)
-				break;
-		}
-	}
+	stop_and_go(threads, STOPPED, 10);
 	over = 1;
 	for (int i = 0; i < STOPPED; i++)
 		join(threads[i]);

@@ -1,57 +1,15 @@
 //! Signals to virtual threads, as POSIX has them. The checks are in C; each runs in a process of
 //! its own, on the main thread and then on a virtual one.
 
-use std::ffi::CString;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
-use std::process::Command;
 
-use crate::common::{TempDir, child, skip, watched};
+use super::c_checks::{self, Checks, pirn_make_pthreads_virtual};
+use crate::common::{child, watched};
 
-unsafe extern "C" {
-    fn pirn_make_pthreads_virtual(on: libc::c_int);
-}
+const SOURCE: &str = "pthread_signals.c";
 
-type Check = extern "C" fn();
-
-/// Builds the C file and returns one of its functions. `None`, and a printed reason, without `cc`.
-fn check(name: &str) -> Option<Check> {
-    let folder = TempDir::new("pthread-signals");
-    let library = folder.join("libsignals.so");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/pthread_signals.c");
-    let flags = ["-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror"];
-    let built = Command::new("cc")
-        .args(flags)
-        .args([Path::new("-o"), &library, &source])
-        .status();
-    match built {
-        Ok(status) => assert!(status.success()),
-        Err(error) => {
-            skip(&format!("no C compiler `cc` ({error})"));
-            return None;
-        }
-    }
-    let [library, name] = [library.to_str().unwrap(), name].map(|text| CString::new(text).unwrap());
-    // SAFETY: C strings; the library has no initialisers, stays, and has functions of this type.
-    unsafe {
-        let handle = libc::dlopen(library.as_ptr(), libc::RTLD_NOW);
-        assert!(!handle.is_null());
-        let function = libc::dlsym(handle, name.as_ptr());
-        assert!(!function.is_null());
-        Some(std::mem::transmute::<*mut libc::c_void, Check>(function))
-    }
-}
-
-/// Runs a check in a child process, on this thread and then on a virtual one.
 fn run(name: &str) {
-    let carriers = ["1", "2", "8"];
-    child::with_carriers(&carriers, || {
-        let Some(check) = check(name) else { return };
-        // SAFETY: no requirements.
-        unsafe { pirn_make_pthreads_virtual(1) };
-        check();
-        std::thread::spawn(move || check()).join().unwrap();
-    });
+    c_checks::run(SOURCE, name);
 }
 
 #[watched]
@@ -103,14 +61,14 @@ fn children_inherit_the_mask_of_their_thread() {
 fn the_default_action_ends_the_process() {
     if child::is_here() {
         crate::common::sys::no_core_file();
-        let Some(check) = check("check_default_action") else {
+        let Some(checks) = Checks::build(&[SOURCE], &[]) else {
             // SAFETY: what the test expects, without the check.
             unsafe { libc::raise(libc::SIGUSR2) };
             return;
         };
         // SAFETY: no requirements.
         unsafe { pirn_make_pthreads_virtual(1) };
-        return check();
+        return checks.check("check_default_action")();
     }
     let output = child::run(&[]);
     let report = child::report(&output);

@@ -3,13 +3,13 @@
 use std::cell::Cell;
 use std::ffi::{CStr, CString, c_char, c_int, c_long, c_void};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::ptr;
 use std::sync::{Barrier, Mutex};
 
+use super::c_checks::cc;
 use crate::common::sys::{self, check};
 use crate::common::{
-    TempDir, child, crowd, crowd_size, many, migrate, on_virtual, skip, virtual_crowd, watched,
+    TempDir, child, crowd, crowd_size, many, migrate, on_virtual, virtual_crowd, watched,
 };
 use pirn::thread;
 
@@ -22,19 +22,10 @@ fn build(folder: &TempDir, model: &str) -> Option<PathBuf> {
 fn build_with(folder: &TempDir, model: &str, arguments: &[&str]) -> Option<PathBuf> {
     let library = folder.join(&format!("libtls-{model}{}.so", arguments.concat()));
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/tls.c");
-    let built = Command::new("cc")
-        .args(["-shared", "-fPIC", "-Wl,-z,lazy"])
-        .arg(format!("-ftls-model={model}"))
-        .args(arguments)
-        .args([Path::new("-o"), &library, &source])
-        .status();
-    match built {
-        Ok(status) => assert!(status.success()),
-        Err(error) => {
-            skip(&format!("no C compiler `cc` ({error})"));
-            return None;
-        }
-    }
+    let model = format!("-ftls-model={model}");
+    let flags = ["-shared", "-fPIC", "-Wl,-z,lazy", &model];
+    let flags = flags.iter().chain(arguments).map(Path::new);
+    cc(flags.chain([Path::new("-o"), &library, &source]))?;
     Some(library)
 }
 

@@ -1,0 +1,78 @@
+//! Checks in C: files of this folder, built as a library, opened and called.
+
+use std::ffi::{CStr, CString, OsStr, c_int, c_void};
+use std::path::Path;
+use std::process::Command;
+
+use crate::common::{TempDir, child, skip};
+
+unsafe extern "C" {
+    pub fn pirn_make_pthreads_virtual(on: c_int);
+}
+
+pub type Check = extern "C" fn();
+
+/// Runs the C compiler. `None`, and a printed reason, if there is none.
+pub fn cc(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Option<()> {
+    match Command::new("cc").args(arguments).status() {
+        Ok(status) => assert!(status.success()),
+        Err(error) => {
+            skip(&format!("no C compiler `cc` ({error})"));
+            return None;
+        }
+    }
+    Some(())
+}
+
+/// A library of checks. It stays open.
+pub struct Checks(*mut c_void);
+
+impl Checks {
+    /// Builds these files, with `flags` beside the usual ones. `None`, and a printed reason,
+    /// without `cc`.
+    pub fn build(sources: &[&str], flags: &[&str]) -> Option<Checks> {
+        let folder = TempDir::new("c-checks");
+        let library = folder.join("libchecks.so");
+        let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c");
+        let usual = ["-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror"];
+        let flags = usual.iter().chain(flags).map(Path::new);
+        let output = [Path::new("-o"), &library];
+        let sources = Vec::from_iter(sources.iter().map(|name| here.join(name)));
+        cc(flags.chain(output).chain(sources.iter().map(|p| &**p)))?;
+        let library = CString::new(library.to_str().unwrap()).unwrap();
+        // SAFETY: a C string; the library has no initialisers.
+        let handle = unsafe { libc::dlopen(library.as_ptr(), libc::RTLD_NOW) };
+        assert!(!handle.is_null());
+        Some(Checks(handle))
+    }
+
+    /// Returns what has this name.
+    pub fn symbol(&self, name: &CStr) -> *mut c_void {
+        // SAFETY: a library that stays open, and a C string.
+        let symbol = unsafe { libc::dlsym(self.0, name.as_ptr()) };
+        assert!(!symbol.is_null());
+        symbol
+    }
+
+    /// Returns a check.
+    pub fn check(&self, name: &str) -> Check {
+        let function = self.symbol(&CString::new(name).unwrap());
+        // SAFETY: the functions that the tests name have this type.
+        unsafe { std::mem::transmute::<*mut c_void, Check>(function) }
+    }
+}
+
+/// Runs a check of a file in a child process, on this thread and then on a virtual one, with 1, 2
+/// and 8 carriers.
+pub fn run(source: &str, name: &str) {
+    child::with_carriers(&["1", "2", "8"], || {
+        let Some(checks) = Checks::build(&[source], &[]) else {
+            return;
+        };
+        let check = checks.check(name);
+        // SAFETY: no requirements.
+        unsafe { pirn_make_pthreads_virtual(1) };
+        check();
+        std::thread::spawn(move || check()).join().unwrap();
+    });
+}
