@@ -91,7 +91,7 @@ fn take_in(candidate: &Candidate, name: &CStr, user: libc::uid_t) -> Result<Opti
                     user,
                 }));
             }
-            Err(Errno(libc::EADDRINUSE)) => {
+            Err(Errno(libc::EEXIST)) => {
                 if sockets::is_served(&folder, name).map_err(said)? {
                     return Ok(None);
                 }

@@ -42,7 +42,7 @@ fn address(folder: &Fd, name: &CStr) -> Result<(libc::sockaddr_un, usize), Errno
 /// for stale sockets would have removed it.
 ///
 /// # Errors
-/// `EADDRINUSE` if there is a file of this name.
+/// `EEXIST` if there is a file of this name.
 pub(super) fn listen(folder: &Fd, name: &CStr) -> Result<Fd, Errno> {
     // SAFETY: no arguments.
     let thread = unsafe { call!(libc::SYS_gettid) }?;
@@ -55,16 +55,9 @@ pub(super) fn listen(folder: &Fd, name: &CStr) -> Result<Fd, Errno> {
             error => Err(error),
         }
     })?;
-    match files::rename_new(folder, &early, name) {
-        Ok(_) => Ok(socket),
-        Err(error) => {
-            files::remove(folder.0, &early);
-            match error {
-                Errno(libc::EEXIST) => Err(Errno(libc::EADDRINUSE)),
-                error => Err(error),
-            }
-        }
-    }
+    files::rename_new(folder, &early, name)
+        .inspect_err(|_| files::remove(folder.0, &early))
+        .map(|_| socket)
 }
 
 /// Makes a socket that listens under this name.
