@@ -39,9 +39,15 @@ impl Frame {
     }
 
     /// Returns the function's name, or `module+0x1234`, or the address.
+    ///
+    /// In optimized code `read` ends with a jump to the runtime's `read_here`, which alone is on
+    /// the stack then. Its name is `read`, as this is what the program has called.
     pub fn name(&self) -> String {
         match (&self.function, &self.module) {
-            (Some(function), _) => function.clone(),
+            (Some(function), _) => match interposed_part(function) {
+                Some(called) => called.to_string(),
+                None => function.clone(),
+            },
             (None, Some(module)) => format!("{module}+{:#x}", self.module_offset),
             (None, None) => format!("{:#x}", self.address),
         }
@@ -102,6 +108,13 @@ impl Frame {
         };
         !path.is_empty() && !path.contains("::") && may_be
     }
+}
+
+/// Returns the name of libc's function whose work a function of the runtime does: `read` for
+/// `pirn::interpose::io::rw::read_here`.
+fn interposed_part(function: &str) -> Option<&str> {
+    let path = function.strip_prefix("pirn::interpose::")?;
+    path.rsplit("::").next()?.strip_suffix("_here")
 }
 
 /// Whether a source file is one of the runtime's: below `pirn/src` or, from a registry,
@@ -368,6 +381,13 @@ mod tests {
             .map(|frame| frame.name())
             .collect::<Vec<_>>()
             .join(" ")
+    }
+
+    #[test]
+    fn a_part_of_a_function_of_libc_has_its_name() {
+        let part = "pirn::interpose::io::rw::read_here";
+        assert_eq!(started(&["pirn::wait", part, "a::b"]), "read a::b");
+        assert_eq!(started(&["mine::read_here"]), "mine::read_here");
     }
 
     const BEGINNING: [&str; 4] = [

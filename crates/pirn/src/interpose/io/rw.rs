@@ -49,7 +49,7 @@ pub unsafe extern "C-unwind" fn read(fd: c_int, buffer: *mut c_void, length: siz
 }
 
 /// Reads without asking for a cancellation. Not inlined: then the closure is, and the arguments
-/// stay in registers.
+/// stay in registers. Dumps know the ending of its name: they show `read`.
 ///
 /// # Safety
 /// As for [`read`].
