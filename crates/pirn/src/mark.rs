@@ -224,21 +224,13 @@ fn room(frame: usize, alternative: &Range<usize>, outer: Option<Place>) -> u32 {
     }
 }
 
-/// Lowers the mark by the handlers that a jump to the stack pointer `target` leaves.
+/// Lowers the mark by the handlers that a jump to the stack pointer `target` leaves. Returns
+/// whether there are any.
 ///
 /// # Errors
 /// A signal whose handler has interrupted the runtime, and is left: what the runtime has begun
 /// there would not be ended.
-#[inline]
-pub(crate) fn jump(target: usize) -> Result<(), u16> {
-    match in_handler() {
-        true => leave(target),
-        false => Ok(()),
-    }
-}
-
-#[cold]
-fn leave(target: usize) -> Result<(), u16> {
+pub(crate) fn jump(target: usize) -> Result<bool, u16> {
     let mark = MARK.get();
     let noted = handlers(mark).min(PLACES_NOTED);
     let places: [Place; PLACES_NOTED] = PLACES.with(|places| places.each_ref().map(Cell::get));
@@ -247,7 +239,7 @@ fn leave(target: usize) -> Result<(), u16> {
         stay -= 1;
     }
     if stay == noted {
-        return Ok(());
+        return Ok(false);
     }
     let outside = stay
         .checked_sub(1)
@@ -258,7 +250,7 @@ fn leave(target: usize) -> Result<(), u16> {
     }
     MARK.set(mark & !HANDLERS | (stay as u32 * HANDLER));
     compiler_fence(Ordering::SeqCst); // As in `Raised::new`.
-    Ok(())
+    Ok(true)
 }
 
 #[cfg(test)]
@@ -290,7 +282,7 @@ mod tests {
         MARK.set(handlers.len() as u32 * HANDLER);
         let result = jump(target);
         let left = MARK.replace(0) / HANDLER;
-        result.map(|()| left)
+        result.map(|_| left)
     }
 
     fn place(frame: usize, room: u32) -> Place {

@@ -1,8 +1,8 @@
 //! The machine: registers, the thread pointer and system calls.
 //!
-//! Nothing above this layer contains an instruction. Each architecture has twelve files. The first
-//! provides [`switch`], [`switch_by_system_call`], [`prepare`], [`syscall`], [`full_fence`] and
-//! [`fence_after_atomic`]; the second serves functions that ask who calls them
+//! Nothing above this layer contains an instruction. Each architecture has thirteen files. The
+//! first provides [`switch`], [`switch_by_system_call`], [`prepare`], [`syscall`], [`full_fence`]
+//! and [`fence_after_atomic`]; the second serves functions that ask who calls them
 //! ([`call_as_if_from`], `forward_with_caller!`, [`RETURN`]), the third those with any number of
 //! arguments (`forward_variadic!`), the fourth reads memory that may not be there ([`fetch_u64`]
 //! and its kin, [`recover`]), the fifth finds functions that may not be there (`weak!`,
@@ -11,8 +11,8 @@
 //! eighth makes interrupted code call a function before it goes on ([`Interruption`]), the ninth
 //! tells a reader of stacks what lies on them (`saved_registers`, `in_switch`), the tenth reads a
 //! counter of time ([`counter`]), the eleventh calls the start routine of a thread of C's
-//! ([`call_as_pthread`]), and the twelfth leaves most calls of a function to libc
-//! (`forward_below!`).
+//! ([`call_as_pthread`]), the twelfth leaves most calls of a function to libc (`forward_below!`),
+//! and the thirteenth calls a function on another stack ([`call_on_stack`]).
 
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
@@ -22,6 +22,8 @@ mod x86_64_caller;
 mod x86_64_counter;
 #[cfg(target_arch = "x86_64")]
 mod x86_64_fetch;
+#[cfg(target_arch = "x86_64")]
+mod x86_64_on_stack;
 #[cfg(target_arch = "x86_64")]
 mod x86_64_preempt;
 #[cfg(target_arch = "x86_64")]
@@ -44,7 +46,7 @@ mod x86_64_weak;
 pub(crate) use x86_64_walk::*;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use {
-    x86_64::*, x86_64_caller::*, x86_64_counter::*, x86_64_fetch::*, x86_64_preempt::*,
-    x86_64_pthread::*, x86_64_select::*, x86_64_setjmp::*, x86_64_tp::*, x86_64_valgrind::*,
-    x86_64_variadic::*, x86_64_weak::*,
+    x86_64::*, x86_64_caller::*, x86_64_counter::*, x86_64_fetch::*, x86_64_on_stack::*,
+    x86_64_preempt::*, x86_64_pthread::*, x86_64_select::*, x86_64_setjmp::*, x86_64_tp::*,
+    x86_64_valgrind::*, x86_64_variadic::*, x86_64_weak::*,
 };

@@ -44,14 +44,18 @@ static TELLS_USE: AtomicU8 = AtomicU8::new(0);
 /// Whether there are protection keys, and their rights when the runtime started.
 static HAS_KEYS: AtomicU8 = AtomicU8::new(0);
 static RIGHTS: AtomicU32 = AtomicU32::new(0);
-/// The function that the trampoline calls: `unsafe extern "C-unwind" fn()`.
+/// The function that the trampoline calls: a [`Body`].
 static BODY: AtomicUsize = AtomicUsize::new(0);
+
+/// A function that the trampoline calls. What it finds in the registers, and leaves there, the
+/// interrupted code goes on with.
+pub(crate) type Body = unsafe extern "C-unwind" fn(&mut SavedRegisters);
 
 /// Learns how to save the state of this processor, and makes the trampoline call `body`.
 ///
 /// # Errors
 /// The reason why threads cannot be interrupted here.
-pub(crate) fn learn(body: unsafe extern "C-unwind" fn()) -> Result<(), &'static str> {
+pub(crate) fn learn(body: Body) -> Result<(), &'static str> {
     const OSXSAVE: u32 = 1 << 27;
     if __cpuid(1).ecx & OSXSAVE == 0 {
         return Err("the processor or the system has no XSAVE");
@@ -212,6 +216,50 @@ impl Interruption<'_> {
     }
 }
 
+/// The registers of interrupted code, as [`trampoline`] has pushed them: the last first.
+#[repr(C)]
+pub(crate) struct SavedRegisters([i64; 17]);
+
+impl SavedRegisters {
+    /// Which they are, as a `ucontext_t` numbers them. Not among them: the stack pointer.
+    const ORDER: [i32; 17] = [
+        libc::REG_R15,
+        libc::REG_R14,
+        libc::REG_R13,
+        libc::REG_R12,
+        libc::REG_R11,
+        libc::REG_R10,
+        libc::REG_R9,
+        libc::REG_R8,
+        libc::REG_RDI,
+        libc::REG_RSI,
+        libc::REG_RDX,
+        libc::REG_RCX,
+        libc::REG_RBX,
+        libc::REG_RAX,
+        libc::REG_RBP,
+        libc::REG_EFL,
+        libc::REG_RIP,
+    ];
+
+    /// Shows the interrupted code in a context, as the kernel does in that of a handler.
+    pub(crate) fn show(&self, context: &mut libc::ucontext_t) {
+        let registers = &mut context.uc_mcontext.gregs;
+        for (value, index) in self.0.iter().zip(Self::ORDER) {
+            registers[index as usize] = *value;
+        }
+        let sp = (&raw const *self).addr() + size_of::<Self>() + RED_ZONE;
+        registers[libc::REG_RSP as usize] = sp as i64;
+    }
+
+    /// Takes over what a handler has changed there. Not another stack pointer.
+    pub(crate) fn change(&mut self, context: &libc::ucontext_t) {
+        for (value, index) in self.0.iter_mut().zip(Self::ORDER) {
+            *value = context.uc_mcontext.gregs[index as usize];
+        }
+    }
+}
+
 /// Saves all registers, calls the body, and goes on where the code was interrupted. Its unwind
 /// information says so: backtraces show the interrupted frame.
 #[unsafe(naked)]
@@ -246,7 +294,8 @@ unsafe extern "C" fn trampoline() {
         "test eax, {avx}",
         "jz 4f",
         "vzeroupper",
-        "4: call [rip + {body}]",
+        "4: lea rdi, [rbp - 14 * 8]",
+        "call [rip + {body}]",
         ".globl pirn_preempted; .hidden pirn_preempted",
         "pirn_preempted:",
         "mov eax, [rip + {components}]",

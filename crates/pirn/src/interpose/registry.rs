@@ -143,6 +143,7 @@ pub(in crate::interpose) static FAMILIES: &[Family] = &[
     process::fork::FAMILY,
     process::wait::FAMILY,
     process::signals::sending::FAMILY,
+    process::signals::alternative::FAMILY,
     process::signals::masks::FAMILY,
     process::handler::FAMILY,
     process::sigwait::FAMILY,

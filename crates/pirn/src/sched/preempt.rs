@@ -23,7 +23,7 @@
 //! It is never the handler that switches: the end of a handler restores the alternative stack and
 //! the mask of the carrier on which it began, on whichever it ends.
 
-use crate::arch::{self, Interruption};
+use crate::arch::{self, Interruption, SavedRegisters};
 use crate::glibc::code;
 use crate::mark::{self, Held, Raised};
 use crate::runtime::Runtime;
@@ -125,7 +125,7 @@ fn is_asked(carrier: &Carrier) -> bool {
 
 /// Suspends the thread until it is its turn again, if it was asked to give way, and runs what it
 /// was [summoned](summons) for. Called by the trampoline, with the mark left up.
-unsafe extern "C-unwind" fn give_way() {
+unsafe extern "C-unwind" fn give_way(place: &mut SavedRegisters) {
     let mark = Raised::adopt();
     let Some(thread) = vthread::current().filter(|_| !arch::has_unsaved_state()) else {
         return;
@@ -136,7 +136,9 @@ unsafe extern "C-unwind" fn give_way() {
     }
     drop(mark);
     // It is the thread's own code that was interrupted: a handler may park, and jump out of here.
-    summons::attend_if_summoned();
+    if thread.wait.is_summoned() {
+        summons::attend_in_own_code(place);
+    }
     sys::set_errno(Errno(errno));
 }
 

@@ -8,7 +8,7 @@
 use super::text::FixedText;
 use super::{PAGE, SizeClass, default};
 use crate::arch;
-use crate::sys;
+use crate::sys::{self, call};
 use crate::vthread;
 use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};
@@ -37,24 +37,26 @@ pub(crate) fn install() {
     }
 }
 
-/// Gives the calling OS thread an alternative signal stack if it has none.
+/// Gives the calling OS thread an alternative signal stack for handlers of any program: `std`'s has
+/// some 10 KiB, of which the kernel's frame takes a third. `main` keeps what it has.
 pub(crate) fn ensure_signal_stack() {
+    const SIZE: usize = 16 * PAGE;
     // SAFETY: plain queries and a fresh mapping that is never freed, because the thread may live as
     // long as the process.
     unsafe {
         let mut old: libc::stack_t = core::mem::zeroed();
-        libc::sigaltstack(core::ptr::null(), &mut old);
-        if old.ss_flags & libc::SS_DISABLE == 0 {
+        let _ = call!(libc::SYS_sigaltstack, 0, &raw mut old);
+        let is_main = sys::os_thread_id() == std::process::id();
+        if old.ss_flags & libc::SS_DISABLE == 0 && (is_main || old.ss_size >= SIZE) {
             return;
         }
-        let size = 16 * PAGE;
-        if let Ok(memory) = sys::map(size, 0) {
+        if let Ok(memory) = sys::map(SIZE, 0) {
             let new = libc::stack_t {
                 ss_sp: memory as *mut c_void,
                 ss_flags: 0,
-                ss_size: size,
+                ss_size: SIZE,
             };
-            libc::sigaltstack(&new, core::ptr::null_mut());
+            let _ = call!(libc::SYS_sigaltstack, &raw const new, 0);
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Summoning a thread: having it run something on its own stack, at its next safe point.
 //!
 //! What that is the layers above know ([`set_hook`]): handlers of signals that are pending for the
-//! thread. Who summons a thread leaves a bit in its wait word, and
+//! thread, and its end if it is cancelled asynchronously. A summons is a bit in the thread's wait
+//! word, and
 //!
 //! ```text
 //!   the thread            is made to run it by
@@ -29,6 +30,7 @@ use super::current::Current;
 use super::mount::current;
 use super::mounted;
 use super::record::{Core, Phase};
+use crate::arch::SavedRegisters;
 use crate::mark::{self, Raised};
 use crate::sched::preempt;
 use crate::sys;
@@ -50,7 +52,8 @@ pub(crate) enum Ran {
     Interrupting,
 }
 
-type Hook = fn(Current) -> Ran;
+/// Given the running thread, and its registers if it was interrupted in its own code.
+type Hook = fn(Current, Option<&mut SavedRegisters>) -> Ran;
 
 /// The [`Hook`]; null: there is nothing to run.
 static HOOK: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
@@ -84,6 +87,17 @@ pub(super) fn end(thread: &Core) {
 /// Runs what the running thread was summoned for. Called at a safe point.
 #[cold]
 pub(crate) fn attend() -> Ran {
+    attend_at(None)
+}
+
+/// Does the same where the running thread was interrupted in its own code: what it runs may then
+/// also unwind its stack.
+#[cold]
+pub(crate) fn attend_in_own_code(place: &mut SavedRegisters) {
+    attend_at(Some(place));
+}
+
+fn attend_at(mut place: Option<&mut SavedRegisters>) -> Ran {
     let Some(thread) = current() else {
         return Ran::Nothing;
     };
@@ -95,7 +109,7 @@ pub(crate) fn attend() -> Ran {
         if !hook.is_null() {
             // SAFETY: from `set_hook`.
             let hook = unsafe { transmute::<*mut (), Hook>(hook) };
-            ran = ran.max(hook(thread));
+            ran = ran.max(hook(thread, place.as_deref_mut()));
         }
         if thread.signals.any_awaited() {
             // The thread was interrupted on its way into the wait for that, or just has left it:

@@ -254,6 +254,21 @@ fn a_thread_cancels_itself() {
 }
 
 #[watched]
+fn a_thread_that_computes_is_cancelled_asynchronously() {
+    as_natively("posix_cancel.c", "check_asynchronous", On::Both);
+}
+
+#[watched]
+fn a_handler_sees_and_changes_the_registers_of_the_interrupted_thread() {
+    as_natively("posix_signals.c", "check_registers", On::Both);
+}
+
+#[watched]
+fn each_thread_has_its_own_alternative_stack() {
+    as_natively("posix_signals.c", "check_own_stacks", On::Both);
+}
+
+#[watched]
 fn a_read_that_is_cancelled_has_read_nothing() {
     here("posix_cancel.c", "check_nothing_is_lost", On::Both);
 }

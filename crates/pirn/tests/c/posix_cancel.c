@@ -296,3 +296,46 @@ void check_platform(void)
 	say("cleaned %d, destroyed %d\n", cleaned, destroyed);
 	tear_down();
 }
+
+// Asynchronous cancellation of a thread that computes, and of one that has disabled it meanwhile.
+
+static volatile int computing, go_on;
+
+static void *compute(void *kind)
+{
+	int old;
+	pthread_cleanup_push(clean, (void *)1);
+	CHECK(pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &old) == 0);
+	if (kind)
+		CHECK(pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL) == 0);
+	computing = 1;
+	while (!go_on)
+		;
+	if (kind) {
+		say("still here\n");
+		CHECK(pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL) == 0);
+	}
+	pthread_cleanup_pop(0);
+	return NULL;
+}
+
+void check_asynchronous(void)
+{
+	for (int i = 0; i < 20; i++) {
+		cleaned = computing = go_on = 0;
+		pthread_t thread = begin(compute, NULL);
+		while (!computing)
+			sched_yield();
+		CHECK(pthread_cancel(thread) == 0);
+		CHECK(join(thread) == PTHREAD_CANCELED);
+		CHECK(cleaned == 1);
+	}
+	cleaned = computing = go_on = 0;
+	pthread_t thread = begin(compute, "");
+	while (!computing)
+		sched_yield();
+	CHECK(pthread_cancel(thread) == 0);
+	usleep(2000);
+	go_on = 1;
+	say("result %d, cleaned %d\n", join(thread) == PTHREAD_CANCELED, cleaned);
+}

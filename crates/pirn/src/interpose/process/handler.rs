@@ -15,14 +15,14 @@
 //! Handlers installed by a bare system call are not seen. The same holds for those of a library
 //! that `dlmopen` has bound to libc's own functions.
 
-use super::signals::jumps;
 pub(in crate::interpose) use super::signals::jumps::__sigsetjmp;
+use super::signals::{alternative, jumps};
 use super::{quit, urgent};
 use crate::arch;
 use crate::glibc::jump;
 use crate::glibc::symbols::Real;
 use crate::interpose::registry::interposed;
-use crate::mark::{self, InHandler};
+use crate::mark::{self, InHandler, Raised};
 use crate::sys;
 use core::ffi::{c_int, c_void};
 use core::mem::transmute;
@@ -91,7 +91,12 @@ pub(super) unsafe extern "C-unwind" fn call(
     let alternative = unsafe { alternative_stack(context) };
     // SAFETY: a handler of the program. One that takes only the signal ignores the other arguments.
     let handler = || unsafe { transmute::<usize, Handler>(handler)(signal, info, context) };
-    InHandler::run(signal as u16, &alternative, handler);
+    if !alternative::is_set() {
+        return InHandler::run(signal as u16, &alternative, handler);
+    }
+    let run = |stack: &Range<usize>| InHandler::run(signal as u16, stack, handler);
+    // SAFETY: the caller's contract.
+    unsafe { alternative::in_fault(context, alternative, run) };
 }
 
 /// Returns the alternative signal stack that was in force when a signal came; empty if there was
@@ -342,6 +347,19 @@ macro_rules! like_sysv_signal {
 
 like_sysv_signal!(sysv_signal __sysv_signal);
 
+/// Prepares a jump out of handlers to the stack pointer `target`. Ends the process if one of them
+/// has interrupted the runtime.
+#[cold]
+fn leave_handlers(target: usize) {
+    // The carrier stays the same until the kernel knows its alternative stack again.
+    let _section = Raised::new();
+    match mark::jump(target) {
+        Ok(true) if !mark::in_handler() => alternative::leave(),
+        Ok(_) => {}
+        Err(signal) => left_the_runtime(signal),
+    }
+}
+
 /// Ends the process: its handler of `signal` is about to be left by a jump out of the runtime.
 #[cold]
 fn left_the_runtime(signal: u16) -> ! {
@@ -367,8 +385,8 @@ macro_rules! jumps {
             use crate::glibc::symbols::real;
             // SAFETY: the caller's contract: a buffer that `setjmp` has filled in.
             unsafe {
-                if let Err(signal) = mark::jump(jump::target(buffer)) {
-                    left_the_runtime(signal);
+                if mark::in_handler() {
+                    leave_handlers(jump::target(buffer));
                 }
                 jumps::restore(buffer);
                 real!(unwinding fn $name(buffer: *mut c_void, value: c_int) -> !)

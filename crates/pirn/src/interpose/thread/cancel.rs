@@ -22,7 +22,9 @@
 //! which are cancellation points; ours call the kernel directly, and are none. Before the others
 //! ([`own_point`]) libc is asked whether the thread is cancelled.
 //!
-//! Asynchronous cancellation acts at cancellation points, and at once in the thread itself.
+//! Asynchronous cancellation acts at cancellation points, at once in the thread itself, and where
+//! the thread computes: it is [summoned](crate::vthread::summons), and so interrupted in its own
+//! code ([`at_any_instruction`]). In a wait that is no cancellation point it acts after that.
 
 use super::is_virtual;
 use super::policy;
@@ -40,11 +42,11 @@ use libc::pthread_t;
 
 interposed! {
     family "Cancellation of threads" for Correctness,
-        cannot "cancel a thread of `pirn::thread` (`ENOSYS`), or one that computes before its next \
-            cancellation point: one that reads, writes, opens, closes, sends, receives, accepts, \
-            connects, polls, sleeps, joins, locks or synchronises a file, or waits for a child, a \
-            semaphore or a condition variable; `msgsnd`, `msgrcv`, `tcdrain` and `aio_suspend` are \
-            points at their beginning";
+        cannot "cancel a thread of `pirn::thread` (`ENOSYS`), or one whose cancellation is \
+            deferred before its next cancellation point: one that reads, writes, opens, closes, \
+            sends, receives, accepts, connects, polls, sleeps, joins, locks or synchronises a \
+            file, or waits for a child, a semaphore or a condition variable; `msgsnd`, `msgrcv`, \
+            `tcdrain` and `aio_suspend` are points at their beginning";
 
     Own by hand { pthread_cancel, pthread_testcancel, pthread_setcancelstate, pthread_setcanceltype }
 }
@@ -71,6 +73,10 @@ impl Cancellation {
     }
 
     // SeqCst throughout: a canceller's bit and a thread's change of its state are in one order.
+
+    fn is_asynchronous(&self) -> bool {
+        self.0.load(SeqCst) & Cancellation::ASYNCHRONOUS != 0
+    }
 
     fn is_pending(&self) -> bool {
         self.0.load(SeqCst) & Cancellation::PENDING != 0
@@ -293,14 +299,30 @@ pub unsafe extern "C-unwind" fn pthread_cancel(thread: pthread_t) -> c_int {
     let state = &record.cancellation;
     let again = state.change(Cancellation::PENDING, true) != 0;
     let is_own = pthread::own().is_some_and(|own| ptr::eq(own, record));
-    if is_own && state.0.load(SeqCst) & Cancellation::ASYNCHRONOUS != 0 {
+    if is_own && state.is_asynchronous() {
         // SAFETY: the caller's contract.
         unsafe { record.act_if_due() };
     }
     if !again && !is_own && state.is_due() && !record.has_ended() {
         record.interrupt();
+        if state.is_asynchronous() {
+            record.summon();
+        }
     }
     0
+}
+
+/// Ends the running thread if it is cancelled asynchronously.
+///
+/// # Safety
+/// As for [`point`], in the thread's own code.
+pub(in crate::interpose) unsafe fn at_any_instruction() {
+    if let Some(own) = pthread::own()
+        && own.cancellation.is_asynchronous()
+    {
+        // SAFETY: the caller's contract.
+        unsafe { own.act_if_due() };
+    }
 }
 
 /// `pthread_testcancel`.
@@ -373,7 +395,7 @@ unsafe fn changed(own: &Pthread, before: c_int, old: *mut c_int) -> c_int {
         if !old.is_null() {
             *old = before;
         }
-        if own.cancellation.0.load(SeqCst) & Cancellation::ASYNCHRONOUS != 0 {
+        if own.cancellation.is_asynchronous() {
             own.act_if_due();
         }
     }

@@ -36,7 +36,7 @@ use crate::time::Deadline;
 use crate::vthread::awaited::{Awaited, Kind};
 use crate::vthread::body::Body;
 use crate::vthread::wait_word::Hearing;
-use crate::vthread::{self, Claimed, Core, early};
+use crate::vthread::{self, Claimed, Core, early, summons};
 use core::cell::Cell;
 use core::ffi::{c_int, c_void};
 use core::mem;
@@ -194,6 +194,14 @@ impl Pthread {
         }
     }
 
+    /// Has it look, where it computes, whether it is cancelled.
+    pub(super) fn summon(&self) {
+        if let Some(core) = self.core.get() {
+            // SAFETY: as in `interrupt`.
+            summons::summon(unsafe { core.as_ref() });
+        }
+    }
+
     /// Detaches it.
     ///
     /// # Safety
@@ -302,7 +310,7 @@ impl Pthread {
             let parked = parking_lot::park(key, EVERY_BIT, deadline, hearing, awaited, check);
             match parked {
                 Parked::Interrupted if cancel::is_due() => return Err(libc::EINTR),
-                Parked::Summoned => drop(vthread::summons::attend()),
+                Parked::Summoned => drop(summons::attend()),
                 _ => {}
             }
         }

@@ -1,7 +1,9 @@
 //! Delivering signals to the running virtual thread: on its own stack, at a safe point.
 
-use super::sending;
+use super::{alternative, sending};
+use crate::arch::SavedRegisters;
 use crate::interpose::process::handler;
+use crate::interpose::thread::cancel;
 use crate::mark::{self, Raised};
 use crate::sys::{self, call};
 use crate::vthread::signals::{NEVER_BLOCKED, bit};
@@ -31,8 +33,13 @@ pub(in crate::interpose) fn at_once() {
     }
 }
 
-/// Delivers the signals that the running thread has been summoned for.
-pub(super) fn deliver(thread: Current) -> Ran {
+/// Delivers the signals that the running thread has been summoned for. `place` has its registers
+/// if it was interrupted in its own code; there it is also cancelled.
+pub(super) fn deliver(thread: Current, mut place: Option<&mut SavedRegisters>) -> Ran {
+    if place.is_some() {
+        // SAFETY: the frames up to the thread's own code have nothing to drop.
+        unsafe { cancel::at_any_instruction() };
+    }
     let mut ran = Ran::Nothing;
     loop {
         // Until the handler's mask is in force: another delivery here, by the signal of preemption,
@@ -52,7 +59,10 @@ pub(super) fn deliver(thread: Current) -> Ran {
             libc::SIG_DFL => take_default(signal),
             _ => {
                 // SAFETY: the program's action.
-                unsafe { call_handler(&thread, signal, &action, &mut info, mark) };
+                unsafe {
+                    let place = place.as_deref_mut();
+                    call_handler(&thread, signal, &action, &mut info, place, mark);
+                };
                 ran = ran.max(match action.sa_flags & libc::SA_RESTART {
                     0 => Ran::Interrupting,
                     _ => Ran::Restarting,
@@ -80,7 +90,8 @@ fn bits(set: &libc::sigset_t) -> u64 {
 
 /// Calls a handler of the program, on the stack of the running thread, without the mark.
 ///
-/// While it runs the thread waits for no signal: the handler may begin a wait of its own.
+/// While it runs the thread waits for no signal: the handler may begin a wait of its own. The
+/// context that it is given is that of `place`, or, in a call that waits, of this function.
 ///
 /// # Safety
 /// The action is in force.
@@ -89,6 +100,7 @@ unsafe fn call_handler(
     signal: c_int,
     action: &libc::sigaction,
     info: &mut siginfo_t,
+    mut place: Option<&mut SavedRegisters>,
     mark: Raised,
 ) {
     type Handler = unsafe extern "C-unwind" fn(c_int, *mut siginfo_t, *mut c_void);
@@ -109,6 +121,9 @@ unsafe fn call_handler(
     unsafe {
         libc::getcontext(context.as_mut_ptr());
         set_mask_of(context.as_mut_ptr(), before);
+        if let Some(place) = place.as_deref() {
+            place.show(context.assume_init_mut());
+        }
     }
     let mask = (before | own | bits(&action.sa_mask)) & !NEVER_BLOCKED;
     thread.signals.mask.store(mask, SeqCst);
@@ -116,13 +131,22 @@ unsafe fn call_handler(
     BEGUN.set(BEGUN.get() + 1);
     drop(mark);
     // SAFETY: a handler of the program. One that takes only the signal ignores the rest.
-    unsafe {
+    let mut handler = || unsafe {
         let handler = transmute::<usize, Handler>(action.sa_sigaction);
         handler(signal, info, context.as_mut_ptr().cast());
+    };
+    match action.sa_flags & libc::SA_ONSTACK {
+        0 => handler(),
+        // SAFETY: as above.
+        _ => unsafe { alternative::call_on_own(handler) },
     }
-    // The handler may have changed it there.
+    // What the handler has changed there.
     // SAFETY: filled in above.
-    let after = unsafe { bits(&(*context.as_ptr()).uc_sigmask) } & !NEVER_BLOCKED;
+    let context = unsafe { context.assume_init_ref() };
+    if let Some(place) = place.as_deref_mut() {
+        place.change(context);
+    }
+    let after = bits(&context.uc_sigmask) & !NEVER_BLOCKED;
     thread.signals.mask.store(after, SeqCst);
     // `attend` looks for what has come meanwhile.
     thread.signals.awaited.store(awaited, SeqCst);

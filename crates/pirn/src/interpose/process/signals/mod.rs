@@ -32,6 +32,7 @@
 //! cancellation: [`summon`](crate::vthread::summons::summon) it, and look in [`delivery`]'s hook
 //! whether there is something to run.
 
+pub(in crate::interpose) mod alternative;
 pub(in crate::interpose) mod delivery;
 pub(super) mod information;
 pub(super) mod jumps;

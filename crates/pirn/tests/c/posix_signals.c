@@ -1,0 +1,152 @@
+// Signals to threads, natively and with virtual threads.
+#define _GNU_SOURCE
+#include "posix_checks.h"
+#include <setjmp.h>
+#include <ucontext.h>
+
+static void install(int signal, void (*handler)(int, siginfo_t *, void *), int flags)
+{
+	struct sigaction action = { .sa_sigaction = handler, .sa_flags = flags | SA_SIGINFO };
+	CHECK(sigaction(signal, &action, NULL) == 0);
+}
+
+// A thread that computes until a handler changes one of its registers.
+
+static volatile int spins;
+extern const char loop_begins[], loop_ends[];
+
+__attribute__((noinline)) static long spin_until_changed(void)
+{
+	register long counts __asm__("r12") = 7;
+	spins = 1;
+	__asm__ volatile(".globl loop_begins, loop_ends\n"
+			 "loop_begins: cmp $7, %0\n"
+			 "je loop_begins\n"
+			 "loop_ends:"
+			 : "+r"(counts)
+			 :
+			 : "cc");
+	return counts;
+}
+
+static void change(int signal, siginfo_t *info, void *argument)
+{
+	(void)signal, (void)info;
+	greg_t *registers = ((ucontext_t *)argument)->uc_mcontext.gregs;
+	char local;
+	const char *pc = (const char *)registers[REG_RIP];
+	intptr_t depth = registers[REG_RSP] - (intptr_t)&local;
+	if (pc >= loop_begins && pc < loop_ends) {
+		say("in the loop, r12 is %lld, above the handler %d\n", registers[REG_R12],
+		    depth > 0 && depth < 1 << 16);
+		registers[REG_R12] = 42;
+	}
+}
+
+static void *spin(void *unused)
+{
+	return (void *)(spin_until_changed() + (intptr_t)unused);
+}
+
+void check_registers(void)
+{
+	spins = 0;
+	install(SIGUSR1, change, 0);
+	pthread_t thread = begin(spin, NULL);
+	while (!spins)
+		sched_yield();
+	// The first may find it one instruction before the loop.
+	while (pthread_tryjoin_np(thread, NULL) == EBUSY) {
+		usleep(20000);
+		CHECK(pthread_kill(thread, SIGUSR1) == 0);
+	}
+	say("over\n");
+}
+
+// Alternative stacks: each thread has its own, for faults and for signals that are sent to it.
+
+enum { THREADS = 8, STACK = 64 << 10 };
+static __thread char *own_stack;
+static __thread volatile int on_own, nested;
+static __thread sigjmp_buf out;
+
+static int is_on(const char *stack)
+{
+	char local;
+	return &local > stack && &local < stack + STACK;
+}
+
+static int says_on_stack(void)
+{
+	stack_t now;
+	CHECK(sigaltstack(NULL, &now) == 0);
+	return now.ss_flags == SS_ONSTACK && now.ss_sp == own_stack;
+}
+
+static void note_stack(int signal, siginfo_t *info, void *context)
+{
+	(void)info, (void)context;
+	on_own += is_on(own_stack) && says_on_stack();
+	stack_t other = { .ss_sp = own_stack, .ss_size = STACK };
+	if (is_on(own_stack))
+		CHECK(sigaltstack(&other, NULL) == -1 && errno == EPERM);
+	if (signal == SIGUSR1 && !nested) {
+		nested = 1;
+		usleep(100);
+		CHECK(pthread_kill(pthread_self(), SIGUSR2) == 0);
+		on_own += is_on(own_stack);
+	}
+	if (signal == SIGSEGV) {
+		CHECK(pthread_kill(pthread_self(), SIGUSR2) == 0);
+		siglongjmp(out, 1);
+	}
+	if (signal == SIGILL) {
+		greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
+		registers[REG_RIP] += 2; // `ud2`
+	}
+}
+
+static void *with_own_stack(void *unused)
+{
+	own_stack = malloc(STACK);
+	stack_t own = { .ss_sp = own_stack, .ss_size = STACK }, before;
+	CHECK(sigaltstack(&own, NULL) == 0);
+	for (int i = 0; i < 50; i++) {
+		on_own = nested = 0;
+		CHECK(pthread_kill(pthread_self(), SIGUSR1) == 0);
+		CHECK(on_own == 3);
+		sched_yield();
+		if (!sigsetjmp(out, 1))
+			*(volatile char *)8 = 1;
+		CHECK(!is_on(own_stack) && !says_on_stack());
+		sched_yield();
+		__asm__ volatile("ud2");
+		CHECK(on_own == 6);
+	}
+	CHECK(sigaltstack(NULL, &before) == 0 && before.ss_sp == own_stack);
+	CHECK(before.ss_flags == 0 && before.ss_size == STACK);
+	stack_t none = { .ss_flags = SS_DISABLE };
+	CHECK(sigaltstack(&none, NULL) == 0);
+	CHECK(sigaltstack(NULL, &before) == 0 && before.ss_flags == SS_DISABLE);
+	on_own = 0, nested = 1;
+	memset(own_stack, 0x5a, STACK);
+	__asm__ volatile("ud2");
+	CHECK(on_own == 0);
+	free(own_stack);
+	return unused;
+}
+
+void check_own_stacks(void)
+{
+	int signals[] = { SIGUSR1, SIGUSR2, SIGSEGV, SIGILL };
+	for (int i = 0; i < 4; i++)
+		install(signals[i], note_stack, SA_ONSTACK);
+	pthread_t threads[THREADS];
+	for (int i = 0; i < THREADS; i++)
+		threads[i] = begin(with_own_stack, NULL);
+	for (int i = 0; i < THREADS; i++)
+		join(threads[i]);
+	stack_t tiny = { .ss_sp = threads, .ss_size = 64 }, wrong = { .ss_flags = 77 };
+	SAY_RESULT(sigaltstack(&tiny, NULL));
+	SAY_RESULT(sigaltstack(&wrong, NULL));
+}
