@@ -1,7 +1,7 @@
 //! Summoning a thread: having it run something on its own stack, at its next safe point.
 //!
 //! What that is the layers above know ([`set_hook`]): handlers of signals that are pending for the
-//! thread. Who summons a thread leaves a bit in its wait word, and
+//! thread. A caller that summons a thread leaves a bit in its wait word, and
 //!
 //! ```text
 //!   the thread            is made to run it by
