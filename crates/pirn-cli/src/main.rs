@@ -1,4 +1,4 @@
-//! The `pirn` command: virtual threads under a real workload.
+//! The `pirn` command: tools for processes with virtual threads, and demos.
 //!
 //! This file holds the command line only; each command has its own module.
 
@@ -41,7 +41,8 @@ use crate::threads::{Threads, Virtual};
 /// The longest delay that the command line accepts: an hour, in milliseconds.
 const MAX_DELAY_MS: u64 = 3_600_000;
 
-/// Virtual threads under the unchanged standard library: demos and a small HTTP server.
+/// Virtual threads under the unchanged standard library: tools that look into processes, `run` for
+/// unmodified programs, demos, and a small HTTP server.
 ///
 /// Without a command, `pirn demo` is run with the given options.
 #[derive(Parser)]

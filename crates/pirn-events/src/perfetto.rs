@@ -6,7 +6,7 @@
 //!
 //! | on the track of | |
 //! |---|---|
-//! | a virtual thread | its scopes, and in them its waits, as slices; arrows from who woke it |
+//! | a virtual thread | its scopes, and in them its waits, as slices; arrows from its waker |
 //! | a platform thread | what happened while it carried no virtual thread |
 //! | the process | counters: running and runnable threads |
 //!

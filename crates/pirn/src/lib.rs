@@ -83,12 +83,15 @@
 //!
 //! * **System calls made without libc** are not seen, and block the OS thread: `rustix` makes such
 //!   calls unless its feature `use-libc` is on (feature `rustix-use-libc`).
-//! * **A thread that computes is not preempted.** After 4 ms an OS thread is added for the others,
-//!   up to 16 of them.
+//! * **A thread that computes is preempted** after 10 ms if others wait, but not in libc's code,
+//!   nor in a signal handler. If all carriers have been stuck for 4 ms, an OS thread is added for
+//!   the threads that wait, up to 16 of them.
 //! * **Stacks do not grow.** Unless set, the first 4,096 threads alive have 2 MiB of address space
 //!   each, as in `std`, those beyond 256 KiB (2 MiB with debug assertions). An overflow is reported
 //!   with the thread's name, and aborts.
-//! * **These belong to the OS thread:** `gettid`, processor time and affinity, the signal mask.
+//! * **These belong to the OS thread:** `gettid` and `sigaltstack`. A virtual thread cannot be
+//!   bound to a CPU. Its signal mask is its own, and so is its CPU time, from the first question
+//!   for that of any thread on.
 //! * **After `fork`** the child has one thread and cannot spawn virtual ones. (`Command` works.)
 //!
 //! `docs/limits.md` in the repository has the full list.

@@ -67,7 +67,7 @@ fn start_runtime() {
 }
 
 /// may panics, with the operating system's words, when it cannot get a stack; a coroutine that
-/// fails ends likewise in a panic of who joins it.
+/// fails ends likewise in a panic of the one that joins it.
 fn panics_to_errors(mut workload: Workload) -> Workload {
     Box::new(move |round: &mut Round| {
         catch_unwind(AssertUnwindSafe(|| workload(round)))

@@ -1,7 +1,7 @@
 //! Finding the socket of a process, and making sure that it is the process's own.
 //!
 //! Folders are looked at as the process sees them, through `/proc/PID/root`, so it may be in a
-//! container. Who listens is what the kernel says (`SO_PEERCRED`): a name proves nothing.
+//! container. The kernel says which process listens (`SO_PEERCRED`): a name proves nothing.
 
 use std::fs;
 use std::io;

@@ -1,4 +1,4 @@
-//! The token: who knows it may see the page.
+//! The token: whoever knows it may see the page.
 
 use std::io;
 

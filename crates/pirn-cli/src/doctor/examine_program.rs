@@ -108,7 +108,7 @@ fn allocator(elf: &Elf) -> Option<Finding> {
         SUBJECT,
         names + doubt,
         "wrap the #[global_allocator] in pirn::OnCarrier, or each virtual thread grows a cache of its \
-         own; as the C malloc it will not do",
+         own; as the C malloc it works too, with such caches",
     ))
 }
 
@@ -116,9 +116,9 @@ fn rights(elf: &Elf) -> Option<Finding> {
     elf.is_setuid.then(|| {
         Finding::warn(
             "rights",
-            "setuid or setgid: whoever starts it sets its PIRN_ variables, and preloaded libraries \
-             are ignored",
-            "clear the environment of PIRN_ variables in what starts it",
+            "setuid or setgid: for callers with fewer rights no PIRN_ variable counts, tools cannot \
+             look inside, and preloaded libraries are ignored",
+            "make its settings in the program, by pirn::Config",
         )
     })
 }

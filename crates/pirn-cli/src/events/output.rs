@@ -1,5 +1,5 @@
-//! The file that a recording goes to. It is opened before the recording begins: who has waited for
-//! an hour does not want to hear then that the file cannot be written.
+//! The file that a recording goes to. It is opened before the recording begins, so that nobody
+//! waits for an hour and hears then that the file cannot be written.
 //!
 //! Until there is something to write, a file that was there before keeps what it has; one that was
 //! not is removed if nothing came.

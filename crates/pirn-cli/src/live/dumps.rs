@@ -21,7 +21,7 @@ const OWN_REST: u32 = 2;
 /// After a dump that failed it is left in peace for this long at least.
 const AFTER_FAILURE: Duration = Duration::from_secs(2);
 
-/// Who wants something wakes the thread.
+/// How long the thread sleeps if nobody wants anything; a request wakes it.
 const NOTHING_WANTED: Duration = Duration::from_secs(3600);
 
 /// Which threads a dump has.

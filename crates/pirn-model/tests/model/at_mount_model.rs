@@ -1,8 +1,8 @@
 //! A runnable thread that is held while it is looked at, and those who mount it.
 //!
-//! The phase is a word of the model's, with the orderings of `Core`'s. The fence of who mounts
-//! stands for the barrier that `membarrier` executes there. It hides a missing Release in `take`,
-//! which is needed where two look: in the program, there is no fence between the phase and that.
+//! The phase is a word of the model's, with the orderings of `Core`'s. The fence of a mount stands
+//! for the barrier that `membarrier` executes there. It hides a missing Release in `take`, which is
+//! needed where two look: in the program, there is no fence between the phase and that.
 
 use loom::sync::Arc;
 use loom::sync::atomic::AtomicU32;

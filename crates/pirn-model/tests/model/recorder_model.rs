@@ -3,9 +3,10 @@
 //! The main thread writes, because loom would explore nothing otherwise: it looks for other orders
 //! from a load, not from a store whose own thread has loaded the word just before.
 //!
-//! Two orderings can be weakened unnoticed. The Acquire of `Ring::head`: who reads slots reads the
-//! head again, in `copy`. The Acquire of the exchange in `SharedRing::push`, which orders the words
-//! of two writers of one slot: to loom, stores to a word come in the order in which it runs them.
+//! Two orderings can be weakened unnoticed. The Acquire of `Ring::head`: a reader of slots reads
+//! the head again, in `copy`. The Acquire of the exchange in `SharedRing::push`, which orders the
+//! words of two writers of one slot: to loom, stores to a word come in the order in which it runs
+//! them.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 

@@ -158,7 +158,7 @@ fn a_summons_is_answered_or_stays() {
     });
 }
 
-/// Who summons a thread that has answered before sees what it did before the answer.
+/// A caller that summons a thread that has answered before sees what it did before the answer.
 #[test]
 fn a_later_summons_comes_after_what_precedes_the_answer() {
     check(3, || {

@@ -104,7 +104,7 @@ pub mod vthread {
     pub struct Core {
         /// The link of the queue that it is in. Loom checks that accesses are ordered.
         pub next: Link,
-        /// Written by who makes it runnable, read by who runs it.
+        /// Written by the thread that makes it runnable, read by the one that runs it.
         pub word: Word,
     }
 

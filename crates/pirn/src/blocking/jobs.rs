@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   submit                              a pool thread with nothing to do
-//!   1. lock: put the job; is anybody    a. read `arrivals`
-//!      wanted who is idle? unlock       b. lock: take a job, or count as idle; unlock
+//!   1. lock: put the job; is an idle    a. read `arrivals`
+//!      thread wanted? unlock            b. lock: take a job, or count as idle; unlock
 //!   2. arrivals += 1                    c. sleep while `arrivals` is what it was at a
 //!   3. somebody is: wake a sleeper      d. lock: do not count as idle; unlock; back to a
 //! ```

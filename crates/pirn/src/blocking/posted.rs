@@ -1,7 +1,7 @@
 //! Wakes in the [parking lot](super::parking_lot) that signal handlers have asked for.
 //!
 //! A handler may have interrupted code that holds a lock of the lot, so it takes none. It marks the
-//! bucket, and kicks the poller. The next carrier that looks for events wakes all who wait in the
+//! bucket, and kicks the poller. The next carrier that looks for events wakes all that wait in the
 //! bucket. That is more than the handler asked for, but each waiter expects to be woken without a
 //! cause, and checks again what it waits for.
 
@@ -14,7 +14,7 @@ static MARKED: [AtomicU64; BUCKETS / 64] = [const { AtomicU64::new(0) }; BUCKETS
 /// Whether a bucket may be marked.
 static ANY: AtomicBool = AtomicBool::new(false);
 
-/// Has all who wait in a bucket woken soon. Async-signal-safe.
+/// Has all that wait in a bucket woken soon. Async-signal-safe.
 #[cold]
 pub(super) fn post(bucket: usize) {
     let Some(runtime) = runtime::get() else {

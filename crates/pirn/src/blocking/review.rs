@@ -23,8 +23,8 @@
 //!
 //! Whoever makes `STEP` busy takes the step alone.
 //!
-//! A sleeping carrier [attends](super::attendance) to a review as to a timer. So who changes `DUE`
-//! or `STEP` either attends before it sleeps, or has another carrier do so.
+//! A sleeping carrier [attends](super::attendance) to a review as to a timer. So a carrier that
+//! changes `DUE` or `STEP` either attends before it sleeps, or has another carrier do so.
 //!
 //! Rejected: each carrier looks at `DUE` before it sleeps. One that stood in for others, and then
 //! rested, left a review behind that nobody woke for.
@@ -53,7 +53,7 @@ static DUE: AtomicU64 = AtomicU64::new(0);
 static STEP: AtomicU64 = AtomicU64::new(0);
 /// A step is being taken.
 const BUSY: u64 = Deadline::NEVER.nanos();
-/// The number that the next step begins with. Only who takes a step uses it.
+/// The number that the next step begins with. Only the carrier that takes a step uses it.
 static FIRST: AtomicU32 = AtomicU32::new(0);
 
 /// Begins anew, in the child of a fork that has no runtime yet.

@@ -1,7 +1,7 @@
 //! One episode of waiting.
 //!
 //! A waiter makes a [`Wait`] on its stack, tells all that may end it (a queue, a timer, a
-//! descriptor, several of them at once), and blocks. Of all who want to end the episode, one wins
+//! descriptor, several of them at once), and blocks. Of all that want to end the episode, one wins
 //! the [`claim`](Wait::claim) and performs the wake; the others find it decided. An interrupter may
 //! be among them, if the wait is [interruptible](Wait::interruptible): then the episode is decided
 //! in the thread's word ([`WaitWord`]), which interrupters know, otherwise in the wait's own word.

@@ -14,7 +14,7 @@
 //! may already use the data. So no block is made meanwhile:
 //!
 //! ```text
-//!   who makes a block                      who opened a library
+//!   a maker of a block                     the thread that opened a library
 //!   B1  state = MAKING                     L1  WALKING = true
 //!       (the compiler keeps the order)     L2  membarrier: a full barrier in every running thread
 //!   B2  WALKING? then back off to 0        L3  each block: wait while MAKING; write if READY

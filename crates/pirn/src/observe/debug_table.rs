@@ -59,7 +59,7 @@ const ADDRESSES: [(&str, *const ()); 6] = {
     ]
 };
 
-/// Those of code that matters to who reads stacks.
+/// Those of code that matters to a reader of stacks.
 #[cfg(feature = "dump")]
 const CODE: [(&str, *const ()); 4] = {
     let [switches, switches_end] = arch::switch_table();

@@ -1,13 +1,13 @@
 //! The ring of one carrier: when to read the clock, and which thread is mounted.
 //!
 //! Reading the clock takes 8 ns, as long as half a switch. So while events follow each other faster
-//! than [`FAST`], only one of [`BATCH`] reads it; the others repeat its stamp, and who reads the
-//! recording spreads them. At any speed, the clock then takes a twentieth of the time at most.
+//! than [`FAST`], only one of [`BATCH`] reads it; the others repeat its stamp, and a reader of
+//! the recording spreads them. At any speed, the clock then takes a twentieth of the time at most.
 //!
 //! A batch must not hide a thread that computes: its turn would be attributed to another thread of
-//! the same batch. So who observes the recorder advances [`TICK`] every millisecond, which ends all
-//! batches. And a batch ends where the order of events on two carriers would be lost: at the mount
-//! of a thread that was elsewhere, or that was woken later than the stamp says.
+//! the same batch. So an observer of the recorder advances [`TICK`] every millisecond, which ends
+//! all batches. And a batch ends where the order of events on two carriers would be lost: at the
+//! mount of a thread that was elsewhere, or that was woken later than the stamp says.
 
 use super::kinds;
 use super::ring::{Ring, Words};

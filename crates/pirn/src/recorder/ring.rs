@@ -116,7 +116,7 @@ impl Ring {
             // Relaxed: ordered by the head before, and checked by the fence behind them.
             *words = [slot.0[0].load(Relaxed), slot.0[1].load(Relaxed)];
         }
-        // Acquire: pairs with the Release fence in `push`: who has seen a later slot sees the head.
+        // Acquire: pairs with the Release fence in `push`: a reader of a later slot sees the head.
         fence(Acquire);
         let oldest = self.oldest(self.head.load(Relaxed)); // Relaxed: ordered by the fence.
         let overwritten = (oldest.saturating_sub(first) as usize).min(count);

@@ -103,7 +103,7 @@ impl SharedRing {
         }
         // Relaxed: ordered by the sequence number before, and checked by the fence behind them.
         let event = std::array::from_fn(|word| slot.words[word].load(Relaxed));
-        // Acquire: pairs with the Release fence in `push`: who has seen a later word sees that the
+        // Acquire: pairs with the Release fence in `push`: a reader of a later word sees that the
         // sequence number has changed.
         fence(Acquire);
         (slot.sequence.load(Relaxed) == 2 * index + 2).then_some(event) // Relaxed: the fence.

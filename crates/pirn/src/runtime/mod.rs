@@ -5,10 +5,30 @@
 //! there. Only entries from outside read the static ([`get`]): C functions on platform threads, and
 //! the first spawn. A process has one runtime; tests make more.
 //!
-//! State of the process stays global: interposed functions, the TLS template, malloc's words,
-//! `pthread` keys, ids, the map from addresses to slots, the table of descriptors, and the parking
-//! lot. Platform threads and the threads of all runtimes share the last two, and the lot is used
-//! before there is a runtime.
+//! State of the process stays global:
+//!
+//! * Interposed functions and handlers, the TLS template, malloc's words, `pthread` keys: a process
+//!   has one C library.
+//! * Ids, the maps from addresses to slots, from slots to threads and from platform threads to what
+//!   they carry (`stack/region.rs`, `vthread/residents.rs`, `vthread/mounted.rs`): an id or an
+//!   address means one thread, whichever runtime it belongs to, also to signal handlers and to
+//!   debuggers.
+//! * The table of descriptors, and their review (`blocking/review.rs`), which goes through it:
+//!   numbers of descriptors are the process's.
+//! * The parking lot: platform threads and the threads of all runtimes share locks, and the lot is
+//!   used before there is a runtime.
+//! * The retries (`blocking/retry.rs`) for locks on files, FIFOs and Unix sockets: a call by any
+//!   thread of the process gives those that wait a chance.
+//! * The depot of the magazines (`vthread/magazines.rs`), and the pair for threads without a
+//!   processor: the last reference to a thread may go on a platform thread, which knows no runtime.
+//!   Each processor has magazines of its own.
+//! * The recorder (`recorder/`): platform threads and signal handlers write events, too, and a
+//!   recording is one of the process. Each switch looks at its byte: one load from a fixed address.
+//! * The hooks of summons (`vthread/summons.rs`), and the time until which the monitor helps them:
+//!   the hooks are the same functions for all threads, and a signal handler may set the time.
+//! * Errands (`sched/errands.rs`), the door (`observe/door/`), the request to stand still
+//!   (`sched/standing.rs`): signal handlers leave or answer them, and a process has one socket.
+//! * The tree of scopes (`scope/tree.rs`): an owner may be a platform thread.
 
 mod after_fork;
 mod start;

@@ -47,8 +47,8 @@ impl Counter {
     /// Adds to a counter that only the calling thread writes.
     #[inline(always)]
     pub(crate) fn add(&self, count: u64) {
-        // Relaxed: the caller's own last store. Release: pairs with the Acquire in `get`: who sees
-        // that a thread has ended also sees that it was started.
+        // Relaxed: the caller's own last store. Release: pairs with the Acquire in `get`: a reader
+        // that sees that a thread has ended also sees that it was started.
         self.0
             .store(self.0.load(Relaxed).wrapping_add(count), Release);
     }

@@ -1,7 +1,7 @@
 //! Asking a platform thread where it is: its registers, while it stands still for a moment.
 //!
 //! ```text
-//!   who asks                              the handler of the signal, on the thread that is asked
+//!   the asker                             the handler of the signal, on the thread that is asked
 //!   IDLE     -> ASKED       ask
 //!                                         ASKED    -> ANSWERED   answer: the registers are there
 //!   reads the thread's stack              waits, for a millisecond at most
@@ -56,7 +56,7 @@ impl Request {
             .is_ok()
     }
 
-    /// Returns where the thread is that was asked, if it has answered. For who asks.
+    /// Returns where the thread is that was asked, if it has answered. Called by the asker.
     pub fn registers(&self) -> Option<Registers> {
         // Acquire: pairs with the Release in `answer`, for the registers and the stack.
         let state = self.state.load(Acquire);
@@ -67,9 +67,9 @@ impl Request {
         })
     }
 
-    /// `ASKED → IDLE`. For who asks. Returns `false` if the thread has just answered.
+    /// `ASKED → IDLE`. Called by the asker. Returns `false` if the thread has just answered.
     pub fn withdraw(&self) -> bool {
-        // Relaxed: only who asks changes the state from IDLE and to it, and it has asked.
+        // Relaxed: only an asker changes the state from IDLE and to it, and this one has asked.
         let state = self.state.load(Relaxed);
         // Release: pairs with the Acquire in `ask`. Relaxed on failure: `registers` follows.
         state & LEFT == ASKED
@@ -79,7 +79,7 @@ impl Request {
                 .is_ok()
     }
 
-    /// `ANSWERED → IDLE` or `LEFT → IDLE`. For who asks, once it has read the stack. Returns
+    /// `ANSWERED → IDLE` or `LEFT → IDLE`. Called by the asker, once it has read the stack. Returns
     /// whether the thread has stood still until now.
     pub fn release(&self) -> bool {
         // Relaxed: as in `withdraw`.

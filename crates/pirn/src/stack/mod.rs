@@ -1,6 +1,6 @@
 //! Stacks: the memory of a virtual thread's frames, TLS block and TCB.
 //!
-//! One *slot* holds all three. This is a slot of the default size, not to scale:
+//! One *slot* holds all three. This is a dense slot of the default class, not to scale:
 //!
 //! ```text
 //!  end   +--------------------------------+
@@ -23,7 +23,7 @@
 //! ```
 //!
 //! The slot's size is the stack size plus the guard, one page or two, so that it is an odd number
-//! of pages: 65 for 256 KiB.
+//! of pages: 65 for 256 KiB, 513 for 2 MiB.
 //!
 //! * [`class`]: the sizes of stacks; [`default`]: the default class, which has two sizes;
 //!   [`depth`]: how deep stacks are used.

@@ -12,11 +12,11 @@
 //!   +-------------------------------+---+   a time, and it has no stack: both
 //! ```
 //!
-//! A runnable thread is in one of many queues, and may be mounted at any moment. Who wants to read
-//! its stack holds it here, and not in its queue:
+//! A runnable thread is in one of many queues, and may be mounted at any moment. A dump that wants
+//! to read its stack holds it here, and not in its queue:
 //!
 //! ```text
-//!   who looks                                       who mounts
+//!   a dump                                          a carrier that mounts it
 //!   L1  NOTHING or a time -> ASKED    ask           M1  phase = Running
 //!   L2  a full barrier in each running thread           (the compiler keeps the order)
 //!   L3  ASKED -> HELD                 hold          M2  is the word NOTHING?
@@ -56,14 +56,15 @@ impl AtMount {
         AtMount(AtomicU32::new(STACK))
     }
 
-    /// Returns whether there is nothing to do. For who mounts, after it has said that it does.
+    /// Returns whether there is nothing to do. Called by the carrier that mounts the thread, after
+    /// it has said so.
     #[inline(always)]
     pub fn is_nothing(&self) -> bool {
         // Acquire: pairs with the Release in `release`: the stack has been read.
         self.0.load(Acquire) == NOTHING
     }
 
-    /// Takes the duty. Waits while the thread is held. For who mounts.
+    /// Takes the duty. Waits while the thread is held. Called by the carrier that mounts it.
     pub fn take(&self, mut wait: impl FnMut(u32)) -> Duty {
         let mut round = 0;
         loop {
@@ -90,7 +91,7 @@ impl AtMount {
     }
 
     /// Has the next mount find out for how long the thread was runnable, if it became so at the
-    /// time `now`. For who makes it runnable.
+    /// time `now`. Called by the thread that makes it runnable.
     pub fn time(&self, now: u64) {
         let time = match ((now >> UNIT) as u32) << 1 {
             0 => u32::MAX - 1, // a unit earlier: 0 has a meaning of its own
@@ -132,7 +133,7 @@ impl AtMount {
     /// `HELD → NOTHING`.
     #[allow(dead_code)] // For dumps.
     pub fn release(&self) {
-        self.0.store(NOTHING, Release); // Release: pairs with the Acquire of who mounts.
+        self.0.store(NOTHING, Release); // Release: pairs with the Acquire of a mount.
     }
 
     /// `ASKED → NOTHING`, if that is still so.

@@ -9,10 +9,10 @@
 //! ```
 //!
 //! A thread stores the word at the beginning of each wait, and leaves it there: it says something
-//! as long as the thread is parked, so to who has claimed the thread, or has found it parked. One
-//! word, so that also a reader without a claim (a debugger, another process) sees kind and argument
-//! of the same wait. 48 bits are enough: addresses of user space have 47, descriptors and pids 31,
-//! and ids count up from 1.
+//! as long as the thread is parked, so to a reader that has claimed the thread, or has found it
+//! parked. One word, so that also a reader without a claim (a debugger, another process) sees kind
+//! and argument of the same wait. 48 bits are enough: addresses of user space have 47, descriptors
+//! and pids 31, and ids count up from 1.
 //!
 //! The deadline has a word of its own, which only waits with a deadline store.
 
@@ -207,7 +207,7 @@ impl Awaits {
     /// Notes what the thread is about to wait for, without a deadline. Called by the thread.
     #[inline(always)]
     pub(crate) fn begin(&self, awaited: Awaited) {
-        // Relaxed: who reads it has claimed the thread after that has parked; to others it is a
+        // Relaxed: a reader has claimed the thread after that has parked; to others it is a
         // hint.
         self.what.store(awaited.0, Ordering::Relaxed);
     }

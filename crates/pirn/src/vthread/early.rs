@@ -2,7 +2,7 @@
 //!
 //! The address of a C program's thread (`pthread_t`) is that of its TCB, in its slot. The program
 //! knows it from the thread's creation until somebody has joined the thread, so the slot is taken
-//! and laid out by who makes the thread, and is not given back by the carrier that buries it:
+//! and laid out by the thread that makes it, and is not given back by the carrier that buries it:
 //!
 //! ```text
 //!   ordinary    spawn ........ [mount  slot  end] bury

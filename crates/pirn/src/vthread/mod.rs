@@ -13,7 +13,7 @@
 //! * [`at_mount`]: what a mount has to do besides.
 //! * [`awaited`]: what a thread waits for.
 //! * [`current`](mod@current): the reference of a thread to itself.
-//! * [`residents`]: the threads by their slots, for who walks over them; [`resident`]: the entry of
+//! * [`residents`]: the threads by their slots, for walks over them; [`resident`]: the entry of
 //!   one (model-checked). [`mounted`]: those that are mounted, by their platform threads, for
 //!   readers outside.
 //! * [`recorded`]: what the recorder of events is told of threads.

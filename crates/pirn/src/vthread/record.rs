@@ -252,8 +252,8 @@ impl Core {
         self.phase.store(phase as u32, Ordering::Release);
     }
 
-    /// Returns whether the thread is runnable, and so off its stack. Who has [held](AtMount::hold)
-    /// it before may then read that.
+    /// Returns whether the thread is runnable, and so off its stack. A caller that has
+    /// [held](AtMount::hold) it before may then read that.
     #[cfg(feature = "dump")]
     pub(crate) fn is_runnable(&self) -> bool {
         // Acquire: pairs with the Release in `set_phase`.

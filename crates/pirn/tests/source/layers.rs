@@ -2,8 +2,10 @@
 //! own, and to one above only if a list allows it.
 //!
 //! The test scans all paths from the crate's root (`crate::…`) outside of comments and unit tests.
-//! `runtime.rs`, `config.rs` and the like are beside the layers: they start all of them, or all
-//! layers use them.
+//! `runtime/`, `config.rs` and the like are beside the layers: they start all of them, or all
+//! layers use them. References to `crate::runtime` have no rank, because a `Runtime` has a part of
+//! each layer from `stack` to `blocking`, through which these parts know each other: at any rank,
+//! either its own references or those to it would go up.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -3,8 +3,8 @@
 //!
 //! The name that a thread gives itself comes too late, since a thread is what it is from its
 //! creation. The library is known then: that of the start routine, and that of the call of
-//! `pthread_create`, which is found by unwinding. Frames of the C++ library are passed over: who
-//! makes a `std::thread` is its caller. All of this costs microseconds per thread, and nothing
+//! `pthread_create`, which is found by unwinding. Frames of the C++ library are passed over: a
+//! `std::thread` is made by its caller. All of this costs microseconds per thread, and nothing
 //! unless there are patterns.
 //!
 //! `dladdr` would wait for the lock that `dlopen` holds while a library's initialisers run, which

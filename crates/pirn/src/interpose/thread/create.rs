@@ -63,8 +63,8 @@ interposed! {
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_setattr_default_np(attributes: *const pthread_attr_t) -> c_int {
-    // Relaxed: who creates a thread at the same time gets either. Who knows of the change has the
-    // store as well.
+    // Relaxed: a thread that is created at the same time gets either. A caller that knows of the
+    // change has the store as well.
     DEFAULT.store(ASK, Ordering::Relaxed);
     // SAFETY: the caller's contract.
     unsafe { real!(fn pthread_setattr_default_np(attributes: *const pthread_attr_t) -> c_int) }

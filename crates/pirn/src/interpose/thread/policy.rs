@@ -21,7 +21,7 @@ pub extern "C" fn pirn_make_pthreads_virtual(on: c_int) {
         leaving::prepare();
         super::robust::prepare();
     }
-    // Relaxed: complete in itself; who creates threads at the same time gets either kind.
+    // Relaxed: complete in itself; threads that are created at the same time are of either kind.
     VIRTUAL.store(on != 0, Relaxed);
 }
 

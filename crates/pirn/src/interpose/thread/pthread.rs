@@ -208,7 +208,7 @@ impl Pthread {
     /// The thread has not been joined, nor detached and ended: the record exists.
     pub(super) unsafe fn detach(&self) -> c_int {
         let own = self.address();
-        // Relaxed: who releases the right orders what it has done; see `ThreadRef`.
+        // Relaxed: the release of the right orders what its owner has done; see `ThreadRef`.
         let (relaxed, acquire) = (Ordering::Relaxed, Ordering::Acquire);
         match self.joiner.compare_exchange(0, own, acquire, relaxed) {
             Err(joiner) if joiner == own => libc::EINVAL,
@@ -262,7 +262,7 @@ impl Pthread {
             false => deadline().and_then(|deadline| self.wait(deadline)),
         };
         if let Err(error) = waited {
-            // Release: pairs with the Acquire of the next joiner, who has the right from now on.
+            // Release: pairs with the Acquire of the next joiner, which has the right from now on.
             self.joiner.store(0, Ordering::Release);
             return error;
         }

@@ -2,8 +2,8 @@
 //!
 //! The scheduler of this library decides which virtual thread runs where; the kernel schedules
 //! carriers. A thread that changed its carrier would change it for whoever is mounted next. So what
-//! a program asks for a virtual thread is noted, and reported to who asks, and has no other effect:
-//! each thread may run on all CPUs of the process, with the process's priority.
+//! a program asks for a virtual thread is noted, is the answer when one asks for it, and has no
+//! other effect: each thread may run on all CPUs of the process, with the process's priority.
 //!
 //! Real-time policies are refused, with `EPERM`, as the kernel refuses them to most users: a
 //! program that has one would rely on it.

@@ -38,8 +38,8 @@ fn address(folder: &Fd, name: &CStr) -> Result<(libc::sockaddr_un, usize), Errno
 /// Makes a socket that listens under this name, which only its owner may connect to.
 ///
 /// It gets the name when it listens, and another before: between `bind` and `listen` the kernel
-/// refuses who connects, as if the process were gone. Tools gave up then, and a process that looks
-/// for stale sockets would have removed it.
+/// refuses all that connect, as if the process were gone. Tools gave up then, and a process that
+/// looks for stale sockets would have removed it.
 ///
 /// # Errors
 /// `EEXIST` if there is a file of this name.

@@ -3,7 +3,8 @@
 //! A mounted thread's platform thread is had to [stand still](standing) while the stack is read. If
 //! it is blocked in the kernel, it stands still by itself, and a signal would end some calls: then
 //! the kernel's own word about it must do, unless the call is one that begins again. A runnable
-//! thread, in whatever queue it is, is [held](crate::vthread::at_mount): who mounts it waits.
+//! thread, in whatever queue it is, is [held](crate::vthread::at_mount): a carrier that comes to
+//! mount it waits.
 
 use super::walk::{Seen, Walker};
 use crate::arch;

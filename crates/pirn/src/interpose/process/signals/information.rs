@@ -1,11 +1,11 @@
 //! The `siginfo_t`s of pending signals, in one table for all threads.
 //!
-//! Nothing is allocated: senders may be signal handlers. An entry is written by who has claimed it,
-//! and read by the thread that it is for. Without a free entry a signal comes without information,
-//! as from a kernel that has run out of memory; one that queues is refused (`EAGAIN`).
+//! Nothing is allocated: senders may be signal handlers. An entry is written by the sender that has
+//! claimed it, and read by the thread that it is for. Without a free entry a signal comes without
+//! information, as from a kernel that has run out of memory; one that queues is refused (`EAGAIN`).
 //!
-//! An entry is the signal itself: who takes it delivers the signal, once. The thread's set of
-//! pending signals says only where to look.
+//! An entry is the signal itself: a thread that takes it delivers the signal, once. The thread's
+//! set of pending signals says only where to look.
 //!
 //! ```text
 //!   owner   0                   free
@@ -35,7 +35,7 @@ struct Entry {
     info: UnsafeCell<MaybeUninit<siginfo_t>>,
 }
 
-// SAFETY: `info` is accessed by who has claimed the entry.
+// SAFETY: `info` is accessed by the thread that has claimed the entry.
 unsafe impl Sync for Entry {}
 
 static TABLE: [Entry; ENTRIES] = [const {
@@ -64,7 +64,7 @@ fn used() -> &'static [Entry] {
 
 /// Claims an entry that is `from` now.
 fn claim(entry: &Entry, from: u64) -> bool {
-    // Acquire: pairs with the Release of who has written the entry, or given it up.
+    // Acquire: pairs with the Release of the thread that has written the entry, or given it up.
     let claimed = entry
         .owner
         .compare_exchange(from, CLAIMED, Acquire, Relaxed);
