@@ -99,9 +99,12 @@ impl Attendance {
             .compare_exchange(deadline, NEVER, Relaxed, Relaxed);
     }
 
-    /// Returns whether no sleeping carrier will wake by `deadline`, which has been published.
-    pub(crate) fn misses(&self, deadline: u64) -> bool {
+    /// Returns whether no sleeping carrier will wake by the `first` deadline, for a thread that has
+    /// published one. `first` is called behind the fence: if it does not see what another carrier
+    /// has published, or takes back, that carrier will see what this thread has.
+    pub(crate) fn misses(&self, first: impl FnOnce() -> Option<u64>) -> bool {
         arch::full_fence(); // Step 2.
-        deadline < self.until.load(Relaxed) // Relaxed: ordered by the fence.
+        // Relaxed: ordered by the fence.
+        first().is_some_and(|deadline| deadline < self.until.load(Relaxed))
     }
 }
