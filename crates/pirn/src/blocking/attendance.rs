@@ -20,7 +20,9 @@
 //! A thread that arms on its carrier's behalf omits 2 and 3: before the carrier sleeps it comes to
 //! a, which begins with a fence.
 //!
-//! `crates/pirn-model` checks this file: `attendance_model.rs`.
+//! `crates/pirn-model` checks this file: `attendance_model.rs`. Each of the two fences, removed or
+//! weakened to AcqRel, is found by one of its models. A look at the first deadline before the fence
+//! of step 2 is found by those of `review_model.rs`. All else is Relaxed.
 
 use crate::arch;
 use crate::primitives::{AtomicU64, Ordering::Relaxed};
