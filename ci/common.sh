@@ -12,12 +12,23 @@ name_of() {
     basename "$1" | sed 's/-[0-9a-f]\{16\}$//'
 }
 
-# Runs a command with its output in a file; prints one line that says how it went.
+# Runs a command with its output in a file; prints one line that says how it went, and the reasons of
+# what was skipped.
 # part LABEL LOG COMMAND...
 part() {
     local label=$1 log=$2 start=$SECONDS result=ok
     shift 2
     "$@" >"$log" 2>&1 || result="FAILED (see $log)"
     printf '%-40s %s, %ds\n' "$label" "$result" $((SECONDS - start))
+    grep -aoE 'skipped: .*' "$log" | sort | uniq -c | sed 's/^/    /' || true
     [ "$result" = ok ]
+}
+
+# Installs these packages of Debian, where that may be done. Says so if it fails.
+install_packages() {
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+        (export DEBIAN_FRONTEND=noninteractive
+         apt-get update -qq && apt-get install -y -qq --no-install-recommends "$@") >/dev/null 2>&1 ||
+            echo "note: could not install $*"
+    fi
 }

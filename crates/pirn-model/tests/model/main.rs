@@ -59,6 +59,8 @@ mod readiness;
 mod ready_queue;
 #[path = "../../../pirn/src/vthread/resident.rs"]
 mod resident;
+#[path = "../../../pirn/src/blocking/review/protocol.rs"]
+mod review;
 #[path = "../../../pirn/src/recorder/ring.rs"]
 mod ring;
 #[path = "../../../pirn/src/sched/sample.rs"]
@@ -108,6 +110,7 @@ mod permit_model;
 mod readiness_model;
 mod recorder_model;
 mod resident_model;
+mod review_model;
 mod sample_model;
 mod spare_model;
 mod summons_model;

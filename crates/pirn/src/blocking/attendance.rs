@@ -20,7 +20,9 @@
 //! A thread that arms on its carrier's behalf omits 2 and 3: before the carrier sleeps it comes to
 //! a, which begins with a fence.
 //!
-//! `crates/pirn-model` checks this file: `attendance_model.rs`.
+//! `crates/pirn-model` checks this file: `attendance_model.rs`. Each of the two fences, removed or
+//! weakened to AcqRel, is found by one of its models. A look at the first deadline before the fence
+//! of step 2 is found by those of `review_model.rs`. All else is Relaxed.
 
 use crate::arch;
 use crate::primitives::{AtomicU64, Ordering::Relaxed};
@@ -99,9 +101,12 @@ impl Attendance {
             .compare_exchange(deadline, NEVER, Relaxed, Relaxed);
     }
 
-    /// Returns whether no sleeping carrier will wake by `deadline`, which has been published.
-    pub(crate) fn misses(&self, deadline: u64) -> bool {
+    /// Returns whether no sleeping carrier will wake by the `first` deadline, for a thread that has
+    /// published one. `first` is called behind the fence: if it does not see what another carrier
+    /// has published, or takes back, that carrier will see what this thread has.
+    pub(crate) fn misses(&self, first: impl FnOnce() -> Option<u64>) -> bool {
         arch::full_fence(); // Step 2.
-        deadline < self.until.load(Relaxed) // Relaxed: ordered by the fence.
+        // Relaxed: ordered by the fence.
+        first().is_some_and(|deadline| deadline < self.until.load(Relaxed))
     }
 }

@@ -45,8 +45,8 @@ const REGISTERED: u32 = 16;
 
 /// It is a pipe, a socket or the like.
 const POLLABLE: u32 = 32;
-/// Somebody has begun to wait for it since the last review.
-const UNREVIEWED: u32 = 64;
+// 64 is the mark of `review`.
+const _: () = assert!(review::UNREVIEWED == 64);
 /// It is a TCP stream: a short read leaves nothing behind.
 const STREAM: u32 = 128;
 /// A short read may leave something behind for which there will be no event.
@@ -288,13 +288,13 @@ fn numbers(first: u32, last: u32) -> impl Iterator<Item = i32> {
 pub(super) fn review_some(first: u32, mut most: usize, f: impl Fn(i32, &Entry)) -> Option<u32> {
     for fd in numbers(first, u32::MAX) {
         let Some(entry) = existing(fd) else { continue };
-        // SeqCst: see `review::expect`. Read first: most entries stay unchanged.
-        if entry.flags.load(Ordering::SeqCst) & UNREVIEWED != 0 {
+        // Read first: most entries stay unchanged.
+        if review::is_marked(&entry.flags) {
             if most == 0 {
                 return Some(fd as u32);
             }
             most -= 1;
-            entry.flags.fetch_and(!UNREVIEWED, Ordering::Relaxed);
+            review::unmark(&entry.flags);
             f(fd, entry);
         }
     }
@@ -383,13 +383,11 @@ impl Entry {
         self.flags.load(Ordering::Relaxed) & (KNOWN | SHARED) == KNOWN // Relaxed: as above.
     }
 
-    /// Notes that a thread begins to wait.
+    /// Notes that a thread begins to wait. It has joined the waiters, and holds their lock.
     pub(super) fn awaited(&self) {
-        // Relaxed: as in `set_flags`. Read first: it is mostly set.
-        if self.flags.load(Ordering::Relaxed) & UNREVIEWED == 0 {
-            // SeqCst: as `expect` asks for.
-            self.flags.fetch_or(UNREVIEWED, Ordering::SeqCst);
-            review::expect();
+        // Read first: it is mostly marked.
+        if !review::is_marked(&self.flags) {
+            review::expect(&self.flags);
         }
     }
 

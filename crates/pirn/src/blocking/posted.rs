@@ -4,6 +4,11 @@
 //! bucket, and kicks the poller. The next carrier that looks for events wakes all that wait in the
 //! bucket. That is more than the handler asked for, but each waiter expects to be woken without a
 //! cause, and checks again what it waits for.
+//!
+//! No model checks this. Each post makes a kick of its own, after its mark and [`ANY`], so nobody
+//! sleeps, or omits a kick, because of what it has read here. A mark is published by one exchange,
+//! and [`deliver`] takes that back before it takes the marks: a mark that it misses has an [`ANY`]
+//! and a kick still to come.
 
 use super::parking_lot::{self, BUCKETS};
 use crate::runtime;

@@ -105,7 +105,7 @@ impl Timer {
         }
         // The timer's own carrier looks at all shards before it sleeps, or, with a spare processor,
         // makes sure that another does (`carriers::stand_in`). Others must wake a carrier.
-        if processor.is_none() && timers.attendance.misses(deadline) {
+        if processor.is_none() && timers.attendance.misses(|| Some(deadline)) {
             runtime.poller.kick();
         }
     }
@@ -258,8 +258,7 @@ impl Timers {
 
     /// Returns whether there is a timer or review that no sleeping carrier will wake for.
     pub(crate) fn unattended(&self) -> bool {
-        self.first_due()
-            .is_some_and(|deadline| self.attendance.misses(deadline))
+        self.attendance.misses(|| self.first_due())
     }
 }
 

@@ -146,7 +146,8 @@ unsafe fn stand_in(
         if runtime.idle.work_in_sight(|| runtime.work_in_queues()) {
             runtime.notify();
         }
-        if runtime.idle.count() > 0 && runtime.timers.unattended() {
+        // In this order: the first has the fence that the count needs.
+        if runtime.timers.unattended() && runtime.idle.count() > 0 {
             runtime.poller.kick();
         }
         spare.rest(&runtime.spares_in_use);

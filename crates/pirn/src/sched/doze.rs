@@ -9,7 +9,10 @@
 //! ```
 //!
 //! Fences have one order: if 2 comes before b, the carrier sees ASLEEP at c; otherwise the monitor
-//! sees at 3 that not all are idle. `crates/pirn-model` checks this file: `doze_model.rs`.
+//! sees at 3 that not all are idle.
+//!
+//! `crates/pirn-model` checks this file: `doze_model.rs`. Each of the two fences, removed or
+//! weakened to AcqRel, is found by one of its models. The rest is Relaxed.
 
 use crate::arch;
 use crate::primitives::{AtomicU32, Ordering::Relaxed};

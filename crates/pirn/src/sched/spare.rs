@@ -19,7 +19,8 @@
 //! Stacks and reservations go back as well, so that the running processors can use them. Its timers
 //! are in another processor's shard.
 //!
-//! `crates/pirn-model` checks this file: `spare_model.rs`.
+//! `crates/pirn-model` checks this file: `spare_model.rs`. Each Acquire and each Release, weakened
+//! to Relaxed, is found by one of its models; so is a store in place of the swap in `rest`.
 
 use crate::primitives::{
     AtomicU32, AtomicUsize,

@@ -4,6 +4,9 @@
 //! The monitor asks, by a word that the handler of its signal reads. A request is for one turn, and
 //! names it by the processor's count of switches: if the thread has left meanwhile, the request is
 //! void.
+//!
+//! `crates/pirn-model` checks this file: `turn_model.rs`. Each Acquire and each Release, weakened
+//! to Relaxed, is found by one of its models.
 
 use crate::primitives::{
     AtomicBool, AtomicU64,

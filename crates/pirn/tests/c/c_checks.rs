@@ -1,7 +1,9 @@
 //! Checks in C: files of this folder, built as a library, opened and called.
 
-use std::ffi::{CStr, CString, OsStr, c_int, c_void};
-use std::path::Path;
+use std::ffi::{CStr, CString, OsStr, OsString, c_int, c_void};
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::common::{TempDir, child, skip};
@@ -14,14 +16,38 @@ pub type Check = extern "C" fn();
 
 /// Runs the C compiler. `None`, and a printed reason, if there is none.
 pub fn cc(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Option<()> {
-    match Command::new("cc").args(arguments).status() {
+    let arguments = Vec::from_iter(arguments.into_iter().map(|it| it.as_ref().to_owned()));
+    let kept = kept(&arguments);
+    if let Some((kept, output)) = &kept
+        && fs::copy(kept, output).is_ok()
+    {
+        return Some(());
+    }
+    match Command::new("cc").args(&arguments).status() {
         Ok(status) => assert!(status.success()),
         Err(error) => {
             skip(&format!("no C compiler `cc` ({error})"));
             return None;
         }
     }
+    if let Some((kept, output)) = kept {
+        let new = kept.with_extension(std::process::id().to_string());
+        fs::copy(output, &new).unwrap();
+        fs::rename(new, kept).unwrap();
+    }
     Some(())
+}
+
+/// Returns where the output of these arguments is kept for the next run of the same test, and the
+/// output, if the folder for that is set: loops do not compile the same files each time.
+fn kept(arguments: &[OsString]) -> Option<(PathBuf, &OsString)> {
+    let folder = std::env::var_os("PIRN_TEST_CC_CACHE")?;
+    let place = arguments.iter().position(|it| it == "-o")? + 1;
+    let (before, after) = (&arguments[..place], &arguments[place + 1..]);
+    let mut hasher = DefaultHasher::new();
+    (before, after).hash(&mut hasher);
+    let kept = PathBuf::from(folder).join(format!("{:x}", hasher.finish()));
+    Some((kept, &arguments[place]))
 }
 
 /// A library of checks. It stays open.
