@@ -343,11 +343,14 @@ impl Entry {
 
     /// Begins a life of which nothing is known. Takes no lock, because the code that a signal
     /// handler has interrupted may hold it. Wakes nobody, because that could change a queue which
-    /// the interrupted code is changing; so waiting threads are not told.
+    /// the interrupted code is changing; so waiting threads are not told. A review that they are
+    /// promised stays: it tells them.
     #[cold]
     fn begin_unknown_life(&self) {
         self.readiness.retire_unseen();
-        count_registered(self.flags.swap(0, Ordering::Relaxed), 0); // Relaxed: as in `set_flags`.
+        // Relaxed: as in `set_flags`.
+        let before = self.flags.fetch_and(review::UNREVIEWED, Ordering::Relaxed);
+        count_registered(before, 0);
         status_flags::forget(self);
     }
 

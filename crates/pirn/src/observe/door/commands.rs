@@ -128,6 +128,7 @@ fn dump_within(request: &Request<'_>, out: &mut dyn Write, patience: Duration) -
     };
     let listed = threads.map_or(0, |_| most.min(alive()));
     let mut room = Room::take(listed.saturating_mul(BYTES_PER_THREAD), patience)?;
+    room.is_free()?;
     let dump = dump::take(&dump::Contents { threads });
     if threads.is_some() {
         room.resize(bytes(&dump));

@@ -4,6 +4,11 @@
 //! takes some 200 MB until that has read it, up to a minute. Each answer therefore says how much
 //! it may need before it is made, and how much it has when it is. An answer that is larger than all
 //! the room there is gets it when no other has any.
+//!
+//! A process whose memory is short must not end because somebody looks at it: an allocation that
+//! fails would abort it. So the allocator is asked beforehand for all that an answer may take. What
+//! is taken meanwhile by the program's other threads, and what a cgroup will not let be touched, it
+//! does not know.
 
 use super::request::Refusal;
 use crate::poison::locked;
@@ -71,6 +76,23 @@ impl Room {
         }
     }
 
+    /// Makes sure that the process can have this room, and what is needed beside it.
+    ///
+    /// # Errors
+    /// It cannot: what to tell the client.
+    pub(super) fn is_free(&self) -> Result<(), Refusal> {
+        let bytes = self.bytes.saturating_add(BESIDE);
+        let mut probe: Vec<u8> = Vec::new();
+        usize::try_from(bytes)
+            .ok()
+            .and_then(|bytes| {
+                core::hint::black_box(&mut probe)
+                    .try_reserve_exact(bytes)
+                    .ok()
+            })
+            .ok_or_else(|| short(bytes))
+    }
+
     /// Notes how much the answer really has: that is not refused any more.
     pub(super) fn resize(&mut self, bytes: u64) {
         let mut sum = self.taken.lock();
@@ -83,6 +105,18 @@ impl Drop for Room {
     fn drop(&mut self) {
         *self.taken.lock() -= self.bytes;
     }
+}
+
+/// What a dump needs beside its list of threads: stacks by their addresses, groups, modules, the
+/// encoded answer. A million threads in a hundred groups took less.
+const BESIDE: u64 = 24 << 20;
+
+fn short(bytes: u64) -> Refusal {
+    let own = bytes.div_ceil(1 << 20);
+    Refusal(format!(
+        "the process has no memory for this dump, which may need {own} MiB: raise its limit (`prlimit \
+         --as`, `--data`), ask for groups only, or take a core file (gcore) and look at that"
+    ))
 }
 
 fn busy(sum: u64, bytes: u64) -> Refusal {

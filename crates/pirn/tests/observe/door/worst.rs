@@ -59,6 +59,46 @@ fn it_works_when_descriptors_have_run_out() {
     target.finish();
 }
 
+/// Lets this process have so much more memory to write to than it has.
+#[cfg(feature = "dump")]
+fn limit_memory(beyond: u64) {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let (_, data) = status.split_once("VmData:").unwrap();
+    let kib: u64 = data.split_whitespace().next().unwrap().parse().unwrap();
+    let limit = libc::rlimit {
+        rlim_cur: (kib << 10) + beyond,
+        rlim_max: libc::RLIM_INFINITY,
+    };
+    // SAFETY: a limit.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_DATA, &limit) }, 0);
+}
+
+/// A process without memory for a dump says so, and lives.
+#[watched]
+#[cfg(feature = "dump")]
+fn memory_that_is_short_is_no_end() {
+    if child::is_here() {
+        return be_told(|what| {
+            // The door's threads need some.
+            limit_memory(if what == "short" { 8 << 20 } else { 1 << 40 });
+            String::new()
+        });
+    }
+    let mut target = Target::start(&[], "");
+    answers(&target);
+    target.tell("short");
+    for _ in 0..3 {
+        let answer = ask(&target, "dump");
+        assert!(
+            answer.contains("the process has no memory for this dump"),
+            "{answer}"
+        );
+    }
+    target.tell("enough");
+    answers(&target);
+    target.finish();
+}
+
 #[watched]
 fn it_works_while_all_carriers_compute() {
     for (preempt, spares) in [("10", "16"), ("0", "0")] {
