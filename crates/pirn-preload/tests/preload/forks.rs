@@ -4,21 +4,10 @@
 //! Rust program: there a thread that starts takes a lock of `std`'s, which the child of a fork
 //! would find locked for ever if a carrier was just starting.
 
-use crate::shared::{Folder, build, preloaded, run};
-use std::process::Command;
+use crate::shared::as_natively_in;
 
 fn as_natively(check: &str) {
-    let folder = Folder::new();
-    let Some(program) = build(&folder, "tests/c/forks.c", &[]) else {
-        return;
-    };
-    let (native, _) = run(Command::new(&program).args(["natively", check]));
-    for parallelism in ["1", "2", "8"] {
-        let mut command = preloaded(&program);
-        let command = command.env("PIRN_PARALLELISM", parallelism);
-        let (out, _) = run(command.args(["virtually", check]));
-        assert_eq!(out, native);
-    }
+    as_natively_in("tests/c/forks.c", check);
 }
 
 #[test]

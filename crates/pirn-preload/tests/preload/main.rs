@@ -5,3 +5,4 @@ mod forks;
 mod linked;
 mod preloaded;
 mod shared;
+mod signals;

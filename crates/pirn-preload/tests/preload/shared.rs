@@ -93,3 +93,18 @@ pub fn texts(output: &Output) -> (String, String) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (text(&output.stdout), text(&output.stderr))
 }
+
+/// Runs a check of a C program natively and with virtual threads: the output is the same.
+pub fn as_natively_in(source: &str, check: &str) {
+    let folder = Folder::new();
+    let Some(program) = build(&folder, source, &[]) else {
+        return;
+    };
+    let (native, _) = run(Command::new(&program).args(["natively", check]));
+    for parallelism in ["1", "2", "8"] {
+        let mut command = preloaded(&program);
+        let command = command.env("PIRN_PARALLELISM", parallelism);
+        let (out, _) = run(command.args(["virtually", check]));
+        assert_eq!(out, native);
+    }
+}

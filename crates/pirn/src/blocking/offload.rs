@@ -17,7 +17,7 @@ use crate::sched::{counters, os_thread};
 use crate::sys::{self, Errno, SysResult};
 use crate::time::Deadline;
 use crate::vthread::awaited::Awaited;
-use crate::vthread::{self, natively, recorded, signals};
+use crate::vthread::{self, helpers, recorded, signals};
 use core::cell::UnsafeCell;
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -165,7 +165,7 @@ fn start_dedicated(job: &mut Job, count: &'static AtomicUsize) -> std::io::Resul
         unsafe { run(job.0) }
         count.fetch_sub(1, Ordering::Relaxed); // Relaxed: as above.
     };
-    natively(|| builder.stack_size(STACK).spawn(work)).map(drop)
+    helpers(|| builder.stack_size(STACK).spawn(work)).map(drop)
 }
 
 /// Reports, once, how calls run for which there is no thread.
@@ -217,7 +217,7 @@ impl Pool {
 
     fn start_worker(&'static self) {
         let builder = std::thread::Builder::new().name("pirn-blocking".into());
-        let spawned = natively(|| builder.stack_size(STACK).spawn(|| self.work()));
+        let spawned = helpers(|| builder.stack_size(STACK).spawn(|| self.work()));
         if spawned.is_ok() {
             return;
         }

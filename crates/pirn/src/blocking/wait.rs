@@ -151,13 +151,15 @@ impl Wait {
     #[inline]
     pub(crate) fn interruptible(awaited: Awaited, hearing: Hearing) -> Result<Wait, Outcome> {
         let mut wait = Wait::new(awaited);
-        let word = match wait.thread {
+        // The word stays while the running thread does, and so while it waits.
+        let begin = |word: &WaitWord| (NonNull::from(word), word.try_begin(hearing));
+        let begun = match wait.thread {
             // SAFETY: the running thread's.
-            Some(thread) => Some(unsafe { &(*thread.as_ptr()).wait }),
-            None => platform::wait_word(),
+            Some(thread) => Some(begin(unsafe { &(*thread.as_ptr()).wait })),
+            None => platform::with_wait_word(begin),
         };
-        wait.shared = word.map(NonNull::from);
-        match word.map(|word| word.try_begin(hearing)) {
+        wait.shared = begun.map(|(word, _)| word);
+        match begun.map(|(_, result)| result) {
             Some(Err(refused)) => Err(refused.into()),
             _ => Ok(wait),
         }

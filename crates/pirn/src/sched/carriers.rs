@@ -12,7 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// Starts the carrier that begins with this processor.
 pub(super) fn start_one(processor: &'static Processor) -> io::Result<()> {
     let builder = std::thread::Builder::new().name(format!("pirn-carrier-{}", processor.index));
-    vthread::natively(|| builder.spawn(move || run(processor))).map(drop)
+    vthread::helpers(|| builder.spawn(move || run(processor))).map(drop)
 }
 
 fn run(processor: &'static Processor) {

@@ -130,16 +130,19 @@ impl Inner {
 }
 
 /// Returns the innermost scope of the running thread.
-pub(super) fn current<'a>() -> Option<&'a ScopeState> {
-    // SAFETY: `within` has set it, for a call during which the scope is there; callers do not keep
-    // it longer.
+///
+/// # Safety
+/// The result is not kept beyond the scope: beyond the function that [`within`] calls.
+pub(super) unsafe fn current<'a>() -> Option<&'a ScopeState> {
+    // SAFETY: set for a call during which the scope is there; the caller's contract.
     unsafe { SCOPE.get().as_ref() }
 }
 
 impl ScopeState {
     /// Returns the state of a scope that the running thread opens.
     pub(super) fn new(name: Option<Arc<str>>, deadline: Deadline) -> ScopeState {
-        let parent = current();
+        // SAFETY: a scope that is opened now ends before its parent does.
+        let parent = unsafe { current() };
         let inherited = parent.map_or(Deadline::NEVER, |parent| parent.deadline);
         ScopeState {
             id: ids::next(),

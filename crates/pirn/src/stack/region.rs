@@ -358,12 +358,16 @@ pub(crate) const BATCH: usize = 64;
 /// Installs markers with one system call, which saves a third of their cost.
 fn install_batch(slots: &[Slot]) -> bool {
     let guards = slots.iter().map(|slot| slot.base()..slot.bottom());
-    advise_all(guards, MADV_GUARD_INSTALL)
+    // SAFETY: markers change nothing in memory that nobody may touch.
+    unsafe { advise_all(guards, MADV_GUARD_INSTALL) }
 }
 
 /// Advises the kernel on at most [`BATCH`] ranges of slots with one system call, which Linux 6.14
 /// allows a process for itself. Returns whether all was done.
-fn advise_all(ranges: impl Iterator<Item = Range<usize>>, advice: libc::c_int) -> bool {
+///
+/// # Safety
+/// The advice does no harm to the owner of the ranges.
+unsafe fn advise_all(ranges: impl Iterator<Item = Range<usize>>, advice: libc::c_int) -> bool {
     let mut vectors = [libc::iovec {
         iov_base: core::ptr::null_mut(),
         iov_len: 0,
@@ -378,7 +382,7 @@ fn advise_all(ranges: impl Iterator<Item = Range<usize>>, advice: libc::c_int) -
     if !valgrind::kernel_has(libc::SYS_process_madvise) {
         return false;
     }
-    // SAFETY: callers pass guard pages, or parts of free slots.
+    // SAFETY: the caller's contract.
     let done = unsafe {
         call!(
             libc::SYS_process_madvise,
@@ -407,32 +411,45 @@ fn count_created(slot: Slot) {
 
 /// Removes the guard markers in parts of free slots, at most [`BATCH`] of them. Their slots need
 /// [new ones](install_guards) before they are used.
-pub(super) fn remove_guards(ranges: impl Iterator<Item = Range<usize>> + Clone) {
-    advise(ranges, MADV_GUARD_REMOVE);
+///
+/// # Safety
+/// The slots are free, and the caller's alone.
+pub(super) unsafe fn remove_guards(ranges: impl Iterator<Item = Range<usize>> + Clone) {
+    // SAFETY: the caller's contract.
+    unsafe { advise(ranges, MADV_GUARD_REMOVE) };
 }
 
 /// Asks the kernel to write the memory of parts of at most [`BATCH`] slots to swap, from where it
 /// comes back when it is touched.
 pub(crate) fn page_out(ranges: impl Iterator<Item = Range<usize>> + Clone) {
-    advise(ranges, libc::MADV_PAGEOUT);
+    // SAFETY: the memory keeps what it holds, whoever owns it.
+    unsafe { advise(ranges, libc::MADV_PAGEOUT) };
 }
 
 /// Returns the memory of parts of at most [`BATCH`] free slots to the system; they read as zero
 /// afterwards.
-pub(super) fn give_back(ranges: impl Iterator<Item = Range<usize>> + Clone) {
-    advise(ranges, libc::MADV_DONTNEED);
+///
+/// # Safety
+/// The slots are free, and the caller's alone.
+pub(super) unsafe fn give_back(ranges: impl Iterator<Item = Range<usize>> + Clone) {
+    // SAFETY: the caller's contract.
+    unsafe { advise(ranges, libc::MADV_DONTNEED) };
 }
 
-/// Advises the kernel on parts of free slots.
+/// Advises the kernel on parts of slots.
 ///
 /// Uses one system call if possible, because each call interrupts the other cores to flush the
 /// pages from their TLBs (batched since Linux 6.16).
-fn advise(ranges: impl Iterator<Item = Range<usize>> + Clone, advice: libc::c_int) {
-    if advise_all(ranges.clone(), advice) {
+///
+/// # Safety
+/// As for [`advise_all`].
+unsafe fn advise(ranges: impl Iterator<Item = Range<usize>> + Clone, advice: libc::c_int) {
+    // SAFETY: the caller's contract.
+    if unsafe { advise_all(ranges.clone(), advice) } {
         return;
     }
     for range in ranges {
-        // SAFETY: callers pass parts of free slots.
+        // SAFETY: as above.
         let _ = unsafe { call!(libc::SYS_madvise, range.start, range.len(), advice) };
     }
 }

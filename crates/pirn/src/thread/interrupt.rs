@@ -85,7 +85,7 @@ fn pointee<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'sta
 fn word<R>(f: impl FnOnce(&WaitWord) -> R) -> Option<R> {
     match vthread::current() {
         Some(core) => Some(f(&core.wait)),
-        None => platform::wait_word().map(f),
+        None => platform::with_wait_word(f),
     }
 }
 

@@ -33,14 +33,7 @@ pub(crate) fn current() -> Arc<Platform> {
         .unwrap_or_else(|_| Arc::new(Platform::of_this_thread()))
 }
 
-/// Returns the running platform thread's word, or `None` near the thread's end.
-pub(crate) fn wait_word() -> Option<&'static WaitWord> {
-    PLATFORM
-        .try_with(|platform| {
-            let word: *const WaitWord = &platform.wait;
-            // SAFETY: in place until the thread's end. The `'static` is too long, but only callers
-            // on that very thread get it, and they wait, and so cannot end, while they use it.
-            unsafe { &*word }
-        })
-        .ok()
+/// Calls `f` with the running platform thread's word. `None` near the thread's end.
+pub(crate) fn with_wait_word<R>(f: impl FnOnce(&WaitWord) -> R) -> Option<R> {
+    PLATFORM.try_with(|platform| f(&platform.wait)).ok()
 }

@@ -8,7 +8,7 @@
 //!
 //! Where a signal arrives that main does not block, main gets it, as natively.
 
-use super::signals::{delivery, masks, sending};
+use super::signals::{delivery, masks, process_wide, sending};
 use crate::blocking::fds;
 use crate::blocking::readiness::{self, Interest};
 use crate::glibc::symbols::real;
@@ -21,7 +21,6 @@ use crate::vthread::Current;
 use crate::vthread::awaited::Awaited;
 use crate::vthread::signals::{NEVER_BLOCKED, SYNCHRONOUS, bit};
 use core::ffi::{CStr, c_int};
-use core::mem::zeroed;
 use core::ptr;
 use core::sync::atomic::Ordering::SeqCst;
 use libc::{siginfo_t, sigset_t, timespec};
@@ -47,18 +46,6 @@ const EAGAIN: SysResult = Err(Errno(libc::EAGAIN));
 unsafe fn bits(set: *const sigset_t) -> u64 {
     // SAFETY: the caller's contract; the C library's set begins with the kernel's.
     unsafe { set.cast::<u64>().as_ref().copied().unwrap_or(0) }
-}
-
-/// Takes a signal of this set that the kernel keeps, for the process, if there is one.
-fn take_from_process(set: u64) -> Option<siginfo_t> {
-    let now = sys::timespec(0);
-    // SAFETY: all zeros is a valid information, which the kernel writes; it reads the rest.
-    unsafe {
-        let mut info: siginfo_t = zeroed();
-        let (set, place, now) = (&raw const set, &raw mut info, &raw const now);
-        let taken = call!(libc::SYS_rt_sigtimedwait, set, place, now, 8);
-        taken.is_ok().then_some(info)
-    }
 }
 
 /// A descriptor that is readable while a signal is pending for the process.
@@ -113,7 +100,7 @@ fn take(
     let attempt = || {
         let own = thread.signals.pending.load(SeqCst) & set;
         taken = match own {
-            0 => take_from_process(set & !SYNCHRONOUS),
+            0 => process_wide::take(set & !SYNCHRONOUS),
             _ => sending::take(&thread, own.trailing_zeros() as c_int + 1),
         };
         match taken {
@@ -226,7 +213,7 @@ fn suspend(name: &'static CStr, thread: Current, mask: u64) -> SysResult {
     let of_process = set & !SYNCHRONOUS & !bit(preempt::SIGNAL);
     let before = signals.mask.swap(u64::MAX, SeqCst);
     let attempt = || match signals.pending.load(SeqCst) & set {
-        0 => match take_from_process(of_process) {
+        0 => match process_wide::take(of_process) {
             Some(info) => sending::post(&thread, &info).map(|()| 0),
             None => EAGAIN,
         },

@@ -304,9 +304,12 @@ pub unsafe extern "C-unwind" fn pthread_cancel(thread: pthread_t) -> c_int {
         unsafe { record.act_if_due() };
     }
     if !again && !is_own && state.is_due() && !record.has_ended() {
-        record.interrupt();
-        if state.is_asynchronous() {
-            record.summon();
+        // SAFETY: the caller's contract: the program may still use the thread's `pthread_t`.
+        unsafe {
+            record.interrupt();
+            if state.is_asynchronous() {
+                record.summon();
+            }
         }
     }
     0

@@ -8,6 +8,7 @@
 
 use super::policy;
 use crate::glibc::symbols::real;
+use crate::interpose::process::signals::process_wide;
 use crate::interpose::thread::specific::Destructor;
 use crate::sys;
 use crate::vthread::set_end_in_child;
@@ -113,6 +114,7 @@ pub(super) fn report_this() {
 /// by `pthread_exit`.
 pub(super) fn main_exits() {
     if policy::counts() && is_first() {
+        process_wide::watch(); // It takes no signals any more.
         report_this();
     }
 }

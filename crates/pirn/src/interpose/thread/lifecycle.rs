@@ -104,7 +104,10 @@ unsafe fn create_platform(
     argument: *mut c_void,
 ) -> c_int {
     // The new thread inherits the kernel's mask: on a carrier, that of the virtual thread for now.
-    let _mask = masks::InKernel::of_this_thread();
+    let _mask = match natively::is_for_helper() {
+        true => masks::InKernel::of_helper(),
+        false => masks::InKernel::of_this_thread(),
+    };
     // SAFETY: the caller's contract.
     on_carrier(|| unsafe {
         real!(

@@ -181,10 +181,13 @@ impl Pthread {
     }
 
     /// Ends its wait, if it has one that hears interrupts, and has the next one end at once.
-    pub(super) fn interrupt(&self) {
+    ///
+    /// # Safety
+    /// The thread has not been joined, nor detached and ended.
+    pub(super) unsafe fn interrupt(&self) {
         let Some(core) = self.core.get() else { return };
         let mark = Raised::new();
-        // SAFETY: the caller knows the thread, which has not been joined.
+        // SAFETY: the caller's contract.
         let effect = unsafe { core.as_ref() }
             .wait
             .interrupt(Outcome::Interrupted as u32);
@@ -195,9 +198,12 @@ impl Pthread {
     }
 
     /// Has it look, where it computes, whether it is cancelled.
-    pub(super) fn summon(&self) {
+    ///
+    /// # Safety
+    /// As for [`interrupt`](Self::interrupt).
+    pub(super) unsafe fn summon(&self) {
         if let Some(core) = self.core.get() {
-            // SAFETY: as in `interrupt`.
+            // SAFETY: the caller's contract.
             summons::summon(unsafe { core.as_ref() });
         }
     }

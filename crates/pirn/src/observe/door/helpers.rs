@@ -2,7 +2,7 @@
 
 use crate::sanitizer::valgrind;
 use crate::sys;
-use crate::vthread::natively;
+use crate::vthread::helpers;
 use std::io;
 
 /// Bytes of a thread's stack, for unwinding and symbols: address space, of which a thread that
@@ -42,7 +42,7 @@ pub(super) fn start_with(
         valgrind::note_platform_thread();
         f();
     };
-    let started = natively(|| builder.stack_size(stack).spawn(run));
+    let started = helpers(|| builder.stack_size(stack).spawn(run));
     sys::block_only(before);
     started.map(drop)
 }

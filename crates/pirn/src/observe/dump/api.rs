@@ -49,7 +49,7 @@ impl Options {
         if vthread::current().is_none() {
             return take();
         }
-        let dump = vthread::natively(|| std::thread::scope(|scope| scope.spawn(take).join()));
+        let dump = vthread::helpers(|| std::thread::scope(|scope| scope.spawn(take).join()));
         dump.unwrap_or_else(|payload| std::panic::resume_unwind(payload))
     }
 }

@@ -9,7 +9,7 @@ use super::settings::{Keep, Rules};
 use super::watch::Watch;
 use crate::recorder::{self, User, carrier_ring, rules};
 use crate::runtime::Runtime;
-use crate::vthread::natively;
+use crate::vthread::helpers;
 use crate::{notices, sys};
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::fs::{File, OpenOptions};
@@ -82,7 +82,7 @@ pub(crate) fn start(runtime: &'static Runtime, keep: Keep) -> io::Result<()> {
         _user: user,
     };
     let builder = std::thread::Builder::new().name("pirn-recorder".into());
-    natively(|| builder.stack_size(256 << 10).spawn(|| keeper.run()))?;
+    helpers(|| builder.stack_size(256 << 10).spawn(|| keeper.run()))?;
     Ok(())
 }
 

@@ -100,7 +100,7 @@ unsafe fn call_handler(
     signal: c_int,
     action: &libc::sigaction,
     info: &mut siginfo_t,
-    mut place: Option<&mut SavedRegisters>,
+    place: Option<&mut SavedRegisters>,
     mark: Raised,
 ) {
     type Handler = unsafe extern "C-unwind" fn(c_int, *mut siginfo_t, *mut c_void);
@@ -143,7 +143,7 @@ unsafe fn call_handler(
     // What the handler has changed there.
     // SAFETY: filled in above.
     let context = unsafe { context.assume_init_ref() };
-    if let Some(place) = place.as_deref_mut() {
+    if let Some(place) = place {
         place.change(context);
     }
     let after = bits(&context.uc_sigmask) & !NEVER_BLOCKED;

@@ -1,6 +1,6 @@
 //! Signal masks: `pthread_sigmask`, `sigprocmask`, and what is pending: `sigpending`.
 
-use super::delivery;
+use super::{delivery, process_wide};
 use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
 use crate::mark::Raised;
@@ -47,8 +47,8 @@ pub(super) fn set_quietly(thread: &Core, mask: u64) {
 /// While this lives, the kernel's mask of the carrier is that of the running virtual thread, for
 /// what inherits it, and the thread stays on the carrier.
 pub(in crate::interpose) struct InKernel {
-    /// The carrier's own; `None` on a platform thread.
-    carriers: Option<u64>,
+    /// The mask to be restored.
+    before: Option<u64>,
     _mark: Raised,
 }
 
@@ -61,7 +61,19 @@ impl InKernel {
             carriers
         });
         InKernel {
-            carriers,
+            before: carriers,
+            _mark: mark,
+        }
+    }
+
+    /// The same with what threads of the runtime block. The kernel gives a signal of the process to
+    /// any platform thread that does not block it, also to one that has not begun.
+    pub(in crate::interpose) fn of_helper() -> InKernel {
+        let mark = Raised::new();
+        let before = sys::blocked_signals();
+        sys::block_only(before | signals::OTHERS);
+        InKernel {
+            before: Some(before),
             _mark: mark,
         }
     }
@@ -69,8 +81,8 @@ impl InKernel {
 
 impl Drop for InKernel {
     fn drop(&mut self) {
-        if let Some(carriers) = self.carriers {
-            sys::block_only(carriers);
+        if let Some(before) = self.before {
+            sys::block_only(before);
         }
     }
 }
@@ -129,6 +141,7 @@ unsafe fn change(
             let _ = unsafe { call!(libc::SYS_rt_sigprocmask, how, &raw const set, 0, 8) };
         }
         exchange(thread, next);
+        process_wide::unblocked(before & !next);
     }
     Ok(())
 }
@@ -150,6 +163,9 @@ pub unsafe extern "C-unwind" fn pthread_sigmask(
         }
         if !new.is_null() {
             signals::forget();
+            if how != libc::SIG_UNBLOCK && new.cast::<u64>().read() != 0 {
+                process_wide::watch();
+            }
         }
         real!(fn pthread_sigmask(how: c_int, new: *const sigset_t, old: *mut sigset_t) -> c_int)
     }

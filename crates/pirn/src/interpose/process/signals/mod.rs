@@ -23,9 +23,10 @@
 //! * The kernel is asked for the action, and so knows it: `exec`, `fork` and platform threads see
 //!   the same. The default action is the kernel's, too: the thread unblocks the signal on its
 //!   carrier and sends it there.
-//! * Signals sent to the process are the kernel's affair: it gives them to a platform thread that
-//!   does not block them, mostly `main`. A virtual thread that waits for signals
-//!   ([`sigwait`](super::sigwait)) takes them from the kernel's own set.
+//! * Signals sent to the process the kernel gives to a platform thread that does not block them,
+//!   mostly `main`. Those that all platform threads block are given to a virtual one that does not
+//!   ([`process_wide`]). A virtual thread that waits for signals ([`sigwait`](super::sigwait))
+//!   takes them from the kernel's own set.
 //! * Faults (`SIGSEGV`, …) are never blocked in the kernel on a carrier, and are delivered by it.
 //!
 //! Others may have the thread run something at its safe points in the same way, such as a
@@ -37,6 +38,7 @@ pub(in crate::interpose) mod delivery;
 pub(super) mod information;
 pub(super) mod jumps;
 pub(in crate::interpose) mod masks;
+pub(in crate::interpose) mod process_wide;
 pub(in crate::interpose) mod sending;
 
 /// Makes virtual threads run handlers. Called once, at the start.

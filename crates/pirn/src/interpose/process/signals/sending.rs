@@ -118,13 +118,13 @@ fn target<'a>(thread: pthread_t) -> Option<Target<'a>> {
 
 /// While this lives, no handler of a signal runs on this platform thread, and the running virtual
 /// thread stays on its carrier: a handler could wait for what this thread holds.
-struct Undisturbed {
+pub(super) struct Undisturbed {
     blocked: u64,
     _mark: Raised,
 }
 
 impl Undisturbed {
-    fn new() -> Undisturbed {
+    pub(super) fn new() -> Undisturbed {
         let mark = Raised::new();
         let blocked = sys::blocked_signals();
         sys::block_only(blocked | OTHERS);

@@ -1,0 +1,32 @@
+//! Signals that are sent to the process. Each check, in C, writes the same as natively.
+
+use crate::shared::as_natively_in;
+
+fn as_natively(check: &str) {
+    as_natively_in("tests/c/signals.c", check);
+}
+
+#[test]
+fn a_thread_that_waits_gets_what_the_first_one_blocks() {
+    as_natively("0");
+}
+
+#[test]
+fn a_thread_that_computes_gets_what_the_first_one_blocks() {
+    as_natively("1");
+}
+
+#[test]
+fn a_pending_signal_is_for_the_first_that_unblocks_it() {
+    as_natively("2");
+}
+
+#[test]
+fn the_first_thread_gets_what_it_does_not_block() {
+    as_natively("3");
+}
+
+#[test]
+fn a_process_without_its_first_thread_can_be_terminated() {
+    as_natively("4");
+}

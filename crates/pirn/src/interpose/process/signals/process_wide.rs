@@ -1,0 +1,218 @@
+//! Signals sent to the process that only virtual threads do not block.
+//!
+//! The kernel gives such a signal to a platform thread that does not block it, `main` before
+//! others. Where all of them block it, it stays pending for the process: the kernel does not know
+//! that a virtual thread would take it. So it is looked for, and given to one of these,
+//!
+//! * when it arrives: a helper thread is told by the kernel (`signalfd`, and `epoll` for arrivals
+//!   alone: a signal that nobody wants stays readable);
+//! * when a virtual thread unblocks it: by that thread itself.
+//!
+//! The helper is started when a platform thread blocks signals, ends as `main` does, or a virtual
+//! thread unblocks some; programs without signals have none. It has a table of descriptors of its
+//! own, so a program that closes all of its descriptors does not close these.
+
+use super::delivery;
+use super::sending::{self, Undisturbed};
+use crate::blocking::other_table;
+use crate::mark;
+use crate::runtime::{self, Runtime};
+use crate::sanitizer::valgrind;
+use crate::stack::{Slot, region};
+use crate::sys::{self, Errno, call};
+use crate::vthread::signals::{self, NEVER_BLOCKED, SYNCHRONOUS, bit};
+use crate::vthread::{helpers, residents};
+use core::ffi::c_int;
+use core::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use libc::siginfo_t;
+use std::fs;
+use std::path::Path;
+
+/// The signals that are given out. Not that of preemption, which carriers take themselves.
+const GIVEN: u64 = !(SYNCHRONOUS | NEVER_BLOCKED | bit(crate::sched::preempt::SIGNAL));
+
+/// The process that has the helper: not the child of a fork.
+static HELPER_OF: AtomicU32 = AtomicU32::new(0);
+
+/// The process of the thread that gives signals out; 0: none does. Others wait: a signal that it
+/// has taken is soon with a thread. Not a lock: the child of a fork might find that locked.
+static GIVING: AtomicU32 = AtomicU32::new(0);
+
+/// The right to give signals out.
+struct Turn;
+
+impl Turn {
+    fn take() -> Turn {
+        let process = std::process::id();
+        for round in 0.. {
+            let giving = GIVING.load(SeqCst);
+            let free = giving != process; // Another process's is the parent's.
+            if free && { GIVING.compare_exchange(giving, process, SeqCst, SeqCst) }.is_ok() {
+                break;
+            }
+            sys::back_off(round);
+        }
+        Turn
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        GIVING.store(0, SeqCst);
+    }
+}
+
+/// Starts the helper, if there are virtual threads and it does not run yet. Not in a handler of a
+/// signal. Without memory or OS threads for it, signals wait until a thread unblocks them.
+pub(in crate::interpose) fn watch() {
+    if !runtime::is_started() || mark::is_up() {
+        return;
+    }
+    let process = std::process::id();
+    if HELPER_OF.swap(process, SeqCst) == process {
+        return;
+    }
+    let builder = std::thread::Builder::new()
+        .name("pirn-signals".into())
+        .stack_size(64 << 10);
+    let started = helpers(|| builder.spawn(help));
+    if started.is_err() {
+        HELPER_OF.store(0, SeqCst);
+    }
+}
+
+/// What the helper thread does: gives signals out when they arrive.
+fn help() {
+    valgrind::note_platform_thread();
+    signals::block_others();
+    let runtime = runtime::get();
+    if let Some(arrivals) = runtime.and_then(|runtime| arrivals(runtime).ok()) {
+        loop {
+            give_out(GIVEN);
+            // SAFETY: all zeros is an event, and the kernel writes one.
+            let mut event: libc::epoll_event = unsafe { core::mem::zeroed() };
+            let (place, one, for_ever) = (&raw mut event, 1, -1);
+            // SAFETY: as above.
+            match unsafe { call!(libc::SYS_epoll_wait, arrivals, place, one, for_ever) } {
+                Ok(_) | Err(Errno(libc::EINTR)) => {}
+                Err(_) => break,
+            }
+        }
+    }
+}
+
+/// Returns a descriptor, in a table of the running thread's own, that has an event for each signal
+/// that becomes pending for the process.
+fn arrivals(runtime: &Runtime) -> Result<c_int, Errno> {
+    const NEW: c_int = -1;
+    let set = GIVEN;
+    let mut event = libc::epoll_event {
+        events: (libc::EPOLLIN | libc::EPOLLET) as u32,
+        u64: 0,
+    };
+    other_table::make(&runtime.poller)?;
+    // SAFETY: valid sets and events.
+    unsafe {
+        let signals = call!(
+            libc::SYS_signalfd4,
+            NEW,
+            &raw const set,
+            8,
+            libc::SFD_CLOEXEC
+        )?;
+        let poller = call!(libc::SYS_epoll_create1, libc::EPOLL_CLOEXEC)?;
+        let (add, event) = (libc::EPOLL_CTL_ADD, &raw mut event);
+        call!(libc::SYS_epoll_ctl, poller, add, signals, event)?;
+        Ok(poller as c_int)
+    }
+}
+
+/// Returns the signals that are pending for the process, of those that this carrier or helper
+/// blocks: all that are given out.
+fn pending() -> u64 {
+    let mut set = 0u64;
+    // SAFETY: the kernel writes eight bytes.
+    let result = unsafe { call!(libc::SYS_rt_sigpending, &raw mut set, 8) };
+    result.map_or(0, |_| set)
+}
+
+/// Takes note that the running virtual thread has unblocked these signals.
+pub(super) fn unblocked(signals: u64) {
+    if signals & GIVEN != 0 && !mark::is_up() {
+        give_out(signals);
+        delivery::at_once(); // Also what the helper has just given to this thread.
+        watch();
+    }
+}
+
+/// Gives those of these signals that are pending for the process to virtual threads that do not
+/// block them, unless a platform thread takes them.
+fn give_out(signals: u64) {
+    let _turn = Turn::take();
+    let mut left = pending() & signals & GIVEN;
+    while left != 0 {
+        let signal = left.trailing_zeros() as c_int + 1;
+        left &= left - 1;
+        while let Some(slot) = who_wants(signal) {
+            if platform_thread_takes(signal) || !hand_over(signal, slot) {
+                break;
+            }
+        }
+    }
+}
+
+/// Returns a virtual thread that does not block a signal.
+fn who_wants(signal: c_int) -> Option<Slot> {
+    let mut found = None;
+    region::for_each_open(|slot| {
+        let wants = |core: &crate::vthread::Core| core.signals.wants(signal);
+        if found.is_none() && residents::look(slot, wants) == Some(true) {
+            found = Some(slot);
+        }
+    });
+    found
+}
+
+/// Returns whether a platform thread does not block a signal, so that the kernel has chosen it.
+/// Carriers and helpers block all.
+fn platform_thread_takes(signal: c_int) -> bool {
+    let takes = |path: &Path| {
+        let status = fs::read_to_string(path.join("status")).unwrap_or_default();
+        let value = |key| status.lines().find_map(|line| line.strip_prefix(key));
+        // The first thread, if it has ended before the process.
+        let has_ended = value("State:").is_some_and(|state| state.trim().starts_with('Z'));
+        let blocked = value("SigBlk:").and_then(|it| u64::from_str_radix(it.trim(), 16).ok());
+        !has_ended && blocked.is_some_and(|blocked| blocked & bit(signal) == 0)
+    };
+    let tasks = fs::read_dir("/proc/self/task").into_iter().flatten();
+    tasks.flatten().any(|task| takes(&task.path()))
+}
+
+/// Takes a signal off those of the process, and makes it pending for a virtual thread. Returns
+/// whether to look for more of the kind.
+fn hand_over(signal: c_int, slot: Slot) -> bool {
+    let _undisturbed = Undisturbed::new();
+    let Some(info) = take(bit(signal)) else {
+        return false;
+    };
+    let posted = residents::visit(slot, |core| sending::post(core, &info).is_ok());
+    if posted != Some(true) {
+        // The thread has ended, or there is no room for one more signal.
+        let (process, info) = (std::process::id(), &raw const info);
+        // SAFETY: an information, which a process may send to itself whatever it says.
+        let _ = unsafe { call!(libc::SYS_rt_sigqueueinfo, process, signal, info) };
+    }
+    posted != Some(false)
+}
+
+/// Takes a signal of a set off those that are pending for the process.
+pub(in crate::interpose::process) fn take(set: u64) -> Option<siginfo_t> {
+    let now = sys::timespec(0);
+    // SAFETY: all zeros is a valid information, which the kernel writes; it reads the rest.
+    unsafe {
+        let mut info: siginfo_t = core::mem::zeroed();
+        let (set, place, now) = (&raw const set, &raw mut info, &raw const now);
+        let taken = call!(libc::SYS_rt_sigtimedwait, set, place, now, 8);
+        taken.is_ok().then_some(info)
+    }
+}
