@@ -66,10 +66,20 @@ impl Poller {
         self.control(libc::EPOLL_CTL_ADD, fd, generation)
     }
 
-    /// Makes the poller report a registered descriptor's events under another generation, beginning
-    /// with its present state.
-    pub(crate) fn renew(&self, fd: i32, generation: u32) -> SysResult {
-        self.control(libc::EPOLL_CTL_MOD, fd, generation)
+    /// Registers a descriptor. If this open file is already registered under this number, and that
+    /// `renews`, its events are from now on those of this generation, beginning with its state.
+    pub(crate) fn register_or_renew(&self, fd: i32, generation: u32, renews: bool) -> SysResult {
+        loop {
+            let result = match self.register(fd, generation) {
+                Err(Errno(libc::EEXIST)) if !renews => return Ok(0),
+                Err(Errno(libc::EEXIST)) => self.control(libc::EPOLL_CTL_MOD, fd, generation),
+                result => return result,
+            };
+            // Another thread has put another file there in between.
+            if result != Err(Errno(libc::ENOENT)) {
+                return result;
+            }
+        }
     }
 
     fn control(&self, operation: i32, fd: i32, generation: u32) -> SysResult {

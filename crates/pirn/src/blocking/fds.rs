@@ -433,13 +433,9 @@ impl Entry {
         if flags & (KNOWN | REGISTERED) == KNOWN && sys::is_plain_tcp(fd) {
             gained |= STREAM;
         }
-        let poller = &runtime.poller;
-        let result = match poller.register(fd, generation) {
-            // Already registered in this life, so under this generation.
-            Err(Errno(libc::EEXIST)) if flags & REGISTERED != 0 => Ok(0),
-            Err(Errno(libc::EEXIST)) => poller.renew(fd, generation),
-            result => result,
-        };
+        // If it is registered in this life, it is so under this generation.
+        let renews = flags & REGISTERED == 0;
+        let result = runtime.poller.register_or_renew(fd, generation, renews);
         self.readiness.locked(|| {
             if result.is_ok() && self.generation() == generation {
                 // Relaxed: as in `set_flags`.

@@ -11,32 +11,36 @@ use core::cell::Cell;
 use core::marker::PhantomData;
 
 thread_local! {
-    /// The number of calls of [`natively`], and of [`Helpers`], of the thread.
+    /// The number of calls of [`natively`] of the thread, and, times [`HELPER`], of [`Helpers`].
     static NATIVELY: Cell<u32> = const { Cell::new(0) };
-    /// The number of [`Helpers`].
-    static HELPERS: Cell<u32> = const { Cell::new(0) };
 }
 
-fn add(to: &'static std::thread::LocalKey<Cell<u32>>, number: i32) {
-    to.set(to.get().wrapping_add_signed(number));
+const HELPER: u32 = 1 << 16;
+
+/// While this lives, the thread's [`NATIVELY`] is higher by its number.
+#[must_use = "it has no effect once it is dropped"]
+struct Added(u32, PhantomData<*const ()>);
+
+impl Added {
+    fn new(number: u32) -> Added {
+        NATIVELY.set(NATIVELY.get() + number);
+        Added(number, PhantomData)
+    }
+}
+
+impl Drop for Added {
+    fn drop(&mut self) {
+        NATIVELY.set(NATIVELY.get() - self.0);
+    }
 }
 
 /// While this lives, the threads that the calling thread makes are helpers of the runtime.
 #[must_use = "it has no effect once it is dropped"]
-pub(crate) struct Helpers(PhantomData<*const ()>);
+pub(crate) struct Helpers(#[expect(dead_code, reason = "dropped at the end")] Added);
 
 impl Helpers {
     pub(crate) fn new() -> Helpers {
-        add(&NATIVELY, 1);
-        add(&HELPERS, 1);
-        Helpers(PhantomData)
-    }
-}
-
-impl Drop for Helpers {
-    fn drop(&mut self) {
-        add(&HELPERS, -1);
-        add(&NATIVELY, -1);
+        Helpers(Added::new(HELPER))
     }
 }
 
@@ -48,14 +52,7 @@ pub(crate) fn helpers<R>(f: impl FnOnce() -> R) -> R {
 
 /// Calls `f`, which makes platform threads of the program.
 pub(crate) fn natively<R>(f: impl FnOnce() -> R) -> R {
-    struct Lower;
-    impl Drop for Lower {
-        fn drop(&mut self) {
-            add(&NATIVELY, -1);
-        }
-    }
-    add(&NATIVELY, 1);
-    let _lower = Lower;
+    let _natively = Added::new(1);
     f()
 }
 
@@ -66,5 +63,5 @@ pub(crate) fn is_asked_for() -> bool {
 
 /// Returns whether the calling thread makes a helper of the runtime.
 pub(crate) fn is_for_helper() -> bool {
-    HELPERS.get() > 0
+    NATIVELY.get() >= HELPER
 }

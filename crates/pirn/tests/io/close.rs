@@ -8,6 +8,7 @@ use std::io;
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsRawFd, IntoRawFd, RawFd};
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 use crate::common::{block_then, many, on_virtual, sys, watched};
 use pirn::thread;
@@ -89,6 +90,45 @@ fn dup2_over_a_descriptor_wakes_like_close() {
         },
         || sys::dup2(new.as_raw_fd(), fd).unwrap(),
     );
+}
+
+/// Each time the descriptor is registered with epoll anew, by readers who find another file there
+/// in the middle of that.
+#[watched(alone)]
+fn dup2_again_and_again_is_seen_as_close_or_another_file() {
+    let (last, _last_writer) = io::pipe().unwrap();
+    let (number, _writer) = io::pipe().unwrap();
+    let fd = number.as_raw_fd();
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let reader = |_| {
+            scope.spawn(|| {
+                while !over.load(SeqCst) {
+                    let error = sys::read(fd, &mut [0]).unwrap_err().raw_os_error();
+                    assert!(
+                        matches!(error, Some(libc::EBADF | libc::EAGAIN)),
+                        "{error:?}"
+                    );
+                }
+            })
+        };
+        let readers = Vec::from_iter((0..8).map(reader));
+        let mut writers = Vec::new();
+        for _ in 0..10_000 {
+            let (reader, writer) = io::pipe().unwrap();
+            sys::dup2(reader.as_raw_fd(), fd).unwrap();
+            // The reader before the last is at its end: nobody may see that.
+            writers.truncate(1);
+            writers.insert(0, writer);
+        }
+        over.store(true, SeqCst);
+        // Those that wait for the last file, or are about to.
+        sys::set_nonblocking(&last, true);
+        while !readers.iter().all(|reader| reader.is_finished()) {
+            sys::dup2(last.as_raw_fd(), fd).unwrap();
+            thread::yield_now();
+        }
+    });
 }
 
 #[watched(alone)]

@@ -6,6 +6,7 @@ mod common;
 mod exhaustion;
 mod idle;
 mod memory_of_keys;
+mod one_page;
 mod page_tables;
 mod preemption;
 mod preemption_signals;

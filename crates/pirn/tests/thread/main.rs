@@ -9,7 +9,6 @@ mod channels;
 mod join_handles;
 mod like_std;
 mod macros;
-mod one_page;
 mod panics;
 mod scoped_values;
 mod stacks;

@@ -51,8 +51,45 @@ enum Own {
     At(Stack),
 }
 
+/// An [`Own`] in two words: these are in the page of each virtual thread.
+#[derive(Clone, Copy)]
+struct Packed {
+    start: usize,
+    /// The number of bytes times 4, and a kind: 0 for `Carriers`, 1 for `Disabled`, 2 for a stack,
+    /// 3 for one that disarms itself.
+    bytes: usize,
+}
+
+impl Packed {
+    const CARRIERS: Packed = Packed { start: 0, bytes: 0 };
+
+    fn new(own: Own) -> Packed {
+        let (start, bytes) = match own {
+            Own::Carriers => (0, 0),
+            Own::Disabled => (0, 1),
+            Own::At(stack) => (
+                stack.start,
+                stack.bytes << 2 | 2 | usize::from(stack.disarms),
+            ),
+        };
+        Packed { start, bytes }
+    }
+
+    fn own(self) -> Own {
+        match self.bytes & 3 {
+            0 => Own::Carriers,
+            1 => Own::Disabled,
+            kind => Own::At(Stack {
+                start: self.start,
+                bytes: self.bytes >> 2,
+                disarms: kind == 3,
+            }),
+        }
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::interpose::process) struct Stack {
+struct Stack {
     start: usize,
     bytes: usize,
     disarms: bool,
@@ -86,20 +123,24 @@ impl Stack {
 }
 
 thread_local! {
-    static OWN: Cell<Own> = const { Cell::new(Own::Carriers) };
+    static OWN: Cell<Packed> = const { Cell::new(Packed::CARRIERS) };
     /// On a virtual thread in the handler of a fault: the carrier's stack, which the kernel does
-    /// not know at the time.
-    static HIDDEN: Cell<Option<Stack>> = const { Cell::new(None) };
+    /// not know at the time. It is in the frame of [`in_fault`], or null.
+    static HIDDEN: Cell<*const Stack> = const { Cell::new(ptr::null()) };
+}
+
+fn set_own(own: Own) {
+    OWN.set(Packed::new(own));
 }
 
 /// Returns whether the running virtual thread has set something.
 #[inline(always)]
 pub(in crate::interpose::process) fn is_set() -> bool {
-    !matches!(OWN.get(), Own::Carriers)
+    OWN.get().bytes != 0
 }
 
 fn own() -> Option<Stack> {
-    match OWN.get() {
+    match OWN.get().own() {
         Own::At(stack) => Some(stack),
         _ => None,
     }
@@ -133,12 +174,12 @@ unsafe fn call_on<F: FnOnce()>(stack: Stack, top: usize, f: F) {
     }
     let mut f = Some(f);
     if stack.disarms {
-        OWN.set(Own::Disabled);
+        set_own(Own::Disabled);
     }
     // SAFETY: the caller's contract; as deep as the program has made it.
     unsafe { arch::call_on_stack(top & !15, run::<F>, (&raw mut f).cast()) };
     if stack.disarms {
-        OWN.set(Own::At(stack));
+        set_own(Own::At(stack));
     }
 }
 
@@ -173,7 +214,7 @@ pub(in crate::interpose::process) unsafe fn in_fault(
     let interrupted = unsafe { arch::Interruption::new(context.cast_mut()) }.sp();
     let body = || {
         tell_kernel(stack);
-        HIDDEN.set(Some(carriers));
+        HIDDEN.set(&raw const carriers);
         handler(&stack.range());
     };
     let _left = Left; // Also if the handler unwinds.
@@ -193,7 +234,8 @@ impl Drop for Left {
 /// Has the kernel know the carrier's stack again, if the running thread is about to leave a handler
 /// on its own.
 pub(in crate::interpose::process) fn leave() {
-    let Some(carriers) = HIDDEN.take() else {
+    // SAFETY: in a frame of a handler that has not been left yet.
+    let Some(&carriers) = (unsafe { HIDDEN.replace(ptr::null()).as_ref() }) else {
         return;
     };
     match carriers.contains(arch::stack_pointer()) {
@@ -248,7 +290,7 @@ fn wanted(new: &stack_t) -> Result<Own, Errno> {
 /// As for `sigaltstack`.
 unsafe fn change(new: *const stack_t, old: *mut stack_t) -> SysResult {
     let sp = arch::stack_pointer();
-    let before = OWN.get();
+    let before = OWN.get().own();
     // SAFETY: the caller's contract. Read before it is written: the two may be the same.
     let wanted = unsafe { new.as_ref() }.map(wanted);
     if !old.is_null() {
@@ -259,7 +301,7 @@ unsafe fn change(new: *const stack_t, old: *mut stack_t) -> SysResult {
         if matches!(before, Own::At(stack) if !stack.disarms && stack.contains(sp)) {
             return Err(Errno(libc::EPERM));
         }
-        OWN.set(wanted?);
+        set_own(wanted?);
     }
     Ok(0)
 }
