@@ -104,9 +104,11 @@ fn dup2_again_and_again_is_seen_as_close_or_another_file() {
         let reader = |_| {
             scope.spawn(|| {
                 while !over.load(SeqCst) {
-                    let error = sys::read(fd, &mut [0]).unwrap_err().raw_os_error();
+                    // The end: of a file that was replaced, in a call that had begun before.
+                    let error = sys::read(fd, &mut [0]).err().map(|e| e.raw_os_error());
+                    let known = [Some(libc::EBADF), Some(libc::EAGAIN)];
                     assert!(
-                        matches!(error, Some(libc::EBADF | libc::EAGAIN)),
+                        error.is_none_or(|error| known.contains(&error)),
                         "{error:?}"
                     );
                 }
@@ -117,7 +119,6 @@ fn dup2_again_and_again_is_seen_as_close_or_another_file() {
         for _ in 0..10_000 {
             let (reader, writer) = io::pipe().unwrap();
             sys::dup2(reader.as_raw_fd(), fd).unwrap();
-            // The reader before the last is at its end: nobody may see that.
             writers.truncate(1);
             writers.insert(0, writer);
         }
