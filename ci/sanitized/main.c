@@ -96,13 +96,22 @@ static void local(void *argument, unsigned i) {
         sum++;
 }
 
+/* The reader has begun before the other ends: it would get the stack of that one. */
 static void ended(void *argument, unsigned i) {
+    static volatile int begun;
     volatile long variable = 1;
     volatile long *volatile *shared = argument;
-    if (i == 0)
+    if (i == 0) {
+        while (!begun)
+            usleep(100);
         *shared = &variable;
-    else
-        usleep(100000), sum += **shared;
+    } else {
+        begun = 1;
+        while (!*shared)
+            usleep(100);
+        usleep(100000);
+        sum += **shared;
+    }
 }
 
 static void leak(void *argument, unsigned i) {
