@@ -24,6 +24,14 @@ part() {
     [ "$result" = ok ]
 }
 
+# Installs playwright-core, which drives browsers, into a folder; and Chromium, if there is none.
+install_browser() {
+    [ -x "${CHROMIUM:-/usr/bin/chromium}" ] || install_packages chromium
+    [ -x "${CHROMIUM:-/usr/bin/chromium}" ] || { echo "there is no Chromium (CHROMIUM says where)"; exit 1; }
+    [ -d "$1/node_modules/playwright-core" ] ||
+        npm install --prefix "$1" --no-audit --no-fund --silent playwright-core@1
+}
+
 # Installs these packages of Debian, where that may be done. Says so if it fails.
 install_packages() {
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then

@@ -89,9 +89,9 @@
 //! * **Stacks do not grow.** Unless set, the first 4,096 threads alive have 2 MiB of address space
 //!   each, as in `std`, those beyond 256 KiB (2 MiB with debug assertions). An overflow is reported
 //!   with the thread's name, and aborts.
-//! * **These belong to the OS thread:** `gettid` and `sigaltstack`. A virtual thread cannot be
-//!   bound to a CPU. Its signal mask is its own, and so is its CPU time, from the first question
-//!   for that of any thread on.
+//! * **`gettid` is the OS thread's,** and a virtual thread cannot be bound to a CPU. Its signal
+//!   mask and its alternative signal stack are its own, and so is its CPU time, from the first
+//!   question for that of any thread on.
 //! * **After `fork`** the child has one thread and cannot spawn virtual ones. (`Command` works.)
 //!
 //! `docs/limits.md` in the repository has the full list.

@@ -2,11 +2,10 @@
 
 use loom::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use loom::sync::{Arc, Mutex};
-use loom::thread;
 
 use crate::attendance::{Attendance, First};
 use crate::check;
-use crate::surroundings::Kicks;
+use crate::surroundings::{self, Kicks, spawn};
 
 /// A heap of one timer.
 struct Shard {
@@ -68,29 +67,12 @@ impl World {
         }
     }
 
-    /// Sleeps until all timers have been fired. A carrier that attends sleeps until its deadline,
-    /// which in the model takes no time.
+    /// Sleeps until all timers have been fired.
     fn sleep(&self) {
-        loop {
-            let first = || self.shards.iter().filter_map(|s| s.first.get()).min();
-            match self.attendance.begin(first) {
-                Some(deadline) => {
-                    self.attendance.end(deadline);
-                    self.fire(deadline);
-                    if self.left.load(Relaxed) == 0 {
-                        return;
-                    }
-                }
-                None if !self.kicks.wait() => return,
-                None => {}
-            }
-        }
+        let first = || self.shards.iter().filter_map(|s| s.first.get()).min();
+        let (attendance, kicks) = (&self.attendance, &self.kicks);
+        surroundings::sleep(attendance, kicks, &self.left, first, |now| self.fire(now));
     }
-}
-
-fn spawn(world: &Arc<World>, f: impl FnOnce(&World) + 'static) -> thread::JoinHandle<()> {
-    let world = world.clone();
-    thread::spawn(move || f(&world))
 }
 
 #[test]

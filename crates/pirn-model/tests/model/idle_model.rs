@@ -3,11 +3,10 @@
 
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use loom::thread;
 
 use crate::check;
 use crate::idle::Idle;
-use crate::surroundings::Kicks;
+use crate::surroundings::{Kicks, spawn};
 
 /// Two processors, by number.
 static PROCESSORS: [usize; 2] = [0, 1];
@@ -88,11 +87,6 @@ impl World {
             searching = held.is_some() && self.idle.take_request();
         }
     }
-}
-
-fn spawn(world: &Arc<World>, f: impl FnOnce(&World) + 'static) -> thread::JoinHandle<()> {
-    let world = world.clone();
-    thread::spawn(move || f(&world))
 }
 
 #[test]

@@ -7,6 +7,7 @@ use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 
 use crate::jobs::{Job, Jobs, Worker};
+use crate::surroundings::spawn;
 use crate::{Word, check};
 
 struct Item {
@@ -76,11 +77,6 @@ impl World {
         item.state.write(2);
         Some(taken.hire)
     }
-}
-
-fn spawn(world: &Arc<World>, f: impl FnOnce(&World) + 'static) -> thread::JoinHandle<()> {
-    let world = world.clone();
-    thread::spawn(move || f(&world))
 }
 
 #[test]

@@ -15,6 +15,7 @@ use crate::blocking::wait::{Outcome, Wait};
 use crate::check;
 use crate::readiness::Interest::{self, Read, Write};
 use crate::readiness::{Event, FdWaiter, Readiness};
+use crate::surroundings::spawn;
 use crate::time::Deadline;
 
 struct World {
@@ -108,14 +109,6 @@ fn event(interest: Interest) -> Event {
         write,
         lasting: false,
     }
-}
-
-fn spawn<T: 'static>(
-    world: &Arc<World>,
-    f: impl FnOnce(&World) -> T + 'static,
-) -> thread::JoinHandle<T> {
-    let world = world.clone();
-    thread::spawn(move || f(&world))
 }
 
 #[test]

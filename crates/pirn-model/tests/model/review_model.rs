@@ -6,11 +6,10 @@
 
 use loom::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use loom::sync::{Arc, Mutex};
-use loom::thread;
 
 use crate::attendance::Attendance;
 use crate::review::{self, Schedule};
-use crate::surroundings::Kicks;
+use crate::surroundings::{self, Kicks, spawn};
 use crate::{Word, check};
 
 /// A time at which whatever may be due is due.
@@ -108,28 +107,17 @@ impl World {
         None
     }
 
-    /// Sleeps until all threads have been found. A carrier that attends sleeps until its deadline,
-    /// which in the model takes no time.
+    /// Sleeps until all threads have been found.
     fn sleep(&self) {
-        loop {
-            match self.attendance.begin(|| self.first_due()) {
-                Some(deadline) => {
-                    self.attendance.end(deadline);
-                    self.review(deadline);
-                    if self.left.load(Relaxed) == 0 {
-                        return;
-                    }
-                }
-                None if !self.kicks.wait() => return,
-                None => {}
-            }
-        }
+        let (attendance, kicks) = (&self.attendance, &self.kicks);
+        surroundings::sleep(
+            attendance,
+            kicks,
+            &self.left,
+            || self.first_due(),
+            |now| self.review(now),
+        );
     }
-}
-
-fn spawn(world: &Arc<World>, f: impl FnOnce(&World) + 'static) -> thread::JoinHandle<()> {
-    let world = world.clone();
-    thread::spawn(move || f(&world))
 }
 
 #[test]

@@ -356,3 +356,36 @@ impl Kicks {
         self.changed.notify_all();
     }
 }
+
+/// Starts a thread of a model.
+pub fn spawn<W: 'static, T: 'static>(
+    world: &loom::sync::Arc<W>,
+    f: impl FnOnce(&W) -> T + 'static,
+) -> loom::thread::JoinHandle<T> {
+    let world = world.clone();
+    loom::thread::spawn(move || f(&world))
+}
+
+/// Sleeps as a carrier does until nothing is `left`. One that attends sleeps until its deadline,
+/// which in the model takes no time, and then does what is due.
+pub fn sleep(
+    attendance: &crate::attendance::Attendance,
+    kicks: &Kicks,
+    left: &loom::sync::atomic::AtomicUsize,
+    first: impl Fn() -> Option<u64>,
+    act: impl Fn(u64),
+) {
+    loop {
+        match attendance.begin(&first) {
+            Some(deadline) => {
+                attendance.end(deadline);
+                act(deadline);
+                if left.load(loom::sync::atomic::Ordering::Relaxed) == 0 {
+                    return;
+                }
+            }
+            None if !kicks.wait() => return,
+            None => {}
+        }
+    }
+}

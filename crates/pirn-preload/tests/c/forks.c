@@ -1,23 +1,7 @@
 /* Children of forks: threads in them are as in any process. Makes the check with the number that it
  * is given, on its first thread and then on another one: `forks natively|virtually NUMBER`. */
-#define _GNU_SOURCE
-#include <errno.h>
-#include <pthread.h>
-#include <sched.h>
+#include "../../../pirn/tests/c/pthread_checks.h"
 #include <signal.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#define CHECK(condition) \
-	do { \
-		if (!(condition)) { \
-			fprintf(stderr, "%s:%d: %s (errno %d)\n", __FILE__, __LINE__, #condition, errno); \
-			abort(); \
-		} \
-	} while (0)
 
 /* Not buffered: children must not write it again. */
 #define say(...) dprintf(1, __VA_ARGS__)

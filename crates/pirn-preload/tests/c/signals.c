@@ -1,24 +1,6 @@
 /* Signals to the process: `signals natively|virtually NUMBER` makes the check of this number. */
-#define _GNU_SOURCE
-#include <errno.h>
-#include <pthread.h>
-#include <sched.h>
-#include <semaphore.h>
+#include "../../../pirn/tests/c/pthread_checks.h"
 #include <signal.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#define CHECK(condition) \
-	do { \
-		if (!(condition)) { \
-			fprintf(stderr, "%s:%d: %s (errno %d)\n", __FILE__, __LINE__, #condition, errno); \
-			abort(); \
-		} \
-	} while (0)
 
 #define say(...) dprintf(1, __VA_ARGS__)
 

@@ -24,7 +24,7 @@ use core::ffi::c_void;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// Bytes below the stack pointer that code may use without moving it.
-const RED_ZONE: usize = 128;
+pub(crate) const RED_ZONE: usize = 128;
 /// Components of the extended state, by their bits: 256-bit registers, protection keys, AMX.
 const AVX: u64 = 1 << 2;
 const KEYS: u64 = 1 << 9;

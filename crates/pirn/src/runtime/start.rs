@@ -9,7 +9,7 @@ use crate::glibc::{malloc, tls};
 use crate::lock::Lock;
 use crate::observe::{door, events};
 use crate::stack::{SizeClass, depth, overflow, region};
-use crate::vthread::natively::Helpers;
+use crate::vthread::natively::Natively;
 use crate::{arch, config, environment, interpose, notices, observe, sanitizer, sched};
 use core::ffi::c_void;
 use core::sync::atomic::Ordering;
@@ -44,7 +44,7 @@ fn start() -> io::Result<&'static Runtime> {
     }
     let _guard = STARTING.lock();
     // The threads that are made from here on are the runtime's own.
-    let _helpers = Helpers::new();
+    let _natively = Natively::helpers();
     if let Some(runtime) = super::get() {
         return Ok(runtime);
     }

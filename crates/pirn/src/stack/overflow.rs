@@ -46,7 +46,7 @@ pub(crate) fn ensure_signal_stack() {
     unsafe {
         let mut old: libc::stack_t = core::mem::zeroed();
         let _ = call!(libc::SYS_sigaltstack, 0, &raw mut old);
-        let is_main = sys::os_thread_id() == std::process::id();
+        let is_main = sys::is_first_thread();
         if old.ss_flags & libc::SS_DISABLE == 0 && (is_main || old.ss_size >= SIZE) {
             return;
         }

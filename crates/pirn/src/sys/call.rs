@@ -72,6 +72,11 @@ pub(crate) fn to_c(result: SysResult) -> isize {
     }
 }
 
+/// Returns whether the calling platform thread is the first of the process.
+pub(crate) fn is_first_thread() -> bool {
+    os_thread_id() == std::process::id()
+}
+
 /// Returns the kernel's id of the calling platform thread. libc's function is interposed.
 pub(crate) fn os_thread_id() -> u32 {
     // SAFETY: no arguments.

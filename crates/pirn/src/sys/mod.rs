@@ -24,7 +24,8 @@ mod user;
 
 pub(crate) use crate::time::{clock, nanos, now, timespec};
 pub(crate) use call::{
-    Errno, SysResult, call, check, errno, os_thread_id, set_errno, to_c, uninterrupted,
+    Errno, SysResult, call, check, errno, is_first_thread, os_thread_id, set_errno, to_c,
+    uninterrupted,
 };
 pub(crate) use file::{
     close_file, is_file, is_plain_tcp, open_descriptors, open_file, read_at_start, read_file,

@@ -4,55 +4,50 @@
 //! threads or serve them. They are made through `std`, and so by the very `pthread_create` that may
 //! make virtual threads of those of the program: their makers say so here.
 //!
-//! These [helpers](Helpers) begin with all signals blocked that others can send. The kernel gives a
+//! These [helpers] begin with all signals blocked that others can send. The kernel gives a
 //! signal of the process to any OS thread that does not block it, also to one that has not begun.
 
 use core::cell::Cell;
 use core::marker::PhantomData;
 
 thread_local! {
-    /// The number of calls of [`natively`] of the thread, and, times [`HELPER`], of [`Helpers`].
+    /// The sum of the numbers of the thread's [`Natively`]s.
     static NATIVELY: Cell<u32> = const { Cell::new(0) };
 }
 
 const HELPER: u32 = 1 << 16;
 
-/// While this lives, the thread's [`NATIVELY`] is higher by its number.
+/// While this lives, the threads that the calling thread makes are platform threads.
 #[must_use = "it has no effect once it is dropped"]
-struct Added(u32, PhantomData<*const ()>);
+pub(crate) struct Natively(u32, PhantomData<*const ()>);
 
-impl Added {
-    fn new(number: u32) -> Added {
+impl Natively {
+    fn new(number: u32) -> Natively {
         NATIVELY.set(NATIVELY.get() + number);
-        Added(number, PhantomData)
+        Natively(number, PhantomData)
+    }
+
+    /// They are helpers of the runtime.
+    pub(crate) fn helpers() -> Natively {
+        Natively::new(HELPER)
     }
 }
 
-impl Drop for Added {
+impl Drop for Natively {
     fn drop(&mut self) {
         NATIVELY.set(NATIVELY.get() - self.0);
     }
 }
 
-/// While this lives, the threads that the calling thread makes are helpers of the runtime.
-#[must_use = "it has no effect once it is dropped"]
-pub(crate) struct Helpers(#[expect(dead_code, reason = "dropped at the end")] Added);
-
-impl Helpers {
-    pub(crate) fn new() -> Helpers {
-        Helpers(Added::new(HELPER))
-    }
-}
-
 /// Calls `f`, which makes helpers of the runtime.
 pub(crate) fn helpers<R>(f: impl FnOnce() -> R) -> R {
-    let _helpers = Helpers::new();
+    let _natively = Natively::helpers();
     f()
 }
 
 /// Calls `f`, which makes platform threads of the program.
 pub(crate) fn natively<R>(f: impl FnOnce() -> R) -> R {
-    let _natively = Added::new(1);
+    let _natively = Natively::new(1);
     f()
 }
 

@@ -1,14 +1,9 @@
 // Signals to threads, natively and with virtual threads.
 #define _GNU_SOURCE
 #include "posix_checks.h"
+#include "signal_checks.h"
 #include <setjmp.h>
 #include <ucontext.h>
-
-static void install(int signal, void (*handler)(int, siginfo_t *, void *), int flags)
-{
-	struct sigaction action = { .sa_sigaction = handler, .sa_flags = flags | SA_SIGINFO };
-	CHECK(sigaction(signal, &action, NULL) == 0);
-}
 
 // A thread that computes until a handler changes one of its registers.
 

@@ -3,13 +3,13 @@
 #include "pthread_checks.h"
 #include <signal.h>
 
-static void install(int signal, void (*handler)(int, siginfo_t *, void *), int flags)
+static inline void install(int signal, void (*handler)(int, siginfo_t *, void *), int flags)
 {
 	struct sigaction action = { .sa_sigaction = handler, .sa_flags = flags | SA_SIGINFO };
 	CHECK(sigaction(signal, &action, NULL) == 0);
 }
 
-static pthread_t start(void *(*routine)(void *), void *argument)
+static inline pthread_t start(void *(*routine)(void *), void *argument)
 {
 	pthread_t thread;
 	CHECK(pthread_create(&thread, NULL, routine, argument) == 0);
@@ -20,7 +20,7 @@ static pthread_t start(void *(*routine)(void *), void *argument)
 
 static sem_t has_stopped;
 
-static void stop_here(int signal, siginfo_t *info, void *context)
+static inline void stop_here(int signal, siginfo_t *info, void *context)
 {
 	(void)signal, (void)info, (void)context;
 	int error = errno;
@@ -33,13 +33,13 @@ static void stop_here(int signal, siginfo_t *info, void *context)
 	errno = error;
 }
 
-static void do_nothing(int signal, siginfo_t *info, void *context)
+static inline void do_nothing(int signal, siginfo_t *info, void *context)
 {
 	(void)signal, (void)info, (void)context;
 }
 
 // To be called before the threads are started.
-static void prepare_stops(void)
+static inline void prepare_stops(void)
 {
 	CHECK(sem_init(&has_stopped, 0, 0) == 0);
 	// Blocked until `sigsuspend`: what ends it must not come before.
@@ -50,7 +50,7 @@ static void prepare_stops(void)
 }
 
 // Stops all threads, and has them go on, so many times.
-static void stop_and_go(const pthread_t *threads, int count, int rounds)
+static inline void stop_and_go(const pthread_t *threads, int count, int rounds)
 {
 	for (int round = 0; round < rounds; round++) {
 		for (int signal = SIGUSR1;; signal = SIGUSR2) {

@@ -15,7 +15,7 @@
 //! * until then every interposed function acts as libc does. None needs a lock that another thread
 //!   may have held at the fork, nor touches the epoll instance, which is the parent's.
 
-use super::signals::information;
+use super::signals::{information, process_wide};
 use crate::glibc::rseq;
 use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
@@ -51,6 +51,7 @@ unsafe extern "C" fn in_child() {
         identity::after_fork();
     }
     information::after_fork();
+    process_wide::after_fork();
     vthread::mount::become_platform_thread();
     runtime::stop();
     if let Some(carrier) = carrier {

@@ -15,7 +15,7 @@ use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
 use crate::sched::preempt;
-use crate::sys::{self, Errno, SysResult, call};
+use crate::sys::{self, Errno, SysResult};
 use crate::time::Deadline;
 use crate::vthread::Current;
 use crate::vthread::awaited::Awaited;
@@ -53,10 +53,7 @@ struct Arrivals(c_int);
 
 impl Arrivals {
     fn of(set: u64) -> Result<Arrivals, Errno> {
-        const NEW: c_int = -1;
-        let set = &raw const set;
-        // SAFETY: the kernel reads eight bytes.
-        let fd = unsafe { call!(libc::SYS_signalfd4, NEW, set, 8, libc::SFD_CLOEXEC) }? as c_int;
+        let fd = process_wide::descriptor(set)?;
         fds::created(fd);
         Ok(Arrivals(fd))
     }

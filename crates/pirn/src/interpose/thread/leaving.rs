@@ -37,7 +37,7 @@ pub(super) fn prepare() {
         // with other threads does not end by itself.
         let _ = unsafe { libc::pthread_atfork(None, None, Some(after_fork)) };
     }
-    if is_first() {
+    if sys::is_first_thread() {
         report_this(); // It may also be cancelled.
     }
 }
@@ -113,16 +113,10 @@ pub(super) fn report_this() {
 /// Has the running thread report its end if it is the first of the process, which is about to end
 /// by `pthread_exit`.
 pub(super) fn main_exits() {
-    if policy::counts() && is_first() {
+    if policy::counts() && sys::is_first_thread() {
         process_wide::watch(); // It takes no signals any more.
         report_this();
     }
-}
-
-/// Returns whether the running platform thread is the first of the process.
-fn is_first() -> bool {
-    // SAFETY: no arguments.
-    sys::os_thread_id() == unsafe { libc::getpid() } as u32
 }
 
 /// Sets the running platform thread's value, the number of the round that comes.

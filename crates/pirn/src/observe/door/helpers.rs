@@ -1,5 +1,6 @@
 //! The platform threads of the door.
 
+use super::room;
 use crate::sanitizer::valgrind;
 use crate::sys;
 use crate::vthread::helpers;
@@ -28,9 +29,7 @@ pub(super) fn start_with(
     stack: usize,
     f: impl FnOnce() + Send + 'static,
 ) -> io::Result<()> {
-    let mut room: Vec<u8> = Vec::new();
-    core::hint::black_box(&mut room).try_reserve_exact(stack + ROOM)?;
-    drop(room);
+    room::probe(stack + ROOM)?;
     // With room for the zero that `std` adds: to make a block larger takes the lock of malloc's
     // arena that it came from. See `starter`.
     let mut own = String::with_capacity(name.len() + 1);

@@ -14,6 +14,7 @@ use super::request::Refusal;
 use crate::poison::locked;
 use crate::sys;
 use crate::time::Deadline;
+use std::collections::TryReserveError;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -82,15 +83,10 @@ impl Room {
     /// It cannot: what to tell the client.
     pub(super) fn is_free(&self) -> Result<(), Refusal> {
         let bytes = self.bytes.saturating_add(BESIDE);
-        let mut probe: Vec<u8> = Vec::new();
-        usize::try_from(bytes)
-            .ok()
-            .and_then(|bytes| {
-                core::hint::black_box(&mut probe)
-                    .try_reserve_exact(bytes)
-                    .ok()
-            })
-            .ok_or_else(|| short(bytes))
+        match usize::try_from(bytes).map(probe) {
+            Ok(Ok(())) => Ok(()),
+            _ => Err(short(bytes)),
+        }
     }
 
     /// Notes how much the answer really has: that is not refused any more.
@@ -105,6 +101,15 @@ impl Drop for Room {
     fn drop(&mut self) {
         *self.taken.lock() -= self.bytes;
     }
+}
+
+/// Asks the allocator for so much memory, and gives it back.
+///
+/// # Errors
+/// There is none.
+pub(super) fn probe(bytes: usize) -> Result<(), TryReserveError> {
+    let mut room: Vec<u8> = Vec::new();
+    core::hint::black_box(&mut room).try_reserve_exact(bytes)
 }
 
 /// What a dump needs beside its list of threads: stacks by their addresses, groups, modules, the

@@ -37,8 +37,6 @@ interposed! {
     Own by hand { sigaltstack }
 }
 
-/// Bytes below the stack pointer that interrupted code may use.
-const RED_ZONE: usize = 128;
 /// Disarms the stack while a handler runs on it. Missing in the `libc` crate.
 const SS_AUTODISARM: c_int = 1 << 31;
 
@@ -108,7 +106,7 @@ impl Stack {
     /// Returns where a handler begins that interrupts code with this stack pointer.
     fn top(&self, interrupted: usize) -> usize {
         match self.contains(interrupted) {
-            true => interrupted - RED_ZONE,
+            true => interrupted - arch::RED_ZONE,
             false => self.range().end,
         }
     }

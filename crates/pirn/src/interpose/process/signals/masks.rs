@@ -66,8 +66,8 @@ impl InKernel {
         }
     }
 
-    /// The same with what threads of the runtime block. The kernel gives a signal of the process to
-    /// any platform thread that does not block it, also to one that has not begun.
+    /// The same with what threads of the runtime block, on any thread: no handler of a signal runs
+    /// here meanwhile, nor on a platform thread that is made, before it has begun.
     pub(in crate::interpose) fn of_helper() -> InKernel {
         let mark = Raised::new();
         let before = sys::blocked_signals();

@@ -13,7 +13,8 @@
 //! own, so a program that closes all of its descriptors does not close these.
 
 use super::delivery;
-use super::sending::{self, Undisturbed};
+use super::masks::InKernel;
+use super::sending;
 use crate::blocking::other_table;
 use crate::mark;
 use crate::runtime::{self, Runtime};
@@ -23,7 +24,7 @@ use crate::sys::{self, Errno, call};
 use crate::vthread::signals::{self, NEVER_BLOCKED, SYNCHRONOUS, bit};
 use crate::vthread::{helpers, residents};
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use core::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use libc::siginfo_t;
 use std::fs;
 use std::path::Path;
@@ -31,23 +32,20 @@ use std::path::Path;
 /// The signals that are given out. Not that of preemption, which carriers take themselves.
 const GIVEN: u64 = !(SYNCHRONOUS | NEVER_BLOCKED | bit(crate::sched::preempt::SIGNAL));
 
-/// The process that has the helper: not the child of a fork.
-static HELPER_OF: AtomicU32 = AtomicU32::new(0);
+/// Whether the process has the helper.
+static HELPED: AtomicBool = AtomicBool::new(false);
 
-/// The process of the thread that gives signals out; 0: none does. Others wait: a signal that it
-/// has taken is soon with a thread. Not a lock: the child of a fork might find that locked.
-static GIVING: AtomicU32 = AtomicU32::new(0);
+/// Whether a thread gives signals out. Others wait: a signal that it has taken is soon with a
+/// thread. Not a lock of the runtime's: threads are woken meanwhile.
+static GIVING: AtomicBool = AtomicBool::new(false);
 
 /// The right to give signals out.
 struct Turn;
 
 impl Turn {
     fn take() -> Turn {
-        let process = std::process::id();
         for round in 0.. {
-            let giving = GIVING.load(SeqCst);
-            let free = giving != process; // Another process's is the parent's.
-            if free && { GIVING.compare_exchange(giving, process, SeqCst, SeqCst) }.is_ok() {
+            if !GIVING.swap(true, SeqCst) {
                 break;
             }
             sys::back_off(round);
@@ -58,26 +56,27 @@ impl Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        GIVING.store(0, SeqCst);
+        GIVING.store(false, SeqCst);
     }
+}
+
+/// Begins anew, in the child of a fork: it has no helper, and nobody else gives signals out.
+pub(in crate::interpose::process) fn after_fork() {
+    HELPED.store(false, SeqCst);
+    GIVING.store(false, SeqCst);
 }
 
 /// Starts the helper, if there are virtual threads and it does not run yet. Not in a handler of a
 /// signal. Without memory or OS threads for it, signals wait until a thread unblocks them.
 pub(in crate::interpose) fn watch() {
-    if !runtime::is_started() || mark::is_up() {
-        return;
-    }
-    let process = std::process::id();
-    if HELPER_OF.swap(process, SeqCst) == process {
+    if !runtime::is_started() || mark::is_up() || HELPED.swap(true, SeqCst) {
         return;
     }
     let builder = std::thread::Builder::new()
         .name("pirn-signals".into())
         .stack_size(64 << 10);
-    let started = helpers(|| builder.spawn(help));
-    if started.is_err() {
-        HELPER_OF.store(0, SeqCst);
+    if helpers(|| builder.spawn(help)).is_err() {
+        HELPED.store(false, SeqCst);
     }
 }
 
@@ -104,22 +103,14 @@ fn help() {
 /// Returns a descriptor, in a table of the running thread's own, that has an event for each signal
 /// that becomes pending for the process.
 fn arrivals(runtime: &Runtime) -> Result<c_int, Errno> {
-    const NEW: c_int = -1;
-    let set = GIVEN;
     let mut event = libc::epoll_event {
         events: (libc::EPOLLIN | libc::EPOLLET) as u32,
         u64: 0,
     };
     other_table::make(&runtime.poller)?;
-    // SAFETY: valid sets and events.
+    let signals = descriptor(GIVEN)?;
+    // SAFETY: a valid event.
     unsafe {
-        let signals = call!(
-            libc::SYS_signalfd4,
-            NEW,
-            &raw const set,
-            8,
-            libc::SFD_CLOEXEC
-        )?;
         let poller = call!(libc::SYS_epoll_create1, libc::EPOLL_CLOEXEC)?;
         let (add, event) = (libc::EPOLL_CTL_ADD, &raw mut event);
         call!(libc::SYS_epoll_ctl, poller, add, signals, event)?;
@@ -191,7 +182,7 @@ fn platform_thread_takes(signal: c_int) -> bool {
 /// Takes a signal off those of the process, and makes it pending for a virtual thread. Returns
 /// whether to look for more of the kind.
 fn hand_over(signal: c_int, slot: Slot) -> bool {
-    let _undisturbed = Undisturbed::new();
+    let _undisturbed = InKernel::of_helper(); // As in `sending`.
     let Some(info) = take(bit(signal)) else {
         return false;
     };
@@ -203,6 +194,14 @@ fn hand_over(signal: c_int, slot: Slot) -> bool {
         let _ = unsafe { call!(libc::SYS_rt_sigqueueinfo, process, signal, info) };
     }
     posted != Some(false)
+}
+
+/// Returns a new descriptor that is readable while a signal of a set is pending for the process.
+pub(in crate::interpose::process) fn descriptor(set: u64) -> Result<c_int, Errno> {
+    const NEW: c_int = -1;
+    let (set, cloexec) = (&raw const set, libc::SFD_CLOEXEC);
+    // SAFETY: the kernel reads eight bytes.
+    unsafe { call!(libc::SYS_signalfd4, NEW, set, 8, cloexec) }.map(|fd| fd as c_int)
 }
 
 /// Takes a signal of a set off those that are pending for the process.

@@ -3,6 +3,7 @@
 
 use super::delivery;
 use super::information;
+use super::masks::InKernel;
 use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
 use crate::interpose::thread::{core_of, slot_of};
@@ -10,7 +11,7 @@ use crate::mark::Raised;
 use crate::runtime;
 use crate::stack::Slot;
 use crate::sys::{self, Errno, SignalInfo, SysResult};
-use crate::vthread::signals::{OTHERS, bit};
+use crate::vthread::signals::bit;
 use crate::vthread::{self, Core, residents, summons};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::SeqCst;
@@ -116,31 +117,6 @@ fn target<'a>(thread: pthread_t) -> Option<Target<'a>> {
     })
 }
 
-/// While this lives, no handler of a signal runs on this platform thread, and the running virtual
-/// thread stays on its carrier: a handler could wait for what this thread holds.
-pub(super) struct Undisturbed {
-    blocked: u64,
-    _mark: Raised,
-}
-
-impl Undisturbed {
-    pub(super) fn new() -> Undisturbed {
-        let mark = Raised::new();
-        let blocked = sys::blocked_signals();
-        sys::block_only(blocked | OTHERS);
-        Undisturbed {
-            blocked,
-            _mark: mark,
-        }
-    }
-}
-
-impl Drop for Undisturbed {
-    fn drop(&mut self) {
-        sys::block_only(self.blocked);
-    }
-}
-
 /// Sends a signal, or 0, to a virtual thread.
 fn send(target: &Target, info: &siginfo_t) -> Result<(), Errno> {
     if !(0..=64).contains(&info.si_signo) {
@@ -157,14 +133,16 @@ fn send(target: &Target, info: &siginfo_t) -> Result<(), Errno> {
             result
         }
         Target::Joinable(thread) => {
-            let _undisturbed = Undisturbed::new();
+            // A handler could wait for what this thread holds.
+            let _undisturbed = InKernel::of_helper();
             match thread.has_ended() {
                 true => Ok(()), // As glibc has it.
                 false => post(thread),
             }
         }
         Target::Resident(slot) => {
-            let _undisturbed = Undisturbed::new();
+            // A handler could wait for what this thread holds.
+            let _undisturbed = InKernel::of_helper();
             residents::visit(*slot, post).unwrap_or(Err(Errno(libc::ESRCH)))
         }
     }
