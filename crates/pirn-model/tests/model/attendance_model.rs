@@ -6,10 +6,12 @@ use loom::sync::{Arc, Mutex};
 use crate::attendance::{Attendance, First};
 use crate::check;
 use crate::surroundings::{self, Kicks, spawn};
+use crate::time::Deadline;
 
 /// A heap of one timer.
 struct Shard {
-    timer: Mutex<Option<u64>>,
+    /// When it is due.
+    timer: Mutex<Deadline>,
     first: First,
 }
 
@@ -24,7 +26,7 @@ struct World {
 impl World {
     fn new(timers: usize) -> Arc<Self> {
         let shard = || Shard {
-            timer: Mutex::new(None),
+            timer: Mutex::new(Deadline::NEVER),
             first: First::new(),
         };
         Arc::new(Self {
@@ -39,14 +41,14 @@ impl World {
     fn arm_own(&self, shard: usize, deadline: u64) {
         let shard = &self.shards[shard];
         let mut timer = shard.timer.lock().unwrap();
-        *timer = Some(deadline);
+        *timer = Deadline::from_nanos(deadline);
         shard.first.publish(*timer);
     }
 
     /// A thread without a processor arms a timer.
     fn arm(&self, shard: usize, deadline: u64) {
         self.arm_own(shard, deadline);
-        if self.attendance.misses(|| Some(deadline)) {
+        if self.attendance.misses(|| Deadline::from_nanos(deadline)) {
             self.kicks.kick();
         }
     }
@@ -54,12 +56,14 @@ impl World {
     /// Fires the timers that are due.
     fn fire(&self, now: u64) {
         for shard in &self.shards {
-            if shard.first.get().is_none_or(|deadline| deadline > now) {
+            let now = Deadline::from_nanos(now);
+            if shard.first.get() > now {
                 continue;
             }
             let mut timer = shard.timer.lock().unwrap();
-            if timer.take_if(|deadline| *deadline <= now).is_some() {
-                shard.first.publish(None);
+            if *timer <= now {
+                *timer = Deadline::NEVER;
+                shard.first.publish(*timer);
                 if self.left.fetch_sub(1, Relaxed) == 1 {
                     self.kicks.end();
                 }
@@ -69,7 +73,7 @@ impl World {
 
     /// Sleeps until all timers have been fired.
     fn sleep(&self) {
-        let first = || self.shards.iter().filter_map(|s| s.first.get()).min();
+        let first = || self.shards.iter().map(|s| s.first.get()).min().unwrap();
         let (attendance, kicks) = (&self.attendance, &self.kicks);
         surroundings::sleep(attendance, kicks, &self.left, first, |now| self.fire(now));
     }

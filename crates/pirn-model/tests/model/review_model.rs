@@ -10,6 +10,7 @@ use loom::sync::{Arc, Mutex};
 use crate::attendance::Attendance;
 use crate::review::{self, Schedule};
 use crate::surroundings::{self, Kicks, spawn};
+use crate::time::Deadline;
 use crate::{Word, check};
 
 /// A time at which whatever may be due is due.
@@ -77,8 +78,8 @@ impl World {
         }
     }
 
-    fn first_due(&self) -> Option<u64> {
-        Some(self.schedule.due()).filter(|due| *due != u64::MAX)
+    fn first_due(&self) -> Deadline {
+        Deadline::from_nanos(self.schedule.due())
     }
 
     /// Takes a step if one is due.

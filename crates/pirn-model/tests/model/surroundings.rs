@@ -73,13 +73,21 @@ pub mod sys {
 
 pub mod time {
     /// A deadline that has passed, one that will not in the model, and none.
-    #[derive(Clone, Copy, PartialEq, PartialOrd)]
-    pub struct Deadline(u8);
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub struct Deadline(u64);
 
     impl Deadline {
         const PASSED: Deadline = Deadline(0);
         const LATER: Deadline = Deadline(1);
-        pub const NEVER: Deadline = Deadline(2);
+        pub const NEVER: Deadline = Deadline(u64::MAX);
+
+        pub const fn from_nanos(nanos: u64) -> Deadline {
+            Deadline(nanos)
+        }
+
+        pub const fn nanos(self) -> u64 {
+            self.0
+        }
 
         pub fn after_nanos(timeout: u64) -> Deadline {
             match timeout {
@@ -372,20 +380,21 @@ pub fn sleep(
     attendance: &crate::attendance::Attendance,
     kicks: &Kicks,
     left: &loom::sync::atomic::AtomicUsize,
-    first: impl Fn() -> Option<u64>,
+    first: impl Fn() -> time::Deadline,
     act: impl Fn(u64),
 ) {
     loop {
-        match attendance.begin(&first) {
-            Some(deadline) => {
-                attendance.end(deadline);
-                act(deadline);
-                if left.load(loom::sync::atomic::Ordering::Relaxed) == 0 {
-                    return;
-                }
+        let deadline = attendance.begin(&first);
+        if deadline == time::Deadline::NEVER {
+            match kicks.wait() {
+                true => continue,
+                false => return,
             }
-            None if !kicks.wait() => return,
-            None => {}
+        }
+        attendance.end(deadline);
+        act(deadline.nanos());
+        if left.load(loom::sync::atomic::Ordering::Relaxed) == 0 {
+            return;
         }
     }
 }

@@ -26,9 +26,9 @@
 
 use crate::arch;
 use crate::primitives::{AtomicU64, Ordering::Relaxed};
+use crate::time::Deadline;
 
-/// No deadline.
-const NEVER: u64 = u64::MAX;
+const NEVER: u64 = Deadline::NEVER.nanos();
 
 /// The deadline of the first timer of a heap, readable without the heap's lock.
 pub(crate) struct First(AtomicU64);
@@ -41,8 +41,8 @@ impl First {
 
     /// Updates it. Under the heap's lock.
     #[inline]
-    pub(crate) fn publish(&self, deadline: Option<u64>) {
-        let deadline = deadline.unwrap_or(NEVER);
+    pub(crate) fn publish(&self, deadline: Deadline) {
+        let deadline = deadline.nanos();
         // Relaxed: changed under the lock only. Read first, because all carriers read it.
         if self.0.load(Relaxed) != deadline {
             self.0.store(deadline, Relaxed); // Relaxed: ordered by the fences.
@@ -51,9 +51,9 @@ impl First {
 
     /// Returns the deadline.
     #[inline]
-    pub(crate) fn get(&self) -> Option<u64> {
+    pub(crate) fn get(&self) -> Deadline {
         // Relaxed: ordered by the fences. The timer itself is read under the heap's lock.
-        Some(self.0.load(Relaxed)).filter(|&deadline| deadline != NEVER)
+        Deadline::from_nanos(self.0.load(Relaxed))
     }
 }
 
@@ -72,41 +72,41 @@ impl Attendance {
     }
 
     /// Makes the calling carrier, which is about to sleep, attend, unless another one does. Returns
-    /// when it should wake by itself.
-    pub(crate) fn begin(&self, first: impl Fn() -> Option<u64>) -> Option<u64> {
+    /// when it should wake by itself, if ever.
+    pub(crate) fn begin(&self, first: impl Fn() -> Deadline) -> Deadline {
         arch::full_fence(); // Between what this carrier has armed, or step b, and the reads.
         loop {
-            let deadline = first()?;
+            let deadline = first();
             let until = self.until.load(Relaxed); // Relaxed: ordered by the fence.
-            if until <= deadline {
-                return None;
+            if until <= deadline.nanos() {
+                return Deadline::NEVER;
             }
             // Relaxed: a thread that arms relies on step b, after the sleep.
             if self
                 .until
-                .compare_exchange(until, deadline, Relaxed, Relaxed)
+                .compare_exchange(until, deadline.nanos(), Relaxed, Relaxed)
                 .is_ok()
             {
-                return Some(deadline);
+                return deadline;
             }
         }
     }
 
     /// Notes that the carrier that was to sleep until `deadline` is awake: step b.
-    pub(crate) fn end(&self, deadline: u64) {
+    pub(crate) fn end(&self, deadline: Deadline) {
         // Relaxed: ordered by the fence of the next `begin`. Failure: another one attends, and
         // earlier.
         let _ = self
             .until
-            .compare_exchange(deadline, NEVER, Relaxed, Relaxed);
+            .compare_exchange(deadline.nanos(), NEVER, Relaxed, Relaxed);
     }
 
     /// Returns whether no sleeping carrier will wake by the `first` deadline, for a thread that has
     /// published one. `first` is called behind the fence: if it does not see what another carrier
     /// has published, or takes back, that carrier will see what this thread has.
-    pub(crate) fn misses(&self, first: impl FnOnce() -> Option<u64>) -> bool {
+    pub(crate) fn misses(&self, first: impl FnOnce() -> Deadline) -> bool {
         arch::full_fence(); // Step 2.
         // Relaxed: ordered by the fence.
-        first().is_some_and(|deadline| deadline < self.until.load(Relaxed))
+        first().nanos() < self.until.load(Relaxed)
     }
 }

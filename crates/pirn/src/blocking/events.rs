@@ -42,14 +42,12 @@ impl Runtime {
             true => Deadline::after_nanos(TRIM_AFTER_NS),
             false => Deadline::NEVER,
         };
-        let deadline = timer.unwrap_or(Deadline::NEVER).min(trim);
+        let deadline = timer.min(trim);
         let kicked = self.nap(deadline);
         let mut buffer = epoll::buffer();
         let deadline = if kicked { Deadline::PASSED } else { deadline };
         let fetched = self.poller.fetch(&mut buffer, deadline);
-        if let Some(timer) = timer {
-            self.timers.end_sleep(timer);
-        }
+        self.timers.end_sleep(timer);
         // A nap that ended by a kick has taken the kick: nothing of it is among the events.
         if !kicked && fetched.is_empty() && trim.has_passed() {
             self.trim();

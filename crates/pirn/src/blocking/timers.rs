@@ -86,7 +86,6 @@ impl Timer {
     /// The timer, and the wait or the thread that it is for, stay in place until it has been
     /// disarmed or has fired.
     pub(crate) unsafe fn arm(&self, runtime: &'static Runtime, deadline: Deadline) {
-        let deadline = deadline.nanos();
         let mark = Raised::new();
         let _ignored = Ignored::new(); // The heap's vectors may grow.
         let processor = vthread::carrier(&mark).and_then(|c| c.processor());
@@ -96,7 +95,7 @@ impl Timer {
         loop {
             let mut heap = shard.heap.lock();
             // SAFETY: the caller's contract: the node stays until it has left the heap.
-            if unsafe { heap.insert(deadline, NonNull::from(self).cast()) }.is_ok() {
+            if unsafe { heap.insert(deadline.nanos(), NonNull::from(self).cast()) }.is_ok() {
                 shard.publish(&heap);
                 break;
             }
@@ -105,7 +104,7 @@ impl Timer {
         }
         // The timer's own carrier looks at all shards before it sleeps, or, with a spare processor,
         // makes sure that another does (`carriers::stand_in`). Others must wake a carrier.
-        if processor.is_none() && timers.attendance.misses(|| Some(deadline)) {
+        if processor.is_none() && timers.attendance.misses(|| deadline) {
             runtime.poller.kick();
         }
     }
@@ -159,18 +158,21 @@ impl Shard {
 
     /// Updates `first`. Under the heap's lock.
     fn publish(&self, heap: &TimerHeap) {
-        self.first.publish(heap.next_deadline());
+        let next = heap.next_deadline();
+        self.first
+            .publish(next.map_or(Deadline::NEVER, Deadline::from_nanos));
     }
 
     /// Fires timers that are due, at most about a hundred. Returns whether there were any.
     fn fire(&self) -> bool {
         let mut any = false;
         for _ in 0..FIRE_AT_ONCE {
-            let Some(first) = self.first.get() else {
+            let first = self.first.get();
+            if first.is_never() {
                 break;
-            };
+            }
             let now = sys::now();
-            if first > now {
+            if first.nanos() > now {
                 break;
             }
             let mut wakes = WakeList::new();
@@ -223,37 +225,32 @@ impl Timers {
 
     /// Returns the earliest deadline of all.
     pub(crate) fn next_deadline(&self) -> Deadline {
-        self.earliest()
-            .map_or(Deadline::NEVER, Deadline::from_nanos)
-    }
-
-    fn earliest(&self) -> Option<u64> {
-        self.shards.iter().filter_map(|s| s.first.get()).min()
+        let firsts = self.shards.iter().map(|shard| shard.first.get());
+        firsts.min().unwrap_or(Deadline::NEVER)
     }
 
     /// Returns when the first timer or [review](super::review) of descriptors is due.
-    fn first_due(&self) -> Option<u64> {
-        let review = Some(review::due()).filter(|due| !due.is_never());
-        let timer = self.earliest();
-        timer.into_iter().chain(review.map(Deadline::nanos)).min()
+    fn first_due(&self) -> Deadline {
+        self.next_deadline().min(review::due())
     }
 
     /// Makes the calling carrier, which is about to sleep, wake for timers and reviews. Returns
-    /// when it should wake, or `None` if another carrier does so already, or there is neither.
-    pub(crate) fn begin_sleep(&self) -> Option<Deadline> {
-        let until = self.attendance.begin(|| self.first_due())?;
-        Some(Deadline::from_nanos(until))
+    /// when it should wake: never, if another carrier does so already, or there is neither.
+    pub(crate) fn begin_sleep(&self) -> Deadline {
+        self.attendance.begin(|| self.first_due())
     }
 
     /// Notes that the carrier that was to sleep until `deadline` is awake.
     pub(crate) fn end_sleep(&self, deadline: Deadline) {
-        self.attendance.end(deadline.nanos());
+        if !deadline.is_never() {
+            self.attendance.end(deadline);
+        }
     }
 
     /// Returns whether there is a timer that is more than `slack` late.
     pub(crate) fn overdue(&self, slack: u64) -> bool {
-        self.earliest()
-            .is_some_and(|deadline| deadline.saturating_add(slack) < sys::now())
+        let latest = self.next_deadline().nanos().saturating_add(slack);
+        latest != u64::MAX && latest < sys::now()
     }
 
     /// Returns whether there is a timer or review that no sleeping carrier will wake for.

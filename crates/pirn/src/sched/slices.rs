@@ -7,7 +7,9 @@
 //!
 //! * for something *urgent* (a due timer, an event, a thread from outside) at once, one thread for
 //!   all that is urgent now: its carrier takes care of all of it;
-//! * when its *slice* is over and others wait ([`Turns::limit`](super::turns::Turns::limit)).
+//! * when its *slice* is over and others wait ([`Turns::limit`](super::turns::Turns::limit)) in its
+//!   processor's queue, or where any processor takes them from: among these is the queue of one
+//!   that is [stuck](super::stuck).
 //!
 //! A thread keeps a processor to itself once its turn has lasted for [`KEEPING_NS`], or if it has
 //! used up a slice before. One of ten thousand that serve a connection each is not asked for the
@@ -175,8 +177,13 @@ impl Slices {
         if events || timer <= now || turns.urgent() > 0 || runtime.injector.has_from_outside() {
             self.ask_for_urgent(now, &mut next);
         }
+        // Who keeps a processor for good cannot give way to its queue: somebody else has to.
+        let stranded = used.iter().any(|processor| {
+            !processor.queue.is_empty() && runtime.stuck.episode(processor.index).is_some()
+        });
+        let waiting = stranded || runtime.injector.len() > 0;
         for processor in used {
-            self.ask_if_over(processor, now, &mut next);
+            self.ask_if_over(processor, waiting, now, &mut next);
         }
         Some(next)
     }
@@ -202,10 +209,11 @@ impl Slices {
         }
     }
 
-    /// Asks the thread on this processor to give way if its slice is over and others wait.
-    fn ask_if_over(&mut self, processor: &Processor, now: u64, next: &mut Next) {
+    /// Asks the thread on this processor to give way if its slice is over and others wait: those in
+    /// its queue, or some that any processor may run (`waiting`).
+    fn ask_if_over(&mut self, processor: &Processor, waiting: bool, now: u64, next: &mut Next) {
         let watched = &self.watched[processor.index];
-        let queued = !processor.queue.is_empty() || self.runtime.injector.len() > 0;
+        let queued = waiting || !processor.queue.is_empty();
         let processors = self.runtime.settings.parallelism;
         let limit = self
             .runtime

@@ -17,6 +17,9 @@ use pirn::thread::{self, Builder, JoinHandle};
 
 const ONE: (&str, &str) = ("PIRN_PARALLELISM", "1");
 const NO_SPARES: (&str, &str) = ("PIRN_SPARE_CARRIERS", "0");
+/// Longer than a busy machine takes to read a page of the program from the disk, which also holds a
+/// carrier.
+const STUCK: (&str, &str) = ("PIRN_LINTS", "stuck-carrier=300ms");
 
 /// Set in a child once its parent has read what it waited for.
 static OVER: AtomicBool = AtomicBool::new(false);
@@ -105,7 +108,7 @@ fn a_carrier_that_is_blocked_in_the_kernel_is_explained() {
     if child::is_here() {
         return named("reader\n", read_unseen).join().unwrap();
     }
-    let (line, rest) = provoke("stuck-carrier", &[("PIRN_LINTS", "stuck-carrier=50ms")]);
+    let (line, rest) = provoke("stuck-carrier", &[STUCK]);
     let program = std::env::current_exe().unwrap();
     let program = program.file_name().unwrap().to_str().unwrap();
     let parts = [
@@ -129,8 +132,7 @@ fn a_carrier_that_computes_and_cannot_be_preempted_is_explained_if_others_wait()
         hog.join().unwrap();
         return end.join().unwrap();
     }
-    let lint = ("PIRN_LINTS", "stuck-carrier=50ms");
-    let (line, _) = provoke("stuck-carrier", &[ONE, NO_SPARES, lint]);
+    let (line, _) = provoke("stuck-carrier", &[ONE, NO_SPARES, STUCK]);
     let parts = [" \"hog\" has held carrier \"", ": computing "];
     assert_has(&line, &parts);
 }
@@ -161,7 +163,7 @@ fn the_stack_of_a_stuck_thread_is_shown_if_asked_for() {
     for (wait, innermost) in [("kernel", "read_unseen"), ("computing", "hog")] {
         for (trace, least) in [("short", 3), ("full", 12)] {
             let own = [("PIRN_TEST_WAIT", wait), ("PIRN_TRACE_STUCK", trace)];
-            let variables = [&own[..], &[ONE, NO_SPARES]].concat();
+            let variables = [&own[..], &[ONE, NO_SPARES, STUCK]].concat();
             let (line, rest) = provoke("stuck-carrier", &variables);
             assert_has(&line, &[" \"weaver\" has held carrier \""]);
             let frames = rest.lines().take_while(|line| line.starts_with("    "));

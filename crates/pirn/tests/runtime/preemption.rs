@@ -141,6 +141,32 @@ fn events_of_descriptors_are_urgent() {
 }
 
 #[watched]
+fn a_thread_behind_one_that_keeps_its_carrier_is_run_by_another_that_computes() {
+    const TWO: [(&str, &str); 2] = [("PIRN_PARALLELISM", "2"), ("PIRN_SPARE_CARRIERS", "8")];
+    child::isolated(&TWO, || {
+        let (began, over) = (AtomicBool::new(false), AtomicBool::new(false));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let _end = SetAtEnd(&over); // A failure ends all.
+                began.store(true, Relaxed);
+                hog(&over);
+            });
+            scope.spawn(|| {
+                let _end = SetAtEnd(&over);
+                while !began.load(Relaxed) {
+                    thread::yield_now();
+                }
+                // Both carriers are taken now: what is spawned stays in this one's queue.
+                for _ in 0..2 {
+                    scope.spawn(|| over.store(true, Relaxed));
+                }
+                thread::no_preemption(|| hog(&over));
+            });
+        });
+    });
+}
+
+#[watched]
 fn what_asks_not_to_be_preempted_is_not() {
     alone(|| {
         let count = AtomicU64::new(0);

@@ -2,6 +2,7 @@
 //! know what keeps a carrier.
 
 use super::process;
+use super::running::Stopped;
 use super::stacks::Stacks;
 use super::walk::Walker;
 use pirn_dump::{Dump, Names, Symbols};
@@ -15,10 +16,14 @@ pub(crate) struct Caught {
 
 /// Returns the stack of the virtual thread that is mounted on this platform thread, which is not
 /// the calling one, if it can be read. Takes some milliseconds, and stops the thread for some
-/// microseconds.
-pub(crate) fn stack_of(platform: u32) -> Option<Caught> {
+/// microseconds. If that fails, `again` says whether it is tried once more.
+pub(crate) fn stack_of(platform: u32, again: impl Fn() -> bool) -> Option<Caught> {
     let mut walker = Walker::new();
-    walker.stop(platform)?.thread()?;
+    while walker.stop(platform).and_then(Stopped::thread).is_none() {
+        if !again() {
+            return None;
+        }
+    }
     let mut stacks = Stacks::new();
     stacks.number_as_it_is(&mut walker.frames, true, &walker.unwinder);
     Some(Caught {

@@ -14,11 +14,11 @@ use crate::sched::os_thread;
 use crate::sched::stuck::Episode;
 use crate::stack::region;
 use crate::sys;
+#[cfg(feature = "dump")]
+use crate::time::Deadline;
 use crate::vthread::label::Label;
 use crate::vthread::record::{Core, Phase};
 use crate::vthread::residents;
-#[cfg(feature = "dump")]
-use core::iter;
 use core::sync::atomic::Ordering::Relaxed;
 
 /// Explains what a processor is stuck in, if it still is.
@@ -35,7 +35,7 @@ pub(super) fn explain(runtime: &Runtime, episode: &Episode, trace: Trace) -> Opt
     };
     let name = os_thread::name(episode.holder).unwrap_or_default();
     let thread = mounted(place.as_ref(), &name);
-    let stack = Stack::of(episode.holder, trace);
+    let stack = Stack::of(episode.holder, trace, is_there);
     if !is_there() {
         return None;
     }
@@ -114,10 +114,10 @@ fn text(
 #[cfg(feature = "dump")]
 const SHORT: usize = 8;
 
-/// On a machine under load, the thread may not run just when it is to stand still: so often is that
-/// tried, with these pauses.
+/// On a machine under load, the thread may not run just when it is to stand still: that is tried
+/// for so long, while the thread is stuck, with these pauses.
 #[cfg(feature = "dump")]
-const TRIES: u32 = 50;
+const PATIENCE_NS: u64 = 3_000_000_000;
 #[cfg(feature = "dump")]
 const PAUSE_NS: u64 = 2_000_000;
 
@@ -131,26 +131,22 @@ struct Stack {
 #[cfg(feature = "dump")]
 impl Stack {
     /// Reads the stack of the virtual thread that is on a platform thread, which stands still for
-    /// some microseconds.
-    fn of(holder: u32, trace: Trace) -> Stack {
+    /// some microseconds. Tries it again while `is_there` says that it is still that thread.
+    fn of(holder: u32, trace: Trace, is_there: impl Fn() -> bool) -> Stack {
         let most = match trace {
             Trace::Line => 0,
             Trace::Short => SHORT,
             Trace::Full => usize::MAX,
         };
-        let mut tries = if most > 0 { TRIES } else { 0 };
-        let caught = iter::from_fn(|| {
-            tries = tries.checked_sub(1)?;
-            let caught = caught::stack_of(holder);
-            if caught.is_none() {
-                sys::nap(PAUSE_NS);
-            }
-            Some(caught)
-        });
-        Stack {
-            most,
-            caught: caught.flatten().next(),
-        }
+        let end = Deadline::after_nanos(PATIENCE_NS);
+        let again = || {
+            sys::nap(PAUSE_NS);
+            is_there() && !end.has_passed()
+        };
+        let caught = (most > 0)
+            .then(|| caught::stack_of(holder, again))
+            .flatten();
+        Stack { most, caught }
     }
 
     /// Appends it, one frame per line. Finding the names may take a while.
@@ -173,7 +169,7 @@ struct Stack(Trace);
 
 #[cfg(not(feature = "dump"))]
 impl Stack {
-    fn of(_holder: u32, trace: Trace) -> Stack {
+    fn of(_holder: u32, trace: Trace, _is_there: impl Fn() -> bool) -> Stack {
         Stack(trace)
     }
 
