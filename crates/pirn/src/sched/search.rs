@@ -55,9 +55,9 @@ impl Processor {
             // Urgent ones, if only those are left of which there had been enough in a row.
             let urgent = runtime.turns.any().then(|| self.take_turn()).flatten();
             urgent
+                .or_else(|| self.relieve())
                 .or_else(|| self.take_computing())
                 .or_else(|| self.steal(FEW + 1))
-                .or_else(|| self.relieve())
         }
     }
 
