@@ -1,7 +1,8 @@
-//! A wrapper for allocators with per-thread caches.
+//! The program's allocator: a wrapper for those with per-thread caches, and whether it has memory.
 
 use crate::vthread;
 use std::alloc::{GlobalAlloc, Layout};
+use std::collections::TryReserveError;
 
 /// Wraps an allocator that keeps per-thread caches (jemalloc, mimalloc, snmalloc, …), so that all
 /// virtual threads of a carrier share the carrier's.
@@ -31,6 +32,16 @@ impl<A> OnCarrier<A> {
     pub const fn new(allocator: A) -> OnCarrier<A> {
         OnCarrier(allocator)
     }
+}
+
+/// Asks the program's allocator for so much memory, and gives it back: for those who are about to
+/// allocate in a way that would abort the process.
+///
+/// # Errors
+/// There is none.
+pub(crate) fn probe(bytes: usize) -> Result<(), TryReserveError> {
+    let mut room: Vec<u8> = Vec::new();
+    core::hint::black_box(&mut room).try_reserve_exact(bytes)
 }
 
 /// Makes a call of an allocator with the carrier's TLS.

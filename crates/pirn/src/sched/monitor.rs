@@ -14,6 +14,7 @@ use super::slices::Slices;
 use super::spare::Spare;
 use super::stuck::Episode;
 use super::{Processor, carriers, errands, os_thread, preempt};
+use crate::alloc;
 use crate::recorder::kinds;
 use crate::runtime::Runtime;
 use crate::sanitizer::valgrind;
@@ -142,10 +143,7 @@ fn start_spare(processor: &'static Processor) -> bool {
 
 /// Returns whether there is memory for a new carrier.
 fn has_room() -> bool {
-    let mut room: Vec<u8> = Vec::new();
-    core::hint::black_box(&mut room)
-        .try_reserve_exact(ROOM)
-        .is_ok()
+    alloc::probe(ROOM).is_ok()
 }
 
 /// The monitor's memory from tick to tick.

@@ -1,6 +1,6 @@
 //! The platform threads of the door.
 
-use super::room;
+use crate::alloc;
 use crate::sanitizer::valgrind;
 use crate::sys;
 use crate::vthread::helpers;
@@ -29,7 +29,7 @@ pub(super) fn start_with(
     stack: usize,
     f: impl FnOnce() + Send + 'static,
 ) -> io::Result<()> {
-    room::probe(stack + ROOM)?;
+    alloc::probe(stack + ROOM)?;
     // With room for the zero that `std` adds: to make a block larger takes the lock of malloc's
     // arena that it came from. See `starter`.
     let mut own = String::with_capacity(name.len() + 1);

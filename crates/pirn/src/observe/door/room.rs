@@ -11,10 +11,10 @@
 //! does not know.
 
 use super::request::Refusal;
+use crate::alloc;
 use crate::poison::locked;
 use crate::sys;
 use crate::time::Deadline;
-use std::collections::TryReserveError;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -83,7 +83,7 @@ impl Room {
     /// It cannot: what to tell the client.
     pub(super) fn is_free(&self) -> Result<(), Refusal> {
         let bytes = self.bytes.saturating_add(BESIDE);
-        match usize::try_from(bytes).map(probe) {
+        match usize::try_from(bytes).map(alloc::probe) {
             Ok(Ok(())) => Ok(()),
             _ => Err(short(bytes)),
         }
@@ -101,15 +101,6 @@ impl Drop for Room {
     fn drop(&mut self) {
         *self.taken.lock() -= self.bytes;
     }
-}
-
-/// Asks the allocator for so much memory, and gives it back.
-///
-/// # Errors
-/// There is none.
-pub(super) fn probe(bytes: usize) -> Result<(), TryReserveError> {
-    let mut room: Vec<u8> = Vec::new();
-    core::hint::black_box(&mut room).try_reserve_exact(bytes)
 }
 
 /// What a dump needs beside its list of threads: stacks by their addresses, groups, modules, the
