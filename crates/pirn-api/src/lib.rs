@@ -1,2 +1,2 @@
-//! Compares the public API of pirn with its snapshot, `crates/pirn/public-api.txt`: see
-//! `tests/public_api.rs`. There is nothing else here.
+//! Rules about the source of pirn, checked by the tests: its public API is that of the snapshot
+//! `crates/pirn/public-api.txt`, and its layers hold.

@@ -1,4 +1,5 @@
-//! Threads: `pirn::thread` compared with `std::thread`, panics, stacks, thread-locals, `std::sync`.
+//! Threads: `pirn::thread` compared with `std::thread`, interruption, panics, stacks,
+//! thread-locals, `std::sync`.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -6,6 +7,7 @@ mod common;
 mod beyond_std;
 mod block_on;
 mod channels;
+mod interrupt;
 mod join_handles;
 mod like_std;
 mod macros;

@@ -1,4 +1,4 @@
-//! The layers of `docs/architecture.md` hold: each file in `src/` refers to the layers below its
+//! The layers of `docs/architecture.md` hold: each file of `pirn` refers to the layers below its
 //! own, and to one above only if a list allows it.
 //!
 //! The test scans all paths from the crate's root (`crate::…`) outside of comments and unit tests.
@@ -54,7 +54,7 @@ const UPWARD: [(&str, &str, &str); 3] = [
 
 #[test]
 fn layers_refer_to_those_below_them_only() {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../pirn/src");
     let mut wrong = Vec::new();
     let mut unused = UPWARD.to_vec();
     for file in rust_files(&source) {

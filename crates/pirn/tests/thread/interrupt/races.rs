@@ -8,8 +8,8 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Barrier, Condvar, Mutex};
 use std::time::Duration;
 
+use super::fixture::{AN_HOUR, assert_canceled};
 use crate::common::{child, sys, watched};
-use crate::fixture::{AN_HOUR, assert_canceled};
 use pirn::thread;
 
 const ROUNDS: usize = 10_000;

@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 use std::{ptr, slice};
 
-use crate::common::{TempDir, on_virtual, pattern, pipes, sys, watched};
-use crate::fixture::{
+use super::fixture::{
     AN_HOUR, assert_canceled, await_waiting, fails, interrupted, interrupted_before,
     interrupted_meanwhile,
 };
+use crate::common::{TempDir, on_virtual, pattern, pipes, sys, watched};
 use pirn::thread;
 
 fn listen() -> (TcpListener, SocketAddr) {

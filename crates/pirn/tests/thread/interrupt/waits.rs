@@ -7,8 +7,8 @@ use std::sync::{Arc, Barrier, Condvar, Mutex, RwLock, mpsc};
 use std::time::{Duration, Instant};
 use std::{fmt, io};
 
+use super::fixture::{AN_HOUR, await_waiting, interrupted, waits};
 use crate::common::{on_virtual, watched};
-use crate::fixture::{AN_HOUR, await_waiting, interrupted, waits};
 use pirn::thread::is_interrupt;
 use pirn::thread::{self, Builder, Interrupted};
 use pirn::{Runnable, Scheduler};

@@ -1,8 +1,5 @@
 //! Interruption, for every kind of wait.
 
-#[path = "../common/mod.rs"]
-mod common;
-
 mod fixture;
 mod io;
 mod listeners;

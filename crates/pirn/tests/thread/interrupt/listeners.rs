@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, mpsc};
 
+use super::fixture::{AN_HOUR, await_waiting, waits};
 use crate::common::{on_virtual, watched};
-use crate::fixture::{AN_HOUR, await_waiting, waits};
 use pirn::thread::{self, Interrupted, Thread};
 
 /// Counts how often it is called.

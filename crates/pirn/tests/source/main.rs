@@ -1,3 +1,0 @@
-//! Rules about the source code itself; the runtime does not run here.
-
-mod layers;
