@@ -70,6 +70,18 @@ impl Frame {
         // The command `pirn` is a program with functions of the same beginning.
         name.starts_with("pirn::") && self.file.as_deref().is_none_or(is_of_runtime)
             || name == "start_of_stack"
+            || self.is_inner_part()
+    }
+
+    /// Whether it is a part of a function of the runtime that line tables have without its path, as
+    /// those of optimized code do.
+    fn is_inner_part(&self) -> bool {
+        let name = self.function.as_deref().unwrap_or("");
+        let path = without_types(name);
+        self.inlined
+            && !path.is_empty()
+            && !path.contains("::")
+            && self.file.as_deref().is_some_and(is_of_runtime)
     }
 
     /// Whether it is a function of `std` by which the runtime calls closures.
@@ -89,7 +101,7 @@ impl Frame {
             .trim_start_matches('<');
         STARTS.iter().any(|start| name.starts_with(start))
             // The names that line tables have.
-            || ["__rust_try", "call_once", "catch_unwind", "do_call"].contains(&name)
+            || ["__rust_try", "call_once", "catch_unwind", "do_call"].contains(&without_types(name))
             || name.contains(" as core::ops::function::FnOnce<") && name.ends_with(">::call_once")
     }
 
@@ -106,8 +118,13 @@ impl Frame {
             Some(file) => is_of_runtime(file),
             None => !is_generic,
         };
-        !path.is_empty() && !path.contains("::") && may_be
+        !path.is_empty() && !path.contains("::") && may_be && !self.is_inner_part()
     }
+}
+
+/// Returns a name up to the types of a generic function.
+fn without_types(name: &str) -> &str {
+    name.split('<').next().unwrap_or(name)
 }
 
 /// Returns the name of libc's function whose work a function of the runtime does: `read` for
@@ -358,128 +375,4 @@ impl<'a> Modules<'a> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Returns which of these functions are shown of a stack.
-    fn shown(functions: &[&str], complete: bool) -> String {
-        let frames: Vec<Frame> = functions
-            .iter()
-            .map(|function| Frame {
-                function: Some(function.to_string()),
-                file: Some(match *function {
-                    name if name.contains("pirn::") => "/x/pirn-0.1.0/src/local.rs".into(),
-                    "recv" | "recvfrom" => "/x/pirn/src/interpose/socket.rs".into(),
-                    _ => "/x/pirn-cli/src/main.rs".into(),
-                }),
-                ..Frame::default()
-            })
-            .collect();
-        let shown = without_runtime(frames.iter().collect(), complete);
-        shown
-            .iter()
-            .map(|frame| frame.name())
-            .collect::<Vec<_>>()
-            .join(" ")
-    }
-
-    #[test]
-    fn a_part_of_a_function_of_libc_has_its_name() {
-        let part = "pirn::interpose::io::rw::read_here";
-        assert_eq!(started(&["pirn::wait", part, "a::b"]), "read a::b");
-        assert_eq!(started(&["mine::read_here"]), "mine::read_here");
-    }
-
-    const BEGINNING: [&str; 4] = [
-        "core::ops::function::FnOnce::call_once",
-        "__rust_try",
-        "pirn::vthread::life::entry",
-        "start_of_stack",
-    ];
-
-    fn started(functions: &[&str]) -> String {
-        shown(&[functions, &BEGINNING].concat(), true)
-    }
-
-    #[test]
-    fn what_the_program_called_is_shown() {
-        assert_eq!(
-            started(&["pirn::mount::park", "pirn::thread::park", "a::b"]),
-            "pirn::thread::park a::b"
-        );
-        assert_eq!(
-            started(&["pirn::wait", "recvfrom", "a::b"]),
-            "recvfrom a::b"
-        );
-        assert_eq!(
-            started(&["pirn::wait", "recvfrom", "recv", "std::net::read", "a::b"]),
-            "recv std::net::read a::b"
-        );
-        assert_eq!(
-            started(&[
-                "point<isize, pirn::rw::recv::{closure_env#0}>",
-                "recv",
-                "a::b"
-            ]),
-            "recv a::b"
-        );
-        assert_eq!(started(&["a::b", "c::d"]), "a::b c::d");
-        assert_eq!(started(&["poll", "a::b"]), "poll a::b");
-    }
-
-    #[test]
-    fn what_the_runtime_calls_a_closure_with_is_not() {
-        let scope = [
-            "pirn::run",
-            "std::panic::catch_unwind",
-            "pirn::scope::with::<x>",
-        ];
-        let stack = [&["recvfrom", "a::b"][..], &scope, &["a::c"]].concat();
-        assert_eq!(started(&stack), "recvfrom a::b pirn::scope::with::<x> a::c");
-        let own = ["a::b", "std::panic::catch_unwind", "__rust_try", "a::c"];
-        assert_eq!(
-            started(&own),
-            "a::b std::panic::catch_unwind __rust_try a::c"
-        );
-    }
-
-    #[test]
-    fn a_program_with_our_name_is_not_the_runtime() {
-        for (file, expected) in [
-            ("/x/crates/pirn/src/local.rs", true),
-            ("crates/pirn/src/local.rs", true),
-            ("/x/pirn-0.1.0/src/local.rs", true),
-            ("/x/crates/pirn-cli/src/main.rs", false),
-            ("/x/pirn/examples/src/main.rs", false),
-            ("src/main.rs", false),
-        ] {
-            let name = Some("pirn::main::{closure#0}".to_string());
-            let frame = Frame {
-                function: name,
-                file: Some(file.into()),
-                ..Frame::default()
-            };
-            assert_eq!(frame.is_runtime(), expected, "{file}");
-        }
-        let stripped = Frame {
-            function: Some("pirn::park".into()),
-            ..Frame::default()
-        };
-        assert!(stripped.is_runtime());
-    }
-
-    #[test]
-    fn a_stack_of_the_runtime_alone_is_not_empty() {
-        assert_eq!(
-            started(&["<pirn::mount>::park", "pirn::thread::park"]),
-            "pirn::thread::park"
-        );
-        assert_eq!(started(&[]), BEGINNING.join(" "));
-        assert_eq!(shown(&["pirn::a", "pirn::b"], false), "pirn::a pirn::b");
-        assert_eq!(
-            shown(&["a::b", "pirn::a", "pirn::b"], false),
-            "a::b pirn::b"
-        );
-        assert_eq!(shown(&[], true), "");
-    }
-}
+mod tests;
