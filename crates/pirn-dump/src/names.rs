@@ -73,12 +73,12 @@ impl Frame {
             || self.is_inner_part()
     }
 
-    /// Whether it is a part of a function of the runtime that line tables have without its path, as
-    /// those of optimized code do.
+    /// Whether it is a function of the runtime that line tables of optimized code have without its
+    /// path: part of another one, or generic. Neither is a function of libc.
     fn is_inner_part(&self) -> bool {
         let name = self.function.as_deref().unwrap_or("");
         let path = without_types(name);
-        self.inlined
+        (self.inlined || path.len() < name.len())
             && !path.is_empty()
             && !path.contains("::")
             && self.file.as_deref().is_some_and(is_of_runtime)
@@ -105,20 +105,12 @@ impl Frame {
             || name.contains(" as core::ops::function::FnOnce<") && name.ends_with(">::call_once")
     }
 
-    /// Whether it is a function of libc that the runtime defines, or part of one, as far as one can
-    /// see: without debug information any function of C may be.
+    /// Whether it is a function of libc that the runtime defines, as far as one can see: without
+    /// debug information any function of C may be.
     fn is_interposed(&self) -> bool {
         let name = self.function.as_deref().unwrap_or("");
-        // Line tables have generic functions that are part of others without their path.
-        let (path, is_generic) = match name.split_once('<') {
-            Some((path, _)) => (path, true),
-            None => (name, false),
-        };
-        let may_be = match &self.file {
-            Some(file) => is_of_runtime(file),
-            None => !is_generic,
-        };
-        !path.is_empty() && !path.contains("::") && may_be && !self.is_inner_part()
+        let may_be = self.file.as_deref().is_none_or(is_of_runtime);
+        !name.is_empty() && !name.contains(['<', ':']) && may_be && !self.is_inner_part()
     }
 }
 

@@ -44,6 +44,13 @@ fn parts_of_the_runtime_without_their_path_are_not_shown() {
         "a::b",
     ];
     assert_eq!(started(&read), "recv a::b");
+    let generic = [
+        "~block<x>",
+        "wait<pirn::x>",
+        "pirn::interpose::io::rw::read_here",
+        "a::b",
+    ];
+    assert_eq!(started(&generic), "read a::b");
     let park = ["~switch", "~park", "pirn::thread::park", "a::b"];
     assert_eq!(started(&park), "pirn::thread::park a::b");
     let only = [
