@@ -130,20 +130,26 @@ fn a_platform_thread_has_an_entry_with_the_mounted_thread() {
     thread::spawn(|| {
         let names = Names::read();
         let id = thread::current().id().number() as usize;
-        // SAFETY: no arguments.
-        let platform = unsafe { libc::gettid() } as usize;
-        let reach = names.get("carriers.reach");
-        let entries = (0..reach).map(|step| {
-            let index = (platform + step) % names.get("carriers.count");
-            names.get("carriers") + index * names.get("carriers.stride")
-        });
-        let mut own = entries
-            .filter(|entry| read(entry + names.get("carriers.tid")) & 0xffff_ffff == platform);
-        let entry = own.next().expect("no entry");
-        let record = read(entry + names.get("carriers.thread"));
-        assert_eq!(read(record + names.get("thread.id")), id);
-        assert_eq!(own.next(), None);
+        // It stays on its platform thread while that is looked at.
+        thread::no_preemption(|| has_entry(&names, id));
     })
     .join()
     .unwrap();
+}
+
+/// Asserts that the entry of the running platform thread has the virtual thread with this id.
+fn has_entry(names: &Names, id: usize) {
+    // SAFETY: no arguments.
+    let platform = unsafe { libc::gettid() } as usize;
+    let reach = names.get("carriers.reach");
+    let entries = (0..reach).map(|step| {
+        let index = (platform + step) % names.get("carriers.count");
+        names.get("carriers") + index * names.get("carriers.stride")
+    });
+    let mut own =
+        entries.filter(|entry| read(entry + names.get("carriers.tid")) & 0xffff_ffff == platform);
+    let entry = own.next().expect("no entry");
+    let record = read(entry + names.get("carriers.thread"));
+    assert_eq!(read(record + names.get("thread.id")), id);
+    assert_eq!(own.next(), None);
 }
