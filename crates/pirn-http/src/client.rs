@@ -1,0 +1,160 @@
+//! A client inside the process, for tests.
+
+use crate::memory::Pipe;
+use crate::server::shared::Shared;
+use crate::server;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use std::fmt;
+use std::io::Write;
+use std::net::Shutdown;
+use std::sync::Arc;
+
+/// A client for tests of a [`Server`](crate::Server): see [`Server::client`](crate::Server::client).
+pub struct Client {
+    shared: Arc<Shared>,
+}
+
+/// What a [`Client`] has been answered.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Answer {
+    /// The status.
+    pub status: StatusCode,
+    /// The header fields.
+    pub headers: HeaderMap,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    /// Returns the body as text. Bytes that are no UTF-8 become `U+FFFD`.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+}
+
+impl Client {
+    pub(crate) fn new(shared: Arc<Shared>) -> Client {
+        Client { shared }
+    }
+
+    /// Makes a request without a body.
+    ///
+    /// # Panics
+    /// If the answer is none.
+    pub fn get(&self, target: &str) -> Answer {
+        self.request(Method::GET, target, &[], b"")
+    }
+
+    /// Makes a request with a body.
+    ///
+    /// # Panics
+    /// If the answer is none.
+    pub fn post(&self, target: &str, body: impl AsRef<[u8]>) -> Answer {
+        self.request(Method::POST, target, &[], body.as_ref())
+    }
+
+    /// Makes a request with any method and header fields.
+    ///
+    /// # Panics
+    /// If the answer is none.
+    pub fn request(
+        &self,
+        method: Method,
+        target: &str,
+        fields: &[(&str, &str)],
+        body: &[u8],
+    ) -> Answer {
+        let mut text = Vec::new();
+        let _ = write!(text, "{method} {target} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n");
+        for (name, value) in fields {
+            let _ = write!(text, "{name}: {value}\r\n");
+        }
+        if !body.is_empty() {
+            let _ = write!(text, "content-length: {}\r\n", body.len());
+        }
+        text.extend_from_slice(b"\r\n");
+        text.extend_from_slice(body);
+        let all = self.send(&text);
+        parse(&all, &method).unwrap_or_else(|| {
+            panic!("this is no answer: {:?}", String::from_utf8_lossy(&all));
+        })
+    }
+
+    /// Sends these bytes on a connection of their own, and no more. Returns all that comes back
+    /// until the server closes the connection.
+    pub fn send(&self, bytes: &[u8]) -> Vec<u8> {
+        let pipe = Arc::new(server::connect(&self.shared));
+        let writing = {
+            let (pipe, bytes) = (Arc::clone(&pipe), bytes.to_vec());
+            pirn::thread::spawn(move || write_all(&pipe, &bytes))
+        };
+        let mut all = Vec::new();
+        let mut piece = [0; 4096];
+        while let Ok(count @ 1..) = pipe.read(&mut piece) {
+            all.extend_from_slice(&piece[..count]);
+        }
+        let _ = writing.join();
+        all
+    }
+}
+
+/// Writes all, until the server reads no more.
+fn write_all(pipe: &Pipe, mut bytes: &[u8]) {
+    while !bytes.is_empty() {
+        match pipe.write(bytes) {
+            Ok(count) => bytes = &bytes[count..],
+            Err(_) => return,
+        }
+    }
+    pipe.shutdown(Shutdown::Write);
+}
+
+fn parse(all: &[u8], method: &Method) -> Option<Answer> {
+    let mut rest = all;
+    loop {
+        let mut room = [httparse::EMPTY_HEADER; 64];
+        let mut head = httparse::Response::new(&mut room);
+        let httparse::Status::Complete(length) = head.parse(rest).ok()? else {
+            return None;
+        };
+        let status = StatusCode::from_u16(head.code?).ok()?;
+        let mut headers = HeaderMap::new();
+        for field in head.headers {
+            let name = HeaderName::from_bytes(field.name.as_bytes()).ok()?;
+            headers.append(name, HeaderValue::from_bytes(field.value).ok()?);
+        }
+        rest = &rest[length..];
+        if status.is_informational() {
+            continue;
+        }
+        let chunked = headers.contains_key(http::header::TRANSFER_ENCODING);
+        let body = match chunked && *method != Method::HEAD {
+            true => unchunk(rest)?,
+            false => rest.to_vec(),
+        };
+        return Some(Answer { status, headers, body });
+    }
+}
+
+/// Returns the data of complete chunks; `None` if the last one is missing.
+fn unchunk(mut rest: &[u8]) -> Option<Vec<u8>> {
+    let mut data = Vec::new();
+    loop {
+        let (start, size) = match httparse::parse_chunk_size(rest).ok()? {
+            httparse::Status::Complete((start, size)) => (start, size as usize),
+            httparse::Status::Partial => return None,
+        };
+        if size == 0 {
+            return Some(data);
+        }
+        data.extend_from_slice(rest.get(start..start + size)?);
+        rest = rest.get(start + size + 2..)?;
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").finish_non_exhaustive()
+    }
+}

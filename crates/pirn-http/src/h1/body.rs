@@ -1,0 +1,164 @@
+//! The body of a request, as it comes.
+
+use super::chunked::Chunked;
+use super::framing::Framing;
+use super::input::Input;
+use super::refusal::Refusal;
+use crate::stream::Stream;
+use http::{HeaderMap, StatusCode};
+use std::io;
+
+/// How many bytes of a body that no handler has read are read to keep the connection.
+const DRAINED: u64 = 64 * 1024;
+
+#[derive(Debug)]
+enum Rest {
+    Length(u64),
+    Chunked(Chunked),
+}
+
+/// A body of which some is still to come.
+#[derive(Debug)]
+pub(crate) struct Incoming {
+    rest: Rest,
+    /// How many bytes the handler may still get.
+    allowed: u64,
+    /// The client waits for `100 Continue`.
+    continues: bool,
+    /// What the client sends is no body, or it has stopped: nothing more can be read.
+    broken: bool,
+}
+
+impl Incoming {
+    /// Returns the body of a request with this framing, of which `limit` bytes are allowed.
+    pub(crate) fn new(framing: Framing, limit: u64, continues: bool) -> Incoming {
+        Incoming {
+            rest: match framing {
+                Framing::Length(length) => Rest::Length(length),
+                Framing::Chunked => Rest::Chunked(Chunked::new()),
+            },
+            allowed: limit,
+            continues: continues && framing != Framing::Length(0),
+            broken: false,
+        }
+    }
+
+    /// Returns whether all has been read.
+    pub(crate) fn is_over(&self) -> bool {
+        match &self.rest {
+            Rest::Length(left) => *left == 0,
+            Rest::Chunked(chunked) => chunked.is_over(),
+        }
+    }
+
+    /// Returns how many bytes are left, if that is known.
+    pub(crate) fn left(&self) -> Option<u64> {
+        match &self.rest {
+            Rest::Length(left) => Some(*left),
+            Rest::Chunked(chunked) => chunked.is_over().then_some(0),
+        }
+    }
+
+    /// Sets how many more bytes are allowed.
+    pub(crate) fn allow(&mut self, bytes: u64) {
+        self.allowed = bytes;
+    }
+
+    /// Returns the fields after a body in chunks, once all has been read.
+    pub(crate) fn trailers(&self) -> Option<&HeaderMap> {
+        match &self.rest {
+            Rest::Length(_) => None,
+            Rest::Chunked(chunked) => chunked.trailers(),
+        }
+    }
+
+    /// Returns whether the client waits for `100 Continue`, and notes that it has got it.
+    pub(crate) fn take_continue(&mut self) -> bool {
+        std::mem::take(&mut self.continues)
+    }
+
+    /// Reads bytes into `buffer`; zero: there are no more, or the buffer has no room.
+    ///
+    /// # Errors
+    /// If reading fails, the client sends too much, or something that is no body.
+    pub(crate) fn read(
+        &mut self,
+        input: &mut Input,
+        stream: &Stream,
+        buffer: &mut [u8],
+    ) -> io::Result<usize> {
+        if self.is_over() || buffer.is_empty() {
+            return Ok(0);
+        }
+        if self.broken {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        if self.left().is_some_and(|left| left > self.allowed) || self.allowed == 0 {
+            return self.read_beyond(input, stream);
+        }
+        let room = buffer.len().min(usize::try_from(self.allowed).unwrap_or(usize::MAX));
+        let result = self.read_some(input, stream, &mut buffer[..room]);
+        match result {
+            Ok(count) => self.allowed -= count as u64,
+            Err(_) => self.broken = true,
+        }
+        result
+    }
+
+    /// Where no more bytes are allowed, only the end is no error.
+    #[cold]
+    fn read_beyond(&mut self, input: &mut Input, stream: &Stream) -> io::Result<usize> {
+        let more = match self.left() {
+            Some(_) => Ok(1),
+            None => self.read_some(input, stream, &mut [0]),
+        };
+        if !matches!(more, Ok(0)) {
+            self.broken = true;
+            more?;
+            let why = "the body is larger than the server's limit";
+            return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, why).into());
+        }
+        Ok(0)
+    }
+
+    fn read_some(
+        &mut self,
+        input: &mut Input,
+        stream: &Stream,
+        buffer: &mut [u8],
+    ) -> io::Result<usize> {
+        match &mut self.rest {
+            Rest::Length(left) => {
+                let room = buffer.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
+                let count = input.read(stream, &mut buffer[..room])?;
+                if count == 0 {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+                *left -= count as u64;
+                Ok(count)
+            }
+            Rest::Chunked(chunked) => chunked.read(input, stream, buffer),
+        }
+    }
+
+    /// Reads what the handler has not read, if that is little and the client sends it, so that the
+    /// next request can be found. Returns whether it can.
+    pub(crate) fn drain(&mut self, input: &mut Input, stream: &Stream) -> bool {
+        if self.is_over() {
+            return true;
+        }
+        // A client that still waits for `100 Continue` may send the body or not.
+        if self.broken || self.continues || self.left().is_some_and(|left| left > DRAINED) {
+            return false;
+        }
+        let mut drained = 0;
+        let mut buffer = [0; 1024];
+        while !self.is_over() && drained < DRAINED {
+            match self.read_some(input, stream, &mut buffer) {
+                Ok(count) => drained += count as u64,
+                Err(_) => return false,
+            }
+        }
+        self.is_over()
+    }
+}

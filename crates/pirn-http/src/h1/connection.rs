@@ -1,0 +1,320 @@
+//! One connection: a request, its handler, its answer, and over again, all on one thread.
+
+use super::body::Incoming;
+use super::framing::Framing;
+use super::head::{self, Head, Search};
+use super::input::Input;
+use super::output::{Asked, Body, Length, Output};
+use super::refusal::Refusal;
+use crate::request::Request;
+use crate::response::{Kind, Response};
+use crate::server::shared::Shared;
+use crate::server::watch::{Limit, Seat};
+use crate::stream::Stream;
+use http::header::HeaderMap;
+use http::{Method, StatusCode, Version};
+use std::io::{self, Read};
+use std::net::Shutdown;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// How many bytes of a reader are sent at once.
+const PIECE: usize = 16 * 1024;
+
+/// The answer to the present request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Answer {
+    /// Nothing of it has been sent.
+    None,
+    /// Its head has been sent; of the body, this is to come.
+    Begun(Body),
+}
+
+/// See the module's documentation.
+pub(crate) struct Connection {
+    pub(crate) stream: Stream,
+    pub(crate) input: Input,
+    pub(crate) output: Output,
+    pub(crate) incoming: Incoming,
+    pub(crate) answer: Answer,
+    asked: Asked,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) seat: Seat,
+    /// The map of the last request's fields, with its memory.
+    spare: HeaderMap,
+}
+
+/// Why there is no request.
+enum NoRequest {
+    /// The client has closed the connection, or is too slow with its next request.
+    Over,
+    Refused(Refusal),
+    Broken,
+}
+
+impl From<Refusal> for NoRequest {
+    fn from(refusal: Refusal) -> NoRequest {
+        NoRequest::Refused(refusal)
+    }
+}
+
+impl Connection {
+    pub(crate) fn new(stream: Stream, shared: Arc<Shared>, seat: Seat) -> Box<Connection> {
+        Box::new(Connection {
+            stream,
+            input: Input::default(),
+            output: Output::default(),
+            incoming: Incoming::new(Framing::Length(0), 0, false),
+            answer: Answer::None,
+            asked: Asked { version: Version::HTTP_11, is_head: false, keep_alive: false },
+            shared,
+            seat,
+            spare: HeaderMap::new(),
+        })
+    }
+
+    /// Serves requests until the client or the server is done.
+    pub(crate) fn serve(mut self: Box<Self>) {
+        loop {
+            let head = match self.next_head() {
+                Ok(head) => head,
+                Err(NoRequest::Refused(refusal)) => return self.refuse(refusal),
+                Err(NoRequest::Over | NoRequest::Broken) => return,
+            };
+            self.begin(&head);
+            let shared = Arc::clone(&self.shared);
+            let mut request = Request::new(head.parts, self);
+            let result = catch_unwind(AssertUnwindSafe(|| (shared.handler)(&mut request)));
+            let (parts, connection) = request.into_parts();
+            self = connection;
+            self.spare = parts.headers;
+            let goes_on = match result {
+                Ok(response) => self.finish(response),
+                Err(_) => self.finish_panicked(),
+            };
+            if !goes_on {
+                return self.leave();
+            }
+        }
+    }
+
+    /// Reads the next head.
+    fn next_head(&mut self) -> Result<Head, NoRequest> {
+        let limits = self.shared.limits.head;
+        let mut search = Search::default();
+        self.seat.limit(if self.input.is_empty() { Limit::Idle } else { Limit::Head });
+        loop {
+            // Line ends before a request are ignored (RFC 9112, section 2.2).
+            while self.input.unused().starts_with(b"\r\n") {
+                self.input.consume(2);
+            }
+            if let Some(length) = search.end(self.input.unused(), limits.bytes)? {
+                let spare = std::mem::take(&mut self.spare);
+                let head = head::parse(&self.input.unused()[..length], &limits, spare)?;
+                self.input.consume(length);
+                self.seat.no_limit();
+                return Ok(head);
+            }
+            self.output.flush(&self.stream).map_err(|_| NoRequest::Broken)?;
+            let was_idle = self.input.is_empty();
+            match self.input.fill(&self.stream) {
+                Ok(0) if was_idle => return Err(NoRequest::Over),
+                Ok(0) => return Err(Refusal::bad("the request ends early").into()),
+                Ok(_) if was_idle => self.seat.limit(Limit::Head),
+                Ok(_) => {}
+                Err(_) if self.seat.has_expired() && !was_idle => {
+                    return Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, "too slow").into());
+                }
+                Err(_) => return Err(NoRequest::Broken),
+            }
+        }
+    }
+
+    fn begin(&mut self, head: &Head) {
+        self.asked = Asked {
+            version: head.parts.version,
+            is_head: head.parts.method == Method::HEAD,
+            keep_alive: head.keep_alive && !self.shared.is_stopping(),
+        };
+        let limit = self.shared.limits.body;
+        self.incoming = Incoming::new(head.framing, limit, head.expects_continue);
+        self.answer = Answer::None;
+    }
+
+    /// Reads bytes of the request's body.
+    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.incoming.is_over() || buffer.is_empty() {
+            return Ok(0);
+        }
+        if self.incoming.take_continue() && self.answer == Answer::None {
+            self.output.go_on(&self.stream)?;
+        }
+        self.output.flush(&self.stream)?;
+        self.seat.limit(Limit::Body);
+        let result = self.incoming.read(&mut self.input, &self.stream, buffer);
+        self.seat.progress(*result.as_ref().unwrap_or(&0));
+        match result {
+            Err(_) if self.seat.has_expired() => {
+                let why = "the body came too slowly";
+                Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, why).into())
+            }
+            result => result,
+        }
+    }
+
+    /// Sends the head of an answer whose body is written afterwards.
+    pub(crate) fn begin_answer(&mut self, response: &Response) -> io::Result<()> {
+        if self.answer != Answer::None {
+            let why = "the request has been responded to already";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
+        let length = match (response.status, response.body.len()) {
+            (status, _) if has_no_body(status) => Length::None,
+            (_, Some(0)) | (_, None) => Length::Unknown,
+            (_, Some(length)) => Length::Known(length),
+        };
+        self.send_head(response, length);
+        Ok(())
+    }
+
+    fn send_head(&mut self, response: &Response, length: Length) {
+        if !self.incoming.is_over() && self.shared.is_stopping() {
+            self.asked.keep_alive = false;
+        }
+        let body = self.output.head(&self.asked, response.status, &response.headers, length);
+        if body == Body::UntilClose {
+            self.asked.keep_alive = false;
+        }
+        self.answer = Answer::Begun(body);
+    }
+
+    /// Writes bytes of the answer's body.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let Answer::Begun(body) = &mut self.answer else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        self.seat.limit(Limit::Write);
+        let result = self.output.body(&self.stream, body, bytes);
+        self.seat.progress(bytes.len());
+        result
+    }
+
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        self.seat.limit(Limit::Write);
+        let result = self.output.flush(&self.stream);
+        self.seat.no_limit();
+        result
+    }
+
+    /// Sends what a handler has returned. Returns whether there may be another request.
+    fn finish(&mut self, response: Response) -> bool {
+        let result = match self.answer {
+            Answer::None => self.send(response),
+            // Its body is incomplete: no end is sent, and the client sees that.
+            Answer::Begun(_) if response.status.is_server_error() => return false,
+            Answer::Begun(body) => self.output.end(body, None),
+        };
+        result.is_ok() && self.may_go_on()
+    }
+
+    fn finish_panicked(&mut self) -> bool {
+        self.answer == Answer::None
+            && self.finish(crate::response::IntoResponse::into_response(
+                StatusCode::INTERNAL_SERVER_ERROR,
+            ))
+    }
+
+    /// Sends a whole response.
+    fn send(&mut self, response: Response) -> io::Result<()> {
+        let length = match response.body.len() {
+            _ if has_no_body(response.status) => Length::None,
+            Some(length) => Length::Known(length),
+            None => Length::Unknown,
+        };
+        // A body that is neither read nor small enough to be drained ends the connection: say so.
+        let unread = self.incoming.left().is_none_or(|left| left > 64 * 1024);
+        if !self.incoming.is_over() && unread {
+            self.asked.keep_alive = false;
+        }
+        self.send_head(&response, length);
+        match response.body.0 {
+            Kind::Empty => {}
+            Kind::Bytes(bytes) => self.write(&bytes)?,
+            Kind::Reader { reader, .. } => self.send_all_of(reader)?,
+        }
+        match self.answer {
+            Answer::Begun(body) => self.output.end(body, None),
+            Answer::None => Ok(()),
+        }
+    }
+
+    fn send_all_of(&mut self, mut reader: Box<dyn Read + Send>) -> io::Result<()> {
+        if self.answer == Answer::Begun(Body::Omitted) {
+            return Ok(());
+        }
+        let mut piece = vec![0; PIECE];
+        loop {
+            match reader.read(&mut piece) {
+                Ok(0) => return Ok(()),
+                Ok(count) => self.write(&piece[..count])?,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Returns whether the next request can be read, once the rest of this one has been.
+    fn may_go_on(&mut self) -> bool {
+        if !self.asked.keep_alive {
+            return false;
+        }
+        if self.incoming.is_over() {
+            return true;
+        }
+        if self.output.flush(&self.stream).is_err() {
+            return false;
+        }
+        self.seat.limit(Limit::Drain);
+        self.incoming.drain(&mut self.input, &self.stream)
+    }
+
+    /// Answers bytes that are no request.
+    fn refuse(mut self: Box<Self>, refusal: Refusal) {
+        self.seat.absorb();
+        self.asked.keep_alive = false;
+        let response = Response::new(refusal.status).text(refusal.why);
+        let _ = self.send(response); // The client may be gone.
+        self.incoming = Incoming::new(Framing::Length(u64::MAX), u64::MAX, false);
+        self.leave();
+    }
+
+    /// Ends the connection. Where bytes of the client are unread, closing it would reset it, and
+    /// the client might never see the answer. So then it is half closed, and the client has a
+    /// moment to do the same (RFC 9112, section 9.6).
+    fn leave(mut self: Box<Self>) {
+        self.seat.limit(Limit::Write);
+        if self.output.flush(&self.stream).is_err() {
+            return;
+        }
+        if self.incoming.is_over() && self.input.is_empty() {
+            return;
+        }
+        self.stream.shutdown(Shutdown::Write);
+        self.seat.limit(Limit::Drain);
+        let mut buffer = [0; 1024];
+        let mut drained = 0;
+        while drained < 1 << 20 {
+            match self.stream.read(&mut buffer) {
+                Ok(0) | Err(_) => return,
+                Ok(count) => drained += count,
+            }
+        }
+    }
+}
+
+/// Returns whether responses with this status have no body: RFC 9112, section 6.3.
+fn has_no_body(status: StatusCode) -> bool {
+    status.is_informational()
+        || status == StatusCode::NO_CONTENT
+        || status == StatusCode::NOT_MODIFIED
+}

@@ -1,0 +1,88 @@
+//! Where the body of a request ends: RFC 9112, section 6, with no leniency.
+//!
+//! Two programs that disagree about where a request ends can be made to see different requests in
+//! the same bytes (request smuggling). So all that another program might read differently is
+//! refused, and the connection is closed:
+//!
+//! | input | answer |
+//! |---|---|
+//! | `Content-Length` and `Transfer-Encoding` | 400 |
+//! | lengths that differ; signs, spaces inside, hexadecimal digits, overflow | 400 |
+//! | `Transfer-Encoding` in HTTP/1.0, twice, or not exactly `chunked` | 400 |
+//! | a coding that exists and is not implemented, before `chunked` | 501 |
+
+use super::refusal::Refusal;
+use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
+use http::{HeaderMap, StatusCode, Version};
+
+/// How the end of a body is found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Framing {
+    /// After so many bytes; zero: there is no body.
+    Length(u64),
+    /// With the chunk of no bytes.
+    Chunked,
+}
+
+/// The codings that are registered and not implemented (IANA, HTTP Transfer Coding Registry).
+const OTHER_CODINGS: [&[u8]; 6] =
+    [b"gzip", b"x-gzip", b"deflate", b"compress", b"x-compress", b"identity"];
+
+impl Framing {
+    /// Returns the framing that these headers say.
+    pub(crate) fn of(headers: &HeaderMap, version: Version) -> Result<Framing, Refusal> {
+        let length = length(headers)?;
+        let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
+        let Some(coding) = codings.next() else {
+            return Ok(Framing::Length(length.unwrap_or(0)));
+        };
+        if length.is_some() {
+            return Err(Refusal::bad("Content-Length and Transfer-Encoding"));
+        }
+        if codings.next().is_some() {
+            return Err(Refusal::bad("more than one Transfer-Encoding"));
+        }
+        if version < Version::HTTP_11 {
+            return Err(Refusal::bad("Transfer-Encoding in HTTP/1.0"));
+        }
+        match coding.as_bytes() {
+            coding if coding.eq_ignore_ascii_case(b"chunked") => Ok(Framing::Chunked),
+            coding if is_other_coding(coding) => {
+                let why = "a Transfer-Encoding other than chunked";
+                Err(Refusal::new(StatusCode::NOT_IMPLEMENTED, why))
+            }
+            _ => Err(Refusal::bad("Transfer-Encoding is not chunked")),
+        }
+    }
+}
+
+/// Returns whether this is a known coding, alone or before `chunked`.
+fn is_other_coding(value: &[u8]) -> bool {
+    let first = value.split(|&byte| byte == b',').next().unwrap_or_default();
+    let rest = value[first.len()..].strip_prefix(b",").map(<[u8]>::trim_ascii);
+    OTHER_CODINGS.iter().any(|other| first.trim_ascii().eq_ignore_ascii_case(other))
+        && rest.is_none_or(|rest| rest.eq_ignore_ascii_case(b"chunked"))
+}
+
+/// Returns the length that the headers say. Equal ones in several fields are one.
+fn length(headers: &HeaderMap) -> Result<Option<u64>, Refusal> {
+    let mut length = None;
+    for value in headers.get_all(CONTENT_LENGTH) {
+        let this = decimal(value.as_bytes()).ok_or(Refusal::bad("Content-Length is no number"))?;
+        if length.replace(this).is_some_and(|other| other != this) {
+            return Err(Refusal::bad("several different lengths"));
+        }
+    }
+    Ok(length)
+}
+
+/// Parses digits only, unlike `str::parse`, which takes a sign.
+pub(crate) fn decimal(value: &[u8]) -> Option<u64> {
+    if value.is_empty() || !value.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    std::str::from_utf8(value).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,264 @@
+//! The head of a request: RFC 9112, sections 2 to 5, with no leniency.
+//!
+//! `httparse` parses it. What httparse lets pass and another program might read differently is
+//! refused before or after: a lone CR or LF, two `Host` fields, an absolute target of another host.
+
+use super::framing::Framing;
+use super::refusal::Refusal;
+use bytes::Bytes;
+use http::header::{CONNECTION, EXPECT, HOST, HeaderMap, HeaderName, HeaderValue};
+use http::request::Parts;
+use http::uri::Authority;
+use http::{Method, Request, StatusCode, Uri, Version};
+use std::mem::MaybeUninit;
+
+/// How many header fields are parsed on the stack. More are parsed on the heap.
+const FEW: usize = 16;
+
+/// The limits of a head.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// The maximum number of bytes.
+    pub(crate) bytes: usize,
+    /// The maximum number of header fields.
+    pub(crate) fields: usize,
+}
+
+/// A head, and what it says about the connection.
+#[derive(Debug)]
+pub(crate) struct Head {
+    pub(crate) parts: Parts,
+    pub(crate) framing: Framing,
+    /// The connection may be used for another request.
+    pub(crate) keep_alive: bool,
+    /// The client waits for `100 Continue` before it sends the body.
+    pub(crate) expects_continue: bool,
+}
+
+/// Where the search for the end of a head goes on.
+#[derive(Default)]
+pub(crate) struct Search {
+    scanned: usize,
+}
+
+impl Search {
+    /// Looks for the end of the head in `bytes`, which begin as they did last time. Returns its
+    /// length, or `None` if it is not complete.
+    ///
+    /// # Errors
+    /// If there is a line that does not end with CR LF, or the head is longer than `limit`.
+    pub(crate) fn end(&mut self, bytes: &[u8], limit: usize) -> Result<Option<usize>, Refusal> {
+        let within = &bytes[..bytes.len().min(limit)];
+        let mut at = self.scanned;
+        while let Some(found) = memchr::memchr2(b'\n', b'\r', &within[at..]) {
+            at += found;
+            match &within[at..] {
+                [b'\r', b'\n', b'\r', b'\n', ..] => {
+                    self.scanned = 0;
+                    return Ok(Some(at + 4));
+                }
+                [b'\r', b'\n', b'\r'] | [b'\r', b'\n'] | [b'\r'] => break,
+                [b'\r', b'\n', ..] => at += 2,
+                _ => return Err(Refusal::bad("a line that does not end with CR LF")),
+            }
+        }
+        if within[at..].first() != Some(&b'\r') {
+            at = within.len();
+        }
+        self.scanned = at;
+        match bytes.len() >= limit {
+            true => Err(too_large(within)),
+            false => Ok(None),
+        }
+    }
+}
+
+/// Returns the refusal of a head that is too large. If its first line is, that is said.
+fn too_large(bytes: &[u8]) -> Refusal {
+    match memchr::memchr(b'\n', bytes) {
+        Some(_) => Refusal::new(
+            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            "the head is larger than the server's limit",
+        ),
+        None => Refusal::new(StatusCode::URI_TOO_LONG, "the target is longer than the limit"),
+    }
+}
+
+/// Parses a head, which is complete.
+///
+/// # Errors
+/// If it is not that of a request which this server serves.
+pub(crate) fn parse(bytes: &[u8], limits: &Limits, spare: HeaderMap) -> Result<Head, Refusal> {
+    let mut few = [const { MaybeUninit::uninit() }; FEW];
+    let on_stack = &mut few[..limits.fields.min(FEW)];
+    match parse_within(bytes, on_stack, spare) {
+        Err(Failure::TooMany(spare)) if limits.fields > FEW => {
+            let mut many = Vec::new();
+            many.resize_with(limits.fields, MaybeUninit::uninit);
+            parse_within(bytes, &mut many, spare)
+        }
+        result => result,
+    }
+    .map_err(|failure| match failure {
+        Failure::TooMany(_) => Refusal::new(
+            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            "more header fields than the server's limit",
+        ),
+        Failure::Refused(refusal) => refusal,
+    })
+}
+
+enum Failure {
+    /// There are more fields than there is room; the map comes back.
+    TooMany(HeaderMap),
+    Refused(Refusal),
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Failure {
+        Failure::Refused(refusal)
+    }
+}
+
+fn parse_within<'b>(
+    bytes: &'b [u8],
+    room: &mut [MaybeUninit<httparse::Header<'b>>],
+    spare: HeaderMap,
+) -> Result<Head, Failure> {
+    let mut raw = httparse::Request::new(&mut []);
+    match raw.parse_with_uninit_headers(bytes, room) {
+        Ok(httparse::Status::Complete(length)) if length == bytes.len() => {}
+        Ok(_) => return Err(Refusal::bad("the head ends early").into()),
+        Err(httparse::Error::TooManyHeaders) => return Err(Failure::TooMany(spare)),
+        Err(error) => return Err(refuse(error).into()),
+    }
+    let version = match raw.version {
+        Some(1) => Version::HTTP_11,
+        _ => Version::HTTP_10,
+    };
+    let shared = Bytes::copy_from_slice(bytes);
+    let headers = headers(raw.headers, bytes, &shared, spare)?;
+    let method = Method::from_bytes(raw.method.unwrap_or_default().as_bytes())
+        .map_err(|_| Refusal::bad("the method is no token"))?;
+    let uri = target(raw.path.unwrap_or_default(), &method, bytes, &shared)?;
+    check_host(&headers, &uri, version)?;
+    let framing = Framing::of(&headers, version)?;
+    let keep_alive = keeps_alive(&headers, version);
+    let expects_continue = expects_continue(&headers, version)?;
+    let (mut parts, ()) = Request::new(()).into_parts();
+    (parts.method, parts.uri, parts.version, parts.headers) = (method, uri, version, headers);
+    Ok(Head { parts, framing, keep_alive, expects_continue })
+}
+
+fn refuse(error: httparse::Error) -> Refusal {
+    match error {
+        httparse::Error::Version => Refusal::new(
+            StatusCode::HTTP_VERSION_NOT_SUPPORTED,
+            "the version is neither HTTP/1.0 nor HTTP/1.1",
+        ),
+        httparse::Error::HeaderName => Refusal::bad("a header field's name is no token"),
+        httparse::Error::HeaderValue => Refusal::bad("a header field's value has control bytes"),
+        _ => Refusal::bad("this is no request"),
+    }
+}
+
+/// Returns the part of `shared`, a copy of `bytes`, that `part` is of `bytes`.
+fn share(part: &[u8], bytes: &[u8], shared: &Bytes) -> Bytes {
+    let start = part.as_ptr().addr() - bytes.as_ptr().addr();
+    shared.slice(start..start + part.len())
+}
+
+fn headers(
+    raw: &[httparse::Header<'_>],
+    bytes: &[u8],
+    shared: &Bytes,
+    mut map: HeaderMap,
+) -> Result<HeaderMap, Refusal> {
+    map.clear();
+    for field in raw {
+        let name = HeaderName::from_bytes(field.name.as_bytes())
+            .map_err(|_| Refusal::bad("a header field's name is no token"))?;
+        let value = HeaderValue::from_maybe_shared(share(field.value.trim_ascii(), bytes, shared))
+            .map_err(|_| Refusal::bad("a header field's value has control bytes"))?;
+        map.try_append(name, value).map_err(|_| {
+            Refusal::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "too many header fields")
+        })?;
+    }
+    Ok(map)
+}
+
+/// Parses the target in the form that the method has: RFC 9112, section 3.2.
+fn target(text: &str, method: &Method, bytes: &[u8], shared: &Bytes) -> Result<Uri, Refusal> {
+    let bad = Refusal::bad("the target is none");
+    let uri = Uri::from_maybe_shared(share(text.as_bytes(), bytes, shared)).map_err(|_| bad)?;
+    let fits = match (uri.scheme_str(), uri.authority()) {
+        _ if text.starts_with('/') => true,
+        (None, Some(_)) => *method == Method::CONNECT,
+        (None, None) => text == "*" && *method == Method::OPTIONS,
+        (Some("http" | "https"), Some(authority)) => !authority.as_str().contains('@'),
+        _ => false,
+    };
+    // A target that another program would cut or read differently.
+    if !fits || text.contains(['#', '\\']) || (*method == Method::CONNECT && text.contains('/')) {
+        return Err(bad);
+    }
+    Ok(uri)
+}
+
+/// Checks that it is clear whom the request is for: RFC 9112, section 3.2.
+fn check_host(headers: &HeaderMap, uri: &Uri, version: Version) -> Result<(), Refusal> {
+    let mut hosts = headers.get_all(HOST).iter();
+    let Some(host) = hosts.next() else {
+        return match version {
+            Version::HTTP_10 => Ok(()),
+            _ => Err(Refusal::bad("there is no Host")),
+        };
+    };
+    if hosts.next().is_some() {
+        return Err(Refusal::bad("more than one Host"));
+    }
+    // Empty: the target has no authority (RFC 9110, section 7.2).
+    let authority = match host.as_bytes() {
+        b"" => None,
+        bytes => Some(
+            Authority::try_from(bytes)
+                .ok()
+                .filter(|authority| !authority.as_str().contains('@'))
+                .ok_or(Refusal::bad("Host is no host"))?,
+        ),
+    };
+    match uri.authority() {
+        Some(target) if Some(target) != authority.as_ref() => {
+            Err(Refusal::bad("Host and target disagree"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns the options of the `Connection` fields.
+pub(crate) fn connection_options(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
+    let fields = headers.get_all(CONNECTION).iter();
+    fields.flat_map(|value| value.as_bytes().split(|&byte| byte == b',').map(<[u8]>::trim_ascii))
+}
+
+fn keeps_alive(headers: &HeaderMap, version: Version) -> bool {
+    let has = |option: &[u8]| {
+        connection_options(headers).any(|one| one.eq_ignore_ascii_case(option))
+    };
+    match version {
+        Version::HTTP_10 => has(b"keep-alive") && !has(b"close"),
+        _ => !has(b"close"),
+    }
+}
+
+fn expects_continue(headers: &HeaderMap, version: Version) -> Result<bool, Refusal> {
+    match headers.get(EXPECT) {
+        None => Ok(false),
+        Some(_) if version == Version::HTTP_10 => Ok(false), // RFC 9110, section 10.1.1
+        Some(value) if value.as_bytes().eq_ignore_ascii_case(b"100-continue") => Ok(true),
+        Some(_) => Err(Refusal::new(StatusCode::EXPECTATION_FAILED, "an unknown expectation")),
+    }
+}
+
+#[cfg(test)]
+mod tests;

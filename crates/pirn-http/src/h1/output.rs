@@ -1,0 +1,209 @@
+//! What goes to a client: heads, and bodies in the framing that their heads announce.
+//!
+//! Bytes are collected, and written before the connection reads again, waits, or when there are
+//! many: so the answers to requests that came together leave together, and a head leaves with its
+//! body.
+
+use crate::date;
+use crate::stream::Stream;
+use http::header::{
+    CONNECTION, CONTENT_LENGTH, DATE, HeaderMap, HeaderValue, TRANSFER_ENCODING, UPGRADE,
+};
+use http::{StatusCode, Version};
+use std::io::{self, Write};
+
+/// More bytes than this are not collected.
+const ENOUGH: usize = 16 * 1024;
+
+/// What a response announces about its body.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Length {
+    /// There is none, and nothing is said about it: 1xx, 204, 304.
+    None,
+    /// So many bytes.
+    Known(u64),
+    /// In chunks, or, to a client of HTTP/1.0, until the connection is closed.
+    Unknown,
+}
+
+/// How the body that follows is framed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Body {
+    /// No bytes are sent, whatever is written: HEAD, 1xx, 204, 304.
+    Omitted,
+    /// So many bytes are still to be sent.
+    Left(u64),
+    Chunks,
+    /// All that is written until the connection is closed.
+    UntilClose,
+}
+
+/// What is known about the request when its answer is begun.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    pub(crate) version: Version,
+    pub(crate) is_head: bool,
+    /// The connection may be used again.
+    pub(crate) keep_alive: bool,
+}
+
+/// See the module's documentation.
+#[derive(Default, Debug)]
+pub(crate) struct Output {
+    bytes: Vec<u8>,
+}
+
+impl Output {
+    /// Adds a head. Returns how the body is framed. Fields that say how the message is framed are
+    /// the server's: those of the handler are left out.
+    pub(crate) fn head(
+        &mut self,
+        asked: &Asked,
+        status: StatusCode,
+        headers: &HeaderMap,
+        length: Length,
+    ) -> Body {
+        let out = &mut self.bytes;
+        // The version is the server's own: RFC 9110, section 2.5.
+        out.extend_from_slice(b"HTTP/1.1 ");
+        out.extend_from_slice(status.as_str().as_bytes());
+        out.push(b' ');
+        out.extend_from_slice(status.canonical_reason().unwrap_or("Unknown").as_bytes());
+        out.extend_from_slice(b"\r\n");
+        for (name, value) in headers {
+            if *name != CONNECTION && *name != TRANSFER_ENCODING && *name != CONTENT_LENGTH {
+                field(out, name.as_str(), value);
+            }
+        }
+        if !status.is_informational() && !headers.contains_key(DATE) {
+            date::with_now(|now| {
+                out.extend_from_slice(b"date: ");
+                out.extend_from_slice(now);
+                out.extend_from_slice(b"\r\n");
+            });
+        }
+        let body = framing(out, asked, length);
+        if headers.contains_key(UPGRADE) {
+            out.extend_from_slice(b"connection: upgrade\r\n");
+        } else if !asked.keep_alive || body == Body::UntilClose {
+            out.extend_from_slice(b"connection: close\r\n");
+        } else if asked.version == Version::HTTP_10 {
+            out.extend_from_slice(b"connection: keep-alive\r\n");
+        }
+        out.extend_from_slice(b"\r\n");
+        match asked.is_head {
+            true => Body::Omitted,
+            false => body,
+        }
+    }
+
+    /// Adds `100 Continue`, and writes it.
+    pub(crate) fn go_on(&mut self, stream: &Stream) -> io::Result<()> {
+        self.bytes.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
+        self.flush(stream)
+    }
+
+    /// Adds bytes of a body, framed.
+    ///
+    /// # Errors
+    /// If writing fails, or there are more bytes than the head has announced.
+    pub(crate) fn body(
+        &mut self,
+        stream: &Stream,
+        framing: &mut Body,
+        bytes: &[u8],
+    ) -> io::Result<()> {
+        if bytes.is_empty() {
+            return Ok(()); // A chunk of no bytes would end the body.
+        }
+        match framing {
+            Body::Omitted => Ok(()),
+            Body::UntilClose => self.raw(stream, bytes),
+            Body::Left(left) => {
+                *left = left.checked_sub(bytes.len() as u64).ok_or_else(|| {
+                    let why = "the body is longer than the Content-Length of its head";
+                    io::Error::new(io::ErrorKind::InvalidInput, why)
+                })?;
+                self.raw(stream, bytes)
+            }
+            Body::Chunks => {
+                // Writing to a vector does not fail.
+                let _ = write!(self.bytes, "{:x}\r\n", bytes.len());
+                self.raw(stream, bytes)?;
+                self.bytes.extend_from_slice(b"\r\n");
+                Ok(())
+            }
+        }
+    }
+
+    /// Adds the end of a body.
+    ///
+    /// # Errors
+    /// If there were fewer bytes than the head has announced.
+    pub(crate) fn end(&mut self, framing: Body, trailers: Option<&HeaderMap>) -> io::Result<()> {
+        match framing {
+            Body::Omitted | Body::UntilClose | Body::Left(0) => Ok(()),
+            Body::Left(_) => {
+                let why = "the body is shorter than the Content-Length of its head";
+                Err(io::Error::new(io::ErrorKind::InvalidInput, why))
+            }
+            Body::Chunks => {
+                self.bytes.extend_from_slice(b"0\r\n");
+                for (name, value) in trailers.into_iter().flatten() {
+                    field(&mut self.bytes, name.as_str(), value);
+                }
+                self.bytes.extend_from_slice(b"\r\n");
+                Ok(())
+            }
+        }
+    }
+
+    fn raw(&mut self, stream: &Stream, bytes: &[u8]) -> io::Result<()> {
+        if self.bytes.len() + bytes.len() <= ENOUGH {
+            self.bytes.extend_from_slice(bytes);
+            return Ok(());
+        }
+        let result = stream.write_all(&self.bytes, bytes);
+        self.bytes.clear();
+        result
+    }
+
+    /// Writes what has been collected.
+    ///
+    /// # Errors
+    /// If writing fails.
+    pub(crate) fn flush(&mut self, stream: &Stream) -> io::Result<()> {
+        if self.bytes.is_empty() {
+            return Ok(());
+        }
+        let result = stream.write_all(&self.bytes, &[]);
+        self.bytes.clear();
+        if self.bytes.capacity() > 1024 {
+            self.bytes = Vec::new(); // A connection that waits holds no large buffer.
+        }
+        result
+    }
+}
+
+fn field(out: &mut Vec<u8>, name: &str, value: &HeaderValue) {
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value.as_bytes());
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Adds what the head says about the body's length.
+fn framing(out: &mut Vec<u8>, asked: &Asked, length: Length) -> Body {
+    match length {
+        Length::None => Body::Omitted,
+        Length::Known(bytes) => {
+            let _ = write!(out, "content-length: {bytes}\r\n"); // As in `body`.
+            Body::Left(bytes)
+        }
+        Length::Unknown if asked.version == Version::HTTP_10 => Body::UntilClose,
+        Length::Unknown => {
+            out.extend_from_slice(b"transfer-encoding: chunked\r\n");
+            Body::Chunks
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Why a request is refused before a handler sees it.
+
+use http::StatusCode;
+
+/// The answer to bytes that are no request, or none that is served. The connection is closed after
+/// it: where the next request would begin is not known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Refusal {
+    pub(crate) status: StatusCode,
+    /// What is wrong, for the access log and the body of the answer. Says nothing that the client
+    /// has not sent.
+    pub(crate) why: &'static str,
+}
+
+impl Refusal {
+    pub(crate) const fn bad(why: &'static str) -> Refusal {
+        Refusal { status: StatusCode::BAD_REQUEST, why }
+    }
+
+    pub(crate) const fn new(status: StatusCode, why: &'static str) -> Refusal {
+        Refusal { status, why }
+    }
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.why)
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+impl From<Refusal> for std::io::Error {
+    fn from(refusal: Refusal) -> std::io::Error {
+        std::io::Error::new(std::io::ErrorKind::InvalidData, refusal)
+    }
+}

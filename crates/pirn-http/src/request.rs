@@ -1,0 +1,188 @@
+//! Requests.
+
+use crate::h1::connection::{Answer, Connection};
+use crate::query;
+use crate::response::Response;
+use crate::router::Captured;
+use http::request::Parts;
+use http::{HeaderMap, StatusCode};
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::net::SocketAddr;
+use std::ops::{Deref, DerefMut};
+
+/// A request, while a handler handles it.
+///
+/// It derefs to its [head](http::request::Parts): method, target, header fields, extensions. It is
+/// a [`Read`] of its body, which comes while it is read.
+///
+/// # Examples
+/// ```
+/// use pirn_http::{Request, Server};
+/// use std::io::Read;
+/// let server = Server::new().post("/length", |request: &mut Request| -> std::io::Result<String> {
+///     let mut body = String::new();
+///     request.read_to_string(&mut body)?;
+///     Ok(body.len().to_string())
+/// });
+/// let answer = server.client().post("/length", "hello");
+/// assert_eq!(answer.text(), "5");
+/// ```
+pub struct Request {
+    parts: Parts,
+    connection: Box<Connection>,
+    pub(crate) captured: Captured,
+}
+
+impl Request {
+    pub(crate) fn new(parts: Parts, connection: Box<Connection>) -> Request {
+        Request { parts, connection, captured: Captured::default() }
+    }
+
+    pub(crate) fn into_parts(self) -> (Parts, Box<Connection>) {
+        (self.parts, self.connection)
+    }
+
+    /// Returns a part of the path that the route has named, with percent signs decoded.
+    ///
+    /// # Errors
+    /// 500 if the route has no such name; 400 if it is not UTF-8.
+    pub fn path(&self, name: &str) -> Result<&str, StatusCode> {
+        self.captured.get(name)
+    }
+
+    /// Returns the pairs of the query, decoded.
+    pub fn query(&self) -> impl Iterator<Item = (String, String)> + '_ {
+        query::pairs(self.parts.uri.query().unwrap_or_default().as_bytes())
+    }
+
+    /// Returns the first value of this name in the query, decoded.
+    pub fn query_value(&self, name: &str) -> Option<String> {
+        self.query().find(|(key, _)| key == name).map(|(_, value)| value)
+    }
+
+    /// Returns the first header field of this name, if it is visible ASCII.
+    pub fn header(&self, name: impl http::header::AsHeaderName) -> Option<&str> {
+        self.parts.headers.get(name)?.to_str().ok()
+    }
+
+    /// Returns the client's address; `None` on a Unix socket and in tests.
+    pub fn peer(&self) -> Option<SocketAddr> {
+        self.connection.stream.peer()
+    }
+
+    /// Allows the body to have so many bytes from here on, in place of the server's
+    /// [limit](crate::Limits::body).
+    pub fn allow_body(&mut self, bytes: u64) {
+        self.connection.incoming.allow(bytes);
+    }
+
+    /// Returns the whole body.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is too large.
+    pub fn bytes(&mut self) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Returns the value that the body is in JSON.
+    ///
+    /// # Errors
+    /// 400 if it is none, and what reading the body fails with.
+    #[cfg(feature = "json")]
+    pub fn json<T: serde::de::DeserializeOwned>(&mut self) -> io::Result<T> {
+        let bytes = self.bytes()?;
+        let bad = crate::h1::refusal::Refusal::bad("the body is not the JSON that is expected");
+        serde_json::from_slice(&bytes).map_err(|_| bad.into())
+    }
+
+    /// Returns the fields after a body in chunks, once that has been read to its end.
+    pub fn trailers(&self) -> Option<&HeaderMap> {
+        self.connection.incoming.trailers()
+    }
+
+    /// Sends the status and the fields of a response now. Its body is what is then written, until
+    /// the handler returns; if that returns an error, or panics, the connection is closed without an
+    /// end of the body, so that the client sees that something is missing.
+    ///
+    /// A response with a [body](Response::body) of known length announces that length. The body
+    /// itself is not sent.
+    ///
+    /// # Errors
+    /// If there has been a response.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn_http::{Request, Response, Server};
+    /// use std::io::Write;
+    /// let server = Server::new().get("/count", |request: &mut Request| -> std::io::Result<()> {
+    ///     let mut body = request.respond(Response::ok().content_type("text/plain"))?;
+    ///     for number in 0..3 {
+    ///         write!(body, "{number} ")?;
+    ///     }
+    ///     Ok(())
+    /// });
+    /// assert_eq!(server.client().get("/count").text(), "0 1 2 ");
+    /// ```
+    pub fn respond(&mut self, response: Response) -> io::Result<ResponseWriter<'_>> {
+        self.connection.begin_answer(&response)?;
+        Ok(ResponseWriter { connection: &mut self.connection })
+    }
+
+    /// Returns whether a response has been begun.
+    pub fn has_responded(&self) -> bool {
+        self.connection.answer != Answer::None
+    }
+}
+
+impl Deref for Request {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.parts
+    }
+}
+
+impl DerefMut for Request {
+    fn deref_mut(&mut self) -> &mut Parts {
+        &mut self.parts
+    }
+}
+
+impl Read for Request {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.connection.read(buffer)
+    }
+}
+
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Request").field("parts", &self.parts).finish_non_exhaustive()
+    }
+}
+
+/// The body of a response that is being sent: see [`Request::respond`].
+///
+/// What is written is collected; [`flush`](Write::flush) sends it.
+pub struct ResponseWriter<'r> {
+    connection: &'r mut Connection,
+}
+
+impl Write for ResponseWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.connection.write(bytes)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.connection.flush()
+    }
+}
+
+impl fmt::Debug for ResponseWriter<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResponseWriter").finish_non_exhaustive()
+    }
+}

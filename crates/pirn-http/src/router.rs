@@ -1,0 +1,107 @@
+//! Which handler serves a request.
+
+use crate::request::Request;
+use crate::response::{IntoResponse, Response};
+use crate::server::shared::Handler;
+use http::header::{ALLOW, HeaderValue};
+use http::{Method, StatusCode};
+use percent_encoding::percent_decode_str;
+use std::sync::Arc;
+
+/// The parts of a path that a route has named.
+#[derive(Default, Debug)]
+pub(crate) struct Captured(Vec<(String, Result<String, StatusCode>)>);
+
+impl Captured {
+    pub(crate) fn get(&self, name: &str) -> Result<&str, StatusCode> {
+        match self.0.iter().find(|(key, _)| key == name) {
+            Some((_, Ok(value))) => Ok(value),
+            Some((_, Err(status))) => Err(*status),
+            None => Err(StatusCode::INTERNAL_SERVER_ERROR),
+        }
+    }
+}
+
+type Shared = Arc<Handler>;
+
+/// The handlers of one path, by method.
+#[derive(Default)]
+struct Methods(Vec<(Option<Method>, Shared)>);
+
+impl Methods {
+    /// Returns the handler of a method. `HEAD` is served by that of `GET`, whose body is left out.
+    fn find(&self, method: &Method) -> Option<&Shared> {
+        let of = |wanted: &Method| {
+            let mut entries = self.0.iter();
+            entries.find(|(method, _)| method.as_ref().is_none_or(|method| method == wanted))
+        };
+        let found = of(method).or_else(|| (*method == Method::HEAD).then(|| of(&Method::GET))?);
+        found.map(|(_, handler)| handler)
+    }
+
+    /// Returns the value of `Allow`.
+    fn allowed(&self) -> HeaderValue {
+        let mut names = Vec::from_iter(self.0.iter().flat_map(|(method, _)| method.as_ref()));
+        if names.contains(&&Method::GET) && !names.contains(&&Method::HEAD) {
+            names.push(&Method::HEAD);
+        }
+        let names = Vec::from_iter(names.into_iter().map(Method::as_str));
+        // A method is a token, which a value may have.
+        HeaderValue::try_from(names.join(", ")).unwrap_or(HeaderValue::from_static(""))
+    }
+}
+
+/// All routes.
+#[derive(Default)]
+pub(crate) struct Router {
+    paths: Vec<(String, Methods)>,
+    by_path: matchit::Router<usize>,
+}
+
+impl Router {
+    /// Adds a handler. `None`: of all methods that have none.
+    ///
+    /// # Panics
+    /// If the path is none, contradicts another, or has a handler of this method already.
+    pub(crate) fn add(&mut self, method: Option<Method>, path: &str, handler: Shared) {
+        let index = match self.paths.iter().position(|(known, _)| known == path) {
+            Some(index) => index,
+            None => {
+                let index = self.paths.len();
+                if let Err(error) = self.by_path.insert(path, index) {
+                    panic!("the route {path}: {error}");
+                }
+                self.paths.push((path.to_owned(), Methods::default()));
+                index
+            }
+        };
+        let methods = &mut self.paths[index].1.0;
+        assert!(
+            !methods.iter().any(|(known, _)| *known == method),
+            "the route {path} has a handler of this method already"
+        );
+        methods.push((method, handler));
+        methods.sort_by_key(|(method, _)| method.is_none());
+    }
+
+    /// Handles a request.
+    pub(crate) fn handle(&self, request: &mut Request) -> Response {
+        let Ok(found) = self.by_path.at(request.uri.path()) else {
+            return StatusCode::NOT_FOUND.into_response();
+        };
+        let methods = &self.paths[*found.value].1;
+        let Some(handler) = methods.find(&request.method) else {
+            let mut response = StatusCode::METHOD_NOT_ALLOWED.into_response();
+            response.headers.insert(ALLOW, methods.allowed());
+            return response;
+        };
+        let decode = |value: &str| match percent_decode_str(value).decode_utf8() {
+            Ok(text) => Ok(text.into_owned()),
+            Err(_) => Err(StatusCode::BAD_REQUEST),
+        };
+        let captured = found.params.iter().map(|(name, value)| (name.to_owned(), decode(value)));
+        let captured = Captured(captured.collect());
+        request.captured = captured;
+        handler(request)
+    }
+}

@@ -1,0 +1,399 @@
+//! Servers: routes, listeners, their end.
+
+pub(crate) mod shared;
+pub(crate) mod watch;
+
+use crate::client::Client;
+use crate::h1::connection::Connection;
+use crate::memory;
+use crate::request::Request;
+use crate::response::{IntoResponse, Response};
+use crate::router::Router;
+use crate::stream::Stream;
+use http::Method;
+use pirn::thread::{self, Thread};
+use shared::{Handler, Limits, Shared};
+use std::fmt;
+use std::io;
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::os::unix::net::UnixListener;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use watch::{Timeouts, Watch};
+
+/// The number of connections that may wait to be accepted: as many as the system allows by default
+/// (`net.core.somaxconn`). `std` asks for 128; a client that comes while that many wait gets no
+/// answer for a second.
+const BACKLOG: i32 = 4096;
+
+/// A middleware: a function around all that is inside.
+type Layer = Box<dyn FnOnce(Box<Handler>) -> Box<Handler>>;
+
+/// A server, while it is described.
+///
+/// # Examples
+/// ```no_run
+/// use pirn_http::{Request, Server, Status};
+/// fn main() -> std::io::Result<()> {
+///     Server::new()
+///         .get("/", |_: &mut Request| "Hello, World!")
+///         .get("/users/{id}", |request: &mut Request| -> Result<String, Status> {
+///             Ok(format!("user {}", request.path("id")?))
+///         })
+///         .bind("127.0.0.1:8080")?
+///         .serve()
+/// }
+/// ```
+#[derive(Default)]
+#[must_use = "a server serves after `bind`"]
+pub struct Server {
+    router: Router,
+    layers: Vec<Layer>,
+    limits: Limits,
+    timeouts: Timeouts,
+}
+
+impl Server {
+    /// Returns a server without routes.
+    pub fn new() -> Server {
+        Server::default()
+    }
+
+    /// Adds a handler for a method and a path. Parts of the path in braces match one segment,
+    /// `{*rest}` matches all that follows.
+    ///
+    /// # Panics
+    /// If the path is none, contradicts another, or has a handler of this method already.
+    pub fn route<R: IntoResponse>(
+        mut self,
+        method: Method,
+        path: &str,
+        handler: impl Fn(&mut Request) -> R + Send + Sync + 'static,
+    ) -> Server {
+        self.router.add(Some(method), path, boxed(handler));
+        self
+    }
+
+    /// Adds a handler for `GET`, and for `HEAD`, whose body is left out.
+    ///
+    /// # Panics
+    /// As [`route`](Self::route).
+    pub fn get<R: IntoResponse>(
+        self,
+        path: &str,
+        handler: impl Fn(&mut Request) -> R + Send + Sync + 'static,
+    ) -> Server {
+        self.route(Method::GET, path, handler)
+    }
+
+    /// Adds a handler for `POST`.
+    ///
+    /// # Panics
+    /// As [`route`](Self::route).
+    pub fn post<R: IntoResponse>(
+        self,
+        path: &str,
+        handler: impl Fn(&mut Request) -> R + Send + Sync + 'static,
+    ) -> Server {
+        self.route(Method::POST, path, handler)
+    }
+
+    /// Adds a handler for `PUT`.
+    ///
+    /// # Panics
+    /// As [`route`](Self::route).
+    pub fn put<R: IntoResponse>(
+        self,
+        path: &str,
+        handler: impl Fn(&mut Request) -> R + Send + Sync + 'static,
+    ) -> Server {
+        self.route(Method::PUT, path, handler)
+    }
+
+    /// Adds a handler for `DELETE`.
+    ///
+    /// # Panics
+    /// As [`route`](Self::route).
+    pub fn delete<R: IntoResponse>(
+        self,
+        path: &str,
+        handler: impl Fn(&mut Request) -> R + Send + Sync + 'static,
+    ) -> Server {
+        self.route(Method::DELETE, path, handler)
+    }
+
+    /// Adds a handler for all methods of a path that have none of their own.
+    ///
+    /// # Panics
+    /// As [`route`](Self::route).
+    pub fn any<R: IntoResponse>(
+        mut self,
+        path: &str,
+        handler: impl Fn(&mut Request) -> R + Send + Sync + 'static,
+    ) -> Server {
+        self.router.add(None, path, boxed(handler));
+        self
+    }
+
+    /// Puts a function around all handlers, also around the answers 404 and 405. The one added last
+    /// is outermost.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn_http::{Request, Response, Server, Status};
+    /// let server = Server::new()
+    ///     .get("/", |_: &mut Request| "in")
+    ///     .with(|request: &mut Request, inner| match request.header("authorization") {
+    ///         Some("Bearer secret") => inner(request),
+    ///         _ => Response::new(Status::UNAUTHORIZED),
+    ///     });
+    /// assert_eq!(server.client().get("/").status, Status::UNAUTHORIZED);
+    /// ```
+    pub fn with(
+        mut self,
+        layer: impl Fn(&mut Request, &Handler) -> Response + Send + Sync + 'static,
+    ) -> Server {
+        let around = |inner: Box<Handler>| -> Box<Handler> {
+            Box::new(move |request: &mut Request| layer(request, &*inner))
+        };
+        self.layers.push(Box::new(around));
+        self
+    }
+
+    /// Sets how much clients may send.
+    pub fn limits(self, limits: Limits) -> Server {
+        Server { limits, ..self }
+    }
+
+    /// Sets how long clients may take.
+    pub fn timeouts(self, timeouts: Timeouts) -> Server {
+        Server { timeouts, ..self }
+    }
+
+    /// Listens on an address.
+    ///
+    /// # Errors
+    /// If the address is not available.
+    pub fn bind(self, address: impl ToSocketAddrs) -> io::Result<Bound> {
+        let listener = TcpListener::bind(address)?;
+        rustix::net::listen(&listener, BACKLOG)?; // It listens already: this changes the number.
+        Ok(self.listen(listener))
+    }
+
+    /// Serves the clients of a listener, a [`TcpListener`] or a [`UnixListener`].
+    pub fn listen(self, listener: impl Into<Listener>) -> Bound {
+        Bound { shared: self.into_shared(), listeners: vec![listener.into()] }
+    }
+
+    /// Returns a client of this server for tests. There are no sockets; all else is as in a server
+    /// that serves.
+    pub fn client(self) -> Client {
+        Client::new(self.into_shared())
+    }
+
+    fn into_shared(self) -> Arc<Shared> {
+        let Server { router, layers, limits, timeouts } = self;
+        let inner: Box<Handler> = Box::new(move |request: &mut Request| router.handle(request));
+        let handler = layers.into_iter().fold(inner, |inner, layer| layer(inner));
+        let stopping = AtomicBool::new(false);
+        Arc::new(Shared { handler, limits, watch: Watch::new(timeouts), stopping })
+    }
+}
+
+fn boxed<R: IntoResponse>(
+    handler: impl Fn(&mut Request) -> R + Send + Sync + 'static,
+) -> Arc<Handler> {
+    Arc::new(move |request: &mut Request| handler(request).into_response())
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").finish_non_exhaustive()
+    }
+}
+
+/// Where clients come from.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Listener {
+    /// TCP.
+    Tcp(TcpListener),
+    /// A Unix socket.
+    Unix(UnixListener),
+}
+
+impl From<TcpListener> for Listener {
+    fn from(listener: TcpListener) -> Listener {
+        Listener::Tcp(listener)
+    }
+}
+
+impl From<UnixListener> for Listener {
+    fn from(listener: UnixListener) -> Listener {
+        Listener::Unix(listener)
+    }
+}
+
+impl Listener {
+    fn accept(&self) -> io::Result<Stream> {
+        match self {
+            Listener::Tcp(listener) => {
+                let (stream, _) = listener.accept()?;
+                stream.set_nodelay(true)?;
+                Ok(Stream::Tcp(stream))
+            }
+            Listener::Unix(listener) => Ok(Stream::Unix(listener.accept()?.0)),
+        }
+    }
+}
+
+/// A server that listens.
+#[derive(Debug)]
+#[must_use = "it serves by `serve`"]
+pub struct Bound {
+    shared: Arc<Shared>,
+    listeners: Vec<Listener>,
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").field("limits", &self.limits).finish_non_exhaustive()
+    }
+}
+
+impl Bound {
+    /// Serves the clients of another listener as well.
+    pub fn and(mut self, listener: impl Into<Listener>) -> Bound {
+        self.listeners.push(listener.into());
+        self
+    }
+
+    /// Returns the address of the first listener of TCP.
+    pub fn local_addr(&self) -> Option<SocketAddr> {
+        self.listeners.iter().find_map(|listener| match listener {
+            Listener::Tcp(listener) => listener.local_addr().ok(),
+            Listener::Unix(_) => None,
+        })
+    }
+
+    /// Starts to serve, on threads of its own.
+    ///
+    /// # Errors
+    /// If no thread can be made.
+    pub fn start(self) -> io::Result<Running> {
+        let address = self.local_addr();
+        let watch = Arc::clone(&self.shared.watch);
+        thread::Builder::new().name("http-watch".into()).spawn(move || watch.run())?;
+        let mut acceptors = Vec::new();
+        for listener in self.listeners {
+            let shared = Arc::clone(&self.shared);
+            let accept = move || accept_all(&listener, &shared);
+            let thread = thread::Builder::new().name("http-accept".into()).spawn(accept)?;
+            acceptors.push(thread);
+        }
+        Ok(Running { shared: self.shared, acceptors: Mutex::new(acceptors), address })
+    }
+
+    /// Serves until the process ends.
+    ///
+    /// # Errors
+    /// If no thread can be made.
+    pub fn serve(self) -> io::Result<()> {
+        self.start()?.join();
+        Ok(())
+    }
+}
+
+/// A server that serves. Dropping it goes on serving.
+#[derive(Debug)]
+pub struct Running {
+    shared: Arc<Shared>,
+    acceptors: Mutex<Vec<thread::JoinHandle<()>>>,
+    address: Option<SocketAddr>,
+}
+
+impl Running {
+    /// Returns the address of the first listener of TCP.
+    pub fn local_addr(&self) -> Option<SocketAddr> {
+        self.address
+    }
+
+    /// Returns how many connections there are.
+    pub fn connections(&self) -> usize {
+        self.shared.watch.count()
+    }
+
+    /// Waits until the listeners have been closed, by [`shutdown`](Self::shutdown).
+    pub fn join(&self) {
+        let acceptors = std::mem::take(&mut *self.lock());
+        acceptors.into_iter().for_each(|acceptor| drop(acceptor.join()));
+    }
+
+    /// Ends the server: no more connections are accepted, those that wait for a request are closed,
+    /// requests that have begun are answered with `Connection: close`. After the
+    /// [grace](Timeouts::grace) their threads are interrupted. Returns how many connections are
+    /// left a second after that; usually none.
+    pub fn shutdown(&self) -> usize {
+        let (shared, watch) = (&self.shared, &self.shared.watch);
+        shared.stopping.store(true, SeqCst);
+        let threads = Vec::from_iter(self.lock().iter().map(|one| Thread::clone(one.thread())));
+        threads.iter().for_each(Thread::interrupt);
+        self.join();
+        let grace = Instant::now() + watch.timeouts.grace;
+        while watch.count() > 0 && Instant::now() < grace {
+            watch.dismiss_idle(); // Again: a request may have ended since.
+            watch.wait_for_end(Duration::from_millis(10));
+        }
+        let end = Instant::now() + Duration::from_secs(1);
+        while watch.count() > 0 && Instant::now() < end {
+            watch.interrupt_all();
+            watch.wait_for_end(Duration::from_millis(100));
+        }
+        watch.end();
+        watch.count()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<thread::JoinHandle<()>>> {
+        self.acceptors.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Accepts connections until the server is shut down. Each gets a thread.
+fn accept_all(listener: &Listener, shared: &Arc<Shared>) {
+    // How long to wait for a connection to end, where no more can be accepted.
+    const PAUSE: Duration = Duration::from_millis(100);
+    while !shared.is_stopping() {
+        if shared.watch.count() >= shared.limits.connections {
+            shared.watch.wait_for_end(PAUSE);
+            continue;
+        }
+        match listener.accept() {
+            Ok(stream) => begin(stream, shared),
+            Err(_) if shared.is_stopping() => return,
+            // The client is gone already: the next.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+            // No descriptors, or no memory, until a connection ends.
+            Err(_) => shared.watch.wait_for_end(PAUSE),
+        }
+    }
+}
+
+/// Serves a connection on a thread of its own.
+pub(crate) fn begin(stream: Stream, shared: &Arc<Shared>) {
+    let seat = shared.watch.seat();
+    let shared = Arc::clone(shared);
+    let serve = move || {
+        seat.sit_down();
+        Connection::new(stream, shared, seat).serve();
+    };
+    // Without memory for a thread, the stream is closed: the client sees that.
+    drop(thread::Builder::new().spawn(serve));
+}
+
+/// Returns the client's end of a connection inside the process.
+pub(crate) fn connect(shared: &Arc<Shared>) -> memory::Pipe {
+    let (client, server) = memory::pair();
+    begin(Stream::Memory(Arc::new(server)), shared);
+    client
+}

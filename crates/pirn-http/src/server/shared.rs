@@ -1,0 +1,81 @@
+//! What all connections of a server share.
+
+use super::watch::Watch;
+use crate::h1::head;
+use crate::request::Request;
+use crate::response::Response;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+
+/// A handler, with all that is around it.
+pub(crate) type Handler = dyn Fn(&mut Request) -> Response + Send + Sync;
+
+/// How much clients may send.
+///
+/// # Examples
+/// ```
+/// use pirn_http::Limits;
+/// let limits = Limits::default().body(64 << 20).connections(50_000);
+/// # let _ = limits;
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    pub(crate) head: head::Limits,
+    pub(crate) body: u64,
+    pub(crate) connections: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            head: head::Limits { bytes: 8 * 1024, fields: 100 },
+            body: 2 << 20,
+            connections: usize::MAX,
+        }
+    }
+}
+
+impl Limits {
+    /// The maximum number of bytes of a request's head; 8 KiB. Then the answer is 431, or 414.
+    #[must_use]
+    pub fn head(mut self, bytes: usize) -> Limits {
+        self.head.bytes = bytes;
+        self
+    }
+
+    /// The maximum number of header fields of a request; 100. Then the answer is 431.
+    #[must_use]
+    pub fn fields(mut self, fields: usize) -> Limits {
+        self.head.fields = fields;
+        self
+    }
+
+    /// The maximum number of bytes of a request's body; 2 MiB. Then reading it fails, and the
+    /// answer is 413. A handler may [allow more](Request::allow_body).
+    #[must_use]
+    pub fn body(self, bytes: u64) -> Limits {
+        Limits { body: bytes, ..self }
+    }
+
+    /// The maximum number of connections; as many as there are descriptors. Others wait in the
+    /// listener's queue.
+    #[must_use]
+    pub fn connections(self, connections: usize) -> Limits {
+        Limits { connections: connections.max(1), ..self }
+    }
+}
+
+/// See the module's documentation.
+pub(crate) struct Shared {
+    pub(crate) handler: Box<Handler>,
+    pub(crate) limits: Limits,
+    pub(crate) watch: Arc<Watch>,
+    pub(crate) stopping: AtomicBool,
+}
+
+impl Shared {
+    /// Returns whether the server has been shut down.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(SeqCst)
+    }
+}

@@ -1,0 +1,314 @@
+//! Time limits of connections.
+//!
+//! A connection's thread says in its [`Seat`] until when it has to be further; that is one store.
+//! One thread per server, the watch, looks at all seats every [`TICK`], and interrupts the threads
+//! that are late, whatever they wait for. So a limit costs neither a timer nor a system call per
+//! request, holds for any number of reads and writes together, and is late by at most a tick.
+//!
+//! ```text
+//!   due   0          nothing is limited
+//!         tick << 1  until this tick   --the watch--> EXPIRED, and an interrupt
+//!         ... | 1    the same, of a thread that waits for a request: shutting down ends that
+//! ```
+//!
+//! Rejected: `SO_RCVTIMEO`, which a byte now and then defeats; a timer per connection, which is
+//! armed and disarmed with each request.
+
+use pirn::thread::{self, Thread};
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::sync::atomic::{
+    AtomicBool, AtomicU64,
+    Ordering::{Acquire, Relaxed, SeqCst},
+};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How often the watch looks.
+const TICK: Duration = Duration::from_millis(100);
+const EXPIRED: u64 = u64::MAX;
+const IDLE: u64 = 1;
+
+/// How long clients may take.
+///
+/// # Examples
+/// ```
+/// use pirn_http::Timeouts;
+/// use std::time::Duration;
+/// let timeouts = Timeouts::default().idle(Duration::from_secs(5));
+/// # let _ = timeouts;
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Timeouts {
+    pub(crate) idle: Duration,
+    pub(crate) head: Duration,
+    pub(crate) grace: Duration,
+    /// For the first bytes of a body.
+    pub(crate) start: Duration,
+    /// The least bytes per second after that.
+    pub(crate) rate: u64,
+}
+
+impl Default for Timeouts {
+    fn default() -> Timeouts {
+        Timeouts {
+            idle: Duration::from_secs(75),
+            head: Duration::from_secs(10),
+            grace: Duration::from_secs(30),
+            start: Duration::from_secs(5),
+            rate: 500,
+        }
+    }
+}
+
+impl Timeouts {
+    /// How long a connection may wait for its next request; 75 s.
+    #[must_use]
+    pub fn idle(self, idle: Duration) -> Timeouts {
+        Timeouts { idle, ..self }
+    }
+
+    /// How long the head of a request may take from its first byte; 10 s. Then the answer is 408.
+    #[must_use]
+    pub fn head(self, head: Duration) -> Timeouts {
+        Timeouts { head, ..self }
+    }
+
+    /// How slow a body may be, in either direction: after `start`, it has to move by `rate` bytes
+    /// per second on average; 5 s and 500.
+    #[must_use]
+    pub fn body(self, start: Duration, rate: u64) -> Timeouts {
+        Timeouts { start, rate: rate.max(1), ..self }
+    }
+
+    /// How long requests may take after the server has been shut down; 30 s. Then their threads are
+    /// interrupted.
+    #[must_use]
+    pub fn grace(self, grace: Duration) -> Timeouts {
+        Timeouts { grace, ..self }
+    }
+}
+
+/// What a connection's thread does, as far as it is limited.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Limit {
+    Idle,
+    Head,
+    Body,
+    Write,
+    Drain,
+}
+
+/// The place of a connection's thread at the watch.
+pub(crate) struct Seat {
+    watch: Arc<Watch>,
+    number: u64,
+    state: Arc<State>,
+    /// The bytes of the present body, and when it began.
+    moved: Cell<u64>,
+    began: Cell<u64>,
+}
+
+/// What the watch sees of a seat.
+#[derive(Default)]
+struct State {
+    due: AtomicU64,
+    thread: OnceLock<Thread>,
+}
+
+impl Seat {
+    /// Notes what the thread does from now on.
+    pub(crate) fn limit(&self, limit: Limit) {
+        let timeouts = &self.watch.timeouts;
+        if matches!(limit, Limit::Idle | Limit::Head) {
+            self.moved.set(0);
+        }
+        let due = match limit {
+            Limit::Idle => self.watch.tick_after(timeouts.idle) << 1 | IDLE,
+            Limit::Head => self.watch.tick_after(timeouts.head) << 1,
+            Limit::Drain => self.watch.tick_after(Duration::from_secs(1)) << 1,
+            Limit::Body | Limit::Write => self.body_due() << 1,
+        };
+        self.set(due);
+    }
+
+    /// Returns when the next byte of a body is due.
+    fn body_due(&self) -> u64 {
+        let moved = self.moved.get();
+        if moved == 0 {
+            self.began.set(self.watch.now());
+        }
+        let allowed = moved / self.watch.timeouts.rate * ticks(Duration::from_secs(1));
+        self.began.get() + ticks(self.watch.timeouts.start) + allowed
+    }
+
+    /// Notes that a body has moved by so many bytes, and that nothing is limited until the next
+    /// piece.
+    pub(crate) fn progress(&self, bytes: usize) {
+        self.moved.set(self.moved.get() + bytes as u64);
+        self.no_limit();
+    }
+
+    /// Notes that nothing is limited.
+    pub(crate) fn no_limit(&self) {
+        self.set(0);
+    }
+
+    fn set(&self, due: u64) {
+        // Acquire: pairs with the exchange in `expire`. An expired seat stays expired.
+        let before = self.state.due.swap(due, Acquire);
+        if before == EXPIRED {
+            self.state.due.store(EXPIRED, Relaxed); // Relaxed: the watch has done with it.
+        }
+    }
+
+    /// Returns whether the thread was late, and so has been or will be interrupted.
+    pub(crate) fn has_expired(&self) -> bool {
+        self.state.due.load(Acquire) == EXPIRED // Acquire: as in `set`.
+    }
+
+    /// Takes the interrupt of an expired seat, which may be on its way, so that the client can be
+    /// told.
+    pub(crate) fn absorb(&self) {
+        if self.has_expired() {
+            let patience = Instant::now() + TICK;
+            while !thread::take_interrupt() && Instant::now() < patience {
+                thread::yield_now();
+            }
+        }
+        self.state.due.store(0, SeqCst);
+    }
+
+    /// Notes which thread has this seat.
+    pub(crate) fn sit_down(&self) {
+        let _ = self.state.thread.set(thread::current());
+    }
+}
+
+impl State {
+    /// Interrupts the thread, unless it has gone on meanwhile.
+    fn expire(&self, due: u64) {
+        let expired = self.due.compare_exchange(due, EXPIRED, SeqCst, Relaxed);
+        if expired.is_ok() {
+            self.interrupt();
+        }
+    }
+
+    fn interrupt(&self) {
+        if let Some(thread) = self.thread.get() {
+            thread.interrupt();
+        }
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.watch.remove(self.number);
+    }
+}
+
+/// All seats of a server.
+pub(crate) struct Watch {
+    pub(crate) timeouts: Timeouts,
+    began: Instant,
+    seats: Mutex<Seats>,
+    changed: Condvar,
+    ended: AtomicBool,
+}
+
+#[derive(Default)]
+struct Seats {
+    next: u64,
+    taken: HashMap<u64, Arc<State>>,
+}
+
+impl Watch {
+    pub(crate) fn new(timeouts: Timeouts) -> Arc<Watch> {
+        Arc::new(Watch {
+            timeouts,
+            began: Instant::now(),
+            seats: Mutex::default(),
+            changed: Condvar::new(),
+            ended: AtomicBool::new(false),
+        })
+    }
+
+    fn now(&self) -> u64 {
+        ticks(self.began.elapsed())
+    }
+
+    fn tick_after(&self, duration: Duration) -> u64 {
+        self.now() + ticks(duration) + 1
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Seats> {
+        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns a seat for a new connection.
+    pub(crate) fn seat(self: &Arc<Self>) -> Seat {
+        let state = Arc::<State>::default();
+        let mut seats = self.lock();
+        let number = seats.next;
+        seats.next += 1;
+        seats.taken.insert(number, Arc::clone(&state));
+        let watch = Arc::clone(self);
+        Seat { watch, number, state, moved: Cell::new(0), began: Cell::new(0) }
+    }
+
+    fn remove(&self, number: u64) {
+        self.lock().taken.remove(&number);
+        self.changed.notify_all();
+    }
+
+    /// Returns the number of connections.
+    pub(crate) fn count(&self) -> usize {
+        self.lock().taken.len()
+    }
+
+    /// Expires the seats whose time meets a condition. Wakes threads, so not under the lock.
+    fn expire_where(&self, condition: impl Fn(u64) -> bool) {
+        let seats = self.lock();
+        let dues = seats.taken.values().map(|seat| (seat.due.load(SeqCst), seat));
+        let late = dues.filter(|&(due, _)| due != 0 && due != EXPIRED && condition(due));
+        let late = Vec::from_iter(late.map(|(due, seat)| (due, Arc::clone(seat))));
+        drop(seats);
+        late.into_iter().for_each(|(due, seat)| seat.expire(due));
+    }
+
+    /// Waits until a connection has ended, or for up to `most`.
+    pub(crate) fn wait_for_end(&self, most: Duration) {
+        let seats = self.lock();
+        drop(self.changed.wait_timeout(seats, most).unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Looks at all seats until the server has ended.
+    pub(crate) fn run(&self) {
+        while !self.ended.load(SeqCst) {
+            thread::sleep(TICK);
+            let now = self.now();
+            self.expire_where(|due| due >> 1 <= now);
+        }
+    }
+
+    /// Has [`run`](Self::run) return soon.
+    pub(crate) fn end(&self) {
+        self.ended.store(true, SeqCst);
+    }
+
+    /// Ends the connections that wait for a request.
+    pub(crate) fn dismiss_idle(&self) {
+        self.expire_where(|due| due & IDLE != 0);
+    }
+
+    /// Interrupts all threads.
+    pub(crate) fn interrupt_all(&self) {
+        let threads = Vec::from_iter(self.lock().taken.values().cloned());
+        threads.iter().for_each(|seat| seat.interrupt());
+    }
+}
+
+/// Returns how many ticks a duration has.
+fn ticks(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis() / TICK.as_millis()).unwrap_or(u64::MAX >> 3)
+}

@@ -1,0 +1,98 @@
+//! The ways to a client.
+
+use std::io::{self, IoSlice, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+
+use crate::memory::Pipe;
+
+/// A connection's two streams of bytes. Both are used through a shared reference: a handler may
+/// read and write at the same time, from two threads.
+#[derive(Debug)]
+pub(crate) enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+    /// The other end is in this process.
+    Memory(Arc<Pipe>),
+}
+
+impl Stream {
+    pub(crate) fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Tcp(stream) => (&*stream).read(buffer),
+            Stream::Unix(stream) => (&*stream).read(buffer),
+            Stream::Memory(pipe) => pipe.read(buffer),
+        }
+    }
+
+    /// Writes all of both parts, in one call if the kernel takes them.
+    pub(crate) fn write_all(&self, head: &[u8], body: &[u8]) -> io::Result<()> {
+        let (mut head, mut body) = (head, body);
+        while !head.is_empty() || !body.is_empty() {
+            let written = match (head, body) {
+                (all, []) | ([], all) => self.write(all),
+                _ => self.write_both(head, body),
+            };
+            let count = match written {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            let of_head = count.min(head.len());
+            head = &head[of_head..];
+            body = &body[count - of_head..];
+        }
+        Ok(())
+    }
+
+    fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Stream::Tcp(stream) => (&*stream).write(bytes),
+            Stream::Unix(stream) => (&*stream).write(bytes),
+            Stream::Memory(pipe) => pipe.write(bytes),
+        }
+    }
+
+    fn write_both(&self, head: &[u8], body: &[u8]) -> io::Result<usize> {
+        let slices = [IoSlice::new(head), IoSlice::new(body)];
+        match self {
+            Stream::Tcp(stream) => (&*stream).write_vectored(&slices),
+            Stream::Unix(stream) => (&*stream).write_vectored(&slices),
+            Stream::Memory(pipe) => pipe.write(head),
+        }
+    }
+
+    /// Sends no more, or neither sends nor receives more.
+    pub(crate) fn shutdown(&self, how: Shutdown) {
+        // Failure: the client is gone.
+        let _ = match self {
+            Stream::Tcp(stream) => stream.shutdown(how),
+            Stream::Unix(stream) => stream.shutdown(how),
+            Stream::Memory(pipe) => {
+                pipe.shutdown(how);
+                Ok(())
+            }
+        };
+    }
+
+    /// Returns the client's address, if it has one.
+    pub(crate) fn peer(&self) -> Option<SocketAddr> {
+        match self {
+            Stream::Tcp(stream) => stream.peer_addr().ok(),
+            Stream::Unix(_) | Stream::Memory(_) => None,
+        }
+    }
+
+    /// Returns the descriptor, if what is written to it goes to the client unchanged.
+    #[expect(dead_code, reason = "files are sent by it")]
+    pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Stream::Tcp(stream) => Some(stream.as_fd()),
+            Stream::Unix(stream) => Some(stream.as_fd()),
+            Stream::Memory(_) => None,
+        }
+    }
+}
