@@ -1,15 +1,15 @@
 //! A client inside the process, for tests.
 
 use crate::memory::Pipe;
-use crate::server::shared::Shared;
 use crate::server;
+use crate::server::shared::Shared;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use std::fmt;
 use std::io::Write;
 use std::net::Shutdown;
 use std::sync::Arc;
 
-/// A client for tests of a [`Server`](crate::Server): see [`Server::client`](crate::Server::client).
+/// A client for tests: see [`Server::client`](crate::Server::client).
 pub struct Client {
     shared: Arc<Shared>,
 }
@@ -66,7 +66,10 @@ impl Client {
         body: &[u8],
     ) -> Answer {
         let mut text = Vec::new();
-        let _ = write!(text, "{method} {target} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n");
+        let _ = write!(
+            text,
+            "{method} {target} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n"
+        );
         for (name, value) in fields {
             let _ = write!(text, "{name}: {value}\r\n");
         }
@@ -133,7 +136,11 @@ fn parse(all: &[u8], method: &Method) -> Option<Answer> {
             true => unchunk(rest)?,
             false => rest.to_vec(),
         };
-        return Some(Answer { status, headers, body });
+        return Some(Answer {
+            status,
+            headers,
+            body,
+        });
     }
 }
 

@@ -10,7 +10,10 @@ thread_local! {
 
 /// Calls `f` with the present time as a header field has it (RFC 9110, section 5.6.7).
 pub(crate) fn with_now<R>(f: impl FnOnce(&[u8]) -> R) -> R {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_secs();
     let (second, text) = LAST.get();
     if second == now {
         return f(&text);

@@ -37,7 +37,9 @@ mod server;
 mod stream;
 
 pub use client::{Answer, Client};
-pub use http::{self, HeaderMap, HeaderName, HeaderValue, Method, StatusCode as Status, Uri, header};
+pub use http::{
+    self, HeaderMap, HeaderName, HeaderValue, Method, StatusCode as Status, Uri, header,
+};
 #[cfg(feature = "json")]
 pub use json::Json;
 pub use request::{Request, ResponseWriter};

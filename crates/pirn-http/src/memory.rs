@@ -31,7 +31,9 @@ impl Way {
     }
 
     fn wait<'a>(&self, flow: MutexGuard<'a, Flow>) -> MutexGuard<'a, Flow> {
-        self.changed.wait(flow).unwrap_or_else(PoisonError::into_inner)
+        self.changed
+            .wait(flow)
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn read(&self, buffer: &mut [u8]) -> usize {
@@ -77,8 +79,17 @@ pub(crate) struct Pipe {
 /// Returns both ends of a connection.
 pub(crate) fn pair() -> (Pipe, Pipe) {
     let [one, other] = [(); 2].map(|()| Arc::new(Way::default()));
-    let first = Pipe { incoming: Arc::clone(&one), outgoing: Arc::clone(&other) };
-    (first, Pipe { incoming: other, outgoing: one })
+    let first = Pipe {
+        incoming: Arc::clone(&one),
+        outgoing: Arc::clone(&other),
+    };
+    (
+        first,
+        Pipe {
+            incoming: other,
+            outgoing: one,
+        },
+    )
 }
 
 impl Pipe {

@@ -36,7 +36,11 @@ pub struct Request {
 
 impl Request {
     pub(crate) fn new(parts: Parts, connection: Box<Connection>) -> Request {
-        Request { parts, connection, captured: Captured::default() }
+        Request {
+            parts,
+            connection,
+            captured: Captured::default(),
+        }
     }
 
     pub(crate) fn into_parts(self) -> (Parts, Box<Connection>) {
@@ -58,7 +62,9 @@ impl Request {
 
     /// Returns the first value of this name in the query, decoded.
     pub fn query_value(&self, name: &str) -> Option<String> {
-        self.query().find(|(key, _)| key == name).map(|(_, value)| value)
+        self.query()
+            .find(|(key, _)| key == name)
+            .map(|(_, value)| value)
     }
 
     /// Returns the first header field of this name, if it is visible ASCII.
@@ -104,8 +110,8 @@ impl Request {
     }
 
     /// Sends the status and the fields of a response now. Its body is what is then written, until
-    /// the handler returns; if that returns an error, or panics, the connection is closed without an
-    /// end of the body, so that the client sees that something is missing.
+    /// the handler returns. If that returns an error, or panics, the connection is closed without
+    /// an end of the body, so that the client sees that something is missing.
     ///
     /// A response with a [body](Response::body) of known length announces that length. The body
     /// itself is not sent.
@@ -128,7 +134,9 @@ impl Request {
     /// ```
     pub fn respond(&mut self, response: Response) -> io::Result<ResponseWriter<'_>> {
         self.connection.begin_answer(&response)?;
-        Ok(ResponseWriter { connection: &mut self.connection })
+        Ok(ResponseWriter {
+            connection: &mut self.connection,
+        })
     }
 
     /// Returns whether a response has been begun.
@@ -159,7 +167,9 @@ impl Read for Request {
 
 impl fmt::Debug for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Request").field("parts", &self.parts).finish_non_exhaustive()
+        f.debug_struct("Request")
+            .field("parts", &self.parts)
+            .finish_non_exhaustive()
     }
 }
 

@@ -2,8 +2,8 @@
 
 use crate::h1::refusal::Refusal;
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
 use http::StatusCode;
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
 use std::fmt;
 use std::io::{self, Read};
 
@@ -23,23 +23,35 @@ pub(crate) enum Kind {
     #[default]
     Empty,
     Bytes(Bytes),
-    Reader { reader: Box<dyn Read + Send>, length: Option<u64> },
+    Reader {
+        reader: Box<dyn Read + Send>,
+        length: Option<u64>,
+    },
 }
 
 impl Body {
     /// Returns a body that is read while it is sent. Its length is not known: it is sent in chunks.
     pub fn from_reader(reader: impl Read + Send + 'static) -> Body {
-        Body(Kind::Reader { reader: Box::new(reader), length: None })
+        Body(Kind::Reader {
+            reader: Box::new(reader),
+            length: None,
+        })
     }
 
     /// Returns a body that is read while it is sent, and has `length` bytes. If the reader has
     /// fewer, the connection is closed, so that the client sees that something is missing.
     pub fn from_sized_reader(reader: impl Read + Send + 'static, length: u64) -> Body {
-        Body(Kind::Reader { reader: Box::new(reader.take(length)), length: Some(length) })
+        Body(Kind::Reader {
+            reader: Box::new(reader.take(length)),
+            length: Some(length),
+        })
     }
 
     /// Returns the number of bytes, if that is known.
-    #[expect(clippy::len_without_is_empty, reason = "a body of unknown length is neither")]
+    #[expect(
+        clippy::len_without_is_empty,
+        reason = "a body of unknown length is neither"
+    )]
     pub fn len(&self) -> Option<u64> {
         match &self.0 {
             Kind::Empty => Some(0),
@@ -51,7 +63,9 @@ impl Body {
 
 impl fmt::Debug for Body {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Body").field("len", &self.len()).finish_non_exhaustive()
+        f.debug_struct("Body")
+            .field("len", &self.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -88,7 +102,11 @@ pub struct Response {
 impl Response {
     /// Returns a response without fields and body.
     pub fn new(status: StatusCode) -> Response {
-        Response { status, headers: HeaderMap::new(), body: Body::default() }
+        Response {
+            status,
+            headers: HeaderMap::new(),
+            body: Body::default(),
+        }
     }
 
     /// Returns `200 OK`.
@@ -115,7 +133,8 @@ impl Response {
         V: TryInto<HeaderValue, Error: fmt::Debug>,
     {
         let value = value.try_into();
-        self.headers.insert(name, value.expect("the value of a header field"));
+        self.headers
+            .insert(name, value.expect("the value of a header field"));
         self
     }
 
@@ -148,7 +167,8 @@ impl Response {
     }
 
     fn typed(mut self, media_type: &'static str, bytes: impl Into<Bytes>) -> Response {
-        self.headers.insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+        self.headers
+            .insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
         self.body = bytes.into().into();
         self
     }
@@ -237,7 +257,10 @@ impl IntoResponse for Body {
 
 impl<R: IntoResponse> IntoResponse for (StatusCode, R) {
     fn into_response(self) -> Response {
-        Response { status: self.0, ..self.1.into_response() }
+        Response {
+            status: self.0,
+            ..self.1.into_response()
+        }
     }
 }
 
@@ -258,7 +281,9 @@ impl<R: IntoResponse, E: IntoResponse> IntoResponse for Result<R, E> {
 
 impl IntoResponse for io::Error {
     fn into_response(self) -> Response {
-        let refusal = self.get_ref().and_then(|error| error.downcast_ref::<Refusal>());
+        let refusal = self
+            .get_ref()
+            .and_then(|error| error.downcast_ref::<Refusal>());
         match refusal {
             Some(refusal) => Response::new(refusal.status).text(refusal.why),
             None => StatusCode::INTERNAL_SERVER_ERROR.into_response(),

@@ -99,7 +99,10 @@ impl Router {
             Ok(text) => Ok(text.into_owned()),
             Err(_) => Err(StatusCode::BAD_REQUEST),
         };
-        let captured = found.params.iter().map(|(name, value)| (name.to_owned(), decode(value)));
+        let captured = found
+            .params
+            .iter()
+            .map(|(name, value)| (name.to_owned(), decode(value)));
         let captured = Captured(captured.collect());
         request.captured = captured;
         handler(request)

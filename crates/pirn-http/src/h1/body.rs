@@ -96,7 +96,9 @@ impl Incoming {
         if self.left().is_some_and(|left| left > self.allowed) || self.allowed == 0 {
             return self.read_beyond(input, stream);
         }
-        let room = buffer.len().min(usize::try_from(self.allowed).unwrap_or(usize::MAX));
+        let room = buffer
+            .len()
+            .min(usize::try_from(self.allowed).unwrap_or(usize::MAX));
         let result = self.read_some(input, stream, &mut buffer[..room]);
         match result {
             Ok(count) => self.allowed -= count as u64,
@@ -129,7 +131,9 @@ impl Incoming {
     ) -> io::Result<usize> {
         match &mut self.rest {
             Rest::Length(left) => {
-                let room = buffer.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
+                let room = buffer
+                    .len()
+                    .min(usize::try_from(*left).unwrap_or(usize::MAX));
                 let count = input.read(stream, &mut buffer[..room])?;
                 if count == 0 {
                     return Err(io::ErrorKind::UnexpectedEof.into());

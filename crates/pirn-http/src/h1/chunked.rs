@@ -12,12 +12,12 @@
 use super::input::Input;
 use super::refusal::Refusal;
 use crate::stream::Stream;
+use http::StatusCode;
 use http::header::{
     AUTHORIZATION, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE,
     COOKIE, HOST, HeaderMap, HeaderName, HeaderValue, MAX_FORWARDS, TE, TRAILER, TRANSFER_ENCODING,
     UPGRADE,
 };
-use http::StatusCode;
 use std::io;
 
 /// The maximum number of bytes of all extensions of a body, and of its trailers.
@@ -64,7 +64,11 @@ pub(crate) struct Chunked {
 
 impl Chunked {
     pub(crate) fn new() -> Chunked {
-        Chunked { state: State::Size, lines_left: MAX_LINES, trailers: None }
+        Chunked {
+            state: State::Size,
+            lines_left: MAX_LINES,
+            trailers: None,
+        }
     }
 
     /// Returns whether all has been read, trailers as well.
@@ -92,7 +96,9 @@ impl Chunked {
                 State::Size => self.read_size(input, stream)?,
                 State::Data(_) if buffer.is_empty() => return Ok(0),
                 State::Data(left) => {
-                    let room = buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+                    let room = buffer
+                        .len()
+                        .min(usize::try_from(left).unwrap_or(usize::MAX));
                     let count = input.read(stream, &mut buffer[..room])?;
                     if count == 0 {
                         return Err(io::ErrorKind::UnexpectedEof.into());
@@ -119,13 +125,19 @@ impl Chunked {
     fn read_size(&mut self, input: &mut Input, stream: &Stream) -> io::Result<()> {
         let length = self.line(input, stream)?;
         let line = &input.unused()[..length - 2];
-        let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+        let digits = line
+            .iter()
+            .take_while(|byte| byte.is_ascii_hexdigit())
+            .count();
         let rest = &line[digits..];
         let is_extension = rest.trim_ascii_start().starts_with(b";");
         if digits == 0 || digits > 16 || !(rest.is_empty() || is_extension) {
             return Err(Refusal::bad("the size of a chunk is no number").into());
         }
-        if rest.iter().any(|&byte| byte != b'\t' && byte.is_ascii_control()) {
+        if rest
+            .iter()
+            .any(|&byte| byte != b'\t' && byte.is_ascii_control())
+        {
             return Err(Refusal::bad("an extension of a chunk has control bytes").into());
         }
         let size = line[..digits].iter().fold(0, |size, &digit| {

@@ -66,7 +66,11 @@ impl Connection {
             output: Output::default(),
             incoming: Incoming::new(Framing::Length(0), 0, false),
             answer: Answer::None,
-            asked: Asked { version: Version::HTTP_11, is_head: false, keep_alive: false },
+            asked: Asked {
+                version: Version::HTTP_11,
+                is_head: false,
+                keep_alive: false,
+            },
             shared,
             seat,
             spare: HeaderMap::new(),
@@ -102,7 +106,11 @@ impl Connection {
     fn next_head(&mut self) -> Result<Head, NoRequest> {
         let limits = self.shared.limits.head;
         let mut search = Search::default();
-        self.seat.limit(if self.input.is_empty() { Limit::Idle } else { Limit::Head });
+        self.seat.limit(if self.input.is_empty() {
+            Limit::Idle
+        } else {
+            Limit::Head
+        });
         loop {
             // Line ends before a request are ignored (RFC 9112, section 2.2).
             while self.input.unused().starts_with(b"\r\n") {
@@ -115,7 +123,9 @@ impl Connection {
                 self.seat.no_limit();
                 return Ok(head);
             }
-            self.output.flush(&self.stream).map_err(|_| NoRequest::Broken)?;
+            self.output
+                .flush(&self.stream)
+                .map_err(|_| NoRequest::Broken)?;
             let was_idle = self.input.is_empty();
             match self.input.fill(&self.stream) {
                 Ok(0) if was_idle => return Err(NoRequest::Over),
@@ -181,7 +191,9 @@ impl Connection {
         if !self.incoming.is_over() && self.shared.is_stopping() {
             self.asked.keep_alive = false;
         }
-        let body = self.output.head(&self.asked, response.status, &response.headers, length);
+        let body = self
+            .output
+            .head(&self.asked, response.status, &response.headers, length);
         if body == Body::UntilClose {
             self.asked.keep_alive = false;
         }

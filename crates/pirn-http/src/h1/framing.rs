@@ -25,8 +25,14 @@ pub(crate) enum Framing {
 }
 
 /// The codings that are registered and not implemented (IANA, HTTP Transfer Coding Registry).
-const OTHER_CODINGS: [&[u8]; 6] =
-    [b"gzip", b"x-gzip", b"deflate", b"compress", b"x-compress", b"identity"];
+const OTHER_CODINGS: [&[u8]; 6] = [
+    b"gzip",
+    b"x-gzip",
+    b"deflate",
+    b"compress",
+    b"x-compress",
+    b"identity",
+];
 
 impl Framing {
     /// Returns the framing that these headers say.
@@ -59,8 +65,12 @@ impl Framing {
 /// Returns whether this is a known coding, alone or before `chunked`.
 fn is_other_coding(value: &[u8]) -> bool {
     let first = value.split(|&byte| byte == b',').next().unwrap_or_default();
-    let rest = value[first.len()..].strip_prefix(b",").map(<[u8]>::trim_ascii);
-    OTHER_CODINGS.iter().any(|other| first.trim_ascii().eq_ignore_ascii_case(other))
+    let rest = value[first.len()..]
+        .strip_prefix(b",")
+        .map(<[u8]>::trim_ascii);
+    OTHER_CODINGS
+        .iter()
+        .any(|other| first.trim_ascii().eq_ignore_ascii_case(other))
         && rest.is_none_or(|rest| rest.eq_ignore_ascii_case(b"chunked"))
 }
 

@@ -80,7 +80,10 @@ fn too_large(bytes: &[u8]) -> Refusal {
             StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             "the head is larger than the server's limit",
         ),
-        None => Refusal::new(StatusCode::URI_TOO_LONG, "the target is longer than the limit"),
+        None => Refusal::new(
+            StatusCode::URI_TOO_LONG,
+            "the target is longer than the limit",
+        ),
     }
 }
 
@@ -147,7 +150,12 @@ fn parse_within<'b>(
     let expects_continue = expects_continue(&headers, version)?;
     let (mut parts, ()) = Request::new(()).into_parts();
     (parts.method, parts.uri, parts.version, parts.headers) = (method, uri, version, headers);
-    Ok(Head { parts, framing, keep_alive, expects_continue })
+    Ok(Head {
+        parts,
+        framing,
+        keep_alive,
+        expects_continue,
+    })
 }
 
 fn refuse(error: httparse::Error) -> Refusal {
@@ -181,7 +189,10 @@ fn headers(
         let value = HeaderValue::from_maybe_shared(share(field.value.trim_ascii(), bytes, shared))
             .map_err(|_| Refusal::bad("a header field's value has control bytes"))?;
         map.try_append(name, value).map_err(|_| {
-            Refusal::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "too many header fields")
+            Refusal::new(
+                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+                "too many header fields",
+            )
         })?;
     }
     Ok(map)
@@ -238,13 +249,17 @@ fn check_host(headers: &HeaderMap, uri: &Uri, version: Version) -> Result<(), Re
 /// Returns the options of the `Connection` fields.
 pub(crate) fn connection_options(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
     let fields = headers.get_all(CONNECTION).iter();
-    fields.flat_map(|value| value.as_bytes().split(|&byte| byte == b',').map(<[u8]>::trim_ascii))
+    fields.flat_map(|value| {
+        value
+            .as_bytes()
+            .split(|&byte| byte == b',')
+            .map(<[u8]>::trim_ascii)
+    })
 }
 
 fn keeps_alive(headers: &HeaderMap, version: Version) -> bool {
-    let has = |option: &[u8]| {
-        connection_options(headers).any(|one| one.eq_ignore_ascii_case(option))
-    };
+    let has =
+        |option: &[u8]| connection_options(headers).any(|one| one.eq_ignore_ascii_case(option));
     match version {
         Version::HTTP_10 => has(b"keep-alive") && !has(b"close"),
         _ => !has(b"close"),
@@ -256,7 +271,10 @@ fn expects_continue(headers: &HeaderMap, version: Version) -> Result<bool, Refus
         None => Ok(false),
         Some(_) if version == Version::HTTP_10 => Ok(false), // RFC 9110, section 10.1.1
         Some(value) if value.as_bytes().eq_ignore_ascii_case(b"100-continue") => Ok(true),
-        Some(_) => Err(Refusal::new(StatusCode::EXPECTATION_FAILED, "an unknown expectation")),
+        Some(_) => Err(Refusal::new(
+            StatusCode::EXPECTATION_FAILED,
+            "an unknown expectation",
+        )),
     }
 }
 

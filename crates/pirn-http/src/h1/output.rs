@@ -99,7 +99,8 @@ impl Output {
 
     /// Adds `100 Continue`, and writes it.
     pub(crate) fn go_on(&mut self, stream: &Stream) -> io::Result<()> {
-        self.bytes.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
+        self.bytes
+            .extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
         self.flush(stream)
     }
 

@@ -14,7 +14,10 @@ pub(crate) struct Refusal {
 
 impl Refusal {
     pub(crate) const fn bad(why: &'static str) -> Refusal {
-        Refusal { status: StatusCode::BAD_REQUEST, why }
+        Refusal {
+            status: StatusCode::BAD_REQUEST,
+            why,
+        }
     }
 
     pub(crate) const fn new(status: StatusCode, why: &'static str) -> Refusal {

@@ -183,7 +183,10 @@ impl Server {
 
     /// Serves the clients of a listener, a [`TcpListener`] or a [`UnixListener`].
     pub fn listen(self, listener: impl Into<Listener>) -> Bound {
-        Bound { shared: self.into_shared(), listeners: vec![listener.into()] }
+        Bound {
+            shared: self.into_shared(),
+            listeners: vec![listener.into()],
+        }
     }
 
     /// Returns a client of this server for tests. There are no sockets; all else is as in a server
@@ -193,11 +196,21 @@ impl Server {
     }
 
     fn into_shared(self) -> Arc<Shared> {
-        let Server { router, layers, limits, timeouts } = self;
+        let Server {
+            router,
+            layers,
+            limits,
+            timeouts,
+        } = self;
         let inner: Box<Handler> = Box::new(move |request: &mut Request| router.handle(request));
         let handler = layers.into_iter().fold(inner, |inner, layer| layer(inner));
         let stopping = AtomicBool::new(false);
-        Arc::new(Shared { handler, limits, watch: Watch::new(timeouts), stopping })
+        Arc::new(Shared {
+            handler,
+            limits,
+            watch: Watch::new(timeouts),
+            stopping,
+        })
     }
 }
 
@@ -258,7 +271,9 @@ pub struct Bound {
 
 impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shared").field("limits", &self.limits).finish_non_exhaustive()
+        f.debug_struct("Shared")
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
     }
 }
 
@@ -284,15 +299,23 @@ impl Bound {
     pub fn start(self) -> io::Result<Running> {
         let address = self.local_addr();
         let watch = Arc::clone(&self.shared.watch);
-        thread::Builder::new().name("http-watch".into()).spawn(move || watch.run())?;
+        thread::Builder::new()
+            .name("http-watch".into())
+            .spawn(move || watch.run())?;
         let mut acceptors = Vec::new();
         for listener in self.listeners {
             let shared = Arc::clone(&self.shared);
             let accept = move || accept_all(&listener, &shared);
-            let thread = thread::Builder::new().name("http-accept".into()).spawn(accept)?;
+            let thread = thread::Builder::new()
+                .name("http-accept".into())
+                .spawn(accept)?;
             acceptors.push(thread);
         }
-        Ok(Running { shared: self.shared, acceptors: Mutex::new(acceptors), address })
+        Ok(Running {
+            shared: self.shared,
+            acceptors: Mutex::new(acceptors),
+            address,
+        })
     }
 
     /// Serves until the process ends.
@@ -327,7 +350,9 @@ impl Running {
     /// Waits until the listeners have been closed, by [`shutdown`](Self::shutdown).
     pub fn join(&self) {
         let acceptors = std::mem::take(&mut *self.lock());
-        acceptors.into_iter().for_each(|acceptor| drop(acceptor.join()));
+        acceptors
+            .into_iter()
+            .for_each(|acceptor| drop(acceptor.join()));
     }
 
     /// Ends the server: no more connections are accepted, those that wait for a request are closed,
@@ -355,7 +380,9 @@ impl Running {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<thread::JoinHandle<()>>> {
-        self.acceptors.lock().unwrap_or_else(PoisonError::into_inner)
+        self.acceptors
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 

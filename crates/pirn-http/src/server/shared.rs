@@ -28,7 +28,10 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Limits {
         Limits {
-            head: head::Limits { bytes: 8 * 1024, fields: 100 },
+            head: head::Limits {
+                bytes: 8 * 1024,
+                fields: 100,
+            },
             body: 2 << 20,
             connections: usize::MAX,
         }
@@ -54,14 +57,20 @@ impl Limits {
     /// answer is 413. A handler may [allow more](Request::allow_body).
     #[must_use]
     pub fn body(self, bytes: u64) -> Limits {
-        Limits { body: bytes, ..self }
+        Limits {
+            body: bytes,
+            ..self
+        }
     }
 
     /// The maximum number of connections; as many as there are descriptors. Others wait in the
     /// listener's queue.
     #[must_use]
     pub fn connections(self, connections: usize) -> Limits {
-        Limits { connections: connections.max(1), ..self }
+        Limits {
+            connections: connections.max(1),
+            ..self
+        }
     }
 }
 

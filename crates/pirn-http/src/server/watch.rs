@@ -78,7 +78,11 @@ impl Timeouts {
     /// per second on average; 5 s and 500.
     #[must_use]
     pub fn body(self, start: Duration, rate: u64) -> Timeouts {
-        Timeouts { start, rate: rate.max(1), ..self }
+        Timeouts {
+            start,
+            rate: rate.max(1),
+            ..self
+        }
     }
 
     /// How long requests may take after the server has been shut down; 30 s. Then their threads are
@@ -253,7 +257,13 @@ impl Watch {
         seats.next += 1;
         seats.taken.insert(number, Arc::clone(&state));
         let watch = Arc::clone(self);
-        Seat { watch, number, state, moved: Cell::new(0), began: Cell::new(0) }
+        Seat {
+            watch,
+            number,
+            state,
+            moved: Cell::new(0),
+            began: Cell::new(0),
+        }
     }
 
     fn remove(&self, number: u64) {
@@ -269,7 +279,10 @@ impl Watch {
     /// Expires the seats whose time meets a condition. Wakes threads, so not under the lock.
     fn expire_where(&self, condition: impl Fn(u64) -> bool) {
         let seats = self.lock();
-        let dues = seats.taken.values().map(|seat| (seat.due.load(SeqCst), seat));
+        let dues = seats
+            .taken
+            .values()
+            .map(|seat| (seat.due.load(SeqCst), seat));
         let late = dues.filter(|&(due, _)| due != 0 && due != EXPIRED && condition(due));
         let late = Vec::from_iter(late.map(|(due, seat)| (due, Arc::clone(seat))));
         drop(seats);
@@ -279,7 +292,11 @@ impl Watch {
     /// Waits until a connection has ended, or for up to `most`.
     pub(crate) fn wait_for_end(&self, most: Duration) {
         let seats = self.lock();
-        drop(self.changed.wait_timeout(seats, most).unwrap_or_else(PoisonError::into_inner));
+        drop(
+            self.changed
+                .wait_timeout(seats, most)
+                .unwrap_or_else(PoisonError::into_inner),
+        );
     }
 
     /// Looks at all seats until the server has ended.
