@@ -1,0 +1,15 @@
+//! The smallest server: `cargo run --release -p pirn-http --example hello [ADDRESS]`.
+
+use pirn_http::{Request, Server};
+
+#[pirn::main]
+fn main() -> std::io::Result<()> {
+    let address = std::env::args().nth(1).unwrap_or("127.0.0.1:8080".into());
+    Server::new()
+        .get("/", |_: &mut Request| "Hello, World!")
+        .get("/users/{id}", |request: &mut Request| {
+            request.path("id").map(|id| format!("Hello, {id}!"))
+        })
+        .bind(address)?
+        .serve()
+}
