@@ -35,8 +35,13 @@ mod response;
 mod router;
 mod server;
 mod stream;
+#[cfg(feature = "tls")]
+mod tls;
+#[cfg(feature = "websocket")]
+mod websocket;
 
 pub use client::{Answer, Client};
+pub use h1::upgrade::Upgraded;
 pub use http::{
     self, HeaderMap, HeaderName, HeaderValue, Method, StatusCode as Status, Uri, header,
 };
@@ -47,3 +52,7 @@ pub use response::{Body, IntoResponse, Response};
 pub use server::shared::Limits;
 pub use server::watch::Timeouts;
 pub use server::{Bound, Listener, Running, Server};
+#[cfg(feature = "tls")]
+pub use tls::{Tls, TlsBuilder};
+#[cfg(feature = "websocket")]
+pub use websocket::WebSocket;

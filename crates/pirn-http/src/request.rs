@@ -77,6 +77,30 @@ impl Request {
         self.connection.stream.peer()
     }
 
+    /// Returns whether the client speaks TLS.
+    pub fn is_secure(&self) -> bool {
+        self.connection.stream.is_secure()
+    }
+
+    /// Returns the name that the client has asked for in its TLS handshake.
+    #[cfg(feature = "tls")]
+    pub fn server_name(&self) -> Option<String> {
+        self.connection.stream.tls()?.server_name()
+    }
+
+    /// Returns the client's certificate, which has been verified: see
+    /// [`TlsBuilder::require_client_certificates`](crate::TlsBuilder::require_client_certificates).
+    #[cfg(feature = "tls")]
+    pub fn client_certificate(&self) -> Option<rustls::pki_types::CertificateDer<'static>> {
+        self.connection.stream.tls()?.client_certificate()
+    }
+
+    /// Returns how many bytes the body may have.
+    #[cfg(feature = "websocket")]
+    pub(crate) fn body_limit(&self) -> u64 {
+        self.connection.shared.limits.body
+    }
+
     /// Allows the body to have so many bytes from here on, in place of the server's
     /// [limit](crate::Limits::body).
     pub fn allow_body(&mut self, bytes: u64) {

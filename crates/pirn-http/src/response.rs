@@ -1,9 +1,10 @@
 //! Responses, and what can be returned in their place.
 
 use crate::h1::refusal::Refusal;
+use crate::h1::upgrade::{Upgrade, Upgraded};
 use bytes::Bytes;
 use http::StatusCode;
-use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, UPGRADE};
 use std::fmt;
 use std::io::{self, Read};
 
@@ -27,6 +28,8 @@ pub(crate) enum Kind {
         reader: Box<dyn Read + Send>,
         length: Option<u64>,
     },
+    /// There is no body: the connection changes its protocol.
+    Upgrade(Upgrade),
 }
 
 impl Body {
@@ -54,7 +57,7 @@ impl Body {
     )]
     pub fn len(&self) -> Option<u64> {
         match &self.0 {
-            Kind::Empty => Some(0),
+            Kind::Empty | Kind::Upgrade(_) => Some(0),
             Kind::Bytes(bytes) => Some(bytes.len() as u64),
             Kind::Reader { length, .. } => *length,
         }
@@ -120,6 +123,37 @@ impl Response {
     /// If the location has bytes that no header field may have, such as line ends.
     pub fn see_other(location: &str) -> Response {
         Response::new(StatusCode::SEE_OTHER).header(LOCATION, location)
+    }
+
+    /// Returns `101 Switching Protocols`: once it has been sent, `handler` gets the connection, on
+    /// the same thread. The request should have asked for this protocol, by `Upgrade`.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn_http::{Request, Response, Server};
+    /// use std::io::{Read, Write};
+    /// let server = Server::new().get("/shout", |_: &mut Request| {
+    ///     Response::upgrade("shout", |mut connection| {
+    ///         let mut word = [0; 5];
+    ///         if connection.read_exact(&mut word).is_ok() {
+    ///             let _ = connection.write_all(&word.map(|byte| byte.to_ascii_uppercase()));
+    ///         }
+    ///     })
+    /// });
+    /// let answer = server.client().send(
+    ///     b"GET /shout HTTP/1.1\r\nhost: a\r\nupgrade: shout\r\nconnection: upgrade\r\n\r\nhello",
+    /// );
+    /// assert!(answer.ends_with(b"\r\n\r\nHELLO"));
+    /// ```
+    pub fn upgrade(
+        protocol: &'static str,
+        handler: impl FnOnce(Upgraded) + Send + 'static,
+    ) -> Response {
+        let mut response = Response::new(StatusCode::SWITCHING_PROTOCOLS);
+        let protocol = HeaderValue::from_static(protocol);
+        response.headers.insert(UPGRADE, protocol);
+        response.body = Body(Kind::Upgrade(Box::new(handler)));
+        response
     }
 
     /// Sets a header field in place of those that have this name.

@@ -7,6 +7,8 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 use crate::memory::Pipe;
+#[cfg(feature = "tls")]
+use crate::tls::TlsStream;
 
 /// A connection's two streams of bytes. Both are used through a shared reference: a handler may
 /// read and write at the same time, from two threads.
@@ -14,6 +16,8 @@ use crate::memory::Pipe;
 pub(crate) enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
+    #[cfg(feature = "tls")]
+    Tls(Box<TlsStream>),
     /// The other end is in this process.
     Memory(Arc<Pipe>),
 }
@@ -23,12 +27,18 @@ impl Stream {
         match self {
             Stream::Tcp(stream) => (&*stream).read(buffer),
             Stream::Unix(stream) => (&*stream).read(buffer),
+            #[cfg(feature = "tls")]
+            Stream::Tls(stream) => stream.read(buffer),
             Stream::Memory(pipe) => pipe.read(buffer),
         }
     }
 
     /// Writes all of both parts, in one call if the kernel takes them.
     pub(crate) fn write_all(&self, head: &[u8], body: &[u8]) -> io::Result<()> {
+        #[cfg(feature = "tls")]
+        if let Stream::Tls(stream) = self {
+            return stream.send(head, body);
+        }
         let (mut head, mut body) = (head, body);
         while !head.is_empty() || !body.is_empty() {
             let written = match (head, body) {
@@ -52,6 +62,8 @@ impl Stream {
         match self {
             Stream::Tcp(stream) => (&*stream).write(bytes),
             Stream::Unix(stream) => (&*stream).write(bytes),
+            #[cfg(feature = "tls")]
+            Stream::Tls(stream) => stream.send(bytes, &[]).map(|()| bytes.len()),
             Stream::Memory(pipe) => pipe.write(bytes),
         }
     }
@@ -61,6 +73,8 @@ impl Stream {
         match self {
             Stream::Tcp(stream) => (&*stream).write_vectored(&slices),
             Stream::Unix(stream) => (&*stream).write_vectored(&slices),
+            #[cfg(feature = "tls")]
+            Stream::Tls(stream) => stream.send(head, body).map(|()| head.len() + body.len()),
             Stream::Memory(pipe) => pipe.write(head),
         }
     }
@@ -71,6 +85,11 @@ impl Stream {
         let _ = match self {
             Stream::Tcp(stream) => stream.shutdown(how),
             Stream::Unix(stream) => stream.shutdown(how),
+            #[cfg(feature = "tls")]
+            Stream::Tls(stream) => {
+                stream.shutdown(how);
+                Ok(())
+            }
             Stream::Memory(pipe) => {
                 pipe.shutdown(how);
                 Ok(())
@@ -82,17 +101,41 @@ impl Stream {
     pub(crate) fn peer(&self) -> Option<SocketAddr> {
         match self {
             Stream::Tcp(stream) => stream.peer_addr().ok(),
+            #[cfg(feature = "tls")]
+            Stream::Tls(stream) => stream.socket().peer(),
             Stream::Unix(_) | Stream::Memory(_) => None,
         }
     }
 
     /// Returns the descriptor, if what is written to it goes to the client unchanged.
-    #[expect(dead_code, reason = "files are sent by it")]
+    #[cfg_attr(
+        not(feature = "tls"),
+        expect(dead_code, reason = "files are sent by it")
+    )]
     pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         match self {
             Stream::Tcp(stream) => Some(stream.as_fd()),
             Stream::Unix(stream) => Some(stream.as_fd()),
+            #[cfg(feature = "tls")]
+            Stream::Tls(_) => None,
             Stream::Memory(_) => None,
         }
+    }
+
+    /// Returns what is known by TLS.
+    #[cfg(feature = "tls")]
+    pub(crate) fn tls(&self) -> Option<&TlsStream> {
+        match self {
+            Stream::Tls(stream) => Some(stream),
+            _ => None,
+        }
+    }
+
+    /// Returns whether nobody on the way can read what is sent.
+    pub(crate) fn is_secure(&self) -> bool {
+        #[cfg(feature = "tls")]
+        return matches!(self, Stream::Tls(_));
+        #[cfg(not(feature = "tls"))]
+        false
     }
 }

@@ -6,6 +6,7 @@ use super::head::{self, Head, Search};
 use super::input::Input;
 use super::output::{Asked, Body, Length, Output};
 use super::refusal::Refusal;
+use super::upgrade::{Upgrade, Upgraded};
 use crate::request::Request;
 use crate::response::{Kind, Response};
 use crate::server::shared::Shared;
@@ -93,7 +94,13 @@ impl Connection {
             self = connection;
             self.spare = parts.headers;
             let goes_on = match result {
-                Ok(response) => self.finish(response),
+                Ok(response) => match response.body.0 {
+                    Kind::Upgrade(upgrade) if self.answer == Answer::None => {
+                        let body = Default::default();
+                        return self.upgrade(Response { body, ..response }, upgrade);
+                    }
+                    _ => self.finish(response),
+                },
                 Err(_) => self.finish_panicked(),
             };
             if !goes_on {
@@ -250,7 +257,7 @@ impl Connection {
         }
         self.send_head(&response, length);
         match response.body.0 {
-            Kind::Empty => {}
+            Kind::Empty | Kind::Upgrade(_) => {}
             Kind::Bytes(bytes) => self.write(&bytes)?,
             Kind::Reader { reader, .. } => self.send_all_of(reader)?,
         }
@@ -288,6 +295,26 @@ impl Connection {
         }
         self.seat.limit(Limit::Drain);
         self.incoming.drain(&mut self.input, &self.stream)
+    }
+
+    /// Leaves HTTP: sends the answer, and passes the connection on.
+    fn upgrade(mut self: Box<Self>, response: Response, upgrade: Upgrade) {
+        self.seat.limit(Limit::Write);
+        let sent = self
+            .send(response)
+            .and_then(|()| self.output.flush(&self.stream));
+        self.seat.no_limit();
+        if sent.is_ok() {
+            let Connection {
+                stream,
+                input,
+                seat,
+                ..
+            } = *self;
+            let connection = Upgraded::new(stream, input, &seat);
+            // Its message has been written by the panic's hook; there is no one else to tell.
+            let _ = catch_unwind(AssertUnwindSafe(|| upgrade(connection)));
+        }
     }
 
     /// Answers bytes that are no request.

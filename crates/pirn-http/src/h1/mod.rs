@@ -8,3 +8,4 @@ pub(crate) mod head;
 pub(crate) mod input;
 pub(crate) mod output;
 pub(crate) mod refusal;
+pub(crate) mod upgrade;

@@ -1,5 +1,6 @@
 //! Servers: routes, listeners, their end.
 
+mod listener;
 pub(crate) mod shared;
 pub(crate) mod watch;
 
@@ -10,22 +11,22 @@ use crate::request::Request;
 use crate::response::{IntoResponse, Response};
 use crate::router::Router;
 use crate::stream::Stream;
+#[cfg(feature = "tls")]
+use crate::tls::{Tls, TlsStream};
 use http::Method;
+use listener::Arrival;
+pub use listener::Listener;
 use pirn::thread::{self, Thread};
 use shared::{Handler, Limits, Shared};
 use std::fmt;
 use std::io;
-use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
-use std::os::unix::net::UnixListener;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use watch::{Timeouts, Watch};
-
-/// The number of connections that may wait to be accepted: as many as the system allows by default
-/// (`net.core.somaxconn`). `std` asks for 128; a client that comes while that many wait gets no
-/// answer for a second.
-const BACKLOG: i32 = 4096;
+#[cfg(feature = "tls")]
+use watch::Limit;
+use watch::{Seat, Timeouts, Watch};
 
 /// A middleware: a function around all that is inside.
 type Layer = Box<dyn FnOnce(Box<Handler>) -> Box<Handler>>;
@@ -136,6 +137,25 @@ impl Server {
         self
     }
 
+    /// Adds a handler of WebSockets: it gets each that is opened for a path, on the connection's
+    /// own thread. The socket is closed when it returns.
+    ///
+    /// For what depends on the request there is [`Request::websocket`].
+    ///
+    /// # Panics
+    /// As [`route`](Self::route).
+    #[cfg(feature = "websocket")]
+    pub fn websocket<F>(self, path: &str, handler: F) -> Server
+    where
+        F: Fn(crate::WebSocket) -> io::Result<()> + Send + Sync + 'static,
+    {
+        let handler = Arc::new(handler);
+        self.get(path, move |request: &mut Request| {
+            let handler = Arc::clone(&handler);
+            request.websocket(move |socket| handler(socket))
+        })
+    }
+
     /// Puts a function around all handlers, also around the answers 404 and 405. The one added last
     /// is outermost.
     ///
@@ -176,12 +196,19 @@ impl Server {
     /// # Errors
     /// If the address is not available.
     pub fn bind(self, address: impl ToSocketAddrs) -> io::Result<Bound> {
-        let listener = TcpListener::bind(address)?;
-        rustix::net::listen(&listener, BACKLOG)?; // It listens already: this changes the number.
-        Ok(self.listen(listener))
+        Ok(self.listen(Listener::tcp(address)?))
     }
 
-    /// Serves the clients of a listener, a [`TcpListener`] or a [`UnixListener`].
+    /// Listens on an address for clients that speak TLS.
+    ///
+    /// # Errors
+    /// If the address is not available.
+    #[cfg(feature = "tls")]
+    pub fn bind_tls(self, address: impl ToSocketAddrs, tls: &Tls) -> io::Result<Bound> {
+        Ok(self.listen(Listener::tcp(address)?.tls(tls)))
+    }
+
+    /// Serves the clients of a [`Listener`], a `TcpListener` or a `UnixListener`.
     pub fn listen(self, listener: impl Into<Listener>) -> Bound {
         Bound {
             shared: self.into_shared(),
@@ -226,41 +253,6 @@ impl fmt::Debug for Server {
     }
 }
 
-/// Where clients come from.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum Listener {
-    /// TCP.
-    Tcp(TcpListener),
-    /// A Unix socket.
-    Unix(UnixListener),
-}
-
-impl From<TcpListener> for Listener {
-    fn from(listener: TcpListener) -> Listener {
-        Listener::Tcp(listener)
-    }
-}
-
-impl From<UnixListener> for Listener {
-    fn from(listener: UnixListener) -> Listener {
-        Listener::Unix(listener)
-    }
-}
-
-impl Listener {
-    fn accept(&self) -> io::Result<Stream> {
-        match self {
-            Listener::Tcp(listener) => {
-                let (stream, _) = listener.accept()?;
-                stream.set_nodelay(true)?;
-                Ok(Stream::Tcp(stream))
-            }
-            Listener::Unix(listener) => Ok(Stream::Unix(listener.accept()?.0)),
-        }
-    }
-}
-
 /// A server that listens.
 #[derive(Debug)]
 #[must_use = "it serves by `serve`"]
@@ -286,10 +278,7 @@ impl Bound {
 
     /// Returns the address of the first listener of TCP.
     pub fn local_addr(&self) -> Option<SocketAddr> {
-        self.listeners.iter().find_map(|listener| match listener {
-            Listener::Tcp(listener) => listener.local_addr().ok(),
-            Listener::Unix(_) => None,
-        })
+        self.listeners.iter().find_map(Listener::local_addr)
     }
 
     /// Starts to serve, on threads of its own.
@@ -396,7 +385,7 @@ fn accept_all(listener: &Listener, shared: &Arc<Shared>) {
             continue;
         }
         match listener.accept() {
-            Ok(stream) => begin(stream, shared),
+            Ok(arrival) => begin(arrival, shared),
             Err(_) if shared.is_stopping() => return,
             // The client is gone already: the next.
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
@@ -407,20 +396,39 @@ fn accept_all(listener: &Listener, shared: &Arc<Shared>) {
 }
 
 /// Serves a connection on a thread of its own.
-pub(crate) fn begin(stream: Stream, shared: &Arc<Shared>) {
+fn begin(arrival: Arrival, shared: &Arc<Shared>) {
     let seat = shared.watch.seat();
     let shared = Arc::clone(shared);
     let serve = move || {
         seat.sit_down();
-        Connection::new(stream, shared, seat).serve();
+        if let Some(stream) = shake_hands(arrival, &seat) {
+            Connection::new(stream, shared, seat).serve();
+        }
     };
     // Without memory for a thread, the stream is closed: the client sees that.
     drop(thread::Builder::new().spawn(serve));
 }
 
+/// Agrees with the client about TLS, if that is spoken there.
+#[cfg(feature = "tls")]
+fn shake_hands(arrival: Arrival, seat: &Seat) -> Option<Stream> {
+    let Some(tls) = arrival.tls else {
+        return Some(arrival.stream);
+    };
+    seat.limit(Limit::Handshake);
+    // Failure: the client has been told why, if it is still there.
+    let stream = TlsStream::accept(arrival.stream, &tls).ok()?;
+    Some(Stream::Tls(Box::new(stream)))
+}
+
+#[cfg(not(feature = "tls"))]
+fn shake_hands(arrival: Arrival, _: &Seat) -> Option<Stream> {
+    Some(arrival.stream)
+}
+
 /// Returns the client's end of a connection inside the process.
 pub(crate) fn connect(shared: &Arc<Shared>) -> memory::Pipe {
     let (client, server) = memory::pair();
-    begin(Stream::Memory(Arc::new(server)), shared);
+    begin(Arrival::plain(Stream::Memory(Arc::new(server))), shared);
     client
 }

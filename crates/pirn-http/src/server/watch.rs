@@ -27,6 +27,8 @@ use std::time::{Duration, Instant};
 /// How often the watch looks.
 const TICK: Duration = Duration::from_millis(100);
 const EXPIRED: u64 = u64::MAX;
+/// A tick that never comes.
+const FOREVER: u64 = u64::MAX >> 2;
 const IDLE: u64 = 1;
 
 /// How long clients may take.
@@ -40,6 +42,7 @@ const IDLE: u64 = 1;
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Timeouts {
+    pub(crate) handshake: Duration,
     pub(crate) idle: Duration,
     pub(crate) head: Duration,
     pub(crate) grace: Duration,
@@ -52,6 +55,7 @@ pub struct Timeouts {
 impl Default for Timeouts {
     fn default() -> Timeouts {
         Timeouts {
+            handshake: Duration::from_secs(10),
             idle: Duration::from_secs(75),
             head: Duration::from_secs(10),
             grace: Duration::from_secs(30),
@@ -62,6 +66,12 @@ impl Default for Timeouts {
 }
 
 impl Timeouts {
+    /// How long a client may take to agree about TLS; 10 s.
+    #[must_use]
+    pub fn handshake(self, handshake: Duration) -> Timeouts {
+        Timeouts { handshake, ..self }
+    }
+
     /// How long a connection may wait for its next request; 75 s.
     #[must_use]
     pub fn idle(self, idle: Duration) -> Timeouts {
@@ -96,6 +106,8 @@ impl Timeouts {
 /// What a connection's thread does, as far as it is limited.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Limit {
+    #[cfg_attr(not(feature = "tls"), expect(dead_code, reason = "there is no TLS"))]
+    Handshake,
     Idle,
     Head,
     Body,
@@ -128,6 +140,7 @@ impl Seat {
             self.moved.set(0);
         }
         let due = match limit {
+            Limit::Handshake => self.watch.tick_after(timeouts.handshake) << 1,
             Limit::Idle => self.watch.tick_after(timeouts.idle) << 1 | IDLE,
             Limit::Head => self.watch.tick_after(timeouts.head) << 1,
             Limit::Drain => self.watch.tick_after(Duration::from_secs(1)) << 1,
@@ -159,11 +172,7 @@ impl Seat {
     }
 
     fn set(&self, due: u64) {
-        // Acquire: pairs with the exchange in `expire`. An expired seat stays expired.
-        let before = self.state.due.swap(due, Acquire);
-        if before == EXPIRED {
-            self.state.due.store(EXPIRED, Relaxed); // Relaxed: the watch has done with it.
-        }
+        self.state.set(due);
     }
 
     /// Returns whether the thread was late, and so has been or will be interrupted.
@@ -183,13 +192,45 @@ impl Seat {
         self.state.due.store(0, SeqCst);
     }
 
+    /// Returns a handle for the waits of a connection that has left HTTP.
+    pub(crate) fn waiting(&self) -> Waiting {
+        Waiting(Arc::clone(&self.state))
+    }
+
     /// Notes which thread has this seat.
     pub(crate) fn sit_down(&self) {
         let _ = self.state.thread.set(thread::current());
     }
 }
 
+/// The waits of a connection that has left HTTP: they may be as long as they like, until the server
+/// is shut down.
+pub(crate) struct Waiting(Arc<State>);
+
+impl Waiting {
+    /// Does what waits for the client.
+    pub(crate) fn during<R>(&self, wait: impl FnOnce() -> R) -> R {
+        self.0.set(FOREVER << 1 | IDLE);
+        let result = wait();
+        self.0.set(0);
+        result
+    }
+
+    /// Returns whether such a wait has been ended.
+    pub(crate) fn is_dismissed(&self) -> bool {
+        self.0.due.load(Acquire) == EXPIRED // Acquire: as in `set`.
+    }
+}
+
 impl State {
+    fn set(&self, due: u64) {
+        // Acquire: pairs with the exchange in `expire`. An expired seat stays expired.
+        let before = self.due.swap(due, Acquire);
+        if before == EXPIRED {
+            self.due.store(EXPIRED, Relaxed); // Relaxed: the watch has done with it.
+        }
+    }
+
     /// Interrupts the thread, unless it has gone on meanwhile.
     fn expire(&self, due: u64) {
         let expired = self.due.compare_exchange(due, EXPIRED, SeqCst, Relaxed);

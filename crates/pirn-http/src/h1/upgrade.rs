@@ -1,0 +1,98 @@
+//! A connection that has left HTTP for another protocol.
+
+use super::input::Input;
+use crate::server::watch::{Seat, Waiting};
+use crate::stream::Stream;
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::net::Shutdown;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What is done with a connection once the answer `101 Switching Protocols` has been sent.
+pub(crate) type Upgrade = Box<dyn FnOnce(Upgraded) + Send>;
+
+/// A connection that speaks another protocol than HTTP: see [`Response::upgrade`].
+///
+/// It is a [`Read`] and a [`Write`], also by a shared reference: clones of it may read and write at
+/// the same time, from several threads. What the client has sent after its request comes first.
+///
+/// While the thread that the connection began with waits in `read`, shutting the server down
+/// interrupts it.
+///
+/// [`Response::upgrade`]: crate::Response::upgrade
+#[derive(Clone)]
+pub struct Upgraded(Arc<Inner>);
+
+struct Inner {
+    stream: Stream,
+    /// What has come with the request.
+    early: Mutex<Input>,
+    waiting: Waiting,
+}
+
+impl Upgraded {
+    pub(super) fn new(stream: Stream, early: Input, seat: &Seat) -> Upgraded {
+        Upgraded(Arc::new(Inner {
+            stream,
+            early: Mutex::new(early),
+            waiting: seat.waiting(),
+        }))
+    }
+
+    /// Sends no more, so that the client sees an end, or neither sends nor receives more.
+    pub fn shutdown(&self, how: Shutdown) {
+        self.0.stream.shutdown(how);
+    }
+
+    /// Returns whether the server has been shut down while this waited for the client: then the
+    /// wait has ended with an error.
+    pub fn is_dismissed(&self) -> bool {
+        self.0.waiting.is_dismissed()
+    }
+}
+
+impl Read for &Upgraded {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let inner = &self.0;
+        {
+            let mut early = inner.early.lock().unwrap_or_else(PoisonError::into_inner);
+            if !early.is_empty() {
+                return early.read(&inner.stream, buffer);
+            }
+        }
+        inner.waiting.during(|| inner.stream.read(buffer))
+    }
+}
+
+impl Write for &Upgraded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.stream.write_all(bytes, &[])?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Read for Upgraded {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        (&*self).read(buffer)
+    }
+}
+
+impl Write for Upgraded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        (&*self).write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Upgraded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Upgraded").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,157 @@
+//! Where clients come from.
+
+use crate::stream::Stream;
+#[cfg(feature = "tls")]
+use crate::tls::Tls;
+use std::io;
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+
+/// The number of connections that may wait to be accepted: as many as the system allows by default
+/// (`net.core.somaxconn`). `std` asks for 128; a client that comes while that many wait gets no
+/// answer for a second.
+const BACKLOG: i32 = 4096;
+
+/// A socket that clients connect to, and what is spoken there.
+///
+/// # Examples
+/// ```
+/// use pirn_http::{Listener, Request, Server};
+/// # fn main() -> std::io::Result<()> {
+/// # let folder = std::env::temp_dir();
+/// # let path = folder.join(format!("pirn-http-{}", std::process::id()));
+/// let server = Server::new()
+///     .get("/", |_: &mut Request| "Hello, World!")
+///     .listen(Listener::tcp("127.0.0.1:0")?)
+///     .and(Listener::unix(&path)?);
+/// # std::fs::remove_file(path)?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Listener {
+    socket: Socket,
+    #[cfg(feature = "tls")]
+    tls: Option<Tls>,
+}
+
+#[derive(Debug)]
+enum Socket {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+/// A client that has come.
+pub(crate) struct Arrival {
+    pub(crate) stream: Stream,
+    #[cfg(feature = "tls")]
+    pub(crate) tls: Option<Tls>,
+}
+
+impl Arrival {
+    /// Returns one that is in this process.
+    pub(crate) fn plain(stream: Stream) -> Arrival {
+        Arrival {
+            stream,
+            #[cfg(feature = "tls")]
+            tls: None,
+        }
+    }
+}
+
+impl Listener {
+    /// Listens on an address of TCP.
+    ///
+    /// # Errors
+    /// If the address is not available.
+    pub fn tcp(address: impl ToSocketAddrs) -> io::Result<Listener> {
+        let listener = TcpListener::bind(address)?;
+        rustix::net::listen(&listener, BACKLOG)?; // It listens already: this changes the number.
+        Ok(listener.into())
+    }
+
+    /// Listens on a Unix socket, which it makes. The file stays when the server ends.
+    ///
+    /// # Errors
+    /// If there is a file of this name, or it cannot be made.
+    pub fn unix(path: impl AsRef<Path>) -> io::Result<Listener> {
+        let listener = UnixListener::bind(path)?;
+        rustix::net::listen(&listener, BACKLOG)?; // As above.
+        Ok(listener.into())
+    }
+
+    /// Returns the listeners that the process was started with, as systemd hands them over
+    /// (`LISTEN_FDS`, `LISTEN_PID`): so a service may be restarted without refusing a client.
+    ///
+    /// # Errors
+    /// If one of them is not a listener of TCP or a Unix socket.
+    pub fn from_environment() -> io::Result<Vec<Listener>> {
+        let mut given = listenfd::ListenFd::from_env();
+        let mut take = |index| -> io::Result<Option<Listener>> {
+            let tcp = given.take_tcp_listener(index);
+            if let Ok(listener) = tcp {
+                return Ok(listener.map(Listener::from));
+            }
+            Ok(given.take_unix_listener(index)?.map(Listener::from))
+        };
+        let count = listenfd::ListenFd::from_env().len();
+        let all = (0..count).map(|index| take(index).transpose());
+        all.flatten().collect()
+    }
+
+    /// Has clients speak TLS here.
+    #[cfg(feature = "tls")]
+    #[must_use]
+    pub fn tls(self, tls: &Tls) -> Listener {
+        Listener {
+            tls: Some(tls.clone()),
+            ..self
+        }
+    }
+
+    fn new(socket: Socket) -> Listener {
+        Listener {
+            socket,
+            #[cfg(feature = "tls")]
+            tls: None,
+        }
+    }
+
+    /// Returns the address, if it is one of TCP.
+    pub fn local_addr(&self) -> Option<SocketAddr> {
+        match &self.socket {
+            Socket::Tcp(listener) => listener.local_addr().ok(),
+            Socket::Unix(_) => None,
+        }
+    }
+
+    /// Waits for a client.
+    pub(super) fn accept(&self) -> io::Result<Arrival> {
+        let stream = match &self.socket {
+            Socket::Tcp(listener) => {
+                let (stream, _) = listener.accept()?;
+                stream.set_nodelay(true)?;
+                Stream::Tcp(stream)
+            }
+            Socket::Unix(listener) => Stream::Unix(listener.accept()?.0),
+        };
+        Ok(Arrival {
+            stream,
+            #[cfg(feature = "tls")]
+            tls: self.tls.clone(),
+        })
+    }
+}
+
+impl From<TcpListener> for Listener {
+    fn from(listener: TcpListener) -> Listener {
+        Listener::new(Socket::Tcp(listener))
+    }
+}
+
+impl From<UnixListener> for Listener {
+    fn from(listener: UnixListener) -> Listener {
+        Listener::new(Socket::Unix(listener))
+    }
+}

@@ -1,0 +1,193 @@
+//! A connection's bytes through TLS.
+//!
+//! Both directions are used through a shared reference, from two threads at once if need be. The
+//! session is locked only for what takes no time: never while a thread waits for the socket.
+//!
+//! ```text
+//!   read   socket -> chunk        no lock
+//!          chunk -> session -> buffer       session
+//!   write  sending                held until the records are on the socket, so that they stay in
+//!            bytes -> session -> records    session                               order
+//!            records -> socket
+//! ```
+
+use super::Tls;
+use crate::stream::Stream;
+use rustix::net::SendFlags;
+use rustls::ServerConnection;
+use rustls::pki_types::CertificateDer;
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::net::Shutdown;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// How many bytes are read from the socket at once. They are on the thread's stack.
+const CHUNK: usize = 2048;
+
+/// The most bytes of a record: what is written is cut at this length.
+const RECORD: usize = 16 * 1024;
+
+/// See the module's documentation.
+pub(crate) struct TlsStream {
+    socket: Stream,
+    session: Mutex<ServerConnection>,
+    /// The records that are being written.
+    sending: Mutex<Vec<u8>>,
+}
+
+impl TlsStream {
+    /// Shakes hands with a client.
+    ///
+    /// # Errors
+    /// If the client cannot be agreed with, is gone, or is too slow.
+    pub(crate) fn accept(socket: Stream, tls: &Tls) -> io::Result<TlsStream> {
+        let session = ServerConnection::new(tls.config()).map_err(io::Error::other)?;
+        let stream = TlsStream {
+            socket,
+            session: Mutex::new(session),
+            sending: Mutex::default(),
+        };
+        while stream.session().is_handshaking() {
+            if stream.receive()? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+        Ok(stream)
+    }
+
+    fn session(&self) -> MutexGuard<'_, ServerConnection> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads from the socket, and takes what the records have. Returns the number of bytes read;
+    /// zero: the client sends no more.
+    fn receive(&self) -> io::Result<usize> {
+        let mut chunk = [0; CHUNK];
+        let count = retry(|| self.socket.read(&mut chunk))?;
+        let mut rest = &chunk[..count];
+        let mut session = self.session();
+        while !rest.is_empty() {
+            session.read_tls(&mut rest)?;
+            if let Err(error) = session.process_new_packets() {
+                drop(session);
+                let _ = self.send(&[], &[]); // The alert; the client may be gone.
+                return Err(io::Error::new(io::ErrorKind::InvalidData, error));
+            }
+        }
+        let answers = session.wants_write();
+        drop(session);
+        if answers {
+            self.send(&[], &[])?;
+        }
+        Ok(count)
+    }
+
+    pub(crate) fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let taken = self.session().reader().read(buffer);
+            match taken {
+                // All that has come was taken before.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                result => return result,
+            }
+            // Without a farewell: what is cut off shows in the framing of the messages.
+            if self.receive()? == 0 {
+                return Ok(0);
+            }
+        }
+    }
+
+    /// Writes all of both parts, after what the session itself has to say.
+    pub(crate) fn send(&self, head: &[u8], body: &[u8]) -> io::Result<()> {
+        let mut records = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
+        let pieces = head.chunks(RECORD).chain(body.chunks(RECORD));
+        for piece in pieces {
+            let mut session = self.session();
+            session.writer().write_all(piece)?;
+            take_records(&mut session, &mut records)?;
+            drop(session);
+            if records.len() >= RECORD {
+                self.put(&mut records)?;
+            }
+        }
+        take_records(&mut self.session(), &mut records)?;
+        let result = self.put(&mut records);
+        *records = Vec::new(); // A connection that waits holds no buffer.
+        result
+    }
+
+    fn put(&self, records: &mut Vec<u8>) -> io::Result<()> {
+        let result = self.socket.write_all(records, &[]);
+        records.clear();
+        result
+    }
+
+    /// Says farewell, so that the client knows that nothing is missing. Does not wait for a client
+    /// that reads nothing.
+    fn say_farewell(&self) {
+        let Ok(mut records) = self.sending.try_lock() else {
+            return; // Another thread is in the middle of a record.
+        };
+        let mut session = self.session();
+        session.send_close_notify();
+        let taken = take_records(&mut session, &mut records);
+        if let (Ok(()), Some(socket)) = (taken, self.socket.descriptor()) {
+            let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+            let _ = rustix::net::send(socket, &records, flags); // The client may be gone.
+        }
+        records.clear();
+    }
+
+    pub(crate) fn shutdown(&self, how: Shutdown) {
+        if how != Shutdown::Read {
+            self.say_farewell();
+        }
+        self.socket.shutdown(how);
+    }
+
+    pub(crate) fn socket(&self) -> &Stream {
+        &self.socket
+    }
+
+    /// Returns the name that the client has asked for.
+    pub(crate) fn server_name(&self) -> Option<String> {
+        self.session().server_name().map(str::to_owned)
+    }
+
+    /// Returns the certificate of the client.
+    pub(crate) fn client_certificate(&self) -> Option<CertificateDer<'static>> {
+        let session = self.session();
+        let certificate = session.peer_certificates()?.first()?;
+        Some(certificate.clone().into_owned())
+    }
+}
+
+/// Adds to `records` what the session has to send.
+fn take_records(session: &mut ServerConnection, records: &mut Vec<u8>) -> io::Result<()> {
+    while session.wants_write() {
+        session.write_tls(records)?;
+    }
+    Ok(())
+}
+
+/// Calls `call` until no signal's handler has interrupted it.
+fn retry<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
+}
+
+impl Drop for TlsStream {
+    fn drop(&mut self) {
+        self.say_farewell();
+    }
+}
+
+impl fmt::Debug for TlsStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TlsStream").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,262 @@
+//! TLS, with rustls' client.
+
+use pirn_http::{Listener, Request, Server, Tls};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use std::fs;
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A folder of certificates that one authority has issued.
+struct Authority {
+    folder: PathBuf,
+    issuer: CertifiedIssuer<'static, KeyPair>,
+}
+
+impl Authority {
+    fn new(name: &str) -> Authority {
+        let folder = std::env::temp_dir().join(format!("pirn-http-{}-{name}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let mut params = CertificateParams::new([]).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().unwrap();
+        let issuer = CertifiedIssuer::self_signed(params, key).unwrap();
+        fs::write(folder.join("roots.pem"), issuer.pem()).unwrap();
+        Authority { folder, issuer }
+    }
+
+    /// Writes a certificate and its key into two files.
+    fn issue(&self, file: &str, name: &str) -> [PathBuf; 2] {
+        let key = KeyPair::generate().unwrap();
+        let params = CertificateParams::new([name.to_owned()]).unwrap();
+        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        let paths = ["pem", "key"].map(|extension| self.folder.join(format!("{file}.{extension}")));
+        fs::write(&paths[0], certificate.pem()).unwrap();
+        fs::write(&paths[1], key.serialize_pem()).unwrap();
+        paths
+    }
+
+    fn roots(&self) -> PathBuf {
+        self.folder.join("roots.pem")
+    }
+
+    fn client(&self, certificate: Option<&[PathBuf; 2]>) -> Arc<ClientConfig> {
+        use rustls::pki_types::pem::PemObject;
+        let mut roots = RootCertStore::empty();
+        roots.add(self.issuer.der().clone()).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots);
+        let mut config = match certificate {
+            None => config.with_no_client_auth(),
+            Some([certificate, key]) => {
+                let chain = vec![CertificateDer::from_pem_file(certificate).unwrap()];
+                let key = PrivateKeyDer::from_pem_file(key).unwrap();
+                config.with_client_auth_cert(chain, key).unwrap()
+            }
+        };
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Arc::new(config)
+    }
+}
+
+impl Drop for Authority {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn hello(request: &mut Request) -> String {
+    let name = request.server_name().unwrap_or_default();
+    let known = request.client_certificate().is_some();
+    format!("{} {name} {known}", request.is_secure())
+}
+
+fn server(tls: &Tls) -> pirn_http::Running {
+    let server = Server::new()
+        .get("/", hello)
+        .post("/echo", |request: &mut Request| request.bytes());
+    server
+        .bind_tls("127.0.0.1:0", tls)
+        .unwrap()
+        .start()
+        .unwrap()
+}
+
+type Client = StreamOwned<ClientConnection, TcpStream>;
+
+fn connect(server: &pirn_http::Running, config: &Arc<ClientConfig>, name: &str) -> Client {
+    let name = ServerName::try_from(name.to_owned()).unwrap();
+    let session = ClientConnection::new(Arc::clone(config), name).unwrap();
+    StreamOwned::new(
+        session,
+        TcpStream::connect(server.local_addr().unwrap()).unwrap(),
+    )
+}
+
+/// Makes a request and returns the body of the answer.
+fn get(client: &mut Client, request: &str) -> io::Result<String> {
+    client.write_all(request.as_bytes())?;
+    let mut all = String::new();
+    client.read_to_string(&mut all)?; // An end without a farewell is an error here.
+    Ok(all.split_once("\r\n\r\n").unwrap().1.to_owned())
+}
+
+const GET: &str = "GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
+
+fn tls(pair: &[PathBuf; 2]) -> Tls {
+    Tls::from_files(&pair[0], &pair[1]).unwrap()
+}
+
+#[test]
+fn a_client_is_served_by_tls() {
+    let authority = Authority::new("served");
+    let server = server(&tls(&authority.issue("a", "a.example")));
+    let config = authority.client(None);
+    let mut client = connect(&server, &config, "a.example");
+    assert_eq!(get(&mut client, GET).unwrap(), "true a.example false");
+    assert_eq!(client.conn.alpn_protocol(), Some(&b"http/1.1"[..]));
+    // Many records in both directions.
+    let body = "0123456789".repeat(100_000);
+    let mut client = connect(&server, &config, "a.example");
+    let head = format!(
+        "POST /echo HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    assert!(get(&mut client, &(head + &body)).unwrap() == body);
+    assert_eq!(server.shutdown(), 0);
+}
+
+#[test]
+fn what_is_no_tls_is_refused() {
+    let authority = Authority::new("refused");
+    let server = server(&tls(&authority.issue("a", "a.example")));
+    let mut client = TcpStream::connect(server.local_addr().unwrap()).unwrap();
+    client.write_all(GET.as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    client.read_to_end(&mut answer).unwrap();
+    assert_eq!(answer.first(), Some(&21), "an alert: {answer:?}");
+    // A client that goes away in the middle of its handshake.
+    TcpStream::connect(server.local_addr().unwrap())
+        .unwrap()
+        .write_all(&[22, 3, 1])
+        .unwrap();
+    assert_eq!(server.shutdown(), 0);
+}
+
+#[test]
+fn names_have_certificates_of_their_own() {
+    let authority = Authority::new("names");
+    let [a, b, c] = [("a", "a.example"), ("b", "*.b.example"), ("c", "c.example")]
+        .map(|(file, name)| authority.issue(file, name));
+    let tls = Tls::builder()
+        .certificate(&a[0], &a[1])
+        .certificate_for("*.B.example", &b[0], &b[1])
+        .certificate_for("c.example", &c[0], &c[1])
+        .build()
+        .unwrap();
+    let server = server(&tls);
+    let config = authority.client(None);
+    for name in ["a.example", "one.b.example", "c.example"] {
+        let body = get(&mut connect(&server, &config, name), GET).unwrap();
+        assert_eq!(body, format!("true {name} false"));
+    }
+    for name in ["b.example", "one.two.b.example", "d.example"] {
+        let error = get(&mut connect(&server, &config, name), GET).unwrap_err();
+        assert!(error.to_string().contains("certificate"), "{name}: {error}");
+    }
+    assert_eq!(server.shutdown(), 0);
+}
+
+#[test]
+fn clients_show_certificates() {
+    let authority = Authority::new("clients");
+    let own = authority.issue("a", "a.example");
+    let client = authority.issue("client", "client.example");
+    let strangers = Authority::new("strangers");
+    let stranger = strangers.issue("client", "client.example");
+    let with = |certificate| authority.client(certificate);
+    let builder = || Tls::builder().certificate(&own[0], &own[1]);
+    let asking = builder()
+        .ask_for_client_certificates(authority.roots())
+        .build()
+        .unwrap();
+    let needing = builder()
+        .require_client_certificates(authority.roots())
+        .build()
+        .unwrap();
+    for (tls, without) in [(asking, true), (needing, false)] {
+        let server = server(&tls);
+        let ask = |config| get(&mut connect(&server, &config, "a.example"), GET);
+        assert_eq!(ask(with(Some(&client))).unwrap(), "true a.example true");
+        assert_eq!(ask(with(None)).is_ok(), without);
+        assert!(ask(with(Some(&stranger))).is_err());
+        assert_eq!(server.shutdown(), 0);
+    }
+}
+
+#[test]
+fn certificates_are_read_again() {
+    let authority = Authority::new("again");
+    let own = authority.issue("a", "a.example");
+    let tls = tls(&own);
+    let server = server(&tls);
+    let config = authority.client(None);
+    let ask = |name| get(&mut connect(&server, &config, name), GET);
+    ask("a.example").unwrap();
+    authority.issue("a", "b.example");
+    tls.reload().unwrap();
+    ask("b.example").unwrap();
+    assert!(ask("a.example").is_err());
+    fs::write(&own[1], "no key").unwrap();
+    assert!(tls.reload().is_err());
+    ask("b.example").unwrap();
+    assert_eq!(server.shutdown(), 0);
+}
+
+#[test]
+fn files_that_are_no_certificates_are_named() {
+    let authority = Authority::new("named");
+    let [certificate, key] = authority.issue("a", "a.example");
+    let [_, other] = authority.issue("b", "b.example");
+    let error =
+        |certificate: &Path, key: &Path| Tls::from_files(certificate, key).unwrap_err().to_string();
+    assert!(error(Path::new("/nowhere"), &key).contains("/nowhere: No such file"));
+    assert!(error(&key, &key).contains("there is no certificate in it"));
+    assert!(error(&certificate, &certificate).contains("a.pem"));
+    assert!(error(&certificate, &other).contains("b.key"));
+    let none = Tls::builder().build().unwrap_err().to_string();
+    assert!(none.contains("TlsBuilder::certificate"), "{none}");
+}
+
+#[test]
+fn tls_is_spoken_by_unix_sockets_and_beside_plain_listeners() {
+    let authority = Authority::new("unix");
+    let tls = tls(&authority.issue("a", "a.example"));
+    let path = authority.folder.join("socket");
+    let server = Server::new()
+        .get("/", hello)
+        .listen(Listener::unix(&path).unwrap().tls(&tls))
+        .and(Listener::tcp("127.0.0.1:0").unwrap())
+        .start()
+        .unwrap();
+    let name = ServerName::try_from("a.example").unwrap();
+    let session = ClientConnection::new(authority.client(None), name).unwrap();
+    let socket = std::os::unix::net::UnixStream::connect(&path).unwrap();
+    let mut client = StreamOwned::new(session, socket);
+    client.write_all(GET.as_bytes()).unwrap();
+    let mut all = String::new();
+    client.read_to_string(&mut all).unwrap();
+    assert!(all.ends_with("true a.example false"), "{all}");
+    let mut plain = TcpStream::connect(server.local_addr().unwrap()).unwrap();
+    plain.write_all(GET.as_bytes()).unwrap();
+    let mut all = String::new();
+    plain.read_to_string(&mut all).unwrap();
+    assert!(all.ends_with("false  false"), "{all}");
+    assert_eq!(server.shutdown(), 0);
+}
