@@ -4,6 +4,7 @@ use crate::h1::connection::{Answer, Connection};
 use crate::query;
 use crate::response::Response;
 use crate::router::Captured;
+use crate::server::watch::Seat;
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 use std::fmt;
@@ -41,6 +42,16 @@ impl Request {
             connection,
             captured: Captured::default(),
         }
+    }
+
+    pub(crate) fn seat(&self) -> &Seat {
+        &self.connection.seat
+    }
+
+    /// Returns whether the client has hung up.
+    /// [`Server::half_close`](crate::Server::half_close) says what is taken for that.
+    pub fn is_client_gone(&self) -> bool {
+        self.seat().is_client_gone()
     }
 
     pub(crate) fn into_parts(self) -> (Parts, Box<Connection>) {

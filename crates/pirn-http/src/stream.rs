@@ -108,10 +108,6 @@ impl Stream {
     }
 
     /// Returns the descriptor, if what is written to it goes to the client unchanged.
-    #[cfg_attr(
-        not(feature = "tls"),
-        expect(dead_code, reason = "files are sent by it")
-    )]
     pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         match self {
             Stream::Tcp(stream) => Some(stream.as_fd()),
@@ -119,6 +115,15 @@ impl Stream {
             #[cfg(feature = "tls")]
             Stream::Tls(_) => None,
             Stream::Memory(_) => None,
+        }
+    }
+
+    /// Returns the descriptor of the socket.
+    pub(crate) fn raw_descriptor(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            #[cfg(feature = "tls")]
+            Stream::Tls(stream) => stream.socket().raw_descriptor(),
+            stream => stream.descriptor(),
         }
     }
 

@@ -232,8 +232,8 @@ impl Request {
     /// gets it then, on the same thread. What is no such request is answered with 400 or 426.
     ///
     /// The response may be changed before it is returned, as long as its status stays: a
-    /// `Sec-WebSocket-Protocol` is set like any field. A browser sends the page's `Origin`, and asks
-    /// nobody's leave: compare it where a cookie is trusted.
+    /// `Sec-WebSocket-Protocol` is set like any field. A browser opens sockets for pages of any
+    /// origin, with the user's cookies: compare `Origin` where a cookie is trusted.
     ///
     /// # Examples
     /// ```

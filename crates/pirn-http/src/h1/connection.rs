@@ -89,11 +89,14 @@ impl Connection {
             self.begin(&head);
             let shared = Arc::clone(&self.shared);
             let mut request = Request::new(head.parts, self);
+            request.seat().begin_handler();
             let result = catch_unwind(AssertUnwindSafe(|| (shared.handler)(&mut request)));
+            let is_late = request.seat().end_handler();
             let (parts, connection) = request.into_parts();
             self = connection;
             self.spare = parts.headers;
             let goes_on = match result {
+                Ok(_) if is_late && self.answer == Answer::None => self.finish(too_late()),
                 Ok(response) => match response.body.0 {
                     Kind::Upgrade(upgrade) if self.answer == Answer::None => {
                         let body = Default::default();
@@ -349,6 +352,11 @@ impl Connection {
             }
         }
     }
+}
+
+/// Returns the answer in place of that of a handler that took too long.
+fn too_late() -> Response {
+    Response::new(StatusCode::SERVICE_UNAVAILABLE).text("the server took too long")
 }
 
 /// Returns whether responses with this status have no body: RFC 9112, section 6.3.

@@ -1,5 +1,6 @@
 //! Servers: routes, listeners, their end.
 
+mod hangups;
 mod listener;
 pub(crate) mod shared;
 pub(crate) mod watch;
@@ -53,6 +54,7 @@ pub struct Server {
     layers: Vec<Layer>,
     limits: Limits,
     timeouts: Timeouts,
+    half_close: bool,
 }
 
 impl Server {
@@ -191,6 +193,19 @@ impl Server {
         Server { timeouts, ..self }
     }
 
+    /// Says that a client that sends no more may still wait for its answer, as `nc -N` does.
+    ///
+    /// Without it, a handler is interrupted when its client closes the connection, even if only its
+    /// own direction: what the handler waits for ends with an error, so that nobody works for a
+    /// client that is gone. That a client has gone completely is noticed in either case, but often
+    /// not before something is sent to it.
+    pub fn half_close(self, allowed: bool) -> Server {
+        Server {
+            half_close: allowed,
+            ..self
+        }
+    }
+
     /// Listens on an address.
     ///
     /// # Errors
@@ -228,6 +243,7 @@ impl Server {
             layers,
             limits,
             timeouts,
+            half_close,
         } = self;
         let inner: Box<Handler> = Box::new(move |request: &mut Request| router.handle(request));
         let handler = layers.into_iter().fold(inner, |inner, layer| layer(inner));
@@ -235,6 +251,7 @@ impl Server {
         Arc::new(Shared {
             handler,
             limits,
+            half_close,
             watch: Watch::new(timeouts),
             stopping,
         })
@@ -287,22 +304,21 @@ impl Bound {
     /// If no thread can be made.
     pub fn start(self) -> io::Result<Running> {
         let address = self.local_addr();
-        let watch = Arc::clone(&self.shared.watch);
-        thread::Builder::new()
-            .name("http-watch".into())
-            .spawn(move || watch.run())?;
+        let watch = &self.shared.watch;
+        watch.notice_hang_ups(self.shared.half_close)?;
+        let (limits, clients) = (Arc::clone(watch), Arc::clone(watch));
+        let hang_ups = spawn("http-hang-ups", move || clients.follow_clients())?;
+        spawn("http-watch", move || limits.run())?;
         let mut acceptors = Vec::new();
         for listener in self.listeners {
             let shared = Arc::clone(&self.shared);
             let accept = move || accept_all(&listener, &shared);
-            let thread = thread::Builder::new()
-                .name("http-accept".into())
-                .spawn(accept)?;
-            acceptors.push(thread);
+            acceptors.push(spawn("http-accept", accept)?);
         }
         Ok(Running {
             shared: self.shared,
             acceptors: Mutex::new(acceptors),
+            hang_ups: Thread::clone(hang_ups.thread()),
             address,
         })
     }
@@ -322,6 +338,7 @@ impl Bound {
 pub struct Running {
     shared: Arc<Shared>,
     acceptors: Mutex<Vec<thread::JoinHandle<()>>>,
+    hang_ups: Thread,
     address: Option<SocketAddr>,
 }
 
@@ -365,6 +382,7 @@ impl Running {
             watch.wait_for_end(Duration::from_millis(100));
         }
         watch.end();
+        self.hang_ups.interrupt();
         watch.count()
     }
 
@@ -373,6 +391,10 @@ impl Running {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<thread::JoinHandle<()>> {
+    thread::Builder::new().name(name.into()).spawn(run)
 }
 
 /// Accepts connections until the server is shut down. Each gets a thread.
@@ -402,6 +424,7 @@ fn begin(arrival: Arrival, shared: &Arc<Shared>) {
     let serve = move || {
         seat.sit_down();
         if let Some(stream) = shake_hands(arrival, &seat) {
+            seat.follow(&stream);
             Connection::new(stream, shared, seat).serve();
         }
     };

@@ -78,6 +78,8 @@ impl Limits {
 pub(crate) struct Shared {
     pub(crate) handler: Box<Handler>,
     pub(crate) limits: Limits,
+    /// A client that sends no more may still listen.
+    pub(crate) half_close: bool,
     pub(crate) watch: Arc<Watch>,
     pub(crate) stopping: AtomicBool,
 }

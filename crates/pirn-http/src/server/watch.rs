@@ -14,9 +14,12 @@
 //! Rejected: `SO_RCVTIMEO`, which a byte now and then defeats; a timer per connection, which is
 //! armed and disarmed with each request.
 
+use super::hangups::{Client, HangUps};
+use crate::stream::Stream;
 use pirn::thread::{self, Thread};
 use std::cell::Cell;
 use std::collections::HashMap;
+use std::io;
 use std::sync::atomic::{
     AtomicBool, AtomicU64,
     Ordering::{Acquire, Relaxed, SeqCst},
@@ -45,6 +48,7 @@ pub struct Timeouts {
     pub(crate) handshake: Duration,
     pub(crate) idle: Duration,
     pub(crate) head: Duration,
+    pub(crate) handler: Option<Duration>,
     pub(crate) grace: Duration,
     /// For the first bytes of a body.
     pub(crate) start: Duration,
@@ -58,6 +62,7 @@ impl Default for Timeouts {
             handshake: Duration::from_secs(10),
             idle: Duration::from_secs(75),
             head: Duration::from_secs(10),
+            handler: None,
             grace: Duration::from_secs(30),
             start: Duration::from_secs(5),
             rate: 500,
@@ -95,6 +100,16 @@ impl Timeouts {
         }
     }
 
+    /// How long a handler may take, without a limit by default. Then its thread is interrupted:
+    /// what it waits for ends with an error, and unless it has responded before, the answer is 503.
+    #[must_use]
+    pub fn handler(self, handler: Duration) -> Timeouts {
+        Timeouts {
+            handler: Some(handler),
+            ..self
+        }
+    }
+
     /// How long requests may take after the server has been shut down; 30 s. Then their threads are
     /// interrupted.
     #[must_use]
@@ -120,6 +135,8 @@ pub(crate) struct Seat {
     watch: Arc<Watch>,
     number: u64,
     state: Arc<State>,
+    /// When the handler that runs is due; 0: whenever it likes.
+    handler_due: Cell<u64>,
     /// The bytes of the present body, and when it began.
     moved: Cell<u64>,
     began: Cell<u64>,
@@ -127,8 +144,9 @@ pub(crate) struct Seat {
 
 /// What the watch sees of a seat.
 #[derive(Default)]
-struct State {
+pub(super) struct State {
     due: AtomicU64,
+    pub(super) client: Client,
     thread: OnceLock<Thread>,
 }
 
@@ -166,9 +184,45 @@ impl Seat {
         self.no_limit();
     }
 
-    /// Notes that nothing is limited.
+    /// Notes that nothing is limited but the handler, if one runs.
     pub(crate) fn no_limit(&self) {
-        self.set(0);
+        self.set(self.handler_due.get());
+    }
+
+    /// Notes that a handler begins.
+    pub(crate) fn begin_handler(&self) {
+        if let Some(handler) = self.watch.timeouts.handler {
+            self.handler_due.set(self.watch.tick_after(handler) << 1);
+            self.no_limit();
+        }
+        self.state.client.begin();
+    }
+
+    /// Notes that the handler has ended. Returns whether it was late.
+    pub(crate) fn end_handler(&self) -> bool {
+        let was_due = self.handler_due.replace(0) != 0;
+        let is_late = was_due && self.has_expired();
+        if is_late {
+            self.absorb();
+        } else if was_due {
+            self.no_limit();
+        }
+        if self.state.client.end() {
+            take_interrupt();
+        }
+        is_late
+    }
+
+    /// Returns whether the client has hung up.
+    pub(crate) fn is_client_gone(&self) -> bool {
+        self.state.client.is_gone()
+    }
+
+    /// Has the handlers of this connection interrupted when the client hangs up.
+    pub(crate) fn follow(&self, stream: &Stream) {
+        if let Some(hang_ups) = self.watch.hang_ups.get() {
+            hang_ups.add(stream, self.number);
+        }
     }
 
     fn set(&self, due: u64) {
@@ -184,10 +238,7 @@ impl Seat {
     /// told.
     pub(crate) fn absorb(&self) {
         if self.has_expired() {
-            let patience = Instant::now() + TICK;
-            while !thread::take_interrupt() && Instant::now() < patience {
-                thread::yield_now();
-            }
+            take_interrupt();
         }
         self.state.due.store(0, SeqCst);
     }
@@ -222,6 +273,14 @@ impl Waiting {
     }
 }
 
+/// Takes an interrupt that has come, or is on its way.
+fn take_interrupt() {
+    let patience = Instant::now() + TICK;
+    while !thread::take_interrupt() && Instant::now() < patience {
+        thread::yield_now();
+    }
+}
+
 impl State {
     fn set(&self, due: u64) {
         // Acquire: pairs with the exchange in `expire`. An expired seat stays expired.
@@ -239,7 +298,7 @@ impl State {
         }
     }
 
-    fn interrupt(&self) {
+    pub(super) fn interrupt(&self) {
         if let Some(thread) = self.thread.get() {
             thread.interrupt();
         }
@@ -255,6 +314,8 @@ impl Drop for Seat {
 /// All seats of a server.
 pub(crate) struct Watch {
     pub(crate) timeouts: Timeouts,
+    /// `None` while there are no sockets.
+    hang_ups: OnceLock<HangUps>,
     began: Instant,
     seats: Mutex<Seats>,
     changed: Condvar,
@@ -271,6 +332,7 @@ impl Watch {
     pub(crate) fn new(timeouts: Timeouts) -> Arc<Watch> {
         Arc::new(Watch {
             timeouts,
+            hang_ups: OnceLock::new(),
             began: Instant::now(),
             seats: Mutex::default(),
             changed: Condvar::new(),
@@ -302,6 +364,7 @@ impl Watch {
             watch,
             number,
             state,
+            handler_due: Cell::new(0),
             moved: Cell::new(0),
             began: Cell::new(0),
         }
@@ -349,7 +412,26 @@ impl Watch {
         }
     }
 
-    /// Has [`run`](Self::run) return soon.
+    /// Begins to notice clients that hang up: see [`HangUps::new`].
+    ///
+    /// # Errors
+    /// If there are no descriptors left.
+    pub(crate) fn notice_hang_ups(&self, half_close: bool) -> io::Result<()> {
+        let _ = self.hang_ups.set(HangUps::new(half_close)?); // It is set once only.
+        Ok(())
+    }
+
+    /// Interrupts handlers whose clients hang up, until the server has ended and this thread is
+    /// interrupted.
+    pub(crate) fn follow_clients(&self) {
+        let find = |number| self.lock().taken.get(&number).cloned();
+        if let Some(hang_ups) = self.hang_ups.get() {
+            hang_ups.run(find, || self.ended.load(SeqCst));
+        }
+    }
+
+    /// Has [`run`](Self::run) return soon, and [`follow_clients`](Self::follow_clients) when it is
+    /// interrupted next.
     pub(crate) fn end(&self) {
         self.ended.store(true, SeqCst);
     }

@@ -1,6 +1,7 @@
 //! Servers, by connections inside the process and by sockets.
 
 mod h1;
+mod hangups;
 #[cfg(feature = "tls")]
 mod tls;
 mod upgrade;
