@@ -1,6 +1,7 @@
 //! Requests.
 
 use crate::h1::connection::{Answer, Connection};
+use crate::outgoing::{Given, Outgoing, Then};
 use crate::query;
 use crate::response::Response;
 use crate::router::Captured;
@@ -11,6 +12,7 @@ use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 
 /// A request, while a handler handles it.
 ///
@@ -33,6 +35,8 @@ pub struct Request {
     parts: Parts,
     connection: Box<Connection>,
     pub(crate) captured: Captured,
+    pub(crate) route: Option<Arc<str>>,
+    pub(crate) outgoing: Outgoing,
 }
 
 impl Request {
@@ -41,6 +45,8 @@ impl Request {
             parts,
             connection,
             captured: Captured::default(),
+            route: None,
+            outgoing: Outgoing::default(),
         }
     }
 
@@ -64,6 +70,18 @@ impl Request {
     /// 500 if the route has no such name; 400 if it is not UTF-8.
     pub fn path(&self, name: &str) -> Result<&str, StatusCode> {
         self.captured.get(name)
+    }
+
+    /// Returns the path of the route that serves this request, such as `/users/{id}`. `None`: there
+    /// is none, or, in middleware, it has not been looked for yet.
+    pub fn route(&self) -> Option<&str> {
+        self.route.as_deref()
+    }
+
+    /// Returns whether the server has been told to shut down. A handler that sends without end
+    /// returns then.
+    pub fn is_stopping(&self) -> bool {
+        self.connection.shared.is_stopping()
     }
 
     /// Returns the pairs of the query, decoded.
@@ -118,6 +136,12 @@ impl Request {
         self.connection.incoming.allow(bytes);
     }
 
+    /// Returns how many bytes of the body are to come, if that is known.
+    #[cfg(feature = "tower")]
+    pub(crate) fn body_left(&self) -> Option<u64> {
+        self.connection.incoming.left()
+    }
+
     /// Returns the whole body.
     ///
     /// # Errors
@@ -167,11 +191,87 @@ impl Request {
     /// });
     /// assert_eq!(server.client().get("/count").text(), "0 1 2 ");
     /// ```
-    pub fn respond(&mut self, response: Response) -> io::Result<ResponseWriter<'_>> {
+    pub fn respond(&mut self, mut response: Response) -> io::Result<ResponseWriter<'_>> {
+        if !self.has_responded() {
+            self.outgoing.apply(&mut response, Given::Pushed);
+        }
         self.connection.begin_answer(&response)?;
-        Ok(ResponseWriter {
-            connection: &mut self.connection,
-        })
+        self.outgoing.status = Some(response.status);
+        Ok(ResponseWriter { request: self })
+    }
+
+    /// Has a function change the response before it is sent, however the handler gives it: by
+    /// returning it or by [`respond`](Self::respond). So middleware adds header fields. Functions
+    /// that are added later are called first.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn_http::{Request, Server, header};
+    /// let server = Server::new()
+    ///     .get("/", |_: &mut Request| "in")
+    ///     .with(|request: &mut Request, inner| {
+    ///         request.before_response(|response| {
+    ///             let value = header::HeaderValue::from_static("nosniff");
+    ///             response.headers.insert(header::X_CONTENT_TYPE_OPTIONS, value);
+    ///         });
+    ///         inner(request)
+    ///     });
+    /// assert_eq!(server.client().get("/").headers["x-content-type-options"], "nosniff");
+    /// ```
+    pub fn before_response(&mut self, change: impl FnOnce(&mut Response) + Send + 'static) {
+        self.outgoing.change(Box::new(move |response, given| {
+            // What middleware does to a body that is not there would confuse the framing.
+            let body = match given {
+                Given::Pushed => Some(std::mem::take(&mut response.body)),
+                Given::Returned => None,
+            };
+            change(response);
+            if let Some(body) = body {
+                response.body = body;
+            }
+            None
+        }));
+    }
+
+    /// Completes what a handler has returned, which is all that is around it.
+    pub(crate) fn complete(&mut self, response: &mut Response) {
+        if !self.has_responded() {
+            self.outgoing.apply(response, Given::Returned);
+        } else if self.outgoing.encoder.is_some()
+            && !response.status.is_server_error()
+            && self.encode(&[], Then::End).is_err()
+        {
+            // The end is missing: the client must not take the body for complete.
+            *response = Response::new(StatusCode::INTERNAL_SERVER_ERROR);
+        }
+    }
+
+    /// Writes bytes of the body, coded if it is.
+    fn encode(&mut self, bytes: &[u8], then: Then) -> io::Result<()> {
+        let Some(encoder) = &mut self.outgoing.encoder else {
+            self.outgoing.written += bytes.len() as u64;
+            return self.connection.write(bytes);
+        };
+        let mut coded = Vec::new();
+        encoder.encode(bytes, then, &mut coded)?;
+        if then == Then::End {
+            self.outgoing.encoder = None;
+        }
+        self.outgoing.written += coded.len() as u64;
+        self.connection.write(&coded)
+    }
+
+    /// Writes bytes of the body that [`respond`](Self::respond) has begun.
+    pub(crate) fn write_body(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.encode(bytes, Then::More)
+    }
+
+    /// Sends what has been written.
+    pub(crate) fn flush_body(&mut self) -> io::Result<()> {
+        if self.outgoing.encoder.is_some() {
+            self.encode(&[], Then::Flush)?;
+        }
+        self.connection.flush()
     }
 
     /// Returns whether a response has been begun.
@@ -212,17 +312,17 @@ impl fmt::Debug for Request {
 ///
 /// What is written is collected; [`flush`](Write::flush) sends it.
 pub struct ResponseWriter<'r> {
-    connection: &'r mut Connection,
+    request: &'r mut Request,
 }
 
 impl Write for ResponseWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.connection.write(bytes)?;
+        self.request.write_body(bytes)?;
         Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.connection.flush()
+        self.request.flush_body()
     }
 }
 

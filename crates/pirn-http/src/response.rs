@@ -64,6 +64,52 @@ impl Body {
     }
 }
 
+impl Body {
+    /// Has a function called when the body has been sent, or will not be: with the number of its
+    /// bytes that were. For a body in memory that is now.
+    pub(crate) fn on_end(self, end: impl FnOnce(u64) + Send + 'static) -> Body {
+        match self.0 {
+            Kind::Reader { reader, length } => {
+                let watched = Watched {
+                    reader,
+                    count: 0,
+                    end: Some(Box::new(end)),
+                };
+                let reader = Box::new(watched);
+                Body(Kind::Reader { reader, length })
+            }
+            kind => {
+                let body = Body(kind);
+                end(body.len().unwrap_or_default());
+                body
+            }
+        }
+    }
+}
+
+/// A reader that says when it is done with.
+struct Watched {
+    reader: Box<dyn Read + Send>,
+    count: u64,
+    end: Option<Box<dyn FnOnce(u64) + Send>>,
+}
+
+impl Read for Watched {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.reader.read(buffer)?;
+        self.count += count as u64;
+        Ok(count)
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        if let Some(end) = self.end.take() {
+            end(self.count);
+        }
+    }
+}
+
 impl fmt::Debug for Body {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Body")

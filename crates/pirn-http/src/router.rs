@@ -54,7 +54,7 @@ impl Methods {
 /// All routes.
 #[derive(Default)]
 pub(crate) struct Router {
-    paths: Vec<(String, Methods)>,
+    paths: Vec<(Arc<str>, Methods)>,
     by_path: matchit::Router<usize>,
 }
 
@@ -64,14 +64,14 @@ impl Router {
     /// # Panics
     /// If the path is none, contradicts another, or has a handler of this method already.
     pub(crate) fn add(&mut self, method: Option<Method>, path: &str, handler: Shared) {
-        let index = match self.paths.iter().position(|(known, _)| known == path) {
+        let index = match self.paths.iter().position(|(known, _)| **known == *path) {
             Some(index) => index,
             None => {
                 let index = self.paths.len();
                 if let Err(error) = self.by_path.insert(path, index) {
                     panic!("the route {path}: {error}");
                 }
-                self.paths.push((path.to_owned(), Methods::default()));
+                self.paths.push((path.into(), Methods::default()));
                 index
             }
         };
@@ -89,10 +89,11 @@ impl Router {
         let Ok(found) = self.by_path.at(request.uri.path()) else {
             return StatusCode::NOT_FOUND.into_response();
         };
-        let methods = &self.paths[*found.value].1;
+        let (path, methods) = &self.paths[*found.value];
         let Some(handler) = methods.find(&request.method) else {
             let mut response = StatusCode::METHOD_NOT_ALLOWED.into_response();
             response.headers.insert(ALLOW, methods.allowed());
+            request.route = Some(Arc::clone(path));
             return response;
         };
         let decode = |value: &str| match percent_decode_str(value).decode_utf8() {
@@ -105,6 +106,7 @@ impl Router {
             .map(|(name, value)| (name.to_owned(), decode(value)));
         let captured = Captured(captured.collect());
         request.captured = captured;
+        request.route = Some(Arc::clone(path));
         handler(request)
     }
 }

@@ -247,6 +247,11 @@ impl Server {
         } = self;
         let inner: Box<Handler> = Box::new(move |request: &mut Request| router.handle(request));
         let handler = layers.into_iter().fold(inner, |inner, layer| layer(inner));
+        let handler = Box::new(move |request: &mut Request| {
+            let mut response = handler(request);
+            request.complete(&mut response);
+            response
+        });
         let stopping = AtomicBool::new(false);
         Arc::new(Shared {
             handler,

@@ -7,8 +7,18 @@ use crate::response::Response;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
-/// A handler, with all that is around it.
-pub(crate) type Handler = dyn Fn(&mut Request) -> Response + Send + Sync;
+/// What a [middleware](crate::Server::with) is around: a handler, and the middleware inside.
+///
+/// # Examples
+/// ```
+/// use pirn_http::{Handler, Request, Response, Server};
+/// fn as_is(request: &mut Request, inner: &Handler) -> Response {
+///     inner(request)
+/// }
+/// let server = Server::new().get("/", |_: &mut Request| "in").with(as_is);
+/// assert_eq!(server.client().get("/").text(), "in");
+/// ```
+pub type Handler = dyn Fn(&mut Request) -> Response + Send + Sync;
 
 /// How much clients may send.
 ///

@@ -1,0 +1,288 @@
+//! Serving files: [`Files`], a folder; [`File`], one file.
+
+mod conditions;
+mod file;
+mod open;
+mod ranges;
+
+use crate::negotiation;
+use crate::request::Request;
+use crate::response::{IntoResponse, Response};
+use crate::server::Server;
+pub use file::File;
+use http::StatusCode;
+use http::header::{ACCEPT_ENCODING, CACHE_CONTROL, HeaderMap, HeaderValue};
+use percent_encoding::percent_decode_str;
+use rustix::io::Errno;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::sync::Arc;
+
+/// The ends of names of files that have been compressed beforehand, with their codings; the best
+/// first.
+const COMPRESSED: [(&str, &str); 3] = [("br", ".br"), ("zstd", ".zst"), ("gzip", ".gz")];
+
+/// A folder whose files are served.
+///
+/// * Media types are those of the names' ends; [conditional requests](File::response_to) and ranges
+///   are served.
+/// * A folder is served by its `index.html`; there are no listings.
+/// * No path leads out of the folder: neither `..`, in any spelling, nor a symbolic link.
+/// * Files and folders whose names begin with a dot are not served.
+///
+/// # Examples
+/// ```
+/// use pirn_http::{Server, files::Files};
+/// # let folder = tempfile::tempdir()?;
+/// # std::fs::write(folder.path().join("style.css"), "body {}")?;
+/// # let folder = folder.path();
+/// let server = Server::new().files("/static", Files::new(folder)?);
+/// let answer = server.client().get("/static/style.css");
+/// assert_eq!(answer.text(), "body {}");
+/// assert_eq!(answer.headers["content-type"], "text/css; charset=utf-8");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Files {
+    root: Arc<OwnedFd>,
+    index: Option<String>,
+    dot_files: bool,
+    precompressed: bool,
+    cache_control: Option<HeaderValue>,
+}
+
+impl Files {
+    /// Returns the files of a folder. That is opened now: one that is moved or replaced later is
+    /// still served.
+    ///
+    /// # Errors
+    /// If the folder cannot be opened.
+    pub fn new(folder: impl AsRef<Path>) -> io::Result<Files> {
+        let path = folder.as_ref();
+        let root = open::folder(path).map_err(|error| {
+            let error = io::Error::from(error);
+            io::Error::new(
+                error.kind(),
+                format!("the folder {}: {error}", path.display()),
+            )
+        })?;
+        Ok(Files {
+            root: Arc::new(root),
+            index: Some("index.html".to_owned()),
+            dot_files: false,
+            precompressed: false,
+            cache_control: None,
+        })
+    }
+
+    /// Sets which file a folder is served by; `index.html`. `None`: folders are not served.
+    #[must_use]
+    pub fn index(self, name: Option<&str>) -> Files {
+        let index = name.map(str::to_owned);
+        Files { index, ..self }
+    }
+
+    /// Serves files and folders whose names begin with a dot as well.
+    #[must_use]
+    pub fn dot_files(self) -> Files {
+        Files {
+            dot_files: true,
+            ..self
+        }
+    }
+
+    /// Serves `name.br`, `name.zst` or `name.gz` in place of `name`, if it is there and the client
+    /// accepts it.
+    #[must_use]
+    pub fn precompressed(self) -> Files {
+        Files {
+            precompressed: true,
+            ..self
+        }
+    }
+
+    /// Sets `Cache-Control`.
+    ///
+    /// # Panics
+    /// If the value has bytes that no header field may have.
+    #[must_use]
+    pub fn cache_control(self, value: &'static str) -> Files {
+        let cache_control = Some(HeaderValue::from_static(value));
+        Files {
+            cache_control,
+            ..self
+        }
+    }
+
+    /// Returns the response to a request for a file, whose path beneath the folder is as in a
+    /// request's target: with slashes, and percent signs for what is escaped. A path that ends with
+    /// a slash, or is empty, is that of a folder.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn_http::{Request, Response, Server, Status, files::Files};
+    /// # let folder = tempfile::tempdir()?;
+    /// # std::fs::write(folder.path().join("a.txt"), "")?;
+    /// let files = Files::new(folder.path())?;
+    /// let server = Server::new().get("/private/{*path}", move |request: &mut Request| {
+    ///     if request.header("authorization") != Some("Bearer secret") {
+    ///         return Response::new(Status::UNAUTHORIZED);
+    ///     }
+    ///     files.response_to(request, &request.uri.path()["/private/".len()..])
+    /// });
+    /// assert_eq!(server.client().get("/private/a.txt").status, Status::UNAUTHORIZED);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn response_to(&self, request: &Request, path: &str) -> Response {
+        let mut response = match self.find(&request.headers, path) {
+            Ok(Found::File(file)) => file.response_to(request),
+            Ok(Found::Folder) => return to_folder(request),
+            Err(status) => return status.into_response(),
+        };
+        if let Some(value) = &self.cache_control {
+            response.headers.insert(CACHE_CONTROL, value.clone());
+        }
+        if self.precompressed {
+            negotiation::vary(&mut response.headers, &ACCEPT_ENCODING);
+        }
+        response
+    }
+
+    fn find(&self, headers: &HeaderMap, path: &str) -> Result<Found, StatusCode> {
+        let mut name = self.name(path)?;
+        if name.is_empty() || name.ends_with(b"/") {
+            let index = self.index.as_deref().ok_or(StatusCode::NOT_FOUND)?;
+            name.extend_from_slice(index.as_bytes());
+        }
+        let file = open::beneath(self.root.as_fd(), &name).map_err(status)?;
+        match File::new(file, &name, None) {
+            Ok(Some(file)) => Ok(Found::File(self.compressed(headers, &name).unwrap_or(file))),
+            Ok(None) => self.folder(&name),
+            Err(_) => Err(StatusCode::INTERNAL_SERVER_ERROR),
+        }
+    }
+
+    /// Returns the path beneath the folder, decoded. Nothing in it means anything but the names of
+    /// folders and files: what another program might take for more is refused.
+    fn name(&self, path: &str) -> Result<Vec<u8>, StatusCode> {
+        let mut name = Vec::with_capacity(path.len());
+        let mut segments = path.split('/').peekable();
+        while let Some(segment) = segments.next() {
+            let decoded = Vec::from_iter(percent_decode_str(segment));
+            let is_last = segments.peek().is_none();
+            let is_name = !decoded.is_empty() && decoded != b"." && decoded != b"..";
+            let is_hidden = decoded.starts_with(b".") && !self.dot_files;
+            if decoded.contains(&b'/') || decoded.contains(&0) {
+                return Err(StatusCode::BAD_REQUEST);
+            }
+            if is_hidden || !(is_name || decoded.is_empty() && is_last) {
+                return Err(StatusCode::NOT_FOUND);
+            }
+            name.extend_from_slice(&decoded);
+            if !is_last {
+                name.push(b'/');
+            }
+        }
+        Ok(name)
+    }
+
+    /// Returns the file that is served in place of another, if there is one and the client accepts
+    /// it.
+    fn compressed(&self, headers: &HeaderMap, name: &[u8]) -> Option<File> {
+        if !self.precompressed {
+            return None;
+        }
+        let mut codings = COMPRESSED.map(|(coding, _)| coding).to_vec();
+        while let Some(coding) = negotiation::preferred(headers, &codings) {
+            let end = COMPRESSED.iter().find(|(known, _)| *known == coding);
+            let longer = [name, end.map_or("", |(_, end)| end).as_bytes()].concat();
+            if let Ok(file) = open::beneath(self.root.as_fd(), &longer)
+                && let Ok(Some(file)) = File::new(file, name, Some(coding))
+            {
+                return Some(file);
+            }
+            codings.retain(|known| *known != coding);
+        }
+        None
+    }
+
+    /// Returns what is at the path of a folder without a slash at its end: relative references in
+    /// its index need that slash.
+    fn folder(&self, name: &[u8]) -> Result<Found, StatusCode> {
+        let index = self.index.as_deref().ok_or(StatusCode::NOT_FOUND)?;
+        let path = [name, b"/", index.as_bytes()].concat();
+        match open::beneath(self.root.as_fd(), &path) {
+            Ok(_) => Ok(Found::Folder),
+            Err(error) => Err(status(error)),
+        }
+    }
+}
+
+enum Found {
+    File(File),
+    /// A folder, with an index.
+    Folder,
+}
+
+/// Returns the status of a file that cannot be opened.
+fn status(error: Errno) -> StatusCode {
+    match error {
+        Errno::ACCESS => StatusCode::FORBIDDEN,
+        // It leads out of the folder, round in a circle, or is no name; a socket, a device.
+        Errno::NOENT | Errno::NOTDIR | Errno::XDEV | Errno::LOOP | Errno::INVAL => {
+            StatusCode::NOT_FOUND
+        }
+        Errno::NAMETOOLONG | Errno::NXIO | Errno::NODEV => StatusCode::NOT_FOUND,
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+/// Sends the client to the path with a slash at its end. An empty segment is refused before, so
+/// that the location begins with one slash, and names no other host.
+fn to_folder(request: &Request) -> Response {
+    let query = request
+        .uri
+        .query()
+        .map(|query| format!("?{query}"))
+        .unwrap_or_default();
+    let location = format!("{}/{query}", request.uri.path());
+    match HeaderValue::try_from(location) {
+        Ok(value) if !request.uri.path().starts_with("//") => {
+            let mut response = Response::new(StatusCode::MOVED_PERMANENTLY);
+            response.headers.insert(http::header::LOCATION, value);
+            response
+        }
+        _ => StatusCode::NOT_FOUND.into_response(),
+    }
+}
+
+impl Server {
+    /// Serves the files of a folder beneath a path, by `GET` and `HEAD`.
+    ///
+    /// # Panics
+    /// If the path has parts in braces, or as [`route`](Server::route).
+    pub fn files(self, path: &str, files: Files) -> Server {
+        assert!(
+            !path.contains('{'),
+            "the path of files, {path}, has parts in braces"
+        );
+        let prefix = path.trim_end_matches('/').to_owned();
+        let files = Arc::new(files);
+        let length = prefix.len();
+        let serve = move |request: &mut Request| {
+            let rest = &request.uri.path()[length..];
+            match rest.strip_prefix('/') {
+                Some(path) => files.response_to(request, path),
+                None => to_folder(request),
+            }
+        };
+        let server = match prefix.is_empty() {
+            true => self,
+            false => self.get(&prefix, serve.clone()),
+        };
+        server
+            .get(&format!("{prefix}/"), serve.clone())
+            .get(&format!("{prefix}/{{*file}}"), serve)
+    }
+}

@@ -1,0 +1,80 @@
+//! What operators want to know of a server: who asked for what, how often, how long it took, and
+//! whether it is ready.
+
+mod access_log;
+mod health;
+mod metrics;
+mod request_id;
+
+pub use access_log::{AccessLog, LogFormat};
+pub use health::Readiness;
+pub use metrics::Metrics;
+pub use request_id::request_ids;
+
+use crate::request::Request;
+use crate::response::Response;
+use http::{Method, StatusCode};
+use std::time::{Duration, Instant};
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug)]
+struct Outcome {
+    status: StatusCode,
+    /// Of the body, as it was sent.
+    bytes: u64,
+    duration: Duration,
+}
+
+/// Calls a function once, when a request is over. If the handler panics, that is when this is
+/// dropped: the client gets a 500, or no end of the body.
+struct Observer<F: FnOnce(Outcome)> {
+    began: Instant,
+    over: Option<F>,
+}
+
+impl<F: FnOnce(Outcome) + Send + 'static> Observer<F> {
+    fn new(over: F) -> Observer<F> {
+        Observer {
+            began: Instant::now(),
+            over: Some(over),
+        }
+    }
+
+    /// Observes what a handler has returned: until the body has been sent.
+    fn watch(mut self, request: &Request, mut response: Response) -> Response {
+        let (began, is_head) = (self.began, request.method == Method::HEAD);
+        let Some(over) = self.over.take() else {
+            return response;
+        };
+        if let Some(status) = request.outgoing.status {
+            over(Outcome {
+                status,
+                bytes: if is_head { 0 } else { request.outgoing.written },
+                duration: began.elapsed(),
+            });
+            return response;
+        }
+        let status = response.status;
+        let end = move |bytes| {
+            over(Outcome {
+                status,
+                bytes: if is_head { 0 } else { bytes },
+                duration: began.elapsed(),
+            });
+        };
+        response.body = response.body.on_end(end);
+        response
+    }
+}
+
+impl<F: FnOnce(Outcome)> Drop for Observer<F> {
+    fn drop(&mut self) {
+        if let Some(over) = self.over.take() {
+            over(Outcome {
+                status: StatusCode::INTERNAL_SERVER_ERROR,
+                bytes: 0,
+                duration: self.began.elapsed(),
+            });
+        }
+    }
+}

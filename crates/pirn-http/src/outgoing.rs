@@ -1,0 +1,61 @@
+//! What happens to a response between its handler and the connection: the changes that middleware
+//! has asked for, and the coding of its body.
+
+use crate::response::Response;
+use http::StatusCode;
+use std::io;
+
+/// How a handler gives its response.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Given {
+    /// It returns it, body and all.
+    Returned,
+    /// It sends the head, and then writes the body.
+    Pushed,
+}
+
+/// What comes after some bytes of a body.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Then {
+    More,
+    /// Nothing for a while: what has come so far is to arrive.
+    Flush,
+    End,
+}
+
+/// A coding of bodies, such as `gzip`.
+pub(crate) trait Encoder: Send {
+    /// Adds the coded form of `bytes` to `out`.
+    fn encode(&mut self, bytes: &[u8], then: Then, out: &mut Vec<u8>) -> io::Result<()>;
+}
+
+/// A change to a response before it is sent. Where the body is pushed, it may have that coded.
+pub(crate) type Change = Box<dyn FnOnce(&mut Response, Given) -> Option<Box<dyn Encoder>> + Send>;
+
+/// The response to one request, as far as it is known.
+#[derive(Default)]
+pub(crate) struct Outgoing {
+    changes: Vec<Change>,
+    pub(crate) encoder: Option<Box<dyn Encoder>>,
+    /// The status of a pushed response.
+    pub(crate) status: Option<StatusCode>,
+    /// How many bytes of a pushed body have been written, coded.
+    pub(crate) written: u64,
+}
+
+impl Outgoing {
+    /// Adds a change. It is made before those that have been added before it, as the middleware
+    /// that adds it is inside of theirs.
+    pub(crate) fn change(&mut self, change: Change) {
+        self.changes.push(change);
+    }
+
+    /// Makes all changes, once.
+    pub(crate) fn apply(&mut self, response: &mut Response, given: Given) {
+        while let Some(change) = self.changes.pop() {
+            if let Some(encoder) = change(response, given) {
+                self.encoder = Some(encoder);
+            }
+        }
+    }
+}
