@@ -21,6 +21,7 @@
 //!   [`Write`](std::io::Write) for what is not known beforehand.
 //! * Framing is strict (RFC 9112): what another program might read differently is refused.
 //! * [Limits] and [time limits](Timeouts) hold from the first byte, and cost nothing per request.
+//! * A handler is interrupted when its client hangs up: nobody works for who is gone.
 //! * [`Server::client`] tests handlers without sockets.
 //!
 //! # Middleware
@@ -35,6 +36,8 @@
 //! | `form` | yes | `Request::form`, `Request::query_as` |
 //! | `cookies` | yes | `cookies`: `Request::cookie`, `Response::cookie` |
 //! | `files` | yes | `files`: `Server::files`, with conditional requests and ranges |
+//! | `tls` | yes | [`Tls`], [`Server::bind_tls`]: HTTPS by rustls |
+//! | `websocket` | yes | [`WebSocket`], [`Server::websocket`] |
 //! | `gzip`, `brotli`, `zstd` | no | `Compression`, with these codings; `zstd` builds C |
 //! | `tower` | no | `Server::service`: axum's routers, and other services of `tower` |
 
