@@ -193,7 +193,7 @@ extern "C" fn set_flags(_signal: c_int) {
 fn flags_under_fire() {
     on_signal(SIGNAL, libc::SA_RESTART, set_flags);
     on_virtual(|| ()); // Starts the carriers, and with them the table of descriptors.
-    let (reader, _writer) = io::pipe().unwrap();
+    let (reader, writer) = io::pipe().unwrap();
     PIPE.store(reader.as_raw_fd(), SeqCst);
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -210,6 +210,8 @@ fn flags_under_fire() {
         });
         over.store(true, SeqCst);
     });
+    // As long as the process lives: the last signals may still be on their way.
+    std::mem::forget((reader, writer));
 }
 
 #[watched]
