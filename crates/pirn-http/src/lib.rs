@@ -73,7 +73,7 @@ mod multipart;
 mod negotiation;
 pub mod observe;
 mod outgoing;
-mod query;
+mod poison;
 mod request;
 mod response;
 mod router;

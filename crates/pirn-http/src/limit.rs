@@ -1,12 +1,13 @@
 //! Limits on requests, as middleware.
 
+use crate::poison::locked;
 use crate::request::Request;
 use crate::response::{IntoResponse, Response};
 use crate::server::shared::Handler;
 use http::StatusCode;
 use http::header::{HeaderValue, RETRY_AFTER};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Returns a middleware that serves up to `limit` requests at the same time. Others are answered at
@@ -70,10 +71,7 @@ pub fn limit_rate(
     assert!(per_second > 0 && burst > 0, "a rate of zero serves nobody");
     let bucket = Mutex::new(Bucket::new(per_second, burst, Instant::now()));
     move |request: &mut Request, inner: &Handler| {
-        let taken = bucket
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take(Instant::now());
+        let taken = locked(&bucket).take(Instant::now());
         match taken {
             Ok(()) => inner(request),
             Err(wait) => refuse(StatusCode::TOO_MANY_REQUESTS, wait.as_secs() + 1),

@@ -1,5 +1,6 @@
 //! A connection inside the process, for tests without sockets.
 
+use crate::poison::locked;
 use std::collections::VecDeque;
 use std::io;
 use std::net::Shutdown;
@@ -27,7 +28,7 @@ struct Flow {
 
 impl Way {
     fn lock(&self) -> MutexGuard<'_, Flow> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.state)
     }
 
     fn wait<'a>(&self, flow: MutexGuard<'a, Flow>) -> MutexGuard<'a, Flow> {

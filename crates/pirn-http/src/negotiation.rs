@@ -1,4 +1,5 @@
-//! Which coding of a body a client prefers: RFC 9110, section 12.5.3.
+//! Header fields that are lists, and which coding of a body a client prefers: RFC 9110, section
+//! 12.5.3.
 
 use http::HeaderMap;
 use http::header::{ACCEPT_ENCODING, HeaderName, HeaderValue, VARY};
@@ -70,16 +71,24 @@ fn thousandths(text: &str) -> Option<u16> {
     }
 }
 
+/// Returns the elements of a field that is a list, however many fields there are: RFC 9110,
+/// section 5.6.1.
+pub(crate) fn elements<'h>(
+    headers: &'h HeaderMap,
+    name: &HeaderName,
+) -> impl Iterator<Item = &'h [u8]> + use<'h> {
+    let fields = headers.get_all(name).iter();
+    fields.flat_map(|value| {
+        let elements = value.as_bytes().split(|&byte| byte == b',');
+        elements.map(<[u8]>::trim_ascii)
+    })
+}
+
 /// Notes that the response depends on a field of the request, so that caches keep it apart.
 pub(crate) fn vary(headers: &mut HeaderMap, name: &HeaderName) {
-    let known = headers.get_all(VARY).iter().any(|value| {
-        let mut names = value
-            .as_bytes()
-            .split(|&byte| byte == b',')
-            .map(<[u8]>::trim_ascii);
-        names.any(|known| known == b"*" || known.eq_ignore_ascii_case(name.as_str().as_bytes()))
-    });
-    if !known {
+    let is_known =
+        |known: &[u8]| known == b"*" || known.eq_ignore_ascii_case(name.as_str().as_bytes());
+    if !elements(headers, &VARY).any(is_known) {
         headers.append(VARY, HeaderValue::from(name.clone()));
     }
 }

@@ -2,7 +2,6 @@
 
 use crate::h1::connection::{Answer, Connection};
 use crate::outgoing::{Given, Outgoing, Then};
-use crate::query;
 use crate::response::Response;
 use crate::router::Captured;
 use crate::server::watch::Seat;
@@ -86,7 +85,7 @@ impl Request {
 
     /// Returns the pairs of the query, decoded.
     pub fn query(&self) -> impl Iterator<Item = (String, String)> + '_ {
-        query::pairs(self.parts.uri.query().unwrap_or_default().as_bytes())
+        form_urlencoded::parse(self.parts.uri.query().unwrap_or_default().as_bytes()).into_owned()
     }
 
     /// Returns the first value of this name in the query, decoded.

@@ -254,6 +254,13 @@ impl Response {
     }
 }
 
+/// Returns whether responses with this status have no body: RFC 9112, section 6.3.
+pub(crate) fn has_no_body(status: StatusCode) -> bool {
+    status.is_informational()
+        || status == StatusCode::NO_CONTENT
+        || status == StatusCode::NOT_MODIFIED
+}
+
 /// What a handler may return.
 ///
 /// | type | response |

@@ -35,22 +35,15 @@ impl Stream {
 
     /// Writes all of both parts, in one call if the kernel takes them.
     pub(crate) fn write_all(&self, head: &[u8], body: &[u8]) -> io::Result<()> {
-        #[cfg(feature = "tls")]
-        if let Stream::Tls(stream) = self {
-            return stream.send(head, body);
-        }
         let (mut head, mut body) = (head, body);
         while !head.is_empty() || !body.is_empty() {
-            let written = match (head, body) {
+            let count = retry(|| match (head, body) {
                 (all, []) | ([], all) => self.write(all),
                 _ => self.write_both(head, body),
-            };
-            let count = match written {
-                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(count) => count,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(error),
-            };
+            })?;
+            if count == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
             let of_head = count.min(head.len());
             head = &head[of_head..];
             body = &body[count - of_head..];
@@ -107,23 +100,14 @@ impl Stream {
         }
     }
 
-    /// Returns the descriptor, if what is written to it goes to the client unchanged.
+    /// Returns the descriptor of the socket, if there is one.
     pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         match self {
             Stream::Tcp(stream) => Some(stream.as_fd()),
             Stream::Unix(stream) => Some(stream.as_fd()),
             #[cfg(feature = "tls")]
-            Stream::Tls(_) => None,
+            Stream::Tls(stream) => stream.socket().descriptor(),
             Stream::Memory(_) => None,
-        }
-    }
-
-    /// Returns the descriptor of the socket.
-    pub(crate) fn raw_descriptor(&self) -> Option<BorrowedFd<'_>> {
-        match self {
-            #[cfg(feature = "tls")]
-            Stream::Tls(stream) => stream.socket().raw_descriptor(),
-            stream => stream.descriptor(),
         }
     }
 
@@ -142,5 +126,23 @@ impl Stream {
         return matches!(self, Stream::Tls(_));
         #[cfg(not(feature = "tls"))]
         false
+    }
+}
+
+/// Returns the beginning of a buffer, of up to `most` bytes.
+pub(crate) fn at_most(buffer: &mut [u8], most: u64) -> &mut [u8] {
+    let room = buffer
+        .len()
+        .min(usize::try_from(most).unwrap_or(usize::MAX));
+    &mut buffer[..room]
+}
+
+/// Calls `call` until no signal's handler has interrupted it.
+pub(crate) fn retry<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result,
+        }
     }
 }

@@ -1,8 +1,9 @@
 //! Serving by services of `tower`, such as routers of axum.
 
+use crate::poison::locked;
 use crate::request::Request;
 use crate::response::{Body, IntoResponse, Response};
-use crate::server::Server;
+use crate::server::{Server, beneath};
 use bytes::{Buf, Bytes};
 use http::Method;
 use http::header::CONTENT_LENGTH;
@@ -11,7 +12,7 @@ use std::error::Error;
 use std::future::{Future, poll_fn};
 use std::io::{self, Read};
 use std::pin::{Pin, pin};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use tower_service::Service;
 
@@ -53,20 +54,9 @@ impl Server {
         B: HttpBody,
         B::Error: Into<AnyError>,
     {
-        assert!(
-            !path.contains('{'),
-            "the path of a service, {path}, has parts in braces"
-        );
-        let prefix = path.trim_end_matches('/').to_owned();
-        let service = Arc::new(service);
-        let serve = move |request: &mut Request| serve(S::clone(&service), request);
-        let server = match prefix.is_empty() {
-            true => self,
-            false => self.any(&prefix, serve.clone()),
-        };
-        server
-            .any(&format!("{prefix}/"), serve.clone())
-            .any(&format!("{prefix}/{{*path}}"), serve)
+        let (prefix, rest) = (beneath(path, "a service"), "{*path}");
+        let serve = move |request: &mut Request| serve(service.clone(), request);
+        self.route_beneath(None, prefix, rest, serve)
     }
 }
 
@@ -197,10 +187,6 @@ struct Shared {
     request: Option<Waker>,
 }
 
-fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// The request's end. When that is gone, the body has an error.
 struct Way(Arc<Mutex<Shared>>);
 
@@ -208,7 +194,7 @@ impl Way {
     /// Reads a piece if the body waits for it. Returns whether it did; otherwise the waker is
     /// called when it does.
     fn feed(&self, request: &mut Request, context: &Context<'_>) -> bool {
-        let mut shared = lock(&self.0);
+        let mut shared = locked(&self.0);
         if !shared.is_wanted {
             shared.request = Some(context.waker().clone());
             return false;
@@ -219,7 +205,7 @@ impl Way {
             piece.truncate(count);
             Bytes::from(piece)
         });
-        let mut shared = lock(&self.0);
+        let mut shared = locked(&self.0);
         shared.is_wanted = false;
         shared.piece = Some(piece);
         let waker = shared.body.take();
@@ -231,7 +217,7 @@ impl Way {
 
 impl Drop for Way {
     fn drop(&mut self) {
-        let mut shared = lock(&self.0);
+        let mut shared = locked(&self.0);
         shared.is_over = true;
         let waker = shared.body.take();
         drop(shared);
@@ -250,7 +236,7 @@ impl HttpBody for RequestBody {
         if self.left == Some(0) {
             return Poll::Ready(None);
         }
-        let mut shared = lock(&self.shared);
+        let mut shared = locked(&self.shared);
         let piece = shared.piece.take();
         if piece.is_none() && shared.is_over {
             let why = "the request is over, and its body has not been read to the end";

@@ -12,6 +12,7 @@
 //! ```
 
 use crate::h1::upgrade::Upgraded;
+use crate::poison::locked;
 use crate::request::Request;
 use crate::response::{IntoResponse, Response};
 use http::header::{
@@ -22,7 +23,7 @@ use http::{HeaderName, Method, StatusCode, Version};
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use tungstenite::handshake::derive_accept_key;
 use tungstenite::protocol::frame::coding::CloseCode;
 use tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
@@ -104,10 +105,7 @@ impl WebSocket {
     }
 
     fn session(&self) -> MutexGuard<'_, tungstenite::WebSocket<Buffers>> {
-        self.0
-            .session
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0.session)
     }
 
     /// Waits for the next message; `None`: the client has closed the socket, or the server is shut
@@ -197,11 +195,7 @@ impl WebSocket {
         &self,
         add: impl FnOnce(&mut tungstenite::WebSocket<Buffers>) -> Result<(), Error>,
     ) -> io::Result<()> {
-        let _order = self
-            .0
-            .sending
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let _order = locked(&self.0.sending);
         let mut session = self.session();
         let added = add(&mut session).and_then(|()| session.flush());
         let frames = std::mem::take(&mut session.get_mut().outgoing);

@@ -2,10 +2,10 @@
 
 mod encoder;
 
-use crate::negotiation::{preferred, vary};
+use crate::negotiation::{elements, preferred, vary};
 use crate::outgoing::{Encoder, Given, Then};
 use crate::request::Request;
-use crate::response::{Body, Kind, Response};
+use crate::response::{Body, Kind, Response, has_no_body};
 use crate::server::shared::Handler;
 use http::StatusCode;
 use http::header::{
@@ -134,16 +134,11 @@ fn describe(headers: &mut HeaderMap, coding: &'static str) {
 /// Returns whether a response is of a kind that gets shorter.
 fn gains(response: &Response) -> bool {
     let headers = &response.headers;
-    let may_not = headers.get_all(CACHE_CONTROL).iter().any(|value| {
-        let mut directives = value.as_bytes().split(|&byte| byte == b',');
-        directives.any(|one| one.trim_ascii().eq_ignore_ascii_case(b"no-transform"))
-    });
+    let may_not = elements(headers, &CACHE_CONTROL)
+        .any(|directive| directive.eq_ignore_ascii_case(b"no-transform"));
     let status = response.status;
-    let has_body = !status.is_informational()
-        && status != StatusCode::NO_CONTENT
-        && status != StatusCode::NOT_MODIFIED
-        && status != StatusCode::PARTIAL_CONTENT;
-    has_body
+    !has_no_body(status)
+        && status != StatusCode::PARTIAL_CONTENT
         && !may_not
         && !headers.contains_key(CONTENT_ENCODING)
         && !headers.contains_key(CONTENT_RANGE)

@@ -5,6 +5,7 @@ use super::open;
 use super::ranges::{self, Wanted};
 use crate::request::Request;
 use crate::response::{Body, IntoResponse, Response};
+use crate::stream::at_most;
 use http::header::{
     ACCEPT_RANGES, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_RANGE, CONTENT_TYPE, ETAG,
     HeaderValue, LAST_MODIFIED, RANGE, X_CONTENT_TYPE_OPTIONS,
@@ -298,9 +299,8 @@ struct Section {
 
 impl Read for Section {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let left = usize::try_from(self.range.end - self.range.start).unwrap_or(usize::MAX);
-        let room = buffer.len().min(left);
-        let count = self.file.read_at(&mut buffer[..room], self.range.start)?;
+        let room = at_most(buffer, self.range.end - self.range.start);
+        let count = self.file.read_at(room, self.range.start)?;
         self.range.start += count as u64;
         Ok(count)
     }

@@ -8,10 +8,10 @@ mod ranges;
 use crate::negotiation;
 use crate::request::Request;
 use crate::response::{IntoResponse, Response};
-use crate::server::Server;
+use crate::server::{Server, beneath};
 pub use file::File;
-use http::StatusCode;
 use http::header::{ACCEPT_ENCODING, CACHE_CONTROL, HeaderMap, HeaderValue};
+use http::{Method, StatusCode};
 use percent_encoding::percent_decode_str;
 use rustix::io::Errno;
 use std::io;
@@ -263,12 +263,7 @@ impl Server {
     /// # Panics
     /// If the path has parts in braces, or as [`route`](Server::route).
     pub fn files(self, path: &str, files: Files) -> Server {
-        assert!(
-            !path.contains('{'),
-            "the path of files, {path}, has parts in braces"
-        );
-        let prefix = path.trim_end_matches('/').to_owned();
-        let files = Arc::new(files);
+        let prefix = beneath(path, "files");
         let length = prefix.len();
         let serve = move |request: &mut Request| {
             let rest = &request.uri.path()[length..];
@@ -277,12 +272,6 @@ impl Server {
                 None => to_folder(request),
             }
         };
-        let server = match prefix.is_empty() {
-            true => self,
-            false => self.get(&prefix, serve.clone()),
-        };
-        server
-            .get(&format!("{prefix}/"), serve.clone())
-            .get(&format!("{prefix}/{{*file}}"), serve)
+        self.route_beneath(Some(Method::GET), prefix, "{*file}", serve)
     }
 }

@@ -4,7 +4,7 @@ use super::chunked::Chunked;
 use super::framing::Framing;
 use super::input::Input;
 use super::refusal::Refusal;
-use crate::stream::Stream;
+use crate::stream::{Stream, at_most};
 use http::{HeaderMap, StatusCode};
 use std::io;
 
@@ -96,10 +96,7 @@ impl Incoming {
         if self.left().is_some_and(|left| left > self.allowed) || self.allowed == 0 {
             return self.read_beyond(input, stream);
         }
-        let room = buffer
-            .len()
-            .min(usize::try_from(self.allowed).unwrap_or(usize::MAX));
-        let result = self.read_some(input, stream, &mut buffer[..room]);
+        let result = self.read_some(input, stream, at_most(buffer, self.allowed));
         match result {
             Ok(count) => self.allowed -= count as u64,
             Err(_) => self.broken = true,
@@ -131,13 +128,7 @@ impl Incoming {
     ) -> io::Result<usize> {
         match &mut self.rest {
             Rest::Length(left) => {
-                let room = buffer
-                    .len()
-                    .min(usize::try_from(*left).unwrap_or(usize::MAX));
-                let count = input.read(stream, &mut buffer[..room])?;
-                if count == 0 {
-                    return Err(io::ErrorKind::UnexpectedEof.into());
-                }
+                let count = input.read_announced(stream, buffer, *left)?;
                 *left -= count as u64;
                 Ok(count)
             }

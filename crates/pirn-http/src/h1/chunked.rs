@@ -96,13 +96,7 @@ impl Chunked {
                 State::Size => self.read_size(input, stream)?,
                 State::Data(_) if buffer.is_empty() => return Ok(0),
                 State::Data(left) => {
-                    let room = buffer
-                        .len()
-                        .min(usize::try_from(left).unwrap_or(usize::MAX));
-                    let count = input.read(stream, &mut buffer[..room])?;
-                    if count == 0 {
-                        return Err(io::ErrorKind::UnexpectedEof.into());
-                    }
+                    let count = input.read_announced(stream, buffer, left)?;
                     self.state = match left - count as u64 {
                         0 => State::DataEnd,
                         left => State::Data(left),

@@ -8,10 +8,10 @@ use super::output::{Asked, Body, Length, Output};
 use super::refusal::Refusal;
 use super::upgrade::{Upgrade, Upgraded};
 use crate::request::Request;
-use crate::response::{Kind, Response};
+use crate::response::{Kind, Response, has_no_body};
 use crate::server::shared::Shared;
 use crate::server::watch::{Limit, Seat};
-use crate::stream::Stream;
+use crate::stream::{Stream, retry};
 use http::header::HeaderMap;
 use http::{Method, StatusCode, Version};
 use std::io::{self, Read};
@@ -276,11 +276,9 @@ impl Connection {
         }
         let mut piece = vec![0; PIECE];
         loop {
-            match reader.read(&mut piece) {
-                Ok(0) => return Ok(()),
-                Ok(count) => self.write(&piece[..count])?,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+            match retry(|| reader.read(&mut piece))? {
+                0 => return Ok(()),
+                count => self.write(&piece[..count])?,
             }
         }
     }
@@ -357,11 +355,4 @@ impl Connection {
 /// Returns the answer in place of that of a handler that took too long.
 fn too_late() -> Response {
     Response::new(StatusCode::SERVICE_UNAVAILABLE).text("the server took too long")
-}
-
-/// Returns whether responses with this status have no body: RFC 9112, section 6.3.
-fn has_no_body(status: StatusCode) -> bool {
-    status.is_informational()
-        || status == StatusCode::NO_CONTENT
-        || status == StatusCode::NOT_MODIFIED
 }

@@ -5,6 +5,7 @@
 
 use super::framing::Framing;
 use super::refusal::Refusal;
+use crate::negotiation::elements;
 use bytes::Bytes;
 use http::header::{CONNECTION, EXPECT, HOST, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
@@ -246,20 +247,9 @@ fn check_host(headers: &HeaderMap, uri: &Uri, version: Version) -> Result<(), Re
     }
 }
 
-/// Returns the options of the `Connection` fields.
-pub(crate) fn connection_options(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
-    let fields = headers.get_all(CONNECTION).iter();
-    fields.flat_map(|value| {
-        value
-            .as_bytes()
-            .split(|&byte| byte == b',')
-            .map(<[u8]>::trim_ascii)
-    })
-}
-
 fn keeps_alive(headers: &HeaderMap, version: Version) -> bool {
     let has =
-        |option: &[u8]| connection_options(headers).any(|one| one.eq_ignore_ascii_case(option));
+        |option: &[u8]| elements(headers, &CONNECTION).any(|one| one.eq_ignore_ascii_case(option));
     match version {
         Version::HTTP_10 => has(b"keep-alive") && !has(b"close"),
         _ => !has(b"close"),

@@ -8,7 +8,7 @@
 //! A connection that waits for its next request has no unused bytes, and at most [`CHUNK`] bytes of
 //! room: what was larger is given back.
 
-use crate::stream::Stream;
+use crate::stream::{Stream, at_most, retry};
 use std::io;
 
 /// How many bytes are read at once while there are none. They are on the thread's stack, of which a
@@ -92,14 +92,21 @@ impl Input {
         self.consume(count);
         Ok(count)
     }
-}
 
-/// Calls `call` until no signal's handler has interrupted it.
-fn retry<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
-    loop {
-        match call() {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            result => return result,
+    /// Reads some of the `left` bytes that have been announced, of which there is at least one.
+    /// Returns their number, which is zero only if `buffer` has no room.
+    ///
+    /// # Errors
+    /// As [`fill`](Self::fill), or if the client sends no more.
+    pub(crate) fn read_announced(
+        &mut self,
+        stream: &Stream,
+        buffer: &mut [u8],
+        left: u64,
+    ) -> io::Result<usize> {
+        match self.read(stream, at_most(buffer, left))? {
+            0 => Err(io::ErrorKind::UnexpectedEof.into()),
+            count => Ok(count),
         }
     }
 }

@@ -1,12 +1,13 @@
 //! A connection that has left HTTP for another protocol.
 
 use super::input::Input;
+use crate::poison::locked;
 use crate::server::watch::{Seat, Waiting};
 use crate::stream::Stream;
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// What is done with a connection once the answer `101 Switching Protocols` has been sent.
 pub(crate) type Upgrade = Box<dyn FnOnce(Upgraded) + Send>;
@@ -55,7 +56,7 @@ impl Read for &Upgraded {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let inner = &self.0;
         {
-            let mut early = inner.early.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut early = locked(&inner.early);
             if !early.is_empty() {
                 return early.read(&inner.stream, buffer);
             }

@@ -5,6 +5,7 @@ mod head;
 use crate::h1::refusal::Refusal;
 use crate::media_type::MediaType;
 use crate::request::Request;
+use crate::stream::retry;
 use head::Head;
 use http::{HeaderMap, StatusCode};
 use memchr::memmem::Finder;
@@ -154,12 +155,7 @@ impl<R: Read> Multipart<R> {
         self.start = 0;
         let end = self.buffer.len();
         self.buffer.resize(end + PIECE, 0);
-        let result = loop {
-            match self.reader.read(&mut self.buffer[end..]) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                result => break result,
-            }
-        };
+        let result = retry(|| self.reader.read(&mut self.buffer[end..]));
         self.buffer.truncate(end + *result.as_ref().unwrap_or(&0));
         match result? {
             0 => Err(Refusal::bad("the form ends early").into()),

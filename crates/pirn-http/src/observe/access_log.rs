@@ -3,6 +3,7 @@
 use super::Observer;
 use super::request_id::X_REQUEST_ID;
 use crate::date;
+use crate::poison::locked;
 use crate::request::Request;
 use crate::response::Response;
 use crate::server::shared::Handler;
@@ -10,7 +11,7 @@ use http::header::{HeaderName, REFERER, USER_AGENT};
 use std::fmt::{self, Write as _};
 use std::io::Write;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// How the lines of an [`AccessLog`] are written.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -62,23 +63,15 @@ impl<W: Write + Send + 'static> AccessLog<W> {
         move |request: &mut Request, inner: &Handler| {
             let asked = Asked::of(request);
             let writer = Arc::clone(&writer);
-            let route = Arc::new(Mutex::new(None));
-            let of_log = Arc::clone(&route);
             let observer = Observer::new(move |outcome| {
-                let route = lock(&of_log).take();
-                let line = asked.line(format, &outcome, route.as_deref());
+                let line = asked.line(format, &outcome);
                 // There is nobody to tell that the log cannot be written.
-                let _ = lock(&writer).write_all(line.as_bytes());
+                let _ = locked(&writer).write_all(line.as_bytes());
             });
             let response = inner(request);
-            lock(&route).clone_from(&request.route);
             observer.watch(request, response)
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<W> fmt::Debug for AccessLog<W> {
@@ -121,11 +114,11 @@ impl Asked {
         }
     }
 
-    fn line(&self, format: LogFormat, outcome: &super::Outcome, route: Option<&str>) -> String {
+    fn line(&self, format: LogFormat, outcome: &super::Outcome) -> String {
         let mut line = String::with_capacity(256);
         // Writing to a string does not fail.
         let _ = match format {
-            LogFormat::Json => self.json(&mut line, outcome, route),
+            LogFormat::Json => self.json(&mut line, outcome),
             _ => self.text(&mut line, outcome, format == LogFormat::Combined),
         };
         line.push('\n');
@@ -156,12 +149,7 @@ impl Asked {
         Ok(())
     }
 
-    fn json(
-        &self,
-        line: &mut String,
-        outcome: &super::Outcome,
-        route: Option<&str>,
-    ) -> fmt::Result {
+    fn json(&self, line: &mut String, outcome: &super::Outcome) -> fmt::Result {
         let time = date::with_now(Time::of);
         write!(line, "{{\"time\":\"{}\"", time.rfc_3339())?;
         let peer = self.peer.map(|peer| peer.ip().to_string().into_bytes());
@@ -169,7 +157,7 @@ impl Asked {
             ("peer", peer.as_deref()),
             ("method", Some(self.method.as_bytes())),
             ("target", Some(self.target.as_bytes())),
-            ("route", route.map(str::as_bytes)),
+            ("route", outcome.route.as_deref().map(str::as_bytes)),
             ("referer", self.referer.as_deref()),
             ("agent", self.agent.as_deref()),
             ("id", self.id.as_deref()),

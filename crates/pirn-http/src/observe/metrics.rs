@@ -85,22 +85,15 @@ impl Metrics {
         let all = Arc::clone(&self.0);
         move |request: &mut Request, inner: &Handler| {
             all.in_flight.fetch_add(1, Relaxed);
-            let key = Key {
-                route: None,
-                method: known(&request.method),
-            };
-            let key = Arc::new(RwLock::new(key));
-            let (counted, all) = (Arc::clone(&key), Arc::clone(&all));
+            let (method, all) = (known(&request.method), Arc::clone(&all));
             let observer = Observer::new(move |outcome| {
-                let key = counted.read().unwrap_or_else(PoisonError::into_inner);
+                let route = outcome.route;
+                let key = Key { route, method };
                 let class = usize::from(outcome.status.as_u16() / 100);
                 all.series(&key).count(class, outcome.duration);
                 all.in_flight.fetch_sub(1, Relaxed);
             });
             let response = inner(request);
-            let mut key = key.write().unwrap_or_else(PoisonError::into_inner);
-            key.route.clone_from(&request.route);
-            drop(key);
             observer.watch(request, response)
         }
     }

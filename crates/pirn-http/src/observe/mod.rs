@@ -14,11 +14,14 @@ pub use request_id::request_ids;
 use crate::request::Request;
 use crate::response::Response;
 use http::{Method, StatusCode};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How a request ended.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Outcome {
+    /// `None`: there is none, or its handler has panicked.
+    route: Option<Arc<str>>,
     status: StatusCode,
     /// Of the body, as it was sent.
     bytes: u64,
@@ -43,11 +46,13 @@ impl<F: FnOnce(Outcome) + Send + 'static> Observer<F> {
     /// Observes what a handler has returned: until the body has been sent.
     fn watch(mut self, request: &Request, mut response: Response) -> Response {
         let (began, is_head) = (self.began, request.method == Method::HEAD);
+        let route = request.route.clone();
         let Some(over) = self.over.take() else {
             return response;
         };
         if let Some(status) = request.outgoing.status {
             over(Outcome {
+                route,
                 status,
                 bytes: if is_head { 0 } else { request.outgoing.written },
                 duration: began.elapsed(),
@@ -57,6 +62,7 @@ impl<F: FnOnce(Outcome) + Send + 'static> Observer<F> {
         let status = response.status;
         let end = move |bytes| {
             over(Outcome {
+                route,
                 status,
                 bytes: if is_head { 0 } else { bytes },
                 duration: began.elapsed(),
@@ -71,6 +77,7 @@ impl<F: FnOnce(Outcome)> Drop for Observer<F> {
     fn drop(&mut self) {
         if let Some(over) = self.over.take() {
             over(Outcome {
+                route: None,
                 status: StatusCode::INTERNAL_SERVER_ERROR,
                 bytes: 0,
                 duration: self.began.elapsed(),

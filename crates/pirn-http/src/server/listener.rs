@@ -88,6 +88,7 @@ impl Listener {
     /// If one of them is not a listener of TCP or a Unix socket.
     pub fn from_environment() -> io::Result<Vec<Listener>> {
         let mut given = listenfd::ListenFd::from_env();
+        let count = given.len();
         let mut take = |index| -> io::Result<Option<Listener>> {
             let tcp = given.take_tcp_listener(index);
             if let Ok(listener) = tcp {
@@ -95,7 +96,6 @@ impl Listener {
             }
             Ok(given.take_unix_listener(index)?.map(Listener::from))
         };
-        let count = listenfd::ListenFd::from_env().len();
         let all = (0..count).map(|index| take(index).transpose());
         all.flatten().collect()
     }

@@ -8,6 +8,7 @@ pub(crate) mod watch;
 use crate::client::Client;
 use crate::h1::connection::Connection;
 use crate::memory;
+use crate::poison::locked;
 use crate::request::Request;
 use crate::response::{IntoResponse, Response};
 use crate::router::Router;
@@ -23,7 +24,7 @@ use std::fmt;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 #[cfg(feature = "tls")]
 use watch::Limit;
@@ -158,6 +159,25 @@ impl Server {
         })
     }
 
+    /// Adds a handler for a path without its last slash, for that with it, and for all beneath it,
+    /// which the route calls `rest`. `None`: for all methods.
+    #[cfg(any(feature = "files", feature = "tower"))]
+    pub(crate) fn route_beneath<R: IntoResponse>(
+        mut self,
+        method: Option<Method>,
+        prefix: &str,
+        rest: &str,
+        handler: impl Fn(&mut Request) -> R + Send + Sync + 'static,
+    ) -> Server {
+        let handler = boxed(handler);
+        let below = ["/".to_owned(), format!("/{rest}")].map(|end| format!("{prefix}{end}"));
+        let own = Some(prefix.to_owned()).filter(|prefix| !prefix.is_empty());
+        for path in own.into_iter().chain(below) {
+            self.router.add(method.clone(), &path, Arc::clone(&handler));
+        }
+        self
+    }
+
     /// Puts a function around all handlers, also around the answers 404 and 405. The one added last
     /// is outermost.
     ///
@@ -261,6 +281,19 @@ impl Server {
             stopping,
         })
     }
+}
+
+/// Returns a path without its last slash, for what serves all that is beneath it.
+///
+/// # Panics
+/// If the path has parts in braces.
+#[cfg(any(feature = "files", feature = "tower"))]
+pub(crate) fn beneath<'p>(path: &'p str, what: &str) -> &'p str {
+    assert!(
+        !path.contains('{'),
+        "the path of {what}, {path}, has parts in braces"
+    );
+    path.trim_end_matches('/')
 }
 
 fn boxed<R: IntoResponse>(
@@ -392,9 +425,7 @@ impl Running {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<thread::JoinHandle<()>>> {
-        self.acceptors
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        locked(&self.acceptors)
     }
 }
 

@@ -15,6 +15,7 @@
 //! armed and disarmed with each request.
 
 use super::hangups::{Client, HangUps};
+use crate::poison::locked;
 use crate::stream::Stream;
 use pirn::thread::{self, Thread};
 use std::cell::Cell;
@@ -349,7 +350,7 @@ impl Watch {
     }
 
     fn lock(&self) -> MutexGuard<'_, Seats> {
-        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.seats)
     }
 
     /// Returns a seat for a new connection.

@@ -12,14 +12,15 @@
 //! ```
 
 use super::Tls;
-use crate::stream::Stream;
+use crate::poison::locked;
+use crate::stream::{Stream, retry};
 use rustix::net::SendFlags;
 use rustls::ServerConnection;
 use rustls::pki_types::CertificateDer;
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 /// How many bytes are read from the socket at once. They are on the thread's stack.
 const CHUNK: usize = 2048;
@@ -56,7 +57,7 @@ impl TlsStream {
     }
 
     fn session(&self) -> MutexGuard<'_, ServerConnection> {
-        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.session)
     }
 
     /// Reads from the socket, and takes what the records have. Returns the number of bytes read;
@@ -99,7 +100,7 @@ impl TlsStream {
 
     /// Writes all of both parts, after what the session itself has to say.
     pub(crate) fn send(&self, head: &[u8], body: &[u8]) -> io::Result<()> {
-        let mut records = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut records = locked(&self.sending);
         let pieces = head.chunks(RECORD).chain(body.chunks(RECORD));
         for piece in pieces {
             let mut session = self.session();
@@ -168,16 +169,6 @@ fn take_records(session: &mut ServerConnection, records: &mut Vec<u8>) -> io::Re
         session.write_tls(records)?;
     }
     Ok(())
-}
-
-/// Calls `call` until no signal's handler has interrupted it.
-fn retry<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
-    loop {
-        match call() {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            result => return result,
-        }
-    }
 }
 
 impl Drop for TlsStream {

@@ -9,22 +9,22 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tempfile::TempDir;
 
 /// A folder of certificates that one authority has issued.
 struct Authority {
-    folder: PathBuf,
+    folder: TempDir,
     issuer: CertifiedIssuer<'static, KeyPair>,
 }
 
 impl Authority {
-    fn new(name: &str) -> Authority {
-        let folder = std::env::temp_dir().join(format!("pirn-http-{}-{name}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
+    fn new() -> Authority {
+        let folder = TempDir::new().unwrap();
         let mut params = CertificateParams::new([]).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate().unwrap();
         let issuer = CertifiedIssuer::self_signed(params, key).unwrap();
-        fs::write(folder.join("roots.pem"), issuer.pem()).unwrap();
+        fs::write(folder.path().join("roots.pem"), issuer.pem()).unwrap();
         Authority { folder, issuer }
     }
 
@@ -33,14 +33,15 @@ impl Authority {
         let key = KeyPair::generate().unwrap();
         let params = CertificateParams::new([name.to_owned()]).unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
-        let paths = ["pem", "key"].map(|extension| self.folder.join(format!("{file}.{extension}")));
+        let paths =
+            ["pem", "key"].map(|extension| self.folder.path().join(format!("{file}.{extension}")));
         fs::write(&paths[0], certificate.pem()).unwrap();
         fs::write(&paths[1], key.serialize_pem()).unwrap();
         paths
     }
 
     fn roots(&self) -> PathBuf {
-        self.folder.join("roots.pem")
+        self.folder.path().join("roots.pem")
     }
 
     fn client(&self, certificate: Option<&[PathBuf; 2]>) -> Arc<ClientConfig> {
@@ -62,12 +63,6 @@ impl Authority {
         };
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Arc::new(config)
-    }
-}
-
-impl Drop for Authority {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
@@ -115,7 +110,7 @@ fn tls(pair: &[PathBuf; 2]) -> Tls {
 
 #[test]
 fn a_client_is_served_by_tls() {
-    let authority = Authority::new("served");
+    let authority = Authority::new();
     let server = server(&tls(&authority.issue("a", "a.example")));
     let config = authority.client(None);
     let mut client = connect(&server, &config, "a.example");
@@ -134,7 +129,7 @@ fn a_client_is_served_by_tls() {
 
 #[test]
 fn what_is_no_tls_is_refused() {
-    let authority = Authority::new("refused");
+    let authority = Authority::new();
     let server = server(&tls(&authority.issue("a", "a.example")));
     let mut client = TcpStream::connect(server.local_addr().unwrap()).unwrap();
     client.write_all(GET.as_bytes()).unwrap();
@@ -151,7 +146,7 @@ fn what_is_no_tls_is_refused() {
 
 #[test]
 fn names_have_certificates_of_their_own() {
-    let authority = Authority::new("names");
+    let authority = Authority::new();
     let [a, b, c] = [("a", "a.example"), ("b", "*.b.example"), ("c", "c.example")]
         .map(|(file, name)| authority.issue(file, name));
     let tls = Tls::builder()
@@ -175,10 +170,10 @@ fn names_have_certificates_of_their_own() {
 
 #[test]
 fn clients_show_certificates() {
-    let authority = Authority::new("clients");
+    let authority = Authority::new();
     let own = authority.issue("a", "a.example");
     let client = authority.issue("client", "client.example");
-    let strangers = Authority::new("strangers");
+    let strangers = Authority::new();
     let stranger = strangers.issue("client", "client.example");
     let with = |certificate| authority.client(certificate);
     let builder = || Tls::builder().certificate(&own[0], &own[1]);
@@ -202,7 +197,7 @@ fn clients_show_certificates() {
 
 #[test]
 fn certificates_are_read_again() {
-    let authority = Authority::new("again");
+    let authority = Authority::new();
     let own = authority.issue("a", "a.example");
     let tls = tls(&own);
     let server = server(&tls);
@@ -221,7 +216,7 @@ fn certificates_are_read_again() {
 
 #[test]
 fn files_that_are_no_certificates_are_named() {
-    let authority = Authority::new("named");
+    let authority = Authority::new();
     let [certificate, key] = authority.issue("a", "a.example");
     let [_, other] = authority.issue("b", "b.example");
     let error =
@@ -236,9 +231,9 @@ fn files_that_are_no_certificates_are_named() {
 
 #[test]
 fn tls_is_spoken_by_unix_sockets_and_beside_plain_listeners() {
-    let authority = Authority::new("unix");
+    let authority = Authority::new();
     let tls = tls(&authority.issue("a", "a.example"));
-    let path = authority.folder.join("socket");
+    let path = authority.folder.path().join("socket");
     let server = Server::new()
         .get("/", hello)
         .listen(Listener::unix(&path).unwrap().tls(&tls))
