@@ -22,9 +22,9 @@ const HORDE: usize = 20_000;
 pub fn length() -> Duration {
     let seconds = match env::var(SETTING) {
         Ok(text) => text.parse().expect(SETTING),
-        Err(_) => 1,
+        Err(_) => 1.0,
     };
-    Duration::from_secs(seconds)
+    Duration::from_secs_f64(seconds)
 }
 
 /// Returns the limit of each test.
