@@ -14,7 +14,7 @@ use std::time::Duration;
 use super::preemption::{alone, beside};
 use crate::common::sys::check;
 use crate::common::watched;
-use libc::{SIGALRM, SIGURG, SIGUSR1, sigaction, sighandler_t};
+use libc::{SIGTRAP, SIGURG, SIGUSR1, sigaction, sighandler_t};
 use pirn::thread;
 
 /// The number of times that the program's handlers have run.
@@ -112,18 +112,8 @@ thread_local!(static NUMBER: Cell<usize> = const { Cell::new(0) });
 /// Handlers that ended on another thread, or another alternative stack, than they began.
 static MOVED: AtomicUsize = AtomicUsize::new(0);
 
-/// Handlers that have begun and not ended.
-static INSIDE: AtomicUsize = AtomicUsize::new(0);
-
-/// Computes for longer than a slice, unless signals come faster than that on a busy machine.
+/// Computes for longer than a short slice.
 extern "C" fn compute(_: c_int) {
-    if INSIDE.fetch_add(1, SeqCst) < 3 {
-        compute_here();
-    }
-    INSIDE.fetch_sub(1, SeqCst);
-}
-
-fn compute_here() {
     fn place() -> (usize, usize, c_int) {
         // SAFETY: a query.
         let stack = unsafe {
@@ -142,22 +132,6 @@ fn compute_here() {
     }
     MOVED.fetch_add(usize::from(place() != before), SeqCst);
     HANDLED.fetch_add(1, SeqCst);
-}
-
-/// Sends `SIGALRM` every five milliseconds during `f`.
-fn with_alarms(f: impl FnOnce()) {
-    let set = |micros| {
-        // SAFETY: a valid timer.
-        unsafe {
-            let mut timer: libc::itimerval = zeroed();
-            timer.it_interval.tv_usec = micros;
-            timer.it_value.tv_usec = micros;
-            check(libc::setitimer(libc::ITIMER_REAL, &timer, ptr::null_mut())).unwrap();
-        }
-    };
-    set(5000);
-    f();
-    set(0);
 }
 
 /// Installs an action by the system call, as a program does that does not trust its C library.
@@ -205,16 +179,16 @@ fn a_thread_is_not_preempted_in_a_handler() {
                 if NUMBER.get() == 0 {
                     NUMBER.set(numbers.fetch_add(1, Relaxed));
                 }
-                hint::spin_loop();
+                // Signals to the process do not come to carriers. A trap comes to where it is.
+                // SAFETY: the handler returns behind it, and keeps all registers.
+                unsafe { std::arch::asm!("int3") };
             };
-            with_alarms(|| {
-                beside(4, work, || {
-                    let before = HANDLED.load(SeqCst);
-                    while HANDLED.load(SeqCst) < before + 30 {
-                        thread::sleep(Duration::from_millis(1));
-                    }
-                    over.store(true, SeqCst);
-                });
+            beside(4, work, || {
+                let before = HANDLED.load(SeqCst);
+                while HANDLED.load(SeqCst) < before + 30 {
+                    thread::sleep(Duration::from_millis(1));
+                }
+                over.store(true, SeqCst);
             });
             assert!(over.load(SeqCst));
             assert_eq!(MOVED.load(SeqCst), 0, "with flags {flags:#x}");
@@ -222,9 +196,9 @@ fn a_thread_is_not_preempted_in_a_handler() {
     };
     alone(|| {
         check_all(&|flags| {
-            install(SIGALRM, &action(handler, flags));
+            install(SIGTRAP, &action(handler, flags));
         });
-        check_all(&|flags| install_by_number(SIGALRM, handler, flags));
-        install(SIGALRM, &action(libc::SIG_IGN, 0));
+        check_all(&|flags| install_by_number(SIGTRAP, handler, flags));
+        install(SIGTRAP, &action(libc::SIG_DFL, 0));
     });
 }
