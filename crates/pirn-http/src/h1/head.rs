@@ -3,7 +3,7 @@
 //! `httparse` parses it. What httparse lets pass and another program might read differently is
 //! refused before or after: a lone CR or LF, two `Host` fields, an absolute target of another host.
 
-use super::framing::Framing;
+use super::framing::{Framing, decimal};
 use super::refusal::Refusal;
 use crate::negotiation::elements;
 use bytes::Bytes;
@@ -205,9 +205,9 @@ fn target(text: &str, method: &Method, bytes: &[u8], shared: &Bytes) -> Result<U
     let uri = Uri::from_maybe_shared(share(text.as_bytes(), bytes, shared)).map_err(|_| bad)?;
     let fits = match (uri.scheme_str(), uri.authority()) {
         _ if text.starts_with('/') => true,
-        (None, Some(_)) => *method == Method::CONNECT,
+        (None, Some(authority)) => *method == Method::CONNECT && is_host_and_port(authority),
         (None, None) => text == "*" && *method == Method::OPTIONS,
-        (Some("http" | "https"), Some(authority)) => !authority.as_str().contains('@'),
+        (Some("http" | "https"), Some(authority)) => is_host_and_port(authority),
         _ => false,
     };
     // A target that another program would cut or read differently.
@@ -215,6 +215,17 @@ fn target(text: &str, method: &Method, bytes: &[u8], shared: &Bytes) -> Result<U
         return Err(bad);
     }
     Ok(uri)
+}
+
+/// Returns whether there is nothing but a host and, if there is a colon behind it, the number of a
+/// port or nothing: RFC 9110, section 4.2. `http` takes any bytes for a port.
+fn is_host_and_port(authority: &Authority) -> bool {
+    let text = authority.as_str();
+    let port = text[authority.host().len()..].strip_prefix(':');
+    !text.contains('@')
+        && port.is_none_or(|port| {
+            port.is_empty() || decimal(port.as_bytes()).is_some_and(|port| port <= 65535)
+        })
 }
 
 /// Checks that it is clear whom the request is for: RFC 9112, section 3.2.
@@ -235,7 +246,7 @@ fn check_host(headers: &HeaderMap, uri: &Uri, version: Version) -> Result<(), Re
         bytes => Some(
             Authority::try_from(bytes)
                 .ok()
-                .filter(|authority| !authority.as_str().contains('@'))
+                .filter(is_host_and_port)
                 .ok_or(Refusal::bad("Host is no host"))?,
         ),
     };
