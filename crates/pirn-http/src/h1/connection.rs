@@ -22,6 +22,9 @@ use std::sync::Arc;
 /// How many bytes of a reader are sent at once.
 const PIECE: usize = 16 * 1024;
 
+/// How many bytes are written at once.
+const WRITTEN: usize = 64 * 1024;
+
 /// The answer to the present request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Answer {
@@ -215,10 +218,14 @@ impl Connection {
         let Answer::Begun(body) = &mut self.answer else {
             return Err(io::ErrorKind::InvalidInput.into());
         };
-        self.seat.limit(Limit::Write);
-        let result = self.output.body(&self.stream, body, bytes);
-        self.seat.progress(bytes.len());
-        result
+        // Each piece has its time limit: a client need not get all of a large body in that of one.
+        for piece in bytes.chunks(WRITTEN) {
+            self.seat.limit(Limit::Write);
+            let result = self.output.body(&self.stream, body, piece);
+            self.seat.progress(piece.len());
+            result?;
+        }
+        Ok(())
     }
 
     pub(crate) fn flush(&mut self) -> io::Result<()> {

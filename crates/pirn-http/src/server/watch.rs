@@ -78,7 +78,8 @@ impl Timeouts {
         Timeouts { handshake, ..self }
     }
 
-    /// How long a connection may wait for its next request; 75 s.
+    /// How long a connection may wait for its next request, and the longest pause of a
+    /// [body](Self::body); 75 s.
     #[must_use]
     pub fn idle(self, idle: Duration) -> Timeouts {
         Timeouts { idle, ..self }
@@ -168,14 +169,16 @@ impl Seat {
         self.set(due);
     }
 
-    /// Returns when the next byte of a body is due.
+    /// Returns when the next piece of a body is due. A pause is limited as well as the average: the
+    /// kernel's buffers take megabytes at once, of which a client need not have read a byte.
     fn body_due(&self) -> u64 {
-        let moved = self.moved.get();
+        let (moved, now, timeouts) = (self.moved.get(), self.watch.now(), &self.watch.timeouts);
         if moved == 0 {
-            self.began.set(self.watch.now());
+            self.began.set(now);
         }
-        let allowed = moved / self.watch.timeouts.rate * ticks(Duration::from_secs(1));
-        self.began.get() + ticks(self.watch.timeouts.start) + allowed
+        let allowed = moved / timeouts.rate * ticks(Duration::from_secs(1));
+        let average = self.began.get() + ticks(timeouts.start) + allowed;
+        average.min(now + ticks(timeouts.idle.max(timeouts.start)))
     }
 
     /// Notes that a body has moved by so many bytes, and that nothing is limited until the next

@@ -1,6 +1,6 @@
 //! HTTP/1.1 over connections inside the process and over sockets.
 
-use pirn_http::{Body, Limits, Request, Response, Server, Status, Timeouts};
+use pirn_http::{Body, Limits, Request, Response, Running, Server, Status, Timeouts};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
@@ -308,6 +308,51 @@ fn slow_clients_are_told_and_cut_off() {
     let body = "POST /echo HTTP/1.1\r\nhost: a\r\ncontent-length: 20\r\n\r\nabc";
     assert!(begin(body).starts_with("HTTP/1.1 408 "));
     assert_eq!(running.shutdown(), 0);
+}
+
+/// Serves with short limits: bodies begin within 200 ms, move by a byte per second, and never pause
+/// for longer than 400 ms.
+fn hurried(server: Server) -> (Running, TcpStream) {
+    let timeouts = Timeouts::default()
+        .body(Duration::from_millis(200), 1)
+        .idle(Duration::from_millis(400));
+    let running = server.timeouts(timeouts).bind("127.0.0.1:0").unwrap();
+    let running = running.start().unwrap();
+    let mut client = TcpStream::connect(running.local_addr().unwrap()).unwrap();
+    client
+        .write_all(b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")
+        .unwrap();
+    (running, client)
+}
+
+#[test]
+fn a_large_body_in_memory_may_take_longer_than_its_first_bytes() {
+    const LENGTH: usize = 40 << 20;
+    let (_running, mut client) = hurried(Server::new().get("/", |_: &mut Request| vec![0; LENGTH]));
+    let (mut count, mut piece) = (0, vec![0; 128 << 10]);
+    loop {
+        match client.read(&mut piece).unwrap() {
+            0 => break,
+            more => count += more,
+        }
+        std::thread::sleep(Duration::from_millis(3));
+    }
+    assert!(count > LENGTH, "{count}");
+}
+
+#[test]
+fn a_client_that_reads_nothing_more_is_cut_off() {
+    let (ended, end) = std::sync::mpsc::channel();
+    let server = Server::new().get("/", move |request: &mut Request| -> io::Result<()> {
+        let mut body = request.respond(Response::ok())?;
+        let result = io::copy(&mut io::repeat(0), &mut body);
+        ended.send(result.is_err()).unwrap();
+        Ok(())
+    });
+    let (_running, client) = hurried(server);
+    // What the kernel's buffers have taken would be enough for days.
+    assert_eq!(end.recv_timeout(Duration::from_secs(60)), Ok(true));
+    drop(client);
 }
 
 #[test]
