@@ -5,6 +5,7 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::memory::Pipe;
 #[cfg(feature = "tls")]
@@ -88,6 +89,15 @@ impl Stream {
                 Ok(())
             }
         };
+    }
+
+    /// Has closing the stream reset it: what the client has not read yet is discarded, and does not
+    /// stay in the kernel's memory until the client reads it.
+    pub(crate) fn reset_when_closed(&self) {
+        if let Some(socket) = self.descriptor() {
+            // Failure: the client is gone, or there is nothing to reset, as on a Unix socket.
+            let _ = rustix::net::sockopt::set_socket_linger(socket, Some(Duration::ZERO));
+        }
     }
 
     /// Returns the client's address, if it has one.

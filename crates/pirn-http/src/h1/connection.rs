@@ -215,15 +215,16 @@ impl Connection {
 
     /// Writes bytes of the answer's body.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let Answer::Begun(body) = &mut self.answer else {
+        let Answer::Begun(mut body) = self.answer else {
             return Err(io::ErrorKind::InvalidInput.into());
         };
         // Each piece has its time limit: a client need not get all of a large body in that of one.
         for piece in bytes.chunks(WRITTEN) {
             self.seat.limit(Limit::Write);
-            let result = self.output.body(&self.stream, body, piece);
+            let result = self.output.body(&self.stream, &mut body, piece);
+            self.answer = Answer::Begun(body);
             self.seat.progress(piece.len());
-            result?;
+            self.sent(result)?;
         }
         Ok(())
     }
@@ -232,6 +233,14 @@ impl Connection {
         self.seat.limit(Limit::Write);
         let result = self.output.flush(&self.stream);
         self.seat.no_limit();
+        self.sent(result)
+    }
+
+    /// Sees to it that nothing is kept for a client that reads too slowly.
+    fn sent(&self, result: io::Result<()>) -> io::Result<()> {
+        if result.is_err() && self.seat.has_expired() {
+            self.stream.reset_when_closed();
+        }
         result
     }
 
@@ -339,8 +348,7 @@ impl Connection {
     /// the client might never see the answer. So then it is half closed, and the client has a
     /// moment to do the same (RFC 9112, section 9.6).
     fn leave(mut self: Box<Self>) {
-        self.seat.limit(Limit::Write);
-        if self.output.flush(&self.stream).is_err() {
+        if self.flush().is_err() {
             return;
         }
         if self.incoming.is_over() && self.input.is_empty() {
