@@ -1,8 +1,9 @@
 """The garden: the same bytes to pirn-http and to other servers, and what each makes of them.
 
-    garden.py [--without NAME] PROBE WORK PYTHON [CASE...]
+    garden.py [--without NAMES] PROBE WORK PYTHON [CASE...]
 
-PROBE is the example's binary, PYTHON one with h11, NAME a server that is not there.
+PROBE is the example's binary, PYTHON one with h11, NAMES servers that are not
+there, with commas between them.
 
 1. pirn-http sees exactly the requests that a case says, and answers with these statuses.
 2. Each other server gets the same bytes. Where pirn-http sees a request that the other one does
@@ -117,7 +118,7 @@ def start_all(probe, work, python, without):
     folder = lambda *names: os.path.join(work, *names)
     started = {"pirn": peers.probe(probe)(folder("pirn"))}
     for name, start in peers.origins(python).items():
-        if name != without:
+        if name not in without.split(","):
             started[name] = start(folder(name))
     for name, start in peers.PROXIES.items():
         started[name] = start(folder(name), peers.RECORDER(folder(name, "origin")))
@@ -152,7 +153,7 @@ def check_behind(name, cases, results):
 
 
 def main():
-    arguments, without = sys.argv[1:], None
+    arguments, without = sys.argv[1:], ""
     if arguments[0] == "--without":
         _, without, *arguments = arguments
     probe, work, python, *names = arguments
