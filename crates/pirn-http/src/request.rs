@@ -59,8 +59,8 @@ impl Request {
         self.seat().is_client_gone()
     }
 
-    pub(crate) fn into_parts(self) -> (Parts, Box<Connection>) {
-        (self.parts, self.connection)
+    pub(crate) fn into_connection(self) -> Box<Connection> {
+        self.connection
     }
 
     /// Returns a part of the path that the route has named, with percent signs decoded.

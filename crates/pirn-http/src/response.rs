@@ -8,6 +8,11 @@ use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, U
 use std::fmt;
 use std::io::{self, Read};
 
+// Checked when they are compiled.
+const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
+const BINARY: HeaderValue = HeaderValue::from_static("application/octet-stream");
+
 /// The body of a response that a handler returns.
 ///
 /// # Examples
@@ -237,18 +242,17 @@ impl Response {
     /// Sets the body to text, and says that it is that.
     #[must_use]
     pub fn text(self, text: impl Into<Bytes>) -> Response {
-        self.typed("text/plain; charset=utf-8", text)
+        self.typed(TEXT, text)
     }
 
     /// Sets the body to a page of HTML, and says that it is that.
     #[must_use]
     pub fn html(self, page: impl Into<Bytes>) -> Response {
-        self.typed("text/html; charset=utf-8", page)
+        self.typed(HTML, page)
     }
 
-    fn typed(mut self, media_type: &'static str, bytes: impl Into<Bytes>) -> Response {
-        self.headers
-            .insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+    fn typed(mut self, media_type: HeaderValue, bytes: impl Into<Bytes>) -> Response {
+        self.headers.insert(CONTENT_TYPE, media_type);
         self.body = bytes.into().into();
         self
     }
@@ -326,13 +330,13 @@ impl IntoResponse for String {
 
 impl IntoResponse for Vec<u8> {
     fn into_response(self) -> Response {
-        Response::ok().typed("application/octet-stream", self)
+        Response::ok().typed(BINARY, self)
     }
 }
 
 impl IntoResponse for Bytes {
     fn into_response(self) -> Response {
-        Response::ok().typed("application/octet-stream", self)
+        Response::ok().typed(BINARY, self)
     }
 }
 

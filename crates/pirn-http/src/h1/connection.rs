@@ -12,7 +12,6 @@ use crate::response::{Kind, Response, has_no_body};
 use crate::server::shared::Shared;
 use crate::server::watch::{Limit, Seat};
 use crate::stream::{Stream, retry};
-use http::header::HeaderMap;
 use http::{Method, StatusCode, Version};
 use std::io::{self, Read};
 use std::net::Shutdown;
@@ -44,8 +43,6 @@ pub(crate) struct Connection {
     asked: Asked,
     pub(crate) shared: Arc<Shared>,
     pub(crate) seat: Seat,
-    /// The map of the last request's fields, with its memory.
-    spare: HeaderMap,
 }
 
 /// Why there is no request.
@@ -77,12 +74,12 @@ impl Connection {
             },
             shared,
             seat,
-            spare: HeaderMap::new(),
         })
     }
 
     /// Serves requests until the client or the server is done.
     pub(crate) fn serve(mut self: Box<Self>) {
+        let shared = Arc::clone(&self.shared);
         loop {
             let head = match self.next_head() {
                 Ok(head) => head,
@@ -90,14 +87,11 @@ impl Connection {
                 Err(NoRequest::Over | NoRequest::Broken) => return,
             };
             self.begin(&head);
-            let shared = Arc::clone(&self.shared);
             let mut request = Request::new(head.parts, self);
             request.seat().begin_handler();
             let result = catch_unwind(AssertUnwindSafe(|| (shared.handler)(&mut request)));
             let is_late = request.seat().end_handler();
-            let (parts, connection) = request.into_parts();
-            self = connection;
-            self.spare = parts.headers;
+            self = request.into_connection();
             let goes_on = match result {
                 Ok(_) if is_late && self.answer == Answer::None => self.finish(too_late()),
                 Ok(response) => match response.body.0 {
@@ -119,22 +113,22 @@ impl Connection {
     fn next_head(&mut self) -> Result<Head, NoRequest> {
         let limits = self.shared.limits.head;
         let mut search = Search::default();
-        self.seat.limit(if self.input.is_empty() {
-            Limit::Idle
-        } else {
-            Limit::Head
-        });
+        let mut is_limited = false;
+        if self.input.is_empty() {
+            self.seat.limit(Limit::Idle);
+        }
         loop {
             // Line ends before a request are ignored (RFC 9112, section 2.2).
             while self.input.unused().starts_with(b"\r\n") {
                 self.input.consume(2);
             }
             if let Some(length) = search.end(self.input.unused(), limits.bytes)? {
-                let spare = std::mem::take(&mut self.spare);
-                let head = head::parse(&self.input.unused()[..length], &limits, spare)?;
-                self.input.consume(length);
                 self.seat.no_limit();
-                return Ok(head);
+                return Ok(head::parse(&self.input.take(length), &limits)?);
+            }
+            if !self.input.is_empty() && !is_limited {
+                self.seat.limit(Limit::Head);
+                is_limited = true;
             }
             self.output
                 .flush(&self.stream)
@@ -143,7 +137,6 @@ impl Connection {
             match self.input.fill(&self.stream) {
                 Ok(0) if was_idle => return Err(NoRequest::Over),
                 Ok(0) => return Err(Refusal::bad("the request ends early").into()),
-                Ok(_) if was_idle => self.seat.limit(Limit::Head),
                 Ok(_) => {}
                 Err(_) if self.seat.has_expired() && !was_idle => {
                     return Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, "too slow").into());

@@ -7,7 +7,9 @@ use super::framing::{Framing, decimal};
 use super::refusal::Refusal;
 use crate::negotiation::elements;
 use bytes::Bytes;
-use http::header::{CONNECTION, EXPECT, HOST, HeaderMap, HeaderName, HeaderValue};
+use http::header::{
+    CONNECTION, CONTENT_LENGTH, EXPECT, HOST, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING,
+};
 use http::request::Parts;
 use http::uri::Authority;
 use http::{Method, Request, StatusCode, Uri, Version};
@@ -92,19 +94,19 @@ fn too_large(bytes: &[u8]) -> Refusal {
 ///
 /// # Errors
 /// If it is not that of a request which this server serves.
-pub(crate) fn parse(bytes: &[u8], limits: &Limits, spare: HeaderMap) -> Result<Head, Refusal> {
+pub(crate) fn parse(bytes: &Bytes, limits: &Limits) -> Result<Head, Refusal> {
     let mut few = [const { MaybeUninit::uninit() }; FEW];
     let on_stack = &mut few[..limits.fields.min(FEW)];
-    match parse_within(bytes, on_stack, spare) {
-        Err(Failure::TooMany(spare)) if limits.fields > FEW => {
+    match parse_within(bytes, on_stack) {
+        Err(Failure::TooMany) if limits.fields > FEW => {
             let mut many = Vec::new();
             many.resize_with(limits.fields, MaybeUninit::uninit);
-            parse_within(bytes, &mut many, spare)
+            parse_within(bytes, &mut many)
         }
         result => result,
     }
     .map_err(|failure| match failure {
-        Failure::TooMany(_) => Refusal::new(
+        Failure::TooMany => Refusal::new(
             StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             "more header fields than the server's limit",
         ),
@@ -113,8 +115,8 @@ pub(crate) fn parse(bytes: &[u8], limits: &Limits, spare: HeaderMap) -> Result<H
 }
 
 enum Failure {
-    /// There are more fields than there is room; the map comes back.
-    TooMany(HeaderMap),
+    /// There are more fields than there is room.
+    TooMany,
     Refused(Refusal),
 }
 
@@ -125,30 +127,34 @@ impl From<Refusal> for Failure {
 }
 
 fn parse_within<'b>(
-    bytes: &'b [u8],
+    bytes: &'b Bytes,
     room: &mut [MaybeUninit<httparse::Header<'b>>],
-    spare: HeaderMap,
 ) -> Result<Head, Failure> {
     let mut raw = httparse::Request::new(&mut []);
     match raw.parse_with_uninit_headers(bytes, room) {
         Ok(httparse::Status::Complete(length)) if length == bytes.len() => {}
         Ok(_) => return Err(Refusal::bad("the head ends early").into()),
-        Err(httparse::Error::TooManyHeaders) => return Err(Failure::TooMany(spare)),
+        Err(httparse::Error::TooManyHeaders) => return Err(Failure::TooMany),
         Err(error) => return Err(refuse(error).into()),
     }
     let version = match raw.version {
         Some(1) => Version::HTTP_11,
         _ => Version::HTTP_10,
     };
-    let shared = Bytes::copy_from_slice(bytes);
-    let headers = headers(raw.headers, bytes, &shared, spare)?;
+    let (headers, has) = headers(raw.headers, bytes)?;
     let method = Method::from_bytes(raw.method.unwrap_or_default().as_bytes())
         .map_err(|_| Refusal::bad("the method is no token"))?;
-    let uri = target(raw.path.unwrap_or_default(), &method, bytes, &shared)?;
+    let uri = target(raw.path.unwrap_or_default(), &method, bytes)?;
     check_host(&headers, &uri, version)?;
-    let framing = Framing::of(&headers, version)?;
-    let keep_alive = keeps_alive(&headers, version);
-    let expects_continue = expects_continue(&headers, version)?;
+    let framing = match has.framing {
+        true => Framing::of(&headers, version)?,
+        false => Framing::Length(0),
+    };
+    let keep_alive = match has.connection {
+        true => keeps_alive(&headers, version),
+        false => version == Version::HTTP_11,
+    };
+    let expects_continue = has.expect && expects_continue(&headers, version)?;
     let (mut parts, ()) = Request::new(()).into_parts();
     (parts.method, parts.uri, parts.version, parts.headers) = (method, uri, version, headers);
     Ok(Head {
@@ -171,38 +177,40 @@ fn refuse(error: httparse::Error) -> Refusal {
     }
 }
 
-/// Returns the part of `shared`, a copy of `bytes`, that `part` is of `bytes`.
-fn share(part: &[u8], bytes: &[u8], shared: &Bytes) -> Bytes {
-    let start = part.as_ptr().addr() - bytes.as_ptr().addr();
-    shared.slice(start..start + part.len())
+/// Which fields a head has that say something about the connection. Most have none of them.
+#[derive(Default)]
+struct Has {
+    /// `Content-Length` or `Transfer-Encoding`.
+    framing: bool,
+    connection: bool,
+    expect: bool,
 }
 
-fn headers(
-    raw: &[httparse::Header<'_>],
-    bytes: &[u8],
-    shared: &Bytes,
-    mut map: HeaderMap,
-) -> Result<HeaderMap, Refusal> {
-    map.clear();
+/// Returns the fields of a head. Their values are parts of `bytes`.
+fn headers(raw: &[httparse::Header<'_>], bytes: &Bytes) -> Result<(HeaderMap, Has), Refusal> {
+    let too_many = |_| {
+        let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+        Refusal::new(status, "too many header fields")
+    };
+    let mut map = HeaderMap::try_with_capacity(raw.len()).map_err(too_many)?;
+    let mut has = Has::default();
     for field in raw {
         let name = HeaderName::from_bytes(field.name.as_bytes())
             .map_err(|_| Refusal::bad("a header field's name is no token"))?;
-        let value = HeaderValue::from_maybe_shared(share(field.value.trim_ascii(), bytes, shared))
+        let value = HeaderValue::from_maybe_shared(bytes.slice_ref(field.value.trim_ascii()))
             .map_err(|_| Refusal::bad("a header field's value has control bytes"))?;
-        map.try_append(name, value).map_err(|_| {
-            Refusal::new(
-                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
-                "too many header fields",
-            )
-        })?;
+        has.framing |= name == CONTENT_LENGTH || name == TRANSFER_ENCODING;
+        has.connection |= name == CONNECTION;
+        has.expect |= name == EXPECT;
+        map.try_append(name, value).map_err(too_many)?;
     }
-    Ok(map)
+    Ok((map, has))
 }
 
 /// Parses the target in the form that the method has: RFC 9112, section 3.2.
-fn target(text: &str, method: &Method, bytes: &[u8], shared: &Bytes) -> Result<Uri, Refusal> {
+fn target(text: &str, method: &Method, bytes: &Bytes) -> Result<Uri, Refusal> {
     let bad = Refusal::bad("the target is none");
-    let uri = Uri::from_maybe_shared(share(text.as_bytes(), bytes, shared)).map_err(|_| bad)?;
+    let uri = Uri::from_maybe_shared(bytes.slice_ref(text.as_bytes())).map_err(|_| bad)?;
     let fits = match (uri.scheme_str(), uri.authority()) {
         _ if text.starts_with('/') => true,
         (None, Some(authority)) => *method == Method::CONNECT && is_host_and_port(authority),
@@ -243,6 +251,7 @@ fn check_host(headers: &HeaderMap, uri: &Uri, version: Version) -> Result<(), Re
     // Empty: the target has no authority (RFC 9110, section 7.2).
     let authority = match host.as_bytes() {
         b"" => None,
+        bytes if is_plain_host(bytes) && uri.authority().is_none() => return Ok(()),
         bytes => Some(
             Authority::try_from(bytes)
                 .ok()
@@ -258,13 +267,26 @@ fn check_host(headers: &HeaderMap, uri: &Uri, version: Version) -> Result<(), Re
     }
 }
 
+/// Returns whether this is a name or an address of version 4, with a small port or without: what
+/// most clients send, and what needs no parser.
+fn is_plain_host(bytes: &[u8]) -> bool {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.');
+    let name = bytes.iter().take_while(|byte| is_plain(byte)).count();
+    let port_is_fine = match &bytes[name..] {
+        [] => true,
+        [b':', port @ ..] => (1..=4).contains(&port.len()) && port.iter().all(u8::is_ascii_digit),
+        _ => false,
+    };
+    name > 0 && port_is_fine
+}
+
 fn keeps_alive(headers: &HeaderMap, version: Version) -> bool {
-    let has =
-        |option: &[u8]| elements(headers, &CONNECTION).any(|one| one.eq_ignore_ascii_case(option));
-    match version {
-        Version::HTTP_10 => has(b"keep-alive") && !has(b"close"),
-        _ => !has(b"close"),
+    let (mut keeps, mut closes) = (version != Version::HTTP_10, false);
+    for option in elements(headers, &CONNECTION) {
+        keeps |= option.eq_ignore_ascii_case(b"keep-alive");
+        closes |= option.eq_ignore_ascii_case(b"close");
     }
+    keeps && !closes
 }
 
 fn expects_continue(headers: &HeaderMap, version: Version) -> Result<bool, Refusal> {

@@ -1,14 +1,11 @@
 //! The bytes that have come from a client and have not been used.
 //!
-//! ```text
-//!   bytes  [ used | unused | room ]
-//!                ^start   ^bytes.len()
-//! ```
-//!
-//! A connection that waits for its next request has no unused bytes, and at most [`CHUNK`] bytes of
-//! room: what was larger is given back.
+//! They are shared: the fields of a request's head are parts of them. A connection that waits for
+//! its next request has none, and no memory for them. So what the allocator gives to the next
+//! request has just been used by another one, and is in the processor's cache.
 
 use crate::stream::{Stream, at_most, retry};
+use bytes::{Buf, Bytes};
 use std::io;
 
 /// How many bytes are read at once while there are none. They are on the thread's stack, of which a
@@ -20,29 +17,34 @@ const MORE: usize = 16 * 1024;
 
 /// See the module's documentation.
 #[derive(Default)]
-pub(crate) struct Input {
-    bytes: Vec<u8>,
-    start: usize,
-}
+pub(crate) struct Input(Bytes);
 
 impl Input {
     /// Returns the unused bytes.
     #[inline]
     pub(crate) fn unused(&self) -> &[u8] {
-        &self.bytes[self.start..]
+        &self.0
     }
 
     /// Returns whether there are no unused bytes.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.start == self.bytes.len()
+        self.0.is_empty()
     }
 
     /// Uses the first `count` of the unused bytes.
     #[inline]
     pub(crate) fn consume(&mut self, count: usize) {
-        self.start += count;
-        debug_assert!(self.start <= self.bytes.len());
+        drop(self.take(count));
+    }
+
+    /// Uses the first `count` of the unused bytes, and returns them.
+    #[inline]
+    pub(crate) fn take(&mut self, count: usize) -> Bytes {
+        match count == self.0.len() {
+            true => std::mem::take(&mut self.0),
+            false => self.0.split_to(count),
+        }
     }
 
     /// Reads more bytes. Returns their number; zero: the client has sent all that it will send.
@@ -57,26 +59,22 @@ impl Input {
     }
 
     fn fill_empty(&mut self, stream: &Stream) -> io::Result<usize> {
-        self.start = 0;
-        self.bytes.clear();
-        if self.bytes.capacity() > CHUNK {
-            self.bytes = Vec::new();
-        }
         let mut chunk = [0; CHUNK];
         let count = retry(|| stream.read(&mut chunk))?;
-        self.bytes.extend_from_slice(&chunk[..count]);
+        self.0 = Bytes::copy_from_slice(&chunk[..count]);
         Ok(count)
     }
 
     #[cold]
     fn fill_more(&mut self, stream: &Stream) -> io::Result<usize> {
-        self.bytes.drain(..self.start);
-        self.start = 0;
-        let length = self.bytes.len();
-        self.bytes.resize(length + MORE, 0);
-        let result = retry(|| stream.read(&mut self.bytes[length..]));
-        self.bytes.truncate(length + *result.as_ref().unwrap_or(&0));
-        result
+        let length = self.0.len();
+        let mut bytes = Vec::with_capacity(length + MORE);
+        bytes.extend_from_slice(&self.0);
+        bytes.resize(length + MORE, 0);
+        let count = retry(|| stream.read(&mut bytes[length..]))?;
+        bytes.truncate(length + count);
+        self.0 = bytes.into();
+        Ok(count)
     }
 
     /// Reads body bytes into `buffer`: unused ones first, then directly from the stream.
@@ -87,9 +85,11 @@ impl Input {
         if self.is_empty() {
             return retry(|| stream.read(buffer));
         }
-        let count = self.unused().len().min(buffer.len());
-        buffer[..count].copy_from_slice(&self.unused()[..count]);
-        self.consume(count);
+        let count = self.0.len().min(buffer.len());
+        self.0.copy_to_slice(&mut buffer[..count]);
+        if self.0.is_empty() {
+            self.0 = Bytes::new(); // Gives the memory back.
+        }
         Ok(count)
     }
 

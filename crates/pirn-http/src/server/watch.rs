@@ -5,6 +5,10 @@
 //! that are late, whatever they wait for. So a limit costs neither a timer nor a system call per
 //! request, holds for any number of reads and writes together, and is late by at most a tick.
 //!
+//! The time is counted by the watch, in ticks, so that nobody else asks the system for it. If the
+//! watch does not run for long, because the machine is overloaded or the process was stopped, that
+//! time does not count: clients are not to be blamed for it.
+//!
 //! ```text
 //!   due   0          nothing is limited
 //!         tick << 1  until this tick   --the watch--> EXPIRED, and an interrupt
@@ -30,6 +34,8 @@ use std::time::{Duration, Instant};
 
 /// How often the watch looks.
 const TICK: Duration = Duration::from_millis(100);
+/// The most ticks that pass between two looks.
+const MOST_TICKS: u64 = 2;
 const EXPIRED: u64 = u64::MAX;
 /// A tick that never comes.
 const FOREVER: u64 = u64::MAX >> 2;
@@ -156,9 +162,6 @@ impl Seat {
     /// Notes what the thread does from now on.
     pub(crate) fn limit(&self, limit: Limit) {
         let timeouts = &self.watch.timeouts;
-        if matches!(limit, Limit::Idle | Limit::Head) {
-            self.moved.set(0);
-        }
         let due = match limit {
             Limit::Handshake => self.watch.tick_after(timeouts.handshake) << 1,
             Limit::Idle => self.watch.tick_after(timeouts.idle) << 1 | IDLE,
@@ -195,6 +198,7 @@ impl Seat {
 
     /// Notes that a handler begins.
     pub(crate) fn begin_handler(&self) {
+        self.moved.set(0);
         if let Some(handler) = self.watch.timeouts.handler {
             self.handler_due.set(self.watch.tick_after(handler) << 1);
             self.no_limit();
@@ -320,7 +324,8 @@ pub(crate) struct Watch {
     pub(crate) timeouts: Timeouts,
     /// `None` while there are no sockets.
     hang_ups: OnceLock<HangUps>,
-    began: Instant,
+    /// The present tick.
+    now: AtomicU64,
     seats: Mutex<Seats>,
     changed: Condvar,
     ended: AtomicBool,
@@ -337,7 +342,7 @@ impl Watch {
         Arc::new(Watch {
             timeouts,
             hang_ups: OnceLock::new(),
-            began: Instant::now(),
+            now: AtomicU64::new(0),
             seats: Mutex::default(),
             changed: Condvar::new(),
             ended: AtomicBool::new(false),
@@ -345,7 +350,7 @@ impl Watch {
     }
 
     fn now(&self) -> u64 {
-        ticks(self.began.elapsed())
+        self.now.load(Relaxed) // Relaxed: a number that stands for itself.
     }
 
     fn tick_after(&self, duration: Duration) -> u64 {
@@ -409,9 +414,14 @@ impl Watch {
 
     /// Looks at all seats until the server has ended.
     pub(crate) fn run(&self) {
+        let mut last = Instant::now();
         while !self.ended.load(SeqCst) {
             thread::sleep(TICK);
-            let now = self.now();
+            // What is left of the last tick counts towards the next one.
+            let passed = ticks(last.elapsed());
+            last += TICK * u32::try_from(passed).unwrap_or(0);
+            let now = self.now() + passed.min(MOST_TICKS);
+            self.now.store(now, Relaxed); // Relaxed: as in `now`.
             self.expire_where(|due| due >> 1 <= now);
         }
     }
