@@ -147,51 +147,58 @@ fn a_number_that_was_closed_inline_and_reused_is_waited_for_anew() {
     });
 }
 
+/// In a process of its own, as the test of many numbers below.
 #[watched]
 fn a_reader_of_a_number_that_was_closed_inline_wakes() {
-    let (reader, _writer) = used_pipe();
-    let number = reader.into_raw_fd();
-    let begun = AtomicBool::new(false);
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            begun.store(true, SeqCst);
-            let error = sys::read(number, &mut [0]).unwrap_err();
-            assert_eq!(error.raw_os_error(), Some(libc::EBADF));
-        });
-        scope.spawn(|| {
-            while !begun.load(SeqCst) {
-                thread::yield_now();
-            }
-            thread::sleep(Duration::from_millis(5));
-            assert_eq!(inline(libc::SYS_close, number as usize, 0, 0, 0, 0), 0);
+    child::isolated(&[], || {
+        let (reader, _writer) = used_pipe();
+        let number = reader.into_raw_fd();
+        let begun = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                begun.store(true, SeqCst);
+                let error = sys::read(number, &mut [0]).unwrap_err();
+                assert_eq!(error.raw_os_error(), Some(libc::EBADF));
+            });
+            scope.spawn(|| {
+                while !begun.load(SeqCst) {
+                    thread::yield_now();
+                }
+                thread::sleep(Duration::from_millis(5));
+                assert_eq!(inline(libc::SYS_close, number as usize, 0, 0, 0, 0), 0);
+            });
         });
     });
 }
 
-/// More descriptors than are looked at in one step.
+/// More descriptors than are looked at in one step. In a process of their own: a number is looked
+/// at once, a second after the first wait of any thread. If another test had waited before, that
+/// might be over before the number changes.
 #[watched]
 fn all_of_many_numbers_that_mean_another_file_are_waited_for_anew() {
-    const MANY: usize = 300;
-    let (other, mut writer) = io::pipe().unwrap();
-    let begun = AtomicUsize::new(0);
-    thread::scope(|scope| {
-        let mut old = Vec::new();
-        for _ in 0..MANY {
-            let (mut reader, writer) = io::pipe().unwrap();
-            old.push((reader.as_raw_fd(), writer));
-            let begun = &begun;
-            scope.spawn(move || {
-                begun.fetch_add(1, SeqCst);
-                assert_eq!(reader.read(&mut [0]).unwrap(), 1);
-            });
-        }
-        while begun.load(SeqCst) < MANY {
-            thread::yield_now();
-        }
-        for (number, _) in &old {
-            inline_dup2(other.as_raw_fd(), *number);
-        }
-        writer.write_all(&[0; MANY]).unwrap();
+    child::isolated(&[], || {
+        const MANY: usize = 300;
+        let (other, mut writer) = io::pipe().unwrap();
+        let begun = AtomicUsize::new(0);
+        thread::scope(|scope| {
+            let mut old = Vec::new();
+            for _ in 0..MANY {
+                let (mut reader, writer) = io::pipe().unwrap();
+                old.push((reader.as_raw_fd(), writer));
+                let begun = &begun;
+                scope.spawn(move || {
+                    begun.fetch_add(1, SeqCst);
+                    assert_eq!(reader.read(&mut [0]).unwrap(), 1);
+                });
+            }
+            while begun.load(SeqCst) < MANY {
+                thread::yield_now();
+            }
+            for (number, _) in &old {
+                inline_dup2(other.as_raw_fd(), *number);
+            }
+            writer.write_all(&[0; MANY]).unwrap();
+        });
     });
 }
 
