@@ -201,8 +201,8 @@ fn a_thread_that_stops_in_malloc_for_good_does_not_stop_the_monitor() {
         let begin = rests(program.pid(), monitor);
         until(|| {
             knock(program.pid());
-            let blocked = waits_for_libc(&program, "pirn-monitor");
-            assert!(!blocked, "the monitor waits for malloc's lock");
+            // If it waited for malloc's lock, it would rest no more. (When it starts a thread, it
+            // may wait for another lock of libc, for a moment.)
             (rests(program.pid(), monitor) >= begin + 20).then_some(())
         });
     }
