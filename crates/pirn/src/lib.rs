@@ -38,6 +38,7 @@
 //! | [`executor`] | one thread per task, and waiting for all of them at the end |
 //! | [`ScopedValue`] | values bound during a call, which forks inherit |
 //! | [`block_on`] | runs a future on a virtual thread, which parks; a [`JoinHandle`](thread::JoinHandle) is a future for async code |
+//! | [`AsyncIo`] | a descriptor for async code on [`block_on`]: any crate of a protocol that needs no runtime of its own |
 //! | [`Config`] | settings |
 //! | [`Scheduler`] | the trait for custom schedulers |
 //! | [`dump`](fn@dump) | all virtual threads, with their stacks |
@@ -62,6 +63,7 @@
 //! | `macros` | yes | `#[pirn::main]` and `#[pirn::test]` |
 //! | `dump` | yes | dumps of all virtual threads, with their stacks; without it and `macros` libc is the only dependency |
 //! | `crossbeam-channel` | no | `interruption`, a channel to select on together with channels of that crate |
+//! | `futures-io`, `hyper-io`, `tokio-io` | no | [`AsyncIo`] reads and writes through the traits of `futures-io`, `hyper` and `tokio`; without the latter's runtime |
 //! | `rustix-use-libc` | no | makes `rustix` use libc for its system calls, in the whole program |
 //!
 //! # Settings
@@ -142,9 +144,9 @@ mod time;
 mod vthread;
 
 pub use alloc::OnCarrier;
+pub use bridge::{AsyncIo, block_on, block_on_interruptible};
 #[cfg(feature = "crossbeam-channel")]
 pub use bridge::{Interruption, interruption};
-pub use bridge::{block_on, block_on_interruptible};
 pub use config::{Config, ConfigError};
 #[cfg(feature = "dump")]
 pub use observe::dump::{api as dump, dump};

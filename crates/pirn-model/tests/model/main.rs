@@ -26,6 +26,8 @@ mod at_mount;
 mod attendance;
 #[path = "../../../pirn/src/sched/doze.rs"]
 mod doze;
+#[path = "../../../pirn/src/blocking/fd_waiters.rs"]
+mod fd_waiters;
 #[path = "../../../pirn/src/vthread/handshake.rs"]
 mod handshake;
 #[path = "../../../pirn/src/sched/idle.rs"]
@@ -87,7 +89,7 @@ mod primitives {
 
 mod blocking {
     //! The surroundings of `readiness`.
-    pub(crate) use crate::{list, surroundings::wait};
+    pub(crate) use crate::{fd_waiters, list, surroundings::wait};
 }
 
 mod surroundings;
@@ -114,6 +116,7 @@ mod review_model;
 mod sample_model;
 mod spare_model;
 mod summons_model;
+mod task_model;
 mod turn_model;
 mod wait_word_model;
 

@@ -13,13 +13,14 @@ use loom::thread;
 
 use crate::blocking::wait::{Outcome, Wait};
 use crate::check;
-use crate::readiness::Interest::{self, Read, Write};
-use crate::readiness::{Event, FdWaiter, Readiness};
+use crate::fd_waiters::FdWaiter;
+use crate::fd_waiters::Interest::{self, Read, Write};
+use crate::readiness::{Event, Readiness};
 use crate::surroundings::spawn;
 use crate::time::Deadline;
 
-struct World {
-    readiness: Readiness,
+pub struct World {
+    pub readiness: Readiness,
     /// The numbers of items that can be read, and written, without blocking.
     items: [AtomicUsize; 2],
     open: AtomicBool,
@@ -27,14 +28,14 @@ struct World {
 
 /// How an operation ended.
 #[derive(PartialEq, Debug)]
-enum End {
+pub enum End {
     Done,
     TimedOut,
     Closed,
 }
 
 impl World {
-    fn new() -> Arc<Self> {
+    pub fn new() -> Arc<Self> {
         Arc::new(Self {
             readiness: Readiness::new(),
             items: [AtomicUsize::new(0), AtomicUsize::new(0)],
@@ -43,13 +44,13 @@ impl World {
     }
 
     /// Adds items, which the poller reports as one event.
-    fn arrive(&self, interest: Interest, count: usize) {
+    pub fn arrive(&self, interest: Interest, count: usize) {
         self.items[interest as usize].fetch_add(count, Relaxed);
         self.readiness.report(0, event(interest));
     }
 
     /// Returns `None` for `EAGAIN`.
-    fn attempt(&self, interest: Interest) -> Option<End> {
+    pub fn attempt(&self, interest: Interest) -> Option<End> {
         if !self.open.load(Relaxed) {
             return Some(End::Closed);
         }
@@ -89,12 +90,12 @@ impl World {
         }
     }
 
-    fn read(&self) -> End {
+    pub fn read(&self) -> End {
         self.perform(Read, Deadline::NEVER)
     }
 
     /// Closes the descriptor as `fds::close` does.
-    fn close(&self) {
+    pub fn close(&self) {
         let generation = self.readiness.retire();
         self.open.store(false, Relaxed);
         self.readiness.retire_from(generation);

@@ -249,6 +249,7 @@ pub mod wait {
 
     use super::time::Deadline;
     use crate::wait_word::WaitWord;
+    use core::task::Waker;
     use loom::thread::{self, Thread};
 
     #[derive(Clone, Copy, PartialEq, Debug)]
@@ -274,9 +275,9 @@ pub mod wait {
             }
         }
 
-        pub fn claim(&self, outcome: Outcome) -> Option<Thread> {
-            let thread = self.thread.clone();
-            self.word.decide(outcome as u32).map(|_| thread)
+        pub fn claim(&self, outcome: Outcome) -> Option<Wakeup> {
+            let wakeup = Wakeup::Thread(self.thread.clone());
+            self.word.decide(outcome as u32).map(|_| wakeup)
         }
 
         pub fn block_until(&self, deadline: Deadline) -> Outcome {
@@ -294,8 +295,13 @@ pub mod wait {
         }
     }
 
+    pub enum Wakeup {
+        Thread(Thread),
+        Task(Waker),
+    }
+
     /// A small number, so that the model reaches the case without room for more.
-    pub struct WakeList(Vec<Thread>);
+    pub struct WakeList(Vec<Wakeup>);
 
     impl WakeList {
         pub const CAPACITY: usize = 1;
@@ -312,13 +318,16 @@ pub mod wait {
             self.0.len()
         }
 
-        pub fn push(&mut self, thread: Thread) {
-            self.0.push(thread);
+        pub fn push(&mut self, wakeup: Wakeup) {
+            self.0.push(wakeup);
         }
 
         pub fn perform(&mut self) -> usize {
             let count = self.0.len();
-            self.0.drain(..).for_each(|thread| thread.unpark());
+            self.0.drain(..).for_each(|wakeup| match wakeup {
+                Wakeup::Thread(thread) => thread.unpark(),
+                Wakeup::Task(waker) => waker.wake(),
+            });
             count
         }
     }

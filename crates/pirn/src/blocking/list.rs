@@ -22,6 +22,11 @@ impl<T> Links<T> {
         }
     }
 
+    /// Returns whether it is in a list.
+    pub(crate) fn is_linked(&self) -> bool {
+        self.linked.get()
+    }
+
     /// Returns the next waiter; null after the last.
     fn next(&self) -> *const T {
         #[cfg(test)]

@@ -5,8 +5,9 @@
 //!   [`delayed`]: starting a thread at one.
 //! * [`parking_lot`]: addresses ([`posted`]: wakes by signal handlers); [`futex`]: futex words,
 //!   shared with platform threads.
-//! * [`fds`], [`readiness`], [`epoll`], [`review`], [`status_flags`]: descriptors.
-//!   [`other_table`]: platform threads that have others than the process.
+//! * [`fds`], [`readiness`], [`fd_waiters`], [`epoll`], [`review`], [`status_flags`]: descriptors.
+//!   [`other_table`]: platform threads that have others than the process. [`task`]: tasks of async
+//!   code that wait for one.
 //! * [`list`]: waiting threads, in order.
 //! * [`notice`]: a signal that one thread waits for and others give.
 //! * [`retry`]: repeated attempts, where the kernel reports no event.
@@ -17,6 +18,7 @@ mod attendance;
 pub(crate) mod delayed;
 pub(crate) mod epoll;
 mod events;
+mod fd_waiters;
 pub(crate) mod fds;
 pub(crate) mod futex;
 pub(crate) mod futex_many;
@@ -37,6 +39,7 @@ pub(crate) mod readiness;
 pub(crate) mod retry;
 mod review;
 pub(crate) mod status_flags;
+pub(crate) mod task;
 pub(crate) mod timer_heap;
 pub(crate) mod timers;
 pub(crate) mod wait;

@@ -12,7 +12,8 @@ use crate::vthread::summons::{self, Ran};
 use crate::vthread::wait_word::Hearing;
 
 mod protocol;
-pub(crate) use protocol::{Event, FdWaiter, Interest, Readiness};
+pub(crate) use super::fd_waiters::{FdWaiter, Interest};
+pub(crate) use protocol::{Event, Readiness};
 
 /// Reports an event that the poller has seen of a descriptor. Returns whether somebody was woken.
 pub(crate) fn report(fd: i32, generation: u32, event: Event) -> bool {

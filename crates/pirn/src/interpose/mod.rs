@@ -26,6 +26,8 @@ mod startup;
 mod thread;
 mod time;
 
+#[cfg(any(feature = "futures-io", feature = "hyper-io", feature = "tokio-io"))]
+pub(crate) use io::once;
 pub(crate) use startup::{started, verify};
 #[cfg(feature = "macros")]
 pub(crate) use thread::lifecycle::{Start, answer_next_create};

@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod async_io;
 mod beyond_std;
 mod block_on;
 mod channels;

@@ -18,6 +18,11 @@
 //! when it leaves, because one edge may stand for many bytes or connections. Observers, which only
 //! ask for readiness (`poll`, `select`), are all woken.
 //!
+//! Tasks of async code are observers too: a task that has been woken need not try, because it may
+//! be dropped first, so it cannot be trusted with the baton. Its step 5 leaves its waker in the
+//! list and returns. A thread that an event wakes together with a task tries as well, so neither
+//! misses what the other leaves.
+//!
 //! The *generation* counts the lives of the number. It is read before 1 and compared at 4, so that
 //! nobody joins the list in a later life than the one in which it tried. Closing ends two lives:
 //! one before the system call, for the threads that wait, and one after it, for threads that have
@@ -30,9 +35,9 @@
 //! counted: the end of the stream, an error, and what follows urgent data. An event that tells of
 //! them ([`Event::lasting`]) ends these omissions for the rest of the life.
 //!
-//! `crates/pirn-model` checks this file: `readiness_model.rs`.
+//! `crates/pirn-model` checks this file: `readiness_model.rs`, `task_model.rs`.
 
-use crate::blocking::list::{Linked, Links, List};
+use crate::blocking::fd_waiters::{FdWaiter, FdWaiters, Interest};
 use crate::blocking::wait::{Outcome, Wait, WakeList};
 use crate::lock::Lock;
 use crate::primitives::{
@@ -40,15 +45,7 @@ use crate::primitives::{
     Ordering::{Acquire, Relaxed, Release},
 };
 use crate::time::Deadline;
-use core::ops::ControlFlow;
-use core::ptr::NonNull;
-
-/// The operation to wait for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Interest {
-    Read = 0,
-    Write = 1,
-}
+use core::task::Waker;
 
 /// An event of a descriptor.
 #[derive(Clone, Copy)]
@@ -68,146 +65,6 @@ impl Event {
         write: true,
         lasting: true,
     };
-}
-
-/// The waiting threads of one descriptor. Perhaps thousands want to do the same operation, and an
-/// event for one of them must not cost a walk along all. So each kind has a list of its own, in
-/// order of arrival.
-pub(crate) struct FdWaiters {
-    /// Threads that will do the operation, by [`Interest`].
-    pub(super) doers: [List<FdWaiter>; 2],
-    /// Threads that only ask for readiness.
-    observers: List<FdWaiter>,
-}
-
-/// One thread's interest in one descriptor. It must stay where it is while it is in a list.
-pub(crate) struct FdWaiter {
-    wait: NonNull<Wait>,
-    read: bool,
-    write: bool,
-    /// The operation it will do, after which it passes the baton on; `None` for an observer.
-    does: Option<Interest>,
-    links: Links<FdWaiter>,
-}
-
-impl FdWaiter {
-    pub(crate) fn doer(wait: &Wait, interest: Interest) -> FdWaiter {
-        FdWaiter {
-            does: Some(interest),
-            ..FdWaiter::observer(
-                wait,
-                interest == Interest::Read,
-                interest == Interest::Write,
-            )
-        }
-    }
-
-    /// Returns an observer, which leaves the operation to others.
-    pub(crate) fn observer(wait: &Wait, read: bool, write: bool) -> FdWaiter {
-        FdWaiter {
-            wait: NonNull::from(wait),
-            read,
-            write,
-            does: None,
-            links: Links::new(),
-        }
-    }
-}
-
-impl Linked for FdWaiter {
-    fn links(&self) -> &Links<FdWaiter> {
-        &self.links
-    }
-}
-
-impl FdWaiters {
-    /// Returns lists without waiters.
-    pub(crate) const fn new() -> FdWaiters {
-        FdWaiters {
-            doers: [const { List::new() }; 2],
-            observers: List::new(),
-        }
-    }
-
-    fn list_of(&mut self, waiter: &FdWaiter) -> &mut List<FdWaiter> {
-        match waiter.does {
-            Some(interest) => &mut self.doers[interest as usize],
-            None => &mut self.observers,
-        }
-    }
-
-    /// # Safety
-    /// As for [`List::append`].
-    pub(super) unsafe fn append(&mut self, waiter: &FdWaiter) {
-        // SAFETY: the caller's contract.
-        unsafe { self.list_of(waiter).append(waiter) };
-    }
-
-    /// # Safety
-    /// It waits for no other descriptor.
-    unsafe fn remove(&mut self, waiter: &FdWaiter) {
-        // SAFETY: the caller's contract; of this descriptor's lists it can only be in this one.
-        unsafe { self.list_of(waiter).remove(waiter) };
-    }
-
-    /// Claims the first thread that will do this operation.
-    pub(super) fn claim_doer(&mut self, interest: Interest, wakes: &mut WakeList) {
-        let list = &mut self.doers[interest as usize];
-        claim_from(list, 1, |_| true, Outcome::Ready, wakes);
-    }
-
-    /// Claims the observers of this event, while there is room for their wakes.
-    pub(super) fn claim_observers(&mut self, read: bool, write: bool, wakes: &mut WakeList) {
-        let wants = |waiter: &FdWaiter| waiter.read && read || waiter.write && write;
-        claim_from(
-            &mut self.observers,
-            usize::MAX,
-            wants,
-            Outcome::Ready,
-            wakes,
-        );
-    }
-
-    /// Claims all waiters of a closed descriptor, while there is room for their wakes.
-    fn claim_all(&mut self, wakes: &mut WakeList) {
-        for list in self.doers.iter_mut().chain([&mut self.observers]) {
-            claim_from(list, usize::MAX, |_| true, Outcome::Closed, wakes);
-        }
-    }
-}
-
-/// Claims up to `limit` waiters of a list that `wants` accepts, while there is room for their
-/// wakes.
-fn claim_from(
-    list: &mut List<FdWaiter>,
-    limit: usize,
-    wants: impl Fn(&FdWaiter) -> bool,
-    outcome: Outcome,
-    wakes: &mut WakeList,
-) {
-    let most = wakes.len().saturating_add(limit).min(WakeList::CAPACITY);
-    if wakes.len() == most {
-        return;
-    }
-    let _ = list.walk(|list, waiter| {
-        if wants(waiter) {
-            let wait = waiter.wait;
-            // Remove it before the claim: after the claim, the waiter may be gone.
-            // SAFETY: it is in this list. A `Wait` outlives its waiters' stay in the list.
-            let claimed = unsafe {
-                list.remove(waiter);
-                wait.as_ref().claim(outcome)
-            };
-            // `None`: somebody else has decided the wait, and the waiter leaves by itself.
-            if let Some(wakeup) = claimed {
-                wakes.push(wakeup);
-                if wakes.len() == most {
-                    return ControlFlow::Break(()); // A look at the next is a cache miss.
-                }
-            }
-        }
-        ControlFlow::Continue(())
-    });
 }
 
 /// The events of one descriptor, and the threads that wait for them.
@@ -369,9 +226,7 @@ impl Readiness {
 
     /// Returns whether somebody waits.
     pub(crate) fn is_awaited(&self) -> bool {
-        let waiters = self.waiters.lock();
-        let mut lists = waiters.doers.iter().chain([&waiters.observers]);
-        lists.any(|list| !list.is_empty())
+        !self.waiters.lock().is_empty()
     }
 
     /// Wakes the next thread that wants to do the same operation.
@@ -441,7 +296,38 @@ impl Readiness {
         true
     }
 
-    /// Takes an observer out, if it is there.
+    /// Adds a task, or renews its waker, unless there has been an event after the `count`th, or
+    /// the life `generation` has ended: then returns that. Calls `joined` as [`park`](Self::park)
+    /// does.
+    ///
+    /// `waker` is exchanged for the one that the task had until now.
+    ///
+    /// # Safety
+    /// The waiter is a [task](FdWaiter::task), and observes no other descriptor. It and the place
+    /// of its waker stay where they are until [`stop_observing`](Self::stop_observing) has returned.
+    pub(crate) unsafe fn await_event(
+        &self,
+        interest: Interest,
+        (generation, count): (u32, u32),
+        waiter: &FdWaiter,
+        waker: &mut Option<Waker>,
+        joined: impl FnOnce(),
+    ) -> Result<(), Outcome> {
+        let mut waiters = self.waiters.lock();
+        // Relaxed, both: as in `park`.
+        if self.generation.load(Relaxed) != generation {
+            return Err(Outcome::Closed);
+        }
+        if self.counts[interest as usize].load(Relaxed) != count {
+            return Err(Outcome::Ready);
+        }
+        // SAFETY: the caller's contract.
+        unsafe { waiters.put_task(waiter, waker) };
+        joined();
+        Ok(())
+    }
+
+    /// Takes an observer out, if it is there. A task's waker is the caller's afterwards.
     ///
     /// # Safety
     /// It observes no other descriptor.

@@ -1,6 +1,6 @@
+use super::super::fd_waiters::FdWaiters;
 use super::super::list::STEPS;
 use super::super::wait::WakeList;
-use super::protocol::FdWaiters;
 use super::*;
 use crate::vthread::awaited::{Awaited, Kind};
 

@@ -6,6 +6,8 @@ pub(in crate::interpose) mod flagged;
 pub(in crate::interpose) mod formatted;
 pub(in crate::interpose) mod fortified;
 pub(in crate::interpose) mod mqueue;
+#[cfg(any(feature = "futures-io", feature = "hyper-io", feature = "tokio-io"))]
+pub(crate) mod once;
 pub(in crate::interpose) mod poll;
 pub(in crate::interpose) mod rw;
 pub(in crate::interpose) mod select;

@@ -55,7 +55,7 @@ interposed! {
 
 const EAGAIN: SysResult = Err(Errno(libc::EAGAIN));
 /// The offset -1: the descriptor's own position.
-const HERE: isize = -1;
+pub(super) const HERE: isize = -1;
 /// The maximum number of bytes that the kernel reads or writes in one call.
 const MOST: usize = 0x7fff_f000;
 
@@ -67,13 +67,13 @@ pub(in crate::interpose) fn is_ready(fd: c_int, events: i16) -> bool {
 /// Returns whether `preadv2` or `pwritev2` does not support `RWF_NOWAIT`: the file does not know
 /// the flag, the kernel does not know the call, or a seccomp profile forbids it. (Other reasons for
 /// `EPERM` show again in the plain call.)
-fn is_unsupported(error: Errno) -> bool {
+pub(super) fn is_unsupported(error: Errno) -> bool {
     matches!(error, Errno(libc::EOPNOTSUPP | libc::ENOSYS | libc::EPERM))
 }
 
 /// Reads or writes once without `RWF_NOWAIT`, when `poll` says that it will not wait. `EPERM`:
 /// `poll` cannot tell, because files are always ready; the pool must make the call.
-fn unflagged(fd: c_int, events: i16, plain: impl FnOnce() -> SysResult) -> SysResult {
+pub(super) fn unflagged(fd: c_int, events: i16, plain: impl FnOnce() -> SysResult) -> SysResult {
     if is_on_device(fd) {
         Err(Errno(libc::EPERM))
     } else if is_ready(fd, events) {
@@ -170,7 +170,7 @@ unsafe fn read_wanted(
 ///
 /// # Safety
 /// As for `preadv2(2)`.
-unsafe fn now(
+pub(super) unsafe fn now(
     number: c_long,
     fd: c_int,
     iov: *const iovec,
@@ -356,7 +356,7 @@ unsafe fn write_some(fd: c_int, iov: *const iovec, count: c_int) -> SysResult {
 }
 
 /// Returns the wait for this system call, which is made on a file by another thread.
-fn on_file(number: c_long) -> Awaited {
+pub(super) fn on_file(number: c_long) -> Awaited {
     Awaited::call(match number {
         libc::SYS_readv => c"read",
         libc::SYS_writev => c"write",
