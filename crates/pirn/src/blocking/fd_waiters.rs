@@ -88,9 +88,11 @@ impl FdWaiter {
     unsafe fn claim(&self, outcome: Outcome) -> Option<Wakeup> {
         // SAFETY: what it refers to outlives its stay in the list, and the lock, by the contract of
         // `append`.
-        match self.target {
-            Target::Thread(wait) => unsafe { wait.as_ref() }.claim(outcome),
-            Target::Task(waker) => unsafe { waker.as_ref() }.take().map(Wakeup::Task),
+        unsafe {
+            match self.target {
+                Target::Thread(wait) => wait.as_ref().claim(outcome),
+                Target::Task(waker) => waker.as_ref().take().map(Wakeup::Task),
+            }
         }
     }
 }

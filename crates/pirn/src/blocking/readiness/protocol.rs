@@ -304,7 +304,8 @@ impl Readiness {
     ///
     /// # Safety
     /// The waiter is a [task](FdWaiter::task), and observes no other descriptor. It and the place
-    /// of its waker stay where they are until [`stop_observing`](Self::stop_observing) has returned.
+    /// of its waker stay where they are until [`stop_observing`](Self::stop_observing) has
+    /// returned.
     pub(crate) unsafe fn await_event(
         &self,
         interest: Interest,
