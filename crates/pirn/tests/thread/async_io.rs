@@ -286,6 +286,32 @@ fn a_future_that_is_dropped_is_not_woken() {
     assert_eq!(dropped.rings(), 0);
 }
 
+/// The memory of the dropped ones is in use for something else when the event comes.
+#[watched(alone)]
+fn futures_that_are_dropped_leave_the_list() {
+    let (ours, mut theirs) = pair();
+    let bell = Bell::new();
+    let mut kept = pin!(ours.readable());
+    for round in 0..100 {
+        let mut futures: Vec<_> = (0..10).map(|_| Box::pin(ours.readable())).collect();
+        for future in &mut futures {
+            assert!(poll_once(future.as_mut(), &bell).is_pending());
+        }
+        if round == 50 {
+            assert!(poll_once(kept.as_mut(), &bell).is_pending());
+        }
+    }
+    assert_eq!(Arc::strong_count(&bell), 2);
+    let others: Vec<_> = (0..10_000)
+        .map(|i| vec![0xAA_u8; 32 + i % 16 * 8])
+        .collect();
+    theirs.write_all(b"x").unwrap();
+    bell.wait(1);
+    assert!(poll_once(kept.as_mut(), &bell).is_ready());
+    assert_eq!(bell.rings(), 1);
+    assert!(others.iter().flatten().all(|byte| *byte == 0xAA));
+}
+
 /// Futures come and go while events arrive.
 #[watched]
 fn cancellations_race_with_events() {
