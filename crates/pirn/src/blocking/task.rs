@@ -110,7 +110,7 @@ impl TaskPlace {
                 return Poll::Ready(Ok(result));
             }
             let runtime = runtime::ensure_started()?;
-            entry.register(fd).map_err(error)?;
+            entry.register(fd).map_err(not_reported)?;
             match self.put(List { entry, runtime }, since, waker) {
                 Ok(()) => return Poll::Pending,
                 Err(Outcome::Closed) => return Poll::Ready(Err(error(fds::CLOSED))),
@@ -188,7 +188,6 @@ impl TaskWaiter {
 
 /// Returns the entry of a descriptor that a task may wait for.
 fn entry_of(fd: i32) -> io::Result<&'static Entry> {
-    let refused = |text| io::Error::new(io::ErrorKind::Unsupported, text);
     if other_table::is_here() {
         return Err(refused(
             "pirn: this platform thread has a table of descriptors of its own, so a task cannot \
@@ -208,6 +207,21 @@ pub(crate) fn prepare(fd: i32) -> io::Result<()> {
         Ok(_) | Err(Errno(libc::EPERM)) => Ok(()),
         Err(e) => Err(error(e)),
     }
+}
+
+/// Returns the error of a wait for a descriptor that cannot be registered.
+fn not_reported(errno: Errno) -> io::Error {
+    match errno {
+        Errno(libc::EPERM) => refused(
+            "pirn: the operation would block, but the kernel reports no events of this descriptor, \
+             which is always ready (a regular file is): let the operation wait, on this thread",
+        ),
+        errno => error(errno),
+    }
+}
+
+fn refused(text: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::Unsupported, text)
 }
 
 fn error(errno: Errno) -> io::Error {

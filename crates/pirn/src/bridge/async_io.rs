@@ -39,7 +39,8 @@ mod transfer;
 /// [`Read`](io::Read) or [`Write`](io::Write) of `T`.
 ///
 /// The descriptor's flags are left alone. If it blocks, as those of `std` do, threads can read and
-/// write it with `std` while tasks use the `AsyncIo`.
+/// write it with `std` while tasks use the `AsyncIo`. Time limits such as those of
+/// [`set_read_timeout`](std::net::TcpStream::set_read_timeout) hold for these threads only.
 ///
 /// # Several tasks
 /// Any number of tasks may use the futures of one `AsyncIo`. The poll functions and the traits keep

@@ -1,5 +1,6 @@
 //! The traits for reading and writing of `futures-io` and `hyper`.
 
+use std::future::poll_fn;
 use std::io::{self, IoSlice, Read, Write, pipe};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::fd::AsFd;
@@ -8,8 +9,8 @@ use std::pin::Pin;
 
 use futures_util::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::*;
-use crate::common::pattern;
+use crate::common::{TempDir, crowd, on_virtual, pattern, watched};
+use pirn::{AsyncIo, block_on, thread};
 
 pub fn tcp_pair() -> (TcpStream, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
