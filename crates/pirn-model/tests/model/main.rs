@@ -89,7 +89,7 @@ mod primitives {
 
 mod blocking {
     //! The surroundings of `readiness`.
-    pub(crate) use crate::{fd_waiters, list, surroundings::wait};
+    pub(crate) use crate::{fd_waiters, list, surroundings::task, surroundings::wait};
 }
 
 mod surroundings;

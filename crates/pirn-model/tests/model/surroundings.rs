@@ -249,7 +249,6 @@ pub mod wait {
 
     use super::time::Deadline;
     use crate::wait_word::WaitWord;
-    use core::task::Waker;
     use loom::thread::{self, Thread};
 
     #[derive(Clone, Copy, PartialEq, Debug)]
@@ -276,7 +275,7 @@ pub mod wait {
         }
 
         pub fn claim(&self, outcome: Outcome) -> Option<Wakeup> {
-            let wakeup = Wakeup::Thread(self.thread.clone());
+            let wakeup = Wakeup(self.thread.clone());
             self.word.decide(outcome as u32).map(|_| wakeup)
         }
 
@@ -295,10 +294,7 @@ pub mod wait {
         }
     }
 
-    pub enum Wakeup {
-        Thread(Thread),
-        Task(Waker),
-    }
+    pub struct Wakeup(Thread);
 
     /// A small number, so that the model reaches the case without room for more.
     pub struct WakeList(Vec<Wakeup>);
@@ -314,22 +310,22 @@ pub mod wait {
             self.0.len() == Self::CAPACITY
         }
 
-        pub fn len(&self) -> usize {
-            self.0.len()
-        }
-
         pub fn push(&mut self, wakeup: Wakeup) {
             self.0.push(wakeup);
         }
 
         pub fn perform(&mut self) -> usize {
             let count = self.0.len();
-            self.0.drain(..).for_each(|wakeup| match wakeup {
-                Wakeup::Thread(thread) => thread.unpark(),
-                Wakeup::Task(waker) => waker.wake(),
-            });
+            self.0.drain(..).for_each(|wakeup| wakeup.0.unpark());
             count
         }
+    }
+}
+
+pub mod task {
+    /// Wakes a task.
+    pub fn wake(waker: core::task::Waker) {
+        waker.wake();
     }
 }
 

@@ -6,6 +6,7 @@
 //! here.
 
 use crate::blocking::list::{Linked, Links, List};
+use crate::blocking::task;
 use crate::blocking::wait::{Outcome, Wait, WakeList, Wakeup};
 use core::cell::Cell;
 use core::ops::ControlFlow;
@@ -34,6 +35,65 @@ enum Target {
     Thread(NonNull<Wait>),
     /// The place of a task's waker, which the lock of the lists guards.
     Task(NonNull<Cell<Option<Waker>>>),
+}
+
+/// A waiter that has been claimed.
+enum Claim {
+    Thread(Wakeup),
+    Task(Waker),
+}
+
+/// Wakes of a descriptor's waiters, collected under the lock of their lists, to be performed
+/// after it.
+///
+/// Those of tasks are apart: a [`Wakeup`], which each wait of each thread passes on, stays small and
+/// needs no code to drop it.
+pub(crate) struct FdWakes {
+    threads: WakeList,
+    tasks: [Option<Waker>; FdWakes::TASKS],
+    /// The number of tasks.
+    count: usize,
+}
+
+impl FdWakes {
+    /// The maximum number of tasks.
+    const TASKS: usize = 2;
+
+    #[inline]
+    pub(crate) fn new() -> FdWakes {
+        FdWakes {
+            threads: WakeList::new(),
+            tasks: [const { None }; Self::TASKS],
+            count: 0,
+        }
+    }
+
+    /// Returns whether there is no room for another wake.
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.threads.is_full() || self.count == Self::TASKS
+    }
+
+    #[inline]
+    fn push(&mut self, claim: Claim) {
+        match claim {
+            Claim::Thread(wakeup) => self.threads.push(wakeup),
+            Claim::Task(waker) => {
+                self.tasks[self.count] = Some(waker);
+                self.count += 1;
+            }
+        }
+    }
+
+    /// Performs all wakes and empties the list. Returns how many there were.
+    #[inline]
+    pub(crate) fn perform(&mut self) -> usize {
+        let tasks = core::mem::take(&mut self.count);
+        for waker in &mut self.tasks[..tasks] {
+            waker.take().into_iter().for_each(task::wake);
+        }
+        tasks + self.threads.perform()
+    }
 }
 
 /// One thread's or task's interest in one descriptor. It must stay where it is while it is in a
@@ -85,13 +145,13 @@ impl FdWaiter {
     ///
     /// # Safety
     /// It has just been taken out of its list, under the lock that the caller still holds.
-    unsafe fn claim(&self, outcome: Outcome) -> Option<Wakeup> {
+    unsafe fn claim(&self, outcome: Outcome) -> Option<Claim> {
         // SAFETY: what it refers to outlives its stay in the list, and the lock, by the contract of
         // `append`.
         unsafe {
             match self.target {
-                Target::Thread(wait) => wait.as_ref().claim(outcome),
-                Target::Task(waker) => waker.as_ref().take().map(Wakeup::Task),
+                Target::Thread(wait) => wait.as_ref().claim(outcome).map(Claim::Thread),
+                Target::Task(waker) => waker.as_ref().take().map(Claim::Task),
             }
         }
     }
@@ -156,42 +216,35 @@ impl FdWaiters {
     }
 
     /// Claims the first thread that will do this operation.
-    pub(crate) fn claim_doer(&mut self, interest: Interest, wakes: &mut WakeList) {
+    pub(crate) fn claim_doer(&mut self, interest: Interest, wakes: &mut FdWakes) {
         let list = &mut self.doers[interest as usize];
-        claim_from(list, 1, |_| true, Outcome::Ready, wakes);
+        claim_from(list, false, |_| true, Outcome::Ready, wakes);
     }
 
     /// Claims the observers of this event, while there is room for their wakes.
-    pub(crate) fn claim_observers(&mut self, read: bool, write: bool, wakes: &mut WakeList) {
+    pub(crate) fn claim_observers(&mut self, read: bool, write: bool, wakes: &mut FdWakes) {
         let wants = |waiter: &FdWaiter| waiter.read && read || waiter.write && write;
-        claim_from(
-            &mut self.observers,
-            usize::MAX,
-            wants,
-            Outcome::Ready,
-            wakes,
-        );
+        claim_from(&mut self.observers, true, wants, Outcome::Ready, wakes);
     }
 
     /// Claims all waiters of a closed descriptor, while there is room for their wakes.
-    pub(crate) fn claim_all(&mut self, wakes: &mut WakeList) {
+    pub(crate) fn claim_all(&mut self, wakes: &mut FdWakes) {
         for list in self.doers.iter_mut().chain([&mut self.observers]) {
-            claim_from(list, usize::MAX, |_| true, Outcome::Closed, wakes);
+            claim_from(list, true, |_| true, Outcome::Closed, wakes);
         }
     }
 }
 
-/// Claims up to `limit` waiters of a list that `wants` accepts, while there is room for their
-/// wakes.
+/// Claims the first waiter of a list that `wants` accepts, or `all` of them, while there is room
+/// for their wakes.
 fn claim_from(
     list: &mut List<FdWaiter>,
-    limit: usize,
+    all: bool,
     wants: impl Fn(&FdWaiter) -> bool,
     outcome: Outcome,
-    wakes: &mut WakeList,
+    wakes: &mut FdWakes,
 ) {
-    let most = wakes.len().saturating_add(limit).min(WakeList::CAPACITY);
-    if wakes.len() == most {
+    if wakes.is_full() {
         return;
     }
     let _ = list.walk(|list, waiter| {
@@ -203,9 +256,9 @@ fn claim_from(
                 waiter.claim(outcome)
             };
             // `None`: somebody else has decided the wait, and the waiter leaves by itself.
-            if let Some(wakeup) = claimed {
-                wakes.push(wakeup);
-                if wakes.len() == most {
+            if let Some(claim) = claimed {
+                wakes.push(claim);
+                if !all || wakes.is_full() {
                     return ControlFlow::Break(()); // A look at the next is a cache miss.
                 }
             }

@@ -25,14 +25,33 @@ use super::other_table;
 use super::readiness::{FdWaiter, Interest};
 use super::wait::Outcome;
 use crate::runtime::{self, Runtime};
-use crate::sys::Errno;
+use crate::sys::{self, Errno};
+use crate::vthread;
 use core::cell::{Cell, OnceCell};
 use core::ptr::{self, NonNull};
 use core::task::{Poll, Waker};
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 #[cfg(any(feature = "futures-io", feature = "hyper-io", feature = "tokio-io"))]
 mod transfer;
+
+/// Wakes a task. Not to be called under a lock.
+///
+/// The waker is foreign code, and the caller may be in the middle of runtime code. So it runs as
+/// platform code, as a scheduler of the program does: if it blocks, it blocks the carrier.
+#[cold]
+pub(super) fn wake(waker: Waker) {
+    let call = move || {
+        if catch_unwind(AssertUnwindSafe(|| waker.wake())).is_err() {
+            sys::fatal(&[
+                "a waker panicked, and with it an event of a descriptor that a task awaits is lost",
+            ]);
+        }
+    };
+    // SAFETY: `call` does not unwind.
+    unsafe { vthread::on_carrier(call) };
+}
 
 /// Where one task at a time waits for one kind of event of a descriptor. It remembers the last
 /// waker, and forgets it when it is dropped.

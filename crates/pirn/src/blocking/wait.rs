@@ -22,8 +22,6 @@ use crate::vthread::{self, Claimed, Core, Current, Ready, platform};
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, Ordering};
-use core::task::Waker;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// How an episode ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -73,8 +71,6 @@ pub(crate) enum Wakeup {
     /// A virtual thread that has not started.
     Start(Ready),
     Platform(*const u32),
-    /// A task of async code.
-    Task(Waker),
     /// The waiter is a platform thread that has not gone to sleep.
     Nothing,
 }
@@ -100,7 +96,7 @@ impl Wakeup {
         }
     }
 
-    /// Wakes the waiter. Not to be called under a lock: this may run a user's scheduler or waker.
+    /// Wakes the waiter. Not to be called under a lock: this may run a user's scheduler.
     #[inline]
     pub(crate) fn perform(self) {
         match self {
@@ -118,27 +114,9 @@ impl Wakeup {
             Wakeup::Platform(word) => {
                 sys::futex_wake_at(word, 1);
             }
-            Wakeup::Task(waker) => wake_task(waker),
             Wakeup::Nothing => {}
         }
     }
-}
-
-/// Wakes a task of async code.
-///
-/// The waker is foreign code, and the caller may be in the middle of runtime code. So it runs as
-/// platform code, as a scheduler of the program does: if it blocks, it blocks the carrier.
-#[cold]
-fn wake_task(waker: Waker) {
-    let call = move || {
-        if catch_unwind(AssertUnwindSafe(|| waker.wake())).is_err() {
-            sys::fatal(&[
-                "a waker panicked, and with it an event of a descriptor that a task awaits is lost",
-            ]);
-        }
-    };
-    // SAFETY: `call` does not unwind.
-    unsafe { vthread::on_carrier(call) };
 }
 
 /// Returns whether a wait that begins now is one of a virtual thread.

@@ -37,8 +37,8 @@
 //!
 //! `crates/pirn-model` checks this file: `readiness_model.rs`, `task_model.rs`.
 
-use crate::blocking::fd_waiters::{FdWaiter, FdWaiters, Interest};
-use crate::blocking::wait::{Outcome, Wait, WakeList};
+use crate::blocking::fd_waiters::{FdWaiter, FdWaiters, FdWakes, Interest};
+use crate::blocking::wait::{Outcome, Wait};
 use crate::lock::Lock;
 use crate::primitives::{
     AtomicU32, AtomicU64,
@@ -146,7 +146,7 @@ impl Readiness {
         let mut woke = false;
         let mut first = true;
         loop {
-            let mut wakes = WakeList::new();
+            let mut wakes = FdWakes::new();
             let more = {
                 let mut waiters = self.waiters.lock();
                 // Relaxed: threads that wait in a later life have taken the lock.
@@ -206,7 +206,7 @@ impl Readiness {
     /// Wakes all waiters; nobody if the descriptor has begun another life than `generation`.
     fn close_all(&self, generation: u32) {
         loop {
-            let mut wakes = WakeList::new();
+            let mut wakes = FdWakes::new();
             let more = {
                 let mut waiters = self.waiters.lock();
                 // Checked under the lock: before it, the next life may begin and get waiters at any
@@ -231,7 +231,7 @@ impl Readiness {
 
     /// Wakes the next thread that wants to do the same operation.
     pub(crate) fn pass_baton(&self, interest: Interest) {
-        let mut wakes = WakeList::new();
+        let mut wakes = FdWakes::new();
         self.waiters.lock().claim_doer(interest, &mut wakes);
         wakes.perform();
     }

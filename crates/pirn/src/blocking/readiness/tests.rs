@@ -1,6 +1,5 @@
-use super::super::fd_waiters::FdWaiters;
+use super::super::fd_waiters::{FdWaiters, FdWakes};
 use super::super::list::STEPS;
-use super::super::wait::WakeList;
 use super::*;
 use crate::vthread::awaited::{Awaited, Kind};
 
@@ -23,7 +22,7 @@ fn an_event_costs_no_walk_along_all_who_wait_for_it() {
     }
     let before = STEPS.get();
     for i in 0..MANY {
-        let mut wakes = WakeList::new();
+        let mut wakes = FdWakes::new();
         for interest in [Interest::Read, Interest::Write] {
             waiters.claim_doer(interest, &mut wakes);
         }
