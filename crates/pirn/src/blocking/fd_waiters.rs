@@ -43,11 +43,11 @@ enum Claim {
     Task(Waker),
 }
 
-/// Wakes of a descriptor's waiters, collected under the lock of their lists, to be performed
-/// after it.
+/// Wakes of a descriptor's waiters, collected under the lock of their lists, to be performed after
+/// it.
 ///
-/// Those of tasks are apart: a [`Wakeup`], which each wait of each thread passes on, stays small and
-/// needs no code to drop it.
+/// Those of tasks are apart: a [`Wakeup`], which each wait of each thread passes on, stays small
+/// and needs no code to drop it.
 pub(crate) struct FdWakes {
     threads: WakeList,
     tasks: [Option<Waker>; FdWakes::TASKS],
