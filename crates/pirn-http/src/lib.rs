@@ -49,11 +49,14 @@ pub mod cookies;
 mod cors;
 mod date;
 mod events;
+mod exchange;
 #[cfg(feature = "files")]
 pub mod files;
 #[cfg(feature = "form")]
 mod form;
 mod h1;
+#[cfg(feature = "http2")]
+mod h2;
 #[cfg(feature = "json")]
 mod json;
 mod limit;

@@ -2,7 +2,7 @@
 //! has asked for, and the coding of its body.
 
 use crate::response::Response;
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use std::io;
 
 /// How a handler gives its response.
@@ -41,6 +41,8 @@ pub(crate) struct Outgoing {
     pub(crate) status: Option<StatusCode>,
     /// How many bytes of a pushed body have been written, coded.
     pub(crate) written: u64,
+    /// The fields after the body.
+    pub(crate) trailers: Option<Box<HeaderMap>>,
 }
 
 impl Outgoing {

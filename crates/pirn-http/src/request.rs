@@ -1,6 +1,6 @@
 //! Requests.
 
-use crate::h1::connection::{Answer, Connection};
+use crate::exchange::Exchange;
 use crate::outgoing::{Given, Outgoing, Then};
 use crate::response::Response;
 use crate::router::Captured;
@@ -18,6 +18,10 @@ use std::sync::Arc;
 /// It derefs to its [head](http::request::Parts): method, target, header fields, extensions. It is
 /// a [`Read`] of its body, which comes while it is read.
 ///
+/// It is the same in HTTP/1.1 and HTTP/2, which [`version`](http::request::Parts::version) tells
+/// apart: `Host` is there also if the client has sent `:authority`, the target is a path, and
+/// `Cookie` is one field.
+///
 /// # Examples
 /// ```
 /// use pirn_http::{Request, Server};
@@ -32,17 +36,17 @@ use std::sync::Arc;
 /// ```
 pub struct Request {
     parts: Parts,
-    connection: Box<Connection>,
+    exchange: Exchange,
     pub(crate) captured: Captured,
     pub(crate) route: Option<Arc<str>>,
     pub(crate) outgoing: Outgoing,
 }
 
 impl Request {
-    pub(crate) fn new(parts: Parts, connection: Box<Connection>) -> Request {
+    pub(crate) fn new(parts: Parts, exchange: Exchange) -> Request {
         Request {
             parts,
-            connection,
+            exchange,
             captured: Captured::default(),
             route: None,
             outgoing: Outgoing::default(),
@@ -50,7 +54,7 @@ impl Request {
     }
 
     pub(crate) fn seat(&self) -> &Seat {
-        &self.connection.seat
+        self.exchange.seat()
     }
 
     /// Returns whether the client has hung up.
@@ -59,8 +63,10 @@ impl Request {
         self.seat().is_client_gone()
     }
 
-    pub(crate) fn into_connection(self) -> Box<Connection> {
-        self.connection
+    /// Returns what is needed once it has been handled: with the fields after the response's body.
+    pub(crate) fn into_parts(self) -> (Parts, Exchange, Option<HeaderMap>) {
+        let trailers = self.outgoing.trailers.map(|trailers| *trailers);
+        (self.parts, self.exchange, trailers)
     }
 
     /// Returns a part of the path that the route has named, with percent signs decoded.
@@ -80,7 +86,7 @@ impl Request {
     /// Returns whether the server has been told to shut down. A handler that sends without end
     /// returns then.
     pub fn is_stopping(&self) -> bool {
-        self.connection.shared.is_stopping()
+        self.exchange.shared().is_stopping()
     }
 
     /// Returns the pairs of the query, decoded.
@@ -102,43 +108,43 @@ impl Request {
 
     /// Returns the client's address; `None` on a Unix socket and in tests.
     pub fn peer(&self) -> Option<SocketAddr> {
-        self.connection.stream.peer()
+        self.exchange.peer()
     }
 
     /// Returns whether the client speaks TLS.
     pub fn is_secure(&self) -> bool {
-        self.connection.stream.is_secure()
+        self.exchange.is_secure()
     }
 
     /// Returns the name that the client has asked for in its TLS handshake.
     #[cfg(feature = "tls")]
     pub fn server_name(&self) -> Option<String> {
-        self.connection.stream.tls()?.server_name()
+        self.exchange.server_name()
     }
 
     /// Returns the client's certificate, which has been verified: see
     /// [`TlsBuilder::require_client_certificates`](crate::TlsBuilder::require_client_certificates).
     #[cfg(feature = "tls")]
     pub fn client_certificate(&self) -> Option<rustls::pki_types::CertificateDer<'static>> {
-        self.connection.stream.tls()?.client_certificate()
+        self.exchange.client_certificate()
     }
 
     /// Returns how many bytes the body may have.
     #[cfg(feature = "websocket")]
     pub(crate) fn body_limit(&self) -> u64 {
-        self.connection.shared.limits.body
+        self.exchange.shared().limits.body
     }
 
     /// Allows the body to have so many bytes from here on, in place of the server's
     /// [limit](crate::Limits::body).
     pub fn allow_body(&mut self, bytes: u64) {
-        self.connection.incoming.allow(bytes);
+        self.exchange.allow_body(bytes);
     }
 
     /// Returns how many bytes of the body are to come, if that is known.
     #[cfg(feature = "tower")]
     pub(crate) fn body_left(&self) -> Option<u64> {
-        self.connection.incoming.left()
+        self.exchange.body_left()
     }
 
     /// Returns the whole body.
@@ -162,9 +168,33 @@ impl Request {
         serde_json::from_slice(&bytes).map_err(|_| bad.into())
     }
 
-    /// Returns the fields after a body in chunks, once that has been read to its end.
+    /// Returns the fields after the body, once that has been read to its end. In HTTP/1.1 only a
+    /// body in chunks may have them.
     pub fn trailers(&self) -> Option<&HeaderMap> {
-        self.connection.incoming.trailers()
+        self.exchange.trailers()
+    }
+
+    /// Returns the fields that are sent after the body of the response, to add to them. Framing
+    /// fields such as `Content-Length` are left out.
+    ///
+    /// In HTTP/1.1 they are sent after a body whose length is not known beforehand, and are left
+    /// out otherwise. Many clients of HTTP/1.1 ignore them.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn_http::{HeaderValue, Request, Response, Server};
+    /// use std::io::Write;
+    /// let server = Server::new().get("/", |request: &mut Request| -> std::io::Result<()> {
+    ///     request.respond(Response::ok())?.write_all(b"abc")?;
+    ///     let trailers = request.response_trailers_mut();
+    ///     trailers.insert("x-length", HeaderValue::from(3));
+    ///     Ok(())
+    /// });
+    /// let all = server.client().send(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n");
+    /// assert!(all.ends_with(b"abc\r\n0\r\nx-length: 3\r\n\r\n"));
+    /// ```
+    pub fn response_trailers_mut(&mut self) -> &mut HeaderMap {
+        self.outgoing.trailers.get_or_insert_default()
     }
 
     /// Sends the status and the fields of a response now. Its body is what is then written, until
@@ -194,7 +224,7 @@ impl Request {
         if !self.has_responded() {
             self.outgoing.apply(&mut response, Given::Pushed);
         }
-        self.connection.begin_answer(&response)?;
+        self.exchange.begin_answer(&response)?;
         self.outgoing.status = Some(response.status);
         Ok(ResponseWriter { request: self })
     }
@@ -249,7 +279,7 @@ impl Request {
     fn encode(&mut self, bytes: &[u8], then: Then) -> io::Result<()> {
         let Some(encoder) = &mut self.outgoing.encoder else {
             self.outgoing.written += bytes.len() as u64;
-            return self.connection.write(bytes);
+            return self.exchange.write(bytes);
         };
         let mut coded = Vec::new();
         encoder.encode(bytes, then, &mut coded)?;
@@ -257,7 +287,7 @@ impl Request {
             self.outgoing.encoder = None;
         }
         self.outgoing.written += coded.len() as u64;
-        self.connection.write(&coded)
+        self.exchange.write(&coded)
     }
 
     /// Writes bytes of the body that [`respond`](Self::respond) has begun.
@@ -270,12 +300,12 @@ impl Request {
         if self.outgoing.encoder.is_some() {
             self.encode(&[], Then::Flush)?;
         }
-        self.connection.flush()
+        self.exchange.flush()
     }
 
     /// Returns whether a response has been begun.
     pub fn has_responded(&self) -> bool {
-        self.connection.answer != Answer::None
+        self.exchange.has_answered()
     }
 }
 
@@ -295,7 +325,7 @@ impl DerefMut for Request {
 
 impl Read for Request {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.connection.read(buffer)
+        self.exchange.read(buffer)
     }
 }
 

@@ -265,6 +265,11 @@ pub(crate) fn has_no_body(status: StatusCode) -> bool {
         || status == StatusCode::NOT_MODIFIED
 }
 
+/// Returns the answer in place of that of a handler that took too long.
+pub(crate) fn too_late() -> Response {
+    Response::new(StatusCode::SERVICE_UNAVAILABLE).text("the server took too long")
+}
+
 /// What a handler may return.
 ///
 /// | type | response |

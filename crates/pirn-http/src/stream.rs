@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::memory::Pipe;
 #[cfg(feature = "tls")]
-use crate::tls::TlsStream;
+use crate::tls::{Farewell, TlsStream};
 
 /// A connection's two streams of bytes. Both are used through a shared reference: a handler may
 /// read and write at the same time, from two threads.
@@ -18,7 +18,7 @@ pub(crate) enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
     #[cfg(feature = "tls")]
-    Tls(Box<TlsStream>),
+    Tls(Box<Farewell>),
     /// The other end is in this process.
     Memory(Arc<Pipe>),
 }

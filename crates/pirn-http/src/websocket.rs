@@ -271,6 +271,10 @@ fn accept_of(request: &Request) -> Result<String, Box<Response>> {
             tokens.any(|one| one.trim().eq_ignore_ascii_case(token))
         })
     };
+    #[cfg(feature = "http2")]
+    if request.version == Version::HTTP_2 {
+        return Err(Box::new(crate::h2::not_here()));
+    }
     if request.method != Method::GET || request.version != Version::HTTP_11 {
         return Err(Box::new(StatusCode::METHOD_NOT_ALLOWED.into_response()));
     }

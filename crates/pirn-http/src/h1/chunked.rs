@@ -27,7 +27,7 @@ const MAX_TRAILERS: usize = 64;
 
 /// Fields that mean something before the body only: framing, routing, how the body is read, who
 /// asks (RFC 9110, section 6.5.1). They are left out.
-const NO_TRAILERS: [HeaderName; 14] = [
+pub(crate) const NO_TRAILERS: [HeaderName; 14] = [
     AUTHORIZATION,
     CONNECTION,
     CONTENT_ENCODING,

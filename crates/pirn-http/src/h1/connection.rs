@@ -7,8 +7,9 @@ use super::input::Input;
 use super::output::{Asked, Body, Length, Output};
 use super::refusal::Refusal;
 use super::upgrade::{Upgrade, Upgraded};
+use crate::exchange::Exchange;
 use crate::request::Request;
-use crate::response::{Kind, Response, has_no_body};
+use crate::response::{IntoResponse, Kind, Response, has_no_body, too_late};
 use crate::server::shared::Shared;
 use crate::server::watch::{Limit, Seat};
 use crate::stream::{Stream, retry};
@@ -43,6 +44,8 @@ pub(crate) struct Connection {
     asked: Asked,
     pub(crate) shared: Arc<Shared>,
     pub(crate) seat: Seat,
+    /// A request has come.
+    is_used: bool,
 }
 
 /// Why there is no request.
@@ -51,6 +54,9 @@ enum NoRequest {
     Over,
     Refused(Refusal),
     Broken,
+    /// The client speaks HTTP/2.
+    #[cfg(feature = "http2")]
+    Http2,
 }
 
 impl From<Refusal> for NoRequest {
@@ -74,6 +80,7 @@ impl Connection {
             },
             shared,
             seat,
+            is_used: false,
         })
     }
 
@@ -85,21 +92,24 @@ impl Connection {
                 Ok(head) => head,
                 Err(NoRequest::Refused(refusal)) => return self.refuse(refusal),
                 Err(NoRequest::Over | NoRequest::Broken) => return,
+                #[cfg(feature = "http2")]
+                Err(NoRequest::Http2) => return self.serve_http2(),
             };
             self.begin(&head);
-            let mut request = Request::new(head.parts, self);
+            let mut request = Request::new(head.parts, Exchange::H1(self));
             request.seat().begin_handler();
             let result = catch_unwind(AssertUnwindSafe(|| (shared.handler)(&mut request)));
             let is_late = request.seat().end_handler();
-            self = request.into_connection();
+            let (_, exchange, trailers) = request.into_parts();
+            self = exchange.into_h1();
             let goes_on = match result {
-                Ok(_) if is_late && self.answer == Answer::None => self.finish(too_late()),
+                Ok(_) if is_late && self.answer == Answer::None => self.finish(too_late(), None),
                 Ok(response) => match response.body.0 {
                     Kind::Upgrade(upgrade) if self.answer == Answer::None => {
                         let body = Default::default();
                         return self.upgrade(Response { body, ..response }, upgrade);
                     }
-                    _ => self.finish(response),
+                    _ => self.finish(response, trailers.as_ref()),
                 },
                 Err(_) => self.finish_panicked(),
             };
@@ -123,6 +133,10 @@ impl Connection {
                 self.input.consume(2);
             }
             if let Some(length) = search.end(self.input.unused(), limits.bytes)? {
+                #[cfg(feature = "http2")]
+                if !self.is_used && self.begins_http2() {
+                    return Err(NoRequest::Http2);
+                }
                 self.seat.no_limit();
                 return Ok(head::parse(&self.input.take(length), &limits)?);
             }
@@ -146,7 +160,36 @@ impl Connection {
         }
     }
 
+    /// Returns whether what has come is the beginning of HTTP/2, which is spoken without TLS only
+    /// to servers that are known to speak it. With TLS it is agreed about before.
+    #[cfg(feature = "http2")]
+    #[cold]
+    fn begins_http2(&self) -> bool {
+        let is_plain = matches!(self.stream, Stream::Tcp(_) | Stream::Unix(_));
+        self.shared.http2 && is_plain && self.input.unused().starts_with(crate::h2::PREFACE)
+    }
+
+    /// Goes over to HTTP/2, with all that has come.
+    #[cfg(feature = "http2")]
+    fn serve_http2(self: Box<Self>) {
+        let Connection {
+            stream,
+            input,
+            shared,
+            seat,
+            ..
+        } = *self;
+        let transport = crate::h2::Transport {
+            stream,
+            #[cfg(feature = "tls")]
+            tls: None,
+            early: input.unused().to_vec(),
+        };
+        crate::h2::serve(transport, shared, seat);
+    }
+
     fn begin(&mut self, head: &Head) {
+        self.is_used = true;
         self.asked = Asked {
             version: head.parts.version,
             is_head: head.parts.method == Method::HEAD,
@@ -237,26 +280,45 @@ impl Connection {
         result
     }
 
+    pub(crate) fn has_answered(&self) -> bool {
+        self.answer != Answer::None
+    }
+
+    pub(crate) fn allow_body(&mut self, bytes: u64) {
+        self.incoming.allow(bytes);
+    }
+
+    #[cfg(feature = "tower")]
+    pub(crate) fn body_left(&self) -> Option<u64> {
+        self.incoming.left()
+    }
+
+    pub(crate) fn trailers(&self) -> Option<&HeaderMap> {
+        self.incoming.trailers()
+    }
+
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
     /// Sends what a handler has returned. Returns whether there may be another request.
-    fn finish(&mut self, response: Response) -> bool {
+    fn finish(&mut self, response: Response, trailers: Option<&HeaderMap>) -> bool {
         let result = match self.answer {
-            Answer::None => self.send(response),
+            Answer::None => self.send(response, trailers),
             // Its body is incomplete: no end is sent, and the client sees that.
             Answer::Begun(_) if response.status.is_server_error() => return false,
-            Answer::Begun(body) => self.output.end(body, None),
+            Answer::Begun(body) => self.output.end(body, trailers),
         };
         result.is_ok() && self.may_go_on()
     }
 
     fn finish_panicked(&mut self) -> bool {
-        self.answer == Answer::None
-            && self.finish(crate::response::IntoResponse::into_response(
-                StatusCode::INTERNAL_SERVER_ERROR,
-            ))
+        let response = StatusCode::INTERNAL_SERVER_ERROR.into_response();
+        self.answer == Answer::None && self.finish(response, None)
     }
 
     /// Sends a whole response.
-    fn send(&mut self, response: Response) -> io::Result<()> {
+    fn send(&mut self, response: Response, trailers: Option<&HeaderMap>) -> io::Result<()> {
         let length = match response.body.len() {
             _ if has_no_body(response.status) => Length::None,
             Some(length) => Length::Known(length),
@@ -274,7 +336,7 @@ impl Connection {
             Kind::Reader { reader, .. } => self.send_all_of(reader)?,
         }
         match self.answer {
-            Answer::Begun(body) => self.output.end(body, None),
+            Answer::Begun(body) => self.output.end(body, trailers),
             Answer::None => Ok(()),
         }
     }
@@ -311,7 +373,7 @@ impl Connection {
     fn upgrade(mut self: Box<Self>, response: Response, upgrade: Upgrade) {
         self.seat.limit(Limit::Write);
         let sent = self
-            .send(response)
+            .send(response, None)
             .and_then(|()| self.output.flush(&self.stream));
         self.seat.no_limit();
         if sent.is_ok() {
@@ -332,7 +394,7 @@ impl Connection {
         self.seat.absorb();
         self.asked.keep_alive = false;
         let response = Response::new(refusal.status).text(refusal.why);
-        let _ = self.send(response); // The client may be gone.
+        let _ = self.send(response, None); // The client may be gone.
         self.incoming = Incoming::new(Framing::Length(u64::MAX), u64::MAX, false);
         self.leave();
     }
@@ -358,9 +420,4 @@ impl Connection {
             }
         }
     }
-}
-
-/// Returns the answer in place of that of a handler that took too long.
-fn too_late() -> Response {
-    Response::new(StatusCode::SERVICE_UNAVAILABLE).text("the server took too long")
 }

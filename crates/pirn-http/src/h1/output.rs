@@ -4,6 +4,7 @@
 //! many: so the answers to requests that came together leave together, and a head leaves with its
 //! body.
 
+use super::chunked::NO_TRAILERS;
 use crate::date;
 use crate::stream::Stream;
 use http::header::{
@@ -150,7 +151,8 @@ impl Output {
             }
             Body::Chunks => {
                 self.bytes.extend_from_slice(b"0\r\n");
-                for (name, value) in trailers.into_iter().flatten() {
+                let trailers = trailers.into_iter().flatten();
+                for (name, value) in trailers.filter(|(name, _)| !NO_TRAILERS.contains(name)) {
                     field(&mut self.bytes, name.as_str(), value);
                 }
                 self.bytes.extend_from_slice(b"\r\n");

@@ -54,7 +54,7 @@ impl Client {
     }
 
     /// Notes that the client has hung up. Returns whether the thread is to be interrupted for it.
-    fn hang_up(&self) -> bool {
+    pub(super) fn hang_up(&self) -> bool {
         let next = |now| match now & HANDLING {
             0 => now | GONE,
             _ => now | GONE | INTERRUPTED,

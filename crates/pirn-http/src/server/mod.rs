@@ -2,33 +2,27 @@
 
 mod hangups;
 mod listener;
+mod running;
 pub(crate) mod shared;
 pub(crate) mod watch;
 
 use crate::client::Client;
-use crate::h1::connection::Connection;
-use crate::memory;
-use crate::poison::locked;
 use crate::request::Request;
 use crate::response::{IntoResponse, Response};
 use crate::router::Router;
-use crate::stream::Stream;
 #[cfg(feature = "tls")]
-use crate::tls::{Tls, TlsStream};
+use crate::tls::Tls;
 use http::Method;
-use listener::Arrival;
 pub use listener::Listener;
-use pirn::thread::{self, Thread};
+pub(crate) use running::connect;
+pub use running::{Bound, Running};
 use shared::{Handler, Limits, Shared};
 use std::fmt;
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
-#[cfg(feature = "tls")]
-use watch::Limit;
-use watch::{Seat, Timeouts, Watch};
+use std::net::ToSocketAddrs;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use watch::{Timeouts, Watch};
 
 /// A middleware: a function around all that is inside.
 type Layer = Box<dyn FnOnce(Box<Handler>) -> Box<Handler>>;
@@ -48,7 +42,6 @@ type Layer = Box<dyn FnOnce(Box<Handler>) -> Box<Handler>>;
 ///         .serve()
 /// }
 /// ```
-#[derive(Default)]
 #[must_use = "a server serves after `bind`"]
 pub struct Server {
     router: Router,
@@ -56,12 +49,26 @@ pub struct Server {
     limits: Limits,
     timeouts: Timeouts,
     half_close: bool,
+    http2: bool,
+}
+
+impl Default for Server {
+    fn default() -> Server {
+        Server::new()
+    }
 }
 
 impl Server {
     /// Returns a server without routes.
     pub fn new() -> Server {
-        Server::default()
+        Server {
+            router: Router::default(),
+            layers: Vec::new(),
+            limits: Limits::default(),
+            timeouts: Timeouts::default(),
+            half_close: false,
+            http2: cfg!(feature = "http2"),
+        }
     }
 
     /// Adds a handler for a method and a path. Parts of the path in braces match one segment,
@@ -226,6 +233,23 @@ impl Server {
         }
     }
 
+    /// Says whether clients may speak HTTP/2; they may. By TLS they choose, and prefer it mostly;
+    /// without TLS those that know that it is spoken here begin with it.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn_http::{Request, Server};
+    /// let server = Server::new().get("/", |_: &mut Request| "Hello, World!").http2(false);
+    /// # let _ = server;
+    /// ```
+    #[cfg(feature = "http2")]
+    pub fn http2(self, allowed: bool) -> Server {
+        Server {
+            http2: allowed,
+            ..self
+        }
+    }
+
     /// Listens on an address.
     ///
     /// # Errors
@@ -264,6 +288,7 @@ impl Server {
             limits,
             timeouts,
             half_close,
+            http2,
         } = self;
         let inner: Box<Handler> = Box::new(move |request: &mut Request| router.handle(request));
         let handler = layers.into_iter().fold(inner, |inner, layer| layer(inner));
@@ -277,6 +302,7 @@ impl Server {
             handler,
             limits,
             half_close,
+            http2,
             watch: Watch::new(timeouts),
             stopping,
         })
@@ -306,188 +332,4 @@ impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Server").finish_non_exhaustive()
     }
-}
-
-/// A server that listens.
-#[derive(Debug)]
-#[must_use = "it serves by `serve`"]
-pub struct Bound {
-    shared: Arc<Shared>,
-    listeners: Vec<Listener>,
-}
-
-impl fmt::Debug for Shared {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shared")
-            .field("limits", &self.limits)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Bound {
-    /// Serves the clients of another listener as well.
-    pub fn and(mut self, listener: impl Into<Listener>) -> Bound {
-        self.listeners.push(listener.into());
-        self
-    }
-
-    /// Returns the address of the first listener of TCP.
-    pub fn local_addr(&self) -> Option<SocketAddr> {
-        self.listeners.iter().find_map(Listener::local_addr)
-    }
-
-    /// Starts to serve, on threads of its own.
-    ///
-    /// # Errors
-    /// If no thread can be made.
-    pub fn start(self) -> io::Result<Running> {
-        let address = self.local_addr();
-        let watch = &self.shared.watch;
-        watch.notice_hang_ups(self.shared.half_close)?;
-        let (limits, clients) = (Arc::clone(watch), Arc::clone(watch));
-        let hang_ups = spawn("http-hang-ups", move || clients.follow_clients())?;
-        spawn("http-watch", move || limits.run())?;
-        let mut acceptors = Vec::new();
-        for listener in self.listeners {
-            let shared = Arc::clone(&self.shared);
-            let accept = move || accept_all(&listener, &shared);
-            acceptors.push(spawn("http-accept", accept)?);
-        }
-        Ok(Running {
-            shared: self.shared,
-            acceptors: Mutex::new(acceptors),
-            hang_ups: Thread::clone(hang_ups.thread()),
-            address,
-        })
-    }
-
-    /// Serves until the process ends.
-    ///
-    /// # Errors
-    /// If no thread can be made.
-    pub fn serve(self) -> io::Result<()> {
-        self.start()?.join();
-        Ok(())
-    }
-}
-
-/// A server that serves. Dropping it goes on serving.
-#[derive(Debug)]
-pub struct Running {
-    shared: Arc<Shared>,
-    acceptors: Mutex<Vec<thread::JoinHandle<()>>>,
-    hang_ups: Thread,
-    address: Option<SocketAddr>,
-}
-
-impl Running {
-    /// Returns the address of the first listener of TCP.
-    pub fn local_addr(&self) -> Option<SocketAddr> {
-        self.address
-    }
-
-    /// Returns how many connections there are.
-    pub fn connections(&self) -> usize {
-        self.shared.watch.count()
-    }
-
-    /// Waits until the listeners have been closed, by [`shutdown`](Self::shutdown).
-    pub fn join(&self) {
-        let acceptors = std::mem::take(&mut *self.lock());
-        acceptors
-            .into_iter()
-            .for_each(|acceptor| drop(acceptor.join()));
-    }
-
-    /// Ends the server: no more connections are accepted, those that wait for a request are closed,
-    /// requests that have begun are answered with `Connection: close`. After the
-    /// [grace](Timeouts::grace) their threads are interrupted. Returns how many connections are
-    /// left a second after that; usually none.
-    pub fn shutdown(&self) -> usize {
-        let (shared, watch) = (&self.shared, &self.shared.watch);
-        shared.stopping.store(true, SeqCst);
-        let threads = Vec::from_iter(self.lock().iter().map(|one| Thread::clone(one.thread())));
-        threads.iter().for_each(Thread::interrupt);
-        self.join();
-        let grace = Instant::now() + watch.timeouts.grace;
-        while watch.count() > 0 && Instant::now() < grace {
-            watch.dismiss_idle(); // Again: a request may have ended since.
-            watch.wait_for_end(Duration::from_millis(10));
-        }
-        let end = Instant::now() + Duration::from_secs(1);
-        while watch.count() > 0 && Instant::now() < end {
-            watch.interrupt_all();
-            watch.wait_for_end(Duration::from_millis(100));
-        }
-        watch.end();
-        self.hang_ups.interrupt();
-        watch.count()
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<thread::JoinHandle<()>>> {
-        locked(&self.acceptors)
-    }
-}
-
-fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<thread::JoinHandle<()>> {
-    thread::Builder::new().name(name.into()).spawn(run)
-}
-
-/// Accepts connections until the server is shut down. Each gets a thread.
-fn accept_all(listener: &Listener, shared: &Arc<Shared>) {
-    // How long to wait for a connection to end, where no more can be accepted.
-    const PAUSE: Duration = Duration::from_millis(100);
-    while !shared.is_stopping() {
-        if shared.watch.count() >= shared.limits.connections {
-            shared.watch.wait_for_end(PAUSE);
-            continue;
-        }
-        match listener.accept() {
-            Ok(arrival) => begin(arrival, shared),
-            Err(_) if shared.is_stopping() => return,
-            // The client is gone already: the next.
-            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
-            // No descriptors, or no memory, until a connection ends.
-            Err(_) => shared.watch.wait_for_end(PAUSE),
-        }
-    }
-}
-
-/// Serves a connection on a thread of its own.
-fn begin(arrival: Arrival, shared: &Arc<Shared>) {
-    let seat = shared.watch.seat();
-    let shared = Arc::clone(shared);
-    let serve = move || {
-        seat.sit_down();
-        if let Some(stream) = shake_hands(arrival, &seat) {
-            seat.follow(&stream);
-            Connection::new(stream, shared, seat).serve();
-        }
-    };
-    // Without memory for a thread, the stream is closed: the client sees that.
-    drop(thread::Builder::new().spawn(serve));
-}
-
-/// Agrees with the client about TLS, if that is spoken there.
-#[cfg(feature = "tls")]
-fn shake_hands(arrival: Arrival, seat: &Seat) -> Option<Stream> {
-    let Some(tls) = arrival.tls else {
-        return Some(arrival.stream);
-    };
-    seat.limit(Limit::Handshake);
-    // Failure: the client has been told why, if it is still there.
-    let stream = TlsStream::accept(arrival.stream, &tls).ok()?;
-    Some(Stream::Tls(Box::new(stream)))
-}
-
-#[cfg(not(feature = "tls"))]
-fn shake_hands(arrival: Arrival, _: &Seat) -> Option<Stream> {
-    Some(arrival.stream)
-}
-
-/// Returns the client's end of a connection inside the process.
-pub(crate) fn connect(shared: &Arc<Shared>) -> memory::Pipe {
-    let (client, server) = memory::pair();
-    begin(Arrival::plain(Stream::Memory(Arc::new(server))), shared);
-    client
 }

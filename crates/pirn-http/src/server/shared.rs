@@ -33,6 +33,11 @@ pub struct Limits {
     pub(crate) head: head::Limits,
     pub(crate) body: u64,
     pub(crate) connections: usize,
+    #[cfg_attr(
+        not(feature = "http2"),
+        expect(dead_code, reason = "there is no HTTP/2")
+    )]
+    pub(crate) streams: u32,
 }
 
 impl Default for Limits {
@@ -44,12 +49,16 @@ impl Default for Limits {
             },
             body: 2 << 20,
             connections: usize::MAX,
+            streams: 100,
         }
     }
 }
 
 impl Limits {
     /// The maximum number of bytes of a request's head; 8 KiB. Then the answer is 431, or 414.
+    ///
+    /// A head of HTTP/2 may have twice as many: each of its fields is counted with 32 bytes more
+    /// (RFC 9113, section 6.5.2).
     #[must_use]
     pub fn head(mut self, bytes: usize) -> Limits {
         self.head.bytes = bytes;
@@ -82,6 +91,23 @@ impl Limits {
             ..self
         }
     }
+
+    /// The maximum number of requests that are served at the same time on one connection of HTTP/2;
+    /// 100. Clients are told, and wait.
+    #[cfg(feature = "http2")]
+    #[must_use]
+    pub fn streams(self, streams: u32) -> Limits {
+        Limits {
+            streams: streams.max(1),
+            ..self
+        }
+    }
+
+    /// Returns the maximum size of a head in HTTP/2.
+    #[cfg(feature = "http2")]
+    pub(crate) fn header_list(&self) -> u32 {
+        u32::try_from(self.head.bytes * 2).unwrap_or(u32::MAX)
+    }
 }
 
 /// See the module's documentation.
@@ -90,6 +116,8 @@ pub(crate) struct Shared {
     pub(crate) limits: Limits,
     /// A client that sends no more may still listen.
     pub(crate) half_close: bool,
+    /// Clients may speak HTTP/2.
+    pub(crate) http2: bool,
     pub(crate) watch: Arc<Watch>,
     pub(crate) stopping: AtomicBool,
 }

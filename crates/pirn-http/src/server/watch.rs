@@ -136,12 +136,17 @@ pub(crate) enum Limit {
     Body,
     Write,
     Drain,
+    /// Nothing but that the server is shut down.
+    #[cfg(feature = "http2")]
+    Dismissal,
 }
 
 /// The place of a connection's thread at the watch.
 pub(crate) struct Seat {
     watch: Arc<Watch>,
     number: u64,
+    /// It is that of a stream of a connection that has a seat.
+    is_stream: bool,
     state: Arc<State>,
     /// When the handler that runs is due; 0: whenever it likes.
     handler_due: Cell<u64>,
@@ -168,6 +173,8 @@ impl Seat {
             Limit::Head => self.watch.tick_after(timeouts.head) << 1,
             Limit::Drain => self.watch.tick_after(Duration::from_secs(1)) << 1,
             Limit::Body | Limit::Write => self.body_due() << 1,
+            #[cfg(feature = "http2")]
+            Limit::Dismissal => FOREVER << 1 | IDLE,
         };
         self.set(due);
     }
@@ -256,9 +263,29 @@ impl Seat {
         Waiting(Arc::clone(&self.state))
     }
 
+    /// Returns a handle for whoever notices that the client is gone.
+    #[cfg(feature = "http2")]
+    pub(crate) fn line(&self) -> Line {
+        Line(Arc::clone(&self.state))
+    }
+
     /// Notes which thread has this seat.
     pub(crate) fn sit_down(&self) {
         let _ = self.state.thread.set(thread::current());
+    }
+}
+
+/// The line to a client.
+#[cfg(feature = "http2")]
+pub(crate) struct Line(Arc<State>);
+
+#[cfg(feature = "http2")]
+impl Line {
+    /// Notes that the client is gone, and interrupts the handler.
+    pub(crate) fn hang_up(&self) {
+        if self.0.client.hang_up() {
+            self.0.interrupt();
+        }
     }
 }
 
@@ -315,7 +342,7 @@ impl State {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        self.watch.remove(self.number);
+        self.watch.remove(self.number, self.is_stream);
     }
 }
 
@@ -334,6 +361,7 @@ pub(crate) struct Watch {
 #[derive(Default)]
 struct Seats {
     next: u64,
+    connections: usize,
     taken: HashMap<u64, Arc<State>>,
 }
 
@@ -363,8 +391,19 @@ impl Watch {
 
     /// Returns a seat for a new connection.
     pub(crate) fn seat(self: &Arc<Self>) -> Seat {
+        self.take_seat(false)
+    }
+
+    /// Returns a seat for a new stream of a connection.
+    #[cfg(feature = "http2")]
+    pub(crate) fn stream_seat(self: &Arc<Self>) -> Seat {
+        self.take_seat(true)
+    }
+
+    fn take_seat(self: &Arc<Self>, is_stream: bool) -> Seat {
         let state = Arc::<State>::default();
         let mut seats = self.lock();
+        seats.connections += usize::from(!is_stream);
         let number = seats.next;
         seats.next += 1;
         seats.taken.insert(number, Arc::clone(&state));
@@ -372,6 +411,7 @@ impl Watch {
         Seat {
             watch,
             number,
+            is_stream,
             state,
             handler_due: Cell::new(0),
             moved: Cell::new(0),
@@ -379,14 +419,19 @@ impl Watch {
         }
     }
 
-    fn remove(&self, number: u64) {
-        self.lock().taken.remove(&number);
-        self.changed.notify_all();
+    fn remove(&self, number: u64, is_stream: bool) {
+        let mut seats = self.lock();
+        seats.taken.remove(&number);
+        if !is_stream {
+            seats.connections -= 1;
+            drop(seats);
+            self.changed.notify_all();
+        }
     }
 
     /// Returns the number of connections.
     pub(crate) fn count(&self) -> usize {
-        self.lock().taken.len()
+        self.lock().connections
     }
 
     /// Expires the seats whose time meets a condition. Wakes threads, so not under the lock.

@@ -12,10 +12,16 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
-pub(crate) use stream::TlsStream;
+pub(crate) use stream::{Farewell, TlsStream};
 
 /// The protocols that a client may choose from, the best first.
+#[cfg(feature = "http2")]
+const PROTOCOLS: [&[u8]; 2] = [HTTP_2, b"http/1.1"];
+#[cfg(not(feature = "http2"))]
 const PROTOCOLS: [&[u8]; 1] = [b"http/1.1"];
+
+/// What HTTP/2 is called by TLS.
+pub(crate) const HTTP_2: &[u8] = b"h2";
 
 /// The server's side of TLS 1.2 and 1.3: with it, a [`Listener`](crate::Listener) speaks HTTPS.
 ///
@@ -42,7 +48,24 @@ pub struct Tls(Arc<Shared>);
 struct Shared {
     /// `None` if the configuration comes from elsewhere.
     files: Option<TlsBuilder>,
-    current: RwLock<Arc<ServerConfig>>,
+    current: RwLock<Configs>,
+}
+
+/// A configuration, and the same for servers without HTTP/2.
+struct Configs {
+    all: Arc<ServerConfig>,
+    http1: Arc<ServerConfig>,
+}
+
+impl From<Arc<ServerConfig>> for Configs {
+    fn from(all: Arc<ServerConfig>) -> Configs {
+        let mut http1 = Arc::clone(&all);
+        if all.alpn_protocols.iter().any(|one| one == HTTP_2) {
+            let http1 = Arc::make_mut(&mut http1);
+            http1.alpn_protocols.retain(|one| one != HTTP_2);
+        }
+        Configs { all, http1 }
+    }
 }
 
 impl Tls {
@@ -59,11 +82,12 @@ impl Tls {
         Tls::builder().certificate(certificate, key).build()
     }
 
-    /// Uses a configuration of rustls as it is. It should offer `http/1.1` by ALPN.
+    /// Uses a configuration of rustls as it is. It should offer `h2` and `http/1.1` by ALPN. `h2`
+    /// is left out by servers [without HTTP/2](crate::Server::http2).
     pub fn from_config(config: impl Into<Arc<ServerConfig>>) -> Tls {
         Tls(Arc::new(Shared {
             files: None,
-            current: RwLock::new(config.into()),
+            current: RwLock::new(config.into().into()),
         }))
     }
 
@@ -78,15 +102,19 @@ impl Tls {
                 .0
                 .current
                 .write()
-                .unwrap_or_else(PoisonError::into_inner) = config;
+                .unwrap_or_else(PoisonError::into_inner) = config.into();
         }
         Ok(())
     }
 
     /// Returns the configuration for a new connection.
-    pub(crate) fn config(&self) -> Arc<ServerConfig> {
+    pub(crate) fn config(&self, http2: bool) -> Arc<ServerConfig> {
         let current = self.0.current.read();
-        Arc::clone(&current.unwrap_or_else(PoisonError::into_inner))
+        let current = current.unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(match http2 {
+            true => &current.all,
+            false => &current.http1,
+        })
     }
 }
 
@@ -180,7 +208,7 @@ impl TlsBuilder {
         let config = self.read()?;
         Ok(Tls(Arc::new(Shared {
             files: Some(self),
-            current: RwLock::new(config),
+            current: RwLock::new(config.into()),
         })))
     }
 

@@ -11,16 +11,16 @@
 //!            records -> socket
 //! ```
 
-use super::Tls;
 use crate::poison::locked;
 use crate::stream::{Stream, retry};
 use rustix::net::SendFlags;
-use rustls::ServerConnection;
 use rustls::pki_types::CertificateDer;
+use rustls::{ServerConfig, ServerConnection};
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
-use std::sync::{Mutex, MutexGuard};
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How many bytes are read from the socket at once. They are on the thread's stack.
 const CHUNK: usize = 2048;
@@ -41,8 +41,8 @@ impl TlsStream {
     ///
     /// # Errors
     /// If the client cannot be agreed with, is gone, or is too slow.
-    pub(crate) fn accept(socket: Stream, tls: &Tls) -> io::Result<TlsStream> {
-        let session = ServerConnection::new(tls.config()).map_err(io::Error::other)?;
+    pub(crate) fn accept(socket: Stream, config: Arc<ServerConfig>) -> io::Result<TlsStream> {
+        let session = ServerConnection::new(config).map_err(io::Error::other)?;
         let stream = TlsStream {
             socket,
             session: Mutex::new(session),
@@ -150,6 +150,19 @@ impl TlsStream {
         &self.socket
     }
 
+    /// Returns whether HTTP/2 has been agreed about.
+    #[cfg(feature = "http2")]
+    pub(crate) fn is_http2(&self) -> bool {
+        self.session().alpn_protocol() == Some(super::HTTP_2)
+    }
+
+    /// Returns the socket, and the session that is spoken on it.
+    #[cfg(feature = "http2")]
+    pub(crate) fn into_parts(self) -> (Stream, ServerConnection) {
+        let session = self.session.into_inner();
+        (self.socket, session.unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Returns the name that the client has asked for.
     pub(crate) fn server_name(&self) -> Option<String> {
         self.session().server_name().map(str::to_owned)
@@ -171,7 +184,25 @@ fn take_records(session: &mut ServerConnection, records: &mut Vec<u8>) -> io::Re
     Ok(())
 }
 
-impl Drop for TlsStream {
+/// A stream that says farewell when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Farewell(TlsStream);
+
+impl From<TlsStream> for Farewell {
+    fn from(stream: TlsStream) -> Farewell {
+        Farewell(stream)
+    }
+}
+
+impl Deref for Farewell {
+    type Target = TlsStream;
+
+    fn deref(&self) -> &TlsStream {
+        &self.0
+    }
+}
+
+impl Drop for Farewell {
     fn drop(&mut self) {
         self.say_farewell();
     }

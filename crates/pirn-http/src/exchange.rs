@@ -1,0 +1,126 @@
+//! A request and its answer below [`Request`](crate::Request), in whatever protocol.
+
+use crate::h1::connection::Connection;
+#[cfg(feature = "http2")]
+use crate::h2;
+use crate::response::Response;
+use crate::server::shared::Shared;
+use crate::server::watch::Seat;
+use http::HeaderMap;
+use std::io;
+use std::net::SocketAddr;
+
+/// Where a request comes from, and its answer goes to. The calls of both protocols are the same.
+pub(crate) enum Exchange {
+    H1(Box<Connection>),
+    #[cfg(feature = "http2")]
+    H2(Box<h2::Stream>),
+}
+
+/// Calls a method of whichever it is, or looks at a field.
+macro_rules! either {
+    ($exchange:expr, $one:ident => $call:expr) => {
+        match $exchange {
+            Exchange::H1($one) => $call,
+            #[cfg(feature = "http2")]
+            Exchange::H2($one) => $call,
+        }
+    };
+}
+
+impl Exchange {
+    /// Returns the connection of a request that has come by one of HTTP/1.
+    pub(crate) fn into_h1(self) -> Box<Connection> {
+        match self {
+            Exchange::H1(connection) => connection,
+            #[cfg(feature = "http2")]
+            Exchange::H2(_) => unreachable!("a request does not change its protocol"),
+        }
+    }
+
+    pub(crate) fn seat(&self) -> &Seat {
+        either!(self, one => &one.seat)
+    }
+
+    pub(crate) fn shared(&self) -> &Shared {
+        either!(self, one => one.shared())
+    }
+
+    /// Reads bytes of the request's body.
+    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        either!(self, one => one.read(buffer))
+    }
+
+    /// Sets how many more bytes the body may have.
+    pub(crate) fn allow_body(&mut self, bytes: u64) {
+        either!(self, one => one.allow_body(bytes));
+    }
+
+    /// Returns how many bytes of the body are to come, if that is known.
+    #[cfg(feature = "tower")]
+    pub(crate) fn body_left(&self) -> Option<u64> {
+        either!(self, one => one.body_left())
+    }
+
+    /// Returns the fields after the body, once that has been read.
+    pub(crate) fn trailers(&self) -> Option<&HeaderMap> {
+        either!(self, one => one.trailers())
+    }
+
+    /// Sends the head of an answer whose body is written afterwards.
+    ///
+    /// # Errors
+    /// If there has been an answer.
+    pub(crate) fn begin_answer(&mut self, response: &Response) -> io::Result<()> {
+        either!(self, one => one.begin_answer(response))
+    }
+
+    pub(crate) fn has_answered(&self) -> bool {
+        either!(self, one => one.has_answered())
+    }
+
+    /// Writes bytes of the answer's body.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        either!(self, one => one.write(bytes))
+    }
+
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        either!(self, one => one.flush())
+    }
+
+    pub(crate) fn peer(&self) -> Option<SocketAddr> {
+        match self {
+            Exchange::H1(connection) => connection.stream.peer(),
+            #[cfg(feature = "http2")]
+            Exchange::H2(stream) => stream.peer().address,
+        }
+    }
+
+    pub(crate) fn is_secure(&self) -> bool {
+        match self {
+            Exchange::H1(connection) => connection.stream.is_secure(),
+            #[cfg(feature = "http2")]
+            Exchange::H2(stream) => stream.peer().is_secure,
+        }
+    }
+
+    /// Returns the name that the client has asked for by TLS.
+    #[cfg(feature = "tls")]
+    pub(crate) fn server_name(&self) -> Option<String> {
+        match self {
+            Exchange::H1(connection) => connection.stream.tls()?.server_name(),
+            #[cfg(feature = "http2")]
+            Exchange::H2(stream) => stream.peer().server_name.clone(),
+        }
+    }
+
+    /// Returns the client's certificate.
+    #[cfg(feature = "tls")]
+    pub(crate) fn client_certificate(&self) -> Option<rustls::pki_types::CertificateDer<'static>> {
+        match self {
+            Exchange::H1(connection) => connection.stream.tls()?.client_certificate(),
+            #[cfg(feature = "http2")]
+            Exchange::H2(stream) => stream.peer().certificate.clone(),
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Heads of requests and of answers, between h2's form and the one that handlers see.
+
+use crate::date;
+use crate::h1::head::Limits;
+use crate::h1::refusal::Refusal;
+use crate::response::Response;
+use http::header::{
+    CONNECTION, CONTENT_LENGTH, COOKIE, DATE, HOST, HeaderMap, HeaderName, HeaderValue, TE,
+    TRANSFER_ENCODING, UPGRADE,
+};
+use http::request::Parts;
+use http::uri::Authority;
+use http::{Method, StatusCode, Uri};
+
+/// Fields that belong to a connection of HTTP/1.1, or are the server's: RFC 9113, section 8.2.2.
+pub(super) static LEFT_OUT: [HeaderName; 7] = [
+    CONNECTION,
+    TRANSFER_ENCODING,
+    UPGRADE,
+    TE,
+    CONTENT_LENGTH,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+];
+
+/// Gives a request the form that it has in HTTP/1.1: a target without authority, `Host`, one
+/// `Cookie`. h2 has checked the rest.
+///
+/// # Errors
+/// If it is not clear whom the request is for, or it has too many fields.
+pub(super) fn adapt(parts: &mut Parts, limits: &Limits) -> Result<(), Refusal> {
+    if parts.headers.len() > limits.fields {
+        let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+        let why = "more header fields than the server's limit";
+        return Err(Refusal::new(status, why));
+    }
+    set_host(&mut parts.headers, parts.uri.authority())?;
+    join_cookies(&mut parts.headers);
+    if let Some(target) = parts.uri.path_and_query().cloned()
+        && parts.method != Method::CONNECT
+    {
+        if target.as_str().contains('\\') {
+            return Err(Refusal::bad("the target is none"));
+        }
+        parts.uri = Uri::from(target);
+    }
+    Ok(())
+}
+
+/// RFC 9113, section 8.3.1.
+fn set_host(headers: &mut HeaderMap, authority: Option<&Authority>) -> Result<(), Refusal> {
+    let bad = Refusal::bad("Host is no host");
+    let mut hosts = headers.get_all(HOST).iter();
+    let host = match (hosts.next(), hosts.next()) {
+        (_, Some(_)) => return Err(Refusal::bad("more than one Host")),
+        (None, None) => None,
+        (Some(host), None) => Some(Authority::try_from(host.as_bytes()).map_err(|_| bad)?),
+    };
+    let given = authority.or(host.as_ref());
+    let given = given.ok_or(Refusal::bad("there is no Host"))?;
+    if given.as_str().contains('@') {
+        return Err(bad);
+    }
+    match host {
+        Some(host) if host != *given => Err(Refusal::bad("Host and :authority disagree")),
+        Some(_) => Ok(()),
+        None => {
+            let value = HeaderValue::from_str(given.as_str()).map_err(|_| bad)?;
+            headers.insert(HOST, value);
+            Ok(())
+        }
+    }
+}
+
+/// Joins the fields that a client has split a cookie's header into: RFC 9113, section 8.2.3.
+fn join_cookies(headers: &mut HeaderMap) {
+    let cookies = Vec::from_iter(headers.get_all(COOKIE).iter().map(HeaderValue::as_bytes));
+    if cookies.len() > 1 {
+        // Parts that are values, joined by what may be in values, are a value.
+        let joined = HeaderValue::from_bytes(&cookies.join(&b"; "[..]));
+        if let Ok(joined) = joined {
+            headers.insert(COOKIE, joined);
+        }
+    }
+}
+
+/// Returns the head of an answer, with the length that its body is announced to have.
+pub(super) fn answer(response: &Response, length: Option<u64>) -> http::Response<()> {
+    let mut head = http::Response::new(());
+    *head.status_mut() = response.status;
+    let headers = head.headers_mut();
+    headers.reserve(response.headers.len() + 2);
+    headers.extend(response.headers.clone());
+    LEFT_OUT.iter().for_each(|name| drop(headers.remove(name)));
+    if let Some(length) = length {
+        headers.insert(CONTENT_LENGTH, length.into());
+    }
+    if !headers.contains_key(DATE)
+        && let Ok(now) = date::with_now(HeaderValue::from_bytes)
+    {
+        headers.insert(DATE, now);
+    }
+    head
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits = Limits {
+        bytes: 8192,
+        fields: 4,
+    };
+
+    fn adapted(uri: &str, fields: &[(&str, &str)]) -> Result<Parts, Refusal> {
+        let mut request = http::Request::get(uri);
+        for (name, value) in fields {
+            request = request.header(*name, *value);
+        }
+        let (mut parts, ()) = request.body(()).unwrap().into_parts();
+        adapt(&mut parts, &LIMITS).map(|()| parts)
+    }
+
+    #[test]
+    fn a_request_has_the_form_of_http_1() {
+        let cookies = [("cookie", "a=1"), ("cookie", "b=2; c=3")];
+        let parts = adapted("https://a.example:8443/x?y=1", &cookies).unwrap();
+        assert_eq!(parts.uri, "/x?y=1");
+        assert_eq!(parts.headers[HOST], "a.example:8443");
+        assert_eq!(parts.headers[COOKIE], "a=1; b=2; c=3");
+        assert_eq!(parts.headers.get_all(COOKIE).iter().count(), 1);
+        assert_eq!(adapted("*", &[("host", "a")]).unwrap().uri, "*");
+    }
+
+    #[test]
+    fn it_is_clear_whom_a_request_is_for() {
+        let why = |uri, fields: &[_]| adapted(uri, fields).unwrap_err().why;
+        adapted("http://a/", &[("host", "a")]).unwrap();
+        assert_eq!(
+            why("http://a/", &[("host", "b")]),
+            "Host and :authority disagree"
+        );
+        assert_eq!(why("/", &[]), "there is no Host");
+        assert_eq!(why("/", &[("host", "")]), "Host is no host");
+        assert_eq!(why("http://a@b/", &[]), "Host is no host");
+        assert_eq!(
+            why("/", &[("host", "a"), ("host", "a")]),
+            "more than one Host"
+        );
+        let many = [("a", "b"); 5];
+        assert_eq!(
+            adapted("http://a/", &many).unwrap_err().status,
+            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE
+        );
+    }
+
+    #[test]
+    fn an_answer_has_no_fields_of_a_connection() {
+        let mut response = Response::ok().text("abc");
+        for name in LEFT_OUT.iter().chain([&DATE]) {
+            response.headers.insert(name, HeaderValue::from_static("9"));
+        }
+        let head = answer(&response, Some(3));
+        let names = Vec::from_iter(head.headers().keys().map(HeaderName::as_str));
+        assert_eq!(names, ["content-type", "date", "content-length"]);
+        assert_eq!(head.headers()[CONTENT_LENGTH], "3");
+        assert!(answer(&Response::ok(), None).headers().contains_key(DATE));
+    }
+}

@@ -1,0 +1,48 @@
+//! HTTP/2 (RFC 9113), whose frames, windows and defences are those of the crate `h2`.
+//!
+//! ```text
+//!   driver   the connection's thread: runs h2, begins streams, looks who is gone
+//!     |  scope
+//!     +-- stream   a thread for each: reads the request, calls the handler, writes the answer
+//!     +-- stream
+//! ```
+//!
+//! A stream's thread waits by `block_on` for bytes of its request and for room in the client's
+//! window; so flow control reaches from the handler to the client, in both directions. Its data
+//! goes through h2's buffers, and the driver moves it to and from the socket.
+//!
+//! A stream that its client resets, or whose connection ends, is noticed by the driver
+//! ([`stream::Live`]), which interrupts the handler.
+
+mod body;
+mod driver;
+mod head;
+mod stream;
+mod suspects;
+mod wire;
+
+pub(crate) use driver::serve;
+pub(crate) use stream::Stream;
+#[cfg(feature = "websocket")]
+pub(crate) use stream::not_here;
+pub(crate) use wire::Transport;
+
+/// What a client that knows that the server speaks HTTP/2 sends first, as far as HTTP/1.1 takes it
+/// for the head of a request: RFC 9113, section 3.4.
+pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\n";
+
+/// Waits for a future on the thread of a stream.
+///
+/// # Errors
+/// `ECANCELED` if the thread is interrupted, as from all else that waits.
+fn wait_for<T>(future: impl Future<Output = T>) -> std::io::Result<T> {
+    pirn::block_on_interruptible(future).map_err(|_| rustix::io::Errno::CANCELED.into())
+}
+
+/// Returns what a handler gets when its stream is broken.
+fn broken(error: ::h2::Error) -> std::io::Error {
+    match error.get_io() {
+        Some(error) => error.kind().into(),
+        None => std::io::Error::new(std::io::ErrorKind::BrokenPipe, error),
+    }
+}

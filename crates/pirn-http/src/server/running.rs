@@ -1,0 +1,227 @@
+//! Servers that serve, until they are shut down.
+
+use super::listener::{Arrival, Listener};
+use super::shared::Shared;
+#[cfg(feature = "tls")]
+use super::watch::Limit;
+use super::watch::Seat;
+use crate::h1::connection::Connection;
+use crate::memory;
+use crate::poison::locked;
+use crate::stream::Stream;
+#[cfg(feature = "tls")]
+use crate::tls::TlsStream;
+use pirn::thread::{self, Thread};
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// A server that listens.
+#[derive(Debug)]
+#[must_use = "it serves by `serve`"]
+pub struct Bound {
+    pub(super) shared: Arc<Shared>,
+    pub(super) listeners: Vec<Listener>,
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared")
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Bound {
+    /// Serves the clients of another listener as well.
+    pub fn and(mut self, listener: impl Into<Listener>) -> Bound {
+        self.listeners.push(listener.into());
+        self
+    }
+
+    /// Returns the address of the first listener of TCP.
+    pub fn local_addr(&self) -> Option<SocketAddr> {
+        self.listeners.iter().find_map(Listener::local_addr)
+    }
+
+    /// Starts to serve, on threads of its own.
+    ///
+    /// # Errors
+    /// If no thread can be made.
+    pub fn start(self) -> io::Result<Running> {
+        let address = self.local_addr();
+        let watch = &self.shared.watch;
+        watch.notice_hang_ups(self.shared.half_close)?;
+        let (limits, clients) = (Arc::clone(watch), Arc::clone(watch));
+        let hang_ups = spawn("http-hang-ups", move || clients.follow_clients())?;
+        spawn("http-watch", move || limits.run())?;
+        let mut acceptors = Vec::new();
+        for listener in self.listeners {
+            let shared = Arc::clone(&self.shared);
+            let accept = move || accept_all(&listener, &shared);
+            acceptors.push(spawn("http-accept", accept)?);
+        }
+        Ok(Running {
+            shared: self.shared,
+            acceptors: Mutex::new(acceptors),
+            hang_ups: Thread::clone(hang_ups.thread()),
+            address,
+        })
+    }
+
+    /// Serves until the process ends.
+    ///
+    /// # Errors
+    /// If no thread can be made.
+    pub fn serve(self) -> io::Result<()> {
+        self.start()?.join();
+        Ok(())
+    }
+}
+
+/// A server that serves. Dropping it goes on serving.
+#[derive(Debug)]
+pub struct Running {
+    shared: Arc<Shared>,
+    acceptors: Mutex<Vec<thread::JoinHandle<()>>>,
+    hang_ups: Thread,
+    address: Option<SocketAddr>,
+}
+
+impl Running {
+    /// Returns the address of the first listener of TCP.
+    pub fn local_addr(&self) -> Option<SocketAddr> {
+        self.address
+    }
+
+    /// Returns how many connections there are.
+    pub fn connections(&self) -> usize {
+        self.shared.watch.count()
+    }
+
+    /// Waits until the listeners have been closed, by [`shutdown`](Self::shutdown).
+    pub fn join(&self) {
+        let acceptors = std::mem::take(&mut *self.lock());
+        acceptors
+            .into_iter()
+            .for_each(|acceptor| drop(acceptor.join()));
+    }
+
+    /// Ends the server: no more connections are accepted, those that wait for a request are closed,
+    /// requests that have begun are answered with `Connection: close`. After the
+    /// [grace](Timeouts::grace) their threads are interrupted. Returns how many connections are
+    /// left a second after that; usually none.
+    pub fn shutdown(&self) -> usize {
+        let (shared, watch) = (&self.shared, &self.shared.watch);
+        shared.stopping.store(true, SeqCst);
+        let threads = Vec::from_iter(self.lock().iter().map(|one| Thread::clone(one.thread())));
+        threads.iter().for_each(Thread::interrupt);
+        self.join();
+        let grace = Instant::now() + watch.timeouts.grace;
+        while watch.count() > 0 && Instant::now() < grace {
+            watch.dismiss_idle(); // Again: a request may have ended since.
+            watch.wait_for_end(Duration::from_millis(10));
+        }
+        let end = Instant::now() + Duration::from_secs(1);
+        while watch.count() > 0 && Instant::now() < end {
+            watch.interrupt_all();
+            watch.wait_for_end(Duration::from_millis(100));
+        }
+        watch.end();
+        self.hang_ups.interrupt();
+        watch.count()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<thread::JoinHandle<()>>> {
+        locked(&self.acceptors)
+    }
+}
+
+fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<thread::JoinHandle<()>> {
+    thread::Builder::new().name(name.into()).spawn(run)
+}
+
+/// Accepts connections until the server is shut down. Each gets a thread.
+fn accept_all(listener: &Listener, shared: &Arc<Shared>) {
+    // How long to wait for a connection to end, where no more can be accepted.
+    const PAUSE: Duration = Duration::from_millis(100);
+    while !shared.is_stopping() {
+        if shared.watch.count() >= shared.limits.connections {
+            shared.watch.wait_for_end(PAUSE);
+            continue;
+        }
+        match listener.accept() {
+            Ok(arrival) => begin(arrival, shared),
+            Err(_) if shared.is_stopping() => return,
+            // The client is gone already: the next.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+            // No descriptors, or no memory, until a connection ends.
+            Err(_) => shared.watch.wait_for_end(PAUSE),
+        }
+    }
+}
+
+/// Serves a connection on a thread of its own.
+fn begin(arrival: Arrival, shared: &Arc<Shared>) {
+    let seat = shared.watch.seat();
+    let shared = Arc::clone(shared);
+    let serve = move || {
+        seat.sit_down();
+        match shake_hands(arrival, &seat, &shared) {
+            Some(Opened::Http1(stream)) => {
+                seat.follow(&stream);
+                Connection::new(stream, shared, seat).serve();
+            }
+            #[cfg(all(feature = "http2", feature = "tls"))]
+            Some(Opened::Http2(transport)) => crate::h2::serve(transport, shared, seat),
+            None => {}
+        }
+    };
+    // Without memory for a thread, the stream is closed: the client sees that.
+    drop(thread::Builder::new().spawn(serve));
+}
+
+/// A connection, and what is spoken on it.
+enum Opened {
+    /// It may turn out to be HTTP/2.
+    Http1(Stream),
+    #[cfg(all(feature = "http2", feature = "tls"))]
+    Http2(crate::h2::Transport),
+}
+
+/// Agrees with the client about TLS, if that is spoken there.
+#[cfg(feature = "tls")]
+fn shake_hands(arrival: Arrival, seat: &Seat, shared: &Shared) -> Option<Opened> {
+    let Some(tls) = arrival.tls else {
+        return Some(Opened::Http1(arrival.stream));
+    };
+    seat.limit(Limit::Handshake);
+    let config = tls.config(shared.http2);
+    // Failure: the client has been told why, if it is still there.
+    let stream = TlsStream::accept(arrival.stream, Arc::clone(&config)).ok()?;
+    #[cfg(feature = "http2")]
+    if stream.is_http2() {
+        let (stream, session) = stream.into_parts();
+        return Some(Opened::Http2(crate::h2::Transport {
+            stream,
+            tls: Some((session, config)),
+            early: Vec::new(),
+        }));
+    }
+    Some(Opened::Http1(Stream::Tls(Box::new(stream.into()))))
+}
+
+#[cfg(not(feature = "tls"))]
+fn shake_hands(arrival: Arrival, _: &Seat, _: &Shared) -> Option<Opened> {
+    Some(Opened::Http1(arrival.stream))
+}
+
+/// Returns the client's end of a connection inside the process.
+pub(crate) fn connect(shared: &Arc<Shared>) -> memory::Pipe {
+    let (client, server) = memory::pair();
+    begin(Arrival::plain(Stream::Memory(Arc::new(server))), shared);
+    client
+}
