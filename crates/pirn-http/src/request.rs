@@ -339,7 +339,8 @@ impl fmt::Debug for Request {
 
 /// The body of a response that is being sent: see [`Request::respond`].
 ///
-/// What is written is collected; [`flush`](Write::flush) sends it.
+/// What is written is collected; [`flush`](Write::flush) sends it. Reading reads the request's
+/// body, so that a handler may stream in both directions at once.
 pub struct ResponseWriter<'r> {
     request: &'r mut Request,
 }
@@ -352,6 +353,12 @@ impl Write for ResponseWriter<'_> {
 
     fn flush(&mut self) -> io::Result<()> {
         self.request.flush_body()
+    }
+}
+
+impl Read for ResponseWriter<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.request.read(buffer)
     }
 }
 

@@ -118,11 +118,12 @@ impl Driver {
                 Err(_) => break,
             }
         }
-        // All that the streams' threads do with h2 fails from here on; what else they wait for is
-        // interrupted.
-        drop(self.connection);
         let live = Vec::from_iter(locked(&self.common.live).values().cloned());
         live.iter().for_each(|live| live.hang_up());
+        drop(live);
+        self.seat.limit(Limit::Drain);
+        // All that the streams' threads do with h2 fails from here on.
+        drop(self.connection);
         self.seat.no_limit();
         self.seat
     }

@@ -3,7 +3,7 @@
 use crate::stream::Stream;
 use ::tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use pirn::{AsyncIo, thread};
-use std::io::{self, IoSlice};
+use std::io::{self, IoSlice, Read};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
@@ -15,6 +15,9 @@ use std::task::{Context, Poll, ready};
 /// After so many reads in a row the others get a turn: h2 reads as long as there is something, and
 /// a client that sends pings, say, as fast as it can would keep the carrier to itself.
 const TURN: u32 = 16;
+
+/// How many bytes are read of a client that has been told that the connection ends.
+const DRAINED: usize = 1 << 20;
 
 /// What a client has to send before anything else: the preface, and a frame of SETTINGS.
 const BEGINNING: u64 = 24 + 9;
@@ -45,6 +48,16 @@ pub(super) enum Socket {
     Unix(UnixStream),
 }
 
+impl Socket {
+    /// Waits for bytes, as any thread does.
+    fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Socket::Tcp(stream) => (&*stream).read(buffer),
+            Socket::Unix(stream) => (&*stream).read(buffer),
+        }
+    }
+}
+
 impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
@@ -66,6 +79,8 @@ pub(super) struct Wire {
     lower: Lower,
     received: Arc<Received>,
     in_a_row: u32,
+    /// h2 has said all that it has to say.
+    is_shut: bool,
 }
 
 /// How many bytes a client has sent.
@@ -113,6 +128,7 @@ impl Transport {
             lower,
             received: Arc::default(),
             in_a_row: 0,
+            is_shut: false,
         };
         Ok((wire, peer))
     }
@@ -209,6 +225,31 @@ impl AsyncWrite for Wire {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.is_shut = true;
         self.lower().poll_shutdown(context)
+    }
+}
+
+impl Drop for Wire {
+    /// Where bytes of the client are unread, closing the socket would reset it, and the client
+    /// might never see the last frames: so it has a moment to close it first. The driver has set a
+    /// time limit.
+    fn drop(&mut self) {
+        if !self.is_shut {
+            return;
+        }
+        let socket = match &self.lower {
+            Lower::Plain(socket) => socket.get_ref(),
+            #[cfg(feature = "tls")]
+            Lower::Tls(stream) => stream.get_ref().0.get_ref(),
+        };
+        let mut buffer = [0; 1024];
+        let mut drained = 0;
+        while drained < DRAINED {
+            match socket.read(&mut buffer) {
+                Ok(0) | Err(_) => return,
+                Ok(count) => drained += count,
+            }
+        }
     }
 }

@@ -187,7 +187,7 @@ impl Seat {
             self.began.set(now);
         }
         let allowed = moved / timeouts.rate * ticks(Duration::from_secs(1));
-        let average = self.began.get() + ticks(timeouts.start) + allowed;
+        let average = self.began.get() + ticks(timeouts.start) + allowed + 1;
         average.min(now + ticks(timeouts.idle.max(timeouts.start)))
     }
 

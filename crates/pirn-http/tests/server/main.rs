@@ -2,6 +2,8 @@
 
 mod h1;
 mod hangups;
+#[cfg(feature = "http2")]
+mod http2;
 #[cfg(feature = "tls")]
 mod tls;
 mod upgrade;

@@ -127,6 +127,72 @@ fn a_client_is_served_by_tls() {
     assert_eq!(server.shutdown(), 0);
 }
 
+#[cfg(feature = "http2")]
+fn with_protocols(config: &ClientConfig, protocols: &[&str]) -> Arc<ClientConfig> {
+    let mut config = config.clone();
+    config.alpn_protocols = protocols
+        .iter()
+        .map(|one| one.as_bytes().to_vec())
+        .collect();
+    Arc::new(config)
+}
+
+#[cfg(feature = "http2")]
+#[test]
+fn the_protocol_is_agreed_about() {
+    let authority = Authority::new();
+    let tls = tls(&authority.issue("a", "a.example"));
+    let server = server(&tls);
+    let old = Server::new().get("/", hello).http2(false);
+    let old = old.bind_tls("127.0.0.1:0", &tls).unwrap().start().unwrap();
+    let config = authority.client(None);
+    for (server, offered, agreed) in [
+        (&server, &["http/1.1", "h2"][..], Some("h2")),
+        (&server, &["http/1.1"], Some("http/1.1")),
+        (&server, &[], None),
+        (&old, &["h2", "http/1.1"], Some("http/1.1")),
+    ] {
+        let mut client = connect(server, &with_protocols(&config, offered), "a.example");
+        client.conn.complete_io(&mut client.sock).unwrap();
+        assert_eq!(client.conn.alpn_protocol(), agreed.map(str::as_bytes));
+        if agreed != Some("h2") {
+            assert_eq!(get(&mut client, GET).unwrap(), "true a.example false");
+        }
+    }
+    let mut client = connect(&old, &with_protocols(&config, &["h2"]), "a.example");
+    let error = client.conn.complete_io(&mut client.sock).unwrap_err();
+    assert!(
+        error.to_string().contains("NoApplicationProtocol"),
+        "{error}"
+    );
+    assert_eq!((server.shutdown(), old.shutdown()), (0, 0));
+}
+
+#[cfg(feature = "http2")]
+#[test]
+fn http_2_is_spoken_by_tls() {
+    let authority = Authority::new();
+    let own = authority.issue("a", "a.example");
+    let certificate = authority.issue("client", "client.example");
+    let tls = Tls::builder()
+        .certificate(&own[0], &own[1])
+        .ask_for_client_certificates(authority.roots())
+        .build()
+        .unwrap();
+    let server = server(&tls);
+    let config = with_protocols(&authority.client(Some(&certificate)), &["h2"]);
+    let socket = TcpStream::connect(server.local_addr().unwrap()).unwrap();
+    let name = ServerName::try_from("a.example").unwrap();
+    let connecting =
+        tokio_rustls::TlsConnector::from(config).connect(name, pirn::AsyncIo::new(socket).unwrap());
+    let client = crate::http2::Client::on(pirn::block_on(connecting).unwrap());
+    assert_eq!(client.get("/").text(), "true a.example true");
+    let body = b"0123456789".repeat(100_000);
+    assert!(client.post("/echo", &body).body == body);
+    client.end().unwrap();
+    assert_eq!(server.shutdown(), 0);
+}
+
 #[test]
 fn what_is_no_tls_is_refused() {
     let authority = Authority::new();
