@@ -1,10 +1,12 @@
 //! A small site: files, a form with uploads, events, metrics, an access log, compression.
 //!
-//! `cargo run --release -p pirn-http --features gzip --example site [ADDRESS [FOLDER]]`
+//! `cargo run --release -p pirn-http --features gzip --example site [ADDRESS [FOLDER [PEM KEY]]]`
+//!
+//! With a certificate and its key, in PEM, it speaks HTTPS.
 
 use pirn_http::files::Files;
 use pirn_http::observe::{AccessLog, Metrics, Readiness, request_ids};
-use pirn_http::{Compression, Event, Request, Server, limit_concurrency};
+use pirn_http::{Compression, Event, Request, Server, Tls, limit_concurrency};
 use std::io;
 use std::time::Duration;
 
@@ -37,7 +39,7 @@ fn main() -> io::Result<()> {
     let address = arguments.next().unwrap_or("127.0.0.1:8080".into());
     let folder = arguments.next().unwrap_or(".".into());
     let metrics = Metrics::new();
-    Server::new()
+    let server = Server::new()
         .files("/", Files::new(folder)?.precompressed())
         .post("/upload", upload)
         .get("/seconds", seconds)
@@ -47,7 +49,12 @@ fn main() -> io::Result<()> {
         .with(limit_concurrency(10_000))
         .with(AccessLog::new(io::stdout()).layer())
         .with(request_ids())
-        .with(metrics.layer())
-        .bind(address)?
-        .serve()
+        .with(metrics.layer());
+    match (arguments.next(), arguments.next()) {
+        (Some(certificate), Some(key)) => {
+            let tls = Tls::from_files(certificate, key)?;
+            server.bind_tls(address, &tls)?.serve()
+        }
+        _ => server.bind(address)?.serve(),
+    }
 }

@@ -1,4 +1,4 @@
-//! An HTTP server with a virtual thread for each connection: handlers are plain functions that may
+//! An HTTP server with a virtual thread for each request: handlers are plain functions that may
 //! block, in whatever crate, for as long as they like.
 //!
 //! ```no_run
@@ -20,6 +20,7 @@
 //! * A request is a [`Read`](std::io::Read) of its body; a response is a value, or a
 //!   [`Write`](std::io::Write) for what is not known beforehand.
 //! * Framing is strict (RFC 9112): what another program might read differently is refused.
+//! * Clients choose between HTTP/1.1 and [HTTP/2](#http2); handlers need not know.
 //! * [Limits] and [time limits](Timeouts) hold from the first byte, and cost nothing per request.
 //! * A handler is interrupted when its client hangs up: nobody works for who is gone.
 //! * [`Server::client`] tests handlers without sockets.
@@ -29,6 +30,37 @@
 //! [`Cors`], `Compression`, [`observe::AccessLog`], [`observe::Metrics`]; [`observe::request_ids`],
 //! [`limit_concurrency`], [`limit_rate`].
 //!
+//! # HTTP/2
+//! Clients that speak TLS agree about the protocol in the handshake; `h2` is preferred. Without TLS
+//! a client that knows that HTTP/2 is spoken may begin with it (*prior knowledge*), on the same
+//! listener as those of HTTP/1.1. `Server::http2` switches it off.
+//!
+//! Each connection has a thread that runs hyper's engine, `h2`, and each request one of its own. A
+//! handler that does not read stops the client when the window is used up, 256 KiB of a stream and
+//! 1 MiB of a connection. A client that does not read parks the handler, of whose answer 80 KiB are
+//! kept at most. A stream that the client resets interrupts its handler. Floods of resets, of small
+//! frames or of heads without an end close the connection, with `ENHANCE_YOUR_CALM`.
+//!
+//! There are no pushes, no priorities, and no WebSockets (RFC 8441): a request for one gets 501.
+//!
+//! ```
+//! use pirn_http::{Request, Response, Server};
+//! use std::io::{Read, Write};
+//! // Both directions at once, which HTTP/2 is made for: each piece is sent back when it comes.
+//! let server = Server::new().post("/echo", |request: &mut Request| -> std::io::Result<()> {
+//!     let mut both = request.respond(Response::ok())?;
+//!     let mut piece = [0; 4096];
+//!     loop {
+//!         match both.read(&mut piece)? {
+//!             0 => return Ok(()),
+//!             count => both.write_all(&piece[..count])?,
+//!         }
+//!         both.flush()?;
+//!     }
+//! });
+//! assert_eq!(server.client().post("/echo", "hello").text(), "hello");
+//! ```
+//!
 //! # Features
 //! | feature | default | |
 //! |---|---|---|
@@ -36,6 +68,7 @@
 //! | `form` | yes | `Request::form`, `Request::query_as` |
 //! | `cookies` | yes | `cookies`: `Request::cookie`, `Response::cookie` |
 //! | `files` | yes | `files`: `Server::files`, with conditional requests and ranges |
+//! | `http2` | yes | [HTTP/2](#http2), by `h2`, and `tokio-rustls` for TLS: 15 crates more, among them those of `tokio` and `tracing` without their runtime and subscribers |
 //! | `tls` | yes | [`Tls`], [`Server::bind_tls`]: HTTPS by rustls |
 //! | `websocket` | yes | [`WebSocket`], [`Server::websocket`] |
 //! | `gzip`, `brotli`, `zstd` | no | `Compression`, with these codings; `zstd` builds C |

@@ -12,7 +12,7 @@ use std::io;
 /// A body of which some is still to come.
 pub(super) struct Incoming {
     stream: RecvStream,
-    /// What has come of the present frame and has not been read.
+    /// The part of the present frame that the handler has still to read.
     piece: Bytes,
     /// How many bytes of the window that frame takes: the client gets them back when it is read.
     taken: usize,

@@ -49,11 +49,8 @@ enum Phase {
     Leaving,
 }
 
-/// What the driver has to do next.
-enum Next {
-    Begin(http::Request<RecvStream>, SendResponse<Bytes>),
-    End,
-}
+/// A request that has come, and the handle to answer it.
+type Arrival = (http::Request<RecvStream>, SendResponse<Bytes>);
 
 struct Driver {
     connection: Connection<Wire, Bytes>,
@@ -112,8 +109,8 @@ impl Driver {
     fn run<'scope>(mut self, scope: &'scope Scope<'scope, '_>) -> Seat {
         loop {
             match block_on_interruptible(poll_fn(|context| self.poll(context))) {
-                Ok(Next::Begin(request, respond)) => self.begin(scope, request, respond),
-                Ok(Next::End) => break,
+                Ok(Some(arrival)) => self.begin(scope, arrival),
+                Ok(None) => break,
                 Err(_) if self.goes_on() => {}
                 Err(_) => break,
             }
@@ -124,11 +121,12 @@ impl Driver {
         self.seat.limit(Limit::Drain);
         // All that the streams' threads do with h2 fails from here on.
         drop(self.connection);
-        self.seat.no_limit();
+        self.seat.absorb();
         self.seat
     }
 
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Next> {
+    /// Polls for the next request; `None`: the connection has ended.
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Arrival>> {
         // Before what the others change is looked at: they change it, and then wake.
         self.common.suspects.register(context);
         let next = self.poll_connection(context);
@@ -142,17 +140,15 @@ impl Driver {
         next
     }
 
-    fn poll_connection(&mut self, context: &mut Context<'_>) -> Poll<Next> {
+    fn poll_connection(&mut self, context: &mut Context<'_>) -> Poll<Option<Arrival>> {
         if locked(&self.common.live).len() >= self.common.most {
             // The threads of streams that have been reset may still run. h2 counts those that wait.
             let _ = ready!(self.connection.poll_closed(context));
-            return Poll::Ready(Next::End);
+            return Poll::Ready(None);
         }
-        match ready!(pin!(self.connection.accept()).poll(context)) {
-            Some(Ok((request, respond))) => Poll::Ready(Next::Begin(request, respond)),
-            // h2 has told the client what was wrong.
-            Some(Err(_)) | None => Poll::Ready(Next::End),
-        }
+        let arrival = ready!(pin!(self.connection.accept()).poll(context));
+        // Failure: h2 has told the client what was wrong.
+        Poll::Ready(arrival.and_then(Result::ok))
     }
 
     /// Sets the time limit for what the connection waits for from now on.
@@ -195,12 +191,7 @@ impl Driver {
         true
     }
 
-    fn begin<'scope>(
-        &mut self,
-        scope: &'scope Scope<'scope, '_>,
-        request: http::Request<RecvStream>,
-        respond: SendResponse<Bytes>,
-    ) {
+    fn begin<'scope>(&mut self, scope: &'scope Scope<'scope, '_>, (request, respond): Arrival) {
         self.phase = Phase::Busy;
         self.seat.limit(Limit::Dismissal);
         let number = respond.stream_id().as_u32();

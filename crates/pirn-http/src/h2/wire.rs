@@ -27,12 +27,12 @@ pub(crate) struct Transport {
     pub(crate) stream: Stream,
     /// The session of TLS, whose handshake is over, and the configuration that it was made with.
     #[cfg(feature = "tls")]
-    pub(crate) tls: Option<(rustls::ServerConnection, Arc<rustls::ServerConfig>)>,
+    pub(crate) tls: Option<Box<(rustls::ServerConnection, Arc<rustls::ServerConfig>)>>,
     /// What has been read from it.
     pub(crate) early: Vec<u8>,
 }
 
-/// What is known of a client.
+/// A client, as far as the connection tells.
 #[derive(Debug, Default)]
 pub(crate) struct Peer {
     pub(crate) address: Option<SocketAddr>,
@@ -95,7 +95,7 @@ impl Received {
 }
 
 impl Transport {
-    /// Returns the connection for h2, and what is known of the client.
+    /// Returns the connection for h2, and who the client is.
     ///
     /// # Errors
     /// If the events of the socket cannot be waited for, or there is no socket.
@@ -113,7 +113,8 @@ impl Transport {
         #[cfg(feature = "tls")]
         let lower = match self.tls {
             None => Lower::Plain(lower),
-            Some((session, config)) => {
+            Some(tls) => {
+                let (session, config) = *tls;
                 peer.is_secure = true;
                 peer.server_name = session.server_name().map(str::to_owned);
                 let certificate = session.peer_certificates().and_then(<[_]>::first);

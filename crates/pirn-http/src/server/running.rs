@@ -207,7 +207,7 @@ fn shake_hands(arrival: Arrival, seat: &Seat, shared: &Shared) -> Option<Opened>
         let (stream, session) = stream.into_parts();
         return Some(Opened::Http2(crate::h2::Transport {
             stream,
-            tls: Some((session, config)),
+            tls: Some(Box::new((session, config))),
             early: Vec::new(),
         }));
     }

@@ -117,6 +117,10 @@ pub(crate) struct Shared {
     /// A client that sends no more may still listen.
     pub(crate) half_close: bool,
     /// Clients may speak HTTP/2.
+    #[cfg_attr(
+        not(any(feature = "http2", feature = "tls")),
+        expect(dead_code, reason = "there is nothing to choose")
+    )]
     pub(crate) http2: bool,
     pub(crate) watch: Arc<Watch>,
     pub(crate) stopping: AtomicBool,

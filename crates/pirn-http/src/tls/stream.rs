@@ -20,7 +20,7 @@ use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// How many bytes are read from the socket at once. They are on the thread's stack.
 const CHUNK: usize = 2048;
@@ -160,7 +160,10 @@ impl TlsStream {
     #[cfg(feature = "http2")]
     pub(crate) fn into_parts(self) -> (Stream, ServerConnection) {
         let session = self.session.into_inner();
-        (self.socket, session.unwrap_or_else(PoisonError::into_inner))
+        (
+            self.socket,
+            session.unwrap_or_else(std::sync::PoisonError::into_inner),
+        )
     }
 
     /// Returns the name that the client has asked for.
