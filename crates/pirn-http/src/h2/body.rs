@@ -103,6 +103,11 @@ impl Incoming {
         Ok(count)
     }
 
+    /// Waits until the client sends no more, and lets it send no more than it may already.
+    pub(super) fn skip(&mut self) {
+        while let Ok(Some(Ok(_))) = wait_for(self.stream.data()) {}
+    }
+
     /// Lets the client send as many bytes more as have been read.
     fn give_back(&mut self) {
         let taken = std::mem::take(&mut self.taken);

@@ -216,9 +216,22 @@ impl Stream {
             }
             Answer::Begun(body) => self.end(body, trailers),
         };
-        if result.is_err() {
-            let mut sending = locked(&self.live.sending);
-            sending.respond.send_reset(Reason::INTERNAL_ERROR);
+        match result {
+            Ok(()) => self.linger(),
+            Err(_) => locked(&self.live.sending)
+                .respond
+                .send_reset(Reason::INTERNAL_ERROR),
+        }
+    }
+
+    /// Gives a client that still sends its body a moment to see the answer. What is then left of
+    /// the stream is reset without an error (RFC 9113, section 8.1), but some clients take that for
+    /// the lack of an answer.
+    fn linger(&mut self) {
+        if !self.incoming.is_over() {
+            self.seat.limit(Limit::Drain);
+            self.incoming.skip();
+            self.seat.absorb();
         }
     }
 

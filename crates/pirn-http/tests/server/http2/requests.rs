@@ -202,6 +202,20 @@ fn heads_and_bodies_have_limits() {
 }
 
 #[test]
+fn a_client_may_end_its_body_after_the_answer() {
+    let server = served(server());
+    let client = Client::connect(&server);
+    let request = Asked::post("http://a/ignore").body(()).unwrap();
+    let (answer, mut stream) = client.begin(request, false);
+    stream.send_data(Bytes::from("abc"), false).unwrap();
+    assert_eq!(super::receive(answer).unwrap().status, Status::OK);
+    // What has been asked later has been answered: so would have been a reset.
+    assert_eq!(client.get("/").status, Status::OK);
+    stream.send_data(Bytes::from("def"), true).unwrap();
+    assert_eq!(server.shutdown(), 0);
+}
+
+#[test]
 fn a_body_that_is_not_as_long_as_announced_is_refused() {
     let server = served(server());
     let client = Client::connect(&server);
