@@ -199,7 +199,8 @@ impl Request {
 
     /// Sends the status and the fields of a response now. Its body is what is then written, until
     /// the handler returns. If that returns an error, or panics, the connection is closed without
-    /// an end of the body, so that the client sees that something is missing.
+    /// an end of the body, or the stream of HTTP/2 is reset, so that the client sees that something
+    /// is missing.
     ///
     /// A response with a [body](Response::body) of known length announces that length. The body
     /// itself is not sent.

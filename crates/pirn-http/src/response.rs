@@ -38,7 +38,8 @@ pub(crate) enum Kind {
 }
 
 impl Body {
-    /// Returns a body that is read while it is sent. Its length is not known: it is sent in chunks.
+    /// Returns a body that is read while it is sent. Its length is not known: HTTP/1.1 sends it in
+    /// chunks.
     pub fn from_reader(reader: impl Read + Send + 'static) -> Body {
         Body(Kind::Reader {
             reader: Box::new(reader),
@@ -47,7 +48,8 @@ impl Body {
     }
 
     /// Returns a body that is read while it is sent, and has `length` bytes. If the reader has
-    /// fewer, the connection is closed, so that the client sees that something is missing.
+    /// fewer, the connection is closed, or the stream of HTTP/2 reset, so that the client sees that
+    /// something is missing.
     pub fn from_sized_reader(reader: impl Read + Send + 'static, length: u64) -> Body {
         Body(Kind::Reader {
             reader: Box::new(reader.take(length)),
@@ -177,7 +179,8 @@ impl Response {
     }
 
     /// Returns `101 Switching Protocols`: once it has been sent, `handler` gets the connection, on
-    /// the same thread. The request should have asked for this protocol, by `Upgrade`.
+    /// the same thread. The request should have asked for this protocol, by `Upgrade`. HTTP/2 has
+    /// no such thing: there the answer is 501.
     ///
     /// # Examples
     /// ```

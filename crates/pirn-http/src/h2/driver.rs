@@ -6,7 +6,8 @@
 //!   Idle     there is a stream                             idle; shutting down ends that
 //!   Busy     there is none                                 none; shutting down is noticed
 //!   Ending   there is none; GOAWAY has been sent           none
-//!   Leaving  the client has had what is left for it        that of a drain
+//!   Flushing the client has the answers                    that of writing
+//!   Leaving  it has seen that the connection ends          that of a drain
 //! ```
 
 use super::stream::{Common, Live, Stream};
@@ -46,6 +47,7 @@ enum Phase {
     Idle,
     Busy,
     Ending,
+    Flushing,
     Leaving,
 }
 
@@ -157,6 +159,7 @@ impl Driver {
         let phase = match (self.is_ending, has_streams) {
             _ if self.phase == Phase::Opening && !self.received.has_begun() => return,
             (true, true) => Phase::Ending,
+            (true, false) if self.connection.has_streams() => Phase::Flushing,
             (true, false) => Phase::Leaving,
             (false, true) => Phase::Busy,
             (false, false) => Phase::Idle,
@@ -169,6 +172,7 @@ impl Driver {
             Phase::Idle => self.seat.limit(Limit::Idle),
             Phase::Busy => self.seat.limit(Limit::Dismissal),
             Phase::Ending => self.seat.no_limit(),
+            Phase::Flushing => self.seat.limit(Limit::Write),
             Phase::Leaving => self.seat.limit(Limit::Drain),
         }
     }
@@ -181,7 +185,7 @@ impl Driver {
             thread::take_interrupt(); // The end of the grace: the streams are interrupted as well.
         }
         match self.phase {
-            Phase::Opening | Phase::Leaving => return false,
+            Phase::Opening | Phase::Flushing | Phase::Leaving => return false,
             Phase::Idle | Phase::Busy | Phase::Ending => {}
         }
         if !self.is_ending {

@@ -36,10 +36,15 @@ pub(super) fn adapt(parts: &mut Parts, limits: &Limits) -> Result<(), Refusal> {
     }
     set_host(&mut parts.headers, parts.uri.authority())?;
     join_cookies(&mut parts.headers);
-    if let Some(target) = parts.uri.path_and_query().cloned()
-        && parts.method != Method::CONNECT
-    {
-        if target.as_str().contains('\\') {
+    // What would be two bodies to another program.
+    if parts.headers.get_all(CONTENT_LENGTH).iter().count() > 1 {
+        return Err(Refusal::bad("more than one Content-Length"));
+    }
+    if parts.method != Method::CONNECT {
+        let target = parts.uri.path_and_query().cloned();
+        let target = target.ok_or(Refusal::bad("the target is none"))?;
+        let is_star = target == "*" && parts.method == Method::OPTIONS;
+        if !(target.as_str().starts_with('/') || is_star) || target.as_str().contains('\\') {
             return Err(Refusal::bad("the target is none"));
         }
         parts.uri = Uri::from(target);
@@ -129,7 +134,6 @@ mod tests {
         assert_eq!(parts.headers[HOST], "a.example:8443");
         assert_eq!(parts.headers[COOKIE], "a=1; b=2; c=3");
         assert_eq!(parts.headers.get_all(COOKIE).iter().count(), 1);
-        assert_eq!(adapted("*", &[("host", "a")]).unwrap().uri, "*");
     }
 
     #[test]
@@ -147,6 +151,10 @@ mod tests {
             why("/", &[("host", "a"), ("host", "a")]),
             "more than one Host"
         );
+        assert_eq!(why("*", &[("host", "a")]), "the target is none");
+        assert_eq!(why("http://a/\\b", &[]), "the target is none");
+        let lengths = [("content-length", "1"), ("content-length", "2")];
+        assert_eq!(why("http://a/", &lengths), "more than one Content-Length");
         let many = [("a", "b"); 5];
         assert_eq!(
             adapted("http://a/", &many).unwrap_err().status,
