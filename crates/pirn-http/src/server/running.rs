@@ -112,8 +112,8 @@ impl Running {
 
     /// Ends the server: no more connections are accepted, those that wait for a request are closed,
     /// requests that have begun are answered with `Connection: close`, and clients of HTTP/2 get
-    /// `GOAWAY`. After the [grace](Timeouts::grace) their threads are interrupted. Returns how many
-    /// connections are left a second after that; usually none.
+    /// `GOAWAY`. After the [grace](crate::Timeouts::grace) their threads are interrupted. Returns
+    /// how many connections are left a second after that; usually none.
     pub fn shutdown(&self) -> usize {
         let (shared, watch) = (&self.shared, &self.shared.watch);
         shared.stopping.store(true, SeqCst);

@@ -156,12 +156,11 @@ fn clients_are_told_how_many_streams_there_may_be() {
         block_on(&mut connection).unwrap();
         connection.max_concurrent_send_streams()
     });
-    let (answer, _) = block_on(sender.ready())
-        .unwrap()
-        .send_request(get("/"), true)
-        .unwrap();
+    let mut sender = block_on(sender.ready()).unwrap();
+    let (answer, _) = sender.send_request(get("/"), true).unwrap();
     assert_eq!(receive(answer).unwrap().text(), "in");
     assert_eq!(server.connections(), 1, "a stream is no connection");
+    drop(sender);
     assert_eq!(client.join().unwrap(), 3);
     assert_eq!(server.shutdown(), 0);
 }
