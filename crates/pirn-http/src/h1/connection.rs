@@ -13,7 +13,7 @@ use crate::response::{IntoResponse, Kind, Response, has_no_body, too_late};
 use crate::server::shared::Shared;
 use crate::server::watch::{Limit, Seat};
 use crate::stream::{Stream, retry};
-use http::{Method, StatusCode, Version};
+use http::{HeaderMap, Method, StatusCode, Version};
 use std::io::{self, Read};
 use std::net::Shutdown;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -5,9 +5,8 @@
 //! that are late, whatever they wait for. So a limit costs neither a timer nor a system call per
 //! request, holds for any number of reads and writes together, and is late by at most a tick.
 //!
-//! The time is counted by the watch, in ticks, so that nobody else asks the system for it. If the
-//! watch does not run for long, because the machine is overloaded or the process was stopped, that
-//! time does not count: clients are not to be blamed for it.
+//! The time is counted by the watch, in ticks, so that nobody else asks the system for it. Time in
+//! which the watch does not run, because the machine is overloaded, does not count against clients.
 //!
 //! ```text
 //!   due   0          nothing is limited
