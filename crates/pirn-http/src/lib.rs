@@ -139,7 +139,7 @@ pub use multipart::{Multipart, Part};
 pub use request::{Request, ResponseWriter};
 pub use response::{Body, IntoResponse, Response};
 pub use server::shared::{Handler, Limits};
-pub use server::watch::Timeouts;
+pub use server::timeouts::Timeouts;
 pub use server::{Bound, Listener, Running, Server};
 #[cfg(feature = "tls")]
 pub use tls::{Tls, TlsBuilder};

@@ -4,6 +4,7 @@ mod hangups;
 mod listener;
 mod running;
 pub(crate) mod shared;
+pub(crate) mod timeouts;
 pub(crate) mod watch;
 
 use crate::client::Client;
@@ -22,7 +23,8 @@ use std::io;
 use std::net::ToSocketAddrs;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use watch::{Timeouts, Watch};
+use timeouts::Timeouts;
+use watch::Watch;
 
 /// A middleware: a function around all that is inside.
 type Layer = Box<dyn FnOnce(Box<Handler>) -> Box<Handler>>;

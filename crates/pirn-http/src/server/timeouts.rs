@@ -1,0 +1,88 @@
+//! How long clients, handlers, and the end of a server may take.
+
+use std::time::Duration;
+
+/// How long clients may take.
+///
+/// # Examples
+/// ```
+/// use pirn_http::Timeouts;
+/// use std::time::Duration;
+/// let timeouts = Timeouts::default().idle(Duration::from_secs(5));
+/// # let _ = timeouts;
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Timeouts {
+    pub(crate) handshake: Duration,
+    pub(crate) idle: Duration,
+    pub(crate) head: Duration,
+    pub(crate) handler: Option<Duration>,
+    pub(crate) grace: Duration,
+    /// For the first bytes of a body.
+    pub(crate) start: Duration,
+    /// The least bytes per second after that.
+    pub(crate) rate: u64,
+}
+
+impl Default for Timeouts {
+    fn default() -> Timeouts {
+        Timeouts {
+            handshake: Duration::from_secs(10),
+            idle: Duration::from_secs(75),
+            head: Duration::from_secs(10),
+            handler: None,
+            grace: Duration::from_secs(30),
+            start: Duration::from_secs(5),
+            rate: 500,
+        }
+    }
+}
+
+impl Timeouts {
+    /// How long a client may take to agree about TLS; 10 s.
+    #[must_use]
+    pub fn handshake(self, handshake: Duration) -> Timeouts {
+        Timeouts { handshake, ..self }
+    }
+
+    /// How long a connection may wait for its next request, and the longest pause of a
+    /// [body](Self::body); 75 s.
+    #[must_use]
+    pub fn idle(self, idle: Duration) -> Timeouts {
+        Timeouts { idle, ..self }
+    }
+
+    /// How long the head of a request may take from its first byte; 10 s. Then the answer is 408.
+    #[must_use]
+    pub fn head(self, head: Duration) -> Timeouts {
+        Timeouts { head, ..self }
+    }
+
+    /// How slow a body may be, in either direction: after `start`, it has to move by `rate` bytes
+    /// per second on average; 5 s and 500.
+    #[must_use]
+    pub fn body(self, start: Duration, rate: u64) -> Timeouts {
+        Timeouts {
+            start,
+            rate: rate.max(1),
+            ..self
+        }
+    }
+
+    /// How long a handler may take, without a limit by default. Then its thread is interrupted:
+    /// what it waits for ends with an error, and unless it has responded before, the answer is 503.
+    #[must_use]
+    pub fn handler(self, handler: Duration) -> Timeouts {
+        Timeouts {
+            handler: Some(handler),
+            ..self
+        }
+    }
+
+    /// How long requests may take after the server has been shut down; 30 s. Then their threads are
+    /// interrupted.
+    #[must_use]
+    pub fn grace(self, grace: Duration) -> Timeouts {
+        Timeouts { grace, ..self }
+    }
+}
