@@ -69,7 +69,8 @@ CASES = [
         ("1.10", b"HTTP/1.10", 400), ("11", b"HTTP/11", 505), ("01.1", b"HTTP/01.1", 505), ("lower", b"http/1.1", 505),
         ("none", b"HTTP/", 505), ("icy", b"ICY/1.1", 505), ("comma", b"HTTP/1,1", 505)]],
     Case("http-0.9", "a line without a version", b"GET /g\r\n\r\n" + NEXT),
-    Case("preface", "of HTTP/2", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", status=[505]),
+    Case("preface", "of HTTP/2, which is spoken then", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", status=[]),
+    Case("no-preface", "like it, but for a line: no requests", b"PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n", status=[]),
     Case("tls", "a TLS handshake on a plain port", bytes.fromhex("1603010200010001fc0303") + b"\r\n\r\n"),
     # Names and values.
     *[Case(f"field-{name}", "no header field", get(HOST + line + b"\r\n") + NEXT) for name, line in [
