@@ -66,6 +66,7 @@ pub fn watch(path: &'static str, limit: Duration) -> Watchdog {
         if !*over {
             report(&format!("watchdog: `{test}` hung for {limit:?}"));
             report_tasks();
+            report_threads();
             process::abort();
         }
     });
@@ -81,7 +82,7 @@ impl Drop for Watchdog {
 }
 
 /// Writes a line to the real standard error, past the capture of the test harness.
-fn report(line: &str) {
+pub fn report(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
@@ -99,6 +100,20 @@ fn report_tasks() {
         let of = |name| fs::read_to_string(task.path().join(name)).unwrap_or_default();
         let (number, name, place) = (task.file_name(), of("comm"), of("wchan"));
         report(&format!("  task {number:?} {} in {place}", name.trim_end()));
+    }
+}
+
+/// Reports what each virtual thread of this process waits for. That is done by another thread, and
+/// not waited for long: what hangs may be what dumps need.
+fn report_threads() {
+    #[cfg(feature = "dump")]
+    {
+        let (done, is_done) = mpsc::channel();
+        std::thread::spawn(move || {
+            report(&pirn::dump().to_string());
+            let _ = done.send(()); // Nobody waits any more.
+        });
+        let _ = is_done.recv_timeout(Duration::from_secs(20));
     }
 }
 

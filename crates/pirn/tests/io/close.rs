@@ -1,17 +1,25 @@
 //! Closing a descriptor wakes the threads that are parked on it with `EBADF`. The kernel does not
 //! do this for platform threads, so this file has no counterpart in `std`.
 //!
-//! The tests close bare numbers, so each has its own process: a thread that makes its call only
-//! after the close must find the number unused.
+//! The tests close bare numbers, so each has its own process, and the numbers are high: a thread
+//! that makes its call only after the close must find the number unused.
 
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
-use std::os::fd::{AsRawFd, IntoRawFd, RawFd};
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 use crate::common::{block_then, many, on_virtual, sys, watched};
 use pirn::thread;
+
+/// Returns the file's descriptor, with a high number. The lowest that is free goes to the next file
+/// that is opened, and now and then the runtime opens one: the kernel's state of a carrier, say.
+fn high(file: impl AsRawFd) -> RawFd {
+    const NUMBER: RawFd = 700;
+    sys::dup2(file.as_raw_fd(), NUMBER).unwrap();
+    NUMBER
+}
 
 /// Parks many virtual threads in `call`, closes `fd`, and expects `EBADF` from all of them.
 #[track_caller]
@@ -26,7 +34,7 @@ fn expect_bad_descriptor(fd: RawFd, call: impl Fn() -> io::Result<usize> + Sync)
 #[watched(alone)]
 fn close_wakes_readers_of_a_pipe() {
     let (reader, _writer) = io::pipe().unwrap();
-    let fd = reader.into_raw_fd();
+    let fd = high(reader);
     expect_bad_descriptor(fd, || sys::read(fd, &mut [0]));
 }
 
@@ -36,22 +44,20 @@ fn close_wakes_writers_of_a_pipe() {
     sys::set_nonblocking(&writer, true);
     while sys::write(writer.as_raw_fd(), &[0; 4096]).is_ok() {}
     sys::set_nonblocking(&writer, false);
-    let fd = writer.into_raw_fd();
+    let fd = high(writer);
     expect_bad_descriptor(fd, || sys::write(fd, &[0; 4096]));
 }
 
 #[watched(alone)]
 fn close_wakes_readers_of_a_socket() {
     let (left, _right) = UnixStream::pair().unwrap();
-    let fd = left.into_raw_fd();
+    let fd = high(left);
     expect_bad_descriptor(fd, || sys::read(fd, &mut [0]));
 }
 
 #[watched(alone)]
 fn close_wakes_receivers_of_a_datagram_socket() {
-    let fd = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))
-        .unwrap()
-        .into_raw_fd();
+    let fd = high(UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
     expect_bad_descriptor(fd, || {
         let mut byte = [0_u8];
         // SAFETY: the buffer is valid for one byte.
@@ -62,9 +68,7 @@ fn close_wakes_receivers_of_a_datagram_socket() {
 
 #[watched(alone)]
 fn close_wakes_acceptors() {
-    let fd = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-        .unwrap()
-        .into_raw_fd();
+    let fd = high(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
     expect_bad_descriptor(fd, || {
         // SAFETY: `accept` may be called without room for the address.
         let accepted = unsafe { libc::accept(fd, std::ptr::null_mut(), std::ptr::null_mut()) };
@@ -154,7 +158,7 @@ fn closing_a_duplicate_wakes_nobody_else() {
 fn a_descriptor_closed_before_is_bad_at_once() {
     on_virtual(|| {
         let (reader, _writer) = io::pipe().unwrap();
-        let fd = reader.into_raw_fd();
+        let fd = high(reader);
         sys::close(fd).unwrap();
         let bad = Some(libc::EBADF);
         assert_eq!(sys::read(fd, &mut [0]).unwrap_err().raw_os_error(), bad);

@@ -5,12 +5,13 @@ use std::collections::HashSet;
 use std::io::{ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::common::{
-    block_then, child, each_byte_once, many_files, most_carriers, on_virtual, pattern, sys, watched,
+    block_then, child, each_byte_once, many_files, most_carriers, on_virtual, pattern, report, sys,
+    watched,
 };
 use pirn::thread;
 
@@ -25,7 +26,13 @@ fn listen() -> (TcpListener, SocketAddr) {
 fn pair() -> (TcpStream, TcpStream) {
     let (listener, address) = listen();
     let client = TcpStream::connect(address).unwrap();
-    (client, listener.accept().unwrap().0)
+    let number = client.local_addr().unwrap();
+    loop {
+        let (stream, peer) = listener.accept().unwrap();
+        if peer == number {
+            return (client, stream); // Not one that looks for who had the port before.
+        }
+    }
 }
 
 /// Sends back every line until the client closes.
@@ -43,14 +50,20 @@ fn echo(mut stream: TcpStream) {
 fn a_thread_per_connection_serves_many_clients() {
     let clients = many_files();
     let (listener, address) = listen();
+    // Not as many connections as there are clients: if one comes that looks for who had the port
+    // before, in another process, a client would wait for ever.
+    let over = Arc::new(AtomicBool::new(false));
+    let is_over = Arc::clone(&over);
     let server = thread::spawn(move || {
-        let accepted = listener.incoming().take(clients);
+        let accepted = listener.incoming().take_while(|_| !is_over.load(SeqCst));
         let handles: Vec<_> = accepted
             .map(|stream| thread::spawn(|| echo(stream.unwrap())))
             .collect();
+        let served = handles.len();
         handles
             .into_iter()
             .for_each(|handle| handle.join().unwrap());
+        served
     });
     let connected = std::sync::Barrier::new(clients);
     let connected = &connected;
@@ -70,7 +83,13 @@ fn a_thread_per_connection_serves_many_clients() {
             });
         }
     });
-    server.join().unwrap();
+    over.store(true, SeqCst);
+    let last = TcpStream::connect(address).unwrap();
+    let served = server.join().unwrap();
+    if served != clients {
+        report(&format!("{clients} clients made {served} connections"));
+    }
+    drop(last);
 }
 
 #[watched]

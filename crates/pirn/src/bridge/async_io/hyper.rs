@@ -1,6 +1,7 @@
 //! The traits of `hyper`.
 
 use super::AsyncIo;
+use super::transfer::{for_both, write_methods};
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};
 use hyper::rt::{Read, ReadBufCursor, Write};
@@ -22,88 +23,27 @@ fn read<T: AsFd>(
     Poll::Ready(Ok(()))
 }
 
-/// Reads from the descriptor. Needs the feature `hyper-io`.
-impl<T: AsFd> Read for &AsyncIo<T> {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: ReadBufCursor<'_>,
-    ) -> Poll<io::Result<()>> {
-        read(&self, context, buffer)
+for_both! {
+    /// Reads from the descriptor. Needs the feature `hyper-io`.
+    impl Read {
+        fn poll_read(
+            self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+            buffer: ReadBufCursor<'_>,
+        ) -> Poll<io::Result<()>> {
+            read(&self, context, buffer)
+        }
     }
 }
 
-/// Writes to the descriptor. Shutting down ends what is written to a socket. Needs the feature
-/// `hyper-io`.
-impl<T: AsFd> Write for &AsyncIo<T> {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        self.poll_write_slices(context, &[IoSlice::new(buffer)])
-    }
+for_both! {
+    /// Writes to the descriptor. Shutting down ends what is written to a socket. Needs the feature
+    /// `hyper-io`.
+    impl Write {
+        write_methods!(poll_shutdown);
 
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffers: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        self.poll_write_slices(context, buffers)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        true
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(self.end_writing())
-    }
-}
-
-/// Reads from the descriptor. Needs the feature `hyper-io`.
-impl<T: AsFd> Read for AsyncIo<T> {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: ReadBufCursor<'_>,
-    ) -> Poll<io::Result<()>> {
-        read(&self, context, buffer)
-    }
-}
-
-/// Writes to the descriptor. Shutting down ends what is written to a socket. Needs the feature
-/// `hyper-io`.
-impl<T: AsFd> Write for AsyncIo<T> {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        self.poll_write_slices(context, &[IoSlice::new(buffer)])
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffers: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        self.poll_write_slices(context, buffers)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        true
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(self.end_writing())
+        fn is_write_vectored(&self) -> bool {
+            true
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! The traits of `tokio`.
 
 use super::AsyncIo;
+use super::transfer::{for_both, write_methods};
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};
 use std::io::{self, IoSlice};
@@ -23,88 +24,27 @@ fn read<T: AsFd>(
     Poll::Ready(Ok(()))
 }
 
-/// Reads from the descriptor. Needs the feature `tokio-io`.
-impl<T: AsFd> AsyncRead for &AsyncIo<T> {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        read(&self, context, buffer)
+for_both! {
+    /// Reads from the descriptor. Needs the feature `tokio-io`.
+    impl AsyncRead {
+        fn poll_read(
+            self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+            buffer: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            read(&self, context, buffer)
+        }
     }
 }
 
-/// Writes to the descriptor. Shutting down ends what is written to a socket. Needs the feature
-/// `tokio-io`.
-impl<T: AsFd> AsyncWrite for &AsyncIo<T> {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        self.poll_write_slices(context, &[IoSlice::new(buffer)])
-    }
+for_both! {
+    /// Writes to the descriptor. Shutting down ends what is written to a socket. Needs the feature
+    /// `tokio-io`.
+    impl AsyncWrite {
+        write_methods!(poll_shutdown);
 
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffers: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        self.poll_write_slices(context, buffers)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        true
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(self.end_writing())
-    }
-}
-
-/// Reads from the descriptor. Needs the feature `tokio-io`.
-impl<T: AsFd> AsyncRead for AsyncIo<T> {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        read(&self, context, buffer)
-    }
-}
-
-/// Writes to the descriptor. Shutting down ends what is written to a socket. Needs the feature
-/// `tokio-io`.
-impl<T: AsFd> AsyncWrite for AsyncIo<T> {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        self.poll_write_slices(context, &[IoSlice::new(buffer)])
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffers: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        self.poll_write_slices(context, buffers)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        true
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(self.end_writing())
+        fn is_write_vectored(&self) -> bool {
+            true
+        }
     }
 }

@@ -126,3 +126,45 @@ fn accepted(buffers: &[iovec]) -> Option<(&[iovec], usize)> {
         .fold(0usize, |sum, b| sum.saturating_add(b.iov_len));
     (bytes > 0).then_some((buffers, bytes))
 }
+
+/// Implements a trait of a crate for `AsyncIo` and for a reference to one, which tasks can share.
+macro_rules! for_both {
+    ($(#[$doc:meta])* impl $name:ident { $($methods:tt)* }) => {
+        $(#[$doc])*
+        impl<T: AsFd> $name for AsyncIo<T> { $($methods)* }
+
+        $(#[$doc])*
+        impl<T: AsFd> $name for &AsyncIo<T> { $($methods)* }
+    };
+}
+pub(super) use for_both;
+
+/// The methods that the traits for writing have in common; the last one has another name in each.
+macro_rules! write_methods {
+    ($end:ident) => {
+        fn poll_write(
+            self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+            buffer: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            self.poll_write_slices(context, &[IoSlice::new(buffer)])
+        }
+
+        fn poll_write_vectored(
+            self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+            buffers: &[IoSlice<'_>],
+        ) -> Poll<io::Result<usize>> {
+            self.poll_write_slices(context, buffers)
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn $end(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(self.end_writing())
+        }
+    };
+}
+pub(super) use write_methods;

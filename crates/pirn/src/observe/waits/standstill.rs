@@ -5,7 +5,7 @@
 //! for a virtual thread to end. Then only a signal handler can help, or a debugger.
 //!
 //! Threads are seen one after the other. So they are all looked at again: if none has run since,
-//! then all of them waited at the end of the first look.
+//! and none has begun that was not seen, then all of them waited at the end of the first look.
 
 use super::Noted;
 use crate::blocking::wait::relying_platform_threads;
@@ -27,6 +27,8 @@ struct Seen {
 
 /// The threads of a walk, as long as nothing can wake them.
 pub(crate) struct Standstill {
+    /// How many threads had begun before the walk.
+    begun: u64,
     /// `None`: something can.
     seen: Option<Vec<Seen>>,
 }
@@ -35,6 +37,7 @@ impl Standstill {
     /// Returns the state before a walk.
     pub(crate) fn new() -> Standstill {
         Standstill {
+            begun: threads_begun(),
             seen: Some(Vec::new()),
         }
     }
@@ -54,6 +57,10 @@ impl Standstill {
     pub(crate) fn finding(&self, others: bool) -> Option<Finding> {
         let seen = self.seen.as_ref().filter(|seen| !seen.is_empty())?;
         if others || is_busy() || has_outsiders() || !seen.iter().all(still_waits) || is_busy() {
+            return None;
+        }
+        // The walk has passed the slots of those that have begun since.
+        if threads_begun() != self.begun {
             return None;
         }
         Some(Finding {
@@ -93,6 +100,11 @@ fn still_waits(seen: &Seen) -> bool {
         parked && core.id() == seen.id && core.mounts() == seen.mounts
     });
     same == Some(true)
+}
+
+/// Returns how many threads have begun to run, in all.
+fn threads_begun() -> u64 {
+    runtime::get().map_or(0, |runtime| runtime.sum(|counters| &counters.begun))
 }
 
 /// Returns whether the runtime has something to do, or a time to wait for.
