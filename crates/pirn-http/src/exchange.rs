@@ -1,12 +1,13 @@
 //! A request and its answer below [`Request`](crate::Request), in whatever protocol.
 
 use crate::h1::connection::Connection;
+use crate::h1::refusal::Refusal;
 #[cfg(feature = "http2")]
 use crate::h2;
 use crate::response::Response;
 use crate::server::shared::Shared;
-use crate::server::watch::Seat;
-use http::HeaderMap;
+use crate::server::watch::{Limit, Seat};
+use http::{HeaderMap, StatusCode};
 use std::io;
 use std::net::SocketAddr;
 
@@ -53,18 +54,17 @@ impl Exchange {
 
     /// Sets how many more bytes the body may have.
     pub(crate) fn allow_body(&mut self, bytes: u64) {
-        either!(self, one => one.allow_body(bytes));
+        either!(self, one => one.incoming.allow(bytes));
     }
 
     /// Returns how many bytes of the body are to come, if that is known.
-    #[cfg(feature = "tower")]
     pub(crate) fn body_left(&self) -> Option<u64> {
-        either!(self, one => one.body_left())
+        either!(self, one => one.incoming.left())
     }
 
     /// Returns the fields after the body, once that has been read.
     pub(crate) fn trailers(&self) -> Option<&HeaderMap> {
-        either!(self, one => one.trailers())
+        either!(self, one => one.incoming.trailers())
     }
 
     /// Sends the head of an answer whose body is written afterwards.
@@ -123,4 +123,58 @@ impl Exchange {
             Exchange::H2(stream) => stream.peer().certificate.clone(),
         }
     }
+}
+
+/// Reads bytes of a request's body within the time limit for that.
+pub(crate) fn read_in_time(
+    seat: &Seat,
+    read: impl FnOnce() -> io::Result<usize>,
+) -> io::Result<usize> {
+    seat.limit(Limit::Body);
+    let result = read();
+    seat.progress(*result.as_ref().unwrap_or(&0));
+    match result {
+        Err(_) if seat.has_expired() => {
+            let why = "the body came too slowly";
+            Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, why).into())
+        }
+        result => result,
+    }
+}
+
+/// Takes bytes of an answer's body off those that its head has announced.
+///
+/// # Errors
+/// If they are more.
+pub(crate) fn take_off(left: &mut u64, bytes: usize) -> io::Result<()> {
+    let rest = left.checked_sub(bytes as u64);
+    *left =
+        rest.ok_or_else(|| misused("the body is longer than the Content-Length of its head"))?;
+    Ok(())
+}
+
+/// Fewer bytes of an answer's body were written than its head has announced.
+pub(crate) fn too_short() -> io::Error {
+    misused("the body is shorter than the Content-Length of its head")
+}
+
+/// A second answer.
+pub(crate) fn has_responded() -> io::Error {
+    misused("the request has been responded to already")
+}
+
+fn misused(why: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, why)
+}
+
+/// The body of a request ends before its framing says so.
+pub(crate) fn ended_early() -> io::Error {
+    let why = Refusal::bad("the body ends early");
+    io::Error::new(io::ErrorKind::UnexpectedEof, why)
+}
+
+/// The body of a request is larger than allowed.
+pub(crate) fn too_large() -> io::Error {
+    let why = "the body is larger than the server's limit";
+    Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, why).into()
 }

@@ -41,7 +41,8 @@
 //! kept at most. A stream that the client resets interrupts its handler. Floods of resets, of small
 //! frames or of heads without an end close the connection, with `ENHANCE_YOUR_CALM`.
 //!
-//! There are no pushes, no priorities, and no WebSockets (RFC 8441): a request for one gets 501.
+//! WebSockets are opened on streams, beside other requests (RFC 8441), for the same handlers. There
+//! are no pushes and no priorities.
 //!
 //! ```
 //! use pirn_http::{Request, Response, Server};
@@ -73,6 +74,19 @@
 //! | `websocket` | yes | [`WebSocket`], [`Server::websocket`] |
 //! | `gzip`, `brotli`, `zstd` | no | `Compression`, with these codings; `zstd` builds C |
 //! | `tower` | no | `Server::service`: axum's routers, and other services of `tower` |
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+/// Compiles and runs the Rust code of the guide.
+#[cfg(all(
+    doctest,
+    feature = "files",
+    feature = "json",
+    feature = "tls",
+    feature = "websocket"
+))]
+#[doc = include_str!("../../../docs/http.md")]
+pub struct Guide;
 
 mod client;
 #[cfg(any(feature = "brotli", feature = "gzip", feature = "zstd"))]
@@ -140,7 +154,7 @@ pub use request::{Request, ResponseWriter};
 pub use response::{Body, IntoResponse, Response};
 pub use server::shared::{Handler, Limits};
 pub use server::timeouts::Timeouts;
-pub use server::{Bound, Listener, Running, Server};
+pub use server::{Acceptor, Bound, Listener, Running, Server, tcp_acceptor};
 #[cfg(feature = "tls")]
 pub use tls::{Tls, TlsBuilder};
 #[cfg(feature = "tower")]

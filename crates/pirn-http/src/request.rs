@@ -141,9 +141,17 @@ impl Request {
         self.exchange.allow_body(bytes);
     }
 
-    /// Returns how many bytes of the body are to come, if that is known.
-    #[cfg(feature = "tower")]
-    pub(crate) fn body_left(&self) -> Option<u64> {
+    /// Returns how many bytes of the body are to come, if that is known: if the client has
+    /// announced a length, or there is no body.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn_http::{Request, Server};
+    /// let left = |request: &mut Request| format!("{:?}", request.body_left());
+    /// let server = Server::new().post("/", left);
+    /// assert_eq!(server.client().post("/", "hello").text(), "Some(5)");
+    /// ```
+    pub fn body_left(&self) -> Option<u64> {
         self.exchange.body_left()
     }
 

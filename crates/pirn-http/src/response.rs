@@ -179,8 +179,10 @@ impl Response {
     }
 
     /// Returns `101 Switching Protocols`: once it has been sent, `handler` gets the connection, on
-    /// the same thread. The request should have asked for this protocol, by `Upgrade`. HTTP/2 has
-    /// no such thing: there the answer is 501.
+    /// the same thread. The request should have asked for this protocol, by `Upgrade`.
+    ///
+    /// In HTTP/2 the handler gets a stream, if the client has asked by `CONNECT` and `:protocol`
+    /// (RFC 8441); the request has the fields of HTTP/1.1 nevertheless. If not, the answer is 501.
     ///
     /// # Examples
     /// ```

@@ -7,6 +7,8 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(feature = "http2")]
+use crate::h2::Tunnel;
 use crate::memory::Pipe;
 #[cfg(feature = "tls")]
 use crate::tls::{Farewell, TlsStream};
@@ -21,6 +23,9 @@ pub(crate) enum Stream {
     Tls(Box<Farewell>),
     /// The other end is in this process.
     Memory(Arc<Pipe>),
+    /// One of the streams of a connection of HTTP/2.
+    #[cfg(feature = "http2")]
+    Tunnel(Arc<Tunnel>),
 }
 
 impl Stream {
@@ -31,6 +36,8 @@ impl Stream {
             #[cfg(feature = "tls")]
             Stream::Tls(stream) => stream.read(buffer),
             Stream::Memory(pipe) => pipe.read(buffer),
+            #[cfg(feature = "http2")]
+            Stream::Tunnel(tunnel) => tunnel.read(buffer),
         }
     }
 
@@ -59,6 +66,8 @@ impl Stream {
             #[cfg(feature = "tls")]
             Stream::Tls(stream) => stream.send(bytes, &[]).map(|()| bytes.len()),
             Stream::Memory(pipe) => pipe.write(bytes),
+            #[cfg(feature = "http2")]
+            Stream::Tunnel(tunnel) => tunnel.write(bytes),
         }
     }
 
@@ -70,6 +79,8 @@ impl Stream {
             #[cfg(feature = "tls")]
             Stream::Tls(stream) => stream.send(head, body).map(|()| head.len() + body.len()),
             Stream::Memory(pipe) => pipe.write(head),
+            #[cfg(feature = "http2")]
+            Stream::Tunnel(tunnel) => tunnel.write(head),
         }
     }
 
@@ -88,7 +99,27 @@ impl Stream {
                 pipe.shutdown(how);
                 Ok(())
             }
+            #[cfg(feature = "http2")]
+            Stream::Tunnel(tunnel) => {
+                tunnel.shutdown(how);
+                Ok(())
+            }
         };
+    }
+
+    /// Sends no more, and reads what the client still sends until it does the same, or has sent
+    /// much. Closing a socket with unread bytes would reset it, and the client might never see what
+    /// it was sent last (RFC 9112, section 9.6). The caller limits the time.
+    pub(crate) fn linger(&self) {
+        self.shutdown(Shutdown::Write);
+        let mut buffer = [0; 1024];
+        let mut left: usize = 1 << 20;
+        while left > 0 {
+            match self.read(&mut buffer) {
+                Ok(0) | Err(_) => return,
+                Ok(count) => left = left.saturating_sub(count),
+            }
+        }
     }
 
     /// Has closing the stream reset it: what the client has not read yet is discarded, and does not
@@ -107,6 +138,8 @@ impl Stream {
             #[cfg(feature = "tls")]
             Stream::Tls(stream) => stream.socket().peer(),
             Stream::Unix(_) | Stream::Memory(_) => None,
+            #[cfg(feature = "http2")]
+            Stream::Tunnel(tunnel) => tunnel.peer().address,
         }
     }
 
@@ -118,6 +151,8 @@ impl Stream {
             #[cfg(feature = "tls")]
             Stream::Tls(stream) => stream.socket().descriptor(),
             Stream::Memory(_) => None,
+            #[cfg(feature = "http2")]
+            Stream::Tunnel(_) => None,
         }
     }
 
@@ -132,10 +167,13 @@ impl Stream {
 
     /// Returns whether nobody on the way can read what is sent.
     pub(crate) fn is_secure(&self) -> bool {
-        #[cfg(feature = "tls")]
-        return matches!(self, Stream::Tls(_));
-        #[cfg(not(feature = "tls"))]
-        false
+        match self {
+            #[cfg(feature = "tls")]
+            Stream::Tls(_) => true,
+            #[cfg(feature = "http2")]
+            Stream::Tunnel(tunnel) => tunnel.peer().is_secure,
+            Stream::Tcp(_) | Stream::Unix(_) | Stream::Memory(_) => false,
+        }
     }
 }
 

@@ -22,7 +22,6 @@ use http::header::{
 use http::{HeaderName, Method, StatusCode, Version};
 use std::fmt;
 use std::io::{self, Read, Write};
-use std::net::Shutdown;
 use std::sync::{Arc, Mutex, MutexGuard};
 use tungstenite::handshake::derive_accept_key;
 use tungstenite::protocol::frame::coding::CloseCode;
@@ -256,14 +255,19 @@ impl Request {
                 Err(_) => CloseCode::Error,
             };
             let _ = socket.say_farewell(code, ""); // The client may be gone.
-            connection.shutdown(Shutdown::Write);
+            connection.linger();
         };
-        Response::upgrade("websocket", serve).header(SEC_WEBSOCKET_ACCEPT, accept)
+        let response = Response::upgrade("websocket", serve);
+        match accept {
+            Some(accept) => response.header(SEC_WEBSOCKET_ACCEPT, accept),
+            None => response,
+        }
     }
 }
 
-/// Returns the answer to the client's key, or what is wrong with its request.
-fn accept_of(request: &Request) -> Result<String, Box<Response>> {
+/// Returns the answer to the client's key, which there is in HTTP/1.1 only (RFC 8441, section 5),
+/// or what is wrong with its request.
+fn accept_of(request: &Request) -> Result<Option<String>, Box<Response>> {
     let has = |name: HeaderName, token: &str| {
         let mut values = request.headers.get_all(name).into_iter();
         values.any(|value| {
@@ -271,14 +275,15 @@ fn accept_of(request: &Request) -> Result<String, Box<Response>> {
             tokens.any(|one| one.trim().eq_ignore_ascii_case(token))
         })
     };
-    #[cfg(feature = "http2")]
-    if request.version == Version::HTTP_2 {
-        return Err(Box::new(crate::h2::not_here()));
-    }
-    if request.method != Method::GET || request.version != Version::HTTP_11 {
+    let is_http2 = request.version == Version::HTTP_2;
+    if request.method != Method::GET || request.version < Version::HTTP_11 {
         return Err(Box::new(StatusCode::METHOD_NOT_ALLOWED.into_response()));
     }
-    if !has(UPGRADE, "websocket") || !has(CONNECTION, "upgrade") {
+    if !has(UPGRADE, "websocket") || !(is_http2 || has(CONNECTION, "upgrade")) {
+        #[cfg(feature = "http2")]
+        if is_http2 {
+            return Err(Box::new(crate::h2::not_here()));
+        }
         let wanted = HeaderValue::from_static("websocket");
         let response = StatusCode::UPGRADE_REQUIRED.into_response();
         return Err(Box::new(response.header(UPGRADE, wanted)));
@@ -287,10 +292,13 @@ fn accept_of(request: &Request) -> Result<String, Box<Response>> {
         let response = StatusCode::UPGRADE_REQUIRED.into_response();
         return Err(Box::new(response.header(SEC_WEBSOCKET_VERSION, "13")));
     }
+    if is_http2 {
+        return Ok(None);
+    }
     let mut keys = request.headers.get_all(SEC_WEBSOCKET_KEY).into_iter();
     match (keys.next(), keys.next()) {
         // The base64 of 16 bytes.
-        (Some(key), None) if key.len() == 24 => Ok(derive_accept_key(key.as_bytes())),
+        (Some(key), None) if key.len() == 24 => Ok(Some(derive_accept_key(key.as_bytes()))),
         _ => {
             let why = "Sec-WebSocket-Key: one of 24 characters is needed";
             Err(Box::new(Response::new(StatusCode::BAD_REQUEST).text(why)))

@@ -169,6 +169,50 @@ fn settings_change_what_is_served() {
 }
 
 #[test]
+fn a_folder_without_an_index_is_listed_if_that_is_allowed() {
+    let (_all, public) = folder();
+    fs::write(public.join("<b>&\"'.txt"), "12345").unwrap();
+    symlink("digits.txt", public.join("link.txt")).unwrap();
+    fs::create_dir(public.join("docs/more")).unwrap();
+    fs::write(public.join("docs/more/javascript:alert(1)"), "").unwrap();
+    let files = Files::new(public).unwrap().listings();
+    let client = Server::new().files("/static/", files).client();
+
+    let answer = client.get("/static/");
+    assert_eq!(answer.headers["content-type"], "text/html; charset=utf-8");
+    assert!(answer.headers.contains_key("content-security-policy"));
+    let page = answer.text();
+    for line in [
+        "<a href=\"./docs/\">docs/</a>",
+        "<a href=\"./empty/\">empty/</a>",
+        "<a href=\"./in/\">in/</a>",
+        "<a href=\"./digits.txt\">digits.txt</a></td><td>10</td>",
+        "<a href=\"./link.txt\">link.txt</a></td><td>10</td>",
+        "<a href=\"./a%20b%25.html\">a b%.html</a>",
+        "<a href=\"./%3Cb%3E%26%22%27.txt\">&lt;b&gt;&amp;&quot;&#39;.txt</a></td><td>5</td>",
+    ] {
+        assert!(page.contains(line), "{line} in {page}");
+    }
+    // What is not served is not shown; nor is the way out of the folder.
+    for hidden in ["secret", "out", ".hidden", ".git", "../"] {
+        assert!(!page.contains(hidden), "{hidden} in {page}");
+    }
+    assert!(page.find("empty").unwrap() < page.find("a b%").unwrap());
+
+    assert_eq!(client.get("/static/docs/").text(), "<h1>");
+    assert_eq!(client.get("/static/empty").status, 301);
+    let page = client.get("/static/docs/more/").text();
+    assert!(page.contains("<h1>/docs/more/</h1>"), "{page}");
+    assert!(page.contains("<a href=\"../\">"), "{page}");
+    assert!(
+        page.contains("<a href=\"./javascript%3Aalert%281%29\">"),
+        "{page}"
+    );
+    assert_eq!(client.get("/static/nothing/").status, 404);
+    assert_eq!(client.get("/static/.git/").status, 404);
+}
+
+#[test]
 fn a_client_that_has_the_file_is_told_so() {
     let (_all, client) = client();
     let first = get(&client, &[]);

@@ -2,6 +2,7 @@
 
 mod conditions;
 mod file;
+mod listing;
 mod open;
 mod ranges;
 
@@ -27,7 +28,8 @@ const COMPRESSED: [(&str, &str); 3] = [("br", ".br"), ("zstd", ".zst"), ("gzip",
 ///
 /// * Media types are those of the names' ends; [conditional requests](File::response_to) and ranges
 ///   are served.
-/// * A folder is served by its `index.html`; there are no listings.
+/// * A folder is served by its `index.html`; what else is in it is shown only if that is
+///   [allowed](Self::listings).
 /// * No path leads out of the folder: neither `..`, in any spelling, nor a symbolic link.
 /// * Files and folders whose names begin with a dot are not served.
 ///
@@ -49,6 +51,7 @@ pub struct Files {
     index: Option<String>,
     dot_files: bool,
     precompressed: bool,
+    listings: bool,
     cache_control: Option<HeaderValue>,
 }
 
@@ -72,6 +75,7 @@ impl Files {
             index: Some("index.html".to_owned()),
             dot_files: false,
             precompressed: false,
+            listings: false,
             cache_control: None,
         })
     }
@@ -98,6 +102,27 @@ impl Files {
     pub fn precompressed(self) -> Files {
         Files {
             precompressed: true,
+            ..self
+        }
+    }
+
+    /// Serves a folder without an index by a page that shows its files and folders: up to 10,000,
+    /// and those that begin with a dot only if they are [served](Self::dot_files).
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn_http::{Server, files::Files};
+    /// # let folder = tempfile::tempdir()?;
+    /// # std::fs::write(folder.path().join("a.txt"), "")?;
+    /// # let folder = folder.path();
+    /// let server = Server::new().files("/", Files::new(folder)?.listings());
+    /// assert!(server.client().get("/").text().contains("<a href=\"./a.txt\">a.txt</a>"));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[must_use]
+    pub fn listings(self) -> Files {
+        Files {
+            listings: true,
             ..self
         }
     }
@@ -138,6 +163,7 @@ impl Files {
         let mut response = match self.find(&request.headers, path) {
             Ok(Found::File(file)) => file.response_to(request),
             Ok(Found::Folder) => return to_folder(request),
+            Ok(Found::Listing(page)) => return page,
             Err(status) => return status.into_response(),
         };
         if let Some(value) = &self.cache_control {
@@ -150,12 +176,16 @@ impl Files {
     }
 
     fn find(&self, headers: &HeaderMap, path: &str) -> Result<Found, StatusCode> {
-        let mut name = self.name(path)?;
-        if name.is_empty() || name.ends_with(b"/") {
-            let index = self.index.as_deref().ok_or(StatusCode::NOT_FOUND)?;
-            name.extend_from_slice(index.as_bytes());
-        }
-        let file = open::beneath(self.root.as_fd(), &name).map_err(status)?;
+        let name = self.name(path)?;
+        let (name, file) = if name.is_empty() || name.ends_with(b"/") {
+            match self.index_of(&name)? {
+                Some(index) => index,
+                None => return self.listing(&name),
+            }
+        } else {
+            let file = open::beneath(self.root.as_fd(), &name).map_err(status)?;
+            (name, file)
+        };
         match File::new(file, &name, None) {
             Ok(Some(file)) => Ok(Found::File(self.compressed(headers, &name).unwrap_or(file))),
             Ok(None) => self.folder(&name),
@@ -210,19 +240,39 @@ impl Files {
     /// Returns what is at the path of a folder without a slash at its end: relative references in
     /// its index need that slash.
     fn folder(&self, name: &[u8]) -> Result<Found, StatusCode> {
-        let index = self.index.as_deref().ok_or(StatusCode::NOT_FOUND)?;
-        let path = [name, b"/", index.as_bytes()].concat();
-        match open::beneath(self.root.as_fd(), &path) {
-            Ok(_) => Ok(Found::Folder),
-            Err(error) => Err(status(error)),
+        self.index_of(&[name, b"/"].concat())?;
+        Ok(Found::Folder)
+    }
+
+    /// Returns a folder's index, with its path. `None`: there is none, and the folder is listed.
+    fn index_of(&self, folder: &[u8]) -> Result<Option<(Vec<u8>, std::fs::File)>, StatusCode> {
+        let error = match &self.index {
+            Some(index) => {
+                let path = [folder, index.as_bytes()].concat();
+                match open::beneath(self.root.as_fd(), &path) {
+                    Ok(file) => return Ok(Some((path, file))),
+                    Err(error) => error,
+                }
+            }
+            None => Errno::NOENT,
+        };
+        match error {
+            Errno::NOENT if self.listings => Ok(None),
+            error => Err(status(error)),
         }
+    }
+
+    fn listing(&self, folder: &[u8]) -> Result<Found, StatusCode> {
+        let page = listing::page(self.root.as_fd(), folder, self.dot_files);
+        page.map(Found::Listing).map_err(status)
     }
 }
 
 enum Found {
     File(File),
-    /// A folder, with an index.
+    /// A folder, with an index or a listing.
     Folder,
+    Listing(Response),
 }
 
 /// Returns the status of a file that cannot be opened.

@@ -3,9 +3,9 @@
 use super::chunked::Chunked;
 use super::framing::Framing;
 use super::input::Input;
-use super::refusal::Refusal;
+use crate::exchange::too_large;
 use crate::stream::{Stream, at_most};
-use http::{HeaderMap, StatusCode};
+use http::HeaderMap;
 use std::io;
 
 /// How many bytes of a body that no handler has read are read to keep the connection.
@@ -57,6 +57,18 @@ impl Incoming {
             Rest::Length(left) => Some(*left),
             Rest::Chunked(chunked) => chunked.is_over().then_some(0),
         }
+    }
+
+    /// Returns whether it is known that the next request can be found, once what is left of this
+    /// body has been read.
+    pub(crate) fn can_be_drained(&self) -> bool {
+        self.is_over() || (self.left().is_some() && self.may_be_drained())
+    }
+
+    /// Returns whether it is worth trying.
+    fn may_be_drained(&self) -> bool {
+        // A client that still waits for `100 Continue` may send the body or not.
+        !self.broken && !self.continues && self.left().is_none_or(|left| left <= DRAINED)
     }
 
     /// Sets how many more bytes are allowed.
@@ -114,8 +126,7 @@ impl Incoming {
         if !matches!(more, Ok(0)) {
             self.broken = true;
             more?;
-            let why = "the body is larger than the server's limit";
-            return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, why).into());
+            return Err(too_large());
         }
         Ok(0)
     }
@@ -142,8 +153,7 @@ impl Incoming {
         if self.is_over() {
             return true;
         }
-        // A client that still waits for `100 Continue` may send the body or not.
-        if self.broken || self.continues || self.left().is_some_and(|left| left > DRAINED) {
+        if !self.may_be_drained() {
             return false;
         }
         let mut drained = 0;

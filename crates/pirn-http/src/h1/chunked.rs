@@ -11,6 +11,7 @@
 
 use super::input::Input;
 use super::refusal::Refusal;
+use crate::exchange::ended_early;
 use crate::stream::Stream;
 use http::StatusCode;
 use http::header::{
@@ -43,6 +44,14 @@ pub(crate) const NO_TRAILERS: [HeaderName; 14] = [
     UPGRADE,
     http::header::PROXY_AUTHORIZATION,
 ];
+
+/// Removes fields of these names.
+#[cfg(feature = "http2")]
+pub(crate) fn remove_all(names: &[HeaderName], fields: &mut HeaderMap) {
+    for name in names {
+        fields.remove(name);
+    }
+}
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
@@ -200,7 +209,7 @@ impl Chunked {
                 return Err(too_long().into());
             }
             if input.fill(stream)? == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
+                return Err(ended_early());
             }
         }
     }

@@ -7,7 +7,7 @@ use super::input::Input;
 use super::output::{Asked, Body, Length, Output};
 use super::refusal::Refusal;
 use super::upgrade::{Upgrade, Upgraded};
-use crate::exchange::Exchange;
+use crate::exchange::{self, Exchange};
 use crate::request::Request;
 use crate::response::{IntoResponse, Kind, Response, has_no_body, too_late};
 use crate::server::shared::Shared;
@@ -15,7 +15,6 @@ use crate::server::watch::{Limit, Seat};
 use crate::stream::{Stream, retry};
 use http::{HeaderMap, Method, StatusCode, Version};
 use std::io::{self, Read};
-use std::net::Shutdown;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -209,23 +208,15 @@ impl Connection {
             self.output.go_on(&self.stream)?;
         }
         self.output.flush(&self.stream)?;
-        self.seat.limit(Limit::Body);
-        let result = self.incoming.read(&mut self.input, &self.stream, buffer);
-        self.seat.progress(*result.as_ref().unwrap_or(&0));
-        match result {
-            Err(_) if self.seat.has_expired() => {
-                let why = "the body came too slowly";
-                Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, why).into())
-            }
-            result => result,
-        }
+        exchange::read_in_time(&self.seat, || {
+            self.incoming.read(&mut self.input, &self.stream, buffer)
+        })
     }
 
     /// Sends the head of an answer whose body is written afterwards.
     pub(crate) fn begin_answer(&mut self, response: &Response) -> io::Result<()> {
         if self.answer != Answer::None {
-            let why = "the request has been responded to already";
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+            return Err(exchange::has_responded());
         }
         let length = match (response.status, response.body.len()) {
             (status, _) if has_no_body(status) => Length::None,
@@ -284,19 +275,6 @@ impl Connection {
         self.answer != Answer::None
     }
 
-    pub(crate) fn allow_body(&mut self, bytes: u64) {
-        self.incoming.allow(bytes);
-    }
-
-    #[cfg(feature = "tower")]
-    pub(crate) fn body_left(&self) -> Option<u64> {
-        self.incoming.left()
-    }
-
-    pub(crate) fn trailers(&self) -> Option<&HeaderMap> {
-        self.incoming.trailers()
-    }
-
     pub(crate) fn shared(&self) -> &Shared {
         &self.shared
     }
@@ -325,10 +303,7 @@ impl Connection {
             None => Length::Unknown,
         };
         // A body that is neither read nor small enough to be drained ends the connection: say so.
-        let unread = self.incoming.left().is_none_or(|left| left > 64 * 1024);
-        if !self.incoming.is_over() && unread {
-            self.asked.keep_alive = false;
-        }
+        self.asked.keep_alive &= self.incoming.can_be_drained();
         self.send_head(&response, length);
         match response.body.0 {
             Kind::Empty | Kind::Upgrade(_) => {}
@@ -383,9 +358,7 @@ impl Connection {
                 seat,
                 ..
             } = *self;
-            let connection = Upgraded::new(stream, input, &seat);
-            // Its message has been written by the panic's hook; there is no one else to tell.
-            let _ = catch_unwind(AssertUnwindSafe(|| upgrade(connection)));
+            Upgraded::new(stream, input, &seat).pass_to(upgrade);
         }
     }
 
@@ -399,9 +372,8 @@ impl Connection {
         self.leave();
     }
 
-    /// Ends the connection. Where bytes of the client are unread, closing it would reset it, and
-    /// the client might never see the answer. So then it is half closed, and the client has a
-    /// moment to do the same (RFC 9112, section 9.6).
+    /// Ends the connection. Where bytes of the client are unread, the client has a moment to see
+    /// the answer.
     fn leave(mut self: Box<Self>) {
         if self.flush().is_err() {
             return;
@@ -409,15 +381,7 @@ impl Connection {
         if self.incoming.is_over() && self.input.is_empty() {
             return;
         }
-        self.stream.shutdown(Shutdown::Write);
         self.seat.limit(Limit::Drain);
-        let mut buffer = [0; 1024];
-        let mut drained = 0;
-        while drained < 1 << 20 {
-            match self.stream.read(&mut buffer) {
-                Ok(0) | Err(_) => return,
-                Ok(count) => drained += count,
-            }
-        }
+        self.stream.linger();
     }
 }

@@ -4,6 +4,7 @@
 //! its next request has none, and no memory for them. So what the allocator gives to the next
 //! request has just been used by another one, and is in the processor's cache.
 
+use crate::exchange::ended_early;
 use crate::stream::{Stream, at_most, retry};
 use bytes::{Buf, Bytes};
 use std::io;
@@ -105,7 +106,7 @@ impl Input {
         left: u64,
     ) -> io::Result<usize> {
         match self.read(stream, at_most(buffer, left))? {
-            0 => Err(io::ErrorKind::UnexpectedEof.into()),
+            0 => Err(ended_early()),
             count => Ok(count),
         }
     }

@@ -3,9 +3,18 @@
 //! Bytes are collected, and written before the connection reads again, waits, or when there are
 //! many: so the answers to requests that came together leave together, and a head leaves with its
 //! body.
+//!
+//! What is collected of a body in chunks is one chunk, however many pieces it was written in. Its
+//! size is known at its end only, so there is room for four digits before it:
+//!
+//! ```text
+//!   ... head | 0 0 0 0 CR LF | data data data ...
+//!              ^ chunk         the digits are written when the chunk is closed
+//! ```
 
 use super::chunked::NO_TRAILERS;
 use crate::date;
+use crate::exchange;
 use crate::stream::Stream;
 use http::header::{
     CONNECTION, CONTENT_LENGTH, DATE, HeaderMap, HeaderValue, TRANSFER_ENCODING, UPGRADE,
@@ -13,8 +22,11 @@ use http::header::{
 use http::{StatusCode, Version};
 use std::io::{self, Write};
 
-/// More bytes than this are not collected.
+/// More bytes than this are not collected, so that four digits are enough for a chunk of them.
 const ENOUGH: usize = 16 * 1024;
+
+/// What a chunk that is being collected begins with.
+const OPEN_CHUNK: &[u8] = b"0000\r\n";
 
 /// What a response announces about its body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,6 +64,8 @@ pub(crate) struct Asked {
 #[derive(Default, Debug)]
 pub(crate) struct Output {
     bytes: Vec<u8>,
+    /// Where the chunk begins that is being collected.
+    chunk: Option<usize>,
 }
 
 impl Output {
@@ -122,13 +136,19 @@ impl Output {
             Body::Omitted => Ok(()),
             Body::UntilClose => self.raw(stream, bytes),
             Body::Left(left) => {
-                *left = left.checked_sub(bytes.len() as u64).ok_or_else(|| {
-                    let why = "the body is longer than the Content-Length of its head";
-                    io::Error::new(io::ErrorKind::InvalidInput, why)
-                })?;
+                exchange::take_off(left, bytes.len())?;
                 self.raw(stream, bytes)
             }
+            Body::Chunks if self.has_room(bytes.len()) => {
+                if self.chunk.is_none() {
+                    self.chunk = Some(self.bytes.len());
+                    self.bytes.extend_from_slice(OPEN_CHUNK);
+                }
+                self.bytes.extend_from_slice(bytes);
+                Ok(())
+            }
             Body::Chunks => {
+                self.close_chunk();
                 // Writing to a vector does not fail.
                 let _ = write!(self.bytes, "{:x}\r\n", bytes.len());
                 self.raw(stream, bytes)?;
@@ -138,6 +158,23 @@ impl Output {
         }
     }
 
+    /// Writes the size of the chunk that is being collected, and its end.
+    fn close_chunk(&mut self) {
+        let Some(start) = self.chunk.take() else {
+            return;
+        };
+        let (size, data) = self.bytes[start..].split_at_mut(OPEN_CHUNK.len());
+        let _ = write!(&mut *size, "{:04x}", data.len()); // There is room for it.
+        let zeros = size.iter().take_while(|&&digit| digit == b'0').count();
+        self.bytes.extend_from_slice(b"\r\n");
+        self.bytes.drain(start..start + zeros); // They are allowed, but nobody else sends them.
+    }
+
+    /// Returns whether so many bytes more are collected.
+    fn has_room(&self, bytes: usize) -> bool {
+        self.bytes.len() + bytes <= ENOUGH
+    }
+
     /// Adds the end of a body.
     ///
     /// # Errors
@@ -145,11 +182,9 @@ impl Output {
     pub(crate) fn end(&mut self, framing: Body, trailers: Option<&HeaderMap>) -> io::Result<()> {
         match framing {
             Body::Omitted | Body::UntilClose | Body::Left(0) => Ok(()),
-            Body::Left(_) => {
-                let why = "the body is shorter than the Content-Length of its head";
-                Err(io::Error::new(io::ErrorKind::InvalidInput, why))
-            }
+            Body::Left(_) => Err(exchange::too_short()),
             Body::Chunks => {
+                self.close_chunk();
                 self.bytes.extend_from_slice(b"0\r\n");
                 let trailers = trailers.into_iter().flatten();
                 for (name, value) in trailers.filter(|(name, _)| !NO_TRAILERS.contains(name)) {
@@ -162,7 +197,7 @@ impl Output {
     }
 
     fn raw(&mut self, stream: &Stream, bytes: &[u8]) -> io::Result<()> {
-        if self.bytes.len() + bytes.len() <= ENOUGH {
+        if self.has_room(bytes.len()) {
             self.bytes.extend_from_slice(bytes);
             return Ok(());
         }
@@ -176,6 +211,7 @@ impl Output {
     /// # Errors
     /// If writing fails.
     pub(crate) fn flush(&mut self, stream: &Stream) -> io::Result<()> {
+        self.close_chunk();
         if self.bytes.is_empty() {
             return Ok(());
         }

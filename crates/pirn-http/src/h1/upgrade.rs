@@ -6,13 +6,15 @@ use crate::server::watch::{Seat, Waiting};
 use crate::stream::Stream;
 use std::fmt;
 use std::io::{self, Read, Write};
-use std::net::Shutdown;
+use std::net::{Shutdown, SocketAddr};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
 /// What is done with a connection once the answer `101 Switching Protocols` has been sent.
 pub(crate) type Upgrade = Box<dyn FnOnce(Upgraded) + Send>;
 
-/// A connection that speaks another protocol than HTTP: see [`Response::upgrade`].
+/// A connection that speaks another protocol than HTTP: see [`Response::upgrade`] and
+/// [`tcp_acceptor`](crate::tcp_acceptor).
 ///
 /// It is a [`Read`] and a [`Write`], also by a shared reference: clones of it may read and write at
 /// the same time, from several threads. What the client has sent after its request comes first.
@@ -32,7 +34,7 @@ struct Inner {
 }
 
 impl Upgraded {
-    pub(super) fn new(stream: Stream, early: Input, seat: &Seat) -> Upgraded {
+    pub(crate) fn new(stream: Stream, early: Input, seat: &Seat) -> Upgraded {
         Upgraded(Arc::new(Inner {
             stream,
             early: Mutex::new(early),
@@ -40,9 +42,34 @@ impl Upgraded {
         }))
     }
 
+    /// Has the connection served, on this thread.
+    pub(crate) fn pass_to(self, serve: impl FnOnce(Upgraded)) {
+        // A panic's message has been written by its hook; there is no one else to tell.
+        let _ = catch_unwind(AssertUnwindSafe(|| serve(self)));
+    }
+
+    /// Returns the client's address; `None` on a Unix socket.
+    pub fn peer(&self) -> Option<SocketAddr> {
+        self.0.stream.peer()
+    }
+
+    /// Returns whether the client speaks TLS.
+    pub fn is_secure(&self) -> bool {
+        self.0.stream.is_secure()
+    }
+
     /// Sends no more, so that the client sees an end, or neither sends nor receives more.
     pub fn shutdown(&self, how: Shutdown) {
         self.0.stream.shutdown(how);
+    }
+
+    /// Sends no more, and gives the client a second to see what it was sent, and to do the same;
+    /// none if the server is shut down.
+    pub(crate) fn linger(&self) {
+        match self.is_dismissed() {
+            true => self.shutdown(Shutdown::Write),
+            false => self.0.waiting.briefly(|| self.0.stream.linger()),
+        }
     }
 
     /// Returns whether the server has been shut down while this waited for the client: then the

@@ -1,16 +1,16 @@
 //! The body of a request, as it comes.
 
 use super::{broken, wait_for};
-use crate::h1::chunked::NO_TRAILERS;
-use crate::h1::refusal::Refusal;
+use crate::exchange::too_large;
+use crate::h1::chunked::{NO_TRAILERS, remove_all};
 use ::h2::RecvStream;
 use bytes::{Buf, Bytes};
 use http::header::{CONTENT_LENGTH, HeaderMap};
-use http::{StatusCode, request::Parts};
+use http::request::Parts;
 use std::io;
 
 /// A body of which some is still to come.
-pub(super) struct Incoming {
+pub(crate) struct Incoming {
     stream: RecvStream,
     /// The part of the present frame that the handler has still to read.
     piece: Bytes,
@@ -47,8 +47,7 @@ impl Incoming {
     }
 
     /// Returns how many bytes are left, if that is known.
-    #[cfg(feature = "tower")]
-    pub(super) fn left(&self) -> Option<u64> {
+    pub(crate) fn left(&self) -> Option<u64> {
         match self.is_over {
             true => Some(0),
             false => self.announced,
@@ -56,12 +55,12 @@ impl Incoming {
     }
 
     /// Sets how many more bytes are allowed.
-    pub(super) fn allow(&mut self, bytes: u64) {
+    pub(crate) fn allow(&mut self, bytes: u64) {
         self.allowed = bytes;
     }
 
     /// Returns the fields after the body, once all has been read.
-    pub(super) fn trailers(&self) -> Option<&HeaderMap> {
+    pub(crate) fn trailers(&self) -> Option<&HeaderMap> {
         self.trailers.as_ref()
     }
 
@@ -77,7 +76,11 @@ impl Incoming {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
         let result = self.read_some(buffer);
-        self.is_broken = result.is_err();
+        // An interrupt has ended the wait only.
+        let interrupt = Some(rustix::io::Errno::CANCELED.raw_os_error());
+        self.is_broken = result
+            .as_ref()
+            .is_err_and(|error| error.raw_os_error() != interrupt);
         result
     }
 
@@ -124,9 +127,7 @@ impl Incoming {
                 None => {
                     self.trailers = wait_for(self.stream.trailers())?.map_err(broken)?;
                     if let Some(trailers) = &mut self.trailers {
-                        NO_TRAILERS
-                            .iter()
-                            .for_each(|name| drop(trailers.remove(name)));
+                        remove_all(&NO_TRAILERS, trailers);
                     }
                     return Ok(false);
                 }
@@ -134,9 +135,4 @@ impl Incoming {
         }
         Ok(true)
     }
-}
-
-fn too_large() -> io::Error {
-    let why = "the body is larger than the server's limit";
-    Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, why).into()
 }

@@ -10,7 +10,8 @@
 //!   Leaving  it has seen that the connection ends          that of a drain
 //! ```
 
-use super::stream::{Common, Live, Stream};
+use super::live::Live;
+use super::stream::{Common, Stream};
 use super::suspects::Suspects;
 use super::wire::{Received, Transport, Wire};
 use crate::poison::locked;
@@ -23,6 +24,7 @@ use pirn::block_on_interruptible;
 use pirn::thread::{self, Scope};
 use std::future::poll_fn;
 use std::pin::pin;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 
@@ -80,6 +82,7 @@ pub(crate) fn serve(transport: Transport, shared: Arc<Shared>, seat: Seat) {
         peer,
         live: Mutex::default(),
         suspects: Arc::<Suspects>::default(),
+        moved: AtomicU64::new(0),
     });
     let driver = Driver {
         connection,
@@ -96,6 +99,7 @@ pub(crate) fn serve(transport: Transport, shared: Arc<Shared>, seat: Seat) {
 fn builder(limits: &Limits) -> Builder {
     let mut builder = Builder::new();
     builder
+        .enable_connect_protocol()
         .max_concurrent_streams(limits.streams)
         .max_header_list_size(limits.header_list())
         .initial_window_size(STREAM_WINDOW)

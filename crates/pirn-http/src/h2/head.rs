@@ -1,9 +1,11 @@
 //! Heads of requests and of answers, between h2's form and the one that handlers see.
 
 use crate::date;
+use crate::h1::chunked::remove_all;
 use crate::h1::head::Limits;
 use crate::h1::refusal::Refusal;
 use crate::response::Response;
+use ::h2::ext::Protocol;
 use http::header::{
     CONNECTION, CONTENT_LENGTH, COOKIE, DATE, HOST, HeaderMap, HeaderName, HeaderValue, TE,
     TRANSFER_ENCODING, UPGRADE,
@@ -24,7 +26,7 @@ pub(super) static LEFT_OUT: [HeaderName; 7] = [
 ];
 
 /// Gives a request the form that it has in HTTP/1.1: a target without authority, `Host`, one
-/// `Cookie`. h2 has checked the rest.
+/// `Cookie`; `GET` and `Upgrade` for another protocol (RFC 8441). h2 has checked the rest.
 ///
 /// # Errors
 /// If it is not clear whom the request is for, or it has too many fields.
@@ -39,6 +41,13 @@ pub(super) fn adapt(parts: &mut Parts, limits: &Limits) -> Result<(), Refusal> {
     // What would be two bodies to another program.
     if parts.headers.get_all(CONTENT_LENGTH).iter().count() > 1 {
         return Err(Refusal::bad("more than one Content-Length"));
+    }
+    if let Some(protocol) = parts.extensions.get::<Protocol>() {
+        // Handlers see what they would in HTTP/1.1. A client of HTTP/2 cannot send this field.
+        let value = HeaderValue::from_str(protocol.as_str());
+        let value = value.map_err(|_| Refusal::bad("the protocol is none"))?;
+        parts.headers.insert(UPGRADE, value);
+        parts.method = Method::GET;
     }
     if parts.method != Method::CONNECT {
         let target = parts.uri.path_and_query().cloned();
@@ -96,7 +105,7 @@ pub(super) fn answer(response: &Response, length: Option<u64>) -> http::Response
     let headers = head.headers_mut();
     headers.reserve(response.headers.len() + 2);
     headers.extend(response.headers.clone());
-    LEFT_OUT.iter().for_each(|name| drop(headers.remove(name)));
+    remove_all(&LEFT_OUT, headers);
     if let Some(length) = length {
         headers.insert(CONTENT_LENGTH, length.into());
     }

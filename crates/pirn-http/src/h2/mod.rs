@@ -11,20 +11,25 @@
 //! window; so flow control reaches from the handler to the client, in both directions. Its data
 //! goes through h2's buffers, and the driver moves it to and from the socket.
 //!
+//! A stream that a client asks another protocol for, as for a WebSocket, becomes a [`Tunnel`].
+//!
 //! A stream that its client resets, or whose connection ends, is noticed by the driver
-//! ([`stream::Live`]), which interrupts the handler.
+//! ([`live::Live`]), which interrupts the handler.
 
 mod body;
 mod driver;
 mod head;
+mod live;
 mod stream;
 mod suspects;
+mod tunnel;
 mod wire;
 
 pub(crate) use driver::serve;
 pub(crate) use stream::Stream;
 #[cfg(feature = "websocket")]
 pub(crate) use stream::not_here;
+pub(crate) use tunnel::Tunnel;
 pub(crate) use wire::Transport;
 
 /// What a client that knows that the server speaks HTTP/2 sends first, as far as HTTP/1.1 takes it

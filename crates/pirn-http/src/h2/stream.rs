@@ -1,29 +1,31 @@
 //! One request and its answer, on a thread of its own.
 
 use super::body::Incoming;
+use super::head;
+use super::live::Live;
 use super::suspects::Suspects;
+use super::tunnel::Tunnel;
 use super::wire::Peer;
-use super::{broken, head, wait_for};
-use crate::exchange::Exchange;
-use crate::h1::chunked::NO_TRAILERS;
+use crate::exchange::{self, Exchange};
+use crate::h1::chunked::{NO_TRAILERS, remove_all};
+use crate::h1::input::Input;
 use crate::h1::refusal::Refusal;
+use crate::h1::upgrade::{Upgrade, Upgraded};
 use crate::poison::locked;
 use crate::request::Request;
 use crate::response::{IntoResponse, Kind, Response, has_no_body, too_late};
 use crate::server::shared::Shared;
-use crate::server::watch::{Limit, Line, Seat};
+use crate::server::watch::{Limit, Seat};
 use crate::stream::retry;
-use ::h2::server::SendResponse;
-use ::h2::{Reason, SendStream};
+use ::h2::ext::Protocol;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode};
 use std::collections::HashMap;
-use std::future::poll_fn;
 use std::io::{self, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Waker, ready};
 
 /// How many bytes are collected before they are sent, and are read of a reader at once.
 const PIECE: usize = 16 * 1024;
@@ -37,83 +39,41 @@ pub(super) struct Common {
     pub(super) suspects: Arc<Suspects>,
     /// With so many streams the driver accepts no more.
     pub(super) most: usize,
+    /// The bytes of bodies that all streams have moved, in both directions.
+    pub(super) moved: AtomicU64,
 }
 
-/// What the driver knows of a stream whose thread runs.
-pub(super) struct Live {
-    sending: Mutex<Sending>,
-    line: Line,
-    /// Notes the stream as a suspect.
-    waker: Waker,
-}
-
-/// h2's handles for the answer. h2 keeps one waker for room in the window and for the stream's end;
-/// so the driver may ask only while the stream's thread does not wait.
-struct Sending {
-    respond: SendResponse<Bytes>,
-    /// The answer's body, once the head has been sent.
-    body: Option<SendStream<Bytes>>,
-    /// The stream's thread waits for room. If the stream ends, that fails.
-    is_waiting: bool,
-}
-
-impl Sending {
-    /// Returns whether the stream is gone. If not, the waker is called when that may change.
-    fn is_gone(&mut self, waker: &Waker) -> bool {
-        let mut context = Context::from_waker(waker);
-        let polled = match &mut self.body {
-            Some(body) => body.poll_reset(&mut context),
-            None => self.respond.poll_reset(&mut context),
-        };
-        polled.is_ready()
-    }
-
-    /// Polls for room for bytes of the body.
-    fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
-        let body = self.body.as_mut().ok_or_else(gone)?;
+impl Common {
+    /// Waits for a piece of a body within the time limit for that. The streams of a connection
+    /// share its window and the client's attention: as long as they move together as much as one
+    /// of them has to, one may pause for as long as a connection may be idle.
+    fn patiently<R>(
+        &self,
+        seat: &Seat,
+        limit: Limit,
+        mut wait: impl FnMut() -> io::Result<R>,
+    ) -> io::Result<R> {
+        let mut extensions = 0;
         loop {
-            match body.capacity() {
-                0 => {}
-                room => return Poll::Ready(Ok(room)),
+            // Relaxed: a number that stands for itself.
+            let before = self.moved.load(Relaxed);
+            seat.limit(limit);
+            let result = wait();
+            if result.is_ok() || !seat.has_expired() || extensions == seat.most_extensions() {
+                return result;
             }
-            match ready!(body.poll_capacity(context)) {
-                Some(Ok(_)) => {}
-                Some(Err(error)) => return Poll::Ready(Err(broken(error))),
-                None => return Poll::Ready(Err(gone())),
+            if !seat.is_enough(self.moved.load(Relaxed) - before) {
+                return result;
             }
-        }
-    }
-}
-
-impl Live {
-    pub(super) fn new(respond: SendResponse<Bytes>, line: Line, waker: Waker) -> Arc<Live> {
-        let sending = Mutex::new(Sending {
-            respond,
-            body: None,
-            is_waiting: false,
-        });
-        Arc::new(Live {
-            sending,
-            line,
-            waker,
-        })
-    }
-
-    /// Interrupts the handler if the stream is gone.
-    pub(super) fn check(&self) {
-        let is_gone = {
-            let mut sending = locked(&self.sending);
-            !sending.is_waiting && sending.is_gone(&self.waker)
-        };
-        if is_gone {
-            self.hang_up();
+            extensions += 1;
+            seat.absorb();
+            seat.begin_body();
         }
     }
 
-    /// Notes that the stream is gone, and interrupts its handler.
-    pub(super) fn hang_up(&self) {
-        self.line.hang_up();
+    /// Notes that a body has moved by so many bytes.
+    fn note_moved(&self, bytes: usize) {
+        self.moved.fetch_add(bytes as u64, Relaxed); // Relaxed: as above.
     }
 }
 
@@ -137,14 +97,15 @@ enum Answer {
 
 /// See the module's documentation.
 pub(crate) struct Stream {
-    number: u32,
-    common: Arc<Common>,
+    place: Place,
     live: Arc<Live>,
     pub(crate) seat: Seat,
-    incoming: Incoming,
+    pub(crate) incoming: Incoming,
     /// The client waits for `100 Continue`.
     continues: bool,
     is_head: bool,
+    /// The client asks for another protocol.
+    is_extended: bool,
     answer: Answer,
     /// Bytes of the answer's body that have been written and not been sent.
     collected: Vec<u8>,
@@ -162,8 +123,10 @@ impl Stream {
         let expected = parts.headers.get(http::header::EXPECT);
         let incoming = Incoming::new(body, parts, common.shared.limits.body);
         Box::new(Stream {
-            number,
-            common: Arc::clone(common),
+            place: Place {
+                number,
+                common: Arc::clone(common),
+            },
             live,
             seat,
             continues: expected
@@ -171,6 +134,7 @@ impl Stream {
                 && !incoming.is_over(),
             incoming,
             is_head: parts.method == Method::HEAD,
+            is_extended: parts.extensions.get::<Protocol>().is_some(),
             answer: Answer::None,
             collected: Vec::new(),
         })
@@ -179,7 +143,7 @@ impl Stream {
     /// Serves the request.
     pub(super) fn serve(self: Box<Self>, parts: Parts) {
         self.seat.sit_down();
-        let shared = Arc::clone(&self.common.shared);
+        let shared = Arc::clone(&self.place.common.shared);
         let mut request = Request::new(parts, Exchange::H2(self));
         let refused = head::adapt(&mut request, &shared.limits.head);
         request.seat().begin_handler();
@@ -197,7 +161,33 @@ impl Stream {
             Ok(response) => response,
             Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
         };
-        stream.finish(response, trailers);
+        match response.body.0 {
+            Kind::Upgrade(upgrade) if stream.is_extended && !stream.has_answered() => {
+                let body = Default::default();
+                stream.upgrade(Response { body, ..response }, upgrade);
+            }
+            _ => stream.finish(response, trailers),
+        }
+    }
+
+    /// Leaves HTTP: sends the answer, and passes the stream on. That the protocol changes is said
+    /// by any status of success here (RFC 8441, section 5).
+    fn upgrade(mut self: Box<Self>, mut response: Response, upgrade: Upgrade) {
+        self.is_extended = false; // It has what it asks for.
+        response.status = StatusCode::OK;
+        if self.send_head(&response, None, Body::Open).is_err() {
+            return; // The client is gone.
+        }
+        let Stream {
+            place,
+            live,
+            seat,
+            incoming,
+            ..
+        } = *self;
+        let tunnel = Tunnel::new(Arc::clone(&place.common), live, incoming);
+        let stream = crate::stream::Stream::Tunnel(Arc::new(tunnel));
+        Upgraded::new(stream, Input::default(), &seat).pass_to(upgrade);
     }
 
     /// Sends what a handler has returned.
@@ -218,9 +208,7 @@ impl Stream {
         };
         match result {
             Ok(()) => self.linger(),
-            Err(_) => locked(&self.live.sending)
-                .respond
-                .send_reset(Reason::INTERNAL_ERROR),
+            Err(_) => self.live.reset(),
         }
     }
 
@@ -257,7 +245,7 @@ impl Stream {
             Kind::Empty | Kind::Upgrade(_) => {}
             // The usual case: it takes no more room than what a handler writes.
             Kind::Bytes(bytes) if bytes.len() <= PIECE && trailers.is_none() => {
-                return self.with_body(|body| body.send_data(bytes, true));
+                return self.live.with_body(|body| body.send_data(bytes, true));
             }
             Kind::Bytes(bytes) => self.send_counted(bytes)?,
             Kind::Reader { reader, .. } => self.send_all_of(reader)?,
@@ -288,31 +276,18 @@ impl Stream {
     fn end(&mut self, body: Body, trailers: Option<HeaderMap>) -> io::Result<()> {
         match body {
             Body::Omitted => return Ok(()),
-            Body::Left(1..) => {
-                let why = "the body is shorter than the Content-Length of its head";
-                return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
-            }
+            Body::Left(1..) => return Err(exchange::too_short()),
             Body::Left(0) | Body::Open => {}
         }
         let rest = Bytes::from(std::mem::take(&mut self.collected));
         match trailers {
-            None => self.with_body(|body| body.send_data(rest, true)),
-            Some(mut trailers) => self.with_body(|body| {
-                let names = NO_TRAILERS.iter().chain(&head::LEFT_OUT);
-                names.for_each(|name| drop(trailers.remove(name)));
+            None => self.live.with_body(|body| body.send_data(rest, true)),
+            Some(mut trailers) => self.live.with_body(|body| {
+                remove_all(&NO_TRAILERS, &mut trailers);
+                remove_all(&head::LEFT_OUT, &mut trailers);
                 body.send_data(rest, false)?;
                 body.send_trailers(trailers)
             }),
-        }
-    }
-
-    fn with_body(
-        &self,
-        send: impl FnOnce(&mut SendStream<Bytes>) -> Result<(), ::h2::Error>,
-    ) -> io::Result<()> {
-        match &mut locked(&self.live.sending).body {
-            Some(body) => send(body).map_err(broken),
-            None => Err(io::ErrorKind::InvalidInput.into()),
         }
     }
 
@@ -322,10 +297,12 @@ impl Stream {
         length: Option<u64>,
         body: Body,
     ) -> io::Result<()> {
-        let head = head::answer(response, length);
-        let mut sending = locked(&self.live.sending);
-        let sent = sending.respond.send_response(head, body == Body::Omitted);
-        sending.body = Some(sent.map_err(broken)?);
+        let mut head = head::answer(response, length);
+        if self.is_extended && head.status().is_success() {
+            // Of success the client would think that the protocol changes.
+            *head.status_mut() = StatusCode::NOT_IMPLEMENTED;
+        }
+        self.live.send_head(head, body == Body::Omitted)?;
         self.answer = Answer::Begun(body);
         Ok(())
     }
@@ -333,8 +310,7 @@ impl Stream {
     /// Sends the head of an answer whose body is written afterwards.
     pub(crate) fn begin_answer(&mut self, response: &Response) -> io::Result<()> {
         if self.has_answered() {
-            let why = "the request has been responded to already";
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+            return Err(exchange::has_responded());
         }
         let no_body = has_no_body(response.status);
         let length = response.body.len().filter(|&length| !no_body && length > 0);
@@ -383,10 +359,7 @@ impl Stream {
     /// If they are more than the head has announced.
     fn count(&mut self, bytes: usize) -> io::Result<()> {
         if let Answer::Begun(Body::Left(left)) = &mut self.answer {
-            *left = left.checked_sub(bytes as u64).ok_or_else(|| {
-                let why = "the body is longer than the Content-Length of its head";
-                io::Error::new(io::ErrorKind::InvalidInput, why)
-            })?;
+            exchange::take_off(left, bytes)?;
         }
         Ok(())
     }
@@ -402,77 +375,52 @@ impl Stream {
             let room = self.wait_for_room(bytes.len())?;
             let piece = bytes.split_to(room.min(bytes.len()));
             self.seat.progress(piece.len());
-            self.with_body(|body| body.send_data(piece, false))?;
+            self.place.common.note_moved(piece.len());
+            self.live.with_body(|body| body.send_data(piece, false))?;
         }
         Ok(())
     }
 
     /// Waits until the client takes bytes of the body. Returns how many.
     fn wait_for_room(&self, wanted: usize) -> io::Result<usize> {
-        {
-            let mut sending = locked(&self.live.sending);
-            if let Some(body) = &mut sending.body {
-                body.reserve_capacity(wanted);
-                if let room @ 1.. = body.capacity() {
-                    return Ok(room);
-                }
-            }
-            sending.is_waiting = true;
+        if let Some(room) = self.live.room(wanted) {
+            return Ok(room);
         }
-        self.seat.limit(Limit::Write);
-        let room = wait_for(poll_fn(|context| {
-            locked(&self.live.sending).poll_room(context)
-        }));
+        let common = &self.place.common;
+        let room = common.patiently(&self.seat, Limit::Write, || self.live.wait_for_room());
         self.seat.no_limit();
-        // The waker that tells of the stream's end has given way to that of the wait.
-        locked(&self.live.sending).is_waiting = false;
-        self.live.check();
-        room?
+        room
     }
 
     /// Reads bytes of the request's body.
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if std::mem::take(&mut self.continues) && !self.has_answered() {
-            let mut go_on = http::Response::new(());
-            *go_on.status_mut() = StatusCode::CONTINUE;
-            let mut sending = locked(&self.live.sending);
-            sending.respond.send_informational(go_on).map_err(broken)?;
+            self.live.go_on()?;
         }
-        self.seat.limit(Limit::Body);
-        let result = self.incoming.read(buffer);
-        self.seat.progress(*result.as_ref().unwrap_or(&0));
-        match result {
-            Err(_) if self.seat.has_expired() => {
-                let why = "the body came too slowly";
-                Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, why).into())
-            }
-            result => result,
-        }
-    }
-
-    pub(crate) fn allow_body(&mut self, bytes: u64) {
-        self.incoming.allow(bytes);
-    }
-
-    #[cfg(feature = "tower")]
-    pub(crate) fn body_left(&self) -> Option<u64> {
-        self.incoming.left()
-    }
-
-    pub(crate) fn trailers(&self) -> Option<&HeaderMap> {
-        self.incoming.trailers()
+        let (common, seat) = (&self.place.common, &self.seat);
+        let count = exchange::read_in_time(seat, || {
+            common.patiently(seat, Limit::Body, || self.incoming.read(buffer))
+        })?;
+        common.note_moved(count);
+        Ok(count)
     }
 
     pub(crate) fn shared(&self) -> &Shared {
-        &self.common.shared
+        &self.place.common.shared
     }
 
     pub(crate) fn peer(&self) -> &Peer {
-        &self.common.peer
+        &self.place.common.peer
     }
 }
 
-impl Drop for Stream {
+/// The place of a stream among those of its connection, until its thread ends.
+struct Place {
+    number: u32,
+    common: Arc<Common>,
+}
+
+impl Drop for Place {
     /// The thread is about to end.
     fn drop(&mut self) {
         let mut live = locked(&self.common.live);
@@ -486,8 +434,9 @@ impl Drop for Stream {
     }
 }
 
-/// Returns the answer in place of one that only a connection of HTTP/1.1 can have.
+/// Returns the answer in place of one that changes the protocol of a stream whose client has not
+/// asked for that.
 pub(crate) fn not_here() -> Response {
-    let why = "the protocol cannot be changed in HTTP/2; it can in HTTP/1.1";
+    let why = "in HTTP/2 another protocol is asked for by CONNECT and :protocol (RFC 8441)";
     Response::new(StatusCode::NOT_IMPLEMENTED).text(why)
 }

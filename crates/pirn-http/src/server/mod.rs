@@ -1,5 +1,6 @@
 //! Servers: routes, listeners, their end.
 
+mod acceptor;
 mod hangups;
 mod listener;
 mod running;
@@ -13,11 +14,12 @@ use crate::response::{IntoResponse, Response};
 use crate::router::Router;
 #[cfg(feature = "tls")]
 use crate::tls::Tls;
+pub use acceptor::{Acceptor, tcp_acceptor};
 use http::Method;
 pub use listener::Listener;
 pub(crate) use running::connect;
 pub use running::{Bound, Running};
-use shared::{Handler, Limits, Shared};
+use shared::{Handler, Limits, Protocol, Shared};
 use std::fmt;
 use std::io;
 use std::net::ToSocketAddrs;
@@ -52,6 +54,8 @@ pub struct Server {
     timeouts: Timeouts,
     half_close: bool,
     http2: bool,
+    /// What connections speak in place of HTTP.
+    protocol: Option<Box<Protocol>>,
 }
 
 impl Default for Server {
@@ -70,6 +74,7 @@ impl Server {
             timeouts: Timeouts::default(),
             half_close: false,
             http2: cfg!(feature = "http2"),
+            protocol: None,
         }
     }
 
@@ -291,6 +296,7 @@ impl Server {
             timeouts,
             half_close,
             http2,
+            protocol,
         } = self;
         let inner: Box<Handler> = Box::new(move |request: &mut Request| router.handle(request));
         let handler = layers.into_iter().fold(inner, |inner, layer| layer(inner));
@@ -302,6 +308,7 @@ impl Server {
         let stopping = AtomicBool::new(false);
         Arc::new(Shared {
             handler,
+            protocol,
             limits,
             half_close,
             http2,

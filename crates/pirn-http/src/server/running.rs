@@ -6,11 +6,13 @@ use super::shared::Shared;
 use super::watch::Limit;
 use super::watch::Seat;
 use crate::h1::connection::Connection;
+use crate::h1::input::Input;
+use crate::h1::upgrade::Upgraded;
 use crate::memory;
 use crate::poison::locked;
 use crate::stream::Stream;
 #[cfg(feature = "tls")]
-use crate::tls::TlsStream;
+use crate::tls::{Offered, TlsStream};
 use pirn::thread::{self, Thread};
 use std::fmt;
 use std::io;
@@ -171,10 +173,18 @@ fn begin(arrival: Arrival, shared: &Arc<Shared>) {
     let serve = move || {
         seat.sit_down();
         match shake_hands(arrival, &seat, &shared) {
-            Some(Opened::Http1(stream)) => {
-                seat.follow(&stream);
-                Connection::new(stream, shared, seat).serve();
-            }
+            Some(Opened::Plain(stream)) => match &shared.protocol {
+                Some(protocol) => {
+                    seat.no_limit(); // The handshake is over.
+                    let connection = Upgraded::new(stream, Input::default(), &seat);
+                    let _ = protocol(connection.clone()); // What it fails with is its own.
+                    connection.linger();
+                }
+                None => {
+                    seat.follow(&stream);
+                    Connection::new(stream, shared, seat).serve();
+                }
+            },
             #[cfg(all(feature = "http2", feature = "tls"))]
             Some(Opened::Http2(transport)) => crate::h2::serve(transport, shared, seat),
             None => {}
@@ -186,8 +196,8 @@ fn begin(arrival: Arrival, shared: &Arc<Shared>) {
 
 /// A connection, and what is spoken on it.
 enum Opened {
-    /// It may turn out to be HTTP/2.
-    Http1(Stream),
+    /// HTTP/1.1, which may turn out to be HTTP/2, or no HTTP.
+    Plain(Stream),
     #[cfg(all(feature = "http2", feature = "tls"))]
     Http2(crate::h2::Transport),
 }
@@ -196,10 +206,14 @@ enum Opened {
 #[cfg(feature = "tls")]
 fn shake_hands(arrival: Arrival, seat: &Seat, shared: &Shared) -> Option<Opened> {
     let Some(tls) = arrival.tls else {
-        return Some(Opened::Http1(arrival.stream));
+        return Some(Opened::Plain(arrival.stream));
     };
     seat.limit(Limit::Handshake);
-    let config = tls.config(shared.http2);
+    let config = tls.config(match shared.protocol {
+        Some(_) => Offered::NoHttp,
+        None if shared.http2 => Offered::All,
+        None => Offered::Http1,
+    });
     // Failure: the client has been told why, if it is still there.
     let stream = TlsStream::accept(arrival.stream, Arc::clone(&config)).ok()?;
     #[cfg(feature = "http2")]
@@ -211,12 +225,12 @@ fn shake_hands(arrival: Arrival, seat: &Seat, shared: &Shared) -> Option<Opened>
             early: Vec::new(),
         }));
     }
-    Some(Opened::Http1(Stream::Tls(Box::new(stream.into()))))
+    Some(Opened::Plain(Stream::Tls(Box::new(stream.into()))))
 }
 
 #[cfg(not(feature = "tls"))]
 fn shake_hands(arrival: Arrival, _: &Seat, _: &Shared) -> Option<Opened> {
-    Some(Opened::Http1(arrival.stream))
+    Some(Opened::Plain(arrival.stream))
 }
 
 /// Returns the client's end of a connection inside the process.

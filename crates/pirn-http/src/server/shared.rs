@@ -2,8 +2,10 @@
 
 use super::watch::Watch;
 use crate::h1::head;
+use crate::h1::upgrade::Upgraded;
 use crate::request::Request;
 use crate::response::Response;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
@@ -19,6 +21,9 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 /// assert_eq!(server.client().get("/").text(), "in");
 /// ```
 pub type Handler = dyn Fn(&mut Request) -> Response + Send + Sync;
+
+/// What serves a connection that does not speak HTTP.
+pub(crate) type Protocol = dyn Fn(Upgraded) -> io::Result<()> + Send + Sync;
 
 /// How much clients may send.
 ///
@@ -113,6 +118,8 @@ impl Limits {
 /// See the module's documentation.
 pub(crate) struct Shared {
     pub(crate) handler: Box<Handler>,
+    /// `None`: the connections speak HTTP.
+    pub(crate) protocol: Option<Box<Protocol>>,
     pub(crate) limits: Limits,
     /// A client that sends no more may still listen.
     pub(crate) half_close: bool,

@@ -36,6 +36,8 @@ use std::time::{Duration, Instant};
 const TICK: Duration = Duration::from_millis(100);
 /// The most ticks that pass between two looks.
 const MOST_TICKS: u64 = 2;
+/// How long a client has to see the last answer.
+const LINGERING: Duration = Duration::from_secs(1);
 const EXPIRED: u64 = u64::MAX;
 /// A tick that never comes.
 const FOREVER: u64 = u64::MAX >> 2;
@@ -86,7 +88,7 @@ impl Seat {
             Limit::Handshake => self.watch.tick_after(timeouts.handshake) << 1,
             Limit::Idle => self.watch.tick_after(timeouts.idle) << 1 | IDLE,
             Limit::Head => self.watch.tick_after(timeouts.head) << 1,
-            Limit::Drain => self.watch.tick_after(Duration::from_secs(1)) << 1,
+            Limit::Drain => self.watch.tick_after(LINGERING) << 1,
             Limit::Body | Limit::Write => self.body_due() << 1,
             #[cfg(feature = "http2")]
             Limit::Dismissal => FOREVER << 1 | IDLE,
@@ -106,6 +108,23 @@ impl Seat {
         average.min(now + ticks(timeouts.idle.max(timeouts.start)))
     }
 
+    /// Returns whether so many bytes are enough for the time that the first ones of a body have.
+    #[cfg(feature = "http2")]
+    pub(crate) fn is_enough(&self, bytes: u64) -> bool {
+        let timeouts = &self.watch.timeouts;
+        bytes
+            >= timeouts
+                .rate
+                .saturating_mul(timeouts.start.as_secs().max(1))
+    }
+
+    /// Returns how often that time fits into the longest pause.
+    #[cfg(feature = "http2")]
+    pub(crate) fn most_extensions(&self) -> u64 {
+        let timeouts = &self.watch.timeouts;
+        ticks(timeouts.idle) / ticks(timeouts.start).max(1)
+    }
+
     /// Notes that a body has moved by so many bytes, and that nothing is limited until the next
     /// piece.
     pub(crate) fn progress(&self, bytes: usize) {
@@ -118,9 +137,14 @@ impl Seat {
         self.set(self.handler_due.get());
     }
 
+    /// Notes that the time of a body begins, or begins anew.
+    pub(crate) fn begin_body(&self) {
+        self.moved.set(0);
+    }
+
     /// Notes that a handler begins.
     pub(crate) fn begin_handler(&self) {
-        self.moved.set(0);
+        self.begin_body();
         if let Some(handler) = self.watch.timeouts.handler {
             self.handler_due.set(self.watch.tick_after(handler) << 1);
             self.no_limit();
@@ -175,7 +199,10 @@ impl Seat {
 
     /// Returns a handle for the waits of a connection that has left HTTP.
     pub(crate) fn waiting(&self) -> Waiting {
-        Waiting(Arc::clone(&self.state))
+        Waiting {
+            watch: Arc::clone(&self.watch),
+            state: Arc::clone(&self.state),
+        }
     }
 
     /// Returns a handle for whoever notices that the client is gone.
@@ -206,20 +233,32 @@ impl Line {
 
 /// The waits of a connection that has left HTTP: they may be as long as they like, until the server
 /// is shut down.
-pub(crate) struct Waiting(Arc<State>);
+pub(crate) struct Waiting {
+    watch: Arc<Watch>,
+    state: Arc<State>,
+}
 
 impl Waiting {
     /// Does what waits for the client.
     pub(crate) fn during<R>(&self, wait: impl FnOnce() -> R) -> R {
-        self.0.set(FOREVER << 1 | IDLE);
+        self.until(FOREVER << 1 | IDLE, wait)
+    }
+
+    /// Does what waits for the client, for a second at most.
+    pub(crate) fn briefly(&self, wait: impl FnOnce()) {
+        self.until(self.watch.tick_after(LINGERING) << 1, wait);
+    }
+
+    fn until<R>(&self, due: u64, wait: impl FnOnce() -> R) -> R {
+        self.state.set(due);
         let result = wait();
-        self.0.set(0);
+        self.state.set(0);
         result
     }
 
     /// Returns whether such a wait has been ended.
     pub(crate) fn is_dismissed(&self) -> bool {
-        self.0.due.load(Acquire) == EXPIRED // Acquire: as in `set`.
+        self.state.due.load(Acquire) == EXPIRED // Acquire: as in `set`.
     }
 }
 

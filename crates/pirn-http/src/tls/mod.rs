@@ -51,20 +51,40 @@ struct Shared {
     current: RwLock<Configs>,
 }
 
-/// A configuration, and the same for servers without HTTP/2.
+/// A configuration, and the same with fewer protocols.
 struct Configs {
     all: Arc<ServerConfig>,
     http1: Arc<ServerConfig>,
+    no_http: Arc<ServerConfig>,
+}
+
+/// The protocols that clients may choose from, of those of a configuration.
+#[derive(Clone, Copy)]
+pub(crate) enum Offered {
+    All,
+    /// All but HTTP/2.
+    Http1,
+    /// None of HTTP.
+    NoHttp,
 }
 
 impl From<Arc<ServerConfig>> for Configs {
     fn from(all: Arc<ServerConfig>) -> Configs {
-        let mut http1 = Arc::clone(&all);
-        if all.alpn_protocols.iter().any(|one| one == HTTP_2) {
-            let http1 = Arc::make_mut(&mut http1);
-            http1.alpn_protocols.retain(|one| one != HTTP_2);
+        let without = |left_out: &[&[u8]]| {
+            let mut config = Arc::clone(&all);
+            let is_left_out = |name: &Vec<u8>| left_out.contains(&name.as_slice());
+            if all.alpn_protocols.iter().any(is_left_out) {
+                let config = Arc::make_mut(&mut config);
+                config.alpn_protocols.retain(|name| !is_left_out(name));
+            }
+            config
+        };
+        let (http1, no_http) = (without(&[HTTP_2]), without(&[HTTP_2, b"http/1.1"]));
+        Configs {
+            all,
+            http1,
+            no_http,
         }
-        Configs { all, http1 }
     }
 }
 
@@ -108,12 +128,13 @@ impl Tls {
     }
 
     /// Returns the configuration for a new connection.
-    pub(crate) fn config(&self, http2: bool) -> Arc<ServerConfig> {
+    pub(crate) fn config(&self, offered: Offered) -> Arc<ServerConfig> {
         let current = self.0.current.read();
         let current = current.unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(match http2 {
-            true => &current.all,
-            false => &current.http1,
+        Arc::clone(match offered {
+            Offered::All => &current.all,
+            Offered::Http1 => &current.http1,
+            Offered::NoHttp => &current.no_http,
         })
     }
 }

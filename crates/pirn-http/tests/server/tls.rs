@@ -1,6 +1,6 @@
 //! TLS, with rustls' client.
 
-use pirn_http::{Listener, Request, Server, Tls};
+use pirn_http::{Listener, Request, Server, Timeouts, Tls};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
@@ -9,6 +9,7 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// A folder of certificates that one authority has issued.
@@ -319,5 +320,31 @@ fn tls_is_spoken_by_unix_sockets_and_beside_plain_listeners() {
     let mut all = String::new();
     plain.read_to_string(&mut all).unwrap();
     assert!(all.ends_with("false  false"), "{all}");
+    assert_eq!(server.shutdown(), 0);
+}
+
+#[test]
+fn another_protocol_may_be_spoken_by_tls() {
+    let authority = Authority::new();
+    let tls = tls(&authority.issue("a", "localhost"));
+    let server = pirn_http::tcp_acceptor(|mut connection| {
+        assert!(connection.is_secure());
+        // Longer than the handshake may take.
+        pirn::thread::sleep_interruptible(Duration::from_millis(2500)).unwrap();
+        let mut all = [0; 5];
+        connection.read_exact(&mut all)?;
+        connection.write_all(&all.map(|byte| byte.to_ascii_uppercase()))
+    });
+    let timeouts = Timeouts::default().handshake(Duration::from_secs(2));
+    let server = server.timeouts(timeouts).bind_tls("127.0.0.1:0", &tls);
+    let server = server.unwrap().start().unwrap();
+    // It asks for HTTP, which is not offered; it is not told so.
+    let mut client = connect(&server, &authority.client(None), "localhost");
+    client.write_all(b"hello").unwrap();
+    let mut all = String::new();
+    client.read_to_string(&mut all).unwrap();
+    assert_eq!(all, "HELLO");
+    assert_eq!(client.conn.alpn_protocol(), None);
+    drop(client);
     assert_eq!(server.shutdown(), 0);
 }

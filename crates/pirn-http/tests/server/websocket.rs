@@ -1,7 +1,7 @@
 //! WebSockets, with tungstenite's client.
 
 use pirn_http::{Limits, Request, Response, Server, Status, WebSocket};
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::mpsc;
 use tungstenite::{Error, Message, client::client, protocol::frame::coding::CloseCode};
@@ -18,7 +18,7 @@ fn connect(server: &pirn_http::Running) -> Client {
     client(format!("ws://{address}/"), stream).unwrap().0
 }
 
-fn echo(mut socket: WebSocket) -> std::io::Result<()> {
+pub(crate) fn echo(mut socket: WebSocket) -> std::io::Result<()> {
     while let Some(message) = socket.read()? {
         socket.send(message)?;
     }
@@ -26,7 +26,9 @@ fn echo(mut socket: WebSocket) -> std::io::Result<()> {
 }
 
 /// Reads until the socket is closed; returns the code of the farewell.
-fn farewell(client: &mut Client) -> Option<CloseCode> {
+pub(crate) fn farewell<S: Read + Write>(
+    client: &mut tungstenite::WebSocket<S>,
+) -> Option<CloseCode> {
     let mut code = None;
     loop {
         match client.read() {
@@ -112,6 +114,10 @@ fn what_is_too_large_or_no_message_is_refused() {
     let server = start(Server::new().websocket("/", echo).limits(limits));
     let mut client = connect(&server);
     client.send(Message::from(vec![0; 1001])).unwrap();
+    assert_eq!(farewell(&mut client), Some(CloseCode::Size));
+    // Also if much of it has not been read by then.
+    let mut client = connect(&server);
+    client.send(Message::from(vec![0; 500_000])).unwrap();
     assert_eq!(farewell(&mut client), Some(CloseCode::Size));
     let mut client = connect(&server);
     // A frame that is not masked.

@@ -4,6 +4,8 @@ mod ends;
 mod floods;
 mod requests;
 mod streams;
+#[cfg(feature = "websocket")]
+mod tunnels;
 
 use ::http::{HeaderMap, Request, StatusCode};
 use bytes::Bytes;

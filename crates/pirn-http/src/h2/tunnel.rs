@@ -1,0 +1,91 @@
+//! A stream that carries another protocol than HTTP, in both directions: RFC 8441.
+
+use super::body::Incoming;
+use super::live::Live;
+use super::stream::Common;
+use super::wire::Peer;
+use crate::poison::locked;
+use ::h2::Reason;
+use bytes::Bytes;
+use std::fmt;
+use std::io;
+use std::net::Shutdown;
+use std::sync::{Arc, Mutex};
+
+/// See the module's documentation. One thread may read while another writes.
+pub(crate) struct Tunnel {
+    common: Arc<Common>,
+    live: Arc<Live>,
+    incoming: Mutex<Incoming>,
+    /// Held while bytes are written, so that one thread waits for room.
+    writing: Mutex<()>,
+}
+
+impl Tunnel {
+    pub(super) fn new(common: Arc<Common>, live: Arc<Live>, mut incoming: Incoming) -> Tunnel {
+        incoming.allow(u64::MAX);
+        Tunnel {
+            common,
+            live,
+            incoming: Mutex::new(incoming),
+            writing: Mutex::default(),
+        }
+    }
+
+    /// Reads bytes into `buffer`; zero: the client sends no more.
+    ///
+    /// # Errors
+    /// If the stream is broken, or the thread is interrupted.
+    pub(crate) fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        locked(&self.incoming).read(buffer)
+    }
+
+    /// Writes as many of the bytes as the client's window takes. Returns how many.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub(crate) fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+        if bytes.is_empty() {
+            return Ok(0);
+        }
+        let _order = locked(&self.writing);
+        let room = match self.live.room(bytes.len()) {
+            Some(room) => room,
+            None => self.live.wait_for_room()?,
+        };
+        let count = room.min(bytes.len());
+        let piece = Bytes::copy_from_slice(&bytes[..count]);
+        self.live.with_body(|body| body.send_data(piece, false))?;
+        Ok(count)
+    }
+
+    /// Sends no more, or neither sends nor receives more.
+    pub(crate) fn shutdown(&self, how: Shutdown) {
+        // Failure: the stream has ended.
+        let _ = self.live.with_body(|body| match how {
+            Shutdown::Write => body.send_data(Bytes::new(), true),
+            Shutdown::Read => Ok(()),
+            Shutdown::Both => {
+                body.send_reset(Reason::CANCEL);
+                Ok(())
+            }
+        });
+    }
+
+    pub(crate) fn peer(&self) -> &Peer {
+        &self.common.peer
+    }
+}
+
+impl Drop for Tunnel {
+    /// Without an end, what has been written and not been sent would be lost.
+    fn drop(&mut self) {
+        self.shutdown(Shutdown::Write);
+    }
+}
+
+impl fmt::Debug for Tunnel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tunnel").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,127 @@
+//! The examples, as programs: what their first lines promise.
+#![cfg(all(feature = "json", feature = "websocket"))]
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+/// An example that serves, ended with the test.
+struct Example {
+    process: Child,
+    address: String,
+}
+
+impl Drop for Example {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Starts an example. Cargo builds them before it runs tests.
+fn start(name: &str, more: &[&str]) -> Example {
+    let mut folder = std::env::current_exe().unwrap();
+    folder.pop();
+    folder.pop();
+    let program = folder.join("examples").join(name);
+    // Free a moment ago; the example says so if it is not any more.
+    let address = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .to_string();
+    let process = Command::new(program)
+        .arg(&address)
+        .args(more)
+        .spawn()
+        .unwrap();
+    let mut example = Example { process, address };
+    let end = Instant::now() + Duration::from_secs(60);
+    while TcpStream::connect(&example.address).is_err() {
+        assert!(
+            example.process.try_wait().unwrap().is_none(),
+            "{name} has ended"
+        );
+        assert!(Instant::now() < end, "{name} does not listen");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    example
+}
+
+impl Example {
+    fn ask(&self, request: &str, body: &str) -> String {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let length = body.len();
+        let head = format!("{request} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n");
+        write!(stream, "{head}Content-Length: {length}\r\n\r\n{body}").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+}
+
+#[test]
+fn notes_are_kept_in_a_database() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("notes.db");
+    let notes = start("notes", &[file.to_str().unwrap()]);
+    let added = notes.ask("POST /notes", r#"{"text": "buy \"milk\""}"#);
+    assert!(added.starts_with("HTTP/1.1 201"), "{added}");
+    assert!(
+        added.ends_with(r#"{"id":1,"text":"buy \"milk\""}"#),
+        "{added}"
+    );
+    assert!(
+        notes
+            .ask("POST /notes", "nonsense")
+            .starts_with("HTTP/1.1 400")
+    );
+    assert!(
+        notes
+            .ask("GET /notes/1", "")
+            .ends_with(&added[added.find('{').unwrap()..])
+    );
+    assert!(notes.ask("GET /notes/x", "").starts_with("HTTP/1.1 400"));
+    assert!(notes.ask("DELETE /notes/1", "").starts_with("HTTP/1.1 204"));
+    assert!(notes.ask("DELETE /notes/1", "").starts_with("HTTP/1.1 404"));
+    assert!(notes.ask("GET /notes", "").ends_with("\r\n\r\n[]"));
+}
+
+#[test]
+fn the_gateway_asks_three_services_within_its_time() {
+    let gateway = start("gateway", &[]);
+    let page = gateway.ask("GET /", "");
+    assert!(
+        page.ends_with("\r\n\r\nuser: Ada\norders: three\noffers: none\n"),
+        "{page}"
+    );
+    let late = gateway.ask("GET /?slow=1", "");
+    assert!(late.starts_with("HTTP/1.1 504"), "{late}");
+}
+
+/// Returns the next message.
+fn hear(socket: &mut tungstenite::WebSocket<TcpStream>) -> String {
+    socket.read().unwrap().into_text().unwrap().as_str().into()
+}
+
+#[test]
+fn guests_hear_each_other() {
+    let chat = start("chat", &[]);
+    assert!(chat.ask("GET /", "").contains("new WebSocket"));
+    let connect = || {
+        let stream = TcpStream::connect(&chat.address).unwrap();
+        let url = format!("ws://{}/chat", chat.address);
+        tungstenite::client(url, stream).unwrap().0
+    };
+    let mut first = connect();
+    assert_eq!(hear(&mut first), "guest 1 has come");
+    let mut second = connect();
+    assert_eq!(hear(&mut first), "guest 2 has come");
+    assert_eq!(hear(&mut second), "guest 2 has come");
+    second.send("hello".into()).unwrap();
+    assert_eq!(hear(&mut first), "2: hello");
+    second.close(None).unwrap();
+    while second.read().is_ok() {}
+    assert_eq!(hear(&mut first), "guest 2 has gone");
+}
