@@ -129,6 +129,7 @@ fn measure(args: &Args) -> Result<Results> {
     let mut cases = workloads.iter().flat_map(|workload| &workload.cases);
     let serves = cases.any(|case| case.driver.serves());
     let (peers, mut infos, load) = build(&known, serves)?;
+    ensure!(!peers.is_empty(), "no peer can take part (see above)");
     let mut runner = Runner {
         peers,
         rounds: args.rounds.or(args.quick.then_some(1)),

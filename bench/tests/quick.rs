@@ -23,10 +23,12 @@ fn scratch(name: &str) -> PathBuf {
     std::env::temp_dir().join(format!("pirn-bench-{}-{name}", std::process::id()))
 }
 
-/// Runs the program with `--json`; gives what it printed and the results.
+/// Runs the program with `--json`; gives what it printed and the results. Why a peer is skipped is
+/// among what a failed test shows.
 fn measured(name: &str, args: &[&str]) -> (Output, Value) {
     let file = scratch(name);
     let output = bench(&[args, &["--json", file.to_str().unwrap()]].concat());
+    print!("{}", stderr(&output));
     let json = std::fs::read(&file).unwrap_or_else(|_| panic!("no results: {}", stderr(&output)));
     std::fs::remove_file(file).unwrap();
     (output, serde_json::from_slice(&json).unwrap())

@@ -5,6 +5,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
+use crate::retry::retry;
 use crate::server::HELLO;
 
 /// The number of bytes read at once: more than any response of our server, and few on a stack.
@@ -70,10 +71,9 @@ impl Client {
         let mut response = Vec::new();
         let mut chunk = [0; CHUNK];
         loop {
-            match self.stream.read(&mut chunk) {
+            match retry(|| self.stream.read(&mut chunk)) {
                 Ok(0) => return Err(Failure::Closed),
                 Ok(length) => response.extend_from_slice(&chunk[..length]),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(Failure::Io("read", error)),
             }
             if is_complete(&response)? {

@@ -20,7 +20,9 @@ mod million;
 mod outside;
 mod ramp;
 mod report;
+mod retry;
 mod run;
+mod serve;
 mod server;
 mod tally;
 mod threads;
@@ -92,15 +94,10 @@ enum Command {
     Metrics(metrics::MetricsArgs),
     /// Runs an unmodified program, each of whose threads becomes a virtual one.
     Run(run::RunArgs),
-    /// Just the HTTP server, on virtual threads, until Ctrl-C.
-    Serve {
-        /// Where to listen, for example 127.0.0.1:8080 (port 0: any free port).
-        #[arg(value_name = "ADDR")]
-        address: String,
-        /// How long the handler waits before it answers, in milliseconds.
-        #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=MAX_DELAY_MS))]
-        delay_ms: u64,
-    },
+    /// Serves a folder of files, or passes requests on to another server, until Ctrl-C.
+    ///
+    /// HTTP/1.1 and HTTP/2, with a virtual thread for each request.
+    Serve(serve::ServeArgs),
     /// A page about a running process: groups of threads, rates, carriers, stacks.
     Top(top::TopArgs),
 }
@@ -112,6 +109,15 @@ enum OtherDemo {
         /// How many virtual threads.
         #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..))]
         threads: u32,
+    },
+    /// Just the HTTP server, on virtual threads, until Ctrl-C.
+    Server {
+        /// Where to listen, for example 127.0.0.1:8080 (port 0: any free port).
+        #[arg(value_name = "ADDR")]
+        address: String,
+        /// How long the handler waits before it answers, in milliseconds.
+        #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=MAX_DELAY_MS))]
+        delay_ms: u64,
     },
 }
 
@@ -164,6 +170,10 @@ fn run(command: Command) -> Result<bool, Box<dyn Error>> {
             other: Some(OtherDemo::Million { threads }),
             ..
         } => Ok(million::run(threads as usize, out)?),
+        Command::Demo {
+            other: Some(OtherDemo::Server { address, delay_ms }),
+            ..
+        } => demo_server(&address, Duration::from_millis(delay_ms), out).map(|()| true),
         Command::Demo { load, other: None } => {
             let load = users::Load {
                 users: load.users as usize,
@@ -182,15 +192,13 @@ fn run(command: Command) -> Result<bool, Box<dyn Error>> {
         Command::Events(args) => events::run(&args, out).map(|()| true),
         Command::Metrics(args) => metrics::run(&args, out).map(|()| true),
         Command::Run(_) => unreachable!("it ends or replaces the process"),
-        Command::Serve { address, delay_ms } => {
-            serve(&address, Duration::from_millis(delay_ms), out).map(|()| true)
-        }
+        Command::Serve(args) => serve::run(&args, out).map(|()| true),
         Command::Top(args) => top::run(&args, out).map(|()| true),
     }
 }
 
-/// `pirn serve`: serves on virtual threads until the process is ended.
-fn serve(address: &str, delay: Duration, out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
+/// `pirn demo server`: serves on virtual threads until the process is ended.
+fn demo_server(address: &str, delay: Duration, out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
     let listener = server::listen(address)
         .map_err(|error| format!("cannot listen on '{address}': {error}"))?;
     limits::raise_open_files(u64::MAX);

@@ -266,19 +266,21 @@ fn bad_arguments_are_refused() {
     );
     assert_refused(&["demo", "billion"], 2, "'billion'");
     assert_refused(&["dance"], 2, "'dance'");
-    assert_refused(&["serve"], 2, "<ADDR>");
-    assert_refused(&["serve", "127.0.0.1:0", "--delay-ms", "x"], 2, "'x'");
+    assert_refused(&["demo", "server"], 2, "<ADDR>");
+    let line = ["demo", "server", "127.0.0.1:0", "--delay-ms", "x"];
+    assert_refused(&line, 2, "'x'");
 }
 
 #[test]
 fn addresses_that_cannot_be_listened_on_are_refused() {
     for address in ["nonsense", "127.0.0.1", "127.0.0.1:99999", "192.0.2.1:80"] {
         let says = format!("pirn: cannot listen on '{address}': ");
-        assert_refused(&["serve", address], 1, &says);
+        assert_refused(&["demo", "server", address], 1, &says);
+        assert_refused(&["serve", ".", "--listen", address], 1, &says);
     }
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    assert_refused(&["serve", &address], 1, "in use");
+    assert_refused(&["demo", "server", &address], 1, "in use");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-/// The command, which is also a program with virtual threads: `pirn serve`.
+/// The command, which is also a program with virtual threads: `pirn demo server`.
 pub const PIRN: &str = env!("CARGO_BIN_EXE_pirn");
 
 /// A test that takes longer than this hangs.
@@ -76,7 +76,7 @@ impl Drop for Running {
     }
 }
 
-/// A `pirn serve`, which listens.
+/// A server of the command, mostly `pirn demo server`, which listens.
 pub struct Server {
     pub running: Running,
     pub address: String,
@@ -99,8 +99,12 @@ impl Server {
 
     /// The same with more arguments.
     pub fn start_with(command: &mut Command, more: &[&str]) -> Server {
+        Server::of(command.args(["demo", "server", "127.0.0.1:0"]).args(more))
+    }
+
+    /// Starts a command that serves, whatever it is.
+    pub fn of(command: &mut Command) -> Server {
         const SAYS: &str = "listening on http://";
-        let command = command.args(["serve", "127.0.0.1:0"]).args(more);
         let (running, line) = Running::start(command, SAYS);
         let address = line.trim_end().strip_prefix(SAYS);
         Server {

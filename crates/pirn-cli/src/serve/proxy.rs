@@ -1,0 +1,291 @@
+//! Passing requests on to another server, by `ureq`: a client that blocks, and so parks.
+
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+use std::time::Duration;
+
+use pirn_http::header::{
+    CONNECTION, CONTENT_LENGTH, EXPECT, HOST, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER,
+    TRANSFER_ENCODING, UPGRADE, VIA,
+};
+use pirn_http::http::uri::{Authority, PathAndQuery, Scheme};
+use pirn_http::http::{self, Version};
+use pirn_http::{
+    Body, HeaderMap, HeaderName, HeaderValue, IntoResponse, Method, Request, Response, Status, Uri,
+};
+use ureq::config::AutoHeaderValue;
+use ureq::{Agent, SendBody};
+
+use super::upgrade;
+use crate::retry::retry;
+
+/// How many connections to the other server are kept while they are not used.
+const KEPT: usize = 256;
+/// How long it may take to connect.
+pub(super) const CONNECT: Duration = Duration::from_secs(10);
+/// How many bytes of an answer are passed on at once.
+const PIECE: usize = 32 * 1024;
+
+/// Fields that are about one connection: RFC 9110, section 7.6.1, and what is older than it.
+static OF_A_CONNECTION: [HeaderName; 9] = [
+    CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION,
+    TE,
+    TRAILER,
+    TRANSFER_ENCODING,
+    UPGRADE,
+];
+const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+
+/// Another server, that requests are passed on to.
+#[derive(Clone)]
+pub(super) struct Proxy {
+    agent: Agent,
+    target: Uri,
+    /// Fields that are put in place of the client's.
+    fields: Arc<[(HeaderName, HeaderValue)]>,
+}
+
+impl Proxy {
+    /// Returns one that waits so long for the beginning of an answer, and puts these fields in
+    /// place of the client's.
+    pub(super) fn new(
+        target: &Uri,
+        timeout: Duration,
+        fields: &[(HeaderName, HeaderValue)],
+    ) -> Result<Proxy, String> {
+        let is_http = [Some(&Scheme::HTTP), Some(&Scheme::HTTPS)].contains(&target.scheme());
+        if !is_http || target.authority().is_none() || target.query().is_some() {
+            return Err(format!(
+                "--proxy takes an address such as http://127.0.0.1:3000 or https://host/path, not \
+                 '{target}'"
+            ));
+        }
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            .allow_non_standard_methods(true)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .user_agent(AutoHeaderValue::None)
+            .accept(AutoHeaderValue::None)
+            .accept_encoding(AutoHeaderValue::None)
+            .proxy(None)
+            .max_idle_connections(KEPT)
+            .max_idle_connections_per_host(KEPT)
+            .timeout_connect(Some(CONNECT))
+            .timeout_recv_response(Some(timeout));
+        Ok(Proxy {
+            agent: config.build().new_agent(),
+            target: target.clone(),
+            fields: fields.into(),
+        })
+    }
+
+    /// Returns the answer of the other server, or passes it on as it comes.
+    pub(super) fn pass_on(&self, request: &mut Request) -> Response {
+        match self.try_to(request) {
+            Ok(response) => response,
+            // What the client has done wrong, if it was that.
+            Err(error) => error.into_response(),
+        }
+    }
+
+    fn try_to(&self, request: &mut Request) -> io::Result<Response> {
+        let Some(url) = self.url(&request.uri) else {
+            return Ok(Status::BAD_REQUEST.into_response());
+        };
+        if upgrade::is_asked_for(request)
+            && let Some(response) = upgrade::pass_on(&url, request, self.header(request, true))
+        {
+            return Ok(response);
+        }
+        match self.ask(request, &url)? {
+            Ok(answer) => give(request, answer),
+            Err(error) => {
+                tell_operator(&url, request, &error);
+                Ok(failed(matches!(error, ureq::Error::Timeout(_))))
+            }
+        }
+    }
+
+    /// Returns the address of what is asked for at the other server.
+    fn url(&self, asked: &Uri) -> Option<Uri> {
+        let above = self.target.path().trim_end_matches('/');
+        let asked = asked.path_and_query().map_or("/", PathAndQuery::as_str);
+        let mut parts = self.target.clone().into_parts();
+        parts.path_and_query = Some(format!("{above}{asked}").try_into().ok()?);
+        Uri::from_parts(parts).ok()
+    }
+
+    /// Returns the header of a request that is passed on.
+    fn header(&self, request: &Request, upgrades: bool) -> HeaderMap {
+        let mut headers = forwarded(request, upgrades);
+        for (name, value) in self.fields.iter() {
+            headers.insert(name, value.clone());
+        }
+        headers
+    }
+
+    /// Asks the other server.
+    ///
+    /// # Errors
+    /// If the request's body cannot be read.
+    fn ask(&self, request: &mut Request, url: &Uri) -> io::Result<Asked> {
+        let mut head = http::Request::new(());
+        *head.method_mut() = request.method.clone();
+        *head.uri_mut() = url.clone();
+        *head.headers_mut() = self.header(request, false);
+        let (head, ()) = head.into_parts();
+        if request.body_left() == Some(0) {
+            // A connection that was kept may be closed while the request is on its way. Asking a
+            // second time for what changes nothing does no harm.
+            let ask = || {
+                let request = http::Request::from_parts(head.clone(), SendBody::none());
+                self.agent.run(request)
+            };
+            return Ok(match ask() {
+                Err(ureq::Error::Io(_)) if head.method.is_safe() => ask(),
+                answer => answer,
+            });
+        }
+        let mut body = ByClient {
+            request,
+            error: None,
+        };
+        let request = http::Request::from_parts(head, SendBody::from_reader(&mut body));
+        let answer = self.agent.run(request);
+        body.error.map_or(Ok(answer), Err)
+    }
+}
+
+/// Says on standard error why another server gives no answer, if its client still waits for one.
+pub(super) fn tell_operator(url: &Uri, request: &Request, error: &dyn fmt::Display) {
+    if request.is_client_gone() {
+        return;
+    }
+    let server = url.authority().map_or("", Authority::as_str);
+    // If even that is gone, nothing can be done.
+    let _ = writeln!(io::stderr(), "pirn: no answer from {server}: {error}");
+}
+
+/// Returns the answer in place of that of another server.
+pub(super) fn failed(is_late: bool) -> Response {
+    let (status, why) = match is_late {
+        true => (
+            Status::GATEWAY_TIMEOUT,
+            "the server behind this one takes too long",
+        ),
+        false => (
+            Status::BAD_GATEWAY,
+            "the server behind this one cannot be reached",
+        ),
+    };
+    Response::new(status).text(why)
+}
+
+type Asked = Result<http::Response<ureq::Body>, ureq::Error>;
+
+/// Returns the fields of a request as they are passed on.
+fn forwarded(request: &Request, upgrades: bool) -> HeaderMap {
+    let mut headers = request.headers.clone();
+    let upgrade = headers.get(UPGRADE).cloned().filter(|_| upgrades);
+    remove_those_of_a_connection(&mut headers);
+    headers.remove(EXPECT); // The client is told to go on when its body is read.
+    if let Some(upgrade) = upgrade {
+        headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+        headers.insert(UPGRADE, upgrade);
+    }
+    match request.body_left() {
+        Some(0) if request.method == Method::GET || request.method == Method::HEAD => {
+            headers.remove(CONTENT_LENGTH);
+        }
+        Some(length) => drop(headers.insert(CONTENT_LENGTH, length.into())),
+        None => drop(headers.remove(CONTENT_LENGTH)),
+    }
+    let name = match request.version {
+        Version::HTTP_2 => "2 pirn",
+        Version::HTTP_10 => "1.0 pirn",
+        _ => "1.1 pirn",
+    };
+    headers.append(VIA, HeaderValue::from_static(name));
+    if let Some(host) = headers.get(HOST).cloned() {
+        headers.insert(FORWARDED_HOST, host);
+    }
+    let scheme = match request.is_secure() {
+        true => "https",
+        false => "http",
+    };
+    headers.insert(FORWARDED_PROTO, HeaderValue::from_static(scheme));
+    if let Some(peer) = request.peer() {
+        let address = HeaderValue::try_from(peer.ip().to_string());
+        headers.append(FORWARDED_FOR, address.expect("an address is visible ASCII"));
+    }
+    headers
+}
+
+/// Returns the options of `Connection`.
+pub(super) fn connection_options(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
+    let values = headers.get_all(CONNECTION).into_iter();
+    let options = values.flat_map(|value| value.as_bytes().split(|&byte| byte == b','));
+    options.map(<[u8]>::trim_ascii)
+}
+
+/// Removes the fields that are about one connection, and those that `Connection` says are.
+fn remove_those_of_a_connection(headers: &mut HeaderMap) {
+    let named = connection_options(headers).filter_map(|name| HeaderName::from_bytes(name).ok());
+    let named = Vec::from_iter(named);
+    for name in OF_A_CONNECTION.iter().chain(&named) {
+        headers.remove(name);
+    }
+}
+
+/// Passes an answer on as it comes.
+fn give(request: &mut Request, answer: http::Response<ureq::Body>) -> io::Result<Response> {
+    let (head, body) = answer.into_parts();
+    let mut response = Response::new(head.status);
+    response.headers = head.headers;
+    let length = response.headers.get(CONTENT_LENGTH);
+    let length = length.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    remove_those_of_a_connection(&mut response.headers);
+    if length == Some(0) || [Status::NO_CONTENT, Status::NOT_MODIFIED].contains(&head.status) {
+        return Ok(response);
+    }
+    if let Some(length) = length {
+        response.body = Body::from_sized_reader(io::empty(), length); // It announces the length.
+    }
+    let is_head = request.method == Method::HEAD;
+    let mut to = request.respond(response)?;
+    if is_head {
+        return Ok(().into_response());
+    }
+    let mut from = body.into_reader();
+    let mut piece = vec![0; PIECE];
+    loop {
+        match retry(|| from.read(&mut piece))? {
+            0 => return Ok(().into_response()),
+            count => to.write_all(&piece[..count])?,
+        }
+        to.flush()?; // More may come only after the client has seen this.
+    }
+}
+
+/// The body that a client sends. What fails there is no failure of the other server.
+struct ByClient<'r> {
+    request: &'r mut Request,
+    error: Option<io::Error>,
+}
+
+impl Read for ByClient<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.request.read(buffer).map_err(|error| {
+            self.error = Some(error);
+            io::ErrorKind::Other.into()
+        })
+    }
+}
