@@ -18,6 +18,7 @@ TRAILERS = "refuses fields of framing after a body; here they are dropped, so no
 BODY = "refuses a body with this method, which RFC 9110, section 9.3, allows"
 NO_BODY = "forwards no body with GET; it has read it, and sees the next request"
 LENGTH = "wants a length with each POST; without one there is no body (RFC 9112, section 6.3)"
+TWICE = "asks a second time, without the upgrade, if the other server does not make it"
 UPGRADE = "takes a request for an upgrade for the last of its connection"
 HOST = "refuses an empty Host, which RFC 9112, section 3.2, has"
 
@@ -106,6 +107,13 @@ REASONS = {
         "chunk-extension-space": "takes no extensions, and ends its request without a body",
         "trailer": "takes no trailers, and closes the connection",
         "trailer-framing": "takes no trailers, and closes the connection",
+    },
+    "pirn-proxy": {
+        "options-star": STAR,
+        "connect": CONNECT,
+        "upgrade-unknown": TWICE,
+        "upgrade-h2c": TWICE,
+        "upgrade-websocket-bad-version": TWICE,
     },
 }
 

@@ -1,11 +1,8 @@
 """An origin that understands requests as h11 does, and logs them: `origin_h11.py PORT LOG`."""
 
-import json
-import socket
-import sys
-import threading
-
 import h11
+
+import origin
 
 
 def next_request(client, connection):
@@ -25,14 +22,12 @@ def next_request(client, connection):
             return None
 
 
-def serve(client, log):
+def serve_all(client, log):
     connection = h11.Connection(h11.SERVER, max_incomplete_event_size=200_000)
     while found := next_request(client, connection):
         request, body = found
-        log.write((json.dumps({
-            "method": request.method.decode(), "target": request.target.decode("latin1"),
-            "start": body[:64].decode("latin1"), "whole": True,
-        }) + "\n").encode())
+        origin.record(log, method=request.method.decode(), target=request.target.decode("latin1"),
+                      start=body[:64].decode("latin1"), whole=True)
         for event in [h11.Response(status_code=200, headers=[("Content-Length", "0")]), h11.EndOfMessage()]:
             client.sendall(connection.send(event))
         if connection.our_state is not h11.DONE:
@@ -43,24 +38,12 @@ def serve(client, log):
             return
 
 
-def run(client, log):
+def serve(client, log):
     try:
-        serve(client, log)
+        serve_all(client, log)
     except h11.RemoteProtocolError as error:
         status = error.error_status_hint
         client.sendall(b"HTTP/1.1 %d Refused\r\nConnection: close\r\nContent-Length: 0\r\n\r\n" % status)
-    except OSError:
-        pass
-    finally:
-        client.close()
 
 
-def main():
-    log = open(sys.argv[2], "ab", buffering=0)
-    with socket.create_server(("127.0.0.1", int(sys.argv[1])), backlog=100) as listener:
-        while True:
-            client, _ = listener.accept()
-            threading.Thread(target=run, args=(client, log), daemon=True).start()
-
-
-main()
+origin.serve_forever(serve)

@@ -158,7 +158,8 @@ def configured(name, text, command):
         with open(path, "w") as out:
             out.write(text.format(work=work, port=peer.port, origin=origin.port, user=user, group=user))
         peer.log = origin.log
-        return peer.start([part.format(path=path, work=work, port=peer.port) for part in command])
+        values = {"path": path, "work": work, "port": peer.port, "origin": origin.port}
+        return peer.start([part.format(**values) for part in command])
 
     return start
 
@@ -172,6 +173,17 @@ PROXIES = {
         "/usr/sbin/varnishd", "-F", "-n", "{work}/n", "-a", "127.0.0.1:{port}", "-f", "{path}", "-j", "none",
         "-s", "default,20m", "-p", "timeout_idle=3", "-p", "thread_pool_min=5", "-p", "thread_pools=1"]),
 }
+
+
+def pirn(binary):
+    """Returns a function that starts `pirn serve --proxy`, this binary, in front of an origin."""
+    return configured("pirn-proxy", "", [
+        binary, "serve", "--proxy", "http://127.0.0.1:{origin}", "--listen", "127.0.0.1:{port}",
+        "--header", "X-Meant: yes", "--timeout", "3"])
+
+
+if "PIRN" in os.environ:
+    PROXIES["pirn-proxy"] = pirn(os.environ["PIRN"])
 
 
 def origin(name, command):

@@ -4,14 +4,7 @@ It takes the bytes as they are: lines end with CR LF, a body is as long as Conte
 chunks. What else comes is recorded as a request that is none.
 """
 
-import json
-import socket
-import sys
-import threading
-
-
-def record(log, **what):
-    log.write((json.dumps(what) + "\n").encode())
+import origin
 
 
 def read_chunks(source):
@@ -53,28 +46,11 @@ def serve(client, log):
             body, whole = read_body(source, fields)
         except ValueError:
             body, whole = b"", False
-        record(log, method=words[0], target=target, start=body[:64].decode("latin1"), whole=whole,
-               meant=fields.get("x-meant"))
+        origin.record(log, method=words[0], target=target, start=body[:64].decode("latin1"),
+                      whole=whole, meant=fields.get("x-meant"))
         if not whole or not version.startswith("HTTP/1"):
             return
         client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 
 
-def run(client, log):
-    try:
-        serve(client, log)
-    except OSError:
-        pass
-    finally:
-        client.close()
-
-
-def main():
-    log = open(sys.argv[2], "ab", buffering=0)
-    with socket.create_server(("127.0.0.1", int(sys.argv[1])), backlog=100) as listener:
-        while True:
-            client, _ = listener.accept()
-            threading.Thread(target=run, args=(client, log), daemon=True).start()
-
-
-main()
+origin.serve_forever(serve)

@@ -1,4 +1,5 @@
-// The list of requests by Java's HttpClient: `Clients.java URL LIST`.
+// The list of requests by Java's HttpClient: `Clients.java URL LIST [CERTIFICATE]`. With the server's
+// certificate they are made by HTTP/2.
 
 import java.io.ByteArrayInputStream;
 import java.net.URI;
@@ -9,11 +10,15 @@ import java.net.http.HttpResponse.BodyHandlers;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.security.KeyStore;
+import java.security.cert.CertificateFactory;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import javax.net.ssl.SSLContext;
+import javax.net.ssl.TrustManagerFactory;
 
 public class Clients {
     static final int ROUNDS = 3, AT_ONCE = 20;
@@ -27,7 +32,8 @@ public class Clients {
             .timeout(Duration.ofSeconds(120)).build();
         var response = client.send(request, BodyHandlers.ofByteArray());
         String text = new String(response.body(), StandardCharsets.ISO_8859_1);
-        boolean fine = response.statusCode() == Integer.parseInt(row[4]);
+        boolean fine = response.statusCode() == Integer.parseInt(row[4])
+            && (response.version() == HttpClient.Version.HTTP_2) == url.startsWith("https:");
         if (row[5].equals("echo")) {
             fine &= text.contains("\"length\":" + row[2] + ",") && text.contains("\"method\":\"" + row[0] + "\"")
                 && text.contains("\"target\":\"" + row[1] + "\"");
@@ -40,12 +46,29 @@ public class Clients {
         }
     }
 
+    /** Returns what trusts this certificate only. */
+    static SSLContext trusting(String certificate) throws Exception {
+        var store = KeyStore.getInstance(KeyStore.getDefaultType());
+        store.load(null, null);
+        try (var file = Files.newInputStream(Path.of(certificate))) {
+            store.setCertificateEntry("server", CertificateFactory.getInstance("X.509").generateCertificate(file));
+        }
+        var trust = TrustManagerFactory.getInstance(TrustManagerFactory.getDefaultAlgorithm());
+        trust.init(store);
+        var context = SSLContext.getInstance("TLS");
+        context.init(null, trust.getTrustManagers(), null);
+        return context;
+    }
+
     public static void main(String[] arguments) throws Exception {
         List<String[]> list = Files.readAllLines(Path.of(arguments[1])).stream()
             .filter(line -> !line.isEmpty() && !line.startsWith("#")).map(line -> line.split(" ")).toList();
-        // Without an upgrade to HTTP/2, and then with one that the server may take or not.
-        for (var version : List.of(HttpClient.Version.HTTP_1_1, HttpClient.Version.HTTP_2)) {
-            var client = HttpClient.newBuilder().version(version).build();
+        // Without TLS: without an upgrade to HTTP/2, and then with one that the server need not take.
+        var versions = arguments.length > 2 ? List.of(HttpClient.Version.HTTP_2)
+            : List.of(HttpClient.Version.HTTP_1_1, HttpClient.Version.HTTP_2);
+        for (var version : versions) {
+            var builder = HttpClient.newBuilder().version(version);
+            var client = (arguments.length > 2 ? builder.sslContext(trusting(arguments[2])) : builder).build();
             var pool = Executors.newFixedThreadPool(AT_ONCE);
             List<Future<?>> all = new ArrayList<>();
             for (int thread = 0; thread < AT_ONCE; thread++) {

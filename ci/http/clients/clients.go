@@ -1,7 +1,10 @@
-// The list of requests by Go's net/http: `clients URL LIST`.
+// The list of requests by Go's net/http: `clients URL LIST [CERTIFICATE]`. With the server's certificate
+// they are made by HTTP/2.
 package main
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"io"
 	"log"
@@ -34,7 +37,7 @@ func ask(client *http.Client, url string, row []string) error {
 	if err != nil {
 		return err
 	}
-	fine := strconv.Itoa(response.StatusCode) == row[4]
+	fine := strconv.Itoa(response.StatusCode) == row[4] && (response.ProtoMajor == 2) == (response.TLS != nil)
 	if row[5] == "echo" {
 		for _, part := range []string{`"length":` + row[2] + ",", `"method":"` + row[0] + `"`, `"target":"` + row[1] + `"`} {
 			fine = fine && strings.Contains(string(text), part)
@@ -59,7 +62,20 @@ func main() {
 			list = append(list, strings.Fields(line))
 		}
 	}
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: atOnce}}
+	transport := &http.Transport{MaxIdleConnsPerHost: atOnce}
+	protocol := "HTTP/1.1"
+	if len(os.Args) > 3 {
+		certificate, err := os.ReadFile(os.Args[3])
+		if err != nil {
+			log.Fatal(err)
+		}
+		roots := x509.NewCertPool()
+		roots.AppendCertsFromPEM(certificate)
+		transport.TLSClientConfig = &tls.Config{RootCAs: roots}
+		transport.ForceAttemptHTTP2 = true
+		protocol = "HTTP/2"
+	}
+	client := &http.Client{Transport: transport}
 	var all sync.WaitGroup
 	for range atOnce {
 		all.Go(func() {
@@ -73,5 +89,5 @@ func main() {
 		})
 	}
 	all.Wait()
-	fmt.Printf("net/http of %s: %d requests\n", runtime.Version(), len(list)*rounds*atOnce)
+	fmt.Printf("net/http of %s, %s: %d requests\n", runtime.Version(), protocol, len(list)*rounds*atOnce)
 }

@@ -88,4 +88,5 @@ def main():
     print(f"aiohttp: {len(LIST) * ROUNDS * AT_ONCE} requests")
 
 
-main()
+if __name__ == "__main__":
+    main()
