@@ -12,26 +12,48 @@ use crate::common::{child, on_virtual, pipes, watched};
 use libc::{c_long, c_ulong, sock_filter, sock_fprog};
 use pirn::thread::{self, Builder};
 
-/// Makes the kernel answer these calls with `EPERM`, as container profiles do with calls that are
-/// newer than the profile. This applies to the calling thread and the threads that it starts, or,
-/// with `SECCOMP_FILTER_FLAG_TSYNC` among the flags, to all threads.
-fn forbid_with(calls: &[c_long], flags: c_ulong) {
-    let statement = |code: u32, k: u32| sock_filter {
+/// One instruction of a filter, without a jump.
+fn statement(code: u32, k: u32) -> sock_filter {
+    sock_filter {
         code: code as u16,
         jt: 0,
         jf: 0,
         k,
-    };
-    // The number of the call is the first word of the filter's input.
-    let mut filter = vec![statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0)];
-    for &call in calls {
-        let unless_equal = sock_filter {
-            jf: 1,
-            ..statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, call as u32)
-        };
-        let refuse = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
-        filter.extend([unless_equal, statement(libc::BPF_RET | libc::BPF_K, refuse)]);
     }
+}
+
+/// Loads a word of the filter's input: the number of the call is at byte 0, the low half of its
+/// argument `n` at byte 16 + 8 `n`.
+fn load(byte: u32) -> sock_filter {
+    statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, byte)
+}
+
+/// Goes on if the loaded word is `k`, else behind the next `skipped` instructions.
+fn unless_equal(k: u32, skipped: u8) -> sock_filter {
+    sock_filter {
+        jf: skipped,
+        ..statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, k)
+    }
+}
+
+fn answer(errno: i32) -> sock_filter {
+    let refuse = libc::SECCOMP_RET_ERRNO | errno as u32;
+    statement(libc::BPF_RET | libc::BPF_K, refuse)
+}
+
+/// Makes the kernel answer these calls with `EPERM`, as container profiles do with calls that are
+/// newer than the profile. This applies to the calling thread and the threads that it starts, or,
+/// with `SECCOMP_FILTER_FLAG_TSYNC` among the flags, to all threads.
+fn forbid_with(calls: &[c_long], flags: c_ulong) {
+    let mut filter = vec![load(0)];
+    for &call in calls {
+        filter.extend([unless_equal(call as u32, 1), answer(libc::EPERM)]);
+    }
+    install(filter, flags);
+}
+
+/// Installs a filter that allows what it does not answer.
+fn install(mut filter: Vec<sock_filter>, flags: c_ulong) {
     let allow = libc::SECCOMP_RET_ALLOW;
     filter.push(statement(libc::BPF_RET | libc::BPF_K, allow));
     let program = sock_fprog {
@@ -199,4 +221,43 @@ fn a_call_for_which_there_is_no_thread_says_so_and_is_made() {
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{error}");
     assert!(error.contains("no more platform threads"), "{error}");
+}
+
+/// A signal that comes in the attempt ends it with `EINTR`: for a semaphore also one whose handler
+/// has `SA_RESTART`, such as the runtime's. Here each attempt ends so: it has a timeout, and the
+/// wait has none.
+#[watched]
+fn a_wait_for_a_semaphore_outlives_a_signal_in_its_attempt() {
+    child::isolated(&[], || {
+        // SAFETY: no pointers.
+        let semaphores = check(unsafe { libc::semget(libc::IPC_PRIVATE, 1, 0o600) }).unwrap();
+        let operate = move |change| {
+            let mut operation = libc::sembuf {
+                sem_num: 0,
+                sem_op: change,
+                sem_flg: 0,
+            };
+            // SAFETY: one operation.
+            check(unsafe { libc::semop(semaphores, &mut operation, 1) })
+        };
+        install(
+            vec![
+                load(0),
+                unless_equal(libc::SYS_semtimedop as u32, 4),
+                load(16 + 8 * 3),
+                unless_equal(0, 1),
+                statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW),
+                answer(libc::EINTR),
+            ],
+            0,
+        );
+        let taken = thread::spawn(move || operate(-1));
+        let given = thread::spawn(move || operate(1));
+        let results = [taken.join().unwrap(), given.join().unwrap()];
+        // SAFETY: no pointers.
+        check(unsafe { libc::semctl(semaphores, 0, libc::IPC_RMID) }).unwrap();
+        for result in results {
+            result.unwrap();
+        }
+    });
 }

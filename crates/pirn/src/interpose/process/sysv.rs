@@ -44,7 +44,10 @@ interposed! {
 }
 
 /// Runs a call that may wait. A virtual thread first makes the attempt `call(true)`, which does not
-/// wait and fails with `busy` if it would have to.
+/// wait and fails with `busy` if it would have to. It fails with `EINTR` instead when a signal
+/// comes meanwhile: `semtimedop` looks for signals before it looks at its timeout, and these calls
+/// are never begun again by the kernel, whatever `SA_RESTART` says. The signal is most often the
+/// runtime's own, of which the program must not hear.
 fn try_first(
     name: &'static CStr,
     waits: bool,
@@ -56,7 +59,7 @@ fn try_first(
     }
     if virtual_thread().is_some() {
         match call(true) {
-            Err(Errno(error)) if error == busy => {}
+            Err(Errno(error)) if error == busy || error == libc::EINTR => {}
             result => return result,
         }
     }
