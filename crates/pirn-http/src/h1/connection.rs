@@ -238,6 +238,7 @@ impl Connection {
             self.asked.keep_alive = false;
         }
         self.answer = Answer::Begun(body);
+        self.seat.begin_body();
     }
 
     /// Writes bytes of the answer's body.

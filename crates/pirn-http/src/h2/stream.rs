@@ -21,6 +21,7 @@ use ::h2::ext::Protocol;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode};
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::io::{self, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -45,27 +46,39 @@ pub(super) struct Common {
 
 impl Common {
     /// Waits for a piece of a body within the time limit for that. The streams of a connection
-    /// share its window and the client's attention: as long as they move together as much as one
-    /// of them has to, one may pause for as long as a connection may be idle.
+    /// share its window and the client's attention: as long as the others move together as much as
+    /// one of them has to, one may pause for as long as a connection may be idle.
+    ///
+    /// What the others move is counted from `since`, which is the connection's count when the time
+    /// of this body began. From the beginning of this wait would not do: a stream that now and then
+    /// gets a few bytes has little of its time left when its last wait begins, and in so short a
+    /// wait nobody moves enough.
     fn patiently<R>(
         &self,
         seat: &Seat,
+        since: &Cell<u64>,
         limit: Limit,
         mut wait: impl FnMut() -> io::Result<R>,
     ) -> io::Result<R> {
+        let (pace, timeouts) = seat.pace();
         let mut extensions = 0;
         loop {
-            // Relaxed: a number that stands for itself.
-            let before = self.moved.load(Relaxed);
             seat.limit(limit);
             let result = wait();
-            if result.is_ok() || !seat.has_expired() || extensions == seat.most_extensions() {
+            if !seat.has_expired() || seat.is_handler_late() {
                 return result;
             }
-            if !seat.is_enough(self.moved.load(Relaxed) - before) {
+            if result.is_ok() {
+                seat.absorb(); // The piece came just then: the next wait is judged, not this one.
+                return result;
+            }
+            let moved = self.moved.load(Relaxed); // Relaxed: a number that stands for itself.
+            let by_others = (moved - since.get()).saturating_sub(pace.bytes());
+            if by_others < timeouts.enough() || extensions == timeouts.most_extensions() {
                 return result;
             }
             extensions += 1;
+            since.set(moved);
             seat.absorb();
             seat.begin_body();
         }
@@ -107,6 +120,8 @@ pub(crate) struct Stream {
     /// The client asks for another protocol.
     is_extended: bool,
     answer: Answer,
+    /// How many bytes the connection had moved when the time of the present body began.
+    since: Cell<u64>,
     /// Bytes of the answer's body that have been written and not been sent.
     collected: Vec<u8>,
 }
@@ -123,6 +138,7 @@ impl Stream {
         let expected = parts.headers.get(http::header::EXPECT);
         let incoming = Incoming::new(body, parts, common.shared.limits.body);
         Box::new(Stream {
+            since: Cell::new(common.moved.load(Relaxed)), // Relaxed: as in `patiently`.
             place: Place {
                 number,
                 common: Arc::clone(common),
@@ -304,6 +320,9 @@ impl Stream {
         }
         self.live.send_head(head, body == Body::Omitted)?;
         self.answer = Answer::Begun(body);
+        self.seat.begin_body();
+        let moved = &self.place.common.moved;
+        self.since.set(moved.load(Relaxed)); // Relaxed: as in `patiently`.
         Ok(())
     }
 
@@ -387,7 +406,8 @@ impl Stream {
             return Ok(room);
         }
         let common = &self.place.common;
-        let room = common.patiently(&self.seat, Limit::Write, || self.live.wait_for_room());
+        let (seat, since) = (&self.seat, &self.since);
+        let room = common.patiently(seat, since, Limit::Write, || self.live.wait_for_room());
         self.seat.no_limit();
         room
     }
@@ -399,7 +419,9 @@ impl Stream {
         }
         let (common, seat) = (&self.place.common, &self.seat);
         let count = exchange::read_in_time(seat, || {
-            common.patiently(seat, Limit::Body, || self.incoming.read(buffer))
+            common.patiently(seat, &self.since, Limit::Body, || {
+                self.incoming.read(buffer)
+            })
         })?;
         common.note_moved(count);
         Ok(count)

@@ -3,6 +3,7 @@
 mod acceptor;
 mod hangups;
 mod listener;
+mod pace;
 mod running;
 pub(crate) mod shared;
 pub(crate) mod timeouts;

@@ -86,4 +86,16 @@ impl Timeouts {
     pub fn grace(self, grace: Duration) -> Timeouts {
         Timeouts { grace, ..self }
     }
+
+    /// Returns how many bytes are enough for the time that the first ones of a body have.
+    #[cfg(feature = "http2")]
+    pub(crate) fn enough(&self) -> u64 {
+        self.rate.saturating_mul(self.start.as_secs().max(1))
+    }
+
+    /// Returns how often that time fits into the longest pause.
+    #[cfg(feature = "http2")]
+    pub(crate) fn most_extensions(&self) -> u128 {
+        self.idle.as_millis() / self.start.as_millis().max(1)
+    }
 }

@@ -18,6 +18,7 @@
 //! armed and disarmed with each request.
 
 use super::hangups::{Client, HangUps};
+use super::pace::Pace;
 use super::timeouts::Timeouts;
 use crate::poison::locked;
 use crate::stream::Stream;
@@ -67,9 +68,7 @@ pub(crate) struct Seat {
     state: Arc<State>,
     /// When the handler that runs is due; 0: whenever it likes.
     handler_due: Cell<u64>,
-    /// The bytes of the present body, and when it began.
-    moved: Cell<u64>,
-    began: Cell<u64>,
+    pace: Pace,
 }
 
 /// What the watch sees of a seat.
@@ -84,62 +83,44 @@ impl Seat {
     /// Notes what the thread does from now on.
     pub(crate) fn limit(&self, limit: Limit) {
         let timeouts = &self.watch.timeouts;
+        let body_due = || self.pace.begin_wait(self.watch.now(), timeouts);
         let due = match limit {
             Limit::Handshake => self.watch.tick_after(timeouts.handshake) << 1,
             Limit::Idle => self.watch.tick_after(timeouts.idle) << 1 | IDLE,
             Limit::Head => self.watch.tick_after(timeouts.head) << 1,
             Limit::Drain => self.watch.tick_after(LINGERING) << 1,
-            Limit::Body | Limit::Write => self.body_due() << 1,
+            Limit::Body | Limit::Write => match self.handler_due.get() {
+                0 => body_due() << 1,
+                handler_due => handler_due.min(body_due() << 1),
+            },
             #[cfg(feature = "http2")]
             Limit::Dismissal => FOREVER << 1 | IDLE,
         };
         self.set(due);
     }
 
-    /// Returns when the next piece of a body is due. A pause is limited as well as the average: the
-    /// kernel's buffers take megabytes at once, of which a client need not have read a byte.
-    fn body_due(&self) -> u64 {
-        let (moved, now, timeouts) = (self.moved.get(), self.watch.now(), &self.watch.timeouts);
-        if moved == 0 {
-            self.began.set(now);
-        }
-        let allowed = moved / timeouts.rate * ticks(Duration::from_secs(1));
-        let average = self.began.get() + ticks(timeouts.start) + allowed + 1;
-        average.min(now + ticks(timeouts.idle.max(timeouts.start)))
-    }
-
-    /// Returns whether so many bytes are enough for the time that the first ones of a body have.
+    /// Returns how much of the present body has moved, and how fast it has to.
     #[cfg(feature = "http2")]
-    pub(crate) fn is_enough(&self, bytes: u64) -> bool {
-        let timeouts = &self.watch.timeouts;
-        bytes
-            >= timeouts
-                .rate
-                .saturating_mul(timeouts.start.as_secs().max(1))
-    }
-
-    /// Returns how often that time fits into the longest pause.
-    #[cfg(feature = "http2")]
-    pub(crate) fn most_extensions(&self) -> u64 {
-        let timeouts = &self.watch.timeouts;
-        ticks(timeouts.idle) / ticks(timeouts.start).max(1)
+    pub(crate) fn pace(&self) -> (&Pace, &Timeouts) {
+        (&self.pace, &self.watch.timeouts)
     }
 
     /// Notes that a body has moved by so many bytes, and that nothing is limited until the next
     /// piece.
     pub(crate) fn progress(&self, bytes: usize) {
-        self.moved.set(self.moved.get() + bytes as u64);
+        self.pace.note(bytes);
         self.no_limit();
     }
 
     /// Notes that nothing is limited but the handler, if one runs.
     pub(crate) fn no_limit(&self) {
+        self.pace.end_wait(self.watch.now());
         self.set(self.handler_due.get());
     }
 
     /// Notes that the time of a body begins, or begins anew.
     pub(crate) fn begin_body(&self) {
-        self.moved.set(0);
+        self.pace.begin_anew();
     }
 
     /// Notes that a handler begins.
@@ -165,6 +146,13 @@ impl Seat {
             take_interrupt();
         }
         is_late
+    }
+
+    /// Returns whether a handler runs, and has had its time.
+    #[cfg(feature = "http2")]
+    pub(crate) fn is_handler_late(&self) -> bool {
+        let due = self.handler_due.get();
+        due != 0 && due >> 1 <= self.watch.now()
     }
 
     /// Returns whether the client has hung up.
@@ -367,8 +355,7 @@ impl Watch {
             is_stream,
             state,
             handler_due: Cell::new(0),
-            moved: Cell::new(0),
-            began: Cell::new(0),
+            pace: Pace::default(),
         }
     }
 
@@ -461,6 +448,6 @@ impl Watch {
 }
 
 /// Returns how many ticks a duration has.
-fn ticks(duration: Duration) -> u64 {
+pub(super) fn ticks(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis() / TICK.as_millis()).unwrap_or(u64::MAX >> 3)
 }

@@ -40,12 +40,23 @@ impl Answer {
 
 impl Client {
     fn connect(server: &Running) -> Client {
+        Client::built(&Builder::new(), server)
+    }
+
+    fn built(builder: &Builder, server: &Running) -> Client {
         let socket = TcpStream::connect(server.local_addr().unwrap()).unwrap();
-        Client::on(AsyncIo::new(socket).unwrap())
+        Client::begun(builder, AsyncIo::new(socket).unwrap())
     }
 
     pub(crate) fn on(io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> Client {
-        let (sender, connection) = block_on(Builder::new().handshake(io)).unwrap();
+        Client::begun(&Builder::new(), io)
+    }
+
+    fn begun(
+        builder: &Builder,
+        io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    ) -> Client {
+        let (sender, connection) = block_on(builder.handshake(io)).unwrap();
         let driver = thread::spawn(move || block_on(connection));
         Client { sender, driver }
     }

@@ -5,7 +5,7 @@ use crate::common;
 use ::http::{HeaderMap, HeaderValue, Request as Asked};
 use bytes::Bytes;
 use h2::Reason;
-use pirn::{AsyncIo, thread};
+use pirn::{AsyncIo, block_on, thread};
 use pirn_http::observe::{AccessLog, LogFormat};
 use pirn_http::{Body, Limits, Listener, Request, Response, Running, Server, Status, Timeouts};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -232,6 +232,42 @@ fn slow_bodies_and_slow_handlers_are_answered() {
 }
 
 #[test]
+fn the_time_that_a_handler_takes_is_not_its_clients() {
+    const LINE: &str = "one moment\n";
+    let server = Server::new().get("/", |request: &mut Request| -> io::Result<()> {
+        let mut body = request.respond(Response::ok())?;
+        for _ in 0..3 {
+            body.write_all(LINE.as_bytes())?;
+            body.flush()?;
+            thread::sleep(Duration::from_secs(1));
+        }
+        body.write_all(&[b'x'; 100])?;
+        body.flush()
+    });
+    let server = served(server.timeouts(Timeouts::default().body(Duration::from_secs(2), 500)));
+    let mut builder = h2::client::Builder::new();
+    let client = Client::built(
+        builder.initial_window_size(LINE.len() as u32 * 3 + 50),
+        &server,
+    );
+    let (answer, _) = client.begin(get("/"), true);
+    let mut body = block_on(answer).unwrap().into_body();
+    let mut piece = || block_on(body.data()).transpose();
+    let mut seen = 0;
+    while seen < LINE.len() * 3 + 50 {
+        seen += piece().unwrap().unwrap().len();
+    }
+    // The handler waits for more of the window, for some ticks of the watch.
+    thread::sleep(Duration::from_millis(700));
+    body.flow_control().release_capacity(seen).unwrap();
+    while let Some(more) = block_on(body.data()).transpose().unwrap() {
+        seen += more.len();
+    }
+    assert_eq!(seen, LINE.len() * 3 + 100);
+    assert_eq!(server.shutdown(), 0);
+}
+
+#[test]
 fn a_stream_may_pause_while_others_of_its_connection_move() {
     let timeouts = Timeouts::default().body(Duration::from_secs(2), 500);
     let server = served(server().timeouts(timeouts));
@@ -239,15 +275,21 @@ fn a_stream_may_pause_while_others_of_its_connection_move() {
     let post = || Asked::post("http://a/echo").body(()).unwrap();
     let (paused, mut paused_body) = client.begin(post(), false);
     let (moving, mut moving_body) = client.begin(post(), false);
-    // It has begun, and pauses for longer than that allows. The other moves enough within two
-    // seconds, not within a moment.
-    super::send(&mut paused_body, Bytes::from("now or "), false);
-    let end = Instant::now() + Duration::from_millis(3500);
+    // It pauses for longer than that allows, and gets a few bytes shortly before its time is over.
+    // The other moves enough within two seconds, not within what is then left of them.
+    super::send(&mut paused_body, Bytes::from("now "), false);
+    let begin = Instant::now();
+    let mut more = Some(Bytes::from("or "));
     let mut sent = 0;
-    while Instant::now() < end {
-        super::send(&mut moving_body, Bytes::from(vec![b'x'; 300]), false);
-        sent += 300;
+    while begin.elapsed() < Duration::from_millis(3500) {
+        super::send(&mut moving_body, Bytes::from(vec![b'x'; 100]), false);
+        sent += 100;
         thread::sleep(Duration::from_millis(100));
+        if begin.elapsed() > Duration::from_millis(1700)
+            && let Some(more) = more.take()
+        {
+            super::send(&mut paused_body, more, false);
+        }
     }
     super::send(&mut paused_body, Bytes::from("later"), true);
     assert_eq!(super::receive(paused).unwrap().text(), "now or later");
