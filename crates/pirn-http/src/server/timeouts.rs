@@ -59,8 +59,10 @@ impl Timeouts {
     }
 
     /// How slow a body may be, in either direction: after `start`, it has to move by `rate` bytes
-    /// per second on average; 5 s and 500. The streams of a connection of HTTP/2 share what its
-    /// client can do: one of them may pause as long as they move together by that much.
+    /// per second on average; 5 s and 500. Only the time counts in which the server waits for the
+    /// client, not that in which a handler makes the next bytes. The streams of a connection of
+    /// HTTP/2 share what its client can do: one of them may pause as long as the others move
+    /// together by that much.
     #[must_use]
     pub fn body(self, start: Duration, rate: u64) -> Timeouts {
         Timeouts {
