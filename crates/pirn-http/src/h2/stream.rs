@@ -72,16 +72,22 @@ impl Common {
                 seat.absorb(); // The piece came just then: the next wait is judged, not this one.
                 return result;
             }
-            let moved = self.moved.load(Relaxed); // Relaxed: a number that stands for itself.
-            let by_others = (moved - since.get()).saturating_sub(pace.bytes());
+            // Relaxed: a number that stands for itself.
+            let moved = self.moved.load(Relaxed) - since.get();
+            let by_others = moved.saturating_sub(pace.bytes());
             if by_others < timeouts.enough() || extensions == timeouts.most_extensions() {
                 return result;
             }
             extensions += 1;
-            since.set(moved);
             seat.absorb();
-            seat.begin_body();
+            self.begin_body(seat, since);
         }
+    }
+
+    /// Notes that the time of a stream's body begins, or begins anew.
+    fn begin_body(&self, seat: &Seat, since: &Cell<u64>) {
+        since.set(self.moved.load(Relaxed)); // Relaxed: as above.
+        seat.begin_body();
     }
 
     /// Notes that a body has moved by so many bytes.
@@ -320,9 +326,7 @@ impl Stream {
         }
         self.live.send_head(head, body == Body::Omitted)?;
         self.answer = Answer::Begun(body);
-        self.seat.begin_body();
-        let moved = &self.place.common.moved;
-        self.since.set(moved.load(Relaxed)); // Relaxed: as in `patiently`.
+        self.place.common.begin_body(&self.seat, &self.since);
         Ok(())
     }
 

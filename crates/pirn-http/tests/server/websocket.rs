@@ -25,6 +25,17 @@ pub(crate) fn echo(mut socket: WebSocket) -> std::io::Result<()> {
     Ok(())
 }
 
+/// A server that hands out its sockets, while one thread of each waits for messages.
+pub(crate) fn handing_out() -> (Server, mpsc::Receiver<WebSocket>) {
+    let (sockets, arrived) = mpsc::channel();
+    let server = Server::new().websocket("/", move |mut socket| {
+        sockets.send(socket.clone()).unwrap();
+        while socket.read()?.is_some() {}
+        Ok(())
+    });
+    (server, arrived)
+}
+
 /// Reads until the socket is closed; returns the code of the farewell.
 pub(crate) fn farewell<S: Read + Write>(
     client: &mut tungstenite::WebSocket<S>,
@@ -66,12 +77,8 @@ fn messages_come_back() {
 
 #[test]
 fn others_send_while_one_thread_waits_for_a_message() {
-    let (sockets, arrived) = mpsc::channel();
-    let server = start(Server::new().websocket("/", move |mut socket| {
-        sockets.send(socket.clone()).unwrap();
-        while socket.read()?.is_some() {}
-        Ok(())
-    }));
+    let (server, arrived) = handing_out();
+    let server = start(server);
     let mut clients = [connect(&server), connect(&server)];
     let all = [arrived.recv().unwrap(), arrived.recv().unwrap()];
     for number in 0..100 {

@@ -1,7 +1,7 @@
 //! Streams that carry other protocols (RFC 8441), with tungstenite's WebSockets.
 
 use super::{Client, next_piece, receive, send, served};
-use crate::websocket::{echo, farewell};
+use crate::websocket::{echo, farewell, handing_out};
 use ::http::{Method, Request as Asked};
 use bytes::{Buf, Bytes};
 use h2::ext::Protocol;
@@ -9,7 +9,6 @@ use h2::{RecvStream, SendStream};
 use pirn::{block_on, thread};
 use pirn_http::{Limits, Request, Response, Server, Status};
 use std::io::{self, Read, Write};
-use std::sync::mpsc;
 use tungstenite::protocol::Role;
 use tungstenite::{Message, protocol::frame::coding::CloseCode};
 
@@ -105,12 +104,8 @@ fn sockets_and_requests_share_a_connection() {
 
 #[test]
 fn others_send_while_one_thread_waits_for_a_message() {
-    let (sockets, arrived) = mpsc::channel();
-    let server = served(Server::new().websocket("/", move |mut socket| {
-        sockets.send(socket.clone()).unwrap();
-        while socket.read()?.is_some() {}
-        Ok(())
-    }));
+    let (server, arrived) = handing_out();
+    let server = served(server);
     let client = Client::connect(&server);
     let mut socket = client.socket("/");
     let sender = arrived.recv().unwrap();
