@@ -4,6 +4,7 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// An example that serves, ended with the test.
@@ -19,12 +20,17 @@ impl Drop for Example {
     }
 }
 
+/// Held while an example is started. A process that another test starts meanwhile would have this
+/// one's listener, too, until it runs its program: what connects in that moment is reset.
+static STARTING: Mutex<()> = Mutex::new(());
+
 /// Starts an example. Cargo builds them before it runs tests.
 fn start(name: &str, more: &[&str]) -> Example {
     let mut folder = std::env::current_exe().unwrap();
     folder.pop();
     folder.pop();
     let program = folder.join("examples").join(name);
+    let starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
     // Free a moment ago; the example says so if it is not any more.
     let address = TcpListener::bind("127.0.0.1:0")
         .unwrap()
@@ -36,6 +42,7 @@ fn start(name: &str, more: &[&str]) -> Example {
         .args(more)
         .spawn()
         .unwrap();
+    drop(starting);
     let mut example = Example { process, address };
     let end = Instant::now() + Duration::from_secs(60);
     while TcpStream::connect(&example.address).is_err() {
