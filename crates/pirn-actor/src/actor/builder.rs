@@ -1,0 +1,316 @@
+//! Making actors.
+
+use super::address::Address;
+use super::cell::{Body, Cell, Options, Rare};
+use super::handle::Function;
+use super::recipe::{Recipe, Restarts};
+use super::reference::Ref;
+use super::runner;
+use super::threads::Threads;
+use crate::error::{Failure, short_name};
+use crate::identity::Identity;
+use crate::mailbox::Overflow;
+use crate::process::{Inbox, Process};
+use crate::snapshot;
+use core::fmt;
+use pirn::thread;
+use std::io;
+use std::sync::Arc;
+
+/// The capacity of a mailbox, unless [`Builder::capacity`] says otherwise.
+const CAPACITY: usize = 1024;
+
+/// Makes actors that are different from the usual: with a name, another capacity, restarts.
+///
+/// # Examples
+/// ```
+/// use pirn_actor::{self as actor, Overflow};
+///
+/// let log = actor::Builder::new()
+///     .name("log")
+///     .capacity(64)
+///     .overflow(Overflow::DropOld)
+///     .consumer(|line: String| println!("{line}"));
+/// log.send("hello".to_string()).unwrap();
+/// assert_eq!(&*log.name(), "log");
+/// ```
+#[derive(Clone)]
+pub struct Builder {
+    name: Option<Arc<str>>,
+    capacity: usize,
+    overflow: Overflow,
+    threads: Threads,
+    rare: Rare,
+}
+
+impl Default for Builder {
+    fn default() -> Builder {
+        Builder::new()
+    }
+}
+
+impl Builder {
+    /// Returns a builder of usual actors: without a name, on virtual threads, with room for 1,024
+    /// messages, whose senders wait when there is none.
+    pub fn new() -> Builder {
+        Builder {
+            name: None,
+            capacity: CAPACITY,
+            overflow: Overflow::default(),
+            threads: Threads::default(),
+            rare: Rare::default(),
+        }
+    }
+
+    /// Sets the name, for people: errors, dumps, snapshots. Several actors may have the same.
+    pub fn name(mut self, name: impl Into<Arc<str>>) -> Builder {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Sets the number of messages that the mailbox has room for, at least 1, besides the one that
+    /// is being handled.
+    pub fn capacity(mut self, messages: usize) -> Builder {
+        self.capacity = messages;
+        self
+    }
+
+    /// Gives the mailbox room for any number of messages. A sender that is faster than the actor
+    /// then fills the memory.
+    pub fn unbounded(self) -> Builder {
+        self.capacity(usize::MAX)
+    }
+
+    /// Sets what a full mailbox does.
+    pub fn overflow(mut self, overflow: Overflow) -> Builder {
+        self.overflow = overflow;
+        self
+    }
+
+    /// Has the actor's threads made by this builder: with a stack size, a scheduler, a name.
+    pub fn threads(mut self, threads: thread::Builder) -> Builder {
+        self.threads = Threads::Made(Arc::new(threads.factory()));
+        self
+    }
+
+    /// Has the actor run on platform threads.
+    pub fn platform_threads(mut self) -> Builder {
+        self.threads = Threads::Platform;
+        self
+    }
+
+    /// Has the actor begin anew after a failure, with a state that its recipe makes, as often as
+    /// this says. References stay good, and messages that have not been begun are handled.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn_actor::{self as actor, AskError, Context, Handle, Restarts};
+    ///
+    /// struct Counter(u32);
+    /// impl Handle<u32> for Counter {
+    ///     type Reply = u32;
+    ///     fn handle(&mut self, add: u32, _: &Context<Self>) -> u32 {
+    ///         assert_ne!(add, 13, "bad luck");
+    ///         self.0 += add;
+    ///         self.0
+    ///     }
+    /// }
+    /// let counter = actor::Builder::new()
+    ///     .restarts(Restarts::at_most(3))
+    ///     .spawn(|| Counter(0))
+    ///     .unwrap();
+    /// assert_eq!(counter.ask(5), Ok(5));
+    /// assert!(matches!(counter.ask(13), Err(AskError::Failed(_))));
+    /// assert_eq!(counter.ask(5), Ok(5)); // a new state
+    /// ```
+    pub fn restarts(mut self, restarts: Restarts) -> Builder {
+        self.rare.restarts = Some(restarts);
+        self
+    }
+
+    /// Has a function told of each message that was sent and never begun, by the name of its type,
+    /// when the actor ends.
+    pub fn on_undelivered(mut self, f: impl Fn(&str) + Send + Sync + 'static) -> Builder {
+        self.rare.on_undelivered = Some(Arc::new(f));
+        self
+    }
+
+    /// Has a function told of each failure. The actor is held until it is released.
+    pub(crate) fn on_failure(mut self, f: impl Fn(Failure) + Send + Sync + 'static) -> Builder {
+        self.rare.on_failure = Some(Arc::new(f));
+        self
+    }
+
+    /// Makes an actor whose state is made by this recipe, on the actor's thread, at once and again
+    /// after each failure if there are [`restarts`](Builder::restarts).
+    ///
+    /// # Errors
+    /// No thread can be had.
+    pub fn spawn<S, F>(&self, mut recipe: F) -> io::Result<Ref<S>>
+    where
+        S: Send + 'static,
+        F: FnMut() -> S + Send + 'static,
+    {
+        self.spawn_recipe(Recipe::new(move || Ok(recipe())))
+    }
+
+    /// Makes an actor whose state is made by a recipe that may fail. [`Ref::ready`] waits until it
+    /// has succeeded.
+    ///
+    /// # Errors
+    /// No thread can be had.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn_actor as actor;
+    /// use std::fs::File;
+    ///
+    /// let builder = actor::Builder::new();
+    /// let file = builder.try_spawn(|| File::open("/there/is/none")).unwrap();
+    /// assert!(file.ready().unwrap_err().to_string().starts_with("failed: No such file"));
+    /// ```
+    pub fn try_spawn<S, E, F>(&self, mut recipe: F) -> io::Result<Ref<S>>
+    where
+        S: Send + 'static,
+        E: fmt::Display,
+        F: FnMut() -> Result<S, E> + Send + 'static,
+    {
+        let make = move || recipe().map_err(|error| Failure::new(error.to_string()));
+        self.spawn_recipe(Recipe::new(make))
+    }
+
+    fn spawn_recipe<S: Send + 'static>(&self, recipe: Recipe<S>) -> io::Result<Ref<S>> {
+        let body = Body {
+            state: None,
+            recipe,
+        };
+        let actor = self.make(body);
+        let then = actor.cell().mailbox().begin();
+        actor.cell().then(then);
+        Ok(actor)
+    }
+
+    /// Makes an actor with this state. It has no thread until it gets a message.
+    pub fn spawn_with<S: Send + 'static>(&self, state: S) -> Ref<S> {
+        self.make(Body {
+            state: Some(state),
+            recipe: Recipe::NONE,
+        })
+    }
+
+    fn make<S: Send + 'static>(&self, body: Body<S>) -> Ref<S> {
+        let cell = Cell::new(
+            Identity::new(self.name.clone()),
+            (self.capacity, self.overflow),
+            body,
+            self.options(),
+            runner::start,
+        );
+        let seen: Arc<dyn snapshot::Seen> = cell.clone();
+        snapshot::enter(cell.identity(), short_name::<S>(), Arc::downgrade(&seen));
+        Ref::new(cell)
+    }
+
+    fn options(&self) -> Options {
+        let rare = &self.rare;
+        let is_usual =
+            rare.restarts.is_none() && rare.on_undelivered.is_none() && rare.on_failure.is_none();
+        Options {
+            threads: self.threads.clone(),
+            rare: (!is_usual).then(|| Arc::new(rare.clone())),
+        }
+    }
+
+    /// Makes an actor that calls `f` for each message, and answers with what it returns.
+    pub fn function<M, R, F>(&self, f: F) -> Address<M, R>
+    where
+        M: Send + 'static,
+        R: Send + 'static,
+        F: FnMut(M) -> R + Send + 'static,
+    {
+        self.spawn_with(Function::new(f)).address()
+    }
+
+    /// Makes an actor that calls `f` for each message.
+    pub fn consumer<M, F>(&self, f: F) -> Address<M>
+    where
+        M: Send + 'static,
+        F: FnMut(M) + Send + 'static,
+    {
+        self.function(f)
+    }
+
+    /// Makes a process: an actor that has a thread for its whole life, and receives its messages
+    /// where it wants to. See [`process`](crate::process()).
+    ///
+    /// # Errors
+    /// No thread can be had.
+    pub fn process<M, T, F>(&self, f: F) -> io::Result<Process<M, T>>
+    where
+        M: Send + 'static,
+        T: Send + 'static,
+        F: FnOnce(&mut Inbox<M>) -> T + Send + 'static,
+    {
+        let identity = Identity::new(self.name.clone());
+        Process::start(identity, (self.capacity, self.overflow), self.options(), f)
+    }
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("name", &self.name)
+            .field("capacity", &self.capacity)
+            .field("overflow", &self.overflow)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<S: Send> snapshot::Seen for Cell<S> {
+    fn load(&self) -> snapshot::Load {
+        self.mailbox().load()
+    }
+}
+
+/// Makes an actor with this state. It has no thread until it gets a message.
+///
+/// # Examples
+/// See [`Handle`](crate::Handle).
+pub fn spawn<S: Send + 'static>(state: S) -> Ref<S> {
+    Builder::new().spawn_with(state)
+}
+
+/// Makes an actor that calls `f` for each message, and answers with what it returns.
+///
+/// # Examples
+/// ```
+/// use pirn_actor as actor;
+///
+/// let square = actor::function(|n: u64| n * n);
+/// assert_eq!(square.ask(7).unwrap(), 49); // parks until the answer is there
+/// ```
+pub fn function<M, R, F>(f: F) -> Address<M, R>
+where
+    M: Send + 'static,
+    R: Send + 'static,
+    F: FnMut(M) -> R + Send + 'static,
+{
+    Builder::new().function(f)
+}
+
+/// Makes an actor that calls `f` for each message.
+///
+/// # Examples
+/// ```
+/// use pirn_actor as actor;
+///
+/// let log = actor::consumer(|line: String| eprintln!("{line}"));
+/// log.send("hello".to_string()).unwrap();
+/// ```
+pub fn consumer<M, F>(f: F) -> Address<M>
+where
+    M: Send + 'static,
+    F: FnMut(M) + Send + 'static,
+{
+    Builder::new().consumer(f)
+}

@@ -1,0 +1,34 @@
+//! An actor of the usual form: a state, and a handler that is called for each message. It has a
+//! thread only while it has work.
+
+mod address;
+mod builder;
+mod cell;
+mod context;
+mod ending;
+mod handle;
+mod recipe;
+mod reference;
+mod runner;
+mod sending;
+mod threads;
+mod wait;
+
+pub use address::{Address, Ask, Tell};
+pub use builder::{Builder, consumer, function, spawn};
+pub use context::Context;
+pub use handle::{Function, Handle};
+pub use recipe::Restarts;
+pub use reference::{Ref, WeakRef};
+
+pub(crate) use address::Receive;
+pub(crate) use cell::{Cell, Options, Rare};
+pub(crate) use ending::Ending;
+pub(crate) use handle::{Asked, Told};
+pub(crate) use recipe::Recipe;
+pub(crate) use sending::Patience;
+pub(crate) use threads::Threads;
+pub(crate) use wait::ForRoom;
+
+/// What is in the mailbox of an actor with the state `S`.
+pub(crate) type Item<S> = crate::envelope::Envelope<S, Context<S>>;

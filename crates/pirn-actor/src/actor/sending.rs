@@ -1,0 +1,199 @@
+//! Sending and asking: from a message to a parcel in the mailbox.
+
+use super::cell::Cell;
+use super::context::Context;
+use super::handle::{Asked, Code, Handle, Query, Told};
+use super::wait::ForRoom;
+use crate::envelope::{Envelope, Parcel};
+use crate::error::{AskError, Refusal, SendError};
+use crate::mailbox::Then;
+use crate::reply::{self, Reply};
+use crate::time::Limit;
+
+/// What a push returns.
+type Pushed<T> = Result<(Then, Option<T>), (Refusal, T)>;
+
+/// Whether a sender waits for room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Patience {
+    None,
+    Until(Limit),
+}
+
+impl<S: Send> Cell<S> {
+    /// Puts a parcel into the mailbox. It comes back if it is refused.
+    pub(super) fn put<P>(&self, parcel: P, patience: Patience) -> Result<(), (Refusal, P)>
+    where
+        P: Parcel<S, Context<S>> + 'static,
+    {
+        // SAFETY: it borrows nothing.
+        unsafe { self.put_borrowing(parcel, patience) }
+    }
+
+    /// Does the same for a parcel that borrows.
+    ///
+    /// # Safety
+    /// What it borrows outlives the actor.
+    pub(crate) unsafe fn put_borrowing<P>(
+        &self,
+        parcel: P,
+        patience: Patience,
+    ) -> Result<(), (Refusal, P)>
+    where
+        P: Parcel<S, Context<S>>,
+    {
+        // SAFETY: the caller's contract: the mailbox is empty when the actor has ended.
+        let envelope = unsafe { Envelope::borrowing(parcel) };
+        let pushed = match patience {
+            Patience::None => self.mailbox.try_push(envelope),
+            Patience::Until(limit) => {
+                let wait = ForRoom {
+                    at: &self.identity,
+                    limit,
+                };
+                self.mailbox.push(envelope, &wait)
+            }
+        };
+        self.pushed(pushed)
+    }
+
+    /// Puts a parcel before all others.
+    pub(super) fn put_first<P>(&self, parcel: P) -> Result<(), (Refusal, P)>
+    where
+        P: Parcel<S, Context<S>> + 'static,
+    {
+        let pushed = self.mailbox.push_urgent(Envelope::new(parcel));
+        self.pushed(pushed.map(|then| (then, None)))
+    }
+
+    fn pushed<P>(&self, pushed: Pushed<super::Item<S>>) -> Result<(), (Refusal, P)>
+    where
+        P: Parcel<S, Context<S>>,
+    {
+        match pushed {
+            Ok((then, displaced)) => {
+                self.then(then);
+                drop(displaced);
+                Ok(())
+            }
+            // SAFETY: what is refused is what was put, which was made of a `P`.
+            Err((refusal, envelope)) => Err((refusal, unsafe { envelope.into_parcel() })),
+        }
+    }
+
+    pub(super) fn tell<M>(&self, message: M, patience: Patience) -> Result<(), SendError<M>>
+    where
+        S: Handle<M>,
+        M: Send + 'static,
+    {
+        self.put(Told(message), patience)
+            .map_err(|(refusal, Told(message))| self.send_error(message, refusal))
+    }
+
+    pub(super) fn tell_first<M>(&self, message: M) -> Result<(), SendError<M>>
+    where
+        S: Handle<M>,
+        M: Send + 'static,
+    {
+        self.put_first(Told(message))
+            .map_err(|(refusal, Told(message))| self.send_error(message, refusal))
+    }
+
+    /// Asks. The reply can be awaited.
+    pub(super) fn request<M>(
+        &self,
+        message: M,
+        limit: Limit,
+        patience: Patience,
+    ) -> Result<Reply<S::Reply>, SendError<M>>
+    where
+        S: Handle<M, Reply: 'static>,
+        M: Send + 'static,
+    {
+        let (to, reply) = reply::pair(self.identity.clone());
+        let asked = Asked {
+            message,
+            reply: to,
+            limit,
+        };
+        match self.put(asked, patience) {
+            Ok(()) => Ok(reply),
+            Err((refusal, asked)) => {
+                asked.reply.withdraw();
+                Err(self.send_error(asked.message, refusal))
+            }
+        }
+    }
+
+    /// Asks, and waits for the answer, within one time limit.
+    pub(super) fn ask_within<M>(&self, message: M, limit: Limit) -> Result<S::Reply, AskError>
+    where
+        S: Handle<M, Reply: 'static>,
+        M: Send + 'static,
+    {
+        self.request(message, limit, Patience::Until(limit))
+            .map_err(SendError::into_ask_error)?
+            .recv_within(limit)
+    }
+
+    pub(super) fn run_later<F, R>(&self, code: F, limit: Limit) -> Result<Reply<R>, AskError>
+    where
+        F: FnOnce(&mut S) -> R + Send + 'static,
+        R: Send + 'static,
+    {
+        let (to, reply) = reply::pair(self.identity.clone());
+        let query = Query {
+            code,
+            reply: to,
+            limit,
+        };
+        match self.put(query, Patience::Until(limit)) {
+            Ok(()) => Ok(reply),
+            Err((refusal, query)) => {
+                query.reply.withdraw();
+                Err(self.send_error((), refusal).into_ask_error())
+            }
+        }
+    }
+
+    pub(super) fn run_detached<F>(&self, code: F) -> Result<(), SendError<F>>
+    where
+        F: FnOnce(&mut S) + Send + 'static,
+    {
+        let limit = crate::identity::current_limit();
+        self.put(Code(code), Patience::Until(limit))
+            .map_err(|(refusal, Code(code))| self.send_error(code, refusal))
+    }
+
+    pub(super) fn send_error<M>(&self, message: M, refusal: Refusal) -> SendError<M> {
+        SendError::new(message, self.identity.name(), refusal)
+    }
+
+    /// Puts several messages with nothing between them, or none of them.
+    pub(super) fn tell_all<M>(&self, messages: Vec<M>) -> Result<(), SendError<Vec<M>>>
+    where
+        S: Handle<M>,
+        M: Send + 'static,
+    {
+        let envelopes: Vec<super::Item<S>> = messages
+            .into_iter()
+            .map(|message| Envelope::new(Told(message)))
+            .collect();
+        match self.mailbox.try_push_all(envelopes) {
+            Ok((then, displaced)) => {
+                self.then(then);
+                drop(displaced);
+                Ok(())
+            }
+            Err((refusal, envelopes)) => {
+                let back = |envelope: super::Item<S>| {
+                    // SAFETY: each was made of a `Told<M>`, above.
+                    let Told(message) = unsafe { envelope.into_parcel() };
+                    message
+                };
+                let messages = envelopes.into_iter().map(back).collect();
+                Err(self.send_error(messages, refusal))
+            }
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! A message for an actor with the state `S`, whatever its type: a *parcel* behind three functions.
+//!
+//! ```text
+//!   +-----------+------------------------------------------+
+//!   | functions | the parcel, if it is small enough ...    |   48 bytes
+//!   +-----------+------------------------------------------+
+//!               | ... or a pointer to it on the heap       |
+//! ```
+//!
+//! Most messages are small: a mailbox then holds them in place, and sending allocates nothing.
+
+use crate::error::short_name;
+use core::marker::PhantomData;
+use core::mem::{ManuallyDrop, MaybeUninit, align_of, size_of};
+
+/// The number of words of a parcel that needs no allocation.
+const WORDS: usize = 5;
+
+/// What an actor with the state `S` can be sent: a message, a request, code.
+pub(crate) trait Parcel<S, C>: Send {
+    /// Handles it.
+    fn deliver(self, state: &mut S, context: &C);
+
+    /// Returns false if nobody waits for the result any more.
+    fn is_wanted(&self) -> bool {
+        true
+    }
+}
+
+/// The functions of a type of parcel. They know the types of state and context; this one does not,
+/// so that it is `'static` where those borrow.
+struct Functions {
+    /// Consumes the parcel.
+    deliver: unsafe fn(*mut Words, *mut (), *const ()),
+    is_wanted: unsafe fn(*const Words) -> bool,
+    /// Consumes the parcel.
+    discard: unsafe fn(*mut Words),
+    /// The type's name.
+    name: fn() -> &'static str,
+}
+
+type Words = MaybeUninit<[usize; WORDS]>;
+
+pub(crate) struct Envelope<S, C> {
+    functions: &'static Functions,
+    words: Words,
+    /// It owns a parcel for these, and a parcel is `Send`, which is all that is known of it.
+    parcel: PhantomData<(fn(&mut S, &C), *mut ())>,
+}
+
+// SAFETY: `Envelope::new` takes parcels that are `Send`, and nothing else is in it.
+unsafe impl<S, C> Send for Envelope<S, C> {}
+
+/// The functions for parcels of the type `P`.
+struct Of<P>(PhantomData<P>);
+
+impl<P> Of<P> {
+    const IN_PLACE: bool =
+        size_of::<P>() <= size_of::<Words>() && align_of::<P>() <= align_of::<Words>();
+
+    /// Returns the place of the parcel.
+    ///
+    /// # Safety
+    /// `words` holds a parcel of this type, as `Envelope::new` puts it there.
+    unsafe fn place(words: *const Words) -> *mut P {
+        if Self::IN_PLACE {
+            words.cast::<P>().cast_mut()
+        } else {
+            // SAFETY: the caller's contract: then the first word is the pointer.
+            unsafe { words.cast::<*mut P>().read() }
+        }
+    }
+
+    /// Takes the parcel out.
+    ///
+    /// # Safety
+    /// As for `place`, and nobody uses `words` afterwards.
+    unsafe fn take(words: *const Words) -> P {
+        // SAFETY: the caller's contract.
+        unsafe {
+            let place = Self::place(words);
+            if Self::IN_PLACE {
+                place.read()
+            } else {
+                *Box::from_raw(place)
+            }
+        }
+    }
+}
+
+impl<P> Of<P> {
+    /// # Safety
+    /// As for `take`; `state` and `context` are references of these types.
+    unsafe fn deliver<S, C>(words: *mut Words, state: *mut (), context: *const ())
+    where
+        P: Parcel<S, C>,
+    {
+        // SAFETY: the caller's contract.
+        let (parcel, state, context) = unsafe {
+            (
+                Self::take(words),
+                &mut *state.cast::<S>(),
+                &*context.cast::<C>(),
+            )
+        };
+        parcel.deliver(state, context);
+    }
+
+    /// # Safety
+    /// As for `place`.
+    unsafe fn is_wanted<S, C>(words: *const Words) -> bool
+    where
+        P: Parcel<S, C>,
+    {
+        // SAFETY: the caller's contract: there is a parcel, and the envelope is borrowed meanwhile.
+        unsafe { &*Self::place(words) }.is_wanted()
+    }
+
+    /// # Safety
+    /// As for `take`.
+    unsafe fn discard(words: *mut Words) {
+        // SAFETY: the caller's contract.
+        drop(unsafe { Self::take(words) });
+    }
+
+    const fn functions<S, C>() -> Functions
+    where
+        P: Parcel<S, C>,
+    {
+        Functions {
+            deliver: Self::deliver::<S, C>,
+            is_wanted: Self::is_wanted::<S, C>,
+            discard: Self::discard,
+            name: short_name::<P>,
+        }
+    }
+}
+
+impl<S, C> Envelope<S, C> {
+    pub(crate) fn new<P: Parcel<S, C> + 'static>(parcel: P) -> Envelope<S, C> {
+        // SAFETY: it borrows nothing.
+        unsafe { Self::borrowing(parcel) }
+    }
+
+    /// Does the same for a parcel that borrows.
+    ///
+    /// # Safety
+    /// What it borrows outlives the envelope, and what is made of it.
+    pub(crate) unsafe fn borrowing<P: Parcel<S, C>>(parcel: P) -> Envelope<S, C> {
+        let mut words = Words::uninit();
+        if Of::<P>::IN_PLACE {
+            // SAFETY: it fits, by size and alignment, and the place is ours.
+            unsafe { words.as_mut_ptr().cast::<P>().write(parcel) };
+        } else {
+            let place = Box::into_raw(Box::new(parcel));
+            // SAFETY: a pointer fits, and the place is ours.
+            unsafe { words.as_mut_ptr().cast::<*mut P>().write(place) };
+        }
+        Envelope {
+            functions: const { &Of::<P>::functions::<S, C>() },
+            words,
+            parcel: PhantomData,
+        }
+    }
+
+    /// Handles the parcel.
+    pub(crate) fn deliver(self, state: &mut S, context: &C) {
+        let mut this = ManuallyDrop::new(self);
+        let deliver = this.functions.deliver;
+        let (state, context) = (core::ptr::from_mut(state), core::ptr::from_ref(context));
+        // SAFETY: the functions are those of a parcel for S and C, and `this` is not used
+        // afterwards.
+        unsafe { deliver(&raw mut this.words, state.cast(), context.cast()) };
+    }
+
+    /// Returns false if nobody waits for the result any more.
+    pub(crate) fn is_wanted(&self) -> bool {
+        // SAFETY: the functions are those of the parcel, which is there as long as `self`.
+        unsafe { (self.functions.is_wanted)(&raw const self.words) }
+    }
+
+    /// Returns the name of the parcel's type.
+    pub(crate) fn name(&self) -> &'static str {
+        (self.functions.name)()
+    }
+
+    /// Takes the parcel out again.
+    ///
+    /// # Safety
+    /// It was made of a parcel of the type `P`.
+    pub(crate) unsafe fn into_parcel<P: Parcel<S, C>>(self) -> P {
+        debug_assert_eq!(self.name(), short_name::<P>(), "another type of parcel");
+        let this = ManuallyDrop::new(self);
+        // SAFETY: the caller's contract; `this` is not used afterwards.
+        unsafe { Of::<P>::take(&raw const this.words) }
+    }
+}
+
+impl<S, C> Drop for Envelope<S, C> {
+    fn drop(&mut self) {
+        // SAFETY: the functions are those of the parcel, and the envelope is not used afterwards.
+        unsafe { (self.functions.discard)(&raw mut self.words) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    struct Small(Arc<()>, u64);
+    struct Large(Arc<()>, [u64; 20]);
+    #[repr(align(64))]
+    struct Aligned(Arc<()>);
+
+    impl Parcel<u64, ()> for Small {
+        fn deliver(self, state: &mut u64, (): &()) {
+            *state += self.1;
+        }
+    }
+    impl Parcel<u64, ()> for Large {
+        fn deliver(self, state: &mut u64, (): &()) {
+            *state += self.1.iter().sum::<u64>();
+        }
+        fn is_wanted(&self) -> bool {
+            self.1[0] == 0
+        }
+    }
+    impl Parcel<u64, ()> for Aligned {
+        fn deliver(self, state: &mut u64, (): &()) {
+            assert_eq!((&raw const self).addr() % 64, 0);
+            *state += 1;
+        }
+    }
+
+    #[test]
+    fn parcels_of_all_sizes_are_delivered_once() {
+        let alive = Arc::new(());
+        let mut state = 0;
+        Envelope::new(Small(Arc::clone(&alive), 1)).deliver(&mut state, &());
+        Envelope::new(Large(Arc::clone(&alive), [1; 20])).deliver(&mut state, &());
+        Envelope::new(Aligned(Arc::clone(&alive))).deliver(&mut state, &());
+        assert_eq!(state, 1 + 20 + 1);
+        assert_eq!(Arc::strong_count(&alive), 1);
+    }
+
+    #[test]
+    fn parcels_that_are_not_delivered_are_dropped() {
+        let alive = Arc::new(());
+        let small: Envelope<u64, ()> = Envelope::new(Small(Arc::clone(&alive), 1));
+        let large: Envelope<u64, ()> = Envelope::new(Large(Arc::clone(&alive), [1; 20]));
+        assert!(small.is_wanted());
+        assert!(!large.is_wanted());
+        assert_eq!(large.name(), "Large");
+        drop((small, large));
+        assert_eq!(Arc::strong_count(&alive), 1);
+    }
+
+    #[test]
+    fn a_parcel_comes_back() {
+        let alive = Arc::new(());
+        let envelope: Envelope<u64, ()> = Envelope::new(Large(Arc::clone(&alive), [7; 20]));
+        // SAFETY: it is a `Large`.
+        let parcel: Large = unsafe { envelope.into_parcel() };
+        assert_eq!(parcel.1, [7; 20]);
+        drop(parcel);
+        assert_eq!(Arc::strong_count(&alive), 1);
+    }
+
+    #[test]
+    fn an_envelope_is_six_words() {
+        assert_eq!(size_of::<Envelope<u64, ()>>(), 48);
+    }
+}

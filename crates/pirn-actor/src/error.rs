@@ -1,0 +1,261 @@
+//! What can go wrong between actors, and how an actor ends.
+
+use core::fmt;
+use std::error::Error;
+use std::sync::Arc;
+
+/// Why a mailbox did not take a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// The actor is closed, is being stopped, or has ended.
+    Closed,
+    /// The mailbox is full, and the sender does not wait.
+    Full,
+    /// The sender's deadline passed while it waited for room.
+    TimedOut,
+    /// The sender was [interrupted](pirn::thread::Thread::interrupt) while it waited for room.
+    Interrupted,
+    /// There will never be room: the receiver waits, directly or through others, for the sender.
+    Deadlock(Cycle),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::Closed => f.write_str("the actor takes no messages any more"),
+            Refusal::Full => f.write_str("the mailbox is full"),
+            Refusal::TimedOut => f.write_str("no room in the mailbox before the deadline"),
+            Refusal::Interrupted => {
+                f.write_str("interrupted while waiting for room in the mailbox")
+            }
+            Refusal::Deadlock(cycle) => write!(f, "waiting for room would be a deadlock: {cycle}"),
+        }
+    }
+}
+
+/// A message that was not taken, and why. The message comes back: nothing vanishes.
+///
+/// # Examples
+/// ```
+/// use pirn_actor::{self as actor, Refusal};
+///
+/// let log = actor::consumer(|line: String| println!("{line}"));
+/// log.stop();
+/// log.join();
+/// let error = log.send("too late".to_string()).unwrap_err();
+/// assert_eq!(error.refusal(), &Refusal::Closed);
+/// assert_eq!(error.into_message(), "too late");
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct SendError<M> {
+    message: M,
+    actor: Arc<str>,
+    refusal: Refusal,
+}
+
+impl<M> SendError<M> {
+    pub(crate) fn new(message: M, actor: Arc<str>, refusal: Refusal) -> SendError<M> {
+        SendError {
+            message,
+            actor,
+            refusal,
+        }
+    }
+
+    /// Returns the message.
+    pub fn into_message(self) -> M {
+        self.message
+    }
+
+    /// Returns the reason.
+    pub fn refusal(&self) -> &Refusal {
+        &self.refusal
+    }
+
+    /// Returns true if the mailbox was full, so that another attempt may succeed.
+    pub fn is_full(&self) -> bool {
+        self.refusal == Refusal::Full
+    }
+
+    /// Gives the error another message, made of this one.
+    pub(crate) fn map<N>(self, f: impl FnOnce(M) -> N) -> SendError<N> {
+        SendError::new(f(self.message), self.actor, self.refusal)
+    }
+
+    /// The error that an ask ends with if its request was refused.
+    pub(crate) fn into_ask_error(self) -> AskError {
+        match self.refusal {
+            Refusal::Closed => AskError::Gone,
+            Refusal::Full => AskError::Full,
+            Refusal::TimedOut => AskError::TimedOut,
+            Refusal::Interrupted => AskError::Interrupted,
+            Refusal::Deadlock(cycle) => AskError::Deadlock(cycle),
+        }
+    }
+}
+
+impl<M> fmt::Debug for SendError<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SendError")
+            .field("actor", &self.actor)
+            .field("refusal", &self.refusal)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<M> fmt::Display for SendError<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let message = short_name::<M>();
+        write!(f, "{message} not sent to {}: {}", self.actor, self.refusal)
+    }
+}
+
+impl<M> Error for SendError<M> {}
+
+/// Why an ask has no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AskError {
+    /// The actor has ended, or ended before it came to the request, or dropped it unanswered.
+    Gone,
+    /// The handler of this request panicked, or refused to answer
+    /// ([`ReplyTo::fail`](crate::ReplyTo::fail)).
+    Failed(Failure),
+    /// The deadline passed.
+    TimedOut,
+    /// The asker was [interrupted](pirn::thread::Thread::interrupt).
+    Interrupted,
+    /// There will never be an answer: the actor asked waits, directly or through others, for the
+    /// asker.
+    Deadlock(Cycle),
+    /// The mailbox is full, and the actor's [`Overflow`](crate::Overflow) says not to wait.
+    Full,
+    /// No node serves this name.
+    Unreachable,
+}
+
+impl fmt::Display for AskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AskError::Gone => f.write_str("the actor ended without an answer"),
+            AskError::Failed(failure) => write!(f, "the request failed: {failure}"),
+            AskError::TimedOut => f.write_str("no answer before the deadline"),
+            AskError::Interrupted => f.write_str("interrupted while waiting for an answer"),
+            AskError::Deadlock(cycle) => write!(f, "asking would be a deadlock: {cycle}"),
+            AskError::Full => f.write_str("the mailbox is full"),
+            AskError::Unreachable => f.write_str("no node serves this name"),
+        }
+    }
+}
+
+impl Error for AskError {}
+
+/// Actors that wait for each other in a circle, by name, in the order in which they wait.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Cycle(Arc<[Arc<str>]>);
+
+impl Cycle {
+    pub(crate) fn new(names: Vec<Arc<str>>) -> Cycle {
+        Cycle(names.into())
+    }
+
+    /// Returns the names. The first one waits for the second, and the last one for the first.
+    pub fn names(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.0.iter().map(|name| &**name)
+    }
+}
+
+impl fmt::Display for Cycle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for name in self.names() {
+            write!(f, "{name} waits for ")?;
+        }
+        f.write_str(&self.0[0])
+    }
+}
+
+impl fmt::Debug for Cycle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+/// What a panic brings along.
+pub(crate) type Payload = Box<dyn core::any::Any + Send>;
+
+/// What made an actor, or one request, fail: a panic's message, or an error's.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Failure(Arc<str>);
+
+impl Failure {
+    /// Makes a failure that says this.
+    pub fn new(what: impl Into<Arc<str>>) -> Failure {
+        Failure(what.into())
+    }
+
+    /// Makes a failure of a panic, and returns its payload again.
+    pub(crate) fn of_panic(payload: Payload) -> (Failure, Payload) {
+        let panic = pirn::thread::Panic::new(payload);
+        (Failure(panic.to_string().into()), panic.into_payload())
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", &*self.0)
+    }
+}
+
+/// How an actor has ended.
+///
+/// # Examples
+/// ```
+/// use pirn_actor::{self as actor, Exit};
+///
+/// let square = actor::function(|n: u64| n * n);
+/// square.close();
+/// assert_eq!(square.join(), Exit::Closed);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Exit {
+    /// It was closed, and has handled all of its messages.
+    Closed,
+    /// It was stopped, and has finished the message that it was at.
+    Stopped,
+    /// It was killed: the message that it was at has been interrupted.
+    Killed,
+    /// It panicked, its recipe failed, or it failed more often than its supervisor allows.
+    Failed(Failure),
+    /// Its node is not heard of any more. (It may still run there.)
+    NodeLost,
+}
+
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Exit::Closed => f.write_str("closed"),
+            Exit::Stopped => f.write_str("stopped"),
+            Exit::Killed => f.write_str("killed"),
+            Exit::Failed(failure) => write!(f, "failed: {failure}"),
+            Exit::NodeLost => f.write_str("its node is lost"),
+        }
+    }
+}
+
+/// Returns a type's name without the modules, as people call it.
+pub(crate) fn short_name<T: ?Sized>() -> &'static str {
+    let name = core::any::type_name::<T>();
+    let plain = name.split('<').next().unwrap_or(name);
+    match plain.rfind("::") {
+        Some(at) => &name[at + 2..],
+        None => name,
+    }
+}

@@ -1,0 +1,149 @@
+//! The side of the mailbox of the one who works: the *runner*.
+
+use super::{END, FLAGS, HOLD, Mailbox, ONE, Overflow, Phase, ROOM, Shared, URGENT, Work};
+use core::sync::atomic::Ordering;
+use pirn::thread::{self, Thread};
+use std::collections::VecDeque;
+
+/// What the runner has taken and not begun, in order.
+pub(crate) struct Batch<T>(VecDeque<T>);
+
+impl<T> Batch<T> {
+    pub(crate) const fn new() -> Batch<T> {
+        Batch(VecDeque::new())
+    }
+}
+
+/// What a runner does next.
+#[derive(Debug)]
+pub(crate) enum Next<T> {
+    /// It handles this.
+    Item(T),
+    /// It leaves: the next item starts another one.
+    Idle,
+    /// It leaves: [`Mailbox::release`] starts another one.
+    Held,
+    /// It ends the actor, and calls [`Mailbox::finish`].
+    End(Phase),
+}
+
+impl<T> Mailbox<T> {
+    /// Says which thread the runner is.
+    pub(crate) fn enter(&self, thread: Thread) {
+        let mut shared = self.lock();
+        if shared.phase == Phase::Killing {
+            thread.interrupt();
+        }
+        shared.work = Work::Running(Some(thread));
+    }
+
+    /// Begins the next item.
+    pub(crate) fn next(&self, batch: &mut Batch<T>) -> Next<T> {
+        if !batch.0.is_empty() {
+            // Relaxed: the exchange fails if it is not the latest.
+            let word = self.word.load(Ordering::Relaxed);
+            // SeqCst: a total order with `wait_for_room`. See there.
+            let begin = |order| {
+                self.word
+                    .compare_exchange(word, word + ONE, order, Ordering::Relaxed)
+            };
+            if word & FLAGS == 0 && begin(Ordering::SeqCst).is_ok() {
+                return Next::Item(batch.0.pop_front().expect("it is not empty"));
+            }
+        }
+        self.next_by_flags(batch)
+    }
+
+    /// Does the same under the lock.
+    fn next_by_flags(&self, batch: &mut Batch<T>) -> Next<T> {
+        let mut shared = self.lock();
+        // Relaxed: flags are set under the lock.
+        let flags = self.word.load(Ordering::Relaxed) & FLAGS;
+        if flags & END != 0 {
+            return Next::End(shared.phase);
+        }
+        if flags & HOLD != 0 {
+            self.word.fetch_and(!HOLD, Ordering::Relaxed);
+            self.give_back(&mut shared, batch);
+            shared.work = Work::Held;
+            thread::take_interrupt();
+            return Next::Held;
+        }
+        if flags & URGENT != 0 {
+            if let Some(item) = shared.urgent.pop_front() {
+                return self.begin_item(&mut shared, item);
+            }
+            self.word.fetch_and(!URGENT, Ordering::Relaxed);
+        }
+        if batch.0.is_empty() {
+            self.take(&mut shared, batch);
+        }
+        match batch.0.pop_front() {
+            Some(item) => self.begin_item(&mut shared, item),
+            None if shared.phase == Phase::Closing => Next::End(Phase::Closing),
+            None => {
+                shared.work = Work::Idle;
+                Next::Idle
+            }
+        }
+    }
+
+    /// Counts an item as begun, and lets those in who wait for room.
+    fn begin_item(&self, shared: &mut Shared<T>, item: T) -> Next<T> {
+        let before = self.word.fetch_add(ONE, Ordering::SeqCst);
+        if before & ROOM != 0 {
+            self.admit(shared, before / ONE + 1);
+        }
+        Next::Item(item)
+    }
+
+    /// Takes all items. Where the oldest may have to be dropped, takes one.
+    fn take(&self, shared: &mut Shared<T>, batch: &mut Batch<T>) {
+        if self.overflow == Overflow::DropOld {
+            batch.0.extend(shared.queue.pop_front());
+        } else {
+            core::mem::swap(&mut shared.queue, &mut batch.0);
+        }
+    }
+
+    /// Puts back what has not been begun.
+    fn give_back(&self, shared: &mut Shared<T>, batch: &mut Batch<T>) {
+        for item in batch.0.drain(..).rev() {
+            shared.queue.push_front(item);
+        }
+    }
+
+    /// Ends the runner's work for now, after a failure: the items wait for [`Mailbox::release`].
+    pub(crate) fn pause(&self, batch: &mut Batch<T>) -> Next<T> {
+        let mut shared = self.lock();
+        if shared.phase > Phase::Closing {
+            return Next::End(shared.phase);
+        }
+        self.give_back(&mut shared, batch);
+        shared.work = Work::Held;
+        thread::take_interrupt();
+        Next::Held
+    }
+
+    /// Clears an interrupt that was meant for the item that is over, unless the actor is to end.
+    pub(crate) fn clear_interrupt(&self) {
+        if thread::is_interrupted() {
+            let shared = self.lock();
+            if shared.phase != Phase::Killing {
+                thread::take_interrupt();
+            }
+        }
+    }
+
+    /// Ends the mailbox, and returns what was never begun. Nobody can interrupt the runner any more.
+    pub(crate) fn finish(&self, batch: Batch<T>) -> impl Iterator<Item = T> + use<T> {
+        let mut shared = self.lock();
+        shared.phase = Phase::Ended;
+        shared.work = Work::Idle;
+        shared.line.wake_all();
+        thread::take_interrupt();
+        let urgent = core::mem::take(&mut shared.urgent);
+        let queue = core::mem::take(&mut shared.queue);
+        urgent.into_iter().chain(batch.0).chain(queue)
+    }
+}

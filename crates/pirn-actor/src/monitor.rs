@@ -1,0 +1,95 @@
+//! Hearing of an actor's end.
+
+use crate::actor::Ending;
+use crate::error::Exit;
+use crate::poison::locked;
+use crate::time::Limit;
+use core::fmt;
+use core::time::Duration;
+use pirn::thread::{self, Interrupted, Thread};
+use std::sync::{Arc, Mutex};
+
+/// Tells of the end of one actor.
+///
+/// # Examples
+/// ```
+/// use pirn_actor::{self as actor, Exit};
+///
+/// let careless = actor::consumer(|(): ()| panic!("oh no"));
+/// let monitor = careless.monitor();
+/// careless.send(()).unwrap();
+/// let Exit::Failed(failure) = monitor.recv().unwrap() else { panic!("it has failed") };
+/// assert_eq!(failure.to_string(), "panicked: oh no");
+/// ```
+pub struct Monitor(Arc<Mutex<Watched>>);
+
+#[derive(Default)]
+struct Watched {
+    exit: Option<Exit>,
+    waiter: Option<Thread>,
+}
+
+impl Monitor {
+    pub(crate) fn of(ending: &Ending) -> Monitor {
+        let watched = Arc::new(Mutex::new(Watched::default()));
+        let told = Arc::clone(&watched);
+        ending.watch(Box::new(move |exit| {
+            let mut told = locked(&told);
+            told.exit = Some(exit.clone());
+            let waiter = told.waiter.take();
+            drop(told);
+            if let Some(waiter) = waiter {
+                waiter.unpark();
+            }
+        }));
+        Monitor(watched)
+    }
+
+    /// Waits for the end, and returns how it came. Returns the same again if called again.
+    ///
+    /// # Errors
+    /// The running thread was interrupted.
+    pub fn recv(&self) -> Result<Exit, Interrupted> {
+        Ok(self
+            .wait(Limit::NEVER)?
+            .expect("without a time limit it has ended"))
+    }
+
+    /// Waits for the end for as long as `timeout`.
+    ///
+    /// # Errors
+    /// The running thread was interrupted.
+    pub fn recv_timeout(&self, timeout: Duration) -> Result<Option<Exit>, Interrupted> {
+        self.wait(Limit::after(timeout))
+    }
+
+    /// Returns how the actor has ended, if it has.
+    pub fn try_recv(&self) -> Option<Exit> {
+        locked(&self.0).exit.clone()
+    }
+
+    fn wait(&self, limit: Limit) -> Result<Option<Exit>, Interrupted> {
+        loop {
+            {
+                let mut watched = locked(&self.0);
+                if watched.exit.is_some() {
+                    return Ok(watched.exit.clone());
+                }
+                watched.waiter = Some(thread::current());
+            }
+            match limit.park() {
+                Ok(()) => {}
+                Err(crate::time::Late::Interrupted) => return Err(Interrupted),
+                Err(crate::time::Late::TimedOut) => return Ok(self.try_recv()),
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Monitor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Monitor")
+            .field("exit", &self.try_recv())
+            .finish()
+    }
+}

@@ -1,0 +1,227 @@
+//! Receiving.
+
+use super::Desk;
+use crate::error::Exit;
+use crate::identity::current_limit;
+use crate::mailbox::{Batch, Next, Phase};
+use crate::time::{Late, Limit};
+use core::fmt;
+use core::time::Duration;
+use pirn::thread;
+use std::collections::VecDeque;
+use std::error::Error;
+use std::sync::Arc;
+
+/// Why there is no message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RecvError {
+    /// The process was closed, or all references to it are gone, and nothing is left.
+    Closed,
+    /// The process was stopped.
+    Stopped,
+    /// The process was killed, or its thread interrupted.
+    Interrupted,
+    /// The time is up.
+    TimedOut,
+}
+
+impl fmt::Display for RecvError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            RecvError::Closed => "closed, and no message is left",
+            RecvError::Stopped => "stopped",
+            RecvError::Interrupted => "interrupted while waiting for a message",
+            RecvError::TimedOut => "no message in time",
+        })
+    }
+}
+
+impl Error for RecvError {}
+
+/// The mailbox of a process, for the process.
+pub struct Inbox<M> {
+    desk: Arc<Desk<M>>,
+    batch: Batch<M>,
+    /// What was received and not taken, in order. `None` is the place of a message that is being
+    /// looked at.
+    aside: VecDeque<Option<M>>,
+    /// A receive has said that the process is to end.
+    told: Option<RecvError>,
+}
+
+impl<M> Inbox<M> {
+    pub(super) fn new(desk: Arc<Desk<M>>) -> Inbox<M> {
+        Inbox {
+            desk,
+            batch: Batch::new(),
+            aside: VecDeque::new(),
+            told: None,
+        }
+    }
+
+    /// Waits for a message: the oldest that is there.
+    ///
+    /// # Errors
+    /// See [`RecvError`].
+    pub fn recv(&mut self) -> Result<M, RecvError> {
+        self.recv_within(Limit::NEVER)
+    }
+
+    /// Waits for a message for as long as `timeout`.
+    ///
+    /// # Errors
+    /// See [`RecvError`].
+    pub fn recv_timeout(&mut self, timeout: Duration) -> Result<M, RecvError> {
+        self.recv_within(Limit::after(timeout))
+    }
+
+    /// Returns a message if one is there.
+    ///
+    /// # Errors
+    /// See [`RecvError`]; [`TimedOut`](RecvError::TimedOut) if there is none.
+    pub fn try_recv(&mut self) -> Result<M, RecvError> {
+        self.recv_within(Limit::after(Duration::ZERO))
+    }
+
+    fn recv_within(&mut self, limit: Limit) -> Result<M, RecvError> {
+        self.check_end()?;
+        if let Some(message) = self.aside.pop_front() {
+            return Ok(message.expect("nothing is being looked at"));
+        }
+        self.next(limit)
+    }
+
+    /// Returns the first message that `wanted` accepts, of those that were put aside and then of
+    /// those that come. The others stay, in order. `wanted` returns what it does not want.
+    ///
+    /// [`receive!`](crate::receive) is this with patterns.
+    ///
+    /// # Errors
+    /// See [`RecvError`].
+    pub fn select<T>(
+        &mut self,
+        timeout: Option<Duration>,
+        mut wanted: impl FnMut(M) -> Result<T, M>,
+    ) -> Result<T, RecvError> {
+        let mut search = self.search(timeout);
+        loop {
+            match wanted(self.look(&mut search)?) {
+                Ok(taken) => {
+                    self.take(search);
+                    return Ok(taken);
+                }
+                Err(message) => self.keep(&mut search, message),
+            }
+        }
+    }
+
+    /// Begins a search through all messages.
+    #[doc(hidden)]
+    pub fn search(&mut self, timeout: Option<Duration>) -> Search {
+        Search {
+            at: 0,
+            limit: timeout.map_or(Limit::NEVER, Limit::after),
+        }
+    }
+
+    /// Returns the message at which the search is. Its place stays.
+    #[doc(hidden)]
+    pub fn look(&mut self, search: &mut Search) -> Result<M, RecvError> {
+        self.check_end()?;
+        match self.aside.get_mut(search.at) {
+            Some(message) => Ok(message.take().expect("one search at a time looks at it")),
+            None => {
+                let message = self.next(search.limit)?;
+                self.aside.push_back(None);
+                Ok(message)
+            }
+        }
+    }
+
+    /// Puts a message back that is not wanted.
+    #[doc(hidden)]
+    pub fn keep(&mut self, search: &mut Search, message: M) {
+        self.aside[search.at] = Some(message);
+        search.at += 1;
+    }
+
+    /// Ends a search with the message at which it is.
+    #[doc(hidden)]
+    pub fn take(&mut self, search: Search) {
+        self.aside.remove(search.at);
+    }
+
+    /// Waits for a message that nobody has seen.
+    fn next(&mut self, limit: Limit) -> Result<M, RecvError> {
+        let limit = limit.min(current_limit());
+        loop {
+            let error = match self.desk.mailbox.next(&mut self.batch) {
+                Next::Item(message) => return Ok(message),
+                Next::End(Phase::Closing) => RecvError::Closed,
+                Next::End(Phase::Killing) => RecvError::Interrupted,
+                Next::End(_) => RecvError::Stopped,
+                Next::Held => unreachable!("nobody holds a process"),
+                // A sender that finds the process idle counts it as running, and unparks it.
+                Next::Idle => {
+                    let parked = limit.park();
+                    self.desk.mailbox.enter(thread::current());
+                    match parked {
+                        Ok(()) => continue,
+                        Err(Late::TimedOut) => RecvError::TimedOut,
+                        Err(Late::Interrupted) => RecvError::Interrupted,
+                    }
+                }
+            };
+            return Err(self.tell(error));
+        }
+    }
+
+    /// A stop is heard before messages that were put aside.
+    fn check_end(&mut self) -> Result<(), RecvError> {
+        match self.desk.mailbox.phase() {
+            Phase::Killing => Err(self.tell(RecvError::Interrupted)),
+            phase if phase > Phase::Closing => Err(self.tell(RecvError::Stopped)),
+            _ => Ok(()),
+        }
+    }
+
+    fn tell(&mut self, error: RecvError) -> RecvError {
+        if error != RecvError::TimedOut {
+            self.told = Some(error);
+        }
+        error
+    }
+
+    /// Returns how the process has ended, if it returned in this phase.
+    pub(super) fn exit(&self, phase: Phase) -> Exit {
+        match phase {
+            Phase::Killing => Exit::Killed,
+            Phase::Stopping => Exit::Stopped,
+            Phase::Overflowing => Exit::Failed(crate::Failure::new("its mailbox was full")),
+            Phase::Open | Phase::Closing | Phase::Ended => Exit::Closed,
+        }
+    }
+
+    /// Ends the mailbox, and returns what was never received.
+    pub(super) fn finish(self) -> impl Iterator<Item = M> {
+        let left = self.desk.mailbox.finish(self.batch);
+        self.aside.into_iter().flatten().chain(left)
+    }
+}
+
+impl<M> fmt::Debug for Inbox<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inbox")
+            .field("aside", &self.aside.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Where a search through a mailbox is.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Search {
+    at: usize,
+    limit: Limit,
+}

@@ -1,0 +1,24 @@
+//! Answers: the place for one, the side that waits for it, the side that gives it.
+
+mod awaited;
+mod given;
+mod slot;
+
+pub use awaited::{Reply, ReplyFuture};
+pub use given::ReplyTo;
+
+use crate::identity::Identity;
+use slot::Slot;
+use std::sync::Arc;
+
+/// Makes the two sides of an answer that this actor is asked for.
+pub(crate) fn pair<R>(asked: Identity) -> (ReplyTo<R>, Reply<R>) {
+    let slot = Arc::new(Slot::new());
+    (ReplyTo::new(Arc::clone(&slot)), Reply::new(slot, asked))
+}
+
+/// Makes the two sides of an answer that anybody may give.
+pub(crate) fn pair_without_edge<R>() -> (ReplyTo<R>, Reply<R>) {
+    let slot = Arc::new(Slot::new());
+    (ReplyTo::new(Arc::clone(&slot)), Reply::of_anybody(slot))
+}

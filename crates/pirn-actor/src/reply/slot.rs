@@ -1,0 +1,103 @@
+//! The place for one answer.
+//!
+//! ```text
+//!   empty --give--> given --take--> taken
+//!     |  \
+//!     |   wait --> awaited (by a thread or a task) --give--> given, and the waiter is woken
+//!   abandon
+//!     v
+//!   abandoned: what is given is dropped, and a request that has not been begun is skipped
+//! ```
+
+use crate::error::AskError;
+use crate::poison::locked;
+use core::task::Waker;
+use pirn::thread::Thread;
+use std::sync::Mutex;
+
+/// Who is to be woken.
+pub(super) enum Waiter {
+    Thread(Thread),
+    Task(Waker),
+}
+
+impl Waiter {
+    fn wake(self) {
+        match self {
+            Waiter::Thread(thread) => thread.unpark(),
+            Waiter::Task(waker) => waker.wake(),
+        }
+    }
+}
+
+enum State<R> {
+    Empty,
+    Awaited(Waiter),
+    Given(Result<R, AskError>),
+    Taken,
+    Abandoned,
+}
+
+pub(super) struct Slot<R>(Mutex<State<R>>);
+
+impl<R> Slot<R> {
+    pub(super) const fn new() -> Slot<R> {
+        Slot(Mutex::new(State::Empty))
+    }
+
+    /// Gives the answer, and wakes who waits for it. Returns it if nobody wants it.
+    pub(super) fn give(&self, answer: Result<R, AskError>) -> Result<(), Result<R, AskError>> {
+        let mut state = locked(&self.0);
+        match &*state {
+            State::Empty | State::Awaited(_) => {
+                let before = core::mem::replace(&mut *state, State::Given(answer));
+                drop(state);
+                if let State::Awaited(waiter) = before {
+                    waiter.wake();
+                }
+                Ok(())
+            }
+            State::Given(_) | State::Taken | State::Abandoned => Err(answer),
+        }
+    }
+
+    /// Takes the answer, or says who is to be woken when it comes.
+    pub(super) fn take_or_wait(
+        &self,
+        waiter: impl FnOnce() -> Waiter,
+    ) -> Option<Result<R, AskError>> {
+        let mut state = locked(&self.0);
+        match core::mem::replace(&mut *state, State::Taken) {
+            State::Given(answer) => Some(answer),
+            State::Empty | State::Awaited(_) => {
+                *state = State::Awaited(waiter());
+                None
+            }
+            State::Taken | State::Abandoned => panic!("this answer has been taken"),
+        }
+    }
+
+    /// Takes the answer, if it is there.
+    pub(super) fn take(&self) -> Option<Result<R, AskError>> {
+        let mut state = locked(&self.0);
+        match &*state {
+            State::Given(_) => match core::mem::replace(&mut *state, State::Taken) {
+                State::Given(answer) => Some(answer),
+                _ => unreachable!("it was there, and the lock is held"),
+            },
+            _ => None,
+        }
+    }
+
+    /// Nobody waits any more. What has been given is dropped.
+    pub(super) fn abandon(&self) {
+        let mut state = locked(&self.0);
+        let before = core::mem::replace(&mut *state, State::Abandoned);
+        drop(state);
+        drop(before);
+    }
+
+    pub(super) fn is_abandoned(&self) -> bool {
+        matches!(&*locked(&self.0), State::Abandoned)
+    }
+}

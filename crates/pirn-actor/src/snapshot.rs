@@ -1,0 +1,117 @@
+//! All actors that there are, for people.
+
+use crate::edges;
+use crate::identity::Identity;
+use crate::poison::locked;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+/// The number of tables: several, so that carriers that make actors do not contend.
+const SHARDS: usize = 16;
+
+/// What there is to do for an actor.
+pub(crate) struct Load {
+    /// The number of messages that it has begun.
+    pub(crate) begun: u64,
+    /// The number of messages in its mailbox.
+    pub(crate) waiting: usize,
+    /// The number of senders that wait for room.
+    pub(crate) senders: usize,
+}
+
+/// An actor, as a snapshot sees it.
+pub(crate) trait Seen: Send + Sync {
+    fn load(&self) -> Load;
+}
+
+struct Entry {
+    identity: Identity,
+    kind: &'static str,
+    seen: std::sync::Weak<dyn Seen>,
+}
+
+#[repr(align(64))]
+struct Shard(Mutex<Option<HashMap<u64, Entry>>>);
+
+static ACTORS: [Shard; SHARDS] = [const { Shard(Mutex::new(None)) }; SHARDS];
+
+fn shard(identity: &Identity) -> &'static Mutex<Option<HashMap<u64, Entry>>> {
+    &ACTORS[identity.number() as usize % SHARDS].0
+}
+
+/// Enters an actor. `kind` is the type of its state.
+pub(crate) fn enter(identity: &Identity, kind: &'static str, seen: std::sync::Weak<dyn Seen>) {
+    let entry = Entry {
+        identity: identity.clone(),
+        kind,
+        seen,
+    };
+    let mut table = locked(shard(identity));
+    table
+        .get_or_insert_default()
+        .insert(identity.number(), entry);
+}
+
+/// Takes an actor out that has ended.
+pub(crate) fn forget(identity: &Identity) {
+    let mut table = locked(shard(identity));
+    let entry = table
+        .as_mut()
+        .and_then(|table| table.remove(&identity.number()));
+    drop(table);
+    drop(entry);
+}
+
+/// What [`snapshot`] knows of an actor.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ActorInfo {
+    /// The actor's name.
+    pub name: Arc<str>,
+    /// The type of its state.
+    pub kind: &'static str,
+    /// The number of messages that it has begun.
+    pub begun: u64,
+    /// The number of messages that wait in its mailbox.
+    pub waiting: usize,
+    /// The number of senders that wait for room in its mailbox.
+    pub senders: usize,
+    /// The actor that it waits for, in an ask or for room in a mailbox.
+    pub waits_for: Option<Arc<str>>,
+}
+
+/// Returns all actors that have not ended, in the order in which they were made. Each is seen at a
+/// moment of its own.
+///
+/// # Examples
+/// ```
+/// use pirn_actor as actor;
+///
+/// let log = actor::Builder::new().name("log").consumer(|line: String| println!("{line}"));
+/// log.send("hello".to_string()).unwrap();
+/// let actors = actor::snapshot();
+/// assert!(actors.iter().any(|actor| &*actor.name == "log"));
+/// ```
+pub fn snapshot() -> Vec<ActorInfo> {
+    let mut actors = Vec::new();
+    for shard in &ACTORS {
+        let table = locked(&shard.0);
+        for entry in table.iter().flat_map(HashMap::values) {
+            // Dropped before the lock: an actor of a scope is taken out before the scope ends.
+            let Some(seen) = entry.seen.upgrade() else {
+                continue;
+            };
+            actors.push((entry.identity.clone(), entry.kind, seen.load()));
+        }
+    }
+    actors.sort_by_key(|(identity, ..)| identity.number());
+    let info = |(identity, kind, load): (Identity, _, Load)| ActorInfo {
+        name: identity.name(),
+        kind,
+        begun: load.begun,
+        waiting: load.waiting,
+        senders: load.senders,
+        waits_for: edges::waits_for(identity.number()).map(|to| to.name()),
+    };
+    actors.into_iter().map(info).collect()
+}

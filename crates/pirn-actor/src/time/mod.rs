@@ -1,0 +1,90 @@
+//! Time: limits of waits, and what is done later.
+
+pub(crate) mod timers;
+
+use crate::error::{AskError, Refusal};
+use core::time::Duration;
+use pirn::thread;
+use std::time::Instant;
+
+/// The time until which a thread waits, if there is one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Limit(Option<Instant>);
+
+/// Why a wait ended without what it waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Late {
+    TimedOut,
+    Interrupted,
+}
+
+impl From<Late> for Refusal {
+    fn from(late: Late) -> Refusal {
+        match late {
+            Late::TimedOut => Refusal::TimedOut,
+            Late::Interrupted => Refusal::Interrupted,
+        }
+    }
+}
+
+impl From<Late> for AskError {
+    fn from(late: Late) -> AskError {
+        match late {
+            Late::TimedOut => AskError::TimedOut,
+            Late::Interrupted => AskError::Interrupted,
+        }
+    }
+}
+
+impl Limit {
+    pub(crate) const NEVER: Limit = Limit(None);
+
+    pub(crate) fn at(instant: Instant) -> Limit {
+        Limit(Some(instant))
+    }
+
+    /// A time that is too far away to be represented is never.
+    pub(crate) fn after(timeout: Duration) -> Limit {
+        Limit(Instant::now().checked_add(timeout))
+    }
+
+    pub(crate) fn instant(self) -> Option<Instant> {
+        self.0
+    }
+
+    /// Returns the earlier one.
+    pub(crate) fn min(self, other: Limit) -> Limit {
+        match (self.0, other.0) {
+            (Some(a), Some(b)) => Limit(Some(a.min(b))),
+            (a, b) => Limit(a.or(b)),
+        }
+    }
+
+    pub(crate) fn is_past(self) -> bool {
+        self.0.is_some_and(|at| Instant::now() >= at)
+    }
+
+    /// Returns true if this ends before the other.
+    pub(crate) fn is_before(self, other: Limit) -> bool {
+        match (self.0, other.0) {
+            (Some(a), Some(b)) => a < b,
+            (a, _) => a.is_some(),
+        }
+    }
+
+    /// Parks the running thread once: until it is unparked or interrupted, or the time is up. May
+    /// return spuriously.
+    pub(crate) fn park(self) -> Result<(), Late> {
+        let parked = match self.0 {
+            None => thread::park_interruptible(),
+            Some(at) => {
+                let left = at.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    return Err(Late::TimedOut);
+                }
+                thread::park_timeout_interruptible(left)
+            }
+        };
+        parked.map_err(|_| Late::Interrupted)
+    }
+}

@@ -1,0 +1,216 @@
+//! Asking, and answers.
+
+use crate::common::{Gate, until, watched};
+use pirn::thread;
+use pirn_actor::{self as actor, AskError, Context, Exit, Handle, Ref};
+use std::sync::mpsc;
+use std::time::Duration;
+
+const SECOND: Duration = Duration::from_secs(1);
+const LONG: Duration = Duration::from_secs(3600);
+
+#[watched]
+fn an_ask_returns_what_the_handler_returns() {
+    let square = actor::function(|n: u64| n * n);
+    assert_eq!(square.ask(7), Ok(49));
+    let from_a_thread =
+        thread::spawn(move || (1..100).map(|n| square.ask(n).unwrap()).sum::<u64>());
+    assert_eq!(from_a_thread.join().unwrap(), (1..100).map(|n| n * n).sum());
+}
+
+#[watched]
+fn many_ask_one() {
+    let mut sum = 0;
+    let add = actor::function(move |n: u64| {
+        sum += n;
+        sum
+    });
+    let askers: Vec<_> = (0..100)
+        .map(|_| {
+            let add = add.clone();
+            thread::spawn(move || (0..100).for_each(|_| drop(add.ask(1).unwrap())))
+        })
+        .collect();
+    askers.into_iter().for_each(|asker| asker.join().unwrap());
+    assert_eq!(add.ask(0), Ok(10_000));
+}
+
+#[watched]
+fn messages_of_one_sender_are_handled_in_order() {
+    let (tell, told) = mpsc::channel();
+    let listen = actor::consumer(move |n: u32| tell.send(n).unwrap());
+    let sender = {
+        let listen = listen.clone();
+        thread::spawn(move || (0..10_000).for_each(|n| listen.send(n).unwrap()))
+    };
+    sender.join().unwrap();
+    listen.close();
+    assert_eq!(listen.join(), Exit::Closed);
+    assert!(told.iter().eq(0..10_000));
+}
+
+#[watched]
+fn an_ask_that_is_late_times_out_and_is_not_handled() {
+    let gate = Gate::new();
+    let (blocked, mut handled) = (gate.clone(), 0);
+    let busy = actor::function(move |wait: bool| {
+        if wait {
+            blocked.wait();
+        }
+        handled += 1;
+        handled
+    });
+    let first = busy.ask_later(true).unwrap();
+    assert_eq!(
+        busy.ask_timeout(false, Duration::from_millis(5)),
+        Err(AskError::TimedOut)
+    );
+    drop(busy.ask_later(false).unwrap());
+    gate.open();
+    assert_eq!(first.recv(), Ok(1));
+    assert_eq!(busy.ask(false), Ok(2));
+}
+
+#[watched]
+fn an_interrupted_ask_ends() {
+    let gate = Gate::new();
+    let blocked = gate.clone();
+    let busy = actor::function(move |()| blocked.wait());
+    let asker = {
+        let busy = busy.clone();
+        thread::spawn(move || busy.ask(()))
+    };
+    asker.thread().interrupt();
+    assert_eq!(asker.join().unwrap(), Err(AskError::Interrupted));
+    gate.open();
+}
+
+#[watched]
+fn a_request_that_panics_fails_and_those_behind_it_are_gone() {
+    let gate = Gate::new();
+    let blocked = gate.clone();
+    let careless = actor::function(move |n: u32| {
+        blocked.wait();
+        assert_ne!(n, 1, "not one");
+        n
+    });
+    let replies: Vec<_> = (0..3).map(|n| careless.ask_later(n).unwrap()).collect();
+    gate.open();
+    let answers: Vec<_> = replies.into_iter().map(|reply| reply.recv()).collect();
+    assert_eq!(answers[0], Ok(0));
+    let Err(AskError::Failed(failure)) = &answers[1] else {
+        panic!("{answers:?}")
+    };
+    assert!(failure.to_string().contains("not one"), "{failure}");
+    assert_eq!(answers[2], Err(AskError::Gone));
+    let Exit::Failed(failure) = careless.join() else {
+        panic!("it has failed")
+    };
+    assert!(failure.to_string().contains("not one"), "{failure}");
+    assert_eq!(careless.ask(5), Err(AskError::Gone));
+}
+
+#[watched]
+fn replies_are_futures() {
+    let gate = Gate::new();
+    let blocked = gate.clone();
+    let square = actor::function(move |n: u64| {
+        blocked.wait();
+        n * n
+    });
+    let reply = square.ask_later(4).unwrap();
+    let awaiting = thread::spawn(move || pirn::block_on(reply));
+    gate.open();
+    assert_eq!(awaiting.join().unwrap(), Ok(16));
+}
+
+#[watched]
+fn a_reply_can_be_tried() {
+    let gate = Gate::new();
+    let blocked = gate.clone();
+    let busy = actor::function(move |()| blocked.wait());
+    let reply = busy.ask_later(()).unwrap().try_recv().unwrap_err();
+    gate.open();
+    assert_eq!(busy.ask(()), Ok(()));
+    assert_eq!(reply.try_recv().unwrap(), Ok(()));
+}
+
+#[watched]
+fn code_runs_between_messages() {
+    let list = actor::spawn(vec![3, 1, 2]);
+    list.run_detached(|list: &mut Vec<i32>| list.push(7))
+        .unwrap();
+    assert_eq!(list.run(|list| list.iter().sum::<i32>()), Ok(13));
+    let later = list.run_later(|list| list.len()).unwrap();
+    assert_eq!(later.recv(), Ok(4));
+}
+
+struct Relay(Option<Ref<Relay>>);
+struct Left;
+
+impl Handle<Left> for Relay {
+    type Reply = Option<Duration>;
+
+    /// The time left, as the last of the row sees it.
+    fn handle(&mut self, _: Left, context: &Context<Relay>) -> Option<Duration> {
+        match &self.0 {
+            Some(next) => next.ask(Left).unwrap(),
+            None => Some(
+                context
+                    .deadline()?
+                    .saturating_duration_since(std::time::Instant::now()),
+            ),
+        }
+    }
+}
+
+#[watched]
+fn deadlines_travel_with_asks() {
+    let last = actor::spawn(Relay(None));
+    let middle = actor::spawn(Relay(Some(last)));
+    let first = actor::spawn(Relay(Some(middle)));
+    assert_eq!(first.ask(Left), Ok(None));
+    let left = first.ask_timeout(Left, LONG).unwrap().unwrap();
+    assert!(left <= LONG && left > LONG - 600 * SECOND, "{left:?}");
+}
+
+#[watched]
+fn an_ask_ends_with_the_deadline_of_what_it_is_for() {
+    let gate = Gate::new();
+    let blocked = gate.clone();
+    let busy = actor::function(move |()| blocked.wait());
+    let (tell, told) = mpsc::channel();
+    let asks = actor::function(move |()| tell.send(busy.ask(())).unwrap());
+    // The outer ask may see the answer that the inner one's end has made possible, or be late, too.
+    let _ = asks.ask_timeout((), Duration::from_millis(5));
+    assert_eq!(told.recv().unwrap(), Err(AskError::TimedOut));
+    gate.open();
+}
+
+#[watched]
+fn asking_from_a_platform_thread_works() {
+    let square = actor::function(|n: u64| n * n);
+    let asked = std::thread::spawn(move || square.ask(3)).join().unwrap();
+    assert_eq!(asked, Ok(9));
+}
+
+#[watched]
+fn an_actor_has_no_thread_while_it_is_idle() {
+    let square = actor::function(|n: u64| n * n);
+    let before = pirn::metrics().ended;
+    square.ask(3).unwrap();
+    until(|| pirn::metrics().ended > before);
+    assert_eq!(square.ask(4), Ok(16));
+}
+
+#[watched]
+fn an_actor_may_run_on_platform_threads() {
+    let builder = actor::Builder::new().platform_threads();
+    let is_virtual = builder.function(|()| thread::current().is_virtual());
+    assert_eq!(is_virtual.ask(()), Ok(false));
+    let named = thread::Builder::new().name("the-actor".to_string());
+    let name = actor::Builder::new()
+        .threads(named)
+        .function(|()| thread::current().name().map(str::to_string));
+    assert_eq!(name.ask(()), Ok(Some("the-actor".to_string())));
+}

@@ -1,0 +1,9 @@
+//! What actors do, as their users see it.
+
+mod common;
+
+mod asks;
+mod deadlocks;
+mod ends;
+mod mailboxes;
+mod processes;
