@@ -1,7 +1,7 @@
 //! Who an actor is, and who the running thread works for.
 
 use crate::time::Limit;
-use core::cell::{Cell, RefCell};
+use core::cell::Cell;
 use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
@@ -49,29 +49,32 @@ impl fmt::Debug for Identity {
 }
 
 thread_local! {
-    static WORKS_FOR: RefCell<Option<Identity>> = const { RefCell::new(None) };
+    // A pointer, because a value with a destructor would be registered, by allocation and under a
+    // lock of libc, on each new thread.
+    static WORKS_FOR: Cell<*const Identity> = const { Cell::new(core::ptr::null()) };
     static LIMIT: Cell<Limit> = const { Cell::new(Limit::NEVER) };
 }
 
-/// Says that the running thread works for an actor, for as long as this exists.
-pub(crate) struct Works(Option<Identity>);
-
-impl Works {
-    pub(crate) fn for_actor(identity: &Identity) -> Works {
-        Works(WORKS_FOR.replace(Some(identity.clone())))
+/// Calls `f` while the running thread works for an actor.
+pub(crate) fn while_working_for<R>(identity: &Identity, f: impl FnOnce() -> R) -> R {
+    /// Sets what was before, also after a panic.
+    struct Before(*const Identity);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            WORKS_FOR.set(self.0);
+        }
     }
-}
-
-impl Drop for Works {
-    fn drop(&mut self) {
-        WORKS_FOR.set(self.0.take());
-    }
+    let _before = Before(WORKS_FOR.replace(identity));
+    f()
 }
 
 /// Returns the actor that the running thread works for. Threads that it has forked do not: they
 /// wait for themselves.
 pub(crate) fn works_for() -> Option<Identity> {
-    WORKS_FOR.with_borrow(Clone::clone)
+    let identity = WORKS_FOR.get();
+    // SAFETY: it is null, or of a call of `while_working_for` on this thread, which is not over: it
+    // sets what was before when it ends. So the identity is borrowed now.
+    unsafe { identity.as_ref() }.cloned()
 }
 
 /// Sets the time until which the running thread's asks may take, for as long as this exists.

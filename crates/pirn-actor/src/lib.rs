@@ -10,6 +10,7 @@ mod monitor;
 mod poison;
 pub(crate) mod process;
 mod reply;
+mod scope;
 mod snapshot;
 mod time;
 
@@ -24,5 +25,6 @@ pub use monitor::Monitor;
 pub use process::Search;
 pub use process::{Inbox, Process, RecvError, process};
 pub use reply::{Reply, ReplyFuture, ReplyTo};
+pub use scope::{Scope, ScopedRef, With, scope};
 pub use snapshot::{ActorInfo, snapshot};
 pub use time::timers::TimerHandle;

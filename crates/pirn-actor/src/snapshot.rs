@@ -4,7 +4,7 @@ use crate::edges;
 use crate::identity::Identity;
 use crate::poison::locked;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 /// The number of tables: several, so that carriers that make actors do not contend.
 const SHARDS: usize = 16;
@@ -21,35 +21,30 @@ pub(crate) struct Load {
 
 /// An actor, as a snapshot sees it.
 pub(crate) trait Seen: Send + Sync {
+    fn identity(&self) -> &Identity;
+    /// The type of its state.
+    fn kind(&self) -> &'static str;
     fn load(&self) -> Load;
 }
 
-struct Entry {
-    identity: Identity,
-    kind: &'static str,
-    seen: std::sync::Weak<dyn Seen>,
-}
+/// Actors by their numbers. Two words for each: there may be millions.
+type Table = HashMap<u64, Weak<dyn Seen>>;
 
 #[repr(align(64))]
-struct Shard(Mutex<Option<HashMap<u64, Entry>>>);
+struct Shard(Mutex<Option<Table>>);
 
 static ACTORS: [Shard; SHARDS] = [const { Shard(Mutex::new(None)) }; SHARDS];
 
-fn shard(identity: &Identity) -> &'static Mutex<Option<HashMap<u64, Entry>>> {
+fn shard(identity: &Identity) -> &'static Mutex<Option<Table>> {
     &ACTORS[identity.number() as usize % SHARDS].0
 }
 
-/// Enters an actor. `kind` is the type of its state.
-pub(crate) fn enter(identity: &Identity, kind: &'static str, seen: std::sync::Weak<dyn Seen>) {
-    let entry = Entry {
-        identity: identity.clone(),
-        kind,
-        seen,
-    };
+/// Enters an actor.
+pub(crate) fn enter(identity: &Identity, seen: Weak<dyn Seen>) {
     let mut table = locked(shard(identity));
     table
         .get_or_insert_default()
-        .insert(identity.number(), entry);
+        .insert(identity.number(), seen);
 }
 
 /// Takes an actor out that has ended.
@@ -98,10 +93,10 @@ pub fn snapshot() -> Vec<ActorInfo> {
         let table = locked(&shard.0);
         for entry in table.iter().flat_map(HashMap::values) {
             // Dropped before the lock: an actor of a scope is taken out before the scope ends.
-            let Some(seen) = entry.seen.upgrade() else {
+            let Some(seen) = entry.upgrade() else {
                 continue;
             };
-            actors.push((entry.identity.clone(), entry.kind, seen.load()));
+            actors.push((seen.identity().clone(), seen.kind(), seen.load()));
         }
     }
     actors.sort_by_key(|(identity, ..)| identity.number());

@@ -18,7 +18,7 @@ use std::io;
 use std::sync::Arc;
 
 /// The capacity of a mailbox, unless [`Builder::capacity`] says otherwise.
-const CAPACITY: usize = 1024;
+pub(crate) const CAPACITY: usize = 1024;
 
 /// Makes actors that are different from the usual: with a name, another capacity, restarts.
 ///
@@ -207,7 +207,7 @@ impl Builder {
             runner::start,
         );
         let seen: Arc<dyn snapshot::Seen> = cell.clone();
-        snapshot::enter(cell.identity(), short_name::<S>(), Arc::downgrade(&seen));
+        snapshot::enter(cell.identity(), Arc::downgrade(&seen));
         Ref::new(cell)
     }
 
@@ -267,6 +267,14 @@ impl fmt::Debug for Builder {
 }
 
 impl<S: Send> snapshot::Seen for Cell<S> {
+    fn identity(&self) -> &Identity {
+        Cell::identity(self)
+    }
+
+    fn kind(&self) -> &'static str {
+        short_name::<S>()
+    }
+
     fn load(&self) -> snapshot::Load {
         self.mailbox().load()
     }

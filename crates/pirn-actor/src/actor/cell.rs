@@ -26,9 +26,9 @@ pub(crate) struct Cell<S> {
 }
 
 /// What the runner works with.
-pub(super) struct Body<S> {
-    pub(super) state: Option<S>,
-    pub(super) recipe: Recipe<S>,
+pub(crate) struct Body<S> {
+    pub(crate) state: Option<S>,
+    pub(crate) recipe: Recipe<S>,
 }
 
 /// What a builder has decided.
@@ -50,7 +50,7 @@ pub(crate) struct Rare {
 }
 
 impl<S: Send> Cell<S> {
-    pub(super) fn new(
+    pub(crate) fn new(
         identity: Identity,
         (capacity, overflow): (usize, Overflow),
         body: Body<S>,
@@ -78,13 +78,13 @@ impl<S: Send> Cell<S> {
     }
 
     /// Counts a reference.
-    pub(super) fn retain(&self) {
+    pub(crate) fn retain(&self) {
         // Relaxed: as in `Arc`, who makes another reference has one.
         self.references.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Counts a reference as gone, and closes the actor with the last one.
-    pub(super) fn release(&self) {
+    pub(crate) fn release(&self) {
         // Relaxed: what the owner of the reference has sent is in the mailbox, under its lock.
         if self.references.fetch_sub(1, Ordering::Relaxed) == 1 {
             self.end(Phase::Closing);

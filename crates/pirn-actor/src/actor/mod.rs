@@ -21,13 +21,13 @@ pub use handle::{Function, Handle};
 pub use recipe::Restarts;
 pub use reference::{Ref, WeakRef};
 
-pub(crate) use address::Receive;
-pub(crate) use cell::{Cell, Options, Rare};
+pub(crate) use builder::CAPACITY;
+pub(crate) use cell::{Body, Cell, Options};
 pub(crate) use ending::Ending;
 pub(crate) use handle::{Asked, Told};
 pub(crate) use recipe::Recipe;
+pub(crate) use runner::{run, start_boxed};
 pub(crate) use sending::Patience;
-pub(crate) use threads::Threads;
 pub(crate) use wait::ForRoom;
 
 /// What is in the mailbox of an actor with the state `S`.

@@ -10,14 +10,14 @@
 use super::cell::{Body, Cell};
 use super::context::Context;
 use crate::error::{Exit, Failure};
-use crate::identity::Works;
+use crate::identity::while_working_for;
 use crate::mailbox::{Batch, Next, Phase};
 use crate::poison::locked;
 use crate::{snapshot, time};
 use core::time::Duration;
 use pirn::thread;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// How long an actor that gets no thread waits for one, at first and at most.
 const RETRY: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(100));
@@ -30,14 +30,31 @@ pub(super) fn start<S: Send + 'static>(cell: Arc<Cell<S>>) {
 
 fn attempt<S: Send + 'static>(cell: Arc<Cell<S>>, retry: Duration) {
     let again = Arc::clone(&cell);
-    if cell
-        .options
-        .threads
-        .clone()
-        .start(move || run(cell))
-        .is_err()
-    {
-        time::timers::after(retry, move || attempt(again, (retry * 2).min(RETRY.1)));
+    let threads = cell.options.threads.clone();
+    if threads.start(move || run(cell)).is_err() {
+        time::timers::after(retry, move || attempt(again, next_retry(retry)));
+    }
+}
+
+fn next_retry(retry: Duration) -> Duration {
+    (retry * 2).min(RETRY.1)
+}
+
+/// Runs this on a thread. If none can be had, another attempt is made soon.
+pub(crate) fn start_boxed(run: Box<dyn FnOnce() + Send>) {
+    attempt_boxed(Arc::new(Mutex::new(Some(run))), RETRY.0);
+}
+
+type Shared = Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>;
+
+fn attempt_boxed(run: Shared, retry: Duration) {
+    let again = Arc::clone(&run);
+    let body = move || {
+        let run = locked(&run).take();
+        run.expect("it is run once")();
+    };
+    if thread::Builder::new().spawn(body).is_err() {
+        time::timers::after(retry, move || attempt_boxed(again, next_retry(retry)));
     }
 }
 
@@ -50,17 +67,18 @@ enum Leave {
 }
 
 /// Works on an actor's messages until there are none.
-pub(super) fn run<S: Send>(cell: Arc<Cell<S>>) {
-    let _works = Works::for_actor(&cell.identity);
+pub(crate) fn run<S: Send>(cell: Arc<Cell<S>>) {
     cell.mailbox.enter(thread::current());
     let context = Context::new(cell);
     let cell = context.cell();
-    let mut batch = Batch::new();
-    let mut body = locked(&cell.body);
-    match work(cell, &mut body, &context, &mut batch) {
-        Leave::Pause => {}
-        Leave::End(exit) => end(cell, &mut body, batch, exit),
-    }
+    while_working_for(&cell.identity, || {
+        let mut batch = Batch::new();
+        let mut body = locked(&cell.body);
+        match work(cell, &mut body, &context, &mut batch) {
+            Leave::Pause => {}
+            Leave::End(exit) => end(cell, &mut body, batch, exit),
+        }
+    });
 }
 
 fn work<S: Send>(

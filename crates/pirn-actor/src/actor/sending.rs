@@ -165,7 +165,7 @@ impl<S: Send> Cell<S> {
             .map_err(|(refusal, Code(code))| self.send_error(code, refusal))
     }
 
-    pub(super) fn send_error<M>(&self, message: M, refusal: Refusal) -> SendError<M> {
+    pub(crate) fn send_error<M>(&self, message: M, refusal: Refusal) -> SendError<M> {
         SendError::new(message, self.identity.name(), refusal)
     }
 
@@ -180,9 +180,8 @@ impl<S: Send> Cell<S> {
             .map(|message| Envelope::new(Told(message)))
             .collect();
         match self.mailbox.try_push_all(envelopes) {
-            Ok((then, displaced)) => {
+            Ok(then) => {
                 self.then(then);
-                drop(displaced);
                 Ok(())
             }
             Err((refusal, envelopes)) => {

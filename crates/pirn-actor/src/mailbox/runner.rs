@@ -42,12 +42,17 @@ impl<T> Mailbox<T> {
         if !batch.0.is_empty() {
             // Relaxed: the exchange fails if it is not the latest.
             let word = self.word.load(Ordering::Relaxed);
-            // SeqCst: a total order with `wait_for_room`. See there.
-            let begin = |order| {
-                self.word
-                    .compare_exchange(word, word + ONE, order, Ordering::Relaxed)
+            let may_begin = match word & FLAGS {
+                0 => true,
+                ROOM => !(word / ONE + 1).is_multiple_of(self.stride()),
+                _ => false,
             };
-            if word & FLAGS == 0 && begin(Ordering::SeqCst).is_ok() {
+            // SeqCst: a total order with `wait_for_room`. See there.
+            let begun = |to| {
+                self.word
+                    .compare_exchange(word, to, Ordering::SeqCst, Ordering::Relaxed)
+            };
+            if may_begin && begun(word + ONE).is_ok() {
                 return Next::Item(batch.0.pop_front().expect("it is not empty"));
             }
         }

@@ -8,7 +8,7 @@ pub use inbox::{Inbox, RecvError, Search};
 
 use crate::actor::{Ending, ForRoom, Options, Tell};
 use crate::error::{AskError, Exit, Failure, Refusal, SendError};
-use crate::identity::{Identity, Works, current_limit};
+use crate::identity::{Identity, current_limit, while_working_for};
 use crate::mailbox::{Mailbox, Overflow, Phase, Then};
 use crate::monitor::Monitor;
 use crate::poison::locked;
@@ -108,6 +108,14 @@ impl<M> Desk<M> {
 }
 
 impl<M: Send> snapshot::Seen for Desk<M> {
+    fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    fn kind(&self) -> &'static str {
+        "process"
+    }
+
     fn load(&self) -> snapshot::Load {
         self.mailbox.load()
     }
@@ -139,7 +147,7 @@ impl<M: Send + 'static, T: Send + 'static> Process<M, T> {
         let then = desk.mailbox.begin();
         debug_assert_eq!(then, Then::Start, "nobody knows the mailbox yet");
         let seen: Arc<dyn snapshot::Seen> = Arc::clone(&desk) as Arc<_>;
-        snapshot::enter(&desk.identity, "process", Arc::downgrade(&seen));
+        snapshot::enter(&desk.identity, Arc::downgrade(&seen));
         let result = Arc::new(Mutex::new(None));
         let body = {
             let (desk, result, options) = (Arc::clone(&desk), Arc::clone(&result), options.clone());
@@ -176,12 +184,12 @@ fn live<M, T, F>(desk: &Arc<Desk<M>>, options: &Options, result: &Mutex<Option<T
 where
     F: FnOnce(&mut Inbox<M>) -> T,
 {
-    let _works = Works::for_actor(&desk.identity);
     let this = thread::current();
     *locked(&desk.waiter) = Some(this.clone());
     desk.mailbox.enter(this);
     let mut inbox = Inbox::new(Arc::clone(desk));
-    let outcome = catch_unwind(AssertUnwindSafe(|| f(&mut inbox)));
+    let work = || while_working_for(&desk.identity, || f(&mut inbox));
+    let outcome = catch_unwind(AssertUnwindSafe(work));
     let phase = desk.mailbox.phase();
     let (exit, value) = match outcome {
         Ok(value) => (inbox.exit(phase), Some(value)),

@@ -1,0 +1,346 @@
+//! Actors that borrow: all of them end before the scope does.
+//!
+//! ```text
+//!   scope(|s| {                 actors of the scope: in the order in which they were made
+//!       let a = s.spawn(…);         a
+//!       let b = s.spawn(… a …);     a, b        b may send to a
+//!   })                              the block returns: b is closed, and has ended; then a
+//! ```
+
+use crate::actor::{Asked, Body, Cell, Context, Handle, Options, Patience, Recipe, Told};
+use crate::error::{AskError, Exit, SendError};
+use crate::identity::{Identity, current_limit};
+use crate::mailbox::{Overflow, Phase};
+use crate::monitor::Monitor;
+use crate::poison::locked;
+use crate::reply;
+use crate::snapshot;
+use crate::time::Limit;
+use core::fmt;
+use core::marker::PhantomData;
+use core::mem::ManuallyDrop;
+use core::time::Duration;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Arc, Mutex, Weak};
+
+/// Calls `f` with a scope in which actors can be made that borrow: their states, and the messages
+/// that they are sent.
+///
+/// When `f` has returned, the actors are closed one after the other, the one made last first, and
+/// have handled all of their messages before the next is closed. Only then does this function
+/// return. If `f` panics, or the running thread is interrupted meanwhile, they are killed instead.
+///
+/// # Panics
+/// If `f` panics, after the end of all actors.
+///
+/// # Examples
+/// ```
+/// use pirn_actor as actor;
+/// use std::collections::HashMap;
+///
+/// let text = "to be or not to be".to_string();
+/// let mut totals = HashMap::new();
+/// actor::scope(|s| {
+///     let count = s.with(&mut totals, |totals, word: &str| *totals.entry(word).or_insert(0) += 1);
+///     text.split(' ').try_for_each(|word| count.send(word))
+/// })
+/// .unwrap();
+/// assert_eq!(totals["be"], 2); // ours again
+/// ```
+pub fn scope<'env, F, R>(f: F) -> R
+where
+    F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R,
+{
+    let scope = Scope {
+        actors: ManuallyDrop::new(Mutex::new(Actors::default())),
+        scope: PhantomData,
+        env: PhantomData,
+    };
+    let result = catch_unwind(AssertUnwindSafe(|| f(&scope)));
+    scope.end(result.is_err());
+    result.unwrap_or_else(|payload| resume_unwind(payload))
+}
+
+/// The scope of [`scope()`].
+pub struct Scope<'scope, 'env: 'scope> {
+    /// Not dropped: a scope may be borrowed for as long as its actors may borrow, to the end. It is
+    /// empty then.
+    actors: ManuallyDrop<Mutex<Actors<'scope>>>,
+    scope: PhantomData<&'scope mut &'scope ()>,
+    env: PhantomData<&'env mut &'env ()>,
+}
+
+/// The actors of a scope, in the order in which they were made.
+#[derive(Default)]
+struct Actors<'scope> {
+    all: Vec<Arc<dyn Member + 'scope>>,
+    /// The number at which those that have ended are taken out.
+    many: usize,
+}
+
+/// An actor, as its scope sees it.
+trait Member: Send + Sync {
+    fn end(&self, phase: Phase);
+    fn has_ended(&self) -> bool;
+    fn monitor(&self) -> Monitor;
+    fn join(&self) -> Exit;
+}
+
+impl<S: Send> Member for Cell<S> {
+    fn end(&self, phase: Phase) {
+        Cell::end(self, phase);
+    }
+    fn has_ended(&self) -> bool {
+        self.exit().is_some()
+    }
+    fn monitor(&self) -> Monitor {
+        Monitor::of(self.ending())
+    }
+    fn join(&self) -> Exit {
+        self.ending()
+            .join(Limit::NEVER)
+            .expect("without a time limit it has ended")
+    }
+}
+
+impl<'scope, 'env> Scope<'scope, 'env> {
+    /// Makes an actor with this state. It has no thread until it gets a message.
+    pub fn spawn<S: Send + 'scope>(&'scope self, state: S) -> ScopedRef<'scope, S> {
+        let body = Body {
+            state: Some(state),
+            recipe: Recipe::NONE,
+        };
+        let cell = Cell::new(
+            Identity::new(None),
+            (crate::actor::CAPACITY, Overflow::Wait),
+            body,
+            Options::default(),
+            start,
+        );
+        locked(&self.actors).add(Arc::clone(&cell) as Arc<_>);
+        enter(&cell);
+        cell.retain();
+        ScopedRef {
+            cell,
+            scope: PhantomData,
+        }
+    }
+
+    /// Makes an actor that calls `f` for each message, with this state.
+    pub fn with<T, M, R, F>(
+        &'scope self,
+        state: &'env mut T,
+        f: F,
+    ) -> ScopedRef<'scope, With<'env, T, F>>
+    where
+        T: Send,
+        M: Send + 'scope,
+        R: Send,
+        F: FnMut(&mut T, M) -> R + Send + 'scope,
+    {
+        self.spawn(With { state, f })
+    }
+
+    /// Ends all actors.
+    fn end(&self, mut kill: bool) {
+        // Actors may make others until they have ended.
+        loop {
+            let last = {
+                let mut actors = locked(&self.actors);
+                if kill {
+                    actors
+                        .all
+                        .iter()
+                        .for_each(|actor| actor.end(Phase::Killing));
+                }
+                let last = actors.all.pop();
+                if last.is_none() {
+                    actors.all = Vec::new();
+                }
+                last
+            };
+            let Some(actor) = last else { return };
+            actor.end(Phase::Closing);
+            if !kill && actor.monitor().recv().is_err() {
+                kill = true;
+                actor.end(Phase::Killing);
+            }
+            actor.join();
+        }
+    }
+}
+
+impl<'scope> Actors<'scope> {
+    fn add(&mut self, actor: Arc<dyn Member + 'scope>) {
+        if self.all.len() >= self.many.max(64) {
+            self.all.retain(|actor| !actor.has_ended());
+            self.many = self.all.len() * 2;
+        }
+        self.all.push(actor);
+    }
+}
+
+impl fmt::Debug for Scope<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scope")
+            .field("actors", &locked(&self.actors).all.len())
+            .finish()
+    }
+}
+
+/// Starts a thread for an actor that borrows.
+fn start<S: Send>(cell: Arc<Cell<S>>) {
+    let run: Box<dyn FnOnce() + Send + '_> = Box::new(move || crate::actor::run(cell));
+    // SAFETY: what the actor borrows is borrowed for its scope, which waits for the actor's end
+    // (`Scope::end`). The state and all messages are gone before that is published
+    // (`actor::runner::end`), and nothing after it touches what they have borrowed.
+    let run: Box<dyn FnOnce() + Send + 'static> = unsafe { core::mem::transmute(run) };
+    crate::actor::start_boxed(run);
+}
+
+/// Has snapshots see an actor.
+fn enter<S: Send>(cell: &Arc<Cell<S>>) {
+    let seen: Arc<dyn snapshot::Seen + '_> = Arc::clone(cell) as Arc<_>;
+    let seen: Weak<dyn snapshot::Seen + '_> = Arc::downgrade(&seen);
+    // SAFETY: the actor is taken out before its end is published, and a snapshot holds it only
+    // under the lock of the table that it is taken out of. The scope waits for that end.
+    let seen: Weak<dyn snapshot::Seen + 'static> = unsafe { core::mem::transmute(seen) };
+    snapshot::enter(cell.identity(), seen);
+}
+
+/// The state of an actor that [`Scope::with`] has made.
+pub struct With<'a, T, F> {
+    state: &'a mut T,
+    f: F,
+}
+
+impl<T, F, M, R> Handle<M> for With<'_, T, F>
+where
+    F: FnMut(&mut T, M) -> R,
+    R: Send,
+{
+    type Reply = R;
+
+    fn handle(&mut self, message: M, _: &Context<Self>) -> R {
+        (self.f)(self.state, message)
+    }
+}
+
+impl<T, F> fmt::Debug for With<'_, T, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("With")
+    }
+}
+
+/// A reference to an actor of a scope.
+pub struct ScopedRef<'scope, S: Send + 'scope> {
+    cell: Arc<Cell<S>>,
+    /// Messages may borrow for this long, and no longer: invariant.
+    scope: PhantomData<&'scope mut &'scope ()>,
+}
+
+impl<'scope, S: Send + 'scope> ScopedRef<'scope, S> {
+    /// Sends a message. If the mailbox is full, waits for room.
+    ///
+    /// # Errors
+    /// The message comes back: the actor has ended, or there was no room.
+    pub fn send<M: Send + 'scope>(&self, message: M) -> Result<(), SendError<M>>
+    where
+        S: Handle<M>,
+    {
+        let patience = Patience::Until(current_limit());
+        // SAFETY: what the message borrows outlives the scope, which outlives the actor.
+        unsafe { self.cell.put_borrowing(Told(message), patience) }
+            .map_err(|(refusal, Told(message))| self.cell.send_error(message, refusal))
+    }
+
+    /// Sends a message, and waits for the answer.
+    ///
+    /// # Errors
+    /// See [`AskError`].
+    pub fn ask<M: Send + 'scope>(&self, message: M) -> Result<S::Reply, AskError>
+    where
+        S: Handle<M, Reply: 'scope>,
+    {
+        self.ask_within(message, current_limit())
+    }
+
+    /// Sends a message, and waits for the answer for as long as `timeout`.
+    ///
+    /// # Errors
+    /// See [`AskError`].
+    pub fn ask_timeout<M: Send + 'scope>(
+        &self,
+        message: M,
+        timeout: Duration,
+    ) -> Result<S::Reply, AskError>
+    where
+        S: Handle<M, Reply: 'scope>,
+    {
+        self.ask_within(message, Limit::after(timeout).min(current_limit()))
+    }
+
+    fn ask_within<M: Send + 'scope>(&self, message: M, limit: Limit) -> Result<S::Reply, AskError>
+    where
+        S: Handle<M, Reply: 'scope>,
+    {
+        let (to, reply) = reply::pair(self.cell.identity().clone());
+        let asked = Asked {
+            message,
+            reply: to,
+            limit,
+        };
+        // SAFETY: what request and answer borrow outlives the scope, which outlives the actor.
+        match unsafe { self.cell.put_borrowing(asked, Patience::Until(limit)) } {
+            Ok(()) => reply.recv_within(limit),
+            Err((refusal, asked)) => {
+                asked.reply.withdraw();
+                Err(self.cell.send_error((), refusal).into_ask_error())
+            }
+        }
+    }
+
+    /// Has the actor end after the messages that are in its mailbox now.
+    pub fn close(&self) {
+        self.cell.end(Phase::Closing);
+    }
+
+    /// Has the actor end after the message that it is at.
+    pub fn stop(&self) {
+        self.cell.end(Phase::Stopping);
+    }
+
+    /// Has the actor end, and interrupts the message that it is at: its blocking calls fail.
+    pub fn kill(&self) {
+        self.cell.end(Phase::Killing);
+    }
+
+    /// Waits until the actor has ended.
+    pub fn join(&self) -> Exit {
+        Member::join(&*self.cell)
+    }
+}
+
+impl<'scope, S: Send + 'scope> Clone for ScopedRef<'scope, S> {
+    fn clone(&self) -> ScopedRef<'scope, S> {
+        self.cell.retain();
+        ScopedRef {
+            cell: Arc::clone(&self.cell),
+            scope: PhantomData,
+        }
+    }
+}
+
+impl<'scope, S: Send + 'scope> Drop for ScopedRef<'scope, S> {
+    fn drop(&mut self) {
+        self.cell.release();
+    }
+}
+
+impl<'scope, S: Send + 'scope> fmt::Debug for ScopedRef<'scope, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ScopedRef")
+            .field(self.cell.identity())
+            .finish()
+    }
+}
