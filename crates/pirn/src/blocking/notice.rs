@@ -44,7 +44,10 @@ impl Notice {
             Ok(wait) => wait,
             Err(refused) => return refused,
         };
-        debug_assert!(state.waiting.is_none(), "two threads wait for a signal");
+        if state.waiting.is_some() {
+            drop(state); // The panic's message may have to wait.
+            panic!("two threads wait for one signal at the same time");
+        }
         state.waiting = Some(NonNull::from(&wait));
         drop(state);
         let outcome = wait.block_until(deadline);

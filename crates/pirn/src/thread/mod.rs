@@ -28,6 +28,7 @@ mod names;
 mod panic;
 pub(crate) mod panics;
 mod park;
+mod parker;
 pub(crate) mod scheduler;
 pub(crate) mod scoped;
 #[cfg(feature = "macros")]
@@ -47,6 +48,7 @@ pub use listeners::{OnInterrupt, on_interrupt};
 pub use panic::Panic;
 pub(crate) use panic::quietly;
 pub use park::{no_preemption, park, park_timeout, sleep, sleep_until, yield_now};
+pub use parker::Parker;
 pub use scoped::{Scope, ScopedJoinHandle, scope};
 pub use std::thread::{AccessError, LocalKey, Result, available_parallelism, panicking};
 pub use threads::{PlatformThreads, Threads};

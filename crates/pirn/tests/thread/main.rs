@@ -13,6 +13,7 @@ mod join_handles;
 mod like_std;
 mod macros;
 mod panics;
+mod parker;
 mod scoped_values;
 mod stacks;
 mod sync;
