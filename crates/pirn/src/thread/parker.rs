@@ -19,8 +19,8 @@ const PERMIT: Awaited = Awaited::new(Kind::Park, 0);
 ///
 /// [`park`](super::park) has one permit per thread, which all code on that thread shares, so it may
 /// return for somebody else's reasons. A wait for a `Parker` ends because [`unpark`](Self::unpark)
-/// was called on it, and for no other reason that is not returned. It allocates nothing, and may lie
-/// on the stack. At most one permit is kept.
+/// was called on it, and for no other reason that is not returned. It allocates nothing, and may
+/// lie on the stack. At most one permit is kept.
 ///
 /// # Examples
 /// ```
@@ -97,8 +97,8 @@ impl Parker {
         }
     }
 
-    /// Does the same, but not longer than until `deadline`. Returns false if that has passed without
-    /// a permit.
+    /// Does the same, but not longer than until `deadline`. Returns false if that has passed
+    /// without a permit.
     ///
     /// # Errors
     /// [`Interrupted`], if there is no permit and the thread is or has been interrupted. The flag
