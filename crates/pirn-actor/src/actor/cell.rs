@@ -2,10 +2,11 @@
 
 use super::context::Context;
 use super::ending::Ending;
+use super::overtime::Overtime;
 use super::recipe::Recipe;
 use super::threads::Threads;
 use crate::envelope::Envelope;
-use crate::error::Exit;
+use crate::error::{Exit, Failure};
 use crate::identity::Identity;
 use crate::mailbox::{Mailbox, Overflow, Phase, Then};
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -43,10 +44,22 @@ pub(crate) struct Options {
 pub(crate) struct Rare {
     /// Is told the names of messages that were never begun.
     pub(crate) on_undelivered: Option<Arc<dyn Fn(&str) + Send + Sync>>,
-    /// Is told of each failure; then the actor is held until its supervisor releases or ends it.
-    pub(crate) on_failure: Option<Arc<dyn Fn(crate::Failure) + Send + Sync>>,
+    /// Is told what happens. After a failure the actor is held until this releases or ends it.
+    pub(crate) supervisor: Option<Arc<dyn Fn(Change) + Send + Sync>>,
+    /// How long a message may take.
+    pub(crate) overtime: Option<Arc<Overtime>>,
     /// How often the actor is restarted by itself.
     pub(crate) restarts: Option<crate::Restarts>,
+}
+
+/// What a supervisor is told of its actor. Of the end, it is told as everybody is.
+#[derive(Debug)]
+pub(crate) enum Change {
+    /// The recipe has made a state.
+    Ready,
+    /// The state is dropped, and the mailbox is held: after this failure, or because that was asked
+    /// for.
+    Held(Option<Failure>),
 }
 
 impl<S: Send> Cell<S> {
@@ -89,6 +102,18 @@ impl<S: Send> Cell<S> {
         if self.references.fetch_sub(1, Ordering::Relaxed) == 1 {
             self.end(Phase::Closing);
         }
+    }
+
+    /// Has the actor pause after the current message, and drop its state.
+    pub(crate) fn hold(&self) {
+        let then = self.mailbox.hold();
+        self.then(then);
+    }
+
+    /// Has an actor that is held begin anew.
+    pub(crate) fn go_on(&self) {
+        let then = self.mailbox.release();
+        self.then(then);
     }
 
     /// Has the actor end in this way.

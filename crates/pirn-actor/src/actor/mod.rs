@@ -7,6 +7,7 @@ mod cell;
 mod context;
 mod ending;
 mod handle;
+mod overtime;
 mod recipe;
 mod reference;
 mod runner;
@@ -22,7 +23,7 @@ pub use recipe::Restarts;
 pub use reference::{Ref, WeakRef};
 
 pub(crate) use address::Receive;
-pub(crate) use cell::{Cell, Options, Rare};
+pub(crate) use cell::{Cell, Change, Options, Rare};
 pub(crate) use ending::Ending;
 pub(crate) use handle::{Asked, Told};
 pub(crate) use recipe::Recipe;
