@@ -22,7 +22,7 @@ pub use mailbox::Overflow;
 pub use monitor::Monitor;
 #[doc(hidden)]
 pub use process::Search;
-pub use process::{Inbox, Process, RecvError, process};
+pub use process::{Inbox, Process, RecvError, Watch, process};
 pub use reply::{Reply, ReplyFuture, ReplyTo};
 pub use snapshot::{ActorInfo, snapshot};
 pub use time::timers::TimerHandle;

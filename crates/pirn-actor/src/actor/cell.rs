@@ -1,7 +1,7 @@
 //! An actor: identity, mailbox, state, end.
 
 use super::context::Context;
-use super::ending::Ending;
+use super::ending::{Ending, Mortal};
 use super::overtime::Overtime;
 use super::recipe::Recipe;
 use super::threads::Threads;
@@ -126,10 +126,6 @@ impl<S: Send> Cell<S> {
         &self.identity
     }
 
-    pub(crate) fn ending(&self) -> &Ending {
-        &self.ending
-    }
-
     pub(crate) fn mailbox(&self) -> &Mailbox<Envelope<S, Context<S>>> {
         &self.mailbox
     }
@@ -142,5 +138,11 @@ impl<S: Send> Cell<S> {
     /// Returns it again, counted.
     pub(crate) fn arc(&self) -> Option<Arc<Cell<S>>> {
         self.this.upgrade()
+    }
+}
+
+impl<S: Send> Mortal for Cell<S> {
+    fn ending(&self) -> &Ending {
+        &self.ending
     }
 }

@@ -1,6 +1,7 @@
 //! Receiving.
 
 use super::Desk;
+use super::watch::Watches;
 use crate::error::Exit;
 use crate::identity::current_limit;
 use crate::mailbox::{Batch, Next, Phase};
@@ -41,7 +42,8 @@ impl Error for RecvError {}
 
 /// The mailbox of a process, for the process.
 pub struct Inbox<M> {
-    desk: Arc<Desk<M>>,
+    pub(super) desk: Arc<Desk<M>>,
+    pub(super) watches: Watches,
     batch: Batch<M>,
     /// What was received and not taken, in order. `None` is the place of a message that is being
     /// looked at.
@@ -54,6 +56,7 @@ impl<M> Inbox<M> {
     pub(super) fn new(desk: Arc<Desk<M>>) -> Inbox<M> {
         Inbox {
             desk,
+            watches: Watches::default(),
             batch: Batch::new(),
             aside: VecDeque::new(),
             told: None,

@@ -3,10 +3,13 @@
 
 mod inbox;
 mod receive;
+mod watch;
 
 pub use inbox::{Inbox, RecvError, Search};
+pub use watch::Watch;
+pub(crate) use watch::sealed;
 
-use crate::actor::{Ending, ForRoom, Options, Tell};
+use crate::actor::{Ending, ForRoom, Mortal, Options, Tell};
 use crate::error::{AskError, Exit, Failure, Refusal, SendError};
 use crate::identity::{Identity, Works, current_limit};
 use crate::mailbox::{Mailbox, Overflow, Phase, Then};
@@ -104,6 +107,12 @@ impl<M> Desk<M> {
         if self.references.fetch_sub(1, Ordering::Relaxed) == 1 {
             self.end(Phase::Closing);
         }
+    }
+}
+
+impl<M: Send> Mortal for Desk<M> {
+    fn ending(&self) -> &Ending {
+        &self.ending
     }
 }
 
