@@ -11,6 +11,7 @@ mod poison;
 pub(crate) mod process;
 mod reply;
 mod snapshot;
+mod supervise;
 mod time;
 
 pub use actor::{
@@ -25,4 +26,5 @@ pub use process::Search;
 pub use process::{Inbox, Process, RecvError, Watch, process};
 pub use reply::{Reply, ReplyFuture, ReplyTo};
 pub use snapshot::{ActorInfo, snapshot};
+pub use supervise::{ChildInfo, ChildState, NoChild, StartError, Supervisor, Tree, TreeEvent};
 pub use time::timers::TimerHandle;

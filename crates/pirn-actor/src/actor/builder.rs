@@ -1,7 +1,7 @@
 //! Making actors.
 
 use super::address::Address;
-use super::cell::{Body, Cell, Change, Options, Rare};
+use super::cell::{Body, Cell, Options, Overseer, Rare};
 use super::handle::Function;
 use super::overtime::Overtime;
 use super::recipe::{Recipe, Restarts};
@@ -176,9 +176,9 @@ impl Builder {
         self
     }
 
-    /// Has a function told what happens. After a failure the actor is held until it is released.
-    pub(crate) fn supervised(mut self, f: impl Fn(Change) + Send + Sync + 'static) -> Builder {
-        self.rare.supervisor = Some(Arc::new(f));
+    /// Has the actors supervised.
+    pub(crate) fn supervisor(mut self, overseer: Overseer) -> Builder {
+        self.rare.supervisor = Some(overseer);
         self
     }
 

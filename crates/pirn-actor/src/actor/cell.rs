@@ -44,12 +44,20 @@ pub(crate) struct Options {
 pub(crate) struct Rare {
     /// Is told the names of messages that were never begun.
     pub(crate) on_undelivered: Option<Arc<dyn Fn(&str) + Send + Sync>>,
-    /// Is told what happens. After a failure the actor is held until this releases or ends it.
-    pub(crate) supervisor: Option<Arc<dyn Fn(Change) + Send + Sync>>,
+    pub(crate) supervisor: Option<Overseer>,
     /// How long a message may take.
     pub(crate) overtime: Option<Arc<Overtime>>,
     /// How often the actor is restarted by itself.
     pub(crate) restarts: Option<crate::Restarts>,
+}
+
+/// What a supervisor has to do with an actor.
+#[derive(Clone)]
+pub(crate) struct Overseer {
+    /// Is told what happens.
+    pub(crate) tell: Arc<dyn Fn(Change) + Send + Sync>,
+    /// After a failure the actor is held, until the supervisor has it go on or ends it.
+    pub(crate) holds: bool,
 }
 
 /// What a supervisor is told of its actor. Of the end, it is told as everybody is.

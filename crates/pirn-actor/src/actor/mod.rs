@@ -23,7 +23,7 @@ pub use recipe::Restarts;
 pub use reference::{Ref, WeakRef};
 
 pub(crate) use address::Receive;
-pub(crate) use cell::{Cell, Change, Options, Rare};
+pub(crate) use cell::{Cell, Change, Options, Overseer, Rare};
 pub(crate) use ending::{Ending, Mortal, Watcher, Watching};
 pub(crate) use handle::{Asked, Told};
 pub(crate) use recipe::Recipe;

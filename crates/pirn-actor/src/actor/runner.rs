@@ -3,7 +3,7 @@
 //! ```text
 //!   no state --recipe--> state --item--> state        a panic: no state, and
 //!       ^                                               restarts left  -> pause, recipe
-//!       |                                               a supervisor   -> held until released
+//!       |                                               a supervisor   -> held, until that goes on
 //!       +--------- a restart ------------------         neither        -> the actor ends
 //!
 //!   A supervisor is told of each state made, and of each pause. While the actor is held there is
@@ -159,7 +159,8 @@ fn failed<S: Send>(
         }
         return None;
     }
-    if rare.is_some_and(|rare| rare.supervisor.is_some()) {
+    let overseer = rare.and_then(|rare| rare.supervisor.as_ref());
+    if overseer.is_some_and(|overseer| overseer.holds) {
         return Some(match cell.mailbox.pause(batch) {
             Next::End(phase) => Leave::End(exit(phase)),
             _ => {
@@ -203,8 +204,8 @@ impl<S: Send> Cell<S> {
     /// Tells the supervisor, if there is one.
     fn supervised(&self, change: Change) {
         let rare = self.options.rare.as_deref();
-        if let Some(tell) = rare.and_then(|rare| rare.supervisor.as_ref()) {
-            tell(change);
+        if let Some(overseer) = rare.and_then(|rare| rare.supervisor.as_ref()) {
+            (overseer.tell)(change);
         }
     }
 }
