@@ -323,6 +323,10 @@ impl<T> Mailbox<T> {
         Then::Start
     }
 
+    pub(crate) fn is_held(&self) -> bool {
+        matches!(self.lock().work, Work::Held)
+    }
+
     /// Returns true if there will be items to handle, so that a state is needed: unless it is to
     /// pause or to end before the next one.
     pub(crate) fn goes_on(&self) -> bool {

@@ -21,7 +21,7 @@ pub enum RecvError {
     Closed,
     /// The process was stopped.
     Stopped,
-    /// The process was killed, or its thread interrupted.
+    /// The process was killed, its thread interrupted, or its supervisor restarts it.
     Interrupted,
     /// The time is up.
     TimedOut,
@@ -44,10 +44,12 @@ impl Error for RecvError {}
 pub struct Inbox<M> {
     pub(super) desk: Arc<Desk<M>>,
     pub(super) watches: Watches,
-    batch: Batch<M>,
+    pub(super) batch: Batch<M>,
     /// What was received and not taken, in order. `None` is the place of a message that is being
     /// looked at.
-    aside: VecDeque<Option<M>>,
+    pub(super) aside: VecDeque<Option<M>>,
+    /// Its supervisor waits for it to pause.
+    pub(super) is_told_to_pause: bool,
     /// A receive has said that the process is to end.
     told: Option<RecvError>,
 }
@@ -59,6 +61,7 @@ impl<M> Inbox<M> {
             watches: Watches::default(),
             batch: Batch::new(),
             aside: VecDeque::new(),
+            is_told_to_pause: false,
             told: None,
         }
     }
@@ -164,7 +167,10 @@ impl<M> Inbox<M> {
                 Next::End(Phase::Closing) => RecvError::Closed,
                 Next::End(Phase::Killing) => RecvError::Interrupted,
                 Next::End(_) => RecvError::Stopped,
-                Next::Held => unreachable!("nobody holds a process"),
+                Next::Held => {
+                    self.note_hold();
+                    RecvError::Interrupted
+                }
                 // A sender that finds the process idle counts it as running, and unparks it.
                 Next::Idle => {
                     let parked = limit.park();
@@ -185,6 +191,7 @@ impl<M> Inbox<M> {
         match self.desk.mailbox.phase() {
             Phase::Killing => Err(self.tell(RecvError::Interrupted)),
             phase if phase > Phase::Closing => Err(self.tell(RecvError::Stopped)),
+            _ if self.is_told_to_pause => Err(RecvError::Interrupted),
             _ => Ok(()),
         }
     }

@@ -2,6 +2,7 @@
 //! to, and in the order that it wants.
 
 mod inbox;
+mod pause;
 mod receive;
 mod watch;
 
@@ -78,7 +79,7 @@ impl<M> Desk<M> {
         }
     }
 
-    fn end(&self, phase: Phase) {
+    pub(crate) fn end(&self, phase: Phase) {
         let then = self.mailbox.end(phase);
         self.then(then);
     }
@@ -213,6 +214,10 @@ where
 }
 
 impl<M: Send + 'static, T> Process<M, T> {
+    pub(crate) fn desk(&self) -> &Desk<M> {
+        &self.desk
+    }
+
     /// Sends a message. If the mailbox is full, waits for room, or does what the process's
     /// [`Overflow`](crate::Overflow) says.
     ///

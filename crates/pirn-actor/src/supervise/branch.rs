@@ -6,17 +6,16 @@
 
 use super::events::{Event, Reporter};
 use super::keeper::{Boss, Keeper};
-use super::node::Node;
+use super::lent::Home;
+use super::node::{Node, no_thread, not_over};
 use crate::error::Failure;
 use crate::mailbox::Phase;
-use crate::poison::locked;
 use pirn::thread;
+use std::sync::Arc;
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex};
 
 pub(super) struct Branch {
-    /// The place of the keeper while no thread has it.
-    keeper: Arc<Mutex<Option<Keeper>>>,
+    keeper: Home<Keeper>,
     events: Sender<Event>,
 }
 
@@ -24,7 +23,7 @@ impl Branch {
     pub(super) fn new(keeper: Keeper) -> Branch {
         Branch {
             events: keeper.sender(),
-            keeper: Arc::new(Mutex::new(Some(keeper))),
+            keeper: Home::new(keeper),
         }
     }
 
@@ -36,20 +35,16 @@ impl Branch {
 
 impl Node for Branch {
     fn begin(&mut self, name: &Arc<str>, reporter: Reporter) -> Result<(), Failure> {
-        let home = Arc::clone(&self.keeper);
+        let mut lent = self.keeper.lend().ok_or_else(not_over)?;
+        lent.get().set_boss(Boss::Above(reporter.clone()));
         let body = move || {
-            let keeper = locked(&home).take();
-            let Some(mut keeper) = keeper else { return };
-            keeper.set_boss(Boss::Above(reporter.clone()));
-            let exit = keeper.run();
-            keeper.reset();
-            *locked(&home) = Some(keeper);
+            let exit = lent.get().run();
+            lent.get().reset();
+            drop(lent); // home: it may be begun again
             reporter.ended(exit);
         };
-        let thread = thread::Builder::new().name(name.to_string()).spawn(body);
-        thread
-            .map(drop)
-            .map_err(|error| Failure::new(error.to_string()))
+        let thread = thread::Builder::new().name(name.to_string());
+        thread.spawn(body).map(drop).map_err(no_thread)
     }
 
     fn hold(&self) {

@@ -19,9 +19,9 @@ mod falls;
 mod hears;
 
 use super::child::{Child, Kind};
+use super::error::StartError;
 use super::events::{Event, Hook, Reporter, TreeEvent};
 use super::plan::{self, At, Place, Strategy};
-use super::supervisor::StartError;
 use super::table::{ChildState, Table};
 use crate::actor::{Change, Restarts};
 use crate::error::{Exit, Failure};
@@ -105,6 +105,10 @@ impl Keeper {
     }
 
     pub(super) fn set_boss(&mut self, boss: Boss) {
+        if let Boss::Above(reporter) = &boss {
+            // Who hears of the tree hears of its branches.
+            self.rules.hook = self.rules.hook.take().or_else(|| reporter.hook.clone());
+        }
         self.boss = boss;
     }
 

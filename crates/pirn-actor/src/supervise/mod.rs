@@ -15,15 +15,19 @@
 
 mod branch;
 mod child;
+mod error;
 mod events;
 mod keeper;
+mod lent;
 mod node;
 mod plan;
+mod process;
 mod supervisor;
 mod table;
 mod tree;
 
+pub use error::{NoChild, StartError};
 pub use events::TreeEvent;
-pub use supervisor::{StartError, Supervisor};
+pub use supervisor::Supervisor;
 pub use table::{ChildInfo, ChildState};
-pub use tree::{NoChild, Tree};
+pub use tree::Tree;

@@ -1,11 +1,14 @@
 //! What a supervisor can do to a child, whatever the child is.
 
 use super::events::Reporter;
+use super::lent::Home;
+use super::tree::Slot;
 use crate::actor::{Builder, Recipe, Ref};
 use crate::error::Failure;
 use crate::mailbox::Phase;
 use crate::poison::locked;
-use std::sync::{Arc, Mutex};
+use std::io;
+use std::sync::Arc;
 
 /// A child, as its supervisor sees it. Nothing here waits: what happens comes as an event.
 pub(super) trait Node: Send {
@@ -23,17 +26,23 @@ pub(super) trait Node: Send {
     }
 }
 
-type Make<S> = Box<dyn FnMut() -> Result<S, Failure> + Send>;
+/// The failure of a child that cannot be begun because the one before is not over.
+pub(super) fn not_over() -> Failure {
+    Failure::new("the one before has not ended")
+}
 
-/// The place of a recipe while no actor has it.
-type Home<S> = Arc<Mutex<Option<Make<S>>>>;
+pub(super) fn no_thread(error: io::Error) -> Failure {
+    Failure::new(error.to_string())
+}
+
+type Make<S> = Box<dyn FnMut() -> Result<S, Failure> + Send>;
 
 /// An actor with handlers.
 pub(super) struct Leaf<S: Send + 'static> {
     builder: Builder,
-    recipe: Home<S>,
+    recipe: Home<Make<S>>,
     /// The actor, for those who look it up. It keeps the actor open.
-    actor: Arc<Mutex<Option<Ref<S>>>>,
+    actor: Slot<Ref<S>>,
 }
 
 impl<S: Send + 'static> Leaf<S> {
@@ -43,12 +52,12 @@ impl<S: Send + 'static> Leaf<S> {
     ) -> Leaf<S> {
         Leaf {
             builder,
-            recipe: Arc::new(Mutex::new(Some(Box::new(recipe)))),
-            actor: Arc::default(),
+            recipe: Home::new(Box::new(recipe)),
+            actor: Slot::default(),
         }
     }
 
-    pub(super) fn actor(&self) -> Arc<Mutex<Option<Ref<S>>>> {
+    pub(super) fn slot(&self) -> Slot<Ref<S>> {
         Arc::clone(&self.actor)
     }
 
@@ -61,35 +70,14 @@ impl<S: Send + 'static> Leaf<S> {
     }
 }
 
-/// A recipe that an actor has. It comes home with the actor's end: the next one makes its state by
-/// the same recipe.
-struct Lent<S> {
-    make: Option<Make<S>>,
-    home: Home<S>,
-}
-
-impl<S> Drop for Lent<S> {
-    fn drop(&mut self) {
-        *locked(&self.home) = self.make.take();
-    }
-}
-
 impl<S: Send + 'static> Node for Leaf<S> {
     fn begin(&mut self, name: &Arc<str>, reporter: Reporter) -> Result<(), Failure> {
-        let make = locked(&self.recipe).take();
-        let mut lent = Lent {
-            make,
-            home: Arc::clone(&self.recipe),
-        };
-        let recipe = Recipe::new(move || match &mut lent.make {
-            Some(make) => make(),
-            None => Err(Failure::new("the actor before has its recipe")),
-        });
+        // It comes home with the actor's end.
+        let mut make = self.recipe.lend().ok_or_else(not_over)?;
+        let recipe = Recipe::new(move || make.get()());
         let builder = self.builder.clone().name(Arc::clone(name));
         let builder = builder.supervisor(reporter.overseer());
-        let actor = builder
-            .spawn_recipe(recipe)
-            .map_err(|error| Failure::new(error.to_string()))?;
+        let actor = builder.spawn_recipe(recipe).map_err(no_thread)?;
         actor.on_exit(move |exit| reporter.ended(exit.clone()));
         let before = locked(&self.actor).replace(actor);
         drop(before);

@@ -2,20 +2,21 @@
 
 use super::branch::Branch;
 use super::child::{Child, Kind};
+use super::error::StartError;
 use super::events::TreeEvent;
 use super::keeper::{Boss, Keeper, Rules};
 use super::node::{Leaf, Node};
 use super::plan::Strategy;
+use super::process::Stem;
 use super::table::{Entry, Table, What};
 use super::tree::{Tree, kept};
 use crate::actor::{Builder, Ending, Restarts};
 use crate::error::{Failure, short_name};
+use crate::process::Inbox;
 use core::fmt;
 use core::ops::Range;
 use core::time::Duration;
 use pirn::thread;
-use std::error::Error;
-use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 
@@ -257,8 +258,58 @@ impl Supervisor {
     }
 
     fn leaf<S: Send + 'static>(self, name: Arc<str>, leaf: Leaf<S>) -> Supervisor {
-        let what = kept(leaf.actor());
+        let what = kept(leaf.slot());
         self.add(name, short_name::<S>(), what, Box::new(leaf))
+    }
+
+    /// Adds a process: its function runs again, from the beginning, at each restart.
+    ///
+    /// What is in the mailbox stays there, and what was put aside. The process has failed when it
+    /// panics; when it returns, it has ended. It is ready when it begins. Told to pause, it has its
+    /// receives fail with [`RecvError::Interrupted`](crate::RecvError::Interrupted) until it returns.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn_actor::{Inbox, Process, ReplyTo, Supervisor};
+    ///
+    /// let app = Supervisor::one_for_one()
+    ///     .process("count", |inbox: &mut Inbox<(u32, ReplyTo<u32>)>| {
+    ///         let mut sum = 0;
+    ///         while let Ok((n, reply)) = inbox.recv() {
+    ///             assert_ne!(n, 13, "bad luck");
+    ///             sum += n;
+    ///             reply.send(sum);
+    ///         }
+    ///     })
+    ///     .start()
+    ///     .unwrap();
+    /// let count: Process<(u32, ReplyTo<u32>)> = app.get_process("count").unwrap();
+    /// assert_eq!(count.ask(|reply| (5, reply)), Ok(5));
+    /// assert!(count.ask(|reply| (13, reply)).is_err());
+    /// assert_eq!(count.ask(|reply| (5, reply)), Ok(5)); // from the beginning
+    /// ```
+    pub fn process<M, F>(self, name: impl Into<Arc<str>>, function: F) -> Supervisor
+    where
+        M: Send + 'static,
+        F: FnMut(&mut Inbox<M>) + Send + 'static,
+    {
+        self.process_with(name, Builder::new(), function)
+    }
+
+    /// Adds a process that this builder makes.
+    pub fn process_with<M, F>(
+        self,
+        name: impl Into<Arc<str>>,
+        builder: Builder,
+        function: F,
+    ) -> Supervisor
+    where
+        M: Send + 'static,
+        F: FnMut(&mut Inbox<M>) + Send + 'static,
+    {
+        let stem = Stem::new(builder, function);
+        let what = kept(stem.slot());
+        self.add(name.into(), "process", what, Box::new(stem))
     }
 
     /// Adds a supervisor with its children. Its name among the children is this one.
@@ -423,46 +474,5 @@ impl fmt::Debug for Supervisor {
             .field("strategy", &self.strategy)
             .field("children", &names)
             .finish_non_exhaustive()
-    }
-}
-
-/// Why a supervisor did not start.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum StartError {
-    /// This child did not start. The others have been ended.
-    #[non_exhaustive]
-    Failed {
-        /// The child's name.
-        child: Arc<str>,
-        /// What is wrong with it.
-        failure: Failure,
-    },
-    /// Two children have this name.
-    #[non_exhaustive]
-    SameName {
-        /// The name.
-        name: Arc<str>,
-    },
-    /// No thread can be had for the supervisor.
-    Thread(io::Error),
-}
-
-impl fmt::Display for StartError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            StartError::Failed { child, failure } => write!(f, "{child} did not start: {failure}"),
-            StartError::SameName { name } => write!(f, "two children have the name {name}"),
-            StartError::Thread(error) => write!(f, "no thread for the supervisor: {error}"),
-        }
-    }
-}
-
-impl Error for StartError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            StartError::Thread(error) => Some(error),
-            StartError::Failed { .. } | StartError::SameName { .. } => None,
-        }
     }
 }

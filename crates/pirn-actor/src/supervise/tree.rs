@@ -1,17 +1,17 @@
 //! The handle of a supervisor that was started.
 
+use super::error::NoChild;
 use super::events::Event;
 use super::table::{ChildInfo, Entry, Table, What};
 use crate::actor::Ref;
 use crate::error::Exit;
 use crate::monitor::Monitor;
 use crate::poison::locked;
-use crate::process::{Watch, sealed};
+use crate::process::{Process, Watch, sealed};
 use crate::time::Limit;
 use core::any::Any;
 use core::fmt;
 use core::time::Duration;
-use std::error::Error;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex};
 
@@ -41,8 +41,16 @@ impl Tree {
         self.find(name)
     }
 
+    /// Returns a child that is a process, by its name, as [`get`](Tree::get) does.
+    ///
+    /// # Errors
+    /// There is no child with this name, or it is no process for such messages.
+    pub fn get_process<M: Send + 'static>(&self, name: &str) -> Result<Process<M>, NoChild> {
+        self.find(name)
+    }
+
     /// Returns what is kept for a child in a slot of this type.
-    pub(super) fn find<T: Clone + Send + 'static>(&self, name: &str) -> Result<T, NoChild> {
+    fn find<T: Clone + Send + 'static>(&self, name: &str) -> Result<T, NoChild> {
         let entry = entry(&self.table, name).ok_or_else(|| NoChild::unknown(name))?;
         let slot: Option<&Slot<T>> = match &entry.what {
             What::Actor(slot) => slot.downcast_ref(),
@@ -143,45 +151,3 @@ impl sealed::Sealed for Tree {
         sealed::Watched(Arc::clone(&self.table) as Arc<_>)
     }
 }
-
-/// Why a look-up has found no child.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum NoChild {
-    /// The supervisor has no child with this name.
-    #[non_exhaustive]
-    Unknown {
-        /// What was looked for.
-        name: Arc<str>,
-    },
-    /// The child has another type.
-    #[non_exhaustive]
-    OtherType {
-        /// What was looked for.
-        name: Arc<str>,
-        /// The type of its state; `"process"` or `"supervisor"`.
-        kind: &'static str,
-    },
-}
-
-impl NoChild {
-    fn unknown(name: &str) -> NoChild {
-        NoChild::Unknown { name: name.into() }
-    }
-
-    fn other(name: &str, kind: &'static str) -> NoChild {
-        let name = name.into();
-        NoChild::OtherType { name, kind }
-    }
-}
-
-impl fmt::Display for NoChild {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            NoChild::Unknown { name } => write!(f, "the supervisor has no child {name}"),
-            NoChild::OtherType { name, kind } => write!(f, "{name} is of another type: {kind}"),
-        }
-    }
-}
-
-impl Error for NoChild {}

@@ -7,3 +7,6 @@ mod deadlocks;
 mod ends;
 mod mailboxes;
 mod processes;
+mod supervise;
+mod timeouts;
+mod watches;
