@@ -21,6 +21,11 @@ pub(crate) trait Parcel<S, C>: Send {
     /// Handles it.
     fn deliver(self, state: &mut S, context: &C);
 
+    /// Returns the name of the message's type, for people.
+    fn name() -> &'static str {
+        short_name::<Self>()
+    }
+
     /// Returns false if nobody waits for the result any more.
     fn is_wanted(&self) -> bool {
         true
@@ -131,7 +136,7 @@ impl<P> Of<P> {
             deliver: Self::deliver::<S, C>,
             is_wanted: Self::is_wanted::<S, C>,
             discard: Self::discard,
-            name: short_name::<P>,
+            name: P::name,
         }
     }
 }
@@ -179,7 +184,7 @@ impl<S, C> Envelope<S, C> {
         unsafe { (self.functions.is_wanted)(&raw const self.words) }
     }
 
-    /// Returns the name of the parcel's type.
+    /// Returns the name of the message's type.
     pub(crate) fn name(&self) -> &'static str {
         (self.functions.name)()
     }
@@ -189,7 +194,7 @@ impl<S, C> Envelope<S, C> {
     /// # Safety
     /// It was made of a parcel of the type `P`.
     pub(crate) unsafe fn into_parcel<P: Parcel<S, C>>(self) -> P {
-        debug_assert_eq!(self.name(), short_name::<P>(), "another type of parcel");
+        debug_assert_eq!(self.name(), P::name(), "another type of parcel");
         let this = ManuallyDrop::new(self);
         // SAFETY: the caller's contract; `this` is not used afterwards.
         unsafe { Of::<P>::take(&raw const this.words) }

@@ -12,6 +12,7 @@ pub(crate) mod process;
 mod reply;
 mod scope;
 mod snapshot;
+mod supervise;
 mod time;
 
 pub use actor::{
@@ -23,8 +24,9 @@ pub use mailbox::Overflow;
 pub use monitor::Monitor;
 #[doc(hidden)]
 pub use process::Search;
-pub use process::{Inbox, Process, RecvError, process};
+pub use process::{Inbox, Process, RecvError, Watch, process};
 pub use reply::{Reply, ReplyFuture, ReplyTo};
 pub use scope::{Scope, ScopedRef, With, scope};
 pub use snapshot::{ActorInfo, snapshot};
+pub use supervise::{ChildInfo, ChildState, NoChild, StartError, Supervisor, Tree, TreeEvent};
 pub use time::timers::TimerHandle;

@@ -1,6 +1,7 @@
 //! Addresses: what a sender has to know of an actor, without the type of its state.
 
 use super::cell::Cell;
+use super::ending::Mortal;
 use super::handle::Handle;
 use super::sending::Patience;
 use crate::error::{AskError, Exit, SendError};
@@ -69,7 +70,7 @@ pub trait Ask<M>: Tell<M> {
 }
 
 /// An actor, to those who send it messages of the type `M` and may get answers of the type `R`.
-pub(crate) trait Receive<M, R>: Send + Sync {
+pub(crate) trait Receive<M, R>: Mortal {
     fn tell(&self, message: M, patience: Patience) -> Result<(), SendError<M>>;
     fn tell_first(&self, message: M) -> Result<(), SendError<M>>;
     fn request(
@@ -82,7 +83,6 @@ pub(crate) trait Receive<M, R>: Send + Sync {
     fn release(&self);
     fn end(&self, phase: Phase);
     fn identity(&self) -> &Identity;
-    fn ending(&self) -> &super::ending::Ending;
     fn len(&self) -> usize;
 }
 
@@ -117,9 +117,6 @@ where
     }
     fn identity(&self) -> &Identity {
         Cell::identity(self)
-    }
-    fn ending(&self) -> &super::ending::Ending {
-        Cell::ending(self)
     }
     fn len(&self) -> usize {
         self.mailbox().len()
@@ -178,6 +175,10 @@ impl<M, R> Address<M, R> {
     /// See [`AskError`].
     pub fn ask_timeout(&self, message: M, timeout: Duration) -> Result<R, AskError> {
         self.ask_within(message, Limit::after(timeout).min(current_limit()))
+    }
+
+    pub(crate) fn receiver(&self) -> Arc<dyn Mortal> {
+        Arc::clone(&self.0) as Arc<_>
     }
 
     fn ask_within(&self, message: M, limit: Limit) -> Result<R, AskError> {

@@ -1,8 +1,9 @@
 //! Making actors.
 
 use super::address::Address;
-use super::cell::{Body, Cell, Options, Rare};
+use super::cell::{Body, Cell, Options, Overseer, Rare};
 use super::handle::Function;
+use super::overtime::Overtime;
 use super::recipe::{Recipe, Restarts};
 use super::reference::Ref;
 use super::runner;
@@ -13,6 +14,7 @@ use crate::mailbox::Overflow;
 use crate::process::{Inbox, Process};
 use crate::snapshot;
 use core::fmt;
+use core::time::Duration;
 use pirn::thread;
 use std::io;
 use std::sync::Arc;
@@ -40,6 +42,7 @@ pub struct Builder {
     capacity: usize,
     overflow: Overflow,
     threads: Threads,
+    message_timeout: Option<Duration>,
     rare: Rare,
 }
 
@@ -58,6 +61,7 @@ impl Builder {
             capacity: CAPACITY,
             overflow: Overflow::default(),
             threads: Threads::default(),
+            message_timeout: None,
             rare: Rare::default(),
         }
     }
@@ -128,6 +132,43 @@ impl Builder {
         self
     }
 
+    /// Sets how long a message may take. One that takes longer is interrupted: the blocking calls of
+    /// its handler fail, with `ECANCELED`. When the handler then returns, or panics, that is a
+    /// failure of the actor, as a panic is: its state may be half changed. An asker gets what the
+    /// handler returns.
+    ///
+    /// A handler that does not hear the interrupt is waited for: nothing else works on the state
+    /// meanwhile. Processes have no such limit, since they receive where they want to.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn_actor::{self as actor, Context, Handle, Restarts};
+    /// use std::io::{self, Read};
+    /// use std::time::Duration;
+    ///
+    /// struct Reader(io::PipeReader);
+    /// impl Handle<()> for Reader {
+    ///     type Reply = io::Result<u8>;
+    ///     fn handle(&mut self, (): (), _: &Context<Self>) -> io::Result<u8> {
+    ///         let mut byte = [0];
+    ///         self.0.read_exact(&mut byte)?;
+    ///         Ok(byte[0])
+    ///     }
+    /// }
+    /// let (reader, writer) = io::pipe().unwrap();
+    /// let reader = actor::Builder::new()
+    ///     .message_timeout(Duration::from_millis(10))
+    ///     .restarts(Restarts::at_most(1))
+    ///     .spawn(move || Reader(reader.try_clone().unwrap()))
+    ///     .unwrap();
+    /// assert!(reader.ask(()).unwrap().is_err()); // nobody writes
+    /// # drop(writer);
+    /// ```
+    pub fn message_timeout(mut self, timeout: Duration) -> Builder {
+        self.message_timeout = Some(timeout);
+        self
+    }
+
     /// Has a function told of each message that was sent and never begun, by the name of its type,
     /// when the actor ends.
     pub fn on_undelivered(mut self, f: impl Fn(&str) + Send + Sync + 'static) -> Builder {
@@ -135,9 +176,9 @@ impl Builder {
         self
     }
 
-    /// Has a function told of each failure. The actor is held until it is released.
-    pub(crate) fn on_failure(mut self, f: impl Fn(Failure) + Send + Sync + 'static) -> Builder {
-        self.rare.on_failure = Some(Arc::new(f));
+    /// Has the actors supervised.
+    pub(crate) fn supervisor(mut self, overseer: Overseer) -> Builder {
+        self.rare.supervisor = Some(overseer);
         self
     }
 
@@ -179,7 +220,7 @@ impl Builder {
         self.spawn_recipe(Recipe::new(make))
     }
 
-    fn spawn_recipe<S: Send + 'static>(&self, recipe: Recipe<S>) -> io::Result<Ref<S>> {
+    pub(crate) fn spawn_recipe<S: Send + 'static>(&self, recipe: Recipe<S>) -> io::Result<Ref<S>> {
         let body = Body {
             state: None,
             recipe,
@@ -213,11 +254,17 @@ impl Builder {
 
     fn options(&self) -> Options {
         let rare = &self.rare;
-        let is_usual =
-            rare.restarts.is_none() && rare.on_undelivered.is_none() && rare.on_failure.is_none();
+        let is_usual = rare.restarts.is_none()
+            && rare.on_undelivered.is_none()
+            && rare.supervisor.is_none()
+            && self.message_timeout.is_none();
+        let own = || Rare {
+            overtime: self.message_timeout.map(Overtime::new),
+            ..rare.clone()
+        };
         Options {
             threads: self.threads.clone(),
-            rare: (!is_usual).then(|| Arc::new(rare.clone())),
+            rare: (!is_usual).then(|| Arc::new(own())),
         }
     }
 

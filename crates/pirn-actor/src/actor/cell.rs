@@ -1,11 +1,12 @@
 //! An actor: identity, mailbox, state, end.
 
 use super::context::Context;
-use super::ending::Ending;
+use super::ending::{Ending, Mortal};
+use super::overtime::Overtime;
 use super::recipe::Recipe;
 use super::threads::Threads;
 use crate::envelope::Envelope;
-use crate::error::Exit;
+use crate::error::{Exit, Failure};
 use crate::identity::Identity;
 use crate::mailbox::{Mailbox, Overflow, Phase, Then};
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -43,10 +44,30 @@ pub(crate) struct Options {
 pub(crate) struct Rare {
     /// Is told the names of messages that were never begun.
     pub(crate) on_undelivered: Option<Arc<dyn Fn(&str) + Send + Sync>>,
-    /// Is told of each failure; then the actor is held until its supervisor releases or ends it.
-    pub(crate) on_failure: Option<Arc<dyn Fn(crate::Failure) + Send + Sync>>,
+    pub(crate) supervisor: Option<Overseer>,
+    /// How long a message may take.
+    pub(crate) overtime: Option<Arc<Overtime>>,
     /// How often the actor is restarted by itself.
     pub(crate) restarts: Option<crate::Restarts>,
+}
+
+/// What a supervisor has to do with an actor.
+#[derive(Clone)]
+pub(crate) struct Overseer {
+    /// Is told what happens.
+    pub(crate) tell: Arc<dyn Fn(Change) + Send + Sync>,
+    /// After a failure the actor is held, until the supervisor has it go on or ends it.
+    pub(crate) holds: bool,
+}
+
+/// What a supervisor is told of its actor. Of the end, it is told as everybody is.
+#[derive(Debug)]
+pub(crate) enum Change {
+    /// The recipe has made a state.
+    Ready,
+    /// The state is dropped, and the mailbox is held: after this failure, or because that was asked
+    /// for.
+    Held(Option<Failure>),
 }
 
 impl<S: Send> Cell<S> {
@@ -91,6 +112,18 @@ impl<S: Send> Cell<S> {
         }
     }
 
+    /// Has the actor pause after the current message, and drop its state.
+    pub(crate) fn hold(&self) {
+        let then = self.mailbox.hold();
+        self.then(then);
+    }
+
+    /// Has an actor that is held begin anew.
+    pub(crate) fn go_on(&self) {
+        let then = self.mailbox.release();
+        self.then(then);
+    }
+
     /// Has the actor end in this way.
     pub(crate) fn end(&self, phase: Phase) {
         let then = self.mailbox.end(phase);
@@ -99,10 +132,6 @@ impl<S: Send> Cell<S> {
 
     pub(crate) fn identity(&self) -> &Identity {
         &self.identity
-    }
-
-    pub(crate) fn ending(&self) -> &Ending {
-        &self.ending
     }
 
     pub(crate) fn mailbox(&self) -> &Mailbox<Envelope<S, Context<S>>> {
@@ -117,5 +146,11 @@ impl<S: Send> Cell<S> {
     /// Returns it again, counted.
     pub(crate) fn arc(&self) -> Option<Arc<Cell<S>>> {
         self.this.upgrade()
+    }
+}
+
+impl<S: Send> Mortal for Cell<S> {
+    fn ending(&self) -> &Ending {
+        &self.ending
     }
 }

@@ -4,10 +4,12 @@
 use crate::error::Exit;
 use crate::poison::locked;
 use crate::time::Limit;
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::time::Instant;
 
-type Watcher = Box<dyn FnOnce(&Exit) + Send>;
+pub(crate) type Watcher = Box<dyn FnOnce(&Exit) + Send>;
 
 pub(crate) struct Ending {
     state: Mutex<State>,
@@ -19,7 +21,10 @@ struct State {
     exit: Option<Exit>,
     /// The number of times that the recipe has made a state.
     built: u32,
-    watchers: Vec<Watcher>,
+    /// In the order in which they came.
+    watchers: BTreeMap<u64, Watcher>,
+    /// The number of watchers that there have been.
+    watched: u64,
 }
 
 impl Ending {
@@ -44,8 +49,9 @@ impl Ending {
             core::mem::take(&mut state.watchers)
         };
         self.changed.notify_all();
-        for watcher in watchers {
-            watcher(exit);
+        for watcher in watchers.into_values() {
+            // Its panic has been reported by the hook, and must not keep others from being told.
+            let _ = catch_unwind(AssertUnwindSafe(|| watcher(exit)));
         }
     }
 
@@ -53,16 +59,26 @@ impl Ending {
         locked(&self.state).exit.clone()
     }
 
-    /// Has a function called when the actor ends: at once, if it has ended.
-    pub(crate) fn watch(&self, watcher: Watcher) {
+    /// Has a function called when the actor ends: at once, if it has ended. Returns the watcher's
+    /// number.
+    pub(crate) fn watch(&self, watcher: Watcher) -> u64 {
         let mut state = locked(&self.state);
+        state.watched += 1;
+        let number = state.watched;
         match state.exit.clone() {
-            None => state.watchers.push(watcher),
+            None => drop(state.watchers.insert(number, watcher)),
             Some(exit) => {
                 drop(state);
                 watcher(&exit);
             }
         }
+        number
+    }
+
+    /// Drops the watcher with this number, if it has not been called.
+    fn unwatch(&self, number: u64) {
+        let watcher = locked(&self.state).watchers.remove(&number);
+        drop(watcher);
     }
 
     /// Waits for the end.
@@ -96,5 +112,39 @@ impl Ending {
             state = waited.unwrap_or_else(PoisonError::into_inner);
         }
         (state.exit.clone(), true)
+    }
+}
+
+/// What ends.
+pub(crate) trait Mortal: Send + Sync {
+    fn ending(&self) -> &Ending;
+}
+
+/// A watcher that is dropped with this, if it has not been called.
+pub(crate) struct Watching {
+    watched: Weak<dyn Mortal>,
+    number: u64,
+}
+
+impl Watching {
+    /// Has a function called at an end, unless this is dropped before.
+    pub(crate) fn begin(watched: &Arc<dyn Mortal>, watcher: Watcher) -> Watching {
+        let number = watched.ending().watch(watcher);
+        let watched = Arc::downgrade(watched);
+        Watching { watched, number }
+    }
+
+    /// Returns true if the function has been called, or will be at once.
+    pub(crate) fn is_over(&self) -> bool {
+        let watched = self.watched.upgrade();
+        watched.is_none_or(|watched| watched.ending().exit().is_some())
+    }
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        if let Some(watched) = self.watched.upgrade() {
+            watched.ending().unwatch(self.number);
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::context::Context;
 use crate::envelope::Parcel;
-use crate::error::{AskError, Failure};
+use crate::error::{AskError, Failure, short_name};
 use crate::identity::Within;
 use crate::reply::ReplyTo;
 use crate::time::Limit;
@@ -61,6 +61,10 @@ where
     fn deliver(self, state: &mut S, context: &Context<S>) {
         drop(state.handle(self.0, context));
     }
+
+    fn name() -> &'static str {
+        short_name::<M>()
+    }
 }
 
 /// A message with an asker.
@@ -85,6 +89,10 @@ where
         } = self;
         let _within = limit.instant().map(|_| Within::limit(limit));
         answer(reply, || state.handle(message, context));
+    }
+
+    fn name() -> &'static str {
+        short_name::<M>()
     }
 
     fn is_wanted(&self) -> bool {
@@ -114,6 +122,10 @@ where
     fn deliver(self, state: &mut S, _: &Context<S>) {
         (self.0)(state);
     }
+
+    fn name() -> &'static str {
+        "code"
+    }
 }
 
 /// Code whose result somebody waits for.
@@ -132,6 +144,10 @@ where
         let Query { code, reply, limit } = self;
         let _within = limit.instant().map(|_| Within::limit(limit));
         answer(reply, || code(state));
+    }
+
+    fn name() -> &'static str {
+        "code"
     }
 
     fn is_wanted(&self) -> bool {

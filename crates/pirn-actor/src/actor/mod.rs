@@ -7,6 +7,7 @@ mod cell;
 mod context;
 mod ending;
 mod handle;
+mod overtime;
 mod recipe;
 mod reference;
 mod runner;
@@ -22,8 +23,8 @@ pub use recipe::Restarts;
 pub use reference::{Ref, WeakRef};
 
 pub(crate) use builder::CAPACITY;
-pub(crate) use cell::{Body, Cell, Options};
-pub(crate) use ending::Ending;
+pub(crate) use cell::{Body, Cell, Change, Options, Overseer};
+pub(crate) use ending::{Ending, Mortal, Watching};
 pub(crate) use handle::{Asked, Told};
 pub(crate) use recipe::Recipe;
 pub(crate) use runner::{run, start_boxed};

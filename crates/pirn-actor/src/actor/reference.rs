@@ -2,6 +2,7 @@
 
 use super::address::Address;
 use super::cell::Cell;
+use super::ending::Mortal;
 use super::handle::Handle;
 use super::sending::Patience;
 use crate::error::{AskError, Exit, SendError};

@@ -3,12 +3,16 @@
 //! ```text
 //!   no state --recipe--> state --item--> state        a panic: no state, and
 //!       ^                                               restarts left  -> pause, recipe
-//!       |                                               a supervisor   -> told; held until released
+//!       |                                               a supervisor   -> held, until that goes on
 //!       +--------- a restart ------------------         neither        -> the actor ends
+//!
+//!   A supervisor is told of each state made, and of each pause. While the actor is held there is
+//!   no state: whoever is told of the pause may rely on that.
 //! ```
 
-use super::cell::{Body, Cell};
+use super::cell::{Body, Cell, Change};
 use super::context::Context;
+use super::overtime::Overtime;
 use crate::error::{Exit, Failure};
 use crate::identity::while_working_for;
 use crate::mailbox::{Batch, Next, Phase};
@@ -88,11 +92,12 @@ fn work<S: Send>(
     batch: &mut Batch<super::Item<S>>,
 ) -> Leave {
     loop {
-        if body.state.is_none() && cell.mailbox.phase() <= Phase::Closing {
+        if body.state.is_none() && cell.mailbox.goes_on() {
             match body.recipe.make() {
                 Ok(state) => {
                     body.state = Some(state);
                     cell.ending.built();
+                    cell.supervised(Change::Ready);
                 }
                 Err(failure) => match failed(cell, body, batch, failure) {
                     None => continue,
@@ -106,7 +111,7 @@ fn work<S: Send>(
             Next::Held => {
                 // A supervisor restarts it together with another one.
                 discard(body.state.take());
-                cell.supervised(Failure::new("restarted with another actor"));
+                cell.supervised(Change::Held(None));
                 return Leave::Pause;
             }
             Next::End(phase) => return Leave::End(exit(phase)),
@@ -118,14 +123,30 @@ fn work<S: Send>(
             .state
             .as_mut()
             .expect("it has been made, or the actor ends");
-        let outcome = catch_unwind(AssertUnwindSafe(|| item.deliver(state, context)));
-        cell.mailbox.clear_interrupt();
-        if let Err(payload) = outcome {
-            let failure = Failure::of_panic(payload).0;
-            if let Some(leave) = failed(cell, body, batch, failure) {
-                return leave;
-            }
+        if let Some(failure) = deliver(cell, item, state, context)
+            && let Some(leave) = failed(cell, body, batch, failure)
+        {
+            return leave;
         }
+    }
+}
+
+/// Handles an item. Returns the failure if that panicked, or took too long.
+fn deliver<S: Send>(
+    cell: &Cell<S>,
+    item: super::Item<S>,
+    state: &mut S,
+    context: &Context<S>,
+) -> Option<Failure> {
+    let rare = cell.options.rare.as_deref();
+    let overtime = rare.and_then(|rare| rare.overtime.as_ref());
+    let overtime = overtime.map(|overtime| overtime.begin(item.name()));
+    let outcome = catch_unwind(AssertUnwindSafe(|| item.deliver(state, context)));
+    let late = overtime.and_then(Overtime::end);
+    cell.mailbox.clear_interrupt();
+    match outcome {
+        Ok(()) => late,
+        Err(payload) => late.or(Some(Failure::of_panic(payload).0)),
     }
 }
 
@@ -150,15 +171,18 @@ fn failed<S: Send>(
     if let Some(restarts) = rare.and_then(|rare| rare.restarts.as_ref())
         && let Some(pause) = body.recipe.restart(restarts)
     {
-        // A kill ends it early.
-        let _ = thread::sleep_interruptible(pause);
+        if cell.mailbox.goes_on() {
+            // A kill ends it early, and so does a supervisor that holds the actor.
+            let _ = thread::sleep_interruptible(pause);
+        }
         return None;
     }
-    if rare.is_some_and(|rare| rare.on_failure.is_some()) {
+    let overseer = rare.and_then(|rare| rare.supervisor.as_ref());
+    if overseer.is_some_and(|overseer| overseer.holds) {
         return Some(match cell.mailbox.pause(batch) {
             Next::End(phase) => Leave::End(exit(phase)),
             _ => {
-                cell.supervised(failure);
+                cell.supervised(Change::Held(Some(failure)));
                 Leave::Pause
             }
         });
@@ -195,15 +219,11 @@ fn end<S: Send>(cell: &Cell<S>, body: &mut Body<S>, batch: Batch<super::Item<S>>
 }
 
 impl<S: Send> Cell<S> {
-    /// Tells the supervisor of a failure.
-    fn supervised(&self, failure: Failure) {
-        if let Some(tell) = self
-            .options
-            .rare
-            .as_deref()
-            .and_then(|rare| rare.on_failure.as_ref())
-        {
-            tell(failure);
+    /// Tells the supervisor, if there is one.
+    fn supervised(&self, change: Change) {
+        let rare = self.options.rare.as_deref();
+        if let Some(overseer) = rare.and_then(|rare| rare.supervisor.as_ref()) {
+            (overseer.tell)(change);
         }
     }
 }

@@ -19,8 +19,10 @@
 //! ```text
 //!            send                     nothing left
 //!   idle ------------> running ----------------------> idle
-//!                        |  ^
-//!              a failure |  | release
+//!     |                  |  ^
+//!     | hold: a runner   |  | release
+//!     | drops the state  |  |
+//!     +----> running ----+  |   a failure, or hold: after the current item
 //!                        v  |
 //!                       held          (items wait, and nobody works)
 //!
@@ -69,7 +71,7 @@ pub enum Overflow {
     DropNew,
     /// The oldest message that has not been begun is dropped.
     DropOld,
-    /// The actor ends, as one that failed.
+    /// The actor ends, as one that failed. While its supervisor restarts it, the send fails instead.
     Stop,
 }
 
@@ -222,6 +224,8 @@ impl<T> Mailbox<T> {
                 shared.sent += u64::from(oldest.is_none());
                 Ok((shared.started(), oldest))
             }
+            // It has failed already: it is not ended because it cannot work just now.
+            Overflow::Stop if matches!(shared.work, Work::Held) => Err((Refusal::Full, item)),
             Overflow::Stop => {
                 let then = self.end_in(&mut shared, Phase::Overflowing);
                 debug_assert_eq!(then, Then::Nothing, "a full mailbox has a runner");
@@ -310,34 +314,43 @@ impl<T> Mailbox<T> {
         }
     }
 
-    /// Has the runner pause after the current item, which is interrupted.
-    pub(crate) fn hold(&self) {
+    /// Has the runner pause after the current item, which is interrupted. If there is no runner,
+    /// one is to be started: it drops the state. A mailbox that is to end sooner is not held.
+    pub(crate) fn hold(&self) -> Then {
         let mut shared = self.lock();
-        match &shared.work {
-            Work::Idle => shared.work = Work::Held,
-            Work::Held => {}
-            Work::Running(thread) => {
-                if let Some(thread) = thread {
-                    thread.interrupt();
-                }
-                // Relaxed: the runner that sees the flag takes the lock.
-                self.word.fetch_or(HOLD, Ordering::Relaxed);
-            }
+        if shared.phase > Phase::Closing || matches!(shared.work, Work::Held) {
+            return Then::Nothing;
         }
+        // Relaxed: the runner that sees the flag takes the lock.
+        self.word.fetch_or(HOLD, Ordering::Relaxed);
+        if let Work::Running(Some(thread)) = &shared.work {
+            thread.interrupt();
+        }
+        shared.started()
     }
 
-    /// Has a mailbox that is held go on.
+    /// Has a mailbox that is held go on. One that has not come to it yet will be held all the same.
     pub(crate) fn release(&self) -> Then {
         let mut shared = self.lock();
-        // Relaxed: the runner that sees the flag takes the lock.
-        self.word.fetch_and(!HOLD, Ordering::Relaxed);
-        match shared.work {
-            Work::Held => {
-                shared.work = Work::Running(None);
-                Then::Start
-            }
-            Work::Idle | Work::Running(_) => Then::Nothing,
+        if !matches!(shared.work, Work::Held) {
+            return Then::Nothing;
         }
+        // Relaxed: flags are set and taken down under the lock.
+        self.word.fetch_and(!HOLD, Ordering::Relaxed);
+        shared.work = Work::Running(None);
+        Then::Start
+    }
+
+    pub(crate) fn is_held(&self) -> bool {
+        matches!(self.lock().work, Work::Held)
+    }
+
+    /// Returns true if there will be items to handle, so that a state is needed: unless it is to
+    /// pause or to end before the next one.
+    pub(crate) fn goes_on(&self) -> bool {
+        let shared = self.lock();
+        // Relaxed: flags are set under the lock.
+        shared.phase <= Phase::Closing && self.word.load(Ordering::Relaxed) & HOLD == 0
     }
 
     /// Counts a runner as started that the caller starts without a message: to run a recipe.

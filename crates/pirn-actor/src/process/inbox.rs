@@ -1,6 +1,7 @@
 //! Receiving.
 
 use super::Desk;
+use super::watch::Watches;
 use crate::error::Exit;
 use crate::identity::current_limit;
 use crate::mailbox::{Batch, Next, Phase};
@@ -20,7 +21,7 @@ pub enum RecvError {
     Closed,
     /// The process was stopped.
     Stopped,
-    /// The process was killed, or its thread interrupted.
+    /// The process was killed, its thread interrupted, or its supervisor restarts it.
     Interrupted,
     /// The time is up.
     TimedOut,
@@ -41,11 +42,14 @@ impl Error for RecvError {}
 
 /// The mailbox of a process, for the process.
 pub struct Inbox<M> {
-    desk: Arc<Desk<M>>,
-    batch: Batch<M>,
+    pub(super) desk: Arc<Desk<M>>,
+    pub(super) watches: Watches,
+    pub(super) batch: Batch<M>,
     /// What was received and not taken, in order. `None` is the place of a message that is being
     /// looked at.
-    aside: VecDeque<Option<M>>,
+    pub(super) aside: VecDeque<Option<M>>,
+    /// Its supervisor waits for it to pause.
+    pub(super) is_told_to_pause: bool,
     /// A receive has said that the process is to end.
     told: Option<RecvError>,
 }
@@ -54,8 +58,10 @@ impl<M> Inbox<M> {
     pub(super) fn new(desk: Arc<Desk<M>>) -> Inbox<M> {
         Inbox {
             desk,
+            watches: Watches::default(),
             batch: Batch::new(),
             aside: VecDeque::new(),
+            is_told_to_pause: false,
             told: None,
         }
     }
@@ -161,7 +167,10 @@ impl<M> Inbox<M> {
                 Next::End(Phase::Closing) => RecvError::Closed,
                 Next::End(Phase::Killing) => RecvError::Interrupted,
                 Next::End(_) => RecvError::Stopped,
-                Next::Held => unreachable!("nobody holds a process"),
+                Next::Held => {
+                    self.note_hold();
+                    RecvError::Interrupted
+                }
                 // A sender that finds the process idle counts it as running, and unparks it.
                 Next::Idle => {
                     let parked = limit.park();
@@ -182,6 +191,7 @@ impl<M> Inbox<M> {
         match self.desk.mailbox.phase() {
             Phase::Killing => Err(self.tell(RecvError::Interrupted)),
             phase if phase > Phase::Closing => Err(self.tell(RecvError::Stopped)),
+            _ if self.is_told_to_pause => Err(RecvError::Interrupted),
             _ => Ok(()),
         }
     }

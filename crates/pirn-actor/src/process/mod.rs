@@ -2,11 +2,15 @@
 //! to, and in the order that it wants.
 
 mod inbox;
+mod pause;
 mod receive;
+mod watch;
 
 pub use inbox::{Inbox, RecvError, Search};
+pub use watch::Watch;
+pub(crate) use watch::sealed;
 
-use crate::actor::{Ending, ForRoom, Options, Tell};
+use crate::actor::{Ending, ForRoom, Mortal, Options, Tell};
 use crate::error::{AskError, Exit, Failure, Refusal, SendError};
 use crate::identity::{Identity, current_limit, while_working_for};
 use crate::mailbox::{Mailbox, Overflow, Phase, Then};
@@ -75,7 +79,7 @@ impl<M> Desk<M> {
         }
     }
 
-    fn end(&self, phase: Phase) {
+    pub(crate) fn end(&self, phase: Phase) {
         let then = self.mailbox.end(phase);
         self.then(then);
     }
@@ -104,6 +108,12 @@ impl<M> Desk<M> {
         if self.references.fetch_sub(1, Ordering::Relaxed) == 1 {
             self.end(Phase::Closing);
         }
+    }
+}
+
+impl<M: Send> Mortal for Desk<M> {
+    fn ending(&self) -> &Ending {
+        &self.ending
     }
 }
 
@@ -212,6 +222,10 @@ where
 }
 
 impl<M: Send + 'static, T> Process<M, T> {
+    pub(crate) fn desk(&self) -> &Desk<M> {
+        &self.desk
+    }
+
     /// Sends a message. If the mailbox is full, waits for room, or does what the process's
     /// [`Overflow`](crate::Overflow) says.
     ///

@@ -8,3 +8,6 @@ mod ends;
 mod mailboxes;
 mod processes;
 mod scopes;
+mod supervise;
+mod timeouts;
+mod watches;

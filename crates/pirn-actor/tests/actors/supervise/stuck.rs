@@ -1,0 +1,114 @@
+//! Children that do not hear.
+
+use super::{Count, Fail, Part, get, keep_busy, stop, three};
+use crate::common::{Gate, until, watched};
+use pirn_actor::{AskError, ChildState, Exit, Supervisor};
+use std::time::Duration;
+
+const GRACE: Duration = Duration::from_millis(5);
+
+#[watched]
+fn a_child_that_does_not_pause_in_time_keeps_no_other_from_its_restart() {
+    let (app, events, log) = three(Supervisor::one_for_all().grace(GRACE));
+    let b = get(&app, "b");
+    assert_eq!(b.ask(Count), Ok(1));
+    let gate = keep_busy(&b);
+    let later = b.ask_later(Count).unwrap();
+    assert!(get(&app, "a").ask(Fail).is_err());
+    assert_eq!(events.next(), "a failed: panicked: a fails");
+    assert_eq!(events.next(), "b stuck");
+    events.await_restarts(&["a", "c"]);
+    // There is one state of b, with the thread that is at it.
+    assert_eq!(log.take(), "-a -c +a +c");
+    assert_eq!(app.children()[1].state, ChildState::Stuck);
+    gate.open();
+    events.await_restarts(&["b"]);
+    assert_eq!(log.take(), "-b +b");
+    assert_eq!(
+        later.recv(),
+        Ok(1),
+        "its mailbox has waited for the new state"
+    );
+    stop(&app);
+}
+
+#[watched]
+fn a_child_that_is_stuck_takes_part_in_later_restarts_when_it_has_heard() {
+    let (app, events, log) = three(Supervisor::one_for_all().grace(GRACE).restarts(9, GRACE));
+    let gate = keep_busy(&get(&app, "c"));
+    for _ in 0..2 {
+        assert!(get(&app, "a").ask(Fail).is_err());
+        events.await_restarts(&["a", "b"]);
+    }
+    assert_eq!(log.take(), "-a -b +a +b -a -b +a +b");
+    gate.open();
+    events.await_restarts(&["c"]);
+    assert!(get(&app, "a").ask(Fail).is_err());
+    events.await_restarts(&["a", "b", "c"]);
+    assert_eq!(log.take(), "-c +c -a -c -b +a +b +c");
+}
+
+#[watched]
+fn a_child_that_is_stuck_and_then_fails_or_is_killed_begins_anew_all_the_same() {
+    let (app, events, _) = three(Supervisor::one_for_all().grace(GRACE));
+    let (begun, gate) = (Gate::new(), Gate::new());
+    let (begins, blocked) = (begun.clone(), gate.clone());
+    let fails = move |part: &mut Part| {
+        begins.open();
+        blocked.wait();
+        super::fail(part.name);
+    };
+    get(&app, "b").run_detached(fails).unwrap();
+    begun.wait();
+    assert!(get(&app, "a").ask(Fail).is_err());
+    events.await_restarts(&["a", "c"]);
+    gate.open();
+    events.await_restarts(&["b"]);
+    assert_eq!(get(&app, "b").ask(Count), Ok(1));
+
+    let before = get(&app, "b");
+    let gate = keep_busy(&before);
+    assert!(get(&app, "a").ask(Fail).is_err());
+    events.await_restarts(&["a", "c"]);
+    before.kill();
+    gate.open();
+    assert_eq!(before.join(), Exit::Killed);
+    until(|| get(&app, "b") != before);
+    assert_eq!(get(&app, "b").ask(Count), Ok(1));
+    stop(&app);
+}
+
+#[watched]
+fn a_tree_with_a_child_that_is_stuck_can_be_stopped() {
+    let (app, events, log) = three(Supervisor::one_for_all().grace(GRACE));
+    let gate = keep_busy(&get(&app, "b"));
+    let later = get(&app, "b").ask_later(Count).unwrap();
+    assert!(get(&app, "a").ask(Fail).is_err());
+    events.await_restarts(&["a", "c"]);
+    log.take();
+    stop(&app);
+    assert_eq!(log.take(), "-c -a");
+    gate.open();
+    assert_eq!(get(&app, "b").join(), Exit::Killed);
+    assert_eq!(later.recv(), Err(AskError::Gone));
+}
+
+#[watched]
+fn a_temporary_child_that_does_not_end_keeps_no_other_from_its_restart() {
+    let log = super::Log::default();
+    let (supervisor, events) = super::told(Supervisor::one_for_all().grace(GRACE));
+    let app = supervisor
+        .child("a", super::part("a", &log))
+        .child("b", super::part("b", &log))
+        .temporary()
+        .start()
+        .unwrap();
+    let b = get(&app, "b");
+    let gate = keep_busy(&b);
+    assert!(get(&app, "a").ask(Fail).is_err());
+    events.await_restarts(&["a"]);
+    gate.open();
+    assert_eq!(b.join(), Exit::Killed);
+    until(|| app.children()[1].state == ChildState::Ended);
+    assert_eq!(get(&app, "a").ask(Count), Ok(1));
+}

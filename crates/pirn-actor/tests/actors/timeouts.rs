@@ -1,0 +1,152 @@
+//! Messages that take too long.
+
+use crate::common::{Gate, until, watched};
+use pirn::thread;
+use pirn_actor::{AskError, Builder, Exit, Ref, Restarts, Supervisor};
+use std::io::Read;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+const HOUR: Duration = Duration::from_secs(3600);
+const SOON: Duration = Duration::from_millis(5);
+
+/// Actors that are made again and again, and count how often.
+fn counting(timeout: Duration) -> (Ref<u32>, Arc<AtomicU32>) {
+    let made = Arc::new(AtomicU32::new(0));
+    let makes = Arc::clone(&made);
+    let actor = Builder::new()
+        .message_timeout(timeout)
+        .restarts(Restarts::at_most(100))
+        .spawn(move || makes.fetch_add(1, Ordering::SeqCst))
+        .unwrap();
+    actor.ready().unwrap();
+    (actor, made)
+}
+
+#[watched]
+fn a_message_that_takes_too_long_is_interrupted_and_the_state_made_anew() {
+    let (actor, _) = counting(SOON);
+    let begun = Instant::now();
+    let slept = actor.run(|_| thread::sleep_interruptible(HOUR).is_err());
+    assert_eq!(slept, Ok(true), "the asker gets what the handler returns");
+    assert!(begun.elapsed() >= SOON);
+    assert_eq!(actor.run(|made| *made), Ok(1));
+}
+
+#[watched]
+fn a_blocking_call_fails_and_what_panics_then_has_failed() {
+    let (actor, _) = counting(SOON);
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    let read = actor.run(move |_| reader.read(&mut [0; 8]).unwrap());
+    assert!(matches!(read, Err(AskError::Failed(_))));
+    assert_eq!(actor.run(|made| *made), Ok(1));
+    drop(writer);
+}
+
+#[watched]
+fn the_next_message_and_the_recipe_are_not_interrupted() {
+    let interrupted = Arc::new(AtomicU32::new(0));
+    let sees = Arc::clone(&interrupted);
+    let look = move || drop(sees.fetch_add(u32::from(thread::is_interrupted()), Ordering::SeqCst));
+    let looks = look.clone();
+    let actor = Builder::new()
+        .message_timeout(Duration::from_micros(200))
+        .restarts(Restarts::at_most(usize::MAX))
+        .spawn(move || {
+            looks();
+            thread::yield_now();
+            looks();
+        })
+        .unwrap();
+    for n in 0..300_u64 {
+        // Some return just when their time is up.
+        let takes = Duration::from_micros(190 + n % 20);
+        actor.run_detached(move |()| thread::sleep(takes)).unwrap();
+        let look = look.clone();
+        // Quick enough not to be late itself, save when the machine is busy: so it looks at once.
+        actor.run_detached(move |()| look()).unwrap();
+    }
+    actor.run_detached(|()| ()).unwrap();
+    until(|| actor.is_empty());
+    assert_eq!(interrupted.load(Ordering::SeqCst), 0);
+}
+
+#[watched]
+fn a_handler_that_does_not_hear_is_waited_for() {
+    let (actor, made) = counting(SOON);
+    let (begun, gate) = (Gate::new(), Gate::new());
+    let (begins, blocked) = (begun.clone(), gate.clone());
+    let waits = move |made: &mut u32| {
+        begins.open();
+        blocked.wait();
+        (*made, thread::is_interrupted())
+    };
+    let waits = actor.run_later(waits).unwrap();
+    begun.wait();
+    let late = Instant::now() + 4 * SOON;
+    until(|| Instant::now() > late);
+    assert_eq!(
+        made.load(Ordering::SeqCst),
+        1,
+        "no second state beside the first"
+    );
+    gate.open();
+    assert_eq!(waits.recv(), Ok((0, true)));
+    assert_eq!(actor.run(|made| *made), Ok(1));
+}
+
+#[watched]
+fn messages_in_time_are_left_alone_however_many() {
+    let (actor, made) = counting(HOUR);
+    for _ in 0..10_000 {
+        actor.run_detached(|_| ()).unwrap();
+    }
+    assert_eq!(actor.run(|made| *made), Ok(0));
+    assert_eq!(made.load(Ordering::SeqCst), 1);
+    let (forever, _) = counting(Duration::MAX);
+    assert_eq!(forever.run(|made| *made), Ok(0));
+}
+
+#[watched]
+fn a_message_after_a_pause_has_its_own_time() {
+    let timeout = Duration::from_millis(300);
+    let (actor, made) = counting(timeout);
+    actor.run(|_| ()).unwrap();
+    // The timer of the first message finds nothing to interrupt.
+    let idle = Instant::now();
+    until(|| idle.elapsed() > timeout);
+    let begun = Instant::now();
+    let sleeps = |_: &mut u32| thread::sleep_interruptible(HOUR).is_err();
+    assert_eq!(actor.run(sleeps), Ok(true));
+    assert!(begun.elapsed() >= timeout);
+    assert_eq!(actor.run(|made| *made), Ok(1));
+    assert_eq!(made.load(Ordering::SeqCst), 2);
+}
+
+#[watched]
+fn without_restarts_it_is_the_end() {
+    let builder = Builder::new().message_timeout(SOON);
+    let actor = builder.function(|n: u64| thread::sleep_interruptible(HOUR).map_err(|_| n));
+    assert_eq!(actor.ask(7), Ok(Err(7)));
+    let Exit::Failed(failure) = actor.join() else {
+        panic!("it has failed")
+    };
+    assert_eq!(failure.to_string(), "u64 took longer than 5ms");
+}
+
+#[watched]
+fn a_supervisor_restarts_what_took_too_long() {
+    let app = Supervisor::one_for_one()
+        .child_with("a", Builder::new().message_timeout(SOON), || 0_u32)
+        .start()
+        .unwrap();
+    let a: Ref<u32> = app.get("a").unwrap();
+    let slept = a.run(|n| {
+        *n = 5;
+        thread::sleep_interruptible(HOUR).is_err()
+    });
+    assert_eq!(slept, Ok(true));
+    assert_eq!(a.run(|n| *n), Ok(0));
+    assert_eq!(app.children()[0].restarts, 1);
+}
