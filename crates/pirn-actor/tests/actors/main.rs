@@ -4,6 +4,9 @@ mod common;
 
 mod asks;
 mod deadlocks;
+mod doors;
 mod ends;
 mod mailboxes;
+mod pool_stress;
+mod pools;
 mod processes;
