@@ -1,8 +1,8 @@
 //! An actor without a thread: senders run its logic themselves, one at a time.
 //!
 //! While a sender runs the logic, two edges say so: what the sender works for waits for this actor,
-//! and its thread works for this actor. So circles through it are found as those through actors with
-//! threads are, the shortest first of all: the logic that sends to its own actor.
+//! and its thread works for this actor. So circles through it are found like those through actors
+//! with threads, and so is the shortest one: logic that sends to its own actor.
 
 use super::job::Job;
 use super::{Door, Entered, Over, Way};
@@ -17,8 +17,8 @@ use crate::snapshot;
 use crate::time::Limit;
 use std::sync::{Arc, Mutex};
 
-/// Makes an actor without a thread: each sender runs `f` itself, one at a time, in order of arrival.
-/// A send returns when its message has been handled.
+/// Makes an actor without a thread: each sender runs `f` itself, one at a time, in order of
+/// arrival. A send returns when its message has been handled.
 ///
 /// This is a lock with the look of an actor: for logic that is too short for a thread of its own,
 /// and for tests. A panic ends the actor. Its sender does not panic; an asker gets

@@ -25,6 +25,9 @@ pub(super) struct Sizes {
     pub(super) shrink_at: usize,
 }
 
+/// Is told of messages that were never begun.
+type Tell = Arc<dyn Fn(&str) + Send + Sync>;
+
 /// Makes a pool: several workers that share what is sent to them. Each is an actor with a state of
 /// its own, which the pool's recipe makes, and like any actor has a thread only while it has work.
 ///
@@ -60,7 +63,7 @@ pub struct Pool {
     front: crate::Builder,
     /// Threads, restarts.
     workers: crate::Builder,
-    on_undelivered: Option<Arc<dyn Fn(&str) + Send + Sync>>,
+    on_undelivered: Option<Tell>,
     rules: Rules,
     sizes: Sizes,
 }
@@ -245,8 +248,8 @@ impl Pool {
         self
     }
 
-    /// Has a worker that fails begin anew, with a state that the recipe makes, as often as this says
-    /// for each worker. The others go on meanwhile. A worker that has failed too often, or for
+    /// Has a worker that fails begin anew, with a state that the recipe makes, as often as this
+    /// says for each worker. The others go on meanwhile. A worker that has failed too often, or for
     /// which there are no restarts, ends the pool as one that failed.
     pub fn restarts(mut self, restarts: Restarts) -> Pool {
         self.workers = self.workers.restarts(restarts);

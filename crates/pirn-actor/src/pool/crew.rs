@@ -10,14 +10,15 @@
 //!
 //! Workers look by themselves: the one that is ready first takes what is next, and one whose state
 //! is still being made takes nothing. So the crew calls a free worker only where something can be
-//! begun and more waits than others have been called for. Each event that may let something be begun
-//! calls one: a message that comes, and each look, by the chain: who takes something calls the next.
+//! begun, and more waits than others have been called for. Whatever may let something be begun
+//! calls one: a message that comes, and each look, so that a worker that takes something calls the
+//! next.
 //!
 //! Nothing here waits for time to pass. A pool grows when a message comes, or a worker looks, and
 //! too many wait. It shrinks when a worker looks and finds few.
 //!
-//! A thread that holds the lock here may take that of a worker's mailbox, and not the reverse. What
-//! needs others, as making a worker does, is done without it: see [`Todo`].
+//! A thread that holds the lock here may take that of a worker's mailbox, but not the reverse. What
+//! takes other locks, or time, is done afterwards, without it: see [`Errand`].
 
 use super::builder::Sizes;
 use super::ready::{Entry, Ready};
@@ -45,7 +46,7 @@ pub(crate) struct Crew<S: Send + 'static> {
     sizes: Sizes,
     /// Makes workers.
     hiring: Builder,
-    /// The worker of a pool that never has another one: who waits for the pool waits for it.
+    /// The worker of a pool that never has another one: to wait for the pool is to wait for it.
     pub(super) only: OnceLock<Identity>,
     pub(super) ending: Ending,
     references: AtomicUsize,
@@ -83,7 +84,7 @@ pub(super) struct Shared<S: Send + 'static> {
 
 /// What is to be done when the lock has been given back.
 #[must_use]
-pub(super) enum Todo<S: Send + 'static> {
+pub(super) enum Errand<S: Send + 'static> {
     Nothing,
     /// To start the thread of a worker that has been called.
     Start(Arc<Worker<S>>),
@@ -126,7 +127,7 @@ impl<S: Send + 'static> Crew<S> {
             let mut shared = self.lock();
             (0..self.sizes.least).map(|_| shared.hire()).collect()
         };
-        first.into_iter().for_each(|todo| self.perform(todo));
+        first.into_iter().for_each(|errand| self.perform(errand));
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Shared<S>> {
@@ -183,9 +184,9 @@ impl<S: Send + 'static> Crew<S> {
             None if !leaves => shared.free.push(Arc::clone(worker)),
             None => {}
         }
-        let todo = self.staff(&mut shared);
+        let errand = self.staff(&mut shared);
         drop(shared);
-        self.perform(todo);
+        self.perform(errand);
         if entry.is_none() && leaves {
             worker.end(Phase::Closing);
         }
@@ -197,9 +198,9 @@ impl<S: Send + 'static> Crew<S> {
         let mut shared = self.lock();
         shared.give_back(held);
         let _ = worker.give_shift(self.arc());
-        let todo = self.staff(&mut shared);
+        let errand = self.staff(&mut shared);
         drop(shared);
-        self.perform(todo);
+        self.perform(errand);
     }
 
     /// Returns true if a worker that looks is one too many.
@@ -221,15 +222,15 @@ impl<S: Send + 'static> Crew<S> {
 
     /// Finds a worker for what can be begun, if there is something. If the pool is closed and
     /// nothing is left, finds those that are not needed any more.
-    pub(super) fn staff(&self, shared: &mut Shared<S>) -> Todo<S> {
+    pub(super) fn staff(&self, shared: &mut Shared<S>) -> Errand<S> {
         if shared.phase == Phase::Closing && shared.ready.waiting() == 0 {
-            return Todo::Dismiss(core::mem::take(&mut shared.free));
+            return Errand::Dismiss(core::mem::take(&mut shared.free));
         }
         if shared.phase > Phase::Closing
             || shared.ready.waiting() <= shared.called
             || !shared.ready.can_begin()
         {
-            return Todo::Nothing;
+            return Errand::Nothing;
         }
         while let Some(worker) = shared.free.pop() {
             let given = worker.give_shift(self.arc());
@@ -239,8 +240,8 @@ impl<S: Send + 'static> Crew<S> {
                 shared.called += 1;
             }
             match given {
-                Given::ToIdle => return Todo::Start(worker),
-                Given::ToRunning => return Todo::Nothing,
+                Given::ToIdle => return Errand::Start(worker),
+                Given::ToRunning => return Errand::Nothing,
                 Given::ToBusy | Given::Refused => {}
             }
         }
@@ -250,15 +251,17 @@ impl<S: Send + 'static> Crew<S> {
         if shared.phase == Phase::Open && is_short && shared.staff < self.sizes.most {
             return shared.hire();
         }
-        Todo::Nothing
+        Errand::Nothing
     }
 
-    pub(super) fn perform(&self, todo: Todo<S>) {
-        match todo {
-            Todo::Nothing => {}
-            Todo::Start(worker) => worker.start(),
-            Todo::Hire(number) => self.hire(number),
-            Todo::Dismiss(workers) => workers.iter().for_each(|worker| worker.end(Phase::Closing)),
+    pub(super) fn perform(&self, errand: Errand<S>) {
+        match errand {
+            Errand::Nothing => {}
+            Errand::Start(worker) => worker.start(),
+            Errand::Hire(number) => self.hire(number),
+            Errand::Dismiss(workers) => {
+                workers.iter().for_each(|worker| worker.end(Phase::Closing))
+            }
         }
     }
 
@@ -330,12 +333,12 @@ impl<S: Send + 'static> Shared<S> {
     }
 
     /// Counts a worker that is to be made.
-    pub(super) fn hire(&mut self) -> Todo<S> {
+    pub(super) fn hire(&mut self) -> Errand<S> {
         self.hired += 1;
         self.staff += 1;
         self.alive += 1;
         self.new += 1;
-        Todo::Hire(self.hired)
+        Errand::Hire(self.hired)
     }
 
     /// A worker has come to look.

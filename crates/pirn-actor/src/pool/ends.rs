@@ -29,9 +29,9 @@ impl<S: Send + 'static> Crew<S> {
         // Those who wait for room take their messages back.
         shared.line.wake_all();
         if phase == Phase::Closing {
-            let todo = self.staff(&mut shared);
+            let errand = self.staff(&mut shared);
             drop(shared);
-            return self.perform(todo);
+            return self.perform(errand);
         }
         shared.free.clear();
         let workers: Vec<_> = shared.workers.values().cloned().collect();
@@ -63,9 +63,9 @@ impl<S: Send + 'static> Crew<S> {
         }
         if shared.phase == Phase::Closing && shared.ready.waiting() > 0 {
             // The last one has closed itself. Another one handles what is left.
-            let todo = shared.hire();
+            let errand = shared.hire();
             drop(shared);
-            return self.perform(todo);
+            return self.perform(errand);
         }
         drop(shared);
         self.finish();

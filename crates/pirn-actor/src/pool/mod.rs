@@ -7,11 +7,11 @@
 //! ```
 //!
 //! A pool is a queue in front of ordinary actors. These take from it what they are ready for, so
-//! all that is said of an actor, of its recipe, restarts, threads and interrupts, holds for a worker
-//! as it stands.
+//! all that is said of an actor, of its recipe, restarts, threads and interrupts, holds for a
+//! worker as it stands.
 //!
-//! Rejected: one mailbox whose runner deals messages out. Each would change threads once more, and a
-//! message that has been dealt waits for its worker although another one is free.
+//! Rejected: one mailbox whose runner deals messages out. Each would change threads once more, and
+//! a message that has been dealt waits for its worker although another one is free.
 
 mod builder;
 mod crew;

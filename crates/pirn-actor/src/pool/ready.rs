@@ -15,8 +15,8 @@
 //! Permits are given in this order: where the next item is too heavy for those that are left, it
 //! waits, and nothing overtakes it. So heavy items do not wait for ever.
 //!
-//! Urgent items come first, in the order and in their key. A key that has an urgent item gets a turn
-//! among the urgent ones, so it may have two. A turn that finds nothing to do is passed over.
+//! Urgent items come first, in the order and in their key. A key that has an urgent item gets a
+//! turn among the urgent ones, so it may have two. A turn that finds nothing to do is passed over.
 //!
 //! Rejected: keys hashed to fixed workers. A slow key then holds up all others of its worker, while
 //! the rest have nothing to do; and a pool could not grow without reordering messages.

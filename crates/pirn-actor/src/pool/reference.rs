@@ -69,8 +69,8 @@ impl<S: Send + 'static> PoolRef<S> {
         self.0.tell(message, Patience::None)
     }
 
-    /// Sends a message that comes before all others that have not been begun, and for which there is
-    /// always room. One with a key comes before the others of that key.
+    /// Sends a message that comes before all others that have not been begun, and for which there
+    /// is always room. One with a key comes before the others of that key.
     ///
     /// # Errors
     /// The message comes back: the pool has ended.
@@ -205,8 +205,8 @@ impl<S: Send + 'static> PoolRef<S> {
         Monitor::of(&self.0.ending)
     }
 
-    /// Calls a function when the pool ends, on the thread of its last worker; at once and here if it
-    /// has ended.
+    /// Calls a function when the pool ends, on the thread of its last worker; at once and here if
+    /// it has ended.
     pub fn on_exit(&self, f: impl FnOnce(&Exit) + Send + 'static) {
         self.0.ending.watch(Box::new(f));
     }

@@ -1,8 +1,8 @@
 //! What a pool asks of a message before it takes it: how heavy it is, and which key it has.
 //!
 //! Both are asked on the sender's thread, before any lock is taken, since they are the program's
-//! code. What is kept of a key is its hash. Two keys with the same hash count as one: their messages
-//! are in order too, and only not handled at the same time.
+//! code. What is kept of a key is its hash. Two keys with the same hash count as one: their
+//! messages are in order too, and only not handled at the same time.
 
 use core::any::{Any, TypeId};
 use core::hash::{BuildHasher, Hash};

@@ -1,6 +1,6 @@
 //! Sending to a pool, and asking it.
 
-use super::crew::{Crew, Todo};
+use super::crew::{Crew, Errand};
 use super::ready::Entry;
 use super::rules::Tag;
 use crate::actor::{Asked, Context, Ending, Handle, Item, Patience, Receive, Told};
@@ -44,9 +44,9 @@ impl<S: Send + 'static> Crew<S> {
             }
         }
         shared.ready.push(entry, false);
-        let todo = self.staff(&mut shared);
+        let errand = self.staff(&mut shared);
         drop(shared);
-        self.perform(todo);
+        self.perform(errand);
         drop(displaced);
         Ok(())
     }
@@ -57,7 +57,7 @@ impl<S: Send + 'static> Crew<S> {
             Ok(waits) => waits,
             Err(cycle) => return Err((Refusal::Deadlock(cycle), entry.item)),
         };
-        let (ticket, todo) = {
+        let (ticket, errand) = {
             let mut shared = self.lock();
             if shared.phase != Phase::Open {
                 return Err((Refusal::Closed, entry.item));
@@ -66,7 +66,7 @@ impl<S: Send + 'static> Crew<S> {
             self.admit(&mut shared);
             (ticket, self.staff(&mut shared))
         };
-        self.perform(todo);
+        self.perform(errand);
         let refusal = ticket.wait(limit);
         let left = self.lock().line.leave(&ticket);
         left.map_or(Ok(()), |entry| Err((refusal, entry.item)))
@@ -74,7 +74,7 @@ impl<S: Send + 'static> Crew<S> {
 
     /// Puts an item before all others.
     fn push_urgent(&self, entry: Entry<Item<S>>) -> Put<Item<S>> {
-        let todo: Todo<S> = {
+        let errand: Errand<S> = {
             let mut shared = self.lock();
             if shared.phase != Phase::Open {
                 return Err((Refusal::Closed, entry.item));
@@ -82,7 +82,7 @@ impl<S: Send + 'static> Crew<S> {
             shared.ready.push(entry, true);
             self.staff(&mut shared)
         };
-        self.perform(todo);
+        self.perform(errand);
         Ok(())
     }
 
@@ -137,7 +137,7 @@ impl<S: Send + 'static> Crew<S> {
         M: Send + 'static,
     {
         let tag = self.rules.tag(&message);
-        // Of several workers another one may answer: who asks waits for none of them.
+        // Of several workers another one may answer, so that the asker waits for none of them.
         let (to, reply) = match self.only.get() {
             Some(only) => reply::pair(only.clone()),
             None => reply::pair_without_edge(),

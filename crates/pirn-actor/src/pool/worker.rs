@@ -1,4 +1,5 @@
-//! A worker of a pool: an actor with the pool's state, whose mailbox gets *shifts* and not messages.
+//! A worker of a pool: an actor with the pool's state, whose mailbox gets *shifts* and not
+//! messages.
 //!
 //! A shift takes message after message from the pool until there is none. Then the worker is free,
 //! and its thread goes; the pool calls it with another shift. A shift that a panic ends, or that

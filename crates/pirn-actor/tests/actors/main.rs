@@ -7,6 +7,8 @@ mod deadlocks;
 mod doors;
 mod ends;
 mod mailboxes;
+mod pool_ends;
 mod pool_stress;
+mod pool_workers;
 mod pools;
 mod processes;

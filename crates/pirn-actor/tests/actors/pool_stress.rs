@@ -106,7 +106,9 @@ fn run(pool: Pool, end: fn(&PoolRef<Worker>), after: u32) {
         .capacity(16)
         .restarts(Restarts::at_most(1_000_000))
         .keyed(|task: &Task| task.sender)
-        .on_undelivered(move |_| drop(told.undelivered.fetch_add(1, Ordering::SeqCst)))
+        .on_undelivered(move |_| {
+            told.undelivered.fetch_add(1, Ordering::SeqCst);
+        })
         .spawn(move || Worker(Arc::clone(&seen)))
         .unwrap();
     let senders: Vec<_> = (0..SENDERS)
