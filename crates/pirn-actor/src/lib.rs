@@ -1,6 +1,7 @@
 //! Actors on virtual threads, whose handlers are plain functions that may block.
 
 pub(crate) mod actor;
+mod door;
 mod edges;
 mod envelope;
 mod error;
@@ -8,6 +9,7 @@ mod identity;
 mod mailbox;
 mod monitor;
 mod poison;
+mod pool;
 pub(crate) mod process;
 mod reply;
 mod scope;
@@ -19,9 +21,11 @@ pub use actor::{
     Address, Ask, Builder, Context, Function, Handle, Ref, Restarts, Tell, WeakRef, consumer,
     function, spawn,
 };
+pub use door::{each, inline};
 pub use error::{AskError, Cycle, Exit, Failure, Refusal, SendError};
 pub use mailbox::Overflow;
 pub use monitor::Monitor;
+pub use pool::{Pool, PoolRef, Workers};
 #[doc(hidden)]
 pub use process::Search;
 pub use process::{Inbox, Process, RecvError, Watch, process};

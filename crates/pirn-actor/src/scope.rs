@@ -7,9 +7,7 @@
 //!   })                              the block returns: b is closed, and has ended; then a
 //! ```
 
-use crate::actor::{
-    Asked, Body, Cell, Context, Handle, Mortal, Options, Patience, Recipe, Told,
-};
+use crate::actor::{Asked, Body, Cell, Context, Handle, Mortal, Options, Patience, Recipe, Told};
 use crate::error::{AskError, Exit, SendError};
 use crate::identity::{Identity, current_limit};
 use crate::mailbox::{Overflow, Phase};

@@ -221,14 +221,24 @@ impl Builder {
     }
 
     pub(crate) fn spawn_recipe<S: Send + 'static>(&self, recipe: Recipe<S>) -> io::Result<Ref<S>> {
-        let body = Body {
-            state: None,
-            recipe,
-        };
-        let actor = self.make(body);
+        let actor = self.prepare(recipe);
         let then = actor.cell().mailbox().begin();
         actor.cell().then(then);
         Ok(actor)
+    }
+
+    /// Makes an actor with this recipe, which is to be run when there is a message.
+    pub(crate) fn prepare<S: Send + 'static>(&self, recipe: Recipe<S>) -> Ref<S> {
+        self.make(Body {
+            state: None,
+            recipe,
+        })
+    }
+
+    /// Returns what was decided: name, capacity and overflow, options.
+    pub(crate) fn plan(&self) -> (Identity, (usize, Overflow), Options) {
+        let identity = Identity::new(self.name.clone());
+        (identity, (self.capacity, self.overflow), self.options())
     }
 
     /// Makes an actor with this state. It has no thread until it gets a message.
@@ -298,8 +308,8 @@ impl Builder {
         T: Send + 'static,
         F: FnOnce(&mut Inbox<M>) -> T + Send + 'static,
     {
-        let identity = Identity::new(self.name.clone());
-        Process::start(identity, (self.capacity, self.overflow), self.options(), f)
+        let (identity, bounds, options) = self.plan();
+        Process::start(identity, bounds, options, f)
     }
 }
 
@@ -330,7 +340,20 @@ impl<S: Send> snapshot::Seen for Cell<S> {
 /// Makes an actor with this state. It has no thread until it gets a message.
 ///
 /// # Examples
-/// See [`Handle`](crate::Handle).
+/// See [`Handle`](crate::Handle) for messages. A state without any is an actor too: one that runs
+/// the code that it is sent.
+/// ```
+/// use pirn_actor as actor;
+///
+/// let words = actor::spawn(vec!["two", "one"]);
+/// words.run_detached(|words| words.push("three")).unwrap(); // does not wait
+/// let sorted = words.run_later(|words| {
+///     words.sort();
+///     words.join(" ")
+/// });
+/// assert_eq!(words.run(|words| words.len()), Ok(3)); // waits
+/// assert_eq!(sorted.unwrap().recv().unwrap(), "one three two");
+/// ```
 pub fn spawn<S: Send + 'static>(state: S) -> Ref<S> {
     Builder::new().spawn_with(state)
 }

@@ -101,7 +101,7 @@ where
 }
 
 /// Answers with what `f` returns. If that panics, the asker learns of it before the actor does.
-fn answer<R>(reply: ReplyTo<R>, f: impl FnOnce() -> R) {
+pub(crate) fn answer<R>(reply: ReplyTo<R>, f: impl FnOnce() -> R) {
     match catch_unwind(AssertUnwindSafe(f)) {
         Ok(value) => reply.send(value),
         Err(payload) => {

@@ -22,13 +22,15 @@ pub use handle::{Function, Handle};
 pub use recipe::Restarts;
 pub use reference::{Ref, WeakRef};
 
+pub(crate) use address::Receive;
 pub(crate) use builder::CAPACITY;
 pub(crate) use cell::{Body, Cell, Change, Options, Overseer};
 pub(crate) use ending::{Ending, Mortal, Watching};
-pub(crate) use handle::{Asked, Told};
+pub(crate) use handle::{Asked, Told, answer};
 pub(crate) use recipe::Recipe;
-pub(crate) use runner::{run, start_boxed};
+pub(crate) use runner::{RETRY, discard, exit, run, start_boxed, undelivered};
 pub(crate) use sending::Patience;
+pub(crate) use threads::Threads;
 pub(crate) use wait::ForRoom;
 
 /// What is in the mailbox of an actor with the state `S`.

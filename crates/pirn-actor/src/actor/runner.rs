@@ -10,7 +10,7 @@
 //!   no state: whoever is told of the pause may rely on that.
 //! ```
 
-use super::cell::{Body, Cell, Change};
+use super::cell::{Body, Cell, Change, Rare};
 use super::context::Context;
 use super::overtime::Overtime;
 use crate::error::{Exit, Failure};
@@ -24,7 +24,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
 /// How long an actor that gets no thread waits for one, at first and at most.
-const RETRY: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(100));
+pub(crate) const RETRY: (Duration, Duration) =
+    (Duration::from_millis(1), Duration::from_millis(100));
 
 /// Starts a thread for an actor. What is in its mailbox stays there if none can be had, and another
 /// attempt is made soon.
@@ -117,6 +118,7 @@ fn work<S: Send>(
             Next::End(phase) => return Leave::End(exit(phase)),
         };
         if !item.is_wanted() {
+            discard(item);
             continue;
         }
         let state = body
@@ -150,7 +152,8 @@ fn deliver<S: Send>(
     }
 }
 
-fn exit(phase: Phase) -> Exit {
+/// Returns how an actor has ended that ends in this phase.
+pub(crate) fn exit(phase: Phase) -> Exit {
     match phase {
         Phase::Open | Phase::Closing | Phase::Ended => Exit::Closed,
         Phase::Stopping => Exit::Stopped,
@@ -192,23 +195,23 @@ fn failed<S: Send>(
 
 /// Drops what is the program's. Its panic has been reported by the hook, and must not keep the
 /// runner from the rest of its work.
-fn discard<T>(of_the_program: T) {
+pub(crate) fn discard<T>(of_the_program: T) {
     let _ = catch_unwind(AssertUnwindSafe(|| drop(of_the_program)));
 }
 
-fn end<S: Send>(cell: &Cell<S>, body: &mut Body<S>, batch: Batch<super::Item<S>>, exit: Exit) {
-    let left = cell.mailbox.finish(batch);
-    let on_undelivered = cell
-        .options
-        .rare
-        .as_deref()
-        .and_then(|rare| rare.on_undelivered.as_ref());
+/// Tells of the messages that were never begun, and drops them.
+pub(crate) fn undelivered<S>(left: impl Iterator<Item = super::Item<S>>, rare: Option<&Rare>) {
+    let tell = rare.and_then(|rare| rare.on_undelivered.as_ref());
     for item in left {
-        if let Some(tell) = on_undelivered {
+        if let Some(tell) = tell {
             discard(catch_unwind(AssertUnwindSafe(|| tell(item.name()))));
         }
         discard(item);
     }
+}
+
+fn end<S: Send>(cell: &Cell<S>, body: &mut Body<S>, batch: Batch<super::Item<S>>, exit: Exit) {
+    undelivered(cell.mailbox.finish(batch), cell.options.rare.as_deref());
     discard(body.state.take());
     discard(core::mem::replace(
         &mut body.recipe,

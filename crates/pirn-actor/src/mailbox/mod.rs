@@ -34,7 +34,7 @@ mod runner;
 mod waiting;
 
 pub(crate) use runner::{Batch, Next};
-pub(crate) use waiting::Wait;
+pub(crate) use waiting::{Line, Wait};
 
 use crate::error::Refusal;
 use crate::poison::locked;
@@ -43,7 +43,6 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use pirn::thread::Thread;
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard};
-use waiting::Line;
 
 /// What a full mailbox does.
 ///
@@ -190,6 +189,12 @@ impl<T> Mailbox<T> {
 
     pub(crate) fn phase(&self) -> Phase {
         self.lock().phase
+    }
+
+    /// Returns true if nothing waits, and no end has been asked for.
+    pub(crate) fn is_quiet(&self) -> bool {
+        let shared = self.lock();
+        shared.phase == Phase::Open && shared.sent <= self.begun()
     }
 
     /// Puts an item, unless there is no room or the mailbox is closed. The item that overflow has

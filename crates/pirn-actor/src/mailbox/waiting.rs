@@ -14,8 +14,64 @@ use std::sync::Arc;
 /// A sender that waits.
 struct Place<T> {
     item: T,
-    sender: Arc<Sender>,
+    ticket: Ticket,
 }
+
+/// All senders that wait at one mailbox. Guarded by that one's lock.
+pub(crate) struct Line<T>(VecDeque<Place<T>>);
+
+impl<T> Line<T> {
+    pub(crate) const fn new() -> Line<T> {
+        Line(VecDeque::new())
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Has the running thread wait, as the last one. It then calls [`Ticket::wait`], without the
+    /// lock, and [`leave`](Line::leave).
+    pub(crate) fn enter(&mut self, item: T) -> Ticket {
+        let ticket = Ticket(Arc::new(Sender {
+            thread: thread::current(),
+            is_decided: AtomicBool::new(false),
+        }));
+        self.0.push_back(Place {
+            item,
+            ticket: ticket.clone(),
+        });
+        ticket
+    }
+
+    /// Takes the first sender out, which is woken, and returns its item.
+    pub(crate) fn admit(&mut self) -> Option<T> {
+        let place = self.0.pop_front()?;
+        place.ticket.0.wake();
+        Some(place.item)
+    }
+
+    /// Returns the item of a sender that has not been admitted.
+    pub(crate) fn leave(&mut self, ticket: &Ticket) -> Option<T> {
+        let is_own = |place: &Place<T>| Arc::ptr_eq(&place.ticket.0, &ticket.0);
+        let at = self.0.iter().position(is_own)?;
+        self.0.remove(at).map(|place| place.item)
+    }
+
+    /// Wakes all senders. Each takes its own place out.
+    pub(crate) fn wake_all(&self) {
+        for place in &self.0 {
+            place.ticket.0.wake();
+        }
+    }
+}
+
+/// What a sender has of its place in a line.
+#[derive(Clone)]
+pub(crate) struct Ticket(Arc<Sender>);
 
 /// Wakes a sender.
 struct Sender {
@@ -32,27 +88,17 @@ impl Sender {
     }
 }
 
-/// All senders that wait at one mailbox.
-pub(super) struct Line<T>(VecDeque<Place<T>>);
-
-impl<T> Line<T> {
-    pub(super) const fn new() -> Line<T> {
-        Line(VecDeque::new())
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Wakes all senders. Each takes its own place out.
-    pub(super) fn wake_all(&self) {
-        for place in &self.0 {
-            place.sender.wake();
+impl Ticket {
+    /// Waits until the sender is admitted, or its line given up. Returns why its item has been
+    /// refused, if it has been: if it is still in the line.
+    pub(crate) fn wait(&self, limit: Limit) -> Refusal {
+        // Acquire: pairs with `wake`.
+        while !self.0.is_decided.load(Ordering::Acquire) {
+            if let Err(late) = limit.park() {
+                return late.into();
+            }
         }
+        Refusal::Closed
     }
 }
 
@@ -88,53 +134,22 @@ impl<T> Mailbox<T> {
             Ok(waits) => waits,
             Err(refusal) => return Err((refusal, item)),
         };
-        let sender = Arc::new(Sender {
-            thread: thread::current(),
-            is_decided: AtomicBool::new(false),
-        });
-        {
+        let ticket = {
             let mut shared = self.lock();
             if shared.phase != super::Phase::Open {
                 return Err((Refusal::Closed, item));
             }
-            shared.line.0.push_back(Place {
-                item,
-                sender: Arc::clone(&sender),
-            });
+            let ticket = shared.line.enter(item);
             // SeqCst: a total order with the additions of the runner. Either it sees the flag, or
             // this sees its addition.
             let begun = self.word.fetch_or(ROOM, Ordering::SeqCst) / super::ONE;
             self.admit(&mut shared, begun);
-        }
-        let limit = wait.limit();
-        let mut refusal = Refusal::Closed;
-        // Acquire: pairs with `wake`.
-        while !sender.is_decided.load(Ordering::Acquire) {
-            match limit.park() {
-                Ok(()) => {}
-                Err(reason) => {
-                    refusal = reason.into();
-                    break;
-                }
-            }
-        }
-        self.leave_line(&sender, refusal)
-    }
-
-    /// Takes the place of a sender out, and its item back, unless the runner has taken that.
-    fn leave_line(
-        &self,
-        sender: &Arc<Sender>,
-        refusal: Refusal,
-    ) -> Result<(super::Then, Option<T>), (Refusal, T)> {
-        let mut shared = self.lock();
-        let mut places = shared.line.0.iter();
-        match places.position(|place| Arc::ptr_eq(&place.sender, sender)) {
+            ticket
+        };
+        let refusal = ticket.wait(wait.limit());
+        match self.lock().line.leave(&ticket) {
             None => Ok((super::Then::Nothing, None)),
-            Some(at) => {
-                let place = shared.line.0.remove(at).expect("the index is of this list");
-                Err((refusal, place.item))
-            }
+            Some(item) => Err((refusal, item)),
         }
     }
 
@@ -143,12 +158,11 @@ impl<T> Mailbox<T> {
     pub(super) fn admit(&self, shared: &mut Shared<T>, begun: u64) {
         let mut room = self.room(shared, begun);
         while room > 0 && shared.phase == super::Phase::Open {
-            let Some(place) = shared.line.0.pop_front() else {
+            let Some(item) = shared.line.admit() else {
                 break;
             };
-            shared.queue.push_back(place.item);
+            shared.queue.push_back(item);
             shared.sent += 1;
-            place.sender.wake();
             room -= 1;
         }
         if shared.line.is_empty() {

@@ -91,7 +91,7 @@ impl<R> Reply<R> {
         let waiter = || Waiter::Thread(thread::current());
         if let Some(answer) = self.slot().take_or_wait(waiter) {
             self.slot = None;
-            return answer;
+            return in_time(answer, limit);
         }
         let waits = self
             .asked
@@ -102,7 +102,7 @@ impl<R> Reply<R> {
             let late = limit.park().err();
             if let Some(answer) = self.slot().take() {
                 self.slot = None;
-                return answer;
+                return in_time(answer, limit);
             }
             if let Some(late) = late {
                 return Err(late.into());
@@ -112,6 +112,15 @@ impl<R> Reply<R> {
 
     fn slot(&self) -> &Slot<R> {
         self.slot.as_ref().expect("it is given up with the reply")
+    }
+}
+
+/// A request that is gone after its time has not been handled because of that, most likely: actors
+/// skip it when they come to it.
+fn in_time<R>(answer: Result<R, AskError>, limit: Limit) -> Result<R, AskError> {
+    match answer {
+        Err(AskError::Gone) if limit.is_past() => Err(AskError::TimedOut),
+        answer => answer,
     }
 }
 

@@ -72,6 +72,56 @@ fn an_ask_that_is_late_times_out_and_is_not_handled() {
 }
 
 #[watched]
+fn a_request_that_was_skipped_because_it_is_late_has_timed_out() {
+    let (gate, begun) = (Gate::new(), Gate::new());
+    let (blocked, begins) = (gate.clone(), begun.clone());
+    let busy = actor::function(move |()| {
+        begins.open();
+        blocked.wait();
+    });
+    let first = busy.ask_later(()).unwrap();
+    begun.wait();
+    let (tell, told) = mpsc::channel();
+    let opens = gate.clone();
+    let asks = actor::function(move |()| {
+        let reply = busy.ask_later(()).unwrap();
+        thread::sleep(Duration::from_millis(2)); // past the deadline of this message
+        opens.open();
+        busy.close();
+        busy.join();
+        tell.send(reply.recv()).unwrap();
+    });
+    let late = asks.ask_timeout((), Duration::from_millis(1));
+    assert_eq!(late, Err(AskError::TimedOut));
+    // If the message itself was skipped, it has not told anything.
+    drop(asks);
+    gate.open();
+    assert_eq!(first.recv(), Ok(()));
+    assert!(matches!(told.recv(), Ok(Err(AskError::TimedOut)) | Err(_)));
+}
+
+#[watched]
+fn a_late_request_whose_drop_panics_does_not_stop_its_actor() {
+    struct Fragile;
+    impl Drop for Fragile {
+        fn drop(&mut self) {
+            panic!("dropped");
+        }
+    }
+    let gate = Gate::new();
+    let blocked = gate.clone();
+    let busy = actor::function(move |fragile: Option<Fragile>| {
+        blocked.wait();
+        fragile.map(core::mem::forget).is_some()
+    });
+    let first = busy.ask_later(None).unwrap();
+    drop(busy.ask_later(Some(Fragile)).unwrap());
+    gate.open();
+    assert_eq!(first.recv(), Ok(false));
+    assert_eq!(busy.ask(Some(Fragile)), Ok(true));
+}
+
+#[watched]
 fn an_interrupted_ask_ends() {
     let gate = Gate::new();
     let blocked = gate.clone();

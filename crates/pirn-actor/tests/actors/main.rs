@@ -4,8 +4,13 @@ mod common;
 
 mod asks;
 mod deadlocks;
+mod doors;
 mod ends;
 mod mailboxes;
+mod pool_ends;
+mod pool_stress;
+mod pool_workers;
+mod pools;
 mod processes;
 mod scopes;
 mod supervise;

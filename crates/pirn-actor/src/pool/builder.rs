@@ -1,0 +1,336 @@
+//! Making pools.
+
+use super::crew::{Crew, SharedRecipe};
+use super::reference::PoolRef;
+use super::rules::Rules;
+use super::worker::Shift;
+use crate::actor::Restarts;
+use crate::error::{Failure, short_name};
+use crate::mailbox::Overflow;
+use core::fmt;
+use core::hash::Hash;
+use pirn::thread;
+use std::io;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+/// How many workers a pool has.
+#[derive(Clone, Debug)]
+pub(super) struct Sizes {
+    pub(super) least: usize,
+    pub(super) most: usize,
+    /// The number of waiting messages for which another worker is worth while.
+    pub(super) grow_at: usize,
+    /// The number of waiting messages for which a worker is one too many.
+    pub(super) shrink_at: usize,
+}
+
+/// Is told of messages that were never begun.
+type Tell = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// Makes a pool: several workers that share what is sent to them. Each is an actor with a state of
+/// its own, which the pool's recipe makes, and like any actor has a thread only while it has work.
+///
+/// A message is handled by the worker that is ready first, so messages may overtake each other,
+/// unless they have the same [key](Pool::keyed).
+///
+/// # Examples
+/// ```
+/// use pirn_actor::{Context, Handle, Pool};
+/// use std::collections::HashMap;
+///
+/// /// Translates, and remembers what it has translated.
+/// struct Translator(HashMap<String, String>);
+///
+/// impl Handle<String> for Translator {
+///     type Reply = String;
+///     fn handle(&mut self, word: String, _: &Context<Self>) -> String {
+///         let look_up = |word: &String| word.to_uppercase(); // asks a server, say
+///         self.0.entry(word).or_insert_with_key(look_up).clone()
+///     }
+/// }
+///
+/// let translators = Pool::fixed(4).spawn(|| Translator(HashMap::new())).unwrap();
+/// let words = ["one", "two", "three", "four"].map(String::from);
+/// let replies = words.map(|word| translators.ask_later(word).unwrap()); // four at once
+/// let translated = replies.map(|reply| reply.recv().unwrap());
+/// assert_eq!(translated, ["ONE", "TWO", "THREE", "FOUR"]);
+/// ```
+#[derive(Clone)]
+#[must_use = "`spawn` makes the pool"]
+pub struct Pool {
+    /// Name, capacity, overflow.
+    front: crate::Builder,
+    /// Threads, restarts.
+    workers: crate::Builder,
+    on_undelivered: Option<Tell>,
+    rules: Rules,
+    sizes: Sizes,
+}
+
+impl Pool {
+    /// A pool of this number of workers, at least one.
+    pub fn fixed(workers: usize) -> Pool {
+        Pool::scaling(workers..=workers)
+    }
+
+    /// A pool whose number of workers changes with the number of messages that wait.
+    ///
+    /// It starts with the least number, at least one. A worker is added when no worker is free and
+    /// [many](Pool::grow_at) messages wait, and one ends when it looks for its next message and
+    /// finds [few](Pool::shrink_at). Nobody watches the pool: this is looked at whenever a message
+    /// comes, and whenever one is over.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn_actor::{Function, Pool};
+    /// use std::sync::mpsc;
+    ///
+    /// let pool = Pool::scaling(1..=4).grow_at(2).shrink_at(0);
+    /// let pool = pool.spawn(|| Function::new(|blocked: mpsc::Receiver<()>| blocked.recv())).unwrap();
+    /// let unblock: Vec<_> = (0..10)
+    ///     .map(|_| {
+    ///         let (unblock, blocked) = mpsc::channel();
+    ///         pool.send(blocked).unwrap();
+    ///         unblock
+    ///     })
+    ///     .collect();
+    /// while pool.workers().busy < 4 {
+    ///     std::thread::yield_now();
+    /// }
+    /// drop(unblock);
+    /// while pool.workers().count > 1 {
+    ///     std::thread::yield_now();
+    /// }
+    /// ```
+    pub fn scaling(workers: RangeInclusive<usize>) -> Pool {
+        let least = (*workers.start()).max(1);
+        Pool {
+            front: crate::Builder::new(),
+            workers: crate::Builder::new(),
+            on_undelivered: None,
+            rules: Rules::default(),
+            sizes: Sizes {
+                least,
+                most: (*workers.end()).max(least),
+                grow_at: 1,
+                shrink_at: 0,
+            },
+        }
+    }
+
+    /// Adds a worker when none is free and this number of messages waits, those of senders that
+    /// wait for room included: 1 by default. While workers are being made it takes as many more for
+    /// each of them.
+    ///
+    /// A pool that is full grows whatever this number is.
+    pub fn grow_at(mut self, waiting: usize) -> Pool {
+        self.sizes.grow_at = waiting.max(1);
+        self
+    }
+
+    /// Ends a worker that finds this number of messages, or fewer, when it looks for its next one:
+    /// 0 by default. A number well below that of [`grow_at`](Pool::grow_at) keeps states from being
+    /// made and dropped all the time.
+    pub fn shrink_at(mut self, waiting: usize) -> Pool {
+        self.sizes.shrink_at = waiting;
+        self
+    }
+
+    /// Has a message of the type `M` take permits while it is handled: `weight` of it, out of
+    /// `permits`. So the messages that are being handled weigh no more than that together.
+    ///
+    /// Permits are given in order of arrival: where a message has to wait for them, those behind it
+    /// wait, too, and a heavy one is not overtaken for ever. One that is heavier than all permits
+    /// takes all of them, and is handled alone. Messages of types without a weight take none.
+    ///
+    /// `weight` is called by the sender, before the message is sent. If this is called for several
+    /// types, their messages share the permits, whose number is that of the last call.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn_actor::{Function, Pool};
+    ///
+    /// struct Import {
+    ///     megabytes: usize,
+    /// }
+    /// let import = Pool::fixed(8)
+    ///     .weighted(64, |file: &Import| file.megabytes)
+    ///     .spawn(|| Function::new(|file: Import| file.megabytes * 1_000_000))
+    ///     .unwrap();
+    /// assert_eq!(import.ask(Import { megabytes: 3 }), Ok(3_000_000));
+    /// assert_eq!(import.ask(Import { megabytes: 500 }), Ok(500_000_000)); // alone
+    /// ```
+    pub fn weighted<M: 'static>(
+        mut self,
+        permits: usize,
+        weight: impl Fn(&M) -> usize + Send + Sync + 'static,
+    ) -> Pool {
+        self.rules.weigh(permits, weight);
+        self
+    }
+
+    /// Gives messages of the type `M` a key. Messages with the same key are handled one at a time,
+    /// and in order; those with different keys at the same time. A key with slow or many messages
+    /// holds up no other one: any worker that is free takes the next key that is not at work. So
+    /// what belongs to a key is not to be kept in a worker's state: its next message may come to
+    /// another one.
+    ///
+    /// `key` is called by the sender, before the message is sent. This may be called for several
+    /// types. Keys are the same if they are equal and of the same type. Messages of types without a
+    /// key are in no order.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn_actor::{Function, Pool};
+    /// use std::sync::mpsc;
+    ///
+    /// struct Job {
+    ///     user: u32,
+    ///     number: u32,
+    /// }
+    /// let (tell, told) = mpsc::channel();
+    /// let ordered = Pool::fixed(8)
+    ///     .keyed(|job: &Job| job.user)
+    ///     .spawn(move || {
+    ///         let tell = tell.clone();
+    ///         Function::new(move |job: Job| tell.send((job.user, job.number)).unwrap())
+    ///     })
+    ///     .unwrap();
+    /// for number in 0..100 {
+    ///     ordered.send(Job { user: number % 3, number }).unwrap();
+    /// }
+    /// drop(ordered);
+    /// let of_user_2 = told.iter().filter(|(user, _)| *user == 2).map(|(_, number)| number);
+    /// assert!(of_user_2.eq((2..100).step_by(3)));
+    /// ```
+    pub fn keyed<M: 'static, K: Hash + Eq + 'static>(
+        mut self,
+        key: impl Fn(&M) -> K + Send + Sync + 'static,
+    ) -> Pool {
+        self.rules.key(key);
+        self
+    }
+
+    /// Sets the pool's name, for people. Its workers are called `name/1` and so on.
+    pub fn name(mut self, name: impl Into<Arc<str>>) -> Pool {
+        self.front = self.front.name(name);
+        self
+    }
+
+    /// Sets the number of messages that wait at most, at least 1: 1,024 by default.
+    pub fn capacity(mut self, messages: usize) -> Pool {
+        self.front = self.front.capacity(messages);
+        self
+    }
+
+    /// Has any number of messages wait. Senders that are faster than the workers then fill the
+    /// memory.
+    pub fn unbounded(self) -> Pool {
+        self.capacity(usize::MAX)
+    }
+
+    /// Sets what the pool does when it is full.
+    pub fn overflow(mut self, overflow: Overflow) -> Pool {
+        self.front = self.front.overflow(overflow);
+        self
+    }
+
+    /// Has the workers' threads made by this builder: with a stack size, a scheduler, a name.
+    pub fn threads(mut self, threads: thread::Builder) -> Pool {
+        self.workers = self.workers.threads(threads);
+        self
+    }
+
+    /// Has the workers run on platform threads.
+    pub fn platform_threads(mut self) -> Pool {
+        self.workers = self.workers.platform_threads();
+        self
+    }
+
+    /// Has a worker that fails begin anew, with a state that the recipe makes, as often as this
+    /// says for each worker. The others go on meanwhile. A worker that has failed too often, or for
+    /// which there are no restarts, ends the pool as one that failed.
+    pub fn restarts(mut self, restarts: Restarts) -> Pool {
+        self.workers = self.workers.restarts(restarts);
+        self
+    }
+
+    /// Has a function told of each message that was sent and never begun, by the name of its type,
+    /// when the pool ends.
+    pub fn on_undelivered(mut self, f: impl Fn(&str) + Send + Sync + 'static) -> Pool {
+        self.on_undelivered = Some(Arc::new(f));
+        self
+    }
+
+    /// Makes the pool. The recipe makes a state on each worker's thread, at once and again after
+    /// each failure if there are [`restarts`](Pool::restarts).
+    ///
+    /// # Errors
+    /// No thread can be had.
+    pub fn spawn<S, F>(&self, recipe: F) -> io::Result<PoolRef<S>>
+    where
+        S: Send + 'static,
+        F: Fn() -> S + Send + Sync + 'static,
+    {
+        Ok(self.open(Arc::new(move || Ok(recipe()))))
+    }
+
+    /// Makes the pool, with a recipe that may fail: that is a failure of the worker.
+    /// [`PoolRef::ready`] waits until it has succeeded.
+    ///
+    /// # Errors
+    /// No thread can be had.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn_actor::Pool;
+    /// use std::fs::File;
+    ///
+    /// let files = Pool::fixed(2).try_spawn(|| File::open("/there/is/none")).unwrap();
+    /// assert!(files.ready().unwrap_err().to_string().starts_with("failed: No such file"));
+    /// ```
+    pub fn try_spawn<S, E, F>(&self, recipe: F) -> io::Result<PoolRef<S>>
+    where
+        S: Send + 'static,
+        E: fmt::Display,
+        F: Fn() -> Result<S, E> + Send + Sync + 'static,
+    {
+        let make = move || recipe().map_err(|error| Failure::new(error.to_string()));
+        Ok(self.open(Arc::new(make)))
+    }
+
+    fn open<S: Send + 'static>(&self, recipe: SharedRecipe<S>) -> PoolRef<S> {
+        // What waits in a worker is its shift, and what it sends to itself.
+        let mut workers = self.workers.clone().unbounded();
+        let mut front = self.front.clone();
+        if let Some(tell) = &self.on_undelivered {
+            let (of_pool, of_worker) = (Arc::clone(tell), Arc::clone(tell));
+            front = front.on_undelivered(move |name| of_pool(name));
+            workers = workers.on_undelivered(move |name| {
+                if name != short_name::<Shift<S>>() {
+                    of_worker(name);
+                }
+            });
+        }
+        let crew = Crew::new(
+            workers,
+            front.plan(),
+            self.rules.clone(),
+            self.sizes.clone(),
+            recipe,
+        );
+        let pool = PoolRef::new(Arc::clone(&crew));
+        crew.open();
+        pool
+    }
+}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pool")
+            .field("front", &self.front)
+            .field("workers", &(self.sizes.least..=self.sizes.most))
+            .finish_non_exhaustive()
+    }
+}

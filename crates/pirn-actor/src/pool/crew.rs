@@ -1,0 +1,384 @@
+//! What the workers of a pool share: what waits, who is there, who is free.
+//!
+//! ```text
+//!                    +------------------------- has looked, found nothing --+
+//!                    v                                                      |
+//!   hired -> new   free --called: there is something to begin--> called --> at work
+//!             |                                                             ^  |
+//!             +--------- has its state, and looks for the first time -------+  +--> retired, ended
+//! ```
+//!
+//! Workers look by themselves: the one that is ready first takes what is next, and one whose state
+//! is still being made takes nothing. So the crew calls a free worker only where something can be
+//! begun, and more waits than others have been called for. Whatever may let something be begun
+//! calls one: a message that comes, and each look, so that a worker that takes something calls the
+//! next.
+//!
+//! Nothing here waits for time to pass. A pool grows when a message comes, or a worker looks, and
+//! too many wait. It shrinks when a worker looks and finds few.
+//!
+//! A thread that holds the lock here may take that of a worker's mailbox, but not the reverse. What
+//! takes other locks, or time, is done afterwards, without it: see [`Errand`].
+
+use super::builder::Sizes;
+use super::ready::{Entry, Ready};
+use super::rules::{Rules, Tag};
+use super::worker::{Given, Worker};
+use crate::actor::{Builder, Ending, Item, Options, Recipe};
+use crate::error::Failure;
+use crate::identity::Identity;
+use crate::mailbox::{Line, Overflow, Phase};
+use crate::poison::locked;
+use crate::snapshot;
+use core::sync::atomic::{AtomicUsize, Ordering};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
+
+/// Makes the state of each worker.
+pub(super) type SharedRecipe<S> = Arc<dyn Fn() -> Result<S, Failure> + Send + Sync>;
+
+pub(crate) struct Crew<S: Send + 'static> {
+    pub(super) identity: Identity,
+    pub(super) capacity: usize,
+    pub(super) overflow: Overflow,
+    pub(super) options: Options,
+    pub(super) rules: Rules,
+    sizes: Sizes,
+    /// Makes workers.
+    hiring: Builder,
+    /// The worker of a pool that never has another one: to wait for the pool is to wait for it.
+    pub(super) only: OnceLock<Identity>,
+    pub(super) ending: Ending,
+    references: AtomicUsize,
+    shared: Mutex<Shared<S>>,
+    this: Weak<Crew<S>>,
+}
+
+pub(super) struct Shared<S: Send + 'static> {
+    pub(super) ready: Ready<Item<S>>,
+    /// Senders that wait for room.
+    pub(super) line: Line<Entry<Item<S>>>,
+    pub(super) phase: Phase,
+    /// Why the pool has failed.
+    pub(super) failure: Option<Failure>,
+    pub(super) recipe: Option<SharedRecipe<S>>,
+    /// The number of messages that have been begun.
+    begun: u64,
+    /// The number of workers that have been hired.
+    hired: u64,
+    /// Workers that have not ended, by the numbers of their actors.
+    pub(super) workers: HashMap<u64, Arc<Worker<S>>>,
+    /// Those that have nothing to do. The last one to become so is called first: it is warm.
+    pub(super) free: Vec<Arc<Worker<S>>>,
+    /// The number of workers that are there or about to be, without those that have retired.
+    pub(super) staff: usize,
+    /// The number of workers that have not ended, or are about to be there.
+    pub(super) alive: usize,
+    /// The number of those whose state is being made for the first time.
+    pub(super) new: usize,
+    /// The number of workers that have been called and have not looked.
+    pub(super) called: usize,
+    /// The number of workers that are at a message.
+    busy: usize,
+}
+
+/// What is to be done when the lock has been given back.
+#[must_use]
+pub(super) enum Errand<S: Send + 'static> {
+    Nothing,
+    /// To start the thread of a worker that has been called.
+    Start(Arc<Worker<S>>),
+    /// To make a worker, with this number. It is in the counts.
+    Hire(u64),
+    /// To tell workers that nothing is left.
+    Dismiss(Vec<Arc<Worker<S>>>),
+}
+
+impl<S: Send + 'static> Crew<S> {
+    pub(super) fn new(
+        hiring: Builder,
+        (identity, (capacity, overflow), options): (Identity, (usize, Overflow), Options),
+        rules: Rules,
+        sizes: Sizes,
+        recipe: SharedRecipe<S>,
+    ) -> Arc<Crew<S>> {
+        Arc::new_cyclic(|this| Crew {
+            identity,
+            capacity: capacity.max(1),
+            overflow,
+            options,
+            shared: Mutex::new(Shared::new(rules.permits(), recipe)),
+            rules,
+            sizes,
+            hiring,
+            only: OnceLock::new(),
+            ending: Ending::new(),
+            references: AtomicUsize::new(0),
+            this: Weak::clone(this),
+        })
+    }
+
+    /// Hires the first workers.
+    pub(super) fn open(&self) {
+        let seen: Weak<dyn snapshot::Seen> = self.this.clone();
+        snapshot::enter(&self.identity, seen);
+        // All are counted before the first one is there, which may fail at once.
+        let first: Vec<_> = {
+            let mut shared = self.lock();
+            (0..self.sizes.least).map(|_| shared.hire()).collect()
+        };
+        first.into_iter().for_each(|errand| self.perform(errand));
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Shared<S>> {
+        locked(&self.shared)
+    }
+
+    fn arc(&self) -> Arc<Crew<S>> {
+        self.this.upgrade().expect("who borrows it is in the count")
+    }
+
+    /// Counts a reference.
+    pub(super) fn retain(&self) {
+        // Relaxed: as in `Arc`, who makes another reference has one.
+        self.references.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a reference as gone, and closes the pool with the last one.
+    pub(super) fn release(&self) {
+        // Relaxed: what the owner of the reference has sent waits here, under the lock.
+        if self.references.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.end(Phase::Closing);
+        }
+    }
+
+    /// Has the message that a worker has handled give back what it holds, and takes the next one.
+    /// A worker that gets none is free, or retires, or ends.
+    pub(super) fn look(
+        &self,
+        worker: &Arc<Worker<S>>,
+        held: Option<Tag>,
+    ) -> Option<Entry<Item<S>>> {
+        let mut shared = self.lock();
+        shared.seen(worker, &self.ending);
+        shared.give_back(held);
+        if shared.phase > Phase::Closing {
+            return None;
+        }
+        let retires = self.has_too_many(&shared);
+        let entry = match retires {
+            true => None,
+            false => shared.ready.pop(),
+        };
+        let leaves = retires || shared.phase == Phase::Closing && shared.ready.waiting() == 0;
+        match &entry {
+            Some(_) => {
+                shared.begun += 1;
+                shared.busy += 1;
+                self.admit(&mut shared);
+            }
+            None if retires => {
+                worker.is_retired.set();
+                shared.staff -= 1;
+            }
+            None if !leaves => shared.free.push(Arc::clone(worker)),
+            None => {}
+        }
+        let errand = self.staff(&mut shared);
+        drop(shared);
+        self.perform(errand);
+        if entry.is_none() && leaves {
+            worker.end(Phase::Closing);
+        }
+        entry
+    }
+
+    /// A worker's shift has been broken off. It gets another one, unless it is ending.
+    pub(super) fn pause(&self, worker: &Arc<Worker<S>>, held: Option<Tag>) {
+        let mut shared = self.lock();
+        shared.give_back(held);
+        let _ = worker.give_shift(self.arc());
+        let errand = self.staff(&mut shared);
+        drop(shared);
+        self.perform(errand);
+    }
+
+    /// Returns true if a worker that looks is one too many.
+    fn has_too_many(&self, shared: &Shared<S>) -> bool {
+        shared.phase == Phase::Open
+            && shared.staff > self.sizes.least
+            && shared.demand() <= self.sizes.shrink_at
+    }
+
+    /// Lets those in who wait for room, as many as there is room for.
+    pub(super) fn admit(&self, shared: &mut Shared<S>) {
+        while shared.phase == Phase::Open && shared.ready.waiting() < self.capacity {
+            let Some(entry) = shared.line.admit() else {
+                break;
+            };
+            shared.ready.push(entry, false);
+        }
+    }
+
+    /// Finds a worker for what can be begun, if there is something. If the pool is closed and
+    /// nothing is left, finds those that are not needed any more.
+    pub(super) fn staff(&self, shared: &mut Shared<S>) -> Errand<S> {
+        if shared.phase == Phase::Closing && shared.ready.waiting() == 0 {
+            return Errand::Dismiss(core::mem::take(&mut shared.free));
+        }
+        if shared.phase > Phase::Closing
+            || shared.ready.waiting() <= shared.called
+            || !shared.ready.can_begin()
+        {
+            return Errand::Nothing;
+        }
+        while let Some(worker) = shared.free.pop() {
+            let given = worker.give_shift(self.arc());
+            // One that is at a message to itself comes when it is done. Somebody else is called.
+            if matches!(given, Given::ToIdle | Given::ToRunning) {
+                worker.is_called.set();
+                shared.called += 1;
+            }
+            match given {
+                Given::ToIdle => return Errand::Start(worker),
+                Given::ToRunning => return Errand::Nothing,
+                Given::ToBusy | Given::Refused => {}
+            }
+        }
+        // Of those that are on their way, each is expected to take a share.
+        let enough = self.sizes.grow_at.min(self.capacity);
+        let is_short = shared.demand() >= enough.saturating_mul(shared.new + 1);
+        if shared.phase == Phase::Open && is_short && shared.staff < self.sizes.most {
+            return shared.hire();
+        }
+        Errand::Nothing
+    }
+
+    pub(super) fn perform(&self, errand: Errand<S>) {
+        match errand {
+            Errand::Nothing => {}
+            Errand::Start(worker) => worker.start(),
+            Errand::Hire(number) => self.hire(number),
+            Errand::Dismiss(workers) => {
+                workers.iter().for_each(|worker| worker.end(Phase::Closing))
+            }
+        }
+    }
+
+    /// Makes a worker.
+    fn hire(&self, number: u64) {
+        let name = format!("{}/{number}", self.identity.name());
+        let recipe = self.lock().recipe.clone();
+        let recipe = recipe.expect("the pool ends after this worker, which is in the counts");
+        let builder = self.hiring.clone().name(name);
+        let actor = builder.prepare(Recipe::new(move || recipe()));
+        let identity = actor.cell().identity().clone();
+        if self.sizes.most == 1 {
+            // It is set already if the only worker has closed itself, and others are left to do.
+            let _ = self.only.set(identity.clone());
+        }
+        let worker = Worker::new(actor);
+        let seen: Arc<dyn snapshot::Seen> = Arc::clone(&worker) as Arc<_>;
+        snapshot::enter(&identity, Arc::downgrade(&seen));
+        let (crew, number) = (self.arc(), identity.number());
+        let on_exit = move |exit: &_| crew.ended(number, exit);
+        worker.actor().on_exit(on_exit);
+        let mut shared = self.lock();
+        let phase = shared.phase;
+        shared.workers.insert(number, Arc::clone(&worker));
+        let given = worker.give_shift(self.arc());
+        drop(shared);
+        debug_assert_eq!(given, Given::ToIdle, "nobody knows the worker yet");
+        if phase > Phase::Closing {
+            worker.end(phase);
+        }
+        worker.start();
+    }
+
+    /// Returns the number of messages that have not been begun.
+    pub(super) fn len(&self) -> usize {
+        self.lock().ready.waiting()
+    }
+
+    /// Returns the number of workers, and of those that are at a message.
+    pub(super) fn workers(&self) -> (usize, usize) {
+        let shared = self.lock();
+        (shared.staff, shared.busy)
+    }
+
+    /// Returns the number of workers that the pool has at least.
+    pub(super) fn least(&self) -> usize {
+        self.sizes.least
+    }
+}
+
+impl<S: Send + 'static> Shared<S> {
+    fn new(permits: usize, recipe: SharedRecipe<S>) -> Shared<S> {
+        Shared {
+            ready: Ready::new(permits),
+            line: Line::new(),
+            phase: Phase::Open,
+            failure: None,
+            recipe: Some(recipe),
+            begun: 0,
+            hired: 0,
+            workers: HashMap::new(),
+            free: Vec::new(),
+            staff: 0,
+            alive: 0,
+            new: 0,
+            called: 0,
+            busy: 0,
+        }
+    }
+
+    /// Counts a worker that is to be made.
+    pub(super) fn hire(&mut self) -> Errand<S> {
+        self.hired += 1;
+        self.staff += 1;
+        self.alive += 1;
+        self.new += 1;
+        Errand::Hire(self.hired)
+    }
+
+    /// A worker has come to look.
+    fn seen(&mut self, worker: &Worker<S>, ending: &Ending) {
+        self.called -= usize::from(worker.is_called.take());
+        if worker.is_new.take() {
+            self.new -= 1;
+            ending.built();
+        }
+    }
+
+    /// A message is over.
+    fn give_back(&mut self, held: Option<Tag>) {
+        if let Some(tag) = held {
+            self.busy -= 1;
+            self.ready.give_back(tag);
+        }
+    }
+
+    /// The number of messages that wait, in the hands of their senders too.
+    fn demand(&self) -> usize {
+        self.ready.waiting() + self.line.len()
+    }
+}
+
+impl<S: Send + 'static> snapshot::Seen for Crew<S> {
+    fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    fn kind(&self) -> &'static str {
+        "pool"
+    }
+
+    fn load(&self) -> snapshot::Load {
+        let shared = self.lock();
+        snapshot::Load {
+            begun: shared.begun,
+            waiting: shared.ready.waiting(),
+            senders: shared.line.len(),
+        }
+    }
+}

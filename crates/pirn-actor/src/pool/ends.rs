@@ -1,0 +1,104 @@
+//! How a pool ends: as one actor does, with all of its workers.
+//!
+//! Closed, its workers handle what waits; one that finds nothing left ends. Stopped or killed, its
+//! workers are. A worker that ends by itself, because its handler says so or its restarts are used
+//! up, ends the pool in the same way. The last worker to end, or to retire, ends the pool.
+
+use super::crew::{Crew, Shared};
+use crate::actor::{discard, exit, undelivered};
+use crate::error::{Exit, Failure};
+use crate::mailbox::Phase;
+use crate::snapshot;
+use std::sync::Arc;
+
+impl<S: Send + 'static> Crew<S> {
+    /// Has the pool end in this way, unless it is ending in a stricter one.
+    pub(super) fn end(&self, phase: Phase) {
+        self.end_with(phase, None);
+    }
+
+    fn end_with(&self, phase: Phase, failure: Option<Failure>) {
+        let mut shared = self.lock();
+        if shared.phase >= phase {
+            return;
+        }
+        if shared.phase <= Phase::Closing {
+            shared.failure = failure;
+        }
+        shared.phase = phase;
+        // Those who wait for room take their messages back.
+        shared.line.wake_all();
+        if phase == Phase::Closing {
+            let errand = self.staff(&mut shared);
+            drop(shared);
+            return self.perform(errand);
+        }
+        shared.free.clear();
+        let workers: Vec<_> = shared.workers.values().cloned().collect();
+        drop(shared);
+        for worker in workers {
+            worker.end(match phase {
+                Phase::Killing => Phase::Killing,
+                _ => Phase::Stopping,
+            });
+        }
+    }
+
+    /// A worker has ended. Called on its thread.
+    pub(super) fn ended(&self, number: u64, how: &Exit) {
+        // One that has retired has ended as it was to. For others, the pool is to end already, or
+        // ends with them.
+        if !self.lock().leave(number) {
+            match how {
+                Exit::Failed(failure) => self.end_with(Phase::Stopping, Some(failure.clone())),
+                Exit::Killed => self.end(Phase::Killing),
+                Exit::Stopped => self.end(Phase::Stopping),
+                _ => self.end(Phase::Closing),
+            }
+        }
+        let mut shared = self.lock();
+        shared.alive -= 1;
+        if shared.alive > 0 {
+            return;
+        }
+        if shared.phase == Phase::Closing && shared.ready.waiting() > 0 {
+            // The last one has closed itself. Another one handles what is left.
+            let errand = shared.hire();
+            drop(shared);
+            return self.perform(errand);
+        }
+        drop(shared);
+        self.finish();
+    }
+
+    /// The last worker has ended.
+    fn finish(&self) {
+        let mut shared = self.lock();
+        let failed = shared.failure.take().map(Exit::Failed);
+        let how = failed.unwrap_or_else(|| exit(shared.phase));
+        shared.phase = Phase::Ended;
+        let left = shared.ready.take_all();
+        let recipe = shared.recipe.take();
+        drop(shared);
+        undelivered(left, self.options.rare.as_deref());
+        discard(recipe);
+        snapshot::forget(&self.identity);
+        self.ending.publish(&how);
+    }
+}
+
+impl<S: Send + 'static> Shared<S> {
+    /// Takes a worker out that has ended. Returns true if it had retired.
+    fn leave(&mut self, number: u64) -> bool {
+        let worker = self.workers.remove(&number);
+        let worker = worker.expect("it is there until it has ended");
+        if worker.is_retired.take() {
+            return true;
+        }
+        self.staff -= 1;
+        self.called -= usize::from(worker.is_called.take());
+        self.new -= usize::from(worker.is_new.take());
+        self.free.retain(|free| !Arc::ptr_eq(free, &worker));
+        false
+    }
+}

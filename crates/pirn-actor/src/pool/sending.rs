@@ -1,0 +1,201 @@
+//! Sending to a pool, and asking it.
+
+use super::crew::{Crew, Errand};
+use super::ready::Entry;
+use super::rules::Tag;
+use crate::actor::{Asked, Context, Ending, Handle, Item, Mortal, Patience, Receive, Told};
+use crate::edges::Waits;
+use crate::envelope::{Envelope, Parcel};
+use crate::error::{Refusal, SendError};
+use crate::identity::Identity;
+use crate::mailbox::{Overflow, Phase};
+use crate::reply::{self, Reply};
+use crate::time::Limit;
+
+/// What a sender gets back.
+type Put<T> = Result<(), (Refusal, T)>;
+
+impl<S: Send + 'static> Crew<S> {
+    /// Puts an item. If the pool is full, waits for room, or does what [`Overflow`] says.
+    fn push(&self, entry: Entry<Item<S>>, patience: Patience) -> Put<Item<S>> {
+        let mut shared = self.lock();
+        if shared.phase != Phase::Open {
+            return Err((Refusal::Closed, entry.item));
+        }
+        let mut displaced = None;
+        if shared.ready.waiting() >= self.capacity || !shared.line.is_empty() {
+            match (self.overflow, patience) {
+                (Overflow::Wait, Patience::Until(limit)) => {
+                    drop(shared);
+                    return self.wait_for_room(entry, limit);
+                }
+                (Overflow::Wait | Overflow::Fail, _) => return Err((Refusal::Full, entry.item)),
+                (Overflow::DropNew, _) => {
+                    drop(shared);
+                    drop(entry);
+                    return Ok(());
+                }
+                (Overflow::DropOld, _) => displaced = shared.ready.pop_oldest(),
+                (Overflow::Stop, _) => {
+                    drop(shared);
+                    self.end(Phase::Overflowing);
+                    return Err((Refusal::Closed, entry.item));
+                }
+            }
+        }
+        shared.ready.push(entry, false);
+        let errand = self.staff(&mut shared);
+        drop(shared);
+        self.perform(errand);
+        drop(displaced);
+        Ok(())
+    }
+
+    fn wait_for_room(&self, entry: Entry<Item<S>>, limit: Limit) -> Put<Item<S>> {
+        let waits = self.only.get().map(|only| Waits::for_actor(only, limit));
+        let _waits = match waits.transpose() {
+            Ok(waits) => waits,
+            Err(cycle) => return Err((Refusal::Deadlock(cycle), entry.item)),
+        };
+        let (ticket, errand) = {
+            let mut shared = self.lock();
+            if shared.phase != Phase::Open {
+                return Err((Refusal::Closed, entry.item));
+            }
+            let ticket = shared.line.enter(entry);
+            self.admit(&mut shared);
+            (ticket, self.staff(&mut shared))
+        };
+        self.perform(errand);
+        let refusal = ticket.wait(limit);
+        let left = self.lock().line.leave(&ticket);
+        left.map_or(Ok(()), |entry| Err((refusal, entry.item)))
+    }
+
+    /// Puts an item before all others.
+    fn push_urgent(&self, entry: Entry<Item<S>>) -> Put<Item<S>> {
+        let errand: Errand<S> = {
+            let mut shared = self.lock();
+            if shared.phase != Phase::Open {
+                return Err((Refusal::Closed, entry.item));
+            }
+            shared.ready.push(entry, true);
+            self.staff(&mut shared)
+        };
+        self.perform(errand);
+        Ok(())
+    }
+
+    fn put<P>(
+        &self,
+        parcel: P,
+        tag: Tag,
+        push: impl FnOnce(Entry<Item<S>>) -> Put<Item<S>>,
+    ) -> Put<P>
+    where
+        P: Parcel<S, Context<S>> + 'static,
+    {
+        let item = Envelope::new(parcel);
+        // SAFETY: what is refused is what was put, which was made of a `P`.
+        push(Entry { item, tag })
+            .map_err(|(refusal, item)| (refusal, unsafe { item.into_parcel() }))
+    }
+
+    fn error<M>(&self, message: M, refusal: Refusal) -> SendError<M> {
+        SendError::new(message, self.identity.name(), refusal)
+    }
+
+    pub(super) fn tell<M>(&self, message: M, patience: Patience) -> Result<(), SendError<M>>
+    where
+        S: Handle<M>,
+        M: Send + 'static,
+    {
+        let tag = self.rules.tag(&message);
+        self.put(Told(message), tag, |entry| self.push(entry, patience))
+            .map_err(|(refusal, Told(message))| self.error(message, refusal))
+    }
+
+    pub(super) fn tell_first<M>(&self, message: M) -> Result<(), SendError<M>>
+    where
+        S: Handle<M>,
+        M: Send + 'static,
+    {
+        let tag = self.rules.tag(&message);
+        self.put(Told(message), tag, |entry| self.push_urgent(entry))
+            .map_err(|(refusal, Told(message))| self.error(message, refusal))
+    }
+
+    /// Asks. The reply can be awaited.
+    pub(super) fn request<M>(
+        &self,
+        message: M,
+        limit: Limit,
+        patience: Patience,
+    ) -> Result<Reply<S::Reply>, SendError<M>>
+    where
+        S: Handle<M, Reply: 'static>,
+        M: Send + 'static,
+    {
+        let tag = self.rules.tag(&message);
+        // Of several workers another one may answer, so that the asker waits for none of them.
+        let (to, reply) = match self.only.get() {
+            Some(only) => reply::pair(only.clone()),
+            None => reply::pair_without_edge(),
+        };
+        let asked = Asked {
+            message,
+            reply: to,
+            limit,
+        };
+        match self.put(asked, tag, |entry| self.push(entry, patience)) {
+            Ok(()) => Ok(reply),
+            Err((refusal, asked)) => {
+                asked.reply.withdraw();
+                Err(self.error(asked.message, refusal))
+            }
+        }
+    }
+}
+
+impl<S: Send + 'static> Mortal for Crew<S> {
+    fn ending(&self) -> &Ending {
+        &self.ending
+    }
+}
+
+impl<S, M, R> Receive<M, R> for Crew<S>
+where
+    S: Handle<M, Reply = R> + Send + 'static,
+    M: Send + 'static,
+    R: Send + 'static,
+{
+    fn tell(&self, message: M, patience: Patience) -> Result<(), SendError<M>> {
+        Crew::tell(self, message, patience)
+    }
+    fn tell_first(&self, message: M) -> Result<(), SendError<M>> {
+        Crew::tell_first(self, message)
+    }
+    fn request(
+        &self,
+        message: M,
+        limit: Limit,
+        patience: Patience,
+    ) -> Result<Reply<R>, SendError<M>> {
+        Crew::request(self, message, limit, patience)
+    }
+    fn retain(&self) {
+        Crew::retain(self);
+    }
+    fn release(&self) {
+        Crew::release(self);
+    }
+    fn end(&self, phase: Phase) {
+        Crew::end(self, phase);
+    }
+    fn identity(&self) -> &Identity {
+        &self.identity
+    }
+    fn len(&self) -> usize {
+        Crew::len(self)
+    }
+}
