@@ -4,6 +4,7 @@ pub(crate) mod actor;
 mod edges;
 mod envelope;
 mod error;
+mod flow;
 mod identity;
 mod mailbox;
 mod monitor;

@@ -18,6 +18,8 @@ type Pushed<T> = Result<(Then, Option<T>), (Refusal, T)>;
 pub(crate) enum Patience {
     None,
     Until(Limit),
+    /// It does not have to: its message goes before all others, and there is always room.
+    Urgent,
 }
 
 impl<S: Send> Cell<S> {
@@ -46,6 +48,7 @@ impl<S: Send> Cell<S> {
         let envelope = unsafe { Envelope::borrowing(parcel) };
         let pushed = match patience {
             Patience::None => self.mailbox.try_push(envelope),
+            Patience::Urgent => self.mailbox.push_urgent(envelope).map(|then| (then, None)),
             Patience::Until(limit) => {
                 let wait = ForRoom {
                     at: &self.identity,
