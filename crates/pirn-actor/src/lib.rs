@@ -19,6 +19,10 @@ pub use actor::{
     function, spawn,
 };
 pub use error::{AskError, Cycle, Exit, Failure, Refusal, SendError};
+pub use flow::{
+    Generator, Out, ScopedGenerator, TimedOut, generate, generate_parallel, generate_scoped,
+    rate_limited,
+};
 pub use mailbox::Overflow;
 pub use monitor::Monitor;
 #[doc(hidden)]

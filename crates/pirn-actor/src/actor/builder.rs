@@ -13,6 +13,7 @@ use crate::mailbox::Overflow;
 use crate::process::{Inbox, Process};
 use crate::snapshot;
 use core::fmt;
+use core::time::Duration;
 use pirn::thread;
 use std::io;
 use std::sync::Arc;
@@ -128,6 +129,30 @@ impl Builder {
         self
     }
 
+    /// Has the actor let at least this time pass between the starts of two messages, sent or asked.
+    /// Others wait in the mailbox meanwhile. A `stop` or a `kill` ends the pause at once. (A process
+    /// receives its messages when it wants to.)
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn_actor as actor;
+    /// use std::time::{Duration, Instant};
+    ///
+    /// let pause = Duration::from_millis(2);
+    /// let now = actor::Builder::new().rate_limit(pause).function(|()| Instant::now());
+    /// let (first, second) = (now.ask(()).unwrap(), now.ask(()).unwrap());
+    /// assert!(second - first >= pause);
+    /// ```
+    pub fn rate_limit(mut self, least_between: Duration) -> Builder {
+        self.rare.least_between = Some(least_between);
+        self
+    }
+
+    /// Returns what is told of messages that were never begun.
+    pub(crate) fn undelivered(&self) -> Option<Arc<dyn Fn(&str) + Send + Sync>> {
+        self.rare.on_undelivered.clone()
+    }
+
     /// Has a function told of each message that was sent and never begun, by the name of its type,
     /// when the actor ends.
     pub fn on_undelivered(mut self, f: impl Fn(&str) + Send + Sync + 'static) -> Builder {
@@ -213,8 +238,10 @@ impl Builder {
 
     fn options(&self) -> Options {
         let rare = &self.rare;
-        let is_usual =
-            rare.restarts.is_none() && rare.on_undelivered.is_none() && rare.on_failure.is_none();
+        let is_usual = rare.restarts.is_none()
+            && rare.on_undelivered.is_none()
+            && rare.on_failure.is_none()
+            && rare.least_between.is_none();
         Options {
             threads: self.threads.clone(),
             rare: (!is_usual).then(|| Arc::new(rare.clone())),

@@ -45,6 +45,8 @@ pub(crate) struct Rare {
     pub(crate) on_undelivered: Option<Arc<dyn Fn(&str) + Send + Sync>>,
     /// Is told of each failure; then the actor is held until its supervisor releases or ends it.
     pub(crate) on_failure: Option<Arc<dyn Fn(crate::Failure) + Send + Sync>>,
+    /// The least time between the starts of two messages.
+    pub(crate) least_between: Option<core::time::Duration>,
     /// How often the actor is restarted by itself.
     pub(crate) restarts: Option<crate::Restarts>,
 }

@@ -13,6 +13,7 @@ use crate::error::{Exit, Failure};
 use crate::identity::Works;
 use crate::mailbox::{Batch, Next, Phase};
 use crate::poison::locked;
+use crate::time::Limit;
 use crate::{snapshot, time};
 use core::time::Duration;
 use pirn::thread;
@@ -69,6 +70,8 @@ fn work<S: Send>(
     context: &Context<S>,
     batch: &mut Batch<super::Item<S>>,
 ) -> Leave {
+    let rare = cell.options.rare.as_deref();
+    let least_between = rare.and_then(|rare| rare.least_between);
     loop {
         if body.state.is_none() && cell.mailbox.phase() <= Phase::Closing {
             match body.recipe.make() {
@@ -100,13 +103,16 @@ fn work<S: Send>(
             .state
             .as_mut()
             .expect("it has been made, or the actor ends");
+        let earliest = least_between.map(Limit::after);
         let outcome = catch_unwind(AssertUnwindSafe(|| item.deliver(state, context)));
         cell.mailbox.clear_interrupt();
-        if let Err(payload) = outcome {
-            let failure = Failure::of_panic(payload).0;
-            if let Some(leave) = failed(cell, body, batch, failure) {
-                return leave;
-            }
+        if let Err(payload) = outcome
+            && let Some(leave) = failed(cell, body, batch, Failure::of_panic(payload).0)
+        {
+            return leave;
+        }
+        if let Some(earliest) = earliest {
+            cell.mailbox.rest(batch, earliest);
         }
     }
 }

@@ -93,6 +93,18 @@ impl<S: Send> Cell<S> {
             .map_err(|(refusal, Told(message))| self.send_error(message, refusal))
     }
 
+    /// Closes the mailbox, with a last message behind all others.
+    pub(crate) fn close_with<M>(&self, message: M)
+    where
+        S: Handle<M>,
+        M: Send + 'static,
+    {
+        // Refused if it is closed already: dropped, outside of the lock.
+        if let Ok(then) = self.mailbox.close_with(Envelope::new(Told(message))) {
+            self.then(then);
+        }
+    }
+
     pub(super) fn tell_first<M>(&self, message: M) -> Result<(), SendError<M>>
     where
         S: Handle<M>,
