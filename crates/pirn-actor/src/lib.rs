@@ -20,8 +20,9 @@ pub use actor::{
 };
 pub use error::{AskError, Cycle, Exit, Failure, Refusal, SendError};
 pub use flow::{
-    Generator, Out, ScopedGenerator, TimedOut, generate, generate_parallel, generate_scoped,
-    rate_limited,
+    Generator, Out, Prefetch, Prefetched, Progress, Report, Reports, ScopedGenerator, TimedOut,
+    batch, batch_by, generate, generate_parallel, generate_scoped, map_reduce, prefetch,
+    rate_limited, try_map_reduce,
 };
 pub use mailbox::Overflow;
 pub use monitor::Monitor;

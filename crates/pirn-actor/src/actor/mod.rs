@@ -13,6 +13,7 @@ mod reference;
 mod runner;
 mod sending;
 mod threads;
+mod transaction;
 mod wait;
 
 pub use address::{Address, Ask, Tell};

@@ -8,7 +8,7 @@ use super::context::Context;
 use super::handle::Handle;
 use super::sending::Patience;
 use crate::envelope::Parcel;
-use crate::error::{AskError, Failure, SendError, short_name};
+use crate::error::{AskError, Failure, Refusal, SendError, short_name};
 use crate::identity::Within;
 use crate::reply::ReplyTo;
 use crate::time::Limit;
@@ -85,6 +85,17 @@ impl<M, R> Passed<M, R> {
             limit,
         }
     }
+
+    /// Returns false if nobody waits for the answer any more.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.onward.is_wanted() && !self.limit.is_past()
+    }
+
+    /// Tells those who wait for the answer that there is none, and returns the message.
+    pub(crate) fn refused(self, refusal: Refusal) -> M {
+        self.onward.take(Err(refusal.into()));
+        self.message
+    }
 }
 
 impl<S, M, R> Parcel<S, Context<S>> for Passed<M, R>
@@ -115,7 +126,7 @@ where
     }
 
     fn is_wanted(&self) -> bool {
-        self.onward.is_wanted() && !self.limit.is_past()
+        Passed::is_wanted(self)
     }
 }
 
@@ -132,9 +143,8 @@ impl<S: Send> Cell<S> {
         R: Send + 'static,
     {
         self.put(passed, patience).map_err(|(refusal, passed)| {
-            let error = self.send_error((), refusal.clone()).into_ask_error();
-            passed.onward.take(Err(error));
-            self.send_error(passed.message, refusal)
+            let message = passed.refused(refusal.clone());
+            self.send_error(message, refusal)
         })
     }
 
