@@ -6,7 +6,7 @@
 //!     +<------------- emergency, or the error -------+
 //! ```
 //!
-//! The supplier is an actor with a mailbox for one message: so there is one delivery at a time, and no
+//! The supplier is an actor that is sent one message at a time: so there is one delivery at a time, and no
 //! thread between them. What is on the shelf is taken without it.
 
 use crate::Builder;

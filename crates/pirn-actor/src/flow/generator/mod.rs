@@ -75,6 +75,7 @@ use std::sync::Arc;
 /// let sum: u64 = squares.take(5).flatten().sum();
 /// assert_eq!(sum, 30);
 /// ```
+#[track_caller]
 pub fn generate<T, E, F>(ahead: usize, produce: F) -> Generator<T, E>
 where
     T: Send + 'static,
@@ -107,6 +108,7 @@ where
 /// assert!(numbers.into_iter().eq(0..30));
 /// # Ok::<(), Interrupted>(())
 /// ```
+#[track_caller]
 pub fn generate_parallel<T, E, F>(
     ahead: usize,
     producers: impl IntoIterator<Item = F>,

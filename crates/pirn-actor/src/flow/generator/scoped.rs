@@ -26,6 +26,7 @@ use pirn::thread::{Builder, Interrupted, Scope};
 /// });
 /// assert_eq!(length, 8);
 /// ```
+#[track_caller]
 pub fn generate_scoped<'scope, T, E, F>(
     scope: &'scope Scope<'scope, '_>,
     ahead: usize,
