@@ -22,9 +22,7 @@ fn main() {
     for producers in [1, 8] {
         time(&format!("{producers} producers"), move || {
             let producers = (0..producers).map(|_| {
-                move |out: &mut Out<u64, Interrupted>| {
-                    (0..ITEMS / producers).try_for_each(|n| out.give(n))
-                }
+                move |out: &mut Out<u64>| (0..ITEMS / producers).try_for_each(|n| out.give(n))
             });
             let all = actor::generate_parallel(AHEAD, producers);
             all.map(Result::unwrap).filter(|n| *n < ITEMS).count() as u64

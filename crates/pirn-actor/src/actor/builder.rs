@@ -130,8 +130,9 @@ impl Builder {
     }
 
     /// Has the actor let at least this time pass between the starts of two messages, sent or asked.
-    /// Others wait in the mailbox meanwhile. A `stop` or a `kill` ends the pause at once. (A process
-    /// receives its messages when it wants to.)
+    /// Others wait in the mailbox meanwhile. A `stop` or a `kill` ends the pause at once.
+    ///
+    /// A process is not limited: it receives its messages when it wants to.
     ///
     /// # Examples
     /// ```

@@ -8,9 +8,9 @@ impl<S: Clone + Send + 'static> Ref<S> {
     /// Runs code in the actor, between two messages, and undoes what it has changed if it fails: if
     /// it returns an error, or panics, the state is put back as it was when the code began.
     ///
-    /// The state is cloned in the actor, before the code runs. The actor outlives a panic of the code,
-    /// since its state is whole. If the asker gives up after the code has begun, its changes hold.
-    /// (Code without a way back is [`run`](Ref::run).)
+    /// The state is cloned in the actor, before the code runs. The actor outlives a panic of the
+    /// code, since its state is whole. If the asker gives up after the code has begun, its changes
+    /// hold. (Code without a way back is [`run`](Ref::run).)
     ///
     /// # Errors
     /// As for [`run`](Ref::run), and [`AskError::Failed`] if the code panics. What the code itself

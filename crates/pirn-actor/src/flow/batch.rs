@@ -25,8 +25,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Makes an actor that collects messages, and calls `f` with up to `count` of them: when there are as
-/// many, or when `time` has passed since the first of them came, whichever is first.
+/// Makes an actor that collects messages, and calls `f` with up to `count` of them: when there are
+/// as many, or when `time` has passed since the first of them came, whichever is first.
 ///
 /// A sender does not wait for its batch. An asker does, and gets what `f` returned for it, as all
 /// askers of the batch do: so it comes in an [`Arc`]. If `f` panics, they get
@@ -61,7 +61,8 @@ where
 /// Makes an actor that collects messages as [`batch`] does, in batches per key: `f` is called with
 /// messages for which `key` returned the same.
 ///
-/// Count and time are for each key. What is left is handled in the order in which the batches began.
+/// Count and time are for each key. What is left is handled in the order in which the batches
+/// began.
 ///
 /// # Panics
 /// A panic of `key` is a failure of the actor.
@@ -72,8 +73,8 @@ where
 /// use std::time::Duration;
 ///
 /// let day = Duration::from_secs(86_400);
-/// let by_letter = |word: &&str| word.chars().next();
-/// let index = actor::batch_by(2, day, by_letter, |letter, words: Vec<&str>| (letter, words.len()));
+/// let letter = |word: &&str| word.chars().next();
+/// let index = actor::batch_by(2, day, letter, |letter, words: Vec<&str>| (letter, words.len()));
 /// index.send("warp").unwrap();
 /// index.send("shed").unwrap();
 /// assert_eq!(*index.ask("weft").unwrap(), (Some('w'), 2));

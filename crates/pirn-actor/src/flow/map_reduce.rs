@@ -11,8 +11,9 @@ use pirn::scope::{self, JoinError};
 use pirn::thread;
 use std::sync::{Mutex, PoisonError};
 
-/// Calls `map` on each item, each on a virtual thread, at most `parallelism` at a time, and sums the
-/// results up: `reduce` makes a total of `initial` and the first, of that and the second, and so on.
+/// Calls `map` on each item, each on a virtual thread, at most `parallelism` at a time, and sums
+/// the results up: `reduce` makes a total of `initial` and the first, of that and the second, and
+/// so on.
 ///
 /// Results are reduced as they come, one at a time, not in the order of the items. Items are taken,
 /// on the calling thread, when there is a thread for them: there may be any number of them. Both
@@ -58,7 +59,7 @@ where
 /// Does what [`map_reduce`] does with functions that can fail. The first failure is the result.
 ///
 /// # Errors
-/// [`JoinError::Failed`] with the first error of `map` or `reduce`, besides those of [`map_reduce`].
+/// [`JoinError::Failed`], with the first error of `map` or `reduce`, and those of [`map_reduce`].
 ///
 /// # Panics
 /// As [`map_reduce`].
@@ -119,7 +120,8 @@ impl<R, F> Total<R, F> {
     where
         F: FnMut(R, T) -> Result<R, E>,
     {
-        // The lock is held while the function runs: that there is one call at a time is its purpose.
+        // The lock is held while the function runs: that there is one call at a time is its
+        // purpose.
         let mut shared = locked(&self.0);
         if let Some((total, mut reduce)) = shared.take() {
             *shared = Some((reduce(total, mapped)?, reduce));

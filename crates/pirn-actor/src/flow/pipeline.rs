@@ -7,8 +7,8 @@
 //! ```
 //!
 //! A whole is not an actor, and has no thread: a message carries the way that is before it
-//! ([`Passed`]), and each stage hands its own answer on. So stages work at the same time, and a stage
-//! without room holds up the one before it, and at last the sender.
+//! ([`Passed`]), and each stage hands its own answer on. So stages work at the same time, and a
+//! stage without room holds up the one before it, and at last the sender.
 //!
 //! Each message keeps the stages that it still has to pass open. So a row that nobody can send to
 //! any more is closed in order.
@@ -179,8 +179,8 @@ impl<M: Send, A: Send> Address<M, A> {
     ///   what it has, and then the next is closed. [`stop`](Address::stop) and
     ///   [`kill`](Address::kill) are for all stages at once. Dropping the address of the whole is
     ///   dropping one of each stage's.
-    /// - [`join`](Address::join), [`monitor`](Address::monitor) and the like wait for the end of all
-    ///   stages. The exit is that of the first stage that was not closed, if there is one.
+    /// - [`join`](Address::join), [`monitor`](Address::monitor) and the like wait for the end of
+    ///   all stages. The exit is that of the first stage that was not closed, if there is one.
     /// - An actor that asks the whole waits for its last stage: a circle of waiting actors is found
     ///   if it leads through that.
     ///

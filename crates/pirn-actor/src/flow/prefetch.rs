@@ -2,12 +2,12 @@
 //!
 //! ```text
 //!   take --fewer than `low` left: one message--> [ supplier ] --several--> shelf --> take
-//!     |                                              | all attempts have failed, and nothing is left
+//!     |                                              | all attempts have failed, nothing is left
 //!     +<------------- emergency, or the error -------+
 //! ```
 //!
-//! The supplier is an actor that is sent one message at a time: so there is one delivery at a time, and no
-//! thread between them. What is on the shelf is taken without it.
+//! The supplier is an actor that is sent one message at a time: so there is one delivery at a time,
+//! and no thread between them. What is on the shelf is taken without it.
 
 use crate::Builder;
 use crate::actor::Address;
@@ -23,8 +23,8 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
-/// Makes a stock that `supply` fills ahead, several items at a time: at once, and whenever fewer than
-/// `low` are left. [`Prefetch`] has more to choose from.
+/// Makes a stock that `supply` fills ahead, several items at a time: at once, and whenever fewer
+/// than `low` are left. [`Prefetch`] has more to choose from.
 ///
 /// # Examples
 /// ```

@@ -81,8 +81,8 @@ impl Progress {
         (Progress(Arc::clone(&board)), Reports(board))
     }
 
-    /// Says how much is done: from 0.0, nothing, to 1.0, all. Values beyond are taken for these, and
-    /// one that is no number is ignored.
+    /// Says how much is done: from 0.0, nothing, to 1.0, all. Values beyond are taken for these,
+    /// and one that is no number is ignored.
     pub fn report(&mut self, done: f64) {
         if !done.is_nan() {
             self.tell(|report| report.done = done.clamp(0.0, 1.0));
@@ -191,8 +191,8 @@ fn watch<R>(
 }
 
 impl<M, R> Address<M, R> {
-    /// Sends a message that carries a [`Progress`], and calls `on_report` with what that says, on the
-    /// running thread, while it waits for the answer.
+    /// Sends a message that carries a [`Progress`], and calls `on_report` with what that says, on
+    /// the running thread, while it waits for the answer.
     ///
     /// # Errors
     /// See [`AskError`].

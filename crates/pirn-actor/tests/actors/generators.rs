@@ -153,9 +153,7 @@ fn an_interrupt_of_the_producer_ends_its_wait_for_room() {
 }
 
 /// Drops a generator whose producer does this, after `begun`; the producer must end.
-fn dropped_early(
-    produce: impl FnOnce(&mut Out<u32, io::Error>, &Gate) -> io::Result<()> + Send + 'static,
-) {
+fn dropped_early(produce: impl FnOnce(&mut Out<u32>, &Gate) -> io::Result<()> + Send + 'static) {
     let (alive, begun) = (Arc::new(()), Gate::new());
     let (lives, begins) = (Arc::clone(&alive), begun.clone());
     let items = actor::generate(2, move |out| {
@@ -249,13 +247,13 @@ fn a_stop_waits_until_the_producers_have_ended() {
     let alive = Arc::new(());
     let producers = (0..5).map(|_| {
         let alive = Arc::clone(&alive);
-        move |out: &mut Out<Arc<()>, Interrupted>| {
+        move |out: &mut Out<Arc<()>>| {
             loop {
                 out.give(Arc::clone(&alive))?;
             }
         }
     });
-    let mut items = actor::generate_parallel(10, producers);
+    let mut items: Plain<_> = actor::generate_parallel(10, producers);
     items.next().unwrap().unwrap();
     items.stop();
     assert_eq!(Arc::strong_count(&alive), 1);
@@ -265,9 +263,7 @@ fn a_stop_waits_until_the_producers_have_ended() {
 fn several_producers_give_all_their_items_each_in_order() {
     for ahead in [1, 2, 10, 1000] {
         let producers = (0..8).map(|producer| {
-            move |out: &mut Out<_, Interrupted>| {
-                (0..500).try_for_each(|n: usize| out.give((producer, n)))
-            }
+            move |out: &mut Out<_>| (0..500).try_for_each(|n: usize| out.give((producer, n)))
         });
         let mut next = [0; 8];
         for item in actor::generate_parallel(ahead, producers) {
@@ -281,7 +277,7 @@ fn several_producers_give_all_their_items_each_in_order() {
 
 #[watched]
 fn no_producers_are_an_empty_generator() {
-    type Produce = fn(&mut Out<u32, Interrupted>) -> Result<(), Interrupted>;
+    type Produce = fn(&mut Out<u32>) -> Result<(), Interrupted>;
     let none: [Produce; 0] = [];
     assert_eq!(actor::generate_parallel(1, none).count(), 0);
 }
@@ -291,7 +287,7 @@ fn the_first_error_of_several_producers_ends_them_all() {
     let alive = Arc::new(());
     let producers = (0..8).map(|producer| {
         let alive = Arc::clone(&alive);
-        move |out: &mut Out<Arc<()>, io::Error>| {
+        move |out: &mut Out<Arc<()>>| {
             if producer == 5 {
                 return Err(io::Error::other("the fifth"));
             }
@@ -314,14 +310,14 @@ fn a_producer_that_gives_up_its_turn_leaves_the_room_to_another() {
         let (tell, told) = mpsc::channel::<Thread>();
         let producers = (0..6).map(|_| {
             let tell = tell.clone();
-            move |out: &mut Out<(), io::Error>| {
+            move |out: &mut Out<()>| {
                 tell.send(thread::current()).unwrap();
                 let given = (0..20).take_while(|_| out.give(()).is_ok()).count();
                 assert!(given == 20 || thread::is_interrupted());
                 Ok(())
             }
         });
-        let items = actor::generate_parallel(1, producers);
+        let items: Generator<_, io::Error> = actor::generate_parallel(1, producers);
         let threads: Vec<_> = told.iter().take(6).collect();
         threads[..3].iter().for_each(Thread::interrupt);
         assert!(items.count() >= 60);
@@ -364,7 +360,7 @@ fn platform_threads_consume_too() {
 
 #[watched]
 fn a_producer_without_room_is_parked_and_does_not_spin() {
-    fn a_producer_that_is_to_be_parked(out: &mut Out<u32, Interrupted>) -> Result<(), Interrupted> {
+    fn a_producer_that_is_to_be_parked(out: &mut Out<u32>) -> Result<(), Interrupted> {
         (0..3).try_for_each(|n| out.give(n))
     }
     let items = actor::generate(1, a_producer_that_is_to_be_parked);

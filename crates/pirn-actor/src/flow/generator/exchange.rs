@@ -1,17 +1,15 @@
 //! What a generator's producers and its consumer share.
 
-use crate::error::Payload;
 use crate::poison::locked;
 use crate::time::{Late, Limit};
 use core::fmt;
 use pirn::thread::{self, Interrupted, Thread};
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-pub(super) struct Exchange<T, E>(Mutex<Shared<T, E>>);
+pub(super) struct Exchange<T>(Mutex<Shared<T>>);
 
-struct Shared<T, E> {
+struct Shared<T> {
     /// What has been given and not been taken, in order.
     queue: VecDeque<T>,
     /// The number of items that may still be given.
@@ -22,28 +20,19 @@ struct Shared<T, E> {
     consumer: Option<Thread>,
     /// The number of producers that have not ended, and one while more are being started.
     running: usize,
-    /// The first failure.
-    failure: Option<Failed<E>>,
-    /// Nothing is to be given any more.
+    /// Nothing is to be given any more: a producer has failed, or the consumer is gone.
     is_closed: bool,
 }
 
-enum Failed<E> {
-    Error(E),
-    Panic(Payload),
-}
-
 /// What the consumer has got.
-pub(super) enum Taken<E> {
+pub(super) enum Taken {
     Items,
-    /// All producers have ended.
+    /// All producers have ended, or one has failed.
     End,
-    Error(E),
-    Panic(Payload),
     Late(Late),
 }
 
-impl<T, E> Shared<T, E> {
+impl<T> Shared<T> {
     /// Wakes as many producers as there is room for. Each is out of the line then.
     fn wake_producers(&mut self) {
         let wakes = if self.is_closed {
@@ -77,20 +66,19 @@ impl<T, E> Shared<T, E> {
     }
 }
 
-impl<T, E> Exchange<T, E> {
-    pub(super) fn new(ahead: usize) -> Exchange<T, E> {
+impl<T> Exchange<T> {
+    pub(super) fn new(ahead: usize) -> Exchange<T> {
         Exchange(Mutex::new(Shared {
             queue: VecDeque::new(),
             room: ahead,
             producers: VecDeque::new(),
             consumer: None,
             running: 1,
-            failure: None,
             is_closed: false,
         }))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Shared<T, E>> {
+    fn lock(&self) -> MutexGuard<'_, Shared<T>> {
         locked(&self.0)
     }
 
@@ -135,7 +123,7 @@ impl<T, E> Exchange<T, E> {
     }
 
     /// Makes room, and waits for items, into an empty batch.
-    pub(super) fn take(&self, batch: &mut VecDeque<T>, used: usize, limit: Limit) -> Taken<E> {
+    pub(super) fn take(&self, batch: &mut VecDeque<T>, used: usize, limit: Limit) -> Taken {
         let mut used = used;
         loop {
             {
@@ -147,12 +135,10 @@ impl<T, E> Exchange<T, E> {
                     core::mem::swap(&mut shared.queue, batch);
                     return Taken::Items;
                 }
-                match shared.failure.take() {
-                    Some(Failed::Error(error)) => return Taken::Error(error),
-                    Some(Failed::Panic(payload)) => return Taken::Panic(payload),
-                    None if shared.running == 0 => return Taken::End,
-                    None => shared.consumer = Some(thread::current()),
+                if shared.running == 0 || shared.is_closed {
+                    return Taken::End;
                 }
+                shared.consumer = Some(thread::current());
             }
             if let Err(late) = limit.park() {
                 self.lock().consumer = None;
@@ -161,12 +147,17 @@ impl<T, E> Exchange<T, E> {
         }
     }
 
-    /// Has all further gives fail. Returns what has not been taken.
-    pub(super) fn close(&self) -> impl Sized + use<T, E> {
+    /// Has all further gives fail. What has been given can still be taken.
+    pub(super) fn close(&self) {
         let mut shared = self.lock();
         shared.is_closed = true;
         shared.wake_producers();
-        (core::mem::take(&mut shared.queue), shared.failure.take())
+        shared.wake_consumer();
+    }
+
+    /// Returns what has been given and not been taken.
+    pub(super) fn take_rest(&self) -> VecDeque<T> {
+        core::mem::take(&mut self.lock().queue)
     }
 
     /// Waits until all producers have ended, after [`close`](Exchange::close).
@@ -185,54 +176,49 @@ impl<T, E> Exchange<T, E> {
 }
 
 /// Where a producer gives its items: see [`generate`](crate::generate).
-pub struct Out<T, E>(Arc<Exchange<T, E>>);
+///
+/// # Examples
+/// ```
+/// use pirn::thread::Interrupted;
+/// use pirn_actor::{self as actor, Out};
+///
+/// fn countdown(out: &mut Out<u32>) -> Result<(), Interrupted> {
+///     (0..=3).rev().try_for_each(|n| out.give(n))
+/// }
+/// assert!(actor::generate(8, countdown).flatten().eq([3, 2, 1, 0]));
+/// ```
+pub struct Out<T>(Arc<Exchange<T>>);
 
-impl<T, E> Out<T, E> {
+impl<T> Out<T> {
     /// Counts a producer.
-    pub(super) fn new(exchange: Arc<Exchange<T, E>>) -> Out<T, E> {
+    pub(super) fn new(exchange: Arc<Exchange<T>>) -> Out<T> {
         exchange.lock().running += 1;
         Out(exchange)
     }
 
-    /// Hands an item over. Parks while there is no room: while as many items as the generator may be
-    /// ahead have not been used.
+    /// Hands an item over. Parks while there is no room: while as many items as the generator may
+    /// be ahead have not been used.
     ///
     /// # Errors
-    /// The generator has been dropped, or is over because another producer has failed; or the thread
-    /// was interrupted while there was no room. The item is dropped.
+    /// The generator has been dropped, or is over because another producer has failed; or the
+    /// thread was interrupted while there was no room. The item is dropped.
     pub fn give(&mut self, item: T) -> Result<(), Interrupted> {
         self.0.give(item)
     }
 
-    /// Runs a producer.
-    pub(super) fn run(&mut self, produce: impl FnOnce(&mut Out<T, E>) -> Result<(), E>) {
-        let failure = match catch_unwind(AssertUnwindSafe(|| produce(self))) {
-            Ok(Ok(())) => return,
-            Ok(Err(error)) => Failed::Error(error),
-            Err(payload) => Failed::Panic(payload),
-        };
-        let mut shared = self.0.lock();
-        // Later ones follow from the first, which interrupts the others, or nobody wants them.
-        if shared.failure.is_some() || shared.is_closed {
-            drop(shared);
-            // The program's: it may panic.
-            let _ = catch_unwind(AssertUnwindSafe(|| drop(failure)));
-            return;
-        }
-        shared.failure = Some(failure);
-        shared.is_closed = true;
-        shared.wake_producers();
-        shared.wake_consumer();
+    /// Ends the iteration, after what has been given.
+    pub(super) fn close(&self) {
+        self.0.close();
     }
 }
 
-impl<T, E> Drop for Out<T, E> {
+impl<T> Drop for Out<T> {
     fn drop(&mut self) {
         self.0.lock().ended();
     }
 }
 
-impl<T, E> fmt::Debug for Out<T, E> {
+impl<T> fmt::Debug for Out<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Out")
             .field("is_closed", &self.0.lock().is_closed)

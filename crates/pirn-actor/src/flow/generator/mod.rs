@@ -19,6 +19,8 @@ mod scoped;
 pub use exchange::Out;
 pub use scoped::{ScopedGenerator, generate_scoped};
 
+use crate::error::Payload;
+use crate::poison::locked;
 use crate::time::{Late, Limit};
 use core::fmt;
 use core::iter::FusedIterator;
@@ -27,15 +29,15 @@ use exchange::{Exchange, Taken};
 use pirn::thread::{Interrupted, Thread};
 use std::collections::VecDeque;
 use std::error::Error;
-use std::panic::resume_unwind;
-use std::sync::Arc;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Arc, Mutex};
 
 /// Makes an iterator whose items are made by `produce`, on a virtual thread of its own, which is at
 /// most `ahead` items ahead (at least 1).
 ///
-/// `produce` hands each item over by [`Out::give`], which parks while there is no room. An error that
-/// it returns is the last item. Its panic comes out of [`next`](Iterator::next), after the items
-/// that were given before.
+/// `produce` hands each item over by [`Out::give`], which parks while there is no room. An error
+/// that it returns is the last item. Its panic comes out of [`next`](Iterator::next), after the
+/// items that were given before.
 ///
 /// When the generator is dropped, early or not, the producer is
 /// [interrupted](pirn::thread::Thread::interrupt): `give`, and the other waits that an interrupt
@@ -80,7 +82,7 @@ pub fn generate<T, E, F>(ahead: usize, produce: F) -> Generator<T, E>
 where
     T: Send + 'static,
     E: Send + 'static,
-    F: FnOnce(&mut Out<T, E>) -> Result<(), E> + Send + 'static,
+    F: FnOnce(&mut Out<T>) -> Result<(), E> + Send + 'static,
 {
     generate_parallel(ahead, [produce])
 }
@@ -101,7 +103,7 @@ where
 /// use pirn_actor::{self as actor, Out};
 ///
 /// let producers = (0..3).map(|producer| {
-///     move |out: &mut Out<u32, Interrupted>| (0..10).try_for_each(|n| out.give(10 * producer + n))
+///     move |out: &mut Out<u32>| (0..10).try_for_each(|n| out.give(10 * producer + n))
 /// });
 /// let mut numbers = actor::generate_parallel(5, producers).collect::<Result<Vec<_>, _>>()?;
 /// numbers.sort();
@@ -116,7 +118,7 @@ pub fn generate_parallel<T, E, F>(
 where
     T: Send + 'static,
     E: Send + 'static,
-    F: FnOnce(&mut Out<T, E>) -> Result<(), E> + Send + 'static,
+    F: FnOnce(&mut Out<T>) -> Result<(), E> + Send + 'static,
 {
     let mut generator = Generator::new(ahead);
     for produce in producers {
@@ -131,12 +133,13 @@ where
 /// An iterator whose items are made ahead: see [`generate`].
 ///
 /// Each item is a `Result`. If the thread that waits for an item is
-/// [interrupted](pirn::thread::Thread::interrupt), the interrupt is the last item, and the producers
-/// are interrupted in turn.
+/// [interrupted](pirn::thread::Thread::interrupt), the interrupt is the last item, and the
+/// producers are interrupted in turn.
 #[must_use = "a generator that is dropped interrupts its producers"]
 pub struct Generator<T, E> {
-    exchange: Arc<Exchange<T, E>>,
+    exchange: Arc<Exchange<T>>,
     producers: Vec<Thread>,
+    failure: Arc<Mutex<Option<Failed<E>>>>,
     /// What the consumer has taken over and not returned, in order.
     batch: VecDeque<T>,
     /// The number of items that were returned, and for which no room has been made yet.
@@ -144,6 +147,12 @@ pub struct Generator<T, E> {
     /// Room is made for as many items at a time.
     step: usize,
     is_over: bool,
+}
+
+/// Why a producer ended the iteration.
+enum Failed<E> {
+    Error(E),
+    Panic(Payload),
 }
 
 /// No item was there in time.
@@ -167,6 +176,7 @@ impl<T, E> Generator<T, E> {
         Generator {
             exchange: Arc::new(Exchange::new(ahead)),
             producers: Vec::new(),
+            failure: Arc::default(),
             batch: VecDeque::new(),
             used: 0,
             step: ahead.div_ceil(2),
@@ -177,10 +187,27 @@ impl<T, E> Generator<T, E> {
     /// Returns what a producer's thread does.
     fn producer<F>(&self, produce: F) -> impl FnOnce() + use<T, E, F>
     where
-        F: FnOnce(&mut Out<T, E>) -> Result<(), E>,
+        F: FnOnce(&mut Out<T>) -> Result<(), E>,
     {
-        let mut out = Out::new(Arc::clone(&self.exchange));
-        move || out.run(produce)
+        let (mut out, first) = (
+            Out::new(Arc::clone(&self.exchange)),
+            Arc::clone(&self.failure),
+        );
+        move || {
+            let failure = match catch_unwind(AssertUnwindSafe(|| produce(&mut out))) {
+                Ok(Ok(())) => return,
+                Ok(Err(error)) => Failed::Error(error),
+                Err(payload) => Failed::Panic(payload),
+            };
+            // A later one follows from the first, which ends the others.
+            let later = match &mut *locked(&first) {
+                Some(_) => Some(failure),
+                none => none.replace(failure),
+            };
+            out.close();
+            // The program's: it may panic.
+            let _ = catch_unwind(AssertUnwindSafe(|| drop(later)));
+        }
     }
 
     /// Has the producers end, and waits until they have. Dropping the generator does not wait.
@@ -206,11 +233,11 @@ impl<T, E> Generator<T, E> {
     /// Ends the iteration, and has the producers end.
     fn end(&mut self) {
         self.is_over = true;
-        let left = self.exchange.close();
+        self.exchange.close();
         self.producers.iter().for_each(Thread::interrupt);
         self.producers.clear();
-        // The program's: it may panic, and the rest has been done.
-        drop(left);
+        // The program's, which may panic: after the rest has been done, and without locks.
+        drop(self.exchange.take_rest());
         self.batch.clear();
     }
 
@@ -273,11 +300,16 @@ impl<T, E: From<Interrupted>> Generator<T, E> {
             }
             Taken::Late(Late::TimedOut) => return Err(TimedOut),
             Taken::Late(Late::Interrupted) => Some(Err(Interrupted.into())),
-            Taken::End => None,
-            Taken::Error(error) => Some(Err(error)),
-            Taken::Panic(payload) => {
-                self.end();
-                resume_unwind(payload)
+            Taken::End => {
+                let failure = locked(&self.failure).take();
+                match failure {
+                    None => None,
+                    Some(Failed::Error(error)) => Some(Err(error)),
+                    Some(Failed::Panic(payload)) => {
+                        self.end();
+                        resume_unwind(payload)
+                    }
+                }
             }
         };
         self.end();

@@ -7,8 +7,8 @@ use core::marker::PhantomData;
 use core::time::Duration;
 use pirn::thread::{Builder, Interrupted, Scope};
 
-/// Makes a generator as [`generate`](crate::generate()) does, whose producer may borrow what outlives the
-/// scope. The scope waits for the end of the producer.
+/// Makes a generator as [`generate`](crate::generate()) does, whose producer may borrow what
+/// outlives the scope. The scope waits for the end of the producer.
 ///
 /// # Panics
 /// If no thread can be had.
@@ -35,7 +35,7 @@ pub fn generate_scoped<'scope, T, E, F>(
 where
     T: Send + 'scope,
     E: Send + 'scope,
-    F: FnOnce(&mut Out<T, E>) -> Result<(), E> + Send + 'scope,
+    F: FnOnce(&mut Out<T>) -> Result<(), E> + Send + 'scope,
 {
     let mut generator = Generator::new(ahead);
     let producer = Builder::new().spawn_scoped(scope, generator.producer(produce));
