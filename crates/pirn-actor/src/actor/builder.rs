@@ -1,7 +1,7 @@
 //! Making actors.
 
 use super::address::Address;
-use super::cell::{Body, Cell, Options, Rare};
+use super::cell::{Body, Cell, OnUndelivered, Options, Rare};
 use super::handle::Function;
 use super::recipe::{Recipe, Restarts};
 use super::reference::Ref;
@@ -150,7 +150,7 @@ impl Builder {
     }
 
     /// Returns what is told of messages that were never begun.
-    pub(crate) fn undelivered(&self) -> Option<Arc<dyn Fn(&str) + Send + Sync>> {
+    pub(crate) fn undelivered(&self) -> Option<OnUndelivered> {
         self.rare.on_undelivered.clone()
     }
 

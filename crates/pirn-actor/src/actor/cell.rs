@@ -38,11 +38,14 @@ pub(crate) struct Options {
     pub(crate) rare: Option<Arc<Rare>>,
 }
 
+/// Is told the name of a message's type.
+pub(crate) type OnUndelivered = Arc<dyn Fn(&str) + Send + Sync>;
+
 /// What few builders decide.
 #[derive(Clone, Default)]
 pub(crate) struct Rare {
     /// Is told the names of messages that were never begun.
-    pub(crate) on_undelivered: Option<Arc<dyn Fn(&str) + Send + Sync>>,
+    pub(crate) on_undelivered: Option<OnUndelivered>,
     /// Is told of each failure; then the actor is held until its supervisor releases or ends it.
     pub(crate) on_failure: Option<Arc<dyn Fn(crate::Failure) + Send + Sync>>,
     /// The least time between the starts of two messages.

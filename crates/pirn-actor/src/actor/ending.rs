@@ -4,6 +4,7 @@
 use crate::error::Exit;
 use crate::poison::locked;
 use crate::time::Limit;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -45,7 +46,8 @@ impl Ending {
         };
         self.changed.notify_all();
         for watcher in watchers {
-            watcher(exit);
+            // It may be the program's, and panic. The hook has reported that, and others wait.
+            let _ = catch_unwind(AssertUnwindSafe(|| watcher(exit)));
         }
     }
 

@@ -24,7 +24,7 @@ pub use recipe::Restarts;
 pub use reference::{Ref, WeakRef};
 
 pub(crate) use address::Receive;
-pub(crate) use cell::{Cell, Options, Rare};
+pub(crate) use cell::{Cell, OnUndelivered, Options, Rare};
 pub(crate) use ending::Ending;
 pub(crate) use handle::{Asked, Told};
 pub(crate) use passing::{Onward, Passed};

@@ -93,7 +93,12 @@ impl<M, R> Passed<M, R> {
 
     /// Tells those who wait for the answer that there is none, and returns the message.
     pub(crate) fn refused(self, refusal: Refusal) -> M {
-        self.onward.take(Err(refusal.into()));
+        let error = match refusal {
+            // Who hands it on was interrupted. An asker who was has it from its own wait.
+            Refusal::Interrupted => AskError::Gone,
+            refusal => refusal.into(),
+        };
+        self.onward.take(Err(error));
         self.message
     }
 }

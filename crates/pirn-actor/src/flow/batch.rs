@@ -11,7 +11,9 @@
 //!
 //! An asker waits for its batch, so a message carries where its answer goes ([`Passed`]).
 
-use crate::actor::{Address, Context, Ending, Handle, Passed, Patience, Receive, Ref};
+use crate::actor::{
+    Address, Context, Ending, Handle, OnUndelivered, Passed, Patience, Receive, Ref,
+};
 use crate::error::{AskError, Failure, SendError, short_name};
 use crate::identity::Identity;
 use crate::mailbox::Phase;
@@ -25,8 +27,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Makes an actor that collects messages, and calls `f` with up to `count` of them: when there are
-/// as many, or when `time` has passed since the first of them came, whichever is first.
+/// Makes an actor that collects messages, and calls `f` with up to `count` of them (at least 1):
+/// when there are as many, or when `time` has passed since it took up the first, whichever is
+/// earlier.
 ///
 /// A sender does not wait for its batch. An asker does, and gets what `f` returned for it, as all
 /// askers of the batch do: so it comes in an [`Arc`]. If `f` panics, they get
@@ -93,6 +96,16 @@ where
 impl Builder {
     /// Makes an actor that collects messages: see [`batch`](crate::batch()). The mailbox's capacity
     /// is for messages that have not been collected.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn_actor as actor;
+    /// use std::time::Duration;
+    ///
+    /// let builder = actor::Builder::new().name("rows").capacity(1000);
+    /// let rows = builder.batch(100, Duration::from_millis(5), |rows: Vec<u32>| rows.len());
+    /// assert_eq!(*rows.ask(7).unwrap(), 1);
+    /// ```
     pub fn batch<T, R, F>(&self, count: usize, time: Duration, mut f: F) -> Address<T, Arc<R>>
     where
         T: Send + 'static,
@@ -103,6 +116,20 @@ impl Builder {
     }
 
     /// Makes an actor that collects messages per key: see [`batch_by`](crate::batch_by()).
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn_actor as actor;
+    /// use std::time::Duration;
+    ///
+    /// let builder = actor::Builder::new().name("by parity");
+    /// let day = Duration::from_secs(86_400);
+    /// let parity = |n: &u32| n % 2;
+    /// let batches = builder.batch_by(2, day, parity, |_, numbers: Vec<u32>| numbers);
+    /// batches.send(1).unwrap();
+    /// batches.send(2).unwrap();
+    /// assert_eq!(*batches.ask(3).unwrap(), [1, 3]);
+    /// ```
     pub fn batch_by<T, K, R, G, F>(
         &self,
         count: usize,
@@ -152,7 +179,7 @@ struct Collector<T, K, R, G, F> {
     batches: BTreeMap<u64, Batch<T, K, R>>,
     /// A `Due` will come.
     has_timer: bool,
-    on_undelivered: Option<Arc<dyn Fn(&str) + Send + Sync>>,
+    on_undelivered: Option<OnUndelivered>,
 }
 
 /// Adds a message, with where the answer goes.

@@ -73,6 +73,9 @@ pub struct Prefetch {
 impl Prefetch {
     /// A stock that is filled whenever fewer than `low` items are left, at least 1. A delivery that
     /// fails is not repeated until somebody takes an item, or wants to.
+    ///
+    /// # Examples
+    /// See [`Prefetch`].
     pub fn below(low: usize) -> Prefetch {
         Prefetch {
             low: low.max(1),
@@ -82,6 +85,9 @@ impl Prefetch {
     }
 
     /// Has a delivery that fails be attempted again, this often, with this pause before each.
+    ///
+    /// # Examples
+    /// See [`Prefetch`].
     pub fn retries(mut self, retries: u32, pause: Duration) -> Prefetch {
         (self.retries, self.pause) = (retries, pause);
         self
@@ -89,6 +95,15 @@ impl Prefetch {
 
     /// Starts the first delivery. An error of `supply`, a panic, and a delivery of nothing are
     /// failures.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn_actor::{AskError, Prefetch};
+    ///
+    /// let none = Prefetch::below(5).start(|| Err::<[u32; 1], _>("sold out"));
+    /// let Err(AskError::Failed(failure)) = none.take() else { panic!("there is none") };
+    /// assert_eq!(failure.to_string(), "sold out");
+    /// ```
     pub fn start<T, I, E, F>(self, supply: F) -> Prefetched<T>
     where
         T: Send + 'static,
@@ -101,6 +116,9 @@ impl Prefetch {
 
     /// Does the same, and has `emergency` make an item, on the thread of whoever takes it, when the
     /// stock is empty and all attempts to fill it have failed.
+    ///
+    /// # Examples
+    /// See [`Prefetch`].
     pub fn start_or<T, I, E, F>(
         self,
         supply: F,
@@ -261,6 +279,14 @@ impl<T: Send + 'static> Drop for Stock<T> {
 /// A stock that is filled ahead of its use: see [`prefetch`]. Clones share it.
 ///
 /// When the last clone is dropped, a delivery that is under way is interrupted.
+///
+/// # Examples
+/// ```
+/// let numbers = pirn_actor::prefetch(1, || Ok::<_, std::io::Error>(1..=3));
+/// let other = numbers.clone();
+/// assert_eq!((numbers.take(), other.take()), (Ok(1), Ok(2)));
+/// assert_eq!(numbers.len(), 1);
+/// ```
 pub struct Prefetched<T: Send + 'static>(Arc<Stock<T>>);
 
 impl<T: Send + 'static> Prefetched<T> {

@@ -37,6 +37,16 @@ use std::sync::{Arc, Mutex};
 pub struct Progress(Arc<Mutex<Board>>);
 
 /// How far a task is.
+///
+/// # Examples
+/// ```
+/// let (mut progress, reports) = pirn_actor::Progress::new();
+/// progress.phase("weaving");
+/// progress.report(0.25);
+/// let report = reports.latest();
+/// assert_eq!((report.done, &*report.phase), (0.25, "weaving"));
+/// assert_eq!(report.to_string(), "weaving: 25 %");
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Report {
@@ -67,7 +77,9 @@ struct Board {
 
 impl Progress {
     /// Makes a progress, and what watches it.
-    #[expect(clippy::new_ret_no_self, reason = "a pair, as of `mpsc::channel`")]
+    ///
+    /// # Examples
+    /// See [`Progress`].
     pub fn new() -> (Progress, Reports) {
         let board = Arc::new(Mutex::new(Board {
             report: Report {
@@ -137,6 +149,9 @@ impl fmt::Debug for Progress {
 /// As an iterator it waits for a report that has not been seen. It ends when the `Progress` is
 /// dropped, with the task or with a message that is never handled; and when the running thread is
 /// interrupted, or handles a message whose asker's time is up.
+///
+/// # Examples
+/// See [`Progress`].
 pub struct Reports(Arc<Mutex<Board>>);
 
 impl Reports {

@@ -5,7 +5,7 @@ use pirn::thread;
 use pirn_actor::{
     self as actor, Address, AskError, Builder, Context, Exit, Handle, Refusal, Restarts,
 };
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
@@ -284,6 +284,40 @@ fn a_kill_and_a_stop_are_for_all_stages() {
     }
 }
 
+#[watched]
+fn an_ask_hears_of_a_stage_that_is_killed_while_it_waits_for_room() {
+    let gate = Gate::new();
+    let blocked = gate.clone();
+    let first = actor::function(|n: u32| n);
+    let slow = Builder::new().capacity(1).function(move |n: u32| {
+        blocked.wait();
+        n
+    });
+    let row = first.then(&slow);
+    let replies = [0, 1, 2].map(|n| row.ask_later(n).unwrap());
+    // One is being handled, one is in the mailbox, and the first stage waits with another.
+    until(|| {
+        let all = actor::snapshot();
+        all.iter()
+            .any(|actor| actor.name == slow.name() && actor.senders == 1)
+    });
+    first.kill();
+    assert_eq!(first.join(), Exit::Killed);
+    gate.open();
+    let answers = replies.map(|reply| reply.recv());
+    assert_eq!(answers, [Ok(0), Ok(1), Err(AskError::Gone)]);
+}
+
+#[watched]
+fn a_panic_of_somebody_who_watches_a_stage_does_not_keep_the_row_from_closing() {
+    let (first, last) = (actor::function(|n: u32| n), actor::function(|n: u32| n));
+    first.on_exit(|_| std::panic::resume_unwind(Box::new("a watcher")));
+    let row = first.then(&last);
+    row.close();
+    assert_eq!(row.join(), Exit::Closed);
+    assert_eq!(last.exit(), Some(Exit::Closed));
+}
+
 struct Left;
 
 impl Handle<u32> for Left {
@@ -311,20 +345,22 @@ fn a_request_that_nobody_waits_for_goes_no_further() {
     let gate = Gate::new();
     let blocked = gate.clone();
     let first = actor::function(|n: u32| n);
-    let handled = Arc::new(AtomicU32::new(0));
-    let counts = Arc::clone(&handled);
+    let ((begun, begins), mut handled) = (mpsc::channel(), 0);
     let last = actor::function(move |_: u32| {
+        begun.send(()).unwrap();
         blocked.wait();
-        counts.fetch_add(1, Ordering::SeqCst)
+        handled += 1;
+        handled
     });
     let row = first.then(&last);
     let replies: Vec<_> = (0..5).map(|n| row.ask_later(n).unwrap()).collect();
+    begins.recv().unwrap();
     until(|| last.len() == 4);
     drop(replies);
     gate.open();
     assert_eq!(
         row.ask(0),
-        Ok(1),
+        Ok(2),
         "the one that had begun came before it, and no other"
     );
 }

@@ -135,6 +135,19 @@ where
 /// Each item is a `Result`. If the thread that waits for an item is
 /// [interrupted](pirn::thread::Thread::interrupt), the interrupt is the last item, and the
 /// producers are interrupted in turn.
+///
+/// # Examples
+/// ```
+/// use pirn::thread::Interrupted;
+/// use pirn_actor::{self as actor, Generator};
+///
+/// fn odd_numbers() -> Generator<u32, Interrupted> {
+///     actor::generate(8, |out| (1..).step_by(2).try_for_each(|n| out.give(n)))
+/// }
+/// let three = odd_numbers().take(3).collect::<Result<Vec<_>, _>>()?;
+/// assert_eq!(three, [1, 3, 5]);
+/// # Ok::<(), Interrupted>(())
+/// ```
 #[must_use = "a generator that is dropped interrupts its producers"]
 pub struct Generator<T, E> {
     exchange: Arc<Exchange<T>>,

@@ -51,6 +51,20 @@ where
 /// A [`Generator`] whose producer belongs to a scope: see [`generate_scoped`].
 ///
 /// It cannot leave the scope, which waits for a producer that waits for somebody to take its items.
+///
+/// # Examples
+/// ```
+/// use pirn::thread::{self, Interrupted};
+///
+/// let numbers = [1, 2, 3];
+/// let first = thread::scope(|scope| {
+///     let mut items = pirn_actor::generate_scoped::<_, Interrupted, _>(scope, 1, |out| {
+///         numbers.iter().try_for_each(|n| out.give(n))
+///     });
+///     items.next()
+/// });
+/// assert_eq!(first, Some(Ok(&1)));
+/// ```
 #[must_use = "a generator that is dropped interrupts its producers"]
 pub struct ScopedGenerator<'scope, T, E> {
     generator: Generator<T, E>,
