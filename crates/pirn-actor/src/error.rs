@@ -85,13 +85,7 @@ impl<M> SendError<M> {
 
     /// The error that an ask ends with if its request was refused.
     pub(crate) fn into_ask_error(self) -> AskError {
-        match self.refusal {
-            Refusal::Closed => AskError::Gone,
-            Refusal::Full => AskError::Full,
-            Refusal::TimedOut => AskError::TimedOut,
-            Refusal::Interrupted => AskError::Interrupted,
-            Refusal::Deadlock(cycle) => AskError::Deadlock(cycle),
-        }
+        self.refusal.into()
     }
 }
 
@@ -150,6 +144,19 @@ impl fmt::Display for AskError {
 }
 
 impl Error for AskError {}
+
+impl From<Refusal> for AskError {
+    /// Returns the error of an ask whose message was refused.
+    fn from(refusal: Refusal) -> AskError {
+        match refusal {
+            Refusal::Closed => AskError::Gone,
+            Refusal::Full => AskError::Full,
+            Refusal::TimedOut => AskError::TimedOut,
+            Refusal::Interrupted => AskError::Interrupted,
+            Refusal::Deadlock(cycle) => AskError::Deadlock(cycle),
+        }
+    }
+}
 
 /// Actors that wait for each other in a circle, by name, in the order in which they wait.
 #[derive(Clone, PartialEq, Eq)]

@@ -5,6 +5,7 @@ mod door;
 mod edges;
 mod envelope;
 mod error;
+mod flow;
 mod identity;
 mod mailbox;
 mod monitor;
@@ -23,6 +24,11 @@ pub use actor::{
 };
 pub use door::{each, inline};
 pub use error::{AskError, Cycle, Exit, Failure, Refusal, SendError};
+pub use flow::{
+    Generator, Out, Prefetch, Prefetched, Progress, Report, Reports, ScopedGenerator, TimedOut,
+    batch, batch_by, generate, generate_parallel, generate_scoped, map_reduce, prefetch,
+    rate_limited, try_map_reduce,
+};
 pub use mailbox::Overflow;
 pub use monitor::Monitor;
 pub use pool::{Pool, PoolRef, Workers};

@@ -3,6 +3,7 @@
 use super::cell::Cell;
 use super::ending::Mortal;
 use super::handle::Handle;
+use super::passing::Passed;
 use super::sending::Patience;
 use crate::error::{AskError, Exit, SendError};
 use crate::identity::{Identity, current_limit};
@@ -79,10 +80,17 @@ pub(crate) trait Receive<M, R>: Mortal {
         limit: Limit,
         patience: Patience,
     ) -> Result<Reply<R>, SendError<M>>;
+    /// Puts a message whose answer goes on. If it is refused, those who wait for the answer hear of
+    /// that, too.
+    fn pass(&self, passed: Passed<M, R>, patience: Patience) -> Result<(), SendError<M>>;
     fn retain(&self);
     fn release(&self);
     fn end(&self, phase: Phase);
     fn identity(&self) -> &Identity;
+    /// The actor whose answer is waited for.
+    fn answering(&self) -> &Identity {
+        self.identity()
+    }
     fn len(&self) -> usize;
 }
 
@@ -105,6 +113,9 @@ where
         patience: Patience,
     ) -> Result<Reply<R>, SendError<M>> {
         Cell::request(self, message, limit, patience)
+    }
+    fn pass(&self, passed: Passed<M, R>, patience: Patience) -> Result<(), SendError<M>> {
+        Cell::pass(self, passed, patience)
     }
     fn retain(&self) {
         Cell::retain(self);
@@ -132,6 +143,10 @@ impl<M, R> Address<M, R> {
     pub(crate) fn new(actor: Arc<dyn Receive<M, R>>) -> Address<M, R> {
         actor.retain();
         Address(actor)
+    }
+
+    pub(crate) fn receiver(&self) -> &Arc<dyn Receive<M, R>> {
+        &self.0
     }
 
     /// Sends a message. If the mailbox is full, waits for room, or does what the actor's
@@ -177,7 +192,7 @@ impl<M, R> Address<M, R> {
         self.ask_within(message, Limit::after(timeout).min(current_limit()))
     }
 
-    pub(crate) fn receiver(&self) -> Arc<dyn Mortal> {
+    pub(crate) fn mortal(&self) -> Arc<dyn Mortal> {
         Arc::clone(&self.0) as Arc<_>
     }
 

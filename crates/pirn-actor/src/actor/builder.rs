@@ -1,7 +1,7 @@
 //! Making actors.
 
 use super::address::Address;
-use super::cell::{Body, Cell, Options, Overseer, Rare};
+use super::cell::{Body, Cell, OnUndelivered, Options, Overseer, Rare};
 use super::handle::Function;
 use super::overtime::Overtime;
 use super::recipe::{Recipe, Restarts};
@@ -169,6 +169,31 @@ impl Builder {
         self
     }
 
+    /// Has the actor let at least this time pass between the starts of two messages, sent or asked.
+    /// Others wait in the mailbox meanwhile. A `stop` or a `kill` ends the pause at once.
+    ///
+    /// A process is not limited: it receives its messages when it wants to.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn_actor as actor;
+    /// use std::time::{Duration, Instant};
+    ///
+    /// let pause = Duration::from_millis(2);
+    /// let now = actor::Builder::new().rate_limit(pause).function(|()| Instant::now());
+    /// let (first, second) = (now.ask(()).unwrap(), now.ask(()).unwrap());
+    /// assert!(second - first >= pause);
+    /// ```
+    pub fn rate_limit(mut self, least_between: Duration) -> Builder {
+        self.rare.least_between = Some(least_between);
+        self
+    }
+
+    /// Returns what is told of messages that were never begun.
+    pub(crate) fn undelivered(&self) -> Option<OnUndelivered> {
+        self.rare.on_undelivered.clone()
+    }
+
     /// Has a function told of each message that was sent and never begun, by the name of its type,
     /// when the actor ends.
     pub fn on_undelivered(mut self, f: impl Fn(&str) + Send + Sync + 'static) -> Builder {
@@ -267,6 +292,7 @@ impl Builder {
         let is_usual = rare.restarts.is_none()
             && rare.on_undelivered.is_none()
             && rare.supervisor.is_none()
+            && rare.least_between.is_none()
             && self.message_timeout.is_none();
         let own = || Rare {
             overtime: self.message_timeout.map(Overtime::new),

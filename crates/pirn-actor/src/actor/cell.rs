@@ -39,14 +39,19 @@ pub(crate) struct Options {
     pub(crate) rare: Option<Arc<Rare>>,
 }
 
+/// Is told the name of a message's type.
+pub(crate) type OnUndelivered = Arc<dyn Fn(&str) + Send + Sync>;
+
 /// What few builders decide.
 #[derive(Clone, Default)]
 pub(crate) struct Rare {
     /// Is told the names of messages that were never begun.
-    pub(crate) on_undelivered: Option<Arc<dyn Fn(&str) + Send + Sync>>,
+    pub(crate) on_undelivered: Option<OnUndelivered>,
     pub(crate) supervisor: Option<Overseer>,
     /// How long a message may take.
     pub(crate) overtime: Option<Arc<Overtime>>,
+    /// The least time between the starts of two messages.
+    pub(crate) least_between: Option<core::time::Duration>,
     /// How often the actor is restarted by itself.
     pub(crate) restarts: Option<crate::Restarts>,
 }

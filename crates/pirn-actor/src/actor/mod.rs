@@ -8,11 +8,13 @@ mod context;
 mod ending;
 mod handle;
 mod overtime;
+mod passing;
 mod recipe;
 mod reference;
 mod runner;
 mod sending;
 mod threads;
+mod transaction;
 mod wait;
 
 pub use address::{Address, Ask, Tell};
@@ -24,9 +26,10 @@ pub use reference::{Ref, WeakRef};
 
 pub(crate) use address::Receive;
 pub(crate) use builder::CAPACITY;
-pub(crate) use cell::{Body, Cell, Change, Options, Overseer};
+pub(crate) use cell::{Body, Cell, Change, OnUndelivered, Options, Overseer};
 pub(crate) use ending::{Ending, Mortal, Watching};
-pub(crate) use handle::{Asked, Told, answer};
+pub(crate) use handle::{Asked, Told};
+pub(crate) use passing::{Onward, Passed};
 pub(crate) use recipe::Recipe;
 pub(crate) use runner::{RETRY, discard, exit, run, start_boxed, undelivered};
 pub(crate) use sending::Patience;

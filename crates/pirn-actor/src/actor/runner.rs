@@ -17,6 +17,7 @@ use crate::error::{Exit, Failure};
 use crate::identity::while_working_for;
 use crate::mailbox::{Batch, Next, Phase};
 use crate::poison::locked;
+use crate::time::Limit;
 use crate::{snapshot, time};
 use core::time::Duration;
 use pirn::thread;
@@ -92,6 +93,8 @@ fn work<S: Send>(
     context: &Context<S>,
     batch: &mut Batch<super::Item<S>>,
 ) -> Leave {
+    let rare = cell.options.rare.as_deref();
+    let least_between = rare.and_then(|rare| rare.least_between);
     loop {
         if body.state.is_none() && cell.mailbox.goes_on() {
             match body.recipe.make() {
@@ -125,10 +128,14 @@ fn work<S: Send>(
             .state
             .as_mut()
             .expect("it has been made, or the actor ends");
+        let earliest = least_between.map(Limit::after);
         if let Some(failure) = deliver(cell, item, state, context)
             && let Some(leave) = failed(cell, body, batch, failure)
         {
             return leave;
+        }
+        if let Some(earliest) = earliest {
+            cell.mailbox.rest(batch, earliest);
         }
     }
 }

@@ -18,6 +18,8 @@ type Pushed<T> = Result<(Then, Option<T>), (Refusal, T)>;
 pub(crate) enum Patience {
     None,
     Until(Limit),
+    /// It does not have to: its message goes before all others, and there is always room.
+    Urgent,
 }
 
 impl<S: Send> Cell<S> {
@@ -46,6 +48,7 @@ impl<S: Send> Cell<S> {
         let envelope = unsafe { Envelope::borrowing(parcel) };
         let pushed = match patience {
             Patience::None => self.mailbox.try_push(envelope),
+            Patience::Urgent => self.mailbox.push_urgent(envelope).map(|then| (then, None)),
             Patience::Until(limit) => {
                 let wait = ForRoom {
                     at: &self.identity,
@@ -88,6 +91,18 @@ impl<S: Send> Cell<S> {
     {
         self.put(Told(message), patience)
             .map_err(|(refusal, Told(message))| self.send_error(message, refusal))
+    }
+
+    /// Closes the mailbox, with a last message behind all others.
+    pub(crate) fn close_with<M>(&self, message: M)
+    where
+        S: Handle<M>,
+        M: Send + 'static,
+    {
+        // Refused if it is closed already: dropped, outside of the lock.
+        if let Ok(then) = self.mailbox.close_with(Envelope::new(Told(message))) {
+            self.then(then);
+        }
     }
 
     pub(super) fn tell_first<M>(&self, message: M) -> Result<(), SendError<M>>

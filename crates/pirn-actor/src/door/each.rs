@@ -6,7 +6,7 @@
 use super::job::Job;
 use super::{Door, Entered, Over, Way};
 use crate::actor::{
-    Address, Builder, Ending, Mortal, Options, Patience, RETRY, Receive, Threads, discard,
+    Address, Builder, Ending, Mortal, Options, Passed, Patience, RETRY, Receive, Threads, discard,
 };
 use crate::error::SendError;
 use crate::identity::Identity;
@@ -179,6 +179,13 @@ where
         let (to, reply) = reply::pair_without_edge();
         self.put(Job::asked(message, to, limit), Way::Usual(patience))?;
         Ok(reply)
+    }
+    fn pass(&self, passed: Passed<M, R>, patience: Patience) -> Result<(), SendError<M>> {
+        let way = match patience {
+            Patience::Urgent => Way::Over,
+            patience => Way::Usual(patience),
+        };
+        self.put(Job::passed(passed), way)
     }
     fn retain(&self) {
         self.door.retain();

@@ -6,7 +6,7 @@
 
 use super::job::Job;
 use super::{Door, Entered, Over, Way};
-use crate::actor::{Address, Builder, Ending, Mortal, Patience, Receive, discard};
+use crate::actor::{Address, Builder, Ending, Mortal, Passed, Patience, Receive, discard};
 use crate::edges::Waits;
 use crate::error::{Refusal, SendError};
 use crate::identity::{Identity, current_limit, while_working_for};
@@ -159,8 +159,8 @@ where
 {
     fn tell(&self, message: M, patience: Patience) -> Result<(), SendError<M>> {
         let limit = match patience {
-            Patience::None => current_limit(),
             Patience::Until(limit) => limit,
+            Patience::None | Patience::Urgent => current_limit(),
         };
         self.put(Job::told(message), Way::Usual(patience), limit)
     }
@@ -178,6 +178,15 @@ where
         let job = Job::asked(message, to, limit);
         self.put(job, Way::Usual(patience), limit)?;
         Ok(reply)
+    }
+    fn pass(&self, passed: Passed<M, R>, patience: Patience) -> Result<(), SendError<M>> {
+        let limit = current_limit();
+        let (way, limit) = match patience {
+            Patience::Urgent => (Way::First(limit), limit),
+            Patience::Until(until) => (Way::Usual(patience), until),
+            Patience::None => (Way::Usual(patience), limit),
+        };
+        self.put(Job::passed(passed), way, limit)
     }
     fn retain(&self) {
         self.door.retain();

@@ -1,7 +1,7 @@
-//! A message that is inside: with its asker, if there is one.
+//! A message that is inside: with whoever gets its answer, if there is anybody.
 
-use crate::actor::{answer, discard};
-use crate::error::{Failure, Refusal, SendError};
+use crate::actor::{Onward, Passed, discard};
+use crate::error::{AskError, Failure, Refusal, SendError};
 use crate::identity::{Identity, Within};
 use crate::reply::ReplyTo;
 use crate::time::Limit;
@@ -9,51 +9,107 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 pub(super) struct Job<M, R> {
     message: M,
-    asker: Option<(ReplyTo<R>, Limit)>,
+    to: To<R>,
+    /// The time until which an asker waits.
+    limit: Limit,
+}
+
+/// Whoever gets the answer.
+enum To<R> {
+    Nobody,
+    Asker(ReplyTo<R>),
+    /// The next stage of a pipeline.
+    Onward(Box<dyn Onward<R>>),
+}
+
+impl<R> To<R> {
+    fn is_wanted(&self) -> bool {
+        match self {
+            To::Nobody => true,
+            To::Asker(reply) => reply.is_wanted(),
+            To::Onward(onward) => onward.is_wanted(),
+        }
+    }
+
+    fn give(self, answer: Result<R, AskError>) {
+        match self {
+            To::Nobody => drop(answer),
+            To::Asker(reply) => reply.give(answer),
+            To::Onward(onward) => drop(onward.take(answer)),
+        }
+    }
 }
 
 impl<M, R> Job<M, R> {
     pub(super) fn told(message: M) -> Job<M, R> {
         Job {
             message,
-            asker: None,
+            to: To::Nobody,
+            limit: Limit::NEVER,
         }
     }
 
     pub(super) fn asked(message: M, reply: ReplyTo<R>, limit: Limit) -> Job<M, R> {
         Job {
             message,
-            asker: Some((reply, limit)),
+            to: To::Asker(reply),
+            limit,
+        }
+    }
+
+    pub(super) fn passed(passed: Passed<M, R>) -> Job<M, R> {
+        Job {
+            message: passed.message,
+            to: To::Onward(passed.onward),
+            limit: passed.limit,
         }
     }
 
     /// Handles the message, unless nobody waits for the answer any more. Its panic is returned, and
-    /// told to the asker.
+    /// told to whoever waits.
     pub(super) fn run(self, handle: impl FnOnce(M) -> R) -> Result<(), Failure> {
-        let Job { message, asker } = self;
-        let outcome = match asker {
-            None => catch_unwind(AssertUnwindSafe(|| drop(handle(message)))),
-            Some((reply, limit)) if !reply.is_wanted() || limit.is_past() => {
-                discard((message, reply));
-                return Ok(());
+        let Job { message, to, limit } = self;
+        if !to.is_wanted() || limit.is_past() {
+            discard((message, to));
+            return Ok(());
+        }
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            let _within = limit.instant().map(|_| Within::limit(limit));
+            handle(message)
+        }));
+        match outcome {
+            Ok(answer) => {
+                // An answer that nobody gets is dropped, and may panic.
+                discard(catch_unwind(AssertUnwindSafe(|| to.give(Ok(answer)))));
+                Ok(())
             }
-            Some((reply, limit)) => catch_unwind(AssertUnwindSafe(|| {
-                let _within = limit.instant().map(|_| Within::limit(limit));
-                answer(reply, || handle(message));
-            })),
-        };
-        outcome.map_err(|payload| {
-            let (failure, payload) = Failure::of_panic(payload);
-            discard(payload);
-            failure
-        })
+            Err(payload) => {
+                let (failure, payload) = Failure::of_panic(payload);
+                to.give(Err(AskError::Failed(failure.clone())));
+                discard(payload);
+                Err(failure)
+            }
+        }
     }
 
     /// It has been refused: its sender gets the message again.
     pub(super) fn refused(self, refusal: Refusal, by: &Identity) -> SendError<M> {
-        if let Some((reply, _)) = self.asker {
-            reply.withdraw();
-        }
-        SendError::new(self.message, by.name(), refusal)
+        let Job { message, to, limit } = self;
+        let message = match to {
+            To::Nobody => message,
+            To::Asker(reply) => {
+                reply.withdraw();
+                message
+            }
+            To::Onward(onward) => {
+                let passed = Passed {
+                    message,
+                    onward,
+                    limit,
+                };
+                passed.refused(refusal.clone())
+            }
+        };
+        SendError::new(message, by.name(), refusal)
     }
 }

@@ -26,6 +26,8 @@
 //!                        v  |
 //!                       held          (items wait, and nobody works)
 //!
+//!   running --an item is over, the next one is not to follow yet--> resting --in time--> running
+//!
 //!   open --close--> closing --nothing left--> ended
 //!   open, closing --stop, kill--> stopping --the current item is done--> ended
 //! ```
@@ -110,6 +112,8 @@ enum Work {
     Running(Option<Thread>),
     /// It waits for [`Mailbox::release`].
     Held,
+    /// This thread lets time pass until the next item, or the end.
+    Resting(Thread),
 }
 
 /// What a caller that has changed a mailbox owes it.
@@ -312,6 +316,10 @@ impl<T> Mailbox<T> {
             Work::Running(_) => Then::Nothing,
             // One that is held ends when it is released, unless it must not wait for that.
             Work::Held if phase == Phase::Closing => Then::Nothing,
+            Work::Resting(thread) => {
+                thread.unpark();
+                Then::Nothing
+            }
             Work::Idle | Work::Held => {
                 shared.work = Work::Running(None);
                 Then::Start
@@ -328,8 +336,10 @@ impl<T> Mailbox<T> {
         }
         // Relaxed: the runner that sees the flag takes the lock.
         self.word.fetch_or(HOLD, Ordering::Relaxed);
-        if let Work::Running(Some(thread)) = &shared.work {
-            thread.interrupt();
+        match &shared.work {
+            Work::Running(Some(thread)) => thread.interrupt(),
+            Work::Resting(thread) => thread.unpark(),
+            Work::Running(None) | Work::Idle | Work::Held => {}
         }
         shared.started()
     }
@@ -358,6 +368,19 @@ impl<T> Mailbox<T> {
         shared.phase <= Phase::Closing && self.word.load(Ordering::Relaxed) & HOLD == 0
     }
 
+    /// Closes the mailbox, and puts a last item behind all others. Capacity is no limit to it.
+    pub(crate) fn close_with(&self, item: T) -> Result<Then, T> {
+        let mut shared = self.lock();
+        if shared.phase != Phase::Open {
+            return Err(item);
+        }
+        shared.queue.push_back(item);
+        shared.sent += 1;
+        shared.phase = Phase::Closing;
+        shared.line.wake_all();
+        Ok(shared.started())
+    }
+
     /// Counts a runner as started that the caller starts without a message: to run a recipe.
     pub(crate) fn begin(&self) -> Then {
         self.lock().started()
@@ -372,7 +395,11 @@ impl<T> Shared<T> {
                 self.work = Work::Running(None);
                 Then::Start
             }
-            Work::Running(_) | Work::Held => Then::Nothing,
+            Work::Running(_) | Work::Held | Work::Resting(_) => Then::Nothing,
         }
+    }
+
+    fn has_items(&self) -> bool {
+        !self.queue.is_empty() || !self.urgent.is_empty()
     }
 }

@@ -1,6 +1,7 @@
 //! The side of the mailbox of the one who works: the *runner*.
 
 use super::{END, FLAGS, HOLD, Mailbox, ONE, Overflow, Phase, ROOM, Shared, URGENT, Work};
+use crate::time::{Late, Limit};
 use core::sync::atomic::Ordering;
 use pirn::thread::{self, Thread};
 use std::collections::VecDeque;
@@ -128,6 +129,30 @@ impl<T> Mailbox<T> {
         shared.work = Work::Held;
         thread::take_interrupt();
         Next::Held
+    }
+
+    /// Lets time pass until `limit`, unless the runner has to hear of something before: the end, or
+    /// that it is to be held.
+    pub(crate) fn rest(&self, batch: &Batch<T>, limit: Limit) {
+        let this = thread::current();
+        loop {
+            {
+                let mut shared = self.lock();
+                // Relaxed: flags are set under the lock.
+                let is_called = self.word.load(Ordering::Relaxed) & (END | HOLD) != 0;
+                let is_last =
+                    shared.phase == Phase::Closing && batch.0.is_empty() && !shared.has_items();
+                if is_called || is_last || limit.is_past() {
+                    shared.work = Work::Running(Some(this));
+                    return;
+                }
+                shared.work = Work::Resting(this.clone());
+            }
+            if limit.park() == Err(Late::Interrupted) {
+                // There is no message that it could be for.
+                thread::take_interrupt();
+            }
+        }
     }
 
     /// Clears an interrupt that was meant for the item that is over, unless the actor is to end.

@@ -3,7 +3,7 @@
 use super::crew::{Crew, Errand};
 use super::ready::Entry;
 use super::rules::Tag;
-use crate::actor::{Asked, Context, Ending, Handle, Item, Mortal, Patience, Receive, Told};
+use crate::actor::{Asked, Context, Ending, Handle, Item, Mortal, Passed, Patience, Receive, Told};
 use crate::edges::Waits;
 use crate::envelope::{Envelope, Parcel};
 use crate::error::{Refusal, SendError};
@@ -182,6 +182,17 @@ where
         patience: Patience,
     ) -> Result<Reply<R>, SendError<M>> {
         Crew::request(self, message, limit, patience)
+    }
+    fn pass(&self, passed: Passed<M, R>, patience: Patience) -> Result<(), SendError<M>> {
+        let tag = self.rules.tag(&passed.message);
+        let put = match patience {
+            Patience::Urgent => self.put(passed, tag, |entry| self.push_urgent(entry)),
+            patience => self.put(passed, tag, |entry| self.push(entry, patience)),
+        };
+        put.map_err(|(refusal, passed)| {
+            let message = passed.refused(refusal.clone());
+            self.error(message, refusal)
+        })
     }
     fn retain(&self) {
         Crew::retain(self);

@@ -42,7 +42,7 @@ impl<M: 'static, R: 'static> Watch for Address<M, R> {}
 
 impl<M: 'static, R: 'static> sealed::Sealed for Address<M, R> {
     fn watched(&self) -> Watched {
-        Watched(self.receiver())
+        Watched(self.mortal())
     }
 }
 

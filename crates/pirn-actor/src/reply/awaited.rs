@@ -93,11 +93,7 @@ impl<R> Reply<R> {
             self.slot = None;
             return in_time(answer, limit);
         }
-        let waits = self
-            .asked
-            .as_ref()
-            .map(|asked| Waits::for_actor(asked, limit));
-        let _waits = waits.transpose().map_err(AskError::Deadlock)?;
+        let _waits = self.waits(limit)?;
         loop {
             let late = limit.park().err();
             if let Some(answer) = self.slot().take() {
@@ -108,6 +104,13 @@ impl<R> Reply<R> {
                 return Err(late.into());
             }
         }
+    }
+
+    /// The running thread is about to wait for the answer, in a way of its own.
+    pub(crate) fn waits(&self, limit: Limit) -> Result<Option<Waits>, AskError> {
+        let asked = self.asked.as_ref();
+        let waits = asked.map(|asked| Waits::for_actor(asked, limit));
+        waits.transpose().map_err(AskError::Deadlock)
     }
 
     fn slot(&self) -> &Slot<R> {

@@ -1,0 +1,62 @@
+//! Transactions: changes of a state that are made in full, or not at all.
+
+use super::reference::Ref;
+use crate::error::{AskError, Failure};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+impl<S: Clone + Send + 'static> Ref<S> {
+    /// Runs code in the actor, between two messages, and undoes what it has changed if it fails: if
+    /// it returns an error, or panics, the state is put back as it was when the code began.
+    ///
+    /// The state is cloned in the actor, before the code runs. The actor outlives a panic of the
+    /// code, since its state is whole. If the asker gives up after the code has begun, its changes
+    /// hold. (Code without a way back is [`run`](Ref::run).)
+    ///
+    /// # Errors
+    /// As for [`run`](Ref::run), and [`AskError::Failed`] if the code panics. What the code itself
+    /// returns is in the inner result.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn_actor as actor;
+    /// use std::collections::HashMap;
+    ///
+    /// let accounts = actor::spawn(HashMap::from([("shop", 10), ("bank", 5)]));
+    /// let pay = |amount| {
+    ///     accounts.transaction(move |accounts| {
+    ///         *accounts.get_mut("bank").unwrap() += amount;
+    ///         let shop = accounts.get_mut("shop").unwrap();
+    ///         *shop -= amount;
+    ///         if *shop < 0 { Err("not enough") } else { Ok(*shop) }
+    ///     })
+    /// };
+    /// assert_eq!(pay(7), Ok(Ok(3)));
+    /// assert_eq!(pay(7), Ok(Err("not enough")));
+    /// assert_eq!(accounts.run(|accounts| accounts["bank"]), Ok(12));
+    /// ```
+    pub fn transaction<T, E, F>(&self, code: F) -> Result<Result<T, E>, AskError>
+    where
+        F: FnOnce(&mut S) -> Result<T, E> + Send + 'static,
+        T: Send + 'static,
+        E: Send + 'static,
+    {
+        self.run(|state| transact(state, code))?
+            .map_err(AskError::Failed)
+    }
+}
+
+/// Returns the failure of code that has panicked.
+fn transact<S: Clone, T, E>(
+    state: &mut S,
+    code: impl FnOnce(&mut S) -> Result<T, E>,
+) -> Result<Result<T, E>, Failure> {
+    let failure = |payload| Failure::of_panic(payload).0;
+    let before = catch_unwind(AssertUnwindSafe(|| state.clone())).map_err(failure)?;
+    let outcome = catch_unwind(AssertUnwindSafe(|| code(state))).map_err(failure);
+    if !matches!(outcome, Ok(Ok(_))) {
+        let changed = core::mem::replace(state, before);
+        // Half changed, it may panic. The hook has reported that, and the state is whole.
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(changed)));
+    }
+    outcome
+}

@@ -1,0 +1,404 @@
+//! Batches: an actor that collects messages, and handles several at once.
+//!
+//! ```text
+//!   tell, request --Add--> [ collector: a batch per key, oldest first ] --full, due, closed--> f
+//!                              ^
+//!   timer, of the oldest batch | Due                  close --Flush, behind all others--^
+//! ```
+//!
+//! The collector is an actor with a handler, so it has a thread only while it works. It has at most
+//! one timer, for its oldest batch: batches that are full before they are due cost none.
+//!
+//! An asker waits for its batch, so a message carries where its answer goes ([`Passed`]).
+
+use crate::actor::{
+    Address, Context, Ending, Handle, Mortal, OnUndelivered, Passed, Patience, Receive, Ref,
+};
+use crate::error::{AskError, Failure, SendError, short_name};
+use crate::identity::Identity;
+use crate::mailbox::Phase;
+use crate::reply::{self, Reply};
+use crate::time::{Limit, timers};
+use crate::{Builder, WeakRef};
+use core::hash::Hash;
+use core::time::Duration;
+use std::collections::{BTreeMap, HashMap};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Makes an actor that collects messages, and calls `f` with up to `count` of them (at least 1):
+/// when there are as many, or when `time` has passed since it took up the first, whichever is
+/// earlier.
+///
+/// A sender does not wait for its batch. An asker does, and gets what `f` returned for it, as all
+/// askers of the batch do: so it comes in an [`Arc`]. If `f` panics, they get
+/// [`AskError::Failed`], and the actor ends. A message whose asker has given up is left out.
+///
+/// When the actor is closed, the last batch is handled, too. When it is stopped or killed, messages
+/// that are not in a batch yet are as those in the mailbox: askers get [`AskError::Gone`], and
+/// [`Builder::on_undelivered`] is told of the others.
+///
+/// # Examples
+/// ```
+/// use pirn_actor as actor;
+/// use std::time::Duration;
+///
+/// let mut table = Vec::new();
+/// let insert = actor::batch(100, Duration::from_millis(5), move |rows: Vec<&str>| {
+///     table.extend(rows);
+///     table.len()
+/// });
+/// insert.send("warp").unwrap();
+/// assert_eq!(*insert.ask("weft").unwrap(), 2); // after 5 ms: there are no 100
+/// ```
+pub fn batch<T, R, F>(count: usize, time: Duration, f: F) -> Address<T, Arc<R>>
+where
+    T: Send + 'static,
+    R: Send + Sync + 'static,
+    F: FnMut(Vec<T>) -> R + Send + 'static,
+{
+    Builder::new().batch(count, time, f)
+}
+
+/// Makes an actor that collects messages as [`batch`] does, in batches per key: `f` is called with
+/// messages for which `key` returned the same.
+///
+/// Count and time are for each key. What is left is handled in the order in which the batches
+/// began.
+///
+/// # Panics
+/// A panic of `key` is a failure of the actor.
+///
+/// # Examples
+/// ```
+/// use pirn_actor as actor;
+/// use std::time::Duration;
+///
+/// let day = Duration::from_secs(86_400);
+/// let letter = |word: &&str| word.chars().next();
+/// let index = actor::batch_by(2, day, letter, |letter, words: Vec<&str>| (letter, words.len()));
+/// index.send("warp").unwrap();
+/// index.send("shed").unwrap();
+/// assert_eq!(*index.ask("weft").unwrap(), (Some('w'), 2));
+/// ```
+pub fn batch_by<T, K, R, G, F>(count: usize, time: Duration, key: G, f: F) -> Address<T, Arc<R>>
+where
+    T: Send + 'static,
+    K: Hash + Eq + Clone + Send + 'static,
+    R: Send + Sync + 'static,
+    G: FnMut(&T) -> K + Send + 'static,
+    F: FnMut(K, Vec<T>) -> R + Send + 'static,
+{
+    Builder::new().batch_by(count, time, key, f)
+}
+
+impl Builder {
+    /// Makes an actor that collects messages: see [`batch`](crate::batch()). The mailbox's capacity
+    /// is for messages that have not been collected.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn_actor as actor;
+    /// use std::time::Duration;
+    ///
+    /// let builder = actor::Builder::new().name("rows").capacity(1000);
+    /// let rows = builder.batch(100, Duration::from_millis(5), |rows: Vec<u32>| rows.len());
+    /// assert_eq!(*rows.ask(7).unwrap(), 1);
+    /// ```
+    pub fn batch<T, R, F>(&self, count: usize, time: Duration, mut f: F) -> Address<T, Arc<R>>
+    where
+        T: Send + 'static,
+        R: Send + Sync + 'static,
+        F: FnMut(Vec<T>) -> R + Send + 'static,
+    {
+        self.batch_by(count, time, |_| (), move |(), items| f(items))
+    }
+
+    /// Makes an actor that collects messages per key: see [`batch_by`](crate::batch_by()).
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn_actor as actor;
+    /// use std::time::Duration;
+    ///
+    /// let builder = actor::Builder::new().name("by parity");
+    /// let day = Duration::from_secs(86_400);
+    /// let parity = |n: &u32| n % 2;
+    /// let batches = builder.batch_by(2, day, parity, |_, numbers: Vec<u32>| numbers);
+    /// batches.send(1).unwrap();
+    /// batches.send(2).unwrap();
+    /// assert_eq!(*batches.ask(3).unwrap(), [1, 3]);
+    /// ```
+    pub fn batch_by<T, K, R, G, F>(
+        &self,
+        count: usize,
+        time: Duration,
+        key: G,
+        f: F,
+    ) -> Address<T, Arc<R>>
+    where
+        T: Send + 'static,
+        K: Hash + Eq + Clone + Send + 'static,
+        R: Send + Sync + 'static,
+        G: FnMut(&T) -> K + Send + 'static,
+        F: FnMut(K, Vec<T>) -> R + Send + 'static,
+    {
+        let collector = Collector {
+            count: count.max(1),
+            time,
+            key,
+            f,
+            begun: 0,
+            numbers: HashMap::new(),
+            batches: BTreeMap::new(),
+            has_timer: false,
+            on_undelivered: self.undelivered(),
+        };
+        Address::new(Arc::new(Batching(self.spawn_with(collector))))
+    }
+}
+
+/// What is collected for one key.
+struct Batch<T, K, R> {
+    key: K,
+    entries: Vec<Passed<T, Arc<R>>>,
+    /// When it is to be handled at the latest.
+    due: Limit,
+}
+
+/// The state of the actor.
+struct Collector<T, K, R, G, F> {
+    count: usize,
+    time: Duration,
+    key: G,
+    f: F,
+    /// The number of batches that have been begun: each has the next number.
+    begun: u64,
+    numbers: HashMap<K, u64>,
+    batches: BTreeMap<u64, Batch<T, K, R>>,
+    /// A `Due` will come.
+    has_timer: bool,
+    on_undelivered: Option<OnUndelivered>,
+}
+
+/// Adds a message, with where the answer goes.
+struct Add<T, R>(Passed<T, Arc<R>>);
+/// It is time to look at the clock.
+struct Due;
+/// No message comes any more.
+struct Flush;
+
+impl<T, K, R, G, F> Handle<Add<T, R>> for Collector<T, K, R, G, F>
+where
+    T: Send + 'static,
+    K: Hash + Eq + Clone + Send + 'static,
+    R: Send + Sync + 'static,
+    G: FnMut(&T) -> K + Send + 'static,
+    F: FnMut(K, Vec<T>) -> R + Send + 'static,
+{
+    type Reply = ();
+
+    fn handle(&mut self, Add(entry): Add<T, R>, context: &Context<Self>) {
+        if !entry.is_wanted() {
+            return;
+        }
+        let key = (self.key)(&entry.message);
+        let number = *self.numbers.entry(key.clone()).or_insert_with(|| {
+            self.begun += 1;
+            self.begun
+        });
+        let batch = self.batches.entry(number).or_insert_with(|| Batch {
+            key,
+            entries: Vec::new(),
+            due: Limit::after(self.time),
+        });
+        batch.entries.push(entry);
+        if batch.entries.len() >= self.count {
+            self.handle_batch(number);
+        } else if !self.has_timer {
+            self.set_timer(context);
+        }
+    }
+}
+
+impl<T, K, R, G, F> Handle<Due> for Collector<T, K, R, G, F>
+where
+    T: Send + 'static,
+    K: Hash + Eq + Clone + Send + 'static,
+    R: Send + Sync + 'static,
+    G: FnMut(&T) -> K + Send + 'static,
+    F: FnMut(K, Vec<T>) -> R + Send + 'static,
+{
+    type Reply = ();
+
+    fn handle(&mut self, _: Due, context: &Context<Self>) {
+        self.has_timer = false;
+        while let Some((&number, batch)) = self.batches.first_key_value()
+            && batch.due.is_past()
+        {
+            self.handle_batch(number);
+        }
+        self.set_timer(context);
+    }
+}
+
+impl<T, K, R, G, F> Handle<Flush> for Collector<T, K, R, G, F>
+where
+    T: Send + 'static,
+    K: Hash + Eq + Clone + Send + 'static,
+    R: Send + Sync + 'static,
+    G: FnMut(&T) -> K + Send + 'static,
+    F: FnMut(K, Vec<T>) -> R + Send + 'static,
+{
+    type Reply = ();
+
+    fn handle(&mut self, _: Flush, _: &Context<Self>) {
+        while let Some((&number, _)) = self.batches.first_key_value() {
+            self.handle_batch(number);
+        }
+    }
+}
+
+impl<T, K, R, G, F> Collector<T, K, R, G, F>
+where
+    T: Send + 'static,
+    K: Hash + Eq + Clone + Send + 'static,
+    R: Send + Sync + 'static,
+    G: FnMut(&T) -> K + Send + 'static,
+    F: FnMut(K, Vec<T>) -> R + Send + 'static,
+{
+    /// Has a `Due` sent when the oldest batch is due, if there is one.
+    fn set_timer(&mut self, context: &Context<Self>) {
+        let oldest = self.batches.first_key_value();
+        let Some(due) = oldest.and_then(|(_, batch)| batch.due.instant()) else {
+            return;
+        };
+        self.has_timer = true;
+        remind(context.this().downgrade(), due);
+    }
+
+    fn handle_batch(&mut self, number: u64) {
+        let batch = self.batches.remove(&number);
+        let Batch { key, entries, .. } = batch.expect("it is numbered in order to be found");
+        self.numbers.remove(&key);
+        let wanted = entries.into_iter().filter(Passed::is_wanted);
+        let (items, onwards): (Vec<_>, Vec<_>) =
+            wanted.map(|entry| (entry.message, entry.onward)).unzip();
+        if items.is_empty() {
+            return;
+        }
+        match catch_unwind(AssertUnwindSafe(|| (self.f)(key, items))) {
+            Ok(result) => {
+                let result = Arc::new(result);
+                for onward in onwards {
+                    if !onward.take(Ok(Arc::clone(&result))) {
+                        self.undelivered(short_name::<R>());
+                    }
+                }
+            }
+            Err(payload) => {
+                let (failure, payload) = Failure::of_panic(payload);
+                for onward in onwards {
+                    onward.take(Err(AskError::Failed(failure.clone())));
+                }
+                resume_unwind(payload);
+            }
+        }
+    }
+}
+
+impl<T, K, R, G, F> Collector<T, K, R, G, F> {
+    fn undelivered(&self, name: &str) {
+        if let Some(tell) = &self.on_undelivered {
+            // It may panic. The hook has reported that, and the others are to be told of as well.
+            let _ = catch_unwind(AssertUnwindSafe(|| tell(name)));
+        }
+    }
+}
+
+/// Sends a `Due` at that time.
+fn remind<S: Handle<Due> + Send + 'static>(actor: WeakRef<S>, due: Instant) {
+    timers::at(due, move |_| {
+        // One that has ended, or is about to, needs no reminder.
+        let _ = actor.upgrade().map(|actor| actor.send_urgent(Due));
+        None
+    });
+}
+
+impl<T, K, R, G, F> Drop for Collector<T, K, R, G, F> {
+    /// Tells of what was sent and is in no batch that was handled. Askers hear it by themselves.
+    fn drop(&mut self) {
+        let entries = self.batches.values().flat_map(|batch| &batch.entries);
+        for _ in entries.filter(|entry| !entry.onward.is_asked()) {
+            self.undelivered(short_name::<T>());
+        }
+    }
+}
+
+/// A collector, to those who send to it. The last address that is dropped closes it.
+struct Batching<S: Handle<Flush> + Send + 'static>(Ref<S>);
+
+impl<S: Handle<Flush> + Send + 'static> Drop for Batching<S> {
+    fn drop(&mut self) {
+        self.0.cell().close_with(Flush);
+    }
+}
+
+impl<S: Handle<Flush> + Send + 'static> Mortal for Batching<S> {
+    fn ending(&self) -> &Ending {
+        self.0.cell().ending()
+    }
+}
+
+impl<S, T, R> Receive<T, Arc<R>> for Batching<S>
+where
+    S: Handle<Add<T, R>, Reply = ()> + Handle<Flush> + Send + 'static,
+    T: Send + 'static,
+    R: Send + Sync + 'static,
+{
+    fn tell(&self, message: T, patience: Patience) -> Result<(), SendError<T>> {
+        self.pass(Passed::told(message), patience)
+    }
+
+    fn tell_first(&self, message: T) -> Result<(), SendError<T>> {
+        self.pass(Passed::told(message), Patience::Urgent)
+    }
+
+    fn request(
+        &self,
+        message: T,
+        limit: Limit,
+        patience: Patience,
+    ) -> Result<Reply<Arc<R>>, SendError<T>> {
+        let (to, reply) = reply::pair(self.identity().clone());
+        self.pass(Passed::asked(message, to, limit), patience)?;
+        Ok(reply)
+    }
+
+    fn pass(&self, passed: Passed<T, Arc<R>>, patience: Patience) -> Result<(), SendError<T>> {
+        let sent = Receive::tell(&**self.0.cell(), Add(passed), patience);
+        sent.map_err(|error| {
+            let refusal = error.refusal().clone();
+            error.map(|Add(passed)| passed.refused(refusal))
+        })
+    }
+
+    fn retain(&self) {}
+    fn release(&self) {}
+
+    fn end(&self, phase: Phase) {
+        match phase {
+            Phase::Closing => self.0.cell().close_with(Flush),
+            phase => self.0.cell().end(phase),
+        }
+    }
+
+    fn identity(&self) -> &Identity {
+        self.0.cell().identity()
+    }
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+}

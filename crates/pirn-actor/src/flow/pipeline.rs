@@ -1,0 +1,268 @@
+//! Pipelines: actors in a row, each of which works on what the one before it has answered.
+//!
+//! ```text
+//!   send, ask          answer            answer           answer
+//!   ---------> [ parse ] ---> [ highlight ] ---> [ render ] ---> the asker
+//!                       <- no room: waits -
+//! ```
+//!
+//! A whole is not an actor, and has no thread: a message carries the way that is before it
+//! ([`Passed`]), and each stage hands its own answer on. So stages work at the same time, and a
+//! stage without room holds up the one before it, and at last the sender.
+//!
+//! Each message keeps the stages that it still has to pass open. So a row that nobody can send to
+//! any more is closed in order.
+//!
+//! Rejected: an actor at each joint, which asks one stage and sends to the next. It costs a mailbox
+//! and a switch per message, and its stage is idle while it sends.
+
+use crate::actor::{Address, Ending, Handle, Mortal, Onward, Passed, Patience, Receive, Ref};
+use crate::error::{AskError, Exit, SendError};
+use crate::identity::Identity;
+use crate::mailbox::Phase;
+use crate::reply::{self, Reply};
+use crate::time::Limit;
+use std::sync::{Arc, OnceLock};
+
+/// Two stages, each of which may be a row again.
+struct Line<M: 'static, A: 'static, R: 'static> {
+    first: Address<M, A>,
+    next: Address<A, R>,
+    identity: Identity,
+    /// The end of all stages. Made when somebody wants to know it: `first` never forgets who waits.
+    ending: OnceLock<Arc<Ending>>,
+}
+
+/// Hands the answer of one stage to the next.
+struct ToNext<A: 'static, R: 'static> {
+    next: Address<A, R>,
+    onward: Box<dyn Onward<R>>,
+    limit: Limit,
+}
+
+impl<A: Send, R: Send> Onward<A> for ToNext<A, R> {
+    fn is_wanted(&self) -> bool {
+        self.onward.is_wanted()
+    }
+
+    fn is_asked(&self) -> bool {
+        self.onward.is_asked()
+    }
+
+    fn take(self: Box<Self>, answer: Result<A, AskError>) -> bool {
+        let ToNext {
+            next,
+            onward,
+            limit,
+        } = *self;
+        let message = match answer {
+            Ok(message) => message,
+            Err(error) => return onward.take(Err(error)),
+        };
+        let is_asked = onward.is_asked();
+        let passed = Passed {
+            message,
+            onward,
+            limit,
+        };
+        let patience = Patience::Until(limit);
+        next.receiver().pass(passed, patience).is_ok() || is_asked
+    }
+}
+
+impl<M, A, R> Mortal for Line<M, A, R>
+where
+    M: Send + 'static,
+    A: Send + 'static,
+    R: Send + 'static,
+{
+    fn ending(&self) -> &Ending {
+        self.ending.get_or_init(|| {
+            let whole = Arc::new(Ending::new());
+            let (told, next) = (Arc::clone(&whole), Arc::clone(self.next.receiver()));
+            let first_has_ended = move |first: &Exit| {
+                let first = first.clone();
+                let next_has_ended = move |next: &Exit| match first {
+                    Exit::Closed => told.publish(next),
+                    other => told.publish(&other),
+                };
+                next.ending().watch(Box::new(next_has_ended));
+            };
+            let first = self.first.receiver().ending();
+            first.watch(Box::new(first_has_ended));
+            whole
+        })
+    }
+}
+
+impl<M, A, R> Receive<M, R> for Line<M, A, R>
+where
+    M: Send + 'static,
+    A: Send + 'static,
+    R: Send + 'static,
+{
+    fn tell(&self, message: M, patience: Patience) -> Result<(), SendError<M>> {
+        self.pass(Passed::told(message), patience)
+    }
+
+    fn tell_first(&self, message: M) -> Result<(), SendError<M>> {
+        self.pass(Passed::told(message), Patience::Urgent)
+    }
+
+    fn request(
+        &self,
+        message: M,
+        limit: Limit,
+        patience: Patience,
+    ) -> Result<Reply<R>, SendError<M>> {
+        let (to, reply) = reply::pair(self.answering().clone());
+        self.pass(Passed::asked(message, to, limit), patience)?;
+        Ok(reply)
+    }
+
+    fn pass(&self, passed: Passed<M, R>, patience: Patience) -> Result<(), SendError<M>> {
+        let Passed {
+            message,
+            onward,
+            limit,
+        } = passed;
+        let onward = Box::new(ToNext {
+            next: self.next.clone(),
+            onward,
+            limit,
+        });
+        let passed = Passed {
+            message,
+            onward,
+            limit,
+        };
+        self.first.receiver().pass(passed, patience)
+    }
+
+    // The addresses of the stages are counted, and go with the last address of the whole.
+    fn retain(&self) {}
+    fn release(&self) {}
+
+    fn end(&self, phase: Phase) {
+        let (first, next) = (self.first.receiver(), self.next.receiver());
+        first.end(phase);
+        if phase > Phase::Closing {
+            return next.end(phase);
+        }
+        let next = Arc::clone(next);
+        first
+            .ending()
+            .watch(Box::new(move |_| next.end(Phase::Closing)));
+    }
+
+    fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    fn answering(&self) -> &Identity {
+        self.next.receiver().answering()
+    }
+
+    fn len(&self) -> usize {
+        self.first.len() + self.next.len()
+    }
+}
+
+impl<M: Send, A: Send> Address<M, A> {
+    /// Returns the address of a pipeline: this actor's answers are messages to the next one, whose
+    /// answers are those of the whole. `next` is an `&Address` or a `&Ref`, and may be a pipeline.
+    ///
+    /// The stages work at the same time, on different messages. A stage whose answer finds no room
+    /// in the next one's mailbox waits, and takes up no other message meanwhile: so a slow stage
+    /// holds up the sender as soon as the mailboxes before it are full. Messages of one sender stay
+    /// in order.
+    ///
+    /// - An *ask* of the whole gets the last stage's answer. Its deadline holds at each stage. If a
+    ///   stage fails, is gone, or refuses the message, the ask ends with that error.
+    /// - A message that is *sent* ends with the last stage. If a stage does not take what the one
+    ///   before it has made of the message, that one's
+    ///   [`on_undelivered`](crate::Builder::on_undelivered) is told.
+    /// - [`close`](Address::close) closes the stages in order, whoever else uses them: each handles
+    ///   what it has, and then the next is closed. [`stop`](Address::stop) and
+    ///   [`kill`](Address::kill) are for all stages at once. Dropping the address of the whole is
+    ///   dropping one of each stage's.
+    /// - [`join`](Address::join), [`monitor`](Address::monitor) and the like wait for the end of
+    ///   all stages. The exit is that of the first stage that was not closed, if there is one.
+    /// - An actor that asks the whole waits for its last stage: a circle of waiting actors is found
+    ///   if it leads through that.
+    ///
+    /// Whatever else can be [asked](crate::Ask) becomes a stage by a function that asks it.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn_actor::{self as actor, Exit};
+    ///
+    /// let parse = actor::function(|text: String| text.split(' ').map(String::from).collect());
+    /// let highlight = actor::function(|words: Vec<String>| words.join("* *"));
+    /// let render = actor::function(|text: String| format!("<p>*{text}*</p>"));
+    ///
+    /// let publish = parse.then(&highlight).then(&render);
+    /// assert_eq!(publish.ask("two words".to_string()).unwrap(), "<p>*two* *words*</p>");
+    /// publish.close();
+    /// assert_eq!(publish.join(), Exit::Closed);
+    /// assert_eq!(render.exit(), Some(Exit::Closed));
+    /// ```
+    pub fn then<R: Send>(&self, next: impl Into<Address<A, R>>) -> Address<M, R> {
+        let (first, next) = (self.clone(), next.into());
+        let name = format!("{} > {}", first.name(), next.name());
+        Address::new(Arc::new(Line {
+            first,
+            next,
+            identity: Identity::new(Some(name.into())),
+            ending: OnceLock::new(),
+        }))
+    }
+}
+
+impl<S: Send + 'static> Ref<S> {
+    /// Returns the address of a pipeline, as [`Address::then`] does. Which messages it takes is
+    /// inferred, or said by the type of the result.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn_actor::{self as actor, Address, Context, Handle};
+    ///
+    /// struct Parser;
+    /// impl Handle<String> for Parser {
+    ///     type Reply = i64;
+    ///     fn handle(&mut self, text: String, _: &Context<Self>) -> i64 {
+    ///         text.parse().unwrap_or(0)
+    ///     }
+    /// }
+    /// let double = actor::function(|number: i64| 2 * number);
+    /// let doubled: Address<String, i64> = actor::spawn(Parser).then(&double);
+    /// assert_eq!(doubled.ask("21".to_string()), Ok(42));
+    /// ```
+    pub fn then<M, R>(&self, next: impl Into<Address<S::Reply, R>>) -> Address<M, R>
+    where
+        S: Handle<M, Reply: 'static>,
+        M: Send + 'static,
+        R: Send + 'static,
+    {
+        self.address::<M>().then(next)
+    }
+}
+
+impl<M, R> From<&Address<M, R>> for Address<M, R> {
+    /// Returns a clone.
+    fn from(address: &Address<M, R>) -> Address<M, R> {
+        address.clone()
+    }
+}
+
+impl<S, M, R> From<&Ref<S>> for Address<M, R>
+where
+    S: Handle<M, Reply = R> + Send + 'static,
+    M: Send + 'static,
+    R: Send + 'static,
+{
+    /// Returns [`Ref::address`].
+    fn from(actor: &Ref<S>) -> Address<M, R> {
+        actor.address()
+    }
+}

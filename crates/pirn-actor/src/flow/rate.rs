@@ -1,0 +1,29 @@
+//! Messages at a limited rate. The mailbox does it: see [`Builder::rate_limit`].
+
+use crate::{Address, Builder};
+use core::time::Duration;
+
+/// Makes an actor that calls `f` for each message, and lets at least this time pass between the
+/// starts of two messages. It answers with what `f` returns.
+///
+/// See [`Builder::rate_limit`] for actors of other kinds.
+///
+/// # Examples
+/// ```
+/// use pirn_actor as actor;
+/// use std::time::{Duration, Instant};
+///
+/// let start = Instant::now();
+/// let search = actor::rate_limited(Duration::from_millis(2), |word: &str| word.len());
+/// assert_eq!(search.ask("warp"), Ok(4)); // at once
+/// assert_eq!(search.ask("weft!"), Ok(5)); // 2 ms after the other
+/// assert!(start.elapsed() >= Duration::from_millis(2));
+/// ```
+pub fn rate_limited<M, R, F>(least_between: Duration, f: F) -> Address<M, R>
+where
+    M: Send + 'static,
+    R: Send + 'static,
+    F: FnMut(M) -> R + Send + 'static,
+{
+    Builder::new().rate_limit(least_between).function(f)
+}
