@@ -4,6 +4,7 @@
 use crate::error::Exit;
 use crate::poison::locked;
 use crate::time::Limit;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -19,7 +20,9 @@ struct State {
     exit: Option<Exit>,
     /// The number of times that the recipe has made a state.
     built: u32,
-    watchers: Vec<Watcher>,
+    watchers: Vec<(u64, Watcher)>,
+    /// The number of watchers that there have been.
+    watched: u64,
 }
 
 impl Ending {
@@ -44,8 +47,9 @@ impl Ending {
             core::mem::take(&mut state.watchers)
         };
         self.changed.notify_all();
-        for watcher in watchers {
-            watcher(exit);
+        for (_, watcher) in watchers {
+            // A panic of the program's has been reported by the hook, and the others are told.
+            let _ = catch_unwind(AssertUnwindSafe(|| watcher(exit)));
         }
     }
 
@@ -53,16 +57,31 @@ impl Ending {
         locked(&self.state).exit.clone()
     }
 
-    /// Has a function called when the actor ends: at once, if it has ended.
-    pub(crate) fn watch(&self, watcher: Watcher) {
+    /// Has a function called when the actor ends: at once, if it has ended. Returns a number for
+    /// [`unwatch`](Ending::unwatch).
+    pub(crate) fn watch(&self, watcher: Watcher) -> u64 {
         let mut state = locked(&self.state);
+        state.watched += 1;
+        let number = state.watched;
         match state.exit.clone() {
-            None => state.watchers.push(watcher),
+            None => state.watchers.push((number, watcher)),
             Some(exit) => {
                 drop(state);
                 watcher(&exit);
             }
         }
+        number
+    }
+
+    /// Has a function not be called any more, unless it is being called.
+    pub(crate) fn unwatch(&self, number: u64) {
+        let watcher = {
+            let mut state = locked(&self.state);
+            let watchers = &mut state.watchers;
+            let at = watchers.iter().position(|(other, _)| *other == number);
+            at.map(|at| watchers.swap_remove(at))
+        };
+        drop(watcher);
     }
 
     /// Waits for the end.
