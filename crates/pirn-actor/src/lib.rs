@@ -14,8 +14,8 @@ mod snapshot;
 mod time;
 
 pub use actor::{
-    Address, Ask, Builder, Context, Function, Handle, Ref, Restarts, Tell, WeakRef, consumer,
-    function, spawn,
+    Address, Ask, Builder, Context, Function, Handle, Recipient, Ref, Restarts, Target, Tell,
+    WeakAddress, WeakRef, consumer, function, spawn,
 };
 pub use error::{AskError, Cycle, Exit, Failure, Refusal, SendError};
 pub use mailbox::Overflow;
@@ -26,3 +26,4 @@ pub use process::{Inbox, Process, RecvError, process};
 pub use reply::{Reply, ReplyFuture, ReplyTo};
 pub use snapshot::{ActorInfo, snapshot};
 pub use time::timers::TimerHandle;
+pub use time::{Period, every, every_after, send_after, send_at};

@@ -13,6 +13,7 @@ mod runner;
 mod sending;
 mod threads;
 mod wait;
+mod weak;
 
 pub use address::{Address, Ask, Tell};
 pub use builder::{Builder, consumer, function, spawn};
@@ -20,6 +21,7 @@ pub use context::Context;
 pub use handle::{Function, Handle};
 pub use recipe::Restarts;
 pub use reference::{Ref, WeakRef};
+pub use weak::{Recipient, Target, WeakAddress};
 
 pub(crate) use address::Receive;
 pub(crate) use cell::{Cell, Options, Rare};
@@ -29,6 +31,7 @@ pub(crate) use recipe::Recipe;
 pub(crate) use sending::Patience;
 pub(crate) use threads::Threads;
 pub(crate) use wait::ForRoom;
+pub(crate) use weak::{Mode, Sends};
 
 /// What is in the mailbox of an actor with the state `S`.
 pub(crate) type Item<S> = crate::envelope::Envelope<S, Context<S>>;

@@ -3,6 +3,7 @@
 
 mod inbox;
 mod receive;
+mod weak;
 
 pub use inbox::{Inbox, RecvError, Search};
 

@@ -7,3 +7,4 @@ mod deadlocks;
 mod ends;
 mod mailboxes;
 mod processes;
+mod timers;
