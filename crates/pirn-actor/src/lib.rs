@@ -5,6 +5,7 @@ mod edges;
 mod envelope;
 mod error;
 mod identity;
+mod machine;
 mod mailbox;
 mod monitor;
 mod poison;
@@ -12,12 +13,17 @@ pub(crate) mod process;
 mod reply;
 mod snapshot;
 mod time;
+mod topic;
 
 pub use actor::{
     Address, Ask, Builder, Context, Function, Handle, Recipient, Ref, Restarts, Target, Tell,
     WeakAddress, WeakRef, consumer, function, spawn,
 };
 pub use error::{AskError, Cycle, Exit, Failure, Refusal, SendError};
+pub use machine::{
+    Change as StateChange, EventError, Machine, Rules as MachineRules, Template as MachineTemplate,
+    TemplateError,
+};
 pub use mailbox::Overflow;
 pub use monitor::Monitor;
 #[doc(hidden)]
@@ -27,3 +33,7 @@ pub use reply::{Reply, ReplyFuture, ReplyTo};
 pub use snapshot::{ActorInfo, snapshot};
 pub use time::timers::TimerHandle;
 pub use time::{Period, every, every_after, send_after, send_at};
+pub use topic::{
+    Bus, Change, Composite, MapChange, SubscribeError, Subscription, Topic, UnknownPart, Watched,
+    WatchedMap,
+};

@@ -154,6 +154,10 @@ impl<M, R> Address<M, R> {
         Address(actor)
     }
 
+    pub(crate) fn identity(&self) -> &Identity {
+        self.0.identity()
+    }
+
     /// Sends a message. If the mailbox is full, waits for room, or does what the actor's
     /// [`Overflow`](crate::Overflow) says.
     ///

@@ -7,7 +7,7 @@
 //!   timer, and a time limit that is lost is worse than a mailbox that holds one more;
 //! * what is sent at a rate is left out: the next one is due soon, and a receiver that is behind is
 //!   not helped by more of the same;
-//! * what is sent with a pause after each has a place of its own, too: there is never more than one.
+//! * what is sent with a pause after each has a place of its own, too: there is only one at a time.
 //!
 //! Rejected: a thread per message that waits for room, which cannot be cancelled without a race;
 //! and an attempt every few milliseconds, which those who do wait for room always precede.
@@ -27,7 +27,7 @@ const RETRY: Duration = Duration::from_millis(10);
 /// Sends a message after `delay`.
 ///
 /// The timer ends with the actor, and does not keep it open. There is always room for the message.
-/// When the timer is [cancelled](TimerHandle::cancel), a message that is in the mailbox stays there.
+/// If the timer is [cancelled](TimerHandle::cancel), a message that is in the mailbox stays there.
 ///
 /// # Examples
 /// ```

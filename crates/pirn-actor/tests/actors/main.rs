@@ -5,6 +5,8 @@ mod common;
 mod asks;
 mod deadlocks;
 mod ends;
+mod machines;
 mod mailboxes;
 mod processes;
 mod timers;
+mod topics;

@@ -8,8 +8,15 @@ const HOUR: Duration = Duration::from_secs(3600);
 
 #[test]
 fn timers_are_done_in_the_order_of_their_times() {
+    let (begun, begins) = mpsc::channel();
+    let (release, released) = mpsc::channel::<()>();
+    after(Duration::ZERO, move || {
+        begun.send(()).unwrap();
+        let _ = released.recv();
+    });
+    begins.recv().unwrap(); // the keeper is kept
     let (tell, told) = mpsc::channel();
-    let start = Instant::now() + Duration::from_millis(5);
+    let start = Instant::now();
     for n in [3, 1, 0, 2] {
         let tell = tell.clone();
         at(start + n * Duration::from_micros(10), move |_| {
@@ -17,7 +24,7 @@ fn timers_are_done_in_the_order_of_their_times() {
             None
         });
     }
-    drop(tell);
+    drop((tell, release));
     assert!(told.iter().eq([0, 1, 2, 3]));
 }
 
@@ -34,9 +41,9 @@ fn a_timer_that_is_made_while_the_keeper_leaves_is_done() {
 }
 
 #[test]
-fn a_million_cancelled_timers_take_no_memory() {
+fn cancelled_timers_take_no_memory() {
     let held = Arc::new(());
-    for _ in 0..1_000 {
+    for _ in 0..100 {
         let made: Vec<_> = (0..1_000)
             .map(|_| {
                 let held = Arc::clone(&held);
