@@ -10,6 +10,7 @@ mod mailbox;
 mod monitor;
 mod poison;
 pub(crate) mod process;
+mod registry;
 mod reply;
 mod snapshot;
 mod time;
@@ -29,6 +30,7 @@ pub use monitor::Monitor;
 #[doc(hidden)]
 pub use process::Search;
 pub use process::{Inbox, Process, RecvError, process};
+pub use registry::{LookupError, Nameable, Named, Registry, Taken, Undelivered, registry};
 pub use reply::{Reply, ReplyFuture, ReplyTo};
 pub use snapshot::{ActorInfo, snapshot};
 pub use time::timers::TimerHandle;

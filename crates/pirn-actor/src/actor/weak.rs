@@ -2,11 +2,13 @@
 
 use super::address::{Address, Receive, Tell};
 use super::cell::Cell;
+use super::ending::Ending;
 use super::handle::Handle;
 use super::reference::Ref;
 use super::sending::Patience;
 use crate::error::{Refusal, SendError};
 use crate::identity::{Identity, current_limit};
+use crate::registry::Mortal;
 use crate::time::timers::Handled;
 use core::fmt;
 use std::sync::{Arc, Weak};
@@ -212,6 +214,14 @@ impl<M, R> Sends<M> for WeakAddress<M, R> {
     fn has_ended(&self) -> bool {
         let actor = self.actor.upgrade();
         actor.is_none_or(|actor| actor.ending().exit().is_some())
+    }
+}
+
+impl<M, R> Mortal for WeakAddress<M, R> {
+    fn with_ending(&self, f: &mut dyn FnMut(&Ending)) {
+        if let Some(actor) = self.actor.upgrade() {
+            f(actor.ending());
+        }
     }
 }
 

@@ -1,9 +1,10 @@
 //! A process, to those who send to it and do not keep it open.
 
 use super::{Desk, Process};
-use crate::actor::{Mode, Recipient, Sends, Target};
+use crate::actor::{Ending, Mode, Recipient, Sends, Target};
 use crate::error::{Refusal, SendError};
 use crate::identity::{Identity, current_limit};
+use crate::registry::Mortal;
 use std::sync::{Arc, Weak};
 
 struct WeakDesk<M> {
@@ -11,12 +12,30 @@ struct WeakDesk<M> {
     identity: Identity,
 }
 
-impl<M: Send + 'static, T> Recipient<M> for Process<M, T> {
-    fn target(&self) -> Target<M> {
-        Target::of(WeakDesk {
+impl<M: Send + 'static, T> Process<M, T> {
+    fn weak(&self) -> WeakDesk<M> {
+        WeakDesk {
             desk: Arc::downgrade(&self.desk),
             identity: self.desk.identity.clone(),
-        })
+        }
+    }
+
+    pub(crate) fn mortal(&self) -> Arc<dyn Mortal> {
+        Arc::new(self.weak())
+    }
+}
+
+impl<M: Send + 'static, T> Recipient<M> for Process<M, T> {
+    fn target(&self) -> Target<M> {
+        Target::of(self.weak())
+    }
+}
+
+impl<M: Send> Mortal for WeakDesk<M> {
+    fn with_ending(&self, f: &mut dyn FnMut(&Ending)) {
+        if let Some(desk) = self.desk.upgrade() {
+            f(&desk.ending);
+        }
     }
 }
 

@@ -8,5 +8,6 @@ mod ends;
 mod machines;
 mod mailboxes;
 mod processes;
+mod registry;
 mod timers;
 mod topics;
