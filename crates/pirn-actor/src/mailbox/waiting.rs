@@ -92,7 +92,7 @@ impl<T> Mailbox<T> {
             thread: thread::current(),
             is_decided: AtomicBool::new(false),
         });
-        {
+        let then = {
             let mut shared = self.lock();
             if shared.phase != super::Phase::Open {
                 return Err((Refusal::Closed, item));
@@ -105,6 +105,15 @@ impl<T> Mailbox<T> {
             // this sees its addition.
             let begun = self.word.fetch_or(ROOM, Ordering::SeqCst) / super::ONE;
             self.admit(&mut shared, begun);
+            // The runner may have begun all items since there was no room, and left.
+            match shared.queue.is_empty() {
+                true => super::Then::Nothing,
+                false => shared.started(),
+            }
+        };
+        if then == super::Then::Start {
+            // Nobody waited when the runner left, so it is this one's item that is in the queue.
+            return Ok((then, None));
         }
         let limit = wait.limit();
         let mut refusal = Refusal::Closed;
@@ -155,5 +164,34 @@ impl<T> Mailbox<T> {
             // Relaxed: flags are set and taken down under the lock, and only a hint elsewhere.
             self.word.fetch_and(!ROOM, Ordering::Relaxed);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Batch, Next, Overflow, Then};
+    use super::*;
+
+    /// Has the runner do all that there is, between the refusal of an item and the wait for room.
+    struct RunnerLeaves<'a>(&'a Mailbox<u32>);
+
+    impl Wait for RunnerLeaves<'_> {
+        fn begin(&self) -> Result<impl Sized, Refusal> {
+            let mut batch = Batch::new();
+            while let Next::Item(_) = self.0.next(&mut batch) {}
+            Ok(())
+        }
+        fn limit(&self) -> Limit {
+            Limit::NEVER
+        }
+    }
+
+    #[test]
+    fn a_sender_whose_runner_has_left_starts_another_one() {
+        let mailbox = Mailbox::new(1, Overflow::Wait);
+        assert!(matches!(mailbox.try_push(1), Ok((Then::Start, None))));
+        let pushed = mailbox.push(2, &RunnerLeaves(&mailbox));
+        assert!(matches!(pushed, Ok((Then::Start, None))));
+        assert_eq!(mailbox.len(), 1);
     }
 }
