@@ -16,9 +16,9 @@ use std::sync::Arc;
 pub struct Undelivered {
     /// The name.
     pub name: Arc<str>,
-    /// Why: [`TimedOut`](Refusal::TimedOut), [`WrongType`](Refusal::WrongType) if the actor that got
-    /// the name does not accept such messages, or [`Closed`](Refusal::Closed) if that, or the
-    /// registry, has ended.
+    /// Why: [`TimedOut`](Refusal::TimedOut), [`WrongType`](Refusal::WrongType) if the actor with
+    /// the name accepts no such messages, or [`Closed`](Refusal::Closed) if that, or the registry,
+    /// has ended.
     pub why: Refusal,
     /// The message.
     pub message: Box<dyn Any + Send>,

@@ -17,9 +17,12 @@
 //! mailboxes, and what is left over is handed out without it.
 
 mod early;
+mod error;
 mod named;
+mod table;
 
 pub use early::Undelivered;
+pub use error::{LookupError, Taken};
 pub use named::{Nameable, Named};
 
 pub(crate) use named::Mortal;
@@ -27,17 +30,15 @@ pub(crate) use named::Mortal;
 use crate::actor::{Address, Builder, Mode, Ref, Target, WeakAddress, WeakRef};
 use crate::error::{Refusal, SendError};
 use crate::poison::locked;
-use crate::time::timers::{self, later};
 use core::any::Any;
 use core::fmt;
 use core::time::Duration;
 use early::Kept;
 use named::Actor;
-use std::collections::{HashMap, VecDeque};
-use std::error::Error;
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, LazyLock, Mutex, Weak};
-use std::time::Instant;
+use std::sync::{Arc, LazyLock, Mutex};
+use table::{Entry, Holder, Shared, State, later_in};
 
 /// How long a name is ended, unless [`Registry::tombstones`] says otherwise.
 const TOMBSTONES: Duration = Duration::from_secs(10);
@@ -62,30 +63,6 @@ const TOMBSTONES: Duration = Duration::from_secs(10);
 /// ```
 #[derive(Clone)]
 pub struct Registry(Arc<Shared>);
-
-struct Shared(Mutex<State>);
-
-struct State {
-    names: HashMap<Arc<str>, Entry>,
-    /// Counts registrations, tombstones and messages, which are told apart by it.
-    made: u64,
-    tombstones: Duration,
-    undelivered: Option<Address<Undelivered>>,
-}
-
-/// What is known of a name that is not free.
-enum Entry {
-    Expected(VecDeque<Kept>),
-    Registered(Holder),
-    Ended(u64),
-}
-
-struct Holder {
-    number: u64,
-    actor: Actor,
-    /// The number of the function that is called when it ends, as soon as there is one.
-    watch: Option<u64>,
-}
 
 /// Returns the registry of the whole program.
 ///
@@ -112,12 +89,7 @@ impl Default for Registry {
 impl Registry {
     /// Makes an empty registry.
     pub fn new() -> Registry {
-        Registry(Arc::new(Shared(Mutex::new(State {
-            names: HashMap::new(),
-            made: 0,
-            tombstones: TOMBSTONES,
-            undelivered: None,
-        }))))
+        Registry(Arc::new(Shared(Mutex::new(State::new(TOMBSTONES)))))
     }
 
     /// Sets how long, after the end of an actor, messages for its name are refused
@@ -295,7 +267,7 @@ impl Registry {
     /// Sends a message to the actor with this name, as [`Tell::send`](crate::Tell::send) does.
     ///
     /// # Errors
-    /// The message comes back: nobody has the name ([`Refusal::Unknown`]), the actor does not accept
+    /// The message comes back: nobody has the name ([`Refusal::Unknown`]), its actor accepts no
     /// such messages ([`Refusal::WrongType`]), or as from [`Ref::send`].
     pub fn send<M: Send + 'static>(&self, name: &str, message: M) -> Result<(), SendError<M>> {
         match self.target(name) {
@@ -404,153 +376,8 @@ impl Registry {
     }
 }
 
-/// Calls `f` after a time, if the registry is still there.
-fn later_in(
-    registry: Weak<Shared>,
-    limit: Duration,
-    f: impl Fn(&Shared) + Send + 'static,
-) -> timers::TimerHandle {
-    timers::at(later(Instant::now(), limit), move |_| {
-        if let Some(shared) = registry.upgrade() {
-            f(&shared);
-        }
-        None
-    })
-}
-
-impl Shared {
-    /// The time limit of a message is over.
-    fn expire(&self, name: &str, number: u64) {
-        let mut state = locked(&self.0);
-        let Some(Entry::Expected(kept)) = state.names.get_mut(name) else {
-            return;
-        };
-        let Some(at) = kept.iter().position(|kept| kept.number == number) else {
-            return;
-        };
-        let expired = kept.remove(at).map(|kept| kept.message.into_any());
-        if kept.is_empty() {
-            state.names.remove(name);
-        }
-        let expired = expired.map(|message| (Refusal::TimedOut, message));
-        state.hand_out(&name.into(), expired);
-    }
-
-    /// The actor of a registration has ended.
-    fn ended(self: &Arc<Self>, name: &Arc<str>, number: u64) {
-        let mut state = locked(&self.0);
-        if state.holder(name, number).is_none() {
-            return;
-        }
-        if state.tombstones.is_zero() {
-            state.names.remove(name);
-            return;
-        }
-        let tombstone = state.next_number();
-        let ended = Entry::Ended(tombstone);
-        state.names.insert(Arc::clone(name), ended);
-        let (registry, name) = (Arc::downgrade(self), Arc::clone(name));
-        later_in(registry, state.tombstones, move |shared| {
-            let mut state = locked(&shared.0);
-            if matches!(state.names.get(&name), Some(Entry::Ended(number)) if *number == tombstone)
-            {
-                state.names.remove(&name);
-            }
-        });
-    }
-}
-
-impl State {
-    fn next_number(&mut self) -> u64 {
-        self.made += 1;
-        self.made
-    }
-
-    fn holder(&mut self, name: &str, number: u64) -> Option<&mut Holder> {
-        match self.names.get_mut(name) {
-            Some(Entry::Registered(holder)) if holder.number == number => Some(holder),
-            _ => None,
-        }
-    }
-
-    /// Hands messages to the actor that is told of them.
-    fn hand_out(
-        &self,
-        name: &Arc<str>,
-        left: impl IntoIterator<Item = (Refusal, Box<dyn Any + Send>)>,
-    ) {
-        for (why, message) in left {
-            let name = Arc::clone(name);
-            let undelivered = Undelivered { name, why, message };
-            if let Some(actor) = &self.undelivered {
-                let _ = actor.try_send(undelivered);
-            }
-        }
-    }
-}
-
-impl Drop for State {
-    fn drop(&mut self) {
-        for (name, entry) in core::mem::take(&mut self.names) {
-            if let Entry::Expected(kept) = entry {
-                let left = kept.into_iter().map(|kept| {
-                    kept.timer.cancel();
-                    (Refusal::Closed, kept.message.into_any())
-                });
-                self.hand_out(&name, left);
-            }
-        }
-    }
-}
-
 impl fmt::Debug for Registry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Registry").field(&self.names()).finish()
-    }
-}
-
-/// Another actor has the name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Taken {
-    /// The name.
-    pub name: Arc<str>,
-}
-
-impl fmt::Display for Taken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "another actor has the name {:?}", self.name)
-    }
-}
-
-impl Error for Taken {}
-
-/// Why a name does not lead to an actor.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum LookupError {
-    /// Nobody has this name.
-    Unknown(Arc<str>),
-    /// The actor with this name is none of this type, and accepts no such messages.
-    WrongType(Arc<str>),
-}
-
-impl fmt::Display for LookupError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            LookupError::Unknown(name) => write!(f, "nobody has the name {name:?}"),
-            LookupError::WrongType(name) => write!(f, "{name:?} is another type of actor"),
-        }
-    }
-}
-
-impl Error for LookupError {}
-
-impl From<LookupError> for Refusal {
-    fn from(error: LookupError) -> Refusal {
-        match error {
-            LookupError::Unknown(_) => Refusal::Unknown,
-            LookupError::WrongType(_) => Refusal::WrongType,
-        }
     }
 }

@@ -117,8 +117,7 @@ impl<M: Send + 'static, T> Nameable for &Process<M, T> {
     }
 }
 
-/// An actor that is to be registered, with the messages by which it is found without the type of its
-/// state.
+/// An actor that is to be registered, with the types of messages by which it is found, too.
 ///
 /// # Examples
 /// ```

@@ -179,7 +179,9 @@ pub(crate) fn later(now: Instant, delay: Duration) -> Instant {
 pub(crate) fn after(delay: Duration, f: impl FnOnce() + Send + 'static) {
     let mut f = Some(f);
     at(later(Instant::now(), delay), move |_| {
-        f.take().map(|f| f());
+        if let Some(f) = f.take() {
+            f();
+        }
         None
     });
 }

@@ -15,8 +15,8 @@ use std::sync::{Arc, Mutex};
 
 /// A map that threads share, wait for, and are told the changes of.
 ///
-/// Clones are the same map. Subscribers are told all changes, in order. Keys are hashed and compared
-/// under the map's lock: that must be short, and must not use the map.
+/// Clones are the same map. Subscribers are told all changes, in order. Keys are hashed, compared
+/// and cloned under the map's lock: that must be short, and must not use the map.
 ///
 /// # Examples
 /// ```
@@ -188,7 +188,8 @@ where
         true
     }
 
-    /// Has an actor, or another receiver, sent each change. See [`Topic::subscribe`](super::Topic::subscribe).
+    /// Has an actor, or another receiver, sent each change. See
+    /// [`Topic::subscribe`](super::Topic::subscribe).
     pub fn subscribe(&self, subscriber: &impl Recipient<MapChange<K, V>>) -> Subscription {
         self.0.changes.topic.subscribe(subscriber)
     }

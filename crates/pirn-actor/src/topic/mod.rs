@@ -94,14 +94,14 @@ impl<T: Send + 'static> Topic<T> {
         Topic::delivering(Delivery::Direct)
     }
 
-    /// Makes a topic that calls functions on the thread of the publisher. They have been called when
-    /// [`publish`](Topic::publish) returns. The publisher waits for them.
+    /// Makes a topic that calls functions on the thread of the publisher. They have been called
+    /// when [`publish`](Topic::publish) returns. The publisher waits for them.
     pub fn inline() -> Topic<T> {
         Topic::delivering(Delivery::Inline)
     }
 
-    /// Makes a topic with an actor per subscriber, which waits for room at that: so one that is slow
-    /// delays nobody, and misses nothing as long as it is no more than 1,024 messages behind.
+    /// Makes a topic with an actor per subscriber, which waits for room at that: so one that is
+    /// slow delays nobody, and misses nothing unless it is more than 1,024 messages behind.
     pub fn per_subscriber() -> Topic<T> {
         Topic::delivering(Delivery::PerSubscriber)
     }
@@ -136,7 +136,8 @@ impl<T: Send + 'static> Topic<T> {
         self
     }
 
-    /// Has an actor, or another receiver, sent what is published, until the subscription is dropped.
+    /// Has an actor, or another receiver, sent what is published, until the subscription is
+    /// dropped.
     ///
     /// # Panics
     /// If there is a [limit](Topic::limit), and it is reached.
@@ -146,8 +147,8 @@ impl<T: Send + 'static> Topic<T> {
 
     /// Has a function called with what is published, until the subscription is dropped. It may be
     /// called by several threads at once if the topic is [inline](Topic::inline) or
-    /// [per message](Topic::per_message), otherwise not. A panic of it ends neither the publisher nor
-    /// the subscription.
+    /// [per message](Topic::per_message), otherwise not. A panic of it ends neither the publisher
+    /// nor the subscription.
     ///
     /// # Panics
     /// If there is a [limit](Topic::limit), and it is reached.

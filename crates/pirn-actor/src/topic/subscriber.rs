@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 pub(super) type Call<T> = Box<dyn Fn(T) + Send + Sync>;
 
-/// What has become of a message, for one subscriber.
+/// Whether one subscriber has got a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Delivered {
     Told,

@@ -8,8 +8,8 @@ use std::sync::{Arc, Weak};
 /// Being told what is published, for as long as this exists.
 ///
 /// When it has been dropped, nobody is told anything any more: the drop waits for a call of the
-/// subscriber that is on its way, unless that call itself is what drops it. Messages that are in the
-/// subscriber's mailbox stay there.
+/// subscriber that is on its way, unless that call itself is what drops it. Messages that are in
+/// the subscriber's mailbox stay there.
 ///
 /// # Examples
 /// ```

@@ -14,7 +14,8 @@ use std::sync::{Arc, Mutex};
 /// A value that threads share, wait for, and are told the changes of.
 ///
 /// Clones are the same value. Subscribers are told all changes, in order: the old value of each is
-/// the new value of the one before. (One that is full misses some, as with a [`Topic`](super::Topic).)
+/// the new value of the one before. (One that is full misses some, as with a
+/// [`Topic`](super::Topic).)
 ///
 /// # Examples
 /// ```
@@ -89,8 +90,8 @@ impl<T: Clone + Send + Sync + 'static> Watched<T> {
         }
     }
 
-    /// Sets the value to one that is made of the present one, and returns it. `f` is called again if
-    /// another thread has changed the value meanwhile.
+    /// Sets the value to one that is made of the present one, and returns it. `f` is called again
+    /// if another thread has changed the value meanwhile.
     pub fn update(&self, mut f: impl FnMut(&T) -> T) -> T {
         loop {
             let (old, version) = self.load();
@@ -149,7 +150,8 @@ impl<T: Clone + Send + Sync + 'static> Watched<T> {
         true
     }
 
-    /// Has an actor, or another receiver, sent each change. See [`Topic::subscribe`](super::Topic::subscribe).
+    /// Has an actor, or another receiver, sent each change. See
+    /// [`Topic::subscribe`](super::Topic::subscribe).
     pub fn subscribe(&self, subscriber: &impl Recipient<Change<T>>) -> Subscription {
         self.0.changes.topic.subscribe(subscriber)
     }
@@ -160,8 +162,8 @@ impl<T: Clone + Send + Sync + 'static> Watched<T> {
         self.0.changes.topic.subscribe_with(f)
     }
 
-    /// Waits until the value is one for which `wanted` returns true, and returns it. A value that is
-    /// changed again at once may not be seen.
+    /// Waits until the value is one for which `wanted` returns true, and returns it. A value that
+    /// is changed again at once may not be seen.
     ///
     /// # Errors
     /// The running thread was interrupted.

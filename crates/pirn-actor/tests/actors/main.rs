@@ -11,3 +11,4 @@ mod processes;
 mod registry;
 mod timers;
 mod topics;
+mod watching;

@@ -250,7 +250,9 @@ fn registrations_ends_and_early_messages_race_without_loss() {
     registry.tombstones(Duration::from_micros(200));
     let lost = Arc::new(AtomicUsize::new(0));
     let counts = Arc::clone(&lost);
-    registry.on_undelivered(move |_| drop(counts.fetch_add(1, Ordering::SeqCst)));
+    registry.on_undelivered(move |_| {
+        counts.fetch_add(1, Ordering::SeqCst);
+    });
     let (handled, accepted) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let is_over = Arc::new(AtomicBool::new(false));
     let registrars: Vec<_> = (0..2)
@@ -260,8 +262,9 @@ fn registrations_ends_and_early_messages_race_without_loss() {
                 let mut registered = 0;
                 while registered < 150 {
                     let counts = Arc::clone(&handled);
-                    let to =
-                        actor::consumer(move |_: u64| drop(counts.fetch_add(1, Ordering::SeqCst)));
+                    let to = actor::consumer(move |_: u64| {
+                        counts.fetch_add(1, Ordering::SeqCst);
+                    });
                     if registry.register("name", &to).is_ok() {
                         registered += 1;
                         thread::yield_now();

@@ -245,7 +245,7 @@ impl Handle<()> for Fails {
     type Reply = ();
     fn handle(&mut self, (): (), _: &Context<Self>) {
         let n = self.0.fetch_add(1, Ordering::SeqCst);
-        assert!(n % 2 == 0, "every other time");
+        assert!(n.is_multiple_of(2), "every other time");
     }
 }
 
