@@ -18,6 +18,10 @@ pub enum Refusal {
     Interrupted,
     /// There will never be room: the receiver waits, directly or through others, for the sender.
     Deadlock(Cycle),
+    /// Nobody has the name that the message was sent to.
+    Unknown,
+    /// The actor with the name that the message was sent to accepts no such messages.
+    WrongType,
 }
 
 impl fmt::Display for Refusal {
@@ -30,6 +34,8 @@ impl fmt::Display for Refusal {
                 f.write_str("interrupted while waiting for room in the mailbox")
             }
             Refusal::Deadlock(cycle) => write!(f, "waiting for room would be a deadlock: {cycle}"),
+            Refusal::Unknown => f.write_str("nobody has this name"),
+            Refusal::WrongType => f.write_str("the actor accepts no such messages"),
         }
     }
 }
@@ -154,6 +160,7 @@ impl From<Refusal> for AskError {
             Refusal::TimedOut => AskError::TimedOut,
             Refusal::Interrupted => AskError::Interrupted,
             Refusal::Deadlock(cycle) => AskError::Deadlock(cycle),
+            Refusal::Unknown | Refusal::WrongType => AskError::Unreachable,
         }
     }
 }

@@ -7,20 +7,23 @@ mod envelope;
 mod error;
 mod flow;
 mod identity;
+mod machine;
 mod mailbox;
 mod monitor;
 mod poison;
 mod pool;
 pub(crate) mod process;
+mod registry;
 mod reply;
 mod scope;
 mod snapshot;
 mod supervise;
 mod time;
+mod topic;
 
 pub use actor::{
-    Address, Ask, Builder, Context, Function, Handle, Ref, Restarts, Tell, WeakRef, consumer,
-    function, spawn,
+    Address, Ask, Builder, Context, Function, Handle, Recipient, Ref, Restarts, Target, Tell,
+    WeakAddress, WeakRef, consumer, function, spawn,
 };
 pub use door::{each, inline};
 pub use error::{AskError, Cycle, Exit, Failure, Refusal, SendError};
@@ -29,14 +32,24 @@ pub use flow::{
     batch, batch_by, generate, generate_parallel, generate_scoped, map_reduce, prefetch,
     rate_limited, try_map_reduce,
 };
+pub use machine::{
+    Change as StateChange, EventError, Machine, Rules as MachineRules, Template as MachineTemplate,
+    TemplateError,
+};
 pub use mailbox::Overflow;
 pub use monitor::Monitor;
 pub use pool::{Pool, PoolRef, Workers};
 #[doc(hidden)]
 pub use process::Search;
 pub use process::{Inbox, Process, RecvError, Watch, process};
+pub use registry::{LookupError, Nameable, Named, Registry, Taken, Undelivered, registry};
 pub use reply::{Reply, ReplyFuture, ReplyTo};
 pub use scope::{Scope, ScopedRef, With, scope};
 pub use snapshot::{ActorInfo, snapshot};
 pub use supervise::{ChildInfo, ChildState, NoChild, StartError, Supervisor, Tree, TreeEvent};
 pub use time::timers::TimerHandle;
+pub use time::{Period, every, every_after, send_after, send_at};
+pub use topic::{
+    Bus, Change, Composite, MapChange, SubscribeError, Subscription, Topic, UnknownPart, Watched,
+    WatchedMap,
+};

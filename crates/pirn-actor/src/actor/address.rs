@@ -5,12 +5,14 @@ use super::ending::Mortal;
 use super::handle::Handle;
 use super::passing::Passed;
 use super::sending::Patience;
+use super::weak::WeakAddress;
 use crate::error::{AskError, Exit, SendError};
 use crate::identity::{Identity, current_limit};
 use crate::mailbox::Phase;
 use crate::monitor::Monitor;
 use crate::reply::Reply;
 use crate::time::Limit;
+use crate::time::timers::Handled;
 use core::fmt;
 use core::time::Duration;
 use std::sync::Arc;
@@ -74,6 +76,15 @@ pub trait Ask<M>: Tell<M> {
 pub(crate) trait Receive<M, R>: Mortal {
     fn tell(&self, message: M, patience: Patience) -> Result<(), SendError<M>>;
     fn tell_first(&self, message: M) -> Result<(), SendError<M>>;
+    /// Puts a message after all others, whatever the capacity.
+    fn tell_beyond(&self, message: M) -> Result<(), SendError<M>> {
+        self.tell(message, Patience::None)
+    }
+    /// Does the same, and drops `handled` when the message has been handled.
+    fn tell_tracked(&self, message: M, handled: Handled) -> Result<(), SendError<M>> {
+        drop(handled);
+        self.tell(message, Patience::None)
+    }
     fn request(
         &self,
         message: M,
@@ -105,6 +116,12 @@ where
     }
     fn tell_first(&self, message: M) -> Result<(), SendError<M>> {
         Cell::tell_first(self, message)
+    }
+    fn tell_beyond(&self, message: M) -> Result<(), SendError<M>> {
+        Cell::tell_beyond(self, message)
+    }
+    fn tell_tracked(&self, message: M, handled: Handled) -> Result<(), SendError<M>> {
+        Cell::tell_tracked(self, message, handled)
     }
     fn request(
         &self,
@@ -147,6 +164,10 @@ impl<M, R> Address<M, R> {
 
     pub(crate) fn receiver(&self) -> &Arc<dyn Receive<M, R>> {
         &self.0
+    }
+
+    pub(crate) fn identity(&self) -> &Identity {
+        self.0.identity()
     }
 
     /// Sends a message. If the mailbox is full, waits for room, or does what the actor's
@@ -210,6 +231,11 @@ impl<M, R> Address<M, R> {
     pub fn ask_later(&self, message: M) -> Result<Reply<R>, SendError<M>> {
         let limit = current_limit();
         self.0.request(message, limit, Patience::Until(limit))
+    }
+
+    /// Returns an address that does not keep the actor open.
+    pub fn downgrade(&self) -> WeakAddress<M, R> {
+        WeakAddress::of(Arc::downgrade(&self.0), self.0.identity().clone())
     }
 
     /// Has the actor end after the messages that are in its mailbox now.

@@ -36,7 +36,7 @@ impl<S: Send> Context<S> {
         Context(cell)
     }
 
-    pub(super) fn cell(&self) -> &Arc<Cell<S>> {
+    pub(crate) fn cell(&self) -> &Arc<Cell<S>> {
         &self.0
     }
 

@@ -76,7 +76,7 @@ impl Ending {
     }
 
     /// Drops the watcher with this number, if it has not been called.
-    fn unwatch(&self, number: u64) {
+    pub(crate) fn unwatch(&self, number: u64) {
         let watcher = locked(&self.state).watchers.remove(&number);
         drop(watcher);
     }

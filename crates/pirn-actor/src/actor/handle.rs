@@ -6,6 +6,7 @@ use crate::error::{AskError, Failure, short_name};
 use crate::identity::Within;
 use crate::reply::ReplyTo;
 use crate::time::Limit;
+use crate::time::timers::Handled;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// A state that handles messages of the type `M`. A state may handle several types.
@@ -64,6 +65,24 @@ where
 
     fn name() -> &'static str {
         short_name::<M>()
+    }
+}
+
+/// A message without an asker, whose sender learns when it has been handled.
+pub(crate) struct Tracked<M> {
+    pub(crate) message: M,
+    pub(crate) handled: Handled,
+}
+
+impl<S, M> Parcel<S, Context<S>> for Tracked<M>
+where
+    S: Handle<M>,
+    M: Send,
+{
+    fn deliver(self, state: &mut S, context: &Context<S>) {
+        let Tracked { message, handled } = self;
+        drop(state.handle(message, context));
+        drop(handled); // or by a panic
     }
 }
 

@@ -16,6 +16,7 @@ mod sending;
 mod threads;
 mod transaction;
 mod wait;
+mod weak;
 
 pub use address::{Address, Ask, Tell};
 pub use builder::{Builder, consumer, function, spawn};
@@ -23,6 +24,7 @@ pub use context::Context;
 pub use handle::{Function, Handle};
 pub use recipe::Restarts;
 pub use reference::{Ref, WeakRef};
+pub use weak::{Recipient, Target, WeakAddress};
 
 pub(crate) use address::Receive;
 pub(crate) use builder::CAPACITY;
@@ -35,6 +37,7 @@ pub(crate) use runner::{RETRY, discard, exit, run, start_boxed, undelivered};
 pub(crate) use sending::Patience;
 pub(crate) use threads::Threads;
 pub(crate) use wait::ForRoom;
+pub(crate) use weak::{Mode, Sends};
 
 /// What is in the mailbox of an actor with the state `S`.
 pub(crate) type Item<S> = crate::envelope::Envelope<S, Context<S>>;

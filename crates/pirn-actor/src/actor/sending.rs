@@ -2,13 +2,14 @@
 
 use super::cell::Cell;
 use super::context::Context;
-use super::handle::{Asked, Code, Handle, Query, Told};
+use super::handle::{Asked, Code, Handle, Query, Told, Tracked};
 use super::wait::ForRoom;
 use crate::envelope::{Envelope, Parcel};
 use crate::error::{AskError, Refusal, SendError};
 use crate::mailbox::Then;
 use crate::reply::{self, Reply};
 use crate::time::Limit;
+use crate::time::timers::Handled;
 
 /// What a push returns.
 type Pushed<T> = Result<(Then, Option<T>), (Refusal, T)>;
@@ -69,6 +70,15 @@ impl<S: Send> Cell<S> {
         self.pushed(pushed.map(|then| (then, None)))
     }
 
+    /// Puts a parcel after all others, whatever the capacity.
+    fn put_beyond<P>(&self, parcel: P) -> Result<(), (Refusal, P)>
+    where
+        P: Parcel<S, Context<S>> + 'static,
+    {
+        let pushed = self.mailbox.push_beyond(Envelope::new(parcel));
+        self.pushed(pushed.map(|then| (then, None)))
+    }
+
     fn pushed<P>(&self, pushed: Pushed<super::Item<S>>) -> Result<(), (Refusal, P)>
     where
         P: Parcel<S, Context<S>>,
@@ -112,6 +122,24 @@ impl<S: Send> Cell<S> {
     {
         self.put_first(Told(message))
             .map_err(|(refusal, Told(message))| self.send_error(message, refusal))
+    }
+
+    pub(super) fn tell_beyond<M>(&self, message: M) -> Result<(), SendError<M>>
+    where
+        S: Handle<M>,
+        M: Send + 'static,
+    {
+        self.put_beyond(Told(message))
+            .map_err(|(refusal, Told(message))| self.send_error(message, refusal))
+    }
+
+    pub(super) fn tell_tracked<M>(&self, message: M, handled: Handled) -> Result<(), SendError<M>>
+    where
+        S: Handle<M>,
+        M: Send + 'static,
+    {
+        self.put_beyond(Tracked { message, handled })
+            .map_err(|(refusal, tracked)| self.send_error(tracked.message, refusal))
     }
 
     /// Asks. The reply can be awaited.

@@ -280,6 +280,17 @@ impl<T> Mailbox<T> {
         (self.capacity as u64 / 16).max(1)
     }
 
+    /// Puts an item after all others. Capacity is no limit to it.
+    pub(crate) fn push_beyond(&self, item: T) -> Result<Then, (Refusal, T)> {
+        let mut shared = self.lock();
+        if shared.phase != Phase::Open {
+            return Err((Refusal::Closed, item));
+        }
+        shared.queue.push_back(item);
+        shared.sent += 1;
+        Ok(shared.started())
+    }
+
     /// Returns true if a sender has to wait: by the count, or because others wait already.
     fn is_full(&self, shared: &Shared<T>) -> bool {
         self.room(shared, self.begun()) == 0 || !shared.line.is_empty()

@@ -134,7 +134,7 @@ impl<T> Mailbox<T> {
             Ok(waits) => waits,
             Err(refusal) => return Err((refusal, item)),
         };
-        let ticket = {
+        let (ticket, then) = {
             let mut shared = self.lock();
             if shared.phase != super::Phase::Open {
                 return Err((Refusal::Closed, item));
@@ -144,8 +144,17 @@ impl<T> Mailbox<T> {
             // this sees its addition.
             let begun = self.word.fetch_or(ROOM, Ordering::SeqCst) / super::ONE;
             self.admit(&mut shared, begun);
-            ticket
+            // The runner may have begun all items since there was no room, and left.
+            let then = match shared.queue.is_empty() {
+                true => super::Then::Nothing,
+                false => shared.started(),
+            };
+            (ticket, then)
         };
+        if then == super::Then::Start {
+            // Nobody waited when the runner left, so it is this one's item that is in the queue.
+            return Ok((then, None));
+        }
         let refusal = ticket.wait(wait.limit());
         match self.lock().line.leave(&ticket) {
             None => Ok((super::Then::Nothing, None)),
@@ -169,5 +178,34 @@ impl<T> Mailbox<T> {
             // Relaxed: flags are set and taken down under the lock, and only a hint elsewhere.
             self.word.fetch_and(!ROOM, Ordering::Relaxed);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Batch, Next, Overflow, Then};
+    use super::*;
+
+    /// Has the runner do all that there is, between the refusal of an item and the wait for room.
+    struct RunnerLeaves<'a>(&'a Mailbox<u32>);
+
+    impl Wait for RunnerLeaves<'_> {
+        fn begin(&self) -> Result<impl Sized, Refusal> {
+            let mut batch = Batch::new();
+            while let Next::Item(_) = self.0.next(&mut batch) {}
+            Ok(())
+        }
+        fn limit(&self) -> Limit {
+            Limit::NEVER
+        }
+    }
+
+    #[test]
+    fn a_sender_whose_runner_has_left_starts_another_one() {
+        let mailbox = Mailbox::new(1, Overflow::Wait);
+        assert!(matches!(mailbox.try_push(1), Ok((Then::Start, None))));
+        let pushed = mailbox.push(2, &RunnerLeaves(&mailbox));
+        assert!(matches!(pushed, Ok((Then::Start, None))));
+        assert_eq!(mailbox.len(), 1);
     }
 }

@@ -5,6 +5,7 @@ mod inbox;
 mod pause;
 mod receive;
 mod watch;
+mod weak;
 
 pub use inbox::{Inbox, RecvError, Search};
 pub use watch::Watch;

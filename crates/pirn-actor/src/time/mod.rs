@@ -1,6 +1,11 @@
 //! Time: limits of waits, and what is done later.
 
+mod period;
+mod sending;
 pub(crate) mod timers;
+
+pub use period::Period;
+pub use sending::{every, every_after, send_after, send_at};
 
 use crate::error::{AskError, Refusal};
 use core::time::Duration;

@@ -88,6 +88,7 @@ fn a_failure_that_nobody_mends_ends_the_tree() {
     let b = get(&app, "inner/b");
     assert!(b.ask(Fail).is_err());
     assert_eq!(b.ask(Count), Ok(1), "that was the outer one's restart");
+    get(&app, "inner/c").ask(Count).unwrap(); // restarted after b
     log.take();
     assert!(b.ask(Fail).is_err());
     let Exit::Failed(failure) = app.join() else {

@@ -1,0 +1,383 @@
+//! Names: one actor per name, found by whoever knows the name and a type.
+//!
+//! ```text
+//!          send_early              register                     its actor ends
+//!   free ------------> expected ------------> registered ----------------------> ended
+//!    ^  \               |    ^  the messages,     ^  |                             |  |
+//!    |   \ none is left |    |  first of all      |  | unregister                  |  |
+//!    |<---\-------------+    +- send_early        |  +---------> free              |  |
+//!    |     \--------------- register -------------+<------------ register ---------+  |
+//!    +<---------------------------- after a time limit -------------------------------+
+//! ```
+//!
+//! While a name is *ended*, messages for it are refused: those who still send to an actor that has
+//! ended do not fill the memory with what nobody will ever get.
+//!
+//! All of it is under one lock, under which no code of the program runs: messages are put into
+//! mailboxes, and what is left over is handed out without it.
+
+mod early;
+mod error;
+mod named;
+mod table;
+
+pub use early::Undelivered;
+pub use error::{LookupError, Taken};
+pub use named::{Nameable, Named};
+
+pub(crate) use named::Ends;
+
+use crate::actor::{Address, Builder, Mode, Ref, Target, WeakAddress, WeakRef};
+use crate::error::{Refusal, SendError};
+use crate::poison::locked;
+use core::any::Any;
+use core::fmt;
+use core::time::Duration;
+use early::Kept;
+use named::Actor;
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, LazyLock, Mutex};
+use table::{Entry, Holder, Shared, State, later_in};
+
+/// How long a name is ended, unless [`Registry::tombstones`] says otherwise.
+const TOMBSTONES: Duration = Duration::from_secs(10);
+
+/// A table of actors by name. [`registry`] is one for the whole program.
+///
+/// Clones are the same table. It does not keep actors open.
+///
+/// # Examples
+/// ```
+/// use pirn_actor::{self as actor, Address, Registry};
+///
+/// let registry = Registry::new();
+/// let square = actor::function(|n: u64| n * n);
+/// registry.register("square", &square)?;
+///
+/// let found: Address<u64, u64> = registry.address("square")?;
+/// assert_eq!(found.ask(7), Ok(49));
+/// assert!(registry.register("square", &square).is_err());
+/// assert!(registry.address::<u64, u64>("cube").is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Registry(Arc<Shared>);
+
+/// Returns the registry of the whole program.
+///
+/// # Examples
+/// ```
+/// use pirn_actor as actor;
+///
+/// let log = actor::consumer(|line: String| println!("{line}"));
+/// actor::registry().register("log", &log)?;
+/// actor::registry().send("log", "hello".to_string())?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn registry() -> &'static Registry {
+    static REGISTRY: LazyLock<Registry> = LazyLock::new(Registry::new);
+    &REGISTRY
+}
+
+impl Default for Registry {
+    fn default() -> Registry {
+        Registry::new()
+    }
+}
+
+impl Registry {
+    /// Makes an empty registry.
+    pub fn new() -> Registry {
+        Registry(Arc::new(Shared(Mutex::new(State::new(TOMBSTONES)))))
+    }
+
+    /// Sets how long, after the end of an actor, messages for its name are refused
+    /// ([`send_early`](Registry::send_early)). Another actor may get the name at once. 10 seconds
+    /// unless it is set.
+    pub fn tombstones(&self, limit: Duration) {
+        locked(&self.0.0).tombstones = limit;
+    }
+
+    /// Has a function called, by an actor of its own, with each message that was kept for a name,
+    /// and that nobody has got. Without this, such messages are dropped.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn_actor::{Refusal, Registry};
+    /// use std::time::Duration;
+    ///
+    /// let registry = Registry::new();
+    /// let (tell, told) = std::sync::mpsc::channel();
+    /// registry.on_undelivered(move |undelivered| tell.send(undelivered).unwrap());
+    /// registry.send_early("nobody", 7, 10, Duration::from_millis(1))?;
+    /// let undelivered = told.recv()?;
+    /// assert_eq!((&*undelivered.name, undelivered.why), ("nobody", Refusal::TimedOut));
+    /// assert_eq!(undelivered.message.downcast_ref(), Some(&7));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn on_undelivered(&self, f: impl Fn(Undelivered) + Send + 'static) {
+        let builder = Builder::new().name("undelivered").unbounded();
+        let actor = builder.consumer(move |undelivered| {
+            // A panic of it has been reported by the hook, and is not the end of it.
+            let _ = catch_unwind(AssertUnwindSafe(|| f(undelivered)));
+        });
+        let before = locked(&self.0.0).undelivered.replace(actor);
+        drop(before);
+    }
+
+    /// Gives an actor a name: a [`Ref`], an [`Address`], a [`Process`](crate::Process), or a
+    /// [`Named`], which is found by several types. The messages that were kept for the name come
+    /// before all others in its mailbox, whatever its capacity.
+    ///
+    /// # Errors
+    /// Another actor has the name, and has not ended.
+    pub fn register(&self, name: impl Into<Arc<str>>, actor: impl Nameable) -> Result<(), Taken> {
+        let (name, actor) = (name.into(), actor.actor());
+        let mut state = locked(&self.0.0);
+        let kept = match state.names.remove(&name) {
+            Some(Entry::Registered(holder)) if !holder.actor.has_ended() => {
+                state
+                    .names
+                    .insert(Arc::clone(&name), Entry::Registered(holder));
+                return Err(Taken { name });
+            }
+            Some(Entry::Expected(kept)) => kept,
+            Some(Entry::Registered(_) | Entry::Ended(_)) | None => VecDeque::new(),
+        };
+        let mut left = Vec::new();
+        for Kept { timer, message, .. } in kept {
+            timer.cancel();
+            left.extend(message.deliver(&actor.faces).err());
+        }
+        let number = state.next_number();
+        let holder = Holder {
+            number,
+            actor,
+            watch: None,
+        };
+        let name_of_entry = Arc::clone(&name);
+        state.names.insert(name_of_entry, Entry::Registered(holder));
+        state.hand_out(&name, left);
+        drop(state);
+        self.watch(name, number);
+        Ok(())
+    }
+
+    /// Has the name ended when its actor ends. That may be at once, so not under the lock.
+    fn watch(&self, name: Arc<str>, number: u64) {
+        let registry = Arc::downgrade(&self.0);
+        let mortal = match locked(&self.0.0).holder(&name, number) {
+            Some(holder) => Arc::clone(&holder.actor.mortal),
+            None => return,
+        };
+        let ended = Arc::clone(&name);
+        let watch = Actor::watch(&*mortal, move || {
+            if let Some(registry) = registry.upgrade() {
+                registry.ended(&ended, number);
+            }
+        });
+        if let Some(holder) = locked(&self.0.0).holder(&name, number) {
+            holder.watch = Some(watch);
+            return;
+        }
+        // It has been unregistered meanwhile, or has ended.
+        mortal.with_ending(&mut |ending| ending.unwatch(watch));
+    }
+
+    /// Takes a name from its actor, and returns true if there was one. The name is free at once.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn_actor::{self as actor, Registry};
+    ///
+    /// let registry = Registry::new();
+    /// let one = actor::consumer(|_: u32| ());
+    /// registry.register("name", &one).unwrap();
+    /// assert!(registry.unregister("name"));
+    /// assert!(!registry.unregister("name"));
+    /// registry.register("another name", &one).unwrap();
+    /// assert_eq!(registry.names(), ["another name".into()]);
+    /// ```
+    pub fn unregister(&self, name: &str) -> bool {
+        let holder = {
+            let mut state = locked(&self.0.0);
+            match state.names.get(name) {
+                Some(Entry::Registered(_)) => state.names.remove(name),
+                _ => None,
+            }
+        };
+        let Some(Entry::Registered(holder)) = holder else {
+            return false;
+        };
+        if let Some(watch) = holder.watch {
+            let mortal = &holder.actor.mortal;
+            mortal.with_ending(&mut |ending| ending.unwatch(watch));
+        }
+        !holder.actor.has_ended()
+    }
+
+    /// Returns the actor with this name, if its state is an `S`.
+    ///
+    /// # Errors
+    /// Nobody has the name, or it is another type of actor.
+    pub fn get<S: Send + 'static>(&self, name: &str) -> Result<Ref<S>, LookupError> {
+        self.find(name, |actor: &WeakRef<S>| actor.upgrade())
+    }
+
+    /// Returns the address of the actor with this name, if it was registered by one for messages
+    /// and answers of these types, or [accepts](Named::accepts) them.
+    ///
+    /// # Errors
+    /// Nobody has the name, or it is another type of actor.
+    pub fn address<M, R>(&self, name: &str) -> Result<Address<M, R>, LookupError>
+    where
+        M: Send + 'static,
+        R: 'static,
+    {
+        self.find(name, |actor: &WeakAddress<M, R>| actor.upgrade())
+    }
+
+    /// Returns what sends messages of this type to the actor, or process, with this name, and does
+    /// not keep it open.
+    ///
+    /// # Errors
+    /// Nobody has the name, or it is another type of actor.
+    pub fn target<M: Send + 'static>(&self, name: &str) -> Result<Target<M>, LookupError> {
+        self.find(name, |target: &Target<M>| Some(target.clone()))
+    }
+
+    fn find<F: Any, T>(
+        &self,
+        name: &str,
+        upgrade: impl FnOnce(&F) -> Option<T>,
+    ) -> Result<T, LookupError> {
+        let state = locked(&self.0.0);
+        let unknown = || LookupError::Unknown(name.into());
+        match state.names.get(name) {
+            Some(Entry::Registered(holder)) if !holder.actor.has_ended() => {
+                let face = holder.actor.faces.get::<F>();
+                let face = face.ok_or_else(|| LookupError::WrongType(name.into()))?;
+                upgrade(face).ok_or_else(unknown)
+            }
+            _ => Err(unknown()),
+        }
+    }
+
+    /// Sends a message to the actor with this name, as [`Tell::send`](crate::Tell::send) does.
+    ///
+    /// # Errors
+    /// The message comes back: nobody has the name ([`Refusal::Unknown`]), its actor accepts no
+    /// such messages ([`Refusal::WrongType`]), or as from [`Ref::send`].
+    pub fn send<M: Send + 'static>(&self, name: &str, message: M) -> Result<(), SendError<M>> {
+        match self.target(name) {
+            Ok(target) => target.tell(message, Mode::Wait),
+            Err(error) => Err(SendError::new(message, name.into(), error.into())),
+        }
+    }
+
+    /// Sends a message to the actor with this name. If nobody has the name yet, the message is kept
+    /// until somebody has, for as long as `limit`, if no more than `most` messages are kept for the
+    /// name then.
+    ///
+    /// What nobody has got goes to [`on_undelivered`](Registry::on_undelivered).
+    ///
+    /// # Errors
+    /// The message comes back: too many are kept ([`Refusal::Full`]), the actor with this name has
+    /// ended, not long ago ([`Refusal::Closed`]), or as from [`send`](Registry::send).
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn_actor::{self as actor, Registry};
+    /// use std::time::Duration;
+    ///
+    /// let registry = Registry::new();
+    /// let minute = Duration::from_secs(60);
+    /// registry.send_early("log", "one", 2, minute)?;
+    /// registry.send_early("log", "two", 2, minute)?;
+    /// assert!(registry.send_early("log", "three", 2, minute).unwrap_err().is_full());
+    ///
+    /// let (tell, told) = std::sync::mpsc::channel();
+    /// let log = actor::consumer(move |line: &str| tell.send(line).unwrap());
+    /// registry.register("log", &log)?;
+    /// registry.send_early("log", "four", 2, minute)?;
+    /// assert!(told.iter().take(3).eq(["one", "two", "four"]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn send_early<M: Send + 'static>(
+        &self,
+        name: &str,
+        message: M,
+        most: usize,
+        limit: Duration,
+    ) -> Result<(), SendError<M>> {
+        let mut state = locked(&self.0.0);
+        let error = |message, refusal| Err(SendError::new(message, name.into(), refusal));
+        let kept = match state.names.get(name) {
+            None => 0,
+            Some(Entry::Expected(kept)) => kept.len(),
+            Some(Entry::Ended(_)) => return error(message, Refusal::Closed),
+            Some(Entry::Registered(holder)) => {
+                if holder.actor.has_ended() {
+                    return error(message, Refusal::Closed);
+                }
+                let Some(target) = holder.actor.faces.get::<Target<M>>().cloned() else {
+                    return error(message, Refusal::WrongType);
+                };
+                drop(state);
+                return target.tell(message, Mode::Wait);
+            }
+        };
+        if kept >= most {
+            return error(message, Refusal::Full);
+        }
+        self.keep(&mut state, name.into(), Box::new(message), limit);
+        Ok(())
+    }
+
+    /// Keeps a message. The name is free, or expected.
+    fn keep(
+        &self,
+        state: &mut State,
+        name: Arc<str>,
+        message: Box<dyn early::Early>,
+        limit: Duration,
+    ) {
+        let number = state.next_number();
+        let (registry, expected) = (Arc::downgrade(&self.0), Arc::clone(&name));
+        let timer = later_in(registry, limit, move |shared| {
+            shared.expire(&expected, number);
+        });
+        let entry = state
+            .names
+            .entry(name)
+            .or_insert_with(|| Entry::Expected(VecDeque::new()));
+        let Entry::Expected(kept) = entry else {
+            unreachable!("the name is free, or expected")
+        };
+        kept.push_back(Kept {
+            number,
+            timer,
+            message,
+        });
+    }
+
+    /// Returns the names of all actors that are registered, in order. For people.
+    pub fn names(&self) -> Vec<Arc<str>> {
+        let state = locked(&self.0.0);
+        let is_named = |entry: &Entry| match entry {
+            Entry::Registered(holder) => !holder.actor.has_ended(),
+            Entry::Expected(_) | Entry::Ended(_) => false,
+        };
+        let named = state.names.iter().filter(|(_, entry)| is_named(entry));
+        let mut names: Vec<_> = named.map(|(name, _)| Arc::clone(name)).collect();
+        names.sort();
+        names
+    }
+}
+
+impl fmt::Debug for Registry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Registry").field(&self.names()).finish()
+    }
+}

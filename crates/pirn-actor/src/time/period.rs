@@ -1,0 +1,54 @@
+//! How often.
+
+use core::time::Duration;
+
+/// How often something is done, from when on, and how many times.
+///
+/// A [`Duration`] is one, too: for ever, and for the first time when it has passed.
+///
+/// # Examples
+/// ```
+/// use pirn_actor::{self as actor, Period};
+/// use std::time::Duration;
+///
+/// let (tell, told) = std::sync::mpsc::channel();
+/// let ticks = actor::consumer(move |tick: &str| tell.send(tick).unwrap());
+/// let millisecond = Duration::from_millis(1);
+/// actor::every(&ticks, Period::new(millisecond).first_after(Duration::ZERO).times(3), "tick");
+/// assert!(told.iter().take(3).eq(["tick"; 3]));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Period {
+    pub(super) length: Duration,
+    pub(super) first: Duration,
+    pub(super) times: Option<u64>,
+}
+
+impl Period {
+    /// Once in this time, for ever, and for the first time when it has passed.
+    pub fn new(length: Duration) -> Period {
+        Period {
+            length,
+            first: length,
+            times: None,
+        }
+    }
+
+    /// Sets the time that passes before the first time.
+    pub fn first_after(mut self, delay: Duration) -> Period {
+        self.first = delay;
+        self
+    }
+
+    /// Sets the number of messages. One that finds no room in the mailbox does not count.
+    pub fn times(mut self, messages: u64) -> Period {
+        self.times = Some(messages);
+        self
+    }
+}
+
+impl From<Duration> for Period {
+    fn from(length: Duration) -> Period {
+        Period::new(length)
+    }
+}

@@ -1,0 +1,313 @@
+//! Messages that are sent later: once, at a rate, or with a pause after each.
+//!
+//! A timer has no more than a [`Target`] of its receiver, so it does not keep that open, and it
+//! ends with it. Whatever finds the mailbox full does not wait, since all timers share one thread:
+//!
+//! * what is sent once has a place of its own, whatever the capacity: there is one message per
+//!   timer, and a time limit that is lost is worse than a mailbox that holds one more;
+//! * what is sent at a rate is left out: the next one is due soon, and a receiver that is behind is
+//!   not helped by more of the same;
+//! * what is sent with a pause after each has a place of its own, too: there is only one at a time.
+//!
+//! Rejected: a thread per message that waits for room, which cannot be cancelled without a race;
+//! and an attempt every few milliseconds, which those who do wait for room always precede.
+
+use super::period::Period;
+use super::timers::{self, Handled, Next, TimerHandle, later};
+use crate::actor::{Context, Handle, Mode, Recipient, Target};
+use crate::error::Refusal;
+use crate::identity::Identity;
+use core::time::Duration;
+use std::time::Instant;
+
+/// How long a one-off message to something that is no actor of this crate, and has no room, waits
+/// for the next attempt.
+const RETRY: Duration = Duration::from_millis(10);
+
+/// Sends a message after `delay`.
+///
+/// The timer ends with the actor, and does not keep it open. There is always room for the message.
+/// If the timer is [cancelled](TimerHandle::cancel), a message that is in the mailbox stays there.
+///
+/// # Examples
+/// ```
+/// use pirn_actor as actor;
+/// use std::time::{Duration, Instant};
+///
+/// let (tell, told) = std::sync::mpsc::channel();
+/// let alarm = actor::consumer(move |()| tell.send(Instant::now()).unwrap());
+/// let start = Instant::now();
+/// actor::send_after(&alarm, Duration::from_millis(10), ());
+/// assert!(told.recv().unwrap() - start >= Duration::from_millis(10));
+/// ```
+pub fn send_after<M: Send + 'static>(
+    to: &impl Recipient<M>,
+    delay: Duration,
+    message: M,
+) -> TimerHandle {
+    once(to.target(), later(Instant::now(), delay), message)
+}
+
+/// Sends a message at a time: at once, if that is past. See [`send_after`].
+///
+/// # Examples
+/// ```
+/// use pirn_actor as actor;
+/// use std::time::{Duration, Instant};
+///
+/// let (tell, told) = std::sync::mpsc::channel();
+/// let alarm = actor::consumer(move |text: &str| tell.send(text).unwrap());
+/// let (now, minute) = (Instant::now(), Duration::from_secs(60));
+/// let tea = actor::send_at(&alarm, now + 3 * minute, "the tea is ready");
+/// actor::send_at(&alarm, now, "a cup of tea?");
+/// assert_eq!(told.recv().unwrap(), "a cup of tea?");
+/// assert!(tea.cancel());
+/// ```
+pub fn send_at<M: Send + 'static>(to: &impl Recipient<M>, at: Instant, message: M) -> TimerHandle {
+    once(to.target(), at, message)
+}
+
+/// Sends a message once per period, at a fixed rate.
+///
+/// The times are `period` apart, however long a message takes, and do not drift. A message is left
+/// out, and not sent later, if there is no room in the mailbox, or if the whole process has slept
+/// over its time. Without anything else in it, a mailbox of a slow actor fills with these messages:
+/// its capacity is how many it may be behind. See also [`every_after`].
+///
+/// The timer ends with the actor, and does not keep it open.
+///
+/// # Panics
+/// If the period is zero.
+///
+/// # Examples
+/// ```
+/// use pirn_actor as actor;
+/// use std::time::{Duration, Instant};
+///
+/// let (tell, told) = std::sync::mpsc::channel();
+/// let ticks = actor::consumer(move |()| tell.send(Instant::now()).unwrap());
+/// let start = Instant::now();
+/// let timer = actor::every(&ticks, Duration::from_millis(5), ());
+/// assert!(told.iter().nth(2).unwrap() - start >= Duration::from_millis(15));
+/// timer.cancel();
+/// ```
+pub fn every<M: Clone + Send + 'static>(
+    to: &impl Recipient<M>,
+    period: impl Into<Period>,
+    message: M,
+) -> TimerHandle {
+    at_rate(to.target(), period.into(), message)
+}
+
+/// Sends a message when the one before has been handled and `pause` has passed since then.
+///
+/// There is never more than one such message. If its handler fails and the actor is restarted, the
+/// next one is sent all the same. When a process has handled a message is not known: there the
+/// pause begins when it has been sent.
+///
+/// The timer ends with the actor, and does not keep it open. There is always room for the message.
+///
+/// # Examples
+/// ```
+/// use pirn_actor::{self as actor, Period};
+/// use std::time::Duration;
+///
+/// let (tell, told) = std::sync::mpsc::channel();
+/// let look = actor::consumer(move |()| tell.send("nothing new").unwrap());
+/// let hourly = actor::every_after(&look, Duration::from_secs(3600), ());
+/// let often = actor::every_after(&look, Period::new(Duration::from_millis(1)).times(2), ());
+/// assert_eq!(told.iter().take(2).count(), 2);
+/// assert!(hourly.cancel());
+/// ```
+pub fn every_after<M: Clone + Send + 'static>(
+    to: &impl Recipient<M>,
+    pause: impl Into<Period>,
+    message: M,
+) -> TimerHandle {
+    with_pause(to.target(), pause.into(), message)
+}
+
+impl<S: Send + 'static> Context<S> {
+    /// Sends this actor a message after `delay`. See [`send_after`].
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn_actor::{self as actor, Context, Handle};
+    /// use std::time::Duration;
+    ///
+    /// struct Session {
+    ///     closed: std::sync::mpsc::Sender<&'static str>,
+    /// }
+    /// struct Login;
+    /// struct Expired;
+    /// impl Handle<Login> for Session {
+    ///     type Reply = ();
+    ///     fn handle(&mut self, _: Login, context: &Context<Self>) {
+    ///         context.send_after(Duration::from_millis(5), Expired);
+    ///     }
+    /// }
+    /// impl Handle<Expired> for Session {
+    ///     type Reply = ();
+    ///     fn handle(&mut self, _: Expired, context: &Context<Self>) {
+    ///         self.closed.send("good bye").unwrap();
+    ///         context.stop();
+    ///     }
+    /// }
+    /// let (closed, told) = std::sync::mpsc::channel();
+    /// let session = actor::spawn(Session { closed });
+    /// session.send(Login).unwrap();
+    /// assert_eq!(told.recv().unwrap(), "good bye");
+    /// ```
+    pub fn send_after<M>(&self, delay: Duration, message: M) -> TimerHandle
+    where
+        S: Handle<M, Reply: 'static>,
+        M: Send + 'static,
+    {
+        let target = Target::of_cell(self.cell());
+        once(target, later(Instant::now(), delay), message)
+    }
+
+    /// Sends this actor a message once per period, at a fixed rate. See [`every`].
+    ///
+    /// # Panics
+    /// If the period is zero.
+    pub fn every<M>(&self, period: impl Into<Period>, message: M) -> TimerHandle
+    where
+        S: Handle<M, Reply: 'static>,
+        M: Clone + Send + 'static,
+    {
+        at_rate(Target::of_cell(self.cell()), period.into(), message)
+    }
+
+    /// Sends this actor a message when the one before has been handled and `pause` has passed since
+    /// then. See [`every_after`].
+    pub fn every_after<M>(&self, pause: impl Into<Period>, message: M) -> TimerHandle
+    where
+        S: Handle<M, Reply: 'static>,
+        M: Clone + Send + 'static,
+    {
+        with_pause(Target::of_cell(self.cell()), pause.into(), message)
+    }
+}
+
+/// Starts a timer that ends with its receiver.
+fn start<M: 'static>(
+    target: &Target<M>,
+    due: Instant,
+    act: impl FnMut(u64, Instant) -> Next + Send + 'static,
+) -> TimerHandle {
+    let receiver = target.identity().map(Identity::number);
+    let (timer, is_first_of_receiver) = timers::add(due, Box::new(act), receiver);
+    if let Some(receiver) = receiver
+        && is_first_of_receiver
+    {
+        target.watch(Box::new(move || timers::end(receiver)));
+    }
+    timer
+}
+
+fn once<M: Send + 'static>(target: Target<M>, due: Instant, message: M) -> TimerHandle {
+    let mut message = Some(message);
+    let to = target.clone();
+    start(&target, due, move |_, _| {
+        let Some(taken) = message.take() else {
+            return Next::Over;
+        };
+        match to.tell(taken, Mode::Beyond) {
+            Err(error) if error.is_full() => {
+                message = Some(error.into_message());
+                Next::At(later(Instant::now(), RETRY))
+            }
+            Ok(()) | Err(_) => Next::Over,
+        }
+    })
+}
+
+fn at_rate<M: Clone + Send + 'static>(
+    target: Target<M>,
+    period: Period,
+    message: M,
+) -> TimerHandle {
+    assert!(!period.length.is_zero(), "a rate without a period");
+    let mut left = period.times;
+    if left == Some(0) {
+        return TimerHandle::OVER;
+    }
+    let to = target.clone();
+    let due = later(Instant::now(), period.first);
+    start(&target, due, move |_, due| {
+        match to.tell(message.clone(), Mode::Try) {
+            Ok(()) => left = left.map(|left| left - 1),
+            Err(error) if *error.refusal() == Refusal::Closed => return Next::Over,
+            Err(_) => {}
+        }
+        match left {
+            Some(0) => Next::Over,
+            _ => Next::At(next(due, period.length, Instant::now())),
+        }
+    })
+}
+
+/// Returns the first time after `now` that is a whole number of periods after `due`.
+fn next(due: Instant, period: Duration, now: Instant) -> Instant {
+    let late = now.saturating_duration_since(due).as_nanos() % period.as_nanos();
+    let (seconds, nanos) = (late / 1_000_000_000, late % 1_000_000_000);
+    // Both fit: it is less than the period, and than a second.
+    let late = Duration::new(seconds as u64, nanos as u32);
+    later(now.max(due), period - late)
+}
+
+fn with_pause<M: Clone + Send + 'static>(
+    target: Target<M>,
+    pause: Period,
+    message: M,
+) -> TimerHandle {
+    let mut left = pause.times;
+    if left == Some(0) {
+        return TimerHandle::OVER;
+    }
+    let to = target.clone();
+    let due = later(Instant::now(), pause.first);
+    start(&target, due, move |number, _| {
+        let handled = Handled {
+            number,
+            delay: pause.length,
+        };
+        match to.tell(message.clone(), Mode::Tracked(handled)) {
+            Ok(()) => left = left.map(|left| left - 1),
+            Err(error) if *error.refusal() == Refusal::Closed => return Next::Over,
+            Err(_) => {}
+        }
+        match left {
+            Some(0) => Next::Over,
+            _ => Next::Resting,
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_whole_periods_apart_however_late_one_is() {
+        let (start, ms) = (Instant::now(), Duration::from_millis(1));
+        assert_eq!(next(start, 10 * ms, start), start + 10 * ms);
+        assert_eq!(next(start, 10 * ms, start + 3 * ms), start + 10 * ms);
+        // The second and the third are left out.
+        assert_eq!(next(start, 10 * ms, start + 35 * ms), start + 40 * ms);
+        assert_eq!(next(start, 10 * ms, start + 40 * ms), start + 50 * ms);
+        // A clock that was read before.
+        assert_eq!(next(start + ms, 10 * ms, start), start + 11 * ms);
+    }
+
+    #[test]
+    fn a_rate_in_nanoseconds_does_not_drift() {
+        let (start, period) = (Instant::now(), Duration::from_nanos(333));
+        let mut due = start;
+        for _ in 0..3_000_000 {
+            due = next(due, period, due + Duration::from_nanos(100));
+        }
+        assert_eq!(due - start, 3_000_000 * period);
+    }
+}

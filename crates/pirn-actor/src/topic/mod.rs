@@ -1,0 +1,356 @@
+//! Topics: what is published is told to all who have subscribed.
+//!
+//! | delivery | an actor | a function |
+//! |---|---|---|
+//! | [`Topic::new`] | is sent to by the publisher | is called by an actor of its own |
+//! | [`Topic::inline`] | is sent to by the publisher | is called by the publisher |
+//! | [`Topic::per_subscriber`] | is sent to by an actor of its own | is called by an actor of its own |
+//! | [`Topic::per_message`] | is sent to by a thread per message | is called by a thread per message |
+//!
+//! A publisher waits for no subscriber: one that has no room misses the message, and counts that.
+//! [`Topic::patience`] gives each of them time.
+//!
+//! The list of subscribers is copied when it changes, and not when something is published: a
+//! publisher goes through the list that it has found, without the lock, and the subscribers' gates
+//! keep it from telling those who have left since.
+
+mod bus;
+mod composite;
+mod feed;
+mod gate;
+mod map;
+mod subscriber;
+mod subscription;
+mod value;
+mod waiters;
+
+pub use bus::Bus;
+pub use composite::{Composite, UnknownPart};
+pub use map::{MapChange, WatchedMap};
+pub use subscription::Subscription;
+pub use value::{Change, Watched};
+
+use crate::actor::{Mode, Recipient, Sends, Target, Tell};
+use crate::error::{Refusal, SendError};
+use crate::identity::Identity;
+use crate::poison::locked;
+use core::fmt;
+use core::time::Duration;
+use pirn::thread;
+use std::error::Error;
+use std::sync::{Arc, Mutex, Weak};
+use subscriber::{Call, Delivered, Subscriber};
+
+/// Tells all its subscribers what is published.
+///
+/// Clones are the same topic. What one thread publishes comes to each subscriber in order, save
+/// with [`per_message`](Topic::per_message). A topic does not keep its subscribers open, and those
+/// that have ended are removed.
+///
+/// # Examples
+/// ```
+/// use pirn_actor::{self as actor, Topic};
+///
+/// #[derive(Clone, Debug, PartialEq)]
+/// struct Price(u32);
+///
+/// let (tell, told) = std::sync::mpsc::channel();
+/// let ticker = actor::consumer(move |Price(price)| tell.send(price).unwrap());
+///
+/// let prices = Topic::<Price>::new();
+/// let subscription = prices.subscribe(&ticker); // ends when dropped
+/// prices.publish(Price(5));
+/// assert_eq!(told.recv().unwrap(), 5);
+/// # drop(subscription);
+/// ```
+pub struct Topic<T: 'static>(Arc<Shared<T>>);
+
+/// How messages come to the subscribers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Delivery {
+    Direct,
+    Inline,
+    PerSubscriber,
+    PerMessage,
+}
+
+struct Shared<T: 'static> {
+    delivery: Delivery,
+    state: Mutex<State<T>>,
+}
+
+type List<T> = Arc<Vec<Arc<Subscriber<T>>>>;
+
+struct State<T: 'static> {
+    subscribers: List<T>,
+    limit: usize,
+    patience: Duration,
+}
+
+impl<T: Send + 'static> Topic<T> {
+    /// Makes a topic that puts what is published into the mailboxes of its subscribers.
+    #[expect(clippy::new_without_default, reason = "one of several deliveries")]
+    pub fn new() -> Topic<T> {
+        Topic::delivering(Delivery::Direct)
+    }
+
+    /// Makes a topic that calls functions on the thread of the publisher. They have been called
+    /// when [`publish`](Topic::publish) returns. The publisher waits for them.
+    pub fn inline() -> Topic<T> {
+        Topic::delivering(Delivery::Inline)
+    }
+
+    /// Makes a topic with an actor per subscriber, which waits for room at that: so one that is
+    /// slow delays nobody, and misses nothing unless it is more than 1,024 messages behind.
+    pub fn per_subscriber() -> Topic<T> {
+        Topic::delivering(Delivery::PerSubscriber)
+    }
+
+    /// Makes a topic with a thread per message, which tells all subscribers. Messages may overtake
+    /// each other. There are as many threads as messages that some subscriber is still being told:
+    /// functions that take long, and publishers that are fast, fill the memory.
+    pub fn per_message() -> Topic<T> {
+        Topic::delivering(Delivery::PerMessage)
+    }
+
+    fn delivering(delivery: Delivery) -> Topic<T> {
+        Topic(Arc::new(Shared {
+            delivery,
+            state: Mutex::new(State {
+                subscribers: Arc::default(),
+                limit: usize::MAX,
+                patience: Duration::ZERO,
+            }),
+        }))
+    }
+
+    /// Sets the number of subscribers that the topic may have.
+    pub fn limit(self, subscribers: usize) -> Topic<T> {
+        locked(&self.0.state).limit = subscribers;
+        self
+    }
+
+    /// Sets how long a publisher waits for room at each subscriber, before that misses the message.
+    pub fn patience(self, limit: Duration) -> Topic<T> {
+        locked(&self.0.state).patience = limit;
+        self
+    }
+
+    /// Has an actor, or another receiver, sent what is published, until the subscription is
+    /// dropped.
+    ///
+    /// # Panics
+    /// If there is a [limit](Topic::limit), and it is reached.
+    pub fn subscribe(&self, subscriber: &impl Recipient<T>) -> Subscription {
+        self.try_subscribe(subscriber).expect("room for one more")
+    }
+
+    /// Has a function called with what is published, until the subscription is dropped. It may be
+    /// called by several threads at once if the topic is [inline](Topic::inline) or
+    /// [per message](Topic::per_message), otherwise not. A panic of it ends neither the publisher
+    /// nor the subscription.
+    ///
+    /// # Panics
+    /// If there is a [limit](Topic::limit), and it is reached.
+    pub fn subscribe_with(&self, f: impl Fn(T) + Send + Sync + 'static) -> Subscription {
+        self.try_subscribe_with(f).expect("room for one more")
+    }
+
+    /// Does what [`subscribe`](Topic::subscribe) does, if there are not too many subscribers.
+    ///
+    /// # Errors
+    /// The [limit](Topic::limit) is reached.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn_actor::{self as actor, Topic};
+    ///
+    /// let log = actor::consumer(|_: u32| ());
+    /// let numbers = Topic::new().limit(1);
+    /// let first = numbers.subscribe(&log);
+    /// assert!(numbers.try_subscribe(&log).is_err());
+    /// drop(first);
+    /// assert!(numbers.try_subscribe(&log).is_ok());
+    /// ```
+    pub fn try_subscribe(
+        &self,
+        subscriber: &impl Recipient<T>,
+    ) -> Result<Subscription, SubscribeError> {
+        let target = subscriber.target();
+        self.0.add(match self.0.delivery {
+            Delivery::PerSubscriber => Subscriber::relay(target),
+            Delivery::Direct | Delivery::Inline | Delivery::PerMessage => {
+                Subscriber::mailbox(target)
+            }
+        })
+    }
+
+    /// Does what [`subscribe_with`](Topic::subscribe_with) does, if there are not too many
+    /// subscribers.
+    ///
+    /// # Errors
+    /// The [limit](Topic::limit) is reached.
+    pub fn try_subscribe_with(
+        &self,
+        f: impl Fn(T) + Send + Sync + 'static,
+    ) -> Result<Subscription, SubscribeError> {
+        let f: Call<T> = Box::new(f);
+        self.0.add(match self.0.delivery {
+            Delivery::Direct | Delivery::PerSubscriber => Subscriber::caller(f),
+            Delivery::Inline | Delivery::PerMessage => Subscriber::inline(f),
+        })
+    }
+
+    /// Returns the number of subscribers. Those that have ended do not count.
+    pub fn subscribers(&self) -> usize {
+        let subscribers = Arc::clone(&locked(&self.0.state).subscribers);
+        subscribers.iter().filter(|one| !one.is_over()).count()
+    }
+}
+
+impl<T: Clone + Send + 'static> Topic<T> {
+    /// Tells all subscribers, and returns to how many the message was handed.
+    pub fn publish(&self, message: T) -> usize {
+        let (subscribers, patience) = {
+            let state = locked(&self.0.state);
+            (Arc::clone(&state.subscribers), state.patience)
+        };
+        if self.0.delivery != Delivery::PerMessage || subscribers.is_empty() {
+            return self.0.deliver(&subscribers, patience, message);
+        }
+        let (topic, list, copy) = (self.clone(), Arc::clone(&subscribers), message.clone());
+        let deliver = move || topic.0.deliver(&list, patience, copy);
+        match thread::Builder::new().spawn(deliver) {
+            Ok(_) => subscribers.len(),
+            Err(_) => self.0.deliver(&subscribers, patience, message),
+        }
+    }
+}
+
+impl<T: Send + 'static> Shared<T> {
+    fn deliver(&self, subscribers: &List<T>, patience: Duration, message: T) -> usize
+    where
+        T: Clone,
+    {
+        let Some((last, others)) = subscribers.split_last() else {
+            return 0;
+        };
+        let others = others
+            .iter()
+            .map(|one| one.deliver(message.clone(), patience));
+        let mut told = 0;
+        let mut is_one_over = false;
+        let mut count = |delivered| match delivered {
+            Delivered::Told => told += 1,
+            Delivered::Missed => {}
+            Delivered::Over => is_one_over = true,
+        };
+        others.for_each(&mut count);
+        count(last.deliver(message, patience));
+        if is_one_over {
+            self.remove(Subscriber::is_over);
+        }
+        told
+    }
+
+    fn add(self: &Arc<Self>, subscriber: Subscriber<T>) -> Result<Subscription, SubscribeError> {
+        let is_full = |state: &State<T>| state.subscribers.len() >= state.limit;
+        if is_full(&locked(&self.state)) {
+            self.remove(Subscriber::is_over);
+        }
+        let subscriber = Arc::new(subscriber);
+        let mut state = locked(&self.state);
+        if is_full(&state) {
+            return Err(SubscribeError(state.limit));
+        }
+        Arc::make_mut(&mut state.subscribers).push(Arc::clone(&subscriber));
+        Ok(Subscription::new(Arc::downgrade(self), subscriber))
+    }
+
+    /// Takes subscribers out.
+    fn remove(&self, is_out: impl Fn(&Subscriber<T>) -> bool) {
+        // The lists are dropped after the lock, with what the program has in them.
+        let (_before, out) = {
+            let mut state = locked(&self.state);
+            let (out, kept): (Vec<_>, Vec<_>) = state
+                .subscribers
+                .iter()
+                .cloned()
+                .partition(|subscriber| is_out(subscriber));
+            (
+                core::mem::replace(&mut state.subscribers, Arc::new(kept)),
+                out,
+            )
+        };
+        out.iter().for_each(|subscriber| subscriber.close());
+    }
+}
+
+impl<T> Clone for Topic<T> {
+    fn clone(&self) -> Topic<T> {
+        Topic(Arc::clone(&self.0))
+    }
+}
+
+impl<T> fmt::Debug for Topic<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Topic")
+            .field("delivery", &self.0.delivery)
+            .field("subscribers", &locked(&self.0.state).subscribers.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// To send to a topic is to publish. It always succeeds.
+impl<T: Clone + Send + 'static> Tell<T> for Topic<T> {
+    fn send(&self, message: T) -> Result<(), SendError<T>> {
+        self.publish(message);
+        Ok(())
+    }
+    fn try_send(&self, message: T) -> Result<(), SendError<T>> {
+        self.send(message)
+    }
+}
+
+impl<T: Clone + Send + 'static> Recipient<T> for Topic<T> {
+    fn target(&self) -> Target<T> {
+        Target::of(WeakTopic(Arc::downgrade(&self.0)))
+    }
+}
+
+struct WeakTopic<T: 'static>(Weak<Shared<T>>);
+
+impl<T: Clone + Send + 'static> Sends<T> for WeakTopic<T> {
+    fn tell(&self, message: T, _: Mode) -> Result<(), SendError<T>> {
+        match self.0.upgrade() {
+            Some(topic) => Topic(topic).send(message),
+            None => Err(SendError::new(message, "topic".into(), Refusal::Closed)),
+        }
+    }
+
+    fn identity(&self) -> Option<&Identity> {
+        None
+    }
+
+    fn watch(&self, _: Box<dyn FnOnce() + Send>) {}
+
+    fn has_ended(&self) -> bool {
+        self.0.strong_count() == 0
+    }
+}
+
+/// A topic has as many subscribers as it may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SubscribeError(usize);
+
+impl fmt::Display for SubscribeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "the topic has {} subscribers, and may have no more",
+            self.0
+        )
+    }
+}
+
+impl Error for SubscribeError {}
