@@ -46,11 +46,14 @@ struct Functions {
 
 type Words = MaybeUninit<[usize; WORDS]>;
 
+/// Not `Send` by itself.
+type For<S, C> = (fn(&mut S, &C), *mut ());
+
 pub(crate) struct Envelope<S, C> {
     functions: &'static Functions,
     words: Words,
     /// It owns a parcel for these, and a parcel is `Send`, which is all that is known of it.
-    parcel: PhantomData<(fn(&mut S, &C), *mut ())>,
+    parcel: PhantomData<For<S, C>>,
 }
 
 // SAFETY: `Envelope::new` takes parcels that are `Send`, and nothing else is in it.
@@ -213,10 +216,16 @@ mod tests {
     use super::*;
     use std::sync::Arc;
 
-    struct Small(Arc<()>, u64);
-    struct Large(Arc<()>, [u64; 20]);
+    /// What each parcel has, so that one that is not dropped, or dropped twice, is counted.
+    type Alive = Arc<()>;
+
+    struct Small(#[expect(dead_code, reason = "it is dropped")] Alive, u64);
+    struct Large(
+        #[expect(dead_code, reason = "it is dropped")] Alive,
+        [u64; 20],
+    );
     #[repr(align(64))]
-    struct Aligned(Arc<()>);
+    struct Aligned(#[expect(dead_code, reason = "it is dropped")] Alive);
 
     impl Parcel<u64, ()> for Small {
         fn deliver(self, state: &mut u64, (): &()) {

@@ -1,4 +1,29 @@
 //! Actors on virtual threads, whose handlers are plain functions that may block.
+//!
+//! ```
+//! use pirn_actor as actor;
+//!
+//! let square = actor::function(|n: u64| n * n);
+//! assert_eq!(square.ask(7).unwrap(), 49); // parks until the answer is there
+//! ```
+//!
+//! There are two forms. A state with a handler for each type of message ([`Handle`], [`spawn`],
+//! [`Builder::spawn`], [`function`], [`consumer`]) has a thread only while there is work. A
+//! [`process`](process()) is a function with an [`Inbox`] and a thread of its own, which receives
+//! selectively ([`receive!`]).
+//!
+//! * [`Ref`] and [`Address`] send and ask. An ask that actors would wait for in a circle fails at
+//!   once, with [`AskError::Deadlock`]. Deadlines travel from asks to the asks of their handlers.
+//! * Mailboxes are bounded; [`Overflow`] says what a full one does.
+//! * [`close`](Ref::close), [`stop`](Ref::stop) and [`kill`](Ref::kill) end an actor; [`Monitor`]
+//!   tells of it; [`Restarts`] has it begin anew after a failure.
+//! * In a [`scope()`], states and messages may borrow.
+//! * [`snapshot()`] shows all actors.
+
+/// Compiles and runs the Rust code of the guide.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/actors.md")]
+pub struct Guide;
 
 pub(crate) mod actor;
 mod door;

@@ -147,11 +147,6 @@ impl<S: Send> Cell<S> {
     pub(crate) fn exit(&self) -> Option<Exit> {
         self.ending.exit()
     }
-
-    /// Returns it again, counted.
-    pub(crate) fn arc(&self) -> Option<Arc<Cell<S>>> {
-        self.this.upgrade()
-    }
 }
 
 impl<S: Send> Mortal for Cell<S> {

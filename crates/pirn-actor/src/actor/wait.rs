@@ -2,7 +2,7 @@
 
 use crate::edges::Waits;
 use crate::error::Refusal;
-use crate::identity::{Identity, current_limit};
+use crate::identity::Identity;
 use crate::mailbox::Wait;
 use crate::time::Limit;
 
@@ -10,14 +10,6 @@ use crate::time::Limit;
 pub(crate) struct ForRoom<'a> {
     pub(crate) at: &'a Identity,
     pub(crate) limit: Limit,
-}
-
-impl<'a> ForRoom<'a> {
-    /// As long as what the running thread works for may take.
-    pub(crate) fn at(at: &'a Identity) -> ForRoom<'a> {
-        let limit = current_limit();
-        ForRoom { at, limit }
-    }
 }
 
 impl Wait for ForRoom<'_> {

@@ -28,7 +28,7 @@ fn many_ask_one() {
     let askers: Vec<_> = (0..100)
         .map(|_| {
             let add = add.clone();
-            thread::spawn(move || (0..100).for_each(|_| drop(add.ask(1).unwrap())))
+            thread::spawn(move || (0..100).for_each(|_| _ = add.ask(1).unwrap()))
         })
         .collect();
     askers.into_iter().for_each(|asker| asker.join().unwrap());

@@ -151,7 +151,7 @@ fn all_who_watch_are_told_once() {
         .for_each(|monitor| assert_eq!(monitor.recv().unwrap(), Exit::Stopped));
     idle.join();
     let late = Arc::clone(&told);
-    idle.on_exit(move |_| drop(late.fetch_add(1, Ordering::SeqCst)));
+    idle.on_exit(move |_| _ = late.fetch_add(1, Ordering::SeqCst));
     until(|| told.load(Ordering::SeqCst) == 6);
     assert_eq!(idle.monitor().try_recv(), Some(Exit::Stopped));
 }

@@ -42,7 +42,7 @@ fn answers_may_borrow_too() {
         words
             .iter()
             .map(|word| longer.ask(word.as_str()).unwrap())
-            .last()
+            .next_back()
     });
     assert_eq!(longest, Some("three"));
 }
@@ -56,7 +56,7 @@ fn a_scope_ends_after_all_messages_in_whatever_order_its_actors_refer_to_each_ot
             thread::yield_now();
             match &self.0 {
                 Some(next) => next.send(message).unwrap(),
-                None => drop(self.1.fetch_add(message.len(), Ordering::SeqCst)),
+                None => _ = self.1.fetch_add(message.len(), Ordering::SeqCst),
             }
         }
     }
