@@ -24,7 +24,7 @@ pub use reference::{Ref, WeakRef};
 
 pub(crate) use address::Receive;
 pub(crate) use cell::{Cell, Change, Options, Overseer, Rare};
-pub(crate) use ending::{Ending, Mortal, Watcher, Watching};
+pub(crate) use ending::{Ending, Mortal, Watching};
 pub(crate) use handle::{Asked, Told};
 pub(crate) use recipe::Recipe;
 pub(crate) use sending::Patience;

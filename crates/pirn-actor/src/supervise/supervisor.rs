@@ -21,15 +21,15 @@ use std::sync::mpsc::channel;
 ///
 /// # Failures
 /// A child fails when a handler panics or takes [too long](crate::Builder::message_timeout), or
-/// when its recipe does not make a state. Its mailbox is then held: messages wait, and so do askers, while
-/// the recipe makes another state. References to the child stay good. The request that made it fail
-/// gets [`AskError::Failed`](crate::AskError::Failed), and no other one does.
+/// when its recipe does not make a state. Its mailbox is then held: messages wait, and so do
+/// askers, while the recipe makes another state. References to the child stay good. The request
+/// that made it fail gets [`AskError::Failed`](crate::AskError::Failed), and no other one does.
 ///
 /// Which children are restarted with it is the strategy: none
 /// ([`one_for_one`](Supervisor::one_for_one)), all ([`one_for_all`](Supervisor::one_for_all)), or
 /// those after it ([`rest_for_one`](Supervisor::rest_for_one)). Those are held in reverse order,
-/// each after the message that it is at, which is interrupted; then the states are made in order, each
-/// when the one before is ready.
+/// each after the message that it is at, which is interrupted; then the states are made in order,
+/// each when the one before is ready.
 ///
 /// When there are more [restarts](Supervisor::restarts) than are allowed, the supervisor fails
 /// itself: it ends its children in reverse order, and its own end is
@@ -139,7 +139,8 @@ impl Supervisor {
     }
 
     /// Sets the time between a failure and the restart: the start of the range the first time,
-    /// twice as long with each restart within the period, up to the end of the range. None at first.
+    /// twice as long with each restart within the period, up to the end of the range. None at
+    /// first.
     pub fn backoff(mut self, range: Range<Duration>) -> Supervisor {
         self.backoff = range;
         self
