@@ -48,7 +48,9 @@ fn a_blocking_call_fails_and_what_panics_then_has_failed() {
 fn the_next_message_and_the_recipe_are_not_interrupted() {
     let interrupted = Arc::new(AtomicU32::new(0));
     let sees = Arc::clone(&interrupted);
-    let look = move || drop(sees.fetch_add(u32::from(thread::is_interrupted()), Ordering::SeqCst));
+    let look = move || {
+        sees.fetch_add(u32::from(thread::is_interrupted()), Ordering::SeqCst);
+    };
     let looks = look.clone();
     let actor = Builder::new()
         .message_timeout(Duration::from_micros(200))

@@ -193,7 +193,9 @@ fn people_see_the_children() {
         .child("a", part("a", &log))
         .transient()
         .supervisor("inner", inner)
-        .process("p", |inbox: &mut Inbox<()>| drop(inbox.recv()))
+        .process("p", |inbox: &mut Inbox<()>| {
+            let _ = inbox.recv();
+        })
         .start()
         .unwrap();
     drop(get(&app, "inner/b").ask(super::Fail));
