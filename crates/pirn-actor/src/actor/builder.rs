@@ -132,8 +132,8 @@ impl Builder {
         self
     }
 
-    /// Sets how long a message may take. One that takes longer is interrupted: the blocking calls of
-    /// its handler fail, with `ECANCELED`. When the handler then returns, or panics, that is a
+    /// Sets how long a message may take. One that takes longer is interrupted: the blocking calls
+    /// of its handler fail, with `ECANCELED`. When the handler then returns, or panics, that is a
     /// failure of the actor, as a panic is: its state may be half changed. An asker gets what the
     /// handler returns.
     ///

@@ -72,7 +72,7 @@ pub enum Overflow {
     DropNew,
     /// The oldest message that has not been begun is dropped.
     DropOld,
-    /// The actor ends, as one that failed. While its supervisor restarts it, the send fails instead.
+    /// The actor ends, as one that failed. While its supervisor restarts it, the send fails.
     Stop,
 }
 

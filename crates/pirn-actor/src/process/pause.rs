@@ -31,7 +31,8 @@ impl<M> Inbox<M> {
         self.desk.mailbox.enter(this);
     }
 
-    /// Holds the mailbox, now that the function has returned. Returns false if the process is to end.
+    /// Holds the mailbox, now that the function has returned. Returns false if the process is to
+    /// end.
     pub(crate) fn pause(&mut self) -> bool {
         self.is_told_to_pause = false;
         // The places of messages at which a search was when the function panicked.

@@ -36,10 +36,10 @@ impl Branch {
 impl Node for Branch {
     fn begin(&mut self, name: &Arc<str>, reporter: Reporter) -> Result<(), Failure> {
         let mut lent = self.keeper.lend().ok_or_else(not_over)?;
+        lent.get().reset();
         lent.get().set_boss(Boss::Above(reporter.clone()));
         let body = move || {
             let exit = lent.get().run();
-            lent.get().reset();
             drop(lent); // home: it may be begun again
             reporter.ended(exit);
         };

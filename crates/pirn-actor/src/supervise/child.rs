@@ -2,6 +2,7 @@
 
 use super::node::Node;
 use crate::error::Exit;
+use core::time::Duration;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -28,6 +29,8 @@ pub(super) struct Child {
     pub(super) name: Arc<str>,
     pub(super) kind: Kind,
     pub(super) node: Box<dyn Node>,
+    /// The time that it has to go down, if that is another one than the supervisor's.
+    pub(super) grace: Option<Duration>,
     /// There is an actor: it was begun, and has not ended.
     pub(super) is_begun: bool,
     /// It has never been ready.
@@ -43,6 +46,7 @@ impl Child {
             name,
             kind: Kind::Permanent,
             node,
+            grace: None,
             is_begun: false,
             is_new: true,
             until: None,

@@ -146,8 +146,12 @@ impl Keeper {
         }
     }
 
-    /// Is ready to begin again, with all children.
+    /// Begins again, with all children: those that have ended, and those that never began.
     pub(super) fn reset(&mut self) {
+        // What has come since the last end: ends of children, and perhaps a second stop.
+        while let Ok(event) = self.events.try_recv() {
+            self.hear(event);
+        }
         for i in 0..self.children.len() {
             if self.places[i].at != At::Lost {
                 self.children[i].is_new = true;
@@ -155,6 +159,7 @@ impl Keeper {
             }
         }
         self.restarted.clear();
+        self.not_started = None;
         self.aim = Aim::Up;
         self.is_starting = true;
     }

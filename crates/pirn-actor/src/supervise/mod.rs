@@ -9,12 +9,13 @@
 //!                                                               keepers of their own children
 //! ```
 //!
-//! A child that fails keeps its mailbox: it is *held* by the core until the keeper has it go on, and
-//! then its recipe makes another state. So a reference is good for as long as nobody ends the child
-//! on purpose, and messages wait for the restart.
+//! A child that fails keeps its mailbox: it is *held* by the core until the keeper has it go on,
+//! and then its recipe makes another state. So a reference is good for as long as nobody ends the
+//! child on purpose, and messages wait for the restart.
 
 mod branch;
 mod child;
+mod children;
 mod error;
 mod events;
 mod keeper;

@@ -15,7 +15,7 @@ use Message::{Down, Other};
 #[watched]
 fn the_end_of_what_is_watched_comes_as_a_message() {
     let (a, b) = (actor::spawn(1), actor::consumer(|()| ()));
-    let c = actor::process(|inbox: &mut Inbox<()>| drop(inbox.recv()));
+    let c = actor::process(|inbox: &mut Inbox<()>| inbox.recv());
     let (watched_a, watched_b, watched_c) = (a.clone(), b.clone(), c.clone());
     let (begun, begins) = mpsc::channel();
     let watches = actor::process(move |inbox: &mut Inbox<Message>| {

@@ -20,7 +20,8 @@ impl Keeper {
         }
         child.is_killed = false;
         if !child.node.is_tree() {
-            child.until = Instant::now().checked_add(self.rules.grace);
+            let grace = child.grace.unwrap_or(self.rules.grace);
+            child.until = Instant::now().checked_add(grace);
         }
     }
 
@@ -35,7 +36,7 @@ impl Keeper {
             }
             if ends && !child.is_killed {
                 child.is_killed = true;
-                child.until = now.checked_add(self.rules.grace);
+                child.until = now.checked_add(child.grace.unwrap_or(self.rules.grace));
                 child.node.end(Phase::Killing);
                 continue;
             }

@@ -147,11 +147,17 @@ impl Events {
 
 /// Starts three parts: a, b, c.
 fn three(supervisor: Supervisor) -> (Tree, Events, Log) {
+    three_with(supervisor, HOUR)
+}
+
+/// Starts three parts, of which b, and no other, has this time to go down.
+fn three_with(supervisor: Supervisor, grace: Duration) -> (Tree, Events, Log) {
     let log = Log::default();
-    let (supervisor, events) = told(supervisor);
+    let (supervisor, events) = told(supervisor.grace(HOUR));
     let app = supervisor
         .child("a", part("a", &log))
         .child("b", part("b", &log))
+        .child_grace(grace)
         .child("c", part("c", &log))
         .start()
         .unwrap();

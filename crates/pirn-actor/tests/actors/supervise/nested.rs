@@ -82,11 +82,13 @@ fn a_supervisor_that_fails_is_restarted_by_the_one_above_and_references_stay_goo
 #[watched]
 fn a_failure_that_nobody_mends_ends_the_tree() {
     let log = Log::default();
-    let (outer, inner) = (Supervisor::one_for_one(), Supervisor::one_for_one());
+    let (outer, events) = told(Supervisor::one_for_one());
+    let inner = Supervisor::one_for_one();
     let app = nested(outer.restarts(1, HOUR), inner.restarts(0, HOUR), &log);
     let app = app.start().unwrap();
     let b = get(&app, "inner/b");
     assert!(b.ask(Fail).is_err());
+    events.await_restarts(&["inner"]);
     assert_eq!(b.ask(Count), Ok(1), "that was the outer one's restart");
     get(&app, "inner/c").ask(Count).unwrap(); // restarted after b
     log.take();

@@ -10,7 +10,8 @@ enum Message {
     Add(u32, ReplyTo<u32>),
     Fail,
     Later(u32),
-    Take(ReplyTo<u32>),
+    /// Opens the gate, and answers with what comes later.
+    Take(Gate, ReplyTo<u32>),
     Sleep(Gate),
     Return,
 }
@@ -30,7 +31,10 @@ fn try_sum(inbox: &mut Inbox<Message>) -> Result<(), RecvError> {
                 reply.send(sum);
             }
             Fail => fail("sum"),
-            Take(reply) => receive!(inbox => { Later(n) => reply.send(n) }),
+            Take(begun, reply) => {
+                begun.open();
+                receive!(inbox => { Later(n) => reply.send(n) })
+            }
             Sleep(begun) => {
                 begun.open();
                 let _ = thread::sleep_interruptible(HOUR);
@@ -54,7 +58,8 @@ fn a_process_that_panics_runs_again_and_keeps_its_mailbox() {
     process.send(Later(8)).unwrap();
     process.send(Fail).unwrap();
     let added = process.ask_later(|reply| Add(1, reply)).unwrap();
-    let taken = process.ask_later(Take).unwrap();
+    let gate = Gate::new();
+    let taken = process.ask_later(|reply| Take(gate, reply)).unwrap();
     assert_eq!(added.recv(), Ok(1), "from the beginning");
     assert_eq!(taken.recv(), Ok(8), "it was put aside, and has stayed");
     assert_eq!(events.next(), "sum failed: panicked: sum fails");
@@ -87,7 +92,10 @@ fn a_process_is_restarted_with_others_whatever_it_waits_for() {
     events.await_restarts(&["other", "sum"]);
     assert_eq!(later.recv(), Ok(7));
     // In a receive within another one.
-    let taken = process.ask_later(Take).unwrap();
+    let begun = Gate::new();
+    let take = |reply| Take(begun.clone(), reply);
+    let taken = process.ask_later(take).unwrap();
+    begun.wait();
     assert!(other.run(|_| fail("other")).is_err());
     events.await_restarts(&["other", "sum"]);
     let ended = taken.recv();

@@ -1,6 +1,6 @@
 //! How trees start and stop, and what is found in them.
 
-use super::{HOUR, Log, Sleep, get, keep_busy, part, stop, three, told};
+use super::{HOUR, Log, Sleep, get, keep_busy, part, stop, three, three_with, told};
 use crate::common::{Gate, until, watched};
 use pirn::thread;
 use pirn_actor::{
@@ -146,7 +146,7 @@ fn all_who_watch_a_tree_hear_of_its_end() {
 #[watched]
 fn a_child_that_does_not_stop_in_time_is_killed() {
     let grace = Duration::from_millis(20);
-    let (app, _, _) = three(Supervisor::one_for_one().grace(grace));
+    let (app, _, _) = three_with(Supervisor::one_for_one(), grace);
     let begun = Gate::new();
     let sleeps = get(&app, "b").ask_later(Sleep(begun.clone())).unwrap();
     let later = get(&app, "b").ask_later(super::Count).unwrap();
@@ -155,13 +155,13 @@ fn a_child_that_does_not_stop_in_time_is_killed() {
     assert_eq!(sleeps.recv(), Ok(true), "it was interrupted");
     assert_eq!(later.recv(), Err(AskError::Gone));
     assert_eq!(get(&app, "a").exit(), Some(Exit::Stopped));
-    assert_eq!(get(&app, "b").exit(), Some(Exit::Killed));
+    assert_eq!(get(&app, "b").join(), Exit::Killed);
 }
 
 #[watched]
 fn a_child_that_does_not_hear_the_kill_keeps_no_tree_from_its_end() {
     let grace = Duration::from_millis(5);
-    let (app, events, log) = three(Supervisor::one_for_one().grace(grace));
+    let (app, events, log) = three_with(Supervisor::one_for_one(), grace);
     let gate = keep_busy(&get(&app, "b"));
     stop(&app);
     assert_eq!(events.next(), "b stuck");
@@ -193,7 +193,9 @@ fn people_see_the_children() {
         .child("a", part("a", &log))
         .transient()
         .supervisor("inner", inner)
-        .process("p", |inbox: &mut Inbox<()>| drop(inbox.recv()))
+        .process("p", |inbox: &mut Inbox<()>| {
+            let _ = inbox.recv();
+        })
         .start()
         .unwrap();
     drop(get(&app, "inner/b").ask(super::Fail));

@@ -1,6 +1,6 @@
 //! Children that do not hear.
 
-use super::{Count, Fail, Part, get, keep_busy, stop, three};
+use super::{Count, Fail, HOUR, Part, get, keep_busy, stop, three_with};
 use crate::common::{Gate, until, watched};
 use pirn_actor::{AskError, ChildState, Exit, Supervisor};
 use std::time::Duration;
@@ -9,7 +9,7 @@ const GRACE: Duration = Duration::from_millis(5);
 
 #[watched]
 fn a_child_that_does_not_pause_in_time_keeps_no_other_from_its_restart() {
-    let (app, events, log) = three(Supervisor::one_for_all().grace(GRACE));
+    let (app, events, log) = three_with(Supervisor::one_for_all(), GRACE);
     let b = get(&app, "b");
     assert_eq!(b.ask(Count), Ok(1));
     let gate = keep_busy(&b);
@@ -34,23 +34,30 @@ fn a_child_that_does_not_pause_in_time_keeps_no_other_from_its_restart() {
 
 #[watched]
 fn a_child_that_is_stuck_takes_part_in_later_restarts_when_it_has_heard() {
-    let (app, events, log) = three(Supervisor::one_for_all().grace(GRACE).restarts(9, GRACE));
-    let gate = keep_busy(&get(&app, "c"));
+    let (app, events, log) = three_with(Supervisor::one_for_all().restarts(9, HOUR), GRACE);
+    let b = get(&app, "b");
+    let gate = keep_busy(&b);
     for _ in 0..2 {
         assert!(get(&app, "a").ask(Fail).is_err());
-        events.await_restarts(&["a", "b"]);
+        events.await_restarts(&["a", "c"]);
     }
-    assert_eq!(log.take(), "-a -b +a +b -a -b +a +b");
+    assert_eq!(log.take(), "-a -c +a +c -a -c +a +c");
     gate.open();
-    events.await_restarts(&["c"]);
+    events.await_restarts(&["b"]);
+    assert_eq!(b.ask(Count), Ok(1));
     assert!(get(&app, "a").ask(Fail).is_err());
-    events.await_restarts(&["a", "b", "c"]);
-    assert_eq!(log.take(), "-c +c -a -c -b +a +b +c");
+    // On a busy machine it is late again; then it begins anew after the others.
+    let mut restarted = Vec::new();
+    while restarted.len() < 3 {
+        restarted.extend(events.next().strip_suffix(" restarted").map(String::from));
+    }
+    assert!(restarted.contains(&"b".to_string()));
+    assert_eq!(b.ask(Count), Ok(1));
 }
 
 #[watched]
 fn a_child_that_is_stuck_and_then_fails_or_is_killed_begins_anew_all_the_same() {
-    let (app, events, _) = three(Supervisor::one_for_all().grace(GRACE));
+    let (app, events, _) = three_with(Supervisor::one_for_all(), GRACE);
     let (begun, gate) = (Gate::new(), Gate::new());
     let (begins, blocked) = (begun.clone(), gate.clone());
     let fails = move |part: &mut Part| {
@@ -80,7 +87,7 @@ fn a_child_that_is_stuck_and_then_fails_or_is_killed_begins_anew_all_the_same() 
 
 #[watched]
 fn a_tree_with_a_child_that_is_stuck_can_be_stopped() {
-    let (app, events, log) = three(Supervisor::one_for_all().grace(GRACE));
+    let (app, events, log) = three_with(Supervisor::one_for_all(), GRACE);
     let gate = keep_busy(&get(&app, "b"));
     let later = get(&app, "b").ask_later(Count).unwrap();
     assert!(get(&app, "a").ask(Fail).is_err());
@@ -96,11 +103,12 @@ fn a_tree_with_a_child_that_is_stuck_can_be_stopped() {
 #[watched]
 fn a_temporary_child_that_does_not_end_keeps_no_other_from_its_restart() {
     let log = super::Log::default();
-    let (supervisor, events) = super::told(Supervisor::one_for_all().grace(GRACE));
+    let (supervisor, events) = super::told(Supervisor::one_for_all().grace(HOUR));
     let app = supervisor
         .child("a", super::part("a", &log))
         .child("b", super::part("b", &log))
         .temporary()
+        .child_grace(GRACE)
         .start()
         .unwrap();
     let b = get(&app, "b");
