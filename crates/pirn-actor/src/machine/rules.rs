@@ -41,6 +41,15 @@ pub(super) struct Inner<S, E> {
 
 /// The rules of state machines of one kind, from which any number of them is made. Made by
 /// [`Template::build`](super::Template::build).
+///
+/// # Examples
+/// ```
+/// let rules = pirn_actor::Machine::template().on("off", 1, "on").on("on", 0, "off").build()?;
+/// let (kitchen, hall) = (rules.start("off"), rules.start("on"));
+/// assert_eq!(kitchen.ask(1)??, "on");
+/// assert_eq!(hall.ask(0)??, "off");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Rules<S, E>(pub(super) Arc<Inner<S, E>>);
 
 impl<S, E> Rules<S, E>

@@ -169,6 +169,34 @@ impl<S: Send + 'static> Context<S> {
 
     /// Sends this actor a message once per period, at a fixed rate. See [`every`].
     ///
+    /// # Examples
+    /// ```
+    /// use pirn_actor::{self as actor, Context, Exit, Handle, Period};
+    /// use std::time::Duration;
+    ///
+    /// struct Countdown(u32);
+    /// #[derive(Clone)]
+    /// struct Tick;
+    /// impl Handle<Period> for Countdown {
+    ///     type Reply = ();
+    ///     fn handle(&mut self, period: Period, context: &Context<Self>) {
+    ///         context.every(period, Tick);
+    ///     }
+    /// }
+    /// impl Handle<Tick> for Countdown {
+    ///     type Reply = ();
+    ///     fn handle(&mut self, _: Tick, context: &Context<Self>) {
+    ///         self.0 -= 1;
+    ///         if self.0 == 0 {
+    ///             context.stop();
+    ///         }
+    ///     }
+    /// }
+    /// let countdown = actor::spawn(Countdown(3));
+    /// countdown.send(Period::new(Duration::from_millis(1))).unwrap();
+    /// assert_eq!(countdown.join(), Exit::Stopped); // and the timer with it
+    /// ```
+    ///
     /// # Panics
     /// If the period is zero.
     pub fn every<M>(&self, period: impl Into<Period>, message: M) -> TimerHandle
