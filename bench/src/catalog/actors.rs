@@ -36,7 +36,12 @@ pub fn actors(cx: &Context) -> Workload {
     }
 }
 
-fn of(call: &'static str, name: &str, params: &[(&'static str, u64)], metrics: Vec<Metric>) -> Case {
+fn of(
+    call: &'static str,
+    name: &str,
+    params: &[(&'static str, u64)],
+    metrics: Vec<Metric>,
+) -> Case {
     Case {
         name: name.into(),
         only: Some(ACTORS),

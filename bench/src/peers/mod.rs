@@ -118,7 +118,12 @@ pub const KNOWN: &[Known] = &[
     ),
     known("ractor", "ractor", PARTIAL, Source::Cargo("peer-ractor")),
     known("kameo", "kameo", PARTIAL, Source::Cargo("peer-kameo")),
-    known("actix", "actix (one thread)", PARTIAL, Source::Cargo("peer-actix")),
+    known(
+        "actix",
+        "actix (one thread)",
+        PARTIAL,
+        Source::Cargo("peer-actix"),
+    ),
     known(
         "erlang",
         "Erlang",

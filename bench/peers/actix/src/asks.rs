@@ -83,7 +83,7 @@ impl Handler<Number> for Player {
     fn handle(&mut self, Number(number): Number, _: &mut Context<Self>) {
         match &self.other {
             Some(other) if number < self.last => other.do_send(Number(number + 1)),
-            // Who waits for it is there.
+            // The receiver is still waiting.
             _ => drop(self.outcome.send(number)),
         }
     }
@@ -160,7 +160,7 @@ impl Handler<Done> for Master {
         } else if self.done == self.sizes.replies() {
             // Workers and master would keep each other.
             self.workers.clear();
-            // Who waits for it is there.
+            // The receiver is still waiting.
             drop(self.outcome.send(self.done));
         }
     }

@@ -1,6 +1,6 @@
 //! Benchmark peer: actors of actix, in a `System` as it comes: all of them on one thread, where the
-//! senders are tasks beside them. `do_send` is how actix sends what nobody answers; it does not look
-//! at the bound of a mailbox, which is 16 messages.
+//! senders are tasks beside them. `do_send` is how actix sends what nobody answers; it ignores the
+//! bound of a mailbox, which is 16 messages.
 
 mod asks;
 mod counter;

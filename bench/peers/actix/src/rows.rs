@@ -34,7 +34,7 @@ impl Handler<Number> for Link {
     fn handle(&mut self, Number(number): Number, _: &mut Context<Self>) {
         match &self.to {
             To::Neighbour(link) => link.do_send(Number(number + 1)),
-            // Who waits for it is there.
+            // The receiver is still waiting.
             To::Outside(outcome) => drop(outcome.send(number + 1)),
         }
     }
@@ -52,9 +52,7 @@ pub async fn chain(count: u64) -> Result<Took> {
         to = To::Neighbour(link.clone());
         row.push(link);
     }
-    row.last()
-        .context("a row has an actor")?
-        .do_send(Number(0));
+    row.last().context("a row has an actor")?.do_send(Number(0));
     let number = comes_out.recv().await.context("the chain is broken")?;
     let elapsed = start.elapsed();
     drop((alive, row, to));

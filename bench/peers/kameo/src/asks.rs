@@ -146,7 +146,7 @@ impl Message<Done> for Master {
             // As above.
             drop(self.workers[worker].tell(Piece(piece + 1)).await);
         } else if self.done == self.sizes.replies() {
-            // Who waits for it is there.
+            // The receiver is still waiting.
             drop(self.outcome.take().map(|outcome| outcome.send(self.done)));
         }
     }

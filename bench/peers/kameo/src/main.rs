@@ -38,9 +38,7 @@ fn chain(runtime: Runtime, params: &Params) -> Result<Workload> {
 }
 
 fn skynet(runtime: Runtime, params: &Params) -> Result<Workload> {
-    actors::skynet(params, move |leaves| {
-        inside(&runtime, rows::skynet(leaves))
-    })
+    actors::skynet(params, move |leaves| inside(&runtime, rows::skynet(leaves)))
 }
 
 /// Gives what `work` returns when a task does it.

@@ -1,5 +1,6 @@
 //! Benchmark peer: virtual threads. The workloads are the very files of the peer `os-threads`,
-//! which says `use std::thread` where this one says `use pirn::thread`. Scopes and actors are its own.
+//! which says `use std::thread` where this one says `use pirn::thread`. Scopes and actors are in
+//! files of its own.
 
 use pirn::thread;
 

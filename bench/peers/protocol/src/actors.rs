@@ -64,6 +64,7 @@ pub struct Asks {
     pub crowd: u64,
     /// Messages to the crowd.
     pub tells: u64,
+    /// Asks of one actor.
     pub asks: u64,
     /// Messages that two actors send each other.
     pub turns: u64,
@@ -103,13 +104,7 @@ impl Asks {
             ("tell", "message", self.tells, tell, sum_below(self.tells)),
             ("ask", "ask", self.asks, ask, sum_below(self.asks + 1)),
             ("in turn", "message", self.turns, turns, self.turns),
-            (
-                "replies",
-                "reply",
-                self.replies(),
-                replies,
-                self.replies(),
-            ),
+            ("replies", "reply", self.replies(), replies, self.replies()),
         ];
         for (metric, piece, count, (elapsed, done), due) in of {
             let unit = format!("ns/{piece}");
@@ -136,8 +131,7 @@ pub fn report_idle(round: &mut Round, count: u64, (elapsed, sum): Took) {
     round.metric("ask", value, "ns/actor", sum, sum_below(count));
 }
 
-/// Makes `actor-chain`: a number goes along a row of as many actors, and comes out larger by one for
-/// each.
+/// Makes `actor-chain`: a number goes along a row of actors, and comes out larger by one for each.
 ///
 /// # Errors
 ///

@@ -90,7 +90,7 @@ impl Actor for Player {
                 other.cast(Move::Number(number + 1))?;
             }
             (Move::Number(number), _) => {
-                // Who waits for it is there.
+                // The receiver is still waiting.
                 game.outcome.take().map(|outcome| outcome.send(number));
             }
         }
@@ -165,7 +165,7 @@ impl Actor for Master {
                     progress.workers[worker].cast(piece + 1)?;
                 } else if progress.done == self.sizes.replies() {
                     let outcome = progress.outcome.take();
-                    // Who waits for it is there.
+                    // The receiver is still waiting.
                     outcome.map(|outcome| outcome.send(progress.done));
                 }
             }

@@ -20,11 +20,7 @@ impl Actor for Counter {
     type State = u64;
     type Arguments = u64;
 
-    async fn pre_start(
-        &self,
-        _: ActorRef<Message>,
-        sum: u64,
-    ) -> Result<u64, ActorProcessingErr> {
+    async fn pre_start(&self, _: ActorRef<Message>, sum: u64) -> Result<u64, ActorProcessingErr> {
         Ok(sum)
     }
 

@@ -56,7 +56,7 @@ async fn play(
 ) {
     while let Some(number) = inbox.recv().await {
         if number == last {
-            // Who waits for it is there.
+            // The receiver is still waiting.
             let _ = outcome.send(number);
             return;
         }
