@@ -161,7 +161,7 @@ impl Handler<Done> for Master {
             // Workers and master would keep each other.
             self.workers.clear();
             // The receiver is still waiting.
-            drop(self.outcome.send(self.done));
+            let _ = self.outcome.send(self.done);
         }
     }
 }

@@ -146,8 +146,9 @@ impl Message<Done> for Master {
             // As above.
             drop(self.workers[worker].tell(Piece(piece + 1)).await);
         } else if self.done == self.sizes.replies() {
+            let outcome = self.outcome.take();
             // The receiver is still waiting.
-            drop(self.outcome.take().map(|outcome| outcome.send(self.done)));
+            let _ = outcome.map(|outcome| outcome.send(self.done));
         }
     }
 }

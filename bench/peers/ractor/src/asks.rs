@@ -91,7 +91,7 @@ impl Actor for Player {
             }
             (Move::Number(number), _) => {
                 // The receiver is still waiting.
-                game.outcome.take().map(|outcome| outcome.send(number));
+                let _ = game.outcome.take().map(|outcome| outcome.send(number));
             }
         }
         Ok(())
@@ -166,7 +166,7 @@ impl Actor for Master {
                 } else if progress.done == self.sizes.replies() {
                     let outcome = progress.outcome.take();
                     // The receiver is still waiting.
-                    outcome.map(|outcome| outcome.send(progress.done));
+                    let _ = outcome.map(|outcome| outcome.send(progress.done));
                 }
             }
         }
