@@ -120,11 +120,16 @@ fn measure(args: &Args) -> Result<Results> {
     // Before anything is built: a misspelt name is told at once.
     let mut workloads = catalog::chosen(&args.workloads, &context)?;
     check_set(args, &workloads)?;
-    let known = peers::chosen(&args.peers)?;
+    let mut known = peers::chosen(&args.peers)?;
     for line in programs::leave_out(&mut workloads, programs::is_installed) {
         eprintln!("bench: {line}");
     }
     ensure!(!workloads.is_empty(), "nothing is left to measure");
+    if args.peers.is_empty() {
+        // Those who have nothing to do need not be built.
+        let cases = || workloads.iter().flat_map(|workload| &workload.cases);
+        known.retain(|known| cases().any(|case| case.is_for(known.name, known.kind)));
+    }
 
     let mut cases = workloads.iter().flat_map(|workload| &workload.cases);
     let serves = cases.any(|case| case.driver.serves());

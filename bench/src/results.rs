@@ -114,6 +114,11 @@ pub struct Verdict {
 /// The peer that is compared with all others.
 pub const PIRN: &str = "pirn";
 
+/// Whether a peer is Pirn itself: in its usual form, or in another one.
+pub fn is_pirn(peer: &str) -> bool {
+    peer == PIRN || peer == "pirn-process"
+}
+
 impl Row {
     pub fn new(peer: &str, values: Vec<f64>, remark: Option<String>) -> Row {
         let Spread { median, min, max } = stats::spread(&values);
@@ -160,7 +165,7 @@ fn best<'a>(better: Better, rows: impl Iterator<Item = &'a Row>) -> Option<&'a R
 fn verdict(better: Better, rows: &[Row]) -> Option<Verdict> {
     const MARGIN: f64 = 0.02;
     let pirn = rows.iter().find(|row| row.peer == PIRN)?;
-    let best = best(better, rows.iter().filter(|row| row.peer != PIRN))?;
+    let best = best(better, rows.iter().filter(|row| !is_pirn(&row.peer)))?;
     // The rounds were interleaved: a disturbance of one of a pair is likely to have affected the
     // other.
     let pairs = pirn.values.iter().zip(&best.values);

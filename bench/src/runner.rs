@@ -8,7 +8,7 @@ use crate::memory;
 use crate::peers::Peer;
 use crate::process::Process;
 use crate::protocol::Refusal;
-use crate::results::{CaseResults, Failure, MetricResults, PIRN, Row, WorkloadResults};
+use crate::results::{CaseResults, Failure, MetricResults, Row, WorkloadResults, is_pirn};
 use anyhow::{Result, bail, ensure};
 use indicatif::ProgressBar;
 use std::collections::BTreeMap;
@@ -95,10 +95,7 @@ impl Runner {
 
     /// Returns the peers that do this case.
     fn contenders(&self, case: &Case) -> Vec<Contender<'_>> {
-        let takes_part = |peer: &&Peer| match case.only {
-            Some(only) => only.contains(&peer.name),
-            None => !peer.kind.partial,
-        };
+        let takes_part = |peer: &&Peer| case.is_for(peer.name, peer.kind);
         let peers = self.peers.iter().filter(takes_part);
         peers
             .map(|peer| Contender::new(peer, case, &self.set))
@@ -272,7 +269,7 @@ impl<'p> Contender<'p> {
             self.process = None;
             // If another peer cannot do something, that is a result. Pirn must do everything.
             let refused = error.downcast_ref::<Refusal>().is_some();
-            self.fail(&error, refused && self.peer.name != PIRN);
+            self.fail(&error, refused && !is_pirn(self.peer.name));
         }
     }
 

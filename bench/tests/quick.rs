@@ -53,7 +53,17 @@ fn peers(list: &[Value]) -> Vec<&str> {
 
 /// Whether a peer takes part in a workload, as `catalog` has it.
 fn takes_part(peer: &str, workload: &str) -> bool {
+    const FOR_ACTORS: [&str; 6] = [
+        "pirn-process",
+        "ractor",
+        "kameo",
+        "actix",
+        "erlang",
+        "fibry",
+    ];
     match workload {
+        "actors" => FOR_ACTORS.contains(&peer) || ["pirn", "go", "tokio"].contains(&peer),
+        _ if FOR_ACTORS.contains(&peer) => false,
         "http" | "users" | "gateway" => peer != "rayon",
         "hogs" | "malloc" => ["pirn", "os-threads"].contains(&peer),
         "scope" => peer != "helidon",
@@ -79,9 +89,18 @@ fn every_workload_of_every_present_peer_does_its_work() {
         .map(|peer| text(peer, "name"))
         .collect();
     assert!(
-        ["pirn", "os-threads", "tokio", "may"]
-            .iter()
-            .all(|peer| present.contains(peer))
+        [
+            "pirn",
+            "os-threads",
+            "tokio",
+            "may",
+            "pirn-process",
+            "ractor",
+            "kameo",
+            "actix"
+        ]
+        .iter()
+        .all(|peer| present.contains(peer))
     );
     for workload in array(&results, "workloads") {
         let name = text(workload, "name");

@@ -31,6 +31,12 @@ var workloads = map[string]func(p *params) workload{
 	"random-numbers": randomNumbers,
 	"echo":           echo,
 	"scope":          scope,
+	"actor-messages": actorMessages,
+	"actor-asks":     actorAsks,
+	"actor-create":   actorCreate,
+	"actor-idle":     actorIdle,
+	"actor-chain":    actorChain,
+	"actor-skynet":   actorSkynet,
 }
 
 // The workloads that serve until the harness has no more to say.

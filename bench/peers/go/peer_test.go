@@ -104,6 +104,12 @@ func TestEveryWorkloadDoesItsWorkAgainAndAgain(t *testing.T) {
 		{"random-numbers tasks=3 times=2 ms=1", "wall", []string{"round"}},
 		{"echo connections=4 trips=5", "round trip", []string{"round"}},
 		{"scope two=5 many=2 forks=7 first=3 tasks=5", "two,many,first", []string{"round"}},
+		{"actor-messages messages=50 many=20", "1 to 1,4 to 4,4 to 1", []string{"round"}},
+		{"actor-asks crowd=3 tells=20 asks=5 turns=6 each=4", "tell,ask,in turn,replies", []string{"round"}},
+		{"actor-create actors=10", "create,create and end", []string{"round"}},
+		{"actor-idle actors=10", "ask", []string{"round", "go"}},
+		{"actor-chain row=10", "wall", []string{"round"}},
+		{"actor-skynet leaves=1000", "wall", []string{"round"}},
 	}
 	if len(cases) != len(workloads) {
 		t.Errorf("%d workloads of %d are tested", len(cases), len(workloads))

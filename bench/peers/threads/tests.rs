@@ -126,6 +126,26 @@ fn threads_in_scopes() {
     check("scope two=5 many=2 forks=7 first=3 tasks=5", &[], metrics);
 }
 
+#[test]
+fn actors() {
+    if PEER.ends_with("os-threads") {
+        return; // It has none.
+    }
+    let metrics = ["1 to 1", "4 to 4", "4 to 1"];
+    check("actor-messages messages=5000 many=8000", &[], &metrics);
+    let metrics = ["tell", "ask", "in turn", "replies"];
+    // Two take turns to an even and to an odd number.
+    for turns in [50, 51] {
+        let command = format!("actor-asks crowd=7 tells=500 asks=50 turns={turns} each=5");
+        check(&command, &[], &metrics);
+    }
+    let metrics = ["create", "create and end"];
+    check("actor-create actors=50", &[], &metrics);
+    check("actor-idle actors=50", &["go"], &["ask"]);
+    check("actor-chain row=50", &[], &["wall"]);
+    check("actor-skynet leaves=100", &[], &["wall"]);
+}
+
 /// Whether the two see each other depends on the scheduler, unless they have one core.
 #[test]
 fn yielding_threads() {

@@ -2,6 +2,7 @@
 //!
 //! `PROTOCOL.md` defines the peer's part of each; the sizes are here.
 
+mod actors;
 mod computing;
 mod memory;
 mod network;
@@ -10,6 +11,7 @@ mod waiting;
 
 use crate::drivers::Driver;
 use crate::machine::Machine;
+use crate::peers::Kind;
 use anyhow::{Result, bail};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
@@ -53,6 +55,16 @@ pub struct Case {
     pub backend: Option<u64>,
     /// The only peers that can do it, or that are asked to.
     pub only: Option<&'static [&'static str]>,
+}
+
+impl Case {
+    /// Whether a peer does it.
+    pub fn is_for(&self, peer: &str, kind: Kind) -> bool {
+        match self.only {
+            Some(only) => only.contains(&peer),
+            None => !kind.partial,
+        }
+    }
 }
 
 /// `key=value` pairs for a peer.
@@ -218,6 +230,7 @@ const ALL: &[Make] = &[
     network::echo,
     computing::malloc,
     switching::scope,
+    actors::actors,
 ];
 
 /// Returns the workloads of these names, or all.

@@ -193,15 +193,20 @@ fn flags(places: &Places) -> Vec<String> {
     flags.map(str::to_owned).collect()
 }
 
-/// Builds the server of Helidon with Maven, unless it is built; gives how to start it, and its
-/// flags.
+/// Builds the project in a folder with Maven, unless it is built; gives how to start its class
+/// `main`, and its flags.
 ///
 /// # Errors
 ///
 /// That Maven is missing, or what it said.
-pub fn helidon(jdk: &Jdk, places: &Places) -> Result<(Vec<OsString>, String), String> {
-    let (project, out) = (places.peers.join("helidon"), places.out.join("helidon"));
-    let jar = out.join("helidon-peer.jar");
+pub fn maven(
+    jdk: &Jdk,
+    places: &Places,
+    folder: &str,
+    main: &str,
+) -> Result<(Vec<OsString>, String), String> {
+    let (project, out) = (places.peers.join(folder), places.out.join(folder));
+    let jar = out.join(format!("{folder}-peer.jar"));
     let mut sources = vec![project.join("pom.xml")];
     files_below(&project.join("src"), &mut sources);
     // It speaks the protocol with the classes of the other program.
@@ -227,7 +232,7 @@ pub fn helidon(jdk: &Jdk, places: &Places) -> Result<(Vec<OsString>, String), St
     command.extend(flags.iter().map(OsString::from));
     let class_path =
         std::env::join_paths([jar, out.join("libs/*")]).map_err(|error| error.to_string())?;
-    command.extend(["-cp".into(), class_path, "peer.helidon.Main".into()]);
+    command.extend(["-cp".into(), class_path, main.into()]);
     Ok((command, format!("java {}", flags.join(" "))))
 }
 

@@ -1,6 +1,7 @@
 //! The peers: which there are, how each is found, built and started.
 
 mod cargo;
+mod erlang;
 mod go;
 mod java;
 
@@ -47,7 +48,9 @@ enum Source {
     Go,
     /// The program in Java, with this kind of thread.
     Java(&'static str),
-    Helidon,
+    /// A project of Maven, in this folder, with this class that has `main`.
+    Maven(&'static str, &'static str),
+    Erlang,
 }
 
 const NATIVE: Kind = Kind {
@@ -58,6 +61,16 @@ const NATIVE: Kind = Kind {
 const JAVA: Kind = Kind {
     jit: true,
     ..NATIVE
+};
+/// It has few of the workloads.
+const PARTIAL: Kind = Kind {
+    partial: true,
+    ..NATIVE
+};
+/// The same, in Java.
+const PARTIAL_JAVA: Kind = Kind {
+    partial: true,
+    ..JAVA
 };
 
 /// All of them, in the order of the reports.
@@ -93,20 +106,36 @@ pub const KNOWN: &[Known] = &[
     known(
         "helidon",
         "Helidon (JDK virtual)",
-        Kind {
-            partial: true,
-            ..JAVA
-        },
-        Source::Helidon,
+        PARTIAL_JAVA,
+        Source::Maven("helidon", "peer.helidon.Main"),
+    ),
+    known("rayon", "rayon", PARTIAL, Source::Cargo("peer-rayon")),
+    known(
+        "pirn-process",
+        "Pirn (processes)",
+        PARTIAL,
+        Source::Cargo("peer-pirn-process"),
+    ),
+    known("ractor", "ractor", PARTIAL, Source::Cargo("peer-ractor")),
+    known("kameo", "kameo", PARTIAL, Source::Cargo("peer-kameo")),
+    known(
+        "actix",
+        "actix (one thread)",
+        PARTIAL,
+        Source::Cargo("peer-actix"),
     ),
     known(
-        "rayon",
-        "rayon",
-        Kind {
-            partial: true,
-            ..NATIVE
-        },
-        Source::Cargo("peer-rayon"),
+        "erlang",
+        "Erlang",
+        // It compiles to machine code when it loads, not while it runs.
+        PARTIAL,
+        Source::Erlang,
+    ),
+    known(
+        "fibry",
+        "Fibry (JDK virtual)",
+        PARTIAL_JAVA,
+        Source::Maven("fibry", "peer.fibry.Main"),
     ),
 ];
 
@@ -177,7 +206,10 @@ impl Builder {
                 built.clone()?;
                 java::command(&jdk, &self.places, threads)
             }
-            Source::Helidon => java::helidon(&self.jdk.clone()?, &self.places)?,
+            Source::Maven(folder, main) => {
+                java::maven(&self.jdk.clone()?, &self.places, folder, main)?
+            }
+            Source::Erlang => erlang::build(&self.places)?,
         };
         Ok(Peer {
             name: known.name,

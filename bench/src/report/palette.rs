@@ -29,9 +29,9 @@ pub const OURS: Colour = colour(0x0062BD, 0x4EA3FF);
 /// Where Pirn loses: no peer has this.
 pub const LOSS: Colour = colour(0xD4500A, 0xFF8A4C);
 
-/// The colours of the other peers, in their order; colour-blind readers can tell them apart as well
-/// (after Okabe and Ito, and Tol).
-const OTHERS: [Colour; 8] = [
+/// The colours of the other peers, in their order; colour-blind readers can tell those apart that
+/// meet in a chart (after Okabe and Ito, and Tol).
+const OTHERS: [Colour; 14] = [
     colour(0xE69F00, 0xF0B429),
     colour(0x009E73, 0x2BC49A),
     colour(0xCC79A7, 0xE59CC5),
@@ -40,6 +40,12 @@ const OTHERS: [Colour; 8] = [
     colour(0x7A828B, 0x9AA3AD),
     colour(0x56B4E9, 0x8CD3FB),
     colour(0x6F4E37, 0xB98B63),
+    colour(0x332288, 0x8F86E0),
+    colour(0xDDAA33, 0xE8C878),
+    colour(0x661100, 0xB0695A),
+    colour(0x88CCEE, 0xB5E0F5),
+    colour(0x4D4D4D, 0xC2C2C2),
+    colour(0xAA4499, 0xD97FCC),
 ];
 
 const FIXED: [Colour; 6] = [INK, FAINT, GRID, BAND, OURS, LOSS];

@@ -1,8 +1,10 @@
 //! Benchmark peer: virtual threads. The workloads are the very files of the peer `os-threads`,
-//! which says `use std::thread` where this one says `use pirn::thread`.
+//! which says `use std::thread` where this one says `use pirn::thread`. Scopes and actors are in
+//! files of its own.
 
 use pirn::thread;
 
+mod actors;
 mod scope;
 #[path = "../../threads/mod.rs"]
 mod workloads;
@@ -18,5 +20,7 @@ fn main() -> std::process::ExitCode {
         ", ",
         env!("RUSTC_VERSION")
     );
-    peer_protocol::run("pirn", version, workloads::find)
+    peer_protocol::run("pirn", version, |name, params| {
+        actors::find(name, params).or_else(|| workloads::find(name, params))
+    })
 }

@@ -1,6 +1,7 @@
 //! What the peers in Rust share: their side of the protocol of `bench/PROTOCOL.md`, and the
 //! computation that is the same in every language. Nothing here starts a thread.
 
+pub mod actors;
 mod params;
 mod scopes;
 
@@ -139,6 +140,11 @@ pub fn compute(iterations: u64, seed: u64) -> u64 {
     x
 }
 
+/// The sum of 0 … n−1.
+pub fn sum_below(n: u64) -> u64 {
+    n * n.saturating_sub(1) / 2
+}
+
 /// Nanoseconds for each of `count` equal pieces of work.
 pub fn nanos_per(elapsed: Duration, count: u64) -> f64 {
     elapsed.as_nanos() as f64 / count as f64
@@ -154,6 +160,11 @@ mod tests {
         assert_eq!(compute(0, 6), 7);
         assert_eq!(compute(1, 0), 1082269761);
         assert_eq!(compute(1000, 7), 15073333303738932546);
+    }
+
+    #[test]
+    fn numbers_are_added_up() {
+        assert_eq!((sum_below(0), sum_below(1), sum_below(4)), (0, 0, 6));
     }
 
     #[test]

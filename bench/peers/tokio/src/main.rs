@@ -4,6 +4,7 @@
 //! lives as long as the process. Main waits in `block_on`, as under `#[tokio::main]`: what it
 //! spawns comes from outside the workers. Only where a workload says so is it a task that spawns.
 
+mod actors;
 mod computing;
 mod deep;
 mod echo;
@@ -50,6 +51,12 @@ fn find(name: &str, params: &Params) -> Option<Result<Workload>> {
         "random-numbers" => sleeping::random_numbers,
         "echo" => echo::echo,
         "scope" => scope::scope,
+        "actor-messages" => actors::messages,
+        "actor-asks" => actors::asks,
+        "actor-create" => actors::create,
+        "actor-idle" => actors::idle,
+        "actor-chain" => actors::chain,
+        "actor-skynet" => actors::skynet,
         "serve" => serve::serve,
         "gateway" => gateway::gateway,
         _ => return None,

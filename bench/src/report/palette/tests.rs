@@ -14,6 +14,11 @@ fn every_peer_has_its_own_colour() {
 }
 
 #[test]
+fn there_are_enough_colours() {
+    assert!(crate::peers::KNOWN.len() <= OTHERS.len() + 1);
+}
+
+#[test]
 fn colours_are_replaced_as_the_pictures_spell_them() {
     let svg = crate::report::plots::charts(&example::results(), &example::results().workloads[0]);
     assert!(svg[0].svg.contains("fill=\"#0062BD\""), "{}", svg[0].svg);

@@ -30,7 +30,7 @@ public final class Protocol {
      * Stands still, to be looked at from outside, until the harness has answered. Returns how many more of the same
      * are to be done before the peer goes on.
      */
-    static int at(String place, long count) throws IOException {
+    public static int at(String place, long count) throws IOException {
         print("{\"at\":%s,\"count\":%d}".formatted(quoted(place), count));
         String line = nextLine();
         if ("go".equals(line)) {
