@@ -28,7 +28,7 @@ pub use weak::{Recipient, Target, WeakAddress};
 
 pub(crate) use address::Receive;
 pub(crate) use builder::CAPACITY;
-pub(crate) use cell::{Body, Cell, Change, OnUndelivered, Options, Overseer, Rare};
+pub(crate) use cell::{Body, Cell, Change, OnUndelivered, Options, Overseer};
 pub(crate) use ending::{Ending, Mortal, Watching};
 pub(crate) use handle::{Asked, Told};
 pub(crate) use passing::{Onward, Passed};
