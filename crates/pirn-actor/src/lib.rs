@@ -17,6 +17,12 @@
 //! * Mailboxes are bounded; [`Overflow`] says what a full one does.
 //! * [`close`](Ref::close), [`stop`](Ref::stop) and [`kill`](Ref::kill) end an actor; [`Monitor`]
 //!   tells of it; [`Restarts`] has it begin anew after a failure.
+//! * A [`Supervisor`] restarts children that fail. A [`Pool`] has several workers behind one
+//!   mailbox; [`each`] starts a thread per message; [`inline`] has none.
+//! * [`Address::then`] makes pipelines. [`generate`], [`batch`], [`rate_limited`], [`map_reduce`]
+//!   and [`prefetch`] are for streams of work.
+//! * [`send_after`] and [`every`] send later; a [`Registry`] knows names; a [`Topic`] has
+//!   subscribers; a [`Watched`] value tells of its changes; a [`Machine`] has states and events.
 //! * In a [`scope()`], states and messages may borrow.
 //! * [`snapshot()`] shows all actors.
 

@@ -61,8 +61,8 @@ impl<S: Send> Context<S> {
         self.0.mailbox().phase() > Phase::Open
     }
 
-    /// Returns the time until which the asker of this message waits. What the handler asks of others
-    /// ends then, too.
+    /// Returns the time until which the asker of this message waits. What the handler asks of
+    /// others ends then, too.
     pub fn deadline(&self) -> Option<Instant> {
         current_limit().instant()
     }

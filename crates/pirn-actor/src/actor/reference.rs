@@ -67,8 +67,8 @@ impl<S: Send + 'static> Ref<S> {
         self.0.tell_first(message)
     }
 
-    /// Sends messages that are handled one after the other, with nothing between them. There is room
-    /// for all of them if there is for one. Does not wait.
+    /// Sends messages that are handled one after the other, with nothing between them. There is
+    /// room for all of them if there is for one. Does not wait.
     ///
     /// # Errors
     /// All messages come back.

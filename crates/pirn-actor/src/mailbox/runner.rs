@@ -165,7 +165,7 @@ impl<T> Mailbox<T> {
         }
     }
 
-    /// Ends the mailbox, and returns what was never begun. Nobody can interrupt the runner any more.
+    /// Ends the mailbox, and returns what was never begun. Nobody interrupts the runner any more.
     pub(crate) fn finish(&self, batch: Batch<T>) -> impl Iterator<Item = T> + use<T> {
         let mut shared = self.lock();
         shared.phase = Phase::Ended;
