@@ -136,6 +136,31 @@ fn what_a_worker_sends_to_itself_comes_to_it_between_the_pools_messages() {
 }
 
 #[watched]
+fn what_a_worker_sends_to_itself_does_not_wait_for_the_pool_to_be_empty() {
+    struct Notes(mpsc::Sender<u32>, Gate);
+    impl Handle<u32> for Notes {
+        type Reply = ();
+        fn handle(&mut self, n: u32, context: &Context<Self>) {
+            self.1.wait();
+            if n == 1 {
+                context.this().send(100).unwrap();
+            }
+            self.0.send(n).unwrap();
+        }
+    }
+    let (tell, told) = mpsc::channel();
+    let (gate, tell) = (Gate::new(), Mutex::new(Some(tell)));
+    let blocked = gate.clone();
+    let pool = Pool::fixed(1)
+        .spawn(move || Notes(tell.lock().unwrap().take().unwrap(), blocked.clone()))
+        .unwrap();
+    (0..4).for_each(|n| pool.send(n).unwrap());
+    gate.open();
+    drop(pool);
+    assert!(told.iter().eq([0, 1, 100, 2, 3]));
+}
+
+#[watched]
 fn a_free_worker_that_is_at_a_message_to_itself_is_passed_over() {
     struct Private(Gate);
     impl Handle<()> for Private {
