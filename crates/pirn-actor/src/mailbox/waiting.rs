@@ -92,7 +92,7 @@ impl<T> Mailbox<T> {
             thread: thread::current(),
             is_decided: AtomicBool::new(false),
         });
-        {
+        let then = {
             let mut shared = self.lock();
             if shared.phase != super::Phase::Open {
                 return Err((Refusal::Closed, item));
@@ -105,7 +105,14 @@ impl<T> Mailbox<T> {
             // this sees its addition.
             let begun = self.word.fetch_or(ROOM, Ordering::SeqCst) / super::ONE;
             self.admit(&mut shared, begun);
-        }
+            // The runner may have begun everything, and have left, since this found no room. The
+            // line was empty then, so the item has been admitted, and this does not wait.
+            if shared.queue.is_empty() {
+                super::Then::Nothing
+            } else {
+                shared.started()
+            }
+        };
         let limit = wait.limit();
         let mut refusal = Refusal::Closed;
         // Acquire: pairs with `wake`.
@@ -118,19 +125,15 @@ impl<T> Mailbox<T> {
                 }
             }
         }
-        self.leave_line(&sender, refusal)
+        self.leave_line(&sender, refusal).map(|()| (then, None))
     }
 
     /// Takes the place of a sender out, and its item back, unless the runner has taken that.
-    fn leave_line(
-        &self,
-        sender: &Arc<Sender>,
-        refusal: Refusal,
-    ) -> Result<(super::Then, Option<T>), (Refusal, T)> {
+    fn leave_line(&self, sender: &Arc<Sender>, refusal: Refusal) -> Result<(), (Refusal, T)> {
         let mut shared = self.lock();
         let mut places = shared.line.0.iter();
         match places.position(|place| Arc::ptr_eq(&place.sender, sender)) {
-            None => Ok((super::Then::Nothing, None)),
+            None => Ok(()),
             Some(at) => {
                 let place = shared.line.0.remove(at).expect("the index is of this list");
                 Err((refusal, place.item))
@@ -139,7 +142,7 @@ impl<T> Mailbox<T> {
     }
 
     /// Moves the items of as many senders into the queue as there is room for, if so many items
-    /// have been begun. Called by the runner, or beside one: it will see the items.
+    /// have been begun. Whoever calls this is the runner, or starts one if there is none.
     pub(super) fn admit(&self, shared: &mut Shared<T>, begun: u64) {
         let mut room = self.room(shared, begun);
         while room > 0 && shared.phase == super::Phase::Open {
