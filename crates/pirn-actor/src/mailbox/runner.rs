@@ -82,6 +82,9 @@ impl<T> Mailbox<T> {
             self.word.fetch_and(!URGENT, Ordering::Relaxed);
         }
         if batch.0.is_empty() {
+            if flags & ROOM != 0 {
+                self.admit(&mut shared, self.begun());
+            }
             self.take(&mut shared, batch);
         }
         match batch.0.pop_front() {

@@ -116,6 +116,20 @@ fn a_waiting_sender_can_be_interrupted_and_has_its_message_back() {
 }
 
 #[watched]
+fn a_sender_that_finds_room_at_its_second_look_is_heard_by_an_idle_actor() {
+    let mut sum = 0;
+    let small = Builder::new().capacity(1).function(move |n: u64| {
+        sum += n;
+        sum
+    });
+    // A platform thread, so that the actor works and becomes idle at any moment of a send.
+    for _ in 0..20_000 {
+        small.send(1).unwrap();
+    }
+    assert_eq!(small.ask(0), Ok(20_000));
+}
+
+#[watched]
 fn waiting_senders_hear_of_the_end() {
     let gate = Gate::new();
     let (busy, _) = busy(Overflow::Wait, &gate);

@@ -2,10 +2,10 @@
 
 use crate::common::{Gate, until, watched};
 use pirn::thread;
-use pirn_actor::{self as actor, AskError, Prefetch};
+use pirn_actor::{self as actor, AskError, Prefetch, Prefetched};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -169,12 +169,16 @@ fn a_delivery_that_nobody_can_take_is_interrupted() {
 
 #[watched]
 fn a_supplier_that_takes_from_its_own_stock_is_a_deadlock() {
-    let (give, given) = mpsc::channel::<actor::Prefetched<u32>>();
+    let (own, there) = (Arc::new(Mutex::new(None::<Prefetched<u32>>)), Gate::new());
+    let (its_own, waits) = (Arc::clone(&own), there.clone());
     let numbers = actor::prefetch(1, move || {
-        let own = given.recv().unwrap();
-        own.take().map(|n| [n])
+        waits.wait();
+        let own = its_own.lock().unwrap().clone();
+        own.unwrap().take().map(|n| [n])
     });
-    give.send(numbers.clone()).unwrap();
+    *own.lock().unwrap() = Some(numbers.clone());
+    there.open();
     let error = numbers.take().unwrap_err();
     assert!(error.to_string().contains("deadlock"), "{error}");
+    *own.lock().unwrap() = None;
 }
