@@ -96,8 +96,12 @@ where
         builder = builder.deadline(deadline);
     }
     builder.open(|s| {
+        let mut interrupted = false;
         for item in items {
-            if s.is_cancelled() || thread::is_interrupted() {
+            // A join of threads that are all over would not hear it, and there are items left.
+            interrupted = thread::is_interrupted();
+            if interrupted || s.is_cancelled() {
+                s.cancel();
                 break;
             }
             let (map, total) = (&map, &total);
@@ -106,8 +110,10 @@ where
                 total.add(map(item)?)
             });
         }
-        s.join()?;
-        Ok(())
+        match s.join() {
+            _ if interrupted => Err(JoinError::Interrupted),
+            joined => joined.map(drop).map_err(JoinError::from),
+        }
     })?;
     Ok(total.into_inner())
 }

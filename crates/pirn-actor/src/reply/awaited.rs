@@ -10,7 +10,6 @@ use core::future::{Future, IntoFuture};
 use core::pin::Pin;
 use core::task::{Context, Poll};
 use core::time::Duration;
-use pirn::thread;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -88,14 +87,13 @@ impl<R> Reply<R> {
     }
 
     pub(crate) fn recv_within(mut self, limit: Limit) -> Result<R, AskError> {
-        let waiter = || Waiter::Thread(thread::current());
-        if let Some(answer) = self.slot().take_or_wait(waiter) {
+        if let Some(answer) = self.slot().take_or_wait(|| Waiter::Thread) {
             self.slot = None;
             return in_time(answer, limit);
         }
         let _waits = self.waits(limit)?;
         loop {
-            let late = limit.park().err();
+            let late = self.slot().wait(limit).err();
             if let Some(answer) = self.slot().take() {
                 self.slot = None;
                 return in_time(answer, limit);

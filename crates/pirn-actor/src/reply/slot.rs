@@ -11,23 +11,16 @@
 
 use crate::error::AskError;
 use crate::poison::locked;
+use crate::time::{Late, Limit};
 use core::task::Waker;
-use pirn::thread::Thread;
+use pirn::thread::Parker;
 use std::sync::Mutex;
 
 /// Who is to be woken.
 pub(super) enum Waiter {
-    Thread(Thread),
+    /// The thread at the slot's parker.
+    Thread,
     Task(Waker),
-}
-
-impl Waiter {
-    fn wake(self) {
-        match self {
-            Waiter::Thread(thread) => thread.unpark(),
-            Waiter::Task(waker) => waker.wake(),
-        }
-    }
 }
 
 enum State<R> {
@@ -38,22 +31,31 @@ enum State<R> {
     Abandoned,
 }
 
-pub(super) struct Slot<R>(Mutex<State<R>>);
+pub(super) struct Slot<R> {
+    state: Mutex<State<R>>,
+    /// Where a thread waits. Not by its own permit, which other code on it may use meanwhile.
+    parker: Parker,
+}
 
 impl<R> Slot<R> {
     pub(super) const fn new() -> Slot<R> {
-        Slot(Mutex::new(State::Empty))
+        Slot {
+            state: Mutex::new(State::Empty),
+            parker: Parker::new(),
+        }
     }
 
     /// Gives the answer, and wakes who waits for it. Returns it if nobody wants it.
     pub(super) fn give(&self, answer: Result<R, AskError>) -> Result<(), Result<R, AskError>> {
-        let mut state = locked(&self.0);
+        let mut state = locked(&self.state);
         match &*state {
             State::Empty | State::Awaited(_) => {
                 let before = core::mem::replace(&mut *state, State::Given(answer));
                 drop(state);
-                if let State::Awaited(waiter) = before {
-                    waiter.wake();
+                match before {
+                    State::Awaited(Waiter::Thread) => self.parker.unpark(),
+                    State::Awaited(Waiter::Task(waker)) => waker.wake(),
+                    _ => {}
                 }
                 Ok(())
             }
@@ -66,7 +68,7 @@ impl<R> Slot<R> {
         &self,
         waiter: impl FnOnce() -> Waiter,
     ) -> Option<Result<R, AskError>> {
-        let mut state = locked(&self.0);
+        let mut state = locked(&self.state);
         match core::mem::replace(&mut *state, State::Taken) {
             State::Given(answer) => Some(answer),
             State::Empty | State::Awaited(_) => {
@@ -77,9 +79,14 @@ impl<R> Slot<R> {
         }
     }
 
+    /// Waits until the answer is given to the thread that has said so, or it is late.
+    pub(super) fn wait(&self, limit: Limit) -> Result<(), Late> {
+        limit.park_at(&self.parker)
+    }
+
     /// Takes the answer, if it is there.
     pub(super) fn take(&self) -> Option<Result<R, AskError>> {
-        let mut state = locked(&self.0);
+        let mut state = locked(&self.state);
         match &*state {
             State::Given(_) => match core::mem::replace(&mut *state, State::Taken) {
                 State::Given(answer) => Some(answer),
@@ -91,13 +98,13 @@ impl<R> Slot<R> {
 
     /// Nobody waits any more. What has been given is dropped.
     pub(super) fn abandon(&self) {
-        let mut state = locked(&self.0);
+        let mut state = locked(&self.state);
         let before = core::mem::replace(&mut *state, State::Abandoned);
         drop(state);
         drop(before);
     }
 
     pub(super) fn is_abandoned(&self) -> bool {
-        matches!(&*locked(&self.0), State::Abandoned)
+        matches!(&*locked(&self.state), State::Abandoned)
     }
 }

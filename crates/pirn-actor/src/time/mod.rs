@@ -9,7 +9,7 @@ pub use sending::{every, every_after, send_after, send_at};
 
 use crate::error::{AskError, Refusal};
 use core::time::Duration;
-use pirn::thread;
+use pirn::thread::{self, Interrupted, Parker};
 use std::time::Instant;
 
 /// The time until which a thread waits, if there is one.
@@ -74,6 +74,19 @@ impl Limit {
         match (self.0, other.0) {
             (Some(a), Some(b)) => a < b,
             (a, _) => a.is_some(),
+        }
+    }
+
+    /// Waits at a parker until that has a permit, or the thread is interrupted, or the time is up.
+    pub(crate) fn park_at(self, parker: &Parker) -> Result<(), Late> {
+        let parked = match self.0 {
+            None => parker.park_interruptible().map(|()| true),
+            Some(at) => parker.park_until_interruptible(at),
+        };
+        match parked {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Late::TimedOut),
+            Err(Interrupted) => Err(Late::Interrupted),
         }
     }
 
