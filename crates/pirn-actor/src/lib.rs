@@ -43,6 +43,7 @@ mod mailbox;
 mod monitor;
 mod poison;
 mod pool;
+mod primitives;
 pub(crate) mod process;
 mod registry;
 mod reply;

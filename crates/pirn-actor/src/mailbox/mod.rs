@@ -1,20 +1,12 @@
 //! The mailbox: what has been sent and not been begun, and whether anybody is at work on it.
 //!
 //! Senders put items under a lock. Whoever works, the *runner*, takes all of them at once and goes
-//! through them without the lock. One word, on which sender and runner only do read-modify-writes,
-//! tells either about the other:
+//! through them without the lock. One word tells either about the other (`word.rs`): how many items
+//! have been begun, and what the runner is to look at.
 //!
-//! ```text
-//!   word:   | messages begun, 60 bits | URGENT | ROOM | END | HOLD |
-//!
-//!   runner, before each item:  adds one to the count; a flag in the word?       -> look, under the lock
-//!   sender that finds no room: waits in line, sets ROOM; begun more meanwhile?  -> there is room
-//! ```
-//!
-//! Either the runner's addition comes first, and the sender counts again, or the flag does, and the
-//! runner sees it: no sender is forgotten. The runner lets senders in not at each item but at every
-//! sixteenth of the capacity, and when it has nothing left: a switch of threads per item would cost
-//! several times what the items do.
+//! The runner lets waiting senders in not at each item but at every sixteenth of the capacity, and
+//! when it has nothing left: a switch of threads per item would cost several times what the items
+//! do.
 //!
 //! ```text
 //!            send                     nothing left
@@ -34,6 +26,7 @@
 
 mod runner;
 mod waiting;
+mod word;
 
 pub(crate) use runner::{Batch, Next};
 pub(crate) use waiting::{Line, Wait};
@@ -41,10 +34,10 @@ pub(crate) use waiting::{Line, Wait};
 use crate::error::Refusal;
 use crate::poison::locked;
 use crate::snapshot::Load;
-use core::sync::atomic::{AtomicU64, Ordering};
 use pirn::thread::Thread;
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard};
+use word::{END, HOLD, URGENT, Word};
 
 /// What a full mailbox does.
 ///
@@ -75,18 +68,6 @@ pub enum Overflow {
     /// The actor ends, as one that failed. While its supervisor restarts it, the send fails.
     Stop,
 }
-
-/// A sender waits for room.
-const ROOM: u64 = 1;
-/// There is an urgent item.
-const URGENT: u64 = 2;
-/// The actor is to end after the current item.
-const END: u64 = 4;
-/// The actor is to pause after the current item.
-const HOLD: u64 = 8;
-const FLAGS: u64 = ROOM | URGENT | END | HOLD;
-/// One item.
-const ONE: u64 = 16;
 
 /// How far the mailbox is from its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -127,7 +108,7 @@ pub(crate) enum Then {
 
 pub(crate) struct Mailbox<T> {
     /// See the head of this file.
-    word: AtomicU64,
+    word: Word,
     capacity: usize,
     overflow: Overflow,
     shared: Mutex<Shared<T>>,
@@ -150,7 +131,7 @@ impl<T> Mailbox<T> {
     /// Makes an empty mailbox, for `capacity` items that have not been begun, at least one.
     pub(crate) fn new(capacity: usize, overflow: Overflow) -> Mailbox<T> {
         Mailbox {
-            word: AtomicU64::new(0),
+            word: Word::new(),
             capacity: capacity.max(1),
             overflow,
             shared: Mutex::new(Shared {
@@ -170,8 +151,7 @@ impl<T> Mailbox<T> {
 
     /// Returns the number of items begun so far.
     pub(crate) fn begun(&self) -> u64 {
-        // Relaxed: for people, or under the lock with a recheck by `fetch_or`.
-        self.word.load(Ordering::Relaxed) / ONE
+        self.word.begun()
     }
 
     /// Returns the number of items that have not been begun. Without senders that wait for room.
@@ -270,8 +250,7 @@ impl<T> Mailbox<T> {
         }
         shared.urgent.push_back(item);
         shared.sent += 1;
-        // Relaxed: the runner that sees the flag takes the lock.
-        self.word.fetch_or(URGENT, Ordering::Relaxed);
+        self.word.set(URGENT);
         Ok(shared.started())
     }
 
@@ -313,8 +292,7 @@ impl<T> Mailbox<T> {
         }
         shared.phase = phase;
         if phase > Phase::Closing {
-            // Relaxed: the runner that sees the flag takes the lock.
-            self.word.fetch_or(END, Ordering::Relaxed);
+            self.word.set(END);
         }
         // Those who wait for room take their items back.
         shared.line.wake_all();
@@ -345,8 +323,7 @@ impl<T> Mailbox<T> {
         if shared.phase > Phase::Closing || matches!(shared.work, Work::Held) {
             return Then::Nothing;
         }
-        // Relaxed: the runner that sees the flag takes the lock.
-        self.word.fetch_or(HOLD, Ordering::Relaxed);
+        self.word.set(HOLD);
         match &shared.work {
             Work::Running(Some(thread)) => thread.interrupt(),
             Work::Resting(thread) => thread.unpark(),
@@ -361,8 +338,7 @@ impl<T> Mailbox<T> {
         if !matches!(shared.work, Work::Held) {
             return Then::Nothing;
         }
-        // Relaxed: flags are set and taken down under the lock.
-        self.word.fetch_and(!HOLD, Ordering::Relaxed);
+        self.word.clear(HOLD);
         shared.work = Work::Running(None);
         Then::Start
     }
@@ -375,8 +351,7 @@ impl<T> Mailbox<T> {
     /// pause or to end before the next one.
     pub(crate) fn goes_on(&self) -> bool {
         let shared = self.lock();
-        // Relaxed: flags are set under the lock.
-        shared.phase <= Phase::Closing && self.word.load(Ordering::Relaxed) & HOLD == 0
+        shared.phase <= Phase::Closing && self.word.flags() & HOLD == 0
     }
 
     /// Closes the mailbox, and puts a last item behind all others. Capacity is no limit to it.

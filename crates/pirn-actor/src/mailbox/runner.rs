@@ -1,8 +1,8 @@
 //! The side of the mailbox of the one who works: the *runner*.
 
-use super::{END, FLAGS, HOLD, Mailbox, ONE, Overflow, Phase, ROOM, Shared, URGENT, Work};
+use super::word::{END, HOLD, ROOM, URGENT};
+use super::{Mailbox, Overflow, Phase, Shared, Work};
 use crate::time::{Late, Limit};
-use core::sync::atomic::Ordering;
 use pirn::thread::{self, Thread};
 use std::collections::VecDeque;
 
@@ -40,22 +40,8 @@ impl<T> Mailbox<T> {
 
     /// Begins the next item.
     pub(crate) fn next(&self, batch: &mut Batch<T>) -> Next<T> {
-        if !batch.0.is_empty() {
-            // Relaxed: the exchange fails if it is not the latest.
-            let word = self.word.load(Ordering::Relaxed);
-            let may_begin = match word & FLAGS {
-                0 => true,
-                ROOM => !(word / ONE + 1).is_multiple_of(self.stride()),
-                _ => false,
-            };
-            // SeqCst: a total order with `wait_for_room`. See there.
-            let begun = |to| {
-                self.word
-                    .compare_exchange(word, to, Ordering::SeqCst, Ordering::Relaxed)
-            };
-            if may_begin && begun(word + ONE).is_ok() {
-                return Next::Item(batch.0.pop_front().expect("it is not empty"));
-            }
+        if !batch.0.is_empty() && self.word.try_begin(self.stride()) {
+            return Next::Item(batch.0.pop_front().expect("it is not empty"));
         }
         self.next_by_flags(batch)
     }
@@ -63,13 +49,12 @@ impl<T> Mailbox<T> {
     /// Does the same under the lock.
     fn next_by_flags(&self, batch: &mut Batch<T>) -> Next<T> {
         let mut shared = self.lock();
-        // Relaxed: flags are set under the lock.
-        let flags = self.word.load(Ordering::Relaxed) & FLAGS;
+        let flags = self.word.flags();
         if flags & END != 0 {
             return Next::End(shared.phase);
         }
         if flags & HOLD != 0 {
-            self.word.fetch_and(!HOLD, Ordering::Relaxed);
+            self.word.clear(HOLD);
             self.give_back(&mut shared, batch);
             shared.work = Work::Held;
             thread::take_interrupt();
@@ -79,7 +64,7 @@ impl<T> Mailbox<T> {
             if let Some(item) = shared.urgent.pop_front() {
                 return self.begin_item(&mut shared, item);
             }
-            self.word.fetch_and(!URGENT, Ordering::Relaxed);
+            self.word.clear(URGENT);
         }
         if batch.0.is_empty() {
             if flags & ROOM != 0 {
@@ -99,9 +84,8 @@ impl<T> Mailbox<T> {
 
     /// Counts an item as begun, and lets those in who wait for room.
     fn begin_item(&self, shared: &mut Shared<T>, item: T) -> Next<T> {
-        let before = self.word.fetch_add(ONE, Ordering::SeqCst);
-        if before & ROOM != 0 {
-            self.admit(shared, before / ONE + 1);
+        if let Some(begun) = self.word.begin() {
+            self.admit(shared, begun);
         }
         Next::Item(item)
     }
@@ -141,8 +125,7 @@ impl<T> Mailbox<T> {
         loop {
             {
                 let mut shared = self.lock();
-                // Relaxed: flags are set under the lock.
-                let is_called = self.word.load(Ordering::Relaxed) & (END | HOLD) != 0;
+                let is_called = self.word.flags() & (END | HOLD) != 0;
                 let is_last =
                     shared.phase == Phase::Closing && batch.0.is_empty() && !shared.has_items();
                 if is_called || is_last || limit.is_past() {

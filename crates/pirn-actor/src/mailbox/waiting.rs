@@ -3,7 +3,8 @@
 //! The runner moves the items of those who come first into the queue, and wakes them: so those who
 //! come later do not overtake them, and the items of one sender stay in order.
 
-use super::{Mailbox, ROOM, Shared};
+use super::word::ROOM;
+use super::{Mailbox, Shared};
 use crate::error::Refusal;
 use crate::time::Limit;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -140,9 +141,7 @@ impl<T> Mailbox<T> {
                 return Err((Refusal::Closed, item));
             }
             let ticket = shared.line.enter(item);
-            // SeqCst: a total order with the additions of the runner. Either it sees the flag, or
-            // this sees its addition.
-            let begun = self.word.fetch_or(ROOM, Ordering::SeqCst) / super::ONE;
+            let begun = self.word.ask_for_room();
             self.admit(&mut shared, begun);
             // The runner may have begun all items since there was no room, and left.
             let then = match shared.queue.is_empty() {
@@ -175,8 +174,7 @@ impl<T> Mailbox<T> {
             room -= 1;
         }
         if shared.line.is_empty() {
-            // Relaxed: flags are set and taken down under the lock, and only a hint elsewhere.
-            self.word.fetch_and(!ROOM, Ordering::Relaxed);
+            self.word.clear(ROOM);
         }
     }
 }

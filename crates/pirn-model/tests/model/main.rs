@@ -49,6 +49,9 @@ mod list;
 mod local_queue;
 #[path = "../../../pirn/src/blocking/lot_count.rs"]
 mod lot_count;
+#[path = "../../../pirn-actor/src/mailbox/word.rs"]
+#[allow(dead_code)] // Flags that are like others.
+mod mailbox_word;
 #[path = "../../../pirn/src/blocking/nap.rs"]
 mod nap;
 #[path = "../../../pirn/src/vthread/permit.rs"]
@@ -106,6 +109,7 @@ mod jobs_model;
 mod join_model;
 mod local_queue_model;
 mod lot_model;
+mod mailbox_model;
 mod nap_model;
 mod park_model;
 mod permit_model;
