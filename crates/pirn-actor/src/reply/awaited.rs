@@ -91,14 +91,14 @@ impl<R> Reply<R> {
         let waiter = || Waiter::Thread(thread::current());
         if let Some(answer) = self.slot().take_or_wait(waiter) {
             self.slot = None;
-            return answer;
+            return in_time(answer, limit);
         }
         let _waits = self.waits(limit)?;
         loop {
             let late = limit.park().err();
             if let Some(answer) = self.slot().take() {
                 self.slot = None;
-                return answer;
+                return in_time(answer, limit);
             }
             if let Some(late) = late {
                 return Err(late.into());
@@ -115,6 +115,14 @@ impl<R> Reply<R> {
 
     fn slot(&self) -> &Slot<R> {
         self.slot.as_ref().expect("it is given up with the reply")
+    }
+}
+
+/// A request is dropped if its time is up. Its asker may not have seen that yet.
+fn in_time<R>(answer: Result<R, AskError>, limit: Limit) -> Result<R, AskError> {
+    match answer {
+        Err(AskError::Gone) if limit.is_past() => Err(AskError::TimedOut),
+        answer => answer,
     }
 }
 
