@@ -55,14 +55,14 @@ impl Word {
         self.0.fetch_and(!flag, Ordering::Relaxed);
     }
 
-    /// Says that a sender waits for room. Returns the number of items begun until then. Called under
-    /// the mailbox's lock.
+    /// Says that a sender waits for room. Returns the number of items begun until then. Called
+    /// under the mailbox's lock.
     pub(crate) fn ask_for_room(&self) -> u64 {
         self.0.fetch_or(ROOM, Ordering::Relaxed) / ONE
     }
 
-    /// Counts an item as begun, unless the runner has to look at a flag first. Senders that wait are
-    /// no reason but for each `stride`th item.
+    /// Counts an item as begun, unless the runner has to look at a flag first. Senders that wait
+    /// are a reason only at each `stride`th item.
     #[inline]
     pub(crate) fn try_begin(&self, stride: u64) -> bool {
         let word = self.0.load(Ordering::Relaxed);

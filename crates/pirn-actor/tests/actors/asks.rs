@@ -225,6 +225,45 @@ fn deadlines_travel_with_asks() {
 }
 
 #[watched]
+fn a_request_that_is_skipped_since_its_time_is_up_has_timed_out() {
+    let (gate, (tell, told)) = (Gate::new(), mpsc::channel());
+    let blocked = gate.clone();
+    let busy = actor::function(move |wait: bool| {
+        if wait {
+            blocked.wait();
+        }
+    });
+    busy.send(true).unwrap();
+    let asks = actor::spawn(AsksLate(busy, gate, tell));
+    let answer = std::iter::repeat_with(|| {
+        // On a busy machine the time may be up before the message is begun.
+        let _ = asks.ask_timeout(Left, Duration::from_millis(5));
+        told.recv_timeout(Duration::from_millis(50)).ok()
+    });
+    assert_eq!(answer.flatten().next(), Some(Err(AskError::TimedOut)));
+}
+
+/// Asks, and looks for the answer when the request has been skipped.
+struct AsksLate(
+    actor::Address<bool>,
+    Gate,
+    mpsc::Sender<Result<(), AskError>>,
+);
+
+impl Handle<Left> for AsksLate {
+    type Reply = ();
+    fn handle(&mut self, _: Left, context: &Context<Self>) {
+        let AsksLate(busy, gate, tell) = self;
+        let later = busy.ask_later(false).unwrap();
+        thread::sleep_until(context.deadline().unwrap());
+        gate.open();
+        busy.close();
+        busy.join();
+        tell.send(later.recv()).unwrap();
+    }
+}
+
+#[watched]
 fn an_ask_ends_with_the_deadline_of_what_it_is_for() {
     let gate = Gate::new();
     let blocked = gate.clone();
