@@ -18,6 +18,8 @@ pub enum Refusal {
     Interrupted,
     /// There will never be room: the receiver waits, directly or through others, for the sender.
     Deadlock(Cycle),
+    /// The message cannot be put on its way, for instance because it is too large for that.
+    Failed(Failure),
 }
 
 impl fmt::Display for Refusal {
@@ -30,6 +32,7 @@ impl fmt::Display for Refusal {
                 f.write_str("interrupted while waiting for room in the mailbox")
             }
             Refusal::Deadlock(cycle) => write!(f, "waiting for room would be a deadlock: {cycle}"),
+            Refusal::Failed(failure) => write!(f, "{failure}"),
         }
     }
 }
@@ -55,10 +58,20 @@ pub struct SendError<M> {
 }
 
 impl<M> SendError<M> {
-    pub(crate) fn new(message: M, actor: Arc<str>, refusal: Refusal) -> SendError<M> {
+    /// Makes an error for a message that the actor with this name did not take. What implements
+    /// [`Tell`](crate::Tell) needs it.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn_actor::{Refusal, SendError};
+    ///
+    /// let error = SendError::new(5, "account-7", Refusal::Full);
+    /// assert_eq!(error.to_string(), "i32 not sent to account-7: the mailbox is full");
+    /// ```
+    pub fn new(message: M, actor: impl Into<Arc<str>>, refusal: Refusal) -> SendError<M> {
         SendError {
             message,
-            actor,
+            actor: actor.into(),
             refusal,
         }
     }
@@ -83,14 +96,15 @@ impl<M> SendError<M> {
         SendError::new(f(self.message), self.actor, self.refusal)
     }
 
-    /// The error that an ask ends with if its request was refused.
-    pub(crate) fn into_ask_error(self) -> AskError {
+    /// Returns the error that an ask ends with if its request was refused.
+    pub fn into_ask_error(self) -> AskError {
         match self.refusal {
             Refusal::Closed => AskError::Gone,
             Refusal::Full => AskError::Full,
             Refusal::TimedOut => AskError::TimedOut,
             Refusal::Interrupted => AskError::Interrupted,
             Refusal::Deadlock(cycle) => AskError::Deadlock(cycle),
+            Refusal::Failed(failure) => AskError::Failed(failure),
         }
     }
 }

@@ -23,6 +23,6 @@ pub use monitor::Monitor;
 #[doc(hidden)]
 pub use process::Search;
 pub use process::{Inbox, Process, RecvError, process};
-pub use reply::{Reply, ReplyFuture, ReplyTo};
+pub use reply::{Reply, ReplyFuture, ReplyTo, reply};
 pub use snapshot::{ActorInfo, snapshot};
 pub use time::timers::TimerHandle;
