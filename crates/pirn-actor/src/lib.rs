@@ -1,6 +1,7 @@
 //! Actors on virtual threads, whose handlers are plain functions that may block.
 
 pub(crate) mod actor;
+mod deadline;
 mod edges;
 mod envelope;
 mod error;
@@ -17,6 +18,7 @@ pub use actor::{
     Address, Ask, Builder, Context, Function, Handle, Ref, Restarts, Tell, WeakRef, consumer,
     function, spawn,
 };
+pub use deadline::{deadline, with_deadline};
 pub use error::{AskError, Cycle, Exit, Failure, Refusal, SendError};
 pub use mailbox::Overflow;
 pub use monitor::Monitor;
