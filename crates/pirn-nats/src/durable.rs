@@ -256,7 +256,7 @@ impl<M: Wire> Durable<M> {
     pub fn dead_letters(&self, at_most: usize) -> Result<Vec<DeadLetter>, NodeError> {
         let letter = |packet: Packet| DeadLetter {
             kind: packet.head.kind.map_or("?".into(), |kind| kind.name.into()),
-            why: packet.head.control.unwrap_or_default().into(),
+            why: packet.head.reason.unwrap_or_default().into(),
             body: packet.body,
         };
         Ok(self.work.dead(at_most)?.into_iter().map(letter).collect())

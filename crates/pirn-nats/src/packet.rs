@@ -26,6 +26,8 @@ pub(crate) struct Head {
     pub(crate) control: Option<String>,
     /// The answer is that there is none; the body says why.
     pub(crate) fault: Option<Fault>,
+    /// Why it is a dead letter.
+    pub(crate) reason: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,6 +72,7 @@ const TYPE: &str = "Pirn-Type";
 const DEADLINE: &str = "Pirn-Deadline";
 const CONTROL: &str = "Pirn-Control";
 const FAULT: &str = "Pirn-Fault";
+const REASON: &str = "Pirn-Reason";
 /// The name is the server's: it drops messages whose identity it has seen already.
 const ID: &str = "Nats-Msg-Id";
 
@@ -84,7 +87,9 @@ impl Head {
         let id = self.id.clone().map(|id| (ID, id));
         let control = self.control.clone().map(|control| (CONTROL, control));
         let fault = self.fault.map(|fault| (FAULT, fault.name().to_string()));
-        [kind, deadline, id, control, fault].into_iter().flatten()
+        let reason = self.reason.clone().map(|reason| (REASON, reason));
+        let lines = [kind, deadline, id, control, fault, reason];
+        lines.into_iter().flatten()
     }
 
     /// Reads headers. Those that mean nothing here are skipped.
@@ -103,6 +108,7 @@ impl Head {
             id: get(ID).map(str::to_string),
             control: get(CONTROL).map(str::to_string),
             fault: get(FAULT).map(Fault::of_name),
+            reason: get(REASON).map(str::to_string),
         }
     }
 }
@@ -162,6 +168,7 @@ mod tests {
             id: Some("17".to_string()),
             control: Some("watch".to_string()),
             fault: Some(Fault::Gone),
+            reason: Some("panicked".to_string()),
         };
         let lines: Vec<_> = head.lines().collect();
         let get = |name| lines.iter().find(|(key, _)| *key == name);

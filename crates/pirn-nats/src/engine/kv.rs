@@ -19,8 +19,8 @@ use crate::error::NodeError;
 use crate::poison::locked;
 use crate::subject::key;
 use async_nats::jetstream::Context;
-use async_nats::jetstream::kv::{Config, Entry, Operation, Store, UpdateErrorKind};
-use async_nats::jetstream::stream::StorageType;
+use async_nats::jetstream::kv::{Entry, Operation, Store, UpdateErrorKind};
+use async_nats::jetstream::stream::{Config, DiscardPolicy, StorageType};
 use bytes::Bytes;
 use core::time::Duration;
 use std::sync::{Arc, Mutex};
@@ -73,18 +73,10 @@ async fn open(jetstream: Context, registry: Registry) -> Result<Store, NodeError
     let store = match jetstream.get_key_value(&registry.bucket).await {
         Ok(store) => store,
         Err(_) => {
-            let config = Config {
-                bucket: registry.bucket.clone(),
-                description: "names of pirn-nats: one holder each".to_string(),
-                history: 1,
-                max_age: registry.lease,
-                // A server that is started again must still know who holds what.
-                storage: StorageType::File,
-                num_replicas: registry.replicas,
-                ..Config::default()
-            };
-            let made = jetstream.create_key_value(config).await;
-            made.map_err(NodeError::unavailable)?
+            let made = jetstream.create_stream(config(&registry)).await;
+            made.map_err(NodeError::unavailable)?;
+            let found = jetstream.get_key_value(&registry.bucket).await;
+            found.map_err(NodeError::unavailable)?
         }
     };
     let lease = store.stream.cached_info().config.max_age;
@@ -95,6 +87,28 @@ async fn open(jetstream: Context, registry: Registry) -> Result<Store, NodeError
         )));
     }
     Ok(store)
+}
+
+/// Returns the stream that is the bucket. (`create_key_value` first asks for the account's limits,
+/// and does not understand what a server of version 2.9 answers.)
+fn config(registry: &Registry) -> Config {
+    Config {
+        name: format!("KV_{}", registry.bucket),
+        description: Some("names of pirn-nats: one holder each".to_string()),
+        subjects: vec![format!("$KV.{}.>", registry.bucket)],
+        max_messages_per_subject: 1,
+        max_age: registry.lease,
+        duplicate_window: registry.lease.min(Duration::from_secs(120)),
+        discard: DiscardPolicy::New,
+        allow_rollup: true,
+        deny_delete: true,
+        // Reads are the leader's: others may not know yet who has a name.
+        allow_direct: false,
+        // A server that is started again must still know it.
+        storage: StorageType::File,
+        num_replicas: registry.replicas,
+        ..Config::default()
+    }
 }
 
 /// Returns the entry, unless there is none any more.

@@ -7,6 +7,7 @@ use super::{Engine, Incoming, Names, Queue, Stop, Task, Until, Work};
 use crate::error::NodeError;
 use crate::packet::{Fault, Head, Packet};
 use async_nats::connection::State;
+use async_nats::jetstream::Context;
 use async_nats::{Client, ConnectOptions, Event, HeaderMap, Message, StatusCode, Subscriber};
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
@@ -27,6 +28,7 @@ const FLUSH: Duration = Duration::from_secs(1);
 pub(crate) struct Nats {
     runtime: Arc<Runtime>,
     client: Client,
+    jetstream: Context,
     dropped: Arc<AtomicU64>,
     registry: Registry,
 }
@@ -65,6 +67,11 @@ impl Nats {
         let connected = runtime.run(async move { options.connect(servers).await });
         match connected.map_err(|_| NodeError::Closed) {
             Ok(Ok(client)) => Ok(Nats {
+                jetstream: {
+                    // It starts a task.
+                    let _entered = runtime.handle().enter();
+                    async_nats::jetstream::new(client.clone())
+                },
                 runtime: Arc::new(runtime),
                 client,
                 dropped,
@@ -193,17 +200,15 @@ impl Engine for Nats {
     }
 
     fn names(&self) -> Box<dyn Names> {
-        let jetstream = async_nats::jetstream::new(self.client.clone());
         Box::new(Kv::new(
             Arc::clone(&self.runtime),
-            jetstream,
+            self.jetstream.clone(),
             self.registry.clone(),
         ))
     }
 
     fn work(&self, queue: Queue) -> Result<Box<dyn Work>, NodeError> {
-        let jetstream = async_nats::jetstream::new(self.client.clone());
-        let stream = Stream::open(Arc::clone(&self.runtime), jetstream, queue)?;
+        let stream = Stream::open(Arc::clone(&self.runtime), self.jetstream.clone(), queue)?;
         Ok(Box::new(stream))
     }
 

@@ -236,7 +236,7 @@ impl Job for Taken {
         // there. A message that is added again under the same identity is another one.
         let sequence = self.message.info().map(|info| info.stream_sequence);
         letter.head.id = sequence.ok().map(|sequence| format!("dead-{sequence}"));
-        letter.head.control = Some(why.to_string());
+        letter.head.reason = Some(why.to_string());
         let put = put(self.jetstream.clone(), letter);
         self.runtime.run_within(LIMIT, put)??;
         self.tell(AckKind::Term)

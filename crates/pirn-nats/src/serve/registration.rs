@@ -73,7 +73,12 @@ impl<A: Served> Registration<A> {
             }
         })?;
         let subject = subject(&shared.system, Place::Actor, name);
-        Registration::begin(shared, (subject, None), actor, Some(Arc::new(lease)))
+        let fence = lease.fence();
+        let begun = Registration::begin(shared, (subject, None), actor, Some(Arc::new(lease)));
+        if begun.is_err() {
+            shared.names.release(name, fence, RELEASE);
+        }
+        begun
     }
 
     /// Joins a group.
@@ -105,8 +110,11 @@ impl<A: Served> Registration<A> {
         }
         let serving = Serving { task, lease };
         let number = shared.number();
-        serving.keep(shared, &actor)?;
         let start = serving.receive(shared, incoming, actor.clone(), number)?;
+        if let Err(error) = serving.keep(shared, &actor) {
+            serving.task.stop();
+            return Err(error);
+        }
         let (ended, weak) = (Arc::clone(&serving.task), Arc::downgrade(shared));
         actor.on_exit(move |exit| {
             if let Some(shared) = weak.upgrade() {

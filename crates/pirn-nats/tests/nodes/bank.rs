@@ -108,6 +108,6 @@ pub struct Log(pub Sender<i64>);
 impl Handle<Deposit> for Log {
     type Reply = ();
     fn handle(&mut self, Deposit(amount): Deposit, _: &Context<Self>) {
-        drop(self.0.send(amount));
+        let _ = self.0.send(amount);
     }
 }

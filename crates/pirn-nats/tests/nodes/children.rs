@@ -3,8 +3,8 @@
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-const ROLE: &str = "PIRN_NATS_CHILD";
-const URL: &str = "PIRN_NATS_URL";
+const ROLE: &str = "NATS_TEST_ROLE";
+const URL: &str = "NATS_TEST_URL";
 
 /// A process. It is killed when this is dropped.
 pub struct Process {

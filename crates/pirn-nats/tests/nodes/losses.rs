@@ -9,7 +9,7 @@ use pirn::thread;
 use pirn_actor::{self as actor, AskError, Exit};
 use pirn_nats::{Call, Node, Remote};
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const SECOND: Duration = Duration::from_secs(1);
 const LONG: Duration = Duration::from_secs(60);
@@ -99,6 +99,8 @@ fn an_ask_of_a_process_that_is_killed_ends() {
     child.line();
     let remote: Remote<Account> = node.find("account");
     let asked = remote.ask_later(Sleep(LONG)).unwrap();
+    // Behind the request: when this is answered, that has been given to the actor.
+    let _monitor = remote.monitor().unwrap();
     child.signal(libc::SIGKILL);
     assert_eq!(asked.recv(), Err(AskError::TimedOut));
 }
@@ -110,7 +112,7 @@ fn askers_that_are_killed_leave_nothing_behind() {
     };
     let node = server.node("asked");
     let (tell, told) = mpsc::channel();
-    let asked = actor::function(move |Deposit(n)| drop(tell.send(n)));
+    let asked = actor::function(move |Deposit(n)| tell.send(n).unwrap_or(()));
     node.register("asked", &asked).unwrap().accepts::<Deposit>();
     for _ in 0..3 {
         let mut child = Process::start("asker", &server.url());
@@ -199,8 +201,9 @@ fn a_cut_connection_is_mended_and_asks_meanwhile_end() {
             Err(AskError::TimedOut)
         );
         forwarder.mend();
+        let end = Instant::now() + SECOND;
         for reply in asked {
-            let answer = reply.recv_timeout(SECOND);
+            let answer = reply.recv_deadline(end);
             assert!(
                 matches!(answer, Ok(1) | Err(AskError::TimedOut)),
                 "{answer:?}"
@@ -253,7 +256,7 @@ fn a_slow_actor_costs_messages_and_not_memory_and_they_are_counted() {
         .capacity(10)
         .function(move |Deposit(n)| {
             blocked.wait();
-            drop(tell.send(n));
+            let _ = tell.send(n);
         });
     here.register("slow", &slow).unwrap().accepts::<Deposit>();
     let remote: Remote<Call<Deposit, ()>> = there.find("slow");

@@ -1,6 +1,7 @@
 //! What nodes do, as their users see it, with servers that the tests start.
 
 mod bank;
+mod chat;
 mod children;
 mod common;
 mod forwarder;

@@ -192,7 +192,7 @@ fn a_short_cut_does_not_cost_the_name() {
         return;
     };
     let forwarder = Forwarder::to(server.port());
-    let builder = Node::builder().name("cut").lease(LEASE * 5);
+    let builder = Node::builder().name("cut").lease(LEASE * 2);
     let cut = builder.connect(&forwarder.url(), "long").unwrap();
     let held = serve(&cut, 1).unwrap();
     for _ in 0..3 {
@@ -203,7 +203,7 @@ fn a_short_cut_does_not_cost_the_name() {
     }
     let remote: Remote<Account> = cut.find("account");
     until(|| remote.ask_timeout(Deposit(0), Duration::from_secs(1)) == Ok(1));
-    thread::sleep(LEASE * 5);
+    thread::sleep(LEASE * 2);
     assert!(held.is_held());
 }
 

@@ -48,7 +48,7 @@ fn messages_survive_the_server() {
     work.send(Deposit(7)).unwrap();
     let _server = server.restart();
     let (tell, told) = mpsc::channel();
-    let worker = actor::function(move |Deposit(n)| drop(tell.send(n)));
+    let worker = actor::function(move |Deposit(n)| tell.send(n).unwrap_or(()));
     let _workers = work.serve(&worker).unwrap();
     assert_eq!(told.recv(), Ok(7));
     until(|| work.is_empty() == Ok(true));
@@ -151,7 +151,7 @@ fn a_message_of_a_worker_that_is_killed_is_somebody_elses() {
     work.send(Deposit(5)).unwrap();
     assert_eq!(child.line(), "got 5");
     let (tell, told) = mpsc::channel();
-    let worker = actor::function(move |Deposit(n)| drop(tell.send(n)));
+    let worker = actor::function(move |Deposit(n)| tell.send(n).unwrap_or(()));
     let _workers = work.serve(&worker).unwrap();
     // As long as it is at work, it stays its own.
     assert!(told.recv_timeout(Duration::from_secs(2)).is_err());
@@ -187,7 +187,7 @@ fn an_actor_that_has_ended_leaves_messages_to_others() {
     workers.stop();
     work.send(Deposit(1)).unwrap();
     let (tell, told) = mpsc::channel();
-    let worker = actor::function(move |Deposit(n)| drop(tell.send(n)));
+    let worker = actor::function(move |Deposit(n)| tell.send(n).unwrap_or(()));
     let _workers = work.serve(&worker).unwrap();
     assert_eq!(told.recv(), Ok(1));
     assert_eq!(work.dead_letters(10), Ok(vec![]));

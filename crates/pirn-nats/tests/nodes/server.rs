@@ -20,9 +20,9 @@ pub struct Server {
     is_last: bool,
 }
 
-/// Returns the server's program: that of `PIRN_NATS_SERVER`, or one in the path.
+/// Returns the server's program: that of `NATS_SERVER`, or one in the path.
 fn program() -> Option<PathBuf> {
-    if let Some(program) = std::env::var_os("PIRN_NATS_SERVER") {
+    if let Some(program) = std::env::var_os("NATS_SERVER") {
         return Some(program.into());
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -34,7 +34,7 @@ fn program() -> Option<PathBuf> {
 
 fn skipped() {
     // Past the capture of the test harness.
-    let text = "skipped: there is no nats-server in PATH (or set PIRN_NATS_SERVER)\n";
+    let text = "skipped: there is no nats-server in PATH (or set NATS_SERVER)\n";
     std::io::stderr().write_all(text.as_bytes()).unwrap();
 }
 
@@ -94,7 +94,7 @@ impl Server {
         let file = folder.join("config");
         fs::write(&file, text).unwrap();
         // The shell's input ends with this process, however that ends, and then the server does.
-        let script = r#""$0" -c "$1" </dev/null >/dev/null 2>&1 & echo $!; read end; kill -9 $!"#;
+        let script = r#""$0" -c "$1" </dev/null >/dev/null 2>&1 & echo $!; read end; kill -9 $! 2>/dev/null"#;
         let mut shell = Command::new("sh")
             .args(["-c", script])
             .args([&program, &file])
