@@ -114,8 +114,8 @@ impl DurableOptions {
 
 /// A durable queue: the server keeps each message until an actor has answered it, on whatever node.
 ///
-/// A message is handled at least once: a second time if a node is lost between the handler's end and
-/// the server's noting it. So handlers should do no harm if they do something twice.
+/// A message is handled at least once: a second time if a node is lost between the handler's end
+/// and the server's noting it. So handlers should do no harm if they do something twice.
 ///
 /// # Examples
 /// ```no_run
@@ -183,9 +183,9 @@ impl<M: Wire> Durable<M> {
         }
     }
 
-    /// Adds a message with an identity, and waits until the server has it. Returns false if one with
-    /// the same identity was added within the queue's [memory](DurableOptions::memory): so a sender
-    /// that got no answer may simply try again.
+    /// Adds a message with an identity, and waits until the server has it. Returns false if one
+    /// with the same identity was added within the queue's [memory](DurableOptions::memory): so a
+    /// sender that got no answer may simply try again.
     ///
     /// # Errors
     /// The server does not answer in time; the message is too large, or cannot be written.
@@ -203,8 +203,8 @@ impl<M: Wire> Durable<M> {
     }
 
     /// Has an actor handle the messages: each of them is done when the actor has answered. If the
-    /// handler panics, or the actor ends before, it is taken again later. Any number of actors on any
-    /// number of nodes may serve one queue.
+    /// handler panics, or the actor ends before, it is taken again later. Any number of actors on
+    /// any number of nodes may serve one queue.
     ///
     /// # Errors
     /// No thread can be had.
@@ -320,8 +320,8 @@ pub struct DeadLetter {
     pub body: bytes::Bytes,
 }
 
-/// Those who work on a durable queue for one actor. They go on when this is dropped, until the actor
-/// ends or the node is closed.
+/// Those who work on a durable queue for one actor. They go on when this is dropped, until the
+/// actor ends or the node is closed.
 #[derive(Clone)]
 pub struct Workers {
     state: Arc<WorkersState>,

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use core::time::Duration;
 use pirn_actor::{AskError, Failure};
+use std::time::Instant;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Packet {
@@ -11,6 +12,8 @@ pub(crate) struct Packet {
     pub(crate) reply_to: Option<String>,
     pub(crate) head: Head,
     pub(crate) body: Bytes,
+    /// When it came to this node.
+    pub(crate) came: Option<Instant>,
 }
 
 /// The headers.

@@ -135,8 +135,8 @@ impl<A> Remote<A> {
         sent.map_err(|refusal| self.refused(message, refusal))
     }
 
-    /// Sends a message, and waits for the answer: for as long as the running thread's deadline says,
-    /// and the node's [patience](crate::Builder::patience) lasts.
+    /// Sends a message, and waits for the answer: for as long as the running thread's deadline
+    /// says, and the node's [patience](crate::Builder::patience) lasts.
     ///
     /// # Errors
     /// - [`Unreachable`](AskError::Unreachable), at once, if nobody serves the name;
@@ -179,8 +179,8 @@ impl<A> Remote<A> {
         reply.recv_deadline(until)
     }
 
-    /// Sends a message, and returns the answer that is on its way. After the deadline, or the node's
-    /// patience, it is [`TimedOut`](AskError::TimedOut).
+    /// Sends a message, and returns the answer that is on its way. After the deadline, or the
+    /// node's patience, it is [`TimedOut`](AskError::TimedOut).
     ///
     /// # Errors
     /// The message comes back, as from [`send`](Remote::send).
@@ -192,8 +192,9 @@ impl<A> Remote<A> {
         self.request(message, limit(self.patience()))
     }
 
-    /// Returns what tells of the actor's end: how it ended, or [`NodeLost`](pirn_actor::Exit::NodeLost)
-    /// if its node is closed, or has not been heard of for 3 s. Of a group, it is one member's end.
+    /// Returns what tells of the actor's end: how it ended, or
+    /// [`NodeLost`](pirn_actor::Exit::NodeLost) if its node is closed, or has not been heard of for
+    /// 3 s. Of a group, it is one member's end.
     ///
     /// # Errors
     /// As for [`ask`](Remote::ask): there is nobody to be watched.

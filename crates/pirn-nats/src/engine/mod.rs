@@ -129,7 +129,8 @@ pub(crate) trait Work: Send + Sync {
     fn len(&self) -> Result<u64, NodeError>;
 }
 
-/// A packet of a durable queue that is being worked on. As long as this exists, nobody else gets it.
+/// A packet of a durable queue that is being worked on. As long as this exists, nobody else gets
+/// it.
 pub(crate) trait Job: Send {
     fn packet(&self) -> &Packet;
     /// How often it has been taken, this time included.

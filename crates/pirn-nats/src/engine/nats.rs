@@ -12,11 +12,15 @@ use async_nats::{Client, ConnectOptions, Event, HeaderMap, Message, StatusCode, 
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use futures_util::StreamExt;
+use futures_util::future::{Either, select};
+use pirn_actor::AskError;
 use std::sync::Arc;
 use std::time::Instant;
-use tokio::sync::Notify;
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{Notify, mpsc};
 
-/// How often the server is asked for a sign of life. After three without, another one is looked for.
+/// How often the server is asked for a sign of life. After three without, another one is looked
+/// for.
 const PING: Duration = Duration::from_secs(1);
 /// How long a server may take to let this node in.
 const CONNECT: Duration = Duration::from_secs(2);
@@ -30,6 +34,8 @@ pub(crate) struct Nats {
     client: Client,
     jetstream: Context,
     dropped: Arc<AtomicU64>,
+    /// The number of packets that wait for each served actor.
+    queue: usize,
     registry: Registry,
 }
 
@@ -56,7 +62,6 @@ impl Nats {
             .ping_interval(PING)
             .connection_timeout(CONNECT)
             .reconnect_delay_callback(pause)
-            .subscription_capacity(queue)
             .event_callback(move |event| {
                 if let Event::SlowConsumer(_) = event {
                     // Relaxed: a number for people.
@@ -75,6 +80,7 @@ impl Nats {
                 runtime: Arc::new(runtime),
                 client,
                 dropped,
+                queue,
                 registry,
             }),
             Ok(Err(error)) => {
@@ -127,6 +133,7 @@ pub(super) fn packet(message: Message) -> Packet {
         reply_to: message.reply.map(async_nats::Subject::into_string),
         head,
         body: message.payload,
+        came: Some(Instant::now()),
     }
 }
 
@@ -192,11 +199,17 @@ impl Engine for Nats {
         subject: String,
         group: Option<String>,
     ) -> Result<Box<dyn Incoming>, NodeError> {
-        Ok(Box::new(Served {
-            subscriber: self.subscribe(subject, group)?,
-            stop: Arc::new(Notify::new()),
-            is_stopped: false,
-        }))
+        let subscriber = self.subscribe(subject, group)?;
+        let (put, queue) = mpsc::channel(self.queue);
+        let stop = Arc::new(Notify::new());
+        self.runtime.handle().spawn(pump(
+            self.client.clone(),
+            subscriber,
+            put,
+            Arc::clone(&stop),
+            Arc::clone(&self.dropped),
+        ));
+        Ok(Box::new(Served { queue, stop }))
     }
 
     fn names(&self) -> Box<dyn Names> {
@@ -242,29 +255,55 @@ impl Engine for Nats {
     }
 }
 
+/// Takes what comes to one subject at once, so that it is known when each packet came, and keeps as
+/// many as the queue has room for. An asker that finds none learns of it.
+async fn pump(
+    client: Client,
+    mut subscriber: Subscriber,
+    queue: mpsc::Sender<Packet>,
+    stop: Arc<Notify>,
+    dropped: Arc<AtomicU64>,
+) {
+    let mut is_stopped = false;
+    loop {
+        let message = if is_stopped {
+            subscriber.next().await
+        } else {
+            let stopped = core::pin::pin!(stop.notified());
+            match select(subscriber.next(), stopped).await {
+                Either::Left((message, _)) => message,
+                Either::Right(..) => {
+                    is_stopped = true;
+                    drop(subscriber.drain().await);
+                    continue;
+                }
+            }
+        };
+        let Some(message) = message else { return };
+        match queue.try_send(packet(message)) {
+            Ok(()) => {}
+            Err(TrySendError::Closed(_)) => return,
+            Err(TrySendError::Full(packet)) => {
+                // Relaxed: a number for people.
+                dropped.fetch_add(1, Ordering::Relaxed);
+                if let Some(to) = packet.reply_to {
+                    let full = Packet::answer(to, Err(AskError::Full));
+                    drop(publish(client.clone(), full).await);
+                }
+            }
+        }
+    }
+}
+
 /// What comes to one subject.
 struct Served {
-    subscriber: Subscriber,
+    queue: mpsc::Receiver<Packet>,
     stop: Arc<Notify>,
-    is_stopped: bool,
 }
 
 impl Incoming for Served {
     fn recv(&mut self) -> Option<Packet> {
-        let message = pirn::block_on(async {
-            if !self.is_stopped {
-                let stopped = core::pin::pin!(self.stop.notified());
-                let next = self.subscriber.next();
-                match futures_util::future::select(next, stopped).await {
-                    futures_util::future::Either::Left((message, _)) => return message,
-                    futures_util::future::Either::Right(..) => {}
-                }
-                self.is_stopped = true;
-                drop(self.subscriber.drain().await);
-            }
-            self.subscriber.next().await
-        });
-        message.map(packet)
+        pirn::block_on(self.queue.recv())
     }
 
     fn stop(&self) -> Stop {

@@ -111,7 +111,7 @@ fn letter(message: StreamMessage) -> Packet {
         subject: message.subject.into_string(),
         head: Head::of(|name| Some(message.headers.get(name)?.as_str())),
         body: message.payload,
-        reply_to: None,
+        ..Packet::default()
     }
 }
 

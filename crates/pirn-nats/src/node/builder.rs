@@ -70,37 +70,38 @@ impl Builder {
         self
     }
 
-    /// Sets how the client connects: TLS, credentials. The node itself sets its times, its queue and
-    /// its event callback.
+    /// Sets how the client connects: TLS, credentials. The node itself sets its times, its queue
+    /// and its event callback.
     pub fn options(mut self, options: ConnectOptions) -> Builder {
         self.options = options;
         self
     }
 
-    /// Sets how long an ask waits that has no time limit of its own: 30 s by default. So an ask ends
-    /// even if the node that handles it is lost.
+    /// Sets how long an ask waits that has no time limit of its own: 30 s by default. So an ask
+    /// ends even if the node that handles it is lost.
     pub fn patience(mut self, patience: Duration) -> Builder {
         self.patience = patience;
         self
     }
 
-    /// Sets the time after which a name is free again whose holder is not heard of: 10 s by default,
-    /// at least 1 s. It must be the same on all nodes of a system.
+    /// Sets the time after which a name is free again whose holder is not heard of: 10 s by
+    /// default, at least 1 s. It must be the same on all nodes of a system.
     pub fn lease(mut self, lease: Duration) -> Builder {
         self.lease = lease.max(SHORTEST);
         self
     }
 
     /// Sets how many messages wait for each served actor before its mailbox: 8,192 by default. If
-    /// there are more, they are dropped, and [counted](Node::dropped).
+    /// there are more, they are dropped and [counted](Node::dropped), and their askers are told
+    /// that it is [`Full`](pirn_actor::AskError::Full).
     pub fn queue(mut self, messages: usize) -> Builder {
         self.queue = messages.max(1);
         self
     }
 
-    /// Sets on how many servers of a cluster the registry and durable queues are kept: 1 by default,
-    /// for a single server; 3 for a cluster, so that one of them may be lost. It counts when a system
-    /// is used for the first time.
+    /// Sets on how many servers of a cluster the registry and durable queues are kept: 1 by
+    /// default, for a single server; 3 for a cluster, so that one of them may be lost. It counts
+    /// when a system is used for the first time.
     pub fn replicas(mut self, servers: usize) -> Builder {
         self.replicas = servers.max(1);
         self

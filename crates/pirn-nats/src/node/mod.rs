@@ -54,7 +54,8 @@ impl Node {
         &self.0.shared
     }
 
-    /// Connects a node to a server. `system` is the name that all nodes which find each other share.
+    /// Connects a node to a server. `system` is the name that all nodes which find each other
+    /// share.
     ///
     /// # Errors
     /// The server cannot be reached, or does not let the node in.
@@ -67,14 +68,15 @@ impl Node {
         Builder::new()
     }
 
-    /// Gives an actor a name that no other actor of the system has, and serves it to all nodes: from
-    /// the end of the statement on, with the types of messages that are
+    /// Gives an actor a name that no other actor of the system has, and serves it to all nodes:
+    /// from the end of the statement on, with the types of messages that are
     /// [accepted](Registration::accepts) in it.
     ///
     /// The name is the actor's until it ends, until the node is closed, or until the node cannot
-    /// renew its lease: then the actor is killed before the lease runs out. So the name is exclusive
-    /// as long as clocks run at about the same pace, and a handler ends when it is interrupted. Where
-    /// that is not enough, send the lease's [fencing number](Registration::fence) along.
+    /// renew its lease: then the actor is killed before the lease runs out. So the name is
+    /// exclusive as long as clocks run at about the same pace, and a handler ends when it is
+    /// interrupted. Where that is not enough, send the lease's [fencing
+    /// number](Registration::fence) along.
     ///
     /// # Errors
     /// [`NodeError::Taken`]; or the registry does not answer in time.
@@ -91,8 +93,8 @@ impl Node {
         Registration::member(self.shared(), group, actor.clone())
     }
 
-    /// Returns the actor with this name, wherever it is, and whether or not there is one now. `A` is
-    /// the type of its state, or a [`Call`](crate::Call).
+    /// Returns the actor with this name, wherever it is, and whether or not there is one now. `A`
+    /// is the type of its state, or a [`Call`](crate::Call).
     pub fn find<A>(&self, name: &str) -> Remote<A> {
         Remote::new(self.clone(), Place::Actor, name)
     }
@@ -158,7 +160,7 @@ impl Node {
     }
 
     /// Returns how many messages came here and were dropped: since an actor was too slow for them,
-    /// had ended, or does not accept them, and nobody waited for an answer who could be told.
+    /// or had ended, or does not accept them. Askers are told, others are not.
     pub fn dropped(&self) -> u64 {
         let undelivered = self.shared().undelivered.load(Ordering::Relaxed);
         self.shared().engine.dropped() + undelivered

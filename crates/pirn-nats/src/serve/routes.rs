@@ -93,8 +93,8 @@ fn deliver<A: Answers<M>, M: Wire>(actor: &A, packet: Packet, shared: &Arc<Share
         return;
     };
     let ask = || actor.ask_later(message);
-    let deadline = packet.head.deadline;
-    let deadline = deadline.and_then(|left| Instant::now().checked_add(left));
+    let came = packet.came.unwrap_or_else(Instant::now);
+    let deadline = packet.head.deadline.and_then(|left| came.checked_add(left));
     let asked = match deadline {
         Some(deadline) => with_deadline(deadline, ask),
         None => ask(),

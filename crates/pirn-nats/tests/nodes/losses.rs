@@ -270,6 +270,7 @@ fn a_slow_actor_costs_messages_and_not_memory_and_they_are_counted() {
         Ok(5)
     );
     until(|| here.dropped() > 0);
+    assert_eq!(remote.ask(Deposit(sent)), Err(AskError::Full));
     gate.open();
     until(|| remote.ask_timeout(Deposit(sent), SECOND).is_ok());
     let numbers: Vec<_> = told.try_iter().collect();
