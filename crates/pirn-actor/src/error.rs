@@ -22,6 +22,8 @@ pub enum Refusal {
     Unknown,
     /// The actor with the name that the message was sent to accepts no such messages.
     WrongType,
+    /// The message cannot be put on its way, for instance because it is too large for that.
+    Failed(Failure),
 }
 
 impl fmt::Display for Refusal {
@@ -36,6 +38,7 @@ impl fmt::Display for Refusal {
             Refusal::Deadlock(cycle) => write!(f, "waiting for room would be a deadlock: {cycle}"),
             Refusal::Unknown => f.write_str("nobody has this name"),
             Refusal::WrongType => f.write_str("the actor accepts no such messages"),
+            Refusal::Failed(failure) => write!(f, "{failure}"),
         }
     }
 }
@@ -61,10 +64,20 @@ pub struct SendError<M> {
 }
 
 impl<M> SendError<M> {
-    pub(crate) fn new(message: M, actor: Arc<str>, refusal: Refusal) -> SendError<M> {
+    /// Makes an error for a message that the actor with this name did not take. What implements
+    /// [`Tell`](crate::Tell) needs it.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn_actor::{Refusal, SendError};
+    ///
+    /// let error = SendError::new(5, "account-7", Refusal::Full);
+    /// assert_eq!(error.to_string(), "i32 not sent to account-7: the mailbox is full");
+    /// ```
+    pub fn new(message: M, actor: impl Into<Arc<str>>, refusal: Refusal) -> SendError<M> {
         SendError {
             message,
-            actor,
+            actor: actor.into(),
             refusal,
         }
     }
@@ -89,8 +102,8 @@ impl<M> SendError<M> {
         SendError::new(f(self.message), self.actor, self.refusal)
     }
 
-    /// The error that an ask ends with if its request was refused.
-    pub(crate) fn into_ask_error(self) -> AskError {
+    /// Returns the error that an ask ends with if its request was refused.
+    pub fn into_ask_error(self) -> AskError {
         self.refusal.into()
     }
 }
@@ -161,6 +174,7 @@ impl From<Refusal> for AskError {
             Refusal::Interrupted => AskError::Interrupted,
             Refusal::Deadlock(cycle) => AskError::Deadlock(cycle),
             Refusal::Unknown | Refusal::WrongType => AskError::Unreachable,
+            Refusal::Failed(failure) => AskError::Failed(failure),
         }
     }
 }

@@ -32,6 +32,7 @@
 pub struct Guide;
 
 pub(crate) mod actor;
+mod deadline;
 mod door;
 mod edges;
 mod envelope;
@@ -57,6 +58,7 @@ pub use actor::{
     Address, Ask, Builder, Context, Function, Handle, Recipient, Ref, Restarts, Target, Tell,
     WeakAddress, WeakRef, consumer, function, spawn,
 };
+pub use deadline::{deadline, with_deadline};
 pub use door::{each, inline};
 pub use error::{AskError, Cycle, Exit, Failure, Refusal, SendError};
 pub use flow::{
@@ -75,7 +77,7 @@ pub use pool::{Pool, PoolRef, Workers};
 pub use process::Search;
 pub use process::{Inbox, Process, RecvError, Watch, process};
 pub use registry::{LookupError, Nameable, Named, Registry, Taken, Undelivered, registry};
-pub use reply::{Reply, ReplyFuture, ReplyTo};
+pub use reply::{Reply, ReplyFuture, ReplyTo, reply};
 pub use scope::{Scope, ScopedRef, With, scope};
 pub use snapshot::{ActorInfo, snapshot};
 pub use supervise::{ChildInfo, ChildState, NoChild, StartError, Supervisor, Tree, TreeEvent};

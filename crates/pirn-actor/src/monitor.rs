@@ -31,18 +31,35 @@ struct Watched {
 
 impl Monitor {
     pub(crate) fn of(ending: &Ending) -> Monitor {
+        let (tell, monitor) = Monitor::new();
+        ending.watch(Box::new(move |exit| tell(exit.clone())));
+        monitor
+    }
+
+    /// Makes a monitor, and the function that tells it of the end: for what is no actor of this
+    /// process. If that is dropped without being called, the monitor waits for ever.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn_actor::{Exit, Monitor};
+    ///
+    /// let (tell, monitor) = Monitor::new();
+    /// tell(Exit::NodeLost);
+    /// assert_eq!(monitor.try_recv(), Some(Exit::NodeLost));
+    /// ```
+    pub fn new() -> (impl FnOnce(Exit) + Send + 'static, Monitor) {
         let watched = Arc::new(Mutex::new(Watched::default()));
         let told = Arc::clone(&watched);
-        ending.watch(Box::new(move |exit| {
+        let tell = move |exit| {
             let mut told = locked(&told);
-            told.exit = Some(exit.clone());
+            told.exit = Some(exit);
             let waiter = told.waiter.take();
             drop(told);
             if let Some(waiter) = waiter {
                 waiter.unpark();
             }
-        }));
-        Monitor(watched)
+        };
+        (tell, Monitor(watched))
     }
 
     /// Waits for the end, and returns how it came. Returns the same again if called again.

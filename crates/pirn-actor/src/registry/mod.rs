@@ -272,7 +272,7 @@ impl Registry {
     pub fn send<M: Send + 'static>(&self, name: &str, message: M) -> Result<(), SendError<M>> {
         match self.target(name) {
             Ok(target) => target.tell(message, Mode::Wait),
-            Err(error) => Err(SendError::new(message, name.into(), error.into())),
+            Err(error) => Err(SendError::new(message, name, error.into())),
         }
     }
 
@@ -312,7 +312,7 @@ impl Registry {
         limit: Duration,
     ) -> Result<(), SendError<M>> {
         let mut state = locked(&self.0.0);
-        let error = |message, refusal| Err(SendError::new(message, name.into(), refusal));
+        let error = |message, refusal| Err(SendError::new(message, name, refusal));
         let kept = match state.names.get(name) {
             None => 0,
             Some(Entry::Expected(kept)) => kept.len(),

@@ -52,7 +52,9 @@ impl<R> ReplyTo<R> {
         self.0.as_ref().is_some_and(|slot| !slot.is_abandoned())
     }
 
-    pub(crate) fn give(mut self, answer: Result<R, AskError>) {
+    /// Gives what the asker is to get: an answer, or this error. It is dropped if nobody waits for
+    /// it any more.
+    pub fn give(mut self, answer: Result<R, AskError>) {
         let slot = self.0.take().expect("it is taken once, here or by drop");
         drop(slot.give(answer));
     }

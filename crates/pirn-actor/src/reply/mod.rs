@@ -22,3 +22,16 @@ pub(crate) fn pair_without_edge<R>() -> (ReplyTo<R>, Reply<R>) {
     let slot = Arc::new(Slot::new());
     (ReplyTo::new(Arc::clone(&slot)), Reply::of_anybody(slot))
 }
+
+/// Makes the two sides of an answer, for what answers without being an actor: another node, a
+/// library of callbacks.
+///
+/// # Examples
+/// ```
+/// let (to, reply) = pirn_actor::reply();
+/// std::thread::spawn(move || to.send(42));
+/// assert_eq!(reply.recv(), Ok(42));
+/// ```
+pub fn reply<R>() -> (ReplyTo<R>, Reply<R>) {
+    pair_without_edge()
+}

@@ -324,7 +324,7 @@ impl<T: Clone + Send + 'static> Sends<T> for WeakTopic<T> {
     fn tell(&self, message: T, _: Mode) -> Result<(), SendError<T>> {
         match self.0.upgrade() {
             Some(topic) => Topic(topic).send(message),
-            None => Err(SendError::new(message, "topic".into(), Refusal::Closed)),
+            None => Err(SendError::new(message, "topic", Refusal::Closed)),
         }
     }
 

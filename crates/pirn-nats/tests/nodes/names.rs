@@ -1,0 +1,225 @@
+//! Names: one holder each, whatever happens.
+
+use crate::bank::{Account, Deposit, Sleep};
+use crate::children::Process;
+use crate::common::{until, watched};
+use crate::forwarder::Forwarder;
+use crate::server::{LEASE, Server};
+use pirn::thread;
+use pirn_actor::{self as actor, AskError, Exit};
+use pirn_nats::{Node, NodeError, Remote};
+use std::time::{Duration, Instant};
+
+fn serve(node: &Node, balance: i64) -> Result<pirn_nats::Serving, NodeError> {
+    let account = actor::spawn(Account::with(balance));
+    let registration = node.register("account", &account)?;
+    Ok(registration.accepts::<Deposit>().serve())
+}
+
+#[watched]
+fn a_name_has_one_holder_and_is_free_when_that_gives_it_back() {
+    let Some(server) = Server::start() else {
+        return;
+    };
+    let (a, b) = (server.node("a"), server.node("b"));
+    let first = serve(&a, 1).unwrap();
+    for node in [&a, &b] {
+        let taken = NodeError::Taken {
+            name: "account".into(),
+            by: "a".into(),
+        };
+        assert_eq!(serve(node, 2).unwrap_err(), taken);
+    }
+    assert_eq!(b.holder("account").unwrap().unwrap().node, "a");
+    assert!(first.is_held());
+    first.release();
+    assert!(!first.is_held());
+    let second = serve(&b, 2).unwrap();
+    assert!(second.fence() > first.fence());
+    let remote: Remote<Account> = a.find("account");
+    assert_eq!(remote.ask(Deposit(0)), Ok(2));
+    first.release(); // once more: it concerns nobody else
+    assert!(second.is_held());
+    assert_eq!(remote.ask(Deposit(0)), Ok(2));
+}
+
+#[watched]
+fn a_name_is_free_when_its_actor_ends_or_its_node_is_closed() {
+    let Some(server) = Server::start() else {
+        return;
+    };
+    let (a, b) = (server.node("a"), server.node("b"));
+    let account = actor::spawn(Account::with(1));
+    a.register("account", &account)
+        .unwrap()
+        .accepts::<Deposit>();
+    account.stop();
+    until(|| b.holder("account").unwrap().is_none());
+    let held = serve(&a, 1).unwrap();
+    a.close();
+    assert!(!held.is_held());
+    serve(&b, 2).unwrap();
+    assert_eq!(serve(&a, 1).unwrap_err(), NodeError::Closed);
+}
+
+#[watched]
+fn one_of_many_gets_a_name() {
+    let Some(server) = Server::start() else {
+        return;
+    };
+    let nodes: Vec<_> = (0..4).map(|n| server.node(&n.to_string())).collect();
+    let takers = nodes.iter().cycle().take(20).cloned();
+    let takers: Vec<_> = takers
+        .map(|node| thread::spawn(move || serve(&node, 1)))
+        .collect();
+    let taken: Vec<_> = takers
+        .into_iter()
+        .map(|taker| taker.join().unwrap())
+        .collect();
+    assert_eq!(
+        taken.iter().filter(|taken| taken.is_ok()).count(),
+        1,
+        "{taken:?}"
+    );
+}
+
+#[watched]
+fn a_name_is_kept_for_longer_than_a_lease() {
+    let Some(server) = Server::start() else {
+        return;
+    };
+    let node = server.node("a");
+    let held = serve(&node, 1).unwrap();
+    thread::sleep(LEASE * 2);
+    assert!(held.is_held());
+    assert!(matches!(serve(&node, 2), Err(NodeError::Taken { .. })));
+}
+
+#[watched]
+fn the_name_of_a_killed_process_is_free_after_the_lease_and_not_before() {
+    let Some(server) = Server::start() else {
+        return;
+    };
+    let mut child = Process::start("account", &server.url());
+    let fence: u64 = child
+        .line()
+        .strip_prefix("ready ")
+        .unwrap()
+        .parse()
+        .unwrap();
+    let node = server.node("next");
+    let remote: Remote<Account> = node.find("account");
+    assert_eq!(remote.ask(Deposit(1)), Ok(101));
+    let killed = Instant::now();
+    child.signal(libc::SIGKILL);
+    until(|| remote.ask(Deposit(1)) == Err(AskError::Unreachable));
+    let next = loop {
+        match serve(&node, 7) {
+            Ok(next) => break next,
+            Err(NodeError::Taken { by, .. }) => assert_eq!(&*by, "child"),
+            Err(error) => panic!("{error}"),
+        }
+        thread::sleep(Duration::from_millis(20));
+    };
+    // It may have been kept up to three tenths of a lease before.
+    assert!(killed.elapsed() >= LEASE * 6 / 10, "{:?}", killed.elapsed());
+    assert!(next.fence().unwrap() > fence);
+    assert_eq!(remote.ask(Deposit(0)), Ok(7));
+}
+
+#[watched]
+fn a_process_that_was_stopped_for_too_long_kills_its_actor_and_handles_nothing_more() {
+    let Some(server) = Server::start() else {
+        return;
+    };
+    let mut child = Process::start("account", &server.url());
+    child.line();
+    let node = server.node("next");
+    let remote: Remote<Account> = node.find("account");
+    let current = remote.ask_later(Sleep(Duration::from_secs(3600))).unwrap();
+    child.signal(libc::SIGSTOP);
+    let mut waiting = vec![];
+    let _next = loop {
+        // These wait in the stopped process's socket.
+        waiting.push(remote.ask_later(Deposit(1)).unwrap());
+        match serve(&node, 7) {
+            Ok(next) => break next,
+            Err(_) => thread::sleep(Duration::from_millis(100)),
+        }
+    };
+    child.signal(libc::SIGCONT);
+    assert_eq!(child.line(), "killed");
+    assert_eq!(remote.ask(Deposit(0)), Ok(7));
+    drop(waiting);
+    // The current message was interrupted.
+    assert!(matches!(current.recv(), Ok(true) | Err(_)));
+}
+
+#[watched]
+fn a_holder_without_a_connection_ends_its_actor_before_the_name_can_be_anothers() {
+    let Some(server) = Server::start() else {
+        return;
+    };
+    let forwarder = Forwarder::to(server.port());
+    let builder = Node::builder().name("cut").lease(LEASE);
+    let cut = builder.connect(&forwarder.url(), "test").unwrap();
+    let account = actor::spawn(Account::with(1));
+    let held = cut
+        .register("account", &account)
+        .unwrap()
+        .accepts::<Deposit>()
+        .serve();
+    let node = server.node("next");
+    forwarder.cut();
+    let next = loop {
+        let was_over = account.exit().is_some() || !held.is_held();
+        match serve(&node, 7) {
+            Ok(next) => break (was_over || !held.is_held(), next),
+            Err(_) => thread::sleep(Duration::from_millis(20)),
+        }
+    };
+    assert!(next.0, "two held the name");
+    assert_eq!(account.join(), Exit::Killed);
+    forwarder.mend();
+    until(|| cut.is_connected());
+    let remote: Remote<Account> = cut.find("account");
+    until(|| remote.ask_timeout(Deposit(0), LEASE) == Ok(7));
+}
+
+#[watched]
+fn a_short_cut_does_not_cost_the_name() {
+    let Some(server) = Server::start() else {
+        return;
+    };
+    let forwarder = Forwarder::to(server.port());
+    let builder = Node::builder().name("cut").lease(LEASE * 2);
+    let cut = builder.connect(&forwarder.url(), "long").unwrap();
+    let held = serve(&cut, 1).unwrap();
+    for _ in 0..3 {
+        forwarder.cut();
+        until(|| !cut.is_connected());
+        forwarder.mend();
+        until(|| cut.is_connected());
+    }
+    let remote: Remote<Account> = cut.find("account");
+    until(|| remote.ask_timeout(Deposit(0), Duration::from_secs(1)) == Ok(1));
+    thread::sleep(LEASE * 2);
+    assert!(held.is_held());
+}
+
+#[watched]
+fn leases_of_another_length_are_an_error() {
+    let Some(server) = Server::start() else {
+        return;
+    };
+    serve(&server.node("a"), 1).unwrap();
+    let other = Node::builder()
+        .lease(LEASE * 2)
+        .connect(&server.url(), "test")
+        .unwrap();
+    let error = serve(&other, 1).unwrap_err().to_string();
+    assert!(
+        error.contains("the leases of this system are of 2s, not of 4s"),
+        "{error}"
+    );
+}
