@@ -149,13 +149,17 @@ fn a_kill_interrupts_whatever_the_process_does() {
 
 #[watched]
 fn a_process_that_panics_has_failed() {
-    let process = actor::process(|inbox: &mut Inbox<ReplyTo<u32>>| {
+    let gate = Gate::new();
+    let opened = gate.clone();
+    let process = actor::process(move |inbox: &mut Inbox<ReplyTo<u32>>| {
         let _first = inbox.recv();
+        opened.wait();
         panic!("oh no");
     });
     let replies: Vec<_> = (0..2)
         .map(|_| process.ask_later(|reply| reply).unwrap())
         .collect();
+    gate.open();
     for reply in replies {
         assert_eq!(reply.recv(), Err(AskError::Gone));
     }
@@ -202,15 +206,16 @@ fn an_asker_that_has_given_up_is_seen() {
 
 #[watched]
 fn receives_time_out() {
-    let process = actor::process(|inbox: &mut Inbox<u32>| {
+    let late = Gate::new();
+    let was_late = late.clone();
+    let process = actor::process(move |inbox: &mut Inbox<u32>| {
+        let soon = Duration::from_millis(2);
         assert_eq!(inbox.try_recv(), Err(RecvError::TimedOut));
-        assert_eq!(
-            inbox.recv_timeout(Duration::from_millis(2)),
-            Err(RecvError::TimedOut)
-        );
+        assert_eq!(inbox.recv_timeout(soon), Err(RecvError::TimedOut));
+        was_late.open();
         inbox.recv()
     });
-    thread::sleep(Duration::from_millis(5));
+    late.wait();
     process.send(1).unwrap();
     assert_eq!(process.close_and_join().unwrap(), Ok(1));
 }
