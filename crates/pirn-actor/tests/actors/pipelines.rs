@@ -298,8 +298,9 @@ fn an_ask_hears_of_a_stage_that_is_killed_while_it_waits_for_room() {
     // One is being handled, one is in the mailbox, and the first stage waits with another.
     until(|| {
         let all = actor::snapshot();
+        let is_full = |actor: &actor::ActorInfo| (actor.begun, actor.senders) == (1, 1);
         all.iter()
-            .any(|actor| actor.name == slow.name() && actor.senders == 1)
+            .any(|actor| actor.name == slow.name() && is_full(actor))
     });
     first.kill();
     assert_eq!(first.join(), Exit::Killed);

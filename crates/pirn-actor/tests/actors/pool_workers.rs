@@ -195,8 +195,14 @@ fn a_snapshot_shows_the_pool_and_its_workers() {
     let (pool, _) = counted(&Pool::fixed(2).name("shown"));
     let gate = keep_busy(&pool, 2);
     pool.send(1).unwrap();
-    let mut shown = actor::snapshot();
-    shown.retain(|actor| actor.name.starts_with("shown"));
+    let shown = || {
+        let mut shown = actor::snapshot();
+        shown.retain(|actor| actor.name.starts_with("shown"));
+        shown
+    };
+    // A worker is busy a moment before it counts its message.
+    until(|| shown().iter().skip(1).all(|worker| worker.begun == 1));
+    let shown = shown();
     assert_eq!(shown.len(), 3);
     assert_eq!((&*shown[0].name, shown[0].kind), ("shown", "pool"));
     assert_eq!((shown[0].begun, shown[0].waiting), (2, 1));
