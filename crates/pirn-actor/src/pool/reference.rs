@@ -1,7 +1,7 @@
 //! References to a pool.
 
 use super::crew::Crew;
-use crate::actor::{Address, Ask, Handle, Patience, Tell};
+use crate::actor::{Address, Ask, Handle, Patience, Recipient, Target, Tell};
 use crate::error::{AskError, Exit, SendError};
 use crate::identity::current_limit;
 use crate::mailbox::Phase;
@@ -263,6 +263,16 @@ where
     }
     fn try_send(&self, message: M) -> Result<(), SendError<M>> {
         PoolRef::try_send(self, message)
+    }
+}
+
+impl<S, M> Recipient<M> for PoolRef<S>
+where
+    S: Handle<M, Reply: 'static> + Send + 'static,
+    M: Send + 'static,
+{
+    fn target(&self) -> Target<M> {
+        self.address().target()
     }
 }
 

@@ -2,7 +2,9 @@
 
 use crate::common::{Gate, until, watched};
 use pirn::thread;
-use pirn_actor::{self as actor, Address, Builder, Bus, Exit, Inbox, Overflow, Topic};
+use pirn_actor::{
+    self as actor, Address, Builder, Bus, Exit, Function, Inbox, Overflow, Pool, Topic,
+};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
@@ -454,4 +456,26 @@ fn a_dropping_mailbox_does_as_it_says() {
     gate.open();
     assert!(told.iter().take(2).eq([0, 5]));
     assert_eq!(subscription.missed(), 0);
+}
+
+#[watched]
+fn a_pool_can_subscribe_and_is_not_kept_open_by_that() {
+    let (tell, told) = mpsc::channel();
+    let pool = Pool::fixed(2)
+        .spawn(move || {
+            let tell = tell.clone();
+            Function::new(move |n: u32| tell.send(n).unwrap())
+        })
+        .unwrap();
+    let topic = Topic::<u32>::new();
+    let subscription = topic.subscribe(&pool);
+    (1..=3).for_each(|n| assert_eq!(topic.publish(n), 1));
+    let mut handled: Vec<_> = told.iter().take(3).collect();
+    handled.sort_unstable();
+    assert_eq!(handled, [1, 2, 3]);
+    let monitor = pool.monitor();
+    drop(pool);
+    assert_eq!(monitor.recv().unwrap(), Exit::Closed);
+    until(|| subscription.is_over());
+    assert_eq!(topic.publish(4), 0);
 }
