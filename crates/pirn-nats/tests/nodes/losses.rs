@@ -74,7 +74,7 @@ fn a_process_that_is_killed_or_stands_still_is_lost() {
     let Some(server) = Server::start() else {
         return;
     };
-    let node = server.node("watcher");
+    let node = server.hasty_node("watcher");
     for signal in [libc::SIGKILL, libc::SIGSTOP] {
         let mut child = Process::start("account", &server.url());
         assert!(child.line().starts_with("ready"));

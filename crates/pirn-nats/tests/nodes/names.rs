@@ -21,7 +21,7 @@ fn a_name_has_one_holder_and_is_free_when_that_gives_it_back() {
     let Some(server) = Server::start() else {
         return;
     };
-    let (a, b) = (server.node("a"), server.node("b"));
+    let (a, b) = (server.hasty_node("a"), server.hasty_node("b"));
     let first = serve(&a, 1).unwrap();
     for node in [&a, &b] {
         let taken = NodeError::Taken {
@@ -48,7 +48,7 @@ fn a_name_is_free_when_its_actor_ends_or_its_node_is_closed() {
     let Some(server) = Server::start() else {
         return;
     };
-    let (a, b) = (server.node("a"), server.node("b"));
+    let (a, b) = (server.hasty_node("a"), server.hasty_node("b"));
     let account = actor::spawn(Account::with(1));
     a.register("account", &account)
         .unwrap()
@@ -67,7 +67,7 @@ fn one_of_many_gets_a_name() {
     let Some(server) = Server::start() else {
         return;
     };
-    let nodes: Vec<_> = (0..4).map(|n| server.node(&n.to_string())).collect();
+    let nodes: Vec<_> = (0..4).map(|n| server.hasty_node(&n.to_string())).collect();
     let takers = nodes.iter().cycle().take(20).cloned();
     let takers: Vec<_> = takers
         .map(|node| thread::spawn(move || serve(&node, 1)))
@@ -88,7 +88,7 @@ fn a_name_is_kept_for_longer_than_a_lease() {
     let Some(server) = Server::start() else {
         return;
     };
-    let node = server.node("a");
+    let node = server.hasty_node("a");
     let held = serve(&node, 1).unwrap();
     thread::sleep(LEASE * 2);
     assert!(held.is_held());
@@ -107,7 +107,7 @@ fn the_name_of_a_killed_process_is_free_after_the_lease_and_not_before() {
         .unwrap()
         .parse()
         .unwrap();
-    let node = server.node("next");
+    let node = server.hasty_node("next");
     let remote: Remote<Account> = node.find("account");
     assert_eq!(remote.ask(Deposit(1)), Ok(101));
     let killed = Instant::now();
@@ -134,7 +134,7 @@ fn a_process_that_was_stopped_for_too_long_kills_its_actor_and_handles_nothing_m
     };
     let mut child = Process::start("account", &server.url());
     child.line();
-    let node = server.node("next");
+    let node = server.hasty_node("next");
     let remote: Remote<Account> = node.find("account");
     let current = remote.ask_later(Sleep(Duration::from_secs(3600))).unwrap();
     child.signal(libc::SIGSTOP);
@@ -169,7 +169,7 @@ fn a_holder_without_a_connection_ends_its_actor_before_the_name_can_be_anothers(
         .unwrap()
         .accepts::<Deposit>()
         .serve();
-    let node = server.node("next");
+    let node = server.hasty_node("next");
     forwarder.cut();
     let next = loop {
         let was_over = account.exit().is_some() || !held.is_held();
@@ -212,14 +212,14 @@ fn leases_of_another_length_are_an_error() {
     let Some(server) = Server::start() else {
         return;
     };
-    serve(&server.node("a"), 1).unwrap();
+    serve(&server.hasty_node("a"), 1).unwrap();
     let other = Node::builder()
         .lease(LEASE * 2)
         .connect(&server.url(), "test")
         .unwrap();
     let error = serve(&other, 1).unwrap_err().to_string();
     assert!(
-        error.contains("the leases of this system are of 2s, not of 4s"),
+        error.contains("the leases of this system are of 4s, not of 8s"),
         "{error}"
     );
 }
