@@ -3,7 +3,7 @@
 //! ```text
 //!                    +------------------------- has looked, found nothing --+
 //!                    v                                                      |
-//!   hired -> new   free --called: there is something to begin--> called --> at work
+//!   hired -> made  free --called: there is something to begin--> called --> at work
 //!             |                                                             ^  |
 //!             +--------- has its state, and looks for the first time -------+  +--> retired, ended
 //! ```
@@ -74,8 +74,8 @@ pub(super) struct Shared<S: Send + 'static> {
     pub(super) staff: usize,
     /// The number of workers that have not ended, or are about to be there.
     pub(super) alive: usize,
-    /// The number of those whose state is being made for the first time.
-    pub(super) new: usize,
+    /// The number of those whose state is being made, for the first time or after a failure.
+    pub(super) making: usize,
     /// The number of workers that have been called and have not looked.
     pub(super) called: usize,
     /// The number of workers that are at a message.
@@ -165,31 +165,25 @@ impl<S: Send + 'static> Crew<S> {
         if shared.phase > Phase::Closing {
             return None;
         }
-        let retires = self.has_too_many(&shared);
-        let entry = match retires {
-            true => None,
-            false => shared.ready.pop(),
+        let mut leaving = self.retire(&mut shared, worker);
+        let entry = match leaving.last() {
+            Some(last) if Arc::ptr_eq(last, worker) => None,
+            _ => shared.ready.pop(),
         };
-        let leaves = retires || shared.phase == Phase::Closing && shared.ready.waiting() == 0;
-        match &entry {
-            Some(_) => {
-                shared.begun += 1;
-                shared.busy += 1;
-                self.admit(&mut shared);
-            }
-            None if retires => {
-                worker.is_retired.set();
-                shared.staff -= 1;
-            }
-            None if !leaves => shared.free.push(Arc::clone(worker)),
-            None => {}
+        if entry.is_some() {
+            shared.begun += 1;
+            shared.busy += 1;
+            worker.begins();
+            self.admit(&mut shared);
+        } else if shared.phase == Phase::Closing && shared.ready.waiting() == 0 {
+            leaving.push(Arc::clone(worker));
+        } else if leaving.last().is_none_or(|last| !Arc::ptr_eq(last, worker)) {
+            shared.free.push(Arc::clone(worker));
         }
         let errand = self.staff(&mut shared);
         drop(shared);
         self.perform(errand);
-        if entry.is_none() && leaves {
-            worker.end(Phase::Closing);
-        }
+        self.perform(Errand::Dismiss(leaving));
         entry
     }
 
@@ -197,17 +191,35 @@ impl<S: Send + 'static> Crew<S> {
     pub(super) fn pause(&self, worker: &Arc<Worker<S>>, held: Option<Tag>) {
         let mut shared = self.lock();
         shared.give_back(held);
+        if std::thread::panicking() {
+            worker.is_made.set();
+            shared.making += 1;
+        }
         let _ = worker.give_shift(self.arc());
         let errand = self.staff(&mut shared);
         drop(shared);
         self.perform(errand);
     }
 
-    /// Returns true if a worker that looks is one too many.
-    fn has_too_many(&self, shared: &Shared<S>) -> bool {
-        shared.phase == Phase::Open
-            && shared.staff > self.sizes.least
-            && shared.demand() <= self.sizes.shrink_at
+    /// Takes workers out that are too many, since few messages wait: free ones, and in the end the
+    /// one that looks. Only those that are ready count: others may take long.
+    fn retire(&self, shared: &mut Shared<S>, looks: &Arc<Worker<S>>) -> Vec<Arc<Worker<S>>> {
+        let mut retired = Vec::new();
+        if shared.phase != Phase::Open || shared.demand() > self.sizes.shrink_at {
+            return retired;
+        }
+        while shared.staff - shared.making > self.sizes.least {
+            let free = shared.free.pop();
+            let is_last = free.is_none();
+            let worker = free.unwrap_or_else(|| Arc::clone(looks));
+            worker.is_retired.set();
+            shared.staff -= 1;
+            retired.push(worker);
+            if is_last {
+                break;
+            }
+        }
+        retired
     }
 
     /// Lets those in who wait for room, as many as there is room for.
@@ -247,7 +259,7 @@ impl<S: Send + 'static> Crew<S> {
         }
         // Of those that are on their way, each is expected to take a share.
         let enough = self.sizes.grow_at.min(self.capacity);
-        let is_short = shared.demand() >= enough.saturating_mul(shared.new + 1);
+        let is_short = shared.demand() >= enough.saturating_mul(shared.making + 1);
         if shared.phase == Phase::Open && is_short && shared.staff < self.sizes.most {
             return shared.hire();
         }
@@ -326,7 +338,7 @@ impl<S: Send + 'static> Shared<S> {
             free: Vec::new(),
             staff: 0,
             alive: 0,
-            new: 0,
+            making: 0,
             called: 0,
             busy: 0,
         }
@@ -337,15 +349,15 @@ impl<S: Send + 'static> Shared<S> {
         self.hired += 1;
         self.staff += 1;
         self.alive += 1;
-        self.new += 1;
+        self.making += 1;
         Errand::Hire(self.hired)
     }
 
     /// A worker has come to look.
     fn seen(&mut self, worker: &Worker<S>, ending: &Ending) {
         self.called -= usize::from(worker.is_called.take());
+        self.making -= usize::from(worker.is_made.take());
         if worker.is_new.take() {
-            self.new -= 1;
             ending.built();
         }
     }

@@ -97,7 +97,7 @@ impl<S: Send + 'static> Shared<S> {
         }
         self.staff -= 1;
         self.called -= usize::from(worker.is_called.take());
-        self.new -= usize::from(worker.is_new.take());
+        self.making -= usize::from(worker.is_made.take());
         self.free.retain(|free| !Arc::ptr_eq(free, &worker));
         false
     }

@@ -20,8 +20,10 @@ use std::sync::Arc;
 
 pub(super) struct Worker<S: Send + 'static> {
     actor: Ref<S>,
-    /// Its state is being made for the first time.
+    /// It has not looked yet.
     pub(super) is_new: Mark,
+    /// Its state is being made, for the first time or after a failure.
+    pub(super) is_made: Mark,
     /// It has a shift, has nothing else to do, and has not come to look.
     pub(super) is_called: Mark,
     /// It is one too many, and is ending.
@@ -66,6 +68,7 @@ impl<S: Send + 'static> Worker<S> {
         Arc::new(Worker {
             actor,
             is_new: Mark(AtomicBool::new(true)),
+            is_made: Mark(AtomicBool::new(true)),
             is_called: Mark(AtomicBool::new(false)),
             is_retired: Mark(AtomicBool::new(false)),
             shifts: AtomicU64::new(0),
@@ -101,6 +104,12 @@ impl<S: Send + 'static> Worker<S> {
         // Relaxed: under a lock.
         self.shifts.fetch_add(1, Ordering::Relaxed);
         given
+    }
+
+    /// Counts a message of the pool as begun.
+    pub(super) fn begins(&self) {
+        // Relaxed: for people.
+        self.begun.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Starts the thread of a worker that had nothing to do.
@@ -175,8 +184,6 @@ impl<S: Send + 'static> Turn<S> {
             return None;
         };
         self.held = Some(tag);
-        // Relaxed: for people.
-        worker.begun.fetch_add(1, Ordering::Relaxed);
         Some(item)
     }
 

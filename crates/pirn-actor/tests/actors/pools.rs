@@ -175,6 +175,52 @@ fn a_pool_that_has_shrunk_grows_again_and_leaves_nothing_behind() {
 }
 
 #[watched]
+fn a_pool_does_not_shrink_to_workers_that_are_still_being_made() {
+    let (slow, made) = (Gate::new(), Arc::new(AtomicUsize::new(0)));
+    let slowed = slow.clone();
+    let pool = Pool::scaling(1..=2)
+        .spawn(move || {
+            if made.fetch_add(1, Ordering::SeqCst) > 0 {
+                slowed.wait();
+            }
+            Function::new(|gate: Gate| gate.wait())
+        })
+        .unwrap();
+    let gate = Gate::new();
+    let first = pool.ask_later(gate.clone()).unwrap();
+    until(|| pool.workers().busy == 1);
+    let second = pool.ask_later(gate.clone()).unwrap();
+    until(|| pool.workers().count == 2);
+    gate.open();
+    assert_eq!((first.recv(), second.recv()), (Ok(()), Ok(())));
+    assert_eq!(pool.ask(gate), Ok(()));
+    slow.open();
+    until(|| pool.workers().count == 1);
+}
+
+#[watched]
+fn free_workers_retire_too_when_few_messages_wait() {
+    let pool = Pool::scaling(1..=4)
+        .grow_at(1)
+        .keyed(|(key, _): &(u32, Gate)| *key)
+        .spawn(|| Function::new(|(_, gate): (u32, Gate)| gate.wait()))
+        .unwrap();
+    let (gate, slow) = (Gate::new(), Gate::new());
+    for key in 0..4 {
+        let gate = if key == 0 { &slow } else { &gate };
+        pool.send((key, gate.clone())).unwrap();
+    }
+    until(|| pool.workers().busy == 4);
+    // These wait for the slow one: many wait, and three workers find nothing to do.
+    (0..5).for_each(|_| pool.send((0, slow.clone())).unwrap());
+    gate.open();
+    until(|| pool.workers().busy == 1);
+    assert_eq!(pool.workers().count, 4);
+    slow.open();
+    until(|| pool.workers().count == 1);
+}
+
+#[watched]
 fn senders_that_wait_for_room_make_a_pool_grow() {
     let (pool, _) = counted(&Pool::scaling(1..=2).grow_at(1000).capacity(1));
     let gate = keep_busy(&pool, 1);
