@@ -202,15 +202,18 @@ fn an_asker_that_has_given_up_is_seen() {
 
 #[watched]
 fn receives_time_out() {
-    let process = actor::process(|inbox: &mut Inbox<u32>| {
+    let late = Gate::new();
+    let is_late = late.clone();
+    let process = actor::process(move |inbox: &mut Inbox<u32>| {
         assert_eq!(inbox.try_recv(), Err(RecvError::TimedOut));
         assert_eq!(
             inbox.recv_timeout(Duration::from_millis(2)),
             Err(RecvError::TimedOut)
         );
+        is_late.open();
         inbox.recv()
     });
-    thread::sleep(Duration::from_millis(5));
+    late.wait();
     process.send(1).unwrap();
     assert_eq!(process.close_and_join().unwrap(), Ok(1));
 }
