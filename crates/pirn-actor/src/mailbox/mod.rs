@@ -49,8 +49,12 @@ use word::{END, HOLD, URGENT, Word};
 /// let (unblock, blocked) = std::sync::mpsc::channel::<()>();
 /// let busy = builder.consumer(move |()| drop(blocked.recv()));
 /// busy.send(()).unwrap(); // taken up at once, or soon
-/// while busy.send(()).is_ok() {}
-/// assert!(busy.send(()).unwrap_err().is_full());
+/// let full = loop {
+///     if let Err(error) = busy.send(()) {
+///         break error;
+///     }
+/// };
+/// assert!(full.is_full());
 /// drop(unblock);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
