@@ -1,6 +1,5 @@
 //! Prints what an item of a generator costs, in ns: `cargo run --release --example flow_times`.
 
-use pirn::thread::Interrupted;
 use pirn_actor::{self as actor, Out};
 use std::time::Instant;
 

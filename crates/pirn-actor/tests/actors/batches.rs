@@ -239,7 +239,7 @@ fn a_batch_may_be_a_stage() {
     let sum = actor::batch(2, HOUR, |items: Vec<u32>| items.iter().sum::<u32>());
     let row = parse
         .then(&sum)
-        .then(&actor::function(|sum: Arc<u32>| *sum * 10));
+        .then(actor::function(|sum: Arc<u32>| *sum * 10));
     let replies = ["1", "2"].map(|text| row.ask_later(text).unwrap());
     assert_eq!(replies.map(|reply| reply.recv()), [Ok(30), Ok(30)]);
 }

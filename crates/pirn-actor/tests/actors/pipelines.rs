@@ -24,7 +24,7 @@ fn stages_work_at_the_same_time() {
             document
         })
     };
-    let publish = stage(0).then(&stage(1)).then(&stage(2));
+    let publish = stage(0).then(stage(1)).then(stage(2));
     let published = [0, 1, 2].map(|document| publish.ask_later(document).unwrap());
     let published = published.map(|published| published.recv().unwrap());
     assert_eq!(published, [0, 1, 2]);
@@ -64,7 +64,7 @@ impl Handle<u32> for Add {
 fn references_are_stages_and_rows_of_rows_too() {
     let [one, ten] = [1, 10].map(|number| actor::spawn(Add(number)));
     let eleven: Address<u32, u32> = one.then(&ten);
-    let row = eleven.then(&eleven).then(&one.address()).then(&eleven);
+    let row = eleven.then(&eleven).then(one.address()).then(&eleven);
     assert_eq!(row.ask(0), Ok(34));
     assert_eq!(&*eleven.name(), format!("{} > {}", one.name(), ten.name()));
 }
@@ -129,7 +129,7 @@ fn urgent_messages_come_first_at_the_first_stage() {
         blocked.wait();
         n
     });
-    let row = first.then(&actor::consumer(move |n: u32| tell.send(n).unwrap()));
+    let row = first.then(actor::consumer(move |n: u32| tell.send(n).unwrap()));
     row.send(0).unwrap();
     begins.recv().unwrap();
     row.send(1).unwrap();
@@ -150,7 +150,7 @@ fn an_ask_hears_of_a_stage_that_fails() {
                 n
             })
         };
-        let row = stage(0).then(&stage(1)).then(&stage(2));
+        let row = stage(0).then(stage(1)).then(stage(2));
         assert_eq!(row.ask(0), Ok(0));
         let Err(AskError::Failed(failure)) = row.ask(1) else {
             panic!("it has failed")
@@ -166,7 +166,7 @@ fn an_ask_hears_of_a_stage_that_fails() {
 #[watched]
 fn a_refused_message_comes_back_from_the_first_stage() {
     let first = actor::function(|n: u32| n);
-    let row = first.then(&actor::consumer(|_| ()));
+    let row = first.then(actor::consumer(|_| ()));
     first.stop();
     first.join();
     let error = row.send(5).unwrap_err();
@@ -218,8 +218,8 @@ fn a_row_is_closed_in_order_and_each_stage_handles_what_it_has() {
     let opened = Gate::new();
     opened.open();
     let row = stage(0, gate.clone())
-        .then(&stage(1, opened.clone()))
-        .then(&stage(2, opened));
+        .then(stage(1, opened.clone()))
+        .then(stage(2, opened));
     let replies: Vec<_> = (0..10).map(|n| row.ask_later(n).unwrap()).collect();
     row.close();
     assert_eq!(row.send(0).unwrap_err().refusal(), &Refusal::Closed);
@@ -241,7 +241,7 @@ fn a_row_is_closed_in_order_when_nobody_can_send_to_it() {
             blocked.wait();
             n
         });
-        first.then(&actor::consumer(move |n: u32| tell.send(n).unwrap()))
+        first.then(actor::consumer(move |n: u32| tell.send(n).unwrap()))
     };
     let monitor = row.monitor();
     (0..10).for_each(|n| row.send(n).unwrap());
@@ -414,7 +414,7 @@ fn each_ask_ends_whatever_happens_to_the_stages() {
     for round in 0..20 {
         let stages = [stage(), stage(), stage(), stage()];
         let [a, b, c, d] = &stages;
-        let row = a.then(b).then(&c.then(d));
+        let row = a.then(b).then(c.then(d));
         let askers = (0..8).map(|_| {
             let (row, seed) = (row.clone(), Arc::clone(&seed));
             thread::spawn(move || {
