@@ -112,10 +112,14 @@ fn a_message_whose_asker_has_given_up_is_in_no_batch() {
 
 #[watched]
 fn a_batch_that_panics_fails_all_its_askers() {
-    let careless = actor::batch(2, HOUR, |items: Vec<u32>| {
-        assert!(items.is_empty(), "not empty")
+    let gate = Gate::new();
+    let blocked = gate.clone();
+    let careless = actor::batch(2, HOUR, move |items: Vec<u32>| {
+        blocked.wait();
+        assert!(items.is_empty(), "not empty");
     });
     let asked = [1, 2, 3].map(|n| careless.ask_later(n).unwrap());
+    gate.open();
     let answers = asked.map(|asked| asked.recv());
     for answer in &answers[..2] {
         assert!(matches!(answer, Err(AskError::Failed(_))), "{answer:?}");
