@@ -97,8 +97,12 @@ where
     }
     builder.open(|s| {
         for item in items {
-            if s.is_cancelled() || thread::is_interrupted() {
-                break;
+            if s.is_cancelled() {
+                break; // and the join says why
+            }
+            // A join that has nothing to wait for does not hear it, and the total is not complete.
+            if thread::is_interrupted() {
+                return Err(JoinError::Interrupted);
             }
             let (map, total) = (&map, &total);
             s.fork(move || {
