@@ -181,8 +181,9 @@ impl Builder {
     ///
     /// let pause = Duration::from_millis(2);
     /// let now = actor::Builder::new().rate_limit(pause).function(|()| Instant::now());
-    /// let (first, second) = (now.ask(()).unwrap(), now.ask(()).unwrap());
-    /// assert!(second - first >= pause);
+    /// let start = Instant::now();
+    /// now.send(()).unwrap(); // at once
+    /// assert!(now.ask(()).unwrap() - start >= pause);
     /// ```
     pub fn rate_limit(mut self, least_between: Duration) -> Builder {
         self.rare.least_between = Some(least_between);

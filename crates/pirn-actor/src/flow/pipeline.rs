@@ -145,10 +145,12 @@ where
 
     fn end(&self, phase: Phase) {
         let (first, next) = (self.first.receiver(), self.next.receiver());
-        first.end(phase);
         if phase > Phase::Closing {
-            return next.end(phase);
+            // The last stage first: what the others still hand on comes too late.
+            next.end(phase);
+            return first.end(phase);
         }
+        first.end(phase);
         let next = Arc::clone(next);
         first
             .ending()

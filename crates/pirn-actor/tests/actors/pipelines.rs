@@ -264,23 +264,27 @@ fn a_kill_and_a_stop_are_for_all_stages() {
         (Address::<u32, u32>::kill as fn(&_), Exit::Killed),
         (Address::stop, Exit::Stopped),
     ] {
-        let begun = Gate::new();
-        let begins = begun.clone();
-        let sleeps = actor::function(move |n: u32| {
+        let (gate, begun) = (Gate::new(), Gate::new());
+        let (blocked, begins, is_killed) = (gate.clone(), begun.clone(), exit == Exit::Killed);
+        let busy = actor::function(move |n: u32| {
             begins.open();
-            // A stop lets it finish; a kill does not.
-            let _ = thread::sleep_interruptible(Duration::from_millis(20));
+            if is_killed {
+                thread::sleep_interruptible(LONG).unwrap_err();
+            } else {
+                blocked.wait();
+            }
             n
         });
         let idle = actor::function(|n: u32| n);
-        let row = sleeps.then(&idle);
+        let row = busy.then(&idle);
         let replies = [0, 1].map(|n| row.ask_later(n).unwrap());
         begun.wait();
         end(&row);
+        gate.open();
         assert_eq!(row.join(), exit);
         assert_eq!(idle.exit(), Some(exit));
-        let [_, never_begun] = replies.map(|reply| reply.recv());
-        assert_eq!(never_begun, Err(AskError::Gone));
+        let answers = replies.map(|reply| reply.recv());
+        assert_eq!(answers, [Err(AskError::Gone), Err(AskError::Gone)]);
     }
 }
 
@@ -289,13 +293,16 @@ fn an_ask_hears_of_a_stage_that_is_killed_while_it_waits_for_room() {
     let gate = Gate::new();
     let blocked = gate.clone();
     let first = actor::function(|n: u32| n);
+    let (begun, begins) = mpsc::channel();
     let slow = Builder::new().capacity(1).function(move |n: u32| {
+        begun.send(()).unwrap();
         blocked.wait();
         n
     });
     let row = first.then(&slow);
     let replies = [0, 1, 2].map(|n| row.ask_later(n).unwrap());
     // One is being handled, one is in the mailbox, and the first stage waits with another.
+    begins.recv().unwrap();
     until(|| {
         let all = actor::snapshot();
         let is_full = |actor: &actor::ActorInfo| (actor.begun, actor.senders) == (1, 1);

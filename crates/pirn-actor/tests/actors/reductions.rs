@@ -1,13 +1,13 @@
 //! Map and reduce.
 
-use crate::common::{Gate, until, watched};
+use crate::common::{Gate, watched};
 use pirn::scope::JoinError;
 use pirn::thread;
 use pirn_actor::{self as actor, Context, Handle};
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Barrier, Mutex};
+use std::sync::{Arc, Barrier, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -190,26 +190,29 @@ fn an_interrupt_ends_it() {
 
 #[watched]
 fn the_deadline_of_the_asker_ends_it() {
-    let result = Arc::new(Mutex::new(None));
-    let set = Arc::clone(&result);
-    let reduces = actor::function(move |()| {
-        let map = |_| {
-            let _ = thread::sleep_interruptible(HOUR);
-        };
-        let reduced: Result<(), JoinError<Infallible>> =
-            actor::map_reduce(2, 0.., map, (), |(), ()| ());
-        *set.lock().unwrap() = Some(reduced);
-    });
-    // On a busy machine the time may be up before the message is begun.
-    until(|| {
-        let _ = reduces.ask_timeout((), Duration::from_millis(5));
-        result.lock().unwrap().is_some()
-    });
-    let reduced = result.lock().unwrap().take();
-    assert!(
-        matches!(reduced, Some(Err(JoinError::TimedOut))),
-        "{reduced:?}"
-    );
+    for takes_long in [true, false] {
+        let (tell, told) = mpsc::channel();
+        let reduces = actor::function(move |()| {
+            let map = |_| {
+                if takes_long {
+                    let _ = thread::sleep_interruptible(HOUR);
+                }
+            };
+            let reduced: Result<(), JoinError<Infallible>> =
+                actor::map_reduce(2, 0u64.., map, (), |(), ()| ());
+            tell.send(reduced).unwrap();
+        });
+        let reduced = std::iter::repeat_with(|| {
+            // On a busy machine the time may be up before the message is begun.
+            let _ = reduces.ask_timeout((), Duration::from_millis(5));
+            told.recv_timeout(Duration::from_millis(50)).ok()
+        });
+        let reduced = reduced.flatten().next();
+        assert!(
+            matches!(reduced, Some(Err(JoinError::TimedOut))),
+            "{reduced:?}"
+        );
+    }
 }
 
 struct TellsDeadline;
