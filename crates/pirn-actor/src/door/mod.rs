@@ -8,7 +8,8 @@
 //!
 //! A message goes in if there is room, or waits in line with its sender, or does what the actor's
 //! overflow says. A door that is closed lets nobody in. When nobody is inside any more, the
-//! actor ends. A kill interrupts the threads of all that are inside.
+//! actor ends. A kill interrupts the threads of all that are inside, without the lock, since their
+//! callbacks may use the actor. They stay inside until that is done: no interrupt comes late.
 
 mod each;
 mod inline;
@@ -27,7 +28,7 @@ use crate::time::Limit;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use pirn::thread::{self, Thread};
 use std::collections::HashMap;
-use std::sync::Mutex;
+use std::sync::{Condvar, Mutex, PoisonError};
 
 /// How a message is to go in.
 #[derive(Clone, Copy)]
@@ -47,10 +48,14 @@ struct Door {
     ending: Ending,
     references: AtomicUsize,
     state: Mutex<State>,
+    /// The threads inside have been interrupted.
+    interrupted: Condvar,
 }
 
 struct State {
     phase: Phase,
+    /// The threads inside are being interrupted.
+    interrupts: bool,
     /// The number of messages that are inside.
     inside: usize,
     /// The number of messages that have been begun.
@@ -85,12 +90,14 @@ impl Door {
             references: AtomicUsize::new(0),
             state: Mutex::new(State {
                 phase: Phase::Open,
+                interrupts: false,
                 inside: 0,
                 begun: 0,
                 threads: HashMap::new(),
                 line: Line::new(),
                 urgent: Line::new(),
             }),
+            interrupted: Condvar::new(),
         }
     }
 
@@ -137,18 +144,24 @@ impl Door {
     fn begin(&self) -> u64 {
         let thread = thread::current();
         let mut state = locked(&self.state);
-        if state.phase == Phase::Killing {
-            thread.interrupt();
-        }
         state.begun += 1;
         let number = state.begun;
-        state.threads.insert(number, thread);
+        state.threads.insert(number, thread.clone());
+        let is_killed = state.phase == Phase::Killing;
+        drop(state);
+        if is_killed {
+            thread.interrupt();
+        }
         number
     }
 
     /// The message with this number is over, on the running thread. The next one comes in.
     fn leave(&self, number: u64, failure: Option<Failure>) -> Over {
         let mut state = locked(&self.state);
+        while state.interrupts {
+            let waited = self.interrupted.wait(state);
+            state = waited.unwrap_or_else(PoisonError::into_inner);
+        }
         state.threads.remove(&number);
         if state.phase == Phase::Killing {
             // It was for this message.
@@ -176,7 +189,20 @@ impl Door {
 
     /// Has the actor end: at the latest phase that was asked for.
     fn end(&self, phase: Phase) -> Over {
-        locked(&self.state).end(phase)
+        let (over, threads) = {
+            let mut state = locked(&self.state);
+            let kills = state.phase < phase && phase == Phase::Killing;
+            let over = state.end(phase);
+            state.interrupts |= kills;
+            let inside = || state.threads.values().cloned().collect::<Vec<_>>();
+            (over, kills.then(inside))
+        };
+        if let Some(threads) = threads {
+            threads.iter().for_each(Thread::interrupt);
+            locked(&self.state).interrupts = false;
+            self.interrupted.notify_all();
+        }
+        over
     }
 
     /// The actor has ended, and has dropped what it had.
@@ -210,10 +236,6 @@ impl State {
         }
         self.phase = phase;
         self.wake_all();
-        if phase == Phase::Killing {
-            // Under the lock: a thread takes itself out, and the interrupt, under it.
-            self.threads.values().for_each(Thread::interrupt);
-        }
         self.over()
     }
 

@@ -8,6 +8,11 @@
 //! when it has nothing left: a switch of threads per item would cost several times what the items
 //! do.
 //!
+//! A kill, or a hold, interrupts the runner. It does so without the lock, since callbacks for
+//! interrupts are the program's code, and may use this mailbox. Until it is done it is counted, and
+//! a runner that takes interrupts away waits for that: so none comes late and meets what the thread
+//! does afterwards.
+//!
 //! ```text
 //!            send                     nothing left
 //!   idle ------------> running ----------------------> idle
@@ -36,7 +41,7 @@ use crate::poison::locked;
 use crate::snapshot::Load;
 use pirn::thread::Thread;
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use word::{END, HOLD, URGENT, Word};
 
 /// What a full mailbox does.
@@ -116,6 +121,8 @@ pub(crate) struct Mailbox<T> {
     capacity: usize,
     overflow: Overflow,
     shared: Mutex<Shared<T>>,
+    /// An interrupt is over that was under way.
+    interrupted: Condvar,
 }
 
 struct Shared<T> {
@@ -127,6 +134,8 @@ struct Shared<T> {
     sent: u64,
     phase: Phase,
     work: Work,
+    /// The number of interrupts of the runner that are under way.
+    interrupts: u32,
     /// Senders that wait for room, with their items.
     line: Line<T>,
 }
@@ -144,8 +153,10 @@ impl<T> Mailbox<T> {
                 sent: 0,
                 phase: Phase::Open,
                 work: Work::Idle,
+                interrupts: 0,
                 line: Line::new(),
             }),
+            interrupted: Condvar::new(),
         }
     }
 
@@ -287,7 +298,35 @@ impl<T> Mailbox<T> {
 
     /// Has the mailbox end: at the latest phase that was asked for.
     pub(crate) fn end(&self, phase: Phase) -> Then {
-        self.end_in(&mut self.lock(), phase)
+        let (then, runner) = {
+            let mut shared = self.lock();
+            let is_new = shared.phase < phase;
+            let then = self.end_in(&mut shared, phase);
+            let interrupts = is_new && phase == Phase::Killing;
+            (then, interrupts.then(|| shared.to_interrupt()).flatten())
+        };
+        self.interrupt(runner);
+        then
+    }
+
+    /// Interrupts the runner, if it is to be, which was counted under the lock.
+    fn interrupt(&self, runner: Option<Thread>) {
+        if let Some(runner) = runner {
+            runner.interrupt();
+            self.lock().interrupts -= 1;
+            self.interrupted.notify_all();
+        }
+    }
+
+    /// Locks when no interrupt of the runner is under way. Called by the runner, which is not
+    /// interrupted any more as long as it has the lock.
+    fn lock_settled(&self) -> MutexGuard<'_, Shared<T>> {
+        let mut shared = self.lock();
+        while shared.interrupts > 0 {
+            let waited = self.interrupted.wait(shared);
+            shared = waited.unwrap_or_else(PoisonError::into_inner);
+        }
+        shared
     }
 
     fn end_in(&self, shared: &mut Shared<T>, phase: Phase) -> Then {
@@ -301,11 +340,6 @@ impl<T> Mailbox<T> {
         // Those who wait for room take their items back.
         shared.line.wake_all();
         match &shared.work {
-            Work::Running(Some(thread)) if phase == Phase::Killing => {
-                // Under the lock: the runner forgets its thread, and the interrupt, under it.
-                thread.interrupt();
-                Then::Nothing
-            }
             Work::Running(_) => Then::Nothing,
             // One that is held ends when it is released, unless it must not wait for that.
             Work::Held if phase == Phase::Closing => Then::Nothing,
@@ -328,12 +362,14 @@ impl<T> Mailbox<T> {
             return Then::Nothing;
         }
         self.word.set(HOLD);
-        match &shared.work {
-            Work::Running(Some(thread)) => thread.interrupt(),
-            Work::Resting(thread) => thread.unpark(),
-            Work::Running(None) | Work::Idle | Work::Held => {}
+        if let Work::Resting(thread) = &shared.work {
+            thread.unpark();
         }
-        shared.started()
+        let runner = shared.to_interrupt();
+        let then = shared.started();
+        drop(shared);
+        self.interrupt(runner);
+        then
     }
 
     /// Has a mailbox that is held go on. One that has not come to it yet will be held all the same.
@@ -387,6 +423,16 @@ impl<T> Shared<T> {
             }
             Work::Running(_) | Work::Held | Work::Resting(_) => Then::Nothing,
         }
+    }
+
+    /// Returns the runner's thread, if it is at work, and counts that it is being interrupted: the
+    /// caller does it as soon as it has given the lock back.
+    fn to_interrupt(&mut self) -> Option<Thread> {
+        let Work::Running(Some(thread)) = &self.work else {
+            return None;
+        };
+        self.interrupts += 1;
+        Some(thread.clone())
     }
 
     fn has_items(&self) -> bool {

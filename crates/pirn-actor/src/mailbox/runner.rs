@@ -31,11 +31,14 @@ pub(crate) enum Next<T> {
 impl<T> Mailbox<T> {
     /// Says which thread the runner is.
     pub(crate) fn enter(&self, thread: Thread) {
-        let mut shared = self.lock();
-        if shared.phase == Phase::Killing {
+        let is_killed = {
+            let mut shared = self.lock();
+            shared.work = Work::Running(Some(thread.clone()));
+            shared.phase == Phase::Killing
+        };
+        if is_killed {
             thread.interrupt();
         }
-        shared.work = Work::Running(Some(thread));
     }
 
     /// Begins the next item.
@@ -48,7 +51,8 @@ impl<T> Mailbox<T> {
 
     /// Does the same under the lock.
     fn next_by_flags(&self, batch: &mut Batch<T>) -> Next<T> {
-        let mut shared = self.lock();
+        // Who interrupts sets a flag before, so that no item is begun meanwhile.
+        let mut shared = self.lock_settled();
         let flags = self.word.flags();
         if flags & END != 0 {
             return Next::End(shared.phase);
@@ -108,7 +112,7 @@ impl<T> Mailbox<T> {
 
     /// Ends the runner's work for now, after a failure: the items wait for [`Mailbox::release`].
     pub(crate) fn pause(&self, batch: &mut Batch<T>) -> Next<T> {
-        let mut shared = self.lock();
+        let mut shared = self.lock_settled();
         if shared.phase > Phase::Closing {
             return Next::End(shared.phase);
         }
@@ -153,7 +157,7 @@ impl<T> Mailbox<T> {
 
     /// Ends the mailbox, and returns what was never begun. Nobody interrupts the runner any more.
     pub(crate) fn finish(&self, batch: Batch<T>) -> impl Iterator<Item = T> + use<T> {
-        let mut shared = self.lock();
+        let mut shared = self.lock_settled();
         shared.phase = Phase::Ended;
         shared.work = Work::Idle;
         shared.line.wake_all();
@@ -161,5 +165,69 @@ impl<T> Mailbox<T> {
         let urgent = core::mem::take(&mut shared.urgent);
         let queue = core::mem::take(&mut shared.queue);
         urgent.into_iter().chain(batch.0).chain(queue)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Then;
+    use super::*;
+    use std::sync::mpsc;
+
+    /// Has a runner at work on another thread go through `leave`, while an interrupt of it is under
+    /// way. Returns whether the runner is interrupted after that.
+    fn is_interrupted_after(
+        leave: impl FnOnce(&Mailbox<u32>, &mut Batch<u32>) + Send,
+        phase: Phase,
+    ) -> bool {
+        let mailbox = Mailbox::new(1, Overflow::Wait);
+        assert_eq!(mailbox.begin(), Then::Start);
+        let (enters, entered) = mpsc::channel();
+        let (tell, told) = mpsc::channel::<()>();
+        let mailbox = &mailbox;
+        std::thread::scope(|s| {
+            let runner = s.spawn(move || {
+                mailbox.enter(thread::current());
+                enters.send(()).unwrap();
+                told.recv().unwrap();
+                leave(mailbox, &mut Batch::new());
+                // Whoever interrupts has given the lock back by now, and is about to do it.
+                let left = mailbox.lock().interrupts;
+                thread::is_interrupted() || left > 0
+            });
+            entered.recv().unwrap();
+            let interrupted = {
+                let mut shared = mailbox.lock();
+                shared.phase = phase;
+                mailbox
+                    .word
+                    .set(if phase == Phase::Open { HOLD } else { END });
+                shared.to_interrupt()
+            };
+            tell.send(()).unwrap();
+            // So that the runner comes to it before the interrupt, if it does not wait for that.
+            (0..100).for_each(|_| std::thread::yield_now());
+            mailbox.interrupt(interrupted);
+            runner.join().unwrap()
+        })
+    }
+
+    #[test]
+    fn no_interrupt_is_under_way_when_the_runner_has_left() {
+        let held = |mailbox: &Mailbox<u32>, batch: &mut Batch<u32>| {
+            assert!(matches!(mailbox.next(batch), Next::Held));
+        };
+        let paused = |mailbox: &Mailbox<u32>, batch: &mut Batch<u32>| {
+            assert!(matches!(mailbox.pause(batch), Next::Held));
+        };
+        let ended = |mailbox: &Mailbox<u32>, batch: &mut Batch<u32>| {
+            assert!(matches!(mailbox.next(batch), Next::End(Phase::Killing)));
+            drop(mailbox.finish(Batch::new()));
+        };
+        for _ in 0..20 {
+            assert!(!is_interrupted_after(held, Phase::Open));
+            assert!(!is_interrupted_after(paused, Phase::Open));
+            assert!(!is_interrupted_after(ended, Phase::Killing));
+        }
     }
 }

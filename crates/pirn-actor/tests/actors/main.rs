@@ -8,6 +8,7 @@ mod deadlocks;
 mod doors;
 mod ends;
 mod generators;
+mod interrupts;
 mod machines;
 mod mailboxes;
 mod pipelines;
