@@ -1,6 +1,6 @@
 //! Hearing of an actor's end.
 
-use crate::actor::Ending;
+use crate::actor::{Ending, Mortal, Watching};
 use crate::error::Exit;
 use crate::poison::locked;
 use crate::time::Limit;
@@ -9,7 +9,7 @@ use core::time::Duration;
 use pirn::thread::{self, Interrupted, Thread};
 use std::sync::{Arc, Mutex};
 
-/// Tells of the end of one actor.
+/// Tells of the end of one actor. It leaves nothing in the actor when it is dropped.
 ///
 /// # Examples
 /// ```
@@ -21,7 +21,11 @@ use std::sync::{Arc, Mutex};
 /// let Exit::Failed(failure) = monitor.recv().unwrap() else { panic!("it has failed") };
 /// assert_eq!(failure.to_string(), "panicked: oh no");
 /// ```
-pub struct Monitor(Arc<Mutex<Watched>>);
+pub struct Monitor {
+    told: Arc<Mutex<Watched>>,
+    /// Ends with the monitor.
+    _watching: Option<Watching>,
+}
 
 #[derive(Default)]
 struct Watched {
@@ -30,7 +34,17 @@ struct Watched {
 }
 
 impl Monitor {
-    pub(crate) fn of(ending: &Ending) -> Monitor {
+    pub(crate) fn of(watched: Arc<dyn Mortal>) -> Monitor {
+        let (tell, monitor) = Monitor::new();
+        let watcher = Box::new(move |exit: &Exit| tell(exit.clone()));
+        Monitor {
+            _watching: Some(Watching::begin(&watched, watcher)),
+            ..monitor
+        }
+    }
+
+    /// Makes one that is told even when it has been dropped.
+    pub(crate) fn until_the_end(ending: &Ending) -> Monitor {
         let (tell, monitor) = Monitor::new();
         ending.watch(Box::new(move |exit| tell(exit.clone())));
         monitor
@@ -59,7 +73,11 @@ impl Monitor {
                 waiter.unpark();
             }
         };
-        (tell, Monitor(watched))
+        let monitor = Monitor {
+            told: watched,
+            _watching: None,
+        };
+        (tell, monitor)
     }
 
     /// Waits for the end, and returns how it came. Returns the same again if called again.
@@ -82,13 +100,13 @@ impl Monitor {
 
     /// Returns how the actor has ended, if it has.
     pub fn try_recv(&self) -> Option<Exit> {
-        locked(&self.0).exit.clone()
+        locked(&self.told).exit.clone()
     }
 
     fn wait(&self, limit: Limit) -> Result<Option<Exit>, Interrupted> {
         loop {
             {
-                let mut watched = locked(&self.0);
+                let mut watched = locked(&self.told);
                 if watched.exit.is_some() {
                     return Ok(watched.exit.clone());
                 }
@@ -108,5 +126,19 @@ impl fmt::Debug for Monitor {
         f.debug_struct("Monitor")
             .field("exit", &self.try_recv())
             .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_monitor_that_is_dropped_early_leaves_nothing_behind() {
+        let actor = crate::spawn(());
+        let monitors: Vec<_> = (0..1000).map(|_| actor.monitor()).collect();
+        assert_eq!(Mortal::ending(&**actor.cell()).watchers(), 1000);
+        drop(monitors);
+        assert_eq!(Mortal::ending(&**actor.cell()).watchers(), 0);
     }
 }

@@ -8,6 +8,7 @@
 //! ```
 
 use crate::actor::{Asked, Body, Cell, Context, Handle, Mortal, Options, Patience, Recipe, Told};
+use crate::edges::To;
 use crate::error::{AskError, Exit, SendError};
 use crate::identity::{Identity, current_limit};
 use crate::mailbox::{Overflow, Phase};
@@ -94,7 +95,7 @@ impl<S: Send> Member for Cell<S> {
         self.exit().is_some()
     }
     fn monitor(&self) -> Monitor {
-        Monitor::of(self.ending())
+        Monitor::until_the_end(self.ending())
     }
     fn join(&self) -> Exit {
         self.ending()
@@ -284,7 +285,7 @@ impl<'scope, S: Send + 'scope> ScopedRef<'scope, S> {
     where
         S: Handle<M, Reply: 'scope>,
     {
-        let (to, reply) = reply::pair(self.cell.identity().clone());
+        let (to, reply) = reply::pair(To::Actor(self.cell.identity().clone()));
         let asked = Asked {
             message,
             reply: to,

@@ -273,7 +273,7 @@ impl<M, R> Address<M, R> {
 
     /// Returns what tells of the actor's end.
     pub fn monitor(&self) -> Monitor {
-        Monitor::of(self.0.ending())
+        Monitor::of(self.mortal())
     }
 
     /// Calls a function when the actor ends, on its thread; at once and here if it has ended.

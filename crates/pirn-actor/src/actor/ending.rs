@@ -81,6 +81,12 @@ impl Ending {
         drop(watcher);
     }
 
+    /// Returns the number of watchers that have not been called.
+    #[cfg(test)]
+    pub(crate) fn watchers(&self) -> usize {
+        locked(&self.state).watchers.len()
+    }
+
     /// Waits for the end.
     pub(crate) fn join(&self, limit: Limit) -> Option<Exit> {
         self.wait(limit, |state| state.exit.is_some()).0

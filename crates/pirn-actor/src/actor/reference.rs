@@ -232,7 +232,7 @@ impl<S: Send + 'static> Ref<S> {
 
     /// Returns what tells of the actor's end.
     pub fn monitor(&self) -> Monitor {
-        Monitor::of(self.0.ending())
+        Monitor::of(Arc::clone(&self.0) as Arc<_>)
     }
 
     /// Calls a function when the actor ends, on its thread; at once and here if it has ended.

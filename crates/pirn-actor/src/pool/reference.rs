@@ -202,7 +202,7 @@ impl<S: Send + 'static> PoolRef<S> {
 
     /// Returns what tells of the pool's end.
     pub fn monitor(&self) -> Monitor {
-        Monitor::of(&self.0.ending)
+        Monitor::of(Arc::clone(&self.0) as Arc<_>)
     }
 
     /// Calls a function when the pool ends, on the thread of its last worker; at once and here if

@@ -342,7 +342,7 @@ impl<M: Send + 'static, T> Process<M, T> {
 
     /// Returns what tells of the process's end.
     pub fn monitor(&self) -> Monitor {
-        Monitor::of(&self.desk.ending)
+        Monitor::of(Arc::clone(&self.desk) as Arc<_>)
     }
 
     /// Calls a function when the process ends, on its thread; at once and here if it has ended.

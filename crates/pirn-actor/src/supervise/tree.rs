@@ -88,7 +88,7 @@ impl Tree {
 
     /// Returns what tells of the supervisor's end.
     pub fn monitor(&self) -> Monitor {
-        Monitor::of(&self.table.ending)
+        Monitor::of(Arc::clone(&self.table) as Arc<_>)
     }
 
     /// Calls a function when the supervisor ends, on its thread; at once and here if it has ended.
