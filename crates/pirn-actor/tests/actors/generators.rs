@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
+const HOUR: Duration = Duration::from_secs(3600);
+
 type Plain<T> = Generator<T, Interrupted>;
 
 /// Gives the numbers from 0 on.
@@ -372,4 +374,24 @@ fn a_producer_without_room_is_parked_and_does_not_spin() {
     };
     until(is_parked);
     assert_eq!(items.count(), 3);
+}
+
+#[watched]
+fn a_generator_hears_the_deadline_of_the_request_that_takes_from_it() {
+    let (tell, told) = mpsc::channel();
+    let asked = actor::function(move |()| {
+        let mut items: Plain<u32> = actor::generate(1, |_| thread::sleep_interruptible(HOUR));
+        tell.send((items.next(), items.next())).unwrap();
+    });
+    // On a busy machine the time may be up before the request is begun.
+    let late = std::iter::repeat_with(|| {
+        let _ = asked.ask_timeout((), Duration::from_millis(20));
+        told.recv_timeout(Duration::from_millis(50)).ok()
+    });
+    assert_eq!(late.flatten().next(), Some((Some(Err(Interrupted)), None)));
+    // The earlier one of two time limits holds.
+    actor::with_deadline(std::time::Instant::now(), || {
+        let mut none: Plain<u32> = actor::generate(1, |_| thread::sleep_interruptible(HOUR));
+        assert_eq!(none.next_timeout(HOUR), Err(TimedOut));
+    });
 }

@@ -20,6 +20,7 @@ pub use exchange::Out;
 pub use scoped::{ScopedGenerator, generate_scoped};
 
 use crate::error::Payload;
+use crate::identity::current_limit;
 use crate::poison::locked;
 use crate::time::{Late, Limit};
 use core::fmt;
@@ -134,7 +135,8 @@ where
 ///
 /// Each item is a `Result`. If the thread that waits for an item is
 /// [interrupted](pirn::thread::Thread::interrupt), the interrupt is the last item, and the
-/// producers are interrupted in turn.
+/// producers are interrupted in turn. So they are if the [deadline](crate::deadline()) passes of the
+/// request that the thread handles.
 ///
 /// # Examples
 /// ```
@@ -290,7 +292,7 @@ impl<T, E: From<Interrupted>> Generator<T, E> {
     /// assert!(matches!(numbers.next_timeout(Duration::from_secs(60)), Ok(None)));
     /// ```
     pub fn next_timeout(&mut self, timeout: Duration) -> Result<Option<Result<T, E>>, TimedOut> {
-        self.next_within(|| Limit::after(timeout))
+        self.next_within(|| Limit::after(timeout).min(current_limit()))
     }
 
     fn next_within(
@@ -338,8 +340,11 @@ impl<T, E: From<Interrupted>> Iterator for Generator<T, E> {
     /// # Panics
     /// If a producer has panicked: with its panic, after the items that were given before.
     fn next(&mut self) -> Option<Result<T, E>> {
-        let next = self.next_within(|| Limit::NEVER);
-        next.expect("there is no time limit")
+        self.next_within(current_limit).unwrap_or_else(|TimedOut| {
+            // Whoever asked for what this is for does not wait any more.
+            self.end();
+            Some(Err(Interrupted.into()))
+        })
     }
 }
 
