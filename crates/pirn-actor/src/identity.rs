@@ -48,33 +48,65 @@ impl fmt::Debug for Identity {
     }
 }
 
+/// What a thread works for.
+pub(crate) trait Works {
+    fn identity(&self) -> &Identity;
+
+    /// The thread is about to wait, perhaps for somebody who waits for this.
+    fn about_to_wait(&self) {}
+}
+
+impl Works for Identity {
+    fn identity(&self) -> &Identity {
+        self
+    }
+}
+
 thread_local! {
     // A pointer, because a value with a destructor would be registered, by allocation and under a
     // lock of libc, on each new thread.
-    static WORKS_FOR: Cell<*const Identity> = const { Cell::new(core::ptr::null()) };
+    static WORKS_FOR: Cell<Option<*const dyn Works>> = const { Cell::new(None) };
     static LIMIT: Cell<Limit> = const { Cell::new(Limit::NEVER) };
 }
 
 /// Calls `f` while the running thread works for an actor.
-pub(crate) fn while_working_for<R>(identity: &Identity, f: impl FnOnce() -> R) -> R {
+pub(crate) fn while_working_for<R>(works: &dyn Works, f: impl FnOnce() -> R) -> R {
     /// Sets what was before, also after a panic.
-    struct Before(*const Identity);
+    struct Before(Option<*const dyn Works>);
     impl Drop for Before {
         fn drop(&mut self) {
             WORKS_FOR.set(self.0);
         }
     }
-    let _before = Before(WORKS_FOR.replace(identity));
+    let works: *const (dyn Works + '_) = works;
+    // SAFETY: only the lifetime is another one. Who uses the pointer does so while `works` is
+    // borrowed: see `current`.
+    let works: *const (dyn Works + 'static) = unsafe { core::mem::transmute(works) };
+    let _before = Before(WORKS_FOR.replace(Some(works)));
     f()
+}
+
+/// Calls `f` with what the running thread works for.
+fn current<R>(f: impl FnOnce(&dyn Works) -> R) -> Option<R> {
+    // SAFETY: it is of a call of `while_working_for` on this thread, which is not over: it sets
+    // what was before when it ends. So what it points to is borrowed now, and until `f` returns.
+    WORKS_FOR.get().map(|works| f(unsafe { &*works }))
 }
 
 /// Returns the actor that the running thread works for. Threads that it has forked do not: they
 /// wait for themselves.
 pub(crate) fn works_for() -> Option<Identity> {
-    let identity = WORKS_FOR.get();
-    // SAFETY: it is null, or of a call of `while_working_for` on this thread, which is not over: it
-    // sets what was before when it ends. So the identity is borrowed now.
-    unsafe { identity.as_ref() }.cloned()
+    current(|works| works.identity().clone())
+}
+
+/// Returns true if the running thread works for an actor.
+pub(crate) fn works() -> bool {
+    WORKS_FOR.get().is_some()
+}
+
+/// The running thread is about to wait.
+pub(crate) fn about_to_wait() {
+    current(|works| works.about_to_wait());
 }
 
 /// Sets the time until which the running thread's asks may take, for as long as this exists.

@@ -6,6 +6,7 @@ use super::handle::Handle;
 use super::passing::Passed;
 use super::sending::Patience;
 use super::weak::WeakAddress;
+use crate::edges::To;
 use crate::error::{AskError, Exit, SendError};
 use crate::identity::{Identity, current_limit};
 use crate::mailbox::Phase;
@@ -98,9 +99,9 @@ pub(crate) trait Receive<M, R>: Mortal {
     fn release(&self);
     fn end(&self, phase: Phase);
     fn identity(&self) -> &Identity;
-    /// The actor whose answer is waited for.
-    fn answering(&self) -> &Identity {
-        self.identity()
+    /// Adds those, in order, who each do their part before there is an answer.
+    fn stages(&self, stages: &mut Vec<To>) {
+        stages.push(To::Actor(self.identity().clone()));
     }
     fn len(&self) -> usize;
 }

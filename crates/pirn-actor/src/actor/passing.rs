@@ -22,6 +22,9 @@ pub(crate) trait Onward<R>: Send {
     /// Returns true if somebody has asked, who hears of errors.
     fn is_asked(&self) -> bool;
 
+    /// The message comes to the next stage.
+    fn note_joint(&self) {}
+
     /// Takes the answer. Returns false if it has nowhere to go and nobody hears of that.
     fn take(self: Box<Self>, answer: Result<R, AskError>) -> bool;
 }

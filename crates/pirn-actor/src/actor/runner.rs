@@ -14,7 +14,7 @@ use super::cell::{Body, Cell, Change, Rare};
 use super::context::Context;
 use super::overtime::Overtime;
 use crate::error::{Exit, Failure};
-use crate::identity::while_working_for;
+use crate::identity::{Identity, Works, while_working_for};
 use crate::mailbox::{Batch, Next, Phase};
 use crate::poison::locked;
 use crate::time::Limit;
@@ -72,12 +72,22 @@ enum Leave {
     End(Exit),
 }
 
+impl<S: Send> Works for Cell<S> {
+    fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    fn about_to_wait(&self) {
+        self.mailbox.let_in();
+    }
+}
+
 /// Works on an actor's messages until there are none.
 pub(crate) fn run<S: Send>(cell: Arc<Cell<S>>) {
     cell.mailbox.enter(thread::current());
     let context = Context::new(cell);
     let cell = context.cell();
-    while_working_for(&cell.identity, || {
+    while_working_for(&**cell, || {
         let mut batch = Batch::new();
         let mut body = locked(&cell.body);
         match work(cell, &mut body, &context, &mut batch) {

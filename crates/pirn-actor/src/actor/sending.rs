@@ -4,6 +4,7 @@ use super::cell::Cell;
 use super::context::Context;
 use super::handle::{Asked, Code, Handle, Query, Told, Tracked};
 use super::wait::ForRoom;
+use crate::edges::To;
 use crate::envelope::{Envelope, Parcel};
 use crate::error::{AskError, Refusal, SendError};
 use crate::mailbox::Then;
@@ -153,7 +154,7 @@ impl<S: Send> Cell<S> {
         S: Handle<M, Reply: 'static>,
         M: Send + 'static,
     {
-        let (to, reply) = reply::pair(self.identity.clone());
+        let (to, reply) = reply::pair(To::Actor(self.identity.clone()));
         let asked = Asked {
             message,
             reply: to,
@@ -184,7 +185,7 @@ impl<S: Send> Cell<S> {
         F: FnOnce(&mut S) -> R + Send + 'static,
         R: Send + 'static,
     {
-        let (to, reply) = reply::pair(self.identity.clone());
+        let (to, reply) = reply::pair(To::Actor(self.identity.clone()));
         let query = Query {
             code,
             reply: to,

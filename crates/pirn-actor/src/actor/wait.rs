@@ -1,6 +1,6 @@
 //! How a sender waits for room.
 
-use crate::edges::Waits;
+use crate::edges::{Over, To, Waits};
 use crate::error::Refusal;
 use crate::identity::Identity;
 use crate::mailbox::Wait;
@@ -13,8 +13,9 @@ pub(crate) struct ForRoom<'a> {
 }
 
 impl Wait for ForRoom<'_> {
-    fn begin(&self) -> Result<impl Sized, Refusal> {
-        Waits::for_actor(self.at, self.limit).map_err(Refusal::Deadlock)
+    fn begin(&self, over: &Over) -> Result<impl Sized, Refusal> {
+        let at = To::Actor(self.at.clone());
+        Waits::begin(&at, self.limit, over).map_err(Refusal::Deadlock)
     }
 
     fn limit(&self) -> Limit {

@@ -5,9 +5,9 @@
 //! with threads, and so is the shortest one: logic that sends to its own actor.
 
 use super::job::Job;
-use super::{Door, Entered, Over, Way};
+use super::{Door, Entered, Over as End, Way};
 use crate::actor::{Address, Builder, Ending, Mortal, Passed, Patience, Receive, discard};
-use crate::edges::Waits;
+use crate::edges::{Over, To, Waits};
 use crate::error::{Refusal, SendError};
 use crate::identity::{Identity, current_limit, while_working_for};
 use crate::mailbox::Phase;
@@ -99,7 +99,7 @@ impl<F> Inline<F> {
         F: FnMut(M) -> R,
     {
         let identity = &self.door.identity;
-        let _waits = match Waits::for_actor(identity, limit) {
+        let waits = match Waits::begin(&To::Actor(identity.clone()), limit, &Over::default()) {
             Ok(waits) => waits,
             Err(cycle) => return Err(job.refused(Refusal::Deadlock(cycle), identity)),
         };
@@ -107,7 +107,7 @@ impl<F> Inline<F> {
         self.publish(over);
         match entered {
             Ok(Entered::Inside) => {
-                while_working_for(identity, || self.run(job));
+                while_working_for(identity, || self.run(job, waits));
                 Ok(())
             }
             Ok(Entered::Dropped) => Ok(()),
@@ -115,7 +115,8 @@ impl<F> Inline<F> {
         }
     }
 
-    fn run<M, R>(&self, job: Job<M, R>)
+    /// `waits` is for the actor, and so is over before the next sender comes in.
+    fn run<M, R>(&self, job: Job<M, R>, waits: Waits)
     where
         F: FnMut(M) -> R,
     {
@@ -132,11 +133,12 @@ impl<F> Inline<F> {
                 Some(failure)
             }
         };
+        drop(waits);
         let over = self.door.leave(number, failure);
         self.publish(over);
     }
 
-    fn publish(&self, over: Over) {
+    fn publish(&self, over: End) {
         if let Some(exit) = over {
             let f = locked(&self.f).take();
             discard(f);

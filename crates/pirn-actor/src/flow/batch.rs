@@ -14,6 +14,7 @@
 use crate::actor::{
     Address, Context, Ending, Handle, Mortal, OnUndelivered, Passed, Patience, Receive, Ref,
 };
+use crate::edges::To;
 use crate::error::{AskError, Failure, SendError, short_name};
 use crate::identity::Identity;
 use crate::mailbox::Phase;
@@ -371,7 +372,7 @@ where
         limit: Limit,
         patience: Patience,
     ) -> Result<Reply<Arc<R>>, SendError<T>> {
-        let (to, reply) = reply::pair(self.identity().clone());
+        let (to, reply) = reply::pair(To::Actor(self.identity().clone()));
         self.pass(Passed::asked(message, to, limit), patience)?;
         Ok(reply)
     }

@@ -10,6 +10,9 @@
 //! ([`Passed`]), and each stage hands its own answer on. So stages work at the same time, and a
 //! stage without room holds up the one before it, and at last the sender.
 //!
+//! Whoever asks waits for each stage that its message has not passed. So a stage says when it hands
+//! the message on ([`Way`]), and one of those left that asks the asker is found to be in a circle.
+//!
 //! Each message keeps the stages that it still has to pass open. So a row that nobody can send to
 //! any more is closed in order.
 //!
@@ -17,10 +20,11 @@
 //! and a switch per message, and its stage is idle while it sends.
 
 use crate::actor::{Address, Ending, Handle, Mortal, Onward, Passed, Patience, Receive, Ref};
+use crate::edges::{To, Way};
 use crate::error::{AskError, Exit, SendError};
 use crate::identity::Identity;
 use crate::mailbox::Phase;
-use crate::reply::{self, Reply};
+use crate::reply::{self, Reply, ReplyTo};
 use crate::time::Limit;
 use std::sync::{Arc, OnceLock};
 
@@ -49,6 +53,10 @@ impl<A: Send, R: Send> Onward<A> for ToNext<A, R> {
         self.onward.is_asked()
     }
 
+    fn note_joint(&self) {
+        self.onward.note_joint();
+    }
+
     fn take(self: Box<Self>, answer: Result<A, AskError>) -> bool {
         let ToNext {
             next,
@@ -60,6 +68,7 @@ impl<A: Send, R: Send> Onward<A> for ToNext<A, R> {
             Err(error) => return onward.take(Err(error)),
         };
         let is_asked = onward.is_asked();
+        onward.note_joint();
         let passed = Passed {
             message,
             onward,
@@ -67,6 +76,31 @@ impl<A: Send, R: Send> Onward<A> for ToNext<A, R> {
         };
         let patience = Patience::Until(limit);
         next.receiver().pass(passed, patience).is_ok() || is_asked
+    }
+}
+
+/// The end of the way of a message that somebody has asked.
+struct Asker<R> {
+    reply: ReplyTo<R>,
+    way: Arc<Way>,
+}
+
+impl<R: Send> Onward<R> for Asker<R> {
+    fn is_wanted(&self) -> bool {
+        self.reply.is_wanted()
+    }
+
+    fn is_asked(&self) -> bool {
+        true
+    }
+
+    fn note_joint(&self) {
+        self.way.pass();
+    }
+
+    fn take(self: Box<Self>, answer: Result<R, AskError>) -> bool {
+        self.reply.give(answer);
+        true
     }
 }
 
@@ -115,8 +149,16 @@ where
         limit: Limit,
         patience: Patience,
     ) -> Result<Reply<R>, SendError<M>> {
-        let (to, reply) = reply::pair(self.answering().clone());
-        self.pass(Passed::asked(message, to, limit), patience)?;
+        let mut stages = Vec::new();
+        self.stages(&mut stages);
+        let way = Arc::new(Way::new(stages));
+        let (to, reply) = reply::pair(To::Way(Arc::clone(&way)));
+        let passed = Passed {
+            message,
+            onward: Box::new(Asker { reply: to, way }),
+            limit,
+        };
+        self.pass(passed, patience)?;
         Ok(reply)
     }
 
@@ -161,8 +203,9 @@ where
         &self.identity
     }
 
-    fn answering(&self) -> &Identity {
-        self.next.receiver().answering()
+    fn stages(&self, stages: &mut Vec<To>) {
+        self.first.receiver().stages(stages);
+        self.next.receiver().stages(stages);
     }
 
     fn len(&self) -> usize {

@@ -11,7 +11,7 @@
 
 use crate::Builder;
 use crate::actor::Address;
-use crate::edges::Waits;
+use crate::edges::{Over, To, Waits};
 use crate::error::{AskError, Failure};
 use crate::identity::current_limit;
 use crate::poison::locked;
@@ -194,7 +194,7 @@ struct Shelf<T> {
     /// The number of deliveries that have failed, and why the last one did.
     failures: u64,
     failure: Option<Failure>,
-    waiting: Vec<Thread>,
+    waiting: Vec<(Thread, Over)>,
 }
 
 impl<T> Shelf<T> {
@@ -217,7 +217,10 @@ impl<T> Shelf<T> {
                 self.failure = Some(failure);
             }
         }
-        self.waiting.drain(..).for_each(|waiting| waiting.unpark());
+        for (waiting, over) in self.waiting.drain(..) {
+            over.set();
+            waiting.unpark();
+        }
     }
 }
 
@@ -242,6 +245,7 @@ impl<T: Send + 'static> Stock<T> {
     fn wait(&self, limit: Limit) -> Result<Result<T, Failure>, AskError> {
         let mut known = None;
         loop {
+            let over = Over::new();
             {
                 let mut shelf = locked(&self.shelf);
                 let item = shelf.items.pop_front();
@@ -254,15 +258,16 @@ impl<T: Send + 'static> Stock<T> {
                 if let Some(item) = item {
                     return Ok(Ok(item));
                 }
-                shelf.waiting.push(thread::current());
+                shelf.waiting.push((thread::current(), over.clone()));
             }
-            let waits = Waits::for_actor(self.supplier.receiver().identity(), limit);
+            let supplier = To::Actor(self.supplier.identity().clone());
+            let waits = Waits::begin(&supplier, limit, &over);
             let _waits = waits.map_err(AskError::Deadlock)?;
             if let Err(late) = limit.park() {
                 let this = thread::current().id();
                 locked(&self.shelf)
                     .waiting
-                    .retain(|waiting| waiting.id() != this);
+                    .retain(|(waiting, _)| waiting.id() != this);
                 return Err(late.into());
             }
         }

@@ -5,6 +5,7 @@
 
 use super::word::ROOM;
 use super::{Mailbox, Shared};
+use crate::edges::Over;
 use crate::error::Refusal;
 use crate::time::Limit;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -40,6 +41,7 @@ impl<T> Line<T> {
         let ticket = Ticket(Arc::new(Sender {
             thread: thread::current(),
             is_decided: AtomicBool::new(false),
+            over: Over::new(),
         }));
         self.0.push_back(Place {
             item,
@@ -79,10 +81,12 @@ struct Sender {
     thread: Thread,
     /// Its place is gone, or the mailbox ends.
     is_decided: AtomicBool,
+    over: Over,
 }
 
 impl Sender {
     fn wake(&self) {
+        self.over.set();
         // Release: pairs with the sender's load; what was done with its item comes before.
         self.is_decided.store(true, Ordering::Release);
         self.thread.unpark();
@@ -90,6 +94,11 @@ impl Sender {
 }
 
 impl Ticket {
+    /// Returns what says that the wait is over.
+    pub(crate) fn over(&self) -> &Over {
+        &self.0.over
+    }
+
     /// Waits until the sender is admitted, or its line given up. Returns why its item has been
     /// refused, if it has been: if it is still in the line.
     pub(crate) fn wait(&self, limit: Limit) -> Refusal {
@@ -105,8 +114,9 @@ impl Ticket {
 
 /// What a sender does while it waits.
 pub(crate) trait Wait {
-    /// Is called before the sender waits, and returns what is to exist meanwhile.
-    fn begin(&self) -> Result<impl Sized, Refusal>;
+    /// Is called when the sender has its place, and returns what is to exist while it waits. The
+    /// wait may be over by then.
+    fn begin(&self, over: &Over) -> Result<impl Sized, Refusal>;
     /// The time until which it waits.
     fn limit(&self) -> Limit;
 }
@@ -131,10 +141,6 @@ impl<T> Mailbox<T> {
         item: T,
         wait: &impl Wait,
     ) -> Result<(super::Then, Option<T>), (Refusal, T)> {
-        let _waits = match wait.begin() {
-            Ok(waits) => waits,
-            Err(refusal) => return Err((refusal, item)),
-        };
         let (ticket, then) = {
             let mut shared = self.lock();
             if shared.phase != super::Phase::Open {
@@ -154,10 +160,23 @@ impl<T> Mailbox<T> {
             // Nobody waited when the runner left, so it is this one's item that is in the queue.
             return Ok((then, None));
         }
-        let refusal = ticket.wait(wait.limit());
+        let refusal = match wait.begin(ticket.over()) {
+            Ok(_waits) => ticket.wait(wait.limit()),
+            Err(refusal) => refusal,
+        };
         match self.lock().line.leave(&ticket) {
             None => Ok((super::Then::Nothing, None)),
             Some(item) => Err((refusal, item)),
+        }
+    }
+
+    /// Lets senders in for whom there is room: the runner is about to wait, perhaps for one of them.
+    pub(crate) fn let_in(&self) {
+        // Without the lock: a sender that comes later finds the room by itself, since the runner
+        // begins nothing meanwhile.
+        if self.word.flags() & ROOM != 0 {
+            let mut shared = self.lock();
+            self.admit(&mut shared, self.begun());
         }
     }
 
@@ -184,13 +203,10 @@ mod tests {
     use super::super::{Batch, Next, Overflow, Then};
     use super::*;
 
-    /// Has the runner do all that there is, between the refusal of an item and the wait for room.
-    struct RunnerLeaves<'a>(&'a Mailbox<u32>);
+    struct Patient;
 
-    impl Wait for RunnerLeaves<'_> {
-        fn begin(&self) -> Result<impl Sized, Refusal> {
-            let mut batch = Batch::new();
-            while let Next::Item(_) = self.0.next(&mut batch) {}
+    impl Wait for Patient {
+        fn begin(&self, _: &Over) -> Result<impl Sized, Refusal> {
             Ok(())
         }
         fn limit(&self) -> Limit {
@@ -202,7 +218,10 @@ mod tests {
     fn a_sender_whose_runner_has_left_starts_another_one() {
         let mailbox = Mailbox::new(1, Overflow::Wait);
         assert!(matches!(mailbox.try_push(1), Ok((Then::Start, None))));
-        let pushed = mailbox.push(2, &RunnerLeaves(&mailbox));
+        assert!(matches!(mailbox.try_push(2), Err((Refusal::Full, 2))));
+        let mut batch = Batch::new();
+        while let Next::Item(_) = mailbox.next(&mut batch) {}
+        let pushed = mailbox.wait_for_room(2, &Patient);
         assert!(matches!(pushed, Ok((Then::Start, None))));
         assert_eq!(mailbox.len(), 1);
     }

@@ -40,7 +40,7 @@ impl Word {
         self.0.load(Ordering::Relaxed) / ONE
     }
 
-    /// Returns the flags. Called under the mailbox's lock.
+    /// Returns the flags. They may have changed, unless the mailbox's lock is held.
     pub(crate) fn flags(&self) -> u64 {
         self.0.load(Ordering::Relaxed) & FLAGS
     }

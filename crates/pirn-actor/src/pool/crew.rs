@@ -17,7 +17,8 @@
 //! Nothing here waits for time to pass. A pool grows when a message comes, or a worker looks, and
 //! too many wait. It shrinks when a worker looks and finds few.
 //!
-//! A thread that holds the lock here may take that of a worker's mailbox, but not the reverse. What
+//! A thread that holds the lock here may take that of a worker's mailbox, but not the reverse; one
+//! that looks for circles has the lock of all edges, and takes this one. What
 //! takes other locks, or time, is done afterwards, without it: see [`Errand`].
 
 use super::builder::Sizes;
@@ -25,6 +26,7 @@ use super::ready::{Entry, Ready};
 use super::rules::{Rules, Tag};
 use super::worker::{Given, Worker};
 use crate::actor::{Builder, Ending, Item, Options, Recipe};
+use crate::edges::Staff;
 use crate::error::Failure;
 use crate::identity::Identity;
 use crate::mailbox::{Line, Overflow, Phase};
@@ -32,7 +34,7 @@ use crate::poison::locked;
 use crate::snapshot;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 /// Makes the state of each worker.
 pub(super) type SharedRecipe<S> = Arc<dyn Fn() -> Result<S, Failure> + Send + Sync>;
@@ -46,8 +48,6 @@ pub(crate) struct Crew<S: Send + 'static> {
     sizes: Sizes,
     /// Makes workers.
     hiring: Builder,
-    /// The worker of a pool that never has another one: to wait for the pool is to wait for it.
-    pub(super) only: OnceLock<Identity>,
     pub(super) ending: Ending,
     references: AtomicUsize,
     shared: Mutex<Shared<S>>,
@@ -111,7 +111,6 @@ impl<S: Send + 'static> Crew<S> {
             rules,
             sizes,
             hiring,
-            only: OnceLock::new(),
             ending: Ending::new(),
             references: AtomicUsize::new(0),
             this: Weak::clone(this),
@@ -134,7 +133,7 @@ impl<S: Send + 'static> Crew<S> {
         locked(&self.shared)
     }
 
-    fn arc(&self) -> Arc<Crew<S>> {
+    pub(super) fn arc(&self) -> Arc<Crew<S>> {
         self.this.upgrade().expect("who borrows it is in the count")
     }
 
@@ -285,10 +284,6 @@ impl<S: Send + 'static> Crew<S> {
         let builder = self.hiring.clone().name(name);
         let actor = builder.prepare(Recipe::new(move || recipe()));
         let identity = actor.cell().identity().clone();
-        if self.sizes.most == 1 {
-            // It is set already if the only worker has closed itself, and others are left to do.
-            let _ = self.only.set(identity.clone());
-        }
         let worker = Worker::new(actor);
         let seen: Arc<dyn snapshot::Seen> = Arc::clone(&worker) as Arc<_>;
         snapshot::enter(&identity, Arc::downgrade(&seen));
@@ -373,6 +368,25 @@ impl<S: Send + 'static> Shared<S> {
     /// The number of messages that wait, in the hands of their senders too.
     fn demand(&self) -> usize {
         self.ready.waiting() + self.line.len()
+    }
+}
+
+impl<S: Send + 'static> Staff for Crew<S> {
+    fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// Not where another worker may be hired, or is about to be there. One that has retired takes
+    /// nothing any more.
+    fn all(&self) -> Option<Vec<u64>> {
+        let shared = self.lock();
+        let may_grow = shared.phase == Phase::Open && shared.staff < self.sizes.most;
+        let workers = shared.workers.iter();
+        let all: Vec<u64> = workers
+            .filter(|(_, worker)| !worker.is_retired.is_set())
+            .map(|(number, _)| *number)
+            .collect();
+        (!may_grow && all.len() == shared.staff).then_some(all)
     }
 }
 

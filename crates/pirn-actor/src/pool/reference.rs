@@ -84,8 +84,8 @@ impl<S: Send + 'static> PoolRef<S> {
     /// Sends a message, and waits for the answer.
     ///
     /// # Errors
-    /// See [`AskError`]. Circles of actors that wait for each other are found only where they lead
-    /// through pools that never have more than one worker: in others another worker may answer.
+    /// See [`AskError`]. Actors that wait for each other in a circle that leads through a pool are
+    /// found if all its workers wait in such circles, and it may not have more.
     pub fn ask<M: Send + 'static>(&self, message: M) -> Result<S::Reply, AskError>
     where
         S: Handle<M, Reply: 'static>,

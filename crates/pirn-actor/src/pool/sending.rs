@@ -4,7 +4,7 @@ use super::crew::{Crew, Errand};
 use super::ready::Entry;
 use super::rules::Tag;
 use crate::actor::{Asked, Context, Ending, Handle, Item, Mortal, Passed, Patience, Receive, Told};
-use crate::edges::Waits;
+use crate::edges::{To, Waits};
 use crate::envelope::{Envelope, Parcel};
 use crate::error::{Refusal, SendError};
 use crate::identity::Identity;
@@ -51,12 +51,12 @@ impl<S: Send + 'static> Crew<S> {
         Ok(())
     }
 
+    /// Whoever waits for the pool waits for any of its workers.
+    fn to(&self) -> To {
+        To::AnyOf(self.arc())
+    }
+
     fn wait_for_room(&self, entry: Entry<Item<S>>, limit: Limit) -> Put<Item<S>> {
-        let waits = self.only.get().map(|only| Waits::for_actor(only, limit));
-        let _waits = match waits.transpose() {
-            Ok(waits) => waits,
-            Err(cycle) => return Err((Refusal::Deadlock(cycle), entry.item)),
-        };
         let (ticket, errand) = {
             let mut shared = self.lock();
             if shared.phase != Phase::Open {
@@ -67,7 +67,10 @@ impl<S: Send + 'static> Crew<S> {
             (ticket, self.staff(&mut shared))
         };
         self.perform(errand);
-        let refusal = ticket.wait(limit);
+        let refusal = match Waits::begin(&self.to(), limit, ticket.over()) {
+            Ok(_waits) => ticket.wait(limit),
+            Err(cycle) => Refusal::Deadlock(cycle),
+        };
         let left = self.lock().line.leave(&ticket);
         left.map_or(Ok(()), |entry| Err((refusal, entry.item)))
     }
@@ -137,11 +140,7 @@ impl<S: Send + 'static> Crew<S> {
         M: Send + 'static,
     {
         let tag = self.rules.tag(&message);
-        // Of several workers another one may answer, so that the asker waits for none of them.
-        let (to, reply) = match self.only.get() {
-            Some(only) => reply::pair(only.clone()),
-            None => reply::pair_without_edge(),
-        };
+        let (to, reply) = reply::pair(self.to());
         let asked = Asked {
             message,
             reply: to,
@@ -205,6 +204,9 @@ where
     }
     fn identity(&self) -> &Identity {
         &self.identity
+    }
+    fn stages(&self, stages: &mut Vec<To>) {
+        stages.push(self.to());
     }
     fn len(&self) -> usize {
         Crew::len(self)

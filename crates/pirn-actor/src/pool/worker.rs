@@ -56,6 +56,11 @@ impl Mark {
         self.0.store(true, Ordering::Relaxed);
     }
 
+    pub(super) fn is_set(&self) -> bool {
+        // Relaxed: under a lock.
+        self.0.load(Ordering::Relaxed)
+    }
+
     /// Takes the mark away. Returns whether it was there.
     pub(super) fn take(&self) -> bool {
         // Relaxed: under a lock.

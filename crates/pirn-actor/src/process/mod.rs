@@ -13,7 +13,7 @@ pub(crate) use watch::sealed;
 
 use crate::actor::{Ending, ForRoom, Mortal, Options, Tell};
 use crate::error::{AskError, Exit, Failure, Refusal, SendError};
-use crate::identity::{Identity, current_limit, while_working_for};
+use crate::identity::{Identity, Works, current_limit, while_working_for};
 use crate::mailbox::{Mailbox, Overflow, Phase, Then};
 use crate::monitor::Monitor;
 use crate::poison::locked;
@@ -112,6 +112,16 @@ impl<M> Desk<M> {
     }
 }
 
+impl<M> Works for Desk<M> {
+    fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    fn about_to_wait(&self) {
+        self.mailbox.let_in();
+    }
+}
+
 impl<M: Send> Mortal for Desk<M> {
     fn ending(&self) -> &Ending {
         &self.ending
@@ -199,7 +209,7 @@ where
     *locked(&desk.waiter) = Some(this.clone());
     desk.mailbox.enter(this);
     let mut inbox = Inbox::new(Arc::clone(desk));
-    let work = || while_working_for(&desk.identity, || f(&mut inbox));
+    let work = || while_working_for(&**desk, || f(&mut inbox));
     let outcome = catch_unwind(AssertUnwindSafe(work));
     let phase = desk.mailbox.phase();
     let (exit, value) = match outcome {

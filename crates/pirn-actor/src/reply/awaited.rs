@@ -1,9 +1,9 @@
 //! The side that waits for an answer.
 
 use super::slot::{Slot, Waiter};
-use crate::edges::Waits;
+use crate::edges::{Over, To, Waits};
 use crate::error::AskError;
-use crate::identity::{Identity, current_limit};
+use crate::identity::current_limit;
 use crate::time::Limit;
 use core::fmt;
 use core::future::{Future, IntoFuture};
@@ -32,12 +32,12 @@ use std::time::Instant;
 #[must_use = "a request whose reply is dropped may not be handled"]
 pub struct Reply<R> {
     slot: Option<Arc<Slot<R>>>,
-    /// The actor that gives the answer, if only one can.
-    asked: Option<Identity>,
+    /// Who gives the answer, if nobody else can.
+    asked: Option<To>,
 }
 
 impl<R> Reply<R> {
-    pub(super) fn new(slot: Arc<Slot<R>>, asked: Identity) -> Reply<R> {
+    pub(super) fn new(slot: Arc<Slot<R>>, asked: To) -> Reply<R> {
         Reply {
             slot: Some(slot),
             asked: Some(asked),
@@ -87,11 +87,16 @@ impl<R> Reply<R> {
     }
 
     pub(crate) fn recv_within(mut self, limit: Limit) -> Result<R, AskError> {
-        if let Some(answer) = self.slot().take_or_wait(|| Waiter::Thread) {
+        let mut over = Over::default();
+        let waiter = || {
+            over = self.over();
+            Waiter::Thread(over.clone())
+        };
+        if let Some(answer) = self.slot().take_or_wait(waiter) {
             self.slot = None;
             return in_time(answer, limit);
         }
-        let _waits = self.waits(limit)?;
+        let _waits = self.begin_wait(limit, &over)?;
         loop {
             let late = self.slot().wait(limit).err();
             if let Some(answer) = self.slot().take() {
@@ -106,8 +111,20 @@ impl<R> Reply<R> {
 
     /// The running thread is about to wait for the answer, in a way of its own.
     pub(crate) fn waits(&self, limit: Limit) -> Result<Option<Waits>, AskError> {
+        let over = self.over();
+        self.slot().watch(Waiter::Thread(over.clone()));
+        self.begin_wait(limit, &over)
+    }
+
+    /// Makes what says that the wait is over, if somebody looks at that.
+    fn over(&self) -> Over {
         let asked = self.asked.as_ref();
-        let waits = asked.map(|asked| Waits::for_actor(asked, limit));
+        asked.map_or_else(Over::default, |_| Over::new())
+    }
+
+    fn begin_wait(&self, limit: Limit, over: &Over) -> Result<Option<Waits>, AskError> {
+        let asked = self.asked.as_ref();
+        let waits = asked.map(|asked| Waits::begin(asked, limit, over));
         waits.transpose().map_err(AskError::Deadlock)
     }
 

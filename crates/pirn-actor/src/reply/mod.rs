@@ -7,12 +7,12 @@ mod slot;
 pub use awaited::{Reply, ReplyFuture};
 pub use given::ReplyTo;
 
-use crate::identity::Identity;
+use crate::edges::To;
 use slot::Slot;
 use std::sync::Arc;
 
-/// Makes the two sides of an answer that this actor is asked for.
-pub(crate) fn pair<R>(asked: Identity) -> (ReplyTo<R>, Reply<R>) {
+/// Makes the two sides of an answer that this is asked for.
+pub(crate) fn pair<R>(asked: To) -> (ReplyTo<R>, Reply<R>) {
     let slot = Arc::new(Slot::new());
     (ReplyTo::new(Arc::clone(&slot)), Reply::new(slot, asked))
 }

@@ -9,6 +9,7 @@
 //!   abandoned: what is given is dropped, and a request that has not been begun is skipped
 //! ```
 
+use crate::edges::Over;
 use crate::error::AskError;
 use crate::poison::locked;
 use crate::time::{Late, Limit};
@@ -18,8 +19,8 @@ use std::sync::Mutex;
 
 /// Who is to be woken.
 pub(super) enum Waiter {
-    /// The thread at the slot's parker.
-    Thread,
+    /// The thread at the slot's parker, which hears first that its wait is over.
+    Thread(Over),
     Task(Waker),
 }
 
@@ -53,7 +54,10 @@ impl<R> Slot<R> {
                 let before = core::mem::replace(&mut *state, State::Given(answer));
                 drop(state);
                 match before {
-                    State::Awaited(Waiter::Thread) => self.parker.unpark(),
+                    State::Awaited(Waiter::Thread(over)) => {
+                        over.set();
+                        self.parker.unpark();
+                    }
                     State::Awaited(Waiter::Task(waker)) => waker.wake(),
                     _ => {}
                 }
@@ -76,6 +80,14 @@ impl<R> Slot<R> {
                 None
             }
             State::Taken | State::Abandoned => panic!("this answer has been taken"),
+        }
+    }
+
+    /// Says who is to be woken when the answer comes, unless it is there.
+    pub(super) fn watch(&self, waiter: Waiter) {
+        let mut state = locked(&self.state);
+        if let State::Empty | State::Awaited(_) = &*state {
+            *state = State::Awaited(waiter);
         }
     }
 

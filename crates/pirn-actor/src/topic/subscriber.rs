@@ -2,7 +2,7 @@
 
 use super::gate::Gate;
 use crate::actor::{Address, Builder, Mode, Target};
-use crate::edges::Waits;
+use crate::edges::{Over, To, Waits};
 use crate::error::Refusal;
 use crate::identity::{Within, current_limit};
 use crate::time::Limit;
@@ -138,7 +138,10 @@ impl<T: Send + 'static> Subscriber<T> {
     pub(super) fn end(&self) {
         self.close();
         let waits = match &self.by {
-            By::Caller(actor) => Some(Waits::for_actor(actor.identity(), Limit::NEVER)),
+            By::Caller(actor) => {
+                let caller = To::Actor(actor.identity().clone());
+                Some(Waits::begin(&caller, Limit::NEVER, &Over::default()))
+            }
             _ => None,
         };
         if !matches!(waits, Some(Err(_))) {

@@ -4,6 +4,7 @@ mod common;
 
 mod asks;
 mod batches;
+mod circles;
 mod deadlocks;
 mod doors;
 mod ends;

@@ -1,0 +1,196 @@
+//! Which actor waits for which: deadlocks are found before anybody waits in one.
+//!
+//! An actor that waits, for an answer or for room in a mailbox, has one thread and one *edge*, which
+//! says what it waits for:
+//!
+//! ```text
+//!   for an actor      until that one has answered, or has room
+//!   for a pool        until any of its workers has
+//!   for a pipeline    until each stage has that the message has not passed
+//! ```
+//!
+//! Before an actor waits, it follows the edges (`search.rs`). If nobody that it waits for can ever
+//! go on, because they wait for each other and for it, the ask fails with their names in place of
+//! waiting for ever.
+//!
+//! All edges are in one table under one lock, so of the actors that close a circle at the same
+//! time only the last one sees it, and fails; the others get their answers. Threads that are no
+//! actors have no edges, and do not pay for this.
+//!
+//! A wait is over before its thread has taken the edge out: the one who answers is at its next
+//! message by then. So who ends a wait says so first, by [`Over`]. What it waits for itself comes
+//! after that, and takes the lock of the table: whoever sees the one edge sees that the other one is
+//! over.
+//!
+//! Where somebody on the way gives up earlier than the one who looks, there is no deadlock: that
+//! one's time limit breaks the circle, and is what its user has asked for.
+//!
+//! Rejected: an atomic pointer per actor in place of the table. A walk over pointers needs the
+//! actors kept alive, and then two that close a circle together both fail.
+
+mod search;
+
+use crate::error::Cycle;
+use crate::identity::{Identity, about_to_wait, works, works_for};
+use crate::poison::locked;
+use crate::time::Limit;
+use core::fmt;
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+/// What somebody waits for.
+#[derive(Clone)]
+pub(crate) enum To {
+    Actor(Identity),
+    /// Any of several actors.
+    AnyOf(Arc<dyn Staff>),
+    /// All stages of a pipeline that are left.
+    Way(Arc<Way>),
+}
+
+/// Actors of which any does, as workers of a pool do.
+pub(crate) trait Staff: Send + Sync {
+    /// Returns the identity of all of them together.
+    fn identity(&self) -> &Identity;
+
+    /// Returns the numbers of all who may do it, or nothing if others may join them.
+    fn all(&self) -> Option<Vec<u64>>;
+}
+
+/// The way of a message through a pipeline.
+pub(crate) struct Way {
+    stages: Box<[To]>,
+    /// The number of stages that the message has passed.
+    passed: AtomicUsize,
+}
+
+impl Way {
+    pub(crate) fn new(stages: Vec<To>) -> Way {
+        Way {
+            stages: stages.into(),
+            passed: AtomicUsize::new(0),
+        }
+    }
+
+    /// The message leaves a stage: called by that one, before it hands the message on.
+    pub(crate) fn pass(&self) {
+        // Relaxed: as for `Over`.
+        self.passed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns the stages that the message has not passed.
+    fn left(&self) -> &[To] {
+        let passed = self.passed.load(Ordering::Relaxed);
+        self.stages.get(passed..).unwrap_or_default()
+    }
+}
+
+impl To {
+    /// Returns who is waited for first, for people.
+    fn first(&self) -> Option<&Identity> {
+        match self {
+            To::Actor(identity) => Some(identity),
+            To::AnyOf(staff) => Some(staff.identity()),
+            To::Way(way) => way.left().first()?.first(),
+        }
+    }
+}
+
+impl fmt::Debug for To {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.first() {
+            Some(first) => first.fmt(f),
+            None => f.write_str("nobody"),
+        }
+    }
+}
+
+/// Says that a wait of the thread that has made it is over. Nothing, on a thread that works for no
+/// actor: nobody looks at its waits.
+#[derive(Clone, Default)]
+pub(crate) struct Over(Option<Arc<AtomicBool>>);
+
+impl Over {
+    pub(crate) fn new() -> Over {
+        Over(works().then(Arc::default))
+    }
+
+    pub(crate) fn set(&self) {
+        if let Some(is_over) = &self.0 {
+            // Relaxed: who has to see it sees an edge as well that the running thread puts into the
+            // table afterwards, under its lock.
+            is_over.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn is_set(&self) -> bool {
+        // Relaxed: see `set`.
+        let is_over = self.0.as_ref();
+        is_over.is_some_and(|is_over| is_over.load(Ordering::Relaxed))
+    }
+}
+
+struct Edge {
+    from: Identity,
+    to: To,
+    limit: Limit,
+    over: Over,
+}
+
+/// From an actor's number to what it waits for.
+type Edges = HashMap<u64, Edge>;
+
+static EDGES: Mutex<Option<Edges>> = Mutex::new(None);
+
+/// The running thread's actor waits, for as long as this exists, or until the wait is over.
+pub(crate) struct Waits(Option<u64>);
+
+impl Waits {
+    /// The running thread is about to wait for this. Who ends the wait may know of it already.
+    ///
+    /// # Errors
+    /// The names on the way, if that would be for ever.
+    pub(crate) fn begin(to: &To, limit: Limit, over: &Over) -> Result<Waits, Cycle> {
+        let Some(from) = works_for() else {
+            return Ok(Waits(None));
+        };
+        about_to_wait();
+        let mut edges = locked(&EDGES);
+        if over.is_set() {
+            return Ok(Waits(None));
+        }
+        let edges = edges.get_or_insert_default();
+        if let Some(cycle) = search::circle(edges, &from, to, limit) {
+            return Err(cycle);
+        }
+        let number = from.number();
+        let edge = Edge {
+            from,
+            to: to.clone(),
+            limit,
+            over: over.clone(),
+        };
+        edges.insert(number, edge);
+        Ok(Waits(Some(number)))
+    }
+}
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        if let Some(number) = self.0 {
+            let edge = locked(&EDGES)
+                .as_mut()
+                .and_then(|edges| edges.remove(&number));
+            drop(edge);
+        }
+    }
+}
+
+/// Returns whom an actor waits for.
+pub(crate) fn waits_for(number: u64) -> Option<Identity> {
+    let edges = locked(&EDGES);
+    let edge = edges.as_ref()?.get(&number)?;
+    let first = edge.to.first().cloned()?;
+    (!edge.over.is_set()).then_some(first)
+}

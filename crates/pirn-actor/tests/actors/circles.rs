@@ -1,0 +1,298 @@
+//! Circles in which one waits for several, or for one of several; and waits that are over, which
+//! are in no circle.
+
+use crate::common::{Gate, until, watched};
+use pirn_actor::{
+    self as actor, Address, AskError, Builder, Context, Function, Handle, Pool, PoolRef, Ref,
+    Refusal, WeakAddress,
+};
+use std::sync::{Arc, Barrier, OnceLock};
+use std::time::Duration;
+
+type Answer = Result<u32, AskError>;
+
+/// An actor's address, for one that is made before it.
+#[derive(Clone, Default)]
+struct Later(Arc<OnceLock<WeakAddress<u32, Answer>>>);
+
+impl Later {
+    fn set(&self, address: &Address<u32, Answer>) {
+        self.0.set(address.downgrade()).unwrap();
+    }
+
+    fn ask(&self, n: u32) -> Answer {
+        self.0.wait().upgrade().ok_or(AskError::Gone)?.ask(n)?
+    }
+}
+
+fn named(name: &str, f: impl FnMut(u32) -> Answer + Send + 'static) -> Address<u32, Answer> {
+    Builder::new().name(name).function(f)
+}
+
+/// Waits until the actor with the first name waits for the one with the second.
+fn until_waits(name: &str, to: &str) {
+    until(|| {
+        let waits = |actor: &actor::ActorInfo| {
+            &*actor.name == name && actor.waits_for.as_deref() == Some(to)
+        };
+        actor::snapshot().iter().any(waits)
+    });
+}
+
+fn cycle(answer: Answer) -> String {
+    let Err(AskError::Deadlock(cycle)) = answer else {
+        panic!("no deadlock: {answer:?}")
+    };
+    cycle.to_string()
+}
+
+#[watched]
+fn a_circle_through_an_earlier_stage_of_a_pipeline_is_found() {
+    for stages in 2..5 {
+        for asks_back in 0..stages {
+            let asker = Later::default();
+            let stage = |n| {
+                let asker = asker.clone();
+                Builder::new()
+                    .name(format!("stage-{n}"))
+                    .function(move |answer: Answer| match n == asks_back {
+                        true => asker.ask(answer?),
+                        false => answer,
+                    })
+            };
+            let line = (1..stages).fold(stage(0), |line, n| line.then(&stage(n)));
+            let asks = named("asker", move |n| line.ask(Ok(n))?);
+            asker.set(&asks);
+            let way = format!("stage-{asks_back} waits for asker waits for stage-{asks_back}");
+            assert_eq!(cycle(asks.ask(1).unwrap()), way);
+        }
+    }
+}
+
+#[watched]
+fn a_stage_that_has_handed_the_message_on_is_not_waited_for_any_more() {
+    let (asker, gate) = (Later::default(), Gate::new());
+    let (asks, blocked) = (asker.clone(), gate.clone());
+    let early = named("handed-on", move |n| match n {
+        0 => Ok(0),
+        n => asks.ask(n),
+    });
+    let late = Builder::new().name("late").function(move |answer| {
+        blocked.wait();
+        answer
+    });
+    let line = early.then(&late);
+    let asks = named("asks-line", move |n| match n {
+        0 => line.ask(0)?,
+        n => Ok(n),
+    });
+    asker.set(&asks);
+    let first = asks.ask_later(0).unwrap();
+    until_waits("asks-line", "late");
+    let second = early.ask_later(7).unwrap();
+    until_waits("handed-on", "asks-line");
+    gate.open();
+    assert_eq!((first.recv(), second.recv()), (Ok(Ok(0)), Ok(Ok(7))));
+}
+
+/// Asks its pool, at the same time as others do.
+struct Nested {
+    pool: Arc<OnceLock<PoolRef<Nested>>>,
+    together: Arc<Barrier>,
+}
+
+impl Handle<u32> for Nested {
+    type Reply = Answer;
+    fn handle(&mut self, depth: u32, _: &Context<Self>) -> Answer {
+        if depth == 0 {
+            return Ok(0);
+        }
+        self.together.wait();
+        self.pool.wait().ask(depth - 1)?.map(|n| n + 1)
+    }
+}
+
+/// A pool of which so many meet before they ask it.
+fn nested(pool: &Pool, meet: usize) -> PoolRef<Nested> {
+    let (own, together) = (Arc::new(OnceLock::new()), Arc::new(Barrier::new(meet)));
+    let known = Arc::clone(&own);
+    let recipe = move || Nested {
+        pool: Arc::clone(&own),
+        together: Arc::clone(&together),
+    };
+    let pool = pool.spawn(recipe).unwrap();
+    known.set(pool.clone()).unwrap();
+    pool
+}
+
+#[watched]
+fn workers_that_all_ask_their_own_pool_are_a_circle() {
+    for workers in [2, 3, 8] {
+        let pool = nested(&Pool::fixed(workers).name("all"), workers);
+        let asked: Vec<_> = (0..workers).map(|_| pool.ask_later(1).unwrap()).collect();
+        let answers = asked.into_iter().map(|reply| reply.recv().unwrap());
+        let (answered, failed): (Vec<_>, Vec<_>) = answers.partition(Result::is_ok);
+        // The last one fails, and is free for the others' messages.
+        assert_eq!((answered.len(), failed.len()), (workers - 1, 1));
+        let way = cycle(failed.into_iter().next().unwrap());
+        let last = way.split(' ').next().unwrap();
+        assert_eq!(way, format!("{last} waits for all waits for {last}"));
+        pool.stop();
+    }
+}
+
+#[watched]
+fn a_pool_with_a_free_worker_or_room_for_another_one_is_no_circle() {
+    let free = nested(&Pool::fixed(4), 3);
+    let grows = nested(&Pool::scaling(3..=4).grow_at(1), 3);
+    for pool in [free, grows] {
+        for _ in 0..20 {
+            let asked: Vec<_> = (0..3).map(|_| pool.ask_later(1).unwrap()).collect();
+            for reply in asked {
+                assert_eq!(reply.recv(), Ok(Ok(1)));
+            }
+        }
+        pool.stop();
+    }
+}
+
+#[watched]
+fn a_circle_through_all_workers_and_an_actor_outside_is_found() {
+    for _ in 0..20 {
+        let outside = Later::default();
+        let (asks, together) = (outside.clone(), Arc::new(Barrier::new(2)));
+        let recipe = move || {
+            let (asks, together) = (asks.clone(), Arc::clone(&together));
+            Function::new(move |n: u32| match n {
+                0 => Ok(0),
+                n => {
+                    together.wait();
+                    asks.ask(n)
+                }
+            })
+        };
+        let pool = Pool::fixed(2).name("crew").spawn(recipe).unwrap();
+        let inner = pool.address::<u32>();
+        let asks_inside = named("outside", move |n| inner.ask(n - 1)?);
+        outside.set(&asks_inside);
+        let asked = [pool.ask_later(1).unwrap(), pool.ask_later(1).unwrap()];
+        let answers = asked.map(|reply| reply.recv().unwrap());
+        // Whoever closes the circle fails, and the other one is answered.
+        let failed = answers.iter().filter(|answer| answer.is_err());
+        assert_eq!(failed.count(), 1, "{answers:?}");
+        assert!(answers.contains(&Ok(0)), "{answers:?}");
+        pool.stop();
+    }
+}
+
+#[watched]
+fn circles_of_others_end_no_search() {
+    // The one gives up in an hour, so the other's ask is no deadlock; but it is a circle.
+    let (gate, other) = (Gate::new(), Later::default());
+    let (blocked, asks) = (gate.clone(), other.clone());
+    let patient = named("patient", move |n| match n {
+        0 => {
+            blocked.wait();
+            asks.ask(0)
+        }
+        n => Ok(n),
+    });
+    let asked = patient.clone();
+    let hasty = named("hasty", move |n| match n {
+        0 => Ok(0),
+        n => asked.ask_timeout(n, Duration::from_secs(3600))?,
+    });
+    other.set(&hasty);
+    let begun = patient.ask_later(0).unwrap();
+    let limited = hasty.ask_later(1).unwrap();
+    until_waits("hasty", "patient");
+    gate.open();
+    until_waits("patient", "hasty");
+    let third = hasty.clone();
+    let third = named("third", move |n| {
+        third.ask_timeout(n, Duration::from_millis(1))?
+    });
+    assert_eq!(third.ask(0), Ok(Err(AskError::TimedOut)));
+    hasty.kill();
+    patient.kill();
+    drop((begun, limited));
+}
+
+#[watched]
+fn a_wait_that_is_over_is_in_no_circle() {
+    for _ in 0..50 {
+        let (gate, first) = (Gate::new(), Later::default());
+        let (blocked, asks) = (gate.clone(), first.clone());
+        let second = named("answers", move |n| match n {
+            0 => {
+                blocked.wait();
+                Ok(0)
+            }
+            1 => Ok(1),
+            n => asks.ask(n),
+        });
+        let asked = second.clone();
+        let asks = named("asks", move |n| match n {
+            1 => asked.ask(1)?,
+            n => Ok(n),
+        });
+        first.set(&asks);
+        let begun = second.ask_later(0).unwrap();
+        let one = asks.ask_later(1).unwrap();
+        until_waits("asks", "answers");
+        // Handled at once after the answer, which its asker may not have seen by then.
+        let two = second.ask_later(2).unwrap();
+        gate.open();
+        let answers = [begun.recv(), one.recv(), two.recv()];
+        assert_eq!(answers, [Ok(Ok(0)), Ok(Ok(1)), Ok(Ok(2))]);
+    }
+}
+
+/// Sends what it gets to a mailbox that is full, but for a 3.
+struct Sends(Address<u32, Answer>);
+
+impl Handle<u32> for Sends {
+    type Reply = Result<(), Refusal>;
+    fn handle(&mut self, n: u32, _: &Context<Self>) -> Self::Reply {
+        match n {
+            3 => Ok(()),
+            n => self.0.send(n).map_err(|error| error.refusal().clone()),
+        }
+    }
+}
+
+#[watched]
+fn a_wait_for_room_that_is_over_is_in_no_circle() {
+    for capacity in [1, 64] {
+        for _ in 0..50 {
+            let (gate, sender) = (Gate::new(), Arc::new(OnceLock::<Ref<Sends>>::new()));
+            let (blocked, asks) = (gate.clone(), Arc::clone(&sender));
+            let full = Builder::new().name("full").capacity(capacity);
+            let full = full.function(move |n: u32| match n {
+                0 => {
+                    blocked.wait();
+                    Ok(0)
+                }
+                // The sender has been let in, by the room of this message.
+                1 => match asks.wait().ask(3)? {
+                    Ok(()) => Ok(1),
+                    Err(refusal) => Err(refusal.into()),
+                },
+                n => Ok(n),
+            });
+            let sends = Builder::new().name("sends").spawn_with(Sends(full.clone()));
+            assert!(sender.set(sends.clone()).is_ok());
+            let begun = full.ask_later(0).unwrap();
+            until(|| full.is_empty());
+            let one = full.ask_later(1).unwrap();
+            (1..capacity).for_each(|_| full.send(5).unwrap());
+            let sent = sends.ask_later(2).unwrap();
+            until_waits("sends", "full");
+            gate.open();
+            assert_eq!(begun.recv(), Ok(Ok(0)));
+            assert_eq!((one.recv(), sent.recv()), (Ok(Ok(1)), Ok(Ok(()))));
+            sends.stop();
+            full.stop();
+        }
+    }
+}
