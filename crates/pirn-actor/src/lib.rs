@@ -80,7 +80,9 @@ pub use registry::{LookupError, Nameable, Named, Registry, Taken, Undelivered, r
 pub use reply::{Reply, ReplyFuture, ReplyTo, reply};
 pub use scope::{Scope, ScopedRef, With, scope};
 pub use snapshot::{ActorInfo, snapshot};
-pub use supervise::{ChildInfo, ChildState, NoChild, StartError, Supervisor, Tree, TreeEvent};
+pub use supervise::{
+    ChildInfo, ChildState, NoChild, Siblings, StartError, Supervisor, Tree, TreeEvent,
+};
 pub use time::timers::TimerHandle;
 pub use time::{Period, every, every_after, send_after, send_at};
 pub use topic::{

@@ -165,7 +165,7 @@ impl Supervisor {
         self.add(name, "supervisor", what, Box::new(Branch::new(keeper)))
     }
 
-    fn add(
+    pub(super) fn add(
         mut self,
         name: Arc<str>,
         kind: &'static str,

@@ -62,7 +62,7 @@ pub enum NoChild {
     OtherType {
         /// What was looked for.
         name: Arc<str>,
-        /// The type of its state; `"process"` or `"supervisor"`.
+        /// The type of its state; `"function"`, `"process"` or `"supervisor"`.
         kind: &'static str,
     },
 }

@@ -25,6 +25,7 @@ use super::plan::{self, At, Place, Strategy};
 use super::table::{ChildState, Table};
 use crate::actor::{Change, Restarts};
 use crate::error::{Exit, Failure};
+use crate::snapshot;
 use core::time::Duration;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -114,8 +115,11 @@ impl Keeper {
 
     /// Runs the tree until it has ended.
     pub(super) fn run(&mut self) -> Exit {
-        catch_unwind(AssertUnwindSafe(|| self.keep()))
-            .unwrap_or_else(|payload| Exit::Failed(Failure::of_panic(payload).0))
+        let seen = Arc::downgrade(&self.table);
+        snapshot::enter(&self.table.identity, seen);
+        let exit = catch_unwind(AssertUnwindSafe(|| self.keep()));
+        snapshot::forget(&self.table.identity);
+        exit.unwrap_or_else(|payload| Exit::Failed(Failure::of_panic(payload).0))
     }
 
     fn keep(&mut self) -> Exit {

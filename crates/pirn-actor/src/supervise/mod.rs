@@ -23,12 +23,14 @@ mod lent;
 mod node;
 mod plan;
 mod process;
+mod siblings;
 mod supervisor;
 mod table;
 mod tree;
 
 pub use error::{NoChild, StartError};
 pub use events::TreeEvent;
+pub use siblings::Siblings;
 pub use supervisor::Supervisor;
 pub use table::{ChildInfo, ChildState};
 pub use tree::Tree;

@@ -5,9 +5,10 @@ use super::error::StartError;
 use super::events::TreeEvent;
 use super::keeper::{Boss, Keeper, Rules};
 use super::plan::Strategy;
+use super::siblings::Awaited;
 use super::table::{Entry, Table};
 use super::tree::Tree;
-use crate::actor::{Ending, Restarts};
+use crate::actor::Restarts;
 use crate::error::Failure;
 use core::fmt;
 use core::ops::Range;
@@ -91,6 +92,8 @@ pub struct Supervisor {
     pub(super) entries: Vec<Entry>,
     /// A name that two children have.
     pub(super) twice: Option<Arc<str>>,
+    /// For those who look for siblings.
+    pub(super) table: Awaited,
 }
 
 impl Supervisor {
@@ -106,6 +109,7 @@ impl Supervisor {
             children: Vec::new(),
             entries: Vec::new(),
             twice: None,
+            table: Awaited::default(),
         }
     }
 
@@ -191,11 +195,9 @@ impl Supervisor {
 
     pub(super) fn keeper(self) -> Keeper {
         let Supervisor { most, period, .. } = self;
-        let table = Table {
-            name: self.name,
-            ending: Ending::new(),
-            entries: self.entries,
-        };
+        let table = Arc::new(Table::new(self.name, self.entries));
+        let is_new = self.table.set(Arc::downgrade(&table)).is_ok();
+        debug_assert!(is_new, "a supervisor is started once");
         let restarts = Restarts::at_most(most).within(period);
         let rules = Rules {
             strategy: self.strategy,
@@ -204,7 +206,7 @@ impl Supervisor {
             grace: self.grace,
             hook: self.hook,
         };
-        Keeper::new(Arc::new(table), rules, self.children)
+        Keeper::new(table, rules, self.children)
     }
 
     /// Starts the children, in order, each when the one before is ready.

@@ -2,15 +2,55 @@
 
 use super::plan::At;
 use crate::actor::{Ending, Mortal};
+use crate::identity::Identity;
 use crate::poison::locked;
+use crate::snapshot;
 use core::any::Any;
+use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// A supervisor, for those who look something up.
 pub(super) struct Table {
-    pub(super) name: Arc<str>,
+    pub(super) identity: Identity,
     pub(super) ending: Ending,
     pub(super) entries: Vec<Entry>,
+    /// The number of events that the supervisor has heard.
+    heard: AtomicU64,
+}
+
+impl Table {
+    pub(super) fn new(name: Arc<str>, entries: Vec<Entry>) -> Table {
+        Table {
+            identity: Identity::new(Some(name)),
+            ending: Ending::new(),
+            entries,
+            heard: AtomicU64::new(0),
+        }
+    }
+
+    pub(super) fn heard(&self) {
+        // Relaxed: for people.
+        self.heard.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl snapshot::Seen for Table {
+    fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    fn kind(&self) -> &'static str {
+        "supervisor"
+    }
+
+    fn load(&self) -> snapshot::Load {
+        snapshot::Load {
+            // Relaxed: for people.
+            begun: self.heard.load(Ordering::Relaxed),
+            waiting: 0,
+            senders: 0,
+        }
+    }
 }
 
 impl Mortal for Table {
@@ -29,7 +69,7 @@ pub(super) struct Entry {
 
 /// What a child is.
 pub(super) enum What {
-    /// Where an actor's `Ref` or a `Process` is.
+    /// Where an actor's `Ref` or a `Process` is, or how its address is found.
     Actor(Box<dyn Any + Send + Sync>),
     Tree(Arc<Table>),
 }
@@ -115,7 +155,7 @@ impl ChildState {
 pub struct ChildInfo {
     /// The child's name.
     pub name: Arc<str>,
-    /// The type of its state; `"process"` or `"supervisor"`.
+    /// The type of its state; `"function"`, `"process"` or `"supervisor"`.
     pub kind: &'static str,
     /// How it is.
     pub state: ChildState,

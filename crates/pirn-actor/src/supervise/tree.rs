@@ -3,7 +3,7 @@
 use super::error::NoChild;
 use super::events::Event;
 use super::table::{ChildInfo, Entry, Table, What};
-use crate::actor::Ref;
+use crate::actor::{Address, Ref};
 use crate::error::Exit;
 use crate::monitor::Monitor;
 use crate::poison::locked;
@@ -38,7 +38,7 @@ impl Tree {
     /// # Errors
     /// There is no child with this name, or its state has another type.
     pub fn get<S: Send + 'static>(&self, name: &str) -> Result<Ref<S>, NoChild> {
-        self.find(name)
+        find(&self.table.entries, name)
     }
 
     /// Returns a child that is a process, by its name, as [`get`](Tree::get) does.
@@ -46,19 +46,16 @@ impl Tree {
     /// # Errors
     /// There is no child with this name, or it is no process for such messages.
     pub fn get_process<M: Send + 'static>(&self, name: &str) -> Result<Process<M>, NoChild> {
-        self.find(name)
+        find(&self.table.entries, name)
     }
 
-    /// Returns what is kept for a child in a slot of this type.
-    fn find<T: Clone + Send + 'static>(&self, name: &str) -> Result<T, NoChild> {
-        let entry = entry(&self.table, name).ok_or_else(|| NoChild::unknown(name))?;
-        let slot: Option<&Slot<T>> = match &entry.what {
-            What::Actor(slot) => slot.downcast_ref(),
-            What::Tree(_) => None,
-        };
-        let slot = slot.ok_or_else(|| NoChild::other(name, entry.kind))?;
-        // It is there: the tree has been ready.
-        locked(slot).clone().ok_or_else(|| NoChild::unknown(name))
+    /// Returns the address of a child that is a [function](crate::Supervisor::function), by its
+    /// name: the type of its state has none.
+    ///
+    /// # Errors
+    /// There is no child with this name, or it is no function for such messages and answers.
+    pub fn address<M: 'static, R: 'static>(&self, name: &str) -> Result<Address<M, R>, NoChild> {
+        find_address(&self.table.entries, name)
     }
 
     /// Has the children end, in reverse order, and then the supervisor. Each child is
@@ -98,7 +95,7 @@ impl Tree {
 
     /// Returns the supervisor's name.
     pub fn name(&self) -> Arc<str> {
-        Arc::clone(&self.table.name)
+        self.table.identity.name()
     }
 
     /// Returns the children, in order, for people. Each is seen at a moment of its own.
@@ -116,15 +113,47 @@ pub(super) fn kept<T: Send + 'static>(slot: Slot<T>) -> What {
     What::Actor(slot)
 }
 
-fn entry<'a>(table: &'a Table, name: &str) -> Option<&'a Entry> {
-    let named = |name: &str| table.entries.iter().find(|entry| &*entry.name == name);
+/// Returns the address of a function, if it has begun.
+pub(super) type Find<M, R> = Box<dyn Fn() -> Option<Address<M, R>> + Send + Sync>;
+
+/// Returns what is kept for a child in a slot of this type.
+pub(super) fn find<T>(entries: &[Entry], name: &str) -> Result<T, NoChild>
+where
+    T: Clone + Send + 'static,
+{
+    let slot: &Slot<T> = kept_as(entries, name)?;
+    // It is there: the child has been ready.
+    locked(slot).clone().ok_or_else(|| NoChild::unknown(name))
+}
+
+/// Returns the address of a child that is a function.
+pub(super) fn find_address<M: 'static, R: 'static>(
+    entries: &[Entry],
+    name: &str,
+) -> Result<Address<M, R>, NoChild> {
+    let find: &Find<M, R> = kept_as(entries, name)?;
+    find().ok_or_else(|| NoChild::unknown(name))
+}
+
+/// Returns what is kept for a child, if it is of this type.
+fn kept_as<'a, T: 'static>(entries: &'a [Entry], name: &str) -> Result<&'a T, NoChild> {
+    let entry = entry(entries, name).ok_or_else(|| NoChild::unknown(name))?;
+    let kept: Option<&T> = match &entry.what {
+        What::Actor(kept) => kept.downcast_ref(),
+        What::Tree(_) => None,
+    };
+    kept.ok_or_else(|| NoChild::other(name, entry.kind))
+}
+
+fn entry<'a>(entries: &'a [Entry], name: &str) -> Option<&'a Entry> {
+    let named = |name: &str| entries.iter().find(|entry| &*entry.name == name);
     if let Some(entry) = named(name) {
         return Some(entry);
     }
     // A name may have a slash in itself.
     name.match_indices('/')
         .find_map(|(at, _)| match &named(&name[..at])?.what {
-            What::Tree(table) => entry(table, &name[at + 1..]),
+            What::Tree(table) => entry(&table.entries, &name[at + 1..]),
             What::Actor(_) => None,
         })
 }
@@ -138,7 +167,7 @@ impl Drop for Tree {
 impl fmt::Debug for Tree {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tree")
-            .field("name", &self.table.name)
+            .field("name", &self.name())
             .field("children", &self.children())
             .finish_non_exhaustive()
     }

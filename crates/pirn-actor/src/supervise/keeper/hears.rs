@@ -10,6 +10,7 @@ use std::time::Instant;
 
 impl Keeper {
     pub(super) fn hear(&mut self, event: Event) {
+        self.table.heard();
         match event {
             Event::Changed(i, Change::Ready) => self.ready(i),
             Event::Changed(i, Change::Held(failure)) => self.held(i, failure),

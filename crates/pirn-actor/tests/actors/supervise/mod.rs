@@ -4,6 +4,7 @@ mod ends;
 mod nested;
 mod processes;
 mod restarts;
+mod siblings;
 mod starts;
 mod storm;
 mod stuck;

@@ -230,3 +230,22 @@ fn a_supervisor_without_children_runs() {
     assert_eq!(app.exit(), None);
     stop(&app);
 }
+
+#[watched]
+fn supervisors_are_in_the_snapshot_as_long_as_they_are_there() {
+    let inner = Supervisor::one_for_one().child("leaf-of-inner", Vec::<u32>::new);
+    let app = Supervisor::one_for_one()
+        .name("outer-seen")
+        .supervisor("inner-seen", inner)
+        .start()
+        .unwrap();
+    let seen = || {
+        let all = actor::snapshot().into_iter();
+        let own = all.filter(|actor| actor.name.ends_with("er-seen"));
+        own.map(|actor| format!("{} {}", actor.kind, actor.name))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(seen(), ["supervisor inner-seen", "supervisor outer-seen"]);
+    stop(&app);
+    assert_eq!(seen(), [""; 0]);
+}
