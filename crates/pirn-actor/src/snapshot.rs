@@ -75,8 +75,8 @@ pub struct ActorInfo {
     pub waits_for: Option<Arc<str>>,
 }
 
-/// Returns all actors that have not ended, in the order in which they were made. Each is seen at a
-/// moment of its own.
+/// Returns all actors that have not ended, in the order in which they were made: pools, their
+/// workers and supervisors as well. Each is seen at a moment of its own.
 ///
 /// # Examples
 /// ```

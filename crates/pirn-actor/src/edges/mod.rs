@@ -1,7 +1,7 @@
 //! Which actor waits for which: deadlocks are found before anybody waits in one.
 //!
-//! An actor that waits, for an answer or for room in a mailbox, has one thread and one *edge*, which
-//! says what it waits for:
+//! An actor that waits, for an answer or for room in a mailbox, has one thread and one *edge*. The
+//! edge says what it waits for:
 //!
 //! ```text
 //!   for an actor      until that one has answered, or has room
@@ -19,8 +19,8 @@
 //!
 //! A wait is over before its thread has taken the edge out: the one who answers is at its next
 //! message by then. So who ends a wait says so first, by [`Over`]. What it waits for itself comes
-//! after that, and takes the lock of the table: whoever sees the one edge sees that the other one is
-//! over.
+//! after that, and takes the lock of the table: whoever sees the one edge sees that the other one
+//! is over.
 //!
 //! Where somebody on the way gives up earlier than the one who looks, there is no deadlock: that
 //! one's time limit breaks the circle, and is what its user has asked for.

@@ -134,9 +134,9 @@ where
 /// An iterator whose items are made ahead: see [`generate`].
 ///
 /// Each item is a `Result`. If the thread that waits for an item is
-/// [interrupted](pirn::thread::Thread::interrupt), the interrupt is the last item, and the
-/// producers are interrupted in turn. So they are if the [deadline](crate::deadline()) passes of the
-/// request that the thread handles.
+/// [interrupted](pirn::thread::Thread::interrupt), or the [deadline](crate::deadline()) passes of
+/// the request that it handles, an interrupt is the last item, and the producers are interrupted in
+/// turn.
 ///
 /// # Examples
 /// ```
