@@ -170,7 +170,7 @@ impl<T> Mailbox<T> {
         }
     }
 
-    /// Lets senders in for whom there is room. The runner is about to wait, perhaps for one of them.
+    /// Lets senders in for whom there is room: the runner is about to wait, and perhaps for one.
     pub(crate) fn let_in(&self) {
         // Without the lock: a sender that comes later finds the room by itself, since the runner
         // begins nothing meanwhile.

@@ -71,8 +71,23 @@ impl Gate {
 }
 
 /// Yields until something holds.
+#[allow(dead_code)] // as above
 pub fn until(holds: impl Fn() -> bool) {
     while !holds() {
         pirn::thread::yield_now();
+    }
+}
+
+/// Numbers without a pattern, the same ones each time.
+#[allow(dead_code)] // as above
+pub struct Random(pub u64);
+
+#[allow(dead_code)]
+impl Random {
+    pub fn below(&mut self, end: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % end as u64) as usize
     }
 }

@@ -62,7 +62,7 @@ fn siblings_are_actors_processes_functions_and_children_of_supervisors() {
             let names = format!("{siblings:?}");
             let answers = [process.ask(|reply| reply), function.ask(7), part.ask(Count)];
             tell.send((answers, names)).unwrap();
-            drop(inbox.recv());
+            let _ = inbox.recv();
         })
         .start()
         .unwrap();
