@@ -1,8 +1,8 @@
 //! Deadlines for the extent of a call, without a scope.
 //!
 //! When the time is up, a virtual thread that a timer starts, as [for a scope](super::keeper), sets
-//! the caller's flag of interruption. The two share a lock; who comes second finds what the first
-//! has done:
+//! the caller's flag of interruption. The two share a lock: the second to take it finds what the
+//! first has done.
 //!
 //! ```text
 //!   the caller                               the keeper's thread
@@ -41,14 +41,14 @@ thread_local! {
 /// Calls a function, and interrupts the running thread if that takes longer than until `deadline`.
 ///
 /// What is waiting then, or begins to wait afterwards, ends as by
-/// [`Thread::interrupt`](crate::thread::Thread::interrupt), which lists the waits that end: input and
-/// output fail with `ECANCELED`. When `f` has returned, the thread is no longer interrupted, unless
-/// another thread has interrupted it as well, or the time of an outer call is up, too. The result is
-/// that of `f`: code that has computed to its end in spite of the interrupt is not undone.
+/// [`Thread::interrupt`](crate::thread::Thread::interrupt), which lists the waits that end: input
+/// and output fail with `ECANCELED`. When `f` has returned, the thread is no longer interrupted,
+/// unless another thread has interrupted it as well, or the time of an outer call is up, too. The
+/// result is that of `f`: what code has computed in spite of the interrupt is not lost.
 ///
 /// Deadlines are inherited: an earlier one that holds already, of an outer call or of the
-/// [scope](super::Builder::deadline) that the thread is in, replaces `deadline`, and a scope that is
-/// opened within the call is cancelled at that time. Threads that are spawned without a scope
+/// [scope](super::Builder::deadline) that the thread is in, replaces `deadline`, and a scope that
+/// is opened within the call is cancelled at that time. Threads that are spawned without a scope
 /// inherit none. Works on platform threads as well.
 ///
 /// It costs what a thread does that is made and never started, and a timer: some 300 ns.
