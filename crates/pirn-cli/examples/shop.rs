@@ -2,11 +2,13 @@
 //! that wait for a lock or for each other, and threads whose names try to break a page.
 //!
 //! `cargo run -p pirn-cli --example shop`, then `pirn console shop`. It takes commands from its
-//! standard input, a line each: `customers 1000`, `hostile`, `circle`. It ends with its input.
+//! standard input, a line each: `customers 1000`, `hostile`, `circle`, `late`. It ends with its
+//! input.
 
 use pirn::scope::{self, JoinError};
 use pirn::thread;
 use std::io::{self, Read, Write};
+use std::mem::take;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -35,12 +37,16 @@ fn run() -> io::Result<()> {
     let till = Arc::new(Mutex::new(()));
     let owner = Arc::clone(&till);
     named("cashier", move || count_money(&owner));
+    let worst = Arc::new(Mutex::new(Duration::ZERO));
+    let ticking = Arc::clone(&worst);
+    named("clock", move || tick(&ticking));
     for line in io::stdin().lines() {
         let line = line?;
         match line.split_once(' ').unwrap_or((&line, "")) {
             ("customers", count) => customers(count.parse().unwrap_or(1), &till),
             ("hostile", _) => hostile(),
             ("circle", _) => circle(),
+            ("late", _) => println!("{:?}", take(&mut *worst.lock().expect("never poisoned"))),
             _ => println!("there is no command {line:?}"),
         }
         println!("done");
@@ -114,6 +120,24 @@ fn add_up() {
 fn count_money(till: &Mutex<()>) {
     let _till = till.lock();
     thread::sleep(FOREVER);
+}
+
+/// Naps for a millisecond in a loop. The 99th percentile of a second's naps, in the worst second,
+/// goes into `worst`.
+fn tick(worst: &Mutex<Duration>) {
+    loop {
+        let begin = Instant::now();
+        let mut naps = Vec::with_capacity(1000);
+        while begin.elapsed() < Duration::from_secs(1) {
+            let start = Instant::now();
+            thread::sleep(Duration::from_millis(1));
+            naps.push(start.elapsed());
+        }
+        naps.sort_unstable();
+        let of_this_second = naps[(naps.len() - 1) * 99 / 100];
+        let mut worst = worst.lock().expect("never poisoned");
+        *worst = of_this_second.max(*worst);
+    }
 }
 
 /// Customers: half of them look around, the others want to pay.

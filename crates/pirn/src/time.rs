@@ -51,6 +51,14 @@ impl Deadline {
         Deadline::after(instant.saturating_duration_since(Instant::now()))
     }
 
+    /// Returns the same point as an [`Instant`]. Not for [`NEVER`](Self::NEVER).
+    pub(crate) fn instant(self) -> Instant {
+        let (here, there) = (now(), Instant::now());
+        let passed = Duration::from_nanos(here.saturating_sub(self.0));
+        let left = Duration::from_nanos(self.0.saturating_sub(here));
+        there.checked_sub(passed).unwrap_or(there) + left
+    }
+
     /// Returns whether a wait for this ends only for other reasons.
     #[inline]
     pub(crate) fn is_never(self) -> bool {

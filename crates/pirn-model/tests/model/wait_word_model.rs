@@ -340,3 +340,51 @@ fn a_listener_hears_of_an_interrupt() {
         assert!(heard || told);
     });
 }
+
+/// A deadline's expiry and another thread's interrupt, while the call that the deadline is for
+/// returns. What is left is the interrupt, and it has not been heard.
+#[test]
+fn an_expiry_that_is_forgotten_takes_no_interrupt_along() {
+    check(3, || {
+        let word = Arc::new(WaitWord::idle());
+        let set = |set: fn(&WaitWord)| {
+            let word = word.clone();
+            thread::spawn(move || set(&word))
+        };
+        let expiry = set(|word| assert_eq!(word.expire(INTERRUPTED).ended, None));
+        let interrupter = set(|word| assert_eq!(word.interrupt(INTERRUPTED).ended, None));
+        expiry.join().unwrap();
+        word.forget_expiry();
+        interrupter.join().unwrap();
+        assert!(!word.begin(Sleep), "the interrupt has been heard by nobody");
+        assert!(word.take(), "the interrupt was lost");
+        assert!(word.begin(Always));
+    });
+}
+
+/// The same without an interrupt, by a thread that waits meanwhile: nothing is left.
+#[test]
+fn an_expiry_ends_a_wait_or_refuses_it() {
+    check(3, || {
+        let thread = Thread::new();
+        let expiry = {
+            let waiting = thread.clone();
+            thread::spawn(move || {
+                waiting.order.write(1);
+                let ended = waiting.word.expire(INTERRUPTED).ended.is_some();
+                if ended {
+                    waiting.wake();
+                }
+                ended
+            })
+        };
+        let begun = thread.begin(Sleep);
+        if begun {
+            thread.park();
+        }
+        assert_eq!(expiry.join().unwrap(), begun);
+        assert!(thread.word.is_interrupted());
+        thread.word.forget_expiry();
+        assert!(!thread.word.is_interrupted());
+    });
+}

@@ -97,7 +97,7 @@ impl Continuation {
     ) {
         // SAFETY: the caller's contract.
         unsafe {
-            if sanitizer::present() {
+            if sanitizer::switches_are_special() {
                 return self.prepare_announced(slot, entry, argument);
             }
             self.lay_out(slot, entry, argument);
@@ -181,7 +181,7 @@ impl Continuation {
     pub(crate) unsafe fn switch(&self, to: &Continuation, last: bool) {
         // SAFETY: the caller's contract; both TLS blocks belong to this OS thread now.
         unsafe {
-            if sanitizer::present() {
+            if sanitizer::switches_are_special() {
                 return self.switch_announced(to, last);
             }
             malloc::hand_over(self.tp.get(), to.tp.get());
@@ -225,7 +225,7 @@ impl Continuation {
     /// Tells the sanitizer that this fresh continuation, which is the running one, has begun.
     #[inline]
     pub(crate) fn begun(&self) {
-        if sanitizer::present() {
+        if sanitizer::switches_are_special() {
             sanitizer::arrive(ptr::null_mut());
             sanitizer::acquire(self.address());
             // What the last thread did on this stack came before.
@@ -275,7 +275,7 @@ pub(crate) unsafe fn release(slot: Slot) {
 unsafe fn release_block(slot: Slot, tp: usize) {
     // SAFETY: the caller's contract.
     unsafe {
-        if sanitizer::present() {
+        if sanitizer::switches_are_special() {
             end_announced(slot, tp);
         }
         tls::Template::release(tp);

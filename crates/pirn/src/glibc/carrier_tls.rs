@@ -43,7 +43,7 @@ pub(crate) unsafe fn call<R>(native_tp: usize, function: impl FnOnce() -> R) -> 
     // SAFETY: both blocks are this OS thread's; nothing in `function` can suspend, because it runs
     // as a platform thread.
     unsafe {
-        if sanitizer::present() {
+        if sanitizer::switches_are_special() {
             call_announced(own, native_tp, run, (&raw mut call).cast());
         } else {
             malloc::hand_over(own, native_tp);

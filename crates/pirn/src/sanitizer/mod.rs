@@ -33,7 +33,7 @@ static PRESENT: AtomicU8 = AtomicU8::new(0);
 /// Returns whether a switch is more than an ordinary one: a sanitizer or valgrind must be told, or
 /// a system call sets the thread pointer.
 #[inline(always)]
-pub(crate) fn present() -> bool {
+pub(crate) fn switches_are_special() -> bool {
     // Relaxed: written before the first virtual thread; the runtime's start is published with
     // Release.
     PRESENT.load(Ordering::Relaxed) != 0
@@ -41,7 +41,7 @@ pub(crate) fn present() -> bool {
 
 #[inline]
 fn is(kind: u8) -> bool {
-    PRESENT.load(Ordering::Relaxed) & kind != 0 // Relaxed: as in `present`.
+    PRESENT.load(Ordering::Relaxed) & kind != 0 // Relaxed: as in `switches_are_special`.
 }
 
 /// Returns whether the program is instrumented by a sanitizer, whose own runtime calls libc.
@@ -121,7 +121,7 @@ pub(crate) fn arrive(left: *mut c_void) {
 /// [`acquire`] of the same address.
 #[inline]
 pub(crate) fn release(place: *const c_void) {
-    if present() {
+    if is(THREAD) {
         thread::release(place);
     }
 }
@@ -129,7 +129,7 @@ pub(crate) fn release(place: *const c_void) {
 /// See [`release`].
 #[inline]
 pub(crate) fn acquire(place: *const c_void) {
-    if present() {
+    if is(THREAD) {
         thread::acquire(place);
     }
 }
@@ -166,7 +166,7 @@ impl Ignored {
     /// Begins.
     #[inline]
     pub(crate) fn new() -> Ignored {
-        let ignored = present();
+        let ignored = is(THREAD);
         if ignored {
             thread::ignore(true);
         }
@@ -200,7 +200,7 @@ pub(crate) fn find_out() {
     ] {
         present |= if is_there { bit } else { 0 };
     }
-    PRESENT.store(present, Ordering::Relaxed); // Relaxed: as in `present`.
+    PRESENT.store(present, Ordering::Relaxed); // Relaxed: as in `switches_are_special`.
     if is(VALGRIND) {
         arch::register_stacks();
     }

@@ -10,6 +10,25 @@ use crate::vthread::ClosureBody;
 use crate::vthread::record::Place;
 use core::cell::OnceCell;
 use core::ptr::NonNull;
+use std::io;
+
+/// Makes a thread that a timer starts.
+///
+/// # Errors
+/// There is no memory for it.
+///
+/// # Safety
+/// What the closure uses is there, and another thread may use it, until the closure has run or the
+/// start has been cancelled.
+pub(super) unsafe fn delayed(
+    name: &str,
+    place: Place,
+    keep: impl FnOnce(),
+) -> io::Result<DelayedStart> {
+    let builder = Builder::new().name(name.into());
+    let (_, thread) = builder.make(place, |attributes| ClosureBody::allocate(attributes, keep))?;
+    Ok(DelayedStart::new(thread))
+}
 
 /// The keeper of a scope, if the scope has a deadline. Only the owner uses it.
 pub(super) struct Keeper(OnceCell<DelayedStart>);
@@ -45,12 +64,10 @@ impl Keeper {
             state.cancel(Cause::TimedOut, None);
             state.end_keeping();
         };
-        let builder = Builder::new().name("scope-deadline".into());
-        let (_, thread) = builder
-            .make(place, |attributes| ClosureBody::allocate(attributes, keep))
-            .map_err(JoinError::Fork)?;
+        // SAFETY: the caller keeps the state in place, whose lock protects what it shares.
+        let start = unsafe { delayed("scope-deadline", place, keep) }.map_err(JoinError::Fork)?;
         state.begin_keeping();
-        let start = self.0.get_or_init(|| DelayedStart::new(thread));
+        let start = self.0.get_or_init(|| start);
         // SAFETY: the keeper is in the scope's frame, which stays until `end` has been called.
         unsafe { start.arm(state.deadline) };
         Ok(())

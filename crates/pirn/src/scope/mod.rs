@@ -64,12 +64,13 @@
 // running members and the cancellation), `member` a membership. `fork` and `platform` start the
 // threads of subtasks, which leave their results in a `packet`; `subtask` reads them. `joined` has
 // the proofs that a scope has been joined, `joiner` the traits of joiners, `joiners` the
-// implementations that come with the library, `keeper` the deadlines, and `tree` the list of all
-// scopes.
+// implementations that come with the library, `keeper` the deadlines, `extent` those
+// of calls without a scope, and `tree` the list of all scopes.
 
 mod all;
 mod builder;
 mod error;
+mod extent;
 mod fork;
 mod joined;
 mod joiner;
@@ -92,6 +93,7 @@ mod sealed {
 pub use all::{Tasks, all, any};
 pub use builder::Builder;
 pub use error::{Failure, JoinError};
+pub use extent::{deadline, with_deadline};
 pub use joined::{Ended, Joined, Unjoined};
 pub use joiner::{Completed, Joiner, JoinerFor};
 pub use joiners::all_successful::all_successful;

@@ -17,7 +17,7 @@
 //! learns under the same lock that it was the last. So the frame outlives all its uses.
 
 use super::member::{Member, Who};
-use super::tree;
+use super::{extent, tree};
 use crate::blocking::list::{Links, List};
 use crate::blocking::wait::{Outcome, Wait, WakeList, Wakeup};
 use crate::local;
@@ -143,14 +143,13 @@ impl ScopeState {
     pub(super) fn new(name: Option<Arc<str>>, deadline: Deadline) -> ScopeState {
         // SAFETY: a scope that is opened now ends before its parent does.
         let parent = unsafe { current() };
-        let inherited = parent.map_or(Deadline::NEVER, |parent| parent.deadline);
         ScopeState {
             id: ids::next(),
             name,
             owner: Who::current(),
             parent: parent.map_or(ptr::null(), ptr::from_ref),
-            // An inner scope never outlives the outer's deadline.
-            deadline: deadline.min(inherited),
+            // An inner scope never outlives the outer's deadline, or that of a call around it.
+            deadline: deadline.min(extent::in_force()),
             bindings: Bindings::current(),
             cancelled: AtomicBool::new(false),
             inner: Lock::new(Inner {

@@ -259,6 +259,10 @@ impl<'scope, 'env, J: Joiner> TaskScope<'scope, 'env, J> {
         self.owner.joined.set(true);
         let state = &self.frame().state;
         match state.wait(Until::Room(0), deadline, Some(Hearing::Always)) {
+            // The time may be that of the call around the scope, which interrupts the owner.
+            Outcome::Interrupted if state.deadline.has_passed() => {
+                state.cancel(Cause::TimedOut, None)
+            }
             Outcome::Interrupted => state.cancel(Cause::Interrupted, None),
             Outcome::TimedOut => state.cancel(Cause::TimedOut, None),
             Outcome::Closed => state.cancel(Cause::Owner, None),

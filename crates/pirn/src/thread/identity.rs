@@ -6,7 +6,7 @@ use crate::recorder::kinds;
 use crate::sched::{carrier_name, counters};
 use crate::vthread::platform::{self, Platform};
 use crate::vthread::record::Phase;
-use crate::vthread::wait_word::WaitWord;
+use crate::vthread::wait_word::{InterruptEffect, WaitWord};
 use crate::vthread::{self, Claimed, ThreadRef, recorded};
 use core::fmt;
 use core::num::NonZeroU64;
@@ -206,13 +206,22 @@ impl Thread {
     /// Sets the flag and makes the permit available. The caller must perform the wakeup, and tell
     /// the [listeners](super::listeners::tell) if there are any.
     pub(crate) fn begin_interrupt(&self) -> (Option<Wakeup>, bool) {
+        self.begin_by(WaitWord::interrupt)
+    }
+
+    /// Does the same because a deadline for a call of this thread has passed.
+    pub(crate) fn begin_expiry(&self) -> (Option<Wakeup>, bool) {
+        self.begin_by(WaitWord::expire)
+    }
+
+    fn begin_by(&self, set: fn(&WaitWord, u32) -> InterruptEffect) -> (Option<Wakeup>, bool) {
         let word = self.wait_word();
         recorded::event(
             kinds::INTERRUPT,
             self.as_virtual().map_or(0, |core| core.id()),
         );
         let mark = Raised::new();
-        let interruption = word.interrupt(Outcome::Interrupted as u32);
+        let interruption = set(word, Outcome::Interrupted as u32);
         if let Some(thread) = self.as_virtual() {
             counters::note(thread.runtime(), |counters| &counters.interrupts);
         }

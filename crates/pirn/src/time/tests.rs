@@ -32,3 +32,12 @@ fn the_kernel_gets_no_time_for_never() {
     let time = Deadline::from_nanos(1_500_000_000).timespec().unwrap();
     assert_eq!((time.tv_sec, time.tv_nsec), (1, 500_000_000));
 }
+
+#[test]
+fn an_instant_is_the_same_point() {
+    let later = Instant::now() + Duration::from_secs(60);
+    let again = Deadline::at(later).instant();
+    assert!(again.max(later) - again.min(later) < Duration::from_secs(1));
+    let passed = Deadline::from_nanos(now() - 5_000_000_000).instant();
+    assert!(passed < Instant::now() - Duration::from_secs(4));
+}

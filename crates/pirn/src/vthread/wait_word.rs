@@ -6,7 +6,8 @@
 //!         | HEARS      | LISTENED| UNHEARD           | INTERRUPTED | PENDING | ASLEEP | an outcome   |
 //!         | sleep futex|         | by sleep, by futex|             |                                 |
 //!         +------------+---------+-------------------+-------------+---------------------------------+
-//!   above that: DEAF, the wait hears no interrupt; SUMMONED, the thread has something to run first
+//!   above that: SUMMONED, the thread has something to run first; DEAF, the wait hears no interrupt;
+//!   EXPIRED, a deadline of the thread has passed
 //!
 //!   the wait          to          by           which means
 //!   an outcome        PENDING     begin        the thread will wait; HEARS says what kind of wait it is
@@ -17,8 +18,10 @@
 //!   the flags         to          by           which means
 //!   any               INTERRUPTED and all UNHEARD      interrupt, no wait to end: the next one is not begun
 //!   any               INTERRUPTED and other UNHEARD    interrupt that ended a wait, which has heard it
+//!   any               EXPIRED     expire       the same as by an interrupt, and for waits the same
 //!   UNHEARD           not         begin        a wait not begun has heard it
 //!   any               none        take         the thread has read the flag, and cleared it
+//!   EXPIRED           not         forget_expiry      the deadline was for a call, which has returned
 //!   any               SUMMONED    summon       a wait under way is ended; none begins
 //!   SUMMONED          not         answer       the thread is about to run what it was summoned for
 //! ```
@@ -26,6 +29,10 @@
 //! Exactly one read-modify-write decides a wait, and its thread must perform the wake: the
 //! `Handshake` relies on this guarantee. The flag and the wait share a word, which makes
 //! interruption free of races: an interrupt finds the wait, or the wait finds the flag.
+//!
+//! The flag is two bits. A deadline for a call (`scope/extent.rs`) interrupts the thread as another
+//! thread does, but when the call has returned only that is taken back: an interrupt by another
+//! thread is not lost.
 //!
 //! A wait that can return an error ([`Hearing::Always`]: input and output) does so for as long as
 //! the flag is set. A wait that cannot return one ends early instead, once per interrupt, so that a
@@ -63,6 +70,10 @@ const HEARS: u32 = UNHEARD << HEARS_SHIFT;
 const SUMMONED: u32 = 1 << 10;
 /// The last wait begun hears no interrupt.
 const DEAF: u32 = 1 << 11;
+/// A deadline for a call that the thread is in has passed.
+const EXPIRED: u32 = 1 << 12;
+/// Either of these: the thread is interrupted.
+const FLAG: u32 = INTERRUPTED | EXPIRED;
 
 /// How a wait hears an interruption.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -161,7 +172,7 @@ impl WaitWord {
         let mut seen = self.0.load(Relaxed); // Relaxed: confirmed by the exchange.
         loop {
             let asked = match hearing {
-                Hearing::Always => INTERRUPTED,
+                Hearing::Always => FLAG,
                 _ => hearing.heard(),
             };
             // One test for both in the usual case.
@@ -247,14 +258,24 @@ impl WaitWord {
 
     /// Sets the flag, and decides a wait that is under way, which ends with `outcome`.
     pub fn interrupt(&self, outcome: u32) -> InterruptEffect {
+        self.raise(INTERRUPTED, outcome)
+    }
+
+    /// Does the same because a deadline has passed.
+    #[allow(dead_code)] // some models do without it
+    pub fn expire(&self, outcome: u32) -> InterruptEffect {
+        self.raise(EXPIRED, outcome)
+    }
+
+    fn raise(&self, flag: u32, outcome: u32) -> InterruptEffect {
         let mut seen = self.0.load(Relaxed); // Relaxed: confirmed by the exchange.
         loop {
             let waits = seen & WAIT < DECIDED && seen & DEAF == 0;
             let next = if waits {
                 let heard = (seen & HEARS) >> HEARS_SHIFT;
-                (seen | INTERRUPTED | UNHEARD) & !(WAIT | heard) | outcome
+                (seen | flag | UNHEARD) & !(WAIT | heard) | outcome
             } else {
-                seen | INTERRUPTED | UNHEARD
+                seen | flag | UNHEARD
             };
             // Release: pairs with the Acquire in `outcome`, `begin`, `is_interrupted` and `take`,
             // for what the caller did before. Acquire: pairs with the Release in `begin` and
@@ -317,14 +338,29 @@ impl WaitWord {
     #[inline]
     pub fn is_interrupted(&self) -> bool {
         // Acquire: pairs with the Release in `interrupt`, for what the interrupter did before.
-        self.0.load(Acquire) & INTERRUPTED != 0
+        self.0.load(Acquire) & FLAG != 0
     }
 
     /// Clears the flag. Returns whether it was set. For the thread itself.
     pub fn take(&self) -> bool {
         // Acquire: as in `is_interrupted`; without the load, each call would pay for a write.
-        self.is_interrupted()
-            && self.0.fetch_and(!(INTERRUPTED | UNHEARD), Acquire) & INTERRUPTED != 0
+        self.is_interrupted() && self.0.fetch_and(!(FLAG | UNHEARD), Acquire) & FLAG != 0
+    }
+
+    /// Clears what [`expire`](Self::expire) has set; an interrupt stays. For the thread itself.
+    #[allow(dead_code)] // some models do without it
+    pub fn forget_expiry(&self) {
+        let mut seen = self.0.load(Relaxed); // Relaxed: confirmed by the exchange.
+        while seen & EXPIRED != 0 {
+            let heard = if seen & INTERRUPTED == 0 { UNHEARD } else { 0 };
+            let next = seen & !(EXPIRED | heard);
+            // Relaxed: who expired it has no news; an interrupt's stay for a later Acquire, which
+            // reads from this exchange or from one behind it (a release sequence).
+            match self.0.compare_exchange(seen, next, Relaxed, Relaxed) {
+                Ok(_) => return,
+                Err(now) => seen = now,
+            }
+        }
     }
 
     /// Makes later interrupts report that there is a listener. Returns whether there has been an
@@ -332,7 +368,7 @@ impl WaitWord {
     pub fn listen(&self) -> bool {
         // Release: pairs with the Acquire in `interrupt`, for the listener. Acquire: pairs with the
         // Release there, for what the interrupter did before.
-        self.0.fetch_or(LISTENED, AcqRel) & INTERRUPTED != 0
+        self.0.fetch_or(LISTENED, AcqRel) & FLAG != 0
     }
 
     /// Returns the word, for the kernel to wait on.

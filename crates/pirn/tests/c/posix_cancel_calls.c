@@ -3,19 +3,22 @@
 #include "posix_checks.h"
 #include <sys/ipc.h>
 #include <sys/msg.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <termios.h>
 
 size_t (*pirn_count_pthreads)(uint64_t *counts, size_t room); // used by other checks
 
 enum {
 	OPEN, OPENAT, CREAT, FSYNC, FDATASYNC, MSYNC, SYNC_RANGE, FALLOCATE, SETLKW, OFD_SETLKW, LOCKF,
-	MSGSND, MSGRCV, TCDRAIN, CLOSE, CALLS
+	MSGSND, MSGRCV, TCDRAIN, CLOSE, PREAD, PWRITE, PREADV, PWRITEV, COPY, SENDMMSG, SPLICE, TEE,
+	VMSPLICE, SIGSUSPEND, PAUSE, SIGWAIT, SIGWAITINFO, SIGTIMEDWAIT, CALLS
 };
 
 static char folder[] = "/tmp/pirn-cancel-XXXXXX";
 static char path[64], fifo[64];
-static int file, queue;
+static int file, queue, in[2], out[2], sockets[2];
 static void *page;
 static sem_t here, go;
 
@@ -23,7 +26,30 @@ static void call(int which)
 {
 	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1 };
 	struct { long kind; char text[1]; } message = { 1, { 0 } };
+	char byte = 0;
+	struct iovec part = { &byte, 1 };
+	struct mmsghdr messages = { .msg_hdr = { .msg_iov = &part, .msg_iovlen = 1 } };
+	struct timespec long_time = { 100, 0 };
+	sigset_t none, some;
+	int number;
+	sigemptyset(&none);
+	sigemptyset(&some);
+	sigaddset(&some, SIGUSR2);
 	switch (which) {
+	case PREAD: pread(file, &byte, 1, 0); break;
+	case PWRITE: pwrite(file, &byte, 1, 0); break;
+	case PREADV: preadv(file, &part, 1, 0); break;
+	case PWRITEV: pwritev(file, &part, 1, 0); break;
+	case COPY: copy_file_range(file, &(off_t){ 0 }, file, &(off_t){ 2048 }, 1024, 0); break;
+	case SENDMMSG: sendmmsg(sockets[0], &messages, 1, 0); break;
+	case SPLICE: splice(in[0], NULL, out[1], NULL, 1, 0); break;
+	case TEE: tee(in[0], out[1], 1, 0); break;
+	case VMSPLICE: vmsplice(in[0], &part, 1, 0); break;
+	case SIGSUSPEND: sigsuspend(&none); break;
+	case PAUSE: pause(); break;
+	case SIGWAIT: sigwait(&some, &number); break;
+	case SIGWAITINFO: sigwaitinfo(&some, NULL); break;
+	case SIGTIMEDWAIT: sigtimedwait(&some, NULL, &long_time); break;
 	case OPEN: open(path, O_RDWR); break;
 	case OPENAT: openat(AT_FDCWD, path, O_RDONLY); break;
 	case CREAT: creat(path, 0600); break;
@@ -63,6 +89,8 @@ static void set_up(void)
 	page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
 	CHECK(page != MAP_FAILED);
 	CHECK((queue = msgget(IPC_PRIVATE, 0600)) >= 0);
+	CHECK(pipe(in) == 0 && pipe(out) == 0);
+	CHECK(socketpair(AF_UNIX, SOCK_DGRAM, 0, sockets) == 0);
 	CHECK(sem_init(&here, 0, 0) == 0 && sem_init(&go, 0, 0) == 0);
 }
 
@@ -70,6 +98,8 @@ static void tear_down(void)
 {
 	CHECK(msgctl(queue, IPC_RMID, NULL) == 0 && munmap(page, 4096) == 0);
 	CHECK(close(file) == 0); // no call has closed it
+	CHECK(close(in[0]) == 0 && close(in[1]) == 0 && close(out[0]) == 0 && close(out[1]) == 0);
+	CHECK(close(sockets[0]) == 0 && close(sockets[1]) == 0);
 	CHECK(unlink(path) == 0 && unlink(fifo) == 0 && rmdir(folder) == 0);
 }
 
@@ -95,7 +125,8 @@ void check_beginnings(void)
 	tear_down();
 }
 
-enum { OPEN_FIFO, LOCK_PART, OPEN_TO_WRITE, WAITS };
+enum { OPEN_FIFO, LOCK_PART, OPEN_TO_WRITE, CALLS_THAT_WAIT };
+enum { WAITS = CALLS_THAT_WAIT + CALLS - SPLICE };
 
 static void *wait_there(void *argument)
 {
@@ -104,6 +135,7 @@ static void *wait_there(void *argument)
 	CHECK(other >= 0);
 	sem_post(&here);
 	switch ((int)(intptr_t)argument) {
+	default: call(SPLICE + (int)(intptr_t)argument - CALLS_THAT_WAIT); break;
 	case OPEN_FIFO: open(fifo, O_RDONLY); break;
 	case LOCK_PART: fcntl(other, F_OFD_SETLKW, &lock); break;
 	case OPEN_TO_WRITE: open(fifo, O_WRONLY); break;

@@ -4,6 +4,7 @@ use crate::common::{child, watched};
 use pirn::thread;
 use std::cell::Cell;
 use std::panic::catch_unwind;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
@@ -60,5 +61,29 @@ fn calls_on_the_carrier_find_their_way_back() {
         })
         .join()
         .unwrap();
+    });
+}
+
+#[watched]
+fn threads_that_compute_give_way() {
+    let settings = SETTINGS.map(|[how, number]| [how, number, ("PIRN_SPARE_CARRIERS", "0")]);
+    child::isolated_each(settings, || {
+        static STOP: AtomicBool = AtomicBool::new(false);
+        let hogs: Vec<_> = (0..8)
+            .map(|_| {
+                thread::spawn(|| {
+                    while !STOP.load(Relaxed) {
+                        std::hint::spin_loop();
+                    }
+                })
+            })
+            .collect();
+        let other = thread::spawn(|| {
+            (0..10).for_each(|_| thread::sleep(Duration::from_millis(1)));
+            STOP.store(true, Relaxed);
+        });
+        other.join().unwrap();
+        hogs.into_iter().for_each(|hog| hog.join().unwrap());
+        assert!(pirn::metrics().preemptions > 0);
     });
 }

@@ -9,6 +9,7 @@ mod custom_joiners;
 mod deadlines;
 mod drops;
 mod errors;
+mod extents;
 mod failure_stories;
 mod faults;
 mod fixture;

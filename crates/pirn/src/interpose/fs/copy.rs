@@ -9,11 +9,13 @@
 //! * `splice` with a socket waits until both sides are ready and then uses a thread of its own.
 
 use super::cached::file_type;
+use super::calls::bounded_call;
 use crate::blocking::offload;
 use crate::blocking::readiness::{self, Interest};
 use crate::blocking::status_flags;
 use crate::interpose::io::transfer::{self, is_ready};
 use crate::interpose::registry::interposed;
+use crate::interpose::thread::cancel;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno, SysResult, call};
 use crate::time::Deadline;
@@ -24,11 +26,18 @@ use libc::{iovec, off_t, size_t, ssize_t};
 interposed! {
     family "Moving bytes inside the kernel" for Scaling;
 
-    Pool {
+    Pool as {
         /// `std::fs::copy` calls this.
         fn copy_file_range(
             from: c_int, from_at: *mut off_t, to: c_int, to_at: *mut off_t, length: size_t, flags: c_uint
-        ) -> ssize_t = SYS_copy_file_range(from, from_at, to, to_at, length, flags);
+        ) -> ssize_t = cancel::own_point(move || bounded_call(
+            c"copy_file_range",
+            libc::SYS_copy_file_range,
+            [
+                from as usize, from_at.expose_provenance(), to as usize, to_at.expose_provenance(),
+                length, flags as usize,
+            ],
+        ));
     }
     Parks by hand {
         sendfile: "between files, on the pool",
@@ -188,7 +197,7 @@ fn moving(
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn splice(
+pub unsafe extern "C-unwind" fn splice(
     from: c_int,
     from_at: *mut off_t,
     to: c_int,
@@ -196,19 +205,21 @@ pub unsafe extern "C" fn splice(
     length: size_t,
     flags: c_uint,
 ) -> ssize_t {
-    // SAFETY: the caller's contract.
-    sys::to_c(moving(from, to, flags, |flags| unsafe {
+    let call = move |flags| unsafe {
+        // SAFETY: the caller's contract.
         call!(libc::SYS_splice, from, from_at, to, to_at, length, flags)
-    }))
+    };
+    // SAFETY: nothing to drop.
+    unsafe { cancel::own_point(move || sys::to_c(moving(from, to, flags, call))) }
 }
 
 /// `tee`.
 #[unsafe(no_mangle)]
-pub extern "C" fn tee(from: c_int, to: c_int, length: size_t, flags: c_uint) -> ssize_t {
+pub extern "C-unwind" fn tee(from: c_int, to: c_int, length: size_t, flags: c_uint) -> ssize_t {
     // SAFETY: no pointers.
-    sys::to_c(moving(from, to, flags, |flags| unsafe {
-        call!(libc::SYS_tee, from, to, length, flags)
-    }))
+    let call = move |flags| unsafe { call!(libc::SYS_tee, from, to, length, flags) };
+    // SAFETY: nothing to drop.
+    unsafe { cancel::own_point(move || sys::to_c(moving(from, to, flags, call))) }
 }
 
 /// `vmsplice`: into a pipe's writing end, or out of its reading end.
@@ -216,16 +227,22 @@ pub extern "C" fn tee(from: c_int, to: c_int, length: size_t, flags: c_uint) -> 
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn vmsplice(
+pub unsafe extern "C-unwind" fn vmsplice(
     fd: c_int,
     iov: *const iovec,
     count: size_t,
     flags: c_uint,
 ) -> ssize_t {
-    // SAFETY: the caller's contract, here and below.
-    let kernel = |flags: c_uint| unsafe { call!(libc::SYS_vmsplice, fd, iov, count, flags) };
+    // SAFETY: the caller's contract.
+    let kernel = move |flags| unsafe { call!(libc::SYS_vmsplice, fd, iov, count, flags) };
+    // SAFETY: nothing to drop.
+    unsafe { cancel::own_point(move || sys::to_c(mapping(fd, flags, kernel))) }
+}
+
+/// Calls `kernel(flags)`, which is `vmsplice` with this descriptor; parks in between.
+fn mapping(fd: c_int, flags: c_uint, kernel: impl Fn(c_uint) -> SysResult) -> SysResult {
     if virtual_thread().is_none() || flags & libc::SPLICE_F_NONBLOCK != 0 {
-        return sys::to_c(kernel(flags));
+        return kernel(flags);
     }
     let mode = sys::status_flags(fd).unwrap_or(0) & libc::O_ACCMODE;
     let interest = if mode == libc::O_RDONLY {
@@ -233,10 +250,10 @@ pub unsafe extern "C" fn vmsplice(
     } else {
         Interest::Write
     };
-    sys::to_c(readiness::blocking(
+    readiness::blocking(
         fd,
         interest,
         |_| Deadline::NEVER,
         || kernel(flags | libc::SPLICE_F_NONBLOCK),
-    ))
+    )
 }

@@ -391,9 +391,10 @@ unsafe fn at_offset(whole: Parts, offset: off_t, calls: [c_long; 2]) -> SysResul
 }
 
 /// Performs `pread` or `pwrite`: calls `plain`, or, on a virtual thread, [`at_offset`].
+/// A cancellation point at its beginning: nothing ends the wait for a file.
 ///
 /// # Safety
-/// As for `plain`.
+/// As for `plain`, and [`cancel::point`].
 unsafe fn positioned(
     [plain, flagged, vectored]: [c_long; 3],
     fd: c_int,
@@ -401,6 +402,8 @@ unsafe fn positioned(
     length: size_t,
     offset: off_t,
 ) -> ssize_t {
+    // SAFETY: the caller's contract.
+    unsafe { cancel::beginning() };
     let iov = iovec {
         iov_base: buffer,
         iov_len: length,
@@ -423,7 +426,7 @@ unsafe fn positioned(
 /// Performs `preadv` or `pwritev` in the same way.
 ///
 /// # Safety
-/// As for `plain`.
+/// As for `plain`, and [`cancel::point`].
 unsafe fn positioned_vectored(
     [plain, flagged]: [c_long; 2],
     fd: c_int,
@@ -432,6 +435,8 @@ unsafe fn positioned_vectored(
     offset: off_t,
 ) -> ssize_t {
     // SAFETY: the caller's contract.
+    unsafe { cancel::beginning() };
+    // SAFETY: as above.
     sys::to_c(unsafe {
         if virtual_thread().is_none() {
             call!(plain, fd, iov, count, offset, 0)

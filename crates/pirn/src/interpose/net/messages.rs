@@ -48,14 +48,8 @@ pub unsafe extern "C-unwind" fn sendmmsg(
     // The kernel's limit too.
     let count = count.min(libc::UIO_MAXIOV as c_uint);
     let messages = Messages { messages, count };
-    // SAFETY: the caller's contract.
-    sys::to_c(unsafe {
-        if virtual_thread().is_none() || flags & libc::MSG_DONTWAIT != 0 {
-            messages.send(fd, 0, flags)
-        } else {
-            messages.send_all(fd, flags)
-        }
-    }) as c_int
+    // SAFETY: the caller's contract; nothing to drop.
+    unsafe { cancel::own_point(move || messages.send_any(fd, flags)) }
 }
 
 /// The caller's messages.
@@ -107,6 +101,21 @@ impl Messages {
             unsafe { note_received_descriptors(&raw const (*self.get(i)).msg_hdr) };
         }
         sys::to_c(result) as c_int
+    }
+
+    /// Sends messages, as `sendmmsg` does.
+    ///
+    /// # Safety
+    /// As for `sendmmsg`.
+    unsafe fn send_any(self, fd: c_int, flags: c_int) -> c_int {
+        // SAFETY: the caller's contract.
+        sys::to_c(unsafe {
+            if virtual_thread().is_none() || flags & libc::MSG_DONTWAIT != 0 {
+                self.send(fd, 0, flags)
+            } else {
+                self.send_all(fd, flags)
+            }
+        }) as c_int
     }
 
     /// Receives as many messages as there is room for, or, with `MSG_WAITFORONE`, as there are.

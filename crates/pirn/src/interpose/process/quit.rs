@@ -25,7 +25,7 @@ static LAST: AtomicU64 = AtomicU64::new(0);
 
 /// Takes the place of the default action, if that is in force.
 pub(crate) fn install() {
-    if sanitizer::present() || arch::on_valgrind() {
+    if sanitizer::is_instrumented() || arch::on_valgrind() {
         return; // Their own handling of signals is left alone.
     }
     // SAFETY: all zeros is a valid action, which the program's is read into.

@@ -7,12 +7,16 @@
 //! thread takes it, if no other has.
 //!
 //! Where a signal arrives that main does not block, main gets it, as natively.
+//!
+//! All of them are cancellation points. One that has taken a signal returns it: the cancellation
+//! is acted upon at the next point.
 
 use super::signals::{delivery, masks, process_wide, sending};
 use crate::blocking::fds;
 use crate::blocking::readiness::{self, Interest};
 use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
+use crate::interpose::thread::cancel::{self, Number};
 use crate::interpose::virtual_thread;
 use crate::sched::preempt;
 use crate::sys::{self, Errno, SysResult};
@@ -152,7 +156,7 @@ pub unsafe extern "C-unwind" fn sigtimedwait(
         // SAFETY: the caller's contract.
         return unsafe {
             real!(
-                fn sigtimedwait(set: *const sigset_t, info: *mut siginfo_t, timeout: *const timespec) -> c_int
+                unwinding fn sigtimedwait(set: *const sigset_t, info: *mut siginfo_t, timeout: *const timespec) -> c_int
             )
         };
     };
@@ -160,8 +164,12 @@ pub unsafe extern "C-unwind" fn sigtimedwait(
         Ok(timeout) => Deadline::after_timeout(timeout),
         Err(e) => return sys::to_c(Err(e)) as c_int,
     };
-    // SAFETY: the caller's contract.
-    sys::to_c(unsafe { take_info(c"sigtimedwait", thread, set, info, deadline) }) as c_int
+    let ours = move || {
+        // SAFETY: the caller's contract.
+        sys::to_c(unsafe { take_info(c"sigtimedwait", thread, set, info, deadline) }) as c_int
+    };
+    // SAFETY: nothing to drop.
+    unsafe { cancel::point(ours, ours) }
 }
 
 /// `sigwaitinfo`.
@@ -182,19 +190,27 @@ pub unsafe extern "C-unwind" fn sigwaitinfo(set: *const sigset_t, info: *mut sig
 pub unsafe extern "C-unwind" fn sigwait(set: *const sigset_t, signal: *mut c_int) -> c_int {
     let Some(thread) = virtual_thread() else {
         // SAFETY: the caller's contract.
-        return unsafe { real!(fn sigwait(set: *const sigset_t, signal: *mut c_int) -> c_int) };
+        return unsafe {
+            real!(unwinding fn sigwait(set: *const sigset_t, signal: *mut c_int) -> c_int)
+        };
     };
-    loop {
+    let once = move || {
         let name = c"sigwait";
         // SAFETY: the caller's contract, here and below.
         match unsafe { take_info(name, thread, set, ptr::null_mut(), Deadline::NEVER) } {
             Ok(number) => {
                 // SAFETY: as above.
                 unsafe { *signal = number as c_int };
-                return 0;
+                Number(0)
             }
-            Err(Errno(libc::EINTR)) => {}
-            Err(e) => return e.0,
+            Err(e) => Number(e.0),
+        }
+    };
+    loop {
+        // SAFETY: nothing to drop.
+        match unsafe { cancel::point(once, once) } {
+            Number(libc::EINTR) => {}
+            Number(number) => return number,
         }
     }
 }
@@ -229,6 +245,16 @@ fn suspend(name: &'static CStr, thread: Current, mask: u64) -> SysResult {
     result.and(Err(Errno(libc::EINTR)))
 }
 
+/// Does the same for C: a cancellation point.
+///
+/// # Safety
+/// As for [`cancel::point`].
+unsafe fn suspend_at_a_point(name: &'static CStr, thread: Current, mask: u64) -> c_int {
+    let ours = move || sys::to_c(suspend(name, thread, mask)) as c_int;
+    // SAFETY: the caller's contract.
+    unsafe { cancel::point(ours, ours) }
+}
+
 /// `sigsuspend`.
 ///
 /// # Safety
@@ -237,10 +263,10 @@ fn suspend(name: &'static CStr, thread: Current, mask: u64) -> SysResult {
 pub unsafe extern "C-unwind" fn sigsuspend(mask: *const sigset_t) -> c_int {
     let Some(thread) = virtual_thread() else {
         // SAFETY: the caller's contract.
-        return unsafe { real!(fn sigsuspend(mask: *const sigset_t) -> c_int) };
+        return unsafe { real!(unwinding fn sigsuspend(mask: *const sigset_t) -> c_int) };
     };
-    // SAFETY: as above.
-    sys::to_c(suspend(c"sigsuspend", thread, unsafe { bits(mask) })) as c_int
+    // SAFETY: as above; nothing to drop.
+    unsafe { suspend_at_a_point(c"sigsuspend", thread, bits(mask)) }
 }
 
 /// `pause`.
@@ -249,10 +275,11 @@ pub extern "C-unwind" fn pause() -> c_int {
     match virtual_thread() {
         Some(thread) => {
             let mask = thread.signals.mask.load(SeqCst);
-            sys::to_c(suspend(c"pause", thread, mask)) as c_int
+            // SAFETY: nothing to drop.
+            unsafe { suspend_at_a_point(c"pause", thread, mask) }
         }
         // SAFETY: no arguments.
-        None => unsafe { real!(fn pause() -> c_int) },
+        None => unsafe { real!(unwinding fn pause() -> c_int) },
     }
 }
 
@@ -261,10 +288,12 @@ pub extern "C-unwind" fn pause() -> c_int {
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn __sigpause(mask_or_signal: c_int, is_signal: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn __sigpause(mask_or_signal: c_int, is_signal: c_int) -> c_int {
     let Some(thread) = virtual_thread() else {
         // SAFETY: no pointers.
-        return unsafe { real!(fn __sigpause(mask_or_signal: c_int, is_signal: c_int) -> c_int) };
+        return unsafe {
+            real!(unwinding fn __sigpause(mask_or_signal: c_int, is_signal: c_int) -> c_int)
+        };
     };
     let mask = match is_signal {
         0 => mask_or_signal as u32 as u64,
@@ -273,7 +302,8 @@ pub unsafe extern "C" fn __sigpause(mask_or_signal: c_int, is_signal: c_int) -> 
         }
         _ => thread.signals.mask.load(SeqCst) & !bit(mask_or_signal),
     };
-    sys::to_c(suspend(c"sigpause", thread, mask)) as c_int
+    // SAFETY: nothing to drop.
+    unsafe { suspend_at_a_point(c"sigpause", thread, mask) }
 }
 
 /// `__xpg_sigpause`: System V's `sigpause`.
@@ -281,7 +311,7 @@ pub unsafe extern "C" fn __sigpause(mask_or_signal: c_int, is_signal: c_int) -> 
 /// # Safety
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn __xpg_sigpause(signal: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn __xpg_sigpause(signal: c_int) -> c_int {
     // SAFETY: no pointers.
     unsafe { __sigpause(signal, 1) }
 }

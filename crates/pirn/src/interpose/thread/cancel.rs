@@ -45,8 +45,9 @@ interposed! {
         cannot "cancel a thread of `pirn::thread` (`ENOSYS`), or one whose cancellation is \
             deferred before its next cancellation point: one that reads, writes, opens, closes, \
             sends, receives, accepts, connects, polls, sleeps, joins, locks or synchronises a \
-            file, or waits for a child, a semaphore or a condition variable; `msgsnd`, `msgrcv`, \
-            `tcdrain` and `aio_suspend` are points at their beginning";
+            file, or waits for a child, a signal, a semaphore or a condition variable; `msgsnd`, \
+            `msgrcv`, `tcdrain`, `aio_suspend`, and reads and writes of files are points at their \
+            beginning";
 
     Own by hand { pthread_cancel, pthread_testcancel, pthread_setcancelstate, pthread_setcanceltype }
 }
@@ -130,7 +131,7 @@ pub(in crate::interpose) struct Number(pub(in crate::interpose) c_int);
 
 impl Interruptible for Number {
     fn is_interrupted(self) -> bool {
-        self.0 == libc::EINTR
+        says_interrupted(self.0)
     }
 }
 
