@@ -4,6 +4,7 @@ use crate::time::Limit;
 use core::cell::Cell;
 use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering};
+use pirn::scope;
 use std::sync::Arc;
 
 /// The identity of an actor: a number that no other actor of the process has, and perhaps a name.
@@ -66,7 +67,6 @@ thread_local! {
     // A pointer, because a value with a destructor would be registered, by allocation and under a
     // lock of libc, on each new thread.
     static WORKS_FOR: Cell<Option<*const dyn Works>> = const { Cell::new(None) };
-    static LIMIT: Cell<Limit> = const { Cell::new(Limit::NEVER) };
 }
 
 /// Calls `f` while the running thread works for an actor.
@@ -109,22 +109,9 @@ pub(crate) fn about_to_wait() {
     current(|works| works.about_to_wait());
 }
 
-/// Sets the time until which the running thread's asks may take, for as long as this exists.
-pub(crate) struct Within(Limit);
-
-impl Within {
-    pub(crate) fn limit(limit: Limit) -> Within {
-        Within(LIMIT.replace(limit))
-    }
-}
-
-impl Drop for Within {
-    fn drop(&mut self) {
-        LIMIT.set(self.0);
-    }
-}
-
-/// Returns the time until which the running thread's asks may take.
+/// Returns the time until which the running thread's asks may take: that of the request that it
+/// handles, or of the calls and scopes with a deadline that it is in.
+#[inline]
 pub(crate) fn current_limit() -> Limit {
-    LIMIT.get()
+    scope::deadline().map_or(Limit::NEVER, Limit::at)
 }

@@ -32,7 +32,6 @@
 pub struct Guide;
 
 pub(crate) mod actor;
-mod deadline;
 mod door;
 mod edges;
 mod envelope;
@@ -58,7 +57,6 @@ pub use actor::{
     Address, Ask, Builder, Context, Function, Handle, Recipient, Ref, Restarts, Target, Tell,
     WeakAddress, WeakRef, consumer, function, spawn,
 };
-pub use deadline::{deadline, with_deadline};
 pub use door::{each, inline};
 pub use error::{AskError, Cycle, Exit, Failure, Refusal, SendError};
 pub use flow::{
@@ -72,6 +70,8 @@ pub use machine::{
 };
 pub use mailbox::Overflow;
 pub use monitor::Monitor;
+#[doc(no_inline)]
+pub use pirn::scope::{deadline, with_deadline};
 pub use pool::{Pool, PoolRef, Workers};
 #[doc(hidden)]
 pub use process::Search;

@@ -3,7 +3,6 @@
 use super::context::Context;
 use crate::envelope::Parcel;
 use crate::error::{AskError, Failure, short_name};
-use crate::identity::Within;
 use crate::reply::ReplyTo;
 use crate::time::Limit;
 use crate::time::timers::Handled;
@@ -106,8 +105,8 @@ where
             reply,
             limit,
         } = self;
-        let _within = limit.instant().map(|_| Within::limit(limit));
-        answer(reply, || state.handle(message, context));
+        let handle = || state.handle(message, context);
+        answer(reply, || limit.hold_during(handle));
     }
 
     fn name() -> &'static str {
@@ -161,8 +160,7 @@ where
 {
     fn deliver(self, state: &mut S, _: &Context<S>) {
         let Query { code, reply, limit } = self;
-        let _within = limit.instant().map(|_| Within::limit(limit));
-        answer(reply, || code(state));
+        answer(reply, || limit.hold_during(|| code(state)));
     }
 
     fn name() -> &'static str {

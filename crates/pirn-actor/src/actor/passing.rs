@@ -9,7 +9,6 @@ use super::handle::Handle;
 use super::sending::Patience;
 use crate::envelope::Parcel;
 use crate::error::{AskError, Failure, Refusal, SendError, short_name};
-use crate::identity::Within;
 use crate::reply::ReplyTo;
 use crate::time::Limit;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -118,8 +117,8 @@ where
             onward,
             limit,
         } = self;
-        let _within = limit.instant().map(|_| Within::limit(limit));
-        match catch_unwind(AssertUnwindSafe(|| state.handle(message, context))) {
+        let handle = || limit.hold_during(|| state.handle(message, context));
+        match catch_unwind(AssertUnwindSafe(handle)) {
             Ok(answer) => {
                 if !onward.take(Ok(answer)) {
                     context.cell().undelivered(short_name::<R>());

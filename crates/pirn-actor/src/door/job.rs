@@ -2,7 +2,7 @@
 
 use crate::actor::{Onward, Passed, discard};
 use crate::error::{AskError, Failure, Refusal, SendError};
-use crate::identity::{Identity, Within};
+use crate::identity::Identity;
 use crate::reply::ReplyTo;
 use crate::time::Limit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -73,10 +73,7 @@ impl<M, R> Job<M, R> {
             discard((message, to));
             return Ok(());
         }
-        let outcome = catch_unwind(AssertUnwindSafe(|| {
-            let _within = limit.instant().map(|_| Within::limit(limit));
-            handle(message)
-        }));
+        let outcome = catch_unwind(AssertUnwindSafe(|| limit.hold_during(|| handle(message))));
         match outcome {
             Ok(answer) => {
                 // An answer that nobody gets is dropped, and may panic.

@@ -4,7 +4,6 @@
 //! reduces it, too, one after the other: so results wait nowhere but in threads, whose number is
 //! limited, and memory is bounded however slow the reduction and however many the items.
 
-use crate::identity::{Within, current_limit};
 use crate::poison::locked;
 use core::convert::Infallible;
 use pirn::scope::{self, JoinError};
@@ -89,13 +88,8 @@ where
     R: Send,
     E: Send,
 {
-    let limit = current_limit();
     let total = Total(Mutex::new(Some((initial, reduce))));
-    let mut builder = scope::Builder::new().limit(parallelism);
-    if let Some(deadline) = limit.instant() {
-        builder = builder.deadline(deadline);
-    }
-    builder.open(|s| {
+    scope::Builder::new().limit(parallelism).open(|s| {
         let mut interrupted = false;
         for item in items {
             // A join of threads that are all over would not hear it, and there are items left.
@@ -105,10 +99,7 @@ where
                 break;
             }
             let (map, total) = (&map, &total);
-            s.fork(move || {
-                let _within = Within::limit(limit);
-                total.add(map(item)?)
-            });
+            s.fork(move || total.add(map(item)?));
         }
         match s.join() {
             _ if interrupted => Err(JoinError::Interrupted),

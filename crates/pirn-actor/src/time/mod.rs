@@ -86,7 +86,26 @@ impl Limit {
         match parked {
             Ok(true) => Ok(()),
             Ok(false) => Err(Late::TimedOut),
-            Err(Interrupted) => Err(Late::Interrupted),
+            Err(Interrupted) => Err(self.interrupted()),
+        }
+    }
+
+    /// Returns why an interrupt has ended a wait. When the time is up, [`hold_during`] interrupts
+    /// it, too.
+    ///
+    /// [`hold_during`]: Self::hold_during
+    fn interrupted(self) -> Late {
+        match self.is_past() {
+            true => Late::TimedOut,
+            false => Late::Interrupted,
+        }
+    }
+
+    /// Calls `f`, during which this is the deadline for all that it waits for.
+    pub(crate) fn hold_during<T>(self, f: impl FnOnce() -> T) -> T {
+        match self.0 {
+            Some(deadline) => pirn::scope::with_deadline(deadline, f),
+            None => f(),
         }
     }
 
@@ -103,6 +122,6 @@ impl Limit {
                 thread::park_timeout_interruptible(left)
             }
         };
-        parked.map_err(|_| Late::Interrupted)
+        parked.map_err(|_| self.interrupted())
     }
 }

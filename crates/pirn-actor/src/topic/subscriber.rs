@@ -4,7 +4,6 @@ use super::gate::Gate;
 use crate::actor::{Address, Builder, Mode, Target};
 use crate::edges::{Over, To, Waits};
 use crate::error::Refusal;
-use crate::identity::{Within, current_limit};
 use crate::time::Limit;
 use core::sync::atomic::Ordering;
 use core::time::Duration;
@@ -156,8 +155,8 @@ fn tell<T>(target: &Target<T>, message: T, patience: Duration) -> Option<Refusal
         let error = target.tell(message, Mode::Try).err()?;
         return Some(error.refusal().clone());
     }
-    let _within = Within::limit(Limit::after(patience).min(current_limit()));
-    let error = target.tell(message, Mode::Wait).err()?;
+    let told = Limit::after(patience).hold_during(|| target.tell(message, Mode::Wait));
+    let error = told.err()?;
     if *error.refusal() == Refusal::Interrupted {
         // It is the publisher's, who learns of it by its next wait.
         thread::current().interrupt();

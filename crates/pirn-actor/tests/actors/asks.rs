@@ -1,10 +1,10 @@
 //! Asking, and answers.
 
 use crate::common::{Gate, until, watched};
-use pirn::thread;
+use pirn::{scope, thread};
 use pirn_actor::{self as actor, AskError, Context, Exit, Handle, Ref};
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const SECOND: Duration = Duration::from_secs(1);
 const LONG: Duration = Duration::from_secs(3600);
@@ -222,6 +222,50 @@ fn deadlines_travel_with_asks() {
     assert_eq!(first.ask(Left), Ok(None));
     let left = first.ask_timeout(Left, LONG).unwrap().unwrap();
     assert!(left <= LONG && left > LONG - 600 * SECOND, "{left:?}");
+}
+
+/// Waits for what never comes, unless it is interrupted; and what it was asked last.
+struct Blocks(mpsc::Sender<Result<(), thread::Interrupted>>);
+
+impl Handle<bool> for Blocks {
+    type Reply = bool;
+    fn handle(&mut self, wait: bool, _: &Context<Blocks>) -> bool {
+        if wait {
+            self.0.send(thread::sleep_interruptible(LONG)).unwrap();
+        }
+        thread::is_interrupted()
+    }
+}
+
+#[watched]
+fn a_handler_that_waits_is_interrupted_at_the_askers_deadline() {
+    let (tell, told) = mpsc::channel();
+    let blocks = actor::spawn(Blocks(tell));
+    let soon = Duration::from_millis(5);
+    let in_time = |ask: &dyn Fn() -> Result<bool, AskError>| {
+        // On a busy machine the time may be up before the message is begun.
+        let interrupted = std::iter::repeat_with(|| {
+            let answer = ask();
+            assert!(matches!(answer, Err(AskError::TimedOut)), "{answer:?}");
+            told.recv_timeout(Duration::from_millis(50)).ok()
+        });
+        assert_eq!(interrupted.flatten().next(), Some(Err(thread::Interrupted)));
+        // The next request finds nothing of it.
+        assert_eq!(blocks.ask(false), Ok(false));
+    };
+    in_time(&|| blocks.ask_timeout(true, soon));
+    in_time(&|| actor::with_deadline(Instant::now() + soon, || blocks.ask(true)));
+    in_time(&|| {
+        let timed_out = scope::Builder::new().timeout(soon).open(|s| {
+            let asked = s.fork(|| Ok::<_, AskError>(blocks.ask(true)));
+            // It may be that the scope is over before the asker's answer is there.
+            Ok(match s.join() {
+                Ok(all) => asked.get(&all),
+                Err(_) => Err(AskError::TimedOut),
+            })
+        });
+        timed_out.unwrap()
+    });
 }
 
 #[watched]

@@ -35,7 +35,15 @@ use std::time::Instant;
 
 thread_local! {
     /// The earliest deadline of the calls that the running thread is in.
-    static CALLS: Cell<Deadline> = const { Cell::new(Deadline::NEVER) };
+    static CALLS: Cell<Called> = const { Cell::new(Called { deadline: Deadline::NEVER, given: None }) };
+}
+
+/// The deadline of a call.
+#[derive(Clone, Copy)]
+struct Called {
+    deadline: Deadline,
+    /// The same as it was given, if it was: who passes it on may compare it.
+    given: Option<Instant>,
 }
 
 /// Calls a function, and interrupts the running thread if that takes longer than until `deadline`.
@@ -73,8 +81,9 @@ thread_local! {
 /// ```
 #[track_caller]
 pub fn with_deadline<T>(deadline: Instant, f: impl FnOnce() -> T) -> T {
-    let outer = CALLS.get();
-    let deadline = Deadline::at(deadline).min(in_force());
+    let outer = CALLS.get().deadline;
+    let called = Called::min(deadline);
+    let deadline = called.deadline;
     if outer <= deadline {
         return f(); // An outer call's time is up no later.
     }
@@ -93,7 +102,7 @@ pub fn with_deadline<T>(deadline: Instant, f: impl FnOnce() -> T) -> T {
     if deadline.has_passed() {
         extent.expire(); // Not whenever the keeper runs.
     }
-    let result = local::with(&CALLS, deadline, f);
+    let result = local::with(&CALLS, called, f);
     drop(leave);
     result
 }
@@ -101,8 +110,8 @@ pub fn with_deadline<T>(deadline: Instant, f: impl FnOnce() -> T) -> T {
 /// Returns the time at which what the running thread does is to end: the earliest deadline of the
 /// calls of [`with_deadline`] and of the scopes that it is in.
 ///
-/// Code that asks others, in whatever way, can pass it on. That of a scope is exact to within a
-/// microsecond.
+/// Code that asks others, in whatever way, can pass it on. That of a call is as it was given; that
+/// of a scope is exact to within a microsecond.
 ///
 /// # Examples
 /// ```
@@ -111,23 +120,33 @@ pub fn with_deadline<T>(deadline: Instant, f: impl FnOnce() -> T) -> T {
 ///
 /// assert_eq!(scope::deadline(), None);
 /// let deadline = Instant::now() + Duration::from_secs(60);
-/// scope::with_deadline(deadline, || {
-///     let left = scope::deadline().unwrap() - Instant::now();
-///     assert!(left <= Duration::from_secs(60));
-/// });
+/// scope::with_deadline(deadline, || assert_eq!(scope::deadline(), Some(deadline)));
 /// ```
 pub fn deadline() -> Option<Instant> {
-    let deadline = in_force();
-    (!deadline.is_never()).then(|| deadline.instant())
+    let (deadline, called) = (in_force(), CALLS.get());
+    match called.given {
+        Some(given) if called.deadline == deadline => Some(given),
+        _ => (!deadline.is_never()).then(|| deadline.instant()),
+    }
 }
 
 /// Returns the deadline for what the running thread does.
 pub(super) fn in_force() -> Deadline {
     // SAFETY: not kept.
     let scope = unsafe { state::current() };
-    CALLS
-        .get()
-        .min(scope.map_or(Deadline::NEVER, |scope| scope.deadline))
+    let scope = scope.map_or(Deadline::NEVER, |scope| scope.deadline);
+    CALLS.get().deadline.min(scope)
+}
+
+impl Called {
+    /// Returns a deadline, or that in force if it is earlier.
+    fn min(given: Instant) -> Called {
+        let (deadline, inherited) = (Deadline::at(given), in_force());
+        Called {
+            deadline: deadline.min(inherited),
+            given: (deadline <= inherited).then_some(given),
+        }
+    }
 }
 
 /// What the caller and the keeper's thread share.
