@@ -18,7 +18,7 @@ const LINES: usize = 1000;
 
 const TOO_HOT: f64 = 99.0;
 
-/// What is known of a device.
+/// A device, as the server sees it.
 struct Device {
     number: usize,
     readings: u64,

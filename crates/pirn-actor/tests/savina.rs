@@ -381,7 +381,11 @@ fn sieve_of_primes() {
     let first = actor::spawn(Sieve::default());
     (2..2000).for_each(|n| first.send(Candidate(n)).unwrap());
     let primes = first.ask(Collect(Vec::new())).unwrap();
-    let is_prime = |n: &u32| (2..*n).take_while(|d| d * d <= *n).all(|d| n % d != 0);
+    let is_prime = |n: &u32| {
+        (2..*n)
+            .take_while(|d| d * d <= *n)
+            .all(|d| !n.is_multiple_of(d))
+    };
     let expected: Vec<_> = (2..2000).filter(is_prime).collect();
     assert_eq!((primes.len(), primes), (303, expected));
 }
