@@ -303,7 +303,7 @@ impl<T> Mailbox<T> {
             let is_new = shared.phase < phase;
             let then = self.end_in(&mut shared, phase);
             let interrupts = is_new && phase == Phase::Killing;
-            (then, interrupts.then(|| shared.to_interrupt()).flatten())
+            (then, interrupts.then(|| shared.begin_interrupt()).flatten())
         };
         self.interrupt(runner);
         then
@@ -365,7 +365,7 @@ impl<T> Mailbox<T> {
         if let Work::Resting(thread) = &shared.work {
             thread.unpark();
         }
-        let runner = shared.to_interrupt();
+        let runner = shared.begin_interrupt();
         let then = shared.started();
         drop(shared);
         self.interrupt(runner);
@@ -427,7 +427,7 @@ impl<T> Shared<T> {
 
     /// Returns the runner's thread, if it is at work, and counts that it is being interrupted: the
     /// caller does it as soon as it has given the lock back.
-    fn to_interrupt(&mut self) -> Option<Thread> {
+    fn begin_interrupt(&mut self) -> Option<Thread> {
         let Work::Running(Some(thread)) = &self.work else {
             return None;
         };

@@ -202,7 +202,7 @@ mod tests {
                 mailbox
                     .word
                     .set(if phase == Phase::Open { HOLD } else { END });
-                shared.to_interrupt()
+                shared.begin_interrupt()
             };
             tell.send(()).unwrap();
             // So that the runner comes to it before the interrupt, if it does not wait for that.

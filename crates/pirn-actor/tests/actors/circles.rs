@@ -60,7 +60,7 @@ fn a_circle_through_an_earlier_stage_of_a_pipeline_is_found() {
                         false => answer,
                     })
             };
-            let line = (1..stages).fold(stage(0), |line, n| line.then(&stage(n)));
+            let line = (1..stages).fold(stage(0), |line, n| line.then(stage(n)));
             let asks = named("asker", move |n| line.ask(Ok(n))?);
             asker.set(&asks);
             let way = format!("stage-{asks_back} waits for asker waits for stage-{asks_back}");
@@ -154,6 +154,18 @@ fn a_pool_with_a_free_worker_or_room_for_another_one_is_no_circle() {
         }
         pool.stop();
     }
+}
+
+#[watched]
+fn a_pool_that_would_grow_if_more_came_is_no_circle() {
+    let pool = nested(&Pool::scaling(2..=3).grow_at(3).name("grows"), 2);
+    let asked = [pool.ask_later(1).unwrap(), pool.ask_later(1).unwrap()];
+    until(|| pool.len() == 2);
+    until_waits("grows/1", "grows");
+    until_waits("grows/2", "grows");
+    assert_eq!(pool.ask(0), Ok(Ok(0)));
+    assert_eq!(asked.map(|reply| reply.recv()), [Ok(Ok(1)), Ok(Ok(1))]);
+    pool.stop();
 }
 
 #[watched]
@@ -261,36 +273,46 @@ impl Handle<u32> for Sends {
     }
 }
 
+/// An actor that waits at the gates, and at a 1 asks another one.
+fn asks_in_time(capacity: usize, gates: [Gate; 2]) -> (Address<u32, Answer>, Ref<Sends>) {
+    let sender = Arc::new(OnceLock::<Ref<Sends>>::new());
+    let asks = Arc::clone(&sender);
+    let full = Builder::new().name("full").capacity(capacity);
+    let full = full.function(move |n: u32| {
+        match n {
+            1 => asks.wait().ask(3)?.map_err(AskError::from)?,
+            8 => gates[0].wait(),
+            9 => gates[1].wait(),
+            _ => {}
+        }
+        Ok(n)
+    });
+    let sends = Sends(full.clone());
+    let sends = Builder::new().name("sends").spawn_with(sends);
+    assert!(sender.set(sends.clone()).is_ok());
+    (full, sends)
+}
+
 #[watched]
 fn a_wait_for_room_that_is_over_is_in_no_circle() {
-    for capacity in [1, 64] {
+    for capacity in [2, 64] {
         for _ in 0..50 {
-            let (gate, sender) = (Gate::new(), Arc::new(OnceLock::<Ref<Sends>>::new()));
-            let (blocked, asks) = (gate.clone(), Arc::clone(&sender));
-            let full = Builder::new().name("full").capacity(capacity);
-            let full = full.function(move |n: u32| match n {
-                0 => {
-                    blocked.wait();
-                    Ok(0)
-                }
-                // The sender has been let in, by the room of this message.
-                1 => match asks.wait().ask(3)? {
-                    Ok(()) => Ok(1),
-                    Err(refusal) => Err(refusal.into()),
-                },
-                n => Ok(n),
-            });
-            let sends = Builder::new().name("sends").spawn_with(Sends(full.clone()));
-            assert!(sender.set(sends.clone()).is_ok());
-            let begun = full.ask_later(0).unwrap();
+            let gates = [Gate::new(), Gate::new()];
+            let (full, sends) = asks_in_time(capacity, gates.clone());
+            let first = full.ask_later(8).unwrap();
             until(|| full.is_empty());
-            let one = full.ask_later(1).unwrap();
+            // Both are taken up together, and there is nothing to look at between them.
+            let replies = [9, 1].map(|n| full.ask_later(n).unwrap());
+            gates[0].open();
+            assert_eq!(first.recv(), Ok(Ok(8)));
+            until(|| full.len() == 1);
             (1..capacity).for_each(|_| full.send(5).unwrap());
             let sent = sends.ask_later(2).unwrap();
             until_waits("sends", "full");
-            gate.open();
-            assert_eq!(begun.recv(), Ok(Ok(0)));
-            assert_eq!((one.recv(), sent.recv()), (Ok(Ok(1)), Ok(Ok(()))));
+            // The sender is let in by the room of the message that asks it.
+            gates[1].open();
+            assert_eq!(replies.map(|reply| reply.recv()), [Ok(Ok(9)), Ok(Ok(1))]);
+            assert_eq!(sent.recv(), Ok(Ok(())));
             sends.stop();
             full.stop();
         }
