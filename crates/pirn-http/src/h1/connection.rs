@@ -95,11 +95,11 @@ impl Connection {
                 Err(NoRequest::Http2) => return self.serve_http2(),
             };
             self.begin(&head);
-            let mut request = Request::new(head.parts, Exchange::H1(self));
+            let mut request = Request::new(head.request, Exchange::H1(self));
             request.seat().begin_handler();
             let result = catch_unwind(AssertUnwindSafe(|| (shared.handler)(&mut request)));
             let is_late = request.seat().end_handler();
-            let (_, exchange, trailers) = request.into_parts();
+            let (exchange, trailers) = request.end();
             self = exchange.into_h1();
             let goes_on = match result {
                 Ok(_) if is_late && self.answer == Answer::None => self.finish(too_late(), None),
@@ -108,7 +108,7 @@ impl Connection {
                         let body = Default::default();
                         return self.upgrade(Response { body, ..response }, upgrade);
                     }
-                    _ => self.finish(response, trailers.as_ref()),
+                    _ => self.finish(response, trailers.as_deref()),
                 },
                 Err(_) => self.finish_panicked(),
             };
@@ -190,8 +190,8 @@ impl Connection {
     fn begin(&mut self, head: &Head) {
         self.is_used = true;
         self.asked = Asked {
-            version: head.parts.version,
-            is_head: head.parts.method == Method::HEAD,
+            version: head.request.version,
+            is_head: head.request.method == Method::HEAD,
             keep_alive: head.keep_alive && !self.shared.is_stopping(),
         };
         let limit = self.shared.limits.body;

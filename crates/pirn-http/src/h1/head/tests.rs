@@ -66,7 +66,7 @@ fn fields_share_the_bytes_of_the_head() {
         fields: 100,
     };
     let head = parse(&Bytes::from_static(HEAD), &limits).unwrap();
-    assert_eq!(head.parts.headers["x"], "1");
+    assert_eq!(head.request.fields.get().headers["x"], "1");
     assert!(head.keep_alive && !head.expects_continue);
     assert_eq!(head.framing, Framing::Length(0));
 }
