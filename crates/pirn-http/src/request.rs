@@ -169,10 +169,15 @@ impl Request {
 
     /// Returns the first header field of this name, if it is visible ASCII.
     pub fn header(&self, name: impl AsRef<str>) -> Option<&str> {
-        let value = self.fields.first(name.as_ref())?;
+        let value = self.field(name)?;
         let is_visible = |byte: &u8| matches!(byte, b'\t' | b' '..=b'~');
         let value = Some(value).filter(|value| value.iter().all(is_visible));
         std::str::from_utf8(value?).ok()
+    }
+
+    /// Returns the value of the first header field of this name.
+    pub(crate) fn field(&self, name: impl AsRef<str>) -> Option<&[u8]> {
+        self.fields.first(name.as_ref())
     }
 
     /// Returns the client's address; `None` on a Unix socket and in tests.

@@ -131,13 +131,15 @@ impl Connection {
             while self.input.unused().starts_with(b"\r\n") {
                 self.input.consume(2);
             }
-            if let Some(length) = search.end(self.input.unused(), limits.bytes)? {
+            if !self.input.is_empty()
+                && let Some(length) = search.end(self.input.unused(), limits.bytes)?
+            {
                 #[cfg(feature = "http2")]
                 if !self.is_used && self.begins_http2() {
                     return Err(NoRequest::Http2);
                 }
                 self.seat.no_limit();
-                return Ok(head::parse(&self.input.take(length), &limits)?);
+                return Ok(head::parse(self.input.take(length), &limits)?);
             }
             if !self.input.is_empty() && !is_limited {
                 self.seat.limit(Limit::Head);
@@ -248,10 +250,16 @@ impl Connection {
         };
         // Each piece has its time limit: a client need not get all of a large body in that of one.
         for piece in bytes.chunks(WRITTEN) {
-            self.seat.limit(Limit::Write);
+            let waits = !self.output.has_room(piece.len());
+            if waits {
+                self.seat.limit(Limit::Write);
+            }
             let result = self.output.body(&self.stream, &mut body, piece);
             self.answer = Answer::Begun(body);
-            self.seat.progress(piece.len());
+            match waits {
+                true => self.seat.progress(piece.len()),
+                false => self.seat.note(piece.len()),
+            }
             self.sent(result)?;
         }
         Ok(())

@@ -92,24 +92,26 @@ fn too_large(bytes: &[u8]) -> Refusal {
 ///
 /// # Errors
 /// If it is not that of a request which this server serves.
-pub(crate) fn parse(bytes: &Bytes, limits: &Limits) -> Result<Head, Refusal> {
+pub(crate) fn parse(bytes: Bytes, limits: &Limits) -> Result<Head, Refusal> {
     let mut few = [const { MaybeUninit::uninit() }; FEW];
     let on_stack = &mut few[..limits.fields.min(FEW)];
-    match parse_within(bytes, on_stack) {
+    let head = match parse_within(&bytes, on_stack) {
         Err(Failure::TooMany) if limits.fields > FEW => {
             let mut many = Vec::new();
             many.resize_with(limits.fields, MaybeUninit::uninit);
-            parse_within(bytes, &mut many)
+            parse_within(&bytes, &mut many)
         }
         result => result,
-    }
-    .map_err(|failure| match failure {
+    };
+    let mut head = head.map_err(|failure| match failure {
         Failure::TooMany => Refusal::new(
             StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             "more header fields than the server's limit",
         ),
         Failure::Refused(refusal) => refusal,
-    })
+    })?;
+    head.request.fields.set_head(bytes);
+    Ok(head)
 }
 
 enum Failure {
@@ -152,7 +154,7 @@ fn parse_within<'b>(
         uri,
         version,
         extensions: Extensions::new(),
-        fields: LazyFields::of_head(bytes.clone(), raw.headers.len()),
+        fields: LazyFields::counted(raw.headers.len()), // `parse` adds the bytes.
     };
     Ok(Head {
         request,
@@ -297,6 +299,12 @@ impl<'h> Noted<'h> {
 /// Parses the target in the form that the method has: RFC 9112, section 3.2.
 fn target(text: &str, method: &Method, bytes: &Bytes) -> Result<Uri, Refusal> {
     let bad = Refusal::bad("the target is none");
+    if text == "/" {
+        return match *method {
+            Method::CONNECT => Err(bad),
+            _ => Ok(Uri::default()), // It shares no bytes, so that their one owner need not count.
+        };
+    }
     let uri = Uri::from_maybe_shared(bytes.slice_ref(text.as_bytes())).map_err(|_| bad)?;
     let fits = match (uri.scheme_str(), uri.authority()) {
         _ if text.starts_with('/') => true,
@@ -306,7 +314,8 @@ fn target(text: &str, method: &Method, bytes: &Bytes) -> Result<Uri, Refusal> {
         _ => false,
     };
     // A target that another program would cut or read differently.
-    if !fits || text.contains(['#', '\\']) || (*method == Method::CONNECT && text.contains('/')) {
+    let is_cut = memchr::memchr2(b'#', b'\\', text.as_bytes()).is_some();
+    if !fits || is_cut || (*method == Method::CONNECT && text.contains('/')) {
         return Err(bad);
     }
     Ok(uri)
@@ -326,8 +335,17 @@ fn is_host_and_port(authority: &Authority) -> bool {
 /// Returns whether this is a name or an address of version 4, with a small port or without: what
 /// most clients send, and what needs no parser.
 fn is_plain_host(bytes: &[u8]) -> bool {
-    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.');
-    let name = bytes.iter().take_while(|byte| is_plain(byte)).count();
+    const PLAIN: [bool; 256] = {
+        let mut plain = [false; 256];
+        let mut byte = 0_u8;
+        while byte < 128 {
+            plain[byte as usize] = byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.');
+            byte += 1;
+        }
+        plain
+    };
+    let is_plain = |byte: &&u8| PLAIN[usize::from(**byte)];
+    let name = bytes.iter().take_while(is_plain).count();
     let port_is_fine = match &bytes[name..] {
         [] => true,
         [b':', port @ ..] => (1..=4).contains(&port.len()) && port.iter().all(u8::is_ascii_digit),

@@ -65,7 +65,7 @@ fn fields_share_the_bytes_of_the_head() {
         bytes: 1000,
         fields: 100,
     };
-    let head = parse(&Bytes::from_static(HEAD), &limits).unwrap();
+    let head = parse(Bytes::from_static(HEAD), &limits).unwrap();
     assert_eq!(head.request.fields.get().headers["x"], "1");
     assert!(head.keep_alive && !head.expects_continue);
     assert_eq!(head.framing, Framing::Length(0));
