@@ -6,12 +6,13 @@
 //! there is a map from the beginning.
 
 use bytes::Bytes;
-use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::header::{HeaderMap, HeaderName, HeaderValue, MaxSizeReached};
 use std::cell::OnceCell;
 use std::fmt;
 
-/// The most fields that a request can have, whatever the limit: a map has no room for more.
-pub(crate) const MOST: usize = 24 * 1024;
+/// Of more fields the map is made at once, since it may have no room for them: some 24,000 is the
+/// most, and one whose names collide doubles its size up to twice too early.
+const MANY: usize = 6 * 1024;
 
 /// The longest name that a field can have.
 pub(crate) const LONGEST_NAME: usize = (1 << 16) - 1;
@@ -54,8 +55,15 @@ impl LazyFields {
     }
 
     /// Sets the head, which has been checked.
-    pub(crate) fn set_head(&mut self, head: Bytes) {
+    ///
+    /// # Errors
+    /// If no map has room for all the fields.
+    pub(crate) fn set_head(&mut self, head: Bytes) -> Result<(), MaxSizeReached> {
         self.head = head;
+        if self.count > MANY {
+            self.fields = OnceCell::from(self.try_make()?);
+        }
+        Ok(())
     }
 
     /// Returns the fields of a map.
@@ -79,14 +87,19 @@ impl LazyFields {
 
     #[cold]
     fn make(&self) -> Box<Fields> {
-        let mut headers = HeaderMap::with_capacity(self.count);
+        let made = self.try_make();
+        made.expect("there is room for so few")
+    }
+
+    fn try_make(&self) -> Result<Box<Fields>, MaxSizeReached> {
+        let mut headers = HeaderMap::try_with_capacity(self.count)?;
         for (name, value) in lines(&self.head) {
             let checked = "it was checked when the head was parsed";
             let name = HeaderName::from_bytes(name).expect(checked);
             let value = HeaderValue::from_maybe_shared(self.head.slice_ref(value)).expect(checked);
-            headers.append(name, value);
+            headers.try_append(name, value)?;
         }
-        Box::new(Fields { headers })
+        Ok(Box::new(Fields { headers }))
     }
 
     /// Returns the value of the first field of this name, which may be in any case.
@@ -127,7 +140,7 @@ mod tests {
 
     fn fields(head: &'static [u8]) -> LazyFields {
         let mut fields = LazyFields::counted(4);
-        fields.set_head(Bytes::from_static(head));
+        fields.set_head(Bytes::from_static(head)).unwrap();
         fields
     }
 

@@ -110,7 +110,11 @@ pub(crate) fn parse(bytes: Bytes, limits: &Limits) -> Result<Head, Refusal> {
         ),
         Failure::Refused(refusal) => refusal,
     })?;
-    head.request.fields.set_head(bytes);
+    let kept = head.request.fields.set_head(bytes);
+    kept.map_err(|_| {
+        let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+        Refusal::new(status, "too many header fields")
+    })?;
     Ok(head)
 }
 
@@ -190,12 +194,8 @@ struct Noted<'h> {
 }
 
 impl<'h> Noted<'h> {
-    /// Looks at all fields, once. httparse has checked them, but for what a map has no room for.
+    /// Looks at all fields, once. httparse has checked them, but for the length of names.
     fn of(all: &'h [httparse::Header<'h>]) -> Result<Noted<'h>, Refusal> {
-        if all.len() > fields::MOST {
-            let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-            return Err(Refusal::new(status, "too many header fields"));
-        }
         let mut noted = Noted {
             all,
             host: None,
