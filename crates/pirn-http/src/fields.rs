@@ -1,9 +1,9 @@
 //! The header fields of a request.
 //!
-//! A map of them takes as long to make as all else that a server does for a small request, and most
-//! handlers look at one field or none. So those of HTTP/1.1 stay the bytes that have come, which
-//! were checked when the head was parsed, and the map is made when it is first asked for. In HTTP/2
-//! there is a map from the beginning.
+//! A map of them takes nearly as long to make as all else that a server does for a small request,
+//! and most handlers look at one field or none. So those of HTTP/1.1 stay the bytes that have come,
+//! which were checked when the head was parsed, and the map is made when it is first asked for. In
+//! HTTP/2 there is a map from the beginning.
 
 use bytes::Bytes;
 use http::header::{HeaderMap, HeaderName, HeaderValue, MaxSizeReached};

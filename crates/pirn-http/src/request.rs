@@ -22,8 +22,8 @@ use std::sync::Arc;
 /// It is the same in HTTP/1.1 and HTTP/2, which [`version`](Self::version) tells apart: `Host` is
 /// there also if the client has sent `:authority`, the target is a path, and `Cookie` is one field.
 ///
-/// In HTTP/1.1 the map `headers` is made when it is first asked for, which takes as long as all
-/// else of a small request. [`header`](Self::header) does without it.
+/// In HTTP/1.1 the map `headers` is made when it is first asked for, which takes nearly as long as
+/// all else of a small request. [`header`](Self::header) does without it.
 ///
 /// # Examples
 /// ```
