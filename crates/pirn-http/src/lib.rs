@@ -97,6 +97,7 @@ mod cors;
 mod date;
 mod events;
 mod exchange;
+mod fields;
 #[cfg(feature = "files")]
 pub mod files;
 #[cfg(feature = "form")]
@@ -137,6 +138,7 @@ pub use client::{Answer, Client};
 pub use compress::Compression;
 pub use cors::Cors;
 pub use events::{Event, Events};
+pub use fields::Fields;
 #[cfg(feature = "tls")]
 mod tls;
 #[cfg(feature = "websocket")]

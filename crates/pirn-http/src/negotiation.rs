@@ -78,10 +78,12 @@ pub(crate) fn elements<'h>(
     name: &HeaderName,
 ) -> impl Iterator<Item = &'h [u8]> + use<'h> {
     let fields = headers.get_all(name).iter();
-    fields.flat_map(|value| {
-        let elements = value.as_bytes().split(|&byte| byte == b',');
-        elements.map(<[u8]>::trim_ascii)
-    })
+    fields.flat_map(|value| elements_of(value.as_bytes()))
+}
+
+/// Returns the elements of one field's value.
+pub(crate) fn elements_of(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii)
 }
 
 /// Notes that the response depends on a field of the request, so that caches keep it apart.

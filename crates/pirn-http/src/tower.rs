@@ -74,7 +74,7 @@ where
             shared: Arc::clone(&way.0),
             left: request.body_left(),
         };
-        http::Request::from_parts(http::request::Parts::clone(request), body)
+        http::Request::from_parts(request.to_parts(), body)
     };
     let answer = {
         let mut answering = pin!(async move {

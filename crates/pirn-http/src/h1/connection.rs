@@ -95,11 +95,11 @@ impl Connection {
                 Err(NoRequest::Http2) => return self.serve_http2(),
             };
             self.begin(&head);
-            let mut request = Request::new(head.parts, Exchange::H1(self));
+            let mut request = Request::new(head.request, Exchange::H1(self));
             request.seat().begin_handler();
             let result = catch_unwind(AssertUnwindSafe(|| (shared.handler)(&mut request)));
             let is_late = request.seat().end_handler();
-            let (_, exchange, trailers) = request.into_parts();
+            let (exchange, trailers) = request.end();
             self = exchange.into_h1();
             let goes_on = match result {
                 Ok(_) if is_late && self.answer == Answer::None => self.finish(too_late(), None),
@@ -108,7 +108,7 @@ impl Connection {
                         let body = Default::default();
                         return self.upgrade(Response { body, ..response }, upgrade);
                     }
-                    _ => self.finish(response, trailers.as_ref()),
+                    _ => self.finish(response, trailers.as_deref()),
                 },
                 Err(_) => self.finish_panicked(),
             };
@@ -131,13 +131,15 @@ impl Connection {
             while self.input.unused().starts_with(b"\r\n") {
                 self.input.consume(2);
             }
-            if let Some(length) = search.end(self.input.unused(), limits.bytes)? {
+            if !self.input.is_empty()
+                && let Some(length) = search.end(self.input.unused(), limits.bytes)?
+            {
                 #[cfg(feature = "http2")]
                 if !self.is_used && self.begins_http2() {
                     return Err(NoRequest::Http2);
                 }
                 self.seat.no_limit();
-                return Ok(head::parse(&self.input.take(length), &limits)?);
+                return Ok(head::parse(self.input.take(length), &limits)?);
             }
             if !self.input.is_empty() && !is_limited {
                 self.seat.limit(Limit::Head);
@@ -190,8 +192,8 @@ impl Connection {
     fn begin(&mut self, head: &Head) {
         self.is_used = true;
         self.asked = Asked {
-            version: head.parts.version,
-            is_head: head.parts.method == Method::HEAD,
+            version: head.request.version,
+            is_head: head.request.method == Method::HEAD,
             keep_alive: head.keep_alive && !self.shared.is_stopping(),
         };
         let limit = self.shared.limits.body;
@@ -248,10 +250,16 @@ impl Connection {
         };
         // Each piece has its time limit: a client need not get all of a large body in that of one.
         for piece in bytes.chunks(WRITTEN) {
-            self.seat.limit(Limit::Write);
+            let waits = !self.output.has_room(piece.len());
+            if waits {
+                self.seat.limit(Limit::Write);
+            }
             let result = self.output.body(&self.stream, &mut body, piece);
             self.answer = Answer::Begun(body);
-            self.seat.progress(piece.len());
+            match waits {
+                true => self.seat.progress(piece.len()),
+                false => self.seat.note(piece.len()),
+            }
             self.sent(result)?;
         }
         Ok(())

@@ -12,8 +12,7 @@
 //! | a coding that exists and is not implemented, before `chunked` | 501 |
 
 use super::refusal::Refusal;
-use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
-use http::{HeaderMap, StatusCode, Version};
+use http::{StatusCode, Version};
 
 /// How the end of a body is found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,10 +34,13 @@ const OTHER_CODINGS: [&[u8]; 6] = [
 ];
 
 impl Framing {
-    /// Returns the framing that these headers say.
-    pub(crate) fn of(headers: &HeaderMap, version: Version) -> Result<Framing, Refusal> {
-        let length = length(headers)?;
-        let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
+    /// Returns the framing that these values of `Content-Length` and `Transfer-Encoding` say.
+    pub(crate) fn of<'h>(
+        lengths: impl Iterator<Item = &'h [u8]>,
+        mut codings: impl Iterator<Item = &'h [u8]>,
+        version: Version,
+    ) -> Result<Framing, Refusal> {
+        let length = length(lengths)?;
         let Some(coding) = codings.next() else {
             return Ok(Framing::Length(length.unwrap_or(0)));
         };
@@ -51,7 +53,7 @@ impl Framing {
         if version < Version::HTTP_11 {
             return Err(Refusal::bad("Transfer-Encoding in HTTP/1.0"));
         }
-        match coding.as_bytes() {
+        match coding {
             coding if coding.eq_ignore_ascii_case(b"chunked") => Ok(Framing::Chunked),
             coding if is_other_coding(coding) => {
                 let why = "a Transfer-Encoding other than chunked";
@@ -74,11 +76,11 @@ fn is_other_coding(value: &[u8]) -> bool {
         && rest.is_none_or(|rest| rest.eq_ignore_ascii_case(b"chunked"))
 }
 
-/// Returns the length that the headers say. Equal ones in several fields are one.
-fn length(headers: &HeaderMap) -> Result<Option<u64>, Refusal> {
+/// Returns the length that these values say. Equal ones in several fields are one.
+fn length<'h>(values: impl Iterator<Item = &'h [u8]>) -> Result<Option<u64>, Refusal> {
     let mut length = None;
-    for value in headers.get_all(CONTENT_LENGTH) {
-        let this = decimal(value.as_bytes()).ok_or(Refusal::bad("Content-Length is no number"))?;
+    for value in values {
+        let this = decimal(value).ok_or(Refusal::bad("Content-Length is no number"))?;
         if length.replace(this).is_some_and(|other| other != this) {
             return Err(Refusal::bad("several different lengths"));
         }

@@ -5,14 +5,12 @@
 
 use super::framing::{Framing, decimal};
 use super::refusal::Refusal;
-use crate::negotiation::elements;
+use crate::fields::{self, LazyFields};
+use crate::negotiation::elements_of;
+use crate::request;
 use bytes::Bytes;
-use http::header::{
-    CONNECTION, CONTENT_LENGTH, EXPECT, HOST, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING,
-};
-use http::request::Parts;
 use http::uri::Authority;
-use http::{Method, Request, StatusCode, Uri, Version};
+use http::{Extensions, Method, StatusCode, Uri, Version};
 use std::mem::MaybeUninit;
 
 /// How many header fields are parsed on the stack. More are parsed on the heap.
@@ -30,7 +28,7 @@ pub(crate) struct Limits {
 /// A head, and what it says about the connection.
 #[derive(Debug)]
 pub(crate) struct Head {
-    pub(crate) parts: Parts,
+    pub(crate) request: request::Head,
     pub(crate) framing: Framing,
     /// The connection may be used for another request.
     pub(crate) keep_alive: bool,
@@ -94,24 +92,30 @@ fn too_large(bytes: &[u8]) -> Refusal {
 ///
 /// # Errors
 /// If it is not that of a request which this server serves.
-pub(crate) fn parse(bytes: &Bytes, limits: &Limits) -> Result<Head, Refusal> {
+pub(crate) fn parse(bytes: Bytes, limits: &Limits) -> Result<Head, Refusal> {
     let mut few = [const { MaybeUninit::uninit() }; FEW];
     let on_stack = &mut few[..limits.fields.min(FEW)];
-    match parse_within(bytes, on_stack) {
+    let head = match parse_within(&bytes, on_stack) {
         Err(Failure::TooMany) if limits.fields > FEW => {
             let mut many = Vec::new();
             many.resize_with(limits.fields, MaybeUninit::uninit);
-            parse_within(bytes, &mut many)
+            parse_within(&bytes, &mut many)
         }
         result => result,
-    }
-    .map_err(|failure| match failure {
+    };
+    let mut head = head.map_err(|failure| match failure {
         Failure::TooMany => Refusal::new(
             StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             "more header fields than the server's limit",
         ),
         Failure::Refused(refusal) => refusal,
-    })
+    })?;
+    let kept = head.request.fields.set_head(bytes);
+    kept.map_err(|_| {
+        let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+        Refusal::new(status, "too many header fields")
+    })?;
+    Ok(head)
 }
 
 enum Failure {
@@ -141,24 +145,23 @@ fn parse_within<'b>(
         Some(1) => Version::HTTP_11,
         _ => Version::HTTP_10,
     };
-    let (headers, has) = headers(raw.headers, bytes)?;
+    let noted = Noted::of(raw.headers)?;
     let method = Method::from_bytes(raw.method.unwrap_or_default().as_bytes())
         .map_err(|_| Refusal::bad("the method is no token"))?;
     let uri = target(raw.path.unwrap_or_default(), &method, bytes)?;
-    check_host(&headers, &uri, version)?;
-    let framing = match has.framing {
-        true => Framing::of(&headers, version)?,
-        false => Framing::Length(0),
+    noted.check_host(&uri, version)?;
+    let framing = noted.framing(version)?;
+    let keep_alive = noted.keeps_alive(version);
+    let expects_continue = noted.expects_continue(version)?;
+    let request = request::Head {
+        method,
+        uri,
+        version,
+        extensions: Extensions::new(),
+        fields: LazyFields::counted(raw.headers.len()), // `parse` adds the bytes.
     };
-    let keep_alive = match has.connection {
-        true => keeps_alive(&headers, version),
-        false => version == Version::HTTP_11,
-    };
-    let expects_continue = has.expect && expects_continue(&headers, version)?;
-    let (mut parts, ()) = Request::new(()).into_parts();
-    (parts.method, parts.uri, parts.version, parts.headers) = (method, uri, version, headers);
     Ok(Head {
-        parts,
+        request,
         framing,
         keep_alive,
         expects_continue,
@@ -177,39 +180,131 @@ fn refuse(error: httparse::Error) -> Refusal {
     }
 }
 
-/// Which fields a head has that say something about the connection. Most have none of them.
-#[derive(Default)]
-struct Has {
-    /// `Content-Length` or `Transfer-Encoding`.
-    framing: bool,
-    connection: bool,
-    expect: bool,
+/// The fields of a head, and which of them say something about the connection. Most have none but
+/// `Host`.
+struct Noted<'h> {
+    all: &'h [httparse::Header<'h>],
+    /// The first `Host`.
+    host: Option<&'h [u8]>,
+    hosts: usize,
+    /// There is `Content-Length` or `Transfer-Encoding`.
+    has_framing: bool,
+    has_connection: bool,
+    has_expect: bool,
 }
 
-/// Returns the fields of a head. Their values are parts of `bytes`.
-fn headers(raw: &[httparse::Header<'_>], bytes: &Bytes) -> Result<(HeaderMap, Has), Refusal> {
-    let too_many = |_| {
-        let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-        Refusal::new(status, "too many header fields")
-    };
-    let mut map = HeaderMap::try_with_capacity(raw.len()).map_err(too_many)?;
-    let mut has = Has::default();
-    for field in raw {
-        let name = HeaderName::from_bytes(field.name.as_bytes())
-            .map_err(|_| Refusal::bad("a header field's name is no token"))?;
-        let value = HeaderValue::from_maybe_shared(bytes.slice_ref(field.value.trim_ascii()))
-            .map_err(|_| Refusal::bad("a header field's value has control bytes"))?;
-        has.framing |= name == CONTENT_LENGTH || name == TRANSFER_ENCODING;
-        has.connection |= name == CONNECTION;
-        has.expect |= name == EXPECT;
-        map.try_append(name, value).map_err(too_many)?;
+impl<'h> Noted<'h> {
+    /// Looks at all fields, once. httparse has checked them, but for the length of names.
+    fn of(all: &'h [httparse::Header<'h>]) -> Result<Noted<'h>, Refusal> {
+        let mut noted = Noted {
+            all,
+            host: None,
+            hosts: 0,
+            has_framing: false,
+            has_connection: false,
+            has_expect: false,
+        };
+        for field in all {
+            let is = |name: &str| field.name.eq_ignore_ascii_case(name);
+            match field.name.len() {
+                4 if is("host") => {
+                    noted.host = noted.host.or(Some(field.value.trim_ascii()));
+                    noted.hosts += 1;
+                }
+                6 => noted.has_expect |= is("expect"),
+                10 => noted.has_connection |= is("connection"),
+                14 => noted.has_framing |= is("content-length"),
+                17 => noted.has_framing |= is("transfer-encoding"),
+                length if length > fields::LONGEST_NAME => {
+                    return Err(Refusal::bad("a header field's name is too long"));
+                }
+                _ => {}
+            }
+        }
+        Ok(noted)
     }
-    Ok((map, has))
+
+    /// Returns the values of the fields of a name.
+    fn values(&self, name: &'static str) -> impl Iterator<Item = &'h [u8]> {
+        let fields = self.all.iter();
+        fields
+            .filter(move |field| field.name.eq_ignore_ascii_case(name))
+            .map(|field| field.value.trim_ascii())
+    }
+
+    fn framing(&self, version: Version) -> Result<Framing, Refusal> {
+        if !self.has_framing {
+            return Ok(Framing::Length(0));
+        }
+        let lengths = self.values("content-length");
+        Framing::of(lengths, self.values("transfer-encoding"), version)
+    }
+
+    fn keeps_alive(&self, version: Version) -> bool {
+        let (mut keeps, mut closes) = (version != Version::HTTP_10, false);
+        if !self.has_connection {
+            return keeps;
+        }
+        for option in self.values("connection").flat_map(elements_of) {
+            keeps |= option.eq_ignore_ascii_case(b"keep-alive");
+            closes |= option.eq_ignore_ascii_case(b"close");
+        }
+        keeps && !closes
+    }
+
+    fn expects_continue(&self, version: Version) -> Result<bool, Refusal> {
+        if !self.has_expect || version == Version::HTTP_10 {
+            return Ok(false); // RFC 9110, section 10.1.1
+        }
+        match self.values("expect").next() {
+            Some(value) if value.eq_ignore_ascii_case(b"100-continue") => Ok(true),
+            _ => Err(Refusal::new(
+                StatusCode::EXPECTATION_FAILED,
+                "an unknown expectation",
+            )),
+        }
+    }
+
+    /// Checks that it is clear whom the request is for: RFC 9112, section 3.2.
+    fn check_host(&self, uri: &Uri, version: Version) -> Result<(), Refusal> {
+        let Some(host) = self.host else {
+            return match version {
+                Version::HTTP_10 => Ok(()),
+                _ => Err(Refusal::bad("there is no Host")),
+            };
+        };
+        if self.hosts > 1 {
+            return Err(Refusal::bad("more than one Host"));
+        }
+        // Empty: the target has no authority (RFC 9110, section 7.2).
+        let authority = match host {
+            b"" => None,
+            bytes if is_plain_host(bytes) && uri.authority().is_none() => return Ok(()),
+            bytes => Some(
+                Authority::try_from(bytes)
+                    .ok()
+                    .filter(is_host_and_port)
+                    .ok_or(Refusal::bad("Host is no host"))?,
+            ),
+        };
+        match uri.authority() {
+            Some(target) if Some(target) != authority.as_ref() => {
+                Err(Refusal::bad("Host and target disagree"))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Parses the target in the form that the method has: RFC 9112, section 3.2.
 fn target(text: &str, method: &Method, bytes: &Bytes) -> Result<Uri, Refusal> {
     let bad = Refusal::bad("the target is none");
+    if text == "/" {
+        return match *method {
+            Method::CONNECT => Err(bad),
+            _ => Ok(Uri::default()), // It shares no bytes, so that their one owner need not count.
+        };
+    }
     let uri = Uri::from_maybe_shared(bytes.slice_ref(text.as_bytes())).map_err(|_| bad)?;
     let fits = match (uri.scheme_str(), uri.authority()) {
         _ if text.starts_with('/') => true,
@@ -219,7 +314,8 @@ fn target(text: &str, method: &Method, bytes: &Bytes) -> Result<Uri, Refusal> {
         _ => false,
     };
     // A target that another program would cut or read differently.
-    if !fits || text.contains(['#', '\\']) || (*method == Method::CONNECT && text.contains('/')) {
+    let is_cut = memchr::memchr2(b'#', b'\\', text.as_bytes()).is_some();
+    if !fits || is_cut || (*method == Method::CONNECT && text.contains('/')) {
         return Err(bad);
     }
     Ok(uri)
@@ -236,69 +332,26 @@ fn is_host_and_port(authority: &Authority) -> bool {
         })
 }
 
-/// Checks that it is clear whom the request is for: RFC 9112, section 3.2.
-fn check_host(headers: &HeaderMap, uri: &Uri, version: Version) -> Result<(), Refusal> {
-    let mut hosts = headers.get_all(HOST).iter();
-    let Some(host) = hosts.next() else {
-        return match version {
-            Version::HTTP_10 => Ok(()),
-            _ => Err(Refusal::bad("there is no Host")),
-        };
-    };
-    if hosts.next().is_some() {
-        return Err(Refusal::bad("more than one Host"));
-    }
-    // Empty: the target has no authority (RFC 9110, section 7.2).
-    let authority = match host.as_bytes() {
-        b"" => None,
-        bytes if is_plain_host(bytes) && uri.authority().is_none() => return Ok(()),
-        bytes => Some(
-            Authority::try_from(bytes)
-                .ok()
-                .filter(is_host_and_port)
-                .ok_or(Refusal::bad("Host is no host"))?,
-        ),
-    };
-    match uri.authority() {
-        Some(target) if Some(target) != authority.as_ref() => {
-            Err(Refusal::bad("Host and target disagree"))
-        }
-        _ => Ok(()),
-    }
-}
-
 /// Returns whether this is a name or an address of version 4, with a small port or without: what
 /// most clients send, and what needs no parser.
 fn is_plain_host(bytes: &[u8]) -> bool {
-    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.');
-    let name = bytes.iter().take_while(|byte| is_plain(byte)).count();
+    const PLAIN: [bool; 256] = {
+        let mut plain = [false; 256];
+        let mut byte = 0_u8;
+        while byte < 128 {
+            plain[byte as usize] = byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.');
+            byte += 1;
+        }
+        plain
+    };
+    let is_plain = |byte: &&u8| PLAIN[usize::from(**byte)];
+    let name = bytes.iter().take_while(is_plain).count();
     let port_is_fine = match &bytes[name..] {
         [] => true,
         [b':', port @ ..] => (1..=4).contains(&port.len()) && port.iter().all(u8::is_ascii_digit),
         _ => false,
     };
     name > 0 && port_is_fine
-}
-
-fn keeps_alive(headers: &HeaderMap, version: Version) -> bool {
-    let (mut keeps, mut closes) = (version != Version::HTTP_10, false);
-    for option in elements(headers, &CONNECTION) {
-        keeps |= option.eq_ignore_ascii_case(b"keep-alive");
-        closes |= option.eq_ignore_ascii_case(b"close");
-    }
-    keeps && !closes
-}
-
-fn expects_continue(headers: &HeaderMap, version: Version) -> Result<bool, Refusal> {
-    match headers.get(EXPECT) {
-        None => Ok(false),
-        Some(_) if version == Version::HTTP_10 => Ok(false), // RFC 9110, section 10.1.1
-        Some(value) if value.as_bytes().eq_ignore_ascii_case(b"100-continue") => Ok(true),
-        Some(_) => Err(Refusal::new(
-            StatusCode::EXPECTATION_FAILED,
-            "an unknown expectation",
-        )),
-    }
 }
 
 #[cfg(test)]

@@ -110,7 +110,7 @@ pub(super) fn answer(response: &Response, length: Option<u64>) -> http::Response
         headers.insert(CONTENT_LENGTH, length.into());
     }
     if !headers.contains_key(DATE)
-        && let Ok(now) = date::with_now(HeaderValue::from_bytes)
+        && let Ok(now) = HeaderValue::from_bytes(&date::now())
     {
         headers.insert(DATE, now);
     }

@@ -163,18 +163,18 @@ impl Stream {
     }
 
     /// Serves the request.
-    pub(super) fn serve(self: Box<Self>, parts: Parts) {
+    pub(super) fn serve(self: Box<Self>, mut parts: Parts) {
         self.seat.sit_down();
         let shared = Arc::clone(&self.place.common.shared);
-        let mut request = Request::new(parts, Exchange::H2(self));
-        let refused = head::adapt(&mut request, &shared.limits.head);
+        let refused = head::adapt(&mut parts, &shared.limits.head);
+        let mut request = Request::new(parts.into(), Exchange::H2(self));
         request.seat().begin_handler();
         let handled = match refused {
             Ok(()) => catch_unwind(AssertUnwindSafe(|| (shared.handler)(&mut request))),
             Err(Refusal { status, why }) => Ok(Response::new(status).text(why)),
         };
         let is_late = request.seat().end_handler();
-        let (_, exchange, trailers) = request.into_parts();
+        let (exchange, trailers) = request.end();
         let Exchange::H2(mut stream) = exchange else {
             return; // It was one of these above.
         };
@@ -188,7 +188,7 @@ impl Stream {
                 let body = Default::default();
                 stream.upgrade(Response { body, ..response }, upgrade);
             }
-            _ => stream.finish(response, trailers),
+            _ => stream.finish(response, trailers.map(|trailers| *trailers)),
         }
     }
 

@@ -96,12 +96,7 @@ struct Asked {
 
 impl Asked {
     fn of(request: &Request) -> Asked {
-        let field = |name: HeaderName| {
-            request
-                .headers
-                .get(name)
-                .map(|value| value.as_bytes().to_vec())
-        };
+        let field = |name: HeaderName| request.field(&name).map(<[u8]>::to_vec);
         Asked {
             peer: request.peer(),
             method: request.method.to_string(),
@@ -130,7 +125,7 @@ impl Asked {
             Some(peer) => write!(line, "{}", peer.ip())?,
             None => line.push('-'),
         }
-        let time = date::with_now(Time::of);
+        let time = Time::of(&date::now());
         write!(line, " - - [{}] \"{} ", time.common(), self.method)?;
         escape(line, self.target.as_bytes(), hex);
         write!(line, " {:?}\" {} ", self.version, outcome.status.as_u16())?;
@@ -150,7 +145,7 @@ impl Asked {
     }
 
     fn json(&self, line: &mut String, outcome: &super::Outcome) -> fmt::Result {
-        let time = date::with_now(Time::of);
+        let time = Time::of(&date::now());
         write!(line, "{{\"time\":\"{}\"", time.rfc_3339())?;
         let peer = self.peer.map(|peer| peer.ip().to_string().into_bytes());
         for (name, value) in [

@@ -108,8 +108,13 @@ impl Seat {
     /// Notes that a body has moved by so many bytes, and that nothing is limited until the next
     /// piece.
     pub(crate) fn progress(&self, bytes: usize) {
-        self.pace.note(bytes);
+        self.note(bytes);
         self.no_limit();
+    }
+
+    /// Notes that a body has moved by so many bytes, for which nobody has waited.
+    pub(crate) fn note(&self, bytes: usize) {
+        self.pace.note(bytes);
     }
 
     /// Notes that nothing is limited but the handler, if one runs.

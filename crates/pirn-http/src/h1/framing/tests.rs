@@ -1,19 +1,17 @@
 //! The table of the module's documentation.
 
 use super::*;
-use http::{HeaderName, HeaderValue};
 
 fn framing(headers: &[(&str, &str)]) -> Result<Framing, u16> {
     framing_in(Version::HTTP_11, headers)
 }
 
 fn framing_in(version: Version, headers: &[(&str, &str)]) -> Result<Framing, u16> {
-    let mut map = HeaderMap::new();
-    for (name, value) in headers {
-        let value = HeaderValue::from_bytes(value.as_bytes()).unwrap();
-        map.append(HeaderName::from_bytes(name.as_bytes()).unwrap(), value);
-    }
-    Framing::of(&map, version).map_err(|refusal| refusal.status.as_u16())
+    let values = |wanted| {
+        let fields = headers.iter().filter(move |(name, _)| *name == wanted);
+        fields.map(|(_, value)| value.as_bytes())
+    };
+    Framing::of(values(LENGTH), values(CODING), version).map_err(|refusal| refusal.status.as_u16())
 }
 
 const LENGTH: &str = "content-length";

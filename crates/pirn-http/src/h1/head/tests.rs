@@ -65,8 +65,91 @@ fn fields_share_the_bytes_of_the_head() {
         bytes: 1000,
         fields: 100,
     };
-    let head = parse(&Bytes::from_static(HEAD), &limits).unwrap();
-    assert_eq!(head.parts.headers["x"], "1");
+    let head = parse(Bytes::from_static(HEAD), &limits).unwrap();
+    assert_eq!(head.request.fields.get().headers["x"], "1");
     assert!(head.keep_alive && !head.expects_continue);
     assert_eq!(head.framing, Framing::Length(0));
+}
+
+#[test]
+fn what_a_map_has_no_room_for_is_refused_when_it_comes() {
+    let limits = Limits {
+        bytes: 1 << 20,
+        fields: 1 << 16,
+    };
+    let parsed = |fields: String| {
+        let head = format!("GET / HTTP/1.1\r\nhost: a\r\n{fields}\r\n");
+        let head = parse(head.into(), &limits).map_err(|refusal| refusal.status.as_u16())?;
+        Ok(head.request.fields.get().headers.len())
+    };
+    let many = |count| {
+        parsed(
+            (1..count)
+                .map(|number| format!("x{number}: 1\r\n"))
+                .collect(),
+        )
+    };
+    for count in [17, 6_000, 7_000, 24_576] {
+        assert_eq!(many(count), Ok(count));
+    }
+    assert_eq!(many(24_577), Err(431));
+    let named = |length| parsed(format!("{}: 1\r\n", "x".repeat(length)));
+    assert_eq!(named(65_535), Ok(2));
+    assert_eq!(named(65_536), Err(400));
+}
+
+#[test]
+fn a_head_says_how_its_connection_goes_on() {
+    let limits = Limits {
+        bytes: 1000,
+        fields: 100,
+    };
+    let parsed = |version: &str, fields: &str| {
+        let head = format!("POST /a HTTP/1.{version}\r\nHost: a\r\n{fields}\r\n");
+        let head = parse(head.into(), &limits).map_err(|refusal| refusal.status.as_u16())?;
+        Ok((head.keep_alive, head.expects_continue, head.framing))
+    };
+    let none = Framing::Length(0);
+    assert_eq!(parsed("1", ""), Ok((true, false, none)));
+    assert_eq!(parsed("0", ""), Ok((false, false, none)));
+    assert_eq!(
+        parsed("1", "connection: x\r\nCONNECTION: y, Close\r\n"),
+        Ok((false, false, none))
+    );
+    assert_eq!(
+        parsed("0", "connection: Keep-Alive\r\n"),
+        Ok((true, false, none))
+    );
+    assert_eq!(
+        parsed("0", "connection: keep-alive, close\r\n"),
+        Ok((false, false, none))
+    );
+    assert_eq!(
+        parsed("1", "Expect: 100-Continue\r\n"),
+        Ok((true, true, none))
+    );
+    assert_eq!(
+        parsed("0", "expect: 100-continue\r\n"),
+        Ok((false, false, none))
+    );
+    assert_eq!(parsed("1", "expect: x\r\n"), Err(417));
+    let length = Framing::Length(5);
+    assert_eq!(
+        parsed("1", "Content-Length:5 \r\n"),
+        Ok((true, false, length))
+    );
+    assert_eq!(
+        parsed("1", "Content-Length: 5\r\nContent-length: 6\r\n"),
+        Err(400)
+    );
+    let chunked = "Transfer-Encoding: Chunked\r\n";
+    assert_eq!(parsed("1", chunked), Ok((true, false, Framing::Chunked)));
+    assert_eq!(parsed("0", chunked), Err(400));
+    assert_eq!(parsed("1", &chunked.repeat(2)), Err(400));
+    assert_eq!(
+        parsed("1", &["content-length: 5\r\n", chunked].concat()),
+        Err(400)
+    );
+    assert_eq!(parsed("1", "hOST: a\r\n"), Err(400));
+    assert_eq!(parsed("1", "x: \0\r\n"), Err(400));
 }

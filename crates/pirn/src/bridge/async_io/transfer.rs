@@ -109,10 +109,11 @@ impl<T: AsFd> AsyncIo<T> {
         other()
     }
 
-    /// Ends what is written to a socket. Other descriptors stay open until they are closed.
+    /// Ends what is written to a socket. Other descriptors stay open until they are closed. A
+    /// connection that its peer has reset has ended: tokio, too, takes that for no error.
     pub(super) fn end_writing(&self) -> io::Result<()> {
         match once::end_writing(self.number()) {
-            Ok(_) | Err(Errno(libc::ENOTSOCK)) => Ok(()),
+            Ok(_) | Err(Errno(libc::ENOTSOCK | libc::ENOTCONN)) => Ok(()),
             Err(e) => Err(io::Error::from_raw_os_error(e.0)),
         }
     }

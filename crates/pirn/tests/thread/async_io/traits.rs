@@ -166,6 +166,20 @@ fn errors_and_empty_buffers() {
 }
 
 #[watched]
+fn a_connection_that_was_reset_has_been_shut_down() {
+    let (ours, theirs) = tcp_pair();
+    (&ours).write_all(b"warp").unwrap();
+    theirs.peek(&mut [0]).unwrap();
+    drop(theirs); // What has come is unread, so the kernel resets the connection.
+    let mut io = AsyncIo::new(ours).unwrap();
+    block_on(async {
+        let reset = io.read(&mut [0]).await.unwrap_err();
+        assert_eq!(reset.kind(), io::ErrorKind::ConnectionReset);
+        io.close().await.unwrap();
+    });
+}
+
+#[watched]
 fn the_traits_of_hyper() {
     use ::hyper::rt::{Read, ReadBuf, Write};
     let (ours, theirs) = tcp_pair();

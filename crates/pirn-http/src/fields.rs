@@ -1,0 +1,178 @@
+//! The header fields of a request.
+//!
+//! A map of them takes nearly as long to make as all else that a server does for a small request,
+//! and most handlers look at one field or none. So those of HTTP/1.1 stay the bytes that have come,
+//! which were checked when the head was parsed, and the map is made when it is first asked for. In
+//! HTTP/2 there is a map from the beginning.
+
+use bytes::Bytes;
+use http::header::{HeaderMap, HeaderName, HeaderValue, MaxSizeReached};
+use std::cell::OnceCell;
+use std::fmt;
+
+/// Of more fields the map is made at once, since it may have no room for them: some 24,000 is the
+/// most, and one whose names collide doubles its size up to twice too early.
+const MANY: usize = 6 * 1024;
+
+/// The longest name that a field can have.
+pub(crate) const LONGEST_NAME: usize = (1 << 16) - 1;
+
+/// What a [`Request`](crate::Request) derefs to: its header fields.
+///
+/// # Examples
+/// ```
+/// use pirn_http::{Request, Server, header};
+/// let server = Server::new().get("/", |request: &mut Request| {
+///     request.headers.get_all(header::ACCEPT).iter().count().to_string()
+/// });
+/// assert_eq!(server.client().get("/").text(), "0");
+/// ```
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Fields {
+    /// The header fields.
+    pub headers: HeaderMap,
+}
+
+/// See the module's documentation.
+pub(crate) struct LazyFields {
+    /// A head of HTTP/1.1.
+    head: Bytes,
+    /// How many fields it has.
+    count: usize,
+    /// In a box: mostly there is none, and requests are moved about.
+    fields: OnceCell<Box<Fields>>,
+}
+
+impl LazyFields {
+    /// Returns the fields of a head that has `count` of them, and is still to be set.
+    pub(crate) fn counted(count: usize) -> LazyFields {
+        LazyFields {
+            head: Bytes::new(),
+            count,
+            fields: OnceCell::new(),
+        }
+    }
+
+    /// Sets the head, which has been checked.
+    ///
+    /// # Errors
+    /// If no map has room for all the fields.
+    pub(crate) fn set_head(&mut self, head: Bytes) -> Result<(), MaxSizeReached> {
+        self.head = head;
+        if self.count > MANY {
+            self.fields = OnceCell::from(self.try_make()?);
+        }
+        Ok(())
+    }
+
+    /// Returns the fields of a map.
+    #[cfg(feature = "http2")]
+    pub(crate) fn of_map(headers: HeaderMap) -> LazyFields {
+        LazyFields {
+            head: Bytes::new(),
+            count: 0,
+            fields: OnceCell::from(Box::new(Fields { headers })),
+        }
+    }
+
+    pub(crate) fn get(&self) -> &Fields {
+        self.fields.get_or_init(|| self.make())
+    }
+
+    pub(crate) fn get_mut(&mut self) -> &mut Fields {
+        self.get();
+        self.fields.get_mut().expect("it is set")
+    }
+
+    #[cold]
+    fn make(&self) -> Box<Fields> {
+        let made = self.try_make();
+        made.expect("there is room for so few")
+    }
+
+    fn try_make(&self) -> Result<Box<Fields>, MaxSizeReached> {
+        let mut headers = HeaderMap::try_with_capacity(self.count)?;
+        for (name, value) in lines(&self.head) {
+            let checked = "it was checked when the head was parsed";
+            let name = HeaderName::from_bytes(name).expect(checked);
+            let value = HeaderValue::from_maybe_shared(self.head.slice_ref(value)).expect(checked);
+            headers.try_append(name, value)?;
+        }
+        Ok(Box::new(Fields { headers }))
+    }
+
+    /// Returns the value of the first field of this name, which may be in any case.
+    pub(crate) fn first(&self, name: &str) -> Option<&[u8]> {
+        match self.fields.get() {
+            Some(fields) => fields.headers.get(name).map(HeaderValue::as_bytes),
+            None => lines(&self.head)
+                .find(|(known, _)| known.eq_ignore_ascii_case(name.as_bytes()))
+                .map(|(_, value)| value),
+        }
+    }
+}
+
+impl fmt::Debug for LazyFields {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.get().headers.fmt(f)
+    }
+}
+
+/// Returns the names and values of the fields of a head that has been checked: after its first line
+/// there are lines `name: value CR LF`, and an empty one at the end.
+fn lines(head: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    let start = memchr::memchr(b'\n', head).map_or(head.len(), |end| end + 1);
+    let mut rest = &head[start..];
+    std::iter::from_fn(move || {
+        let (name, after) = rest.split_at(memchr::memchr(b':', rest)?);
+        let (value, next) = after.split_at(memchr::memchr(b'\n', after)? + 1);
+        rest = next;
+        Some((name, value[1..].trim_ascii()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &[u8] = b"GET /a:b HTTP/1.1\r\nHost: a:80\r\nx: 1\r\nX:\t2 \r\nempty:\r\n\r\n";
+
+    fn fields(head: &'static [u8]) -> LazyFields {
+        let mut fields = LazyFields::counted(4);
+        fields.set_head(Bytes::from_static(head)).unwrap();
+        fields
+    }
+
+    #[test]
+    fn the_map_has_what_the_lines_have() {
+        let (fields, made) = (fields(HEAD), fields(HEAD));
+        made.get();
+        for name in ["host", "HOST", "x", "empty", "none", "GET /a"] {
+            assert_eq!(fields.first(name), made.first(name), "{name}");
+        }
+        let map = &fields.get().headers;
+        assert_eq!(map.len(), 4);
+        assert_eq!(map["host"], "a:80");
+        assert_eq!(Vec::from_iter(map.get_all("x")), ["1", "2"]);
+        assert_eq!(map["empty"], "");
+    }
+
+    #[test]
+    fn a_change_is_seen_by_whoever_looks_then() {
+        let mut fields = fields(HEAD);
+        let headers = &mut fields.get_mut().headers;
+        headers.insert("x", HeaderValue::from_static("3"));
+        headers.remove("host");
+        assert_eq!(fields.first("X"), Some(&b"3"[..]));
+        assert_eq!(fields.first("host"), None);
+        assert_eq!(fields.get().headers.len(), 2);
+    }
+
+    #[test]
+    fn a_head_may_have_no_fields() {
+        let fields = fields(b"GET / HTTP/1.0\r\n\r\n");
+        assert_eq!(fields.first("host"), None);
+        assert!(fields.get().headers.is_empty());
+    }
+}
