@@ -202,6 +202,7 @@ pub fn java_server(cx: &Context) -> Workload {
             _ => format!("{} connections, {delay_ms} ms", number(connections as f64)),
         },
         threads: connections,
+        fresh: true,
         only: Some(&["native", "pirn-run", "jdk-virtual"]),
         driver: Box::new(Served {
             connections,

@@ -7,7 +7,7 @@ use super::wrk::port;
 use super::{Driver, Round, Sample};
 use crate::process::Process;
 use anyhow::{Context, Result};
-use bench_load::report::Report;
+use bench_load::report::{Report, Share};
 
 /// Each connection makes one request after the other.
 pub struct Served {
@@ -41,15 +41,28 @@ impl Driver for Served {
         });
         let outcome = outcome?;
         let share = outcome.server.context("the client tells no times")?;
-        let micros = share.cpu_s * 1e6 / share.answered.max(1) as f64;
         Ok(vec![
             errors(&outcome),
             Sample::new("requests", outcome.per_second),
             latency("p99", outcome.latency.p99_ms),
-            Sample::new("processor", micros),
+            each_took(&share),
             Sample::new("memory", peak.mib()),
             Sample::new("OS threads", peak.threads as f64),
         ])
+    }
+}
+
+/// The processor time that the server took for a request.
+fn each_took(share: &Share) -> Sample {
+    let micros = share.cpu_s * 1e6 / share.answered as f64;
+    let none = || Err("no request was answered".to_owned());
+    Sample {
+        value: if share.answered == 0 {
+            none()
+        } else {
+            Ok(micros)
+        },
+        ..Sample::new("processor", 0.0)
     }
 }
 

@@ -37,7 +37,7 @@ def fail(error):
 
 
 def rounds(work):
-    """Does the work once for each round that the harness wants."""
+    """Does the work in each round, until the harness has no more to say."""
     for line in sys.stdin:
         if line.strip() != "round":
             say(error=f"expected round, got {line.strip()!r}")

@@ -6,7 +6,7 @@ use nix::sys::time::TimeVal;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// What programs took, in seconds, and what came of it.
+/// The times that programs took, in seconds, and their outcome.
 pub struct Cost {
     pub wall: f64,
     /// In user and in kernel mode, with their own children.

@@ -1,5 +1,6 @@
-//! Benchmark peers `native` and `pirn-run`: programs that do not speak the protocol themselves, such
-//! as `true`, started and measured as whole processes. This program itself has no virtual threads.
+//! Benchmark peers `native` and `pirn-run`: programs that do not speak the protocol themselves,
+//! such as `true`, started and measured as whole processes. This program itself has no virtual
+//! threads.
 //!
 //! `peer-run native|PIRN PYTHON WORKLOAD [key=value]...`, where `PIRN` is the path of `pirn`.
 
