@@ -43,13 +43,22 @@ impl Driver for Served {
         let share = outcome.server.context("the client tells no times")?;
         Ok(vec![
             errors(&outcome),
-            Sample::new("requests", outcome.per_second),
+            Sample {
+                remark: missing(&outcome, connections),
+                ..Sample::new("requests", outcome.per_second)
+            },
             latency("p99", outcome.latency.p99_ms),
             each_took(&share),
             Sample::new("memory", peak.mib()),
             Sample::new("OS threads", peak.threads as f64),
         ])
     }
+}
+
+/// What to say if not all connections were open: then the numbers are those of fewer.
+fn missing(outcome: &Report, connections: u64) -> Option<String> {
+    let most = outcome.peak_connections;
+    (most < connections).then(|| format!("no more than {most} connections were open"))
 }
 
 /// The processor time that the server took for a request.
