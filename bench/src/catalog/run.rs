@@ -195,7 +195,7 @@ pub fn java(cx: &Context) -> Workload {
 /// The peer `jdk-virtual` is the same program with the JDK's own virtual threads.
 pub fn java_server(cx: &Context) -> Workload {
     let sizes: &[(u64, u64)] = cx.size.pick(&[(100, 0), (5_000, 1000)], &[(10, 5)]);
-    let (ramp_ms, measure_ms) = cx.size.pick((3000, 3000), (50, 300));
+    let (ramp_ms, measure_ms) = cx.size.pick((3000, 3000), (50, 1000));
     let of = |&(connections, delay_ms): &(u64, u64)| Case {
         name: match delay_ms {
             0 => format!("{} connections", number(connections as f64)),
