@@ -6,7 +6,7 @@
 //! comes back when the two programs are measured again in turn.
 
 use crate::report::turned;
-use crate::results::{MetricResults, PIRN, Results, Row, number};
+use crate::results::{MetricResults, PIRN, Results, number};
 use anyhow::{Result, ensure};
 use std::fmt::Write;
 
@@ -115,7 +115,7 @@ fn line(
     before: &MetricResults,
     now: &MetricResults,
 ) -> Option<Line> {
-    let (earlier, row) = (pirn(before)?, pirn(now)?);
+    let (earlier, row) = (before.ours()?, now.ours()?);
     // None at all in both runs, of errors for example, is no change.
     let ratio = match earlier.median == row.median {
         true => 1.0,
@@ -128,10 +128,6 @@ fn line(
         now: row.median,
         worse: turned(now, ratio),
     })
-}
-
-fn pirn(metric: &MetricResults) -> Option<&Row> {
-    metric.rows.iter().find(|row| row.peer == PIRN)
 }
 
 /// Returns what differs between the runs, apart from the measured program.

@@ -2,6 +2,7 @@
 //! out, and that is said before the first round.
 
 use crate::catalog::Workload;
+use crate::peers::java;
 use std::path::PathBuf;
 
 /// Leaves out the cases that need a program which is not installed. Returns the lines to say, one
@@ -14,11 +15,8 @@ pub fn leave_out(
     for workload in &mut *workloads {
         let name = workload.name;
         workload.cases.retain(|case| {
-            let Some(program) = case
-                .driver
-                .program()
-                .filter(|program| !is_installed(program))
-            else {
+            let mut needed = case.needs.iter().copied().chain(case.driver.program());
+            let Some(program) = needed.find(|program| !is_installed(program)) else {
                 return true;
             };
             let left_out = format!("{name} {}", case.name).trim_end().to_owned();
@@ -32,13 +30,33 @@ pub fn leave_out(
     workloads.retain(|workload| !workload.cases.is_empty());
     let line = |(program, cases): (&str, Vec<String>)| {
         let cases = cases.join(", ");
-        format!("{program} is not installed (apt-get install {program}); left out: {cases}")
+        let remedy = remedy(program);
+        format!("{program} is not installed ({remedy}); left out: {cases}")
     };
     lacking.into_iter().map(line).collect()
 }
 
-/// Whether a program is in one of the folders of `PATH`.
+fn remedy(program: &str) -> String {
+    let package = match program {
+        "JDK 25" => return "set JAVA_HOME to one that is not older".into(),
+        "java" => "default-jdk-headless",
+        "cc" => "gcc",
+        "redis-benchmark" => "redis-tools",
+        program => program,
+    };
+    format!("apt-get install {package}")
+}
+
+/// Whether a program can be started: it is in one of the folders of `PATH`, or a JDK.
 pub fn is_installed(program: &str) -> bool {
+    match program {
+        "java" => java::plain().is_some(),
+        "JDK 25" => java::Jdk::find().is_ok(),
+        program => is_in_path(program),
+    }
+}
+
+fn is_in_path(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let is_in = |folder: PathBuf| folder.join(program).is_file();
     std::env::split_paths(&path).any(is_in)

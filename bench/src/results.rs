@@ -114,9 +114,17 @@ pub struct Verdict {
 /// The peer that is compared with all others.
 pub const PIRN: &str = "pirn";
 
-/// Whether a peer is Pirn itself: in its usual form, or in another one.
+/// The same where the programs are not written for Pirn. No case has both.
+pub const PIRN_RUN: &str = "pirn-run";
+
+/// Whether a peer is the one that is compared with all others.
+pub fn is_ours(peer: &str) -> bool {
+    peer == PIRN || peer == PIRN_RUN
+}
+
+/// Whether a peer is Pirn itself: the one that is compared, or another form.
 pub fn is_pirn(peer: &str) -> bool {
-    peer == PIRN || peer == "pirn-process"
+    is_ours(peer) || peer == "pirn-process"
 }
 
 impl Row {
@@ -149,6 +157,11 @@ impl MetricResults {
         }
     }
 
+    /// Returns the row of the peer that is compared with all others.
+    pub fn ours(&self) -> Option<&Row> {
+        self.rows.iter().find(|row| is_ours(&row.peer))
+    }
+
     /// Returns the peer with the best median.
     pub fn best(&self) -> Option<&Row> {
         best(self.metric.better, self.rows.iter())
@@ -164,7 +177,7 @@ fn best<'a>(better: Better, rows: impl Iterator<Item = &'a Row>) -> Option<&'a R
 
 fn verdict(better: Better, rows: &[Row]) -> Option<Verdict> {
     const MARGIN: f64 = 0.02;
-    let pirn = rows.iter().find(|row| row.peer == PIRN)?;
+    let pirn = rows.iter().find(|row| is_ours(&row.peer))?;
     let best = best(better, rows.iter().filter(|row| !is_pirn(&row.peer)))?;
     // The rounds were interleaved: a disturbance of one of a pair is likely to have affected the
     // other.

@@ -1,7 +1,7 @@
 //! Runs the cases: the peers take turns round by round, so that a change in the machine's pace
 //! affects all of them alike.
 
-use crate::catalog::{Case, Cores, Metric, Params, Workload};
+use crate::catalog::{Case, Cores, Metric, Params, Program, Workload};
 use crate::drivers::{Backend, Round, Sample};
 use crate::machine::{Cpus, room_for_os_threads};
 use crate::memory;
@@ -173,11 +173,12 @@ impl Runner {
     /// Starts a contender and warms it up.
     fn start(&self, contender: &mut Contender, place: Place) -> Result<()> {
         let Place { case, server, .. } = place;
-        let mut command = Command::new(&contender.peer.command[0]);
-        command.args(&contender.peer.command[1..]).arg(case.call);
+        let words = contender.peer.command(case.program);
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).arg(case.call);
         command.args(contender.params.arguments());
         let mut process = server.during(|| Process::start(&mut command, self.timeout))?;
-        let jit = contender.peer.kind.jit;
+        let jit = contender.peer.kind.jit || case.program.has_jit();
         // A server warms up even for a fresh round, because its start is not measured.
         if self.warm && (!case.fresh || (jit && case.driver.serves())) {
             warm_up(&mut process, &contender.in_round(place), jit)?;
@@ -193,10 +194,9 @@ impl Runner {
     /// None: a peer that cannot be started has no version, and will fail in its first case.
     pub fn ask_versions(&mut self) {
         for peer in &self.peers {
-            let mut command = Command::new(&peer.command[0]);
-            command
-                .args(&peer.command[1..])
-                .args(["serve", "delay_ms=0"]);
+            let words = peer.command(Program::Own);
+            let mut command = Command::new(&words[0]);
+            command.args(&words[1..]).args(["serve", "delay_ms=0"]);
             if let Ok(process) = Process::start(&mut command, self.timeout) {
                 self.versions.insert(peer.name, process.version.clone());
             }
@@ -225,6 +225,11 @@ impl<'p> Contender<'p> {
             false => case.params.clone(),
         };
         params.set(set);
+        if let Some(key) = case.fits
+            && peer.kind.os_threads
+        {
+            params.lower(key, room_for_os_threads().0);
+        }
         Contender {
             peer,
             params,

@@ -61,9 +61,13 @@ fn takes_part(peer: &str, workload: &str) -> bool {
         "erlang",
         "fibry",
     ];
+    const RUN: [&str; 2] = ["native", "pirn-run"];
     match workload {
         "actors" => FOR_ACTORS.contains(&peer) || ["pirn", "go", "tokio"].contains(&peer),
         _ if FOR_ACTORS.contains(&peer) => false,
+        "run-server" => RUN.contains(&peer) || peer == "jdk-virtual",
+        _ if workload.starts_with("run-") => RUN.contains(&peer),
+        _ if RUN.contains(&peer) => false,
         "http" | "users" | "gateway" => peer != "rayon",
         "hogs" | "malloc" => ["pirn", "os-threads"].contains(&peer),
         "scope" => peer != "helidon",
@@ -97,7 +101,9 @@ fn every_workload_of_every_present_peer_does_its_work() {
             "pirn-process",
             "ractor",
             "kameo",
-            "actix"
+            "actix",
+            "native",
+            "pirn-run"
         ]
         .iter()
         .all(|peer| present.contains(peer))

@@ -1,7 +1,7 @@
 use super::*;
 use crate::catalog::{Metric, higher, lower};
 use crate::machine::Machine;
-use crate::results::{CaseResults, WorkloadResults};
+use crate::results::{CaseResults, Row, WorkloadResults};
 
 /// A run with a case of one workload, which has these metrics of Pirn's.
 fn run(parameters: &str, metrics: Vec<(Metric, f64)>) -> Results {

@@ -6,6 +6,7 @@ mod actors;
 mod computing;
 mod memory;
 mod network;
+mod run;
 mod switching;
 mod waiting;
 
@@ -55,6 +56,13 @@ pub struct Case {
     pub backend: Option<u64>,
     /// The only peers that can do it, or that are asked to.
     pub only: Option<&'static [&'static str]>,
+    /// Which of a peer's programs does it.
+    pub program: Program,
+    /// What must be installed for it, beside what its driver needs.
+    pub needs: &'static [&'static str],
+    /// The parameter that is a number of threads, which is cut to what fits where these are the
+    /// operating system's.
+    pub fits: Option<&'static str>,
 }
 
 impl Case {
@@ -64,6 +72,37 @@ impl Case {
             Some(only) => only.contains(&peer),
             None => !kind.partial,
         }
+    }
+}
+
+/// A program of a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Program {
+    /// The only one that most have.
+    Own,
+    C,
+    Python,
+    /// In Java, for any JDK from 17 on.
+    Java,
+    /// That of the JDK's peers, with platform threads.
+    JavaServer,
+}
+
+impl Program {
+    /// Returns what must be installed for it.
+    fn needs(self) -> &'static [&'static str] {
+        match self {
+            Program::Own => &[],
+            Program::C => &["cc"],
+            Program::Python => &["python3"],
+            Program::Java => &["java"],
+            Program::JavaServer => &["JDK 25"],
+        }
+    }
+
+    /// Whether it has a compiler at run time, which must warm up.
+    pub fn has_jit(self) -> bool {
+        matches!(self, Program::Java | Program::JavaServer)
     }
 }
 
@@ -81,6 +120,15 @@ impl Params {
     pub fn with(&self, other: &Params) -> Params {
         let value = |&(key, value)| (key, other.get(key).unwrap_or(value));
         Params(self.0.iter().map(value).collect())
+    }
+
+    /// Lowers the value of a key to this one, if it is higher.
+    pub fn lower(&mut self, key: &str, most: u64) {
+        for (name, value) in &mut self.0 {
+            if *name == key {
+                *value = most.min(*value);
+            }
+        }
     }
 
     /// Sets those of the pairs whose keys are here. Returns whether there was any.
@@ -231,6 +279,13 @@ const ALL: &[Make] = &[
     computing::malloc,
     switching::scope,
     actors::actors,
+    run::spawn,
+    run::parked,
+    run::echo,
+    run::python,
+    run::java,
+    run::java_server,
+    run::few,
 ];
 
 /// Returns the workloads of these names, or all.
@@ -270,6 +325,9 @@ fn case(call: &'static str, params: &[(&'static str, u64)], metrics: Vec<Metric>
         memory: 0,
         backend: None,
         only: None,
+        program: Program::Own,
+        needs: &[],
+        fits: None,
     }
 }
 

@@ -38,6 +38,14 @@ fn values_for_os_threads_replace_those_for_others() {
 }
 
 #[test]
+fn a_number_of_threads_is_cut_to_what_fits() {
+    let mut params = Params(vec![("threads", 200_000), ("ms", 7)]);
+    params.lower("threads", 12_000);
+    params.lower("ms", 12_000);
+    assert_eq!(params, Params(vec![("threads", 12_000), ("ms", 7)]));
+}
+
+#[test]
 fn parameters_are_set_by_name() {
     let mut params = Params(vec![("a", 1), ("b", 2)]);
     assert!(params.set(&[("b".into(), 7), ("c".into(), 8)]));

@@ -16,7 +16,7 @@ pub struct Users {
 }
 
 /// Runs our own client; gives what it says.
-fn client(
+pub fn client(
     round: &Round,
     subcommand: &str,
     numbers: &[(&str, u64)],
@@ -31,14 +31,14 @@ fn client(
     serde_json::from_str(&output).with_context(|| format!("the client said {output:?}"))
 }
 
-fn latency(metric: &str, ms: Option<f64>) -> Sample {
+pub fn latency(metric: &str, ms: Option<f64>) -> Sample {
     Sample {
         value: ms.ok_or_else(|| "no request was answered".to_owned()),
         ..Sample::new(metric, 0.0)
     }
 }
 
-fn errors(report: &Report) -> Sample {
+pub fn errors(report: &Report) -> Sample {
     Sample {
         remark: report
             .first_error

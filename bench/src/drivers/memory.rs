@@ -13,7 +13,7 @@ pub struct Parked {
 }
 
 impl Driver for Parked {
-    fn round(&self, process: &mut Process, _: &Round) -> Result<Vec<Sample>> {
+    fn round(&self, process: &mut Process, round: &Round) -> Result<Vec<Sample>> {
         let before = process.footprint()?;
         let mut growth = None;
         let mut work = work(process, |process, at, count| {
@@ -27,7 +27,11 @@ impl Driver for Parked {
         })?;
         let (taken, count) = growth.context("it did not stand still")?;
         let each = |bytes: u64| bytes as f64 / count;
-        work.samples.push(Sample::new("bytes", each(taken.total())));
+        let other_size = *round.params != round.case.params;
+        work.samples.push(Sample {
+            remark: other_size.then(|| format!("with {count} threads")),
+            ..Sample::new("bytes", each(taken.total()))
+        });
         work.samples
             .push(Sample::new("of it kernel", each(taken.kernel)));
         Ok(work.samples)

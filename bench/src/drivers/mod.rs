@@ -2,11 +2,15 @@
 
 mod load;
 mod memory;
+mod redis;
+mod served;
 mod usage;
 mod wrk;
 
 pub use load::{Backend, Gateway, Users};
 pub use memory::{MostParked, Parked};
+pub use redis::Redis;
+pub use served::Served;
 pub use usage::{Usage, WholeProcess};
 pub use wrk::Http;
 

@@ -81,7 +81,7 @@ pub fn watched<T>(pid: u32, f: impl FnOnce() -> T) -> (Peak, T) {
 /// Processor time of a process so far, in user and kernel mode together: to the nanosecond that of
 /// the threads it has, or to the tick that of all it ever had, whichever is more. May go down a
 /// little when a thread ends.
-fn processor_time(pid: u32) -> Result<Duration> {
+pub fn processor_time(pid: u32) -> Result<Duration> {
     let stat = read_to_string(format!("/proc/{pid}/stat"))?;
     // The name in parentheses may have spaces; utime and stime are fields 14 and 15.
     let fields = stat.rsplit(')').next().unwrap_or_default();

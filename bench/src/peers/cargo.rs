@@ -24,6 +24,29 @@ pub fn programs(places: &Places, packages: &[&str]) -> Result<Vec<PathBuf>, Stri
     Ok(messages.lines().filter_map(executable).collect())
 }
 
+/// Builds `pirn` and the library that it preloads; gives the path of `pirn`.
+///
+/// # Errors
+///
+/// What cargo said.
+pub fn pirn(places: &Places) -> Result<PathBuf, String> {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.arg("build").args(RELEASE.then_some("--release"));
+    command.args([
+        "--quiet",
+        "--package",
+        "pirn-preload",
+        "--package",
+        "pirn-cli",
+    ]);
+    command.arg("--target-dir").arg(&places.target);
+    command.current_dir(env!("CARGO_MANIFEST_DIR"));
+    run(&mut command, "cargo")?;
+    let profile = if RELEASE { "release" } else { "debug" };
+    // It finds the library beside itself.
+    Ok(places.target.join(profile).join("pirn"))
+}
+
 /// The program that a message of cargo tells of.
 fn executable(message: &str) -> Option<PathBuf> {
     let message: Value = serde_json::from_str(message).ok()?;

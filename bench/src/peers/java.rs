@@ -11,6 +11,9 @@ use std::time::SystemTime;
 /// values, structured concurrency by joiners.
 const OLDEST: u32 = 25;
 
+/// The first version that runs the program with nothing but platform threads.
+const PLAIN: u32 = 17;
+
 /// The version whose preview of structured concurrency is measured: each JDK has its own.
 const PREVIEW: u32 = 25;
 
@@ -34,6 +37,10 @@ impl Jdk {
         choose(named.map(PathBuf::from), installed())
     }
 
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
     fn tool(&self, name: &str) -> PathBuf {
         self.home.join("bin").join(name)
     }
@@ -43,10 +50,18 @@ impl Jdk {
     }
 }
 
+/// The oldest from 17 on: programs for it run on all of them, and know nothing of virtual threads.
+pub fn plain() -> Option<Jdk> {
+    let named = std::env::var_os("JAVA_HOME").map(PathBuf::from);
+    let homes = named.into_iter().chain(installed());
+    let found = homes.filter_map(|home| from(&home, PLAIN).ok());
+    found.min_by_key(|jdk| numbers(&jdk.version))
+}
+
 fn choose(named: Option<PathBuf>, installed: Vec<PathBuf>) -> Result<Jdk, String> {
     let mut refused = Vec::new();
     if let Some(home) = named {
-        match usable(&home) {
+        match from(&home, OLDEST) {
             Ok(jdk) => return Ok(jdk),
             Err(why) => refused.push(format!("JAVA_HOME: {why}")),
         }
@@ -54,7 +69,7 @@ fn choose(named: Option<PathBuf>, installed: Vec<PathBuf>) -> Result<Jdk, String
     let why_not_named = refused.first().cloned();
     let mut found = Vec::new();
     for home in installed {
-        match usable(&home) {
+        match from(&home, OLDEST) {
             Ok(jdk) => found.push(jdk),
             Err(why) => refused.push(why),
         }
@@ -78,7 +93,7 @@ fn choose(named: Option<PathBuf>, installed: Vec<PathBuf>) -> Result<Jdk, String
 }
 
 /// A JDK at this place, if there is one and it is new enough.
-fn usable(home: &Path) -> Result<Jdk, String> {
+fn from(home: &Path, oldest: u32) -> Result<Jdk, String> {
     let release = fs::read_to_string(home.join("release")).unwrap_or_default();
     let version = release
         .lines()
@@ -94,10 +109,10 @@ fn usable(home: &Path) -> Result<Jdk, String> {
     };
     if numbers(&version)
         .first()
-        .is_none_or(|&major| major < OLDEST)
+        .is_none_or(|&major| major < oldest)
     {
         return Err(format!(
-            "{name} is JDK {version}, which is refused: {OLDEST} or newer is needed"
+            "{name} is JDK {version}, which is refused: {oldest} or newer is needed"
         ));
     }
     if !home.join("bin").join("javac").exists() {
@@ -173,6 +188,24 @@ fn compile(jdk: &Jdk, places: &Places, folder: &str, flags: &[&str]) -> Result<(
     command.args(flags).arg("-Werror");
     command.arg("-cp").arg(&out).arg("-d").arg(&out);
     run(command.args(sources), "javac").map(drop)
+}
+
+/// Compiles the program that is for any JDK from 17 on; gives how to start it.
+///
+/// # Errors
+///
+/// What the compiler said.
+pub fn threads(jdk: &Jdk, places: &Places) -> Result<Vec<OsString>, String> {
+    let mut sources = Vec::new();
+    files_below(&places.peers.join("run/java"), &mut sources);
+    let out = places.out.join("run-java");
+    let mut command = Command::new(jdk.tool("javac"));
+    let release = PLAIN.to_string();
+    command.args(["-Xlint:all,-options", "-Werror", "--release", &release]);
+    command.args(["-encoding", "UTF-8", "-d"]).arg(&out);
+    run(command.args(sources), "javac")?;
+    let java = jdk.tool("java").into();
+    Ok(vec![java, "-cp".into(), out.into(), "run.Main".into()])
 }
 
 /// How to start it with this kind of thread, and its flags.

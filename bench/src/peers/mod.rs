@@ -3,8 +3,10 @@
 mod cargo;
 mod erlang;
 mod go;
-mod java;
+pub mod java;
+mod run;
 
+use crate::catalog::Program;
 use anyhow::{Result, bail};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -15,10 +17,21 @@ use std::process::Command;
 pub struct Peer {
     pub name: &'static str,
     /// The program and what comes before the workload's name.
-    pub command: Vec<OsString>,
+    own: Vec<OsString>,
+    /// The same for other programs.
+    others: Vec<(Program, Vec<OsString>)>,
     /// How it was built and is started, for the report.
     pub flags: String,
     pub kind: Kind,
+}
+
+impl Peer {
+    /// The words that start one of its programs, and its own where it has no such one.
+    pub fn command(&self, program: Program) -> &[OsString] {
+        let mut others = self.others.iter();
+        let found = others.find(|(other, _)| *other == program);
+        found.map_or(&self.own, |(_, command)| command)
+    }
 }
 
 /// What the harness must know of a peer's kind.
@@ -51,6 +64,10 @@ enum Source {
     /// A project of Maven, in this folder, with this class that has `main`.
     Maven(&'static str, &'static str),
     Erlang,
+    /// Programs that know nothing of Pirn: under `pirn run`, or natively.
+    Run {
+        virtually: bool,
+    },
 }
 
 const NATIVE: Kind = Kind {
@@ -137,6 +154,21 @@ pub const KNOWN: &[Known] = &[
         PARTIAL_JAVA,
         Source::Maven("fibry", "peer.fibry.Main"),
     ),
+    known(
+        "native",
+        "Native (OS threads)",
+        Kind {
+            os_threads: true,
+            ..PARTIAL
+        },
+        Source::Run { virtually: false },
+    ),
+    known(
+        "pirn-run",
+        "pirn run",
+        PARTIAL,
+        Source::Run { virtually: true },
+    ),
 ];
 
 const fn known(name: &'static str, title: &'static str, kind: Kind, source: Source) -> Known {
@@ -195,28 +227,40 @@ impl Builder {
     ///
     /// If it cannot be: the reason for the report.
     pub fn build(&mut self, known: &Known) -> Result<Peer, String> {
-        let (command, flags) = match known.source {
+        let mut others = Vec::new();
+        let (own, flags) = match known.source {
             Source::Cargo(package) => self.cargo(package)?,
             Source::Go => go::build(&self.places)?,
-            Source::Java(threads) => {
-                let jdk = self.jdk.clone()?;
-                let built = self
-                    .java
-                    .get_or_insert_with(|| java::build(&jdk, &self.places));
-                built.clone()?;
-                java::command(&jdk, &self.places, threads)
-            }
+            Source::Java(threads) => self.java(threads)?,
             Source::Maven(folder, main) => {
                 java::maven(&self.jdk.clone()?, &self.places, folder, main)?
             }
             Source::Erlang => erlang::build(&self.places)?,
+            Source::Run { virtually } => {
+                let java_server = match &self.jdk {
+                    Ok(_) => Some(self.java("platform")?.0),
+                    Err(_) => None,
+                };
+                let programs = run::build(&self.places, virtually, java_server)?;
+                others = programs.others;
+                (programs.own, programs.flags)
+            }
         };
         Ok(Peer {
             name: known.name,
-            command,
+            own,
+            others,
             flags,
             kind: known.kind,
         })
+    }
+
+    /// How to start the program in Java with this kind of thread, and its flags.
+    fn java(&mut self, threads: &str) -> Result<(Vec<OsString>, String), String> {
+        let jdk = self.jdk.clone()?;
+        let build = || java::build(&jdk, &self.places);
+        self.java.get_or_insert_with(build).clone()?;
+        Ok(java::command(&jdk, &self.places, threads))
     }
 
     /// A JDK that was passed over, and why.

@@ -26,6 +26,18 @@ fn what_needs_a_program_that_is_not_there_is_left_out() {
 }
 
 #[test]
+fn what_a_case_itself_needs_is_named_with_the_remedy() {
+    let mut workloads = workloads(&["run-spawn", "run-few"]);
+    let lines = leave_out(&mut workloads, |program| {
+        !["cc", "python3"].contains(&program)
+    });
+    assert_eq!(lines.len(), 2);
+    assert!(lines[0].contains("apt-get install gcc"), "{lines:?}");
+    assert!(lines[1].contains("run-few Python"), "{lines:?}");
+    assert_eq!(workloads.len(), 1);
+}
+
+#[test]
 fn nothing_is_left_out_where_all_is_installed() {
     let mut workloads = workloads(&["spawn", "http"]);
     assert_eq!(leave_out(&mut workloads, |_| true), [""; 0]);

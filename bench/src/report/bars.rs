@@ -4,7 +4,7 @@ use super::palette::{self, FAINT, GRID, INK, LOSS};
 use super::plots::{Area, Drawn, WIDTH, ink, picture, style, width_of, write};
 use super::scale::{Marks, Room, Scale};
 use super::summary::{self, Missing};
-use crate::results::{CaseResults, MetricResults, PIRN, Results, Row, number};
+use crate::results::{CaseResults, MetricResults, Results, Row, is_ours, number};
 use plotters::chart::ChartContext;
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
@@ -97,7 +97,7 @@ fn draw_axis(area: &Area, chart: &mut Bars, metric: &MetricResults, scale: &Scal
 /// Draws the bar with its whiskers.
 fn draw_bar(chart: &mut Bars, results: &Results, row: &Row, i: usize) -> Drawn {
     let (start, y) = (chart.x_range().start, i as f64);
-    let strength = if row.peer == PIRN { 1.0 } else { 0.6 };
+    let strength = if is_ours(&row.peer) { 1.0 } else { 0.6 };
     let colour = palette::of_peer(results, &row.peer).mix(strength);
     chart.draw_series([Rectangle::new(
         [(start, y + 0.18), (row.median, y + 0.82)],
@@ -114,7 +114,7 @@ fn draw_bar(chart: &mut Bars, results: &Results, row: &Row, i: usize) -> Drawn {
 
 /// Writes the peer's name before its bar, and its number behind it.
 fn write_row(area: &Area, chart: &Bars, results: &Results, row: &Row, i: usize) -> Drawn {
-    let ours = row.peer == PIRN;
+    let ours = is_ours(&row.peer);
     let (x, y) = chart.backend_coord(&(row.max, i as f64 + 0.5));
     write(
         area,
@@ -139,7 +139,7 @@ fn write_missing(
     i: usize,
 ) -> Drawn {
     // A missing number of Pirn's is highlighted.
-    let colour = if missing.peer == PIRN { LOSS } else { FAINT };
+    let colour = if is_ours(missing.peer) { LOSS } else { FAINT };
     let (x, y) = chart.backend_coord(&(chart.x_range().start, i as f64 + 0.5));
     write(area, missing.word, (x + 7, y), ink(&colour, HPos::Left))?;
     let name = summary::shortened(results.title(missing.peer), NAME);

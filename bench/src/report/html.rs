@@ -5,7 +5,7 @@ use super::summary::{self, Outcome};
 use super::{overview, palette, section};
 use crate::catalog::Better;
 use crate::results::{
-    CaseResults, MetricResults, PIRN, PeerInfo, Results, WorkloadResults, number,
+    CaseResults, MetricResults, PeerInfo, Results, WorkloadResults, is_ours, number,
 };
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -122,7 +122,7 @@ fn loss_row(results: &Results, (workload, case, metric): Entry) -> Markup {
             tr {
                 td { (link(workload, case)) }
                 td { (metric.metric.name) br; span.faint { (metric.metric.unit) (more(metric)) } }
-                td.number { (value(PIRN).unwrap_or_default()) }
+                td.number { (metric.ours().map(|row| number(row.median)).unwrap_or_default()) }
                 td.number {
                     (value(&verdict.best).unwrap_or_default()) br;
                     span.faint { (results.title(&verdict.best)) }
@@ -151,7 +151,7 @@ fn more(metric: &MetricResults) -> &'static str {
 fn failures_of_ours(results: &Results) -> Markup {
     let ours: Vec<_> = results
         .failures()
-        .filter(|(_, _, failure)| failure.peer == PIRN)
+        .filter(|(_, _, failure)| is_ours(&failure.peer))
         .collect();
     html! {
         @if !ours.is_empty() {
@@ -175,7 +175,7 @@ fn missed_goals(results: &Results) -> Markup {
                     li {
                         (link(workload, case)) ", " (metric.metric.name) ": "
                         @if let (Some((goal, _)), Some(ours)) =
-                            (summary::goal_met(metric), summary::row_of(metric, PIRN))
+                            (summary::goal_met(metric), metric.ours())
                         {
                             b { (number(ours.median)) } " where "
                             (summary::with_unit(goal, &metric.metric)) " is the goal"

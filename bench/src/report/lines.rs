@@ -4,7 +4,7 @@ use super::palette::{self, FAINT, GRID};
 use super::plots::{Area, Drawn, FONT, Point, WIDTH, ink, picture, style, write};
 use super::scale::{self, Marks, Room, Scale};
 use super::summary;
-use crate::results::{PIRN, Results, Row};
+use crate::results::{Results, Row, is_ours};
 use plotters::chart::ChartContext;
 use plotters::element::DashedPathElement;
 use plotters::prelude::*;
@@ -70,7 +70,7 @@ fn lines<'a>(results: &'a Results, points: &[Point<'a>]) -> Vec<Line<'a>> {
     };
     let mut lines: Vec<Line> = results.peers.iter().map(|info| line(&info.name)).collect();
     lines.retain(|line| !line.points.is_empty());
-    lines.sort_by_key(|line| line.peer != PIRN);
+    lines.sort_by_key(|line| !is_ours(line.peer));
     lines
 }
 
@@ -96,7 +96,7 @@ fn draw_axes(area: &Area, chart: &mut Lines, points: &[Point], y: &Scale) -> Dra
 }
 
 fn draw_line(chart: &mut Lines, results: &Results, line: &Line) -> Drawn {
-    let ours = line.peer == PIRN;
+    let ours = is_ours(line.peer);
     let colour = palette::of_peer(results, line.peer);
     let (width, radius) = if ours { (4, 5) } else { (2, 3) };
     let medians = || line.points.iter().map(|(x, row)| (*x, row.median));
@@ -127,7 +127,7 @@ fn draw_names(
         .iter()
         .zip(apart(&wanted, LINE, (HEIGHT - BOTTOM) as i32))
     {
-        let ours = line.peer == PIRN;
+        let ours = is_ours(line.peer);
         let colour = palette::of_peer(results, line.peer);
         if line.points.len() == points {
             area.draw(&PathElement::new([end(line), (x - 3, y)], colour.mix(0.45)))?;

@@ -3,7 +3,7 @@
 //! A chart is drawn with the light colours; the page's style sheet replaces them by the dark ones
 //! if the reader's screen is dark.
 
-use crate::results::{PIRN, Results};
+use crate::results::{Results, is_ours};
 use plotters::style::RGBColor;
 use std::fmt::Write;
 
@@ -31,7 +31,7 @@ pub const LOSS: Colour = colour(0xD4500A, 0xFF8A4C);
 
 /// The colours of the other peers, in their order; colour-blind readers can tell those apart that
 /// meet in a chart (after Okabe and Ito, and Tol).
-const OTHERS: [Colour; 14] = [
+const OTHERS: [Colour; 15] = [
     colour(0xE69F00, 0xF0B429),
     colour(0x009E73, 0x2BC49A),
     colour(0xCC79A7, 0xE59CC5),
@@ -46,16 +46,17 @@ const OTHERS: [Colour; 14] = [
     colour(0x88CCEE, 0xB5E0F5),
     colour(0x4D4D4D, 0xC2C2C2),
     colour(0xAA4499, 0xD97FCC),
+    colour(0x117733, 0x5FB87F),
 ];
 
 const FIXED: [Colour; 6] = [INK, FAINT, GRID, BAND, OURS, LOSS];
 
 /// Returns the colour of a peer, the same in all charts of a report.
 pub fn of_peer(results: &Results, peer: &str) -> RGBColor {
-    if peer == PIRN {
+    if is_ours(peer) {
         return OURS.rgb();
     }
-    let mut others = results.peers.iter().filter(|info| info.name != PIRN);
+    let mut others = results.peers.iter().filter(|info| !is_ours(&info.name));
     let index = others
         .position(|info| info.name == peer)
         .unwrap_or_default();

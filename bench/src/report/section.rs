@@ -4,7 +4,7 @@ use super::palette;
 use super::summary::{self, Missing};
 use super::{html, plots};
 use crate::results::{
-    CaseResults, MetricResults, PIRN, PeerInfo, Results, Row, WorkloadResults, number,
+    CaseResults, MetricResults, PeerInfo, Results, Row, WorkloadResults, is_ours, number,
 };
 use maud::{Markup, html};
 use plotters::style::RGBColor;
@@ -71,7 +71,7 @@ fn medians(results: &Results, workload: &WorkloadResults) -> Markup {
             thead { tr {
                 th { "Median" }
                 th { "Unit" }
-                @for info in &peers { th.number.ours[info.name == PIRN] { (info.title) } }
+                @for info in &peers { th.number.ours[is_ours(&info.name)] { (info.title) } }
             } }
             tbody { @for (case, metric) in metrics(workload) { tr {
                 td { (name(case, metric)) }
@@ -86,7 +86,7 @@ fn median(metric: &MetricResults, peer: &str) -> Markup {
     let median = summary::row_of(metric, peer).map(|row| row.median);
     let best = median.is_some() && median == metric.best().map(|row| row.median);
     html! {
-        td.number.ours[peer == PIRN].best[best] {
+        td.number.ours[is_ours(peer)].best[best] {
             @match median {
                 Some(median) => (number(median)),
                 None => { span.faint { "–" } }
@@ -178,7 +178,7 @@ fn rows(results: &Results, metric: &MetricResults) -> Markup {
     html! {
         tbody {
             @for (i, row) in ranked.iter().enumerate() {
-                tr.ours[row.peer == PIRN] {
+                tr.ours[is_ours(&row.peer)] {
                     @if i == 0 {
                         td.metric rowspan=(ranked.len()) { (metric_cell(results, metric)) }
                     }
@@ -194,7 +194,7 @@ fn metric_cell(results: &Results, metric: &MetricResults) -> Markup {
         b { (metric.metric.name) } br;
         span.faint { (summary::direction(&metric.metric)) }
         @if let Some(verdict) = &metric.verdict {
-            br; span.loss[verdict.loses] { (summary::comparison(results, verdict)) }
+            br; span.loss[verdict.loses] { (summary::comparison(results, metric, verdict)) }
         }
         @if let Some((goal, met)) = summary::goal_met(metric) {
             br; span.loss[!met] { "goal " (number(goal)) (if met { ": met" } else { ": missed" }) }

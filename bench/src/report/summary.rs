@@ -69,7 +69,7 @@ pub fn compared(results: &Results) -> usize {
 /// Returns whether Pirn meets the goal, if there is one and Pirn has a value.
 pub fn goal_met(metric: &MetricResults) -> Option<(f64, bool)> {
     let goal = metric.metric.goal?;
-    let ours = row_of(metric, PIRN)?.median;
+    let ours = metric.ours()?.median;
     let met = match metric.metric.better {
         Better::Lower => ours <= goal,
         Better::Higher => ours >= goal,
@@ -136,8 +136,9 @@ pub fn direction(metric: &Metric) -> &'static str {
 }
 
 /// `Pirn / Go 0.420 (0.400 to 0.450)`.
-pub fn comparison(results: &Results, verdict: &Verdict) -> String {
-    let names = format!("{} / {}", results.title(PIRN), results.title(&verdict.best));
+pub fn comparison(results: &Results, metric: &MetricResults, verdict: &Verdict) -> String {
+    let ours = metric.ours().map_or(PIRN, |row| &row.peer);
+    let names = format!("{} / {}", results.title(ours), results.title(&verdict.best));
     format!("{names} {}", ratio_with_spread(verdict))
 }
 

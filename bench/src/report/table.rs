@@ -2,7 +2,7 @@
 
 use super::summary::{self, Missing};
 use crate::results::{
-    CaseResults, MetricResults, PIRN, PeerInfo, Results, Row, WorkloadResults, number,
+    CaseResults, MetricResults, PeerInfo, Results, Row, WorkloadResults, is_ours, number,
 };
 
 /// Columns of the terminal.
@@ -150,7 +150,7 @@ impl Out {
             let lost = if verdict.loses { "  << LOSS" } else { "" };
             self.line(&format!(
                 "      {}{lost}",
-                summary::comparison(results, verdict)
+                summary::comparison(results, metric, verdict)
             ));
         }
         if let Some((goal, met)) = summary::goal_met(metric) {
@@ -163,7 +163,7 @@ impl Out {
     }
 
     fn row(&mut self, results: &Results, row: &Row, unit: &str) {
-        let mark = if row.peer == PIRN { '>' } else { ' ' };
+        let mark = if is_ours(&row.peer) { '>' } else { ' ' };
         let name = summary::shortened(results.title(&row.peer), NAME + 4);
         let numbers = [row.median, row.min, row.max]
             .map(|v| format!("{:>NUMBER$}", number(v)))
@@ -190,8 +190,8 @@ impl Out {
                 continue;
             };
             let what = summary::label(workload, case, metric);
-            let values = [PIRN, &verdict.best]
-                .map(|peer| summary::row_of(metric, peer).map_or(f64::NAN, |row| row.median));
+            let values = [metric.ours(), summary::row_of(metric, &verdict.best)]
+                .map(|row| row.map_or(f64::NAN, |row| row.median));
             let values = format!(
                 "{} against {}",
                 number(values[0]),
@@ -201,7 +201,7 @@ impl Out {
                 "  ",
                 &format!(
                     "{what}: {}, {values}",
-                    summary::comparison(results, verdict)
+                    summary::comparison(results, metric, verdict)
                 ),
                 4,
             );
@@ -219,9 +219,7 @@ impl Out {
             self.heading(&format!("GOALS MISSED: {}", missed.len()));
         }
         for (workload, case, metric) in missed {
-            let (Some((goal, _)), Some(ours)) =
-                (summary::goal_met(metric), summary::row_of(metric, PIRN))
-            else {
+            let (Some((goal, _)), Some(ours)) = (summary::goal_met(metric), metric.ours()) else {
                 continue;
             };
             let what = summary::label(workload, case, metric);

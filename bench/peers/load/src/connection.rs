@@ -22,6 +22,9 @@ const LONGEST_ANSWER: usize = 64 * 1024;
 /// As much as they usually take, so that the buffer need not grow.
 const USUAL_ANSWER: usize = 512;
 
+/// What an echo sends and gets back, in bytes.
+const ECHOED: usize = 64;
+
 /// A connection to the server.
 pub struct Connection {
     stream: TcpStream,
@@ -131,6 +134,20 @@ impl Connection {
             answer.body == body.as_bytes(),
             "the body is {text:.200?} and not {body:?}"
         );
+        Ok(())
+    }
+
+    /// Sends 64 bytes, which begin with this number, and waits for the server to send them back.
+    pub async fn echo(&mut self, number: u32) -> Result<()> {
+        let mut sent = [b'e'; ECHOED];
+        sent[..4].copy_from_slice(&number.to_be_bytes());
+        let mut got = [0; ECHOED];
+        self.stream.write_all(&sent).await.context("cannot send")?;
+        self.stream
+            .read_exact(&mut got)
+            .await
+            .context("cannot read")?;
+        ensure!(got == sent, "other bytes came back");
         Ok(())
     }
 

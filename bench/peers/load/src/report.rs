@@ -28,6 +28,18 @@ pub struct Report {
     pub late_ms: f64,
     /// Processor time the client took, in user and in kernel mode.
     pub cpu_s: f64,
+    /// The server's share, if its process was named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<Share>,
+}
+
+/// What a server did and took during a time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Share {
+    /// Requests that it answered.
+    pub answered: u64,
+    /// Processor time that it took, in user and in kernel mode.
+    pub cpu_s: f64,
 }
 
 /// How long answers took, exact to three digits.

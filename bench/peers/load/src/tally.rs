@@ -3,9 +3,11 @@
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
+use anyhow::{Context, Result};
 use bench_load::report::{Latency, Report};
 use hdrhistogram::Histogram;
-use nix::time::{ClockId, clock_gettime};
+use nix::time::{ClockId, clock_getcpuclockid, clock_gettime};
+use nix::unistd::Pid;
 
 /// No time limit on the command line is longer than a day; with connecting, twice that.
 const LONGEST_MICROS: u64 = 2 * 24 * 60 * 60 * 1_000_000;
@@ -67,6 +69,11 @@ impl Tally {
         counts.first_error.get_or_insert_with(reason);
     }
 
+    /// How many requests were answered as expected until now.
+    pub fn answered(&self) -> u64 {
+        self.counts().micros.len()
+    }
+
     /// What has been counted until now.
     pub fn report(&self, times: &Times) -> Report {
         let counts = self.counts();
@@ -82,6 +89,7 @@ impl Tally {
             per_second: ok as f64 / times.per.as_secs_f64(),
             late_ms: times.late.as_secs_f64() * 1e3,
             cpu_s: cpu_seconds(),
+            server: None,
         }
     }
 
@@ -113,4 +121,12 @@ fn latency(micros: &Histogram<u64>) -> Latency {
 fn cpu_seconds() -> f64 {
     clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID)
         .map_or(0.0, |time| Duration::from(time).as_secs_f64())
+}
+
+/// The processor time, in seconds, that a process has taken.
+pub fn processor_time(pid: i32) -> Result<f64> {
+    let clock = clock_getcpuclockid(Pid::from_raw(pid));
+    let time = clock.and_then(clock_gettime);
+    let time = time.with_context(|| format!("cannot read the times of process {pid}"))?;
+    Ok(Duration::from(time).as_secs_f64())
 }

@@ -161,8 +161,28 @@ fn requests_before_the_time_that_counts_do_not_count() {
 }
 
 #[test]
+fn echoes_are_counted_with_the_processor_time_that_the_server_took() {
+    let server = Server::start(Manner::Echo);
+    // The server is in this process.
+    let pid = std::process::id();
+    let load = format!(
+        "open --connections 5 --ramp-ms 20 --measure-ms 2000 --echo --timeout-ms 10000 --server {pid}"
+    );
+    let report = report(&load, server.port);
+    assert_eq!(report.errors, 0, "{report:?}");
+    let share = report.server.unwrap();
+    assert!(share.cpu_s > 0.0, "{report:?}");
+    assert!(
+        share.answered > 0 && share.answered <= server.requests(),
+        "{report:?}"
+    );
+}
+
+#[test]
 fn arguments_that_make_no_sense_are_refused() {
     for wrong in [
+        "open --connections 1 --ramp-ms 0 --measure-ms 1 --timeout-ms 1",
+        "open --connections 1 --ramp-ms 0 --measure-ms 1 --body x --echo --timeout-ms 1",
         "users --users 0 --requests 1 --ramp-ms 0 --timeout-ms 1",
         "users --users 1 --requests 1 --ramp-ms 0 --timeout-ms 0",
         "users --users 1 --requests 1 --ramp-ms 86400001 --timeout-ms 1",

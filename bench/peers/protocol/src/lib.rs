@@ -28,8 +28,17 @@ pub fn run(
     version: &str,
     find: impl FnOnce(&str, &Params) -> Option<Result<Workload>>,
 ) -> ExitCode {
+    run_with(peer, version, std::env::args().skip(1), find)
+}
+
+/// [`run`] with other arguments than those of the command line.
+pub fn run_with(
+    peer: &str,
+    version: &str,
+    mut args: impl Iterator<Item = String>,
+    find: impl FnOnce(&str, &Params) -> Option<Result<Workload>>,
+) -> ExitCode {
     print(&json!({"peer": peer, "version": version}));
-    let mut args = std::env::args().skip(1);
     let name = args.next().unwrap_or_default();
     let workload = Params::parse(args).and_then(|params| match find(&name, &params) {
         Some(workload) => workload,

@@ -78,7 +78,7 @@ fn one_peer_alone_is_shown_without_comparison() {
     for case in results.workloads.iter_mut().flat_map(|w| &mut w.cases) {
         case.failures.clear();
         for metric in &mut case.metrics {
-            metric.rows.retain(|row| row.peer == PIRN);
+            metric.rows.retain(|row| row.peer == crate::results::PIRN);
             metric.verdict = None;
         }
     }

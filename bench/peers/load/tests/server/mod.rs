@@ -29,6 +29,8 @@ pub enum Manner {
     ClosesEarly,
     /// Answers the first request of a connection, and closes it.
     ClosesAfterOne,
+    /// Sends back what it gets.
+    Echo,
     /// Never answers.
     Mute,
 }
@@ -76,6 +78,12 @@ async fn converse(
     manner: Manner,
     requests: Arc<AtomicU64>,
 ) -> io::Result<()> {
+    while let Manner::Echo = manner {
+        let mut bytes = [0; 64];
+        stream.read_exact(&mut bytes).await?;
+        requests.fetch_add(1, Ordering::SeqCst);
+        stream.write_all(&bytes).await?;
+    }
     loop {
         read_request(&mut stream).await?;
         requests.fetch_add(1, Ordering::SeqCst);
@@ -104,7 +112,7 @@ async fn converse(
             Manner::Extra => stream.write_all(format!("{HELLO}!").as_bytes()).await?,
             Manner::ClosesEarly => return stream.write_all(&HELLO.as_bytes()[..20]).await,
             Manner::ClosesAfterOne => return stream.write_all(HELLO.as_bytes()).await,
-            Manner::Mute => std::future::pending().await,
+            Manner::Echo | Manner::Mute => std::future::pending().await,
         }
     }
 }
