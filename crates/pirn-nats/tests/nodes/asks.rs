@@ -391,8 +391,8 @@ fn a_mailbox_that_is_full_holds_the_senders_back_and_loses_nothing() {
             sum += n;
             sum
         });
-    here.register("slow", &slow).unwrap().accepts::<Deposit>();
-    let remote: Remote<Call<Deposit, i64>> = there.find("slow");
+    here.join("slow", &slow).unwrap().accepts::<Deposit>();
+    let remote: Remote<Call<Deposit, i64>> = there.group("slow");
     (0..500).for_each(|_| remote.send(Deposit(1)).unwrap());
     let before = Instant::now();
     assert_eq!(
