@@ -89,8 +89,7 @@ impl Shared {
         }
     }
 
-    /// Sends an answer, from a task.
-    pub(crate) async fn answer(&self, to: String, answer: Result<Bytes, AskError>) {
+    async fn answer(&self, to: String, answer: Result<Bytes, AskError>) {
         let sent = self.engine.publish(Packet::answer(to.clone(), answer));
         if let Err(error @ NodeError::TooLarge { .. }) = sent.await {
             let failure = Failure::new(format!("the answer is {error}"));
@@ -99,12 +98,16 @@ impl Shared {
         }
     }
 
-    /// Has an answer sent, if there is an asker.
+    /// Sends an answer, if there is an asker: at once, or by a task if very many packets are under
+    /// way.
     pub(crate) fn respond(self: &Arc<Shared>, to: Option<String>, answer: Result<Bytes, AskError>) {
         if let Some(to) = to {
             let shared = Arc::clone(self);
-            let task = async move { shared.answer(to, answer).await };
-            self.engine.spawn(Box::pin(task));
+            let mut task = Box::pin(async move { shared.answer(to, answer).await });
+            let at_once = task.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            if at_once.is_pending() {
+                self.engine.spawn(task);
+            }
         }
     }
 

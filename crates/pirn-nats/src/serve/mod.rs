@@ -1,6 +1,7 @@
 //! Serving actors to other nodes.
 
 mod actor;
+mod answering;
 mod lease;
 mod registration;
 mod routes;

@@ -1,6 +1,7 @@
 //! From a packet to a message: by the name of its type, which must have been registered.
 
 use super::actor::Answers;
+use super::answering::send_when_given;
 use crate::node::Shared;
 use crate::packet::Packet;
 use crate::wire::{Wire, decode, encode};
@@ -80,7 +81,7 @@ fn answer_control(control: &str, actor: u64, shared: &Shared) -> Result<bytes::B
     encode(&whereabouts).map_err(AskError::Failed)
 }
 
-/// Gives a message to the actor. If it is a request, a task sends the answer when it is there.
+/// Gives a message to the actor. If it is a request, the answer is sent when it is there.
 fn deliver<A: Answers<M>, M: Wire>(actor: &A, packet: Packet, shared: &Arc<Shared>) {
     let message: M = match decode(&packet.body) {
         Ok(message) => message,
@@ -103,11 +104,5 @@ fn deliver<A: Answers<M>, M: Wire>(actor: &A, packet: Packet, shared: &Arc<Share
         Ok(reply) => reply,
         Err(error) => return shared.refuse(Some(to), error.into_ask_error()),
     };
-    let answering = Arc::clone(shared);
-    let task = async move {
-        let write = |answer| encode(&answer).map_err(AskError::Failed);
-        let answer = reply.await.and_then(write);
-        answering.answer(to, answer).await;
-    };
-    shared.engine.spawn(Box::pin(task));
+    send_when_given(reply, to, shared);
 }

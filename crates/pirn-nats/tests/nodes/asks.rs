@@ -381,7 +381,8 @@ fn a_mailbox_that_is_full_holds_the_senders_back_and_loses_nothing() {
     let Some(server) = Server::start() else {
         return;
     };
-    let (here, there) = (server.node("here"), server.node("there"));
+    let here = server.node("here");
+    let there = server.node_with("there", Node::builder().patience(LONG * 60));
     let gate = Gate::new();
     let (blocked, mut sum) = (gate.clone(), 0);
     let slow = actor::Builder::new()
@@ -391,8 +392,8 @@ fn a_mailbox_that_is_full_holds_the_senders_back_and_loses_nothing() {
             sum += n;
             sum
         });
-    here.register("slow", &slow).unwrap().accepts::<Deposit>();
-    let remote: Remote<Call<Deposit, i64>> = there.find("slow");
+    here.join("slow", &slow).unwrap().accepts::<Deposit>();
+    let remote: Remote<Call<Deposit, i64>> = there.group("slow");
     (0..500).for_each(|_| remote.send(Deposit(1)).unwrap());
     let before = Instant::now();
     assert_eq!(

@@ -76,6 +76,7 @@ fn a_process_with_a_role() {
     });
     match &*role {
         "account" => account(&url),
+        "log" => log(&url),
         "worker" => worker(&url),
         "asker" => asker(&url),
         other => panic!("{other} is no role"),
@@ -92,7 +93,7 @@ fn node(url: &str) -> Node {
     builder.connect(url, "test").unwrap()
 }
 
-/// Has the name `account`, until it loses it. Tells each deposit.
+/// Has the name `account`, until it loses it.
 fn account(url: &str) {
     let node = node(url);
     let account = pirn_actor::spawn(Account::with(100));
@@ -106,6 +107,16 @@ fn account(url: &str) {
     say(format!("ready {}", serving.fence().unwrap()));
     let exit = account.join();
     say(exit);
+    drop(std::io::stdin().read(&mut [0]));
+}
+
+/// Has the name `account`, until it loses it. Tells each deposit.
+fn log(url: &str) {
+    let node = node(url);
+    let log = pirn_actor::consumer(|Deposit(amount)| say(format!("got {amount}")));
+    node.register("account", &log).unwrap().accepts::<Deposit>();
+    say("ready");
+    say(log.join());
     drop(std::io::stdin().read(&mut [0]));
 }
 

@@ -10,8 +10,9 @@ pub struct Forwarder {
     state: Arc<Mutex<State>>,
 }
 
-#[derive(Default)]
 struct State {
+    /// The server's port.
+    server: u16,
     is_cut: bool,
     streams: Vec<TcpStream>,
 }
@@ -20,13 +21,17 @@ impl Forwarder {
     pub fn to(server: u16) -> Forwarder {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let state = Arc::new(Mutex::new(State::default()));
+        let state = Arc::new(Mutex::new(State {
+            server,
+            is_cut: false,
+            streams: Vec::new(),
+        }));
         let forwarding = Arc::clone(&state);
         pirn::thread::spawn(move || {
             for client in listener.incoming() {
                 let Ok(client) = client else { return };
                 let mut state = forwarding.lock().unwrap();
-                let Ok(server) = TcpStream::connect(("127.0.0.1", server)) else {
+                let Ok(server) = TcpStream::connect(("127.0.0.1", state.server)) else {
                     continue;
                 };
                 if state.is_cut {
@@ -53,6 +58,11 @@ impl Forwarder {
         for stream in state.streams.drain(..) {
             drop(stream.shutdown(Shutdown::Both));
         }
+    }
+
+    /// Forwards to another port from now on.
+    pub fn aim(&self, server: u16) {
+        self.state.lock().unwrap().server = server;
     }
 
     pub fn mend(&self) {

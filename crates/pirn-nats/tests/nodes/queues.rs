@@ -3,6 +3,7 @@
 use crate::bank::{Deposit, Echo};
 use crate::children::Process;
 use crate::common::{until, watched};
+use crate::forwarder::Forwarder;
 use crate::server::Server;
 use pirn::thread;
 use pirn_actor as actor;
@@ -43,10 +44,12 @@ fn messages_survive_the_server() {
     let Some(server) = Server::start() else {
         return;
     };
-    let node = server.node("a");
+    let forwarder = Forwarder::to(server.port());
+    let node = Node::connect(&forwarder.url(), "test").unwrap();
     let work = queue(&node, options());
     work.send(Deposit(7)).unwrap();
-    let _server = server.restart();
+    let server = server.restart();
+    forwarder.aim(server.port());
     let (tell, told) = mpsc::channel();
     let worker = actor::function(move |Deposit(n)| tell.send(n).unwrap_or(()));
     let _workers = work.serve(&worker).unwrap();
@@ -122,13 +125,13 @@ fn a_handler_may_take_longer_than_the_queues_patience() {
         return;
     };
     let node = server.node("a");
-    let work = queue(&node, options().patience(TENTH * 3).at_once(2));
+    let work = queue(&node, options().patience(TENTH * 20).at_once(2));
     let (tell, told) = mpsc::channel();
     let spawn = || {
         let tell = tell.clone();
         actor::function(move |Deposit(n)| {
             tell.send(n).unwrap();
-            thread::sleep(TENTH * 15);
+            thread::sleep(TENTH * 50);
         })
     };
     let (a, b) = (spawn(), spawn());

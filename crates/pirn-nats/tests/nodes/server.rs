@@ -54,7 +54,7 @@ impl Server {
             skipped();
             return None;
         }
-        Some(Server::run(folder(), -1, String::new()))
+        Some(Server::run(folder(), String::new()))
     }
 
     /// Starts a cluster of three.
@@ -71,15 +71,15 @@ impl Server {
                 routes[number],
                 urls.join(", "),
             );
-            Server::run(folder(), -1, config)
+            Server::run(folder(), config)
         });
         Some(servers)
     }
 
-    fn run(folder: PathBuf, port: i32, config: String) -> Server {
+    fn run(folder: PathBuf, config: String) -> Server {
         let program = program().expect("it has been found before");
         let text = format!(
-            "host: 127.0.0.1\nport: {port}\nports_file_dir: {folder:?}\nlog_file: {log:?}\n{config}\
+            "host: 127.0.0.1\nport: -1\nports_file_dir: {folder:?}\nlog_file: {log:?}\n{config}\
              jetstream {{ store_dir: {store:?}, max_mem: 64MB, max_file: 1GB }}\n",
             log = folder.join("log"),
             store = folder.join("store"),
@@ -133,12 +133,13 @@ impl Server {
         builder.name(name).connect(&self.url(), "test").unwrap()
     }
 
-    /// Kills the server, and starts another one on the same port, with the same folder.
+    /// Kills the server, and starts another one with the same folder, on another port: its own may
+    /// be somebody else's meanwhile.
     pub fn restart(mut self) -> Server {
         self.is_last = false;
-        let (folder, config, port) = (self.folder.clone(), self.config.clone(), self.port);
+        let (folder, config) = (self.folder.clone(), self.config.clone());
         drop(self);
-        Server::run(folder, port.into(), config)
+        Server::run(folder, config)
     }
 
     pub fn kill(&self) {
@@ -162,8 +163,9 @@ fn port_of(folder: &Path, program: &Path, pid: libc::pid_t) -> u16 {
     let name = program.file_name().unwrap().to_str().unwrap();
     let file = folder.join(format!("{name}_{pid}.ports"));
     loop {
-        // SAFETY: signal 0 only looks whether the process is there.
-        let is_there = unsafe { libc::kill(pid, 0) } == 0;
+        // Its shell does not wait for it: it stays there as a zombie.
+        let status = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let is_there = !status.is_empty() && !status.contains(") Z");
         let log = || fs::read_to_string(folder.join("log")).unwrap_or_default();
         assert!(is_there, "the server does not run:\n{}", log());
         let text = fs::read_to_string(&file).unwrap_or_default();
