@@ -4,6 +4,7 @@
 //! reduces it, too, one after the other: so results wait nowhere but in threads, whose number is
 //! limited, and memory is bounded however slow the reduction and however many the items.
 
+use crate::identity::current_limit;
 use crate::poison::locked;
 use core::convert::Infallible;
 use pirn::scope::{self, JoinError};
@@ -102,6 +103,8 @@ where
             s.fork(move || total.add(map(item)?));
         }
         match s.join() {
+            // When the time is up, that interrupts the thread, too.
+            _ if interrupted && current_limit().is_past() => Err(JoinError::TimedOut),
             _ if interrupted => Err(JoinError::Interrupted),
             joined => joined.map(drop).map_err(JoinError::from),
         }

@@ -246,7 +246,11 @@ fn a_handler_that_waits_is_interrupted_at_the_askers_deadline() {
         // On a busy machine the time may be up before the message is begun.
         let interrupted = std::iter::repeat_with(|| {
             let answer = ask();
-            assert!(matches!(answer, Err(AskError::TimedOut)), "{answer:?}");
+            // The interrupted handler's answer may come first.
+            assert!(
+                matches!(answer, Err(AskError::TimedOut) | Ok(true)),
+                "{answer:?}"
+            );
             told.recv_timeout(Duration::from_millis(50)).ok()
         });
         assert_eq!(interrupted.flatten().next(), Some(Err(thread::Interrupted)));
