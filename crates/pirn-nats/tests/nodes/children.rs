@@ -1,5 +1,7 @@
 //! Nodes that are processes of their own: this program again, with a role.
 
+use crate::common::until;
+use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
@@ -48,6 +50,17 @@ impl Process {
         let pid = self.child.id().try_into().unwrap();
         // SAFETY: it only sends a signal, and the child is not reaped before `drop`.
         unsafe { libc::kill(pid, signal) };
+    }
+
+    /// Has the process stand still, and waits until all its threads do.
+    pub fn stop(&self) {
+        self.signal(libc::SIGSTOP);
+        let tasks = format!("/proc/{}/task", self.child.id());
+        let stands = |task: fs::DirEntry| {
+            let status = fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+            status.is_empty() || status.contains(") T ")
+        };
+        until(|| fs::read_dir(&tasks).unwrap().flatten().all(stands));
     }
 }
 

@@ -138,7 +138,7 @@ fn a_process_that_was_stopped_for_too_long_kills_its_actor_and_handles_nothing_m
     let remote: Remote<Account> = node.find("account");
     remote.send(Deposit(1)).unwrap();
     assert_eq!(child.line(), "got 1");
-    child.signal(libc::SIGSTOP);
+    child.stop();
     let _next = loop {
         // These wait in the stopped process's socket.
         remote.send(Deposit(2)).unwrap();
@@ -163,7 +163,7 @@ fn a_process_that_was_stopped_for_too_long_interrupts_its_handler() {
     let remote: Remote<Account> = node.find("account");
     let current = remote.ask_later(Sleep(Duration::from_secs(3600))).unwrap();
     let _monitor = remote.monitor().unwrap(); // answered when the request has been given
-    child.signal(libc::SIGSTOP);
+    child.stop();
     until(|| node.holder("account").unwrap().is_none());
     child.signal(libc::SIGCONT);
     assert_eq!(child.line(), "killed");
