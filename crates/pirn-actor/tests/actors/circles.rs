@@ -63,8 +63,14 @@ fn a_circle_through_an_earlier_stage_of_a_pipeline_is_found() {
             let line = (1..stages).fold(stage(0), |line, n| line.then(stage(n)));
             let asks = named("asker", move |n| line.ask(Ok(n))?);
             asker.set(&asks);
-            let way = format!("stage-{asks_back} waits for asker waits for stage-{asks_back}");
-            assert_eq!(cycle(asks.ask(1).unwrap()), way);
+            // Whoever begins to wait last finds it.
+            let stage = format!("stage-{asks_back}");
+            let ways = [
+                format!("{stage} waits for asker waits for {stage}"),
+                format!("asker waits for {stage} waits for asker"),
+            ];
+            let found = cycle(asks.ask(1).unwrap());
+            assert!(ways.contains(&found), "{found}");
         }
     }
 }
