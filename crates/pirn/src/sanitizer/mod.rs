@@ -50,6 +50,12 @@ pub(crate) fn is_instrumented() -> bool {
     is(ADDRESS | THREAD)
 }
 
+/// Returns whether a tool watches each instruction, and is not to be disturbed by signals: a
+/// sanitizer or valgrind.
+pub(crate) fn watches() -> bool {
+    is(ADDRESS | THREAD | VALGRIND)
+}
+
 /// One side of a switch: a stack and the thread pointer of its TLS block.
 pub(crate) struct Side {
     pub(crate) tp: usize,

@@ -6,9 +6,9 @@
 //! default action, and so does any in the child of a fork, which has no virtual threads.
 
 use super::{handler, urgent};
+use crate::sanitizer;
 use crate::sched::errands;
 use crate::sys::{self, call};
-use crate::{arch, sanitizer};
 use core::ffi::{c_int, c_void};
 use core::mem::zeroed;
 use core::ptr::null_mut;
@@ -25,7 +25,7 @@ static LAST: AtomicU64 = AtomicU64::new(0);
 
 /// Takes the place of the default action, if that is in force.
 pub(crate) fn install() {
-    if sanitizer::is_instrumented() || arch::on_valgrind() {
+    if sanitizer::watches() {
         return; // Their own handling of signals is left alone.
     }
     // SAFETY: all zeros is a valid action, which the program's is read into.
