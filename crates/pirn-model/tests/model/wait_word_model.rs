@@ -6,7 +6,7 @@ use loom::thread;
 
 use crate::handshake::Handshake;
 use crate::wait_word::Hearing::{self, Always, Sleep};
-use crate::wait_word::{Decided, WaitWord};
+use crate::wait_word::{Decided, InterruptEffect, WaitWord};
 use crate::{Word, check};
 
 const READY: u32 = 2;
@@ -110,10 +110,18 @@ fn waker(thread: &Arc<Thread>) -> thread::JoinHandle<bool> {
 }
 
 fn interrupter(thread: &Arc<Thread>) -> thread::JoinHandle<bool> {
+    interrupter_by(WaitWord::interrupt, thread)
+}
+
+/// Interrupts by setting either bit of the flag.
+fn interrupter_by(
+    set: fn(&WaitWord, u32) -> InterruptEffect,
+    thread: &Arc<Thread>,
+) -> thread::JoinHandle<bool> {
     let waiting = thread.clone();
     thread::spawn(move || {
         waiting.order.write(1);
-        let ended = waiting.word.interrupt(INTERRUPTED).ended.is_some();
+        let ended = set(&waiting.word, INTERRUPTED).ended.is_some();
         if ended {
             waiting.wake();
         }
@@ -367,17 +375,7 @@ fn an_expiry_that_is_forgotten_takes_no_interrupt_along() {
 fn an_expiry_ends_a_wait_or_refuses_it() {
     check(3, || {
         let thread = Thread::new();
-        let expiry = {
-            let waiting = thread.clone();
-            thread::spawn(move || {
-                waiting.order.write(1);
-                let ended = waiting.word.expire(INTERRUPTED).ended.is_some();
-                if ended {
-                    waiting.wake();
-                }
-                ended
-            })
-        };
+        let expiry = interrupter_by(WaitWord::expire, &thread);
         let begun = thread.begin(Sleep);
         if begun {
             thread.park();

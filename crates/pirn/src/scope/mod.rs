@@ -64,8 +64,8 @@
 // running members and the cancellation), `member` a membership. `fork` and `platform` start the
 // threads of subtasks, which leave their results in a `packet`; `subtask` reads them. `joined` has
 // the proofs that a scope has been joined, `joiner` the traits of joiners, `joiners` the
-// implementations that come with the library, `keeper` the deadlines, `extent` those
-// of calls without a scope, and `tree` the list of all scopes.
+// implementations that come with the library, `keeper` the deadlines, `extent` those of
+// calls without a scope, and `tree` the list of all scopes.
 
 mod all;
 mod builder;
