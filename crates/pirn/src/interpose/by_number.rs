@@ -3,17 +3,21 @@
 //!
 //! The table is for calls that mean the same as libc's function: same arguments, and results that
 //! differ only in how an error is reported. Where libc's function differs (`ppoll`, `pselect6`, in
-//! which the kernel writes the time left), this file makes up for it.
+//! which the kernel writes the time left), this file makes up for it, and the ones below.
+
+mod rings;
+mod signals;
 
 use super::io::{fcntl, mqueue, poll, rw, select, transfer};
 use super::net::{messages, socket};
+use super::process::signals::delivery;
 use super::process::{sysv, wait};
-use super::thread::{by_id, clocks, scheduling};
+use super::thread::{by_id, clocks, identity, scheduling};
 use super::time;
 use super::{fs, virtual_thread};
+use crate::arch;
 use crate::blocking::futex_many::{SYS_FUTEX_WAITV, wait_many};
-use crate::sched::preempt::SIGNAL;
-use crate::sys::{self, Errno, call};
+use crate::sys::{self, Errno, SysResult};
 use core::ffi::{c_int, c_long};
 use core::ptr;
 use libc::{fd_set, timespec};
@@ -45,7 +49,33 @@ macro_rules! calls {
 /// As for the system call.
 pub(super) unsafe fn call(number: c_long, args: [usize; 6]) -> Option<c_long> {
     // SAFETY: the caller's contract.
-    unsafe { frequent(number, args).or_else(|| rarely(number, args)) }
+    unsafe {
+        frequent(number, args)
+            .or_else(|| rarely(number, args))
+            .or_else(|| signals::call(number, args))
+            .or_else(|| rings::call(number, args))
+    }
+}
+
+/// Makes a call that no function stands for. On a virtual thread it is made again if a signal of
+/// the runtime's own has ended it, as `io_uring_enter` is by that for time slices: a program does
+/// not expect `EINTR` when none of its handlers has run.
+///
+/// # Safety
+/// As for the system call.
+pub(super) unsafe fn kernels(number: c_long, args: [usize; 6]) -> SysResult {
+    let begun = delivery::begun();
+    loop {
+        // SAFETY: the caller's contract.
+        let result = sys::check(unsafe { arch::syscall(number, args) });
+        if result != Err(Errno(libc::EINTR)) || virtual_thread().is_none() {
+            return result;
+        }
+        delivery::at_once();
+        if delivery::begun() != begun {
+            return result;
+        }
+    }
 }
 
 /// Does that for calls that read, write, wait, or change descriptors.
@@ -58,7 +88,6 @@ unsafe fn frequent(number: c_long, a: [usize; 6]) -> Option<c_long> {
         match number {
             libc::SYS_clock_nanosleep => return Some(clock_nanosleep(a)),
             libc::SYS_ppoll | libc::SYS_pselect6 => return poll_for(number, a),
-            libc::SYS_rt_sigaction => return rt_sigaction(a),
             _ => {}
         }
         Some(calls! { number, a;
@@ -119,6 +148,10 @@ unsafe fn rarely(number: c_long, a: [usize; 6]) -> Option<c_long> {
             SYS_FUTEX_WAITV => wait_many(a),
             libc::SYS_tgkill => by_id::send(Some(a[0] as _), a[1] as _, a[2] as _),
             libc::SYS_tkill => by_id::send(None, a[0] as _, a[1] as _),
+            // The kernel would write there at the carrier's end.
+            libc::SYS_set_tid_address if virtual_thread().is_some() => {
+                return Some(identity::gettid().into());
+            }
             libc::SYS_getpriority => scheduling::raw_getpriority(a[0] as _, a[1] as _),
             libc::SYS_sched_getaffinity => scheduling::raw_getaffinity(a[0] as _, a[1], a[2] as _),
             _ => {
@@ -188,43 +221,4 @@ unsafe fn clock_nanosleep([clock, flags, request, remaining, ..]: [usize; 6]) ->
         0 => 0,
         e => sys::to_c(Err(Errno(e))) as c_long,
     }
-}
-
-/// The kernel's `struct sigaction`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct KernelAction {
-    handler: usize,
-    flags: u64,
-    restorer: usize,
-    mask: u64,
-}
-
-/// Calls `rt_sigaction` so that the signal of preemption is blocked in handlers. Its own action is
-/// left to `sigaction`.
-unsafe fn rt_sigaction([signal, new, old, size, ..]: [usize; 6]) -> Option<c_long> {
-    if new == 0 || size != size_of::<u64>() {
-        return None;
-    }
-    let word = |i: usize| sys::fetch_u64(new + i * size_of::<u64>());
-    let fetched = (|| {
-        Ok(KernelAction {
-            handler: word(0)? as usize,
-            flags: word(1)?,
-            restorer: word(2)? as usize,
-            mask: word(3)?,
-        })
-    })();
-    let mut action = match fetched {
-        Ok(action) => action,
-        Err(e) => return Some(sys::to_c(Err(e)) as c_long),
-    };
-    if action.handler <= libc::SIG_IGN {
-        return None;
-    }
-    action.mask |= 1 << (SIGNAL - 1);
-    let place = &raw const action;
-    // SAFETY: our copy of the action; the caller's contract for `old`.
-    let result = unsafe { call!(libc::SYS_rt_sigaction, signal, place, old, size) };
-    Some(sys::to_c(result) as c_long)
 }

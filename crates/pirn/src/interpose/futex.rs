@@ -3,15 +3,15 @@
 use crate::blocking::futex;
 use crate::interpose::by_number;
 use crate::interpose::registry::interposed;
-use crate::{arch, sys};
+use crate::sys;
 use core::ffi::c_long;
 
 interposed! {
     family "System calls by number" for Correctness;
 
     Parks by hand {
-        syscall: "in the calls that wait for descriptors, futexes, time, children or locks; any \
-            other may block the carrier",
+        syscall: "in the calls that wait for descriptors, futexes, time, children, locks or \
+            signals; any other may block the carrier",
     }
 }
 
@@ -53,6 +53,6 @@ unsafe fn other(number: c_long, args: [usize; 6]) -> c_long {
     // SAFETY: the caller's contract.
     unsafe {
         by_number::call(number, args)
-            .unwrap_or_else(|| sys::to_c(sys::check(arch::syscall(number, args))) as c_long)
+            .unwrap_or_else(|| sys::to_c(by_number::kernels(number, args)) as c_long)
     }
 }

@@ -40,4 +40,5 @@ pub(crate) use report::{complain, fatal};
 pub(crate) use signal::{SignalInfo, block_only, blocked_signals, send_signal, unblock_signal};
 pub(crate) use user::{
     fetch_time, fetch_timeout, fetch_timespec, fetch_u8, fetch_u32, fetch_u64, store_timespec,
+    store_u64,
 };

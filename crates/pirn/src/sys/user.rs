@@ -39,6 +39,15 @@ pub(crate) fn fetch_time(address: usize) -> Result<[i64; 2], Errno> {
     Ok([seconds, fetch_u64(address.wrapping_add(8))? as i64])
 }
 
+/// Writes eight bytes.
+///
+/// # Safety
+/// The caller may write there.
+pub(crate) unsafe fn store_u64(address: usize, value: u64) -> Result<(), Errno> {
+    // SAFETY: see the module's documentation; the caller's contract.
+    checked(unsafe { arch::store_u64(address, value) }).map(|_| ())
+}
+
 /// Writes a time to a `timespec`, unless there is none that could be written.
 ///
 /// # Safety

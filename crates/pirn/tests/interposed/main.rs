@@ -5,6 +5,7 @@
 mod common;
 
 mod aliases;
+mod by_number;
 mod children;
 mod databases;
 mod descriptors;

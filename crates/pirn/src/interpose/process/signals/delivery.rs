@@ -22,7 +22,7 @@ thread_local! {
 }
 
 /// Returns how many handlers the running thread has begun.
-pub(in crate::interpose::process) fn begun() -> u64 {
+pub(in crate::interpose) fn begun() -> u64 {
     BEGUN.get()
 }
 

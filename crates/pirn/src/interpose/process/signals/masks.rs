@@ -4,7 +4,7 @@ use super::{delivery, process_wide};
 use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
 use crate::mark::Raised;
-use crate::sys::{self, Errno, call};
+use crate::sys::{self, Errno, SysResult, call};
 use crate::vthread::signals::{self, NEVER_BLOCKED, SYNCHRONOUS};
 use crate::vthread::{self, Core, Current, summons};
 use core::ffi::c_int;
@@ -105,33 +105,26 @@ pub(in crate::interpose) fn inheriting<R>(f: impl FnOnce() -> R) -> impl FnOnce(
     }
 }
 
-/// Changes the mask of the running virtual thread as `pthread_sigmask` does.
+/// Changes the mask of the running virtual thread as `pthread_sigmask` does. `tell` gets the mask
+/// before: a handler that the change lets run may never return here.
 ///
-/// # Safety
-/// As for that.
-unsafe fn change(
+/// # Errors
+/// That of `tell`; `EINVAL`, if there is a set but no such `how`.
+fn change(
     thread: Current,
     how: c_int,
-    new: *const sigset_t,
-    old: *mut sigset_t,
+    new: Option<u64>,
+    tell: impl FnOnce(u64) -> Result<(), Errno>,
 ) -> Result<(), Errno> {
     let before = thread.signals.mask.load(SeqCst);
-    // SAFETY: the caller's contract: valid or null; the C library's set begins with the kernel's.
-    let new = unsafe { new.cast::<u64>().as_ref() };
-    let next = match new.map(|new| (how, *new)) {
+    let next = match new.map(|new| (how, new)) {
         None => None,
         Some((libc::SIG_BLOCK, set)) => Some(before | set),
         Some((libc::SIG_UNBLOCK, set)) => Some(before & !set),
         Some((libc::SIG_SETMASK, set)) => Some(set),
         Some(_) => return Err(Errno(libc::EINVAL)),
     };
-    if !old.is_null() {
-        // SAFETY: the caller's contract. libc, too, writes the whole set.
-        unsafe {
-            old.write(core::mem::zeroed());
-            old.cast::<u64>().write(before);
-        }
-    }
+    tell(before)?;
     if let Some(next) = next {
         let jumped = SYNCHRONOUS & !next;
         if how != libc::SIG_BLOCK && jumped != 0 {
@@ -146,6 +139,46 @@ unsafe fn change(
     Ok(())
 }
 
+/// Notes that the running platform thread is about to change its mask in the kernel.
+fn note_platform_threads(how: c_int, set: u64) {
+    signals::forget();
+    if how != libc::SIG_UNBLOCK && set != 0 {
+        process_wide::watch();
+    }
+}
+
+/// `rt_sigprocmask` by number, whose sets have eight bytes. Returns `None` if the call is the
+/// kernel's.
+///
+/// # Safety
+/// As for the system call.
+pub(in crate::interpose) unsafe fn by_number(
+    [how, new, old, size, ..]: [usize; 6],
+) -> Option<SysResult> {
+    if size != size_of::<u64>() {
+        return None; // It refuses that.
+    }
+    let set = match new {
+        0 => None,
+        _ => match sys::fetch_u64(new) {
+            Ok(set) => Some(set),
+            Err(e) => return Some(Err(e)),
+        },
+    };
+    let Some(thread) = vthread::current() else {
+        if let Some(set) = set {
+            note_platform_threads(how as c_int, set);
+        }
+        return None;
+    };
+    let tell = |before| match old {
+        0 => Ok(()),
+        // SAFETY: the caller's contract.
+        _ => unsafe { sys::store_u64(old, before) },
+    };
+    Some(change(thread, how as c_int, set, tell).map(|()| 0))
+}
+
 /// `pthread_sigmask`. Returns an error number.
 ///
 /// # Safety
@@ -158,14 +191,19 @@ pub unsafe extern "C-unwind" fn pthread_sigmask(
 ) -> c_int {
     // SAFETY: the caller's contract, here and below.
     unsafe {
+        // The C library's set begins with the kernel's, which is all that libc reads and writes.
+        let set = new.cast::<u64>().as_ref().copied();
         if let Some(thread) = vthread::current() {
-            return change(thread, how, new, old).map_or_else(|e| e.0, |()| 0);
+            let tell = |before| {
+                if let Some(old) = old.cast::<u64>().as_mut() {
+                    *old = before;
+                }
+                Ok(())
+            };
+            return change(thread, how, set, tell).map_or_else(|e| e.0, |()| 0);
         }
-        if !new.is_null() {
-            signals::forget();
-            if how != libc::SIG_UNBLOCK && new.cast::<u64>().read() != 0 {
-                process_wide::watch();
-            }
+        if let Some(set) = set {
+            note_platform_threads(how, set);
         }
         real!(fn pthread_sigmask(how: c_int, new: *const sigset_t, old: *mut sigset_t) -> c_int)
     }
