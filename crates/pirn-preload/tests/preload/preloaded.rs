@@ -70,6 +70,24 @@ fn it_can_be_switched_off() {
     assert_eq!((kind.as_str(), report.as_str()), ("platform", ""));
 }
 
+/// The loading thread has the linker's lock meanwhile, and the runtime may start there.
+#[test]
+fn the_constructor_of_a_library_starts_threads() {
+    let (folder, libraries) = (Folder::new(), Folder::new());
+    let source = "tests/c/constructors.c";
+    let flags = ["-DLIBRARY", "-shared", "-fPIC"];
+    let Some(library) = build(&libraries, source, &flags) else {
+        return;
+    };
+    let Some(program) = build(&folder, source, &["-ldl"]) else {
+        return;
+    };
+    for when in ["first", "later"] {
+        let (out, report) = run(preloaded(&program).arg(&library).arg(when));
+        assert_eq!(out, "4 virtual, 4 ended\n", "{when}: {report}");
+    }
+}
+
 /// `pirn run` sees Go programs; here they are children that have inherited the variable.
 #[test]
 fn programs_written_in_go_are_left_alone() {

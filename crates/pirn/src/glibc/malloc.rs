@@ -69,7 +69,8 @@ type Realloc = unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void;
 type FreeFunction = unsafe extern "C" fn(*mut c_void);
 
 impl Glibc {
-    /// Finds them. From the second call on it does not ask the dynamic linker, which may allocate.
+    /// Finds them. From the second call on it does not ask the dynamic linker, which may allocate,
+    /// and waits for its lock.
     fn find() -> Result<Glibc, String> {
         static FOUND: [AtomicPtr<c_void>; 3] = [const { AtomicPtr::new(core::ptr::null_mut()) }; 3];
         let names = [c"__libc_malloc", c"__libc_realloc", c"__libc_free"];
@@ -126,7 +127,7 @@ pub(crate) unsafe fn free(memory: *mut u8, _size: usize) {
 /// The maximum number of words of libc's TLS that are compared: four times what glibc 2.43 has.
 const MAX_WORDS: usize = 64;
 
-/// Finds glibc's malloc, for [`probe`]: asking the dynamic linker may allocate.
+/// Finds glibc's malloc, for [`probe`], which must not ask the dynamic linker.
 pub(crate) fn prepare() -> Result<(), String> {
     Glibc::find().map(drop)
 }
@@ -135,7 +136,7 @@ pub(crate) fn prepare() -> Result<(), String> {
 /// [`prepare`].
 pub(crate) fn probe() -> Result<(), String> {
     let glibc = Glibc::find()?;
-    let (start, len) = libc_tls().ok_or("libc has no static TLS block")?;
+    let (start, len) = libc_tls(&glibc).ok_or("libc has no static TLS block")?;
     let words = len / 8;
     if words > MAX_WORDS {
         return Err(format!("libc's TLS has grown to {len} bytes"));
@@ -209,8 +210,8 @@ pub(crate) unsafe fn verify(tp: usize) -> Result<(), String> {
 }
 
 /// Returns address and length of the calling thread's block of libc's TLS.
-fn libc_tls() -> Option<(usize, usize)> {
-    let inside_libc = find_in_libc(c"__libc_malloc").ok()? as usize;
+fn libc_tls(glibc: &Glibc) -> Option<(usize, usize)> {
+    let inside_libc = glibc.malloc as usize;
     let tls = objects::find_in(|object| {
         let is_libc = object.segments(0).any(|s| s.contains(&inside_libc));
         is_libc.then(|| object.tls())

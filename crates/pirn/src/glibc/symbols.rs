@@ -1,11 +1,58 @@
 //! Symbols found by `dlsym`: glibc's private ones, and the libc functions that our definitions
 //! shadow.
+//!
+//! `dlsym` takes the dynamic linker's lock, which a thread holds while the constructors of a
+//! library run that it loads. A constructor may start threads (that of numpy's OpenBLAS does so),
+//! and with them the runtime, whose other threads must not wait for that lock. So the thread that
+//! starts the runtime looks up all of them: it may have the lock, which is recursive.
 
+use core::arch::global_asm;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering};
 
+/// Looks up what may be asked for on other threads, before there are any of the runtime's.
+pub(crate) fn prepare() {
+    for (name, address) in &KNOWN {
+        // What is missing is an error of who needs it.
+        if let Ok(found) = look_up(name) {
+            address.store(found, Ordering::Relaxed); // Relaxed: as in `Real::get`.
+        }
+    }
+    reals().iter().for_each(|real| _ = real.get());
+    // Some C libraries lack some of them. That is no error of the program's.
+    // SAFETY: the function's signature.
+    unsafe { self::real!(fn dlerror() -> *mut c_char) };
+}
+
+/// Private symbols that [`find`] is asked for on other threads.
+static KNOWN: [(&CStr, AtomicPtr<c_void>); 10] = [
+    known(c"__call_tls_dtors"),
+    known(c"__ctype_init"),
+    known(c"_dl_allocate_tls"),
+    known(c"_dl_deallocate_tls"),
+    known(c"_dl_get_tls_static_info"),
+    known(c"_thread_db_pthread_dtvp"),
+    known(c"_thread_db_pthread_list"),
+    known(c"_thread_db_pthread_specific"),
+    known(c"_thread_db_pthread_tid"),
+    known(c"_thread_db_sizeof_pthread"),
+];
+
+const fn known(name: &'static CStr) -> (&'static CStr, AtomicPtr<c_void>) {
+    (name, AtomicPtr::new(core::ptr::null_mut()))
+}
+
 /// Returns a private symbol (`GLIBC_PRIVATE`, or a data symbol made for debuggers).
 pub(crate) fn find(name: &'static CStr) -> Result<*mut c_void, String> {
+    let known = KNOWN.iter().find(|(known, _)| *known == name);
+    // Relaxed: as in `Real::get`.
+    match known.map(|(_, address)| address.load(Ordering::Relaxed)) {
+        Some(address) if !address.is_null() => Ok(address),
+        _ => look_up(name),
+    }
+}
+
+fn look_up(name: &'static CStr) -> Result<*mut c_void, String> {
     // SAFETY: a valid C string; RTLD_DEFAULT searches the loaded objects.
     let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
     if address.is_null() {
@@ -56,7 +103,7 @@ const RENEWED: [(&CStr, &CStr); 9] = [
 ];
 
 /// A libc function that one of our interposed definitions shadows, looked up behind ours
-/// (`RTLD_NEXT`) at its first use.
+/// (`RTLD_NEXT`) at its first use, or by [`prepare`].
 pub(crate) struct Real {
     name: &'static CStr,
     address: AtomicPtr<c_void>,
@@ -101,6 +148,30 @@ impl Real {
     }
 }
 
+// Hidden: a library in the same process may have a section of this name.
+global_asm!(
+    ".weak __start_pirn_reals; .hidden __start_pirn_reals",
+    ".weak __stop_pirn_reals; .hidden __stop_pirn_reals",
+);
+
+unsafe extern "C" {
+    /// The bounds of the section with the functions of all [`real!`]: the linker's.
+    #[link_name = "__start_pirn_reals"]
+    static REALS: [usize; 0];
+    #[link_name = "__stop_pirn_reals"]
+    static REALS_END: [usize; 0];
+}
+
+/// Returns the functions of all [`real!`] in this program.
+fn reals() -> &'static [Real] {
+    let (start, end) = (&raw const REALS, &raw const REALS_END);
+    // SAFETY: only `real!` puts anything into the section, and nothing but this type.
+    unsafe {
+        let count = end.byte_offset_from_unsigned(start) / size_of::<Real>();
+        core::slice::from_raw_parts(start.cast(), count)
+    }
+}
+
 /// Calls the libc function that an interposed definition shadows: `real!(fn name(arg: Type, …) ->
 /// Ret)`. The call is an `unsafe` operation. Evaluates to the function's own result; ends the
 /// process if libc lacks the function.
@@ -115,6 +186,7 @@ macro_rules! real {
         $crate::glibc::symbols::real!(@ "C-unwind", $($signature)*)
     };
     (@ $abi:literal, $name:ident($($arg:ident: $ty:ty),* $(,)?) -> $ret:ty) => {{
+        #[unsafe(link_section = "pirn_reals")]
         static REAL: $crate::glibc::symbols::Real = $crate::glibc::symbols::Real::new(
             match core::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
                 Ok(name) => name,

@@ -5,7 +5,7 @@
 //! on a bare `pthread`.
 
 use super::{Runtime, RuntimeSettings, after_fork};
-use crate::glibc::{malloc, tls};
+use crate::glibc::{malloc, symbols, tls};
 use crate::lock::Lock;
 use crate::observe::{door, events};
 use crate::stack::{SizeClass, depth, overflow, region};
@@ -58,6 +58,7 @@ fn start() -> io::Result<&'static Runtime> {
     let keep = events::settings::from_environment().map_err(io::Error::other)?;
     notices::unknown_variables();
     interpose::verify().map_err(unsupported)?;
+    symbols::prepare();
     malloc::prepare().map_err(unsupported)?;
     on_fresh_thread(|| study_thread(settings.tls_reserve))?;
     // The following steps cannot be undone, so a failure is final.
