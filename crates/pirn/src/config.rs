@@ -50,7 +50,7 @@ pub(crate) use spec::parse_size;
 /// | [`max_blocking_threads`](Self::max_blocking_threads) | `PIRN_MAX_BLOCKING_THREADS` | platform threads | 1 | 65536 | 256 |
 /// | [`spare_carriers`](Self::spare_carriers) | `PIRN_SPARE_CARRIERS` | carriers | 0 | 1024 | 16 |
 /// | [`spin`](Self::spin) | `PIRN_SPIN_US` | microseconds | 0 | 10000 | 20 |
-/// | [`tls_reserve`](Self::tls_reserve) | `PIRN_TLS_RESERVE` | bytes; the variable takes `K` (or `KiB`) too | 64 | 8 KiB | 320 |
+/// | [`tls_reserve`](Self::tls_reserve) | `PIRN_TLS_RESERVE` | bytes; the variable takes `K` (or `KiB`) too | 64 | 8 KiB | 320; 8 KiB where `pthread_create` makes virtual threads |
 /// | [`time_slice`](Self::time_slice) | `PIRN_PREEMPT` | milliseconds; `us` after the number: microseconds; 0: threads are not preempted | 0 | 1000 | 10 |
 /// | [`swap_cold`](Self::swap_cold) | `PIRN_SWAP_COLD` | seconds | 0 | 86400 | 0: never |
 /// | [`observe`](Self::observe) | `PIRN_OBSERVE` | 0: never; 1: from the start | 0 | 1 | when a tool asks |
@@ -316,8 +316,8 @@ pub(crate) struct Settings {
     pub(crate) spare_carriers: usize,
     /// How long an idle carrier looks for work.
     pub(crate) spin: Duration,
-    /// Bytes of each thread for the thread-local data of libraries to come.
-    pub(crate) tls_reserve: usize,
+    /// Bytes of each thread for the thread-local data of libraries to come, if they are set.
+    pub(crate) tls_reserve: Option<usize>,
     /// How long a thread may compute while others wait; zero: for ever.
     pub(crate) slice: Duration,
     /// The seconds after which the stack of a parked thread is written to swap; 0: never.
@@ -423,7 +423,7 @@ impl Store {
             max_blocking_threads: value(MAX_BLOCKING_THREADS).unwrap_or(256),
             spare_carriers: value(SPARE_CARRIERS).unwrap_or(16),
             spin: Duration::from_micros(value(SPIN).unwrap_or(20) as u64),
-            tls_reserve: value(TLS_RESERVE).unwrap_or(DEFAULT_TLS_RESERVE),
+            tls_reserve: value(TLS_RESERVE),
             slice: Duration::from_micros(value(SLICE).unwrap_or(DEFAULT_SLICE_US) as u64),
             swap_cold: value(SWAP_COLD).unwrap_or(0) as u64,
             lints,
@@ -446,9 +446,6 @@ fn machine_parallelism() -> usize {
     machine.min(SPECS[PARALLELISM].most)
 }
 
-/// The default room for libraries to come: 20 of them with thread-local data, or some of those with
-/// data in the static block, which are usually a few dozen bytes per library.
-const DEFAULT_TLS_RESERVE: usize = 320;
 /// The default time slice in microseconds. A longer one makes threads that compute wait for each
 /// other; with a shorter one, a thread that spawns many would lose its turn.
 const DEFAULT_SLICE_US: usize = 10_000;

@@ -1,7 +1,7 @@
 /* A library whose constructor starts threads, and a function of which waits for them: the loading
  * thread has the dynamic linker's lock in the constructor. With -DLIBRARY it is that library;
- * without, the program that loads it: `constructors LIBRARY first|later`, before the first thread of
- * the program or after it. */
+ * without, the program that loads it: `constructors LIBRARY first|later [COPY...]`, before the first
+ * thread of the program or after it, and then copies, each with thread-local data. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -20,6 +20,7 @@ enum { MANY = 4 };
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t moved = PTHREAD_COND_INITIALIZER;
 static pthread_key_t key;
+static __thread int runs;
 static pthread_t threads[MANY];
 static int arrived, virtually, destroyed;
 
@@ -52,7 +53,7 @@ static void *work(void *unused)
 	usleep(1000);
 	pthread_mutex_lock(&mutex);
 	virtually += gettid() >= 1 << 22;
-	arrived++;
+	arrived += ++runs;
 	pthread_cond_broadcast(&moved);
 	while (arrived < MANY)
 		pthread_cond_wait(&moved, &mutex);
@@ -91,7 +92,7 @@ int main(int count, char **arguments)
 	pthread_t thread;
 
 	alarm(60); /* ends this process if it hangs */
-	if (count != 3)
+	if (count < 3)
 		return 2;
 	if (strcmp(arguments[2], "later") == 0) {
 		pthread_create(&thread, NULL, nothing, NULL);
@@ -104,6 +105,11 @@ int main(int count, char **arguments)
 		return 1;
 	}
 	finish();
+	for (int i = 3; i < count; i++)
+		if (dlopen(arguments[i], RTLD_NOW) == NULL) {
+			fprintf(stderr, "%s\n", dlerror());
+			return 1;
+		}
 	return 0;
 }
 #endif

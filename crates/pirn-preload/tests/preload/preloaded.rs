@@ -70,9 +70,10 @@ fn it_can_be_switched_off() {
     assert_eq!((kind.as_str(), report.as_str()), ("platform", ""));
 }
 
-/// The loading thread has the linker's lock meanwhile, and the runtime may start there.
+/// The loading thread has the linker's lock meanwhile, and the runtime may start there. 40 more
+/// libraries find room for their thread-local data.
 #[test]
-fn the_constructor_of_a_library_starts_threads() {
+fn the_constructors_of_libraries_start_threads() {
     let (folder, libraries) = (Folder::new(), Folder::new());
     let source = "tests/c/constructors.c";
     let flags = ["-DLIBRARY", "-shared", "-fPIC"];
@@ -82,8 +83,15 @@ fn the_constructor_of_a_library_starts_threads() {
     let Some(program) = build(&folder, source, &["-ldl"]) else {
         return;
     };
+    let copy = |i: usize| {
+        let copy = libraries.path().join(format!("copy-{i}"));
+        fs::copy(&library, &copy).unwrap();
+        copy
+    };
+    let copies: Vec<_> = (0..40).map(copy).collect();
     for when in ["first", "later"] {
-        let (out, report) = run(preloaded(&program).arg(&library).arg(when));
+        let mut command = preloaded(&program);
+        let (out, report) = run(command.arg(&library).arg(when).args(&copies));
         assert_eq!(out, "4 virtual, 4 ended\n", "{when}: {report}");
     }
 }

@@ -60,9 +60,22 @@ fn start() -> io::Result<&'static Runtime> {
     interpose::verify().map_err(unsupported)?;
     symbols::prepare();
     malloc::prepare().map_err(unsupported)?;
-    on_fresh_thread(|| study_thread(settings.tls_reserve))?;
+    let reserve = settings.tls_reserve.unwrap_or_else(default_tls_reserve);
+    on_fresh_thread(|| study_thread(reserve))?;
     // The following steps cannot be undone, so a failure is final.
     FAILURE.with(|| launch(&settings, keep))
+}
+
+/// Returns the room for the thread-local data of libraries to come.
+///
+/// A program that was written for Pirn opens few. Room for 20 leaves a parked thread with one page.
+/// Other programs must work as they do natively: Python with scipy opens 220, and 28 of these have
+/// such data. Room for 500 costs a thread a second page, since that of its stack is another one.
+fn default_tls_reserve() -> usize {
+    match interpose::pthreads_are_virtual() {
+        false => 320,
+        true => 8 << 10,
+    }
 }
 
 /// Returns whether an instruction can set the thread pointer. Valgrind does not know it.
