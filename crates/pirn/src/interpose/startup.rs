@@ -41,22 +41,33 @@ pub(crate) fn started() {
 /// # Errors
 /// Returns the name that is bound to another definition, and the possible reason.
 pub(crate) fn verify() -> Result<(), String> {
-    let own = object_of(verify as *const c_void);
+    let own = object_of(verify as *const c_void).dli_fbase;
     let families = FAMILIES.iter().filter(|f| f.need == Need::Correctness);
     for function in families.flat_map(|f| f.sections.iter().copied().flatten()) {
         // SAFETY: a valid C string.
         let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, function.name.as_ptr()) };
-        if !found.is_null() && (own.is_null() || object_of(definition(found, function)) != own) {
-            return Err(bound_elsewhere(function.name));
+        if found.is_null() {
+            continue;
+        }
+        let definition = definition(found, function);
+        if own.is_null() || object_of(definition).dli_fbase != own {
+            return Err(bound_elsewhere(function.name, definition));
         }
     }
     sync::check_layout()
 }
 
-fn bound_elsewhere(name: &CStr) -> String {
+fn bound_elsewhere(name: &CStr, definition: *mut c_void) -> String {
+    let path = object_of(definition).dli_fname;
+    let place = match path.is_null() {
+        true => "somewhere else".into(),
+        // SAFETY: a C string that lives as long as the object, which defines a function in use.
+        false => format!("in {}", unsafe { CStr::from_ptr(path) }.to_string_lossy()),
+    };
     format!(
-        "the function `{}` is bound to another definition than pirn's: is pirn part of a library \
-         that was loaded at run time, or is another library interposed (LD_PRELOAD)?",
+        "the function `{}` is bound to a definition {place}, not to pirn's: does the program define \
+         it itself, is pirn part of a library that was loaded at run time, or is another library \
+         interposed (LD_PRELOAD)?",
         name.to_string_lossy()
     )
 }
@@ -104,12 +115,12 @@ fn is_jump(address: *mut c_void) -> bool {
     }
 }
 
-/// Returns the load address of the object that contains an address; null if there is none.
-fn object_of(address: *const c_void) -> *mut c_void {
+/// Returns what the linker knows of the object that contains an address; nulls if there is none.
+fn object_of(address: *const c_void) -> libc::Dl_info {
     // SAFETY: all zeros is a valid `Dl_info`; dladdr takes any address.
     unsafe {
         let mut info: libc::Dl_info = core::mem::zeroed();
         libc::dladdr(address, &mut info);
-        info.dli_fbase
+        info
     }
 }
