@@ -70,6 +70,17 @@ fn it_can_be_switched_off() {
     assert_eq!((kind.as_str(), report.as_str()), ("platform", ""));
 }
 
+#[test]
+fn threads_of_openmp_do_not_hold_all_carriers() {
+    let folder = Folder::new();
+    let Some(program) = build(&folder, "tests/c/openmp.c", &["-fopenmp"]) else {
+        return;
+    };
+    let (out, report) = run(preloaded(&program).env("PIRN_SPARE_CARRIERS", "0"));
+    assert_eq!(out, "9920 in 20 rounds\n");
+    assert!(report.contains(": 0 virtual and 31 platform threads (31 of a library that makes"));
+}
+
 /// The loading thread has the linker's lock meanwhile, and the runtime may start there. 40 more
 /// libraries find room for their thread-local data.
 #[test]

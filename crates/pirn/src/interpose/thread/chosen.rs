@@ -1,21 +1,23 @@
 //! Threads that stay platform threads because somebody wants it so: by the library that makes them,
-//! or whose code they run.
+//! or whose code they run. Somebody is the user, or this file: it knows of a library whose threads
+//! wait by system calls that Pirn does not see, each of which would hold a carrier.
 //!
 //! The name that a thread gives itself comes too late, since a thread is what it is from its
 //! creation. The library is known then: that of the start routine, and that of the call of
 //! `pthread_create`, which is found by unwinding. Frames of the C++ library are passed over: a
 //! `std::thread` is made by its caller. All of this costs microseconds per thread, and nothing
-//! unless there are patterns.
+//! unless there are patterns; whose code a start routine is, is remembered.
 //!
 //! `dladdr` would wait for the lock that `dlopen` holds while a library's initialisers run, which
 //! may wait for the very thread that is made here. [`objects`] takes another, which nobody holds
 //! for long.
 
+use super::policy::Why;
 use crate::glibc::objects;
 use core::cell::Cell;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr;
-use core::sync::atomic::{AtomicPtr, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 /// Patterns, separated by colons; null: none.
 static PATTERNS: AtomicPtr<c_char> = AtomicPtr::new(ptr::null_mut());
@@ -54,21 +56,42 @@ pub(super) fn by_caller<R>(create: impl FnOnce() -> R) -> R {
 pub unsafe extern "C" fn pirn_keep_platform(patterns: *const c_char) {
     // SAFETY: the caller's contract.
     let copy = unsafe { libc::strdup(patterns) };
-    // Release: pairs with the Acquire in `is_chosen`. The former ones may be in use: they stay.
+    // Release: pairs with the Acquire in `why`. The former ones may be in use: they stay.
     PATTERNS.store(copy, Ordering::Release);
 }
 
-/// Returns whether a thread with this start routine, which the caller makes, is to be a platform
-/// thread.
+/// Returns why a thread with this start routine, which the caller makes, is to be a platform
+/// thread, if it is.
 #[inline]
-pub(super) fn is_chosen(routine: usize) -> bool {
-    if BY_CALLER.get() {
-        return true;
-    }
+pub(super) fn why(routine: usize) -> Option<Why> {
     // SAFETY: a C string of ours, which stays. Acquire: pairs with the Release above.
     let patterns = unsafe { PATTERNS.load(Ordering::Acquire).as_ref() };
-    // SAFETY: as above.
-    patterns.is_some_and(|patterns| is_one_of(unsafe { CStr::from_ptr(patterns) }, routine))
+    let is_meant =
+        // SAFETY: as above.
+        |patterns: &c_char| is_one_of(unsafe { CStr::from_ptr(patterns) }, routine);
+    if BY_CALLER.get() || patterns.is_some_and(is_meant) {
+        return Some(Why::Chosen);
+    }
+    makes_its_own_calls(routine).then_some(Why::OwnCalls)
+}
+
+/// OpenMP of GCC: its threads wait at their barriers by inlined futex calls. With more of them than
+/// carriers, spare ones included, a barrier would never be complete.
+const MAKE_THEIR_OWN_CALLS: &[u8] = b"libgomp.so";
+
+/// Returns whether a start routine is of a library that makes its system calls itself.
+fn makes_its_own_calls(routine: usize) -> bool {
+    /// The last routines that were asked about: the address, or its complement if it is of one.
+    static SEEN: [AtomicUsize; 8] = [const { AtomicUsize::new(0) }; 8];
+    let place = &SEEN[(routine >> 4) % SEEN.len()];
+    // Relaxed, here and below: a word complete in itself.
+    let seen = place.load(Ordering::Relaxed);
+    if seen == routine || seen == !routine {
+        return seen != routine;
+    }
+    let found = with_file_of(routine, |file| matches_one(MAKE_THEIR_OWN_CALLS, file));
+    place.store(if found { !routine } else { routine }, Ordering::Relaxed);
+    found
 }
 
 #[cold]

@@ -206,8 +206,8 @@ pub(super) unsafe fn virtually(
     if !policy::is_on() || natively::is_asked_for() {
         return None;
     }
-    if chosen::is_chosen(routine.address()) {
-        policy::count_platform(Why::Chosen);
+    if let Some(why) = chosen::why(routine.address()) {
+        policy::count_platform(why);
         return None;
     }
     // SAFETY: the caller's contract.

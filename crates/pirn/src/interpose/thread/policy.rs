@@ -54,6 +54,8 @@ pub(super) enum Why {
     InHandler,
     /// Somebody wants it so, by the library that makes it, or by `pirn.h`.
     Chosen,
+    /// It is of a library that makes its system calls itself.
+    OwnCalls,
 }
 
 impl Why {
@@ -66,11 +68,12 @@ impl Why {
         "without a runtime: it could not start",
         "made in a signal handler",
         "by choice",
+        "of a library that makes its system calls itself",
     ];
 }
 
 /// The number of reasons.
-const REASONS: usize = Why::Chosen as usize + 1;
+const REASONS: usize = Why::OwnCalls as usize + 1;
 
 /// What has been made: virtual threads, then platform threads by their reasons.
 static MADE: [AtomicU64; 1 + REASONS] = [const { AtomicU64::new(0) }; 1 + REASONS];
@@ -132,7 +135,8 @@ pub(super) fn forget() {
 
 /// Writes how many threads have been made so far: virtual ones, then platform threads with their
 /// own stack, a scheduling policy, an affinity, too large a stack, without a runtime, in a signal
-/// handler, by choice. Returns the number of counts, of which at most `room` are written.
+/// handler, by choice, of a library that makes its system calls itself. Returns the number of
+/// counts, of which at most `room` are written.
 ///
 /// # Safety
 /// `counts` is valid for `room` writes.
