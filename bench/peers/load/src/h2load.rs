@@ -47,7 +47,9 @@ pub fn parse(output: &str, log: &str) -> Result<H2load> {
     let mut begins = |with: &str| lines.find_map(|line| line.strip_prefix(with));
     let rate = begins("finished in ").with_context(|| format!("h2load printed: {output}"))?;
     let counts = begins("requests: ").with_context(|| format!("h2load printed: {output}"))?;
-    let rate = rate.split(", ").find_map(|word| word.strip_suffix(" req/s"));
+    let rate = rate
+        .split(", ")
+        .find_map(|word| word.strip_suffix(" req/s"));
     let requests_per_second = rate.context("no requests per second")?.parse()?;
     let count = |name: &str| -> Result<u64> {
         let mut words = counts.split(", ").filter_map(|word| word.split_once(' '));

@@ -95,7 +95,7 @@ impl HttpService for Site {
 
 /// The number of bytes of a body.
 fn count(mut body: impl Read) -> io::Result<usize> {
-    let mut piece = [0; 16 * 1024];
+    let mut piece = [0; 4096]; // stacks have 32 KiB
     let mut length = 0;
     loop {
         match body.read(&mut piece)? {
