@@ -11,30 +11,29 @@ import (
 	"time"
 )
 
-// httpServer serves with net/http until the harness has no more to say: a goroutine for each
-// connection of HTTP/1.1 and for each stream of HTTP/2.
-func httpServer(h *harness, p *params) error {
+// httpServer returns what serves with net/http until the harness has no more to say: a goroutine for
+// each connection of HTTP/1.1 and for each stream of HTTP/2.
+func httpServer(p *params) func(h *harness) error {
 	tls, http2 := p.get("tls") != 0, p.get("http2") != 0
 	server := &http.Server{Handler: site(p)}
-	if p.err != nil {
-		return p.err
-	}
 	if http2 {
 		server.Protocols = new(http.Protocols)
 		server.Protocols.SetHTTP1(true)
 		server.Protocols.SetHTTP2(true)
 		server.Protocols.SetUnencryptedHTTP2(true)
 	}
-	return serveBy(h, func(listener net.Listener) error {
+	return func(h *harness) error {
 		if !tls {
-			return server.Serve(listener)
+			return serveBy(h, server.Serve)
 		}
 		certificate, key := os.Getenv("BENCH_CERTIFICATE"), os.Getenv("BENCH_KEY")
 		if certificate == "" || key == "" {
 			return fmt.Errorf("the environment variable BENCH_CERTIFICATE or BENCH_KEY is missing")
 		}
-		return server.ServeTLS(listener, certificate, key)
-	})
+		return serveBy(h, func(listener net.Listener) error {
+			return server.ServeTLS(listener, certificate, key)
+		})
+	}
 }
 
 // site is the handler of http-server.

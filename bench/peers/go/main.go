@@ -71,7 +71,11 @@ func run(h *harness, args []string) int {
 		return 0
 	}
 	if args[0] == "http-server" {
-		if err := httpServer(h, p); err != nil {
+		serve := httpServer(p)
+		if p.err != nil {
+			return h.fail(p.err, 2)
+		}
+		if err := serve(h); err != nil {
 			return h.fail(err, 1)
 		}
 		return 0
