@@ -1,4 +1,5 @@
-//! `serve`, `gateway` and `http-server`: HTTP servers with may_minihttp, a coroutine for each connection.
+//! `serve`, `gateway` and `http-server`: HTTP servers with may_minihttp, a coroutine for each
+//! connection.
 //!
 //! may_minihttp does not honour `Connection: close`: it serves a connection until the client
 //! closes it, and lets no service do otherwise. Its listen backlog is always 1024.
