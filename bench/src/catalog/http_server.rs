@@ -63,7 +63,7 @@ fn busy(cx: &Context, name: &str, connections: u64, what: What, needs: Needs) ->
 /// A server whose handlers wait by calls that block, all at once.
 fn blocked(cx: &Context) -> Case {
     let (connections, delay_ms) = cx.size.pick((5_000, 100), (20, 10));
-    let (ramp_ms, measure_ms) = cx.size.pick((3000, 3000), (50, 200));
+    let (ramp_ms, measure_ms) = cx.size.pick((3000, 3000), (50, 500));
     let needs = Needs {
         delay_ms,
         ..Needs::default()
