@@ -15,6 +15,7 @@
 mod against;
 mod args;
 mod catalog;
+mod certificate;
 mod drivers;
 mod machine;
 mod memory;

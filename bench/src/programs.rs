@@ -41,6 +41,7 @@ fn remedy(program: &str) -> String {
         "JDK 25" => return "set JAVA_HOME to one that is not older".into(),
         "java" => "default-jdk-headless",
         "cc" => "gcc",
+        "h2load" => "nghttp2-client",
         "redis-benchmark" => "redis-tools",
         program => program,
     };

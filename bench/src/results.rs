@@ -117,13 +117,24 @@ pub const PIRN: &str = "pirn";
 /// The same where the programs are not written for Pirn. No case has both.
 pub const PIRN_RUN: &str = "pirn-run";
 
+/// The same where servers of libraries are measured.
+pub const PIRN_HTTP: &str = "pirn-http";
+
+/// The server of a textbook on Pirn's threads, which shows what a library costs.
+const TEXTBOOK: &str = "pirn-textbook";
+
 /// Whether a peer is the one that is compared with all others.
 pub fn is_ours(peer: &str) -> bool {
-    peer == PIRN || peer == PIRN_RUN
+    [PIRN, PIRN_RUN, PIRN_HTTP].contains(&peer)
 }
 
 /// Whether a peer is Pirn itself: the one that is compared, or another form.
 pub fn is_pirn(peer: &str) -> bool {
+    does_all(peer) || peer == TEXTBOOK
+}
+
+/// Whether it is a failure if a peer cannot do what it is asked for.
+pub fn does_all(peer: &str) -> bool {
     is_ours(peer) || peer == "pirn-process"
 }
 

@@ -8,7 +8,7 @@ use crate::memory;
 use crate::peers::Peer;
 use crate::process::Process;
 use crate::protocol::Refusal;
-use crate::results::{CaseResults, Failure, MetricResults, Row, WorkloadResults, is_pirn};
+use crate::results::{CaseResults, Failure, MetricResults, Row, WorkloadResults, does_all};
 use anyhow::{Result, bail, ensure};
 use indicatif::ProgressBar;
 use std::collections::BTreeMap;
@@ -177,6 +177,7 @@ impl Runner {
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).arg(case.call);
         command.args(contender.params.arguments());
+        command.envs(case.driver.environment(&contender.params)?);
         let mut process = server.during(|| Process::start(&mut command, self.timeout))?;
         let jit = contender.peer.kind.jit || case.program.has_jit();
         // A server warms up even for a fresh round, because its start is not measured.
@@ -274,7 +275,7 @@ impl<'p> Contender<'p> {
             self.process = None;
             // If another peer cannot do something, that is a result. Pirn must do everything.
             let refused = error.downcast_ref::<Refusal>().is_some();
-            self.fail(&error, refused && !is_pirn(self.peer.name));
+            self.fail(&error, refused && !does_all(self.peer.name));
         }
     }
 

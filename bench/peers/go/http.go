@@ -9,15 +9,20 @@ import (
 	"time"
 )
 
-// serve serves on a free port until the harness has no more to say. The listen backlog is Go's, which
-// is the largest that the system allows.
+// serve serves over HTTP/1.1 until the harness has no more to say.
 func serve(h *harness, handler http.Handler) error {
+	return serveBy(h, func(listener net.Listener) error { return http.Serve(listener, handler) })
+}
+
+// serveBy has a server serve on a free port until the harness has no more to say. The listen backlog
+// is Go's, which is the largest that the system allows.
+func serveBy(h *harness, serve func(net.Listener) error) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
 	failed, ended := make(chan error, 1), make(chan error, 1)
-	go func() { failed <- http.Serve(listener, handler) }()
+	go func() { failed <- serve(listener) }()
 	h.listening(listener.Addr().(*net.TCPAddr).Port)
 	go func() { ended <- h.untilEnd() }()
 	select {

@@ -70,6 +70,16 @@ func run(h *harness, args []string) int {
 		}
 		return 0
 	}
+	if args[0] == "http-server" {
+		serve := httpServer(p)
+		if p.err != nil {
+			return h.fail(p.err, 2)
+		}
+		if err := serve(h); err != nil {
+			return h.fail(err, 1)
+		}
+		return 0
+	}
 	makeWorkload, ok := workloads[args[0]]
 	if !ok {
 		return h.fail(fmt.Errorf("there is no workload %q", args[0]), 2)

@@ -169,6 +169,7 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 		{"skynet threads=20", "round", "power of ten", 2},
 		{"scope two=1 many=1 forks=1 first=1 tasks=0", "round", "tasks must not be 0", 2},
 		{"serve", "", "delay_ms is missing", 2},
+		{"http-server tls=0 http2=0 delay_ms=0", "", "body is missing", 2},
 		{"gateway backend=65536", "", "must be a port", 2},
 		{"chain threads=3", "rund", `"rund"`, 2},
 		{"parked step=3", "round", "end of input", 1},
@@ -246,5 +247,34 @@ func TestAGatewayWithoutBackendSaysSo(t *testing.T) {
 	front := serverOf(t, "gateway", "backend", address.Port())
 	if status, _, body := fetched(t, front); status != 502 || !strings.Contains(body, "connection refused") {
 		t.Errorf("the gateway answers %d, %q", status, body)
+	}
+}
+
+func TestTheSiteCountsAndSendsBodies(t *testing.T) {
+	p := &params{values: map[string]string{"delay_ms": "1", "body": "70000"}}
+	server := httptest.NewServer(site(p))
+	defer server.Close()
+	if status, _, body := fetched(t, server.URL); status != 200 || body != "Hello, World!" {
+		t.Errorf("it answers %d, %q", status, body)
+	}
+	long := strings.Repeat("x", 70000)
+	if status, kind, body := fetched(t, server.URL+"/body"); status != 200 || kind != "application/octet-stream" || body != long {
+		t.Errorf("it answers %d, %s, %d bytes", status, kind, len(body))
+	}
+	response, err := http.Post(server.URL+"/body", "application/octet-stream", strings.NewReader(long))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if body, err := io.ReadAll(response.Body); err != nil || string(body) != "70000" {
+		t.Errorf("it answers %q, %v", body, err)
+	}
+}
+
+func TestAServerWithoutCertificateSaysSo(t *testing.T) {
+	t.Setenv("BENCH_CERTIFICATE", "")
+	code, lines := say(t, "http-server delay_ms=0 connections=1 http2=0 tls=1 body=0")
+	if last := lines[len(lines)-1]; code != 1 || !strings.Contains(last.Error, "BENCH_CERTIFICATE") {
+		t.Errorf("exit code %d and %+v", code, lines)
 	}
 }

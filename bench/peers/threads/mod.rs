@@ -60,6 +60,7 @@ const ALL: &[(&str, New)] = &[
     ("malloc", malloc::new),
     ("scope", crate::scope::new),
     ("serve", serve::new),
+    ("http-server", serve::http_server),
     ("gateway", gateway::new),
 ];
 

@@ -1,9 +1,10 @@
-//! `serve`: the demo's HTTP server, with a thread for each connection.
+//! `serve`, and `http-server` as far as it goes: the demo's HTTP server, with a thread for each
+//! connection.
 
 use super::server::{Server, listen};
 use super::start::spawn;
 use super::threads::Ours;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use peer_protocol::{Params, Workload, listening, until_end_of_input};
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -16,4 +17,22 @@ pub fn new(params: &Params) -> Result<Workload> {
     listening(port);
     until_end_of_input();
     Ok(Box::new(|_| Ok(())))
+}
+
+/// The server of a textbook, beside which those for production are measured: a greeting is all that
+/// it has.
+pub fn http_server(params: &Params) -> Result<Workload> {
+    ensure!(
+        params.get("http2")? == 0,
+        "the server of a textbook speaks no HTTP/2"
+    );
+    ensure!(
+        params.get("tls")? == 0,
+        "the server of a textbook speaks no TLS"
+    );
+    ensure!(
+        params.get("body")? == 0,
+        "the server of a textbook has no bodies to send or receive"
+    );
+    new(params)
 }

@@ -202,6 +202,26 @@ fn servers() {
     assert_eq!(gateway.end(), Some(0));
 }
 
+#[test]
+fn the_server_of_a_textbook_greets_and_says_what_it_cannot_do() {
+    let call = |needs: &str| format!("http-server delay_ms=1 connections=1 {needs}");
+    let mut server = Peer::start(&call("http2=0 tls=0 body=0"));
+    let here = port(&mut server);
+    assert_eq!(answer(here), ("200".into(), "Hello, World!".into()));
+    assert_eq!(server.end(), Some(0));
+    for (needs, lacks) in [
+        ("http2=1 tls=0 body=0", "HTTP/2"),
+        ("http2=0 tls=1 body=0", "TLS"),
+        ("http2=0 tls=0 body=7", "bodies"),
+    ] {
+        let mut server = Peer::start(&call(needs));
+        let line = server.line();
+        let told = line["error"].as_str().expect("an error");
+        assert!(told.contains(lacks), "{told}");
+        assert_eq!(server.end(), Some(2));
+    }
+}
+
 fn port(peer: &mut Peer) -> u16 {
     let port = peer.line()["listening"].as_u64().expect("a port");
     port.try_into().expect("a port has 16 bits")

@@ -4,6 +4,7 @@
 
 mod actors;
 mod computing;
+mod http_server;
 mod memory;
 mod network;
 mod run;
@@ -266,6 +267,7 @@ const ALL: &[Make] = &[
     computing::cpu_bound,
     computing::hogs,
     network::http,
+    http_server::http_server,
     network::users,
     network::gateway,
     waiting::database,

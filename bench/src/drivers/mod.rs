@@ -1,5 +1,7 @@
 //! Drivers: they make a peer work in a round, and measure it from outside meanwhile.
 
+mod h2load;
+mod http_server;
 mod load;
 mod memory;
 mod redis;
@@ -7,6 +9,7 @@ mod served;
 mod usage;
 mod wrk;
 
+pub use http_server::{HttpServer, What};
 pub use load::{Backend, Gateway, Users};
 pub use memory::{MostParked, Parked};
 pub use redis::Redis;
@@ -20,7 +23,7 @@ use crate::peers::Peer;
 use crate::process::Process;
 use crate::protocol::{Line, Output, Refusal};
 use anyhow::{Context, Result, bail, ensure};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A kind of round.
 pub trait Driver {
@@ -44,6 +47,15 @@ pub trait Driver {
     /// Returns the program that it runs and that is not built here.
     fn program(&self) -> Option<&'static str> {
         None
+    }
+
+    /// Returns the environment variables of the peer.
+    ///
+    /// # Errors
+    ///
+    /// If what they name cannot be made.
+    fn environment(&self, _params: &Params) -> Result<Vec<(&'static str, PathBuf)>> {
+        Ok(Vec::new())
     }
 
     /// Returns the maximum number of descriptors that a process needs for it.

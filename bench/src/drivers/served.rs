@@ -47,6 +47,7 @@ impl Driver for Served {
                 remark: missing(&outcome, connections),
                 ..Sample::new("requests", outcome.per_second)
             },
+            latency("p50", outcome.latency.p50_ms),
             latency("p99", outcome.latency.p99_ms),
             each_took(&share),
             Sample::new("memory", peak.mib()),

@@ -4,7 +4,9 @@ use super::{Driver, Round, Sample};
 use crate::process::Process;
 use crate::protocol::{Line, Refusal};
 use anyhow::{Context, Result, bail, ensure};
+use bench_load::wrk::{Ask, SocketErrors};
 use serde::Deserialize;
+use std::ffi::OsString;
 use std::process::{Command, Stdio};
 
 /// Requests for a greeting, as many as the server can answer.
@@ -29,43 +31,82 @@ impl Driver for Http {
     }
 
     fn warm_up(&self, process: &mut Process, round: &Round) -> Result<()> {
-        let port = port(process)?;
-        let command = bench_load::wrk::command(port, self.connections.min(100), 1, self.close);
+        let ask = self.ask(port(process)?);
+        let command = bench_load::wrk::command(&ask, self.connections.min(100), 1);
         run(command, round).map(drop)
     }
 
     fn round(&self, process: &mut Process, round: &Round) -> Result<Vec<Sample>> {
         let port = port(process)?;
         check_greeting(round, port, self.close)?;
-        let command = bench_load::wrk::command(port, self.connections, self.seconds, self.close);
-        let output = run(command, round)?;
-        let result = bench_load::wrk::parse(&output)?;
-        ensure!(
-            result.non_2xx == 0,
-            "{} answers were errors",
-            result.non_2xx
-        );
-        ensure!(result.requests > 0, "no request was answered");
-        let bench_load::wrk::SocketErrors {
-            connect,
-            read,
-            write,
-            timeout,
-        } = result.errors;
-        let lost = connect + read + write + timeout;
+        let ask = self.ask(port);
+        let answers = ask_again_and_again(round, &ask, self.connections, self.seconds)?;
         Ok(vec![
             Sample {
-                remark: (lost > 0).then(|| {
-                    format!(
-                        "socket errors: connect {connect}, read {read}, write {write}, timeout {timeout}"
-                    )
-                }),
-                ..Sample::new("requests", result.requests_per_second)
+                remark: answers.remark,
+                ..Sample::new("requests", answers.per_second)
             },
-            Sample::new("p50", result.p50_ms),
-            Sample::new("p99", result.p99_ms),
+            Sample::new("p50", answers.p50_ms),
+            Sample::new("p99", answers.p99_ms),
         ])
     }
+}
+
+impl Http {
+    fn ask(&self, port: u16) -> Ask<'static> {
+        Ask {
+            close: self.close,
+            ..Ask::greeting(port)
+        }
+    }
+}
+
+/// What a load was answered.
+pub struct Answers {
+    pub requests: u64,
+    pub per_second: f64,
+    pub p50_ms: f64,
+    pub p99_ms: f64,
+    pub remark: Option<String>,
+}
+
+/// Has `wrk` ask the same for some seconds.
+///
+/// # Errors
+///
+/// If there is an answer that is an error, or none at all.
+pub fn ask_again_and_again(
+    round: &Round,
+    ask: &Ask,
+    connections: u32,
+    seconds: u32,
+) -> Result<Answers> {
+    let output = run(bench_load::wrk::command(ask, connections, seconds), round)?;
+    let result = bench_load::wrk::parse(&output)?;
+    ensure!(
+        result.non_2xx == 0,
+        "{} answers were errors",
+        result.non_2xx
+    );
+    ensure!(result.requests > 0, "no request was answered");
+    let SocketErrors {
+        connect,
+        read,
+        write,
+        timeout,
+    } = result.errors;
+    let lost = connect + read + write + timeout;
+    Ok(Answers {
+        requests: result.requests,
+        per_second: result.requests_per_second,
+        p50_ms: result.p50_ms,
+        p99_ms: result.p99_ms,
+        remark: (lost > 0).then(|| {
+            format!(
+                "socket errors: connect {connect}, read {read}, write {write}, timeout {timeout}"
+            )
+        }),
+    })
 }
 
 /// The port of a server, which is told only once.
@@ -80,9 +121,22 @@ pub fn port(process: &mut Process) -> Result<u16> {
     Ok(process.port)
 }
 
-/// Makes sure that the server answers as it should, which the load's client does not look at, and
+/// Makes sure that the server greets as it should, which the load's client does not look at, and
 /// that it closes the connection if it is told to: else `wrk` would use it again.
 fn check_greeting(round: &Round, port: u16, close: bool) -> Result<()> {
+    let more: &[OsString] = if close { &["--close".into()] } else { &[] };
+    check_answer(round, port, more, "Hello, World!").map_err(|error| match close {
+        true => Refusal(format!(
+            "it does not answer and close the connection when told to: {error:#}"
+        ))
+        .into(),
+        false => error,
+    })
+}
+
+/// Makes sure that a request is answered with status 200 and this body. `more` is what our own
+/// client is told of the request.
+pub fn check_answer(round: &Round, port: u16, more: &[OsString], body: &str) -> Result<()> {
     #[derive(Deserialize)]
     struct Answer {
         status: u16,
@@ -90,21 +144,16 @@ fn check_greeting(round: &Round, port: u16, close: bool) -> Result<()> {
     }
     let mut command = Command::new(round.load);
     command.args(["get", "--port", &port.to_string()]);
-    command.args(close.then_some("--close"));
-    let output = run(command, round).map_err(|error| match close {
-        true => Refusal(format!(
-            "it does not answer and close the connection when told to: {error:#}"
-        ))
-        .into(),
-        false => error,
-    })?;
+    command.args(more);
+    let output = run(command, round)?;
     let answer: Answer =
-        serde_json::from_str(&output).with_context(|| format!("its answer: {output}"))?;
+        serde_json::from_str(&output).with_context(|| format!("its answer: {output:.200}"))?;
     ensure!(
-        answer.status == 200 && answer.body == "Hello, World!",
-        "it answered {} {:?}",
+        answer.status == 200 && answer.body == body,
+        "it answered {} {:.60?}, {} bytes",
         answer.status,
-        answer.body
+        answer.body,
+        answer.body.len()
     );
     Ok(())
 }

@@ -133,6 +133,18 @@ pub const KNOWN: &[Known] = &[
         PARTIAL,
         Source::Cargo("peer-pirn-process"),
     ),
+    known(
+        "pirn-http",
+        "pirn-http",
+        PARTIAL,
+        Source::Cargo("peer-pirn-http"),
+    ),
+    known(
+        "pirn-textbook",
+        "Pirn (textbook server)",
+        PARTIAL,
+        Source::Cargo("peer-pirn"),
+    ),
     known("ractor", "ractor", PARTIAL, Source::Cargo("peer-ractor")),
     known("kameo", "kameo", PARTIAL, Source::Cargo("peer-kameo")),
     known(

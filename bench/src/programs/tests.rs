@@ -38,6 +38,19 @@ fn what_a_case_itself_needs_is_named_with_the_remedy() {
 }
 
 #[test]
+fn only_the_case_of_http_2_needs_h2load() {
+    let mut workloads = workloads(&["http-server"]);
+    let cases = workloads[0].cases.len();
+    let lines = leave_out(&mut workloads, |program| program != "h2load");
+    assert_eq!(lines.len(), 1);
+    assert!(
+        lines[0].contains("apt-get install nghttp2-client"),
+        "{lines:?}"
+    );
+    assert_eq!(workloads[0].cases.len(), cases - 1);
+}
+
+#[test]
 fn nothing_is_left_out_where_all_is_installed() {
     let mut workloads = workloads(&["spawn", "http"]);
     assert_eq!(leave_out(&mut workloads, |_| true), [""; 0]);

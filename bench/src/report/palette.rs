@@ -31,7 +31,7 @@ pub const LOSS: Colour = colour(0xD4500A, 0xFF8A4C);
 
 /// The colours of the other peers, in their order; colour-blind readers can tell those apart that
 /// meet in a chart (after Okabe and Ito, and Tol).
-const OTHERS: [Colour; 15] = [
+const OTHERS: [Colour; 16] = [
     colour(0xE69F00, 0xF0B429),
     colour(0x009E73, 0x2BC49A),
     colour(0xCC79A7, 0xE59CC5),
@@ -47,6 +47,7 @@ const OTHERS: [Colour; 15] = [
     colour(0x4D4D4D, 0xC2C2C2),
     colour(0xAA4499, 0xD97FCC),
     colour(0x117733, 0x5FB87F),
+    colour(0x44AA99, 0x7FD6C7),
 ];
 
 const FIXED: [Colour; 6] = [INK, FAINT, GRID, BAND, OURS, LOSS];

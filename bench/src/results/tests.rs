@@ -64,6 +64,20 @@ fn without_the_other_side_there_is_no_verdict() {
 }
 
 #[test]
+fn a_library_is_compared_with_others_and_not_with_the_server_of_a_textbook() {
+    let rows = rows(&[
+        (PIRN_HTTP, &[90.0]),
+        (TEXTBOOK, &[200.0]),
+        ("tokio", &[100.0]),
+    ]);
+    let verdict = MetricResults::new(higher("m", "requests/s"), rows, vec![])
+        .verdict
+        .unwrap();
+    assert_eq!((verdict.best.as_str(), verdict.median), ("tokio", 0.9));
+    assert!(does_all(PIRN_HTTP) && !does_all(TEXTBOOK));
+}
+
+#[test]
 fn numbers_have_about_four_digits() {
     let numbers = [
         0.000123456,

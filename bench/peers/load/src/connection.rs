@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use nix::sys::socket::{setsockopt, sockopt::IpBindAddressNoPort};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::{Instant, timeout_at};
 
@@ -16,8 +16,8 @@ const PER_SOURCE: u32 = 8192;
 /// The first source address.
 const FIRST_SOURCE: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 
-/// As much as any header section and body should take.
-const LONGEST_ANSWER: usize = 64 * 1024;
+/// As much as any header section and body should take: the longest body is one of 1 MiB.
+const LONGEST_ANSWER: usize = 2 << 20;
 
 /// As much as they usually take, so that the buffer need not grow.
 const USUAL_ANSWER: usize = 512;
@@ -25,9 +25,9 @@ const USUAL_ANSWER: usize = 512;
 /// What an echo sends and gets back, in bytes.
 const ECHOED: usize = 64;
 
-/// A connection to the server.
-pub struct Connection {
-    stream: TcpStream,
+/// A connection to the server, with TLS or without.
+pub struct Connection<S = TcpStream> {
+    stream: S,
     buffer: Vec<u8>,
 }
 
@@ -72,18 +72,29 @@ pub async fn timely<T>(
     }
 }
 
+/// Connects a socket to 127.0.0.1.
+pub async fn connect(socket: TcpSocket, port: u16) -> Result<TcpStream> {
+    let server = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
+    socket
+        .connect(server.into())
+        .await
+        .context("cannot connect")
+}
+
 impl Connection {
     /// Connects the socket to 127.0.0.1.
     pub async fn open(socket: TcpSocket, port: u16) -> Result<Connection> {
-        let server = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
-        let stream = socket
-            .connect(server.into())
-            .await
-            .context("cannot connect")?;
-        Ok(Connection {
+        Ok(Connection::over(connect(socket, port).await?))
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
+    /// A connection over this stream.
+    pub fn over(stream: S) -> Connection<S> {
+        Connection {
             stream,
             buffer: Vec::with_capacity(USUAL_ANSWER),
-        })
+        }
     }
 
     /// Sends the request and waits for the answer.
@@ -92,6 +103,7 @@ impl Connection {
             .write_all(request.as_bytes())
             .await
             .context("cannot send")?;
+        self.stream.flush().await.context("cannot send")?; // TLS may have kept some of it
         self.buffer.clear();
         let head = loop {
             let read = self

@@ -1,5 +1,6 @@
 //! Calls the load generator `wrk`, version 4.1, and reads what it prints.
 
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -40,18 +41,54 @@ pub struct SocketErrors {
     pub timeout: u64,
 }
 
-/// Loads `GET /` on this port of 127.0.0.1 from one thread; with `close` each request has a
-/// connection of its own.
-pub fn command(port: u16, connections: u32, seconds: u32, close: bool) -> Command {
+/// What wrk asks for, again and again.
+#[derive(Clone, Copy, Debug)]
+pub struct Ask<'a> {
+    /// The server's port on 127.0.0.1.
+    pub port: u16,
+    /// Whether it speaks TLS, with whatever certificate.
+    pub tls: bool,
+    /// The path, from the slash on.
+    pub path: &'a str,
+    /// Whether each request has a connection of its own.
+    pub close: bool,
+    /// A file with a script that says what a request is, if it is not `GET`.
+    pub script: Option<&'a Path>,
+}
+
+impl Ask<'_> {
+    /// `GET /` over connections that stay open, without TLS.
+    pub fn greeting(port: u16) -> Ask<'static> {
+        Ask {
+            port,
+            tls: false,
+            path: "/",
+            close: false,
+            script: None,
+        }
+    }
+}
+
+/// Asks from one thread, over this many connections.
+pub fn command(ask: &Ask, connections: u32, seconds: u32) -> Command {
     let mut wrk = Command::new("wrk");
     wrk.args(["--threads", "1", "--latency"]);
     wrk.args(["--connections", &connections.to_string()]);
     wrk.args(["--duration", &format!("{seconds}s")]);
-    if close {
+    if ask.close {
         wrk.args(["--header", "Connection: close"]);
     }
-    wrk.arg(format!("http://127.0.0.1:{port}/"));
+    if let Some(script) = ask.script {
+        wrk.arg("--script").arg(script);
+    }
+    let scheme = if ask.tls { "https" } else { "http" };
+    wrk.arg(format!("{scheme}://127.0.0.1:{}{}", ask.port, ask.path));
     wrk
+}
+
+/// A script for requests that send a body of this many bytes, in Lua.
+pub fn upload(bytes: u64) -> String {
+    format!("wrk.method = \"POST\"\nwrk.body = string.rep(\"x\", {bytes})\n")
 }
 
 /// Reads the standard output of [`command`]. It is an error if wrk has measured nothing, which it
@@ -190,10 +227,22 @@ mod tests {
 
     #[test]
     fn the_command_asks_for_what_is_parsed() {
-        let line = |close| format!("{:?}", command(8080, 50, 3, close)).replace('"', "");
+        let line = |ask: &Ask| format!("{:?}", command(ask, 50, 3)).replace('"', "");
         let keep =
             "wrk --threads 1 --latency --connections 50 --duration 3s http://127.0.0.1:8080/";
-        assert_eq!(line(false), keep);
-        assert!(line(true).contains("--header Connection: close"));
+        let greeting = Ask::greeting(8080);
+        assert_eq!(line(&greeting), keep);
+        let close = Ask {
+            close: true,
+            ..greeting
+        };
+        assert!(line(&close).contains("--header Connection: close"));
+        let other = Ask {
+            tls: true,
+            path: "/body",
+            script: Some(Path::new("up.lua")),
+            ..greeting
+        };
+        assert!(line(&other).ends_with("--script up.lua https://127.0.0.1:8080/body"));
     }
 }

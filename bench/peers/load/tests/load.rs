@@ -4,6 +4,7 @@
 mod program;
 mod server;
 
+use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::process::{Command, Output};
 use std::time::Duration;
@@ -218,6 +219,38 @@ fn get_prints_the_answer() {
             json!({ "status": status, "body": "Hello, World!" })
         );
     }
+}
+
+#[test]
+fn get_asks_for_a_path_and_posts_a_body() {
+    let head = |line: &str, port: u16| format!("{line} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n");
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let get = head("GET /body", port) + "\r\n";
+    let post = head("POST /body", port) + "Content-Length: 3\r\n\r\nxxx";
+    for (args, expected) in [
+        ("get --path /body", get),
+        ("get --path /body --post 3", post),
+    ] {
+        let listener = listener.try_clone().unwrap();
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut request = vec![0; expected.len()];
+            stream.read_exact(&mut request).unwrap();
+            let answer = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n3";
+            stream.write_all(answer.as_bytes()).unwrap();
+            assert_eq!(String::from_utf8(request).unwrap(), expected);
+        });
+        let output = run(args, port);
+        assert_eq!(line(&output), json!({ "status": 200, "body": "3" }));
+        server.join().unwrap();
+    }
+}
+
+#[test]
+fn get_needs_the_certificate_that_it_is_to_trust() {
+    let args = "get --certificate no-such.pem";
+    fails(&run(args, good().port), "cannot read no-such.pem");
 }
 
 #[test]

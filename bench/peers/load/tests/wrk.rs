@@ -2,9 +2,11 @@
 
 mod program;
 
-use std::io::ErrorKind;
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::thread;
 
-use bench_load::wrk::{SocketErrors, Wrk, command, parse};
+use bench_load::wrk::{Ask, SocketErrors, Wrk, command, parse, upload};
 use program::Backend;
 
 #[test]
@@ -94,7 +96,11 @@ fn what_wrk_did_not_print_is_an_error() {
 fn the_installed_wrk_is_understood() {
     let backend = Backend::start("0");
     for close in [false, true] {
-        let output = match command(backend.port, 3, 1, close).output() {
+        let ask = Ask {
+            close,
+            ..Ask::greeting(backend.port)
+        };
+        let output = match command(&ask, 3, 1).output() {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 return println!("skipped: wrk is not installed");
             }
@@ -107,5 +113,58 @@ fn the_installed_wrk_is_understood() {
             (0, SocketErrors::default()),
             "{wrk:?}"
         );
+    }
+}
+
+#[test]
+fn the_installed_wrk_uploads_by_a_script() {
+    const LENGTH: u64 = 70_000;
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            thread::spawn(move || receive(&stream.unwrap(), LENGTH));
+        }
+    });
+    let script = std::env::temp_dir().join(format!("bench-load-{}.lua", std::process::id()));
+    std::fs::write(&script, upload(LENGTH)).unwrap();
+    let ask = Ask {
+        path: "/body",
+        script: Some(&script),
+        ..Ask::greeting(port)
+    };
+    let output = command(&ask, 2, 1).output();
+    std::fs::remove_file(&script).unwrap();
+    let output = match output {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return println!("skipped: wrk is not installed");
+        }
+        output => output.unwrap(),
+    };
+    let wrk = parse(&String::from_utf8(output.stdout).unwrap()).unwrap();
+    assert_eq!((wrk.non_2xx, wrk.errors), (0, SocketErrors::default()));
+}
+
+/// Answers each upload of this many bytes with 200, other requests with 400.
+fn receive(mut stream: &TcpStream, length: u64) {
+    let mut reader = BufReader::new(stream);
+    let (mut line, mut first) = (String::new(), true);
+    let (mut is_post, mut is_long) = (false, false);
+    while matches!(reader.read_line(&mut line), Ok(1..)) {
+        is_post |= first && line.starts_with("POST /body ");
+        is_long |= line.trim_end() == format!("Content-Length: {length}");
+        first = line == "\r\n";
+        if first {
+            let mut body = vec![0; if is_long { length as usize } else { 0 }];
+            let read = reader.read_exact(&mut body).is_ok();
+            let good = is_post && is_long && read && body.iter().all(|&byte| byte == b'x');
+            let status = if good { "200 OK" } else { "400 Bad Request" };
+            let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n");
+            if stream.write_all(answer.as_bytes()).is_err() {
+                return; // wrk has ended
+            }
+            (is_post, is_long) = (false, false);
+        }
+        line.clear();
     }
 }

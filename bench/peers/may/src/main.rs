@@ -53,6 +53,7 @@ fn find(name: &str, params: &Params) -> Option<Result<Workload>> {
         "scope" => scope::scope,
         "serve" => http::serve,
         "gateway" => http::gateway,
+        "http-server" => http::http_server,
         _ => return None,
     };
     Some(make(params).map(|workload| {

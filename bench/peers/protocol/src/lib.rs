@@ -2,9 +2,11 @@
 //! computation that is the same in every language. Nothing here starts a thread.
 
 pub mod actors;
+mod certificate;
 mod params;
 mod scopes;
 
+pub use certificate::Certificate;
 pub use params::Params;
 pub use scopes::{LONG, Scopes};
 

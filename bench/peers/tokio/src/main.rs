@@ -9,6 +9,7 @@ mod computing;
 mod deep;
 mod echo;
 mod gateway;
+mod http_server;
 mod mutex;
 mod parked;
 mod place;
@@ -58,6 +59,7 @@ fn find(name: &str, params: &Params) -> Option<Result<Workload>> {
         "actor-chain" => actors::chain,
         "actor-skynet" => actors::skynet,
         "serve" => serve::serve,
+        "http-server" => http_server::http_server,
         "gateway" => gateway::gateway,
         _ => return None,
     };

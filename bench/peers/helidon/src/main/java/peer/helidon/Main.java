@@ -6,7 +6,7 @@ import peer.Params;
 import peer.Peer;
 import peer.Workload;
 
-/** The peer {@code helidon}: {@code serve} and {@code gateway} over a server that is made for virtual threads. */
+/** The peer {@code helidon}: {@code serve}, {@code gateway} and {@code http-server} over a server that is made for virtual threads. */
 final class Main {
     private Main() {}
 
@@ -20,6 +20,7 @@ final class Main {
         return switch (name) {
             case "serve" -> Server.serve(params);
             case "gateway" -> Server.gateway(params);
+            case "http-server" -> Site.serve(params);
             default -> null;
         };
     }
