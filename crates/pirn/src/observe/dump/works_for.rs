@@ -1,8 +1,8 @@
 //! What a thread works for: the names that it has put [in force](crate::thread::working_for).
 //!
 //! The thread stands still while they are read. One that is blocked in a system call may go on at
-//! any time: what was read is forgotten if it has. So addresses may be those of anything, and all is
-//! read by instructions that may fail.
+//! any time: what was read is forgotten if it has. So addresses may be those of anything, and all
+//! is read by instructions that may fail.
 
 use crate::arch;
 use crate::stack::Slot;
