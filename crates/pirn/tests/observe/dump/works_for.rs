@@ -31,7 +31,7 @@ fn names_nest_and_end_with_their_calls_also_by_a_panic() {
     let thread = thread::spawn(move || {
         stop();
         working_for("orders", || {
-            working_for(&"Buy".to_string(), stop);
+            working_for("Buy", stop);
             stop();
             let panics = || working_for("Sell", || std::panic::resume_unwind(Box::new(7)));
             catch_unwind(AssertUnwindSafe(panics)).unwrap_err();
@@ -50,7 +50,11 @@ fn names_nest_and_end_with_their_calls_also_by_a_panic() {
 
 #[watched(alone)]
 fn a_thread_that_computes_is_asked_as_well() {
-    let compute = || while !OVER.load(Relaxed) {};
+    let compute = || {
+        while !OVER.load(Relaxed) {
+            std::hint::spin_loop();
+        }
+    };
     let thread = thread::spawn(move || working_for("primes", compute));
     let works_for = until(|it| it.state == State::Running && !it.works_for.is_empty());
     assert_eq!(works_for, ["primes"]);
