@@ -4,7 +4,7 @@ use crate::time::Limit;
 use core::cell::Cell;
 use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering};
-use pirn::scope;
+use pirn::{scope, thread};
 use std::sync::Arc;
 
 /// The identity of an actor: a number that no other actor of the process has, and perhaps a name.
@@ -13,6 +13,9 @@ pub(crate) struct Identity {
     number: u64,
     name: Option<Arc<str>>,
 }
+
+/// The bytes of the longest name that is made of a number.
+const NUMBERED: usize = "actor-18446744073709551615".len();
 
 impl Identity {
     pub(crate) fn new(name: Option<Arc<str>>) -> Identity {
@@ -32,8 +35,33 @@ impl Identity {
     pub(crate) fn name(&self) -> Arc<str> {
         match &self.name {
             Some(name) => Arc::clone(name),
-            None => format!("actor-{}", self.number).into(),
+            None => self.shown(&mut [0; NUMBERED]).into(),
         }
+    }
+
+    /// Calls `f`. Dumps show meanwhile that the running thread works for the actor.
+    pub(crate) fn while_shown<R>(&self, f: impl FnOnce() -> R) -> R {
+        thread::working_for(self.shown(&mut [0; NUMBERED]), f)
+    }
+
+    /// Returns the name without allocating. One made of the number is put into `text`.
+    fn shown<'a>(&'a self, text: &'a mut [u8; NUMBERED]) -> &'a str {
+        const PREFIX: &[u8] = b"actor-";
+        if let Some(name) = &self.name {
+            return name;
+        }
+        let (mut rest, mut start) = (self.number, NUMBERED);
+        loop {
+            start -= 1;
+            text[start] = b'0' + (rest % 10) as u8;
+            rest /= 10;
+            if rest == 0 {
+                break;
+            }
+        }
+        start -= PREFIX.len();
+        text[start..][..PREFIX.len()].copy_from_slice(PREFIX);
+        core::str::from_utf8(&text[start..]).expect("it is ASCII")
     }
 }
 
@@ -69,7 +97,7 @@ thread_local! {
     static WORKS_FOR: Cell<Option<*const dyn Works>> = const { Cell::new(None) };
 }
 
-/// Calls `f` while the running thread works for an actor.
+/// Calls `f` while the running thread works for an actor. Dumps show the actor's name.
 pub(crate) fn while_working_for<R>(works: &dyn Works, f: impl FnOnce() -> R) -> R {
     /// Sets what was before, also after a panic.
     struct Before(Option<*const dyn Works>);
@@ -78,12 +106,19 @@ pub(crate) fn while_working_for<R>(works: &dyn Works, f: impl FnOnce() -> R) -> 
             WORKS_FOR.set(self.0);
         }
     }
+    let identity = works.identity();
     let works: *const (dyn Works + '_) = works;
     // SAFETY: only the lifetime is another one. Who uses the pointer does so while `works` is
     // borrowed: see `current`.
     let works: *const (dyn Works + 'static) = unsafe { core::mem::transmute(works) };
     let _before = Before(WORKS_FOR.replace(Some(works)));
-    f()
+    identity.while_shown(f)
+}
+
+/// Calls the handler of a message of the type `M`. Dumps show meanwhile what it is.
+#[inline]
+pub(crate) fn while_handling<M, R>(handler: impl FnOnce() -> R) -> R {
+    thread::working_for(core::any::type_name::<M>(), handler)
 }
 
 /// Calls `f` with what the running thread works for.

@@ -1,8 +1,8 @@
 //! The examples, as programs: what their first lines promise.
 #![cfg(all(feature = "json", feature = "websocket"))]
 
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::process::{Child, Command};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -66,6 +66,53 @@ impl Example {
         stream.read_to_string(&mut answer).unwrap();
         answer
     }
+}
+
+#[test]
+fn a_bank_has_an_actor_for_each_request_and_account() {
+    let bank = start("bank", &[]);
+    let answered = |request, body, status: &str, end: &str| {
+        let answer = bank.ask(request, body);
+        let is_right = answer.starts_with(status) && answer.ends_with(end);
+        assert!(is_right, "{request} {body}: {answer}");
+    };
+    answered("POST /accounts/7", "100", "HTTP/1.1 200", "\r\n\r\n100\n");
+    answered("POST /accounts/7", "-30", "HTTP/1.1 200", "\r\n\r\n70\n");
+    answered("POST /accounts/7", "-100", "HTTP/1.1 409", "");
+    answered("GET /accounts/7", "", "HTTP/1.1 200", "\r\n\r\n70\n");
+    answered("GET /accounts/8", "", "HTTP/1.1 200", "\r\n\r\n0\n");
+    answered("POST /accounts/7", "much", "HTTP/1.1 400", "");
+    answered("GET /accounts/mine", "", "HTTP/1.1 400", "");
+}
+
+/// Reads a line that must be this.
+fn expect(from: &mut impl BufRead, expected: &str) {
+    let mut line = String::new();
+    from.read_line(&mut line).unwrap();
+    assert_eq!(line, format!("{expected}\n"));
+}
+
+#[test]
+fn each_connection_of_a_chat_of_lines_has_an_actor() {
+    let room = start("lines", &[]);
+    let enter = |name: &str| {
+        let mut stream = TcpStream::connect(&room.address).unwrap();
+        writeln!(stream, "{name}").unwrap();
+        let mut hears = BufReader::new(stream.try_clone().unwrap());
+        expect(&mut hears, &format!("{name} has come"));
+        (stream, hears)
+    };
+    let (mut alice, mut alice_hears) = enter("alice");
+    let (bob, mut bob_hears) = enter("bob");
+    expect(&mut alice_hears, "bob has come");
+    alice.write_all(b"hello\n").unwrap();
+    expect(&mut alice_hears, "alice: hello");
+    expect(&mut bob_hears, "alice: hello");
+    bob.shutdown(Shutdown::Write).unwrap();
+    expect(&mut alice_hears, "bob has gone");
+    let mut rest = String::new();
+    bob_hears.read_to_string(&mut rest).unwrap();
+    assert_eq!(rest, "");
 }
 
 #[test]

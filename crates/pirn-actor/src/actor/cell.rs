@@ -5,6 +5,7 @@ use super::ending::{Ending, Mortal};
 use super::overtime::Overtime;
 use super::recipe::Recipe;
 use super::threads::Threads;
+use crate::edges;
 use crate::envelope::Envelope;
 use crate::error::{Exit, Failure};
 use crate::identity::Identity;
@@ -120,6 +121,7 @@ impl<S: Send> Cell<S> {
     /// Has the actor pause after the current message, and drop its state.
     pub(crate) fn hold(&self) {
         let then = self.mailbox.hold();
+        edges::interrupted(&self.identity);
         self.then(then);
     }
 
@@ -132,6 +134,9 @@ impl<S: Send> Cell<S> {
     /// Has the actor end in this way.
     pub(crate) fn end(&self, phase: Phase) {
         let then = self.mailbox.end(phase);
+        if phase == Phase::Killing {
+            edges::interrupted(&self.identity);
+        }
         self.then(then);
     }
 

@@ -82,7 +82,6 @@ impl Ending {
     }
 
     /// Returns the number of watchers that have not been called.
-    #[cfg(test)]
     pub(crate) fn watchers(&self) -> usize {
         locked(&self.state).watchers.len()
     }
@@ -124,20 +123,34 @@ impl Ending {
 /// What ends.
 pub(crate) trait Mortal: Send + Sync {
     fn ending(&self) -> &Ending;
+
+    /// Returns who has the ending, if that can outlive this. Others do not end unheard, since they
+    /// end when they are dropped.
+    fn heir(&self) -> Option<Arc<dyn Mortal>> {
+        None
+    }
+
+    /// Somebody does not watch the ending any more.
+    fn unwatched(&self) {}
 }
 
 /// A watcher that is dropped with this, if it has not been called.
 pub(crate) struct Watching {
     watched: Weak<dyn Mortal>,
     number: u64,
+    _heir: Option<Arc<dyn Mortal>>,
 }
 
 impl Watching {
     /// Has a function called at an end, unless this is dropped before.
     pub(crate) fn begin(watched: &Arc<dyn Mortal>, watcher: Watcher) -> Watching {
-        let number = watched.ending().watch(watcher);
-        let watched = Arc::downgrade(watched);
-        Watching { watched, number }
+        let heir = watched.heir();
+        let watched = heir.as_ref().unwrap_or(watched);
+        Watching {
+            number: watched.ending().watch(watcher),
+            watched: Arc::downgrade(watched),
+            _heir: heir,
+        }
     }
 
     /// Returns true if the function has been called, or will be at once.
@@ -151,6 +164,7 @@ impl Drop for Watching {
     fn drop(&mut self) {
         if let Some(watched) = self.watched.upgrade() {
             watched.ending().unwatch(self.number);
+            watched.unwatched();
         }
     }
 }

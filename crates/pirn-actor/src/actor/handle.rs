@@ -3,6 +3,7 @@
 use super::context::Context;
 use crate::envelope::Parcel;
 use crate::error::{AskError, Failure, short_name};
+use crate::identity::while_handling;
 use crate::reply::ReplyTo;
 use crate::time::Limit;
 use crate::time::timers::Handled;
@@ -59,7 +60,7 @@ where
     M: Send,
 {
     fn deliver(self, state: &mut S, context: &Context<S>) {
-        drop(state.handle(self.0, context));
+        drop(while_handling::<M, _>(|| state.handle(self.0, context)));
     }
 
     fn name() -> &'static str {
@@ -80,7 +81,7 @@ where
 {
     fn deliver(self, state: &mut S, context: &Context<S>) {
         let Tracked { message, handled } = self;
-        drop(state.handle(message, context));
+        drop(while_handling::<M, _>(|| state.handle(message, context)));
         drop(handled); // or by a panic
     }
 }
@@ -105,7 +106,7 @@ where
             reply,
             limit,
         } = self;
-        let handle = || state.handle(message, context);
+        let handle = || while_handling::<M, _>(|| state.handle(message, context));
         answer(reply, || limit.hold_during(handle));
     }
 

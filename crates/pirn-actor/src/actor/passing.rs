@@ -9,6 +9,7 @@ use super::handle::Handle;
 use super::sending::Patience;
 use crate::envelope::Parcel;
 use crate::error::{AskError, Failure, Refusal, SendError, short_name};
+use crate::identity::while_handling;
 use crate::reply::ReplyTo;
 use crate::time::Limit;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -117,7 +118,8 @@ where
             onward,
             limit,
         } = self;
-        let handle = || limit.hold_during(|| state.handle(message, context));
+        let handle = || while_handling::<M, _>(|| state.handle(message, context));
+        let handle = || limit.hold_during(handle);
         match catch_unwind(AssertUnwindSafe(handle)) {
             Ok(answer) => {
                 if !onward.take(Ok(answer)) {

@@ -119,7 +119,8 @@ impl<F: Send + Sync + 'static> Each<F> {
         let f = locked(&self.f).clone();
         let f = f.expect("it is there as long as somebody is inside");
         // The asker knows of a failure, and the hook has reported it.
-        let _ = job.run(|message| f(message));
+        let run = || job.run(|message| f(message));
+        let _ = self.door.identity.while_shown(run);
         discard(f);
         let over = self.door.leave(number, None);
         self.publish(over);

@@ -2,7 +2,7 @@
 
 use crate::actor::{Onward, Passed, discard};
 use crate::error::{AskError, Failure, Refusal, SendError};
-use crate::identity::Identity;
+use crate::identity::{Identity, while_handling};
 use crate::reply::ReplyTo;
 use crate::time::Limit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -73,7 +73,8 @@ impl<M, R> Job<M, R> {
             discard((message, to));
             return Ok(());
         }
-        let outcome = catch_unwind(AssertUnwindSafe(|| limit.hold_during(|| handle(message))));
+        let handle = || while_handling::<M, _>(|| handle(message));
+        let outcome = catch_unwind(AssertUnwindSafe(|| limit.hold_during(handle)));
         match outcome {
             Ok(answer) => {
                 // An answer that nobody gets is dropped, and may panic.

@@ -22,6 +22,10 @@
 //! after that, and takes the lock of the table: whoever sees the one edge sees that the other one
 //! is over.
 //!
+//! A wait that is interrupted is over as well. Whoever kills an actor, or holds it to restart it,
+//! takes its edge out, and one that is about to wait looks under the lock whether it has been
+//! interrupted before.
+//!
 //! Where somebody on the way gives up earlier than the one who looks, there is no deadlock: that
 //! one's time limit breaks the circle, and is what its user has asked for.
 //!
@@ -36,6 +40,7 @@ use crate::poison::locked;
 use crate::time::Limit;
 use core::fmt;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use pirn::thread;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
@@ -157,8 +162,8 @@ impl Waits {
         };
         about_to_wait();
         let mut edges = locked(&EDGES);
-        if over.is_set() {
-            return Ok(Waits(None));
+        if over.is_set() || thread::is_interrupted() {
+            return Ok(Waits(None)); // It does not wait, or not for long.
         }
         let edges = edges.get_or_insert_default();
         if let Some(cycle) = search::circle(edges, &from, to, limit) {
@@ -185,6 +190,11 @@ impl Drop for Waits {
             drop(edge);
         }
     }
+}
+
+/// An actor has been interrupted: what it waits for, if anything, is over for it.
+pub(crate) fn interrupted(actor: &Identity) {
+    drop(Waits(Some(actor.number())));
 }
 
 /// Returns whom an actor waits for.

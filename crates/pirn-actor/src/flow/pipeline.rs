@@ -19,22 +19,79 @@
 //! Rejected: an actor at each joint, which asks one stage and sends to the next. It costs a mailbox
 //! and a switch per message, and its stage is idle while it sends.
 
-use crate::actor::{Address, Ending, Handle, Mortal, Onward, Passed, Patience, Receive, Ref};
+use crate::actor::{
+    Address, Ending, Handle, Mortal, Onward, Passed, Patience, Receive, Ref, Watching,
+};
 use crate::edges::{To, Way};
 use crate::error::{AskError, Exit, SendError};
 use crate::identity::Identity;
 use crate::mailbox::Phase;
+use crate::poison::locked;
 use crate::reply::{self, Reply, ReplyTo};
 use crate::time::Limit;
-use std::sync::{Arc, OnceLock};
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// Two stages, each of which may be a row again.
 struct Line<M: 'static, A: 'static, R: 'static> {
     first: Address<M, A>,
     next: Address<A, R>,
     identity: Identity,
-    /// The end of all stages. Made when somebody wants to know it: `first` never forgets who waits.
-    ending: OnceLock<Arc<Ending>>,
+    /// The end of all stages. Made when somebody wants to know it.
+    whole: OnceLock<Arc<Whole>>,
+}
+
+impl<M: 'static, A: 'static, R: 'static> Drop for Line<M, A, R> {
+    fn drop(&mut self) {
+        if let Some(whole) = self.whole.get() {
+            // Release: pairs with the Acquire in `unwatched`: nobody watches the line anew.
+            whole.is_left.store(true, Ordering::Release);
+            whole.unwatched();
+        }
+    }
+}
+
+/// The end of a row. The stages tell it of theirs, and so keep it until then, or until nobody can
+/// hear of it any more: the row is dropped, and so are all who watched it.
+struct Whole {
+    ending: Ending,
+    /// The row is dropped.
+    is_left: AtomicBool,
+    /// What it watches. `None`: nothing any more.
+    stages: Mutex<Option<Vec<Watching>>>,
+}
+
+impl Whole {
+    fn new() -> Arc<Whole> {
+        Arc::new(Whole {
+            ending: Ending::new(),
+            is_left: AtomicBool::new(false),
+            stages: Mutex::new(Some(Vec::new())),
+        })
+    }
+
+    /// Has a function called when a stage ends, as long as anybody can hear of it.
+    fn watch(&self, stage: &Arc<dyn Mortal>, watcher: impl FnOnce(&Exit) + Send + 'static) {
+        let watching = Watching::begin(stage, Box::new(watcher));
+        if let Some(stages) = &mut *locked(&self.stages) {
+            return stages.push(watching);
+        }
+        drop(watching);
+    }
+}
+
+impl Mortal for Whole {
+    fn ending(&self) -> &Ending {
+        &self.ending
+    }
+
+    fn unwatched(&self) {
+        // Acquire: pairs with the Release of the row's end.
+        if self.is_left.load(Ordering::Acquire) && self.ending.watchers() == 0 {
+            let stages = locked(&self.stages).take();
+            drop(stages);
+        }
+    }
 }
 
 /// Hands the answer of one stage to the next.
@@ -111,19 +168,33 @@ where
     R: Send + 'static,
 {
     fn ending(&self) -> &Ending {
-        self.ending.get_or_init(|| {
-            let whole = Arc::new(Ending::new());
-            let (told, next) = (Arc::clone(&whole), Arc::clone(self.next.receiver()));
+        &self.whole().ending
+    }
+
+    fn heir(&self) -> Option<Arc<dyn Mortal>> {
+        Some(Arc::clone(self.whole()) as Arc<_>)
+    }
+}
+
+impl<M, A, R> Line<M, A, R>
+where
+    M: Send + 'static,
+    A: Send + 'static,
+    R: Send + 'static,
+{
+    fn whole(&self) -> &Arc<Whole> {
+        self.whole.get_or_init(|| {
+            let whole = Whole::new();
+            let (told, next) = (Arc::clone(&whole), self.next.mortal());
             let first_has_ended = move |first: &Exit| {
-                let first = first.clone();
+                let (first, all) = (first.clone(), Arc::clone(&told));
                 let next_has_ended = move |next: &Exit| match first {
-                    Exit::Closed => told.publish(next),
-                    other => told.publish(&other),
+                    Exit::Closed => all.ending.publish(next),
+                    other => all.ending.publish(&other),
                 };
-                next.ending().watch(Box::new(next_has_ended));
+                told.watch(&next, next_has_ended);
             };
-            let first = self.first.receiver().ending();
-            first.watch(Box::new(first_has_ended));
+            whole.watch(&self.first.mortal(), first_has_ended);
             whole
         })
     }
@@ -259,7 +330,7 @@ impl<M: Send, A: Send> Address<M, A> {
             first,
             next,
             identity: Identity::new(Some(name.into())),
-            ending: OnceLock::new(),
+            whole: OnceLock::new(),
         }))
     }
 }
@@ -309,5 +380,49 @@ where
     /// Returns [`Ref::address`].
     fn from(actor: &Ref<S>) -> Address<M, R> {
         actor.address()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+
+    fn watchers<M, R>(stage: &Address<M, R>) -> usize
+    where
+        M: Send + 'static,
+        R: Send + 'static,
+    {
+        stage.receiver().ending().watchers()
+    }
+
+    #[test]
+    fn a_row_that_nobody_watches_any_more_leaves_nothing_behind() {
+        let stages = [(); 3].map(|()| crate::function(|n: u32| n));
+        let row = || stages[0].then(&stages[1]).then(&stages[2]);
+        for row_first in [true, false] {
+            let (row, other) = (row(), row());
+            let monitors = [row.monitor(), row.monitor()];
+            assert_eq!((row.exit(), other.exit()), (None, None));
+            assert_eq!(watchers(&stages[0]), 2);
+            match row_first {
+                true => drop((row, monitors)),
+                false => drop((monitors, row)),
+            }
+            assert_eq!(watchers(&stages[0]), 1, "that of the other row");
+            drop(other);
+            assert!(stages.iter().all(|stage| watchers(stage) == 0));
+        }
+    }
+
+    #[test]
+    fn a_row_that_is_watched_tells_of_its_end_when_it_is_dropped() {
+        let stages = [(); 3].map(|()| crate::function(|n: u32| n));
+        let row = stages[0].then(&stages[1]).then(&stages[2]);
+        let (monitor, (tell, told)) = (row.monitor(), channel());
+        row.on_exit(move |exit| tell.send(exit.clone()).unwrap());
+        drop((row, stages));
+        assert_eq!(monitor.recv().unwrap(), Exit::Closed);
+        assert_eq!(told.recv(), Ok(Exit::Closed));
     }
 }

@@ -80,7 +80,7 @@ impl<T> Mailbox<T> {
             Some(item) => self.begin_item(&mut shared, item),
             None if shared.phase == Phase::Closing => Next::End(Phase::Closing),
             None => {
-                shared.work = Work::Idle;
+                shared.idle();
                 Next::Idle
             }
         }
@@ -228,6 +228,22 @@ mod tests {
             assert!(!is_interrupted_after(held, Phase::Open));
             assert!(!is_interrupted_after(paused, Phase::Open));
             assert!(!is_interrupted_after(ended, Phase::Killing));
+        }
+    }
+
+    #[test]
+    fn an_idle_mailbox_keeps_room_for_one_item_only() {
+        let (mailbox, mut batch) = (Mailbox::new(100, Overflow::Wait), Batch::new());
+        for burst in [1, 1, 100, 1] {
+            for item in 0..burst {
+                assert!(mailbox.try_push(item).is_ok());
+            }
+            for item in 0..burst {
+                assert!(matches!(mailbox.next(&mut batch), Next::Item(next) if next == item));
+            }
+            assert!(matches!(mailbox.next(&mut batch), Next::Idle));
+            assert!(mailbox.lock().queue.capacity() <= 1);
+            batch = Batch::new(); // that of another runner
         }
     }
 }

@@ -12,6 +12,7 @@ pub use watch::Watch;
 pub(crate) use watch::sealed;
 
 use crate::actor::{Ending, ForRoom, Mortal, Options, Tell};
+use crate::edges;
 use crate::error::{AskError, Exit, Failure, Refusal, SendError};
 use crate::identity::{Identity, Works, current_limit, while_working_for};
 use crate::mailbox::{Mailbox, Overflow, Phase, Then};
@@ -82,6 +83,9 @@ impl<M> Desk<M> {
 
     pub(crate) fn end(&self, phase: Phase) {
         let then = self.mailbox.end(phase);
+        if phase == Phase::Killing {
+            edges::interrupted(&self.identity);
+        }
         self.then(then);
     }
 

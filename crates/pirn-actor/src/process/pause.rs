@@ -11,6 +11,7 @@
 //! The thread stays, and so does what is in the mailbox, and what was put aside.
 
 use super::{Desk, Inbox};
+use crate::edges;
 use crate::mailbox::{Next, Phase};
 use pirn::thread;
 
@@ -53,6 +54,7 @@ impl<M> Inbox<M> {
 impl<M> Desk<M> {
     pub(crate) fn hold(&self) {
         let then = self.mailbox.hold();
+        edges::interrupted(&self.identity);
         self.then(then);
     }
 

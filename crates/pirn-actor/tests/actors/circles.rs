@@ -6,6 +6,7 @@ use pirn_actor::{
     self as actor, Address, AskError, Builder, Context, Function, Handle, Pool, PoolRef, Ref,
     Refusal, WeakAddress,
 };
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Barrier, OnceLock};
 use std::time::Duration;
 
@@ -322,5 +323,24 @@ fn a_wait_for_room_that_is_over_is_in_no_circle() {
             sends.stop();
             full.stop();
         }
+    }
+}
+
+#[watched]
+fn an_actor_that_was_killed_is_in_no_circle() {
+    for _ in 0..200 {
+        let (own, (tell, told)) = (Later::default(), channel());
+        let later = own.clone();
+        let kills = named("kills", move |n| {
+            let waits = later.0.wait().upgrade().unwrap();
+            let reply = waits.ask_later(n).unwrap();
+            waits.kill();
+            tell.send(reply.recv()).unwrap();
+            Ok(n)
+        });
+        let waits = named("waits", move |n| kills.ask(n)?);
+        own.set(&waits);
+        waits.send(1).unwrap();
+        assert_eq!(told.recv().unwrap(), Err(AskError::Gone));
     }
 }

@@ -24,6 +24,7 @@ mod rates;
 mod reductions;
 mod registry;
 mod scopes;
+mod seeing;
 mod supervise;
 mod timeouts;
 mod timers;

@@ -30,8 +30,8 @@ pub struct DumpArgs {
     #[arg(long)]
     tree: bool,
     /// Shows only threads that meet all of these conditions, as in
-    /// `state=waiting,wait=read|poll,name=conn*`: state, wait, name, frame, place, scope, id,
-    /// object, age. `|` stands between alternatives.
+    /// `state=waiting,wait=read|poll,name=conn*`: state, wait, name, for, frame, place, scope,
+    /// id, object, age. `|` stands between alternatives.
     #[arg(long = "where", value_name = "CONDITIONS")]
     filter: Option<Filter>,
     /// Shows only the thread with this id.

@@ -20,13 +20,14 @@ use std::str::FromStr;
 /// | `state=waiting` | in this state: `new`, `runnable`, `running`, `waiting`, `ended` |
 /// | `wait=mutex` | that wait for something of this kind, by its [word](WaitKind::word); `lock` is any lock |
 /// | `name=conn*` | with this name, in which `*` stands for any text and `?` for one byte |
+/// | `for=order*` | that work for something of this name, as `pirn::thread::working_for` gives it; all of the name, as above |
 /// | `frame=recv` | in whose stack a function's name contains this, or is like it if it has a `*` or `?` |
 /// | `place=main.rs:12` | spawned at a place whose file, or file and line, ends so |
 /// | `scope=7` | that are subtasks of the scope with this id, or whose name is like it |
 /// | `id=17` | with this id |
 /// | `object=0x7f00` | that wait for the lock at this address, the descriptor, thread or scope with this number |
 /// | `age=10s` | that have been seen waiting for at least so long: `ms`, `s`, `m`, `h` |
-/// | `recv` | whose name, or the name of a function in whose stack, contains this |
+/// | `recv` | whose name, or that of what they work for, or of a function in whose stack, contains this |
 ///
 /// # Examples
 /// ```
@@ -57,7 +58,7 @@ impl fmt::Display for FilterError {
 impl std::error::Error for FilterError {}
 
 const ONLY_EXAMPLES: &str = "the dump has only some threads of each group, so that it cannot be \
-                             filtered by name, scope, id, object, age or a bare word";
+                             filtered by name, for, scope, id, object, age or a bare word";
 
 /// A condition: one of several must hold.
 #[derive(Clone, Debug)]
@@ -65,6 +66,7 @@ enum Condition {
     State(Vec<State>),
     Wait(Vec<WaitKind>),
     Name(Vec<Pattern>),
+    For(Vec<Pattern>),
     Frame(Vec<Pattern>),
     Place(Vec<Pattern>),
     Scope(Vec<Pattern>),
@@ -97,6 +99,7 @@ fn condition(text: &str) -> Result<Condition, FilterError> {
         "state" => Condition::State(each(key, value, State::named)?),
         "wait" => Condition::Wait(each(key, value, waits)?.concat()),
         "name" => Condition::Name(each(key, value, |it| Some(Pattern::whole(it)))?),
+        "for" => Condition::For(each(key, value, |it| Some(Pattern::whole(it)))?),
         "frame" => Condition::Frame(each(key, value, |it| Some(Pattern::part(it)))?),
         "place" => Condition::Place(each(key, value, |it| Some(Pattern::end(it)))?),
         "scope" => Condition::Scope(each(key, value, |it| Some(Pattern::whole(it)))?),
@@ -104,7 +107,7 @@ fn condition(text: &str) -> Result<Condition, FilterError> {
         "object" => Condition::Object(all(number)?),
         "age" => Condition::Age(all(duration)?.into_iter().min().unwrap_or(0)),
         _ => {
-            let keys = "state, wait, name, frame, place, scope, id, object, age";
+            let keys = "state, wait, name, for, frame, place, scope, id, object, age";
             return Err(FilterError(format!(
                 "there is no condition {key:?}: it is one of {keys}"
             )));
@@ -352,13 +355,16 @@ impl<'a> Known<'a> {
                     .name
                     .as_deref()
                     .is_some_and(|name| any(patterns, name)),
+                Condition::For(patterns) => works_for(thread, patterns),
                 Condition::Frame(_) => has(chosen, thread.stack),
                 Condition::Place(_) => has(chosen, thread.place),
                 Condition::Scope(_) => thread.scope.is_some_and(|id| chosen.contains(&id)),
                 Condition::Id(ids) => ids.contains(&thread.id),
                 Condition::Text(pattern) => {
                     let named = |name: &[u8]| pattern.matches(name);
-                    has(chosen, thread.stack) || thread.name.as_deref().is_some_and(named)
+                    has(chosen, thread.stack)
+                        || thread.name.as_deref().is_some_and(named)
+                        || works_for(thread, std::slice::from_ref(pattern))
                 }
                 Condition::Object(objects) => {
                     thread.wait.object().is_some_and(|it| objects.contains(&it))
@@ -385,6 +391,11 @@ impl<'a> Known<'a> {
                 _ => false,
             })
     }
+}
+
+fn works_for(thread: &Thread, patterns: &[Pattern]) -> bool {
+    let mut names = thread.works_for.iter();
+    names.any(|name| any(patterns, name.as_bytes()))
 }
 
 fn any(patterns: &[Pattern], text: &[u8]) -> bool {

@@ -28,6 +28,9 @@ fn each_condition_chooses() {
     assert_eq!(chosen("name=two"), [0; 0]);
     assert_eq!(chosen("name=??nul*"), [0; 0]);
     assert_eq!(chosen("name=?nul*"), [7]);
+    assert_eq!(chosen("for=orders"), [7]);
+    assert_eq!(chosen("for=*Buy*|nobody"), [7]);
+    assert_eq!(chosen("for=order"), [0; 0]);
     assert_eq!(chosen("frame=recv").len(), 13);
     assert_eq!(chosen("frame=recv*").len(), 13);
     assert_eq!(chosen("frame=ecv*"), [0; 0]);
@@ -47,6 +50,7 @@ fn each_condition_chooses() {
 #[test]
 fn a_bare_word_is_in_the_name_or_in_the_stack() {
     assert_eq!(chosen("two"), [4]);
+    assert_eq!(chosen("order"), [7]);
     assert_eq!(chosen("recv").len(), 13);
     assert_eq!(chosen("recv,scope=8"), [3, 6, 9, 12]);
     assert_eq!(chosen("wo?"), [0; 0]);

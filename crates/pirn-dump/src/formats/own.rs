@@ -232,6 +232,12 @@ fn thread(shown: &Shown<'_>, thread: &Thread, json: &mut Json<'_>) -> io::Result
     json.value("interrupted", Value::Bool(thread.interrupted))?;
     json.value("virtual", Value::Bool(thread.is_virtual))?;
     json.maybe("stackBytes", thread.stack_bytes)?;
+    if !thread.works_for.is_empty() {
+        json.array("worksFor")?;
+        let mut names = thread.works_for.iter();
+        names.try_for_each(|name| json.string("", name))?;
+        json.close()?;
+    }
     json.close()
 }
 

@@ -34,6 +34,8 @@ pub struct Thread {
     pub is_virtual: bool,
     /// How much of its stack it used when looked at, in bytes.
     pub stack_bytes: Option<u32>,
+    /// What it works for, by the names that the program has given, outermost first.
+    pub works_for: Vec<String>,
 }
 
 /// The state of a thread.

@@ -137,6 +137,9 @@ fn described(shown: &Shown<'_>, thread: &Thread, people: &People<'_>, with_state
     if with_state {
         parts.push(thread.state.word().to_string());
     }
+    if !thread.works_for.is_empty() {
+        parts.push(format!("works for {}", words::works_for(thread)));
+    }
     let wait = words::wait(&thread.wait, &|id| people.called(id), shown.names);
     if !wait.is_empty() {
         parts.push(wait);

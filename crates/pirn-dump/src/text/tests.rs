@@ -118,7 +118,7 @@ fn each_thread_says_what_it_waits_for() {
         "#2 \"a \\\"quoted\\\" \\\\ name / with, commas; and = signs\"  waiting, mutex 0x7f0000001000",
         "write fd 13",
         "poll of 3 descriptors",
-        "sleep, 0.5 s left, for at least 1.0 s",
+        "waiting, works for \"orders\" > \"shop::Buy\\\"\\x1b[2J\\n\", sleep, 0.5 s left, for at least 1.0 s",
         "join #4 \"two",
         "join scope 7",
         "child process 4711",

@@ -194,6 +194,15 @@ pub(crate) fn wait(wait: &Wait, called: &dyn Fn(u64) -> String, names: &Names) -
     }
 }
 
+/// What a thread works for, the outermost first: `"orders" > "Buy"`.
+pub(crate) fn works_for(thread: &Thread) -> String {
+    let names = thread.works_for.iter();
+    let quoted: Vec<String> = names
+        .map(|name| Quoted(name.as_bytes()).to_string())
+        .collect();
+    quoted.join(" > ")
+}
+
 /// An address, and the variable there if it is known: `0x5010 (server::CACHE)`.
 pub(crate) fn place(address: u64, names: &Names) -> String {
     match names.variable(address) {

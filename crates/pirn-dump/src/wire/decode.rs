@@ -230,6 +230,7 @@ fn thread(fields: &mut Rest<'_>) -> Result<Thread, DecodeError> {
         interrupted: fields.bool()?,
         is_virtual: fields.bool()?,
         stack_bytes: fields.optional(Rest::u32)?,
+        works_for: fields.later(Rest::texts)?,
     })
 }
 

@@ -189,6 +189,7 @@ impl<W: Write> Encoder<W> {
             fields.bool(thread.interrupted);
             fields.bool(thread.is_virtual);
             fields.optional(thread.stack_bytes, Fields::u32);
+            fields.texts(&thread.works_for);
         })
     }
 

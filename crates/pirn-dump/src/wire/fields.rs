@@ -47,6 +47,13 @@ impl Fields<'_> {
         list.iter().for_each(|item| write(self, *item));
     }
 
+    /// Writes texts and how many they are. Those beyond [`LONGEST_LIST`] are left out.
+    pub(super) fn texts(&mut self, texts: &[String]) {
+        let texts = &texts[..texts.len().min(LONGEST_LIST)];
+        self.u32(texts.len() as u32);
+        texts.iter().for_each(|text| self.bytes(text.as_bytes()));
+    }
+
     /// Writes a length and then what it is the length of.
     pub(super) fn framed(&mut self, write: impl FnOnce(&mut Fields<'_>)) {
         let start = self.0.len();
@@ -117,6 +124,22 @@ impl<'a> Rest<'a> {
             read(self).map(Some)
         } else {
             Ok(None)
+        }
+    }
+
+    /// Reads what [`Fields::texts`] has written. A number that is a lie ends with the record.
+    pub(super) fn texts(&mut self) -> Field<Vec<String>> {
+        (0..self.u32()?).map(|_| self.text()).collect()
+    }
+
+    /// Reads a field that was added later: records of earlier versions end before it.
+    pub(super) fn later<T: Default>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Field<T>,
+    ) -> Field<T> {
+        match self.0 {
+            [] => Ok(T::default()),
+            _ => read(self),
         }
     }
 

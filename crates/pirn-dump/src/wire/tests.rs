@@ -114,6 +114,24 @@ fn what_is_added_later_is_skipped() {
 }
 
 #[test]
+fn a_thread_of_a_version_without_what_it_works_for_is_read() {
+    let thread = crate::Thread {
+        id: 7,
+        stack_bytes: Some(8),
+        ..Default::default()
+    };
+    let mut encoder = Encoder::new(Vec::new()).unwrap();
+    encoder.thread(&thread).unwrap();
+    let mut bytes = encoder.finish().unwrap();
+    // The last field, an empty list, is before the end block; the lengths of block and record come
+    // after the block's tag.
+    bytes.drain(bytes.len() - 12..bytes.len() - 8);
+    bytes[16] -= 4;
+    bytes[20] -= 4;
+    assert_eq!(Dump::read_from(&bytes[..]).unwrap().threads, [thread]);
+}
+
+#[test]
 fn errors_say_what_and_where() {
     assert_eq!(error_of(b"PIRN"), "not a dump: it is too short");
     let later = error_of(b"PIRNDUMP\x09\0\0\0");

@@ -34,6 +34,7 @@ pub(crate) mod scoped;
 #[cfg(feature = "macros")]
 pub(crate) mod std_start;
 mod threads;
+pub(crate) mod working_for;
 
 pub use builder::{Builder, Factory};
 pub use identity::{Thread, ThreadId, current};
@@ -52,6 +53,7 @@ pub use parker::Parker;
 pub use scoped::{Scope, ScopedJoinHandle, scope};
 pub use std::thread::{AccessError, LocalKey, Result, available_parallelism, panicking};
 pub use threads::{PlatformThreads, Threads};
+pub use working_for::working_for;
 
 /// Spawns a virtual thread.
 ///

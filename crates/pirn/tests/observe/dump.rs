@@ -4,6 +4,7 @@ mod libraries;
 mod running;
 mod stacks;
 mod truth;
+mod works_for;
 
 use std::cell::RefCell;
 

@@ -74,7 +74,7 @@ export function filterForm(view, where) {
   const input = h("input", {
     type: "text", value: where, "data-testid": "filter", spellcheck: "false", autocomplete: "off",
     placeholder: EXAMPLE, "aria-label": "Conditions, as for pirn dump --where",
-    title: "state, wait, name, frame, place, scope, id, object, age; commas between conditions, | between alternatives, * for any text",
+    title: "state, wait, name, for, frame, place, scope, id, object, age; commas between conditions, | between alternatives, * for any text",
   });
   const go = (next) => { location.hash = to(view, { where: next.trim() }); };
   const chip = (name, condition) => h("a", {

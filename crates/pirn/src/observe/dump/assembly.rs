@@ -116,6 +116,7 @@ impl<'a> Assembly<'a> {
             interrupted: seen.interrupted,
             is_virtual: true,
             stack_bytes: seen.stack_bytes,
+            works_for: Vec::new(),
         };
         let example = self.grouper.add(&thread, self.threads.len() as u32);
         let listed = match &mut self.room {
@@ -134,6 +135,7 @@ impl<'a> Assembly<'a> {
             self.threads.push(Thread {
                 name: seen.named.then(|| walker.name().to_vec()),
                 wait: seen.noted.map_or(Wait::None, |noted| noted.wait()),
+                works_for: walker.works_for.texts(),
                 ..thread
             });
         }

@@ -12,7 +12,8 @@
 //! reads the dump gets it when nobody is claimed any more.
 //!
 //! * [`walk`]: looking at one thread; [`running`]: at one that cannot be claimed. [`unwind`]: its
-//!   stack; [`modules`]: the unwind information; [`ahead`]: fetching what is needed soon.
+//!   stack; [`modules`]: the unwind information; [`works_for`]: what it works for; [`ahead`]:
+//!   fetching what is needed soon.
 //! * [`assembly`]: putting the dump together; [`stacks`]: the different stacks; [`since`]: since
 //!   when threads wait; [`process`]: what is not about threads. For what they wait:
 //!   [`waits`](super::waits).
@@ -29,6 +30,7 @@ mod since;
 mod stacks;
 mod unwind;
 mod walk;
+mod works_for;
 
 use super::lints::{self, Recent};
 use super::metrics;

@@ -87,7 +87,7 @@ impl Walker {
                     seen.exact = true;
                     seen.stack_bytes = Some((seen.slot.frames().end - stopped.sp) as u32);
                 } else {
-                    self.frames.clear(End::Lost);
+                    self.forget_stack();
                 }
             }
             (State::Runnable, _) => {
@@ -133,7 +133,10 @@ impl Walker {
                 let stopped = self.read(registers);
                 match kernels_word(platform) {
                     Some(Word::Blocked(_, now)) if now == registers => {}
-                    _ => self.frames.end = End::Unsure,
+                    _ => {
+                        self.frames.end = End::Unsure;
+                        self.works_for.clear();
+                    }
                 }
                 stopped
             }
@@ -142,7 +145,7 @@ impl Walker {
 
     /// Reads a stack whose thread stands still. Neither allocates nor waits.
     fn read(&mut self, registers: Registers) -> Option<Stopped> {
-        self.frames.clear(End::Lost);
+        self.forget_stack();
         if arch::in_switch(registers.pc) {
             return None;
         }
@@ -152,6 +155,7 @@ impl Walker {
             return None;
         }
         self.unwinder.unwind(registers, stack, &mut self.frames);
+        self.works_for.read(slot);
         Some(Stopped {
             slot,
             id: residents::look(slot, |core| core.id()),

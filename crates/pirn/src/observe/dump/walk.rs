@@ -4,6 +4,7 @@
 //! Nothing is allocated under the claim: the thread may wait for a lock of the program's allocator.
 
 use super::unwind::{Frames, Unwinder};
+use super::works_for::WorksFor;
 use crate::arch;
 use crate::observe::waits::Noted;
 use crate::sched::sample::Registers;
@@ -16,7 +17,8 @@ use pirn_dump::{End, State};
 /// Longer names are cut off.
 const LONGEST_NAME: usize = 4096;
 
-/// What was seen of a thread, but for its frames and its name, which the [`Walker`] has.
+/// What was seen of a thread, but for its frames, its name and what it works for, which the
+/// [`Walker`] has.
 pub(super) struct Seen {
     pub(super) slot: Slot,
     pub(super) id: u64,
@@ -43,6 +45,8 @@ pub(super) struct Walker {
     pub(super) frames: Frames,
     /// Its name.
     name: Vec<u8>,
+    /// What it works for, if its frames were read.
+    pub(super) works_for: WorksFor,
 }
 
 impl Walker {
@@ -51,6 +55,7 @@ impl Walker {
             unwinder: Unwinder::new(),
             frames: Frames::new(),
             name: Vec::with_capacity(LONGEST_NAME),
+            works_for: WorksFor::new(),
         }
     }
 
@@ -80,7 +85,7 @@ impl Walker {
         let name = core.name().unwrap_or_default().as_bytes();
         self.name
             .extend_from_slice(&name[..name.len().min(LONGEST_NAME)]);
-        self.frames.clear(End::Lost);
+        self.forget_stack();
         let mut seen = Seen {
             slot,
             id: core.id(),
@@ -108,6 +113,12 @@ impl Walker {
         seen
     }
 
+    /// Forgets what stood on the stack that was read last.
+    pub(super) fn forget_stack(&mut self) {
+        self.frames.clear(End::Lost);
+        self.works_for.clear();
+    }
+
     /// Reads the stack of a thread that is off it. Returns how much of it is used.
     pub(super) fn unwind_saved(&mut self, core: &Core, slot: Slot) -> Option<u32> {
         let (stack, sp) = (slot.frames(), core.continuation.saved().addr());
@@ -124,6 +135,7 @@ impl Walker {
         };
         self.unwinder
             .unwind(registers, stack.clone(), &mut self.frames);
+        self.works_for.read(slot);
         Some((stack.end - sp) as u32)
     }
 }

@@ -1,0 +1,112 @@
+//! An API with an actor for each request, and one for each account:
+//! `cargo run --release -p pirn-http --example bank [ADDRESS]`.
+//!
+//! ```text
+//! curl -d 100 localhost:8080/accounts/7
+//! curl -d -30 localhost:8080/accounts/7
+//! curl localhost:8080/accounts/7
+//! ```
+//!
+//! The actor of a request has a thread of its own, and may wait wherever it likes: it ends after a
+//! second at the latest. What requests have in common are the accounts. Each handles one message at
+//! a time, so nothing is locked, and an account without work has no thread.
+
+use pirn_actor::{self as actor, Address, AskError, Builder, Context, Handle, Ref};
+use pirn_http::{IntoResponse, Request, Response, Server, Status};
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// How long a request may take.
+const LIMIT: Duration = Duration::from_secs(1);
+
+struct Account {
+    balance: i64,
+}
+
+/// Adds an amount, or takes one that is negative.
+struct Add(i64);
+
+/// There is less in the account.
+struct Refused;
+
+impl Handle<Add> for Account {
+    type Reply = Result<i64, Refused>;
+
+    fn handle(&mut self, Add(amount): Add, _: &Context<Self>) -> Result<i64, Refused> {
+        let balance = self.balance.checked_add(amount).ok_or(Refused)?;
+        if balance < 0 {
+            return Err(Refused);
+        }
+        self.balance = balance;
+        Ok(balance)
+    }
+}
+
+/// The accounts that there are.
+#[derive(Default)]
+struct Accounts(HashMap<u32, Ref<Account>>);
+
+/// Returns the account with this number, which is made if there is none.
+struct Find(u32);
+
+impl Handle<Find> for Accounts {
+    type Reply = Ref<Account>;
+
+    fn handle(&mut self, Find(number): Find, _: &Context<Self>) -> Ref<Account> {
+        let account = self.0.entry(number);
+        let make = || actor::spawn(Account { balance: 0 });
+        account.or_insert_with(make).clone()
+    }
+}
+
+/// What a client wants.
+struct Order {
+    account: u32,
+    amount: i64,
+}
+
+type Outcome = Result<Result<i64, Refused>, AskError>;
+
+/// What the actor of a request does.
+fn perform(accounts: &Ref<Accounts>, order: Order) -> Outcome {
+    accounts.ask(Find(order.account))?.ask(Add(order.amount))
+}
+
+fn serve(request: &mut Request, orders: &Address<Order, Outcome>) -> Result<Response, Status> {
+    let account = request.path("id")?.parse();
+    let body = request.bytes().map_err(|_| Status::BAD_REQUEST)?;
+    let amount = match body.is_empty() {
+        true => Some(0),
+        false => str::from_utf8(&body).ok().and_then(|it| it.parse().ok()),
+    };
+    let order = Order {
+        account: account.map_err(|_| Status::BAD_REQUEST)?,
+        amount: amount.ok_or(Status::BAD_REQUEST)?,
+    };
+    match orders.ask_timeout(order, LIMIT) {
+        Ok(Ok(Ok(balance))) => Ok(format!("{balance}\n").into_response()),
+        Ok(Ok(Err(Refused))) => Err(Status::CONFLICT),
+        Ok(Err(error)) | Err(error) => {
+            eprintln!("{error}"); // The client is not told.
+            Err(Status::SERVICE_UNAVAILABLE)
+        }
+    }
+}
+
+#[pirn::main]
+fn main() -> std::io::Result<()> {
+    let address = std::env::args().nth(1).unwrap_or("127.0.0.1:8080".into());
+    let accounts = actor::spawn(Accounts::default());
+    let requests = Builder::new().name("request").capacity(1000);
+    let orders = requests.each(move |order| perform(&accounts, order));
+    let (asks, adds) = (orders.clone(), orders);
+    Server::new()
+        .get("/accounts/{id}", move |request: &mut Request| {
+            serve(request, &asks)
+        })
+        .post("/accounts/{id}", move |request: &mut Request| {
+            serve(request, &adds)
+        })
+        .bind(address)?
+        .serve()
+}

@@ -1,0 +1,88 @@
+//! What a thread works for: the names that it has put [in force](crate::thread::working_for).
+//!
+//! The thread stands still while they are read. One that is blocked in a system call may go on at
+//! any time: what was read is forgotten if it has. So addresses may be those of anything, and all
+//! is read by instructions that may fail.
+
+use crate::arch;
+use crate::stack::Slot;
+use crate::thread::working_for::{self, WORDS};
+
+/// The most names that are read, from the innermost on.
+const MOST: usize = 8;
+/// Longer names are cut off.
+const LONGEST: usize = 256;
+
+/// See the module's documentation.
+pub(super) struct WorksFor {
+    /// The names, innermost first, and how long each is.
+    names: Box<[([u8; LONGEST], usize); MOST]>,
+    len: usize,
+}
+
+impl WorksFor {
+    pub(super) fn new() -> WorksFor {
+        WorksFor {
+            names: Box::new([([0; LONGEST], 0); MOST]),
+            len: 0,
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.len = 0;
+    }
+
+    /// Reads what the thread in a slot works for. The thread has run. Neither allocates nor waits.
+    pub(super) fn read(&mut self, slot: Slot) {
+        self.len = 0;
+        let mut head = word(working_for::innermost(slot.tp()));
+        while let Some(extent) = head.filter(|&extent| extent != 0 && self.len < MOST) {
+            let words: [_; WORDS] = core::array::from_fn(|index| word(extent + index * 8));
+            let [Some(text), Some(len), outer] = words else {
+                return;
+            };
+            let (bytes, kept) = &mut self.names[self.len];
+            *kept = len.min(LONGEST);
+            if copy(text, &mut bytes[..*kept]).is_none() {
+                return;
+            }
+            self.len += 1;
+            head = outer;
+        }
+    }
+
+    /// Returns the names, outermost first.
+    pub(super) fn texts(&self) -> Vec<String> {
+        let text = |(bytes, len): &([u8; LONGEST], usize)| {
+            let first = bytes[..*len].utf8_chunks().next();
+            first.map_or_else(String::new, |chunk| chunk.valid().to_owned())
+        };
+        self.names[..self.len].iter().rev().map(text).collect()
+    }
+}
+
+/// Reads a word, if there is memory at the address.
+fn word(address: usize) -> Option<usize> {
+    // SAFETY: there is a thread, so the runtime has started, and the handler is in place.
+    let word = unsafe { arch::fetch_u64(address) };
+    (word.failed == 0).then_some(word.value as usize)
+}
+
+/// Copies bytes, if there is memory at the address.
+fn copy(mut address: usize, bytes: &mut [u8]) -> Option<()> {
+    let (words, rest) = bytes.as_chunks_mut::<8>();
+    for chunk in words {
+        *chunk = word(address)?.to_ne_bytes();
+        address += 8;
+    }
+    for byte in rest {
+        // SAFETY: as in `word`.
+        let fetched = unsafe { arch::fetch_u8(address) };
+        if fetched.failed != 0 {
+            return None;
+        }
+        *byte = fetched.value as u8;
+        address += 1;
+    }
+    Some(())
+}
