@@ -1,13 +1,14 @@
 //! Clients that hang up in the middle, and some that send what is no request.
 
 use crate::Day;
+use crate::plain;
 use crate::server::connect;
 use crate::wire::{Line, Pattern};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// What makes a server and a proxy before it disagree, and what is wrong otherwise. Each is followed
+/// What makes a server and a proxy before it disagree, or is wrong otherwise. Each is followed
 /// by a request that nobody may answer.
 const NONSENSE: [&str; 14] = [
     "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
@@ -48,11 +49,12 @@ pub(crate) fn nonsense(day: &mut Day) {
 /// A client that leaves in the middle of something.
 pub(crate) fn client(day: &mut Day) {
     let number = day.number();
-    match day.below(5) {
+    match day.below(6) {
         0 => drop(day.world.server.connect()),
         1 => waiting(day, number),
         2 => uploading(day, number),
         3 => downloading(day, number),
+        4 => garbling(day, number),
         _ => shaking_hands(day),
     }
     day.checked("hung up");
@@ -98,6 +100,15 @@ fn shaking_hands(day: &mut Day) {
     stream.write_all(starts[day.below(2) as usize]).unwrap();
     day.sleep(5);
     leave(day, &stream);
+}
+
+/// A client of TLS that sends what is none in the middle of a request's body.
+fn garbling(day: &mut Day, number: u64) {
+    let mut line = plain::secure(day);
+    let head = format!("POST /upload/{number} HTTP/1.1\r\nhost: a\r\ncontent-length: 100\r\n\r\n");
+    line.send(head.as_bytes());
+    line.stream.sock.write_all(&[0; 100]).unwrap();
+    assert!(line.answer().is_err(), "an answer in spite of garbage");
 }
 
 /// Has the closing reset the connection, now and then.

@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// A client's life: it is called over and over again, and panics if an answer is not what it must be.
+/// A client's life: it is called over and over again, and panics at an answer that is wrong.
 type Client = fn(&mut Day);
 
 /// What clients do, and how many of them do that at the same time.
@@ -134,7 +134,7 @@ fn live(world: &Arc<World>, length: Duration) -> Vec<u64> {
 #[test]
 fn each_client_gets_its_own_answers_while_others_misbehave_and_memory_stays_flat() {
     let length = Duration::from_secs(seconds());
-    let (running, address) = server::start();
+    let (running, address) = server::start(length);
     let world = Arc::new(World {
         server: address,
         next: AtomicU64::new(1),

@@ -6,6 +6,7 @@ use crate::wire::{Line, Pattern};
 use rustls::{ClientConnection, StreamOwned};
 use std::fmt::Write as _;
 use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::sync::Arc;
 
 pub(crate) fn plain(day: &mut Day) {
@@ -14,11 +15,16 @@ pub(crate) fn plain(day: &mut Day) {
 }
 
 pub(crate) fn tls(day: &mut Day) {
+    let line = secure(day);
+    requests(day, line);
+}
+
+/// Returns a connection by TLS.
+pub(crate) fn secure(day: &Day) -> Line<StreamOwned<ClientConnection, TcpStream>> {
     let server = &day.world.server;
     let name = "localhost".try_into().unwrap();
     let client = ClientConnection::new(Arc::new(server.trust.clone()), name).unwrap();
-    let line = Line::new(StreamOwned::new(client, connect(server.tls)));
-    requests(day, line);
+    Line::new(StreamOwned::new(client, connect(server.tls)))
 }
 
 fn requests<S: Read + Write>(day: &mut Day, mut line: Line<S>) {

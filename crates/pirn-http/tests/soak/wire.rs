@@ -21,16 +21,10 @@ impl Pattern {
         self.position
     }
 
-    fn next(&mut self) -> u8 {
-        let word = (self.number << 24) ^ (self.position >> 3);
-        let word = word.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.position += 1;
-        word.to_be_bytes()[(self.position & 3) as usize]
-    }
-
     /// Returns whether these are the next bytes.
     pub(crate) fn is_next(&mut self, bytes: &[u8]) -> bool {
-        bytes.iter().all(|&byte| self.next() == byte)
+        let mut own = vec![0; bytes.len()];
+        self.read_exact(&mut own).is_ok() && own == bytes
     }
 
     /// Returns the first bytes of a body.
@@ -44,8 +38,16 @@ impl Pattern {
 
 impl Read for Pattern {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        for byte in &mut *buffer {
-            *byte = self.next();
+        let mut rest = &mut *buffer;
+        while !rest.is_empty() {
+            let word = (self.number << 24) ^ (self.position >> 3);
+            let word = word.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+            let of_word = &word[(self.position & 7) as usize..];
+            let count = of_word.len().min(rest.len());
+            let (piece, after) = rest.split_at_mut(count);
+            piece.copy_from_slice(&of_word[..count]);
+            self.position += count as u64;
+            rest = after;
         }
         Ok(buffer.len())
     }
