@@ -110,11 +110,11 @@ impl Cors {
     pub fn layer(self) -> impl Fn(&mut Request, &Handler) -> Response + Send + Sync + 'static {
         let fields = Arc::new(Fields::new(&self));
         move |request: &mut Request, inner: &Handler| {
-            let origin = request.headers.get(ORIGIN).cloned();
-            let allowed = self.allowed(origin.as_ref());
+            let origin = request.field(ORIGIN);
+            let allowed = self.allowed(origin);
             let is_preflight = request.method == Method::OPTIONS
                 && origin.is_some()
-                && request.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD);
+                && request.field(ACCESS_CONTROL_REQUEST_METHOD).is_some();
             if is_preflight {
                 return self.preflight(allowed, &fields);
             }
@@ -134,15 +134,13 @@ impl Cors {
     }
 
     /// Returns the value for `Access-Control-Allow-Origin`.
-    fn allowed(&self, origin: Option<&HeaderValue>) -> Option<HeaderValue> {
+    fn allowed(&self, origin: Option<&[u8]>) -> Option<HeaderValue> {
         match &self.origins {
             None => Some(HeaderValue::from_static("*")),
             Some(origins) => {
                 let origin = origin?;
-                let is_known = origins
-                    .iter()
-                    .any(|known| known.as_bytes() == origin.as_bytes());
-                is_known.then(|| origin.clone())
+                let known = origins.iter().find(|known| known.as_bytes() == origin)?;
+                HeaderValue::try_from(known).ok()
             }
         }
     }

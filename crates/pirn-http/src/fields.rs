@@ -111,6 +111,22 @@ impl LazyFields {
                 .map(|(_, value)| value),
         }
     }
+
+    /// Returns the values of all fields of this name, which may be in any case.
+    pub(crate) fn all<'f>(&'f self, name: &'f str) -> impl Iterator<Item = &'f [u8]> {
+        let made = self.fields.get();
+        let in_map = made.map(|fields| fields.headers.get_all(name).into_iter());
+        let in_head = made.is_none().then(|| lines(&self.head));
+        let in_head = in_head.into_iter().flatten();
+        let in_head = in_head.filter(|(known, _)| known.eq_ignore_ascii_case(name.as_bytes()));
+        let in_map = in_map.into_iter().flatten().map(HeaderValue::as_bytes);
+        in_map.chain(in_head.map(|(_, value)| value))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn has_map(&self) -> bool {
+        self.fields.get().is_some()
+    }
 }
 
 impl fmt::Debug for LazyFields {
@@ -150,7 +166,11 @@ mod tests {
         made.get();
         for name in ["host", "HOST", "x", "empty", "none", "GET /a"] {
             assert_eq!(fields.first(name), made.first(name), "{name}");
+            let [lines, map] = [&fields, &made].map(|fields| Vec::from_iter(fields.all(name)));
+            assert_eq!(lines, map, "{name}");
         }
+        assert_eq!(Vec::from_iter(fields.all("X")), [b"1", b"2"]);
+        assert!(!fields.has_map());
         let map = &fields.get().headers;
         assert_eq!(map.len(), 4);
         assert_eq!(map["host"], "a:80");
@@ -174,5 +194,24 @@ mod tests {
         let fields = fields(b"GET / HTTP/1.0\r\n\r\n");
         assert_eq!(fields.first("host"), None);
         assert!(fields.get().headers.is_empty());
+    }
+
+    #[test]
+    fn middleware_that_looks_at_one_field_makes_no_map() {
+        use crate::{Cors, Request, Server};
+        let server = Server::new()
+            .get("/", |request: &mut Request| request.has_map().to_string())
+            .with(Cors::origins(["https://app.example"]).layer());
+        #[cfg(feature = "gzip")]
+        let server = server.with(crate::Compression::new().layer());
+        let fields = [
+            ("origin", "https://app.example"),
+            ("accept-encoding", "gzip"),
+        ];
+        let answer = server
+            .client()
+            .request(http::Method::GET, "/", &fields, b"");
+        assert_eq!(answer.text(), "false");
+        assert_eq!(answer.headers["access-control-allow-origin"], fields[0].1);
     }
 }

@@ -2,20 +2,19 @@
 //! 12.5.3.
 
 use http::HeaderMap;
-use http::header::{ACCEPT_ENCODING, HeaderName, HeaderValue, VARY};
+use http::header::{HeaderName, HeaderValue, VARY};
 
 /// Returns the first of `codings`, in the order of the server's preference, that the client accepts
-/// with the highest quality. `None`: it prefers the body as it is.
-pub(crate) fn preferred<'c>(headers: &HeaderMap, codings: &[&'c str]) -> Option<&'c str> {
+/// with the highest quality; `fields` are the values of all its `Accept-Encoding`. `None`: it
+/// prefers the body as it is.
+pub(crate) fn preferred<'f, 'c>(
+    fields: impl Iterator<Item = &'f [u8]>,
+    codings: &[&'c str],
+) -> Option<&'c str> {
     let mut accepted = Vec::new();
-    for value in headers.get_all(ACCEPT_ENCODING) {
-        accepted.extend(
-            value
-                .to_str()
-                .unwrap_or_default()
-                .split(',')
-                .filter_map(entry),
-        );
+    for value in fields {
+        let value = str::from_utf8(value).unwrap_or_default();
+        accepted.extend(value.split(',').filter_map(entry));
     }
     let quality_of = |coding: &str| {
         let named = |name: &str| {
@@ -98,16 +97,15 @@ pub(crate) fn vary(headers: &mut HeaderMap, name: &HeaderName) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::header::ACCEPT_ENCODING;
 
     fn chosen(field: &'static str) -> Option<&'static str> {
-        let mut headers = HeaderMap::new();
-        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(field));
-        preferred(&headers, &["br", "gzip"])
+        preferred([field.as_bytes()].into_iter(), &["br", "gzip"])
     }
 
     #[test]
     fn the_highest_quality_wins_and_then_the_servers_order() {
-        assert_eq!(preferred(&HeaderMap::new(), &["br", "gzip"]), None);
+        assert_eq!(preferred(std::iter::empty(), &["br", "gzip"]), None);
         for (field, coding) in [
             ("", None),
             ("gzip", Some("gzip")),

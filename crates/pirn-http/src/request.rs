@@ -180,6 +180,16 @@ impl Request {
         self.fields.first(name.as_ref())
     }
 
+    /// Returns the values of all header fields of this name.
+    pub(crate) fn fields_named<'f>(&'f self, name: &'f str) -> impl Iterator<Item = &'f [u8]> {
+        self.fields.all(name)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn has_map(&self) -> bool {
+        self.fields.has_map()
+    }
+
     /// Returns the client's address; `None` on a Unix socket and in tests.
     pub fn peer(&self) -> Option<SocketAddr> {
         self.exchange.peer()

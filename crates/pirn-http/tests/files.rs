@@ -4,7 +4,8 @@
 use pirn_http::files::{File, Files};
 use pirn_http::{Answer, Client, Method, Request, Server};
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::os::unix::fs::symlink;
 use tempfile::TempDir;
 
@@ -368,4 +369,32 @@ fn a_large_file_arrives_whole() {
     let fields = [("range", "bytes=1000001-3999999")];
     let part = client.request(Method::GET, "/large", &fields, b"");
     assert!(part.body == large[1_000_001..]);
+}
+
+#[test]
+fn a_file_that_becomes_shorter_while_it_is_sent_ends_the_connection() {
+    // More than sockets hold, so that the server waits for the client in the middle.
+    const LENGTH: u64 = 64 << 20;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("large");
+    fs::write(&path, vec![b'x'; LENGTH as usize]).unwrap();
+    let server = Server::new().files("/", Files::new(folder.path()).unwrap());
+    let server = server.bind("127.0.0.1:0").unwrap().start().unwrap();
+    let mut client = TcpStream::connect(server.local_addr().unwrap()).unwrap();
+    let request = b"GET /large HTTP/1.1\r\nhost: a\r\n\r\n";
+    client.write_all(request).unwrap();
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        client.read_exact(&mut byte).unwrap();
+        head.push(byte[0]);
+    }
+    let announced = format!("content-length: {LENGTH}\r\n");
+    assert!(String::from_utf8(head).unwrap().contains(&announced));
+    let file = fs::File::options().write(true).open(&path).unwrap();
+    file.set_len(5_000).unwrap();
+    let mut body = Vec::new();
+    client.read_to_end(&mut body).unwrap();
+    assert!((body.len() as u64) < LENGTH, "all of it came");
+    assert!(body.iter().all(|&byte| byte == b'x'), "other data came");
 }

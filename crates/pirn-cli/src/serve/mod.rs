@@ -1,5 +1,6 @@
 //! `pirn serve`: a folder of files, or another server, behind `pirn-http`.
 
+mod framing;
 mod proxy;
 mod upgrade;
 
@@ -65,7 +66,8 @@ pub struct ServeArgs {
     /// How large the body of a request may be, in bytes.
     #[arg(long, value_name = "BYTES", default_value_t = 100 << 20)]
     max_body: u64,
-    /// How long the other server may take to begin its answer, in seconds.
+    /// How long the other server may take to begin its answer, to go on with it, or to take more of
+    /// a request, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, requires = "proxy",
           value_parser = clap::value_parser!(u64).range(1..=86_400))]
     timeout: u64,

@@ -17,13 +17,15 @@ use pirn_http::{
 use ureq::config::AutoHeaderValue;
 use ureq::{Agent, SendBody};
 
-use super::upgrade;
+use super::{framing, upgrade};
 use crate::retry::retry;
 
 /// How many connections to the other server are kept while they are not used.
 const KEPT: usize = 256;
 /// How long it may take to connect.
 pub(super) const CONNECT: Duration = Duration::from_secs(10);
+/// The maximum length of the head of an answer.
+pub(super) const MAX_HEAD: usize = 64 * 1024;
 /// How many bytes of an answer are passed on at once.
 const PIECE: usize = 32 * 1024;
 
@@ -47,6 +49,7 @@ const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto")
 #[derive(Clone)]
 pub(super) struct Proxy {
     agent: Agent,
+    timeout: Duration,
     target: Uri,
     /// Fields that are put in place of the client's.
     fields: Arc<[(HeaderName, HeaderValue)]>,
@@ -78,10 +81,15 @@ impl Proxy {
             .proxy(None)
             .max_idle_connections(KEPT)
             .max_idle_connections_per_host(KEPT)
+            .max_response_header_size(MAX_HEAD)
             .timeout_connect(Some(CONNECT))
-            .timeout_recv_response(Some(timeout));
+            .timeout_recv_response(Some(timeout))
+            // A server that takes no more of a body, or sends no more of one, is given up as well.
+            .timeout_per_write(Some(timeout))
+            .timeout_per_read(Some(timeout));
         Ok(Proxy {
             agent: config.build().new_agent(),
+            timeout,
             target: target.clone(),
             fields: fields.into(),
         })
@@ -101,15 +109,23 @@ impl Proxy {
             return Ok(Status::BAD_REQUEST.into_response());
         };
         if upgrade::is_asked_for(request)
-            && let Some(response) = upgrade::pass_on(&url, request, self.header(request, true))
+            && let Some(response) =
+                upgrade::pass_on(&url, request, self.header(request, true), self.timeout)
         {
             return Ok(response);
         }
-        match self.ask(request, &url)? {
-            Ok(answer) => give(request, answer),
+        let answer = match self.ask(request, &url)? {
+            Ok(answer) => answer,
             Err(error) => {
                 tell_operator(&url, request, &error);
-                Ok(failed(matches!(error, ureq::Error::Timeout(_))))
+                return Ok(failed(matches!(error, ureq::Error::Timeout(_))));
+            }
+        };
+        match framing::length(answer.status(), answer.headers()) {
+            Ok(length) => give(request, answer, length, &url),
+            Err(why) => {
+                tell_operator(&url, request, &why);
+                Ok(failed(false))
             }
         }
     }
@@ -171,7 +187,7 @@ pub(super) fn tell_operator(url: &Uri, request: &Request, error: &dyn fmt::Displ
     }
     let server = url.authority().map_or("", Authority::as_str);
     // If even that is gone, nothing can be done.
-    let _ = writeln!(io::stderr(), "pirn: no answer from {server}: {error}");
+    let _ = writeln!(io::stderr(), "pirn: no whole answer from {server}: {error}");
 }
 
 /// Returns the answer in place of that of another server.
@@ -245,13 +261,16 @@ fn remove_those_of_a_connection(headers: &mut HeaderMap) {
     }
 }
 
-/// Passes an answer on as it comes.
-fn give(request: &mut Request, answer: http::Response<ureq::Body>) -> io::Result<Response> {
+/// Passes an answer on as it comes. `length`: as it has announced.
+fn give(
+    request: &mut Request,
+    answer: http::Response<ureq::Body>,
+    length: Option<u64>,
+    url: &Uri,
+) -> io::Result<Response> {
     let (head, body) = answer.into_parts();
     let mut response = Response::new(head.status);
     response.headers = head.headers;
-    let length = response.headers.get(CONTENT_LENGTH);
-    let length = length.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     remove_those_of_a_connection(&mut response.headers);
     if length == Some(0) || [Status::NO_CONTENT, Status::NOT_MODIFIED].contains(&head.status) {
         return Ok(response);
@@ -266,13 +285,16 @@ fn give(request: &mut Request, answer: http::Response<ureq::Body>) -> io::Result
     }
     let mut from = body.into_reader();
     let mut piece = vec![0; PIECE];
-    loop {
-        match retry(|| from.read(&mut piece))? {
-            0 => return Ok(().into_response()),
-            count => to.write_all(&piece[..count])?,
+    let error = loop {
+        match retry(|| from.read(&mut piece)) {
+            Ok(0) => return Ok(().into_response()),
+            Ok(count) => to.write_all(&piece[..count])?,
+            Err(error) => break error,
         }
         to.flush()?; // More may come only after the client has seen this.
-    }
+    };
+    tell_operator(url, request, &error);
+    Err(error) // The client sees that something is missing.
 }
 
 /// The body that a client sends. What fails there is no failure of the other server.

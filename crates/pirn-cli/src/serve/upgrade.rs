@@ -3,8 +3,9 @@
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream, ToSocketAddrs};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use pirn::{scope, thread};
 use pirn_http::header::{SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, UPGRADE};
 use pirn_http::http::Version;
 use pirn_http::http::uri::{PathAndQuery, Scheme};
@@ -12,13 +13,9 @@ use pirn_http::{
     HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Status, Upgraded, Uri,
 };
 
-use super::proxy::{self, CONNECT};
+use super::proxy::{self, CONNECT, MAX_HEAD};
 use crate::retry::retry;
 
-/// How long each part of the head of an answer may take.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// The maximum length of the head of an answer.
-const MAX_HEAD: usize = 16 * 1024;
 /// The maximum number of fields of an answer.
 const MAX_FIELDS: usize = 100;
 
@@ -41,7 +38,12 @@ pub(super) fn is_asked_for(request: &Request) -> bool {
 /// Asks the other server for the protocol. `None`: it does not change it, or speaks TLS; then the
 /// request is one like others. One of HTTP/2 cannot be: its client waits for a tunnel, and sends no
 /// end.
-pub(super) fn pass_on(url: &Uri, request: &Request, mut headers: HeaderMap) -> Option<Response> {
+pub(super) fn pass_on(
+    url: &Uri,
+    request: &Request,
+    mut headers: HeaderMap,
+    timeout: Duration,
+) -> Option<Response> {
     let is_http2 = request.version == Version::HTTP_2;
     let refused = |status| is_http2.then(|| Response::new(status));
     if url.scheme() != Some(&Scheme::HTTP) {
@@ -50,7 +52,8 @@ pub(super) fn pass_on(url: &Uri, request: &Request, mut headers: HeaderMap) -> O
     if is_http2 {
         headers.insert(SEC_WEBSOCKET_KEY, key());
     }
-    match ask(url, request, &headers) {
+    let deadline = Instant::now() + timeout;
+    match scope::with_deadline(deadline, || ask(url, request, &headers)) {
         Ok(Ok((server, mut headers, early))) => {
             if is_http2 {
                 headers.remove(SEC_WEBSOCKET_ACCEPT);
@@ -62,9 +65,9 @@ pub(super) fn pass_on(url: &Uri, request: &Request, mut headers: HeaderMap) -> O
         Ok(Err(status)) => refused(status),
         Err(error) => {
             proxy::tell_operator(url, request, &error);
-            // The kind is that of `connect_timeout`, or of a read that has timed out.
-            let late = [io::ErrorKind::TimedOut, io::ErrorKind::WouldBlock];
-            Some(proxy::failed(late.contains(&error.kind())))
+            // Of the connecting, or of all of it.
+            let is_late = error.kind() == io::ErrorKind::TimedOut || thread::is_interrupt(&error);
+            Some(proxy::failed(is_late))
         }
     }
 }
@@ -105,7 +108,6 @@ fn ask(url: &Uri, request: &Request, headers: &HeaderMap) -> io::Result<Result<C
         let count = retry(|| server.read(&mut piece))?;
         answer.extend_from_slice(&piece[..count]);
         if let Some((status, headers, length)) = parse(&answer)? {
-            server.set_read_timeout(None)?;
             let early = answer.split_off(length);
             return Ok(match status {
                 Status::SWITCHING_PROTOCOLS => Ok((server, headers, early)),
@@ -126,7 +128,6 @@ fn connect(url: &Uri) -> io::Result<TcpStream> {
         match TcpStream::connect_timeout(&address, CONNECT) {
             Ok(server) => {
                 server.set_nodelay(true)?;
-                server.set_read_timeout(Some(PATIENCE))?;
                 return Ok(server);
             }
             Err(error) => last = error,
@@ -158,7 +159,7 @@ fn parse(bytes: &[u8]) -> io::Result<Option<(Status, HeaderMap, usize)>> {
 
 /// Passes bytes on in both directions, until both have ended, or the client is gone.
 fn relay(client: &Upgraded, server: &TcpStream, early: &[u8]) {
-    pirn::thread::scope(|scope| {
+    thread::scope(|scope| {
         scope.spawn(|| {
             let (mut from, mut to) = (server, client);
             let _ = to

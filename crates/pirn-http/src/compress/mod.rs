@@ -64,7 +64,8 @@ impl Compression {
     /// Returns the middleware, for [`Server::with`](crate::Server::with).
     pub fn layer(self) -> impl Fn(&mut Request, &Handler) -> Response + Send + Sync + 'static {
         move |request: &mut Request, inner: &Handler| {
-            let coding = preferred(&request.headers, encoder::CODINGS);
+            let accepted = request.fields_named(ACCEPT_ENCODING.as_str());
+            let coding = preferred(accepted, encoder::CODINGS);
             let change = move |response: &mut Response, given| self.change(response, given, coding);
             request.outgoing.change(Box::new(change));
             inner(request)

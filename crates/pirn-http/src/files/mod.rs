@@ -11,7 +11,7 @@ use crate::request::Request;
 use crate::response::{IntoResponse, Response};
 use crate::server::{Server, beneath};
 pub use file::File;
-use http::header::{ACCEPT_ENCODING, CACHE_CONTROL, HeaderMap, HeaderValue};
+use http::header::{ACCEPT_ENCODING, CACHE_CONTROL, HeaderValue};
 use http::{Method, StatusCode};
 use percent_encoding::percent_decode_str;
 use rustix::io::Errno;
@@ -160,7 +160,7 @@ impl Files {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn response_to(&self, request: &Request, path: &str) -> Response {
-        let mut response = match self.find(&request.headers, path) {
+        let mut response = match self.find(request, path) {
             Ok(Found::File(file)) => file.response_to(request),
             Ok(Found::Folder) => return to_folder(request),
             Ok(Found::Listing(page)) => return page,
@@ -175,7 +175,7 @@ impl Files {
         response
     }
 
-    fn find(&self, headers: &HeaderMap, path: &str) -> Result<Found, StatusCode> {
+    fn find(&self, request: &Request, path: &str) -> Result<Found, StatusCode> {
         let name = self.name(path)?;
         let (name, file) = if name.is_empty() || name.ends_with(b"/") {
             match self.index_of(&name)? {
@@ -187,7 +187,7 @@ impl Files {
             (name, file)
         };
         match File::new(file, &name, None) {
-            Ok(Some(file)) => Ok(Found::File(self.compressed(headers, &name).unwrap_or(file))),
+            Ok(Some(file)) => Ok(Found::File(self.compressed(request, &name).unwrap_or(file))),
             Ok(None) => self.folder(&name),
             Err(_) => Err(StatusCode::INTERNAL_SERVER_ERROR),
         }
@@ -219,12 +219,13 @@ impl Files {
 
     /// Returns the file that is served in place of another, if there is one and the client accepts
     /// it.
-    fn compressed(&self, headers: &HeaderMap, name: &[u8]) -> Option<File> {
+    fn compressed(&self, request: &Request, name: &[u8]) -> Option<File> {
         if !self.precompressed {
             return None;
         }
         let mut codings = COMPRESSED.map(|(coding, _)| coding).to_vec();
-        while let Some(coding) = negotiation::preferred(headers, &codings) {
+        let accepted = || request.fields_named(ACCEPT_ENCODING.as_str());
+        while let Some(coding) = negotiation::preferred(accepted(), &codings) {
             let end = COMPRESSED.iter().find(|(known, _)| *known == coding);
             let longer = [name, end.map_or("", |(_, end)| end).as_bytes()].concat();
             if let Ok(file) = open::beneath(self.root.as_fd(), &longer)

@@ -18,11 +18,13 @@ use std::io::{self, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// How many bytes of a reader are sent at once.
-const PIECE: usize = 16 * 1024;
-
-/// How many bytes are written at once.
-const WRITTEN: usize = 64 * 1024;
+/// How many bytes are written at once, and of a reader, such as a file, read at once: 32 system
+/// calls per MiB. With 16 KiB they were 96, and took a third more of a processor.
+///
+/// The kernel's `sendfile` would take less than half. But it sends what the file has when the
+/// client takes it: of a file that is cut off or overwritten meanwhile, a client got zeros or other
+/// bytes, in an answer that looks complete.
+const PIECE: usize = 64 * 1024;
 
 /// The answer to the present request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -249,7 +251,7 @@ impl Connection {
             return Err(io::ErrorKind::InvalidInput.into());
         };
         // Each piece has its time limit: a client need not get all of a large body in that of one.
-        for piece in bytes.chunks(WRITTEN) {
+        for piece in bytes.chunks(PIECE) {
             let waits = !self.output.has_room(piece.len());
             if waits {
                 self.seat.limit(Limit::Write);
@@ -317,7 +319,7 @@ impl Connection {
         match response.body.0 {
             Kind::Empty | Kind::Upgrade(_) => {}
             Kind::Bytes(bytes) => self.write(&bytes)?,
-            Kind::Reader { reader, .. } => self.send_all_of(reader)?,
+            Kind::Reader { reader, length } => self.send_all_of(reader, length)?,
         }
         match self.answer {
             Answer::Begun(body) => self.output.end(body, trailers),
@@ -325,11 +327,17 @@ impl Connection {
         }
     }
 
-    fn send_all_of(&mut self, mut reader: Box<dyn Read + Send>) -> io::Result<()> {
+    fn send_all_of(
+        &mut self,
+        mut reader: Box<dyn Read + Send>,
+        length: Option<u64>,
+    ) -> io::Result<()> {
         if self.answer == Answer::Begun(Body::Omitted) {
             return Ok(());
         }
-        let mut piece = vec![0; PIECE];
+        // Of a reader that is shorter than it says, the end is noticed; of others it is known.
+        let room = length.map_or(PIECE as u64, |length| length.min(PIECE as u64));
+        let mut piece = vec![0; room as usize];
         loop {
             match retry(|| reader.read(&mut piece))? {
                 0 => return Ok(()),

@@ -20,6 +20,7 @@ use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
 use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// How many bytes are read from the socket at once. They are on the thread's stack.
@@ -34,6 +35,11 @@ pub(crate) struct TlsStream {
     session: Mutex<ServerConnection>,
     /// The records that are being written.
     sending: Mutex<Vec<u8>>,
+    /// What has come, and the session has had no room for. There is none in the handshake.
+    kept: Mutex<Vec<u8>>,
+    /// The client has sent what is no TLS, and has been told. The session takes no more, and
+    /// nothing is said through it.
+    has_failed: AtomicBool,
 }
 
 impl TlsStream {
@@ -47,6 +53,8 @@ impl TlsStream {
             socket,
             session: Mutex::new(session),
             sending: Mutex::default(),
+            kept: Mutex::default(),
+            has_failed: AtomicBool::new(false),
         };
         while stream.session().is_handshaking() {
             if stream.receive()? == 0 {
@@ -60,27 +68,56 @@ impl TlsStream {
         locked(&self.session)
     }
 
-    /// Reads from the socket, and takes what the records have. Returns the number of bytes read;
-    /// zero: the client sends no more.
+    /// Reads from the socket, or takes what was kept, and has the session take the records. Returns
+    /// the number of bytes; zero: the client sends no more.
     fn receive(&self) -> io::Result<usize> {
+        self.check()?;
         let mut chunk = [0; CHUNK];
-        let count = retry(|| self.socket.read(&mut chunk))?;
-        let mut rest = &chunk[..count];
-        let mut session = self.session();
-        while !rest.is_empty() {
-            session.read_tls(&mut rest)?;
-            if let Err(error) = session.process_new_packets() {
-                drop(session);
-                let _ = self.send(&[], &[]); // The alert; the client may be gone.
-                return Err(io::Error::new(io::ErrorKind::InvalidData, error));
+        let kept = std::mem::take(&mut *locked(&self.kept));
+        let bytes = match kept.is_empty() {
+            true => {
+                let count = retry(|| self.socket.read(&mut chunk))?;
+                &chunk[..count]
             }
-        }
-        let answers = session.wants_write();
-        drop(session);
+            false => &kept[..],
+        };
+        let (rest, answers) = self.take_in(bytes)?;
+        *locked(&self.kept) = rest.to_vec();
         if answers {
             self.send(&[], &[])?;
         }
-        Ok(count)
+        Ok(bytes.len())
+    }
+
+    /// Gives bytes of the client to the session. Returns those that it has no room for until what
+    /// it has is read, and whether it has something to send.
+    fn take_in<'b>(&self, bytes: &'b [u8]) -> io::Result<(&'b [u8], bool)> {
+        let mut rest = bytes;
+        let mut session = self.session();
+        while !rest.is_empty() {
+            if session.read_tls(&mut rest)? == 0 {
+                rest = &[]; // After its farewell, nothing that a client sends counts.
+            }
+            match session.process_new_packets() {
+                // With more than this, the next `read_tls` would fail.
+                Ok(state) if state.plaintext_bytes_to_read() >= RECORD => break,
+                Ok(_) => {}
+                Err(error) => {
+                    drop(session);
+                    let _ = self.send(&[], &[]); // The alert; the client may be gone.
+                    self.has_failed.store(true, SeqCst);
+                    return Err(io::Error::new(io::ErrorKind::InvalidData, error));
+                }
+            }
+        }
+        Ok((rest, session.wants_write()))
+    }
+
+    fn check(&self) -> io::Result<()> {
+        match self.has_failed.load(SeqCst) {
+            true => Err(io::ErrorKind::ConnectionAborted.into()),
+            false => Ok(()),
+        }
     }
 
     pub(crate) fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
@@ -100,6 +137,7 @@ impl TlsStream {
 
     /// Writes all of both parts, after what the session itself has to say.
     pub(crate) fn send(&self, head: &[u8], body: &[u8]) -> io::Result<()> {
+        self.check()?;
         let mut records = locked(&self.sending);
         let pieces = head.chunks(RECORD).chain(body.chunks(RECORD));
         for piece in pieces {
@@ -129,6 +167,9 @@ impl TlsStream {
         let Ok(mut records) = self.sending.try_lock() else {
             return; // Another thread is in the middle of a record.
         };
+        if self.check().is_err() {
+            return;
+        }
         let mut session = self.session();
         session.send_close_notify();
         let taken = take_records(&mut session, &mut records);

@@ -128,6 +128,45 @@ fn a_client_is_served_by_tls() {
     assert_eq!(server.shutdown(), 0);
 }
 
+#[test]
+fn records_of_all_sizes_arrive_whole() {
+    let authority = Authority::new();
+    let server = server(&tls(&authority.issue("a", "a.example")));
+    let mut client = connect(&server, &authority.client(None), "a.example");
+    // Full records and small ones in turn, all on the way before the server reads the body.
+    let pieces = (0..100).flat_map(|round| [16 * 1024, 1, 2 + round * 7 % 300]);
+    let sizes = Vec::from_iter(pieces);
+    let length = sizes.iter().sum::<usize>();
+    let body = Vec::from_iter((0..length).map(|at| (at ^ at >> 8) as u8));
+    let head = "POST /echo HTTP/1.1\r\nhost: a\r\nconnection: close\r\n";
+    write!(client, "{head}content-length: {length}\r\n\r\n").unwrap();
+    client.conn.set_buffer_limit(None);
+    let mut rest = &body[..];
+    for size in sizes {
+        let (piece, after) = rest.split_at(size);
+        client.conn.writer().write_all(piece).unwrap();
+        rest = after;
+    }
+    client.flush().unwrap();
+    let mut answer = Vec::new();
+    client.read_to_end(&mut answer).unwrap();
+    assert!(answer.ends_with(&body), "{} bytes", answer.len());
+}
+
+#[test]
+fn garbage_within_tls_ends_the_connection() {
+    let authority = Authority::new();
+    let server = server(&tls(&authority.issue("a", "a.example")));
+    let mut client = connect(&server, &authority.client(None), "a.example");
+    let head = "POST /echo HTTP/1.1\r\nhost: a\r\ncontent-length: 100\r\n\r\n";
+    client.write_all(head.as_bytes()).unwrap();
+    client.sock.write_all(&[0; 100]).unwrap();
+    let error = client.read(&mut [0; 100]).unwrap_err();
+    assert!(error.to_string().contains("alert"), "{error}");
+    assert_eq!(client.sock.read(&mut [0; 100]).unwrap(), 0);
+    assert_eq!(server.shutdown(), 0);
+}
+
 #[cfg(feature = "http2")]
 fn with_protocols(config: &ClientConfig, protocols: &[&str]) -> Arc<ClientConfig> {
     let mut config = config.clone();

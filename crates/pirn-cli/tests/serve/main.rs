@@ -1,5 +1,7 @@
 //! `pirn serve`: files, and what is passed on to another server.
 
+mod hostile;
+#[path = "../shared/mod.rs"]
 mod shared;
 
 use shared::{Folder, PIRN, Server};
