@@ -66,6 +66,11 @@ struct Watched {
 impl Watched {
     /// Takes note of a processor.
     fn observe(&mut self, processor: &Processor, now: u64) {
+        // Relaxed: a hint.
+        if processor.holder.load(Relaxed) == 0 {
+            self.still = false;
+            return;
+        }
         let tick = processor.tick.load(Relaxed); // Relaxed: a hint.
         self.still = tick == self.tick && self.since != 0;
         if self.still {

@@ -1,4 +1,6 @@
 use super::{KEEPING_NS, Watched};
+use crate::runtime::testing::{few, make_with};
+use core::sync::atomic::Ordering::Relaxed;
 
 const SLICE: u64 = 10_000_000;
 
@@ -34,5 +36,19 @@ fn a_thread_that_was_not_there_at_the_last_look_keeps_nothing() {
         still: false,
         ..seen_twice(5000, true)
     };
+    assert_eq!(watched.keeping_from(SLICE), None);
+}
+
+/// That of a spare carrier that rests stands still for ever.
+#[test]
+fn nobody_keeps_a_processor_that_nobody_holds() {
+    let processor = &make_with(few(1)).processors.all[0];
+    let mut watched = Watched::default();
+    processor.holder.store(1, Relaxed);
+    watched.observe(processor, 1000);
+    watched.observe(processor, 2000);
+    assert_eq!(watched.keeping_from(SLICE), Some(1000 + KEEPING_NS));
+    processor.holder.store(0, Relaxed);
+    watched.observe(processor, 3000);
     assert_eq!(watched.keeping_from(SLICE), None);
 }
