@@ -78,3 +78,18 @@ fn a_blocked_signal_waits_by_all_names() {
     };
     child::isolated(&[], || everywhere(f));
 }
+
+/// As the kernel writes it: some programs have no room for more.
+#[watched]
+fn of_the_old_mask_eight_bytes_are_written() {
+    everywhere(|| {
+        let mut old = [!0_u64; size_of::<sigset_t>() / 8];
+        // SAFETY: room for a set.
+        unsafe {
+            let place = old.as_mut_ptr().cast();
+            assert_eq!(libc::pthread_sigmask(0, ptr::null(), place), 0);
+        }
+        assert_ne!(old[0], !0);
+        assert!(old[1..].iter().all(|&word| word == !0));
+    });
+}
