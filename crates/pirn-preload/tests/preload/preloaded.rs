@@ -71,6 +71,15 @@ fn it_can_be_switched_off() {
 }
 
 #[test]
+fn a_bad_address_is_an_error_before_the_first_thread() {
+    let folder = Folder::new();
+    let Some(program) = build(&folder, "tests/c/before.c", &[]) else {
+        return;
+    };
+    assert_eq!(run(&mut preloaded(&program)).0, "-1 EFAULT\n");
+}
+
+#[test]
 fn threads_of_openmp_do_not_hold_all_carriers() {
     let folder = Folder::new();
     let Some(program) = build(&folder, "tests/c/openmp.c", &["-fopenmp"]) else {

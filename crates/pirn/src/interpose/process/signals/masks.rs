@@ -4,6 +4,7 @@ use super::{delivery, process_wide};
 use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
 use crate::mark::Raised;
+use crate::runtime;
 use crate::sys::{self, Errno, SysResult, call};
 use crate::vthread::signals::{self, NEVER_BLOCKED, SYNCHRONOUS};
 use crate::vthread::{self, Core, Current, summons};
@@ -157,6 +158,11 @@ pub(in crate::interpose) unsafe fn by_number(
 ) -> Option<SysResult> {
     if size != size_of::<u64>() {
         return None; // It refuses that.
+    }
+    if !runtime::is_started() {
+        // There is nobody to tell, and no handler yet for what cannot be fetched.
+        signals::forget();
+        return None;
     }
     let set = match new {
         0 => None,
