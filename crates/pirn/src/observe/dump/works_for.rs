@@ -4,8 +4,8 @@
 //! any time: what was read is forgotten if it has. So addresses may be those of anything, and all
 //! is read by instructions that may fail.
 
-use crate::arch;
 use crate::stack::Slot;
+use crate::sys;
 use crate::thread::working_for::{self, WORDS};
 
 /// The most names that are read, from the innermost on.
@@ -63,9 +63,7 @@ impl WorksFor {
 
 /// Reads a word, if there is memory at the address.
 fn word(address: usize) -> Option<usize> {
-    // SAFETY: there is a thread, so the runtime has started, and the handler is in place.
-    let word = unsafe { arch::fetch_u64(address) };
-    (word.failed == 0).then_some(word.value as usize)
+    sys::fetch_u64(address).ok().map(|word| word as usize)
 }
 
 /// Copies bytes, if there is memory at the address.
@@ -76,12 +74,7 @@ fn copy(mut address: usize, bytes: &mut [u8]) -> Option<()> {
         address += 8;
     }
     for byte in rest {
-        // SAFETY: as in `word`.
-        let fetched = unsafe { arch::fetch_u8(address) };
-        if fetched.failed != 0 {
-            return None;
-        }
-        *byte = fetched.value as u8;
+        *byte = sys::fetch_u8(address).ok()?;
         address += 1;
     }
     Some(())
