@@ -26,8 +26,12 @@ use crate::sys;
 use crate::time::Deadline;
 use core::sync::atomic::Ordering::Relaxed;
 
-/// A thread is asked again this long after it did not give way, and later if it still does not.
+/// A thread is asked again this long after it did not give way, and later if it has not for
+/// [`EAGER_NS`].
 const RETRY_NS: u64 = 50_000;
+/// For this long a thread is asked every [`RETRY_NS`]. One that allocates is in `malloc` in five of
+/// six questions: 30 of them leave one thread in 200 that has not given way.
+const EAGER_NS: u64 = 1_500_000;
 /// The longest time between two questions.
 const LONGEST_RETRY_NS: u64 = 1_000_000;
 
@@ -96,7 +100,7 @@ impl Watched {
 
     /// Returns the time from which the thread may be asked.
     fn may_ask(&self) -> u64 {
-        let pause = (self.last_asked - self.first_asked) / 4;
+        let pause = (self.last_asked - self.first_asked).saturating_sub(EAGER_NS) / 4;
         match self.last_asked {
             0 => 0,
             last => last + pause.clamp(RETRY_NS, LONGEST_RETRY_NS),

@@ -1,4 +1,4 @@
-use super::{KEEPING_NS, Watched};
+use super::{EAGER_NS, KEEPING_NS, LONGEST_RETRY_NS, RETRY_NS, Watched};
 use crate::runtime::testing::{few, make_with};
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -37,6 +37,23 @@ fn a_thread_that_was_not_there_at_the_last_look_keeps_nothing() {
         ..seen_twice(5000, true)
     };
     assert_eq!(watched.keeping_from(SLICE), None);
+}
+
+#[test]
+fn a_thread_that_does_not_give_way_is_asked_eagerly_at_first_and_seldom_later() {
+    let asked = |last_asked| Watched {
+        first_asked: 1,
+        last_asked,
+        ..seen_twice(1, true)
+    };
+    assert_eq!(Watched::default().may_ask(), 0);
+    for last in [1, 1 + EAGER_NS] {
+        assert_eq!(asked(last).may_ask(), last + RETRY_NS);
+    }
+    let last = 1 + EAGER_NS + 8 * RETRY_NS;
+    assert_eq!(asked(last).may_ask(), last + 2 * RETRY_NS);
+    let last = 1 + EAGER_NS + 100 * LONGEST_RETRY_NS;
+    assert_eq!(asked(last).may_ask(), last + LONGEST_RETRY_NS);
 }
 
 /// That of a spare carrier that rests stands still for ever.
