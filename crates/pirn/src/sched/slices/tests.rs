@@ -56,6 +56,31 @@ fn a_thread_that_does_not_give_way_is_asked_eagerly_at_first_and_seldom_later() 
     assert_eq!(asked(last).may_ask(), last + LONGEST_RETRY_NS);
 }
 
+#[test]
+fn a_thread_is_prompt_if_the_one_before_it_gave_way_at_the_first_question() {
+    let processor = &make_with(few(1)).processors.all[0];
+    processor.holder.store(1, Relaxed);
+    let mut watched = Watched::default();
+    watched.observe(processor, 1000);
+    let mut asked = |first_asked, last_asked| {
+        (watched.first_asked, watched.last_asked) = (first_asked, last_asked);
+        watched.tick = watched.tick.wrapping_add(1); // The thread is another one than before.
+        watched.observe(processor, 2000);
+        watched.is_prompt
+    };
+    assert!(!asked(0, 0));
+    assert!(asked(1000, 1000));
+    assert!(asked(0, 0));
+    assert!(!asked(1000, 1100));
+}
+
+#[test]
+fn a_slice_is_over_when_an_eighth_of_it_is_left() {
+    let watched = seen_twice(5000, true);
+    assert!(!watched.is_nearly_over(800_000, 705_000 - 1));
+    assert!(watched.is_nearly_over(800_000, 705_000));
+}
+
 /// That of a spare carrier that rests stands still for ever.
 #[test]
 fn nobody_keeps_a_processor_that_nobody_holds() {
