@@ -1,6 +1,6 @@
 /* A library whose constructor starts threads, and a function of which waits for them: the loading
- * thread has the dynamic linker's lock in the constructor. With -DLIBRARY it is that library;
- * without, the program that loads it: `constructors LIBRARY first|later [COPY...]`, before the first
+ * thread has the dynamic linker's lock in the constructor. With -DLIBRARY it is that library, with
+ * -DWAITS as well one whose constructor waits; without, the program that loads it: `constructors LIBRARY first|later [COPY...]`, before the first
  * thread of the program or after it, and then copies, each with thread-local data. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -61,15 +61,7 @@ static void *work(void *unused)
 	return NULL;
 }
 
-__attribute__((constructor)) static void begin(void)
-{
-	pthread_key_create(&key, destroy);
-	for (int i = 0; i < MANY; i++)
-		if (pthread_create(&threads[i], NULL, work, NULL) != 0)
-			abort();
-}
-
-void finish(void)
+static void join(void)
 {
 	pthread_mutex_lock(&mutex);
 	while (arrived < MANY)
@@ -77,6 +69,24 @@ void finish(void)
 	pthread_mutex_unlock(&mutex);
 	for (int i = 0; i < MANY; i++)
 		pthread_join(threads[i], NULL);
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+	pthread_key_create(&key, destroy);
+	for (int i = 0; i < MANY; i++)
+		if (pthread_create(&threads[i], NULL, work, NULL) != 0)
+			abort();
+#ifdef WAITS
+	join();
+#endif
+}
+
+void finish(void)
+{
+#ifndef WAITS
+	join();
+#endif
 	printf("%d virtual, %d ended\n", virtually, destroyed);
 }
 #else

@@ -90,16 +90,17 @@ fn threads_of_openmp_do_not_hold_all_carriers() {
     assert!(report.contains(": 0 virtual and 31 platform threads (31 of a library that makes"));
 }
 
-/// The loading thread has the linker's lock meanwhile, and the runtime may start there. 40 more
-/// libraries find room for their thread-local data.
+/// The loading thread has the linker's lock meanwhile, and the runtime may start there. It may wait
+/// for its threads there, too. 40 more libraries find room for their thread-local data.
 #[test]
 fn the_constructors_of_libraries_start_threads() {
-    let (folder, libraries) = (Folder::new(), Folder::new());
+    let (folder, libraries, waiting) = (Folder::new(), Folder::new(), Folder::new());
     let source = "tests/c/constructors.c";
-    let flags = ["-DLIBRARY", "-shared", "-fPIC"];
-    let Some(library) = build(&libraries, source, &flags) else {
+    let flags = ["-DLIBRARY", "-shared", "-fPIC", "-DWAITS"];
+    let Some(library) = build(&libraries, source, &flags[..3]) else {
         return;
     };
+    let waiting = build(&waiting, source, &flags).unwrap();
     let Some(program) = build(&folder, source, &["-ldl"]) else {
         return;
     };
@@ -113,6 +114,8 @@ fn the_constructors_of_libraries_start_threads() {
         let mut command = preloaded(&program);
         let (out, report) = run(command.arg(&library).arg(when).args(&copies));
         assert_eq!(out, "4 virtual, 4 ended\n", "{when}: {report}");
+        let (out, report) = run(preloaded(&program).arg(&waiting).arg(when));
+        assert_eq!(out, "4 virtual, 4 ended\n", "{when}, waiting: {report}");
     }
 }
 

@@ -17,7 +17,7 @@ use crate::sched::{counters, os_thread};
 use crate::sys::{self, Errno, SysResult};
 use crate::time::Deadline;
 use crate::vthread::awaited::Awaited;
-use crate::vthread::{self, helpers, recorded, signals};
+use crate::vthread::{self, recorded, signals, start_helper};
 use core::cell::UnsafeCell;
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -155,7 +155,6 @@ pub(crate) fn dedicated(awaited: Awaited, function: impl FnOnce() -> SysResult) 
 /// Starts a thread that runs the job, and is counted while it does.
 fn start_dedicated(job: &mut Job, count: &'static AtomicUsize) -> std::io::Result<()> {
     let job = Handover(NonNull::from(job));
-    let builder = std::thread::Builder::new().name("pirn-blocking".into());
     let work = move || {
         let job = job;
         signals::block_others();
@@ -165,7 +164,7 @@ fn start_dedicated(job: &mut Job, count: &'static AtomicUsize) -> std::io::Resul
         unsafe { run(job.0) }
         count.fetch_sub(1, Ordering::Relaxed); // Relaxed: as above.
     };
-    helpers(|| builder.stack_size(STACK).spawn(work)).map(drop)
+    start_helper("pirn-blocking", STACK, work)
 }
 
 /// Reports, once, how calls run for which there is no thread.
@@ -216,9 +215,7 @@ impl Pool {
     }
 
     fn start_worker(&'static self) {
-        let builder = std::thread::Builder::new().name("pirn-blocking".into());
-        let spawned = helpers(|| builder.stack_size(STACK).spawn(|| self.work()));
-        if spawned.is_ok() {
+        if start_helper("pirn-blocking", STACK, || self.work()).is_ok() {
             return;
         }
         // Without any pool thread, run the queued jobs here, our own among them, and block the

@@ -19,15 +19,17 @@ pub(crate) fn prepare() {
         }
     }
     reals().iter().for_each(|real| _ = real.get());
+    crate::time::now(); // The first reading looks up libc's function.
     // Some C libraries lack some of them. That is no error of the program's.
     // SAFETY: the function's signature.
     unsafe { self::real!(fn dlerror() -> *mut c_char) };
 }
 
 /// Private symbols that [`find`] is asked for on other threads.
-static KNOWN: [(&CStr, AtomicPtr<c_void>); 10] = [
+static KNOWN: [(&CStr, AtomicPtr<c_void>); 11] = [
     known(c"__call_tls_dtors"),
     known(c"__ctype_init"),
+    known(c"__pthread_get_minstack"),
     known(c"_dl_allocate_tls"),
     known(c"_dl_deallocate_tls"),
     known(c"_dl_get_tls_static_info"),

@@ -12,8 +12,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Starts the carrier that begins with this processor.
 pub(super) fn start_one(processor: &'static Processor) -> io::Result<()> {
-    let builder = std::thread::Builder::new().name(format!("pirn-carrier-{}", processor.index));
-    vthread::helpers(|| builder.spawn(move || run(processor))).map(drop)
+    let name = format!("pirn-carrier-{}", processor.index);
+    vthread::start_helper(&name, vthread::ROOMY, move || run(processor))
 }
 
 fn run(processor: &'static Processor) {

@@ -12,6 +12,7 @@ use crate::stack::{Slot, memory};
 use crate::sys;
 use crate::vthread::record::Core;
 use crate::vthread::residents;
+use crate::vthread::start_helper;
 use core::ops::Range;
 use std::io;
 
@@ -26,11 +27,7 @@ pub(crate) fn start(seconds: u64) -> io::Result<()> {
              partition or a zram device)",
         );
     }
-    std::thread::Builder::new()
-        .name("pirn-cold".into())
-        .stack_size(64 << 10)
-        .spawn(move || run(seconds))?;
-    Ok(())
+    start_helper("pirn-cold", 64 << 10, move || run(seconds))
 }
 
 fn run(seconds: u64) {

@@ -20,7 +20,7 @@ use crate::runtime::Runtime;
 use crate::sanitizer::valgrind;
 use crate::stack::cache::CACHE;
 use crate::sys;
-use crate::vthread::{recorded, signals, summons};
+use crate::vthread::{recorded, signals, start_helper, summons};
 use core::sync::atomic::Ordering;
 use std::io;
 
@@ -45,11 +45,7 @@ const ROOM: usize = 16 << 20;
 
 /// Starts the monitor.
 pub(super) fn start(runtime: &'static Runtime) -> io::Result<()> {
-    std::thread::Builder::new()
-        .name("pirn-monitor".into())
-        .stack_size(64 << 10)
-        .spawn(move || run(runtime))?;
-    Ok(())
+    start_helper("pirn-monitor", 64 << 10, move || run(runtime))
 }
 
 fn run(runtime: &'static Runtime) {
@@ -117,9 +113,9 @@ fn add_spare(runtime: &'static Runtime) -> bool {
 /// Starts the carrier of a new spare processor. Returns `false` if there are no more stacks or OS
 /// threads; then the program goes on without it.
 fn start_spare(processor: &'static Processor) -> bool {
-    // `std::thread::spawn` allocates in several places and aborts on failure, so check first; check
-    // again after reserving the stacks, which take address space. Stacks leave more than this
-    // (`region`), so other threads that spawn meanwhile do not take what was found.
+    // To start a thread takes memory in several places, and the program ends where there is none.
+    // So check first; check again after reserving the stacks, which take address space. Stacks leave
+    // more than this (`region`), so other threads that spawn meanwhile do not take what was found.
     if !has_room() {
         return false;
     }

@@ -1,8 +1,8 @@
 //! Threads that must be platform threads, whatever `pthread_create` makes for the program.
 //!
-//! The runtime's own threads (carriers, the monitor, the pool, the reporter, …) carry virtual
-//! threads or serve them. They are made through `std`, and so by the very `pthread_create` that may
-//! make virtual threads of those of the program: their makers say so here.
+//! The runtime's own threads ([`helper`](super::helper): carriers, the monitor, the pool, …) carry
+//! virtual threads or serve them. They are made by the very `pthread_create` that may make virtual
+//! threads of those of the program: their makers say so here.
 //!
 //! These [helpers] begin with all signals blocked that others can send. The kernel gives a
 //! signal of the process to any OS thread that does not block it, also to one that has not begun.

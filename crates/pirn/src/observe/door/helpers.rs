@@ -3,14 +3,14 @@
 use crate::alloc;
 use crate::sanitizer::valgrind;
 use crate::sys;
-use crate::vthread::helpers;
+use crate::vthread::start_helper;
 use std::io;
 
 /// Bytes of a thread's stack, for unwinding and symbols: address space, of which a thread that
 /// only waits uses two pages.
 const STACK: usize = 512 << 10;
-/// `std` aborts if it gets no memory for a thread's record, so this much must be free beside its
-/// stack.
+/// The program ends if there is no memory for a thread's record, so this much must be free beside
+/// its stack.
 const ROOM: usize = 64 << 10;
 /// All signals but the two that the C library sends to each thread, and waits for: 32 and 33.
 const ALL_SIGNALS: u64 = !(0b11 << 31);
@@ -30,18 +30,13 @@ pub(super) fn start_with(
     f: impl FnOnce() + Send + 'static,
 ) -> io::Result<()> {
     alloc::probe(stack + ROOM)?;
-    // With room for the zero that `std` adds: to make a block larger takes the lock of malloc's
-    // arena that it came from. See `starter`.
-    let mut own = String::with_capacity(name.len() + 1);
-    own.push_str(name);
-    let builder = std::thread::Builder::new().name(own);
     let before = sys::blocked_signals();
     sys::block_only(before | ALL_SIGNALS); // The new thread inherits this.
     let run = move || {
         valgrind::note_platform_thread();
         f();
     };
-    let started = helpers(|| builder.stack_size(stack).spawn(run));
+    let started = start_helper(name, stack, run);
     sys::block_only(before);
-    started.map(drop)
+    started
 }

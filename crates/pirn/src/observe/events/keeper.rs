@@ -9,7 +9,7 @@ use super::settings::{Keep, Rules};
 use super::watch::Watch;
 use crate::recorder::{self, User, carrier_ring, rules};
 use crate::runtime::Runtime;
-use crate::vthread::helpers;
+use crate::vthread::start_helper;
 use crate::{notices, sys};
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::fs::{File, OpenOptions};
@@ -81,9 +81,7 @@ pub(crate) fn start(runtime: &'static Runtime, keep: Keep) -> io::Result<()> {
         last: 0,
         _user: user,
     };
-    let builder = std::thread::Builder::new().name("pirn-recorder".into());
-    helpers(|| builder.stack_size(256 << 10).spawn(|| keeper.run()))?;
-    Ok(())
+    start_helper("pirn-recorder", 256 << 10, || keeper.run())
 }
 
 /// Returns the latency above which the rule is met, in ticks of the recorder's clock.

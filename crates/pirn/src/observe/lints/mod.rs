@@ -41,6 +41,7 @@ use crate::sanitizer::valgrind;
 use crate::sched::stuck::Episode;
 use crate::sys;
 use crate::time::Deadline;
+use crate::vthread::start_helper;
 use report::Reporter;
 
 const SECOND: u64 = 1_000_000_000;
@@ -57,10 +58,7 @@ pub(crate) fn start(runtime: &'static Runtime, lints: Lints) {
     let limit = |lint| lints.limit(lint).unwrap_or(u64::MAX);
     let (stuck, spares) = (limit(Lint::StuckCarrier), limit(Lint::SparesExhausted));
     runtime.stuck.report_after(stuck, spares);
-    let builder = std::thread::Builder::new().name("pirn-lints".into());
-    let _ = builder
-        .stack_size(STACK)
-        .spawn(move || run(Watch::new(runtime, lints)));
+    let _ = start_helper("pirn-lints", STACK, move || run(Watch::new(runtime, lints)));
 }
 
 /// Forgets what was found in the parent process.

@@ -22,7 +22,7 @@ use crate::sanitizer::valgrind;
 use crate::stack::{Slot, region};
 use crate::sys::{self, Errno, call};
 use crate::vthread::signals::{self, NEVER_BLOCKED, SYNCHRONOUS, bit};
-use crate::vthread::{helpers, residents};
+use crate::vthread::{residents, start_helper};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use libc::siginfo_t;
@@ -72,10 +72,7 @@ pub(in crate::interpose) fn watch() {
     if !runtime::is_started() || mark::is_up() || HELPED.swap(true, SeqCst) {
         return;
     }
-    let builder = std::thread::Builder::new()
-        .name("pirn-signals".into())
-        .stack_size(64 << 10);
-    if helpers(|| builder.spawn(help)).is_err() {
+    if start_helper("pirn-signals", 64 << 10, help).is_err() {
         HELPED.store(false, SeqCst);
     }
 }
