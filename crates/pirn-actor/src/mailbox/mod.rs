@@ -198,15 +198,21 @@ impl<T> Mailbox<T> {
 
     /// Puts an item, unless there is no room or the mailbox is closed. The item that overflow has
     /// displaced, if any, is in the second place: the caller drops it outside of the lock.
+    /// `displace` is called with it under the lock, before the runner can see the new one: it tells
+    /// of this those who would otherwise be found waiting for what is not there any more.
     #[inline]
-    pub(crate) fn try_push(&self, item: T) -> Result<(Then, Option<T>), (Refusal, T)> {
+    pub(crate) fn try_push(
+        &self,
+        item: T,
+        displace: impl FnOnce(&T),
+    ) -> Result<(Then, Option<T>), (Refusal, T)> {
         let mut shared = self.lock();
         if shared.phase == Phase::Open && !self.is_full(&shared) {
             shared.enqueue(item);
             shared.sent += 1;
             return Ok((shared.started(), None));
         }
-        self.push_anyway(shared, item)
+        self.push_anyway(shared, item, displace)
     }
 
     /// Puts an item for which there is no room, or does not.
@@ -215,6 +221,7 @@ impl<T> Mailbox<T> {
         &self,
         mut shared: MutexGuard<'_, Shared<T>>,
         item: T,
+        displace: impl FnOnce(&T),
     ) -> Result<(Then, Option<T>), (Refusal, T)> {
         if shared.phase != Phase::Open {
             return Err((Refusal::Closed, item));
@@ -223,7 +230,7 @@ impl<T> Mailbox<T> {
             Overflow::Wait | Overflow::Fail => Err((Refusal::Full, item)),
             Overflow::DropNew => Ok((Then::Nothing, Some(item))),
             Overflow::DropOld => {
-                let oldest = shared.queue.pop_front();
+                let oldest = shared.queue.pop_front().inspect(displace);
                 shared.queue.push_back(item);
                 shared.sent += u64::from(oldest.is_none());
                 Ok((shared.started(), oldest))

@@ -236,7 +236,7 @@ mod tests {
         let (mailbox, mut batch) = (Mailbox::new(100, Overflow::Wait), Batch::new());
         for burst in [1, 1, 100, 1] {
             for item in 0..burst {
-                assert!(mailbox.try_push(item).is_ok());
+                assert!(mailbox.try_push(item, |_| ()).is_ok());
             }
             for item in 0..burst {
                 assert!(matches!(mailbox.next(&mut batch), Next::Item(next) if next == item));

@@ -122,13 +122,15 @@ pub(crate) trait Wait {
 }
 
 impl<T> Mailbox<T> {
-    /// Puts an item. If the mailbox is full and its senders wait, waits for room.
+    /// Puts an item. If the mailbox is full and its senders wait, waits for room. For the rest see
+    /// [`try_push`](Mailbox::try_push).
     pub(crate) fn push(
         &self,
         item: T,
+        displace: impl FnOnce(&T),
         wait: &impl Wait,
     ) -> Result<(super::Then, Option<T>), (Refusal, T)> {
-        match self.try_push(item) {
+        match self.try_push(item, displace) {
             Err((Refusal::Full, item)) if self.overflow == super::Overflow::Wait => {
                 self.wait_for_room(item, wait)
             }
@@ -217,8 +219,14 @@ mod tests {
     #[test]
     fn a_sender_whose_runner_has_left_starts_another_one() {
         let mailbox = Mailbox::new(1, Overflow::Wait);
-        assert!(matches!(mailbox.try_push(1), Ok((Then::Start, None))));
-        assert!(matches!(mailbox.try_push(2), Err((Refusal::Full, 2))));
+        assert!(matches!(
+            mailbox.try_push(1, |_| ()),
+            Ok((Then::Start, None))
+        ));
+        assert!(matches!(
+            mailbox.try_push(2, |_| ()),
+            Err((Refusal::Full, 2))
+        ));
         let mut batch = Batch::new();
         while let Next::Item(_) = mailbox.next(&mut batch) {}
         let pushed = mailbox.wait_for_room(2, &Patient);
