@@ -148,7 +148,7 @@ impl<T> Mailbox<T> {
             if shared.phase != super::Phase::Open {
                 return Err((Refusal::Closed, item));
             }
-            let ticket = shared.line.enter(item);
+            let ticket = shared.extra().line.enter(item);
             let begun = self.word.ask_for_room();
             self.admit(&mut shared, begun);
             // The runner may have begun all items since there was no room, and left.
@@ -166,7 +166,7 @@ impl<T> Mailbox<T> {
             Ok(_waits) => ticket.wait(wait.limit()),
             Err(refusal) => refusal,
         };
-        match self.lock().line.leave(&ticket) {
+        match self.lock().extra().line.leave(&ticket) {
             None => Ok((super::Then::Nothing, None)),
             Some(item) => Err((refusal, item)),
         }
@@ -187,14 +187,14 @@ impl<T> Mailbox<T> {
     pub(super) fn admit(&self, shared: &mut Shared<T>, begun: u64) {
         let mut room = self.room(shared, begun);
         while room > 0 && shared.phase == super::Phase::Open {
-            let Some(item) = shared.line.admit() else {
+            let Some(item) = shared.extra().line.admit() else {
                 break;
             };
             shared.queue.push_back(item);
             shared.sent += 1;
             room -= 1;
         }
-        if shared.line.is_empty() {
+        if shared.line().is_none_or(Line::is_empty) {
             self.word.clear(ROOM);
         }
     }
