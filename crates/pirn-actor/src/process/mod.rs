@@ -179,7 +179,7 @@ impl<M: Send + 'static, T: Send + 'static> Process<M, T> {
             move || live(&desk, &options, &result, f)
         };
         options
-            .threads
+            .threads()
             .start(body)
             .inspect_err(|_| snapshot::forget(&desk.identity))?;
         Ok(Process { desk, result })
