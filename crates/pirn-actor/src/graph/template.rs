@@ -201,7 +201,7 @@ where
         };
         let mut nodes = Vec::with_capacity(self.works.len());
         for (name, work) in self.works {
-            nodes.push(Node::new(name, work.placed(&place)?));
+            nodes.push(Node::new(name, work.placed(place)?));
         }
         for (from, to, condition) in self.edges {
             let node: &mut Node<N, S, E> = &mut nodes[place(from.clone())?];
