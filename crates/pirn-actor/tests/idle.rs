@@ -28,7 +28,7 @@ unsafe impl GlobalAlloc for CountingAllocator {
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 /// As many as the tables of all actors have room for before they grow.
-const ACTORS: usize = 16 * 7 << 8;
+const ACTORS: usize = 16 * 7 * 256;
 
 fn bytes_each(before: usize) -> usize {
     (ALLOCATED.load(Ordering::Relaxed) - before) / ACTORS

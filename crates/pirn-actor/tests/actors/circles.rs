@@ -380,7 +380,8 @@ fn asks_back(tell: Sender<Answer>) -> Function<impl FnMut(Message) -> Answer + S
 }
 
 /// Has an actor ask through `way`, so that `full`, with room for one message, gets the request. The
-/// next message displaces it, and asks the actor, while the request is still being dropped.
+/// next message displaces it, and asks the actor, while the request is still being dropped. The name
+/// of `full` is one that no other test uses: those run at the same time.
 fn displaces(
     full: &Address<Message, Answer>,
     way: &Address<Message, Answer>,
@@ -391,13 +392,14 @@ fn displaces(
         .unwrap();
     begins.wait();
     let held = Held(drops.clone(), dropped.clone());
+    let name = format!("asks {}", full.name());
     let (way, mut held) = (way.clone(), Some(held));
-    let asks = named("asks", move |n| match held.take() {
+    let asks = named(&name, move |n| match held.take() {
         Some(held) => way.ask(Message::Held(held))?,
         None => Ok(n),
     });
     let asked = asks.ask_later(0).unwrap();
-    until_waits("asks", "full");
+    until_waits(&name, &full.name());
     let (full, asker) = (full.clone(), asks.clone());
     let sent = pirn::thread::spawn(move || full.send(Message::Back(asker)).unwrap());
     drops.wait();
@@ -411,7 +413,7 @@ fn displaces(
 #[watched]
 fn an_asker_whose_request_is_displaced_is_in_no_circle() {
     let (tell, told) = channel();
-    let builder = || Builder::new().name("full").capacity(1);
+    let builder = || Builder::new().name("full row").capacity(1);
     let full = builder()
         .overflow(Overflow::DropOld)
         .spawn_with(asks_back(tell.clone()));
@@ -427,7 +429,7 @@ fn an_asker_whose_request_is_displaced_is_in_no_circle() {
 #[watched]
 fn an_asker_whose_request_is_displaced_from_a_pool_is_in_no_circle() {
     let (tell, told) = channel();
-    let pool = Pool::fixed(1).name("full").capacity(1);
+    let pool = Pool::fixed(1).name("full pool").capacity(1);
     let pool = pool.overflow(Overflow::DropOld);
     let full = pool.spawn(move || asks_back(tell.clone())).unwrap();
     displaces(&full.address(), &full.address(), &told);
