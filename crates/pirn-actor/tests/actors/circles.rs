@@ -379,9 +379,9 @@ fn asks_back(tell: Sender<Answer>) -> Function<impl FnMut(Message) -> Answer + S
     })
 }
 
-/// Has an actor ask through `way`, so that `full`, with room for one message, gets the request. The
-/// next message displaces it, and asks the actor, while the request is still being dropped. The name
-/// of `full` is one that no other test uses: those run at the same time.
+/// Has an actor ask through `way`, so that `full` gets the request, which has room for one message.
+/// The next message displaces it, and asks the actor, while the request is still being dropped. No
+/// other test has the name of `full`: they run at the same time.
 fn displaces(
     full: &Address<Message, Answer>,
     way: &Address<Message, Answer>,
