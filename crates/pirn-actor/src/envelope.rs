@@ -30,6 +30,10 @@ pub(crate) trait Parcel<S, C>: Send {
     fn is_wanted(&self) -> bool {
         true
     }
+
+    /// It is going to be dropped, without having been handled: its asker is told. Called under the
+    /// lock of the mailbox or pool.
+    fn displace(&self) {}
 }
 
 /// The functions of a type of parcel. They know the types of state and context; this one does not,
@@ -38,6 +42,7 @@ struct Functions {
     /// Consumes the parcel.
     deliver: unsafe fn(*mut Words, *mut (), *const ()),
     is_wanted: unsafe fn(*const Words) -> bool,
+    displace: unsafe fn(*const Words),
     /// Consumes the parcel.
     discard: unsafe fn(*mut Words),
     /// The type's name.
@@ -125,6 +130,16 @@ impl<P> Of<P> {
     }
 
     /// # Safety
+    /// As for `place`.
+    unsafe fn displace<S, C>(words: *const Words)
+    where
+        P: Parcel<S, C>,
+    {
+        // SAFETY: as in `is_wanted`.
+        unsafe { &*Self::place(words) }.displace();
+    }
+
+    /// # Safety
     /// As for `take`.
     unsafe fn discard(words: *mut Words) {
         // SAFETY: the caller's contract.
@@ -138,6 +153,7 @@ impl<P> Of<P> {
         Functions {
             deliver: Self::deliver::<S, C>,
             is_wanted: Self::is_wanted::<S, C>,
+            displace: Self::displace::<S, C>,
             discard: Self::discard,
             name: P::name,
         }
@@ -185,6 +201,12 @@ impl<S, C> Envelope<S, C> {
     pub(crate) fn is_wanted(&self) -> bool {
         // SAFETY: the functions are those of the parcel, which is there as long as `self`.
         unsafe { (self.functions.is_wanted)(&raw const self.words) }
+    }
+
+    /// Tells the asker, if there is one, that the parcel is going to be dropped.
+    pub(crate) fn displace(&self) {
+        // SAFETY: as in `is_wanted`.
+        unsafe { (self.functions.displace)(&raw const self.words) }
     }
 
     /// Returns the name of the message's type.

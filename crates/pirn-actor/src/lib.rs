@@ -23,6 +23,7 @@
 //!   and [`prefetch`] are for streams of work.
 //! * [`send_after`] and [`every`] send later; a [`Registry`] knows names; a [`Topic`] has
 //!   subscribers; a [`Watched`] value tells of its changes; a [`Machine`] has states and events.
+//! * A [`Graph`] has steps, some of them at once, for what agents and workflows do.
 //! * In a [`scope()`], states and messages may borrow.
 //! * [`snapshot()`] shows all actors.
 
@@ -37,6 +38,7 @@ mod edges;
 mod envelope;
 mod error;
 mod flow;
+mod graph;
 mod identity;
 mod machine;
 mod mailbox;
@@ -64,6 +66,7 @@ pub use flow::{
     batch, batch_by, generate, generate_parallel, generate_scoped, map_reduce, prefetch,
     rate_limited, try_map_reduce,
 };
+pub use graph::{Graph, GraphError, StepError, Template as GraphTemplate};
 pub use machine::{
     Change as StateChange, EventError, Machine, Rules as MachineRules, Template as MachineTemplate,
     TemplateError,

@@ -41,7 +41,6 @@ pub struct Builder {
     name: Option<Arc<str>>,
     capacity: usize,
     overflow: Overflow,
-    threads: Threads,
     message_timeout: Option<Duration>,
     rare: Rare,
 }
@@ -60,7 +59,6 @@ impl Builder {
             name: None,
             capacity: CAPACITY,
             overflow: Overflow::default(),
-            threads: Threads::default(),
             message_timeout: None,
             rare: Rare::default(),
         }
@@ -93,13 +91,13 @@ impl Builder {
 
     /// Has the actor's threads made by this builder: with a stack size, a scheduler, a name.
     pub fn threads(mut self, threads: thread::Builder) -> Builder {
-        self.threads = Threads::Made(Arc::new(threads.factory()));
+        self.rare.threads = Threads::Made(Arc::new(threads.factory()));
         self
     }
 
     /// Has the actor run on platform threads.
     pub fn platform_threads(mut self) -> Builder {
-        self.threads = Threads::Platform;
+        self.rare.threads = Threads::Platform;
         self
     }
 
@@ -290,7 +288,8 @@ impl Builder {
 
     fn options(&self) -> Options {
         let rare = &self.rare;
-        let is_usual = rare.restarts.is_none()
+        let is_usual = matches!(rare.threads, Threads::Virtual)
+            && rare.restarts.is_none()
             && rare.on_undelivered.is_none()
             && rare.supervisor.is_none()
             && rare.least_between.is_none()
@@ -300,7 +299,6 @@ impl Builder {
             ..rare.clone()
         };
         Options {
-            threads: self.threads.clone(),
             rare: (!is_usual).then(|| Arc::new(own())),
         }
     }

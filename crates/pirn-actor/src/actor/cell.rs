@@ -33,11 +33,17 @@ pub(crate) struct Body<S> {
     pub(crate) recipe: Recipe<S>,
 }
 
-/// What a builder has decided.
+/// What a builder has decided. One word: there may be a million actors.
 #[derive(Clone, Default)]
 pub(crate) struct Options {
-    pub(crate) threads: Threads,
     pub(crate) rare: Option<Arc<Rare>>,
+}
+
+impl Options {
+    pub(crate) fn threads(&self) -> Threads {
+        let rare = self.rare.as_deref();
+        rare.map_or_else(Threads::default, |rare| rare.threads.clone())
+    }
 }
 
 /// Is told the name of a message's type.
@@ -46,6 +52,7 @@ pub(crate) type OnUndelivered = Arc<dyn Fn(&str) + Send + Sync>;
 /// What few builders decide.
 #[derive(Clone, Default)]
 pub(crate) struct Rare {
+    pub(crate) threads: Threads,
     /// Is told the names of messages that were never begun.
     pub(crate) on_undelivered: Option<OnUndelivered>,
     pub(crate) supervisor: Option<Overseer>,

@@ -18,13 +18,30 @@ pub(crate) struct Ending {
 
 #[derive(Default)]
 struct State {
-    exit: Option<Exit>,
     /// The number of times that the recipe has made a state.
     built: u32,
+    /// Made when it is needed: there may be a million idle actors.
+    known: Option<Box<Known>>,
+}
+
+/// The end, and who is to know of it.
+#[derive(Default)]
+struct Known {
+    exit: Option<Exit>,
     /// In the order in which they came.
     watchers: BTreeMap<u64, Watcher>,
     /// The number of watchers that there have been.
     watched: u64,
+}
+
+impl State {
+    fn known(&mut self) -> &mut Known {
+        self.known.get_or_insert_default()
+    }
+
+    fn exit(&self) -> Option<&Exit> {
+        self.known.as_deref()?.exit.as_ref()
+    }
 }
 
 impl Ending {
@@ -45,8 +62,9 @@ impl Ending {
     pub(crate) fn publish(&self, exit: &Exit) {
         let watchers = {
             let mut state = locked(&self.state);
-            state.exit = Some(exit.clone());
-            core::mem::take(&mut state.watchers)
+            let known = state.known();
+            known.exit = Some(exit.clone());
+            core::mem::take(&mut known.watchers)
         };
         self.changed.notify_all();
         for watcher in watchers.into_values() {
@@ -56,17 +74,18 @@ impl Ending {
     }
 
     pub(crate) fn exit(&self) -> Option<Exit> {
-        locked(&self.state).exit.clone()
+        locked(&self.state).exit().cloned()
     }
 
     /// Has a function called when the actor ends: at once, if it has ended. Returns the watcher's
     /// number.
     pub(crate) fn watch(&self, watcher: Watcher) -> u64 {
         let mut state = locked(&self.state);
-        state.watched += 1;
-        let number = state.watched;
-        match state.exit.clone() {
-            None => drop(state.watchers.insert(number, watcher)),
+        let known = state.known();
+        known.watched += 1;
+        let number = known.watched;
+        match known.exit.clone() {
+            None => drop(known.watchers.insert(number, watcher)),
             Some(exit) => {
                 drop(state);
                 watcher(&exit);
@@ -77,24 +96,28 @@ impl Ending {
 
     /// Drops the watcher with this number, if it has not been called.
     pub(crate) fn unwatch(&self, number: u64) {
-        let watcher = locked(&self.state).watchers.remove(&number);
+        let watcher = locked(&self.state).known().watchers.remove(&number);
         drop(watcher);
     }
 
     /// Returns the number of watchers that have not been called.
     pub(crate) fn watchers(&self) -> usize {
-        locked(&self.state).watchers.len()
+        let state = locked(&self.state);
+        let known = state.known.as_deref();
+        known.map_or(0, |known| known.watchers.len())
     }
 
     /// Waits for the end.
     pub(crate) fn join(&self, limit: Limit) -> Option<Exit> {
-        self.wait(limit, |state| state.exit.is_some()).0
+        self.wait(limit, |state| state.exit().is_some()).0
     }
 
     /// Waits until the recipe has made a state `count` times, or the actor has ended. Returns false
     /// and the exit if it has.
     pub(crate) fn wait_built(&self, count: u32, limit: Limit) -> (Option<Exit>, bool) {
-        self.wait(limit, |state| state.exit.is_some() || state.built >= count)
+        self.wait(limit, |state| {
+            state.exit().is_some() || state.built >= count
+        })
     }
 
     /// Waits until `is_over` holds. Returns the exit, and whether it held in time.
@@ -106,7 +129,7 @@ impl Ending {
                 Some(at) => {
                     let left = at.saturating_duration_since(Instant::now());
                     if left.is_zero() {
-                        return (state.exit.clone(), false);
+                        return (state.exit().cloned(), false);
                     }
                     match self.changed.wait_timeout(state, left) {
                         Ok((state, _)) => Ok(state),
@@ -116,7 +139,7 @@ impl Ending {
             };
             state = waited.unwrap_or_else(PoisonError::into_inner);
         }
-        (state.exit.clone(), true)
+        (state.exit().cloned(), true)
     }
 }
 

@@ -117,6 +117,10 @@ where
     fn is_wanted(&self) -> bool {
         self.reply.is_wanted() && !self.limit.is_past()
     }
+
+    fn displace(&self) {
+        self.reply.displace();
+    }
 }
 
 /// Answers with what `f` returns. If that panics, the asker learns of it before the actor does.
@@ -170,6 +174,10 @@ where
 
     fn is_wanted(&self) -> bool {
         self.reply.is_wanted() && !self.limit.is_past()
+    }
+
+    fn displace(&self) {
+        self.reply.displace();
     }
 }
 

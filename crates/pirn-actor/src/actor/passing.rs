@@ -22,6 +22,9 @@ pub(crate) trait Onward<R>: Send {
     /// Returns true if somebody has asked, who hears of errors.
     fn is_asked(&self) -> bool;
 
+    /// The message is going to be dropped: an asker is told.
+    fn displace(&self) {}
+
     /// The message comes to the next stage.
     fn note_joint(&self) {}
 
@@ -36,6 +39,10 @@ impl<R: Send> Onward<R> for ReplyTo<R> {
 
     fn is_asked(&self) -> bool {
         true
+    }
+
+    fn displace(&self) {
+        ReplyTo::displace(self);
     }
 
     fn take(self: Box<Self>, answer: Result<R, AskError>) -> bool {
@@ -136,6 +143,10 @@ where
 
     fn is_wanted(&self) -> bool {
         Passed::is_wanted(self)
+    }
+
+    fn displace(&self) {
+        self.onward.displace();
     }
 }
 

@@ -36,7 +36,7 @@ pub(super) fn start<S: Send + 'static>(cell: Arc<Cell<S>>) {
 
 fn attempt<S: Send + 'static>(cell: Arc<Cell<S>>, retry: Duration) {
     let again = Arc::clone(&cell);
-    let threads = cell.options.threads.clone();
+    let threads = cell.options.threads();
     if threads.start(move || run(cell)).is_err() {
         time::timers::after(retry, move || attempt(again, next_retry(retry)));
     }

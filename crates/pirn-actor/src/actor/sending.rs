@@ -49,14 +49,14 @@ impl<S: Send> Cell<S> {
         // SAFETY: the caller's contract: the mailbox is empty when the actor has ended.
         let envelope = unsafe { Envelope::borrowing(parcel) };
         let pushed = match patience {
-            Patience::None => self.mailbox.try_push(envelope),
+            Patience::None => self.mailbox.try_push(envelope, Envelope::displace),
             Patience::Urgent => self.mailbox.push_urgent(envelope).map(|then| (then, None)),
             Patience::Until(limit) => {
                 let wait = ForRoom {
                     at: &self.identity,
                     limit,
                 };
-                self.mailbox.push(envelope, &wait)
+                self.mailbox.push(envelope, Envelope::displace, &wait)
             }
         };
         self.pushed(pushed)

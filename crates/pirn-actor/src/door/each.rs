@@ -6,7 +6,7 @@
 use super::job::Job;
 use super::{Door, Entered, Over, Way};
 use crate::actor::{
-    Address, Builder, Ending, Mortal, Options, Passed, Patience, RETRY, Receive, Threads, discard,
+    Address, Builder, Ending, Mortal, Passed, Patience, RETRY, Receive, Threads, discard,
 };
 use crate::error::SendError;
 use crate::identity::Identity;
@@ -69,11 +69,11 @@ impl Builder {
         R: Send + 'static,
         F: Fn(M) -> R + Send + Sync + 'static,
     {
-        let (identity, bounds, Options { threads, .. }) = self.plan();
+        let (identity, bounds, options) = self.plan();
         let each = Arc::new_cyclic(|this| Each {
             door: Door::new((identity, bounds)),
             f: Mutex::new(Some(Arc::new(f))),
-            threads,
+            threads: options.threads(),
             this: Weak::clone(this),
         });
         let seen: Arc<dyn snapshot::Seen> = Arc::clone(&each) as Arc<_>;

@@ -22,6 +22,9 @@
 //! after that, and takes the lock of the table: whoever sees the one edge sees that the other one
 //! is over.
 //!
+//! An asker whose request overflow displaces from a mailbox is told so under that mailbox's lock:
+//! whoever sees the message that came in its place sees that the wait is over.
+//!
 //! A wait that is interrupted is over as well. Whoever kills an actor, or holds it to restart it,
 //! takes its edge out, and one that is about to wait looks under the lock whether it has been
 //! interrupted before.
@@ -124,7 +127,8 @@ impl Over {
     pub(crate) fn set(&self) {
         if let Some(is_over) = &self.0 {
             // Relaxed: who has to see it sees an edge as well that the running thread puts into the
-            // table afterwards, under its lock.
+            // table afterwards, under its lock; or has taken what the running thread has put into a
+            // mailbox, under that one's lock, which it holds now.
             is_over.store(true, Ordering::Relaxed);
         }
     }

@@ -110,6 +110,10 @@ impl<A: Send, R: Send> Onward<A> for ToNext<A, R> {
         self.onward.is_asked()
     }
 
+    fn displace(&self) {
+        self.onward.displace();
+    }
+
     fn note_joint(&self) {
         self.onward.note_joint();
     }
@@ -149,6 +153,10 @@ impl<R: Send> Onward<R> for Asker<R> {
 
     fn is_asked(&self) -> bool {
         true
+    }
+
+    fn displace(&self) {
+        self.reply.displace();
     }
 
     fn note_joint(&self) {

@@ -128,14 +128,19 @@ pub(crate) struct Mailbox<T> {
 struct Shared<T> {
     /// What has been sent and not been taken by the runner, in order.
     queue: VecDeque<T>,
-    /// What is to come before that.
-    urgent: VecDeque<T>,
+    /// What most mailboxes never have. Made when it is needed: there may be a million idle actors.
+    extra: Option<Box<Extra<T>>>,
     /// The number of items that have been sent.
     sent: u64,
     phase: Phase,
     work: Work,
     /// The number of interrupts of the runner that are under way.
     interrupts: u32,
+}
+
+struct Extra<T> {
+    /// What is to come before the queue.
+    urgent: VecDeque<T>,
     /// Senders that wait for room, with their items.
     line: Line<T>,
 }
@@ -149,12 +154,11 @@ impl<T> Mailbox<T> {
             overflow,
             shared: Mutex::new(Shared {
                 queue: VecDeque::new(),
-                urgent: VecDeque::new(),
+                extra: None,
                 sent: 0,
                 phase: Phase::Open,
                 work: Work::Idle,
                 interrupts: 0,
-                line: Line::new(),
             }),
             interrupted: Condvar::new(),
         }
@@ -182,7 +186,7 @@ impl<T> Mailbox<T> {
         Load {
             begun,
             waiting: shared.sent.saturating_sub(begun) as usize,
-            senders: shared.line.len(),
+            senders: shared.line().map_or(0, Line::len),
         }
     }
 
@@ -198,15 +202,21 @@ impl<T> Mailbox<T> {
 
     /// Puts an item, unless there is no room or the mailbox is closed. The item that overflow has
     /// displaced, if any, is in the second place: the caller drops it outside of the lock.
+    /// `displace` is called with it under the lock, before the runner can see the new one: it tells
+    /// of this those who would otherwise be found waiting for what is not there any more.
     #[inline]
-    pub(crate) fn try_push(&self, item: T) -> Result<(Then, Option<T>), (Refusal, T)> {
+    pub(crate) fn try_push(
+        &self,
+        item: T,
+        displace: impl FnOnce(&T),
+    ) -> Result<(Then, Option<T>), (Refusal, T)> {
         let mut shared = self.lock();
         if shared.phase == Phase::Open && !self.is_full(&shared) {
             shared.enqueue(item);
             shared.sent += 1;
             return Ok((shared.started(), None));
         }
-        self.push_anyway(shared, item)
+        self.push_anyway(shared, item, displace)
     }
 
     /// Puts an item for which there is no room, or does not.
@@ -215,6 +225,7 @@ impl<T> Mailbox<T> {
         &self,
         mut shared: MutexGuard<'_, Shared<T>>,
         item: T,
+        displace: impl FnOnce(&T),
     ) -> Result<(Then, Option<T>), (Refusal, T)> {
         if shared.phase != Phase::Open {
             return Err((Refusal::Closed, item));
@@ -223,7 +234,7 @@ impl<T> Mailbox<T> {
             Overflow::Wait | Overflow::Fail => Err((Refusal::Full, item)),
             Overflow::DropNew => Ok((Then::Nothing, Some(item))),
             Overflow::DropOld => {
-                let oldest = shared.queue.pop_front();
+                let oldest = shared.queue.pop_front().inspect(displace);
                 shared.queue.push_back(item);
                 shared.sent += u64::from(oldest.is_none());
                 Ok((shared.started(), oldest))
@@ -263,7 +274,7 @@ impl<T> Mailbox<T> {
         if shared.phase != Phase::Open {
             return Err((Refusal::Closed, item));
         }
-        shared.urgent.push_back(item);
+        shared.extra().urgent.push_back(item);
         shared.sent += 1;
         self.word.set(URGENT);
         Ok(shared.started())
@@ -287,7 +298,7 @@ impl<T> Mailbox<T> {
 
     /// Returns true if a sender has to wait: by the count, or because others wait already.
     fn is_full(&self, shared: &Shared<T>) -> bool {
-        self.room(shared, self.begun()) == 0 || !shared.line.is_empty()
+        self.room(shared, self.begun()) == 0 || shared.line().is_some_and(|line| !line.is_empty())
     }
 
     /// Returns the number of items for which there is room, if so many have been begun.
@@ -338,7 +349,7 @@ impl<T> Mailbox<T> {
             self.word.set(END);
         }
         // Those who wait for room take their items back.
-        shared.line.wake_all();
+        shared.wake_line();
         match &shared.work {
             Work::Running(_) => Then::Nothing,
             // One that is held ends when it is released, unless it must not wait for that.
@@ -403,7 +414,7 @@ impl<T> Mailbox<T> {
         shared.queue.push_back(item);
         shared.sent += 1;
         shared.phase = Phase::Closing;
-        shared.line.wake_all();
+        shared.wake_line();
         Ok(shared.started())
     }
 
@@ -424,10 +435,36 @@ impl<T> Shared<T> {
         self.queue.push_back(item);
     }
 
+    /// Returns what most mailboxes never have.
+    fn extra(&mut self) -> &mut Extra<T> {
+        self.extra.get_or_insert_with(|| {
+            Box::new(Extra {
+                urgent: VecDeque::new(),
+                line: Line::new(),
+            })
+        })
+    }
+
+    /// Returns the senders that wait for room, if there have been any.
+    fn line(&self) -> Option<&Line<T>> {
+        self.extra.as_deref().map(|extra| &extra.line)
+    }
+
+    /// Wakes the senders that wait for room. Each takes its own place out.
+    fn wake_line(&self) {
+        if let Some(line) = self.line() {
+            line.wake_all();
+        }
+    }
+
     /// There is nothing to do. The room of many items is given back: there may be a million actors
     /// that each had a lot to do once.
     fn idle(&mut self) {
         self.work = Work::Idle;
+        let is_empty = |extra: &Extra<T>| extra.urgent.is_empty() && extra.line.is_empty();
+        if self.extra.as_deref().is_some_and(is_empty) {
+            self.extra = None;
+        }
         if self.queue.capacity() > 1 {
             self.queue = VecDeque::new();
         }
@@ -455,6 +492,7 @@ impl<T> Shared<T> {
     }
 
     fn has_items(&self) -> bool {
-        !self.queue.is_empty() || !self.urgent.is_empty()
+        let extra = self.extra.as_deref();
+        !self.queue.is_empty() || extra.is_some_and(|extra| !extra.urgent.is_empty())
     }
 }

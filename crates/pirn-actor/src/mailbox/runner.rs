@@ -65,7 +65,7 @@ impl<T> Mailbox<T> {
             return Next::Held;
         }
         if flags & URGENT != 0 {
-            if let Some(item) = shared.urgent.pop_front() {
+            if let Some(item) = shared.extra().urgent.pop_front() {
                 return self.begin_item(&mut shared, item);
             }
             self.word.clear(URGENT);
@@ -160,11 +160,13 @@ impl<T> Mailbox<T> {
         let mut shared = self.lock_settled();
         shared.phase = Phase::Ended;
         shared.work = Work::Idle;
-        shared.line.wake_all();
+        shared.wake_line();
         thread::take_interrupt();
-        let urgent = core::mem::take(&mut shared.urgent);
+        let extra = shared.extra.as_deref_mut();
+        let urgent = extra.map(|extra| core::mem::take(&mut extra.urgent));
         let queue = core::mem::take(&mut shared.queue);
-        urgent.into_iter().chain(batch.0).chain(queue)
+        let urgent = urgent.into_iter().flatten();
+        urgent.chain(batch.0).chain(queue)
     }
 }
 
@@ -236,7 +238,7 @@ mod tests {
         let (mailbox, mut batch) = (Mailbox::new(100, Overflow::Wait), Batch::new());
         for burst in [1, 1, 100, 1] {
             for item in 0..burst {
-                assert!(mailbox.try_push(item).is_ok());
+                assert!(mailbox.try_push(item, |_| ()).is_ok());
             }
             for item in 0..burst {
                 assert!(matches!(mailbox.next(&mut batch), Next::Item(next) if next == item));

@@ -122,13 +122,15 @@ pub(crate) trait Wait {
 }
 
 impl<T> Mailbox<T> {
-    /// Puts an item. If the mailbox is full and its senders wait, waits for room.
+    /// Puts an item. If the mailbox is full and its senders wait, waits for room. For the rest see
+    /// [`try_push`](Mailbox::try_push).
     pub(crate) fn push(
         &self,
         item: T,
+        displace: impl FnOnce(&T),
         wait: &impl Wait,
     ) -> Result<(super::Then, Option<T>), (Refusal, T)> {
-        match self.try_push(item) {
+        match self.try_push(item, displace) {
             Err((Refusal::Full, item)) if self.overflow == super::Overflow::Wait => {
                 self.wait_for_room(item, wait)
             }
@@ -146,7 +148,7 @@ impl<T> Mailbox<T> {
             if shared.phase != super::Phase::Open {
                 return Err((Refusal::Closed, item));
             }
-            let ticket = shared.line.enter(item);
+            let ticket = shared.extra().line.enter(item);
             let begun = self.word.ask_for_room();
             self.admit(&mut shared, begun);
             // The runner may have begun all items since there was no room, and left.
@@ -164,7 +166,7 @@ impl<T> Mailbox<T> {
             Ok(_waits) => ticket.wait(wait.limit()),
             Err(refusal) => refusal,
         };
-        match self.lock().line.leave(&ticket) {
+        match self.lock().extra().line.leave(&ticket) {
             None => Ok((super::Then::Nothing, None)),
             Some(item) => Err((refusal, item)),
         }
@@ -185,14 +187,14 @@ impl<T> Mailbox<T> {
     pub(super) fn admit(&self, shared: &mut Shared<T>, begun: u64) {
         let mut room = self.room(shared, begun);
         while room > 0 && shared.phase == super::Phase::Open {
-            let Some(item) = shared.line.admit() else {
+            let Some(item) = shared.extra().line.admit() else {
                 break;
             };
             shared.queue.push_back(item);
             shared.sent += 1;
             room -= 1;
         }
-        if shared.line.is_empty() {
+        if shared.line().is_none_or(Line::is_empty) {
             self.word.clear(ROOM);
         }
     }
@@ -217,8 +219,14 @@ mod tests {
     #[test]
     fn a_sender_whose_runner_has_left_starts_another_one() {
         let mailbox = Mailbox::new(1, Overflow::Wait);
-        assert!(matches!(mailbox.try_push(1), Ok((Then::Start, None))));
-        assert!(matches!(mailbox.try_push(2), Err((Refusal::Full, 2))));
+        assert!(matches!(
+            mailbox.try_push(1, |_| ()),
+            Ok((Then::Start, None))
+        ));
+        assert!(matches!(
+            mailbox.try_push(2, |_| ()),
+            Err((Refusal::Full, 2))
+        ));
         let mut batch = Batch::new();
         while let Next::Item(_) = mailbox.next(&mut batch) {}
         let pushed = mailbox.wait_for_room(2, &Patient);

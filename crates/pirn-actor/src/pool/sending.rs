@@ -35,7 +35,9 @@ impl<S: Send + 'static> Crew<S> {
                     drop(entry);
                     return Ok(());
                 }
-                (Overflow::DropOld, _) => displaced = shared.ready.pop_oldest(),
+                (Overflow::DropOld, _) => {
+                    displaced = shared.ready.pop_oldest().inspect(Envelope::displace)
+                }
                 (Overflow::Stop, _) => {
                     drop(shared);
                     self.end(Phase::Overflowing);

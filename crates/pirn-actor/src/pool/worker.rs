@@ -90,7 +90,7 @@ impl<S: Send + 'static> Worker<S> {
         let worker = Arc::clone(self);
         let shift = Envelope::new(Shift { crew, worker });
         let mailbox = self.actor.cell().mailbox();
-        match mailbox.try_push(shift) {
+        match mailbox.try_push(shift, Envelope::displace) {
             Err(_) => return Given::Refused,
             Ok((Then::Start, _)) => return self.count(Given::ToIdle),
             Ok((Then::Nothing, _)) => {}

@@ -101,7 +101,7 @@ impl<M> Desk<M> {
             at: &self.identity,
             limit,
         };
-        self.pushed(self.mailbox.push(message, &wait))
+        self.pushed(self.mailbox.push(message, |_| (), &wait))
     }
 
     fn error(&self, (refusal, message): (Refusal, M)) -> SendError<M> {
@@ -179,7 +179,7 @@ impl<M: Send + 'static, T: Send + 'static> Process<M, T> {
             move || live(&desk, &options, &result, f)
         };
         options
-            .threads
+            .threads()
             .start(body)
             .inspect_err(|_| snapshot::forget(&desk.identity))?;
         Ok(Process { desk, result })
@@ -256,7 +256,9 @@ impl<M: Send + 'static, T> Process<M, T> {
     /// # Errors
     /// The message comes back.
     pub fn try_send(&self, message: M) -> Result<(), SendError<M>> {
-        let sent = self.desk.pushed(self.desk.mailbox.try_push(message));
+        let sent = self
+            .desk
+            .pushed(self.desk.mailbox.try_push(message, |_| ()));
         sent.map_err(|refused| self.desk.error(refused))
     }
 

@@ -49,7 +49,7 @@ impl<M: Send + 'static> Sends<M> for WeakDesk<M> {
         };
         let sent = match mode {
             Mode::Wait => desk.send_within(message, current_limit()),
-            Mode::Try | Mode::Tracked(_) => desk.pushed(desk.mailbox.try_push(message)),
+            Mode::Try | Mode::Tracked(_) => desk.pushed(desk.mailbox.try_push(message, |_| ())),
             Mode::Beyond => desk.pushed(desk.mailbox.push_beyond(message).map(|then| (then, None))),
             Mode::First => desk.pushed(desk.mailbox.push_urgent(message).map(|then| (then, None))),
         };

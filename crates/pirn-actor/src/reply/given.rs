@@ -59,6 +59,13 @@ impl<R> ReplyTo<R> {
         drop(slot.give(answer));
     }
 
+    /// The request will be dropped, and nobody is to be found waiting for it from now on.
+    pub(crate) fn displace(&self) {
+        if let Some(slot) = &self.0 {
+            slot.displace();
+        }
+    }
+
     /// Drops it without telling anybody: the asker has the request back.
     pub(crate) fn withdraw(mut self) {
         self.0 = None;

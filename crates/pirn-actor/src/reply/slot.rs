@@ -4,6 +4,7 @@
 //!   empty --give--> given --take--> taken
 //!     |  \
 //!     |   wait --> awaited (by a thread or a task) --give--> given, and the waiter is woken
+//!     |     (or displaced: as given, with the error that it is gone)
 //!   abandon
 //!     v
 //!   abandoned: what is given is dropped, and a request that has not been begun is skipped
@@ -64,6 +65,21 @@ impl<R> Slot<R> {
                 Ok(())
             }
             State::Given(_) | State::Taken | State::Abandoned => Err(answer),
+        }
+    }
+
+    /// The request will be dropped: a thread that waits hears now that it is gone, and counts as
+    /// waiting no more. Called under a lock of the receiver's, so a task, whose waker is the
+    /// program's code, hears when the request is dropped; it counts as waiting for nobody.
+    pub(super) fn displace(&self) {
+        let mut state = locked(&self.state);
+        if let State::Empty | State::Awaited(Waiter::Thread(_)) = &*state {
+            let before = core::mem::replace(&mut *state, State::Given(Err(AskError::Gone)));
+            drop(state);
+            if let State::Awaited(Waiter::Thread(over)) = before {
+                over.set();
+                self.parker.unpark();
+            }
         }
     }
 

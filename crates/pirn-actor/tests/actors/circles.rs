@@ -3,10 +3,10 @@
 
 use crate::common::{Gate, until, watched};
 use pirn_actor::{
-    self as actor, Address, AskError, Builder, Context, Function, Handle, Pool, PoolRef, Ref,
-    Refusal, WeakAddress,
+    self as actor, Address, AskError, Builder, Context, Function, Handle, Overflow, Pool, PoolRef,
+    Ref, Refusal, WeakAddress,
 };
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Barrier, OnceLock};
 use std::time::Duration;
 
@@ -343,4 +343,94 @@ fn an_actor_that_was_killed_is_in_no_circle() {
         waits.send(1).unwrap();
         assert_eq!(told.recv().unwrap(), Err(AskError::Gone));
     }
+}
+
+/// What an actor gets whose mailbox is full.
+enum Message {
+    /// Says that it has begun, and waits until the gate is open.
+    Stay(Gate, Gate),
+    /// Says that it is being dropped, and waits.
+    Held(Held),
+    /// Asks back.
+    Back(Address<u32, Answer>),
+}
+
+struct Held(Gate, Gate);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.open();
+        self.1.wait();
+    }
+}
+
+/// A state that handles those, and tells what it has heard when it asked back.
+fn asks_back(tell: Sender<Answer>) -> Function<impl FnMut(Message) -> Answer + Send> {
+    Function::new(move |message| {
+        match message {
+            Message::Stay(begins, gate) => {
+                begins.open();
+                gate.wait();
+            }
+            Message::Held(held) => drop(held),
+            Message::Back(asker) => tell.send(asker.ask(1).flatten()).unwrap(),
+        }
+        Ok(0)
+    })
+}
+
+/// Has an actor ask through `way`, so that `full` gets the request, which has room for one message.
+/// The next message displaces it, and asks the actor, while the request is still being dropped. No
+/// other test has the name of `full`: they run at the same time.
+fn displaces(
+    full: &Address<Message, Answer>,
+    way: &Address<Message, Answer>,
+    told: &Receiver<Answer>,
+) {
+    let [begins, stays, drops, dropped] = [(); 4].map(|()| Gate::new());
+    full.send(Message::Stay(begins.clone(), stays.clone()))
+        .unwrap();
+    begins.wait();
+    let held = Held(drops.clone(), dropped.clone());
+    let name = format!("asks {}", full.name());
+    let (way, mut held) = (way.clone(), Some(held));
+    let asks = named(&name, move |n| match held.take() {
+        Some(held) => way.ask(Message::Held(held))?,
+        None => Ok(n),
+    });
+    let asked = asks.ask_later(0).unwrap();
+    until_waits(&name, &full.name());
+    let (full, asker) = (full.clone(), asks.clone());
+    let sent = pirn::thread::spawn(move || full.send(Message::Back(asker)).unwrap());
+    drops.wait();
+    stays.open();
+    assert_eq!(told.recv().unwrap(), Ok(1));
+    assert_eq!(asked.recv(), Ok(Err(AskError::Gone)));
+    dropped.open();
+    sent.join().unwrap();
+}
+
+#[watched]
+fn an_asker_whose_request_is_displaced_is_in_no_circle() {
+    let (tell, told) = channel();
+    let builder = || Builder::new().name("full row").capacity(1);
+    let full = builder()
+        .overflow(Overflow::DropOld)
+        .spawn_with(asks_back(tell.clone()));
+    displaces(&full.address(), &full.address(), &told);
+
+    let second = actor::function(|answer: Answer| answer);
+    let full = builder()
+        .overflow(Overflow::DropOld)
+        .spawn_with(asks_back(tell));
+    displaces(&full.address(), &full.address().then(&second), &told);
+}
+
+#[watched]
+fn an_asker_whose_request_is_displaced_from_a_pool_is_in_no_circle() {
+    let (tell, told) = channel();
+    let pool = Pool::fixed(1).name("full pool").capacity(1);
+    let pool = pool.overflow(Overflow::DropOld);
+    let full = pool.spawn(move || asks_back(tell.clone())).unwrap();
+    displaces(&full.address(), &full.address(), &told);
 }

@@ -9,6 +9,7 @@ mod deadlocks;
 mod doors;
 mod ends;
 mod generators;
+mod graphs;
 mod interrupts;
 mod machines;
 mod mailboxes;

@@ -68,3 +68,17 @@ fn all_kinds_of_actors_are_shown() {
     drop(go);
     process.unwrap().close();
 }
+
+#[watched]
+fn the_step_of_a_graph_is_shown() {
+    let (go, gone): (Sender<()>, _) = channel();
+    let gone = std::sync::Mutex::new(gone);
+    let graph = actor::Graph::template()
+        .step("write", move |_: &mut u8| gone.lock().unwrap().recv())
+        .build()
+        .unwrap();
+    let agent = actor::consumer(move |mut n: u8| drop(graph.run("write", &mut n)));
+    agent.send(7).unwrap();
+    until_somebody_works_for(&[&agent.name(), "u8", "step \"write\""]);
+    drop(go);
+}

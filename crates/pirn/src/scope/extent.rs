@@ -28,6 +28,7 @@ use crate::local;
 use crate::lock::Lock;
 use crate::thread::{Thread, current, tell_listeners};
 use crate::time::Deadline;
+use crate::vthread::record::Place;
 use core::cell::Cell;
 use core::panic::Location;
 use std::sync::Arc;
@@ -59,7 +60,8 @@ struct Called {
 /// is opened within the call is cancelled at that time. Threads that are spawned without a scope
 /// inherit none. Works on platform threads as well.
 ///
-/// It costs what a thread does that is made and never started, and a timer: some 300 ns.
+/// It costs what a thread does that is made and never started, and a timer: some 300 ns. A deadline
+/// that has passed takes neither.
 ///
 /// # Panics
 /// If `f` does, or there is no memory for the thread that watches the clock.
@@ -88,23 +90,31 @@ pub fn with_deadline<T>(deadline: Instant, f: impl FnOnce() -> T) -> T {
         return f(); // An outer call's time is up no later.
     }
     let extent = Arc::new(Extent::of_running_thread());
-    let watched = Arc::clone(&extent);
-    // SAFETY: the closure owns what it uses.
-    let start = unsafe { delayed("deadline", Location::caller(), move || watched.expire()) };
-    let start = start.expect("there is memory for the thread that watches the clock");
-    // SAFETY: it stays in this frame, and `leave`, which is dropped before it, cancels it.
-    unsafe { start.arm(deadline) };
+    let start = keeper(&extent, deadline, Location::caller());
     let leave = Leave {
         extent: &extent,
-        start: &start,
+        start: start.as_ref(),
         outer,
     };
-    if deadline.has_passed() {
-        extent.expire(); // Not whenever the keeper runs.
+    match &start {
+        // SAFETY: it stays in this frame, and `leave`, which is dropped before it, cancels it.
+        Some(start) => unsafe { start.arm(deadline) },
+        None => extent.expire(),
     }
     let result = local::with(&CALLS, called, f);
     drop(leave);
     result
+}
+
+/// Makes the thread that a timer starts when the time is up, unless it is.
+fn keeper(extent: &Arc<Extent>, deadline: Deadline, place: Place) -> Option<DelayedStart> {
+    if deadline.has_passed() {
+        return None;
+    }
+    let extent = Arc::clone(extent);
+    // SAFETY: the closure owns what it uses.
+    let start = unsafe { delayed("deadline", place, move || extent.expire()) };
+    Some(start.expect("there is memory for the thread that watches the clock"))
 }
 
 /// Returns the time at which what the running thread does is to end: the earliest deadline of the
@@ -184,7 +194,8 @@ impl Extent {
 /// Ends the call, also if it panics.
 struct Leave<'a> {
     extent: &'a Extent,
-    start: &'a DelayedStart,
+    /// The keeper, if the time was not up from the beginning.
+    start: Option<&'a DelayedStart>,
     /// The deadline of the outer calls.
     outer: Deadline,
 }
@@ -192,11 +203,33 @@ struct Leave<'a> {
 impl Drop for Leave<'_> {
     fn drop(&mut self) {
         // The child of a fork has no timers, and their locks may be held for ever.
-        if !crate::runtime::has_forked() && !self.start.cancel() {
+        if let Some(start) = self.start
+            && !crate::runtime::has_forked()
+            && !start.cancel()
+        {
             *self.extent.is_over.lock() = true;
         }
         if !self.outer.has_passed() {
             self.extent.thread.wait_word().forget_expiry();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn a_deadline_that_has_passed_has_no_keeper() {
+        let extent = Arc::new(Extent::of_running_thread());
+        let keeper_until = |at| keeper(&extent, Deadline::at(at), Location::caller());
+        let now = Instant::now();
+        assert!(keeper_until(now).is_none());
+        let later = now + Duration::from_secs(3600);
+        let keeper = keeper_until(later).unwrap();
+        // SAFETY: it stays here until it is cancelled.
+        unsafe { keeper.arm(Deadline::at(later)) };
+        assert!(keeper.cancel());
     }
 }
