@@ -114,8 +114,8 @@ fn add_spare(runtime: &'static Runtime) -> bool {
 /// threads; then the program goes on without it.
 fn start_spare(processor: &'static Processor) -> bool {
     // To start a thread takes memory in several places, and the program ends where there is none.
-    // So check first; check again after reserving the stacks, which take address space. Stacks leave
-    // more than this (`region`), so other threads that spawn meanwhile do not take what was found.
+    // So check first; check again after reserving the stacks, which take address space. Stacks
+    // leave more than this (`region`), so other threads that spawn meanwhile do not take it.
     if !has_room() {
         return false;
     }
