@@ -50,7 +50,7 @@ pub fn listen(address: impl ToSocketAddrs) -> io::Result<TcpListener> {
     Ok(listener)
 }
 
-/// Accepts connections whose handlers wait for `delay`, and serves each on its own thread, for ever.
+/// Accepts connections, for ever, and serves each on its own thread. The handler waits for `delay`.
 pub fn serve(listener: &TcpListener, delay: Duration) {
     for accepted in listener.incoming() {
         match accepted {

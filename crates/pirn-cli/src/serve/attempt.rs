@@ -1,4 +1,4 @@
-//! What has become of a request on its connection: whether asking a second time is safe.
+//! How far a request has come on its connection, which decides whether it may be sent again.
 //!
 //! A connection that was kept may be closed by the other server while a request is on its way to
 //! it. Then the request has probably not been handled; if not a byte of an answer came, it may be

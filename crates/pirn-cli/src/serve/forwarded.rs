@@ -1,10 +1,10 @@
-//! Who asks, as the other server is told: `Forwarded` (RFC 7239), and the `X-Forwarded-…` fields
-//! that are older.
+//! The fields that name a request's client to the other server: `Forwarded` (RFC 7239), and the
+//! older `X-Forwarded-For`, `-Host` and `-Proto`.
 //!
-//! What a client says about that itself is removed, since it may say what it likes. Only a proxy
-//! that the operator trusts is believed, and of it what nearly every proxy sends: `X-Forwarded-For`,
-//! `-Host` and `-Proto`. A `Forwarded` that comes from there is not: most proxies pass that on as
-//! clients have sent it. It is made of the fields that are believed.
+//! Values that a client sends in these fields are removed: a server behind would take them for
+//! true. Only a proxy that the operator trusts is believed, in the three older fields, which nearly
+//! every proxy sets. Its `Forwarded` is not: most proxies pass that on as clients have sent it. It
+//! is made anew, of the older fields.
 
 use std::net::{IpAddr, SocketAddr};
 

@@ -42,8 +42,8 @@ pub struct ServeArgs {
     folder: Option<PathBuf>,
     /// Passes requests on to the server at this address, such as http://127.0.0.1:3000.
     ///
-    /// Names and addresses of clients are passed on in Forwarded, X-Forwarded-For, -Host and -Proto.
-    /// What clients say in these fields themselves is not.
+    /// Names and addresses of clients are passed on in Forwarded, X-Forwarded-For, -Host and
+    /// -Proto. What clients say in these fields themselves is not.
     #[arg(long, value_name = "URL")]
     proxy: Option<Uri>,
     /// Where to listen (port 0: any free port; unix:PATH: a Unix socket). May be given repeatedly.
