@@ -16,18 +16,12 @@ mod mutex;
 mod parked;
 mod pingpong;
 mod random_numbers;
-#[path = "../../../crates/pirn-cli/src/retry.rs"]
-mod retry;
-#[expect(dead_code, reason = "the demo stops its server, a peer just ends")]
-#[path = "../../../crates/pirn-cli/src/server.rs"]
-#[rustfmt::skip] // it would look for the server's unit tests, in the wrong place
-mod server;
 mod serve;
+mod server;
 mod skynet;
 mod sleepers;
 mod spawn;
 pub mod start;
-pub mod threads;
 mod ticker;
 mod timers;
 mod wait_and_hurry;

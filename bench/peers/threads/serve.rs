@@ -1,19 +1,18 @@
-//! `serve`, and `http-server` as far as it goes: the demo's HTTP server, with a thread for each
-//! connection.
+//! `serve`, and `http-server` as far as it goes: the HTTP server of a textbook, with a thread for
+//! each connection.
 
-use super::server::{Server, listen};
+use super::server::{self, listen};
 use super::start::spawn;
-use super::threads::Ours;
 use anyhow::{Context, Result, ensure};
 use peer_protocol::{Params, Workload, listening, until_end_of_input};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
 pub fn new(params: &Params) -> Result<Workload> {
-    let server = Server::new(Ours, Duration::from_millis(params.get("delay_ms")?));
+    let delay = Duration::from_millis(params.get("delay_ms")?);
     let listener = listen((Ipv4Addr::LOCALHOST, 0)).context("cannot listen")?;
     let port = listener.local_addr()?.port();
-    spawn(0, move || server.serve(&listener))?;
+    spawn(0, move || server::serve(&listener, delay))?;
     listening(port);
     until_end_of_input();
     Ok(Box::new(|_| Ok(())))

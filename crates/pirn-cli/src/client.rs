@@ -14,26 +14,33 @@ const CHUNK: usize = 512;
 /// Why a request has no valid response.
 #[derive(Debug)]
 pub enum Failure {
-    /// The server had no thread for this connection and said so.
-    TurnedAway,
     /// A call failed: the action, and its error.
     Io(&'static str, io::Error),
-    /// The server closed the connection before it had answered.
+    /// The server closed the connection before it had answered, or reset it.
     Closed,
     /// The response was not the expected one.
     BadResponse(String),
 }
 
+impl Failure {
+    /// Returns the failure of a call on a connection.
+    fn of(doing: &'static str, error: io::Error) -> Failure {
+        match error.kind() {
+            ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => Failure::Closed,
+            _ => Failure::Io(doing, error),
+        }
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::TurnedAway => write!(f, "turned away: the server could not start a thread"),
             // A read that timed out says "Resource temporarily unavailable", which helps no user.
             Failure::Io(doing, error) if error.kind() == ErrorKind::WouldBlock => {
                 write!(f, "{doing}: timed out")
             }
             Failure::Io(doing, error) => write!(f, "{doing}: {error}"),
-            Failure::Closed => write!(f, "read: closed by the server before it had answered"),
+            Failure::Closed => write!(f, "closed by the server before it had answered"),
             Failure::BadResponse(what) => write!(f, "bad response: {what}"),
         }
     }
@@ -63,7 +70,7 @@ impl Client {
         let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", self.host);
         self.stream
             .write_all(request.as_bytes())
-            .map_err(|error| Failure::Io("write", error))?;
+            .map_err(|error| Failure::of("write", error))?;
         self.read_response()
     }
 
@@ -74,7 +81,7 @@ impl Client {
             match retry(|| self.stream.read(&mut chunk)) {
                 Ok(0) => return Err(Failure::Closed),
                 Ok(length) => response.extend_from_slice(&chunk[..length]),
-                Err(error) => return Err(Failure::Io("read", error)),
+                Err(error) => return Err(Failure::of("read", error)),
             }
             if is_complete(&response)? {
                 return Ok(());
@@ -94,7 +101,6 @@ fn is_complete(bytes: &[u8]) -> Result<bool, Failure> {
     };
     match head.code {
         Some(200) => {}
-        Some(503) => return Err(Failure::TurnedAway),
         code => {
             let code = code.unwrap_or_default();
             return Err(Failure::BadResponse(format!("status {code}")));

@@ -2,17 +2,18 @@
 //! then the same code on platform threads.
 
 use std::error::Error;
-use std::io::{self, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::io::{self, ErrorKind, Write};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
+use pirn_http::{Bound, Listener, Running};
 
 use crate::limits::{self, Room};
 use crate::measure::{Sampler, Usage};
 use crate::report::{self, Outcome, count};
-use crate::server::{self, Server};
+use crate::server;
 use crate::threads::{Platform, Threads, Virtual};
 use crate::users::{Load, Users};
 
@@ -56,8 +57,8 @@ fn run_on<T: Threads>(
     }
     let before = Usage::now()?;
     let listeners = load.users.div_ceil(limits::connections_per_address());
-    let service = Service::start(threads, load.delay, listeners)?;
-    let users = Users::new(load, service.addresses()?);
+    let (server, addresses) = start_server(threads, load.delay, listeners)?;
+    let users = Users::new(load, addresses);
     let progress = progress_bar(T::NAME);
     let sampler = Sampler::start(update(progress.clone(), Arc::clone(&users), load))?;
 
@@ -69,7 +70,9 @@ fn run_on<T: Threads>(
 
     let peak = sampler.finish().max(gathered);
     progress.finish_and_clear();
-    service.stop(&users)?;
+    if server.shutdown() > 0 {
+        users.tally().failed("a connection that does not end");
+    }
     let all_started = shortage.is_none();
     note_fewer(out, users.connected(), load.users, shortage)?;
     let outcome = Outcome {
@@ -117,46 +120,22 @@ fn note_fewer(
     out.flush()
 }
 
-/// A server with its listeners. There are several, each with its own loopback address: the client
-/// side of a connection takes a port number that is unique only per address and port of the server.
-struct Service<T: Threads> {
-    server: Arc<Server<T>>,
-    acceptors: Vec<(Arc<TcpListener>, T::Handle)>,
-}
-
-impl<T: Threads> Service<T> {
-    fn start(threads: T, delay: Duration, listeners: usize) -> io::Result<Self> {
-        let server = Server::new(threads, delay);
-        let mut acceptors = Vec::new();
-        let first = Ipv4Addr::LOCALHOST.to_bits();
-        for address in (first..).map(Ipv4Addr::from_bits).take(listeners) {
-            let listener = Arc::new(server::listen((address, 0))?);
-            let acceptor = {
-                let (server, listener) = (Arc::clone(&server), Arc::clone(&listener));
-                threads.spawn(move || server.serve(&listener))?
-            };
-            acceptors.push((listener, acceptor));
-        }
-        Ok(Service { server, acceptors })
-    }
-
-    fn addresses(&self) -> io::Result<Vec<SocketAddr>> {
-        self.acceptors
-            .iter()
-            .map(|(listener, _)| listener.local_addr())
-            .collect()
-    }
-
-    /// Stops the server and waits for the threads of its connections.
-    fn stop(self, users: &Users) -> io::Result<()> {
-        for (listener, acceptor) in self.acceptors {
-            self.server.stop(&listener)?;
-            if T::join(acceptor).is_err() {
-                users.tally().failed("panic in the accept loop");
-            }
-        }
-        Ok(())
-    }
+/// Starts a server. It has several listeners, each with its own loopback address: the client side
+/// of a connection takes a port number that is unique only per address and port of the server.
+fn start_server<T: Threads>(
+    threads: T,
+    delay: Duration,
+    listeners: usize,
+) -> io::Result<(Running, Vec<SocketAddr>)> {
+    let first = Ipv4Addr::LOCALHOST.to_bits();
+    let hosts = (first..).map(Ipv4Addr::from_bits).take(listeners);
+    let listeners = Result::<Vec<_>, _>::from_iter(hosts.map(|host| Listener::tcp((host, 0))))?;
+    let addresses = Vec::from_iter(listeners.iter().filter_map(Listener::local_addr));
+    let mut listeners = listeners.into_iter();
+    let first = listeners.next().ok_or(ErrorKind::InvalidInput)?;
+    let bound = server::new(threads, delay).listen(first);
+    let running = listeners.fold(bound, Bound::and).start()?;
+    Ok((running, addresses))
 }
 
 /// A line on stderr that is drawn only on a terminal.

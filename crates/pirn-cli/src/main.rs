@@ -37,8 +37,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::server::Server;
-use crate::threads::{Threads, Virtual};
+use crate::threads::Virtual;
 
 /// The longest delay that the command line accepts: an hour, in milliseconds.
 const MAX_DELAY_MS: u64 = 3_600_000;
@@ -199,15 +198,15 @@ fn run(command: Command) -> Result<bool, Box<dyn Error>> {
 
 /// `pirn demo server`: serves on virtual threads until the process is ended.
 fn demo_server(address: &str, delay: Duration, out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
-    let listener = server::listen(address)
-        .map_err(|error| format!("cannot listen on '{address}': {error}"))?;
     limits::raise_open_files(u64::MAX);
-    writeln!(out, "listening on http://{}", listener.local_addr()?)?;
+    let bound = server::new(Virtual, delay)
+        .bind(address)
+        .map_err(|error| format!("cannot listen on '{address}': {error}"))?;
+    let address = bound.local_addr().ok_or("the listener has no address")?;
+    let running = bound.start()?;
+    writeln!(out, "listening on http://{address}")?;
     out.flush()?;
-    // The accept loop is a virtual thread too, and so spawns from inside the scheduler.
-    let server = Server::new(Virtual, delay);
-    let acceptor = Virtual.spawn(move || server.serve(&listener))?;
-    Virtual::join(acceptor).map_err(|_| "the accept loop panicked")?;
+    running.join();
     Ok(())
 }
 

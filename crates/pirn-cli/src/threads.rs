@@ -3,6 +3,8 @@
 use std::io;
 use std::thread;
 
+use pirn::thread::PlatformThreads;
+
 /// A kind of thread. Everything else in the server and its users is the same code.
 pub trait Threads: Copy + Send + Sync + 'static {
     /// The name of the kind in reports.
@@ -16,6 +18,9 @@ pub trait Threads: Copy + Send + Sync + 'static {
     /// # Errors
     /// If the operating system (or the runtime) has no room for another thread.
     fn spawn(self, body: impl FnOnce() + Send + 'static) -> io::Result<Self::Handle>;
+
+    /// Returns how a server starts threads of this kind.
+    fn of_server(self) -> pirn::thread::Threads;
 
     /// Waits for the thread to end; the error is the payload of its panic.
     fn join(handle: Self::Handle) -> thread::Result<()>;
@@ -33,6 +38,10 @@ impl Threads for Virtual {
         pirn::thread::Builder::new().spawn(body)
     }
 
+    fn of_server(self) -> pirn::thread::Threads {
+        pirn::thread::Threads::default()
+    }
+
     fn join(handle: Self::Handle) -> thread::Result<()> {
         handle.join()
     }
@@ -45,7 +54,7 @@ pub struct Platform;
 impl Platform {
     /// Bytes of stack of each thread: several times as much as server and client use, even in a
     /// debug build, and far below the usual 2 MiB.
-    const STACK_SIZE: usize = 64 * 1024;
+    const STACK_SIZE: usize = 256 * 1024;
 }
 
 impl Threads for Platform {
@@ -56,6 +65,10 @@ impl Threads for Platform {
         thread::Builder::new()
             .stack_size(Self::STACK_SIZE)
             .spawn(body)
+    }
+
+    fn of_server(self) -> pirn::thread::Threads {
+        PlatformThreads::new().stack_size(Self::STACK_SIZE).into()
     }
 
     fn join(handle: Self::Handle) -> thread::Result<()> {

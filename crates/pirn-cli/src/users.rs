@@ -84,7 +84,7 @@ impl Users {
         }
         self.ramp.wait_until_empty();
         if shortage.is_none() && self.turned_away.load(Ordering::SeqCst) {
-            shortage = Some("the server could not start a thread for a connection".into());
+            shortage = Some("the server had no thread for a connection, and closed it".into());
         }
         (handles, shortage)
     }
@@ -133,7 +133,7 @@ impl Users {
     }
 
     /// Connects, and makes sure that the server has a thread for this connection; `None` if it has
-    /// not.
+    /// not: then it closes the connection.
     fn connect(&self, index: usize) -> Result<Option<Client>, Failure> {
         let server = self.servers[index % self.servers.len()];
         let mut client = Client::connect(server, self.load.delay + PATIENCE)?;
@@ -142,7 +142,7 @@ impl Users {
                 self.connected.fetch_add(1, Ordering::SeqCst);
                 Ok(Some(client))
             }
-            Err(Failure::TurnedAway) => {
+            Err(Failure::Closed) => {
                 self.turned_away.store(true, Ordering::SeqCst);
                 Ok(None)
             }

@@ -195,7 +195,7 @@ fn million_goes_through_all_its_steps() {
 }
 
 #[test]
-fn serve_answers_outside_clients() {
+fn the_demos_server_answers_outside_clients() {
     let server = Server::start_with(&mut Command::new(PIRN), &["--delay-ms", "1"]);
     let hello = server.ask("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     assert!(hello.starts_with("HTTP/1.1 200 OK\r\n"), "{hello}");
@@ -210,7 +210,7 @@ fn serve_answers_outside_clients() {
 }
 
 #[test]
-fn serve_keeps_many_connections_at_once() {
+fn the_demos_server_keeps_many_connections_at_once() {
     let server = Server::start();
     let mut streams: Vec<_> = (0..100).map(|_| server.connect()).collect();
     for _ in 0..2 {

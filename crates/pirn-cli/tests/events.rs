@@ -9,7 +9,7 @@ use std::time::Duration;
 mod shared;
 mod trace;
 
-use shared::{Folder, PIRN, Server};
+use shared::{Folder, OWN, PIRN, Server};
 use trace::Trace;
 
 impl Server {
@@ -148,8 +148,8 @@ fn a_recording_is_a_trace_of_carriers_and_threads() {
     let trace = Trace::read(&fs::read(folder.path(&file)).unwrap());
     let threads = check(&trace);
     assert!(
-        threads > 2,
-        "the one that accepts, and those that answer: {threads}"
+        threads > 2 * OWN,
+        "those of the server, and those that answer: {threads}"
     );
     assert_eq!(trace.pid, server.running.process.id().into());
     assert_has(&trace.program, &["pirn"]);
@@ -182,7 +182,7 @@ fn events_are_saved_and_read_later() {
     assert_has(&said, &["a.pftrace: ", " virtual threads on "]);
     assert!(!said.contains("records process"), "{said}");
     let trace = Trace::read(&fs::read(folder.path("a.pftrace")).unwrap());
-    assert!(check(&trace) > 2);
+    assert!(check(&trace) > 2 * OWN);
     assert_eq!(trace.pid.to_string(), pid);
     folder.said(&["events", "some.events", "--output", "b.pftrace"]);
     let [a, b] = ["a.pftrace", "b.pftrace"].map(|name| fs::read(folder.path(name)).unwrap());
@@ -214,7 +214,10 @@ fn what_a_process_has_kept_is_taken_at_once() {
     let said = folder.said(&["events", &server.pid(), "--kept", "-o", "kept.pftrace"]);
     assert!(!said.contains("records process"), "{said}");
     let trace = Trace::read(&fs::read(folder.path("kept.pftrace")).unwrap());
-    assert!(check(&trace) > 2, "what was before the question: {said}");
+    assert!(
+        check(&trace) > 2 * OWN,
+        "what was before the question: {said}"
+    );
 
     let keeps_none = Server::start();
     keeps_none.greet();
@@ -234,7 +237,7 @@ fn what_a_process_has_kept_is_taken_at_once() {
     ];
     keeps_none.ask_while(|| folder.said(&record));
     let trace = Trace::read(&fs::read(folder.path("some.pftrace")).unwrap());
-    assert!(check(&trace) > 2);
+    assert!(check(&trace) > 2 * OWN);
 }
 
 #[test]

@@ -97,10 +97,10 @@ fn check(text: &str) {
         silent,
         &[
             "spawned at",
-            "threads.rs",
+            "running.rs",
             "read fd ",
             "recv",
-            "next_request",
+            "next_head",
             "serve",
         ],
     );
@@ -109,7 +109,7 @@ fn check(text: &str) {
         asking,
         &[
             "spawned at",
-            "threads.rs",
+            "running.rs",
             "clock_nanosleep",
             "handle",
             "serve",

@@ -130,16 +130,27 @@ pub(crate) fn read_in_time(
     seat: &Seat,
     read: impl FnOnce() -> io::Result<usize>,
 ) -> io::Result<usize> {
+    // Also if the client never has anybody wait for it.
+    if seat.is_upload_late() {
+        return Err(too_late(seat));
+    }
     seat.limit(Limit::Body);
     let result = read();
     seat.progress(*result.as_ref().unwrap_or(&0));
     match result {
-        Err(_) if seat.has_expired() => {
-            let why = "the body came too slowly";
-            Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, why).into())
-        }
+        Err(_) if seat.has_expired() => Err(too_late(seat)),
         result => result,
     }
+}
+
+/// The body of a request takes too long.
+#[cold]
+fn too_late(seat: &Seat) -> io::Error {
+    let why = match seat.is_upload_late() {
+        true => "the body took longer than the server allows (Timeouts::upload)",
+        false => "the body came too slowly",
+    };
+    Refusal::new(StatusCode::REQUEST_TIMEOUT, why).into()
 }
 
 /// Takes bytes of an answer's body off those that its head has announced.

@@ -6,7 +6,6 @@ use std::thread;
 mod scope;
 #[path = "../../threads/mod.rs"]
 mod workloads;
-use workloads::threads;
 
 /// Of a thread, where nobody says otherwise.
 const DEFAULT_STACK: usize = 2 << 20;

@@ -8,7 +8,6 @@ mod actors;
 mod scope;
 #[path = "../../threads/mod.rs"]
 mod workloads;
-use workloads::threads;
 
 /// Of a thread, where nobody says otherwise.
 const DEFAULT_STACK: usize = 256 << 10;

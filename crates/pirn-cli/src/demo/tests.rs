@@ -52,15 +52,14 @@ fn users_for_whom_there_is_no_room_are_left_out_with_the_reason() {
 
 #[test]
 fn users_are_spread_over_several_addresses() {
-    let service = Service::start(Platform, Duration::ZERO, 3).unwrap();
-    let addresses = service.addresses().unwrap();
+    let (server, addresses) = start_server(Platform, Duration::ZERO, 3).unwrap();
     let hosts: Vec<_> = addresses.iter().map(|host| host.ip().to_string()).collect();
     assert_eq!(hosts, ["127.0.0.1", "127.0.0.2", "127.0.0.3"]);
     let users = Users::new(LOAD, addresses);
     let (handles, shortage) = users.gather(Platform);
     users.go();
     users.join::<Platform>(handles);
-    service.stop(&users).unwrap();
+    assert_eq!(server.shutdown(), 0);
     assert_eq!((shortage, users.connected()), (None, 20));
     assert_eq!(users.tally().answered_so_far(), 40);
 }

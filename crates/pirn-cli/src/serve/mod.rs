@@ -1,5 +1,7 @@
 //! `pirn serve`: a folder of files, or another server, behind `pirn-http`.
 
+mod attempt;
+mod forwarded;
 mod framing;
 mod proxy;
 mod upgrade;
@@ -15,13 +17,15 @@ use clap::Args;
 use pirn_http::files::Files;
 use pirn_http::observe::AccessLog;
 use pirn_http::{
-    Compression, HeaderName, HeaderValue, Limits, Listener, Request, Running, Server, Tls, Uri,
+    Compression, HeaderName, HeaderValue, Limits, Listener, Request, Running, Server, Timeouts,
+    Tls, Uri,
 };
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::limits;
-use proxy::Proxy;
+use forwarded::Trusted;
+use proxy::{Proxy, Settings};
 
 /// The exit code of a program that is ended by Ctrl-C.
 const ENDED: i32 = 130;
@@ -38,7 +42,8 @@ pub struct ServeArgs {
     folder: Option<PathBuf>,
     /// Passes requests on to the server at this address, such as http://127.0.0.1:3000.
     ///
-    /// Names and addresses of clients are passed on in X-Forwarded-For, -Host and -Proto.
+    /// Names and addresses of clients are passed on in Forwarded, X-Forwarded-For, -Host and
+    /// -Proto. What clients say in these fields themselves is not.
     #[arg(long, value_name = "URL")]
     proxy: Option<Uri>,
     /// Where to listen (port 0: any free port; unix:PATH: a Unix socket). May be given repeatedly.
@@ -61,16 +66,25 @@ pub struct ServeArgs {
     log: bool,
     /// A field that requests have when they are passed on, in place of the client's; for instance
     /// "X-Api-Key: 123". May be given repeatedly.
-    #[arg(long, value_name = "NAME: VALUE", requires = "proxy", value_parser = field)]
+    #[arg(long, value_name = "NAME: VALUE", conflicts_with = "folder", value_parser = field)]
     header: Vec<(HeaderName, HeaderValue)>,
+    /// A proxy before this one, whose X-Forwarded-For, -Host and -Proto are believed: an address, a
+    /// network such as 10.0.0.0/8, or "unix" for whoever connects by a Unix socket. May be given
+    /// repeatedly.
+    #[arg(long, value_name = "ADDR", conflicts_with = "folder", value_parser = Trusted::parse)]
+    trust: Vec<Trusted>,
     /// How large the body of a request may be, in bytes.
     #[arg(long, value_name = "BYTES", default_value_t = 100 << 20)]
     max_body: u64,
     /// How long the other server may take to begin its answer, to go on with it, or to take more of
     /// a request, in seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = 60, requires = "proxy",
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, conflicts_with = "folder",
           value_parser = clap::value_parser!(u64).range(1..=86_400))]
     timeout: u64,
+    /// How long the body of a request may take as a whole, however fast it comes, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 3_600, conflicts_with = "folder",
+          value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    upload_timeout: u64,
 }
 
 /// Serves until SIGINT or SIGTERM, and then until all requests have been answered.
@@ -123,11 +137,18 @@ impl ServeArgs {
                 Server::new().files("/", files)
             }
             (None, Some(url)) => {
-                let timeout = Duration::from_secs(self.timeout);
-                let proxy = Proxy::new(url, timeout, &self.header)?;
+                let settings = Settings {
+                    timeout: Duration::from_secs(self.timeout),
+                    upload: Duration::from_secs(self.upload_timeout),
+                    fields: self.header.clone(),
+                    trusted: self.trust.clone(),
+                };
+                let proxy = Proxy::new(url, settings)?;
+                let timeouts = Timeouts::default().upload(Duration::from_secs(self.upload_timeout));
                 let pass_on = move |request: &mut Request| proxy.pass_on(request);
                 // The route of all paths is not that of the root.
                 Server::new()
+                    .timeouts(timeouts)
                     .any("/", pass_on.clone())
                     .any("/{*path}", pass_on)
             }

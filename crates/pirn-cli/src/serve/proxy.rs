@@ -3,10 +3,11 @@
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use pirn::thread;
 use pirn_http::header::{
-    CONNECTION, CONTENT_LENGTH, EXPECT, HOST, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER,
+    CONNECTION, CONTENT_LENGTH, EXPECT, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER,
     TRANSFER_ENCODING, UPGRADE, VIA,
 };
 use pirn_http::http::uri::{Authority, PathAndQuery, Scheme};
@@ -15,8 +16,12 @@ use pirn_http::{
     Body, HeaderMap, HeaderName, HeaderValue, IntoResponse, Method, Request, Response, Status, Uri,
 };
 use ureq::config::AutoHeaderValue;
+use ureq::unversioned::resolver::DefaultResolver;
+use ureq::unversioned::transport::{Connector, DefaultConnector};
 use ureq::{Agent, SendBody};
 
+use super::attempt::{self, Attempt};
+use super::forwarded::{self, Trusted};
 use super::{framing, upgrade};
 use crate::retry::retry;
 
@@ -41,28 +46,31 @@ static OF_A_CONNECTION: [HeaderName; 9] = [
     TRANSFER_ENCODING,
     UPGRADE,
 ];
-const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
-const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
 /// Another server, that requests are passed on to.
 #[derive(Clone)]
 pub(super) struct Proxy {
     agent: Agent,
-    timeout: Duration,
     target: Uri,
+    settings: Arc<Settings>,
+}
+
+/// What the operator decides.
+pub(super) struct Settings {
+    /// How long the other server may take to begin its answer, to go on with it, or to take more of
+    /// a request.
+    pub(super) timeout: Duration,
+    /// How long the body of a request may take as a whole.
+    pub(super) upload: Duration,
     /// Fields that are put in place of the client's.
-    fields: Arc<[(HeaderName, HeaderValue)]>,
+    pub(super) fields: Vec<(HeaderName, HeaderValue)>,
+    /// The proxies before this one that are believed.
+    pub(super) trusted: Vec<Trusted>,
 }
 
 impl Proxy {
-    /// Returns one that waits so long for the beginning of an answer, and puts these fields in
-    /// place of the client's.
-    pub(super) fn new(
-        target: &Uri,
-        timeout: Duration,
-        fields: &[(HeaderName, HeaderValue)],
-    ) -> Result<Proxy, String> {
+    /// Returns one that passes requests on to this address.
+    pub(super) fn new(target: &Uri, settings: Settings) -> Result<Proxy, String> {
         let is_http = [Some(&Scheme::HTTP), Some(&Scheme::HTTPS)].contains(&target.scheme());
         if !is_http || target.authority().is_none() || target.query().is_some() {
             return Err(format!(
@@ -83,15 +91,16 @@ impl Proxy {
             .max_idle_connections_per_host(KEPT)
             .max_response_header_size(MAX_HEAD)
             .timeout_connect(Some(CONNECT))
-            .timeout_recv_response(Some(timeout))
+            .timeout_recv_response(Some(settings.timeout))
             // A server that takes no more of a body, or sends no more of one, is given up as well.
-            .timeout_per_write(Some(timeout))
-            .timeout_per_read(Some(timeout));
+            .timeout_per_write(Some(settings.timeout))
+            .timeout_per_read(Some(settings.timeout))
+            .build();
+        let connector = DefaultConnector::default().chain(attempt::Watching);
         Ok(Proxy {
-            agent: config.build().new_agent(),
-            timeout,
+            agent: Agent::with_parts(config, connector, DefaultResolver::default()),
             target: target.clone(),
-            fields: fields.into(),
+            settings: Arc::new(settings),
         })
     }
 
@@ -109,12 +118,21 @@ impl Proxy {
             return Ok(Status::BAD_REQUEST.into_response());
         };
         if upgrade::is_asked_for(request)
-            && let Some(response) =
-                upgrade::pass_on(&url, request, self.header(request, true), self.timeout)
+            && let Some(response) = upgrade::pass_on(
+                &url,
+                request,
+                self.header(request, true),
+                self.settings.timeout,
+            )
         {
             return Ok(response);
         }
-        let answer = match self.ask(request, &url)? {
+        let begin = Instant::now();
+        let answer = match self.ask(request, &url) {
+            Err(error) => return self.incomplete(request, error, begin.elapsed()),
+            Ok(answer) => answer,
+        };
+        let answer = match answer {
             Ok(answer) => answer,
             Err(error) => {
                 tell_operator(&url, request, &error);
@@ -141,8 +159,9 @@ impl Proxy {
 
     /// Returns the header of a request that is passed on.
     fn header(&self, request: &Request, upgrades: bool) -> HeaderMap {
-        let mut headers = forwarded(request, upgrades);
-        for (name, value) in self.fields.iter() {
+        let mut headers = passed_on(request, upgrades);
+        forwarded::tell(&mut headers, request, &self.settings.trusted);
+        for (name, value) in &self.settings.fields {
             headers.insert(name, value.clone());
         }
         headers
@@ -158,25 +177,62 @@ impl Proxy {
         *head.uri_mut() = url.clone();
         *head.headers_mut() = self.header(request, false);
         let (head, ()) = head.into_parts();
-        if request.body_left() == Some(0) {
-            // A connection that was kept may be closed while the request is on its way. Asking a
-            // second time for what changes nothing does no harm.
-            let ask = || {
-                let request = http::Request::from_parts(head.clone(), SendBody::none());
-                self.agent.run(request)
-            };
-            return Ok(match ask() {
-                Err(ureq::Error::Io(_)) if head.method.is_safe() => ask(),
-                answer => answer,
-            });
-        }
+        let has_body = request.body_left() != Some(0);
         let mut body = ByClient {
             request,
+            is_begun: false,
             error: None,
         };
-        let request = http::Request::from_parts(head, SendBody::from_reader(&mut body));
-        let answer = self.agent.run(request);
-        body.error.map_or(Ok(answer), Err)
+        let mut may_repeat = head.method.is_idempotent();
+        loop {
+            let head = head.clone();
+            let (answer, attempt) = match has_body {
+                true => self.send(head, SendBody::from_reader(&mut body)),
+                false => self.send(head, SendBody::none()),
+            };
+            if let Some(error) = body.error {
+                return Err(error);
+            }
+            match answer {
+                // The connection was closed while it was not used: the request has most likely not
+                // been seen, and if it has, seeing it twice does no harm.
+                Err(ureq::Error::Io(error))
+                    if may_repeat
+                        && attempt == Attempt::OnKept
+                        && !body.is_begun
+                        && !thread::is_interrupt(&error) =>
+                {
+                    may_repeat = false;
+                }
+                answer => return Ok(answer),
+            }
+        }
+    }
+
+    /// Sends a request. Returns the answer, and how far the request has come.
+    fn send(&self, head: http::request::Parts, body: SendBody) -> (Asked, Attempt) {
+        attempt::watch(|| self.agent.run(http::Request::from_parts(head, body)))
+    }
+
+    /// Answers a request whose body cannot be read to its end.
+    fn incomplete(
+        &self,
+        request: &Request,
+        error: io::Error,
+        took: Duration,
+    ) -> io::Result<Response> {
+        let upload = self.settings.upload;
+        if request.is_client_gone() || took < upload {
+            return Err(error); // It says what the client has done wrong.
+        }
+        let why = format!(
+            "the request took longer than --upload-timeout, {} s",
+            upload.as_secs()
+        );
+        let peer = request.peer().map(|peer| format!(" of {peer}"));
+        // If standard error is gone, nothing can be done.
+        let _ = writeln!(io::stderr(), "pirn: {why}: one{}", peer.unwrap_or_default());
+        Ok(Response::new(Status::REQUEST_TIMEOUT).text(why))
     }
 }
 
@@ -207,8 +263,8 @@ pub(super) fn failed(is_late: bool) -> Response {
 
 type Asked = Result<http::Response<ureq::Body>, ureq::Error>;
 
-/// Returns the fields of a request as they are passed on.
-fn forwarded(request: &Request, upgrades: bool) -> HeaderMap {
+/// Returns the fields of a request that are passed on.
+fn passed_on(request: &Request, upgrades: bool) -> HeaderMap {
     let mut headers = request.headers.clone();
     let upgrade = headers.get(UPGRADE).cloned().filter(|_| upgrades);
     remove_those_of_a_connection(&mut headers);
@@ -230,18 +286,6 @@ fn forwarded(request: &Request, upgrades: bool) -> HeaderMap {
         _ => "1.1 pirn",
     };
     headers.append(VIA, HeaderValue::from_static(name));
-    if let Some(host) = headers.get(HOST).cloned() {
-        headers.insert(FORWARDED_HOST, host);
-    }
-    let scheme = match request.is_secure() {
-        true => "https",
-        false => "http",
-    };
-    headers.insert(FORWARDED_PROTO, HeaderValue::from_static(scheme));
-    if let Some(peer) = request.peer() {
-        let address = HeaderValue::try_from(peer.ip().to_string());
-        headers.append(FORWARDED_FOR, address.expect("an address is visible ASCII"));
-    }
     headers
 }
 
@@ -300,11 +344,14 @@ fn give(
 /// The body that a client sends. What fails there is no failure of the other server.
 struct ByClient<'r> {
     request: &'r mut Request,
+    /// Some of it may have been read.
+    is_begun: bool,
     error: Option<io::Error>,
 }
 
 impl Read for ByClient<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.is_begun = true;
         self.request.read(buffer).map_err(|error| {
             self.error = Some(error);
             io::ErrorKind::Other.into()

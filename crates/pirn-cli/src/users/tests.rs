@@ -1,8 +1,8 @@
 use super::*;
-use crate::server::Server;
+use crate::server::{self, HELLO};
 use crate::threads::Platform;
-use std::io;
-use std::net::TcpListener;
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream};
 
 const LOAD: Load = Load {
     users: 10,
@@ -35,31 +35,60 @@ impl Threads for Few {
         }
     }
 
+    fn of_server(self) -> pirn::thread::Threads {
+        Platform.of_server()
+    }
+
     fn join(handle: Self::Handle) -> thread::Result<()> {
         handle.join()
     }
 }
 
 /// Puts `LOAD` on a server. Returns the users, and why there were fewer of them.
-fn run<S: Threads, U: Threads>(for_server: S, for_users: U) -> (Arc<Users>, Option<String>) {
-    let listener = Arc::new(TcpListener::bind("127.0.0.1:0").unwrap());
-    let server = Server::new(for_server, LOAD.delay);
-    let acceptor = {
-        let (server, listener) = (Arc::clone(&server), Arc::clone(&listener));
-        thread::spawn(move || server.serve(&listener))
-    };
-    let users = Users::new(LOAD, vec![listener.local_addr().unwrap()]);
+fn run<U: Threads>(for_users: U, server: SocketAddr) -> (Arc<Users>, Option<String>) {
+    let users = Users::new(LOAD, vec![server]);
     let (handles, shortage) = users.gather(for_users);
     users.go();
     users.join::<U>(handles);
-    server.stop(&listener).unwrap();
-    acceptor.join().unwrap();
     (users, shortage)
+}
+
+/// Puts `LOAD` on the server of the demo.
+fn run_on_our_server<U: Threads>(for_users: U) -> (Arc<Users>, Option<String>) {
+    let bound = server::new(Platform, LOAD.delay)
+        .bind("127.0.0.1:0")
+        .unwrap();
+    let server = bound.start().unwrap();
+    let result = run(for_users, server.local_addr().unwrap());
+    assert_eq!(server.shutdown(), 0);
+    result
+}
+
+/// Starts a server that answers on so many connections, and closes all others at once.
+fn with_room_for(connections: usize) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for stream in listener.incoming().take(connections) {
+            let stream = stream.unwrap();
+            thread::spawn(move || answer(stream));
+        }
+        listener.incoming().for_each(drop);
+    });
+    address
+}
+
+fn answer(mut stream: TcpStream) {
+    let length = HELLO.len();
+    let response = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{HELLO}");
+    while stream.read(&mut [0; 256]).unwrap() > 0 {
+        stream.write_all(response.as_bytes()).unwrap();
+    }
 }
 
 #[test]
 fn all_users_get_all_their_answers() {
-    let (users, shortage) = run(Platform, Platform);
+    let (users, shortage) = run_on_our_server(Platform);
     assert_eq!(shortage, None);
     assert_eq!(users.connected(), LOAD.users);
     assert_eq!(users.tally().answered_so_far(), LOAD.all_requests());
@@ -68,7 +97,7 @@ fn all_users_get_all_their_answers() {
 
 #[test]
 fn with_too_few_threads_for_users_the_others_go_on() {
-    let (users, shortage) = run(Platform, Few::new(7));
+    let (users, shortage) = run_on_our_server(Few::new(7));
     let said = "a user's thread could not be started: no more threads";
     assert_eq!(shortage.as_deref(), Some(said));
     assert_eq!(users.connected(), 7);
@@ -77,9 +106,9 @@ fn with_too_few_threads_for_users_the_others_go_on() {
 }
 
 #[test]
-fn with_too_few_threads_for_connections_the_others_go_on() {
-    let (users, shortage) = run(Few::new(3), Platform);
-    let said = "the server could not start a thread for a connection";
+fn where_a_server_closes_connections_the_others_go_on() {
+    let (users, shortage) = run(Platform, with_room_for(3));
+    let said = "the server had no thread for a connection, and closed it";
     assert_eq!(shortage.as_deref(), Some(said));
     assert_eq!(users.connected(), 3);
     assert_eq!(users.tally().answered_so_far(), 3 * 4);

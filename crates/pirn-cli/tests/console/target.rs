@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::shared::{PIRN, Running, Server};
+use crate::shared::{OWN, PIRN, Running, Server};
 
 /// A server, and a console for it.
 pub struct Console {
@@ -81,14 +81,13 @@ impl Console {
     }
 }
 
-/// Waits until the server's virtual thread waits for connections. Before it has one, it cannot be
-/// asked at all.
+/// Waits until the server's virtual threads wait. Before it has one, it cannot be asked at all.
 fn until_it_waits(server: &Server) {
     loop {
         let mut command = Command::new(PIRN);
         let output = command.args(["metrics", &server.pid()]).output().unwrap();
         let metrics = String::from_utf8_lossy(&output.stdout);
-        if metrics.contains("pirn_threads{state=\"waiting\"} 1\n") {
+        if metrics.contains(&format!("pirn_threads{{state=\"waiting\"}} {OWN}\n")) {
             return;
         }
         std::thread::sleep(Duration::from_millis(5));

@@ -155,7 +155,7 @@ fn a_server_that_stalls_is_given_up() {
 }
 
 #[test]
-fn only_what_changes_nothing_is_asked_a_second_time() {
+fn only_what_does_no_harm_twice_is_asked_a_second_time() {
     let asked = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&asked);
     let url = behind(move |_, mut stream| {
@@ -182,6 +182,82 @@ fn only_what_changes_nothing_is_asked_a_second_time() {
         asked.load(SeqCst),
         4,
         "POST: on a kept connection, and never again"
+    );
+    for _ in 0..2 {
+        let answer = ask(&proxy, &["DELETE / HTTP/1.1"], "");
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    }
+    assert_eq!(
+        asked.load(SeqCst),
+        7,
+        "DELETE: on a new connection, on that, and again on another"
+    );
+    let answer = ask(&proxy, &["PUT / HTTP/1.1", "Content-Length: 1"], "x");
+    assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
+    assert_eq!(
+        asked.load(SeqCst),
+        8,
+        "PUT: its body has been read, and cannot be sent again"
+    );
+}
+
+#[test]
+fn nothing_is_asked_a_second_time_of_a_server_that_has_seen_it() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&asked);
+    let url = behind(move |_, stream| {
+        if head(&stream) {
+            count.fetch_add(1, SeqCst);
+        }
+    });
+    let answer = get(&serve(&["--proxy", &url]), "/");
+    assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
+    assert_eq!(asked.load(SeqCst), 1, "its connection is a new one");
+
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&asked);
+    let url = behind(move |_, mut stream| {
+        for answer in [OK, &OK[..20]] {
+            if head(&stream) {
+                count.fetch_add(1, SeqCst);
+                stream.write_all(answer).unwrap();
+            }
+        }
+    });
+    let proxy = serve(&["--proxy", &url]);
+    assert!(get(&proxy, "/").starts_with("HTTP/1.1 200 "));
+    let answer = get(&proxy, "/");
+    assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
+    assert_eq!(asked.load(SeqCst), 2, "something of an answer has come");
+}
+
+#[test]
+fn an_upload_that_drips_for_ever_is_ended() {
+    let url = behind(|_, stream| until_closed(stream));
+    let mut command = Command::new(PIRN);
+    let arguments = ["serve", "--listen", "127.0.0.1:0", "--proxy", &url];
+    let arguments = command.args(arguments).args(["--upload-timeout", "1"]);
+    let mut proxy = Server::of(arguments.stderr(Stdio::piped()));
+    let mut client = proxy.connect();
+    let head = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+    client.write_all(head.as_bytes()).unwrap();
+    let mut sender = client.try_clone().unwrap();
+    // Faster than the least that any body has to come with.
+    let drips = thread::spawn(move || {
+        while sender.write_all(b"8\r\n12345678\r\n").is_ok() {
+            thread::sleep(std::time::Duration::from_millis(1));
+        }
+    });
+    let mut answer = String::new();
+    let _ = client.read_to_string(&mut answer); // It may end with a reset.
+    assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+    assert!(answer.contains("--upload-timeout, 1 s"), "{answer}");
+    drips.join().unwrap();
+    let errors = proxy.running.process.stderr.take().unwrap();
+    let line = BufReader::new(errors).lines().next().unwrap().unwrap();
+    assert!(
+        line.contains("--upload-timeout") && line.contains("127.0.0.1:"),
+        "{line}"
     );
 }
 

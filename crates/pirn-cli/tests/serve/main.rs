@@ -116,9 +116,9 @@ fn what_is_passed_on_arrives_whole_and_comes_back_whole() {
     assert!(part.ends_with("\r\n\r\nell"), "{part}");
 }
 
-#[test]
-fn the_other_server_is_told_who_asks_and_no_fields_of_a_connection() {
-    let url = backend(|lines, stream| {
+/// Another server, which answers with the lines of the request, and its body of 11 bytes.
+fn mirror() -> String {
+    backend(|lines, stream| {
         let mut body = [0; 11];
         let length = match lines.contains(&"content-length: 11".into()) {
             true => stream.read(&mut body).unwrap(),
@@ -127,7 +127,12 @@ fn the_other_server_is_told_who_asks_and_no_fields_of_a_connection() {
         let text = lines.join("\n") + "\n" + std::str::from_utf8(&body[..length]).unwrap();
         let head = "HTTP/1.1 200 OK\r\nConnection: close, X-Hop\r\nX-Hop: 1\r\nX-End: 2\r\n";
         write!(stream, "{head}Content-Length: {}\r\n\r\n{text}", text.len()).unwrap();
-    });
+    })
+}
+
+#[test]
+fn the_other_server_is_told_who_asks_and_no_fields_of_a_connection() {
+    let url = mirror();
     let more = ["--header", "X-Api-Key: 123", "--header", "x-kept:yes"];
     let proxy = serve(&[&["--proxy", &format!("{url}/base/")], &more[..]].concat());
     let answer = ask(
@@ -152,8 +157,8 @@ fn the_other_server_is_told_who_asks_and_no_fields_of_a_connection() {
         "\nhost: site.example\n",
         "\nx-forwarded-host: site.example\n",
         "\nx-forwarded-proto: http\n",
-        "\nx-forwarded-for: 192.0.2.1\n",
         "\nx-forwarded-for: 127.0.0.1\n",
+        "\nforwarded: for=127.0.0.1;host=site.example;proto=http\n",
         "\nvia: 1.1 pirn\n",
         "\nx-kept: yes\n",
         "\nx-api-key: 123\n",
@@ -163,6 +168,42 @@ fn the_other_server_is_told_who_asks_and_no_fields_of_a_connection() {
     assert!(body.ends_with("\nhello world"), "{body}");
     for gone in ["x-secret", "keep-alive", "\nte:", "user-agent", "\naccept"] {
         assert!(!body.contains(gone), "{gone} in {body}");
+    }
+    assert!(!body.contains("192.0.2.1"), "what a client says: {body}");
+}
+
+#[test]
+fn only_a_trusted_proxy_is_believed() {
+    let url = mirror();
+    let claims = [
+        "GET / HTTP/1.1",
+        "X-Forwarded-For: 192.0.2.1",
+        "X-Forwarded-Proto: https",
+        "Forwarded: for=192.0.2.2",
+    ];
+    let believed = [
+        "\nx-forwarded-for: 192.0.2.1, 127.0.0.1\n",
+        "\nx-forwarded-proto: https\n",
+        "\nforwarded: for=192.0.2.1;proto=https, for=127.0.0.1;host=site.example;proto=http\n",
+    ];
+    let said = |arguments: &[&str]| {
+        let proxy = serve(&[&["--proxy", &url], arguments].concat());
+        ask(&proxy, &claims, "")
+    };
+    let trusting = said(&["--trust", "10.0.0.0/8", "--trust", "127.0.0.1"]);
+    assert!(
+        believed.iter().all(|line| trusting.contains(line)),
+        "{trusting}"
+    );
+    for answer in [said(&[]), said(&["--trust", "10.0.0.0/8"])] {
+        assert!(
+            !answer.contains("192.0.2.") && !answer.contains("https"),
+            "{answer}"
+        );
+        assert!(
+            answer.contains("\nx-forwarded-for: 127.0.0.1\n"),
+            "{answer}"
+        );
     }
 }
 
@@ -284,6 +325,11 @@ fn arguments_that_make_no_sense_are_refused() {
             &["--proxy", "http://a", "--header", "x"],
             "there is no colon",
         ),
+        (
+            &["--proxy", "http://a", "--trust", "everybody"],
+            "it is no address",
+        ),
+        (&[".", "--trust", "10.0.0.1"], "cannot be used with"),
         (
             &[".", "--certificate", "/none.pem", "--key", "/none.pem"],
             "/none.pem",

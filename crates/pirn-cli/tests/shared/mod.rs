@@ -76,6 +76,10 @@ impl Drop for Running {
     }
 }
 
+/// The threads of `pirn demo server` beside those of its connections: one notices clients that hang
+/// up, one looks after time limits, every 100 ms, and one accepts.
+pub const OWN: usize = 3;
+
 /// A server of the command, mostly `pirn demo server`, which listens.
 pub struct Server {
     pub running: Running,

@@ -10,11 +10,11 @@ use std::net::TcpStream;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use shared::{PIRN, Server};
+use shared::{OWN, PIRN, Server};
 use terminal::Terminal;
 
-/// A server with a thread that waits for connections, and one per connection that waits for
-/// requests.
+/// A server with threads of its own, one of which waits for connections, and one per connection
+/// that waits for requests.
 struct Target {
     server: Server,
     _clients: Vec<TcpStream>,
@@ -28,7 +28,7 @@ impl Target {
             server,
             _clients: clients,
         };
-        target.until_waiting(count + 1);
+        target.until_waiting(count + OWN);
         target
     }
 
@@ -75,6 +75,13 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// Returns the page of groups, once all threads wait: now and then one of the server's runs.
+fn page_of_waiting(server: &Target) -> String {
+    let mut pages = (0..20).map(|_| page(server, &[]));
+    let waiting = pages.find(|page| page.contains("6 waiting"));
+    waiting.unwrap_or_else(|| page(server, &[]))
+}
+
 /// Runs `pirn top --batch` for one page with these arguments.
 #[track_caller]
 fn page(server: &Target, arguments: &[&str]) -> String {
@@ -107,30 +114,28 @@ fn rows(page: &str, first_title: &str) -> Vec<String> {
 #[test]
 fn groups_are_a_page_of_text() {
     let server = Target::with_clients(3);
-    let page = page(&server, &[]);
+    let page = page_of_waiting(&server);
     let pid = format!("pirn  pid {}  up ", server.pid());
     assert_has(
         &page,
         &[
             &pid,
-            "threads     4 in all",
-            "4 waiting",
+            "threads     6 in all",
+            "6 waiting",
             "per second      0 spawned",
             "carrier 0",
             "carrier 1",
-            "2 groups; dump",
+            "4 groups; dump",
         ],
     );
     let rows = rows(&page, "COUNT");
-    assert_eq!(rows.len(), 2, "{page}");
+    assert_eq!(rows.len(), 1 + OWN, "{page}");
     assert_has(
         &rows[0],
-        &["3", "waiting", "read", "threads.rs:33", "server"],
+        &["3", "waiting", "read", "running.rs:", "Stream::read"],
     );
-    assert_has(
-        &rows[1],
-        &["1", "waiting", "read", "threads.rs:33", "server"],
-    );
+    let accepts = rows.iter().find(|row| row.contains("accept")).unwrap();
+    assert_has(accepts, &["1", "waiting", "read", "running.rs:"]);
     let plain = |c: char| c == '\n' || !c.is_control();
     assert!(page.chars().all(plain), "{page:?}");
 }
@@ -143,7 +148,7 @@ fn threads_and_carriers_are_pages_of_text() {
         .iter()
         .map(|row| row.split_whitespace().next().unwrap().into())
         .collect();
-    assert_eq!(ids, ["1", "2", "3", "4"], "{threads}");
+    assert_eq!(ids, ["1", "2", "3", "4", "5", "6"], "{threads}");
     assert_has(&threads, &["read fd ", "127.0.0.1:"]);
     let one = page(&server, &["--page", "threads", "--where", "frame=accept"]);
     assert_eq!(rows(&one, "ID").len(), 1, "{one}");
@@ -253,7 +258,7 @@ fn what_is_wrong_is_said() {
 fn keys_turn_pages_and_open_stacks() {
     let server = Target::with_clients(3);
     let mut top = server.top(120, 30);
-    let first = top.until_has(&["1 of 2 groups; dump", "threads     4 in all"]);
+    let first = top.until_has(&["1 of 4 groups; dump", "threads     6 in all"]);
     assert_has(&first, &["COUNT", "q quit"]);
     assert!(top.screen().alternate_screen());
     top.write("\r");
@@ -261,13 +266,13 @@ fn keys_turn_pages_and_open_stacks() {
     top.write("\x1b");
     top.until_has(&["COUNT"]);
     top.write("2");
-    top.until_has(&["1 of 4 threads", "MOUNTS/s"]);
+    top.until_has(&["1 of 6 threads", "MOUNTS/s"]);
     top.write("/frame=accept\r");
     top.until_has(&["where frame=accept", "1 thread; dump"]);
     top.write("\r");
-    top.until_has(&["thread #1", "accept4", "read fd "]);
+    top.until_has(&["thread #3", "accept4", "read fd "]);
     top.write("q\x1b");
-    top.until_has(&["1 of 4 threads"]);
+    top.until_has(&["1 of 6 threads"]);
     top.write("3");
     top.until_has(&["CARRIER", "1 of 2 carriers"]);
     top.write("h");

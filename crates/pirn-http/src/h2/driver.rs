@@ -218,6 +218,7 @@ impl Driver {
         live.check();
         let serve = move || stream.serve(parts);
         // Without memory for a thread, the stream is dropped, and so reset.
-        drop(thread::Builder::new().spawn_scoped(scope, serve));
+        let builder = self.common.shared.stream_thread();
+        drop(builder.spawn_scoped(scope, serve));
     }
 }

@@ -65,7 +65,7 @@ impl Common {
         loop {
             seat.limit(limit);
             let result = wait();
-            if !seat.has_expired() || seat.is_handler_late() {
+            if !seat.has_expired() || seat.is_handler_late() || seat.is_upload_late() {
                 return result;
             }
             if result.is_ok() {

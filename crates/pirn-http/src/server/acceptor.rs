@@ -5,6 +5,7 @@ use super::{Bound, Listener, Server, Timeouts};
 use crate::h1::upgrade::Upgraded;
 #[cfg(feature = "tls")]
 use crate::tls::Tls;
+use pirn::thread::Threads;
 use std::fmt;
 use std::io;
 use std::net::ToSocketAddrs;
@@ -68,6 +69,11 @@ impl Acceptor {
     /// silent is the protocol's.
     pub fn timeouts(self, timeouts: Timeouts) -> Acceptor {
         Acceptor(self.0.timeouts(timeouts))
+    }
+
+    /// Sets which threads the connections have: see [`Server::threads`].
+    pub fn threads(self, threads: impl Into<Threads>) -> Acceptor {
+        Acceptor(self.0.threads(threads))
     }
 
     /// Listens on an address.

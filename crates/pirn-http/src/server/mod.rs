@@ -18,6 +18,7 @@ use crate::tls::Tls;
 pub use acceptor::{Acceptor, tcp_acceptor};
 use http::Method;
 pub use listener::Listener;
+use pirn::thread::Threads;
 pub(crate) use running::connect;
 pub use running::{Bound, Running};
 use shared::{Handler, Limits, Protocol, Shared};
@@ -53,6 +54,7 @@ pub struct Server {
     layers: Vec<Layer>,
     limits: Limits,
     timeouts: Timeouts,
+    threads: Threads,
     half_close: bool,
     http2: bool,
     /// What connections speak in place of HTTP.
@@ -73,6 +75,7 @@ impl Server {
             layers: Vec::new(),
             limits: Limits::default(),
             timeouts: Timeouts::default(),
+            threads: Threads::default(),
             half_close: false,
             http2: cfg!(feature = "http2"),
             protocol: None,
@@ -228,6 +231,31 @@ impl Server {
         Server { timeouts, ..self }
     }
 
+    /// Sets which threads the connections have, and so the handlers: virtual ones with stacks of
+    /// another size, with names or a scheduler, or platform threads. Without it they are virtual
+    /// threads as [`spawn`](pirn::thread::spawn) makes them.
+    ///
+    /// Platform threads are for handlers that need the kernel's. They cannot be interrupted while
+    /// they wait for a client: their [`Timeouts`] do not hold, a client that hangs up ends no
+    /// handler, and [`shutdown`](Running::shutdown) cannot end an idle connection. The streams of
+    /// HTTP/2 have virtual threads in any case.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::thread::Builder;
+    /// use pirn_http::{Request, Server};
+    /// let server = Server::new()
+    ///     .get("/", |_: &mut Request| pirn::thread::current().name().map(str::to_owned))
+    ///     .threads(Builder::new().name_counter("request-", 0).stack_size(8 << 20));
+    /// assert_eq!(server.client().get("/").text(), "request-0");
+    /// ```
+    pub fn threads(self, threads: impl Into<Threads>) -> Server {
+        Server {
+            threads: threads.into(),
+            ..self
+        }
+    }
+
     /// Says that a client that sends no more may still wait for its answer, as `nc -N` does.
     ///
     /// Without it, a handler is interrupted when its client closes the connection, even if only its
@@ -295,6 +323,7 @@ impl Server {
             layers,
             limits,
             timeouts,
+            threads,
             half_close,
             http2,
             protocol,
@@ -311,6 +340,7 @@ impl Server {
             handler,
             protocol,
             limits,
+            threads,
             half_close,
             http2,
             watch: Watch::new(timeouts),

@@ -169,6 +169,7 @@ fn accept_all(listener: &Listener, shared: &Arc<Shared>) {
 /// Serves a connection on a thread of its own.
 fn begin(arrival: Arrival, shared: &Arc<Shared>) {
     let seat = shared.watch.seat();
+    let threads = &shared.threads;
     let shared = Arc::clone(shared);
     let serve = move || {
         seat.sit_down();
@@ -191,7 +192,7 @@ fn begin(arrival: Arrival, shared: &Arc<Shared>) {
         }
     };
     // Without memory for a thread, the stream is closed: the client sees that.
-    drop(thread::Builder::new().spawn(serve));
+    drop(threads.spawn(serve));
 }
 
 /// A connection, and what is spoken on it.

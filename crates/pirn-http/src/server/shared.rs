@@ -5,6 +5,9 @@ use crate::h1::head;
 use crate::h1::upgrade::Upgraded;
 use crate::request::Request;
 use crate::response::Response;
+#[cfg(feature = "http2")]
+use pirn::thread::Builder;
+use pirn::thread::Threads;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -121,6 +124,8 @@ pub(crate) struct Shared {
     /// `None`: the connections speak HTTP.
     pub(crate) protocol: Option<Box<Protocol>>,
     pub(crate) limits: Limits,
+    /// Those of the connections.
+    pub(crate) threads: Threads,
     /// A client that sends no more may still listen.
     pub(crate) half_close: bool,
     /// Clients may speak HTTP/2.
@@ -134,6 +139,15 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// Returns a builder for the thread of a stream, which is virtual in any case.
+    #[cfg(feature = "http2")]
+    pub(crate) fn stream_thread(&self) -> Builder {
+        match &self.threads {
+            Threads::Virtual(builder) => builder.clone(),
+            _ => Builder::new(),
+        }
+    }
+
     /// Returns whether the server has been shut down.
     pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.load(SeqCst)

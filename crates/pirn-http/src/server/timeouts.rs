@@ -17,6 +17,7 @@ pub struct Timeouts {
     pub(crate) idle: Duration,
     pub(crate) head: Duration,
     pub(crate) handler: Option<Duration>,
+    pub(crate) upload: Option<Duration>,
     pub(crate) grace: Duration,
     /// For the first bytes of a body.
     pub(crate) start: Duration,
@@ -31,6 +32,7 @@ impl Default for Timeouts {
             idle: Duration::from_secs(75),
             head: Duration::from_secs(10),
             handler: None,
+            upload: None,
             grace: Duration::from_secs(30),
             start: Duration::from_secs(5),
             rate: 500,
@@ -68,6 +70,19 @@ impl Timeouts {
         Timeouts {
             start,
             rate: rate.max(1),
+            ..self
+        }
+    }
+
+    /// How long the body of a request may take as a whole, from when a handler begins to read it;
+    /// without a limit by default. Then reading it fails, and the answer is 408.
+    ///
+    /// It is for handlers that let bodies be large or without an announced length: a client that
+    /// keeps to the rate of [`body`](Self::body) may go on for days.
+    #[must_use]
+    pub fn upload(self, upload: Duration) -> Timeouts {
+        Timeouts {
+            upload: Some(upload),
             ..self
         }
     }

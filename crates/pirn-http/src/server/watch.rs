@@ -68,6 +68,8 @@ pub(crate) struct Seat {
     state: Arc<State>,
     /// When the handler that runs is due; 0: whenever it likes.
     handler_due: Cell<u64>,
+    /// By which tick all of the request's body has to be there; 0: nobody has begun to read it.
+    upload_due: Cell<u64>,
     pace: Pace,
 }
 
@@ -89,14 +91,37 @@ impl Seat {
             Limit::Idle => self.watch.tick_after(timeouts.idle) << 1 | IDLE,
             Limit::Head => self.watch.tick_after(timeouts.head) << 1,
             Limit::Drain => self.watch.tick_after(LINGERING) << 1,
-            Limit::Body | Limit::Write => match self.handler_due.get() {
-                0 => body_due() << 1,
-                handler_due => handler_due.min(body_due() << 1),
-            },
+            Limit::Body => self.or_handler(body_due().min(self.begin_upload())),
+            Limit::Write => self.or_handler(body_due()),
             #[cfg(feature = "http2")]
             Limit::Dismissal => FOREVER << 1 | IDLE,
         };
         self.set(due);
+    }
+
+    /// Returns when the thread is due, if it is so at a tick, and its handler when that is.
+    fn or_handler(&self, tick: u64) -> u64 {
+        match self.handler_due.get() {
+            0 => tick << 1,
+            handler_due => handler_due.min(tick << 1),
+        }
+    }
+
+    /// Returns by which tick all of the request's body has to be there.
+    fn begin_upload(&self) -> u64 {
+        let Some(upload) = self.watch.timeouts.upload else {
+            return FOREVER;
+        };
+        if self.upload_due.get() == 0 {
+            self.upload_due.set(self.watch.tick_after(upload));
+        }
+        self.upload_due.get()
+    }
+
+    /// Returns whether the request's body has had its time.
+    pub(crate) fn is_upload_late(&self) -> bool {
+        let due = self.upload_due.get();
+        due != 0 && due <= self.watch.now()
     }
 
     /// Returns how much of the present body has moved, and how fast it has to.
@@ -131,6 +156,7 @@ impl Seat {
     /// Notes that a handler begins.
     pub(crate) fn begin_handler(&self) {
         self.begin_body();
+        self.upload_due.set(0);
         if let Some(handler) = self.watch.timeouts.handler {
             self.handler_due.set(self.watch.tick_after(handler) << 1);
             self.no_limit();
@@ -360,6 +386,7 @@ impl Watch {
             is_stream,
             state,
             handler_due: Cell::new(0),
+            upload_due: Cell::new(0),
             pace: Pace::default(),
         }
     }

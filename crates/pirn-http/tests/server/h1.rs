@@ -4,6 +4,7 @@ use super::common;
 use pirn_http::{Limits, Request, Response, Running, Server, Status, Timeouts};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
+use std::thread;
 use std::time::Duration;
 
 fn hello() -> Server {
@@ -326,6 +327,33 @@ fn slow_clients_are_told_and_cut_off() {
     assert_eq!(running.shutdown(), 0);
 }
 
+#[test]
+fn a_body_that_drips_for_ever_is_ended_with_the_name_of_the_setting() {
+    let timeouts = Timeouts::default().upload(Duration::from_millis(300));
+    let server = hello().timeouts(timeouts).bind("127.0.0.1:0").unwrap();
+    let running = server.start().unwrap();
+    let head = "POST /echo HTTP/1.1\r\nhost: a\r\n";
+    let chunked = format!("{head}transfer-encoding: chunked\r\n\r\n");
+    let announced = format!("{head}content-length: 2000000\r\n\r\n");
+    for (head, piece) in [(chunked, "8\r\n12345678\r\n"), (announced, "12345678")] {
+        let mut stream = TcpStream::connect(running.local_addr().unwrap()).unwrap();
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut sender = stream.try_clone().unwrap();
+        // Much faster than the 500 bytes per second of the default.
+        let drips = thread::spawn(move || {
+            while sender.write_all(piece.as_bytes()).is_ok() {
+                thread::sleep(Duration::from_millis(1));
+            }
+        });
+        let mut answer = String::new();
+        let _ = stream.read_to_string(&mut answer); // It may end with a reset.
+        assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+        assert!(answer.contains("(Timeouts::upload)"), "{answer}");
+        drips.join().unwrap();
+    }
+    assert_eq!(running.shutdown(), 0);
+}
+
 /// Serves with short limits: bodies begin within 200 ms, move by a byte per second, and never pause
 /// for longer than `pause` milliseconds.
 fn hurried(server: Server, pause: u64) -> (Running, TcpStream) {
@@ -353,7 +381,7 @@ fn a_large_body_in_memory_may_take_longer_than_its_first_bytes() {
             0 => break,
             more => count += more,
         }
-        std::thread::sleep(Duration::from_millis(3));
+        thread::sleep(Duration::from_millis(3));
     }
     assert!(count > LENGTH, "{count}");
 }
@@ -392,10 +420,10 @@ fn a_shutdown_lets_requests_end() {
     busy.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n")
         .unwrap();
     has_begun.recv().unwrap();
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         let ending = scope.spawn(|| running.shutdown());
         while TcpStream::connect(address).is_ok() {
-            std::thread::sleep(Duration::from_millis(1));
+            thread::sleep(Duration::from_millis(1));
         }
         go.send(()).unwrap();
         let mut answer = String::new();

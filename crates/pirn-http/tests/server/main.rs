@@ -5,6 +5,7 @@ mod h1;
 mod hangups;
 #[cfg(feature = "http2")]
 mod http2;
+mod threads;
 #[cfg(feature = "tls")]
 mod tls;
 mod upgrade;

@@ -4,10 +4,11 @@ use super::names::Names;
 use super::{Builder, Thread};
 use crate::vthread::{self, record::Place};
 use core::fmt;
+use core::panic::Location;
 use std::io;
 
-/// The threads that an [executor](crate::executor::ThreadPerTask::with) or a
-/// [scope](crate::scope::Builder::threads) starts: virtual threads or platform threads.
+/// The threads that an [executor](crate::executor::ThreadPerTask::with), a
+/// [scope](crate::scope::Builder::threads) or a server starts: virtual threads or platform threads.
 ///
 /// # Examples
 /// ```
@@ -34,6 +35,32 @@ pub enum Threads {
 }
 
 impl Threads {
+    /// Starts a thread that runs `f`, and that cannot be joined.
+    ///
+    /// # Errors
+    /// If there is no room for another thread, or a platform thread's name contains a NUL byte.
+    ///
+    /// # Panics
+    /// As [`Builder::spawn`].
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::thread::{Builder, PlatformThreads, Threads};
+    /// use std::sync::mpsc;
+    ///
+    /// let kinds = [Threads::from(Builder::new()), Threads::from(PlatformThreads::new())];
+    /// for (threads, expected) in kinds.into_iter().zip([true, false]) {
+    ///     let (tell, told) = mpsc::channel();
+    ///     threads.spawn(move || tell.send(pirn::thread::current().is_virtual()).unwrap())?;
+    ///     assert_eq!(told.recv(), Ok(expected));
+    /// }
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn spawn(&self, f: impl FnOnce() + Send + 'static) -> io::Result<()> {
+        self.start(Location::caller(), f).map(drop)
+    }
+
     /// Calls `run` on a new thread, on behalf of `place`. Returns the thread, unless only that
     /// thread itself can tell which it is.
     pub(crate) fn start(
