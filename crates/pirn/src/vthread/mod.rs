@@ -60,7 +60,7 @@ pub(crate) use current::Current;
 pub(crate) use helper::{ROOMY, start_helper};
 pub(crate) use life::{run_destructors, set_end_in_child};
 pub(crate) use mount::{Carrier, carrier, current, on_carrier, parkable};
-pub(crate) use natively::{helpers, natively};
+pub(crate) use natively::natively;
 pub(crate) use ready::Ready;
 pub(crate) use record::Core;
 pub(crate) use reference::ThreadRef;

@@ -4,8 +4,8 @@
 //! virtual threads or serve them. They are made by the very `pthread_create` that may make virtual
 //! threads of those of the program: their makers say so here.
 //!
-//! These [helpers] begin with all signals blocked that others can send. The kernel gives a
-//! signal of the process to any OS thread that does not block it, also to one that has not begun.
+//! These helpers begin with all signals blocked that others can send. The kernel gives a signal of
+//! the process to any OS thread that does not block it, also to one that has not begun.
 
 use core::cell::Cell;
 use core::marker::PhantomData;
@@ -37,12 +37,6 @@ impl Drop for Natively {
     fn drop(&mut self) {
         NATIVELY.set(NATIVELY.get() - self.0);
     }
-}
-
-/// Calls `f`, which makes helpers of the runtime.
-pub(crate) fn helpers<R>(f: impl FnOnce() -> R) -> R {
-    let _natively = Natively::helpers();
-    f()
 }
 
 /// Calls `f`, which makes platform threads of the program.

@@ -4,7 +4,7 @@
 //! groups.
 
 use super::Contents;
-use crate::vthread;
+use crate::vthread::{self, natively::Natively};
 use core::fmt;
 use pirn_dump::{Format, Symbols, View};
 use std::io::{self, Write};
@@ -49,7 +49,9 @@ impl Options {
         if vthread::current().is_none() {
             return take();
         }
-        let dump = vthread::helpers(|| std::thread::scope(|scope| scope.spawn(take).join()));
+        let natively = Natively::helpers();
+        let dump = std::thread::scope(|scope| scope.spawn(take).join());
+        drop(natively);
         dump.unwrap_or_else(|payload| std::panic::resume_unwind(payload))
     }
 }
