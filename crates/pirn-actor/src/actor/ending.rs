@@ -96,7 +96,10 @@ impl Ending {
 
     /// Drops the watcher with this number, if it has not been called.
     pub(crate) fn unwatch(&self, number: u64) {
-        let watcher = locked(&self.state).known().watchers.remove(&number);
+        let mut state = locked(&self.state);
+        let known = state.known.as_deref_mut();
+        let watcher = known.and_then(|known| known.watchers.remove(&number));
+        drop(state); // The watcher's destructor is the program's.
         drop(watcher);
     }
 
