@@ -112,6 +112,12 @@ impl Watched {
         self.still.then_some(self.since + after)
     }
 
+    /// Returns whether the thread probably gives way when it is asked: it has not been asked yet,
+    /// and the one before it did.
+    fn will_be_prompt(&self) -> bool {
+        self.is_prompt && self.first_asked == 0
+    }
+
     /// Returns whether hardly anything is left of a slice of `limit` ns.
     fn is_nearly_over(&self, limit: u64, now: u64) -> bool {
         self.since + limit - limit / NEARLY <= now
@@ -237,7 +243,7 @@ impl Slices {
         let watched = &self.watched[processor.index];
         let limit = self.limit(processor, waiting);
         let is_over = limit.is_some_and(|limit| watched.is_nearly_over(limit, now));
-        if watched.is_prompt && watched.first_asked == 0 {
+        if watched.will_be_prompt() {
             next.at = now + PROMPT_NS;
         }
         let reason = if is_over {
@@ -267,7 +273,7 @@ impl Slices {
         let due = (watched.since + limit).max(watched.may_ask());
         let is_over = watched.is_nearly_over(limit, now) && watched.may_ask() <= now;
         // A refusal by one of a kind that gives way promptly is noticed at the next slice's end.
-        let is_prompt = watched.is_prompt && watched.first_asked == 0;
+        let is_prompt = watched.will_be_prompt();
         if is_over {
             self.ask(processor, Reason::Slice, now);
         }

@@ -7,6 +7,7 @@
 
 use super::natively::Natively;
 use crate::glibc::symbols;
+use crate::stack::PAGE;
 use crate::sys::call;
 use core::ffi::{c_int, c_void};
 use core::mem::MaybeUninit;
@@ -65,7 +66,7 @@ unsafe fn create(stack: usize, run: Run, task: *mut c_void) -> c_int {
     unsafe {
         libc::pthread_attr_init(attributes);
         libc::pthread_attr_setdetachstate(attributes, libc::PTHREAD_CREATE_DETACHED);
-        let stack = stack.max(least_stack(attributes)).next_multiple_of(4096);
+        let stack = stack.max(least_stack(attributes)).next_multiple_of(PAGE);
         libc::pthread_attr_setstacksize(attributes, stack);
         let created = libc::pthread_create(&mut thread, attributes, run, task);
         libc::pthread_attr_destroy(attributes);
