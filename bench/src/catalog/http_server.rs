@@ -53,6 +53,7 @@ fn busy(cx: &Context, name: &str, connections: u64, what: What, needs: Needs) ->
         lower("p50", "ms"),
         lower("p99", "ms"),
         lower("processor", "µs/request"),
+        lower("of the client", "µs/request").part(),
     ];
     Case {
         driver: Box::new(HttpServer::new(what, connections, cx.size.pick(2, 1))),

@@ -33,6 +33,8 @@ pub fn http(cx: &Context) -> Workload {
             higher("requests", "requests/s"),
             lower("p50", "ms"),
             lower("p99", "ms"),
+            lower("processor", "µs/request"),
+            lower("of the client", "µs/request").part(),
         ]
     };
     let kept = |&connections: &u32| Case {

@@ -1,6 +1,7 @@
 //! Servers under load from `h2load`, over HTTP/2 by prior knowledge.
 
 use super::Round;
+use super::usage::children_time;
 use super::wrk::{Answers, run};
 use anyhow::{Context, Result, ensure};
 use std::fs;
@@ -20,7 +21,9 @@ pub fn load(
         fs::remove_file(log)?;
     }
     let command = bench_load::h2load::command(port, connections, streams, seconds, log);
+    let before = children_time()?;
     let output = run(command, round)?;
+    let client = children_time()?.saturating_sub(before);
     let log = fs::read_to_string(log).context("h2load wrote no log")?;
     let result = bench_load::h2load::parse(&output, &log)?;
     ensure!(
@@ -34,6 +37,7 @@ pub fn load(
         per_second: result.requests_per_second,
         p50_ms: result.p50_ms,
         p99_ms: result.p99_ms,
+        client,
         remark: (lost > 0).then(|| format!("{lost} requests were lost")),
     })
 }

@@ -152,12 +152,12 @@ impl Driver for HttpServer {
         let before = processor_time(process.id())?;
         let answers = self.load(round, port, round.param("connections")?, self.seconds)?;
         let taken = processor_time(process.id())?.saturating_sub(before);
-        let micros = taken.as_secs_f64() * 1e6 / answers.requests as f64;
         Ok(vec![
             self.rate(&answers, round.param("body")?),
             Sample::new("p50", answers.p50_ms),
             Sample::new("p99", answers.p99_ms),
-            Sample::new("processor", micros),
+            Sample::new("processor", answers.micros_per_request(taken)),
+            Sample::new("of the client", answers.micros_per_request(answers.client)),
         ])
     }
 }

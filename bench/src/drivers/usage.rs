@@ -83,12 +83,7 @@ pub fn watched<T>(pid: u32, f: impl FnOnce() -> T) -> (Peak, T) {
 /// little when a thread ends.
 pub fn processor_time(pid: u32) -> Result<Duration> {
     let stat = read_to_string(format!("/proc/{pid}/stat"))?;
-    // The name in parentheses may have spaces; utime and stime are fields 14 and 15.
-    let fields = stat.rsplit(')').next().unwrap_or_default();
-    let ticks = fields.split_whitespace().skip(11).take(2);
-    let ticks: Result<Vec<u64>, _> = ticks.map(str::parse).collect();
-    let ticks: u64 = ticks.context("odd times in /proc")?.iter().sum();
-    let all = Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second());
+    let all = times(&stat, UTIME)?;
     let nanos = |thread: DirEntry| -> Option<u64> {
         let stat = read_to_string(thread.path().join("schedstat")).ok()?;
         stat.split(' ').next()?.parse().ok()
@@ -96,6 +91,26 @@ pub fn processor_time(pid: u32) -> Result<Duration> {
     let threads = read_dir(format!("/proc/{pid}/task"))?.flatten();
     let living = Duration::from_nanos(threads.filter_map(nanos).sum());
     Ok(all.max(living))
+}
+
+/// Processor time so far, to the tick, of our children that have ended: clients.
+pub fn children_time() -> Result<Duration> {
+    times(&read_to_string("/proc/self/stat")?, CUTIME)
+}
+
+/// The fields of `/proc/PID/stat` in which times begin, counted from 1.
+const UTIME: usize = 14;
+const CUTIME: usize = 16;
+
+/// Returns the sum of the times in user and in kernel mode, of which this field is the first.
+fn times(stat: &str, field: usize) -> Result<Duration> {
+    // The second field, a name in parentheses, may have spaces.
+    let fields = stat.rsplit(')').next().unwrap_or_default();
+    let ticks = fields.split_whitespace().skip(field - 3).take(2);
+    let ticks: Result<Vec<u64>, _> = ticks.map(str::parse).collect();
+    let ticks: u64 = ticks.context("odd times in /proc")?.iter().sum();
+    let millis = ticks * 1000 / rustix::param::clock_ticks_per_second();
+    Ok(Duration::from_millis(millis))
 }
 
 #[cfg(test)]

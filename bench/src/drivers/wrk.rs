@@ -1,5 +1,6 @@
 //! Servers under load from `wrk`.
 
+use super::usage::{children_time, processor_time};
 use super::{Driver, Round, Sample};
 use crate::process::Process;
 use crate::protocol::{Line, Refusal};
@@ -8,6 +9,7 @@ use bench_load::wrk::{Ask, SocketErrors};
 use serde::Deserialize;
 use std::ffi::OsString;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// Requests for a greeting, as many as the server can answer.
 pub struct Http {
@@ -40,14 +42,18 @@ impl Driver for Http {
         let port = port(process)?;
         check_greeting(round, port, self.close)?;
         let ask = self.ask(port);
+        let before = processor_time(process.id())?;
         let answers = ask_again_and_again(round, &ask, self.connections, self.seconds)?;
+        let taken = processor_time(process.id())?.saturating_sub(before);
         Ok(vec![
+            Sample::new("p50", answers.p50_ms),
+            Sample::new("p99", answers.p99_ms),
+            Sample::new("processor", answers.micros_per_request(taken)),
+            Sample::new("of the client", answers.micros_per_request(answers.client)),
             Sample {
                 remark: answers.remark,
                 ..Sample::new("requests", answers.per_second)
             },
-            Sample::new("p50", answers.p50_ms),
-            Sample::new("p99", answers.p99_ms),
         ])
     }
 }
@@ -67,7 +73,16 @@ pub struct Answers {
     pub per_second: f64,
     pub p50_ms: f64,
     pub p99_ms: f64,
+    /// The processor time that the client took.
+    pub client: Duration,
     pub remark: Option<String>,
+}
+
+impl Answers {
+    /// Returns a processor time per request.
+    pub fn micros_per_request(&self, time: Duration) -> f64 {
+        time.as_secs_f64() * 1e6 / self.requests as f64
+    }
 }
 
 /// Has `wrk` ask the same for some seconds.
@@ -81,7 +96,9 @@ pub fn ask_again_and_again(
     connections: u32,
     seconds: u32,
 ) -> Result<Answers> {
+    let before = children_time()?;
     let output = run(bench_load::wrk::command(ask, connections, seconds), round)?;
+    let client = children_time()?.saturating_sub(before);
     let result = bench_load::wrk::parse(&output)?;
     ensure!(
         result.non_2xx == 0,
@@ -101,6 +118,7 @@ pub fn ask_again_and_again(
         per_second: result.requests_per_second,
         p50_ms: result.p50_ms,
         p99_ms: result.p99_ms,
+        client,
         remark: (lost > 0).then(|| {
             format!(
                 "socket errors: connect {connect}, read {read}, write {write}, timeout {timeout}"

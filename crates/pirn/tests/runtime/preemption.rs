@@ -54,6 +54,26 @@ pub fn beside(hogs: usize, work: impl Fn() + Sync, body: impl FnOnce() + Send) {
     });
 }
 
+/// As std's: a server whose handler sleeps for a delay of zero is not cut in two by the others.
+#[watched]
+fn a_sleep_of_zero_lets_nobody_run() {
+    child::isolated(&[ALONE[0], ALONE[1], ("PIRN_PREEMPT", "0")], || {
+        let has_run = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                thread::scope(|scope| {
+                    scope.spawn(|| has_run.store(true, Relaxed));
+                    thread::sleep(Duration::ZERO);
+                    std::thread::sleep(Duration::ZERO);
+                    assert!(!has_run.load(Relaxed));
+                    thread::yield_now();
+                    assert!(has_run.load(Relaxed));
+                });
+            });
+        });
+    });
+}
+
 /// Returns after the calling thread has been put aside `times` times, for a thread that it starts.
 fn be_preempted(times: u64, mut work: impl FnMut()) {
     let (turns, over) = (AtomicU64::new(0), AtomicBool::new(false));
