@@ -2,13 +2,12 @@
 //! was when pushed, and each taker finds them in order. The rings are small and begin just below
 //! the wrap of the indices, as all queues do, so that both the ring and the indices wrap.
 
-use core::ptr::{NonNull, null_mut};
+use core::ptr::NonNull;
 
 use loom::sync::Arc;
-use loom::sync::atomic::AtomicPtr;
 use loom::thread;
 
-use crate::local_queue::LocalQueue;
+use crate::local_queue::{LocalQueue, RingSlot};
 use crate::{Word, check};
 
 type Queue<const CAP: usize> = LocalQueue<Word, CAP>;
@@ -26,7 +25,7 @@ impl<const CAP: usize, const N: usize> Queues<CAP, N> {
 
     /// Makes queues that grow up to `most`.
     fn growing(most: usize) -> Arc<Self> {
-        let slots = || (0..2 * most).map(|_| AtomicPtr::new(null_mut()));
+        let slots = || (0..2 * most).map(|_| RingSlot::new());
         Arc::new(Self {
             queues: core::array::from_fn(|_| Queue::with_slots(slots().collect())),
             items: core::array::from_fn(|_| Word::new()),
@@ -38,7 +37,7 @@ impl<const CAP: usize, const N: usize> Queues<CAP, N> {
         self.items[id].write(id as u32);
         let item = NonNull::from(&self.items[id]);
         // SAFETY: in each model, one thread uses `queue` as its own.
-        unsafe { self.queues[queue].push_back(item) }.is_ok()
+        unsafe { self.queues[queue].push_back(item, 0) }.is_ok()
     }
 
     fn pop(&self, queue: usize) -> Option<u32> {

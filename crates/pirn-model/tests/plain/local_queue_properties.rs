@@ -1,12 +1,11 @@
 //! The local queue against a `VecDeque`, operation by operation, in one thread.
 
-use core::ptr::{NonNull, null_mut};
-use core::sync::atomic::AtomicPtr;
+use core::ptr::NonNull;
 use std::collections::VecDeque;
 
 use proptest::prelude::*;
 
-use crate::local_queue::LocalQueue;
+use crate::local_queue::{LocalQueue, RingSlot};
 use crate::proptest_config;
 
 const CAP: usize = 8;
@@ -42,8 +41,8 @@ struct Pair {
     size: usize,
 }
 
-fn slots(most: usize) -> Box<[AtomicPtr<u32>]> {
-    (0..2 * most).map(|_| AtomicPtr::new(null_mut())).collect()
+fn slots(most: usize) -> Box<[RingSlot<u32>]> {
+    (0..2 * most).map(|_| RingSlot::new()).collect()
 }
 
 impl Pair {
@@ -58,7 +57,7 @@ impl Pair {
     fn push(&mut self, value: u32) {
         let item = NonNull::from(Box::leak(Box::new(value)));
         // SAFETY: `&mut self`: nobody else uses the queue, so this is its owner.
-        match unsafe { self.queue.push_back(item) } {
+        match unsafe { self.queue.push_back(item, value as usize + 1) } {
             Ok(len) => {
                 self.reference.push_back(value);
                 assert_eq!(len, self.reference.len());
@@ -104,6 +103,16 @@ impl Pair {
         assert_eq!(self.queue.room(), MOST - self.reference.len());
         assert_eq!(self.queue.is_empty(), self.reference.is_empty());
     }
+
+    /// Each item is seen ahead with its note, wherever it has moved meanwhile.
+    fn check_view_ahead(&self) {
+        for (n, &value) in self.reference.iter().enumerate() {
+            let (item, note) = self.queue.ahead(n as u32).expect("an item");
+            // SAFETY: it is in the queue, which nobody else uses.
+            assert_eq!((unsafe { *item }, note), (value, value as usize + 1));
+        }
+        assert!(self.queue.ahead(self.reference.len() as u32).is_none());
+    }
 }
 
 /// Takes an item out of its box.
@@ -128,6 +137,7 @@ proptest! {
                 Operation::Steal(_) => second.steal_from(first),
             }
             pairs.iter().for_each(Pair::check_length);
+            pairs.iter().for_each(Pair::check_view_ahead);
         }
         for pair in &mut pairs {
             while !pair.reference.is_empty() {
@@ -144,11 +154,11 @@ fn holds_as_many_as_it_says() {
     let item = NonNull::from(&7);
     for _ in 0..256 {
         // SAFETY: this test is the owner.
-        unsafe { queue.push_back(item) }.unwrap();
+        unsafe { queue.push_back(item, 0) }.unwrap();
     }
     assert_eq!(queue.len(), 256);
     // SAFETY: as above.
-    assert_eq!(unsafe { queue.push_back(item) }, Err(item));
+    assert_eq!(unsafe { queue.push_back(item, 0) }, Err(item));
 }
 
 #[test]
@@ -157,7 +167,7 @@ fn a_thief_takes_no_more_than_128() {
     let item = NonNull::from(&7);
     for _ in 0..1024 {
         // SAFETY: this test is the owner.
-        unsafe { queue.push_back(item) }.unwrap();
+        unsafe { queue.push_back(item, 0) }.unwrap();
     }
     // SAFETY: as above.
     assert_eq!(unsafe { queue.steal_into(&dest) }, Some(item));

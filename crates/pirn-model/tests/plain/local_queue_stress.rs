@@ -1,13 +1,13 @@
 //! The local queue under real threads: an owner that pushes, pops, grows and shrinks, and stealers.
 
-use core::ptr::{NonNull, null_mut};
+use core::ptr::NonNull;
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use crate::local_queue::LocalQueue;
+use crate::local_queue::{LocalQueue, RingSlot};
 
 const ITEMS: usize = if cfg!(miri) { 300 } else { 300_000 };
 const STEALERS: usize = 3;
@@ -53,7 +53,7 @@ fn own(queue: &Queue) -> (Taker, Vec<NonNull<Item>>) {
         all.push(item);
         // SAFETY: this thread alone owns `queue`.
         unsafe {
-            while queue.push_back(item).is_err() {
+            while queue.push_back(item, 0).is_err() {
                 while queue.len() > CAP / 2 {
                     queue.pop().into_iter().for_each(|item| taker.take(item));
                 }
@@ -91,7 +91,7 @@ fn steal(victim: &Queue, done: &AtomicBool) -> Taker {
 }
 
 fn run() {
-    let slots = (0..2 * MOST).map(|_| AtomicPtr::new(null_mut()));
+    let slots = (0..2 * MOST).map(|_| RingSlot::new());
     let queue = Queue::with_slots(slots.collect());
     let done = AtomicBool::new(false);
     let start = Barrier::new(STEALERS + 1);

@@ -1,8 +1,8 @@
 //! The machine: registers, the thread pointer and system calls.
 //!
 //! Nothing above this layer contains an instruction. Each architecture has thirteen files. The
-//! first provides [`switch`], [`switch_by_system_call`], [`prepare`], [`syscall`], [`full_fence`]
-//! and [`fence_after_atomic`]; the second serves functions that ask who calls them
+//! first provides [`switch`], [`switch_by_system_call`], [`prepare`], [`syscall`], [`full_fence`],
+//! [`fence_after_atomic`] and [`prefetch`]; the second serves functions that ask who calls them
 //! ([`call_as_if_from`], `forward_with_caller!`, [`RETURN`]), the third those with any number of
 //! arguments (`forward_variadic!`), the fourth reads memory that may not be there ([`fetch_u64`]
 //! and its kin, [`recover`]), the fifth finds functions that may not be there (`weak!`,

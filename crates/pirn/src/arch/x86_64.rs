@@ -38,6 +38,7 @@
 //! below or above a slot.
 
 use super::x86_64_tp::SET_FS;
+use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 use core::arch::{asm, naked_asm};
 
 /// The switch, with the instructions that change the stack and the thread pointer: on the way they
@@ -235,6 +236,13 @@ pub(crate) unsafe fn syscall(number: libc::c_long, args: [usize; 6]) -> isize {
         );
     }
     result
+}
+
+/// Has the processor fetch the cache line of an address, if there is memory. No effect otherwise.
+#[inline(always)]
+pub(crate) fn prefetch(address: usize) {
+    // SAFETY: a prefetch of any address is allowed.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(core::ptr::without_provenance(address)) };
 }
 
 /// A full memory fence, like `fence(SeqCst)`: no later load passes an earlier store. A locked

@@ -2,7 +2,6 @@
 
 use super::fetch_u64;
 use core::arch::global_asm;
-use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 
 /// Bytes that the switch leaves on the stack of what it suspends.
 pub(crate) const SAVED_BYTES: usize = 32;
@@ -86,11 +85,4 @@ pub(crate) fn is_outermost(pc: usize) -> bool {
 #[inline]
 pub(crate) fn is_preempted(pc: usize) -> bool {
     pc == (&raw const PREEMPTED).addr()
-}
-
-/// Has the processor fetch the cache line of an address, if there is memory. No effect otherwise.
-#[inline(always)]
-pub(crate) fn prefetch(address: usize) {
-    // SAFETY: a prefetch of any address is allowed.
-    unsafe { _mm_prefetch::<_MM_HINT_T0>(core::ptr::without_provenance(address)) };
 }

@@ -34,7 +34,64 @@ enum Memory {
     Lasting(Slot),
 }
 
+/// Where the lines of memory are that a switch to a suspended continuation reads first: those of
+/// the saved registers, and of malloc's words in the TLS block. A hint in one word, which is valid
+/// even if all of that is gone. 0: nowhere.
+///
+/// ```text
+///   bits 16..     the TLS block's thread pointer, in lines
+///   bits  0..16   how far below it the saved stack pointer is, in lines; the most if farther
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct FirstLines(usize);
+
+/// Bytes of a line of the cache.
+const LINE: usize = 64;
+
+impl FirstLines {
+    const DISTANCE: usize = (1 << 16) - 1;
+
+    /// Returns it as a word.
+    #[inline(always)]
+    pub(crate) fn to_note(self) -> usize {
+        self.0
+    }
+
+    /// Returns what [`to_note`](Self::to_note) was called for.
+    #[inline(always)]
+    pub(crate) fn from_note(note: usize) -> FirstLines {
+        FirstLines(note)
+    }
+
+    /// Returns the addresses: of the saved registers, and just below the thread pointer.
+    #[inline(always)]
+    fn addresses(self) -> (usize, usize) {
+        let tp = (self.0 >> 16) * LINE;
+        let sp = tp.wrapping_sub((self.0 & Self::DISTANCE) * LINE);
+        (sp, tp.wrapping_sub(LINE))
+    }
+
+    /// Has the machine fetch them, while the program goes on.
+    #[inline(always)]
+    pub(crate) fn fetch(self) {
+        if self.0 == 0 {
+            return;
+        }
+        let (sp, below_tp) = self.addresses();
+        for address in [sp, sp.wrapping_add(LINE), below_tp] {
+            arch::prefetch(address);
+        }
+    }
+}
+
 impl Continuation {
+    /// Returns where the lines are that a switch to it reads first; nowhere if it has no stack yet.
+    #[inline(always)]
+    pub(crate) fn first_lines(&self) -> FirstLines {
+        let (tp, sp) = (self.tp.get() / LINE, self.sp.get() as usize / LINE);
+        FirstLines(tp << 16 | tp.wrapping_sub(sp).min(FirstLines::DISTANCE))
+    }
+
     /// Where readers outside of the process find the saved stack pointer and the thread pointer.
     pub(crate) const OFFSETS: [usize; 2] =
         [offset_of!(Continuation, sp), offset_of!(Continuation, tp)];
@@ -292,4 +349,38 @@ unsafe fn end_announced(slot: Slot, tp: usize) {
     valgrind::end(slot.frames());
     // SAFETY: `prepare` began with this thread pointer.
     unsafe { sanitizer::end(tp) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Continuation, FirstLines, LINE};
+    use core::ptr;
+
+    fn addresses(tp: usize, sp: usize) -> (usize, usize) {
+        let continuation = Continuation::new();
+        continuation.tp.set(tp);
+        continuation.sp.set(ptr::without_provenance_mut(sp));
+        let note = continuation.first_lines().to_note();
+        FirstLines::from_note(note).addresses()
+    }
+
+    #[test]
+    fn a_note_has_both_places() {
+        let tp = 0x7fff_1234_5680;
+        for below in [0x7c0, 0x7c8, 0x7f8, 0x800, (1 << 20) + 24] {
+            let sp = tp - below;
+            assert_eq!(
+                addresses(tp, sp),
+                (sp & !(LINE - 1), tp - LINE),
+                "{below:#x}"
+            );
+        }
+        // Farther than a note can say.
+        assert_eq!(addresses(tp, tp - (64 << 20)).1, tp - LINE);
+    }
+
+    #[test]
+    fn a_thread_without_a_stack_has_no_lines() {
+        assert_eq!(Continuation::new().first_lines().to_note(), 0);
+    }
 }

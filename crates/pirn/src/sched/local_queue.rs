@@ -39,10 +39,14 @@
 //! the last item came (push → steal), and sees the items in the ring of the size that it reads (the
 //! edge of `size`).
 //!
+//! Each slot also has a *note*, a word for the owner about the item: see
+//! [`ahead`](LocalQueue::ahead). It is a hint, no part of the protocol, and not modelled.
+//!
 //! A stealer that sleeps between its load and its CAS while exactly 2³² items pass would be
 //! fooled (ABA). At 20 ns per item that is 86 s asleep and then hitting one index in 2³².
 
 use core::ptr::{self, NonNull};
+use core::sync::atomic::AtomicUsize;
 
 use crate::primitives::{
     AtomicPtr, AtomicU32,
@@ -53,6 +57,31 @@ use crate::primitives::{
 const MOST_STOLEN: u32 = 128;
 /// The ratio of a ring's size to that of the one before it.
 const GROWTH: u32 = 4;
+
+/// One place in a ring.
+pub struct RingSlot<T> {
+    item: AtomicPtr<T>,
+    /// What was noted of the item.
+    note: AtomicUsize,
+}
+
+impl<T> RingSlot<T> {
+    /// Returns an unused slot. One of zeros is, too.
+    #[allow(dead_code)] // the runtime's come as zeros
+    pub fn new() -> Self {
+        Self {
+            item: AtomicPtr::new(ptr::null_mut()),
+            note: AtomicUsize::new(0),
+        }
+    }
+
+    /// Copies another slot.
+    fn copy(&self, other: &RingSlot<T>) {
+        // Relaxed all: the indices carry the ordering; the note is a hint.
+        self.item.store(other.item.load(Relaxed), Relaxed);
+        self.note.store(other.note.load(Relaxed), Relaxed);
+    }
+}
 
 /// A FIFO queue of pointers with one owner and many stealers. It begins with room for `CAP`.
 ///
@@ -65,7 +94,7 @@ pub struct LocalQueue<T, const CAP: usize = 256> {
     /// The size of the ring in use, a power of two. Written by the owner alone.
     size: AtomicU32,
     /// The rings of all sizes, each where it begins at its own size.
-    slots: Box<[AtomicPtr<T>]>,
+    slots: Box<[RingSlot<T>]>,
 }
 
 impl<T, const CAP: usize> LocalQueue<T, CAP> {
@@ -81,13 +110,12 @@ impl<T, const CAP: usize> LocalQueue<T, CAP> {
     /// Returns an empty queue that does not grow.
     #[allow(dead_code)] // for tests
     pub fn new() -> Self {
-        let slot = |_| AtomicPtr::new(ptr::null_mut());
-        Self::with_slots((0..2 * CAP).map(slot).collect())
+        Self::with_slots((0..2 * CAP).map(|_| RingSlot::new()).collect())
     }
 
-    /// Returns an empty queue that grows up to half of the number of these slots. The slots are
-    /// null, and at least `2 * CAP`.
-    pub fn with_slots(slots: Box<[AtomicPtr<T>]>) -> Self {
+    /// Returns an empty queue that grows up to half of the number of these slots. They are unused,
+    /// and at least `2 * CAP`.
+    pub fn with_slots(slots: Box<[RingSlot<T>]>) -> Self {
         assert!(slots.len() >= 2 * CAP);
         Self {
             head: AtomicU32::new(Self::START),
@@ -97,13 +125,14 @@ impl<T, const CAP: usize> LocalQueue<T, CAP> {
         }
     }
 
-    /// Adds `item` as the newest, or hands it back if the queue is full and cannot grow. Returns
-    /// the number of items, perhaps with some that stealers have just taken.
+    /// Adds `item` as the newest, with a `note` for [`ahead`](Self::ahead), or hands it back if the
+    /// queue is full and cannot grow. Returns the number of items, perhaps with some that stealers
+    /// have just taken.
     ///
     /// # Safety
     ///
     /// Only the owner may call this, and owners that follow one another must be synchronised.
-    pub unsafe fn push_back(&self, item: NonNull<T>) -> Result<usize, NonNull<T>> {
+    pub unsafe fn push_back(&self, item: NonNull<T>, note: usize) -> Result<usize, NonNull<T>> {
         // Relaxed: the owner's own last store.
         let tail = self.tail.load(Relaxed);
         // Acquire, with the Release of a stealer's CAS: it has read the slot about to be reused.
@@ -117,8 +146,10 @@ impl<T, const CAP: usize> LocalQueue<T, CAP> {
                 None => return Err(item),
             }
         }
-        // Relaxed: published by the next store.
-        self.slot(size, tail).store(item.as_ptr(), Relaxed);
+        let slot = self.slot(size, tail);
+        // Relaxed both: published by the next store; the note is a hint.
+        slot.item.store(item.as_ptr(), Relaxed);
+        slot.note.store(note, Relaxed);
         // Release, with the stealers' Acquire of `tail`: the slot, and the item's target.
         self.tail.store(tail.wrapping_add(1), Release);
         Ok(len as usize + 1)
@@ -147,6 +178,25 @@ impl<T, const CAP: usize> LocalQueue<T, CAP> {
                 Err(moved) => head = moved,
             }
         }
+    }
+
+    /// Returns the pointer and the note of the item that is `n` places behind the oldest, if there
+    /// is one, for a look into the future: a stealer may take it at any moment, so the pointer is
+    /// not to be followed. The owner's alone.
+    #[inline]
+    #[allow(dead_code)] // the models do without it
+    pub fn ahead(&self, n: u32) -> Option<(*const T, usize)> {
+        // Relaxed all: the owner's own last stores, and of `head`, any value.
+        let (tail, size) = (self.tail.load(Relaxed), self.size.load(Relaxed));
+        let head = self.head.load(Relaxed);
+        if tail.wrapping_sub(head) <= n {
+            return None;
+        }
+        let slot = self.slot(size, head.wrapping_add(n));
+        Some((
+            slot.item.load(Relaxed).cast_const(),
+            slot.note.load(Relaxed),
+        ))
     }
 
     /// Goes back to the smallest ring if there are few items: a large one takes turns in much more
@@ -183,9 +233,8 @@ impl<T, const CAP: usize> LocalQueue<T, CAP> {
     fn move_items(&self, head: u32, tail: u32, from: u32, to: u32) {
         for i in 0..tail.wrapping_sub(head) {
             let index = head.wrapping_add(i);
-            // Relaxed both: the owner's own stores; published by the next one.
-            let item = self.slot(from, index).load(Relaxed);
-            self.slot(to, index).store(item, Relaxed);
+            // The owner's own stores; published by the next one.
+            self.slot(to, index).copy(self.slot(from, index));
         }
         // Release, with the stealers' Acquire of `size`: the slots.
         self.size.store(to, Release);
@@ -218,10 +267,10 @@ impl<T, const CAP: usize> LocalQueue<T, CAP> {
             let size = self.size.load(Acquire);
             let oldest = self.item(size, head);
             for i in 1..n {
-                // Relaxed both: read under the CAS below, published by the store of `tail`.
-                let item = self.slot(size, head.wrapping_add(i)).load(Relaxed);
+                // Read under the CAS below, published by the store of `tail`.
                 let to = dest_tail.wrapping_add(i - 1);
-                dest.slot(dest_size, to).store(item, Relaxed);
+                let from = self.slot(size, head.wrapping_add(i));
+                dest.slot(dest_size, to).copy(from);
             }
             // Release, with the Acquire in `push_back`: this thread has read the slots; and with
             // the Acquire of `head` by other stealers: the `tail` read above.
@@ -271,7 +320,7 @@ impl<T, const CAP: usize> LocalQueue<T, CAP> {
     }
 
     #[inline]
-    fn slot(&self, size: u32, index: u32) -> &AtomicPtr<T> {
+    fn slot(&self, size: u32, index: u32) -> &RingSlot<T> {
         let place = (index & (size - 1) | size) as usize;
         debug_assert!(place < self.slots.len());
         // SAFETY: below `2 * size`; `new` and `grow` see to it that a ring has that many slots.
@@ -282,7 +331,7 @@ impl<T, const CAP: usize> LocalQueue<T, CAP> {
     #[inline]
     fn item(&self, size: u32, index: u32) -> Option<NonNull<T>> {
         // Relaxed: `head`, `tail` and `size` carry the ordering.
-        NonNull::new(self.slot(size, index).load(Relaxed))
+        NonNull::new(self.slot(size, index).item.load(Relaxed))
     }
 }
 

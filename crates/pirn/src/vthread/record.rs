@@ -14,6 +14,7 @@ use super::permit::ParkPermit;
 use super::ready::Dispatch;
 use super::signals::Signals;
 use super::wait_word::WaitWord;
+use crate::arch;
 use crate::continuation::Continuation;
 use crate::runtime::Runtime;
 use crate::stack::{SizeClass, Slot};
@@ -38,12 +39,13 @@ pub(crate) struct Core {
     pub(crate) wait: WaitWord,
     /// What the next mount has to do besides. In the cache line that each mount reads.
     pub(crate) at_mount: AtMount,
-    /// Stack, registers, TLS block.
+    /// The link of the queue that owns it while it waits to run.
+    pub(crate) next: Cell<*const Core>,
+    /// Stack, registers, TLS block. Its first words beside the link: who takes threads off such a
+    /// queue reads both, and nothing else.
     pub(crate) continuation: Continuation,
     /// The carrier on which it is mounted. Valid only while mounted, for itself and its carrier.
     pub(crate) carrier: Cell<*const super::Carrier>,
-    /// The link of the queue that owns it while it waits to run.
-    pub(crate) next: Cell<*const Core>,
     /// Its activity, for people to read: a [`Phase`], and above it the carrier's number.
     phase: AtomicU32,
     /// How often it has been mounted, modulo 2^32. Only its carrier writes it.
@@ -152,6 +154,14 @@ pub(crate) const LAYOUT: [(&str, usize); 13] = {
 };
 
 impl Core {
+    /// Has the machine fetch what a switch to a thread reads of its `Core`. The pointer is not
+    /// followed: the thread may be gone.
+    #[inline(always)]
+    pub(crate) fn fetch(this: *const Core) {
+        arch::prefetch(this.addr());
+        arch::prefetch(this.addr() + 64);
+    }
+
     /// Where the saved stack pointer is in a record.
     #[cfg(feature = "dump")]
     pub(super) const SAVED_SP: usize = offset_of!(Core, continuation) + Continuation::OFFSETS[0];
