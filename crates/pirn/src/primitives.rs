@@ -1,10 +1,11 @@
 //! The atomics and cells that the runtime's lock-free protocols are built on.
 //!
 //! The protocols (`sched/local_queue.rs`, `vthread/permit.rs`, `vthread/handshake.rs`,
-//! `vthread/join.rs`, `vthread/wait_word.rs`) take their atomics from `crate::primitives` only. The
-//! package `pirn-model` compiles the very same files a second time against a `primitives` module
-//! made of the `loom` crate's types, and explores their interleavings; so the checked code is the
-//! code that runs. Here the names stand for `core`'s own types, at no cost.
+//! `vthread/join.rs`, `vthread/wait_word.rs`) take their atomics from `crate::primitives` only, but
+//! for hints, on which nothing depends. The package `pirn-model` compiles the very same files a
+//! second time against a `primitives` module made of the `loom` crate's types, and explores their
+//! interleavings; so the checked code is the code that runs. Here the names stand for `core`'s own
+//! types, at no cost.
 
 #[allow(unused_imports)] // the models take all of these
 pub use core::sync::atomic::{
