@@ -161,7 +161,7 @@ impl Thread {
     /// | [`park`](super::park), [`sleep`](super::sleep), `std::thread::sleep` | returns early, once |
     /// | `Condvar::wait` | returns once, as spurious wake-ups do, unless the thread has waited for a lock since the interrupt |
     /// | a lock, a `join`, `mpsc::Receiver::recv`, `std::thread::park` | goes on waiting, without spinning |
-    /// | a call on a regular file, a name lookup, `UnixStream::connect` to a full queue, `wait` for any child | goes on waiting |
+    /// | a call on a regular file, a name lookup, `wait` for any child | goes on waiting |
     ///
     /// *Once* means once per interrupt, so that a loop around the wait does not spin; check
     /// [`thread::is_interrupted`](super::is_interrupted()) in such a loop.
