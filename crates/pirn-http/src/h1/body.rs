@@ -147,6 +147,18 @@ impl Incoming {
         }
     }
 
+    /// Uses up what of the body has come already, if its length is known, and nobody wants it.
+    pub(crate) fn skip_arrived(&mut self, input: &mut Input) {
+        if self.may_be_drained()
+            && let Rest::Length(left) = &mut self.rest
+        {
+            let here = input.unused().len();
+            let count = usize::try_from(*left).map_or(here, |left| left.min(here));
+            input.consume(count);
+            *left -= count as u64;
+        }
+    }
+
     /// Reads what the handler has not read, if that is little and the client sends it, so that the
     /// next request can be found. Returns whether it can.
     pub(crate) fn drain(&mut self, input: &mut Input, stream: &Stream) -> bool {
@@ -165,5 +177,36 @@ impl Incoming {
             }
         }
         self.is_over()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Framing, Incoming, Input};
+
+    /// Skips the part of a body that has come. Returns how much is missing then, and the input.
+    fn skipped(length: u64, expects_continue: bool, here: &'static str) -> (Option<u64>, String) {
+        let mut input = Input::of(here);
+        let mut incoming = Incoming::new(Framing::Length(length), 100_000, expects_continue);
+        incoming.skip_arrived(&mut input);
+        let unused = String::from_utf8(input.unused().to_vec()).unwrap();
+        (incoming.left(), unused)
+    }
+
+    #[test]
+    fn of_a_body_that_nobody_wants_only_what_is_there_is_skipped() {
+        assert_eq!(
+            skipped(5, false, "GET /GET /next"),
+            (Some(0), "GET /next".into())
+        );
+        assert_eq!(skipped(5, false, "GE"), (Some(3), String::new()));
+        assert_eq!(skipped(5, false, ""), (Some(5), String::new()));
+        assert_eq!(
+            skipped(0, false, "GET /next"),
+            (Some(0), "GET /next".into())
+        );
+        // Much is not read for the sake of the next request; whether this will come is not known.
+        assert_eq!(skipped(65_537, false, "GE"), (Some(65_537), "GE".into()));
+        assert_eq!(skipped(5, true, "GET /"), (Some(5), "GET /".into()));
     }
 }

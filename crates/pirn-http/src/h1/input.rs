@@ -21,6 +21,11 @@ const MORE: usize = 16 * 1024;
 pub(crate) struct Input(Bytes);
 
 impl Input {
+    #[cfg(test)]
+    pub(crate) fn of(text: &'static str) -> Input {
+        Input(Bytes::from_static(text.as_bytes()))
+    }
+
     /// Returns the unused bytes.
     #[inline]
     pub(crate) fn unused(&self) -> &[u8] {

@@ -124,7 +124,7 @@ impl Driver {
         let live = Vec::from_iter(locked(&self.common.live).values().cloned());
         live.iter().for_each(|live| live.hang_up());
         drop(live);
-        self.seat.limit(Limit::Drain);
+        self.seat.limit(Limit::Linger);
         // All that the streams' threads do with h2 fails from here on.
         drop(self.connection);
         self.seat.absorb();
@@ -177,7 +177,7 @@ impl Driver {
             Phase::Busy => self.seat.limit(Limit::Dismissal),
             Phase::Ending => self.seat.no_limit(),
             Phase::Flushing => self.seat.limit(Limit::Write),
-            Phase::Leaving => self.seat.limit(Limit::Drain),
+            Phase::Leaving => self.seat.limit(Limit::Linger),
         }
     }
 

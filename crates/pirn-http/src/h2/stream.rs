@@ -239,7 +239,7 @@ impl Stream {
     /// the lack of an answer.
     fn linger(&mut self) {
         if !self.incoming.is_over() {
-            self.seat.limit(Limit::Drain);
+            self.seat.limit(Limit::Linger);
             self.incoming.skip();
             self.seat.absorb();
         }

@@ -53,7 +53,10 @@ pub(crate) enum Limit {
     Head,
     Body,
     Write,
+    /// The rest of a body that nobody wants.
     Drain,
+    /// The end of the connection.
+    Linger,
     /// Nothing but that the server is shut down.
     #[cfg(feature = "http2")]
     Dismissal,
@@ -90,7 +93,8 @@ impl Seat {
             Limit::Handshake => self.watch.tick_after(timeouts.handshake) << 1,
             Limit::Idle => self.watch.tick_after(timeouts.idle) << 1 | IDLE,
             Limit::Head => self.watch.tick_after(timeouts.head) << 1,
-            Limit::Drain => self.watch.tick_after(LINGERING) << 1,
+            Limit::Drain => self.watch.tick_after(timeouts.start) << 1,
+            Limit::Linger => self.watch.tick_after(LINGERING) << 1,
             Limit::Body => self.or_handler(body_due().min(self.begin_upload())),
             Limit::Write => self.or_handler(body_due()),
             #[cfg(feature = "http2")]
