@@ -33,6 +33,10 @@ pub struct Args {
     #[arg(long, value_name = "DIR")]
     pub report: Option<PathBuf>,
 
+    /// Write a table and the losses to FILE in Markdown, as README.md has them
+    #[arg(long, value_name = "FILE")]
+    pub markdown: Option<PathBuf>,
+
     /// Do not measure, but show the results that an earlier run wrote with --json
     #[arg(long, value_name = "FILE", conflicts_with_all = ["workloads", "peers", "rounds", "quick", "set"])]
     pub from: Option<PathBuf>,

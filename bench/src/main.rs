@@ -254,6 +254,10 @@ fn write(args: &Args, results: &Results) -> Result<()> {
         let json = serde_json::to_string_pretty(results)? + "\n";
         std::fs::write(file, json).with_context(|| format!("cannot write {}", file.display()))?;
     }
+    if let Some(file) = &args.markdown {
+        let written = std::fs::write(file, report::markdown(results));
+        written.with_context(|| format!("cannot write {}", file.display()))?;
+    }
     if let Some(folder) = &args.report {
         let file = folder.join("index.html");
         let written = std::fs::create_dir_all(folder)

@@ -1,8 +1,9 @@
-//! The output of the results: a table for the terminal, and a page with charts.
+//! The output of the results: a table for the terminal, the same in Markdown, a page with charts.
 
 mod bars;
 mod html;
 mod lines;
+mod markdown;
 mod overview;
 mod palette;
 mod plots;
@@ -21,6 +22,11 @@ use crate::results::Results;
 /// Returns the results as text for a terminal of 110 columns.
 pub fn table(results: &Results) -> String {
     table::table(results)
+}
+
+/// Returns the results in Markdown: a table, and the losses with their reasons.
+pub fn markdown(results: &Results) -> String {
+    markdown::page(results)
 }
 
 /// Returns the results as one self-contained page of HTML: no script, no other file, no network.
