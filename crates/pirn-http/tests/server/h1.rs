@@ -266,6 +266,12 @@ fn heads_are_answered_without_bodies() {
         "{both}"
     );
     assert!(!both.contains("Hello"), "{both}");
+    // What is no request has an answer of its own kind, also after one by HEAD.
+    let then_none = answers(&[head, "GET / HTTP/1.1\r\n\r\n"].concat());
+    assert!(
+        then_none.ends_with("\r\n\r\nthere is no Host"),
+        "{then_none}"
+    );
     let empty = answers("GET /empty HTTP/1.1\r\nhost: a\r\n\r\n");
     assert_eq!(empty, "HTTP/1.1 204 No Content\r\n\r\n");
 }
