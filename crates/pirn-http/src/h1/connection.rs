@@ -290,6 +290,9 @@ impl Connection {
 
     /// Sends what a handler has returned. Returns whether there may be another request.
     fn finish(&mut self, response: Response, trailers: Option<&HeaderMap>) -> bool {
+        if self.answer == Answer::None && self.seat.has_expired() {
+            self.seat.absorb(); // The client is told why, and has a moment to see it.
+        }
         let result = match self.answer {
             Answer::None => self.send(response, trailers),
             // Its body is incomplete: no end is sent, and the client sees that.

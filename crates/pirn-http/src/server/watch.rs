@@ -164,10 +164,10 @@ impl Seat {
         self.state.client.begin();
     }
 
-    /// Notes that the handler has ended. Returns whether it was late.
+    /// Notes that the handler has ended. Returns whether it was late, and not its client.
     pub(crate) fn end_handler(&self) -> bool {
+        let is_late = self.is_handler_late() && self.has_expired();
         let was_due = self.handler_due.replace(0) != 0;
-        let is_late = was_due && self.has_expired();
         if is_late {
             self.absorb();
         } else if was_due {

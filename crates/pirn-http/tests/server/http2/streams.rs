@@ -185,7 +185,10 @@ fn an_upload_without_end_is_ended_and_other_streams_go_on() {
         say.send((kind, request.is_upload_late())).unwrap();
         result.map(drop)
     };
-    let timeouts = Timeouts::default().upload(Duration::from_millis(300));
+    // The handler has more time, and is not what is late.
+    let timeouts = Timeouts::default()
+        .upload(Duration::from_millis(300))
+        .handler(Duration::from_secs(600));
     let server = Server::new().timeouts(timeouts);
     let server = served(server.get("/words", speak).post("/", swallow));
     let client = Client::connect(&server);
