@@ -138,8 +138,13 @@ pub(crate) fn read_in_time(
     let result = read();
     seat.progress(*result.as_ref().unwrap_or(&0));
     match result {
-        Err(_) if seat.has_expired() => Err(too_late(seat)),
-        result => result,
+        result if !seat.has_expired() => result,
+        Ok(_) if seat.is_upload_late() => Err(too_late(seat)),
+        Ok(count) => {
+            seat.forgive();
+            Ok(count)
+        }
+        Err(_) => Err(too_late(seat)),
     }
 }
 
@@ -188,4 +193,59 @@ pub(crate) fn ended_early() -> io::Error {
 pub(crate) fn too_large() -> io::Error {
     let why = "the body is larger than the server's limit";
     Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, why).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Timeouts;
+    use crate::server::watch::Watch;
+    use pirn::thread;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    /// Reads a piece that comes only when its time is up. Returns what reading says, and what the
+    /// thread's seat then does: whether it has expired, and the upload is late.
+    fn read_just_then(timeouts: Timeouts) -> (io::Result<usize>, (bool, bool)) {
+        let watch = Watch::new(timeouts);
+        let looking = Arc::clone(&watch);
+        let looking = thread::spawn(move || looking.run());
+        let reading = Arc::clone(&watch);
+        let read = thread::spawn(move || {
+            let seat = reading.seat();
+            seat.sit_down();
+            let result = read_in_time(&seat, || {
+                while !seat.has_expired() {
+                    thread::yield_now();
+                }
+                Ok(5)
+            });
+            let interrupted = thread::take_interrupt();
+            assert_eq!(
+                interrupted,
+                result.is_err(),
+                "no wait of the handler's ends"
+            );
+            (result, (seat.has_expired(), seat.is_upload_late()))
+        });
+        let read = read.join().unwrap();
+        watch.end();
+        looking.join().unwrap();
+        read
+    }
+
+    #[test]
+    fn a_piece_that_comes_just_when_its_time_is_up_is_a_piece() {
+        let timeouts = Timeouts::default().body(Duration::ZERO, 1);
+        let (result, state) = read_just_then(timeouts);
+        assert_eq!((result.unwrap(), state), (5, (false, false)));
+    }
+
+    #[test]
+    fn a_piece_that_comes_just_when_the_time_of_the_whole_body_is_up_is_too_late() {
+        let timeouts = Timeouts::default().upload(Duration::ZERO);
+        let (result, state) = read_just_then(timeouts);
+        assert_eq!(result.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        assert_eq!(state, (true, true));
+    }
 }

@@ -109,6 +109,14 @@ impl Request {
         self.seat().is_client_gone()
     }
 
+    /// Returns whether the body has had all the time that
+    /// [`Timeouts::upload`](crate::Timeouts::upload) gives it. If it has no more than that, reading
+    /// it fails with [`TimedOut`](io::ErrorKind::TimedOut), as it does for a body that comes too
+    /// slowly; this tells the two from each other.
+    pub fn is_upload_late(&self) -> bool {
+        self.seat().is_upload_late()
+    }
+
     /// Returns what is needed once it has been handled: with the fields after the response's body.
     pub(crate) fn end(self) -> (Exchange, Option<Box<HeaderMap>>) {
         (self.exchange, self.outgoing.trailers)

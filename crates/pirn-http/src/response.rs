@@ -179,7 +179,8 @@ impl Response {
     }
 
     /// Returns `101 Switching Protocols`: once it has been sent, `handler` gets the connection, on
-    /// the same thread. The request should have asked for this protocol, by `Upgrade`.
+    /// the same thread. The request should have asked for this protocol, by `Upgrade`. While some
+    /// of its body has not been read, the answer is 400: that is not the other protocol's.
     ///
     /// In HTTP/2 the handler gets a stream, if the client has asked by `CONNECT` and `:protocol`
     /// (RFC 8441); the request has the fields of HTTP/1.1 nevertheless. If not, the answer is 501.

@@ -214,6 +214,18 @@ fn a_folder_without_an_index_is_listed_if_that_is_allowed() {
 }
 
 #[test]
+fn a_folder_with_the_name_of_the_index_is_no_index() {
+    let (_all, public) = folder();
+    fs::create_dir(public.join("empty/index.html")).unwrap();
+    let files = || Files::new(&public).unwrap();
+    let plain = Server::new().files("/", files()).client();
+    assert_eq!(plain.get("/empty/").status, 404);
+    let listed = Server::new().files("/", files().listings()).client();
+    let page = listed.get("/empty/").text();
+    assert!(page.contains("<a href=\"./index.html/\">"), "{page}");
+}
+
+#[test]
 fn a_client_that_has_the_file_is_told_so() {
     let (_all, client) = client();
     let first = get(&client, &[]);

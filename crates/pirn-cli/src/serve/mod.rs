@@ -139,7 +139,6 @@ impl ServeArgs {
             (None, Some(url)) => {
                 let settings = Settings {
                     timeout: Duration::from_secs(self.timeout),
-                    upload: Duration::from_secs(self.upload_timeout),
                     fields: self.header.clone(),
                     trusted: self.trust.clone(),
                 };

@@ -3,12 +3,12 @@
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pirn::thread;
 use pirn_http::header::{
-    CONNECTION, CONTENT_LENGTH, EXPECT, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER,
-    TRANSFER_ENCODING, UPGRADE, VIA,
+    CONNECTION, CONTENT_LENGTH, EXPECT, HOST, MAX_FORWARDS, PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE, VIA,
 };
 use pirn_http::http::uri::{Authority, PathAndQuery, Scheme};
 use pirn_http::http::{self, Version};
@@ -35,8 +35,9 @@ pub(super) const MAX_HEAD: usize = 64 * 1024;
 const PIECE: usize = 32 * 1024;
 
 /// Fields that are about one connection: RFC 9110, section 7.6.1, and what is older than it.
-static OF_A_CONNECTION: [HeaderName; 9] = [
+static OF_A_CONNECTION: [HeaderName; 10] = [
     CONNECTION,
+    HeaderName::from_static("http2-settings"),
     HeaderName::from_static("keep-alive"),
     HeaderName::from_static("proxy-connection"),
     PROXY_AUTHENTICATE,
@@ -60,8 +61,6 @@ pub(super) struct Settings {
     /// How long the other server may take to begin its answer, to go on with it, or to take more of
     /// a request.
     pub(super) timeout: Duration,
-    /// How long the body of a request may take as a whole.
-    pub(super) upload: Duration,
     /// Fields that are put in place of the client's.
     pub(super) fields: Vec<(HeaderName, HeaderValue)>,
     /// The proxies before this one that are believed.
@@ -117,6 +116,9 @@ impl Proxy {
         let Some(url) = self.url(&request.uri) else {
             return Ok(Status::BAD_REQUEST.into_response());
         };
+        if let Some(response) = for_this_server(request) {
+            return Ok(response);
+        }
         if upgrade::is_asked_for(request)
             && let Some(response) = upgrade::pass_on(
                 &url,
@@ -127,9 +129,8 @@ impl Proxy {
         {
             return Ok(response);
         }
-        let begin = Instant::now();
         let answer = match self.ask(request, &url) {
-            Err(error) => return self.incomplete(request, error, begin.elapsed()),
+            Err(error) => return incomplete(request, error),
             Ok(answer) => answer,
         };
         let answer = match answer {
@@ -148,9 +149,13 @@ impl Proxy {
         }
     }
 
-    /// Returns the address of what is asked for at the other server.
+    /// Returns the address of what is asked for at the other server. `None`: there is none, or it
+    /// may not be beneath the path that the operator has given.
     fn url(&self, asked: &Uri) -> Option<Uri> {
         let above = self.target.path().trim_end_matches('/');
+        if !above.is_empty() && leads_up(asked.path()) {
+            return None;
+        }
         let asked = asked.path_and_query().map_or("/", PathAndQuery::as_str);
         let mut parts = self.target.clone().into_parts();
         parts.path_and_query = Some(format!("{above}{asked}").try_into().ok()?);
@@ -213,27 +218,47 @@ impl Proxy {
     fn send(&self, head: http::request::Parts, body: SendBody) -> (Asked, Attempt) {
         attempt::watch(|| self.agent.run(http::Request::from_parts(head, body)))
     }
+}
 
-    /// Answers a request whose body cannot be read to its end.
-    fn incomplete(
-        &self,
-        request: &Request,
-        error: io::Error,
-        took: Duration,
-    ) -> io::Result<Response> {
-        let upload = self.settings.upload;
-        if request.is_client_gone() || took < upload {
-            return Err(error); // It says what the client has done wrong.
-        }
-        let why = format!(
-            "the request took longer than --upload-timeout, {} s",
-            upload.as_secs()
-        );
-        let peer = request.peer().map(|peer| format!(" of {peer}"));
-        // If standard error is gone, nothing can be done.
-        let _ = writeln!(io::stderr(), "pirn: {why}: one{}", peer.unwrap_or_default());
-        Ok(Response::new(Status::REQUEST_TIMEOUT).text(why))
+/// Answers a request that is not to be passed on: RFC 9110, sections 7.6.2 and 9.3.8.
+///
+/// `TRACE` shows what the other server gets, fields that the operator has added as well.
+fn for_this_server(request: &mut Request) -> Option<Response> {
+    if request.method == Method::TRACE {
+        return Some(Status::NOT_IMPLEMENTED.into_response());
     }
+    if request.method != Method::OPTIONS {
+        return None;
+    }
+    let left = request.header(MAX_FORWARDS)?.parse::<u64>().ok()?;
+    let Some(left) = left.checked_sub(1) else {
+        return Some(Response::ok());
+    };
+    request.headers.insert(MAX_FORWARDS, left.into());
+    None
+}
+
+/// Answers a request whose body cannot be read to its end.
+fn incomplete(request: &Request, error: io::Error) -> io::Result<Response> {
+    if request.is_client_gone() || !request.is_upload_late() {
+        return Err(error); // It says what the client has done wrong.
+    }
+    let why = "the request took longer than --upload-timeout allows";
+    let peer = request.peer().map(|peer| format!(" of {peer}"));
+    // If standard error is gone, nothing can be done.
+    let _ = writeln!(io::stderr(), "pirn: {why}: one{}", peer.unwrap_or_default());
+    Ok(Response::new(Status::REQUEST_TIMEOUT).text(why))
+}
+
+/// Returns whether another server might take a part of this path for the folder above: in any
+/// spelling, and with what follows a semicolon, which some servers leave out.
+fn leads_up(path: &str) -> bool {
+    let decoded = path.to_ascii_lowercase().replace("%2e", ".");
+    let decoded = decoded.replace("%2f", "/").replace("%5c", "/");
+    decoded
+        .replace("%3b", ";")
+        .split('/')
+        .any(|part| part.split(';').next() == Some(".."))
 }
 
 /// Says on standard error why another server gives no answer, if its client still waits for one.
@@ -296,10 +321,11 @@ pub(super) fn connection_options(headers: &HeaderMap) -> impl Iterator<Item = &[
     options.map(<[u8]>::trim_ascii)
 }
 
-/// Removes the fields that are about one connection, and those that `Connection` says are.
+/// Removes the fields that are about one connection, and those that `Connection` says are: but
+/// `Host`, without which the other server would not know whom the request is for.
 fn remove_those_of_a_connection(headers: &mut HeaderMap) {
     let named = connection_options(headers).filter_map(|name| HeaderName::from_bytes(name).ok());
-    let named = Vec::from_iter(named);
+    let named = Vec::from_iter(named.filter(|name| *name != HOST));
     for name in OF_A_CONNECTION.iter().chain(&named) {
         headers.remove(name);
     }

@@ -35,9 +35,9 @@ pub(super) fn is_asked_for(request: &Request) -> bool {
         }
 }
 
-/// Asks the other server for the protocol. `None`: it does not change it, or speaks TLS; then the
-/// request is one like others. One of HTTP/2 cannot be: its client waits for a tunnel, and sends no
-/// end.
+/// Asks the other server for the protocol. `None`: it does not change it, or speaks TLS, or the
+/// protocol is HTTP once more; then the request is one like others. One of HTTP/2 cannot be: its
+/// client waits for a tunnel, and sends no end.
 pub(super) fn pass_on(
     url: &Uri,
     request: &Request,
@@ -46,7 +46,7 @@ pub(super) fn pass_on(
 ) -> Option<Response> {
     let is_http2 = request.version == Version::HTTP_2;
     let refused = |status| is_http2.then(|| Response::new(status));
-    if url.scheme() != Some(&Scheme::HTTP) {
+    if url.scheme() != Some(&Scheme::HTTP) || is_http(&headers) {
         return refused(Status::NOT_IMPLEMENTED);
     }
     if is_http2 {
@@ -70,6 +70,18 @@ pub(super) fn pass_on(
             Some(proxy::failed(is_late))
         }
     }
+}
+
+/// Returns whether what is asked for is HTTP in another version, such as `h2c`, alone or beside
+/// others. In such a tunnel a client would make requests that nobody here looks at, with whatever
+/// `Forwarded` it likes.
+fn is_http(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(UPGRADE).into_iter();
+    let mut names = values.flat_map(|value| value.as_bytes().split(|&byte| b",/".contains(&byte)));
+    names.any(|name| {
+        let name = name.trim_ascii().to_ascii_lowercase();
+        [&b"h2c"[..], b"h2", b"http", b"tls"].contains(&name.as_slice())
+    })
 }
 
 /// Returns a random key, as a server of HTTP/1.1 wants one: 16 bytes in base64.

@@ -249,9 +249,9 @@ fn an_upload_that_drips_for_ever_is_ended() {
         }
     });
     let mut answer = String::new();
-    let _ = client.read_to_string(&mut answer); // It may end with a reset.
+    client.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
-    assert!(answer.contains("--upload-timeout, 1 s"), "{answer}");
+    assert!(answer.contains("--upload-timeout"), "{answer}");
     drips.join().unwrap();
     let errors = proxy.running.process.stderr.take().unwrap();
     let line = BufReader::new(errors).lines().next().unwrap().unwrap();

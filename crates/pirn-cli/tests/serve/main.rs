@@ -1,5 +1,6 @@
 //! `pirn serve`: files, and what is passed on to another server.
 
+mod claims;
 mod hostile;
 #[path = "../shared/mod.rs"]
 mod shared;

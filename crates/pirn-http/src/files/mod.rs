@@ -176,19 +176,23 @@ impl Files {
     }
 
     fn find(&self, request: &Request, path: &str) -> Result<Found, StatusCode> {
-        let name = self.name(path)?;
-        let (name, file) = if name.is_empty() || name.ends_with(b"/") {
-            match self.index_of(&name)? {
+        let asked = self.name(path)?;
+        let is_folder = asked.is_empty() || asked.ends_with(b"/");
+        let (name, file) = if is_folder {
+            match self.index_of(&asked)? {
                 Some(index) => index,
-                None => return self.listing(&name),
+                None => return self.listing(&asked),
             }
         } else {
-            let file = open::beneath(self.root.as_fd(), &name).map_err(status)?;
-            (name, file)
+            let file = open::beneath(self.root.as_fd(), &asked).map_err(status)?;
+            (asked.clone(), file)
         };
         match File::new(file, &name, None) {
             Ok(Some(file)) => Ok(Found::File(self.compressed(request, &name).unwrap_or(file))),
-            Ok(None) => self.folder(&name),
+            // What has the name of the index is a folder, and so no index.
+            Ok(None) if is_folder && self.listings => self.listing(&asked),
+            Ok(None) if is_folder => Err(StatusCode::NOT_FOUND),
+            Ok(None) => self.folder(&asked),
             Err(_) => Err(StatusCode::INTERNAL_SERVER_ERROR),
         }
     }

@@ -13,7 +13,7 @@ use crate::response::{IntoResponse, Kind, Response, has_no_body, too_late};
 use crate::server::shared::Shared;
 use crate::server::watch::{Limit, Seat};
 use crate::stream::{Stream, retry};
-use http::{HeaderMap, Method, StatusCode, Version};
+use http::{HeaderMap, Method, StatusCode};
 use std::io::{self, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -74,11 +74,7 @@ impl Connection {
             output: Output::default(),
             incoming: Incoming::new(Framing::Length(0), 0, false),
             answer: Answer::None,
-            asked: Asked {
-                version: Version::HTTP_11,
-                is_head: false,
-                keep_alive: false,
-            },
+            asked: Asked::NOTHING,
             shared,
             seat,
             is_used: false,
@@ -106,7 +102,9 @@ impl Connection {
             let goes_on = match result {
                 Ok(_) if is_late && self.answer == Answer::None => self.finish(too_late(), None),
                 Ok(response) => match response.body.0 {
-                    Kind::Upgrade(upgrade) if self.answer == Answer::None => {
+                    Kind::Upgrade(upgrade)
+                        if self.answer == Answer::None && self.incoming.is_over() =>
+                    {
                         let body = Default::default();
                         return self.upgrade(Response { body, ..response }, upgrade);
                     }
@@ -292,6 +290,9 @@ impl Connection {
 
     /// Sends what a handler has returned. Returns whether there may be another request.
     fn finish(&mut self, response: Response, trailers: Option<&HeaderMap>) -> bool {
+        if self.answer == Answer::None && self.seat.has_expired() {
+            self.seat.absorb(); // The client is told why, and has a moment to see it.
+        }
         let result = match self.answer {
             Answer::None => self.send(response, trailers),
             // Its body is incomplete: no end is sent, and the client sees that.
@@ -308,6 +309,13 @@ impl Connection {
 
     /// Sends a whole response.
     fn send(&mut self, response: Response, trailers: Option<&HeaderMap>) -> io::Result<()> {
+        let response = match response.body.0 {
+            Kind::Upgrade(_) => {
+                self.asked.keep_alive = false;
+                has_unread_body()
+            }
+            _ => response,
+        };
         let length = match response.body.len() {
             _ if has_no_body(response.status) => Length::None,
             Some(length) => Length::Known(length),
@@ -385,7 +393,8 @@ impl Connection {
     /// Answers bytes that are no request.
     fn refuse(mut self: Box<Self>, refusal: Refusal) {
         self.seat.absorb();
-        self.asked.keep_alive = false;
+        // Not what the request before it was: of one by HEAD the client expects no body.
+        self.asked = Asked::NOTHING;
         let response = Response::new(refusal.status).text(refusal.why);
         let _ = self.send(response, None); // The client may be gone.
         self.incoming = Incoming::new(Framing::Length(u64::MAX), u64::MAX, false);
@@ -404,4 +413,11 @@ impl Connection {
         self.seat.limit(Limit::Linger);
         self.stream.linger();
     }
+}
+
+/// Returns the answer in place of one that changes the protocol while the request's body has not
+/// been read: the other protocol would begin with that body (RFC 9110, section 7.8).
+fn has_unread_body() -> Response {
+    let why = "a request that changes the protocol has no body here";
+    Response::new(StatusCode::BAD_REQUEST).text(why)
 }

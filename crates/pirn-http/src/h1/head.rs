@@ -323,7 +323,7 @@ fn target(text: &str, method: &Method, bytes: &Bytes) -> Result<Uri, Refusal> {
 
 /// Returns whether there is nothing but a host and, if there is a colon behind it, the number of a
 /// port or nothing: RFC 9110, section 4.2. `http` takes any bytes for a port.
-fn is_host_and_port(authority: &Authority) -> bool {
+pub(crate) fn is_host_and_port(authority: &Authority) -> bool {
     let text = authority.as_str();
     let port = text[authority.host().len()..].strip_prefix(':');
     !text.contains('@')

@@ -63,6 +63,15 @@ pub(crate) struct Asked {
     pub(crate) keep_alive: bool,
 }
 
+impl Asked {
+    /// There is no request.
+    pub(super) const NOTHING: Asked = Asked {
+        version: Version::HTTP_11,
+        is_head: false,
+        keep_alive: false,
+    };
+}
+
 /// See the module's documentation.
 #[derive(Default, Debug)]
 pub(crate) struct Output {
@@ -97,9 +106,12 @@ impl Output {
             out.extend_from_slice(b"\r\n");
         }
         let body = framing(out, asked, length);
-        if has_upgrade {
+        let closes = !asked.keep_alive || body == Body::UntilClose;
+        if has_upgrade && (status.is_informational() || !closes) {
             out.extend_from_slice(b"connection: upgrade\r\n");
-        } else if !asked.keep_alive || body == Body::UntilClose {
+        } else if has_upgrade {
+            out.extend_from_slice(b"connection: upgrade, close\r\n");
+        } else if closes {
             out.extend_from_slice(b"connection: close\r\n");
         } else if asked.version == Version::HTTP_10 {
             out.extend_from_slice(b"connection: keep-alive\r\n");

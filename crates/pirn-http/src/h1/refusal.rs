@@ -35,6 +35,10 @@ impl std::error::Error for Refusal {}
 
 impl From<Refusal> for std::io::Error {
     fn from(refusal: Refusal) -> std::io::Error {
-        std::io::Error::new(std::io::ErrorKind::InvalidData, refusal)
+        let kind = match refusal.status {
+            StatusCode::REQUEST_TIMEOUT => std::io::ErrorKind::TimedOut,
+            _ => std::io::ErrorKind::InvalidData,
+        };
+        std::io::Error::new(kind, refusal)
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::date;
 use crate::h1::chunked::remove_all;
-use crate::h1::head::Limits;
+use crate::h1::head::{Limits, is_host_and_port};
 use crate::h1::refusal::Refusal;
 use crate::response::Response;
 use ::h2::ext::Protocol;
@@ -72,7 +72,7 @@ fn set_host(headers: &mut HeaderMap, authority: Option<&Authority>) -> Result<()
     };
     let given = authority.or(host.as_ref());
     let given = given.ok_or(Refusal::bad("there is no Host"))?;
-    if given.as_str().contains('@') {
+    if !is_host_and_port(given) {
         return Err(bad);
     }
     match host {
@@ -156,6 +156,9 @@ mod tests {
         assert_eq!(why("/", &[]), "there is no Host");
         assert_eq!(why("/", &[("host", "")]), "Host is no host");
         assert_eq!(why("http://a@b/", &[]), "Host is no host");
+        for wrong in ["a:x", "a:+80", "a:65536"] {
+            assert_eq!(why("/", &[("host", wrong)]), "Host is no host", "{wrong}");
+        }
         assert_eq!(
             why("/", &[("host", "a"), ("host", "a")]),
             "more than one Host"

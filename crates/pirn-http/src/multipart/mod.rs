@@ -279,7 +279,8 @@ impl<R: Read> Part<'_, R> {
     /// 400 if it is not UTF-8, 413 if it has more than `limit` bytes, and what reading fails with.
     pub fn text(mut self, limit: usize) -> io::Result<String> {
         let mut bytes = Vec::new();
-        (&mut self).take(limit as u64 + 1).read_to_end(&mut bytes)?;
+        let most = (limit as u64).saturating_add(1);
+        (&mut self).take(most).read_to_end(&mut bytes)?;
         if bytes.len() > limit {
             let why = "a field of the form is too long";
             return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, why).into());

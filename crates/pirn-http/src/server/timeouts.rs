@@ -75,7 +75,9 @@ impl Timeouts {
     }
 
     /// How long the body of a request may take as a whole, from when a handler begins to read it;
-    /// without a limit by default. Then reading it fails, and the answer is 408.
+    /// without a limit by default. Then reading it fails with
+    /// [`TimedOut`](std::io::ErrorKind::TimedOut), and the answer is 408;
+    /// [`Request::is_upload_late`](crate::Request::is_upload_late) says so to the handler.
     ///
     /// It is for handlers that let bodies be large or without an announced length: a client that
     /// keeps to the rate of [`body`](Self::body) may go on for days.

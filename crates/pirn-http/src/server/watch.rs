@@ -168,10 +168,10 @@ impl Seat {
         self.state.client.begin();
     }
 
-    /// Notes that the handler has ended. Returns whether it was late.
+    /// Notes that the handler has ended. Returns whether it was late, and not its client.
     pub(crate) fn end_handler(&self) -> bool {
+        let is_late = self.is_handler_late() && self.has_expired();
         let was_due = self.handler_due.replace(0) != 0;
-        let is_late = was_due && self.has_expired();
         if is_late {
             self.absorb();
         } else if was_due {
@@ -184,7 +184,6 @@ impl Seat {
     }
 
     /// Returns whether a handler runs, and has had its time.
-    #[cfg(feature = "http2")]
     pub(crate) fn is_handler_late(&self) -> bool {
         let due = self.handler_due.get();
         due != 0 && due >> 1 <= self.watch.now()
@@ -218,6 +217,15 @@ impl Seat {
             take_interrupt();
         }
         self.state.due.store(0, SeqCst);
+    }
+
+    /// Takes the interrupt of a wait that has ended well just when its time was up, so that the
+    /// handler's next wait is not ended by it. What is late is the next one, if it is.
+    pub(crate) fn forgive(&self) {
+        if !self.is_handler_late() {
+            self.absorb();
+            self.no_limit();
+        }
     }
 
     /// Returns a handle for the waits of a connection that has left HTTP.

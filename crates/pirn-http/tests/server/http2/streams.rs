@@ -5,11 +5,12 @@ use ::http::Request as Asked;
 use bytes::Bytes;
 use h2::client::Builder;
 use pirn::{AsyncIo, block_on, thread};
-use pirn_http::{Limits, Request, Response, Server};
+use pirn_http::{Limits, Request, Response, Server, Timeouts};
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, mpsc};
+use std::time::Duration;
 
 const MEBIBYTE: usize = 1 << 20;
 
@@ -162,5 +163,69 @@ fn clients_are_told_how_many_streams_there_may_be() {
     assert_eq!(server.connections(), 1, "a stream is no connection");
     drop(sender);
     assert_eq!(client.join().unwrap(), 3);
+    assert_eq!(server.shutdown(), 0);
+}
+
+#[test]
+fn an_upload_without_end_is_ended_and_other_streams_go_on() {
+    let (words, coming) = mpsc::channel::<&str>();
+    let coming = Mutex::new(coming);
+    let speak = move |request: &mut Request| -> io::Result<()> {
+        let mut body = request.respond(Response::ok())?;
+        while let Ok(word) = coming.lock().unwrap().recv() {
+            body.write_all(word.as_bytes())?;
+            body.flush()?;
+        }
+        Ok(())
+    };
+    let (say, read) = mpsc::channel();
+    let swallow = move |request: &mut Request| {
+        let result = io::copy(request, &mut io::sink());
+        let kind = result.as_ref().err().map(io::Error::kind);
+        say.send((kind, request.is_upload_late())).unwrap();
+        result.map(drop)
+    };
+    // The handler has more time, and is not what is late.
+    let timeouts = Timeouts::default()
+        .upload(Duration::from_millis(300))
+        .handler(Duration::from_secs(600));
+    let server = Server::new().timeouts(timeouts);
+    let server = served(server.get("/words", speak).post("/", swallow));
+    let client = Client::connect(&server);
+    let (answer, _) = client.begin(get("/words"), true);
+    let mut spoken = block_on(answer).unwrap().into_body();
+    let mut hear = |word| {
+        words.send(word).unwrap();
+        assert_eq!(next_piece(&mut spoken).unwrap().unwrap(), word);
+    };
+    hear("before");
+    // Much faster than the 500 bytes per second of the default, and not at all.
+    for drips in [true, false] {
+        let (answer, mut stream) = client.begin(Asked::post("http://a/").body(()).unwrap(), false);
+        let dripping = thread::spawn(move || {
+            while drips
+                && stream
+                    .send_data(Bytes::from_static(b"12345678"), false)
+                    .is_ok()
+            {
+                thread::sleep(Duration::from_millis(1));
+            }
+            stream
+        });
+        hear("meanwhile");
+        let answer = receive(answer).unwrap();
+        assert_eq!(answer.status, 408);
+        assert!(answer.text().contains("(Timeouts::upload)"), "{answer:?}");
+        let error = Some(io::ErrorKind::TimedOut);
+        assert_eq!(read.recv().unwrap(), (error, true));
+        hear("after");
+        drop(dripping.join().unwrap());
+    }
+    drop(words);
+    assert!(
+        next_piece(&mut spoken)
+            .unwrap()
+            .is_none_or(|end| end.is_empty())
+    );
     assert_eq!(server.shutdown(), 0);
 }
