@@ -369,7 +369,12 @@ impl Connection {
             return false;
         }
         self.seat.limit(Limit::Drain);
-        self.incoming.drain(&mut self.input, &self.stream)
+        let is_drained = self.incoming.drain(&mut self.input, &self.stream);
+        self.seat.no_limit();
+        if is_drained && self.seat.has_expired() {
+            self.seat.forgive(); // It came just in time.
+        }
+        is_drained
     }
 
     /// Leaves HTTP: sends the answer, and passes the connection on.
