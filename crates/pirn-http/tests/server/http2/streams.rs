@@ -3,6 +3,7 @@
 use super::{Client, get, next_piece, receive, send, served};
 use ::http::Request as Asked;
 use bytes::Bytes;
+use h2::SendStream;
 use h2::client::Builder;
 use pirn::{AsyncIo, block_on, thread};
 use pirn_http::{Limits, Request, Response, Server, Timeouts};
@@ -166,6 +167,15 @@ fn clients_are_told_how_many_streams_there_may_be() {
     assert_eq!(server.shutdown(), 0);
 }
 
+/// Sends a body in small pieces until it cannot, or nothing at all.
+fn drip(mut stream: SendStream<Bytes>, drips: bool) -> SendStream<Bytes> {
+    let piece = Bytes::from_static(b"12345678");
+    while drips && stream.send_data(piece.clone(), false).is_ok() {
+        thread::sleep(Duration::from_millis(1));
+    }
+    stream
+}
+
 #[test]
 fn an_upload_without_end_is_ended_and_other_streams_go_on() {
     let (words, coming) = mpsc::channel::<&str>();
@@ -201,17 +211,8 @@ fn an_upload_without_end_is_ended_and_other_streams_go_on() {
     hear("before");
     // Much faster than the 500 bytes per second of the default, and not at all.
     for drips in [true, false] {
-        let (answer, mut stream) = client.begin(Asked::post("http://a/").body(()).unwrap(), false);
-        let dripping = thread::spawn(move || {
-            while drips
-                && stream
-                    .send_data(Bytes::from_static(b"12345678"), false)
-                    .is_ok()
-            {
-                thread::sleep(Duration::from_millis(1));
-            }
-            stream
-        });
+        let (answer, stream) = client.begin(Asked::post("http://a/").body(()).unwrap(), false);
+        let dripping = thread::spawn(move || drip(stream, drips));
         hear("meanwhile");
         let answer = receive(answer).unwrap();
         assert_eq!(answer.status, 408);
