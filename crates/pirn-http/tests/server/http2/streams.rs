@@ -3,10 +3,9 @@
 use super::{Client, get, next_piece, receive, send, served};
 use ::http::Request as Asked;
 use bytes::Bytes;
-use h2::SendStream;
 use h2::client::Builder;
 use pirn::{AsyncIo, block_on, thread};
-use pirn_http::{Limits, Request, Response, Server, Timeouts};
+use pirn_http::{Limits, Request, Response, Running, Server, Timeouts};
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -167,17 +166,12 @@ fn clients_are_told_how_many_streams_there_may_be() {
     assert_eq!(server.shutdown(), 0);
 }
 
-/// Sends a body in small pieces until it cannot, or nothing at all.
-fn drip(mut stream: SendStream<Bytes>, drips: bool) -> SendStream<Bytes> {
-    let piece = Bytes::from_static(b"12345678");
-    while drips && stream.send_data(piece.clone(), false).is_ok() {
-        thread::sleep(Duration::from_millis(1));
-    }
-    stream
-}
+/// What reading a request's body ends with, and whether that is because the upload is late.
+type End = (Option<io::ErrorKind>, bool);
 
-#[test]
-fn an_upload_without_end_is_ended_and_other_streams_go_on() {
+/// A server whose uploads have 300 ms: `/words` says what it is told to, and posts are read. Tells
+/// what reading ends with.
+fn with_uploads() -> (Running, mpsc::Sender<&'static str>, mpsc::Receiver<End>) {
     let (words, coming) = mpsc::channel::<&str>();
     let coming = Mutex::new(coming);
     let speak = move |request: &mut Request| -> io::Result<()> {
@@ -188,7 +182,7 @@ fn an_upload_without_end_is_ended_and_other_streams_go_on() {
         }
         Ok(())
     };
-    let (say, read) = mpsc::channel();
+    let (say, ends) = mpsc::channel();
     let swallow = move |request: &mut Request| {
         let result = io::copy(request, &mut io::sink());
         let kind = result.as_ref().err().map(io::Error::kind);
@@ -200,7 +194,13 @@ fn an_upload_without_end_is_ended_and_other_streams_go_on() {
         .upload(Duration::from_millis(300))
         .handler(Duration::from_secs(600));
     let server = Server::new().timeouts(timeouts);
-    let server = served(server.get("/words", speak).post("/", swallow));
+    let server = server.get("/words", speak).post("/", swallow);
+    (served(server), words, ends)
+}
+
+#[test]
+fn an_upload_without_end_is_ended_and_other_streams_go_on() {
+    let (server, words, ends) = with_uploads();
     let client = Client::connect(&server);
     let (answer, _) = client.begin(get("/words"), true);
     let mut spoken = block_on(answer).unwrap().into_body();
@@ -211,22 +211,25 @@ fn an_upload_without_end_is_ended_and_other_streams_go_on() {
     hear("before");
     // Much faster than the 500 bytes per second of the default, and not at all.
     for drips in [true, false] {
-        let (answer, stream) = client.begin(Asked::post("http://a/").body(()).unwrap(), false);
-        let dripping = thread::spawn(move || drip(stream, drips));
+        let (answer, mut stream) = client.begin(Asked::post("http://a/").body(()).unwrap(), false);
+        let dripping = thread::spawn(move || {
+            let piece = Bytes::from_static(b"12345678");
+            while drips && stream.send_data(piece.clone(), false).is_ok() {
+                thread::sleep(Duration::from_millis(1));
+            }
+            stream
+        });
         hear("meanwhile");
         let answer = receive(answer).unwrap();
         assert_eq!(answer.status, 408);
         assert!(answer.text().contains("(Timeouts::upload)"), "{answer:?}");
-        let error = Some(io::ErrorKind::TimedOut);
-        assert_eq!(read.recv().unwrap(), (error, true));
+        let end = (Some(io::ErrorKind::TimedOut), true);
+        assert_eq!(ends.recv().unwrap(), end);
         hear("after");
         drop(dripping.join().unwrap());
     }
     drop(words);
-    assert!(
-        next_piece(&mut spoken)
-            .unwrap()
-            .is_none_or(|end| end.is_empty())
-    );
+    let end = next_piece(&mut spoken).unwrap();
+    assert!(end.is_none_or(|end| end.is_empty()));
     assert_eq!(server.shutdown(), 0);
 }
