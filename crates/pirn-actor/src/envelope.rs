@@ -33,7 +33,7 @@ pub(crate) trait Parcel<S, C>: Send {
 
     /// It is going to be dropped, without having been handled: its asker is told. Called under the
     /// lock of the mailbox or pool.
-    fn displace(&self) {}
+    fn displace(&mut self) {}
 }
 
 /// The functions of a type of parcel. They know the types of state and context; this one does not,
@@ -42,7 +42,7 @@ struct Functions {
     /// Consumes the parcel.
     deliver: unsafe fn(*mut Words, *mut (), *const ()),
     is_wanted: unsafe fn(*const Words) -> bool,
-    displace: unsafe fn(*const Words),
+    displace: unsafe fn(*mut Words),
     /// Consumes the parcel.
     discard: unsafe fn(*mut Words),
     /// The type's name.
@@ -131,12 +131,12 @@ impl<P> Of<P> {
 
     /// # Safety
     /// As for `place`.
-    unsafe fn displace<S, C>(words: *const Words)
+    unsafe fn displace<S, C>(words: *mut Words)
     where
         P: Parcel<S, C>,
     {
         // SAFETY: as in `is_wanted`.
-        unsafe { &*Self::place(words) }.displace();
+        unsafe { &mut *Self::place(words) }.displace();
     }
 
     /// # Safety
@@ -204,9 +204,9 @@ impl<S, C> Envelope<S, C> {
     }
 
     /// Tells the asker, if there is one, that the parcel is going to be dropped.
-    pub(crate) fn displace(&self) {
+    pub(crate) fn displace(&mut self) {
         // SAFETY: as in `is_wanted`.
-        unsafe { (self.functions.displace)(&raw const self.words) }
+        unsafe { (self.functions.displace)(&raw mut self.words) }
     }
 
     /// Returns the name of the message's type.

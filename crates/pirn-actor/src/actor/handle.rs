@@ -118,7 +118,7 @@ where
         self.reply.is_wanted() && !self.limit.is_past()
     }
 
-    fn displace(&self) {
+    fn displace(&mut self) {
         self.reply.displace();
     }
 }
@@ -176,7 +176,7 @@ where
         self.reply.is_wanted() && !self.limit.is_past()
     }
 
-    fn displace(&self) {
+    fn displace(&mut self) {
         self.reply.displace();
     }
 }

@@ -23,7 +23,7 @@ pub(crate) trait Onward<R>: Send {
     fn is_asked(&self) -> bool;
 
     /// The message is going to be dropped: an asker is told.
-    fn displace(&self) {}
+    fn displace(&mut self) {}
 
     /// The message comes to the next stage.
     fn note_joint(&self) {}
@@ -41,7 +41,7 @@ impl<R: Send> Onward<R> for ReplyTo<R> {
         true
     }
 
-    fn displace(&self) {
+    fn displace(&mut self) {
         ReplyTo::displace(self);
     }
 
@@ -145,7 +145,7 @@ where
         Passed::is_wanted(self)
     }
 
-    fn displace(&self) {
+    fn displace(&mut self) {
         self.onward.displace();
     }
 }

@@ -110,7 +110,7 @@ impl<A: Send, R: Send> Onward<A> for ToNext<A, R> {
         self.onward.is_asked()
     }
 
-    fn displace(&self) {
+    fn displace(&mut self) {
         self.onward.displace();
     }
 
@@ -155,7 +155,7 @@ impl<R: Send> Onward<R> for Asker<R> {
         true
     }
 
-    fn displace(&self) {
+    fn displace(&mut self) {
         self.reply.displace();
     }
 

@@ -193,7 +193,7 @@ impl fmt::Debug for Reports {
 
 /// Waits for an answer, and watches the progress meanwhile.
 fn watch<R>(
-    reply: Reply<R>,
+    mut reply: Reply<R>,
     mut reports: Reports,
     on_report: impl FnMut(Report),
 ) -> Result<R, AskError> {

@@ -6,12 +6,29 @@ use crate::time::{Late, Limit};
 use pirn::thread::{self, Thread};
 use std::collections::VecDeque;
 
-/// What the runner has taken and not begun, in order.
-pub(crate) struct Batch<T>(VecDeque<T>);
+/// What the runner has.
+pub(crate) struct Batch<T> {
+    /// What it has taken and not begun, in order.
+    items: VecDeque<T>,
+    /// The runner's thread, if the mailbox does not know it yet.
+    enters: Option<Thread>,
+}
 
 impl<T> Batch<T> {
     pub(crate) const fn new() -> Batch<T> {
-        Batch(VecDeque::new())
+        Batch {
+            items: VecDeque::new(),
+            enters: None,
+        }
+    }
+
+    /// Returns that of a thread that has not called [`enter`](Mailbox::enter). The mailbox learns
+    /// of it when it takes the first item, under the same lock.
+    pub(crate) const fn of(thread: Thread) -> Batch<T> {
+        Batch {
+            items: VecDeque::new(),
+            enters: Some(thread),
+        }
     }
 }
 
@@ -31,20 +48,23 @@ pub(crate) enum Next<T> {
 impl<T> Mailbox<T> {
     /// Says which thread the runner is.
     pub(crate) fn enter(&self, thread: Thread) {
-        let is_killed = {
+        let killed = {
             let mut shared = self.lock();
-            shared.work = Work::Running(Some(thread.clone()));
-            shared.phase == Phase::Killing
+            let is_killed = shared.phase == Phase::Killing;
+            let killed = is_killed.then(|| thread.clone());
+            shared.work = Work::Running;
+            shared.runner = Some(thread);
+            killed
         };
-        if is_killed {
+        if let Some(thread) = killed {
             thread.interrupt();
         }
     }
 
     /// Begins the next item.
     pub(crate) fn next(&self, batch: &mut Batch<T>) -> Next<T> {
-        if !batch.0.is_empty() && self.word.try_begin(self.stride()) {
-            return Next::Item(batch.0.pop_front().expect("it is not empty"));
+        if !batch.items.is_empty() && self.word.try_begin(self.stride()) {
+            return Next::Item(batch.items.pop_front().expect("it is not empty"));
         }
         self.next_by_flags(batch)
     }
@@ -53,6 +73,9 @@ impl<T> Mailbox<T> {
     fn next_by_flags(&self, batch: &mut Batch<T>) -> Next<T> {
         // Who interrupts sets a flag before, so that no item is begun meanwhile.
         let mut shared = self.lock_settled();
+        if batch.enters.is_some() {
+            shared.runner = batch.enters.take();
+        }
         let flags = self.word.flags();
         if flags & END != 0 {
             return Next::End(shared.phase);
@@ -60,7 +83,7 @@ impl<T> Mailbox<T> {
         if flags & HOLD != 0 {
             self.word.clear(HOLD);
             self.give_back(&mut shared, batch);
-            shared.work = Work::Held;
+            shared.leave(Work::Held);
             thread::take_interrupt();
             return Next::Held;
         }
@@ -70,13 +93,13 @@ impl<T> Mailbox<T> {
             }
             self.word.clear(URGENT);
         }
-        if batch.0.is_empty() {
+        if batch.items.is_empty() {
             if flags & ROOM != 0 {
                 self.admit(&mut shared, self.begun());
             }
             self.take(&mut shared, batch);
         }
-        match batch.0.pop_front() {
+        match batch.items.pop_front() {
             Some(item) => self.begin_item(&mut shared, item),
             None if shared.phase == Phase::Closing => Next::End(Phase::Closing),
             None => {
@@ -97,15 +120,15 @@ impl<T> Mailbox<T> {
     /// Takes all items. Where the oldest may have to be dropped, takes one.
     fn take(&self, shared: &mut Shared<T>, batch: &mut Batch<T>) {
         if self.overflow == Overflow::DropOld {
-            batch.0.extend(shared.queue.pop_front());
+            batch.items.extend(shared.queue.pop_front());
         } else {
-            core::mem::swap(&mut shared.queue, &mut batch.0);
+            core::mem::swap(&mut shared.queue, &mut batch.items);
         }
     }
 
     /// Puts back what has not been begun.
     fn give_back(&self, shared: &mut Shared<T>, batch: &mut Batch<T>) {
-        for item in batch.0.drain(..).rev() {
+        for item in batch.items.drain(..).rev() {
             shared.queue.push_front(item);
         }
     }
@@ -117,7 +140,7 @@ impl<T> Mailbox<T> {
             return Next::End(shared.phase);
         }
         self.give_back(&mut shared, batch);
-        shared.work = Work::Held;
+        shared.leave(Work::Held);
         thread::take_interrupt();
         Next::Held
     }
@@ -125,18 +148,17 @@ impl<T> Mailbox<T> {
     /// Lets time pass until `limit`, unless the runner has to hear of something before: the end, or
     /// that it is to be held.
     pub(crate) fn rest(&self, batch: &Batch<T>, limit: Limit) {
-        let this = thread::current();
         loop {
             {
                 let mut shared = self.lock();
                 let is_called = self.word.flags() & (END | HOLD) != 0;
                 let is_last =
-                    shared.phase == Phase::Closing && batch.0.is_empty() && !shared.has_items();
+                    shared.phase == Phase::Closing && batch.items.is_empty() && !shared.has_items();
                 if is_called || is_last || limit.is_past() {
-                    shared.work = Work::Running(Some(this));
+                    shared.work = Work::Running;
                     return;
                 }
-                shared.work = Work::Resting(this.clone());
+                shared.work = Work::Resting;
             }
             if limit.park() == Err(Late::Interrupted) {
                 // There is no message that it could be for.
@@ -159,14 +181,15 @@ impl<T> Mailbox<T> {
     pub(crate) fn finish(&self, batch: Batch<T>) -> impl Iterator<Item = T> + use<T> {
         let mut shared = self.lock_settled();
         shared.phase = Phase::Ended;
-        shared.work = Work::Idle;
+        self.word.set(END);
+        shared.leave(Work::Idle);
         shared.wake_line();
         thread::take_interrupt();
         let extra = shared.extra.as_deref_mut();
         let urgent = extra.map(|extra| core::mem::take(&mut extra.urgent));
         let queue = core::mem::take(&mut shared.queue);
         let urgent = urgent.into_iter().flatten();
-        urgent.chain(batch.0).chain(queue)
+        urgent.chain(batch.items).chain(queue)
     }
 }
 

@@ -127,7 +127,7 @@ impl<T> Mailbox<T> {
     pub(crate) fn push(
         &self,
         item: T,
-        displace: impl FnOnce(&T),
+        displace: impl FnOnce(&mut T),
         wait: &impl Wait,
     ) -> Result<(super::Then, Option<T>), (Refusal, T)> {
         match self.try_push(item, displace) {

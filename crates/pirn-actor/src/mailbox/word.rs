@@ -9,10 +9,11 @@
 //! ```
 //!
 //! Flags are set and taken down under the mailbox's lock. Only `try_begin` is called without it.
-//! All changes are read-modify-writes of this one word, so they are in one order, whatever their
-//! memory ordering: either the runner's addition comes first, and the sender learns of it, or the
-//! flag does, and the runner's exchange fails. All else that they share is under the lock. So
-//! `Relaxed` is enough throughout; a load and a store in place of an exchange would not be.
+//! All changes that may meet are read-modify-writes of this one word, so they are in one order,
+//! whatever their memory ordering: either the runner's addition comes first, and the sender learns
+//! of it, or the flag does, and the runner's exchange fails. All else that they share is under the
+//! lock. So `Relaxed` is enough throughout; in `try_begin` a load and a store in place of the
+//! exchange would not be. In `begin` they are: the runner counts, and has the lock besides.
 
 use crate::primitives::{AtomicU64, Ordering};
 
@@ -82,7 +83,8 @@ impl Word {
     /// Counts an item as begun. Returns the number of items begun with it, if senders wait for
     /// room. Called under the mailbox's lock.
     pub(crate) fn begin(&self) -> Option<u64> {
-        let before = self.0.fetch_add(ONE, Ordering::Relaxed);
+        let before = self.0.load(Ordering::Relaxed);
+        self.0.store(before + ONE, Ordering::Relaxed);
         (before & ROOM != 0).then_some(before / ONE + 1)
     }
 }

@@ -36,7 +36,8 @@ impl<S: Send + 'static> Crew<S> {
                     return Ok(());
                 }
                 (Overflow::DropOld, _) => {
-                    displaced = shared.ready.pop_oldest().inspect(Envelope::displace)
+                    displaced = shared.ready.pop_oldest();
+                    displaced.as_mut().map(Envelope::displace);
                 }
                 (Overflow::Stop, _) => {
                     drop(shared);

@@ -1,6 +1,6 @@
 //! The side that waits for an answer.
 
-use super::slot::{Slot, Waiter};
+use super::slot::{Asker, Waiter};
 use crate::edges::{Over, To, Waits};
 use crate::error::AskError;
 use crate::identity::current_limit;
@@ -10,7 +10,6 @@ use core::future::{Future, IntoFuture};
 use core::pin::Pin;
 use core::task::{Context, Poll};
 use core::time::Duration;
-use std::sync::Arc;
 use std::time::Instant;
 
 /// An answer that is on its way.
@@ -31,24 +30,14 @@ use std::time::Instant;
 /// ```
 #[must_use = "a request whose reply is dropped may not be handled"]
 pub struct Reply<R> {
-    slot: Option<Arc<Slot<R>>>,
+    slot: Asker<R>,
     /// Who gives the answer, if nobody else can.
     asked: Option<To>,
 }
 
 impl<R> Reply<R> {
-    pub(super) fn new(slot: Arc<Slot<R>>, asked: To) -> Reply<R> {
-        Reply {
-            slot: Some(slot),
-            asked: Some(asked),
-        }
-    }
-
-    pub(super) fn of_anybody(slot: Arc<Slot<R>>) -> Reply<R> {
-        Reply {
-            slot: Some(slot),
-            asked: None,
-        }
+    pub(super) const fn new(slot: Asker<R>, asked: Option<To>) -> Reply<R> {
+        Reply { slot, asked }
     }
 
     /// Waits for the answer.
@@ -77,30 +66,22 @@ impl<R> Reply<R> {
 
     /// Returns the answer if it is there, or this reply again.
     pub fn try_recv(mut self) -> Result<Result<R, AskError>, Reply<R>> {
-        match self.slot().take() {
-            Some(answer) => {
-                self.slot = None;
-                Ok(answer)
-            }
-            None => Err(self),
-        }
+        self.slot.take().ok_or(self)
     }
 
     pub(crate) fn recv_within(mut self, limit: Limit) -> Result<R, AskError> {
         let mut over = Over::default();
         let waiter = || {
-            over = self.over();
+            over = Self::over(&self.asked);
             Waiter::Thread(over.clone())
         };
-        if let Some(answer) = self.slot().take_or_wait(waiter) {
-            self.slot = None;
+        if let Some(answer) = self.slot.take_or_wait(waiter) {
             return in_time(answer, limit);
         }
         let _waits = self.begin_wait(limit, &over)?;
         loop {
-            let late = self.slot().wait(limit).err();
-            if let Some(answer) = self.slot().take() {
-                self.slot = None;
+            let late = self.slot.wait(limit).err();
+            if let Some(answer) = self.slot.take() {
                 return in_time(answer, limit);
             }
             if let Some(late) = late {
@@ -110,26 +91,21 @@ impl<R> Reply<R> {
     }
 
     /// The running thread is about to wait for the answer, in a way of its own.
-    pub(crate) fn waits(&self, limit: Limit) -> Result<Option<Waits>, AskError> {
-        let over = self.over();
-        self.slot().watch(Waiter::Thread(over.clone()));
+    pub(crate) fn waits(&mut self, limit: Limit) -> Result<Option<Waits>, AskError> {
+        let over = Self::over(&self.asked);
+        self.slot.watch(Waiter::Thread(over.clone()));
         self.begin_wait(limit, &over)
     }
 
     /// Makes what says that the wait is over, if somebody looks at that.
-    fn over(&self) -> Over {
-        let asked = self.asked.as_ref();
-        asked.map_or_else(Over::default, |_| Over::new())
+    fn over(asked: &Option<To>) -> Over {
+        asked.as_ref().map_or_else(Over::default, |_| Over::new())
     }
 
     fn begin_wait(&self, limit: Limit, over: &Over) -> Result<Option<Waits>, AskError> {
         let asked = self.asked.as_ref();
         let waits = asked.map(|asked| Waits::begin(asked, limit, over));
         waits.transpose().map_err(AskError::Deadlock)
-    }
-
-    fn slot(&self) -> &Slot<R> {
-        self.slot.as_ref().expect("it is given up with the reply")
     }
 }
 
@@ -139,14 +115,6 @@ fn in_time<R>(answer: Result<R, AskError>, limit: Limit) -> Result<R, AskError> 
     match answer {
         Err(AskError::Gone) if limit.is_past() => Err(AskError::TimedOut),
         answer => answer,
-    }
-}
-
-impl<R> Drop for Reply<R> {
-    fn drop(&mut self) {
-        if let Some(slot) = &self.slot {
-            slot.abandon();
-        }
     }
 }
 
@@ -177,11 +145,8 @@ impl<R> Future for ReplyFuture<R> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let waiter = || Waiter::Task(context.waker().clone());
-        match self.0.slot().take_or_wait(waiter) {
-            Some(answer) => {
-                self.0.slot = None;
-                Poll::Ready(answer)
-            }
+        match self.0.slot.take_or_wait(waiter) {
+            Some(answer) => Poll::Ready(answer),
             None => Poll::Pending,
         }
     }

@@ -1,6 +1,6 @@
 //! The side that gives an answer.
 
-use super::slot::Slot;
+use super::slot::Giver;
 use crate::error::{AskError, Failure};
 use core::fmt;
 use std::sync::Arc;
@@ -30,10 +30,10 @@ use std::sync::Arc;
 /// let error = bar.ask(Order::Coffee).unwrap_err();
 /// assert_eq!(error.to_string(), "the request failed: no coffee");
 /// ```
-pub struct ReplyTo<R>(Option<Arc<Slot<R>>>);
+pub struct ReplyTo<R>(Option<Giver<R>>);
 
 impl<R> ReplyTo<R> {
-    pub(super) fn new(slot: Arc<Slot<R>>) -> ReplyTo<R> {
+    pub(super) const fn new(slot: Giver<R>) -> ReplyTo<R> {
         ReplyTo(Some(slot))
     }
 
@@ -55,13 +55,13 @@ impl<R> ReplyTo<R> {
     /// Gives what the asker is to get: an answer, or this error. It is dropped if nobody waits for
     /// it any more.
     pub fn give(mut self, answer: Result<R, AskError>) {
-        let slot = self.0.take().expect("it is taken once, here or by drop");
+        let mut slot = self.0.take().expect("it is taken once, here or by drop");
         drop(slot.give(answer));
     }
 
     /// The request will be dropped, and nobody is to be found waiting for it from now on.
-    pub(crate) fn displace(&self) {
-        if let Some(slot) = &self.0 {
+    pub(crate) fn displace(&mut self) {
+        if let Some(slot) = &mut self.0 {
             slot.displace();
         }
     }
@@ -74,7 +74,7 @@ impl<R> ReplyTo<R> {
 
 impl<R> Drop for ReplyTo<R> {
     fn drop(&mut self) {
-        if let Some(slot) = self.0.take() {
+        if let Some(mut slot) = self.0.take() {
             drop(slot.give(Err(AskError::Gone)));
         }
     }

@@ -3,24 +3,23 @@
 mod awaited;
 mod given;
 mod slot;
+mod word;
 
 pub use awaited::{Reply, ReplyFuture};
 pub use given::ReplyTo;
 
 use crate::edges::To;
-use slot::Slot;
-use std::sync::Arc;
 
 /// Makes the two sides of an answer that this is asked for.
 pub(crate) fn pair<R>(asked: To) -> (ReplyTo<R>, Reply<R>) {
-    let slot = Arc::new(Slot::new());
-    (ReplyTo::new(Arc::clone(&slot)), Reply::new(slot, asked))
+    let (giver, asker) = slot::sides();
+    (ReplyTo::new(giver), Reply::new(asker, Some(asked)))
 }
 
 /// Makes the two sides of an answer that anybody may give.
 pub(crate) fn pair_without_edge<R>() -> (ReplyTo<R>, Reply<R>) {
-    let slot = Arc::new(Slot::new());
-    (ReplyTo::new(Arc::clone(&slot)), Reply::of_anybody(slot))
+    let (giver, asker) = slot::sides();
+    (ReplyTo::new(giver), Reply::new(asker, None))
 }
 
 /// Makes the two sides of an answer, for what answers without being an actor: another node, a

@@ -62,6 +62,8 @@ mod readiness;
 #[path = "../../../pirn/src/sched/ready_queue.rs"]
 #[allow(dead_code)] // As for the injector.
 mod ready_queue;
+#[path = "../../../pirn-actor/src/reply/word.rs"]
+mod reply_word;
 #[path = "../../../pirn/src/vthread/resident.rs"]
 mod resident;
 #[path = "../../../pirn/src/blocking/review/protocol.rs"]
@@ -115,6 +117,7 @@ mod park_model;
 mod permit_model;
 mod readiness_model;
 mod recorder_model;
+mod reply_model;
 mod resident_model;
 mod review_model;
 mod sample_model;
