@@ -3,15 +3,18 @@
 use crate::time::Limit;
 use core::cell::Cell;
 use core::fmt;
+use core::hash::{BuildHasherDefault, Hasher};
 use core::sync::atomic::{AtomicU64, Ordering};
 use pirn::{scope, thread};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The identity of an actor: a number that no other actor of the process has, and perhaps a name.
 #[derive(Clone)]
 pub(crate) struct Identity {
     number: u64,
-    name: Option<Arc<str>>,
+    /// One word: there may be a million actors, and most have no name.
+    name: Option<Arc<Arc<str>>>,
 }
 
 /// The bytes of the longest name that is made of a number.
@@ -23,7 +26,7 @@ impl Identity {
         Identity {
             // Relaxed: numbers only have to differ.
             number: NEXT.fetch_add(1, Ordering::Relaxed),
-            name,
+            name: name.map(Arc::new),
         }
     }
 
@@ -34,7 +37,7 @@ impl Identity {
     /// Returns the name. That of an actor without one is made of its number.
     pub(crate) fn name(&self) -> Arc<str> {
         match &self.name {
-            Some(name) => Arc::clone(name),
+            Some(name) => Arc::clone(&**name),
             None => self.shown(&mut [0; NUMBERED]).into(),
         }
     }
@@ -61,7 +64,32 @@ impl Identity {
         }
         start -= PREFIX.len();
         text[start..][..PREFIX.len()].copy_from_slice(PREFIX);
-        core::str::from_utf8(&text[start..]).expect("it is ASCII")
+        // SAFETY: a prefix and digits, all of them ASCII. To check it would take a hundred
+        // instructions.
+        unsafe { core::str::from_utf8_unchecked(&text[start..]) }
+    }
+}
+
+/// A map from the numbers of actors.
+pub(crate) type ByNumber<T> = HashMap<u64, T, BuildHasherDefault<Spread>>;
+
+/// Hashes numbers that nobody chooses: that all bits depend on them is enough.
+#[derive(Default)]
+pub(crate) struct Spread(u64);
+
+impl Hasher for Spread {
+    fn write_u64(&mut self, number: u64) {
+        // The golden ratio: numbers in a row come to lie far from each other. The middle bits
+        // depend on most of them, and a table looks at the lowest and the highest ones.
+        self.0 = number.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_right(32);
+    }
+
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("numbers are hashed as such");
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
     }
 }
 

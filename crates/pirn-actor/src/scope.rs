@@ -111,16 +111,13 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             state: Some(state),
             recipe: Recipe::NONE,
         };
-        let cell = Cell::new(
-            Identity::new(None),
-            (crate::actor::CAPACITY, Overflow::Wait),
-            body,
-            Options::default(),
-            start,
-        );
+        let bounds = (crate::actor::CAPACITY, Overflow::Wait);
+        let (identity, options) = (Identity::new(None), Options::default());
+        // SAFETY: what the actor borrows is borrowed for its scope, which waits for the actor's end
+        // (`Scope::end`).
+        let cell = unsafe { Cell::borrowing(identity, bounds, body, options) };
         locked(&self.actors).add(Arc::clone(&cell) as Arc<_>);
         enter(&cell);
-        cell.retain();
         ScopedRef {
             cell,
             scope: PhantomData,
@@ -189,20 +186,9 @@ impl fmt::Debug for Scope<'_, '_> {
     }
 }
 
-/// Starts a thread for an actor that borrows.
-fn start<S: Send>(cell: Arc<Cell<S>>) {
-    let run: Box<dyn FnOnce() + Send + '_> = Box::new(move || crate::actor::run(cell));
-    // SAFETY: what the actor borrows is borrowed for its scope, which waits for the actor's end
-    // (`Scope::end`). The state and all messages are gone before that is published
-    // (`actor::runner::end`), and nothing after it touches what they have borrowed.
-    let run: Box<dyn FnOnce() + Send + 'static> = unsafe { core::mem::transmute(run) };
-    crate::actor::start_boxed(run);
-}
-
 /// Has snapshots see an actor.
 fn enter<S: Send>(cell: &Arc<Cell<S>>) {
-    let seen: Arc<dyn snapshot::Seen + '_> = Arc::clone(cell) as Arc<_>;
-    let seen: Weak<dyn snapshot::Seen + '_> = Arc::downgrade(&seen);
+    let seen: Weak<dyn snapshot::Seen + '_> = Arc::downgrade(cell) as Weak<_>;
     // SAFETY: the actor is taken out before its end is published, and a snapshot holds it only
     // under the lock of the table that it is taken out of. The scope waits for that end.
     let seen: Weak<dyn snapshot::Seen + 'static> = unsafe { core::mem::transmute(seen) };

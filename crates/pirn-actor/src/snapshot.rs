@@ -1,9 +1,8 @@
 //! All actors that there are, for people.
 
 use crate::edges;
-use crate::identity::Identity;
+use crate::identity::{ByNumber, Identity};
 use crate::poison::locked;
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
 
 /// The number of tables: several, so that carriers that make actors do not contend.
@@ -27,8 +26,8 @@ pub(crate) trait Seen: Send + Sync {
     fn load(&self) -> Load;
 }
 
-/// Actors by their numbers. Two words for each: there may be millions.
-type Table = HashMap<u64, Weak<dyn Seen>>;
+/// Three words for each actor: there may be millions.
+type Table = ByNumber<Weak<dyn Seen>>;
 
 #[repr(align(64))]
 struct Shard(Mutex<Option<Table>>);
@@ -55,6 +54,23 @@ pub(crate) fn forget(identity: &Identity) {
         .and_then(|table| table.remove(&identity.number()));
     drop(table);
     drop(entry);
+}
+
+/// Takes an actor out, if `ends` says that it has ended. Returns false if it has not, or if that
+/// was not tried: somebody else has the table, who may wait for a lock that the caller has.
+pub(crate) fn forget_if(identity: &Identity, ends: impl FnOnce() -> bool) -> bool {
+    let Ok(mut table) = shard(identity).try_lock() else {
+        return false;
+    };
+    if !ends() {
+        return false;
+    }
+    let entry = table
+        .as_mut()
+        .and_then(|table| table.remove(&identity.number()));
+    drop(table);
+    drop(entry);
+    true
 }
 
 /// What [`snapshot`] knows of an actor.
@@ -91,7 +107,7 @@ pub fn snapshot() -> Vec<ActorInfo> {
     let mut actors = Vec::new();
     for shard in &ACTORS {
         let table = locked(&shard.0);
-        for entry in table.iter().flat_map(HashMap::values) {
+        for entry in table.iter().flat_map(Table::values) {
             // Dropped before the lock: an actor of a scope is taken out before the scope ends.
             let Some(seen) = entry.upgrade() else {
                 continue;

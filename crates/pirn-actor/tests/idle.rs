@@ -47,6 +47,6 @@ fn an_idle_actor_is_some_hundred_bytes() {
     }
     let used = bytes_each(before);
     println!("{new} bytes before the first message, {used} after it");
-    assert!(new <= 288, "{new} bytes");
-    assert!(used <= 340, "{used} bytes");
+    assert!(new <= 248, "{new} bytes");
+    assert!(used <= 300, "{used} bytes");
 }

@@ -6,7 +6,6 @@ use super::handle::Function;
 use super::overtime::Overtime;
 use super::recipe::{Recipe, Restarts};
 use super::reference::Ref;
-use super::runner;
 use super::threads::Threads;
 use crate::error::{Failure, short_name};
 use crate::identity::Identity;
@@ -274,16 +273,8 @@ impl Builder {
     }
 
     fn make<S: Send + 'static>(&self, body: Body<S>) -> Ref<S> {
-        let cell = Cell::new(
-            Identity::new(self.name.clone()),
-            (self.capacity, self.overflow),
-            body,
-            self.options(),
-            runner::start,
-        );
-        let seen: Arc<dyn snapshot::Seen> = cell.clone();
-        snapshot::enter(cell.identity(), Arc::downgrade(&seen));
-        Ref::new(cell)
+        let (identity, bounds, options) = self.plan();
+        make(identity, bounds, body, options)
     }
 
     fn options(&self) -> Options {
@@ -338,6 +329,18 @@ impl Builder {
     }
 }
 
+fn make<S: Send + 'static>(
+    identity: Identity,
+    bounds: (usize, Overflow),
+    body: Body<S>,
+    options: Options,
+) -> Ref<S> {
+    let cell = Cell::new(identity, bounds, body, options);
+    let seen = Arc::downgrade(&cell);
+    snapshot::enter(cell.identity(), seen);
+    Ref::first(cell)
+}
+
 impl fmt::Debug for Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Builder")
@@ -380,7 +383,12 @@ impl<S: Send> snapshot::Seen for Cell<S> {
 /// assert_eq!(sorted.unwrap().recv().unwrap(), "one three two");
 /// ```
 pub fn spawn<S: Send + 'static>(state: S) -> Ref<S> {
-    Builder::new().spawn_with(state)
+    let body = Body {
+        state: Some(state),
+        recipe: Recipe::NONE,
+    };
+    let bounds = (CAPACITY, Overflow::default());
+    make(Identity::new(None), bounds, body, Options::default())
 }
 
 /// Makes an actor that calls `f` for each message, and answers with what it returns.

@@ -4,6 +4,7 @@ use super::context::Context;
 use super::ending::{Ending, Mortal};
 use super::overtime::Overtime;
 use super::recipe::Recipe;
+use super::runner;
 use super::threads::Threads;
 use crate::edges;
 use crate::envelope::Envelope;
@@ -11,7 +12,7 @@ use crate::error::{Exit, Failure};
 use crate::identity::Identity;
 use crate::mailbox::{Mailbox, Overflow, Phase, Then};
 use core::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex};
 
 pub(crate) struct Cell<S> {
     pub(super) identity: Identity,
@@ -22,9 +23,6 @@ pub(crate) struct Cell<S> {
     /// The number of `Ref`s and addresses. When the last one is dropped, the actor is closed.
     references: AtomicUsize,
     pub(super) options: Options,
-    /// Starts a runner.
-    start: fn(Arc<Cell<S>>),
-    this: Weak<Cell<S>>,
 }
 
 /// What the runner works with.
@@ -83,31 +81,59 @@ pub(crate) enum Change {
     Held(Option<Failure>),
 }
 
+impl<S: Send + 'static> Cell<S> {
+    /// Makes an actor, with one reference, which is the caller's to release.
+    pub(super) fn new(
+        identity: Identity,
+        bounds: (usize, Overflow),
+        body: Body<S>,
+        options: Options,
+    ) -> Arc<Cell<S>> {
+        // SAFETY: it borrows nothing.
+        unsafe { Cell::borrowing(identity, bounds, body, options) }
+    }
+}
+
 impl<S: Send> Cell<S> {
-    pub(crate) fn new(
+    /// Does the same for a state that borrows.
+    ///
+    /// # Safety
+    /// What it borrows, it borrows until the actor's end has been published.
+    pub(crate) unsafe fn borrowing(
         identity: Identity,
         (capacity, overflow): (usize, Overflow),
         body: Body<S>,
         options: Options,
-        start: fn(Arc<Cell<S>>),
     ) -> Arc<Cell<S>> {
-        Arc::new_cyclic(|this| Cell {
+        let cell = Arc::new(Cell {
             identity,
             mailbox: Mailbox::new(capacity, overflow),
             body: Mutex::new(body),
             ending: Ending::new(),
-            references: AtomicUsize::new(0),
+            references: AtomicUsize::new(1),
             options,
-            start,
-            this: Weak::clone(this),
-        })
+        });
+        Arc::as_ptr(&cell).expose_provenance(); // for `this`
+        cell
+    }
+
+    /// Returns the `Arc` that this is in. A `Weak` in each actor would be another word, and there
+    /// may be a million.
+    fn this(&self) -> Arc<Cell<S>> {
+        let address = core::ptr::from_ref(self).addr();
+        let cell = core::ptr::with_exposed_provenance::<Cell<S>>(address);
+        // SAFETY: there are no others than those made by `borrowing`, in an `Arc`, whose provenance
+        // it has exposed. Who borrows one has, or has borrowed, an `Arc` of it, so it is counted.
+        unsafe {
+            Arc::increment_strong_count(cell);
+            Arc::from_raw(cell)
+        }
     }
 
     /// Does what a change of the mailbox has made necessary.
     pub(crate) fn then(&self, then: Then) {
         if then == Then::Start {
-            let this = self.this.upgrade().expect("who borrows it is in the count");
-            (self.start)(this);
+            runner::start(self.this());
         }
     }
 
@@ -140,6 +166,10 @@ impl<S: Send> Cell<S> {
 
     /// Has the actor end in this way.
     pub(crate) fn end(&self, phase: Phase) {
+        let is_closed = phase == Phase::Closing && self.mailbox.is_stopping();
+        if is_closed || runner::end_idle(self, phase) {
+            return;
+        }
         let then = self.mailbox.end(phase);
         if phase == Phase::Killing {
             edges::interrupted(&self.identity);

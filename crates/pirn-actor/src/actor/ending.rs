@@ -6,7 +6,7 @@ use crate::poison::locked;
 use crate::time::Limit;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
 pub(crate) type Watcher = Box<dyn FnOnce(&Exit) + Send>;
@@ -20,6 +20,8 @@ pub(crate) struct Ending {
 struct State {
     /// The number of times that the recipe has made a state.
     built: u32,
+    /// The number of threads that wait.
+    waiting: u32,
     /// Made when it is needed: there may be a million idle actors.
     known: Option<Box<Known>>,
 }
@@ -54,8 +56,18 @@ impl Ending {
 
     /// The actor has its state.
     pub(crate) fn built(&self) {
-        locked(&self.state).built += 1;
-        self.changed.notify_all();
+        let mut state = locked(&self.state);
+        state.built += 1;
+        self.tell(state);
+    }
+
+    /// Wakes those who wait, if there are any.
+    fn tell(&self, state: MutexGuard<'_, State>) {
+        let waits = state.waiting > 0;
+        drop(state);
+        if waits {
+            self.changed.notify_all();
+        }
     }
 
     /// The actor has ended.
@@ -64,13 +76,27 @@ impl Ending {
             let mut state = locked(&self.state);
             let known = state.known();
             known.exit = Some(exit.clone());
-            core::mem::take(&mut known.watchers)
+            let watchers = core::mem::take(&mut known.watchers);
+            self.tell(state);
+            watchers
         };
-        self.changed.notify_all();
         for watcher in watchers.into_values() {
             // Its panic has been reported by the hook, and must not keep others from being told.
             let _ = catch_unwind(AssertUnwindSafe(|| watcher(exit)));
         }
+    }
+
+    /// Does the same if nobody is to be called, and `ends` says that the actor has ended. Returns
+    /// true if so. Nobody is added meanwhile.
+    pub(crate) fn publish_unwatched(&self, exit: Exit, ends: impl FnOnce() -> bool) -> bool {
+        let mut state = locked(&self.state);
+        let is_watched = |known: &Known| !known.watchers.is_empty();
+        if state.known.as_deref().is_some_and(is_watched) || !ends() {
+            return false;
+        }
+        state.known().exit = Some(exit);
+        self.tell(state);
+        true
     }
 
     pub(crate) fn exit(&self) -> Option<Exit> {
@@ -127,20 +153,24 @@ impl Ending {
     fn wait(&self, limit: Limit, is_over: impl Fn(&State) -> bool) -> (Option<Exit>, bool) {
         let mut state = locked(&self.state);
         while !is_over(&state) {
-            let waited = match limit.instant() {
-                None => self.changed.wait(state),
-                Some(at) => {
-                    let left = at.saturating_duration_since(Instant::now());
-                    if left.is_zero() {
-                        return (state.exit().cloned(), false);
-                    }
-                    match self.changed.wait_timeout(state, left) {
-                        Ok((state, _)) => Ok(state),
-                        Err(poisoned) => Ok(poisoned.into_inner().0),
-                    }
+            let left = limit
+                .instant()
+                .map(|at| at.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return (state.exit().cloned(), false);
+            }
+            state.waiting += 1;
+            state = match left {
+                None => {
+                    let waited = self.changed.wait(state);
+                    waited.unwrap_or_else(PoisonError::into_inner)
+                }
+                Some(left) => {
+                    let waited = self.changed.wait_timeout(state, left);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
                 }
             };
-            state = waited.unwrap_or_else(PoisonError::into_inner);
+            state.waiting -= 1;
         }
         (state.exit().cloned(), true)
     }

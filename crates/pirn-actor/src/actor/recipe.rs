@@ -22,6 +22,10 @@ impl<S> Recipe<S> {
     /// There is none: a failure is the end.
     pub(crate) const NONE: Recipe<S> = Recipe(None);
 
+    pub(super) fn is_none(&self) -> bool {
+        self.0.is_none()
+    }
+
     /// Makes a state. A panic is a failure, too.
     pub(super) fn make(&mut self) -> Result<S, Failure> {
         let Some(steps) = &mut self.0 else {

@@ -22,6 +22,11 @@ use std::sync::{Arc, Weak};
 pub struct Ref<S: Send + 'static>(Arc<Cell<S>>);
 
 impl<S: Send + 'static> Ref<S> {
+    /// Returns the reference that a new actor has.
+    pub(super) fn first(cell: Arc<Cell<S>>) -> Ref<S> {
+        Ref(cell)
+    }
+
     pub(super) fn new(cell: Arc<Cell<S>>) -> Ref<S> {
         cell.retain();
         Ref(cell)

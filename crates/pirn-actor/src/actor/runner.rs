@@ -13,6 +13,7 @@
 use super::cell::{Body, Cell, Change, Rare};
 use super::context::Context;
 use super::overtime::Overtime;
+use super::threads::Threads;
 use crate::error::{Exit, Failure};
 use crate::identity::{Identity, Works, while_working_for};
 use crate::mailbox::{Batch, Next, Phase};
@@ -22,7 +23,7 @@ use crate::{snapshot, time};
 use core::time::Duration;
 use pirn::thread;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// How long an actor that gets no thread waits for one, at first and at most.
 pub(crate) const RETRY: (Duration, Duration) =
@@ -30,38 +31,53 @@ pub(crate) const RETRY: (Duration, Duration) =
 
 /// Starts a thread for an actor. What is in its mailbox stays there if none can be had, and another
 /// attempt is made soon.
-pub(super) fn start<S: Send + 'static>(cell: Arc<Cell<S>>) {
-    attempt(cell, RETRY.0);
+pub(super) fn start<S: Send>(cell: Arc<Cell<S>>) {
+    attempt(cell.options.threads(), Due::new(cell), RETRY.0);
 }
 
-fn attempt<S: Send + 'static>(cell: Arc<Cell<S>>, retry: Duration) {
-    let again = Arc::clone(&cell);
-    let threads = cell.options.threads();
-    if threads.start(move || run(cell)).is_err() {
-        time::timers::after(retry, move || attempt(again, next_retry(retry)));
+fn attempt(threads: Threads, due: Due, retry: Duration) {
+    if threads.start(move || due.run()).is_err() {
+        time::timers::after(retry, move || attempt(threads, due, next_retry(retry)));
+    }
+}
+
+/// An actor for which a thread is to be started: in the count, once.
+///
+/// A pointer and a function, so that it does not know the type of the state, which may borrow, and
+/// so that it is still there when no thread can be had.
+#[derive(Clone, Copy)]
+struct Due {
+    cell: *const (),
+    run: unsafe fn(*const ()),
+}
+
+// SAFETY: it is an `Arc<Cell<S>>`, whose state and messages are `Send`, in two words.
+unsafe impl Send for Due {}
+
+impl Due {
+    fn new<S: Send>(cell: Arc<Cell<S>>) -> Due {
+        /// # Safety
+        /// The pointer is of `Arc::into_raw`, for a cell of this type, and used once.
+        unsafe fn run_raw<S: Send>(cell: *const ()) {
+            // SAFETY: the caller's contract.
+            run(unsafe { Arc::from_raw(cell.cast::<Cell<S>>()) });
+        }
+        Due {
+            cell: Arc::into_raw(cell).cast(),
+            run: run_raw::<S>,
+        }
+    }
+
+    /// Runs the actor. Called once, of all copies: on the thread that is started.
+    fn run(self) {
+        // SAFETY: see `new`. What the actor borrows is borrowed until its end is published, by the
+        // contract of `Cell::borrowing`; state and messages are gone before (`end`).
+        unsafe { (self.run)(self.cell) }
     }
 }
 
 fn next_retry(retry: Duration) -> Duration {
     (retry * 2).min(RETRY.1)
-}
-
-/// Runs this on a thread. If none can be had, another attempt is made soon.
-pub(crate) fn start_boxed(run: Box<dyn FnOnce() + Send>) {
-    attempt_boxed(Arc::new(Mutex::new(Some(run))), RETRY.0);
-}
-
-type Shared = Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>;
-
-fn attempt_boxed(run: Shared, retry: Duration) {
-    let again = Arc::clone(&run);
-    let body = move || {
-        let run = locked(&run).take();
-        run.expect("it is run once")();
-    };
-    if thread::Builder::new().spawn(body).is_err() {
-        time::timers::after(retry, move || attempt_boxed(again, next_retry(retry)));
-    }
 }
 
 /// Why the runner leaves.
@@ -83,13 +99,18 @@ impl<S: Send> Works for Cell<S> {
 }
 
 /// Works on an actor's messages until there are none.
-pub(crate) fn run<S: Send>(cell: Arc<Cell<S>>) {
-    cell.mailbox.enter(thread::current());
+fn run<S: Send>(cell: Arc<Cell<S>>) {
+    let thread = thread::current();
     let context = Context::new(cell);
     let cell = context.cell();
     while_working_for(&**cell, || {
-        let mut batch = Batch::new();
         let mut body = locked(&cell.body);
+        let mut batch = if body.state.is_some() {
+            Batch::of(thread)
+        } else {
+            cell.mailbox.enter(thread); // A kill interrupts the recipe.
+            Batch::new()
+        };
         match work(cell, &mut body, &context, &mut batch) {
             Leave::Pause => {}
             Leave::End(exit) => end(cell, &mut body, batch, exit),
@@ -236,6 +257,21 @@ fn end<S: Send>(cell: &Cell<S>, body: &mut Body<S>, batch: Batch<super::Item<S>>
     ));
     snapshot::forget(&cell.identity);
     cell.ending.publish(&exit);
+}
+
+/// Ends an actor that is idle, on the running thread, if nobody can tell that from an end on a
+/// thread of its own: it is the usual kind, with nothing to drop and nobody to be called. Returns
+/// true if it has ended.
+pub(super) fn end_idle<S: Send>(cell: &Cell<S>, phase: Phase) -> bool {
+    if core::mem::needs_drop::<S>() || cell.options.rare.is_some() {
+        return false;
+    }
+    // A runner that is leaving has it for a moment longer.
+    let Ok(body) = cell.body.try_lock() else {
+        return false;
+    };
+    let ends = || snapshot::forget_if(&cell.identity, || cell.mailbox.end_idle());
+    body.recipe.is_none() && cell.ending.publish_unwatched(exit(phase), ends)
 }
 
 impl<S: Send> Cell<S> {

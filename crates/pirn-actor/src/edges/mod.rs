@@ -38,13 +38,12 @@
 mod search;
 
 use crate::error::Cycle;
-use crate::identity::{Identity, about_to_wait, works, works_for};
+use crate::identity::{ByNumber, Identity, about_to_wait, works, works_for};
 use crate::poison::locked;
 use crate::time::Limit;
 use core::fmt;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use pirn::thread;
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 /// What somebody waits for.
@@ -148,7 +147,7 @@ struct Edge {
 }
 
 /// From an actor's number to what it waits for.
-type Edges = HashMap<u64, Edge>;
+type Edges = ByNumber<Edge>;
 
 static EDGES: Mutex<Option<Edges>> = Mutex::new(None);
 

@@ -2,7 +2,8 @@
 
 use crate::common::{Gate, until, watched};
 use pirn::thread;
-use pirn_actor::{self as actor, AskError, Builder, Context, Exit, Handle, Refusal, Restarts};
+use pirn_actor::{self as actor, AskError, Builder, Context, Exit, Handle, Ref, Refusal, Restarts};
+use std::cell::RefCell;
 use std::io::Read;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
@@ -112,6 +113,70 @@ fn an_idle_actor_can_be_ended_in_each_way() {
         end(&idle);
         assert!(idle.send(()).is_err());
     }
+}
+
+#[watched]
+fn an_idle_actor_with_nothing_to_drop_has_ended_when_it_is_told_to() {
+    let ends: [(fn(&Ref<u32>), Exit); 3] = [
+        (Ref::close, Exit::Closed),
+        (Ref::stop, Exit::Stopped),
+        (Ref::kill, Exit::Killed),
+    ];
+    for (end, exit) in ends {
+        let counter = actor::spawn(7);
+        assert_eq!(counter.run(|n| *n), Ok(7));
+        end(&counter);
+        assert_eq!(counter.join(), exit);
+        counter.close(); // changes nothing
+        assert_eq!(counter.exit(), Some(exit));
+        assert!(matches!(counter.run(|n| *n), Err(AskError::Gone)));
+    }
+    let fresh = actor::spawn(7);
+    fresh.close();
+    assert_eq!(fresh.exit(), Some(Exit::Closed)); // without a thread
+}
+
+#[watched]
+fn who_watches_an_idle_actor_is_called_on_the_actors_thread() {
+    let fresh = actor::spawn(7);
+    let (tell, told) = mpsc::channel();
+    let here = thread::current().id();
+    fresh.on_exit(move |exit| tell.send((thread::current().id(), exit.clone())).unwrap());
+    let monitor = fresh.monitor();
+    fresh.stop();
+    let (there, exit) = told.recv().unwrap();
+    assert_eq!((monitor.recv(), exit), (Ok(Exit::Stopped), Exit::Stopped));
+    assert_ne!(there, here);
+}
+
+#[watched]
+fn the_recipe_of_an_idle_actor_is_dropped_on_the_actors_thread() {
+    thread_local! {
+        static OF_THREAD: RefCell<Option<mpsc::Sender<()>>> = const { RefCell::new(None) };
+    }
+    struct Dropped(mpsc::Sender<thread::ThreadId>);
+    impl Drop for Dropped {
+        fn drop(&mut self) {
+            self.0.send(thread::current().id()).unwrap();
+        }
+    }
+    let (tell, told) = mpsc::channel();
+    let in_recipe = Dropped(tell);
+    let counter = Builder::new().spawn(move || {
+        let _ = &in_recipe;
+        7
+    });
+    let counter = counter.unwrap();
+    let (of_thread, ends) = mpsc::channel();
+    let keep = move |n: &mut i32| {
+        OF_THREAD.set(Some(of_thread));
+        *n
+    };
+    assert_eq!(counter.run(keep), Ok(7));
+    assert!(ends.recv().is_err()); // The thread has ended, so the actor is idle.
+    counter.close();
+    assert_ne!(told.recv().unwrap(), thread::current().id());
+    assert_eq!(counter.join(), Exit::Closed);
 }
 
 #[watched]
