@@ -3,6 +3,7 @@
 use crate::common::{Gate, until, watched};
 use pirn::thread;
 use pirn_actor::{self as actor, AskError, Builder, Context, Exit, Handle, Ref, Refusal, Restarts};
+use std::cell::RefCell;
 use std::io::Read;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
@@ -150,6 +151,9 @@ fn who_watches_an_idle_actor_is_called_on_the_actors_thread() {
 
 #[watched]
 fn the_recipe_of_an_idle_actor_is_dropped_on_the_actors_thread() {
+    thread_local! {
+        static OF_THREAD: RefCell<Option<mpsc::Sender<()>>> = const { RefCell::new(None) };
+    }
     struct Dropped(mpsc::Sender<thread::ThreadId>);
     impl Drop for Dropped {
         fn drop(&mut self) {
@@ -163,7 +167,13 @@ fn the_recipe_of_an_idle_actor_is_dropped_on_the_actors_thread() {
         7
     });
     let counter = counter.unwrap();
-    assert_eq!(counter.run(|n| *n), Ok(7));
+    let (of_thread, ends) = mpsc::channel();
+    let keep = move |n: &mut i32| {
+        OF_THREAD.set(Some(of_thread));
+        *n
+    };
+    assert_eq!(counter.run(keep), Ok(7));
+    assert!(ends.recv().is_err()); // The thread has ended, so the actor is idle.
     counter.close();
     assert_ne!(told.recv().unwrap(), thread::current().id());
     assert_eq!(counter.join(), Exit::Closed);
