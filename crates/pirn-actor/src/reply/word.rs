@@ -103,6 +103,7 @@ impl Word {
     }
 
     /// The asker takes the answer, and is done.
+    #[allow(dead_code)] // the models do without it
     pub(crate) fn taken(&self) {
         // Relaxed: the giver looks whether it is open, and touches nothing else.
         self.0.store(TAKEN, Ordering::Relaxed);
@@ -122,12 +123,14 @@ impl Word {
         }
     }
 
+    #[allow(dead_code)] // the models do without it
     pub(crate) fn is_abandoned(&self) -> bool {
         // Relaxed: a hint.
         self.0.load(Ordering::Relaxed) == ABANDONED
     }
 
     /// Returns true if an answer may be put, and given.
+    #[allow(dead_code)] // the models do without it
     pub(crate) fn is_open(&self) -> bool {
         // Relaxed: it is closed by the giver itself, or for good by an asker that is done.
         matches!(self.0.load(Ordering::Relaxed), EMPTY | THREAD | TASK)

@@ -117,8 +117,9 @@ fn an_idle_actor_can_be_ended_in_each_way() {
 
 #[watched]
 fn an_idle_actor_with_nothing_to_drop_has_ended_when_it_is_told_to() {
-    let ends: [(fn(&Ref<u32>), Exit); 3] = [
-        (Ref::close, Exit::Closed),
+    type End = fn(&Ref<u32>);
+    let ends = [
+        (Ref::close as End, Exit::Closed),
         (Ref::stop, Exit::Stopped),
         (Ref::kill, Exit::Killed),
     ];
