@@ -1,6 +1,6 @@
 //! The workload `http-server`: servers of libraries, for production, beside each other.
 
-use super::{Case, Context, Cores, Metric, Workload, case, higher, lower};
+use super::{Case, Context, Cores, Metric, Workload, answered, case, higher, lower};
 use crate::drivers::{HttpServer, Served, What};
 
 const PEERS: &[&str] = &[
@@ -48,16 +48,9 @@ fn busy(cx: &Context, name: &str, connections: u64, what: What, needs: Needs) ->
         What::Greeting | What::Streams(_) => higher("requests", "requests/s"),
         What::Upload | What::Download => higher("throughput", "MB/s"),
     };
-    let metrics = vec![
-        rate,
-        lower("p50", "ms"),
-        lower("p99", "ms"),
-        lower("processor", "µs/request"),
-        lower("of the client", "µs/request").part(),
-    ];
     Case {
         driver: Box::new(HttpServer::new(what, connections, cx.size.pick(2, 1))),
-        ..server(name, connections, needs, metrics)
+        ..server(name, connections, needs, answered(rate))
     }
 }
 

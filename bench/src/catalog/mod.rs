@@ -194,6 +194,17 @@ pub fn lower(name: &str, unit: &str) -> Metric {
     }
 }
 
+/// Returns what is measured of a server that is asked again and again: this, and what it costs.
+pub fn answered(rate: Metric) -> Vec<Metric> {
+    vec![
+        rate,
+        lower("p50", "ms"),
+        lower("p99", "ms"),
+        lower("processor", "µs/request"),
+        lower("of the client", "µs/request").part(),
+    ]
+}
+
 pub fn higher(name: &str, unit: &str) -> Metric {
     Metric {
         better: Better::Higher,

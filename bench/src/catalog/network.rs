@@ -1,6 +1,6 @@
 //! Workloads of servers and their clients.
 
-use super::{Case, Context, Cores, Metric, Params, Workload, case, higher, lower};
+use super::{Case, Context, Cores, Metric, Params, Workload, answered, case, higher, lower};
 use crate::drivers::{Gateway, Http, Users};
 use crate::results::number;
 
@@ -28,15 +28,7 @@ fn server(call: &'static str, params: &[(&'static str, u64)], metrics: Vec<Metri
 pub fn http(cx: &Context) -> Workload {
     let counts: &[u32] = cx.size.pick(&[100, 1_000, 10_000], &[20]);
     let seconds = cx.size.pick(3, 1);
-    let metrics = || {
-        vec![
-            higher("requests", "requests/s"),
-            lower("p50", "ms"),
-            lower("p99", "ms"),
-            lower("processor", "µs/request"),
-            lower("of the client", "µs/request").part(),
-        ]
-    };
+    let metrics = || answered(higher("requests", "requests/s"));
     let kept = |&connections: &u32| Case {
         name: format!("{} connections", number(connections as f64)),
         x: Some(f64::from(connections)),

@@ -1,8 +1,7 @@
 //! Servers under load from `h2load`, over HTTP/2 by prior knowledge.
 
 use super::Round;
-use super::usage::children_time;
-use super::wrk::{Answers, run};
+use super::wrk::{Answers, run, run_timed};
 use anyhow::{Context, Result, ensure};
 use std::fs;
 use std::path::Path;
@@ -21,9 +20,7 @@ pub fn load(
         fs::remove_file(log)?;
     }
     let command = bench_load::h2load::command(port, connections, streams, seconds, log);
-    let before = children_time()?;
-    let output = run(command, round)?;
-    let client = children_time()?.saturating_sub(before);
+    let (output, client) = run_timed(command, round)?;
     let log = fs::read_to_string(log).context("h2load wrote no log")?;
     let result = bench_load::h2load::parse(&output, &log)?;
     ensure!(

@@ -1,8 +1,7 @@
 //! Servers of libraries, asked for one thing again and again, by `wrk` or `h2load`: what they
 //! answer, and the processor time that they take for it.
 
-use super::usage::processor_time;
-use super::wrk::{Answers, ask_again_and_again, check_answer, port};
+use super::wrk::{Answers, ask_again_and_again, check_answer, measured, port};
 use super::{Driver, Round, Sample, h2load};
 use crate::catalog::Params;
 use crate::certificate::Certificate;
@@ -149,15 +148,11 @@ impl Driver for HttpServer {
     fn round(&self, process: &mut Process, round: &Round) -> Result<Vec<Sample>> {
         let port = port(process)?;
         self.check(round, port)?;
-        let before = processor_time(process.id())?;
-        let answers = self.load(round, port, round.param("connections")?, self.seconds)?;
-        let taken = processor_time(process.id())?.saturating_sub(before);
-        Ok(vec![
-            self.rate(&answers, round.param("body")?),
-            Sample::new("p50", answers.p50_ms),
-            Sample::new("p99", answers.p99_ms),
-            Sample::new("processor", answers.micros_per_request(taken)),
-            Sample::new("of the client", answers.micros_per_request(answers.client)),
-        ])
+        let connections = round.param("connections")?;
+        let (answers, costs) = measured(process, || {
+            self.load(round, port, connections, self.seconds)
+        })?;
+        let rate = self.rate(&answers, round.param("body")?);
+        Ok([rate].into_iter().chain(costs).collect())
     }
 }

@@ -42,19 +42,14 @@ impl Driver for Http {
         let port = port(process)?;
         check_greeting(round, port, self.close)?;
         let ask = self.ask(port);
-        let before = processor_time(process.id())?;
-        let answers = ask_again_and_again(round, &ask, self.connections, self.seconds)?;
-        let taken = processor_time(process.id())?.saturating_sub(before);
-        Ok(vec![
-            Sample::new("p50", answers.p50_ms),
-            Sample::new("p99", answers.p99_ms),
-            Sample::new("processor", answers.micros_per_request(taken)),
-            Sample::new("of the client", answers.micros_per_request(answers.client)),
-            Sample {
-                remark: answers.remark,
-                ..Sample::new("requests", answers.per_second)
-            },
-        ])
+        let (answers, costs) = measured(process, || {
+            ask_again_and_again(round, &ask, self.connections, self.seconds)
+        })?;
+        let requests = Sample {
+            remark: answers.remark,
+            ..Sample::new("requests", answers.per_second)
+        };
+        Ok([requests].into_iter().chain(costs).collect())
     }
 }
 
@@ -78,11 +73,23 @@ pub struct Answers {
     pub remark: Option<String>,
 }
 
-impl Answers {
-    /// Returns a processor time per request.
-    pub fn micros_per_request(&self, time: Duration) -> f64 {
-        time.as_secs_f64() * 1e6 / self.requests as f64
-    }
+/// Has a server be asked. Returns its answers, and what they cost: latencies, and per request the
+/// processor time of the server and of the client.
+pub fn measured(
+    process: &Process,
+    ask: impl FnOnce() -> Result<Answers>,
+) -> Result<(Answers, [Sample; 4])> {
+    let before = processor_time(process.id())?;
+    let answers = ask()?;
+    let taken = processor_time(process.id())?.saturating_sub(before);
+    let per_request = |time: Duration| time.as_secs_f64() * 1e6 / answers.requests as f64;
+    let costs = [
+        Sample::new("p50", answers.p50_ms),
+        Sample::new("p99", answers.p99_ms),
+        Sample::new("processor", per_request(taken)),
+        Sample::new("of the client", per_request(answers.client)),
+    ];
+    Ok((answers, costs))
 }
 
 /// Has `wrk` ask the same for some seconds.
@@ -96,9 +103,8 @@ pub fn ask_again_and_again(
     connections: u32,
     seconds: u32,
 ) -> Result<Answers> {
-    let before = children_time()?;
-    let output = run(bench_load::wrk::command(ask, connections, seconds), round)?;
-    let client = children_time()?.saturating_sub(before);
+    let command = bench_load::wrk::command(ask, connections, seconds);
+    let (output, client) = run_timed(command, round)?;
     let result = bench_load::wrk::parse(&output)?;
     ensure!(
         result.non_2xx == 0,
@@ -174,6 +180,13 @@ pub fn check_answer(round: &Round, port: u16, more: &[OsString], body: &str) -> 
         answer.body.len()
     );
     Ok(())
+}
+
+/// Does what [`run`] does; gives the client's processor time as well.
+pub fn run_timed(command: Command, round: &Round) -> Result<(String, Duration)> {
+    let before = children_time()?;
+    let printed = run(command, round)?;
+    Ok((printed, children_time()?.saturating_sub(before)))
 }
 
 /// Runs a client on its cores; gives what it prints.

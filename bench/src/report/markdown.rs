@@ -126,22 +126,8 @@ fn losses(results: &Results) -> Vec<String> {
 
 /// A text in lines of 100 columns, indented by so much from the second on.
 fn wrapped(text: &str, indent: usize) -> String {
-    let mut out = String::new();
-    let mut column = 0;
-    for word in text.split_whitespace() {
-        let length = word.chars().count();
-        if column > 0 && column + 1 + length > 100 {
-            out.push('\n');
-            out.push_str(&" ".repeat(indent));
-            column = indent;
-        } else if column > 0 {
-            out.push(' ');
-            column += 1;
-        }
-        out.push_str(word);
-        column += length;
-    }
-    out + "\n"
+    let words = text.split_whitespace().map(str::to_owned);
+    summary::filled("", words, 100, indent).join("\n") + "\n"
 }
 
 #[cfg(test)]

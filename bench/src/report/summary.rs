@@ -192,6 +192,32 @@ pub fn machine(results: &Results) -> String {
     )
 }
 
+/// Returns words in lines of a width, which go on after `first`, and are indented by so much from
+/// the second on. A word that is longer has a line of its own.
+pub fn filled(
+    first: &str,
+    words: impl Iterator<Item = String>,
+    width: usize,
+    indent: usize,
+) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = first.to_owned();
+    let mut fresh = true;
+    for word in words {
+        if !fresh && line.chars().count() + 1 + word.chars().count() > width {
+            lines.push(std::mem::replace(&mut line, " ".repeat(indent)));
+            fresh = true;
+        }
+        if !fresh {
+            line.push(' ');
+        }
+        line.push_str(&word);
+        fresh = false;
+    }
+    lines.push(line);
+    lines
+}
+
 /// Returns arbitrary text of a program in one line, without control characters for a terminal.
 pub fn clean(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();

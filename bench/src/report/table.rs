@@ -36,25 +36,12 @@ impl Out {
 
     /// Text that goes on in further lines, indented by so much, where it is too long.
     fn wrapped(&mut self, first: &str, text: &str, indent: usize) {
-        let mut line = first.to_owned();
-        let mut fresh = true;
         let text = summary::shortened(&summary::clean(text), LONGEST);
-        for word in text
-            .split(' ')
-            .flat_map(|word| pieces(word, WIDTH - indent))
-        {
-            if !fresh && line.chars().count() + 1 + word.chars().count() > WIDTH {
-                self.line(&line);
-                line = " ".repeat(indent);
-                fresh = true;
-            }
-            if !fresh {
-                line.push(' ');
-            }
-            line.push_str(&word);
-            fresh = false;
+        let words = text.split(' ');
+        let words = words.flat_map(|word| pieces(word, WIDTH - indent));
+        for line in summary::filled(first, words, WIDTH, indent) {
+            self.line(&line);
         }
-        self.line(&line);
     }
 
     fn heading(&mut self, text: &str) {

@@ -3,7 +3,7 @@
 use crate::edges;
 use crate::identity::{ByNumber, Identity};
 use crate::poison::locked;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 /// The number of tables: several, so that carriers that make actors do not contend.
 const SHARDS: usize = 16;
@@ -48,7 +48,11 @@ pub(crate) fn enter(identity: &Identity, seen: Weak<dyn Seen>) {
 
 /// Takes an actor out that has ended.
 pub(crate) fn forget(identity: &Identity) {
-    let mut table = locked(shard(identity));
+    take_out(locked(shard(identity)), identity);
+}
+
+/// Takes an actor out, and drops its entry outside of the lock.
+fn take_out(mut table: MutexGuard<'_, Option<Table>>, identity: &Identity) {
     let entry = table
         .as_mut()
         .and_then(|table| table.remove(&identity.number()));
@@ -59,17 +63,13 @@ pub(crate) fn forget(identity: &Identity) {
 /// Takes an actor out, if `ends` says that it has ended. Returns false if it has not, or if that
 /// was not tried: somebody else has the table, who may wait for a lock that the caller has.
 pub(crate) fn forget_if(identity: &Identity, ends: impl FnOnce() -> bool) -> bool {
-    let Ok(mut table) = shard(identity).try_lock() else {
+    let Ok(table) = shard(identity).try_lock() else {
         return false;
     };
     if !ends() {
         return false;
     }
-    let entry = table
-        .as_mut()
-        .and_then(|table| table.remove(&identity.number()));
-    drop(table);
-    drop(entry);
+    take_out(table, identity);
     true
 }
 

@@ -2,7 +2,7 @@
 
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::sync::{Arc, Mutex};
-use loom::thread;
+use loom::thread::{self, JoinHandle};
 
 use crate::reply_word::{By, Left, Sides, Word as State};
 use crate::{Word, check};
@@ -69,20 +69,32 @@ impl Slot {
         self.answer.write(ANSWER);
         self.given(self.word.give(), || ())
     }
+
+    /// In the end there is an answer, and the asker's only waiter was woken unless it `found` it.
+    fn assert_given_to_one(&self, found: bool) {
+        assert!(self.is_given());
+        assert_eq!(*self.woken.lock().unwrap(), u32::from(!found));
+    }
+}
+
+/// Has another thread do something to this.
+fn beside<T, R>(this: &Arc<T>, act: impl FnOnce(&T) -> R + 'static) -> JoinHandle<R>
+where
+    T: 'static,
+    R: 'static,
+{
+    let this = Arc::clone(this);
+    thread::spawn(move || act(&this))
 }
 
 #[test]
 fn whoever_waits_is_woken_or_finds_the_answer() {
     check(3, || {
         let slot = Slot::new();
-        let giver = {
-            let slot = Arc::clone(&slot);
-            thread::spawn(move || slot.give())
-        };
+        let giver = beside(&slot, Slot::give);
         let found = slot.take_or_wait(By::Thread, 1);
         assert!(giver.join().unwrap());
-        assert!(slot.is_given());
-        assert_eq!(*slot.woken.lock().unwrap(), u32::from(!found));
+        slot.assert_given_to_one(found);
     });
 }
 
@@ -90,10 +102,7 @@ fn whoever_waits_is_woken_or_finds_the_answer() {
 fn the_last_waiter_of_several_is_woken() {
     check(3, || {
         let slot = Slot::new();
-        let giver = {
-            let slot = Arc::clone(&slot);
-            thread::spawn(move || slot.give())
-        };
+        let giver = beside(&slot, Slot::give);
         let first = slot.take_or_wait(By::Task, 1);
         let second = first || slot.take_or_wait(By::Task, 2);
         assert!(giver.join().unwrap());
@@ -110,10 +119,7 @@ fn the_last_waiter_of_several_is_woken() {
 fn an_answer_that_nobody_wants_is_one_sides() {
     check(3, || {
         let slot = Slot::new();
-        let giver = {
-            let slot = Arc::clone(&slot);
-            thread::spawn(move || slot.give())
-        };
+        let giver = beside(&slot, Slot::give);
         let found = slot.take_or_wait(By::Thread, 1);
         let left = slot.word.abandon();
         match left {
@@ -130,13 +136,10 @@ fn an_answer_that_nobody_wants_is_one_sides() {
 fn the_last_side_finds_what_the_other_one_has_left() {
     check(3, || {
         let place = Arc::new((Sides::both(), Word::new()));
-        let other = {
-            let place = Arc::clone(&place);
-            thread::spawn(move || {
-                place.1.write(1);
-                place.0.leave()
-            })
-        };
+        let other = beside(&place, |place| {
+            place.1.write(1);
+            place.0.leave()
+        });
         let is_last = place.0.leave();
         if is_last {
             assert_eq!(place.1.read(), 1);
@@ -198,15 +201,11 @@ fn whose_request_is_displaced_is_not_found_waiting() {
             let (slot, actors) = (Arc::clone(&slot), Arc::clone(&actors));
             thread::spawn(move || actors.displace(&slot))
         };
-        let asked = {
-            let actors = Arc::clone(&actors);
-            thread::spawn(move || actors.asks_back())
-        };
+        let asked = beside(&actors, Actors::asks_back);
         let found = actors.ask(&slot);
         assert!(sender.join().unwrap());
         assert!(!asked.join().unwrap());
-        assert!(slot.is_given());
-        assert_eq!(*slot.woken.lock().unwrap(), u32::from(!found));
+        slot.assert_given_to_one(found);
     });
 }
 
@@ -214,17 +213,13 @@ fn whose_request_is_displaced_is_not_found_waiting() {
 fn a_task_whose_request_is_displaced_hears_of_it_when_that_is_dropped() {
     check(3, || {
         let slot = Slot::new();
-        let giver = {
-            let slot = Arc::clone(&slot);
-            thread::spawn(move || {
-                slot.answer.write(ANSWER);
-                let displaced = slot.given(slot.word.displace(), || ());
-                displaced || slot.give() // not under the lock
-            })
-        };
+        let giver = beside(&slot, |slot| {
+            slot.answer.write(ANSWER);
+            let displaced = slot.given(slot.word.displace(), || ());
+            displaced || slot.give() // not under the lock
+        });
         let found = slot.take_or_wait(By::Task, 1);
         assert!(giver.join().unwrap());
-        assert!(slot.is_given());
-        assert_eq!(*slot.woken.lock().unwrap(), u32::from(!found));
+        slot.assert_given_to_one(found);
     });
 }

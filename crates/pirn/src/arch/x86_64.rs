@@ -238,11 +238,18 @@ pub(crate) unsafe fn syscall(number: libc::c_long, args: [usize; 6]) -> isize {
     result
 }
 
-/// Has the processor fetch the cache line of an address, if there is memory. No effect otherwise.
+/// Bytes of a cache line.
+pub(crate) const LINE: usize = 64;
+
+/// Has the processor fetch this many cache lines from an address on, as far as there is memory. No
+/// effect otherwise.
 #[inline(always)]
-pub(crate) fn prefetch(address: usize) {
-    // SAFETY: a prefetch of any address is allowed.
-    unsafe { _mm_prefetch::<_MM_HINT_T0>(core::ptr::without_provenance(address)) };
+pub(crate) fn prefetch(address: usize, lines: usize) {
+    for line in 0..lines {
+        let address = address.wrapping_add(line * LINE);
+        // SAFETY: a prefetch of any address is allowed.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(core::ptr::without_provenance(address)) };
+    }
 }
 
 /// A full memory fence, like `fence(SeqCst)`: no later load passes an earlier store. A locked

@@ -4,7 +4,7 @@
 //! not know scheduling: it makes continuations, and switches from one to another. A platform
 //! thread's own stack takes part as a [`Continuation`] without a slot.
 
-use crate::arch;
+use crate::arch::{self, LINE};
 use crate::glibc::{malloc, tls};
 use crate::sanitizer::{self, Ignored, Side, valgrind};
 use crate::stack::Slot;
@@ -45,9 +45,6 @@ enum Memory {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct FirstLines(usize);
 
-/// Bytes of a line of the cache.
-const LINE: usize = 64;
-
 impl FirstLines {
     const DISTANCE: usize = (1 << 16) - 1;
 
@@ -78,9 +75,8 @@ impl FirstLines {
             return;
         }
         let (sp, below_tp) = self.addresses();
-        for address in [sp, sp.wrapping_add(LINE), below_tp] {
-            arch::prefetch(address);
-        }
+        arch::prefetch(sp, 2);
+        arch::prefetch(below_tp, 1);
     }
 }
 

@@ -158,8 +158,7 @@ impl Core {
     /// followed: the thread may be gone.
     #[inline(always)]
     pub(crate) fn fetch(this: *const Core) {
-        arch::prefetch(this.addr());
-        arch::prefetch(this.addr() + 64);
+        arch::prefetch(this.addr(), 2);
     }
 
     /// Where the saved stack pointer is in a record.

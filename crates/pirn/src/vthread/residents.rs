@@ -133,9 +133,7 @@ pub(crate) fn walk<R>(slot: Slot, f: impl FnOnce(&Core, bool) -> R) -> Option<R>
 #[cfg(feature = "dump")]
 pub(crate) fn fetch_record(slot: Slot) {
     let record = table(slot).map_or(0, |table| table[slot.index()].hint().addr());
-    arch::prefetch(record);
-    arch::prefetch(record + 64);
-    arch::prefetch(record + 128);
+    arch::prefetch(record, 3);
 }
 
 /// Has the processor fetch the stack of the thread in a slot, if that has left it.
@@ -148,7 +146,7 @@ pub(crate) fn fetch_stack(slot: Slot) {
         // SAFETY: the handler of faults is in place, as there has been a thread. The record may be
         // gone, and what is read any number: only the processor's cache gets to know.
         let sp = unsafe { arch::fetch_u64(record + Core::SAVED_SP) };
-        (0..LINES).for_each(|line| arch::prefetch(sp.value as usize + line * 64));
+        arch::prefetch(sp.value as usize, LINES);
     }
 }
 
