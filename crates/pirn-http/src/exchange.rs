@@ -148,6 +148,23 @@ pub(crate) fn read_in_time(
     }
 }
 
+/// Writes so many bytes of an answer's body, or what has been collected, within the time limit for
+/// that.
+pub(crate) fn write_in_time(
+    seat: &Seat,
+    bytes: usize,
+    write: impl FnOnce() -> io::Result<()>,
+) -> io::Result<()> {
+    let was_late = seat.has_expired();
+    seat.limit(Limit::Write);
+    let result = write();
+    seat.progress(bytes);
+    if result.is_ok() && seat.has_expired() && !was_late {
+        seat.forgive();
+    }
+    result
+}
+
 /// The body of a request takes too long.
 #[cold]
 fn too_late(seat: &Seat) -> io::Error {
@@ -204,21 +221,23 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    /// Reads a piece that comes only when its time is up. Returns what reading says, and what the
+    /// Moves a piece that is through only when its time is up. Returns what that says, and what the
     /// thread's seat then does: whether it has expired, and the upload is late.
-    fn read_just_then(timeouts: Timeouts) -> (io::Result<usize>, (bool, bool)) {
+    fn just_then<T: Send + 'static>(
+        timeouts: Timeouts,
+        piece: fn(&Seat, &dyn Fn()) -> io::Result<T>,
+    ) -> (io::Result<T>, (bool, bool)) {
         let watch = Watch::new(timeouts);
         let looking = Arc::clone(&watch);
         let looking = thread::spawn(move || looking.run());
-        let reading = Arc::clone(&watch);
-        let read = thread::spawn(move || {
-            let seat = reading.seat();
+        let moving = Arc::clone(&watch);
+        let moved = thread::spawn(move || {
+            let seat = moving.seat();
             seat.sit_down();
-            let result = read_in_time(&seat, || {
+            let result = piece(&seat, &|| {
                 while !seat.has_expired() {
                     thread::yield_now();
                 }
-                Ok(5)
             });
             let interrupted = thread::take_interrupt();
             assert_eq!(
@@ -228,23 +247,42 @@ mod tests {
             );
             (result, (seat.has_expired(), seat.is_upload_late()))
         });
-        let read = read.join().unwrap();
+        let moved = moved.join().unwrap();
         watch.end();
         looking.join().unwrap();
-        read
+        moved
+    }
+
+    fn read_five(seat: &Seat, time_is_up: &dyn Fn()) -> io::Result<usize> {
+        read_in_time(seat, || {
+            time_is_up();
+            Ok(5)
+        })
     }
 
     #[test]
     fn a_piece_that_comes_just_when_its_time_is_up_is_a_piece() {
         let timeouts = Timeouts::default().body(Duration::ZERO, 1);
-        let (result, state) = read_just_then(timeouts);
+        let (result, state) = just_then(timeouts, read_five);
         assert_eq!((result.unwrap(), state), (5, (false, false)));
+    }
+
+    #[test]
+    fn a_piece_that_is_taken_just_when_its_time_is_up_is_sent() {
+        let timeouts = Timeouts::default().body(Duration::ZERO, 1);
+        let (result, state) = just_then(timeouts, |seat, time_is_up| {
+            write_in_time(seat, 5, || {
+                time_is_up();
+                Ok(())
+            })
+        });
+        assert_eq!((result.unwrap(), state), ((), (false, false)));
     }
 
     #[test]
     fn a_piece_that_comes_just_when_the_time_of_the_whole_body_is_up_is_too_late() {
         let timeouts = Timeouts::default().upload(Duration::ZERO);
-        let (result, state) = read_just_then(timeouts);
+        let (result, state) = just_then(timeouts, read_five);
         assert_eq!(result.unwrap_err().kind(), io::ErrorKind::TimedOut);
         assert_eq!(state, (true, true));
     }

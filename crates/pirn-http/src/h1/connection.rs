@@ -251,24 +251,23 @@ impl Connection {
         // Each piece has its time limit: a client need not get all of a large body in that of one.
         for piece in bytes.chunks(PIECE) {
             let waits = !self.output.has_room(piece.len());
-            if waits {
-                self.seat.limit(Limit::Write);
-            }
-            let result = self.output.body(&self.stream, &mut body, piece);
+            let mut write = || self.output.body(&self.stream, &mut body, piece);
+            let result = match waits {
+                true => exchange::write_in_time(&self.seat, piece.len(), write),
+                false => {
+                    self.seat.note(piece.len());
+                    write()
+                }
+            };
             self.answer = Answer::Begun(body);
-            match waits {
-                true => self.seat.progress(piece.len()),
-                false => self.seat.note(piece.len()),
-            }
             self.sent(result)?;
         }
         Ok(())
     }
 
     pub(crate) fn flush(&mut self) -> io::Result<()> {
-        self.seat.limit(Limit::Write);
-        let result = self.output.flush(&self.stream);
-        self.seat.no_limit();
+        let flush = || self.output.flush(&self.stream);
+        let result = exchange::write_in_time(&self.seat, 0, flush);
         self.sent(result)
     }
 
@@ -379,11 +378,7 @@ impl Connection {
 
     /// Leaves HTTP: sends the answer, and passes the connection on.
     fn upgrade(mut self: Box<Self>, response: Response, upgrade: Upgrade) {
-        self.seat.limit(Limit::Write);
-        let sent = self
-            .send(response, None)
-            .and_then(|()| self.output.flush(&self.stream));
-        self.seat.no_limit();
+        let sent = self.send(response, None).and_then(|()| self.flush());
         if sent.is_ok() {
             let Connection {
                 stream,

@@ -65,6 +65,10 @@ impl Timeouts {
     /// client, not that in which a handler makes the next bytes. The streams of a connection of
     /// HTTP/2 share what its client can do: one of them may pause as long as the others move
     /// together by that much.
+    ///
+    /// Over HTTP/1.1 an answer is written in pieces of up to 64 KiB, and a piece that is taken
+    /// slowly looks like a pause: it has the time of [`idle`](Self::idle). With the defaults that is
+    /// 870 bytes per second, once the kernel's buffers are full.
     #[must_use]
     pub fn body(self, start: Duration, rate: u64) -> Timeouts {
         Timeouts {

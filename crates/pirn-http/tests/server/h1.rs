@@ -1,7 +1,7 @@
 //! HTTP/1.1 over connections inside the process and over sockets.
 
 use super::common;
-use pirn_http::{Limits, Request, Response, Running, Server, Status, Timeouts};
+use pirn_http::{Limits, Request, Response, Server, Status};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::thread;
@@ -304,113 +304,6 @@ fn a_client_that_waits_for_100_gets_it_when_the_body_is_read() {
     stream.read_to_string(&mut rest).unwrap();
     assert!(rest.ends_with("\r\n\r\nhi"), "{rest}");
     assert_eq!(running.shutdown(), 0);
-}
-
-#[test]
-fn slow_clients_are_told_and_cut_off() {
-    let short = Duration::from_millis(200);
-    let timeouts = Timeouts::default()
-        .head(short)
-        .idle(short)
-        .body(short, 1 << 20);
-    let running = hello()
-        .timeouts(timeouts)
-        .bind("127.0.0.1:0")
-        .unwrap()
-        .start()
-        .unwrap();
-    let begin = |bytes: &str| {
-        let mut stream = TcpStream::connect(running.local_addr().unwrap()).unwrap();
-        stream.write_all(bytes.as_bytes()).unwrap();
-        let mut all = String::new();
-        stream.read_to_string(&mut all).unwrap();
-        all
-    };
-    assert_eq!(begin(""), "");
-    assert!(begin("GET / HT").starts_with("HTTP/1.1 408 "));
-    let body = "POST /echo HTTP/1.1\r\nhost: a\r\ncontent-length: 20\r\n\r\nabc";
-    assert!(begin(body).starts_with("HTTP/1.1 408 "));
-    assert_eq!(running.shutdown(), 0);
-}
-
-#[test]
-fn a_body_that_drips_for_ever_is_ended_with_the_name_of_the_setting() {
-    // The handler has more time, and is not what is late.
-    let timeouts = Timeouts::default()
-        .upload(Duration::from_millis(300))
-        .handler(Duration::from_secs(600));
-    let server = hello().timeouts(timeouts).bind("127.0.0.1:0").unwrap();
-    let running = server.start().unwrap();
-    let head = "POST /echo HTTP/1.1\r\nhost: a\r\n";
-    let chunked = format!("{head}transfer-encoding: chunked\r\n\r\n");
-    let announced = format!("{head}content-length: 2000000\r\n\r\n");
-    for (head, piece) in [(chunked, "8\r\n12345678\r\n"), (announced, "12345678")] {
-        let mut stream = TcpStream::connect(running.local_addr().unwrap()).unwrap();
-        stream.write_all(head.as_bytes()).unwrap();
-        let mut sender = stream.try_clone().unwrap();
-        // Much faster than the 500 bytes per second of the default.
-        let drips = thread::spawn(move || {
-            while sender.write_all(piece.as_bytes()).is_ok() {
-                thread::sleep(Duration::from_millis(1));
-            }
-        });
-        let mut answer = String::new();
-        // It ends well, though more is on its way: a reset could take the answer with it.
-        stream.read_to_string(&mut answer).unwrap();
-        assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
-        assert!(answer.contains("(Timeouts::upload)"), "{answer}");
-        drips.join().unwrap();
-    }
-    assert_eq!(running.shutdown(), 0);
-}
-
-/// Serves with short limits: bodies begin within 200 ms, move by a byte per second, and never pause
-/// for longer than `pause` milliseconds.
-fn hurried(server: Server, pause: u64) -> (Running, TcpStream) {
-    let timeouts = Timeouts::default()
-        .body(Duration::from_millis(200), 1)
-        .idle(Duration::from_millis(pause));
-    let running = server.timeouts(timeouts).bind("127.0.0.1:0").unwrap();
-    let running = running.start().unwrap();
-    let mut client = TcpStream::connect(running.local_addr().unwrap()).unwrap();
-    client
-        .write_all(b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")
-        .unwrap();
-    (running, client)
-}
-
-#[test]
-fn a_large_body_in_memory_may_take_longer_than_its_first_bytes() {
-    const LENGTH: usize = 40 << 20;
-    let server = Server::new().get("/", |_: &mut Request| vec![0; LENGTH]);
-    // Longer than this machine may forget about the client.
-    let (_running, mut client) = hurried(server, 10_000);
-    let (mut count, mut piece) = (0, vec![0; 128 << 10]);
-    loop {
-        match client.read(&mut piece).unwrap() {
-            0 => break,
-            more => count += more,
-        }
-        thread::sleep(Duration::from_millis(3));
-    }
-    assert!(count > LENGTH, "{count}");
-}
-
-#[test]
-fn a_client_that_reads_nothing_more_is_cut_off() {
-    let (ended, end) = std::sync::mpsc::channel();
-    let server = Server::new().get("/", move |request: &mut Request| -> io::Result<()> {
-        let mut body = request.respond(Response::ok())?;
-        let result = io::copy(&mut io::repeat(0), &mut body);
-        ended.send(result.is_err()).unwrap();
-        Ok(())
-    });
-    let (_running, mut client) = hurried(server, 400);
-    // What the kernel's buffers have taken would be enough for days.
-    assert_eq!(end.recv_timeout(Duration::from_secs(60)), Ok(true));
-    // Nor does the kernel keep what the client may read some time.
-    let rest = io::copy(&mut client, &mut io::sink());
-    assert_eq!(rest.unwrap_err().kind(), io::ErrorKind::ConnectionReset);
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod h1;
 mod hangups;
 #[cfg(feature = "http2")]
 mod http2;
+mod slow;
 mod threads;
 #[cfg(feature = "tls")]
 mod tls;
