@@ -117,11 +117,7 @@ pub fn sleep(duration: Duration) {
 pub fn sleep_until(deadline: Instant) {
     let left = || deadline.saturating_duration_since(Instant::now());
     if vthread::current().is_some() {
-        let left = left();
-        if !left.is_zero() {
-            sleep(left);
-        }
-        return;
+        return sleep(left());
     }
     loop {
         match left() {
