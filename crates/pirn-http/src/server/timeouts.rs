@@ -67,8 +67,8 @@ impl Timeouts {
     /// together by that much.
     ///
     /// Over HTTP/1.1 an answer is written in pieces of up to 64 KiB, and a piece that is taken
-    /// slowly looks like a pause: it has the time of [`idle`](Self::idle). With the defaults that is
-    /// 870 bytes per second, once the kernel's buffers are full.
+    /// slowly looks like a pause: it has the time of [`idle`](Self::idle). With the defaults that
+    /// is 870 bytes per second, once the kernel's buffers are full.
     #[must_use]
     pub fn body(self, start: Duration, rate: u64) -> Timeouts {
         Timeouts {
