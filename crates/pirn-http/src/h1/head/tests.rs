@@ -153,3 +153,31 @@ fn a_head_says_how_its_connection_goes_on() {
     assert_eq!(parsed("1", "hOST: a\r\n"), Err(400));
     assert_eq!(parsed("1", "x: \0\r\n"), Err(400));
 }
+
+/// The short way takes nothing that the parser would not take.
+#[test]
+fn plain_hosts_are_hosts() {
+    let plain = [
+        "a",
+        "a.b-c:1",
+        "127.0.0.1:65535",
+        "a:00080",
+        "0:0",
+        "-",
+        ".",
+    ];
+    for host in plain {
+        assert!(is_plain_host(host.as_bytes()), "{host}");
+        let authority = Authority::try_from(host).unwrap();
+        assert!(is_host_and_port(&authority), "{host}");
+    }
+    let others = [
+        "", ":80", "a:", "a:65536", "a:000080", "a:8x", "a:+80", "a:80:80",
+    ];
+    for other in others
+        .into_iter()
+        .chain(["a@b", "[::1]:80", "a_b", "\u{e4}"])
+    {
+        assert!(!is_plain_host(other.as_bytes()), "{other}");
+    }
+}
