@@ -1,7 +1,8 @@
 //! The `Date` of answers: RFC 9110, section 5.6.7.
 //!
-//! It changes once per second, so all threads share the last one. Nobody waits for it: where
-//! another thread is at it, the text is made anew.
+//! It changes once per second, so each connection of HTTP/1.1 keeps [its last](Last), and all
+//! threads share one more. Nobody waits for that: where another thread is at it, the text is made
+//! anew.
 
 use httpdate::HttpDate;
 use std::io::Write;
@@ -15,8 +16,38 @@ static LAST: Mutex<(u64, Text)> = Mutex::new((u64::MAX, [0; 29]));
 
 /// Returns the present time.
 pub(crate) fn now() -> Text {
+    at(present_second())
+}
+
+fn present_second() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    at(now.unwrap_or_default().as_secs())
+    now.unwrap_or_default().as_secs()
+}
+
+/// The last time of one connection: with it, its answers do not touch memory that all processors
+/// write.
+#[derive(Default, Debug)]
+pub(crate) struct Last {
+    /// Since 1970; 0: none yet.
+    second: u64,
+    text: Text,
+}
+
+impl Last {
+    /// Returns the present time.
+    pub(crate) fn now(&mut self) -> &Text {
+        self.at(present_second())
+    }
+
+    fn at(&mut self, second: u64) -> &Text {
+        if self.second != second || second == 0 {
+            *self = Last {
+                second,
+                text: at(second),
+            };
+        }
+        &self.text
+    }
 }
 
 /// Returns the text of a second since 1970.
@@ -57,5 +88,10 @@ mod tests {
         }
         assert_eq!(&at(784_111_777), b"Sun, 06 Nov 1994 08:49:37 GMT");
         assert!(now().ends_with(b" GMT"));
+        let mut last = Last::default();
+        for second in [0, 1, 1, 0, 784_111_777] {
+            assert_eq!(*last.at(second), format(second));
+        }
+        assert!(last.now().ends_with(b" GMT"));
     }
 }

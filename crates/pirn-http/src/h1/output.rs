@@ -78,6 +78,7 @@ pub(crate) struct Output {
     bytes: Vec<u8>,
     /// Where the chunk begins that is being collected.
     chunk: Option<usize>,
+    date: date::Last,
 }
 
 impl Output {
@@ -102,7 +103,7 @@ impl Output {
         }
         if !has_date && !status.is_informational() {
             out.extend_from_slice(b"date: ");
-            out.extend_from_slice(&date::now());
+            out.extend_from_slice(self.date.now());
             out.extend_from_slice(b"\r\n");
         }
         let body = framing(out, asked, length);
