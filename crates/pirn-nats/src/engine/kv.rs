@@ -19,11 +19,15 @@ use crate::error::NodeError;
 use crate::poison::locked;
 use crate::subject::key;
 use async_nats::jetstream::Context;
-use async_nats::jetstream::kv::{Entry, Operation, Store, UpdateErrorKind};
+use async_nats::jetstream::kv::{CreateErrorKind, Entry, Operation, Store, UpdateErrorKind};
 use async_nats::jetstream::stream::{Config, DiscardPolicy, StorageType};
 use bytes::Bytes;
 use core::time::Duration;
 use std::sync::{Arc, Mutex};
+
+/// How often a name is asked for that is somebody's, and is nobody's when that one is looked up.
+/// Once is the rule: a second time, it was another's for no longer than the answer took.
+const ATTEMPTS: u32 = 4;
 
 pub(super) struct Kv {
     runtime: Arc<Runtime>,
@@ -118,15 +122,20 @@ async fn entry(store: &Store, key: &str) -> Result<Option<Entry>, NodeError> {
 }
 
 async fn take(store: Store, key: String, holder: Bytes) -> Result<u64, NotHeld> {
-    let error = match store.create(&key, holder.clone()).await {
-        Ok(revision) => return Ok(revision),
-        Err(error) => NotHeld::Unknown(NodeError::unavailable(error)),
-    };
-    match entry(&store, &key).await {
-        Ok(Some(entry)) if entry.value == holder => Ok(entry.revision),
-        Ok(Some(entry)) => Err(NotHeld::By(entry.value.into())),
-        // It has been given back, or has run out, in this moment; or nothing is known.
-        Ok(None) | Err(_) => Err(error),
+    let mut attempts = ATTEMPTS;
+    loop {
+        let error = match store.create(&key, holder.clone()).await {
+            Ok(revision) => return Ok(revision),
+            Err(error) => error,
+        };
+        attempts -= 1;
+        match entry(&store, &key).await {
+            Ok(Some(entry)) if entry.value == holder => return Ok(entry.revision),
+            Ok(Some(entry)) => return Err(NotHeld::By(entry.value.into())),
+            // It was somebody's, and has been given back, or has run out, in this moment.
+            Ok(None) if error.kind() == CreateErrorKind::AlreadyExists && attempts > 0 => {}
+            Ok(None) | Err(_) => return Err(NotHeld::Unknown(NodeError::unavailable(error))),
+        }
     }
 }
 
