@@ -50,7 +50,8 @@ pub struct Request {
     fields: LazyFields,
     exchange: Exchange,
     pub(crate) captured: Captured,
-    pub(crate) route: Option<Arc<str>>,
+    /// Which of the server's routes serves this. Not the path: all processors would count its owners.
+    pub(crate) route: Option<usize>,
     pub(crate) outgoing: Outgoing,
 }
 
@@ -154,7 +155,12 @@ impl Request {
     /// Returns the path of the route that serves this request, such as `/users/{id}`. `None`: there
     /// is none, or, in middleware, it has not been looked for yet.
     pub fn route(&self) -> Option<&str> {
-        self.route.as_deref()
+        self.shared_route().map(|path| &**path)
+    }
+
+    pub(crate) fn shared_route(&self) -> Option<&Arc<str>> {
+        self.route
+            .map(|route| &self.exchange.shared().routes[route])
     }
 
     /// Returns whether the server has been told to shut down. A handler that sends without end

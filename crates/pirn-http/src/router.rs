@@ -84,16 +84,24 @@ impl Router {
         methods.sort_by_key(|(method, _)| method.is_none());
     }
 
+    /// Returns the paths of all routes.
+    pub(crate) fn paths(&self) -> Box<[Arc<str>]> {
+        self.paths
+            .iter()
+            .map(|(path, _)| Arc::clone(path))
+            .collect()
+    }
+
     /// Handles a request.
     pub(crate) fn handle(&self, request: &mut Request) -> Response {
         let Ok(found) = self.by_path.at(request.uri.path()) else {
             return StatusCode::NOT_FOUND.into_response();
         };
-        let (path, methods) = &self.paths[*found.value];
+        let (_, methods) = &self.paths[*found.value];
         let Some(handler) = methods.find(&request.method) else {
             let mut response = StatusCode::METHOD_NOT_ALLOWED.into_response();
             response.headers.insert(ALLOW, methods.allowed());
-            request.route = Some(Arc::clone(path));
+            request.route = Some(*found.value);
             return response;
         };
         let decode = |value: &str| match percent_decode_str(value).decode_utf8() {
@@ -106,7 +114,7 @@ impl Router {
             .map(|(name, value)| (name.to_owned(), decode(value)));
         let captured = Captured(captured.collect());
         request.captured = captured;
-        request.route = Some(Arc::clone(path));
+        request.route = Some(*found.value);
         handler(request)
     }
 }

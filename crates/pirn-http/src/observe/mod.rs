@@ -46,7 +46,7 @@ impl<F: FnOnce(Outcome) + Send + 'static> Observer<F> {
     /// Observes what a handler has returned: until the body has been sent.
     fn watch(mut self, request: &Request, mut response: Response) -> Response {
         let (began, is_head) = (self.began, request.method == Method::HEAD);
-        let route = request.route.clone();
+        let route = request.shared_route().cloned();
         let Some(over) = self.over.take() else {
             return response;
         };

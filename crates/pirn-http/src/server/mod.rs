@@ -328,6 +328,7 @@ impl Server {
             http2,
             protocol,
         } = self;
+        let routes = router.paths();
         let inner: Box<Handler> = Box::new(move |request: &mut Request| router.handle(request));
         let handler = layers.into_iter().fold(inner, |inner, layer| layer(inner));
         let handler = Box::new(move |request: &mut Request| {
@@ -338,6 +339,7 @@ impl Server {
         let stopping = AtomicBool::new(false);
         Arc::new(Shared {
             handler,
+            routes,
             protocol,
             limits,
             threads,

@@ -121,6 +121,8 @@ impl Limits {
 /// See the module's documentation.
 pub(crate) struct Shared {
     pub(crate) handler: Box<Handler>,
+    /// The paths of the router.
+    pub(crate) routes: Box<[Arc<str>]>,
     /// `None`: the connections speak HTTP.
     pub(crate) protocol: Option<Box<Protocol>>,
     pub(crate) limits: Limits,
