@@ -50,7 +50,8 @@ pub struct Request {
     fields: LazyFields,
     exchange: Exchange,
     pub(crate) captured: Captured,
-    /// Which of the server's routes serves this. Not the path: all processors would count its owners.
+    /// Which of the server's routes serves this. Not its path, whose owners all processors would
+    /// count.
     pub(crate) route: Option<usize>,
     pub(crate) outgoing: Outgoing,
 }
