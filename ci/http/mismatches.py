@@ -112,7 +112,6 @@ REASONS = {
         "options-star": STAR,
         "connect": CONNECT,
         "upgrade-unknown": TWICE,
-        "upgrade-h2c": TWICE,
         "upgrade-websocket-bad-version": TWICE,
     },
 }
