@@ -1,5 +1,7 @@
 //! The ways to a client.
 
+use rustix::io::Errno;
+use rustix::net::{SendFlags, sendmsg};
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -57,6 +59,22 @@ impl Stream {
             body = &body[count - of_head..];
         }
         Ok(())
+    }
+
+    /// Writes as much of both parts as the kernel takes without a wait. Returns how many bytes that
+    /// were; none, where there is no kernel between.
+    pub(crate) fn offer(&self, head: &[u8], body: &[u8]) -> io::Result<usize> {
+        let socket = match self {
+            Stream::Tcp(stream) => stream.as_fd(),
+            Stream::Unix(stream) => stream.as_fd(),
+            _ => return Ok(0),
+        };
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        let parts = [IoSlice::new(head), IoSlice::new(body)];
+        match sendmsg(socket, &parts, &mut Default::default(), flags) {
+            Err(Errno::AGAIN | Errno::INTR) => Ok(0),
+            result => Ok(result?),
+        }
     }
 
     fn write(&self, bytes: &[u8]) -> io::Result<usize> {

@@ -248,8 +248,17 @@ impl Connection {
         let Answer::Begun(mut body) = self.answer else {
             return Err(io::ErrorKind::InvalidInput.into());
         };
-        // Each piece has its time limit: a client need not get all of a large body in that of one.
-        for piece in bytes.chunks(PIECE) {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let offered = self.offer(&mut body, rest)?;
+            if offered > 0 {
+                rest = &rest[offered..];
+                continue;
+            }
+            // Each piece has its time limit: a client need not get all of a large body in that of
+            // one.
+            let (piece, more) = rest.split_at(rest.len().min(PIECE));
+            rest = more;
             let waits = !self.output.has_room(piece.len());
             let mut write = || self.output.body(&self.stream, &mut body, piece);
             let result = match waits {
@@ -263,6 +272,20 @@ impl Connection {
             self.sent(result)?;
         }
         Ok(())
+    }
+
+    /// Writes what the kernel takes at once of a body that is more than a piece. Returns how many
+    /// bytes that were.
+    fn offer(&mut self, body: &mut Body, rest: &[u8]) -> io::Result<usize> {
+        if rest.len() <= PIECE {
+            return Ok(0);
+        }
+        let result = self.output.offer(&self.stream, body, rest);
+        self.answer = Answer::Begun(*body);
+        let count = *result.as_ref().unwrap_or(&0);
+        self.seat.note(count);
+        self.sent(result.map(drop))?;
+        Ok(count)
     }
 
     pub(crate) fn flush(&mut self) -> io::Result<()> {

@@ -170,6 +170,33 @@ impl Output {
         }
     }
 
+    /// Writes as much of a body as the kernel takes without a wait, behind what has been collected.
+    /// Returns how many bytes of it that were; none of a body in chunks.
+    ///
+    /// # Errors
+    /// As from [`body`](Self::body).
+    pub(crate) fn offer(
+        &mut self,
+        stream: &Stream,
+        framing: &mut Body,
+        bytes: &[u8],
+    ) -> io::Result<usize> {
+        let mut rest = match *framing {
+            Body::Left(left) => left,
+            Body::UntilClose => u64::MAX,
+            Body::Omitted | Body::Chunks => return Ok(0),
+        };
+        exchange::take_off(&mut rest, bytes.len())?;
+        let count = stream.offer(&self.bytes, bytes)?;
+        let of_head = count.min(self.bytes.len());
+        self.bytes.drain(..of_head);
+        let of_body = count - of_head;
+        if let Body::Left(left) = framing {
+            exchange::take_off(left, of_body)?;
+        }
+        Ok(of_body)
+    }
+
     /// Writes the size of the chunk that is being collected, and its end.
     fn close_chunk(&mut self) {
         let Some(start) = self.chunk.take() else {
