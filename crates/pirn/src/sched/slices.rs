@@ -165,7 +165,8 @@ impl Slices {
             let Some(next) = next else {
                 return sys::nap(end - now);
             };
-            let until = Deadline::from_nanos(next.at.max(now + SHORTEST_NAP_NS).min(end));
+            // Not shorter where the monitor's own tick ends, either: see `SHORTEST_NAP_NS`.
+            let until = Deadline::from_nanos(next.at.min(end).max(now + SHORTEST_NAP_NS));
             events = self.runtime.poller.wait_until(until, next.events);
         }
     }
