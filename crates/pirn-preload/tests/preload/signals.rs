@@ -30,3 +30,8 @@ fn the_first_thread_gets_what_it_does_not_block() {
 fn a_process_without_its_first_thread_can_be_terminated() {
     as_natively("4");
 }
+
+#[test]
+fn the_first_thread_answers_while_it_waits_for_one_that_asks_it() {
+    as_natively("5");
+}
