@@ -295,11 +295,43 @@ static void check_ends_of_children(void)
 	join(begin(fork_and_end, "exits"));
 }
 
+static int handled;
+
+/* Is a thread of libc's already, and may make others. */
+static void handle_in_child(void)
+{
+	alarm(60);
+	CHECK(gettid() == getpid());
+	usleep(100);
+	CHECK(pthread_mutex_lock(&mutex) == 0 && pthread_mutex_unlock(&mutex) == 0);
+	CHECK(join(begin(nothing, &handled)) == &handled);
+	handled = 9;
+}
+
+static void *fork_handled(void *none)
+{
+	pid_t child = fork();
+	if (child == 0)
+		_exit(handled);
+	say("handled: %x\n", wait_for(child));
+	return none;
+}
+
+/* A handler that was registered before there were threads. */
+static void check_handlers(void)
+{
+	static int registered;
+	if (!registered++)
+		CHECK(pthread_atfork(NULL, NULL, handle_in_child) == 0);
+	fork_handled(NULL);
+	join(begin(fork_handled, NULL));
+}
+
 static void *check(void *number)
 {
 	static void (*const checks[])(void) = {
 		check_generations, check_threads_fork, check_busy_parent, check_the_one_that_forked,
-		check_ends_of_children,
+		check_ends_of_children, check_handlers,
 	};
 	checks[*(int *)number]();
 	return NULL;

@@ -155,6 +155,36 @@ static void without_the_first(void)
 	}
 }
 
+static atomic_int answers;
+
+static void answer(int signal)
+{
+	CHECK(signal == SIGUSR2 && pthread_equal(pthread_self(), first));
+	answers++;
+}
+
+static void *ask_the_first(void *unused)
+{
+	int before = answers;
+	CHECK(pthread_kill(first, SIGUSR2) == 0);
+	while (answers == before)
+		;
+	return unused;
+}
+
+/* It waits for the end of a thread that waits for it, as a garbage collector does. */
+static void to_the_first_that_joins(void)
+{
+	struct sigaction action = { .sa_handler = answer };
+	CHECK(sigaction(SIGUSR2, &action, NULL) == 0);
+	for (int i = 0; i < 100; i++) {
+		pthread_t thread;
+		CHECK(pthread_create(&thread, NULL, ask_the_first, NULL) == 0);
+		CHECK(pthread_join(thread, NULL) == 0);
+	}
+	say("joins: %d answers\n", answers);
+}
+
 int main(int count, char **arguments)
 {
 	CHECK(count == 3 && sem_init(&ready, 0, 0) == 0);
@@ -163,7 +193,7 @@ int main(int count, char **arguments)
 	CHECK(sigaction(SIGUSR1, &action, NULL) == 0);
 	mask(SIG_BLOCK, SIGUSR1);
 	void (*checks[])(void) = { to_one_that_waits, to_one_that_computes, to_one_that_unblocks_it,
-				   to_the_first, without_the_first };
+				   to_the_first, without_the_first, to_the_first_that_joins };
 	checks[atoi(arguments[2])]();
 	return 0;
 }

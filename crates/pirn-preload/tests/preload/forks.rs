@@ -34,3 +34,8 @@ fn the_thread_that_forked_is_known_in_the_child() {
 fn a_child_ends_with_its_last_thread() {
     as_natively("4");
 }
+
+#[test]
+fn handlers_from_before_the_first_thread_run_on_a_thread_of_libcs() {
+    as_natively("5");
+}

@@ -1,4 +1,5 @@
-//! Signals that are sent to the process. Each check, in C, writes the same as natively.
+//! Signals that are sent to the process, and overflows of stacks. Each check, in C, writes the same
+//! as natively.
 
 use crate::shared::as_natively_in;
 
@@ -29,4 +30,14 @@ fn the_first_thread_gets_what_it_does_not_block() {
 #[test]
 fn a_process_without_its_first_thread_can_be_terminated() {
     as_natively("4");
+}
+
+#[test]
+fn the_first_thread_answers_while_it_waits_for_one_that_asks_it() {
+    as_natively("5");
+}
+
+#[test]
+fn a_handler_from_before_the_first_thread_sees_overflows_of_stacks() {
+    as_natively_in("tests/c/overflows.c", "");
 }

@@ -1,8 +1,9 @@
-//! x86-64: a function in front of `setjmp`, which must return to its caller's frame twice.
+//! x86-64: a function in front of `setjmp` and the like, which must return to its caller's frame
+//! twice.
 
-/// Defines the C function `$name(buffer, flag)`. It calls `$note(buffer, flag)` and goes on at the
-/// address which that returns, with the same arguments, as if its caller had called that.
-macro_rules! forward_setjmp {
+/// Defines the C function `$name`, of up to two arguments. It calls `$note` with them and goes on
+/// at the address which that returns, with the same arguments, as if its caller had called that.
+macro_rules! forward {
     ($(#[$attribute:meta])* $name:ident => $note:path) => {
         $(#[$attribute])*
         #[unsafe(naked)]
@@ -24,4 +25,4 @@ macro_rules! forward_setjmp {
         }
     };
 }
-pub(crate) use forward_setjmp;
+pub(crate) use forward;

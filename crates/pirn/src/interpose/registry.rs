@@ -145,6 +145,7 @@ pub(in crate::interpose) static FAMILIES: &[Family] = &[
     process::signals::sending::FAMILY,
     process::signals::alternative::FAMILY,
     process::signals::masks::FAMILY,
+    process::signals::contexts::FAMILY,
     process::handler::FAMILY,
     process::sigwait::FAMILY,
     process::sysv::FAMILY,

@@ -100,7 +100,7 @@ fn launch(
     }
     observe::debug_table::keep();
     sanitizer::find_out();
-    overflow::install();
+    overflow::install(interpose::pthreads_are_virtual());
     region::find_out();
     let observable = door::allow(settings.observe);
     let slice_ns = match interpose::process::urgent::install(settings.slice, observable) {

@@ -8,6 +8,7 @@ use crate::vthread::record::Phase;
 use crate::vthread::{self, Carrier, Core, Ready};
 use core::cell::OnceCell;
 use core::ptr::NonNull;
+use core::sync::atomic::{AtomicBool, Ordering};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -89,10 +90,26 @@ unsafe fn mount_on_this(thread: Ready, processor: Option<&'static Processor>) {
     }
 }
 
+/// Whether platform threads are not lent.
+static ARE_KEPT: AtomicBool = AtomicBool::new(false);
+
+/// Has platform threads wait by themselves from now on: they may get signals. While one of them is
+/// lent, a handler would run as the thread that it carries; and a thread that sends one to the
+/// platform thread that carries it, and waits for what the handler does (a garbage collector stops
+/// all threads so), would wait for itself.
+pub(crate) fn keep_platform_threads() {
+    // Relaxed: complete in itself. One that is lent already comes back when the thread parks.
+    ARE_KEPT.store(true, Ordering::Relaxed);
+}
+
 /// Lends the calling platform thread, which is about to wait for `thread`, as its carrier: if
 /// nobody has begun to run it and a processor is idle, runs it here until it parks. So a spawn and
 /// a join from `main` wake no other OS thread.
 pub(crate) fn lend(thread: &Core) {
+    // Relaxed: as above.
+    if ARE_KEPT.load(Ordering::Relaxed) {
+        return;
+    }
     let runtime = thread.runtime();
     // The processor is only reserved, so that no more threads run than there are processors.
     // Nothing is queued on it, since this platform thread will not stay.

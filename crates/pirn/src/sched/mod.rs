@@ -46,7 +46,7 @@ pub(crate) mod stuck;
 mod turn;
 pub(crate) mod turns;
 
-pub(crate) use elsewhere::{abandon, carrier_name, lend, mount_here};
+pub(crate) use elsewhere::{abandon, carrier_name, keep_platform_threads, lend, mount_here};
 pub(crate) use preempt::put_aside;
 pub(crate) use processor::Processor;
 

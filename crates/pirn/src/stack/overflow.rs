@@ -4,6 +4,9 @@
 //! belongs to the carrier) checks whether the faulting address is in the guard of the mounted
 //! virtual thread. If so it reports the thread and aborts; otherwise the previous handler takes
 //! over.
+//!
+//! A program that knows nothing of virtual threads may have a handler that copes with overflows of
+//! its threads: OCaml's makes an exception of them. There the previous handler always takes over.
 
 use super::text::FixedText;
 use super::{PAGE, SizeClass, default};
@@ -14,6 +17,7 @@ use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};
 use core::fmt::Write;
 use core::mem::MaybeUninit;
+use core::sync::atomic::{AtomicBool, Ordering};
 
 struct Previous(UnsafeCell<[MaybeUninit<libc::sigaction>; 2]>);
 // SAFETY: written once by `install`, before the handlers that read it are in place.
@@ -21,8 +25,13 @@ unsafe impl Sync for Previous {}
 static PREVIOUS: Previous = Previous(UnsafeCell::new([MaybeUninit::uninit(); 2]));
 const SIGNALS: [c_int; 2] = [libc::SIGSEGV, libc::SIGBUS];
 
-/// Installs the handler. Called once, at start.
-pub(crate) fn install() {
+/// Whether handlers of the program that run on an alternative stack are asked first.
+static IS_SECOND: AtomicBool = AtomicBool::new(false);
+
+/// Installs the handler. Called once, at start. `second`: whether the program's own threads are
+/// virtual, so that its handlers know what to do with them.
+pub(crate) fn install(second: bool) {
+    IS_SECOND.store(second, Ordering::Relaxed); // Relaxed: published with the handler.
     for (i, signal) in SIGNALS.into_iter().enumerate() {
         // SAFETY: single-threaded by the runtime's start lock; the previous action is stored
         // before ours can run.
@@ -72,11 +81,30 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context
     if let Some(thread) = vthread::current()
         && let Some(slot) = thread.slot()
         && (slot.base()..slot.bottom()).contains(&address)
+        && !program_copes(signal)
     {
         report(&thread, slot.class());
     }
     // SAFETY: stored by `install` before this handler was in place.
     unsafe { pass_on(signal, info, context) };
+}
+
+/// Returns whether a handler of the program is to see overflows of virtual threads. Natively one
+/// without an alternative stack would not.
+fn program_copes(signal: c_int) -> bool {
+    // Relaxed: written before the handler that reads it was in place.
+    IS_SECOND.load(Ordering::Relaxed) && {
+        let previous = previous(signal);
+        !matches!(previous.sa_sigaction, libc::SIG_DFL | libc::SIG_IGN)
+            && previous.sa_flags & libc::SA_ONSTACK != 0
+    }
+}
+
+/// Returns what the program had installed before.
+fn previous(signal: c_int) -> libc::sigaction {
+    let index = usize::from(signal != SIGNALS[0]);
+    // SAFETY: stored by `install` before the handlers that ask were in place.
+    unsafe { (*PREVIOUS.0.get())[index].assume_init() }
 }
 
 fn report(thread: &vthread::Core, class: SizeClass) -> ! {
@@ -105,10 +133,9 @@ fn report(thread: &vthread::Core, class: SizeClass) -> ! {
 
 /// Calls the previous handler, or lets the fault happen again with the default one.
 unsafe fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
-    let index = usize::from(signal != SIGNALS[0]);
-    // SAFETY: see `on_fault`; the previous action's own contract for its signature.
+    let previous = previous(signal);
+    // SAFETY: the previous action's own contract for its signature.
     unsafe {
-        let previous = (*PREVIOUS.0.get())[index].assume_init();
         match previous.sa_sigaction {
             libc::SIG_DFL | libc::SIG_IGN => {
                 libc::sigaction(signal, &previous, core::ptr::null_mut());

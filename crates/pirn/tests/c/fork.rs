@@ -4,9 +4,11 @@
 
 use std::cell::Cell;
 use std::collections::HashMap;
+use std::ffi::{c_int, c_void};
 use std::hint;
 use std::io::{self, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
@@ -150,6 +152,15 @@ fn atfork_handlers_run() {
             STEPS.lock().unwrap().push(name);
         }
     }
+    type Handler = Option<unsafe extern "C" fn()>;
+    unsafe extern "C" {
+        fn __register_atfork(
+            prepare: Handler,
+            parent: Handler,
+            child: Handler,
+            object: *mut c_void,
+        ) -> c_int;
+    }
     unsafe extern "C" fn prepare() {
         step("prepare");
     }
@@ -160,8 +171,10 @@ fn atfork_handlers_run() {
         step("child");
     }
     on_virtual(|| {
+        // What `pthread_atfork` calls.
         // SAFETY: the handlers stay valid for ever.
-        let error = unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };
+        let error =
+            unsafe { __register_atfork(Some(prepare), Some(parent), Some(child), ptr::null_mut()) };
         assert_eq!(error, 0);
         WATCHED.set(true);
         in_fork(|| assert_eq!(*STEPS.lock().unwrap(), ["prepare", "child"]));

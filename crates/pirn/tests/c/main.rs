@@ -12,6 +12,7 @@ mod identity;
 mod many_readers;
 mod posix;
 mod pthread;
+mod pthread_contexts;
 mod pthread_create;
 mod pthread_delivery;
 mod pthread_keys;

@@ -7,8 +7,11 @@
 //! forked thread becomes, for libc too, a thread like any other. The carriers' stacks go to libc's
 //! cache of unused stacks there.
 //!
-//! A handler does the rest in the child. It is registered before those of the program, so that it
-//! covers forks made inside libc (`daemon`, `forkpty`) as well. In the child
+//! A handler does the rest in the child, so that it covers forks made inside libc (`daemon`,
+//! `forkpty`) as well. It is registered before all others, since those of the program call
+//! interposed functions, and libc calls them in the order of their registration. Libraries may
+//! register theirs long before the runtime starts, in constructors that run before ours: so the
+//! function that registers them, to which `pthread_atfork` leads, is interposed. In the child
 //! * there are no other virtual threads, no carriers, and no spawning: a spawn fails with an error
 //!   that says so. Only where `pthread_create` makes virtual threads, the first one starts
 //!   [another runtime](crate::runtime);
@@ -23,21 +26,80 @@ use crate::interpose::thread::{self, identity};
 use crate::mark::Raised;
 use crate::vthread::signals;
 use crate::{runtime, sys, vthread};
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::{AtomicBool, Ordering};
 use libc::pid_t;
+
+type Handler = Option<unsafe extern "C" fn()>;
 
 interposed! {
     family "Forking" for Correctness;
 
-    Own by hand { vfork: "as `fork`, which libc does on the virtual thread; see the limits", _Fork }
+    Own by hand {
+        vfork: "as `fork`, which libc does on the virtual thread; see the limits", _Fork,
+        __register_atfork: "`pthread_atfork`; Pirn's own handler is the first",
+    }
     Own as { fn __vfork() -> pid_t = vfork(); }
 }
 
-/// Makes every child call the handler from now on. Called once, at the start.
+/// Whether the handler has been registered, or is just being so.
+static IS_REGISTERED: AtomicBool = AtomicBool::new(false);
+/// Whether there is anything that a child has to leave behind.
+static IS_NEEDED: AtomicBool = AtomicBool::new(false);
+
+/// Makes every child leave the runtime behind from now on. Called once, at the start.
 pub(crate) fn install() -> Result<(), String> {
+    IS_NEEDED.store(true, Ordering::Relaxed); // Relaxed: a child has what its parent's thread saw.
+    match register() {
+        true => Ok(()),
+        false => Err("no memory for a fork handler".into()),
+    }
+}
+
+/// Registers the handler, unless that has been done. Returns whether it is registered.
+fn register() -> bool {
+    // Relaxed: complete in itself. Another thread that registers a handler of its own just now may
+    // come first.
+    if IS_REGISTERED.swap(true, Ordering::Relaxed) {
+        return true;
+    }
     // SAFETY: the handler stays valid for ever.
-    match unsafe { libc::pthread_atfork(None, None, Some(in_child)) } {
-        0 => Ok(()),
-        _ => Err("no memory for a fork handler".into()),
+    let error = unsafe { libc::pthread_atfork(None, None, Some(handler)) };
+    if error != 0 {
+        IS_REGISTERED.store(false, Ordering::Relaxed); // Relaxed: as above.
+    }
+    error == 0
+}
+
+/// What `pthread_atfork` calls, which is a part of each program and library.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __register_atfork(
+    prepare: Handler,
+    parent: Handler,
+    child: Handler,
+    object: *mut c_void,
+) -> c_int {
+    register(); // Without memory for it, the start tries again.
+    // SAFETY: the caller's contract.
+    unsafe {
+        real!(fn __register_atfork(
+            prepare: Handler,
+            parent: Handler,
+            child: Handler,
+            object: *mut c_void,
+        ) -> c_int)
+    }
+}
+
+/// The first handler of each child.
+unsafe extern "C" fn handler() {
+    // Relaxed: as in `install`.
+    if IS_NEEDED.load(Ordering::Relaxed) {
+        // SAFETY: in the child.
+        unsafe { in_child() };
     }
 }
 

@@ -23,7 +23,7 @@ use crate::glibc::jump;
 use crate::glibc::symbols::Real;
 use crate::interpose::registry::interposed;
 use crate::mark::{self, InHandler, Raised};
-use crate::sys;
+use crate::{sched, sys};
 use core::ffi::{c_int, c_void};
 use core::mem::transmute;
 use core::ops::Range;
@@ -121,8 +121,20 @@ pub(super) fn noted(signal: c_int) -> sighandler_t {
 
 /// Notes the program's handler.
 pub(super) fn note(signal: c_int, handler: sighandler_t) {
+    if is_function(handler) && !is_own(signal) {
+        sched::keep_platform_threads();
+    }
     // Release: pairs with the Acquire in `noted`.
     HANDLERS[signal as usize].store(handler, Ordering::Release);
+}
+
+/// Returns whether threads cause this signal themselves, by a fault or by `abort`.
+fn is_own(signal: c_int) -> bool {
+    use libc::{SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP};
+    matches!(
+        signal,
+        SIGABRT | SIGBUS | SIGFPE | SIGILL | SIGSEGV | SIGTRAP
+    )
 }
 
 /// Returns the address of [`dispatch`].

@@ -1,6 +1,6 @@
 //! Delivering signals to the running virtual thread: on its own stack, at a safe point.
 
-use super::{alternative, sending};
+use super::{alternative, contexts, sending};
 use crate::arch::SavedRegisters;
 use crate::interpose::process::handler;
 use crate::interpose::thread::cancel;
@@ -119,7 +119,7 @@ unsafe fn call_handler(
     let mut context = MaybeUninit::<ucontext_t>::zeroed();
     // SAFETY: room for a context; the kernel's set is at the beginning of its mask.
     unsafe {
-        libc::getcontext(context.as_mut_ptr());
+        contexts::get(context.as_mut_ptr());
         set_mask_of(context.as_mut_ptr(), before);
         if let Some(place) = place.as_deref() {
             place.show(context.assume_init_mut());

@@ -66,7 +66,7 @@ pub(in crate::interpose::process) unsafe fn restore(buffer: *const c_void) {
     }
 }
 
-arch::forward_setjmp! {
+arch::forward! {
     /// `__sigsetjmp`, which `sigsetjmp` is a macro for.
     ///
     /// # Safety

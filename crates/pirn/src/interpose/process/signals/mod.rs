@@ -34,6 +34,7 @@
 //! whether there is something to run.
 
 pub(in crate::interpose) mod alternative;
+pub(in crate::interpose) mod contexts;
 pub(in crate::interpose) mod delivery;
 pub(super) mod information;
 pub(super) mod jumps;
@@ -43,6 +44,7 @@ pub(in crate::interpose) mod sending;
 
 /// Makes virtual threads run handlers. Called once, at the start.
 pub(in crate::interpose) fn prepare() {
+    contexts::prepare();
     jumps::prepare();
     crate::vthread::summons::set_hook(delivery::deliver);
     crate::vthread::summons::set_end_hook(information::discard);
