@@ -136,6 +136,7 @@ pub(in crate::interpose) static FAMILIES: &[Family] = &[
     thread::clocks::FAMILY,
     thread::names::FAMILY,
     thread::scheduling::FAMILY,
+    thread::attributes::FAMILY,
     thread::by_id::FAMILY,
     thread::specific::FAMILY,
     thread::c11::FAMILY,
