@@ -144,6 +144,7 @@ pub(in crate::interpose) static FAMILIES: &[Family] = &[
     process::fork::FAMILY,
     process::wait::FAMILY,
     process::signals::sending::FAMILY,
+    process::signals::process_wide::FAMILY,
     process::signals::alternative::FAMILY,
     process::signals::masks::FAMILY,
     process::handler::FAMILY,
