@@ -25,8 +25,9 @@ pub(crate) fn prepare() {
     unsafe { self::real!(fn dlerror() -> *mut c_char) };
 }
 
-/// Private symbols that [`find`] is asked for on other threads.
-static KNOWN: [(&CStr, AtomicPtr<c_void>); 11] = [
+/// Symbols that [`find`] is asked for on other threads: private ones, and one that is not in all
+/// versions.
+static KNOWN: [(&CStr, AtomicPtr<c_void>); 12] = [
     known(c"__call_tls_dtors"),
     known(c"__ctype_init"),
     known(c"__pthread_get_minstack"),
@@ -38,6 +39,7 @@ static KNOWN: [(&CStr, AtomicPtr<c_void>); 11] = [
     known(c"_thread_db_pthread_specific"),
     known(c"_thread_db_pthread_tid"),
     known(c"_thread_db_sizeof_pthread"),
+    known(c"pthread_attr_getsigmask_np"),
 ];
 
 const fn known(name: &'static CStr) -> (&'static CStr, AtomicPtr<c_void>) {
@@ -92,12 +94,13 @@ pub(crate) fn field_offset(name: &'static CStr) -> Result<usize, String> {
 
 /// Functions with several symbol versions, and the version that we want: before 2.36
 /// `dlsym(RTLD_NEXT)` returns the oldest (glibc bug 14932).
-const RENEWED: [(&CStr, &CStr); 9] = [
+const RENEWED: [(&CStr, &CStr); 10] = [
     (c"lio_listio", c"GLIBC_2.4"),
     (c"lio_listio64", c"GLIBC_2.4"),
     (c"posix_spawn", c"GLIBC_2.15"),
     (c"posix_spawnp", c"GLIBC_2.15"),
     (c"pthread_cond_broadcast", c"GLIBC_2.3.2"),
+    (c"pthread_cond_destroy", c"GLIBC_2.3.2"),
     (c"pthread_cond_signal", c"GLIBC_2.3.2"),
     (c"pthread_cond_timedwait", c"GLIBC_2.3.2"),
     (c"pthread_cond_wait", c"GLIBC_2.3.2"),

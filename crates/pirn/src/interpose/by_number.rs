@@ -12,7 +12,7 @@ use super::io::{fcntl, mqueue, poll, rw, select, transfer};
 use super::net::{messages, socket};
 use super::process::signals::delivery;
 use super::process::{sysv, wait};
-use super::thread::{by_id, clocks, identity, scheduling};
+use super::thread::{attributes, by_id, clocks, identity, scheduling};
 use super::time;
 use super::{fs, virtual_thread};
 use crate::arch;
@@ -153,6 +153,10 @@ unsafe fn rarely(number: c_long, a: [usize; 6]) -> Option<c_long> {
                 return Some(identity::gettid().into());
             }
             libc::SYS_getpriority => scheduling::raw_getpriority(a[0] as _, a[1] as _),
+            libc::SYS_sched_getattr => {
+                attributes::raw_get(a[0] as _, a[1] as _, a[2] as _, a[3] as _)
+            }
+            libc::SYS_sched_setattr => attributes::raw_set(a[0] as _, a[1] as _, a[2] as _),
             libc::SYS_sched_getaffinity => scheduling::raw_getaffinity(a[0] as _, a[1], a[2] as _),
             _ => {
                 return Some(calls! { number, a;

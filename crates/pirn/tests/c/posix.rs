@@ -179,6 +179,11 @@ fn each_thread_has_its_policy_and_priority() {
 }
 
 #[watched]
+fn each_thread_has_its_attributes_of_scheduling() {
+    as_natively("posix_ids.c", "check_attributes", On::Both);
+}
+
+#[watched]
 fn a_thread_has_used_what_it_has_used_itself() {
     as_natively("posix_clocks.c", "check_sum", On::Both);
 }
@@ -211,6 +216,16 @@ fn many_wait_by_number_for_messages_and_semaphores() {
 #[watched]
 fn robust_mutexes_outlive_their_owners() {
     as_natively("posix_robust.c", "check_robust", On::Both);
+}
+
+#[watched]
+fn robust_mutexes_that_inherit_priorities_do_so_as_well() {
+    as_natively("posix_robust.c", "check_robust_that_inherit", On::Both);
+}
+
+#[watched]
+fn a_condition_variable_may_be_destroyed_once_all_are_woken() {
+    as_natively("posix_conds.c", "check_destroyed", On::Both);
 }
 
 #[watched]
@@ -261,6 +276,16 @@ fn a_thread_that_computes_is_cancelled_asynchronously() {
 #[watched]
 fn a_handler_sees_and_changes_the_registers_of_the_interrupted_thread() {
     as_natively("posix_signals.c", "check_registers", On::Both);
+}
+
+#[watched]
+fn a_thread_begins_with_the_mask_of_its_attributes() {
+    as_natively("posix_signals.c", "check_first_mask", On::Both);
+}
+
+#[watched]
+fn what_only_the_sender_takes_comes_before_kill_returns() {
+    as_natively("posix_signals.c", "check_kill", On::Both);
 }
 
 #[watched]

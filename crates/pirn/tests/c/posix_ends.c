@@ -214,6 +214,15 @@ static void leave_by(void (*function)(void))
 	setcontext(&context);
 }
 
+static void *join_main(void *argument)
+{
+	const char *result = join(*(pthread_t *)argument);
+	CHECK(write(tell, strcmp(result, "nobody sees this") == 0 ? "t" : "x", 1) == 1);
+	return NULL;
+}
+
+enum { JOINED = 16 };
+
 static void begin_others(int with)
 {
 	static pthread_t self;
@@ -233,13 +242,15 @@ static void begin_others(int with)
 	self = pthread_self();
 	if (with & 8)
 		begin(end_main, &self);
+	if (with & JOINED)
+		begin(join_main, &self);
 	leave_by(with & 8 ? wait_for_cancel : leave);
 }
 
 void check_main(void)
 {
-	for (int with = 0; with < 8; with++) {
-		if ((with & 7) > 4)
+	for (int with = 0; with <= JOINED; with++) {
+		if (with > 4 && with < JOINED)
 			continue; // whether the others write before the exit is not known
 		int pipes[2];
 		CHECK(pipe(pipes) == 0);

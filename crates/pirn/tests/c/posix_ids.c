@@ -1,5 +1,6 @@
 // Ids of threads, and the functions that take them.
 #include "posix_checks.h"
+#include <dlfcn.h>
 
 size_t (*pirn_count_pthreads)(uint64_t *counts, size_t room); // used by other checks
 
@@ -137,6 +138,11 @@ static void *bind_others(void *argument)
 	SAY_RESULT(sched_getaffinity(0, 1, &none));
 	CHECK(syscall(SYS_sched_setaffinity, 0, sizeof one, &one) == 0 && count(0) == 1);
 	join(begin(count_own, "created by a bound one"));
+	pthread_attr_t attributes;
+	CHECK(pthread_getattr_np(members[0].thread, &attributes) == 0);
+	CPU_ZERO(&one);
+	CHECK(pthread_attr_getaffinity_np(&attributes, sizeof one, &one) == 0);
+	CHECK(CPU_COUNT(&one) == 1 && pthread_attr_destroy(&attributes) == 0);
 	CHECK(sched_setaffinity(members[1].id, sizeof all, &all) == 0);
 	CHECK(count(members[1].id) == many);
 	return NULL;
@@ -175,6 +181,74 @@ static void *set_priorities(void *argument)
 	CHECK(__sched_getscheduler(third) == SCHED_BATCH && __sched_getparam(third, &param) == 0);
 	struct timespec interval;
 	CHECK(sched_rr_get_interval(members[0].id, &interval) == 0);
+	pthread_attr_t attributes; // a priority that the ordinary policy does not have
+	pthread_t thread;
+	param.sched_priority = 1;
+	CHECK(pthread_attr_init(&attributes) == 0);
+	CHECK(pthread_attr_setinheritsched(&attributes, PTHREAD_EXPLICIT_SCHED) == 0);
+	CHECK(pthread_attr_setschedpolicy(&attributes, SCHED_FIFO) == 0);
+	CHECK(pthread_attr_setschedparam(&attributes, &param) == 0);
+	CHECK(pthread_attr_setschedpolicy(&attributes, SCHED_OTHER) == 0);
+	say("created: %d\n", pthread_create(&thread, &attributes, tell_only_id, &third));
+	return NULL;
+}
+
+// All attributes at once, by number, as GLib asks for them.
+
+struct attributes {
+	uint32_t size, policy;
+	uint64_t flags;
+	int32_t niceness;
+	uint32_t priority;
+	uint64_t runtime, deadline, period;
+};
+
+static struct attributes of(pid_t id)
+{
+	struct attributes found;
+	CHECK(syscall(SYS_sched_getattr, id, &found, sizeof found, 0) == 0);
+	return found;
+}
+
+static void *set_attributes(void *argument)
+{
+	struct member *members = argument;
+	struct attributes wanted = of(getpid());
+	uint32_t size = wanted.size;
+	int more = wanted.niceness + 3; // Others may not become less nice than the tests are.
+	SAY_RESULT(syscall(SYS_sched_setattr, gettid(), &wanted, 0));
+	wanted.policy = SCHED_BATCH;
+	wanted.niceness = more;
+	SAY_RESULT(syscall(SYS_sched_setattr, members[0].id, &wanted, 0));
+	SAY_RESULT(sched_getscheduler(members[0].id));
+	CHECK(of(members[0].id).niceness == more && of(members[1].id).niceness == more - 3);
+	say("policies %u %u %u\n", of(members[0].id).policy, of(members[1].id).policy, of(0).policy);
+	wanted.flags = 0x10; // SCHED_FLAG_KEEP_PARAMS
+	wanted.niceness = more + 1;
+	SAY_RESULT(syscall(SYS_sched_setattr, members[1].id, &wanted, 0));
+	CHECK(of(members[1].id).niceness == more - 3);
+	say("keeps its parameters, policy %u\n", of(members[1].id).policy);
+	wanted.flags = 0;
+	wanted.size = 0; // the first size that there was
+	SAY_RESULT(syscall(SYS_sched_setattr, 0, &wanted, 0));
+	CHECK(of(gettid()).niceness == more + 1);
+	wanted.policy = 77;
+	wanted.niceness = more + 2;
+	SAY_RESULT(syscall(SYS_sched_setattr, 0, &wanted, 0));
+	CHECK(of(0).niceness == more + 1);
+	SAY_RESULT(syscall(SYS_sched_setattr, 0, &wanted, 1));
+	SAY_RESULT(syscall(SYS_sched_setattr, 0, NULL, 0));
+	SAY_RESULT(syscall(SYS_sched_getattr, 0, &wanted, 8, 0));
+	SAY_RESULT(syscall(SYS_sched_getattr, 0, NULL, size, 0));
+	wanted.size = 8;
+	SAY_RESULT(syscall(SYS_sched_setattr, 0, &wanted, 0));
+	// glibc has sched_getattr() and sched_setattr() since 2.41.
+	long (*get)(pid_t, struct attributes *, unsigned, unsigned) = dlsym(RTLD_DEFAULT, "sched_getattr");
+	long (*set)(pid_t, struct attributes *, unsigned) = dlsym(RTLD_DEFAULT, "sched_setattr");
+	wanted = of(0);
+	wanted.niceness += 1;
+	CHECK(!set || (int)set(gettid(), &wanted, 0) == 0);
+	CHECK(!get || ((int)get(0, &wanted, sizeof wanted, 0) == 0 && wanted.niceness == more + 2));
 	return NULL;
 }
 
@@ -197,4 +271,9 @@ void check_affinity(void)
 void check_priorities(void)
 {
 	with_three(set_priorities);
+}
+
+void check_attributes(void)
+{
+	with_three(set_attributes);
 }

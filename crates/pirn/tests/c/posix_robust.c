@@ -8,12 +8,13 @@ static pthread_mutex_t mutexes[MANY];
 static sem_t locked;
 static atomic_int dead, fine;
 
-static void make(int shared)
+static void make(int shared, int protocol)
 {
 	pthread_mutexattr_t attributes;
 	CHECK(pthread_mutexattr_init(&attributes) == 0);
 	CHECK(pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST) == 0);
 	CHECK(pthread_mutexattr_setpshared(&attributes, shared) == 0);
+	CHECK(pthread_mutexattr_setprotocol(&attributes, protocol) == 0);
 	for (int i = 0; i < MANY; i++) {
 		int kind = i % 3 ? PTHREAD_MUTEX_NORMAL : PTHREAD_MUTEX_RECURSIVE;
 		CHECK(pthread_mutexattr_settype(&attributes, kind) == 0);
@@ -84,12 +85,22 @@ static void one_after_another(void)
 	CHECK(pthread_mutex_unlock(&mutexes[9]) == 0);
 }
 
-void check_robust(void)
+static void check(int protocol)
 {
 	for (int shared = 0; shared < 2; shared++) {
-		make(shared ? PTHREAD_PROCESS_SHARED : PTHREAD_PROCESS_PRIVATE);
+		make(shared ? PTHREAD_PROCESS_SHARED : PTHREAD_PROCESS_PRIVATE, protocol);
 		with_waiters();
-		make(shared ? PTHREAD_PROCESS_SHARED : PTHREAD_PROCESS_PRIVATE);
+		make(shared ? PTHREAD_PROCESS_SHARED : PTHREAD_PROCESS_PRIVATE, protocol);
 		one_after_another();
 	}
+}
+
+void check_robust(void)
+{
+	check(PTHREAD_PRIO_NONE);
+}
+
+void check_robust_that_inherit(void)
+{
+	check(PTHREAD_PRIO_INHERIT);
 }

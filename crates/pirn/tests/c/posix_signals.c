@@ -146,3 +146,113 @@ void check_own_stacks(void)
 	SAY_RESULT(sigaltstack(&tiny, NULL));
 	SAY_RESULT(sigaltstack(&wrong, NULL));
 }
+
+// A thread begins with the mask of its attributes, or else with its creator's.
+
+static void *say_mask(void *what)
+{
+	sigset_t mask;
+	CHECK(pthread_sigmask(SIG_SETMASK, NULL, &mask) == 0);
+	say("%s: USR1 %d, USR2 %d\n", (char *)what, sigismember(&mask, SIGUSR1), sigismember(&mask, SIGUSR2));
+	return NULL;
+}
+
+static void begin_with(const pthread_attr_t *attributes, char *what)
+{
+	pthread_t thread;
+	CHECK(pthread_create(&thread, attributes, say_mask, what) == 0);
+	join(thread);
+}
+
+void check_first_mask(void)
+{
+	pthread_attr_t attributes, original;
+	sigset_t one, other, before;
+	sigemptyset(&one);
+	sigaddset(&one, SIGUSR1);
+	sigemptyset(&other);
+	sigaddset(&other, SIGUSR2);
+	CHECK(pthread_getattr_default_np(&original) == 0 && pthread_attr_init(&attributes) == 0);
+	CHECK(pthread_sigmask(SIG_SETMASK, &one, &before) == 0);
+	begin_with(NULL, "its creator's");
+	begin_with(&attributes, "its creator's");
+	CHECK(pthread_attr_setsigmask_np(&attributes, &other) == 0);
+	begin_with(&attributes, "its own");
+	CHECK(pthread_setattr_default_np(&attributes) == 0);
+	begin_with(NULL, "the default");
+	CHECK(pthread_attr_setsigmask_np(&attributes, NULL) == 0);
+	begin_with(&attributes, "its creator's");
+	CHECK(pthread_setattr_default_np(&original) == 0);
+	begin_with(NULL, "its creator's");
+	CHECK(pthread_sigmask(SIG_SETMASK, &before, NULL) == 0);
+}
+
+// What only the sender does not block is delivered before `kill` returns.
+
+static volatile int caught;
+
+static void catch(int signal, siginfo_t *info, void *context)
+{
+	(void)signal, (void)info, (void)context;
+	caught++;
+}
+
+static void *kill_oneself(void *argument)
+{
+	sigset_t one;
+	sigemptyset(&one);
+	sigaddset(&one, SIGUSR1);
+	CHECK(pthread_sigmask(SIG_UNBLOCK, &one, NULL) == 0);
+	for (int i = 0; i < 100; i++) {
+		CHECK(kill(getpid(), SIGUSR1) == 0);
+		CHECK(caught == i + 1);
+	}
+	return argument;
+}
+
+static void *wait_to_end(void *go)
+{
+	sigset_t one;
+	sigemptyset(&one);
+	sigaddset(&one, SIGUSR1);
+	CHECK(pthread_sigmask(SIG_UNBLOCK, &one, NULL) == 0);
+	sem_post(go);
+	while (sem_wait((sem_t *)go + 1) != 0)
+		CHECK(errno == EINTR);
+	return NULL;
+}
+
+// What is sent before a thread is told to end is not lost with it.
+static void kill_another(void)
+{
+	sem_t both[2];
+	for (int i = 1; i <= 30; i++) {
+		sem_init(&both[0], 0, 0);
+		sem_init(&both[1], 0, 0);
+		caught = 0;
+		pthread_t thread = begin(wait_to_end, both);
+		sem_wait(&both[0]);
+		CHECK(kill(getpid(), SIGUSR1) == 0);
+		sem_post(&both[1]);
+		join(thread);
+		CHECK(caught == 1);
+	}
+}
+
+void check_kill(void)
+{
+	pid_t child = fork(); // in which there are no other threads
+	CHECK(child >= 0);
+	if (child == 0) {
+		sigset_t all;
+		sigfillset(&all);
+		install(SIGUSR1, catch, 0);
+		CHECK(pthread_sigmask(SIG_SETMASK, &all, NULL) == 0);
+		join(begin(kill_oneself, NULL));
+		kill_another();
+		_exit(5);
+	}
+	int status;
+	CHECK(waitpid(child, &status, 0) == child);
+	say("status %x\n", status);
+}

@@ -15,7 +15,8 @@ interposed! {
     family "C11 threads" for Correctness, cannot "join or end a virtual thread";
 
     Parks by hand {
-        mtx_lock, mtx_timedlock, cnd_wait, cnd_timedwait, call_once, thrd_join, thrd_sleep,
+        mtx_lock, mtx_timedlock, cnd_wait, cnd_timedwait, cnd_destroy, call_once, thrd_join,
+        thrd_sleep,
     }
     Own by hand {
         mtx_unlock, cnd_signal, cnd_broadcast, thrd_yield, thrd_detach, tss_create, tss_delete, tss_set, tss_get,
@@ -119,6 +120,16 @@ pub unsafe extern "C" fn cnd_signal(cond: *mut pthread_cond_t) -> c_int {
 pub unsafe extern "C" fn cnd_broadcast(cond: *mut pthread_cond_t) -> c_int {
     // SAFETY: the caller's contract.
     result(unsafe { cond::pthread_cond_broadcast(cond) })
+}
+
+/// `cnd_destroy`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cnd_destroy(cond: *mut pthread_cond_t) {
+    // SAFETY: the caller's contract.
+    unsafe { cond::pthread_cond_destroy(cond) };
 }
 
 /// `call_once`.

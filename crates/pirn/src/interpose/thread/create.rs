@@ -7,22 +7,25 @@
 use super::policy::{self, Why};
 use super::pthread::{Pthread, Routine};
 use super::{chosen, leaving, names, wishes};
-use crate::glibc::symbols::real;
+use crate::glibc::symbols::{self, real};
 use crate::glibc::tls;
+use crate::interpose::process::signals::process_wide;
 use crate::interpose::registry::interposed;
+use crate::interpose::time;
 use crate::mark;
 use crate::runtime::{self, Runtime};
 use crate::sanitizer;
 use crate::sched;
 use crate::stack::{LARGEST_STACK, PAGE, SizeClass};
 use crate::vthread::record::Attributes;
+use crate::vthread::signals::NEVER_BLOCKED;
 use crate::vthread::{Core, Ready, ThreadRef, body, natively};
 use core::ffi::{c_int, c_void};
 use core::mem::{self, MaybeUninit};
 use core::panic::Location;
 use core::ptr;
 use core::sync::atomic::{AtomicU64, Ordering};
-use libc::{cpu_set_t, pthread_attr_t, pthread_t, size_t};
+use libc::{cpu_set_t, pthread_attr_t, pthread_t, sched_param, sigset_t, size_t};
 
 unsafe extern "C" {
     fn pthread_getattr_default_np(attributes: *mut pthread_attr_t) -> c_int;
@@ -37,6 +40,10 @@ unsafe extern "C" {
         inherit: *mut c_int,
     ) -> c_int;
     fn pthread_attr_getschedpolicy(attributes: *const pthread_attr_t, policy: *mut c_int) -> c_int;
+    fn pthread_attr_getschedparam(
+        attributes: *const pthread_attr_t,
+        param: *mut sched_param,
+    ) -> c_int;
     fn pthread_attr_getaffinity_np(
         attributes: *const pthread_attr_t,
         size: size_t,
@@ -75,6 +82,8 @@ struct Wish {
     stack: usize,
     guard: usize,
     detached: bool,
+    /// The signals that it is to block, if not those that its creator blocks.
+    blocked: Option<u64>,
 }
 
 impl Wish {
@@ -106,6 +115,8 @@ impl Wish {
             stack,
             guard,
             detached: state == libc::PTHREAD_CREATE_DETACHED,
+            // SAFETY: as above.
+            blocked: unsafe { blocked(attributes) },
         })
     }
 
@@ -118,6 +129,7 @@ impl Wish {
                 stack: (packed >> GUARD_BITS) as usize,
                 guard: (packed & ((1 << GUARD_BITS) - 1)) as usize,
                 detached: false,
+                blocked: None,
             }),
         }
     }
@@ -135,7 +147,8 @@ impl Wish {
             libc::pthread_attr_destroy(attributes.as_mut_ptr());
             wish?
         };
-        if !wish.detached && wish.stack >> (64 - GUARD_BITS) == 0 && wish.guard >> GUARD_BITS == 0 {
+        let plain = !wish.detached && wish.blocked.is_none();
+        if plain && wish.stack >> (64 - GUARD_BITS) == 0 && wish.guard >> GUARD_BITS == 0 {
             let packed = (wish.stack as u64) << GUARD_BITS | wish.guard as u64;
             let order = Ordering::Relaxed; // Relaxed: as above.
             let _ = DEFAULT.compare_exchange(0, packed, order, order); // It fails if it is `ASK`.
@@ -171,15 +184,33 @@ unsafe fn has_own_stack(attributes: &pthread_attr_t) -> bool {
     lowest.addr().wrapping_add(size) != 0
 }
 
-/// Returns whether the program asks for another policy than the ordinary one.
+/// Returns whether the program asks for another policy than the ordinary one, or for a priority,
+/// which the ordinary one does not have: the kernel refuses it.
 unsafe fn is_scheduled(attributes: &pthread_attr_t) -> bool {
-    let (mut inherit, mut policy) = (0, 0);
+    let (mut inherit, mut policy, mut param) = (0, 0, sched_param { sched_priority: 0 });
     // SAFETY: the caller's contract.
     unsafe {
         pthread_attr_getinheritsched(attributes, &mut inherit);
         pthread_attr_getschedpolicy(attributes, &mut policy);
+        pthread_attr_getschedparam(attributes, &mut param);
     }
-    inherit == libc::PTHREAD_EXPLICIT_SCHED && policy != libc::SCHED_OTHER
+    inherit == libc::PTHREAD_EXPLICIT_SCHED
+        && (policy != libc::SCHED_OTHER || param.sched_priority != 0)
+}
+
+/// Returns the signals that the program wants the thread to block (`pthread_attr_setsigmask_np`),
+/// if it says so.
+unsafe fn blocked(attributes: &pthread_attr_t) -> Option<u64> {
+    type Get = unsafe extern "C" fn(*const pthread_attr_t, *mut sigset_t) -> c_int;
+    // glibc has it since 2.32.
+    let get = symbols::find(c"pthread_attr_getsigmask_np").ok()?;
+    let mut set = MaybeUninit::<sigset_t>::zeroed();
+    // SAFETY: the function's type; the caller's contract; the first eight bytes are all signals.
+    unsafe {
+        let get = mem::transmute::<*mut c_void, Get>(get);
+        let found = get(attributes, set.as_mut_ptr()) == 0; // Else it is to inherit them.
+        found.then(|| set.as_ptr().cast::<u64>().read() & !NEVER_BLOCKED)
+    }
 }
 
 /// Returns whether the program binds the thread to some CPUs.
@@ -243,7 +274,11 @@ pub(super) unsafe fn create(
     let runtime = runtime::ensure_started().map_err(|error| policy::no_runtime(&error))?;
     let class = wish.class()?;
     if runtime.reserve_stack(class).is_err() {
-        return Ok(libc::EAGAIN);
+        // Those that have been made may be about to end, if they get to run.
+        time::sched_yield();
+        if runtime.reserve_stack(class).is_err() {
+            return Ok(libc::EAGAIN);
+        }
     }
     let body = Pthread::new(routine, argument, wish.guard, class, runtime);
     let Some((record, new, ready)) = allocate(body, class, runtime) else {
@@ -263,6 +298,10 @@ pub(super) unsafe fn create(
     unsafe {
         names::inherit(address);
         wishes::inherit(address);
+    }
+    if let Some(blocked) = wish.blocked {
+        record.signals.mask.store(blocked, Ordering::SeqCst);
+        process_wide::watch(); // It may take signals that its creator blocks.
     }
     leaving::enter();
     policy::count_virtual();

@@ -1,7 +1,7 @@
 //! Attributes of a thread: stack, CPU, id.
 
-use super::policy;
 use super::pthread::{self, Pthread};
+use super::{policy, scheduling};
 use crate::glibc::symbols::real;
 use crate::glibc::tls;
 use crate::interpose::registry::interposed;
@@ -9,8 +9,9 @@ use crate::stack::{Slot, region};
 use crate::sys::{self, Errno, call};
 use crate::vthread;
 use core::ffi::{c_int, c_uint, c_void};
+use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicUsize, Ordering};
-use libc::{pthread_attr_t, pthread_t, size_t};
+use libc::{cpu_set_t, pthread_attr_t, pthread_t, size_t};
 
 interposed! {
     family "Attributes of threads" for Correctness;
@@ -30,6 +31,11 @@ unsafe extern "C" {
         size: size_t,
     ) -> c_int;
     fn pthread_attr_setguardsize(attributes: *mut pthread_attr_t, size: size_t) -> c_int;
+    fn pthread_attr_setaffinity_np(
+        attributes: *mut pthread_attr_t,
+        size: size_t,
+        set: *const cpu_set_t,
+    ) -> c_int;
 }
 
 /// The thread of this process that was virtual and has forked, in the child: it is a platform
@@ -85,7 +91,29 @@ pub unsafe extern "C" fn pthread_getattr_np(
         }
         pthread_attr_setguardsize(attributes, guard);
         libc::pthread_attr_setdetachstate(attributes, state);
-        pthread_attr_setstack(attributes, lowest as *mut c_void, slot.end() - lowest)
+        pthread_attr_setstack(attributes, lowest as *mut c_void, slot.end() - lowest);
+        add_cpus(thread, attributes)
+    }
+}
+
+/// Adds the CPUs that a thread may run on to its attributes, as libc does: without memory for that
+/// there are no attributes.
+///
+/// # Safety
+/// The thread exists, and the attributes are initialised.
+unsafe fn add_cpus(thread: pthread_t, attributes: *mut pthread_attr_t) -> c_int {
+    let mut cpus = MaybeUninit::<cpu_set_t>::zeroed();
+    let (size, cpus) = (size_of::<cpu_set_t>(), cpus.as_mut_ptr());
+    // SAFETY: the caller's contract; room for the set.
+    unsafe {
+        if scheduling::pthread_getaffinity_np(thread, size, cpus) != 0 {
+            return 0; // There are more CPUs than such a set has room for.
+        }
+        let error = pthread_attr_setaffinity_np(attributes, size, cpus);
+        if error != 0 {
+            libc::pthread_attr_destroy(attributes);
+        }
+        error
     }
 }
 

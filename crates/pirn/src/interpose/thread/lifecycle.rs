@@ -4,7 +4,7 @@ use super::cancel::{self, Number};
 use super::pthread::{self, PosixRoutine, Routine};
 use super::{create, is_virtual, leaving, on_carrier, policy, slot_of};
 use crate::blocking::readiness::{self, Interest};
-use crate::blocking::{fds, offload};
+use crate::blocking::{self, fds, offload};
 use crate::glibc::symbols::real;
 use crate::glibc::tls;
 use crate::interpose::process::signals::masks;
@@ -16,6 +16,7 @@ use crate::sys::{self, Errno, call};
 use crate::time::Deadline;
 use crate::vthread;
 use crate::vthread::awaited::Awaited;
+use crate::vthread::wait_word::Hearing;
 use crate::vthread::{natively, residents};
 use core::cell::Cell;
 use core::ffi::{CStr, c_int, c_void};
@@ -333,6 +334,10 @@ unsafe fn wait_for_end(thread: pthread_t, deadline: Deadline) -> Result<(), Errn
         if seen <= 0 {
             return Ok(());
         }
+        if seen.cast_unsigned() == std::process::id() {
+            // SAFETY: the caller's contract.
+            return unsafe { look_often(id, deadline) };
+        }
         // SAFETY: no pointers.
         let fd = match unsafe { call!(libc::SYS_pidfd_open, seen, PIDFD_THREAD) } {
             Ok(fd) => fd as i32,
@@ -347,6 +352,25 @@ unsafe fn wait_for_end(thread: pthread_t, deadline: Deadline) -> Result<(), Errn
             return result;
         }
     }
+}
+
+/// Parks until the first thread has ended, whose pidfd says nothing while there are others (since
+/// Linux 6.15). Looks again and again, and is a cancellation point.
+///
+/// # Safety
+/// As for [`cancel::point`].
+unsafe fn look_often(id: &AtomicI32, deadline: Deadline) -> Result<(), Errno> {
+    const STEP_NANOS: u64 = 5_000_000;
+    while id.load(Ordering::Acquire) > 0 {
+        // SAFETY: the caller's contract.
+        unsafe { cancel::pthread_testcancel() };
+        if deadline.has_passed() {
+            return Err(Errno(libc::EAGAIN));
+        }
+        let next = deadline.min(Deadline::after_nanos(STEP_NANOS));
+        blocking::pause_until(Awaited::call(JOIN).looking(), next, Hearing::Sleep);
+    }
+    Ok(())
 }
 
 /// Parks until a pidfd says that its thread has ended.

@@ -18,6 +18,7 @@
 
 mod account;
 pub(in crate::interpose) mod aliases;
+pub(in crate::interpose) mod attributes;
 pub(in crate::interpose) mod by_id;
 pub(in crate::interpose) mod c11;
 pub(in crate::interpose) mod cancel;

@@ -26,6 +26,7 @@ use crate::arch;
 use crate::blocking::futex;
 use crate::blocking::parking_lot::{self, Parked};
 use crate::blocking::wait::Outcome;
+use crate::interpose::process::signals::delivery;
 use crate::interpose::virtual_thread;
 use crate::mark::Raised;
 use crate::runtime::{self, Runtime};
@@ -343,6 +344,9 @@ impl Body for Pthread {
                     let number = self.result.get() as usize as c_int;
                     self.result.set(number as isize as *mut c_void);
                 }
+            }
+            if vthread::current().is_some_and(|core| core.signals.any_pending()) {
+                delivery::at_once(); // What has come before the end is not lost with the thread.
             }
             run_destructors();
         }

@@ -39,7 +39,7 @@ fn of(thread: pthread_t) -> Option<&'static Wishes> {
 }
 
 /// Returns the wishes of the virtual thread with an id, or `None` if it is the kernel's.
-fn by_id<'a>(id: pid_t) -> Result<Option<&'a Wishes>, Errno> {
+pub(super) fn by_id<'a>(id: pid_t) -> Result<Option<&'a Wishes>, Errno> {
     Ok(match by_id::find(id)? {
         // SAFETY: as above.
         Whose::Virtual(thread) => Some(unsafe { wishes::of(thread) }),
@@ -56,7 +56,7 @@ fn may_wish(thread: pthread_t) -> Result<(), Errno> {
 }
 
 /// The same for a virtual thread that is given by its id.
-fn wishes_by_id<'a>(id: pid_t) -> Result<Option<&'a Wishes>, Errno> {
+pub(super) fn wishes_by_id<'a>(id: pid_t) -> Result<Option<&'a Wishes>, Errno> {
     match by_id::find(id)? {
         Whose::Virtual(thread) => {
             may_wish(thread)?;

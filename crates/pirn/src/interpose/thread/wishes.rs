@@ -131,16 +131,21 @@ impl Wishes {
         raw.map_or(0, |raw| 20 - raw as c_int)
     }
 
+    /// Returns whether its user may give it this niceness.
+    pub(super) fn may_be(&self, niceness: c_int) -> bool {
+        // SAFETY: no arguments.
+        niceness.clamp(-20, 19) >= self.niceness() || unsafe { libc::geteuid() } == 0
+    }
+
     /// Notes its niceness.
     ///
     /// # Errors
     /// `EACCES`: it would be less nice, and the user may not do that.
     pub(super) fn set_niceness(&self, niceness: c_int) -> SysResult {
-        let niceness = niceness.clamp(-20, 19);
-        // SAFETY: no arguments.
-        if niceness < self.niceness() && unsafe { libc::geteuid() } != 0 {
+        if !self.may_be(niceness) {
             return Err(Errno(libc::EACCES));
         }
+        let niceness = niceness.clamp(-20, 19);
         let policy = self.order.load(Relaxed) & !(SET | 0xff);
         self.order
             .store(policy | SET | (niceness + 20) as u64, Relaxed);

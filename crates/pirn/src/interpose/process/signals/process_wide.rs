@@ -6,7 +6,9 @@
 //!
 //! * when it arrives: a helper thread is told by the kernel (`signalfd`, and `epoll` for arrivals
 //!   alone: a signal that nobody wants stays readable);
-//! * when a virtual thread unblocks it: by that thread itself.
+//! * when a virtual thread unblocks it: by that thread itself;
+//! * when a thread of the process sends it by `kill`: by that one. POSIX has a signal that only the
+//!   sender does not block delivered before `kill` returns.
 //!
 //! The helper is started when a platform thread blocks signals, ends as `main` does, or a virtual
 //! thread unblocks some; programs without signals have none. It has a table of descriptors of its
@@ -16,6 +18,8 @@ use super::delivery;
 use super::masks::InKernel;
 use super::sending;
 use crate::blocking::other_table;
+use crate::interpose::registry::interposed;
+use crate::interpose::virtual_thread;
 use crate::mark;
 use crate::runtime::{self, Runtime};
 use crate::sanitizer::valgrind;
@@ -25,9 +29,15 @@ use crate::vthread::signals::{self, NEVER_BLOCKED, SYNCHRONOUS, bit};
 use crate::vthread::{residents, start_helper};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use libc::siginfo_t;
+use libc::{pid_t, siginfo_t};
 use std::fs;
 use std::path::Path;
+
+interposed! {
+    family "Signals to processes" for Scaling;
+
+    Own by hand { kill: "delivers what only the caller takes" }
+}
 
 /// The signals that are given out. Not that of preemption, which carriers take themselves.
 const GIVEN: u64 = !(SYNCHRONOUS | NEVER_BLOCKED | bit(crate::sched::preempt::SIGNAL));
@@ -131,6 +141,24 @@ pub(super) fn unblocked(signals: u64) {
         delivery::at_once(); // Also what the helper has just given to this thread.
         watch();
     }
+}
+
+/// `kill`.
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn kill(process: pid_t, signal: c_int) -> c_int {
+    // SAFETY: no pointers.
+    let result = unsafe { call!(libc::SYS_kill, process, signal) };
+    let here = process == 0 || process.cast_unsigned() == std::process::id();
+    if result.is_ok() && here && signal != 0 && runtime::is_started() && !mark::is_up() {
+        if virtual_thread().is_some() {
+            give_out(bit(signal));
+            delivery::at_once();
+        } else {
+            let _undisturbed = InKernel::of_helper(); // A handler may want to give some out, too.
+            give_out(bit(signal));
+        }
+    }
+    sys::to_c(result) as c_int
 }
 
 /// Gives those of these signals that are pending for the process to virtual threads that do not

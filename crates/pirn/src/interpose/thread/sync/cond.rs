@@ -7,6 +7,21 @@
 //! counter has changed. So no signal after the unlocking is lost. Wake-ups without a signal are
 //! possible, as POSIX allows.
 //!
+//! The object may be destroyed as soon as all that wait have been woken, and its memory may become
+//! another one, in which a waiter that has not slept yet would take the counter for its own. So the
+//! second word counts the waiters, and `destroy` waits until the last has left.
+//!
+//! ```text
+//!   waiter                            destroy
+//!   w1  word 2: + 2                   d1  word 2: + 1
+//!   w2  unlocks, sleeps, is woken     d2  sleeps while word 2 > 1
+//!   w3  word 2: - 2
+//!   w4  was it 3? wake d2
+//! ```
+//!
+//! Who destroys it knows of each waiter by the mutex, so w1 is before d1. After w3 only the word's
+//! address is used.
+//!
 //! If a platform thread is cancelled (`pthread_cancel`) while it waits, it acts upon that when it
 //! has the mutex again, as demanded, but not before it is woken.
 
@@ -30,7 +45,10 @@ use libc::{
 interposed! {
     family "Condition variables" for Correctness;
 
-    Parks by hand { pthread_cond_wait, pthread_cond_timedwait, pthread_cond_clockwait }
+    Parks by hand {
+        pthread_cond_wait, pthread_cond_timedwait, pthread_cond_clockwait,
+        pthread_cond_destroy: "until all that it has woken have left it",
+    }
     Own by hand { pthread_cond_signal, pthread_cond_broadcast }
 }
 
@@ -149,11 +167,16 @@ unsafe fn wait(
         // Relaxed: a signal after our unlocking changes the counter after this read; see `signal`.
         let seen = word.load(Ordering::Relaxed);
         let shared = layout::cond_is_shared(cond);
+        if !shared {
+            inside(cond).fetch_add(WAITER, Ordering::Relaxed); // Relaxed: the mutex orders it.
+        }
         mutex::pthread_mutex_unlock(mutex);
         let result = if shared {
             look_again_soon(cond, until)
         } else {
-            sleep(word, seen, until)
+            let result = sleep(word, seen, until);
+            leave(inside(cond));
+            result
         };
         let locked = mutex::pthread_mutex_lock(mutex);
         if locked != 0 { locked } else { result }
@@ -253,9 +276,50 @@ unsafe fn signal(cond: *mut pthread_cond_t, count: i32) -> c_int {
     0
 }
 
+/// What a waiter adds to the second word; 1: a thread waits in `destroy`.
+const WAITER: u32 = 2;
+
+/// Counts a waiter out.
+fn leave(inside: &AtomicU32) {
+    let word = inside.as_ptr();
+    // Release: pairs with the Acquire in `destroy`. After this the memory may be gone.
+    if inside.fetch_sub(WAITER, Ordering::Release) == WAITER | 1 {
+        futex::wake_waiters(word, i32::MAX);
+    }
+}
+
+/// `pthread_cond_destroy`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_cond_destroy(cond: *mut pthread_cond_t) -> c_int {
+    // SAFETY: the caller's contract, here and below.
+    unsafe {
+        if layout::cond_is_shared(cond) {
+            return real!(fn pthread_cond_destroy(cond: *mut pthread_cond_t) -> c_int);
+        }
+        let inside = inside(cond);
+        // Acquire: pairs with the Release of each that leaves.
+        let mut waiters = inside.fetch_or(1, Ordering::Acquire) | 1;
+        while waiters > 1 {
+            futex::wait_while(Kind::Condvar, cond.addr(), inside.as_ptr(), waiters);
+            waiters = inside.load(Ordering::Acquire);
+        }
+        inside.store(0, Ordering::Relaxed); // Relaxed: nobody uses it any more.
+    }
+    0
+}
+
+/// Returns the count of waiters.
+unsafe fn inside<'a>(cond: *mut pthread_cond_t) -> &'a AtomicU32 {
+    // SAFETY: as for `counter`, which is before it.
+    unsafe { AtomicU32::from_ptr(cond.cast::<u32>().add(1)) }
+}
+
 /// Returns the counter of signals.
 unsafe fn counter<'a>(cond: *mut pthread_cond_t) -> &'a AtomicU32 {
     // SAFETY: the caller's contract: an initialised condition variable, larger than a word. libc
-    // uses this word only in functions that are not called for it.
+    // uses these words only in functions that are not called for it.
     unsafe { AtomicU32::from_ptr(cond.cast()) }
 }

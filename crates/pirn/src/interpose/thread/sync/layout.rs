@@ -96,6 +96,17 @@ pub(in crate::interpose) unsafe fn owns(mutex: *const pthread_mutex_t) -> bool {
     unsafe { word(mutex, MUTEX_OWNER) == own_id() }
 }
 
+/// Notes the running thread as the owner of a mutex that inherits priorities. The kernel, which
+/// libc asks for that of a thread that has died, notes the OS thread, and unlocking would fail.
+///
+/// # Safety
+/// `mutex` is initialised, and the running thread has just locked it.
+pub(in crate::interpose) unsafe fn own(mutex: *mut pthread_mutex_t) {
+    // SAFETY: the caller's contract: the lock word is the first. Nobody waits for it in the kernel,
+    // which would note that there. Release: who finds the mutex taken sees no more than that.
+    unsafe { AtomicU32::from_ptr(mutex.cast()) }.store(own_id(), Ordering::Release);
+}
+
 /// Returns whether the running thread has a lock for writing.
 ///
 /// # Safety

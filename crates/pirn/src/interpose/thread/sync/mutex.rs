@@ -72,7 +72,13 @@ unsafe fn lock(
         return libc_lock();
     }
     // SAFETY: the caller's contract, here and below.
-    let attempt = || unsafe { real!(fn pthread_mutex_trylock(mutex: Mutex) -> c_int) };
+    let attempt = || unsafe {
+        let result = real!(fn pthread_mutex_trylock(mutex: Mutex) -> c_int);
+        if result == libc::EOWNERDEAD && layout::inherits_priority(mutex) {
+            layout::own(mutex);
+        }
+        result
+    };
     // SAFETY: as above.
     let prepare = || unsafe {
         if layout::checks_errors(mutex) && layout::owns(mutex) {

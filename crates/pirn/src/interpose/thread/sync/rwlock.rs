@@ -20,7 +20,8 @@ pub(in crate::interpose::thread) type RwLock = *mut pthread_rwlock_t;
 const REALTIME: clockid_t = libc::CLOCK_REALTIME;
 
 interposed! {
-    family "Locks for reading and writing" for Correctness;
+    family "Locks for reading and writing" for Correctness,
+        cannot "prefer writers, whatever the attributes say";
 
     Parks as {
         fn pthread_rwlock_rdlock(lock: RwLock) -> c_int
