@@ -349,6 +349,10 @@ impl Body for Pthread {
                 delivery::at_once(); // What has come before the end is not lost with the thread.
             }
             run_destructors();
+            if let Some(core) = vthread::current() {
+                // It takes no signal of the process from now on. Relaxed: who joins it sees this.
+                core.signals.mask.store(u64::MAX, Ordering::Relaxed);
+            }
         }
     }
 
