@@ -1,7 +1,6 @@
 /* Children of forks: threads in them are as in any process. Makes the check with the number that it
  * is given, on its first thread and then on another one: `forks natively|virtually NUMBER`. */
 #include "../../../pirn/tests/c/pthread_checks.h"
-#include <dlfcn.h>
 #include <signal.h>
 
 /* Not buffered: children must not write it again. */
@@ -319,33 +318,20 @@ static void *fork_handled(void *none)
 }
 
 /* A handler that was registered before there were threads. */
-static void check_handlers_by(int (*atfork)(void (*)(void), void (*)(void), void (*)(void)))
+static void check_handlers(void)
 {
 	static int registered;
 	if (!registered++)
-		CHECK(atfork(NULL, NULL, handle_in_child) == 0);
+		CHECK(pthread_atfork(NULL, NULL, handle_in_child) == 0);
 	fork_handled(NULL);
 	join(begin(fork_handled, NULL));
-}
-
-static void check_handlers(void)
-{
-	check_handlers_by(pthread_atfork);
-}
-
-/* By the function that old programs have from libc itself. */
-static void check_handlers_by_lookup(void)
-{
-	void *function = dlsym(RTLD_DEFAULT, "pthread_atfork");
-	CHECK(function != NULL);
-	check_handlers_by((int (*)(void (*)(void), void (*)(void), void (*)(void)))function);
 }
 
 static void *check(void *number)
 {
 	static void (*const checks[])(void) = {
 		check_generations, check_threads_fork, check_busy_parent, check_the_one_that_forked,
-		check_ends_of_children, check_handlers, check_handlers_by_lookup,
+		check_ends_of_children, check_handlers,
 	};
 	checks[*(int *)number]();
 	return NULL;

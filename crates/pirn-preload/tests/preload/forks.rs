@@ -42,5 +42,5 @@ fn handlers_from_before_the_first_thread_run_on_a_thread_of_libcs() {
 
 #[test]
 fn handlers_that_are_registered_by_libcs_old_function_do_so_too() {
-    as_natively("6");
+    as_natively_in("tests/c/atfork.c", "");
 }
