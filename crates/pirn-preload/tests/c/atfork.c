@@ -7,10 +7,15 @@
 
 static int handled;
 
+/* Of `pirn.h`; natively there is none. */
+#pragma weak pirn_is_virtual
+int pirn_is_virtual(pthread_t thread);
+
+/* The thread that has forked is one of libc's already. */
 static void handle_in_child(void)
 {
 	alarm(60);
-	handled = gettid() == getpid() ? 3 : 4;
+	handled = pirn_is_virtual != NULL && pirn_is_virtual(pthread_self()) ? 4 : 3;
 }
 
 static void *fork_once(void *status)
