@@ -15,6 +15,7 @@
 //!
 //! A program with more rights than its caller reads none of them (`secure_getenv`).
 
+mod atfork;
 mod children;
 mod dump;
 mod go;

@@ -39,3 +39,8 @@ fn a_child_ends_with_its_last_thread() {
 fn handlers_from_before_the_first_thread_run_on_a_thread_of_libcs() {
     as_natively("5");
 }
+
+#[test]
+fn handlers_that_are_registered_by_libcs_old_function_do_so_too() {
+    as_natively_in("tests/c/atfork.c", "");
+}
