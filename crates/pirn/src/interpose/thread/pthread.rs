@@ -349,6 +349,10 @@ impl Body for Pthread {
                 delivery::at_once(); // What has come before the end is not lost with the thread.
             }
             run_destructors();
+            if let Some(core) = vthread::current() {
+                // Relaxed: a join orders it.
+                core.signals.mask.store(u64::MAX, Ordering::Relaxed);
+            }
         }
     }
 
