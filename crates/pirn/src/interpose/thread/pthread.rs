@@ -350,7 +350,7 @@ impl Body for Pthread {
             }
             run_destructors();
             if let Some(core) = vthread::current() {
-                // Relaxed: a join orders it.
+                // It takes no more signals of the process. Relaxed: the join orders it.
                 core.signals.mask.store(u64::MAX, Ordering::Relaxed);
             }
         }
