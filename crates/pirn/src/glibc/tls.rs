@@ -33,12 +33,10 @@ use super::symbols::{field_offset, find};
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-/// The part of `struct pthread` that glibc usually touches, and as much more as aligns the thread
-/// pointer. A slot puts a page boundary here.
-pub(crate) const HEAD: usize = 896;
-/// Alignment of the thread pointer, and the most that thread-local data may ask for: two lines of
-/// the cache, which is what data of their own is aligned to (liburcu, crossbeam).
-pub(crate) const TCB_ALIGN: usize = 128;
+/// The part of `struct pthread` that glibc usually touches. A slot puts a page boundary here.
+pub(crate) const HEAD: usize = 832;
+/// Alignment of the thread pointer.
+pub(crate) const TCB_ALIGN: usize = 64;
 
 /// Alignment of the dtv, and of the ends of the images.
 const DTV_ALIGN: usize = 16;

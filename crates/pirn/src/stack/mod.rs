@@ -6,7 +6,7 @@
 //!  end   +--------------------------------+
 //!        | tail of struct pthread         |  last page: hardly ever touched
 //!        +--------------------------------+ <- page boundary
-//!        | head of struct pthread, 896 B  |
+//!        | head of struct pthread, 832 B  |
 //!  tp    +--------------------------------+ <- FS base while mounted
 //!        | TLS images                     |
 //!        | TLS reserve for dlopen         |

@@ -242,7 +242,12 @@ static void *set_attributes(void *argument)
 	SAY_RESULT(syscall(SYS_sched_getattr, 0, NULL, size, 0));
 	wanted.size = 8;
 	SAY_RESULT(syscall(SYS_sched_setattr, 0, &wanted, 0));
-	// glibc has sched_getattr() and sched_setattr() since 2.41.
+	// glibc has sched_getattr() and sched_setattr() since 2.41. They are its own where the program was
+	// linked with an older one.
+	Dl_info where;
+	void *here = dlsym(RTLD_DEFAULT, "sched_getattr");
+	if (here && dladdr(here, &where) && strstr(where.dli_fname, "libc.so"))
+		return NULL;
 	long (*get)(pid_t, struct attributes *, unsigned, unsigned) = dlsym(RTLD_DEFAULT, "sched_getattr");
 	long (*set)(pid_t, struct attributes *, unsigned) = dlsym(RTLD_DEFAULT, "sched_setattr");
 	wanted = of(0);

@@ -19,7 +19,7 @@ const PAGE: usize = 4096;
 /// The stack of each thread, and its guard.
 const SLOT: usize = (256 << 10) + PAGE;
 /// The part of `struct pthread` in the page of the stack.
-const HEAD: usize = 896;
+const HEAD: usize = 832;
 /// The number of threads that wait for each thing.
 const THREADS: usize = 20;
 

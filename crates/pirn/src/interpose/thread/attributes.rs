@@ -15,7 +15,8 @@ use libc::{pid_t, sched_attr};
 interposed! {
     family "Attributes of scheduling" for Scaling,
         cannot "give a virtual thread a deadline or a real-time policy (`EPERM`), or limits of \
-            utilization, which are left out";
+            utilization, which are left out, nor be seen by libraries that use them in an \
+            executable linked with glibc before 2.41";
 
     Own as {
         fn sched_getattr(id: pid_t, attributes: *mut sched_attr, size: c_uint, flags: c_uint)
