@@ -39,6 +39,11 @@ fn a_program_that_is_not_position_independent_has_virtual_threads() {
 }
 
 #[test]
+fn without_memory_the_first_thread_is_refused_as_natively() {
+    shared::as_natively_in("tests/c/no_memory.c", "");
+}
+
+#[test]
 fn without_the_variable_nothing_is_reported() {
     let folder = Folder::new();
     let Some(program) = built(&folder) else {

@@ -9,6 +9,7 @@ use crate::glibc::{malloc, symbols, tls};
 use crate::lock::Lock;
 use crate::observe::{door, events};
 use crate::stack::{SizeClass, depth, overflow, region};
+use crate::sys::{self, call};
 use crate::vthread::natively::Natively;
 use crate::{arch, config, environment, interpose, notices, observe, sanitizer, sched};
 use core::ffi::c_void;
@@ -48,6 +49,9 @@ fn start() -> io::Result<&'static Runtime> {
     if let Some(runtime) = super::get() {
         return Ok(runtime);
     }
+    if !has_room() {
+        return Err(io::ErrorKind::OutOfMemory.into()); // Not final: there may be memory later.
+    }
     if super::has_forked() {
         return FAILURE.with(restart);
     }
@@ -64,6 +68,21 @@ fn start() -> io::Result<&'static Runtime> {
     on_fresh_thread(|| study_thread(reserve))?;
     // The following steps cannot be undone, so a failure is final.
     FAILURE.with(|| launch(&settings, keep))
+}
+
+/// Memory that must be there for a start: it allocates in many places, and the program ends where
+/// there is none.
+const ROOM: usize = 16 << 20;
+
+/// Returns whether there is memory for a start. Not by the allocator: glibc's takes a large block
+/// that is given back for a sign that such blocks come often.
+fn has_room() -> bool {
+    let Ok(address) = sys::map(ROOM, 0) else {
+        return false;
+    };
+    // SAFETY: just mapped, and nobody knows of it.
+    let _ = unsafe { call!(libc::SYS_munmap, address, ROOM) };
+    true
 }
 
 /// Returns the room for the thread-local data of libraries to come.

@@ -80,7 +80,13 @@ pub unsafe extern "C" fn pthread_create(
         // SAFETY: the caller's contract.
         return unsafe { create_platform(thread, attributes, start, argument) };
     }
-    let begin = Box::into_raw(Box::new((start, argument)));
+    let mut begin = Vec::new();
+    if begin.try_reserve_exact(1).is_err() {
+        return libc::EAGAIN;
+    }
+    begin.push((start, argument));
+    // A box of one has the same layout.
+    let begin = Box::into_raw(begin.into_boxed_slice()).cast::<(Start, *mut c_void)>();
     leaving::enter();
     // SAFETY: the caller's contract; `counted` takes the box.
     unsafe {

@@ -92,6 +92,9 @@ pub(super) fn count_platform(why: Why) {
 #[cold]
 pub(super) fn no_runtime(error: &io::Error) -> Why {
     static REPORTED: AtomicBool = AtomicBool::new(false);
+    if error.kind() == io::ErrorKind::OutOfMemory {
+        return Why::NoRuntime; // Nor is there memory to say so. libc's thread fails as natively.
+    }
     if !REPORTED.swap(true, Relaxed) {
         notices::write(&format!(
             "{error}; the program's threads are platform threads"
