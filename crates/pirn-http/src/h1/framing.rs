@@ -90,10 +90,12 @@ fn length<'h>(values: impl Iterator<Item = &'h [u8]>) -> Result<Option<u64>, Ref
 
 /// Parses digits only, unlike `str::parse`, which takes a sign.
 pub(crate) fn decimal(value: &[u8]) -> Option<u64> {
-    if value.is_empty() || !value.iter().all(u8::is_ascii_digit) {
-        return None;
-    }
-    std::str::from_utf8(value).ok()?.parse().ok()
+    let add = |number: u64, digit: &u8| match digit {
+        b'0'..=b'9' => number.checked_mul(10)?.checked_add(u64::from(digit - b'0')),
+        _ => None,
+    };
+    let number = value.iter().try_fold(0, add)?;
+    (!value.is_empty()).then_some(number)
 }
 
 #[cfg(test)]

@@ -326,10 +326,11 @@ fn target(text: &str, method: &Method, bytes: &Bytes) -> Result<Uri, Refusal> {
 pub(crate) fn is_host_and_port(authority: &Authority) -> bool {
     let text = authority.as_str();
     let port = text[authority.host().len()..].strip_prefix(':');
-    !text.contains('@')
-        && port.is_none_or(|port| {
-            port.is_empty() || decimal(port.as_bytes()).is_some_and(|port| port <= 65535)
-        })
+    !text.contains('@') && port.is_none_or(|port| port.is_empty() || is_port(port.as_bytes()))
+}
+
+fn is_port(text: &[u8]) -> bool {
+    decimal(text).is_some_and(|port| port <= 65535)
 }
 
 /// Returns whether this is a name or an address of version 4, with a port or without: what most
@@ -348,13 +349,7 @@ fn is_plain_host(bytes: &[u8]) -> bool {
     let name = bytes.iter().take_while(is_plain).count();
     let port_is_fine = match &bytes[name..] {
         [] => true,
-        [b':', port @ ..] if (1..=5).contains(&port.len()) => {
-            let number = port.iter().try_fold(0_u32, |number, digit| {
-                let is_digit = digit.is_ascii_digit();
-                is_digit.then(|| 10 * number + u32::from(digit - b'0'))
-            });
-            number.is_some_and(|number| number <= 65535)
-        }
+        [b':', port @ ..] => port.len() <= 5 && is_port(port),
         _ => false,
     };
     name > 0 && port_is_fine
