@@ -32,6 +32,10 @@ const SUMMONS_NS: u64 = 250_000;
 /// long: about one time slice of a platform thread (`base_slice_ns` of the kernel's scheduler is
 /// 3 ms).
 const STUCK_NS: u64 = 4_000_000;
+/// The most CPU time in which a thread that is blocked shows its stack to a dump: it waits for the
+/// reader for 1 ms at most. Otherwise each dump would end its stay and begin another, which is
+/// counted, timed and reported anew.
+const SHOWING_NS: u64 = 2_000_000;
 /// The number of threads that the kernel is asked about per look. The next look asks about others.
 const INQUIRIES: u32 = 4;
 /// A processor is let go when there have been more than needed for this long. It is above
@@ -166,8 +170,9 @@ struct WatchedProcessor {
     /// The CPU time its holder had used when it was first seen still (0: not seen yet), and last.
     first_cpu: u64,
     last_cpu: u64,
-    /// Its holder was found blocked, and has not run since.
+    /// Its holder was found blocked, when it had used this CPU time, and has hardly run since.
     blocked: bool,
+    blocked_cpu: u64,
 }
 
 /// The result of one look.
@@ -212,17 +217,15 @@ impl WatchedProcessor {
         if still < STUCK_NS {
             return false;
         }
-        // It was first seen still one tick late.
-        if cpu.saturating_sub(self.first_cpu) >= STUCK_NS - TICK_NS {
-            return true;
-        }
-        if has_run {
-            self.blocked = false;
-        } else if !self.blocked && *inquiries > 0 {
+        if has_run == self.blocked && *inquiries > 0 {
             *inquiries -= 1;
-            self.blocked = os_thread::is_blocked(holder);
+            if os_thread::is_blocked(holder) {
+                (self.blocked, self.blocked_cpu) = (true, cpu);
+            }
         }
-        self.blocked
+        self.blocked &= cpu.saturating_sub(self.blocked_cpu) < SHOWING_NS;
+        // It was first seen still one tick late.
+        self.blocked || cpu.saturating_sub(self.first_cpu) >= STUCK_NS - TICK_NS
     }
 
     /// Describes a processor that is stuck.

@@ -292,7 +292,9 @@ impl Slices {
         }
         watched.last_asked = now;
         let holder = processor.holder.load(Relaxed); // Relaxed: a hint.
-        if watched.state.runs(holder) {
+        // One that is blocked may run for a moment, to show its stack to a dump.
+        let stuck = self.runtime.stuck.episode(processor.index);
+        if stuck.is_none_or(|stay| !stay.blocked) && watched.state.runs(holder) {
             processor.turn.ask(watched.tick, watched.since, reason);
             // Failure: the program may have forbidden the call, or the thread has ended.
             let _ = sys::send_signal(holder, preempt::SIGNAL, preempt::MARKER);

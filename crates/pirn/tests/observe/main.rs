@@ -15,3 +15,4 @@ mod lints;
 mod memory;
 mod perf;
 mod prometheus;
+mod stuck;

@@ -1,0 +1,57 @@
+//! Threads that keep their carriers, while dumps look at them.
+
+use std::os::fd::AsRawFd;
+use std::time::Duration;
+
+use crate::common::{child, sys, watched};
+use pirn::thread;
+
+#[watched]
+fn dumps_of_stuck_threads_find_nothing_new() {
+    let lints = ("PIRN_LINTS", "stuck-carrier=20ms,spares-exhausted=20ms");
+    let few = [("PIRN_PARALLELISM", "1"), ("PIRN_SPARE_CARRIERS", "1")];
+    child::isolated(&[few[0], few[1], lints, ("PIRN_QUIET", "")], || {
+        let (reader, writer) = std::io::pipe().unwrap();
+        let fd = reader.as_raw_fd() as usize;
+        // Without libc.
+        let read = move || {
+            let mut byte = 0_u8;
+            sys::inline(libc::SYS_read, fd, (&raw mut byte).addr(), 1, 0, 0);
+        };
+        let waits_for_a_carrier = || ();
+        let threads = [
+            thread::spawn(read),
+            thread::spawn(read),
+            thread::spawn(waits_for_a_carrier),
+        ];
+        let counts = || {
+            let metrics = pirn::metrics();
+            let text = metrics.to_string();
+            let count = |name: &str| -> u64 {
+                let line = text
+                    .lines()
+                    .find(|line| line.contains(&format!("{name:?}")));
+                line.unwrap().rsplit(' ').next().unwrap().parse().unwrap()
+            };
+            let episodes: u64 = metrics.carriers.iter().map(|it| it.stuck_episodes).sum();
+            let stuck = metrics.carriers.iter().map(|it| it.stuck).min().unwrap();
+            let lints = ["stuck-carrier", "spares-exhausted"].map(count);
+            (lints, episodes, stuck)
+        };
+        while [2, 1] > counts().0 {}
+        for _ in 0..10 {
+            pirn::dump();
+            // A new stay would have been reported by then.
+            let end = counts().2 + Duration::from_millis(50);
+            while counts().2 < end {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        let (lints, episodes, _) = counts();
+        assert_eq!((lints, episodes), ([2, 1], 2));
+        drop(writer);
+        for thread in threads {
+            thread.join().unwrap();
+        }
+    });
+}
