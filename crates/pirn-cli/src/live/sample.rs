@@ -112,6 +112,8 @@ impl Latency {
 #[serde(default)]
 pub struct CarrierSample {
     pub number: u32,
+    /// The processor that it holds, by which is counted.
+    pub processor: u32,
     /// The operating system's number of the platform thread.
     pub tid: Option<u32>,
     /// `running`, `searching`, `sleeping` or `stuck`.
@@ -153,7 +155,7 @@ pub(crate) mod tests {
         "memory":{"stacks_committed":4096},
         "latency":{"count":100,"sum_ns":8000,"buckets":[[2048,50],[4096,49],[null,1]]},
         "carriers":[{"number":0,"state":"running","spare":false,"tid":17,"run_queue":4,"mounts":30},
-            {"number":1,"state":"sleeping","spare":true,"tid":null,"mounts":11}]}"#;
+            {"number":1,"state":"sleeping","spare":true,"tid":null,"processor":1,"mounts":11}]}"#;
 
     #[test]
     fn a_line_is_read() {

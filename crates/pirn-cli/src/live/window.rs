@@ -26,16 +26,15 @@ impl<'a> Window<'a> {
         self.per_second(count(&self.before.counters), count(&self.after.counters))
     }
 
-    /// Returns how often per second something has happened on a carrier.
+    /// Returns how often per second something has happened on a carrier with this number now: on
+    /// its processor, since a carrier may have had another before.
     pub fn carrier_rate(&self, number: u32, count: impl Fn(&CarrierSample) -> u64) -> f64 {
-        let of = |sample: &Sample| {
-            let mut carriers = sample.carriers.iter();
-            carriers.find(|it| it.number == number).map(&count)
+        let Some(after) = self.after.carriers.iter().find(|it| it.number == number) else {
+            return 0.0;
         };
-        match (of(self.before), of(self.after)) {
-            (before, Some(after)) => self.per_second(before.unwrap_or(0), after),
-            (_, None) => 0.0,
-        }
+        let mut before = self.before.carriers.iter();
+        let before = before.find(|it| it.processor == after.processor);
+        self.per_second(before.map_or(0, &count), count(after))
     }
 
     /// Returns how many processors the process has kept busy.
@@ -100,6 +99,21 @@ mod tests {
         let latency = window.latency();
         assert_eq!((latency.count, latency.sum_ns), (7, 70));
         assert_eq!(latency.quantile(0.5), Some(Duration::from_nanos(4096)));
+    }
+
+    #[test]
+    fn what_a_processor_counts_goes_with_it_to_another_carrier() {
+        let before = Sample::parse(LINE).unwrap();
+        let mut after = Sample {
+            elapsed: 1.0,
+            ..before.clone()
+        };
+        after.carriers[0].number = 1;
+        after.carriers[1].number = 0;
+        after.carriers[0].mounts += 50;
+        let window = Window::between(&before, &after);
+        assert_eq!(window.carrier_rate(1, |it| it.mounts), 50.0);
+        assert_eq!(window.carrier_rate(0, |it| it.mounts), 0.0);
     }
 
     #[test]

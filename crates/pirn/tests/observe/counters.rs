@@ -1,9 +1,10 @@
 //! The counters of `pirn::metrics` are exact, and never go down.
 
 use crate::common::sys::{check, waitpid};
-use crate::common::{child, watched};
+use crate::common::{child, on_virtual, watched};
 use pirn::metrics::Metrics;
 use pirn::{Runnable, Scheduler, thread};
+use std::fs;
 use std::io::Read;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -21,6 +22,27 @@ fn metrics_when(done: impl Fn(&Metrics) -> bool) -> Metrics {
         }
         std::thread::sleep(Duration::from_millis(1));
     }
+}
+
+#[watched]
+fn carriers_have_the_numbers_that_their_threads_have_in_their_names() {
+    child::with_carriers(&["2"], || {
+        // Both wake, and each takes whichever processor is free: at some time not its first.
+        let mut differed = false;
+        while !differed {
+            let nap = || thread::spawn(|| thread::sleep(Duration::from_micros(200)));
+            let naps = Vec::from_iter((0..20).map(|_| nap()));
+            for carrier in on_virtual(pirn::metrics).carriers {
+                let Some(tid) = carrier.tid else { continue };
+                let name = fs::read_to_string(format!("/proc/self/task/{tid}/comm")).unwrap();
+                if let Some(number) = name.trim_end().strip_prefix("pirn-carrier-") {
+                    assert_eq!(number, carrier.number.to_string());
+                    differed |= carrier.number != carrier.processor;
+                }
+            }
+            naps.into_iter().for_each(|nap| nap.join().unwrap());
+        }
+    });
 }
 
 /// Returns the metrics once no thread is left, and all carriers sleep: then all is accounted for.

@@ -96,7 +96,7 @@ export function overview() {
 
 function showFindings(list, answer) {
   const items = answer.findings.length > 0 ? answer.findings
-    : [{ kind: "", text: "Nothing: no thread waits in a circle, no carrier is stuck.", threads: [] }];
+    : [{ kind: "", text: "Nothing: no circle of threads is known, and no carrier is stuck.", threads: [] }];
   keyed(list, items, (it) => it.kind + it.text, (it) => ({
     node: h("li", { class: it.kind === "" ? "dim" : "finding" },
       it.kind !== "" && h("span", { class: "badge warn" }, it.kind), " ", h("bdi", {}, it.text), " ",

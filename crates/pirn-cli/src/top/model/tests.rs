@@ -60,6 +60,7 @@ pub fn dump(counts: &[u64]) -> Dump {
 pub fn sample(elapsed: f64, carriers: u32) -> Arc<Sample> {
     let carrier = |number| CarrierSample {
         number,
+        processor: number,
         tid: Some(100 + number),
         state: if number == 0 {
             "running"

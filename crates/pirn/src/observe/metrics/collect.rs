@@ -10,7 +10,9 @@ use crate::sched::counters::{Counter, Counters};
 use crate::sched::spare::Spare;
 use crate::scope;
 use crate::vthread::awaited::Kind;
+use crate::vthread::mounted;
 use core::sync::atomic::Ordering::Relaxed;
+use std::collections::HashMap;
 use std::time::Duration;
 
 /// How much trouble to take.
@@ -34,7 +36,9 @@ pub(crate) fn collect(runtime: &Runtime, depth: Depth) -> Metrics {
     let parks = parks(runtime);
     let begun = runtime.sum(|c| &c.begun);
     let started = runtime.sum(|c| &c.started);
-    let carriers = Vec::from_iter(runtime.processors.used().iter().map(carrier));
+    let used = runtime.processors.used();
+    let numbers = numbers(used).into_iter();
+    let carriers: Vec<Carrier> = numbers.zip(used).map(|(n, it)| carrier(n, it)).collect();
     let threads = threads(&Flows {
         started,
         begun,
@@ -143,12 +147,36 @@ fn parks(runtime: &Runtime) -> Parks {
     Parks(KINDS.map(|(word, kind)| (word, count(kind))).into())
 }
 
-/// Describes a processor and its carrier.
-fn carrier(processor: &Processor) -> Carrier {
-    let spare = processor.spare.as_ref();
+/// Returns the kernel's id of the platform thread that holds a processor.
+fn holder(processor: &Processor) -> Option<u32> {
     let holder = processor.holder.load(Relaxed); // Relaxed: for people to read.
-    let holds = holder != 0 && spare.is_none_or(Spare::is_in_use);
-    let tid = holds.then_some(holder);
+    let is_in_use = processor.spare.as_ref().is_none_or(Spare::is_in_use);
+    (holder != 0 && is_in_use).then_some(holder)
+}
+
+/// Returns the numbers of the carriers that hold these processors, as in dumps and in the names of
+/// their threads: a carrier that wakes takes whichever processor is free. Processors that no
+/// carrier holds have the rest of the numbers.
+fn numbers(processors: &[Processor]) -> Vec<usize> {
+    let all = mounted::all().map(|carrying| (carrying.platform, carrying.number as usize));
+    let all: HashMap<u32, usize> = all.collect();
+    let mut numbers = vec![None; processors.len()];
+    for (place, processor) in processors.iter().enumerate() {
+        let number = holder(processor).and_then(|holder| all.get(&holder).copied());
+        // A carrier that changes its processor just now may be seen at both.
+        numbers[place] = number.filter(|_| !numbers.contains(&number));
+    }
+    let taken = numbers.clone();
+    let mut rest = (0..).filter(|number| !taken.contains(&Some(*number)));
+    let numbers = numbers.into_iter();
+    numbers
+        .filter_map(|it| it.or_else(|| rest.next()))
+        .collect()
+}
+
+/// Describes a processor and its carrier, which has this number.
+fn carrier(number: usize, processor: &Processor) -> Carrier {
+    let tid = holder(processor);
     let stuck = &processor.runtime().stuck;
     let (stuck_episodes, stuck_nanos) = stuck.totals(processor.index);
     let state = match tid {
@@ -160,10 +188,11 @@ fn carrier(processor: &Processor) -> Carrier {
     let counters = processor.counters();
     let get = |counter: fn(&Counters) -> &Counter| counter(counters).get();
     Carrier {
-        number: processor.index,
+        number,
+        processor: processor.index,
         state,
         tid,
-        spare: spare.is_some(),
+        spare: processor.spare.is_some(),
         run_queue: processor.queue.len(),
         mounts: get(|c| &c.mounted),
         parks: counters.parked.iter().map(Counter::get).sum(),

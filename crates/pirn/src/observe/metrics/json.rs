@@ -171,6 +171,7 @@ fn write_carrier(f: &mut Formatter<'_>, carrier: &Carrier) -> fmt::Result {
         None => f.write_str("null")?,
     }
     for (name, value) in [
+        ("processor", carrier.processor as u64),
         ("run_queue", carrier.run_queue as u64),
         ("mounts", carrier.mounts),
         ("parks", carrier.parks),

@@ -195,8 +195,11 @@ pub struct StackSlots {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Carrier {
-    /// Counted from 0.
+    /// The number of the carrier, as in dumps and in the name of its thread.
     pub number: usize,
+    /// The number of the processor. What is counted below is counted by processor: a carrier that
+    /// wakes takes whichever is free.
+    pub processor: usize,
     /// What the carrier does.
     pub state: CarrierState,
     /// The kernel's id of the platform thread; `None` while it sleeps.
