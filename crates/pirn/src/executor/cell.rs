@@ -11,12 +11,11 @@
 
 use super::error::TaskError;
 use super::watched::{GaveUp, WaitLimit, Watched};
-use crate::sched::counters;
 use crate::thread::Panic;
 use crate::thread::Thread;
+use crate::vthread::body::caught;
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::mem;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::{Context, Poll};
 
 pub(super) struct TaskCell<T> {
@@ -74,10 +73,7 @@ impl<T> TaskCell<T> {
         if self.has_ended() {
             return;
         }
-        let result = catch_unwind(AssertUnwindSafe(f)).map_err(|payload| {
-            counters::note_panic();
-            TaskError::Panicked(Panic::new(payload))
-        });
+        let result = caught(f).map_err(|payload| TaskError::Panicked(Panic::new(payload)));
         let unwanted = self.end(result);
         drop(unwanted); // Not under the lock, and before the executor takes the task for ended.
     }

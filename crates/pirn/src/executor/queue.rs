@@ -1,10 +1,9 @@
 //! The results of several tasks, in the order in which they come.
 
 use super::watched::{GaveUp, WaitLimit, Watched};
-use crate::sched::counters;
 use crate::thread::Panic;
+use crate::vthread::body::caught;
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// The queue; cloned for each task that puts a result in.
@@ -35,10 +34,7 @@ impl<R: Send + 'static> Queue<R> {
     ) -> impl FnOnce() + Send + 'static {
         let queue = Arc::clone(&self.0);
         move || {
-            let result = catch_unwind(AssertUnwindSafe(f)).map_err(|payload| {
-                counters::note_panic();
-                Panic::new(payload)
-            });
+            let result = caught(f).map_err(Panic::new);
             queue.change(|results| results.push_back(wrap(result)));
         }
     }

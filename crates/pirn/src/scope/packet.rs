@@ -4,8 +4,8 @@ use super::member::Member;
 use super::state::Cause;
 use super::task_scope::Frame;
 use super::{Completed, Failure, JoinerFor, State};
-use crate::sched::counters;
 use crate::thread::Panic;
+use crate::vthread::body::caught;
 use core::cell::UnsafeCell;
 use core::ops::ControlFlow;
 use core::sync::atomic::{AtomicU8, Ordering};
@@ -46,13 +46,10 @@ impl<T, E> Packet<T, E> {
     /// # Safety
     /// The caller is the subtask.
     unsafe fn fill(&self, closure: impl FnOnce() -> Result<T, E>) {
-        let result = match catch_unwind(AssertUnwindSafe(closure)) {
+        let result = match caught(closure) {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(error)) => Err(Failure::Failed(error)),
-            Err(payload) => {
-                counters::note_panic();
-                Err(Failure::Panicked(Panic::new(payload)))
-            }
+            Err(payload) => Err(Failure::Panicked(Panic::new(payload))),
         };
         // SAFETY: the caller's contract. The result is empty until now.
         unsafe { self.result.get().write(Some(result)) };

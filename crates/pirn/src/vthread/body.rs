@@ -214,6 +214,17 @@ impl<T, F: FnOnce() -> T> ClosureBody<T, F> {
     }
 }
 
+/// Calls code of the program, as `catch_unwind` does. A panic on a virtual thread is counted and
+/// recorded.
+pub(crate) fn caught<T>(f: impl FnOnce() -> T) -> std::thread::Result<T> {
+    let result = catch_unwind(AssertUnwindSafe(f));
+    if result.is_err() {
+        counters::note_panic();
+        recorded::panicked();
+    }
+    result
+}
+
 impl<T, F: FnOnce() -> T> Body for ClosureBody<T, F> {
     fn code() -> &'static str {
         core::any::type_name::<F>()
@@ -223,12 +234,7 @@ impl<T, F: FnOnce() -> T> Body for ClosureBody<T, F> {
         // SAFETY: called once, by the thread itself; the result is published by its end.
         unsafe {
             let closure = (*self.closure.get()).assume_init_read();
-            let result = catch_unwind(AssertUnwindSafe(closure));
-            if result.is_err() {
-                counters::note_panic();
-                recorded::panicked();
-            }
-            *self.result.get() = Some(result);
+            *self.result.get() = Some(caught(closure));
         }
     }
 

@@ -138,13 +138,12 @@ pub(crate) fn scope_closed(id: u64, name: Option<&str>) {
     note(kinds::SCOPE_CLOSE, id, None);
 }
 
-/// Notes that the running thread's closure has panicked.
+/// Notes that the running thread's code has panicked, if it is a virtual thread.
 #[cold]
 pub(super) fn panicked() {
-    if recorder::is_on() {
-        let thread = super::current().map_or(0, |thread| thread.id());
-        note(kinds::PANIC, thread, None);
-        rules::fire(rules::PANIC, thread);
+    if let Some(thread) = super::current().filter(|_| recorder::is_on()) {
+        note(kinds::PANIC, thread.id(), None);
+        rules::fire(rules::PANIC, thread.id());
     }
 }
 

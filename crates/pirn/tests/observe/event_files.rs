@@ -64,6 +64,47 @@ fn a_panic_writes_a_file() {
         joined(thread::spawn(|| panic!("on purpose")));
         return until_seen();
     }
+    assert_panic_is_written();
+}
+
+#[watched]
+fn a_panic_of_a_subtask_writes_a_file() {
+    if child::is_here() {
+        let joined = pirn::scope(|s| {
+            s.fork(|| -> Result<(), io::Error> { panic!("on purpose") });
+            s.join()?;
+            Ok(())
+        });
+        assert!(joined.is_err());
+        return until_seen();
+    }
+    assert_panic_is_written();
+}
+
+#[watched]
+fn a_panic_of_a_task_writes_a_file() {
+    if child::is_here() {
+        let executor = pirn::executor::ThreadPerTask::new();
+        let task = executor.submit(|| panic!("on purpose")).unwrap();
+        assert!(task.join().is_err());
+        return until_seen();
+    }
+    assert_panic_is_written();
+}
+
+#[watched]
+fn a_panic_of_one_of_several_tasks_writes_a_file() {
+    if child::is_here() {
+        let executor = pirn::executor::ThreadPerTask::new();
+        let tasks = [|| -> Result<(), io::Error> { panic!("on purpose") }];
+        assert!(executor.invoke_any(tasks).is_err());
+        return until_seen();
+    }
+    assert_panic_is_written();
+}
+
+/// Runs the test as a child that writes a file because of a panic.
+fn assert_panic_is_written() {
     let (recording, stderr) = file_of("panic").unwrap();
     assert!(
         recording.reason.ends_with("has panicked"),
