@@ -25,7 +25,7 @@ use crate::sched::errands;
 #[cfg(feature = "dump")]
 use crate::sched::standing;
 use crate::stack::region;
-use crate::vthread::{magazines, mounted, residents};
+use crate::vthread::{helper, magazines, mounted, residents};
 
 /// Begins all data of the process anew that belong to its runtime.
 ///
@@ -46,6 +46,7 @@ pub(super) unsafe fn renew() {
     region::after_fork();
     residents::after_fork();
     mounted::after_fork();
+    helper::after_fork();
     errands::after_fork();
     #[cfg(feature = "dump")]
     standing::after_fork();

@@ -11,6 +11,7 @@ use crate::stack::PAGE;
 use crate::sys::call;
 use core::ffi::{c_int, c_void};
 use core::mem::MaybeUninit;
+use core::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -19,6 +20,22 @@ pub(crate) const ROOMY: usize = 2 << 20;
 
 /// The kernel's limit for a name, with the zero at its end.
 const NAME: usize = 16;
+
+/// The helpers that run.
+static RUNNING: AtomicUsize = AtomicUsize::new(0);
+
+/// Returns the number of helpers that are among the threads that `list` counts, and what it counts.
+/// Helpers that start or end meanwhile are left out.
+pub(crate) fn among(list: impl FnOnce() -> Option<usize>) -> Option<(usize, usize)> {
+    let before = RUNNING.load(SeqCst);
+    let all = list()?;
+    Some((RUNNING.load(SeqCst).min(before), all))
+}
+
+/// Forgets the parent's, in the child of a fork that has no runtime yet.
+pub(crate) fn after_fork() {
+    RUNNING.store(0, SeqCst);
+}
 
 /// What a thread is given.
 struct Task<F> {
@@ -92,9 +109,11 @@ extern "C" fn run<F: FnOnce()>(task: *mut c_void) -> *mut c_void {
     let task = unsafe { Box::from_raw(task.cast::<Task<F>>()) };
     // SAFETY: a name that ends with a zero.
     let _ = unsafe { call!(libc::SYS_prctl, libc::PR_SET_NAME, task.name.as_ptr()) };
+    RUNNING.fetch_add(1, SeqCst);
     // The panic's message has been written.
     if let Err(payload) = catch_unwind(AssertUnwindSafe(task.f)) {
         core::mem::forget(payload); // Its destructor might panic, too.
     }
+    RUNNING.fetch_sub(1, SeqCst);
     core::ptr::null_mut()
 }

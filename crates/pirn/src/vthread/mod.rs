@@ -32,7 +32,7 @@ mod current;
 pub(crate) mod early;
 pub(crate) mod end;
 pub(crate) mod handshake;
-mod helper;
+pub(crate) mod helper;
 pub(crate) mod ids;
 pub(crate) mod join;
 pub(crate) mod keys;

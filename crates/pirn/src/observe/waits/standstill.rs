@@ -12,7 +12,7 @@ use crate::blocking::wait::relying_platform_threads;
 use crate::runtime;
 use crate::stack::Slot;
 use crate::vthread::awaited::Kind;
-use crate::vthread::{mounted, residents};
+use crate::vthread::{helper, residents};
 use pirn_dump::Finding;
 use std::fs;
 
@@ -118,34 +118,7 @@ fn is_busy() -> bool {
 
 /// Returns whether there is a platform thread that is not the runtime's and may run by itself.
 fn has_outsiders() -> bool {
-    let Ok(tasks) = fs::read_dir("/proc/self/task") else {
-        return true;
-    };
-    let main = std::process::id();
-    let outsiders = tasks.flatten().filter(|task| {
-        let id = task.file_name().to_str().and_then(|id| id.parse().ok());
-        let name = fs::read(task.path().join("comm")).unwrap_or_default();
-        id.is_none_or(|id| id == main || !is_own(id, name.trim_ascii_end()))
-    });
-    outsiders.count() > relying_platform_threads()
-}
-
-/// Returns whether a platform thread is one of the runtime's. The program's may have names like
-/// theirs: a thread has that of the thread that started it, such as a carrier, unless it gets one.
-fn is_own(id: u32, name: &[u8]) -> bool {
-    const OTHERS: [&[u8]; 8] = [
-        b"blocking",
-        b"cold",
-        b"door",
-        b"dump",
-        b"lints",
-        b"monitor",
-        b"observe",
-        b"recorder",
-    ];
-    match name.strip_prefix(b"pirn-") {
-        Some(rest) if rest.starts_with(b"carrier-") => mounted::all().any(|it| it.platform == id),
-        Some(rest) => OTHERS.contains(&rest),
-        None => false,
-    }
+    let list = || Some(fs::read_dir("/proc/self/task").ok()?.count());
+    let own_of_all = helper::among(list);
+    own_of_all.is_none_or(|(own, all)| all > own + relying_platform_threads())
 }

@@ -9,8 +9,12 @@ use super::{malloc, standstill};
 const PROGRAM: &str = "PIRN_TEST_PROGRAM";
 
 /// All programs. They run until they are killed, or end.
-const PROGRAMS: [(&str, fn()); 10] = [
+const PROGRAMS: [(&str, fn()); 11] = [
     ("stuck", standstill::stuck),
+    (
+        "stuck, and signals blocked",
+        standstill::with_blocked_signals,
+    ),
     ("with a sleeper", standstill::with_a_sleeper),
     ("with a limit", standstill::with_a_limit),
     ("with a reader", standstill::with_a_reader),

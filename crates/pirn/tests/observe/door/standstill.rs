@@ -45,6 +45,18 @@ pub fn stuck() {
     wait_for_ever();
 }
 
+/// A helper of the runtime waits for the signals that the main thread blocks.
+pub fn with_blocked_signals() {
+    thread::spawn(|| ()).join().unwrap();
+    // SAFETY: a set of our own.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigfillset(&mut set);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
+    }
+    wait_for_ever();
+}
+
 pub fn with_a_sleeper() {
     let _other = named("other", || thread::sleep(HOUR));
     wait_for_ever();
@@ -114,8 +126,12 @@ fn has_settled(program: &Program, dump: &Dump, waiting: u64) -> bool {
 
 #[watched]
 fn threads_that_nothing_can_wake_are_found() {
-    for parallelism in ["1", "2"] {
-        let program = Program::start("stuck", &[("PIRN_PARALLELISM", parallelism)]);
+    for (name, parallelism) in [
+        ("stuck", "1"),
+        ("stuck", "2"),
+        ("stuck, and signals blocked", "2"),
+    ] {
+        let program = Program::start(name, &[("PIRN_PARALLELISM", parallelism)]);
         let dump = until(|| {
             let dump = dump_of(program.pid());
             said(&dump).is_some().then_some(dump)
