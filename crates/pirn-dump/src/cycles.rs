@@ -4,7 +4,7 @@
 //! all of the scope's subtasks. Each of them has to come first, so every circle is a deadlock, if
 //! no wait in it has a deadline.
 
-use super::{Finding, LockKind, Thread, Wait};
+use super::{Finding, LockKind, Thread, Wait, WaitKind};
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt::Write;
@@ -68,9 +68,15 @@ pub fn cycles(waiters: &[Waiter]) -> Vec<Vec<u64>> {
 /// );
 /// ```
 pub fn cycle_finding(threads: &[Thread]) -> Finding {
+    // Whose owners are guessed.
+    let is_futex = |wait: &Wait| matches!(wait.kind(), WaitKind::Lock(LockKind::Futex));
+    let probably = match threads.iter().any(|thread| is_futex(&thread.wait)) {
+        true => "probably ",
+        false => "",
+    };
     let mut text = match threads {
-        [_] => String::from("a thread waits for itself: "),
-        _ => format!("{} threads wait for each other: ", threads.len()),
+        [_] => format!("a thread {probably}waits for itself: "),
+        _ => format!("{} threads {probably}wait for each other: ", threads.len()),
     };
     for (i, thread) in threads.iter().enumerate() {
         let next = &threads[(i + 1) % threads.len()];
@@ -86,6 +92,7 @@ pub fn cycle_finding(threads: &[Thread]) -> Finding {
             Wait::Lock { address, what, .. } => {
                 let kind = match what {
                     LockKind::RwLock => "the lock for writing",
+                    LockKind::Futex => "the lock at",
                     kind => kind.word(),
                 };
                 write!(

@@ -110,4 +110,14 @@ fn the_text_names_threads_and_locks() {
     );
     assert_eq!(finding.threads, [5, 6]);
     assert_eq!(finding.kind, "wait-cycle");
+    let mut guessed = lock(5, None, 0x1000, 6);
+    if let Wait::Lock { what, .. } = &mut guessed.wait {
+        *what = LockKind::Futex;
+    }
+    let finding = cycle_finding(&[guessed, lock(6, None, 0x2000, 5)]);
+    assert_eq!(
+        finding.text,
+        "2 threads probably wait for each other: #5 waits for the lock at 0x1000 of #6, \
+         #6 waits for mutex 0x2000 of #5"
+    );
 }

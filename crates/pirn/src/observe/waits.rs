@@ -7,14 +7,17 @@
 //!
 //! * [`ends`]: what is at the ends of a descriptor. [`scopes`]: the open scopes.
 //! * [`crowds`]: how many wait for the same lock.
-//! * [`deadlocks`]: circles of waiting threads. [`standstill`]: whether anything can go on at all.
+//! * [`deadlocks`]: circles of waiting threads; [`holders`]: which thread probably holds a lock.
+//!   [`standstill`]: whether anything can go on at all.
 
 pub(crate) mod crowds;
 pub(crate) mod deadlocks;
 mod ends;
+mod holders;
 pub(crate) mod scopes;
 pub(crate) mod standstill;
 
+use crate::arch;
 use crate::interpose::owner_of;
 use crate::stack::Slot;
 use crate::time::{self, Deadline};
@@ -31,6 +34,8 @@ pub(crate) struct Noted {
     deadline: Option<Deadline>,
     /// The id of the virtual thread that has the lock; 0: nobody, or not known.
     owner: u64,
+    /// It waits for a lock of `std`, which keeps no owner.
+    std_lock: bool,
 }
 
 /// Calls by which threads wait for signals.
@@ -58,7 +63,13 @@ impl Noted {
             awaited,
             deadline: core.awaits.deadline(),
             owner: owner.unwrap_or(0),
+            std_lock: awaited.kind() == Kind::Futex && is_std_lock(awaited.argument() as usize),
         }
+    }
+
+    /// Returns the address of the word, if this is a wait for a lock of `std`.
+    fn std_lock(&self) -> Option<u64> {
+        self.std_lock.then(|| self.awaited.argument())
     }
 
     /// Returns the kind of wait.
@@ -178,6 +189,30 @@ fn owner(waiter: &Core, lock: Awaited) -> Option<u64> {
         false => residents::look(slot, Core::id),
     };
     owner.filter(|_| read() == Some(slot))
+}
+
+/// Returns whether a thread that waits at a word waits for a lock of `std` that is held: by the
+/// word, or the one before it. Without the readers' bits: a thread that parks, as in a channel, has
+/// all ones.
+fn is_std_lock(word: usize) -> bool {
+    /// A mutex that is held, and for which others wait.
+    const MUTEX: u32 = 2;
+    /// The holders of a read-write lock: all ones for a writer.
+    const HOLDERS: u32 = (1 << 30) - 1;
+    const READERS_WAIT: u32 = 1 << 30;
+    /// Writers wait for the second word of a lock, and the first says so.
+    const WRITERS_WAIT: u32 = 1 << 31;
+    const WRITTEN: u32 = HOLDERS | READERS_WAIT;
+    // SAFETY: there are threads, so the handler of faults is in place.
+    let read = |address| unsafe { arch::fetch_u32(address) }.value as u32;
+    match read(word) {
+        MUTEX | WRITTEN => true,
+        u32::MAX => false,
+        _ => {
+            let state = read(word - 4);
+            state != u32::MAX && state & WRITERS_WAIT != 0 && state & HOLDERS != 0
+        }
+    }
 }
 
 /// The relation between the runtime's clock and the calendar.

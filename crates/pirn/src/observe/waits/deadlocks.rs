@@ -7,15 +7,22 @@
 //! the same thread as before.
 
 use super::Noted;
+use super::holders::Holders;
 use crate::stack::Slot;
 use crate::vthread::awaited::Kind;
 use crate::vthread::{Core, residents};
 use pirn_dump::{Blocker, Finding, State, Thread, Waiter};
 use std::collections::HashMap;
 
-/// A thread that waits, without a deadline, for threads that are known.
+/// The most threads of which is guessed for which others they wait.
+const GUESSES: usize = 10_000;
+
+/// A thread that waits, without a deadline, for threads that are known, or may be guessed.
 struct Seen {
     waiter: Waiter,
+    /// The word of the lock for which it waits, whose holder is guessed. Until then it waits for
+    /// thread 0, which there is not.
+    lock: Option<u64>,
     slot: Slot,
     mounts: u32,
 }
@@ -24,12 +31,17 @@ struct Seen {
 #[derive(Default)]
 pub(crate) struct Deadlocks {
     seen: Vec<Seen>,
+    guesses: usize,
 }
 
 impl Deadlocks {
     /// Adds a thread that is parked, as it was seen.
     pub(crate) fn add(&mut self, slot: Slot, id: u64, mounts: u32, scope: u64, noted: &Noted) {
-        if let Some(blocker) = blocker(noted) {
+        let lock = noted.std_lock().filter(|_| !noted.is_timed());
+        let lock = lock.filter(|_| self.guesses < GUESSES);
+        self.guesses += usize::from(lock.is_some());
+        let blocker = lock.map(|_| Blocker::Thread(0)).or_else(|| blocker(noted));
+        if let Some(blocker) = blocker {
             let waiter = Waiter {
                 thread: id,
                 scope,
@@ -37,6 +49,7 @@ impl Deadlocks {
             };
             self.seen.push(Seen {
                 waiter,
+                lock,
                 slot,
                 mounts,
             });
@@ -44,7 +57,8 @@ impl Deadlocks {
     }
 
     /// Looks for circles among the threads, when all have been added, and at those found again.
-    pub(crate) fn findings(&self) -> Vec<Finding> {
+    pub(crate) fn findings(&mut self) -> Vec<Finding> {
+        self.guess();
         let waiters: Vec<Waiter> = self.seen.iter().map(|seen| seen.waiter).collect();
         let circles = pirn_dump::cycles(&waiters);
         if circles.is_empty() {
@@ -63,6 +77,34 @@ impl Deadlocks {
             threads.map(|threads| pirn_dump::cycle_finding(&threads))
         });
         confirmed.collect()
+    }
+
+    /// Guesses which of the threads hold the locks for which others wait: in a circle, all wait.
+    fn guess(&mut self) {
+        if self.guesses == 0 {
+            return;
+        }
+        let mut holders = Holders::new(self.seen.iter().filter_map(|seen| seen.lock));
+        for seen in self.seen.iter().take(GUESSES) {
+            residents::walk(seen.slot, |core, parked| {
+                let (stack, sp) = (seen.slot.frames(), core.continuation.saved().addr());
+                if parked && seen.is(core) && stack.contains(&sp) {
+                    holders.read(seen.waiter.thread, seen.lock, sp..stack.end);
+                }
+            });
+        }
+        for seen in &mut self.seen {
+            if let Some(holder) = seen.lock.and_then(|lock| holders.of(lock)) {
+                seen.waiter.blocker = Blocker::Thread(holder);
+            }
+        }
+    }
+}
+
+impl Seen {
+    /// Returns whether this is the thread, and has not run since.
+    fn is(&self, core: &Core) -> bool {
+        core.id() == self.waiter.thread && core.mounts() == self.mounts
     }
 }
 
@@ -85,9 +127,12 @@ fn blocker(noted: &Noted) -> Option<Blocker> {
 fn again(seen: &Seen) -> Option<Thread> {
     let mut name = [0u8; 256];
     let (noted, length) = residents::walk(seen.slot, |core, parked| {
-        let same = parked && core.id() == seen.waiter.thread && core.mounts() == seen.mounts;
-        let noted = same.then(|| Noted::of(core))?;
-        (blocker(&noted) == Some(seen.waiter.blocker)).then(|| (noted, copy_name(core, &mut name)))
+        let noted = (parked && seen.is(core)).then(|| Noted::of(core))?;
+        let same = match seen.lock {
+            Some(lock) => noted.std_lock() == Some(lock),
+            None => blocker(&noted) == Some(seen.waiter.blocker),
+        };
+        same.then(|| (noted, copy_name(core, &mut name)))
     })
     .flatten()?;
     Some(Thread {

@@ -7,9 +7,9 @@ use crate::thread::{self, JoinHandle, Thread};
 use crate::vthread::residents;
 use crate::{executor, scope};
 use core::cell::UnsafeCell;
-use pirn_dump::{Finding, LockKind, Wait};
+use pirn_dump::{Finding, LockKind, Wait, WaitKind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, mpsc};
+use std::sync::{Arc, Mutex, RwLock, mpsc};
 use std::time::{Duration, Instant};
 
 struct CMutex(UnsafeCell<libc::pthread_mutex_t>);
@@ -110,6 +110,77 @@ fn a_mutex_that_is_locked_twice() {
     });
     waits(&thread, MUTEX.is_awaited());
     assert_circle(&look(&[thread.thread()]), &[thread.thread()]);
+}
+
+/// Two threads that are about to lock two mutexes in different orders, and two for locks that they
+/// share in memory with a fifth.
+fn circles_of_std(wait: fn()) -> [JoinHandle<()>; 5] {
+    static STATICS: [Mutex<u64>; 2] = [Mutex::new(1), Mutex::new(2)];
+    struct Shared {
+        text: Mutex<String>,
+        number: RwLock<u8>,
+    }
+    let shared = Arc::new(Shared {
+        text: Mutex::new("weft".into()),
+        number: RwLock::new(3),
+    });
+    let [first, second, third] = [0; 3].map(|_| Arc::clone(&shared));
+    let lock = move |first: usize, second: usize| {
+        thread::spawn(move || {
+            let _guard = STATICS[first].lock();
+            wait();
+            drop(STATICS[second].lock());
+        })
+    };
+    [
+        lock(0, 1),
+        lock(1, 0),
+        thread::spawn(move || {
+            let _guard = first.text.lock();
+            wait();
+            drop(first.number.read());
+        }),
+        thread::spawn(move || {
+            let _guard = second.number.write();
+            wait();
+            drop(second.text.lock());
+        }),
+        thread::spawn(move || {
+            thread::park();
+            drop(third);
+        }),
+    ]
+}
+
+#[test]
+fn locks_of_std_in_different_orders() {
+    static GO: AtomicBool = AtomicBool::new(false);
+    let threads = circles_of_std(|| {
+        while !GO.load(Ordering::SeqCst) {
+            thread::park();
+        }
+    });
+    for thread in &threads {
+        waits(thread, |wait| *wait == Wait::Park);
+    }
+    let all: Vec<&Thread> = threads.iter().map(JoinHandle::thread).collect();
+    assert!(look(&all).is_empty());
+    GO.store(true, Ordering::SeqCst);
+    let at_lock = |wait: &Wait| matches!(wait.kind(), WaitKind::Lock(LockKind::Futex));
+    for thread in &threads[..4] {
+        thread.thread().unpark();
+        waits(thread, at_lock);
+    }
+    let mut found = look(&all);
+    found.sort_by_key(|finding| finding.threads.clone());
+    assert_eq!(found.len(), 2, "{found:?}");
+    for (finding, pair) in found.iter().zip(all.chunks(2)) {
+        let mut of = finding.threads.clone();
+        of.sort();
+        assert_eq!(of, ids(pair), "{found:?}");
+        let text = &finding.text;
+        assert!(text.contains(" probably wait for each other: "), "{text}");
+    }
 }
 
 #[test]
