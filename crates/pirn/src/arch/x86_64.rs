@@ -37,6 +37,7 @@
 //! addresses do not rise ("previous frame inner to this frame"), and a carrier's stack may lie
 //! below or above a slot.
 
+use super::x86_64_state::FloatControls;
 use super::x86_64_tp::SET_FS;
 use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 use core::arch::{asm, naked_asm};
@@ -168,7 +169,7 @@ pub(crate) const SAVED: [(&str, usize); 4] = [
 ];
 
 /// Lays out a fresh stack so that the first [`switch`] to it calls `entry(argument)`.
-/// Returns the stack pointer to switch to.
+/// Its floating point controls are `floats`. Returns the stack pointer to switch to.
 ///
 /// # Safety
 /// `top` is 16-byte aligned and at least 64 bytes below it are writable and unused.
@@ -177,14 +178,13 @@ pub(crate) unsafe fn prepare(
     top: *mut u8,
     entry: unsafe extern "C" fn(*mut u8) -> !,
     argument: *mut u8,
+    floats: FloatControls,
 ) -> *mut u8 {
-    // The default floating point environment: what a new kernel thread starts with.
-    const FLOAT_CONTROL: u64 = 0x1f80 | (0x037f << 32);
     // SAFETY: inside the 64 bytes the caller vouches for.
     unsafe {
         let frame = top.cast::<u64>().sub(4);
         frame.write(start_of_stack as *const () as usize as u64);
-        frame.add(1).write(FLOAT_CONTROL);
+        frame.add(1).write(floats.word());
         frame.add(2).write(entry as usize as u64);
         frame.add(3).write(argument as usize as u64);
         frame.cast()

@@ -129,7 +129,7 @@ unsafe fn xgetbv(register: u32) -> u64 {
 ///
 /// # Safety
 /// The system has enabled protection keys.
-unsafe fn rights() -> u32 {
+pub(super) unsafe fn rights() -> u32 {
     let rights: u32;
     // SAFETY: the caller's contract; reads a register.
     unsafe {

@@ -66,3 +66,37 @@ macro_rules! forward_variadic {
     };
 }
 pub(crate) use forward_variadic;
+
+/// A `va_list`, as the instructions above and C compilers lay it out.
+#[repr(C)]
+pub(crate) struct VaList {
+    /// How far in `saved` the next argument is; from [`REGISTERS`](Self::REGISTERS) on, on the
+    /// stack.
+    gp_offset: u32,
+    fp_offset: u32,
+    on_stack: *const usize,
+    saved: *const u8,
+}
+
+impl VaList {
+    /// Bytes of the integer registers that have arguments.
+    const REGISTERS: u32 = 48;
+
+    /// Returns the next argument, which is an integer or a pointer.
+    ///
+    /// # Safety
+    /// There is one, and the call that it belongs to has not returned.
+    pub(crate) unsafe fn next(&mut self) -> usize {
+        // SAFETY: the caller's contract: the next register that was saved, or word on the stack.
+        unsafe {
+            if self.gp_offset < VaList::REGISTERS {
+                let register = self.saved.add(self.gp_offset as usize).cast::<usize>();
+                self.gp_offset += 8;
+                return register.read();
+            }
+            let word = self.on_stack.read();
+            self.on_stack = self.on_stack.add(1);
+            word
+        }
+    }
+}

@@ -14,7 +14,7 @@ use super::wait::{Outcome, Wait};
 use crate::recorder::kinds;
 use crate::sanitizer::{self, valgrind};
 use crate::sched::{counters, os_thread};
-use crate::sys::{self, Errno, SysResult};
+use crate::sys::{self, Errno, SysResult, call};
 use crate::time::Deadline;
 use crate::vthread::awaited::Awaited;
 use crate::vthread::{self, recorded, signals, start_helper};
@@ -162,6 +162,7 @@ fn start_dedicated(job: &mut Job, count: &'static AtomicUsize) -> std::io::Resul
         count.fetch_add(1, Ordering::Relaxed); // Relaxed: for people to read.
         // SAFETY: the waiting thread keeps the job in place until it is done.
         unsafe { run(job.0) }
+        stay_for_children();
         count.fetch_sub(1, Ordering::Relaxed); // Relaxed: as above.
     };
     start_helper("pirn-blocking", STACK, work)
@@ -243,8 +244,23 @@ impl Pool {
             // SAFETY: off the queue, so ours to run, once.
             unsafe { run(taken.job) };
         }
+        stay_for_children();
     }
 }
+
+/// Waits until the children are gone that calls on this platform thread have started. To the kernel
+/// it is their parent, and its end is what sends them their signal for that (`PR_SET_PDEATHSIG`).
+fn stay_for_children() {
+    const PAUSE_NS: u64 = 1_000_000_000;
+    let options = libc::WEXITED | libc::WNOWAIT | libc::__WNOTHREAD | libc::__WALL;
+    // Others wait for them and take their status.
+    // SAFETY: no pointers.
+    while unsafe { call!(libc::SYS_waitid, libc::P_ALL, 0, 0, options, 0) } != NO_CHILD {
+        sys::nap(PAUSE_NS);
+    }
+}
+
+const NO_CHILD: SysResult = Err(Errno(libc::ECHILD));
 
 /// Runs a job.
 ///

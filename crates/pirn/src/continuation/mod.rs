@@ -4,7 +4,7 @@
 //! not know scheduling: it makes continuations, and switches from one to another. A platform
 //! thread's own stack takes part as a [`Continuation`] without a slot.
 
-use crate::arch::{self, LINE};
+use crate::arch::{self, FloatControls, LINE};
 use crate::glibc::{malloc, tls};
 use crate::sanitizer::{self, Ignored, Side, valgrind};
 use crate::stack::Slot;
@@ -137,7 +137,8 @@ impl Continuation {
         self.sp.set(saved);
     }
 
-    /// Gives it a stack and a TLS block, with `entry(argument)` as its first call.
+    /// Gives it a stack and a TLS block, with `entry(argument)` as its first call, and `floats` as
+    /// its floating point controls.
     ///
     /// # Safety
     /// Only the caller uses `slot`, until [`take_slot`](Self::take_slot).
@@ -147,13 +148,14 @@ impl Continuation {
         slot: Slot,
         entry: unsafe extern "C" fn(*mut u8) -> !,
         argument: *mut u8,
+        floats: FloatControls,
     ) {
         // SAFETY: the caller's contract.
         unsafe {
             if sanitizer::switches_are_special() {
-                return self.prepare_announced(slot, entry, argument);
+                return self.prepare_announced(slot, entry, argument, floats);
             }
-            self.lay_out(slot, entry, argument);
+            self.lay_out(slot, entry, argument, floats);
         }
     }
 
@@ -168,12 +170,13 @@ impl Continuation {
         slot: Slot,
         entry: unsafe extern "C" fn(*mut u8) -> !,
         argument: *mut u8,
+        floats: FloatControls,
     ) {
         let _ignored = Ignored::new();
         valgrind::begin(slot.frames());
         // SAFETY: the caller's contract; fresh, and the caller's alone.
         unsafe {
-            self.lay_out(slot, entry, argument);
+            self.lay_out(slot, entry, argument, floats);
             sanitizer::begin(&self.side());
         }
     }
@@ -188,6 +191,7 @@ impl Continuation {
         slot: Slot,
         entry: unsafe extern "C" fn(*mut u8) -> !,
         argument: *mut u8,
+        floats: FloatControls,
     ) {
         let template = tls::template();
         let tp = slot.tp();
@@ -197,7 +201,8 @@ impl Continuation {
         // layout is drawn in `stack`.
         unsafe {
             template.init(tp, dtv as *mut u8, slot.tid());
-            self.sp.set(arch::prepare(top as *mut u8, entry, argument));
+            self.sp
+                .set(arch::prepare(top as *mut u8, entry, argument, floats));
         }
         self.tp.set(tp);
         self.slot.set(Memory::Own(slot));

@@ -94,7 +94,7 @@ pub(crate) fn field_offset(name: &'static CStr) -> Result<usize, String> {
 
 /// Functions with several symbol versions, and the version that we want: before 2.36
 /// `dlsym(RTLD_NEXT)` returns the oldest (glibc bug 14932).
-const RENEWED: [(&CStr, &CStr); 10] = [
+const RENEWED: [(&CStr, &CStr); 12] = [
     (c"lio_listio", c"GLIBC_2.4"),
     (c"lio_listio64", c"GLIBC_2.4"),
     (c"posix_spawn", c"GLIBC_2.15"),
@@ -105,6 +105,8 @@ const RENEWED: [(&CStr, &CStr); 10] = [
     (c"pthread_cond_timedwait", c"GLIBC_2.3.2"),
     (c"pthread_cond_wait", c"GLIBC_2.3.2"),
     (c"realpath", c"GLIBC_2.3"),
+    (c"timer_create", c"GLIBC_2.3.3"),
+    (c"timer_delete", c"GLIBC_2.3.3"),
 ];
 
 /// A libc function that one of our interposed definitions shadows, looked up behind ours

@@ -10,9 +10,9 @@ mod signals;
 
 use super::io::{fcntl, mqueue, poll, rw, select, transfer};
 use super::net::{messages, socket};
-use super::process::signals::delivery;
-use super::process::{sysv, wait};
-use super::thread::{attributes, by_id, clocks, identity, scheduling};
+use super::process::signals::{delivery, directed, process_wide};
+use super::process::{exec, os_thread, sysv, wait};
+use super::thread::{attributes, by_id, clocks, identity, ids, names, scheduling};
 use super::time;
 use super::{fs, virtual_thread};
 use crate::arch;
@@ -54,6 +54,9 @@ pub(super) unsafe fn call(number: c_long, args: [usize; 6]) -> Option<c_long> {
             .or_else(|| rarely(number, args))
             .or_else(|| signals::call(number, args))
             .or_else(|| rings::call(number, args))
+            .or_else(|| directed::by_number(number, args))
+            .or_else(|| os_thread::refused(number, args).map(|result| sys::to_c(result) as c_long))
+            .or_else(|| ids::call(number, args))
     }
 }
 
@@ -131,6 +134,9 @@ unsafe fn frequent(number: c_long, a: [usize; 6]) -> Option<c_long> {
             SYS_timerfd_create => poll::timerfd_create, 2;
             SYS_nanosleep => time::nanosleep, 2;
             SYS_wait4 => wait::wait4, 4;
+            SYS_execve => exec::execve, 3;
+            SYS_execveat => exec::execveat, 5;
+            SYS_kill => process_wide::kill, 2;
             SYS_open => fs::open::open64, 3;
             SYS_openat => fs::open::openat64, 4;
         })
@@ -169,6 +175,7 @@ unsafe fn rarely(number: c_long, a: [usize; 6]) -> Option<c_long> {
                     SYS_clock_gettime => clocks::read, 2;
                     SYS_clock_getres => clocks::clock_getres, 2;
                     SYS_getrusage => clocks::getrusage, 2;
+                    SYS_prctl => names::prctl, 5;
                     SYS_msgsnd => sysv::msgsnd, 4;
                     SYS_msgrcv => sysv::msgrcv, 5;
                     SYS_semop => sysv::semop, 3;

@@ -35,12 +35,14 @@ const SHARED: usize = 1 << 13;
 /// The least memory of a carrier's ring, in bytes.
 pub(crate) const LEAST_BYTES: usize = 16 << 10;
 
-/// What is noted: [`EVENTS`], [`CPU_TIME`].
+/// What a switch does besides: [`EVENTS`], [`CPU_TIME`], [`EXTRA_STATE`].
 static ON: AtomicU8 = AtomicU8::new(0);
 /// Events are written.
 const EVENTS: u8 = 1;
 /// The CPU time of threads is counted.
 const CPU_TIME: u8 = 2;
+/// The GS base and the rights of protection keys are carried (`vthread/extra_state.rs`).
+const EXTRA_STATE: u8 = 4;
 /// Counts how often it has been switched on.
 static SESSION: AtomicU32 = AtomicU32::new(0);
 /// Whether the clock is the processor's counter; otherwise it counts nanoseconds.
@@ -65,7 +67,7 @@ pub(crate) fn is_on() -> bool {
     ON.load(Relaxed) & EVENTS != 0 // Relaxed: a hint.
 }
 
-/// Returns whether anything is noted at a switch: a hint as well.
+/// Returns whether a switch does anything besides: a hint as well.
 #[inline(always)]
 pub(crate) fn is_watched() -> bool {
     ON.load(Relaxed) != 0 // Relaxed: a hint.
@@ -79,6 +81,16 @@ pub(crate) fn counts_cpu_time() -> bool {
 /// Has the CPU time of threads be counted from now on. Returns whether it has not been before.
 pub(crate) fn count_cpu_time() -> bool {
     ON.fetch_or(CPU_TIME, Relaxed) & CPU_TIME == 0 // Relaxed: a hint.
+}
+
+/// Returns whether a switch carries extra state: a hint as well.
+pub(crate) fn carries_extra_state() -> bool {
+    ON.load(Relaxed) & EXTRA_STATE != 0 // Relaxed: a hint.
+}
+
+/// Has switches carry extra state from now on.
+pub(crate) fn carry_extra_state() {
+    ON.fetch_or(EXTRA_STATE, Relaxed); // Relaxed: a hint.
 }
 
 /// Returns the number of the last session.

@@ -65,6 +65,25 @@ impl SignalInfo {
         }
     }
 
+    /// Returns why the signal was sent.
+    pub(crate) fn code(&self) -> c_int {
+        self.code
+    }
+
+    /// Returns the value that it carries.
+    pub(crate) fn value(&self) -> usize {
+        self.value
+    }
+
+    /// Returns it with another signal and value.
+    pub(crate) fn instead(&self, signal: c_int, value: usize) -> SignalInfo {
+        SignalInfo {
+            signal,
+            value,
+            ..*self
+        }
+    }
+
     /// Sends the signal to a thread of this process, by the kernel's id.
     pub(crate) fn send_to(&self, thread: u32) -> SysResult {
         let (pid, signal, info) = (self.pid, self.signal, &raw const *self);

@@ -14,7 +14,6 @@ use super::record::Core;
 use crate::continuation;
 use crate::runtime::Runtime;
 use crate::stack::{SizeClass, Slot};
-use core::ptr;
 
 /// Gives a new thread the slot that was reserved for it, and lays out its TLS block. Its first
 /// mount does the rest. The slot lasts until it is [given back](give_back).
@@ -23,9 +22,8 @@ use core::ptr;
 /// The thread is new, and the caller's alone.
 pub(crate) unsafe fn give_slot(core: &Core) -> Slot {
     let slot = core.runtime().stacks.take(core.class());
-    let argument = ptr::from_ref(core) as *mut u8;
     // SAFETY: the slot is this thread's, and nobody else knows either.
-    unsafe { core.continuation.prepare(slot, life::entry, argument) };
+    unsafe { life::prepare(core, slot) };
     core.continuation.let_slot_last();
     slot
 }

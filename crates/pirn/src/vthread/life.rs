@@ -6,16 +6,31 @@ use super::record::{Core, Phase};
 use super::{end, keys, summons};
 use crate::glibc::destructors;
 use crate::mark::Raised;
+use crate::stack::Slot;
 use crate::sys;
-use core::ptr::NonNull;
+use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicPtr, Ordering};
+
+/// Gives a thread its stack and its TLS block, and the floating point controls of its creator.
+///
+/// # Safety
+/// Only the thread uses `slot`, until its end.
+#[inline]
+pub(super) unsafe fn prepare(core: &Core, slot: Slot) {
+    let argument = ptr::from_ref(core) as *mut u8;
+    // SAFETY: the caller's contract.
+    unsafe {
+        core.continuation
+            .prepare(slot, entry, argument, core.floats)
+    };
+}
 
 /// The first function on every virtual thread's stack.
 ///
 /// # Safety
 /// Called by a carrier's switch to a thread that has just been given its stack; `argument` points
 /// to the thread's [`Core`].
-pub(super) unsafe extern "C" fn entry(argument: *mut u8) -> ! {
+unsafe extern "C" fn entry(argument: *mut u8) -> ! {
     let thread = argument.cast::<Core>();
     // Before this is a virtual thread to anybody: a handler must not park it.
     let mark = Raised::new();

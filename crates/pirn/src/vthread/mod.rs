@@ -21,6 +21,7 @@
 //! * [`platform`]: the corresponding state of platform threads; [`natively`](mod@natively): those
 //!   of the runtime.
 //! * [`cpu_time`]: how much of it a thread has used.
+//! * [`extra_state`]: registers that a switch carries in few programs.
 //! * [`keys`]: the values of `pthread_key`s, and their destructors.
 
 pub(crate) mod at_mount;
@@ -31,6 +32,7 @@ pub(crate) mod cpu_time;
 mod current;
 pub(crate) mod early;
 pub(crate) mod end;
+pub(crate) mod extra_state;
 pub(crate) mod handshake;
 pub(crate) mod helper;
 pub(crate) mod ids;

@@ -377,10 +377,7 @@ impl Carrier {
         };
         region::note_user(slot, core.vtable().code);
         // SAFETY: the slot is this thread's until its end.
-        unsafe {
-            core.continuation
-                .prepare(slot, life::entry, ptr::from_ref(core) as *mut u8)
-        };
+        unsafe { life::prepare(core, slot) };
         // SAFETY: it leaves at its end, before its own reference is released.
         unsafe { residents::enter(slot, core) };
     }

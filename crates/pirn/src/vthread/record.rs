@@ -14,7 +14,7 @@ use super::permit::ParkPermit;
 use super::ready::Dispatch;
 use super::signals::Signals;
 use super::wait_word::WaitWord;
-use crate::arch;
+use crate::arch::{self, FloatControls};
 use crate::continuation::Continuation;
 use crate::runtime::Runtime;
 use crate::stack::{SizeClass, Slot};
@@ -59,6 +59,8 @@ pub(crate) struct Core {
     /// What it has used of its slice. Valid while it waits, preempted.
     pub(crate) used: Cell<Used>,
     class: SizeClass,
+    /// The floating point controls of its creator, with which it begins.
+    pub(super) floats: FloatControls,
     /// Whether its handle is gone, so that the result is not wanted.
     pub(super) detached: AtomicBool,
     /// Whether it has ended, and the waiter for that.
@@ -196,6 +198,7 @@ impl Core {
             woken: AtomicU64::new(0),
             used: Cell::new(Used::default()),
             class: attributes.class,
+            floats: FloatControls::of_this_thread(),
             detached: AtomicBool::new(false),
             place: attributes.place,
             scope: AtomicU64::new(0),

@@ -2,13 +2,14 @@
 //!
 //! The callers ask first whether it is [on](recorder::is_on). Everything here is out of their way,
 //! so that they pay for that question only. At a switch the question is whether anything is
-//! [watched](recorder::is_watched), which may also be the [CPU time](cpu_time).
+//! [watched](recorder::is_watched), which may also be the [CPU time](cpu_time) or [more
+//! state](extra_state).
 //!
 //! All accesses to [`Core::woken`](super::Core) are relaxed: it is for people to read. (A waker and
 //! the carrier of a preempted thread that is about to park may access it at once.)
 
 use super::mount::After;
-use super::{Carrier, Core, cpu_time};
+use super::{Carrier, Core, cpu_time, extra_state};
 use crate::mark::{self, Raised};
 use crate::recorder::carrier_ring::Writer;
 use crate::recorder::{self, kinds, rules};
@@ -19,6 +20,9 @@ use core::sync::atomic::Ordering::Relaxed;
 #[cold]
 #[inline(never)]
 pub(super) fn left(carrier: &Carrier, thread: &Core, after: After, next: Option<&Core>) {
+    if recorder::carries_extra_state() {
+        extra_state::switch(carrier, Some(thread), next);
+    }
     if recorder::counts_cpu_time() {
         cpu_time::switched(carrier, Some(thread));
     }
@@ -63,9 +67,12 @@ fn exit(writer: Writer, thread: &Core, next: u64) {
 #[cold]
 #[inline(never)]
 pub(super) fn mounted(carrier: &Carrier, thread: &Core) {
+    // A thread that carries others itself runs until here. SAFETY: mounted, so alive.
+    let outer = unsafe { carrier.mounted().get().as_ref() };
+    if recorder::carries_extra_state() {
+        extra_state::switch(carrier, outer, Some(thread));
+    }
     if recorder::counts_cpu_time() {
-        // A thread that carries others itself uses the time until here. SAFETY: mounted, so alive.
-        let outer = unsafe { carrier.mounted().get().as_ref() };
         cpu_time::switched(carrier, outer);
     }
     if !recorder::is_on() {

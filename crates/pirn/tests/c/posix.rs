@@ -5,7 +5,7 @@
 use std::ffi::{CString, c_int, c_void};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use super::c_checks::cc;
 use crate::common::{TempDir, child, watched};
@@ -18,14 +18,24 @@ type Check = extern "C" fn();
 
 const LIBRARY: &str = "CHECK_LIBRARY";
 const SAYS: &str = "CHECK_SAYS";
+/// The native program, which is also the one that checks start.
+const DRIVER: &str = "CHECK_DRIVER";
+/// The check that a child runs.
+const NAME: &str = "CHECK_NAME";
+/// Set where threads have no niceness and no CPUs of their own.
+const PLAIN: &str = "CHECK_PLAIN";
 
 /// Where a check is called.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 enum On {
     /// The first thread, and then another one.
     Both,
     /// The first thread.
     Once,
+    /// Another thread than the first.
+    Other,
+    /// A thread of `pirn::thread`, in a program whose `pthread_create` makes platform threads.
+    Rust,
 }
 
 /// Builds the library of a C file and the native program. `None`, and a printed reason, without
@@ -47,7 +57,7 @@ fn build(folder: &TempDir, source: &str) -> Option<[PathBuf; 2]> {
     for (args, source) in all {
         let source = sources.join(source);
         let source = source.to_str().unwrap();
-        let libraries = ["-ldl", "-lrt"];
+        let libraries = ["-ldl", "-lrt", "-lm"];
         cc(common
             .iter()
             .chain(&args)
@@ -68,8 +78,12 @@ fn here(source: &str, name: &str, on: On) {
 }
 
 fn run(source: &str, name: &str, on: On, natively: bool) {
+    let check = format!("{name} {on:?}");
     if child::is_here() {
-        return run_here(name, on);
+        if std::env::var(NAME).as_deref() == Ok(&check) {
+            run_here(name, on);
+        }
+        return;
     }
     let folder = TempDir::new("posix");
     let Some([library, program]) = build(&folder, source) else {
@@ -77,20 +91,33 @@ fn run(source: &str, name: &str, on: On, natively: bool) {
     };
     let [native, here] = ["native", "here"].map(|name| folder.join(name));
     let path = |path: &Path| path.to_str().unwrap().to_owned();
-    let output = child::run(&[(LIBRARY, &path(&library)), (SAYS, &path(&here))]);
+    let driver = path(&program);
+    let mut variables = vec![(DRIVER, driver.as_str()), (NAME, check.as_str())];
+    if let On::Rust = on {
+        variables.push((PLAIN, "1"));
+    }
+    let [native_says, here_says, library] = [&native, &here, &library].map(|it| path(it));
+    let own = [(LIBRARY, library.as_str()), (SAYS, here_says.as_str())];
+    let output = child::run(&[&own, &variables[..]].concat());
     assert!(output.status.success(), "{}", child::report(&output));
     if natively {
-        let output = Command::new(program)
-            .arg(&library)
-            .args([name, if let On::Both = on { "both" } else { "once" }])
-            .env(SAYS, &native)
+        let how = match on {
+            On::Both => "both",
+            On::Once => "once",
+            On::Other | On::Rust => "other",
+        };
+        let output = Command::new(&program)
+            .args([&library, name, how])
+            .env(SAYS, native_says)
+            .envs(variables)
+            .stdin(Stdio::null())
             .output()
             .unwrap();
         let report = child::report(&output);
         assert!(output.status.success(), "natively: {report}");
         let [native, here] =
             [native, here].map(|says| fs::read_to_string(says).unwrap_or_default());
-        assert_eq!(here, native);
+        assert_eq!(here, native, "{name}");
     }
 }
 
@@ -103,11 +130,17 @@ fn run_here(name: &str, on: On) {
         assert!(!handle.is_null());
         let function = libc::dlsym(handle, name.as_ptr());
         assert!(!function.is_null());
-        pirn_make_pthreads_virtual(1);
         std::mem::transmute::<*mut c_void, Check>(function)
     };
-    check();
-    if let On::Both = on {
+    if let On::Rust = on {
+        return crate::common::on_virtual(move || check());
+    }
+    // SAFETY: no requirements.
+    unsafe { pirn_make_pthreads_virtual(1) };
+    if let On::Both | On::Once = on {
+        check();
+    }
+    if let On::Both | On::Other = on {
         on_virtual(check);
     }
 }
@@ -301,4 +334,71 @@ fn a_read_that_is_cancelled_has_read_nothing() {
 #[watched]
 fn platform_threads_are_cancelled_as_well() {
     as_natively("posix_cancel.c", "check_platform", On::Both);
+}
+
+#[watched]
+fn programs_inherit_as_natively_from_each_kind_of_thread() {
+    for on in [On::Once, On::Other] {
+        as_natively("posix_inherit.c", "check_children", on);
+    }
+}
+
+#[watched]
+fn programs_inherit_as_natively_from_a_thread_of_rust() {
+    as_natively("posix_inherit.c", "check_children", On::Rust);
+}
+
+/// The functions that replace the program.
+const EXECS: [&str; 11] = [
+    "check_execve",
+    "check_execv",
+    "check_execvp",
+    "check_execvpe",
+    "check_execl",
+    "check_execlp",
+    "check_execle",
+    "check_fexecve",
+    "check_execveat",
+    "check_execveat_by_number",
+    "check_failing",
+];
+
+#[watched]
+fn a_thread_becomes_a_program_as_natively() {
+    for name in EXECS {
+        as_natively("posix_inherit.c", name, On::Other);
+    }
+}
+
+#[watched]
+fn a_thread_of_rust_becomes_a_program_as_natively() {
+    for name in EXECS {
+        as_natively("posix_inherit.c", name, On::Rust);
+    }
+}
+
+#[watched]
+fn a_thread_begins_with_its_creators_floating_point_environment() {
+    as_natively("posix_state.c", "check_floats", On::Both);
+}
+
+#[watched]
+fn each_thread_has_its_gs_base() {
+    as_natively("posix_state.c", "check_gs", On::Other);
+}
+
+#[watched]
+fn each_thread_has_its_rights_of_protection_keys() {
+    as_natively("posix_state.c", "check_rights", On::Other);
+}
+
+#[watched]
+fn a_timer_signals_the_thread_that_it_is_for() {
+    as_natively("posix_timers.c", "check_timers", On::Both);
+    as_natively("posix_timers.c", "check_timers", On::Rust);
+}
+
+#[watched]
+fn calls_that_take_an_id_take_that_of_each_thread() {
+    as_natively("posix_timers.c", "check_other_ids", On::Both);
 }

@@ -13,6 +13,7 @@ mod ipc;
 mod masks;
 mod messages;
 mod open_files;
+mod os_thread;
 mod output;
 mod paths;
 mod preloaded;

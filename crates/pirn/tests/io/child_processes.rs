@@ -1,6 +1,7 @@
 //! Child processes through `std::process`. (`fork` without `exec` is in `c/fork.rs`.)
 
 use std::cell::Cell;
+use std::fs;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -8,7 +9,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use crate::common::{
-    block_then, carriers, child, most_carriers, on_virtual, pattern, sys, watched,
+    block_then, carriers, child, most_carriers, on_virtual, pattern, skip, sys, watched,
 };
 use pirn::thread;
 
@@ -202,6 +203,43 @@ fn an_error_in_pre_exec_comes_back() {
         let error = command.spawn().unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::EDOM));
     });
+}
+
+/// Returns whether an OS thread of this process waits for the children that it has started itself.
+fn a_starter_waits() -> bool {
+    let call = format!("{} ", libc::SYS_waitid);
+    let tasks = fs::read_dir("/proc/self/task").unwrap();
+    let of = |task: fs::DirEntry| fs::read_to_string(task.path().join("syscall"));
+    tasks
+        .flatten()
+        .any(|task| of(task).is_ok_and(|it| it.starts_with(&call)))
+}
+
+/// The kernel takes the OS thread that has started a child for its parent. Those of the pool end
+/// when they have had nothing to do for ten seconds.
+#[watched(alone)]
+fn a_child_outlives_the_idle_pool() {
+    if Command::new("setpriv").arg("--version").output().is_err() {
+        return skip("there is no `setpriv`");
+    }
+    let mut sleeper = on_virtual(|| {
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL", "sleep", "1000"]);
+        command.spawn().unwrap()
+    });
+    while !a_starter_waits() {
+        assert!(
+            sleeper.try_wait().unwrap().is_none(),
+            "its parent has ended"
+        );
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(sleeper.try_wait().unwrap().is_none());
+    sleeper.kill().unwrap();
+    assert_eq!(sleeper.wait().unwrap().signal(), Some(libc::SIGKILL));
+    while a_starter_waits() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 #[watched]

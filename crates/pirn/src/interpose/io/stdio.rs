@@ -15,6 +15,7 @@ use crate::interpose::Text;
 use crate::interpose::fs::calls::from_c;
 use crate::interpose::fs::lock::lock_released;
 use crate::interpose::fs::open::{obstacle, patiently};
+use crate::interpose::process::inherit;
 use crate::interpose::registry::interposed;
 use crate::sys::{self, Errno};
 use crate::vthread::awaited::Awaited;
@@ -35,12 +36,16 @@ interposed! {
     }
     Pool as {
         fn _IO_fopen(path: Text, mode: Text) -> Stream = fopen(path, mode);
+        fn popen(command: Text, mode: Text) -> Stream
+            = opened(inherit::starting(
+                c"popen",
+                || real!(fn popen(command: Text, mode: Text) -> Stream) as usize,
+            ) as Stream);
         fn _IO_popen(command: Text, mode: Text) -> Stream = popen(command, mode);
     }
     Pool then opened {
         fn tmpfile() -> Stream;
         fn tmpfile64() -> Stream;
-        fn popen(command: Text, mode: Text) -> Stream;
     }
     Blocks as {
         fn freopen(path: Text, mode: Text, stream: Stream) -> Stream

@@ -9,7 +9,7 @@
 //! * so must the handler, on a carrier that has a virtual thread mounted: [`on_setxid`] replaces
 //!   it.
 //!
-//! `setfsuid` and `setfsgid` are per OS thread in glibc too, and not interposed.
+//! `setfsuid` and `setfsgid` are per OS thread in glibc too: [`os_thread`](super::os_thread).
 
 use crate::arch;
 use crate::blocking::offload;

@@ -18,11 +18,11 @@
 //! * until then every interposed function acts as libc does. None needs a lock that another thread
 //!   may have held at the fork, nor touches the epoll instance, which is the parent's.
 
-use super::signals::{information, process_wide};
+use super::signals::{directed, information, process_wide};
 use crate::glibc::rseq;
 use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
-use crate::interpose::thread::{self, identity};
+use crate::interpose::thread::{self, identity, wishes};
 use crate::mark::Raised;
 use crate::vthread::signals;
 use crate::{runtime, sys, vthread};
@@ -108,12 +108,17 @@ unsafe extern "C" fn in_child() {
     let mark = Raised::new();
     let carrier = vthread::current().and(vthread::carrier(&mark));
     if vthread::current().is_some() {
-        // The child's only thread has the mask of the one that forked, and nothing is pending.
+        // The child's only thread has the mask of the one that forked, and nothing is pending. What
+        // that one has asked for about its scheduling is the kernel's from now on.
         sys::block_only(signals::mask());
+        if let Some(wishes) = wishes::own() {
+            wishes.apply();
+        }
         identity::after_fork();
     }
     information::after_fork();
     process_wide::after_fork();
+    directed::after_fork();
     vthread::mount::become_platform_thread();
     runtime::stop();
     if let Some(carrier) = carrier {

@@ -2,8 +2,11 @@
 
 pub(in crate::interpose) mod credentials;
 pub(in crate::interpose) mod dlfcn;
+pub(in crate::interpose) mod exec;
 pub(crate) mod fork;
 pub(in crate::interpose) mod handler;
+pub(in crate::interpose) mod inherit;
+pub(in crate::interpose) mod os_thread;
 pub(crate) mod quit;
 pub(in crate::interpose) mod signals;
 pub(in crate::interpose) mod sigwait;

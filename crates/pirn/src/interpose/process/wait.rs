@@ -5,11 +5,10 @@
 //! wait for it. Only `wait` itself tells whether any of several children has ended, or has been
 //! stopped; such a wait gets a platform thread of its own.
 
-use super::signals::masks;
+use super::inherit;
 use crate::blocking::readiness::{self, Interest};
 use crate::blocking::{fds, offload};
 use crate::glibc::symbols::real;
-use crate::interpose::fs::calls::from_c;
 use crate::interpose::registry::{c_name, interposed};
 use crate::interpose::thread::cancel;
 use crate::interpose::virtual_thread;
@@ -17,7 +16,7 @@ use crate::sanitizer::valgrind;
 use crate::sys::{self, Errno, SysResult, call};
 use crate::time::Deadline;
 use crate::vthread::awaited::Awaited;
-use core::ffi::{c_char, c_int};
+use core::ffi::{c_char, c_int, c_void};
 use libc::{
     id_t, idtype_t, pid_t, posix_spawn_file_actions_t, posix_spawnattr_t, rusage, siginfo_t,
 };
@@ -36,11 +35,10 @@ interposed! {
     }
     // The parent waits until the child has begun its program, which must be read first.
     Pool by hand { posix_spawn, posix_spawnp: "`std::process::Command` calls this" }
-    Dedicated by hand { system }
+    Dedicated by hand { system, wordexp: "with the commands that it runs" }
 }
 
-/// Defines functions like `posix_spawn`, each through libc's own, on the pool: the child inherits
-/// the mask of the thread that calls.
+/// Defines functions like `posix_spawn`, each through libc's own.
 macro_rules! spawns {
     ($($name:ident)*) => {$(
         #[doc = concat!("`", stringify!($name), "`. Returns an error number.")]
@@ -57,7 +55,7 @@ macro_rules! spawns {
             environment: *const *mut c_char,
         ) -> c_int {
             // SAFETY: the caller's contract.
-            let spawn = masks::inheriting(|| unsafe {
+            inherit::starting(c_name!($name), || unsafe {
                 real!(
                     fn $name(
                         pid: *mut pid_t,
@@ -67,9 +65,8 @@ macro_rules! spawns {
                         arguments: *const *mut c_char,
                         environment: *const *mut c_char,
                     ) -> c_int
-                )
-            });
-            offload::bounded(Awaited::call(c_name!($name)), spawn)
+                ) as usize
+            }) as c_int
         }
     )*};
 }
@@ -83,9 +80,21 @@ spawns!(posix_spawn posix_spawnp);
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn system(command: *const c_char) -> c_int {
     // SAFETY: the caller's contract.
-    let run =
-        masks::inheriting(|| unsafe { from_c(real!(fn system(command: *const c_char) -> c_int)) });
-    sys::to_c(offload::dedicated(Awaited::call(c"system"), run)) as c_int
+    let run = || unsafe { real!(fn system(command: *const c_char) -> c_int) as usize };
+    inherit::running(c"system", run) as c_int
+}
+
+/// `wordexp`, which may run commands.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wordexp(text: *const c_char, found: *mut c_void, flags: c_int) -> c_int {
+    // SAFETY: the caller's contract.
+    let run = || unsafe {
+        real!(fn wordexp(text: *const c_char, found: *mut c_void, flags: c_int) -> c_int) as usize
+    };
+    inherit::running(c"wordexp", run) as c_int
 }
 
 const EAGAIN: SysResult = Err(Errno(libc::EAGAIN));

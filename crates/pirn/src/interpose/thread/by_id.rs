@@ -12,7 +12,9 @@
 //! ```
 
 use super::pthread;
+use crate::arch;
 use crate::glibc::tls;
+use crate::interpose::process::signals::sending;
 use crate::interpose::registry::interposed;
 use crate::runtime;
 use crate::stack::Slot;
@@ -21,7 +23,7 @@ use crate::sys::{self, Errno, SysResult, call, to_c};
 use crate::vthread::{self, residents};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, Ordering};
-use libc::{pid_t, pthread_t};
+use libc::{pid_t, pthread_t, siginfo_t};
 
 interposed! {
     family "Signals by thread ids" for Correctness;
@@ -93,6 +95,45 @@ pub(in crate::interpose) fn send(process: Option<pid_t>, id: pid_t, signal: c_in
             (Whose::Kernels, None) => call!(libc::SYS_tkill, id, signal),
         }
     }
+}
+
+/// Sends a signal with an information at this address to a virtual thread; `None`: it is the
+/// kernel's.
+///
+/// # Safety
+/// The caller may read there.
+pub(in crate::interpose) unsafe fn queue(
+    process: pid_t,
+    id: pid_t,
+    signal: c_int,
+    info: usize,
+) -> Option<SysResult> {
+    let own = process.cast_unsigned() == std::process::id();
+    let id = of_own_carrier(id).unwrap_or(id);
+    let thread = match find(id) {
+        _ if id <= 0 || !own => return None,
+        Ok(Whose::Kernels) => return None,
+        Ok(Whose::Virtual(thread)) => thread,
+        Err(e) => return Some(Err(e)),
+    };
+    let words = size_of::<siginfo_t>() / size_of::<u64>();
+    if let Err(e) = (0..words).try_for_each(|i| sys::fetch_u64(info + i * 8).map(drop)) {
+        return Some(Err(e));
+    }
+    // SAFETY: readable a moment ago.
+    let mut info = unsafe { (info as *const siginfo_t).read_unaligned() };
+    info.si_signo = signal;
+    Some(sending::send_info(thread, &info))
+}
+
+/// Returns the running virtual thread's own id, if this one, the kernel's, is its carrier's: what
+/// `gettid` gives in Rust programs.
+pub(in crate::interpose) fn of_own_carrier(id: pid_t) -> Option<pid_t> {
+    is_own_carrier(None, id).then(|| {
+        let place = arch::thread_pointer() + tls::template().tid_offset;
+        // SAFETY: the running thread's TCB.
+        unsafe { (place as *const pid_t).read() }
+    })
 }
 
 /// Returns whether these are the ids of this process and the running virtual thread's carrier.

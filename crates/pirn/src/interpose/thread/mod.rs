@@ -27,6 +27,7 @@ pub(in crate::interpose) mod clocks;
 pub(in crate::interpose) mod create;
 mod header;
 pub(in crate::interpose) mod identity;
+pub(in crate::interpose) mod ids;
 mod leaving;
 pub(in crate::interpose) mod lifecycle;
 pub(in crate::interpose) mod names;
@@ -36,7 +37,7 @@ mod robust;
 pub(in crate::interpose) mod scheduling;
 pub(in crate::interpose) mod specific;
 pub(in crate::interpose) mod sync;
-mod wishes;
+pub(in crate::interpose) mod wishes;
 
 pub(in crate::interpose) use identity::slot_of;
 pub(in crate::interpose) use leaving::after_fork as count_anew;

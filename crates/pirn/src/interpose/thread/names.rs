@@ -6,6 +6,7 @@
 use super::pthread;
 use super::{is_virtual, slot_of};
 use crate::glibc::symbols::real;
+use crate::interpose::process::os_thread;
 use crate::interpose::registry::interposed;
 use crate::sys::{self, call};
 use crate::vthread;
@@ -18,7 +19,7 @@ interposed! {
 
     Own by hand {
         pthread_setname_np, pthread_getname_np,
-        prctl: "its own name; all other options concern the carrier",
+        prctl: "its own name; options that change the OS thread fail",
     }
 }
 
@@ -155,8 +156,8 @@ pub unsafe extern "C" fn pthread_getname_np(
     0
 }
 
-/// `prctl`: a virtual thread has a name of its own; all other options concern the process or the
-/// carrier. Variadic in C; see [`syscall`](crate::interpose::futex::syscall).
+/// `prctl`: a virtual thread has a name of its own; all other options concern the process, or are
+/// [refused](os_thread). Variadic in C; see [`syscall`](crate::interpose::futex::syscall).
 ///
 /// # Safety
 /// As for libc's function of this name.
@@ -181,7 +182,12 @@ pub unsafe extern "C" fn prctl(option: c_int, a: usize, b: usize, c: usize, d: u
                 (a as *mut [u8; NAME]).write_unaligned(name(libc::pthread_self()));
                 0
             }
-            _ => sys::to_c(call!(libc::SYS_prctl, option, a, b, c, d)) as c_int,
+            _ => {
+                let args = [option as usize, a, b, c, d, 0];
+                let result = os_thread::refused(libc::SYS_prctl, args)
+                    .unwrap_or_else(|| call!(libc::SYS_prctl, option, a, b, c, d));
+                sys::to_c(result) as c_int
+            }
         }
     }
 }

@@ -15,12 +15,14 @@
 //!
 //! The next one to lock such a mutex gets it, with `EOWNERDEAD`.
 
+use super::by_id::{self, Whose};
 use super::sync;
 use crate::arch;
 use crate::glibc::tls;
-use crate::sys::{self, call};
+use crate::sys::{self, SysResult, call};
 use core::ptr;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
+use libc::pid_t;
 
 /// Bits of a lock word (`linux/futex.h`).
 const WAITERS: u32 = 1 << 31;
@@ -52,6 +54,26 @@ pub(super) fn prepare() {
     if asked.is_ok() && size == size_of::<Head>() && distance < tls::HEAD - size_of::<Head>() {
         HEAD.store(distance, Relaxed); // Relaxed: complete in itself.
     }
+}
+
+/// Tells where the list of the virtual thread with an id is, or of the running one (0), as
+/// `get_robust_list` does; `None`: the kernel knows.
+///
+/// # Safety
+/// The caller may write to both places.
+pub(super) unsafe fn list(id: pid_t, head: usize, size: usize) -> Option<SysResult> {
+    let distance = HEAD.load(Relaxed);
+    let thread = match by_id::find(id) {
+        Ok(Whose::Virtual(thread)) if distance != 0 => thread as usize,
+        Ok(_) => return None,
+        Err(e) => return Some(Err(e)),
+    };
+    // SAFETY: the caller's contract.
+    let stored = unsafe {
+        sys::store_u64(size, size_of::<Head>() as u64)
+            .and_then(|()| sys::store_u64(head, (thread + distance) as u64))
+    };
+    Some(stored.map(|()| 0))
 }
 
 /// Marks the robust mutexes that the running virtual thread, which ends, still has.

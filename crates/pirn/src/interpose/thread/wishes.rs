@@ -66,6 +66,42 @@ pub(super) unsafe fn inherit(thread: pthread_t) {
     });
 }
 
+/// What a thread has asked for, to be given to an OS thread.
+#[derive(Clone, Copy)]
+pub(in crate::interpose) struct Wished {
+    cpus: u64,
+    order: u64,
+}
+
+/// Returns what the running thread has asked for; `None`: nothing.
+pub(in crate::interpose) fn own() -> Option<Wished> {
+    WISHES.with(|own| {
+        let (cpus, order) = (own.cpus.load(Relaxed), own.order.load(Relaxed));
+        (cpus | order != 0).then_some(Wished { cpus, order })
+    })
+}
+
+impl Wished {
+    /// Has the kernel give it to the calling OS thread, as far as the user may.
+    pub(in crate::interpose) fn apply(self) {
+        let policy = self.order >> POLICY_SHIFT;
+        let (none, cpus) = (0_u64, &raw const self.cpus);
+        // SAFETY: the kernel reads a priority and eight bytes of CPUs.
+        unsafe {
+            if policy != libc::SCHED_OTHER as u64 {
+                let _ = call!(libc::SYS_sched_setscheduler, 0, policy, &raw const none);
+            }
+            if self.order & SET != 0 {
+                let niceness = (self.order & 0xff) as c_int - 20;
+                let _ = call!(libc::SYS_setpriority, libc::PRIO_PROCESS, 0, niceness);
+            }
+            if self.cpus != 0 {
+                let _ = call!(libc::SYS_sched_setaffinity, 0, size_of::<u64>(), cpus);
+            }
+        }
+    }
+}
+
 impl Wishes {
     /// Writes the CPUs that it may run on. Returns the bytes written.
     ///

@@ -88,24 +88,6 @@ impl Drop for InKernel {
     }
 }
 
-/// Returns `f` as a call that another thread may make in place of the running one, whose mask it
-/// has in the kernel meanwhile: a child inherits it.
-pub(in crate::interpose) fn inheriting<R>(f: impl FnOnce() -> R) -> impl FnOnce() -> R {
-    let mask = vthread::current().map(|thread| thread.signals.mask.load(SeqCst));
-    move || {
-        let before = mask.map(|mask| {
-            let before = sys::blocked_signals();
-            sys::block_only(mask);
-            before
-        });
-        let result = f();
-        if let Some(before) = before {
-            sys::block_only(before);
-        }
-        result
-    }
-}
-
 /// Changes the mask of the running virtual thread as `pthread_sigmask` does. `tell` gets the mask
 /// before: a handler that the change lets run may never return here.
 ///

@@ -36,6 +36,7 @@
 pub(in crate::interpose) mod alternative;
 pub(in crate::interpose) mod contexts;
 pub(in crate::interpose) mod delivery;
+pub(in crate::interpose) mod directed;
 pub(super) mod information;
 pub(super) mod jumps;
 pub(in crate::interpose) mod masks;

@@ -19,6 +19,7 @@ use super::masks::InKernel;
 use super::sending;
 use crate::blocking::other_table;
 use crate::interpose::registry::interposed;
+use crate::interpose::thread::ids;
 use crate::interpose::virtual_thread;
 use crate::mark;
 use crate::runtime::{self, Runtime};
@@ -146,6 +147,10 @@ pub(super) fn unblocked(signals: u64) {
 /// `kill`.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn kill(process: pid_t, signal: c_int) -> c_int {
+    let process = match ids::process_of(process) {
+        Ok(process) => process,
+        Err(e) => return sys::to_c(Err(e)) as c_int,
+    };
     // SAFETY: no pointers.
     let result = unsafe { call!(libc::SYS_kill, process, signal) };
     let here = process == 0 || process.cast_unsigned() == std::process::id();

@@ -148,6 +148,12 @@ fn send(target: &Target, info: &siginfo_t) -> Result<(), Errno> {
     }
 }
 
+/// Sends a signal to a virtual thread, with all that comes with it.
+pub(in crate::interpose) fn send_info(thread: pthread_t, info: &siginfo_t) -> SysResult {
+    let target = target(thread).ok_or(Errno(libc::ESRCH))?;
+    send(&target, info).map(|()| 0)
+}
+
 /// Returns an error number, as pthread functions do.
 fn number(result: Result<(), Errno>) -> c_int {
     result.map_or_else(|e| e.0, |()| 0)
