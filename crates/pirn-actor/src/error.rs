@@ -1,6 +1,7 @@
 //! What can go wrong between actors, and how an actor ends.
 
 use core::fmt;
+use pirn::thread::Panic;
 use std::error::Error;
 use std::sync::Arc;
 
@@ -209,9 +210,6 @@ impl fmt::Debug for Cycle {
     }
 }
 
-/// What a panic brings along.
-pub(crate) type Payload = Box<dyn core::any::Any + Send>;
-
 /// What made an actor, or one request, fail: a panic's message, or an error's.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Failure(Arc<str>);
@@ -221,11 +219,11 @@ impl Failure {
     pub fn new(what: impl Into<Arc<str>>) -> Failure {
         Failure(what.into())
     }
+}
 
-    /// Makes a failure of a panic, and returns its payload again.
-    pub(crate) fn of_panic(payload: Payload) -> (Failure, Payload) {
-        let panic = pirn::thread::Panic::new(payload);
-        (Failure(panic.to_string().into()), panic.into_payload())
+impl From<&Panic> for Failure {
+    fn from(panic: &Panic) -> Failure {
+        Failure(panic.to_string().into())
     }
 }
 
@@ -276,6 +274,12 @@ impl fmt::Display for Exit {
             Exit::NodeLost => f.write_str("its node is lost"),
         }
     }
+}
+
+/// Drops what is the program's. Its panic has been reported by the hook, and must not keep the
+/// caller from the rest of its work.
+pub(crate) fn discard<T>(of_the_program: T) {
+    let _ = Panic::catch(|| drop(of_the_program));
 }
 
 /// Returns a type's name without the modules, as people call it.

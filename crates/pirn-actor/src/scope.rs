@@ -21,7 +21,7 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::mem::ManuallyDrop;
 use core::time::Duration;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use pirn::thread::Panic;
 use std::sync::{Arc, Mutex, Weak};
 
 /// Calls `f` with a scope in which actors can be made that borrow: their states, and the messages
@@ -57,9 +57,9 @@ where
         scope: PhantomData,
         env: PhantomData,
     };
-    let result = catch_unwind(AssertUnwindSafe(|| f(&scope)));
+    let result = Panic::catch(|| f(&scope));
     scope.end(result.is_err());
-    result.unwrap_or_else(|payload| resume_unwind(payload))
+    result.unwrap_or_else(|panic| panic.resume())
 }
 
 /// The scope of [`scope()`].

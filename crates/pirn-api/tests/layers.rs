@@ -11,7 +11,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The layers, from the bottom: folders and files of `src/`.
-const LAYERS: [&str; 23] = [
+const LAYERS: [&str; 24] = [
+    "panic",
     "local",
     "poison",
     "primitives",

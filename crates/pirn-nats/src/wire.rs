@@ -5,10 +5,10 @@
 //! person with `nats sub`; and because `async-nats` brings `serde_json` along. A round trip over
 //! loopback takes a hundred times what writing and reading a small message does.
 
+use pirn::thread::Panic;
 use pirn_actor::Failure;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A type of message that can be sent to other nodes. The macro [`wire!`](crate::wire!) implements
 /// it.
@@ -64,19 +64,19 @@ macro_rules! wire {
 
 /// Writes a value. A panic of its `Serialize` is a failure, too.
 pub(crate) fn encode<T: Serialize>(value: &T) -> Result<bytes::Bytes, Failure> {
-    match catch_unwind(AssertUnwindSafe(|| serde_json::to_vec(value))) {
+    match Panic::catch(|| serde_json::to_vec(value)) {
         Ok(Ok(bytes)) => Ok(bytes.into()),
         Ok(Err(error)) => Err(failure::<T>("written", &error.to_string())),
-        Err(payload) => Err(failure::<T>("written", &panic_text(payload))),
+        Err(panic) => Err(failure::<T>("written", &panic.to_string())),
     }
 }
 
 /// Reads a value. A panic of its `Deserialize` is a failure, too.
 pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Failure> {
-    match catch_unwind(|| serde_json::from_slice(bytes)) {
+    match Panic::catch(|| serde_json::from_slice(bytes)) {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => Err(failure::<T>("read", &error.to_string())),
-        Err(payload) => Err(failure::<T>("read", &panic_text(payload))),
+        Err(panic) => Err(failure::<T>("read", &panic.to_string())),
     }
 }
 
@@ -85,10 +85,6 @@ fn failure<T>(done: &str, why: &str) -> Failure {
         "{} cannot be {done}: {why}",
         core::any::type_name::<T>()
     ))
-}
-
-fn panic_text(payload: Box<dyn core::any::Any + Send>) -> String {
-    pirn::thread::Panic::new(payload).to_string()
 }
 
 #[cfg(test)]

@@ -129,6 +129,7 @@ mod mark;
 mod notices;
 mod observe;
 mod own_vec;
+mod panic;
 mod poison;
 mod primitives;
 mod recorder;

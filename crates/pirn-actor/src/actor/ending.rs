@@ -4,8 +4,8 @@
 use crate::error::Exit;
 use crate::poison::locked;
 use crate::time::Limit;
+use pirn::thread::Panic;
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
@@ -82,7 +82,7 @@ impl Ending {
         };
         for watcher in watchers.into_values() {
             // Its panic has been reported by the hook, and must not keep others from being told.
-            let _ = catch_unwind(AssertUnwindSafe(|| watcher(exit)));
+            let _ = Panic::catch(|| watcher(exit));
         }
     }
 

@@ -7,7 +7,7 @@ use crate::identity::while_handling;
 use crate::reply::ReplyTo;
 use crate::time::Limit;
 use crate::time::timers::Handled;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use pirn::thread::Panic;
 
 /// A state that handles messages of the type `M`. A state may handle several types.
 ///
@@ -125,12 +125,11 @@ where
 
 /// Answers with what `f` returns. If that panics, the asker learns of it before the actor does.
 pub(crate) fn answer<R>(reply: ReplyTo<R>, f: impl FnOnce() -> R) {
-    match catch_unwind(AssertUnwindSafe(f)) {
+    match Panic::catch(f) {
         Ok(value) => reply.send(value),
-        Err(payload) => {
-            let (failure, payload) = Failure::of_panic(payload);
-            reply.give(Err(AskError::Failed(failure)));
-            resume_unwind(payload);
+        Err(panic) => {
+            reply.give(Err(AskError::Failed(Failure::from(&panic))));
+            panic.resume();
         }
     }
 }

@@ -33,7 +33,7 @@ pub(crate) use ending::{Ending, Mortal, Watching};
 pub(crate) use handle::{Asked, Told};
 pub(crate) use passing::{Onward, Passed};
 pub(crate) use recipe::Recipe;
-pub(crate) use runner::{RETRY, discard, exit, undelivered};
+pub(crate) use runner::{RETRY, exit, undelivered};
 pub(crate) use sending::Patience;
 pub(crate) use threads::Threads;
 pub(crate) use wait::ForRoom;

@@ -12,7 +12,7 @@ use crate::error::{AskError, Failure, Refusal, SendError, short_name};
 use crate::identity::while_handling;
 use crate::reply::ReplyTo;
 use crate::time::Limit;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use pirn::thread::Panic;
 
 /// Where an answer goes. One that is dropped tells an asker that the request is gone.
 pub(crate) trait Onward<R>: Send {
@@ -126,17 +126,15 @@ where
             limit,
         } = self;
         let handle = || while_handling::<M, _>(|| state.handle(message, context));
-        let handle = || limit.hold_during(handle);
-        match catch_unwind(AssertUnwindSafe(handle)) {
+        match Panic::catch(|| limit.hold_during(handle)) {
             Ok(answer) => {
                 if !onward.take(Ok(answer)) {
                     context.cell().undelivered(short_name::<R>());
                 }
             }
-            Err(payload) => {
-                let (failure, payload) = Failure::of_panic(payload);
-                onward.take(Err(AskError::Failed(failure)));
-                resume_unwind(payload);
+            Err(panic) => {
+                onward.take(Err(AskError::Failed(Failure::from(&panic))));
+                panic.resume();
             }
         }
     }
@@ -177,7 +175,7 @@ impl<S: Send> Cell<S> {
             .and_then(|rare| rare.on_undelivered.as_ref())
         {
             // It may panic. The hook has reported that, and the actor has done its work.
-            let _ = catch_unwind(AssertUnwindSafe(|| tell(name)));
+            let _ = Panic::catch(|| tell(name));
         }
     }
 }

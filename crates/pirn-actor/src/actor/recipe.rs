@@ -2,9 +2,9 @@
 
 use crate::error::Failure;
 use core::time::Duration;
+use pirn::thread::Panic;
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
 /// Makes states.
@@ -31,8 +31,7 @@ impl<S> Recipe<S> {
         let Some(steps) = &mut self.0 else {
             return Err(Failure::new("there is no recipe for another state"));
         };
-        catch_unwind(AssertUnwindSafe(|| (steps.make)()))
-            .unwrap_or_else(|payload| Err(Failure::of_panic(payload).0))
+        Panic::catch(&mut steps.make).unwrap_or_else(|panic| Err(Failure::from(&panic)))
     }
 
     /// Notes a failure. Returns how long to wait until the state is made anew, unless it has failed

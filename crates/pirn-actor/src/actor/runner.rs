@@ -14,15 +14,14 @@ use super::cell::{Body, Cell, Change, Rare};
 use super::context::Context;
 use super::overtime::Overtime;
 use super::threads::Threads;
-use crate::error::{Exit, Failure};
+use crate::error::{Exit, Failure, discard};
 use crate::identity::{Identity, Works, while_working_for};
 use crate::mailbox::{Batch, Next, Phase};
 use crate::poison::locked;
 use crate::time::Limit;
 use crate::{snapshot, time};
 use core::time::Duration;
-use pirn::thread;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use pirn::thread::{self, Panic};
 use std::sync::Arc;
 
 /// How long an actor that gets no thread waits for one, at first and at most.
@@ -181,13 +180,10 @@ fn deliver<S: Send>(
     let rare = cell.options.rare.as_deref();
     let overtime = rare.and_then(|rare| rare.overtime.as_ref());
     let overtime = overtime.map(|overtime| overtime.begin(item.name()));
-    let outcome = catch_unwind(AssertUnwindSafe(|| item.deliver(state, context)));
+    let outcome = Panic::catch(|| item.deliver(state, context));
     let late = overtime.and_then(Overtime::end);
     cell.mailbox.clear_interrupt();
-    match outcome {
-        Ok(()) => late,
-        Err(payload) => late.or(Some(Failure::of_panic(payload).0)),
-    }
+    late.or(outcome.err().map(|panic| Failure::from(&panic)))
 }
 
 /// Returns how an actor has ended that ends in this phase.
@@ -231,18 +227,12 @@ fn failed<S: Send>(
     Some(Leave::End(Exit::Failed(failure)))
 }
 
-/// Drops what is the program's. Its panic has been reported by the hook, and must not keep the
-/// runner from the rest of its work.
-pub(crate) fn discard<T>(of_the_program: T) {
-    let _ = catch_unwind(AssertUnwindSafe(|| drop(of_the_program)));
-}
-
 /// Tells of the messages that were never begun, and drops them.
 pub(crate) fn undelivered<S>(left: impl Iterator<Item = super::Item<S>>, rare: Option<&Rare>) {
     let tell = rare.and_then(|rare| rare.on_undelivered.as_ref());
     for item in left {
         if let Some(tell) = tell {
-            discard(catch_unwind(AssertUnwindSafe(|| tell(item.name()))));
+            let _ = Panic::catch(|| tell(item.name()));
         }
         discard(item);
     }

@@ -1,8 +1,8 @@
 //! Transactions: changes of a state that are made in full, or not at all.
 
 use super::reference::Ref;
-use crate::error::{AskError, Failure};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use crate::error::{AskError, Failure, discard};
+use pirn::thread::Panic;
 
 impl<S: Clone + Send + 'static> Ref<S> {
     /// Runs code in the actor, between two messages, and undoes what it has changed if it fails: if
@@ -50,13 +50,12 @@ fn transact<S: Clone, T, E>(
     state: &mut S,
     code: impl FnOnce(&mut S) -> Result<T, E>,
 ) -> Result<Result<T, E>, Failure> {
-    let failure = |payload| Failure::of_panic(payload).0;
-    let before = catch_unwind(AssertUnwindSafe(|| state.clone())).map_err(failure)?;
-    let outcome = catch_unwind(AssertUnwindSafe(|| code(state))).map_err(failure);
+    let failure = |panic| Failure::from(&panic);
+    let before = Panic::catch(|| state.clone()).map_err(failure)?;
+    let outcome = Panic::catch(|| code(state)).map_err(failure);
     if !matches!(outcome, Ok(Ok(_))) {
-        let changed = core::mem::replace(state, before);
-        // Half changed, it may panic. The hook has reported that, and the state is whole.
-        let _ = catch_unwind(AssertUnwindSafe(|| drop(changed)));
+        // Half changed, it may panic. The state is whole.
+        discard(core::mem::replace(state, before));
     }
     outcome
 }

@@ -5,10 +5,8 @@
 
 use super::job::Job;
 use super::{Door, Entered, Over, Way};
-use crate::actor::{
-    Address, Builder, Ending, Mortal, Passed, Patience, RETRY, Receive, Threads, discard,
-};
-use crate::error::SendError;
+use crate::actor::{Address, Builder, Ending, Mortal, Passed, Patience, RETRY, Receive, Threads};
+use crate::error::{SendError, discard};
 use crate::identity::Identity;
 use crate::mailbox::Phase;
 use crate::poison::locked;

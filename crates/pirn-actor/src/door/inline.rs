@@ -6,9 +6,9 @@
 
 use super::job::Job;
 use super::{Door, Entered, Over as End, Way};
-use crate::actor::{Address, Builder, Ending, Mortal, Passed, Patience, Receive, discard};
+use crate::actor::{Address, Builder, Ending, Mortal, Passed, Patience, Receive};
 use crate::edges::{Over, To, Waits};
-use crate::error::{Refusal, SendError};
+use crate::error::{Refusal, SendError, discard};
 use crate::identity::{Identity, current_limit, while_working_for};
 use crate::mailbox::Phase;
 use crate::poison::locked;

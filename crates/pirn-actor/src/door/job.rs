@@ -1,11 +1,11 @@
 //! A message that is inside: with whoever gets its answer, if there is anybody.
 
-use crate::actor::{Onward, Passed, discard};
-use crate::error::{AskError, Failure, Refusal, SendError};
+use crate::actor::{Onward, Passed};
+use crate::error::{AskError, Failure, Refusal, SendError, discard};
 use crate::identity::{Identity, while_handling};
 use crate::reply::ReplyTo;
 use crate::time::Limit;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use pirn::thread::Panic;
 
 pub(super) struct Job<M, R> {
     message: M,
@@ -74,20 +74,14 @@ impl<M, R> Job<M, R> {
             return Ok(());
         }
         let handle = || while_handling::<M, _>(|| handle(message));
-        let outcome = catch_unwind(AssertUnwindSafe(|| limit.hold_during(handle)));
-        match outcome {
-            Ok(answer) => {
-                // An answer that nobody gets is dropped, and may panic.
-                discard(catch_unwind(AssertUnwindSafe(|| to.give(Ok(answer)))));
-                Ok(())
-            }
-            Err(payload) => {
-                let (failure, payload) = Failure::of_panic(payload);
-                to.give(Err(AskError::Failed(failure.clone())));
-                discard(payload);
-                Err(failure)
-            }
-        }
+        let outcome = Panic::catch(|| limit.hold_during(handle));
+        let (answer, result) = match outcome.map_err(|panic| Failure::from(&panic)) {
+            Ok(answer) => (Ok(answer), Ok(())),
+            Err(failure) => (Err(AskError::Failed(failure.clone())), Err(failure)),
+        };
+        // An answer that nobody gets is dropped, and may panic; so may the waker of one who waits.
+        let _ = Panic::catch(|| to.give(answer));
+        result
     }
 
     /// It has been refused: its sender gets the message again.

@@ -23,8 +23,8 @@ use crate::time::{Limit, timers};
 use crate::{Builder, WeakRef};
 use core::hash::Hash;
 use core::time::Duration;
+use pirn::thread::Panic;
 use std::collections::{BTreeMap, HashMap};
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -289,7 +289,7 @@ where
         if items.is_empty() {
             return;
         }
-        match catch_unwind(AssertUnwindSafe(|| (self.f)(key, items))) {
+        match Panic::catch(|| (self.f)(key, items)) {
             Ok(result) => {
                 let result = Arc::new(result);
                 for onward in onwards {
@@ -298,12 +298,12 @@ where
                     }
                 }
             }
-            Err(payload) => {
-                let (failure, payload) = Failure::of_panic(payload);
+            Err(panic) => {
+                let failure = Failure::from(&panic);
                 for onward in onwards {
                     onward.take(Err(AskError::Failed(failure.clone())));
                 }
-                resume_unwind(payload);
+                panic.resume();
             }
         }
     }
@@ -313,7 +313,7 @@ impl<T, K, R, G, F> Collector<T, K, R, G, F> {
     fn undelivered(&self, name: &str) {
         if let Some(tell) = &self.on_undelivered {
             // It may panic. The hook has reported that, and the others are to be told of as well.
-            let _ = catch_unwind(AssertUnwindSafe(|| tell(name)));
+            let _ = Panic::catch(|| tell(name));
         }
     }
 }

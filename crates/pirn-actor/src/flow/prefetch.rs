@@ -18,9 +18,8 @@ use crate::poison::locked;
 use crate::time::Limit;
 use core::fmt;
 use core::time::Duration;
-use pirn::thread::{self, Thread};
+use pirn::thread::{self, Panic, Thread};
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
 /// Makes a stock that `supply` fills ahead, several items at a time: at once, and whenever fewer
@@ -166,15 +165,15 @@ impl Prefetch {
     {
         let mut retries = 0;
         loop {
-            let attempt = catch_unwind(AssertUnwindSafe(|| match supply() {
+            let attempt = Panic::catch(|| match supply() {
                 Ok(items) => Ok(items.into_iter().collect::<Vec<T>>()),
                 Err(error) => Err(Failure::new(error.to_string())),
-            }));
+            });
             let failure = match attempt {
                 Ok(Ok(items)) if items.is_empty() => Failure::new("nothing was supplied"),
                 Ok(Ok(items)) => return Ok(items),
                 Ok(Err(failure)) => failure,
-                Err(payload) => Failure::of_panic(payload).0,
+                Err(panic) => Failure::from(&panic),
             };
             if retries == self.retries || thread::sleep_interruptible(self.pause).is_err() {
                 return Err(failure);

@@ -6,8 +6,7 @@ use crate::identity::current_limit;
 use core::fmt;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use pirn::scope::{self, JoinError};
-use pirn::thread;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use pirn::thread::{self, Panic};
 
 type Step<S, E> = Box<dyn Fn(&mut S) -> Result<(), E> + Send + Sync>;
 type Merge<S> = Box<dyn Fn(&mut S, Vec<S>) + Send + Sync>;
@@ -136,10 +135,9 @@ where
             let node = &self.nodes[at];
             self.may_begin(node, left)?;
             // The state is the caller's, who is told that the step has panicked.
-            let step = AssertUnwindSafe(|| self.step(node, state, left));
-            let stepped = thread::working_for(&node.shown, || catch_unwind(step));
-            next = stepped.unwrap_or_else(|payload| {
-                let (node, why) = (node.name.clone(), Failure::of_panic(payload).0);
+            let step = || Panic::catch(|| self.step(node, state, left));
+            next = thread::working_for(&node.shown, step).unwrap_or_else(|panic| {
+                let (node, why) = (node.name.clone(), Failure::from(&panic));
                 Err(StepError::Panicked { node, why })
             })?;
         }

@@ -5,8 +5,8 @@
 //! up, ends the pool in the same way. The last worker to end, or to retire, ends the pool.
 
 use super::crew::{Crew, Shared};
-use crate::actor::{discard, exit, undelivered};
-use crate::error::{Exit, Failure};
+use crate::actor::{exit, undelivered};
+use crate::error::{Exit, Failure, discard};
 use crate::mailbox::Phase;
 use crate::snapshot;
 use std::sync::Arc;

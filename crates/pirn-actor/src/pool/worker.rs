@@ -9,9 +9,9 @@
 use super::crew::Crew;
 use super::ready::Entry;
 use super::rules::Tag;
-use crate::actor::{Context, Item, Ref, discard};
+use crate::actor::{Context, Item, Ref};
 use crate::envelope::{Envelope, Parcel};
-use crate::error::short_name;
+use crate::error::{discard, short_name};
 use crate::identity::Identity;
 use crate::mailbox::{Phase, Then};
 use crate::snapshot;

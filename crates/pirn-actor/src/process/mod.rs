@@ -13,7 +13,7 @@ pub(crate) use watch::sealed;
 
 use crate::actor::{Ending, ForRoom, Mortal, Options, Tell};
 use crate::edges;
-use crate::error::{AskError, Exit, Failure, Refusal, SendError};
+use crate::error::{AskError, Exit, Failure, Refusal, SendError, discard, short_name};
 use crate::identity::{Identity, Works, current_limit, while_working_for};
 use crate::mailbox::{Mailbox, Overflow, Phase, Then};
 use crate::monitor::Monitor;
@@ -24,9 +24,8 @@ use crate::time::Limit;
 use core::fmt;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use core::time::Duration;
-use pirn::thread::{self, Thread};
+use pirn::thread::{self, Panic, Thread};
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
 /// Makes a process: an actor that is a function with an [`Inbox`], and a thread of its own.
@@ -214,11 +213,11 @@ where
     desk.mailbox.enter(this);
     let mut inbox = Inbox::new(Arc::clone(desk));
     let work = || while_working_for(&**desk, || f(&mut inbox));
-    let outcome = catch_unwind(AssertUnwindSafe(work));
+    let outcome = Panic::catch(work);
     let phase = desk.mailbox.phase();
     let (exit, value) = match outcome {
         Ok(value) => (inbox.exit(phase), Some(value)),
-        Err(payload) => (Exit::Failed(Failure::of_panic(payload).0), None),
+        Err(panic) => (Exit::Failed(Failure::from(&panic)), None),
     };
     let on_undelivered = options
         .rare
@@ -226,10 +225,9 @@ where
         .and_then(|rare| rare.on_undelivered.as_ref());
     for message in inbox.finish() {
         if let Some(tell) = on_undelivered {
-            tell(crate::error::short_name::<M>());
+            let _ = Panic::catch(|| tell(short_name::<M>()));
         }
-        // It may panic. The hook has reported that, and the others are to be dropped as well.
-        let _ = catch_unwind(AssertUnwindSafe(|| drop(message)));
+        discard(message);
     }
     *locked(result) = value;
     snapshot::forget(&desk.identity);

@@ -35,8 +35,8 @@ use core::fmt;
 use core::time::Duration;
 use early::Kept;
 use named::Actor;
+use pirn::thread::Panic;
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, LazyLock, Mutex};
 use table::{Entry, Holder, Shared, State, later_in};
 
@@ -120,7 +120,7 @@ impl Registry {
         let builder = Builder::new().name("undelivered").unbounded();
         let actor = builder.consumer(move |undelivered| {
             // A panic of it has been reported by the hook, and is not the end of it.
-            let _ = catch_unwind(AssertUnwindSafe(|| f(undelivered)));
+            let _ = Panic::catch(|| f(undelivered));
         });
         let before = locked(&self.0.0).undelivered.replace(actor);
         drop(before);

@@ -24,11 +24,11 @@ use super::events::{Event, Hook, Reporter, TreeEvent};
 use super::plan::{self, At, Place, Strategy};
 use super::table::{ChildState, Table};
 use crate::actor::{Change, Restarts};
-use crate::error::{Exit, Failure};
+use crate::error::{Exit, Failure, discard};
 use crate::snapshot;
 use core::time::Duration;
+use pirn::thread::Panic;
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Instant;
@@ -117,9 +117,9 @@ impl Keeper {
     pub(super) fn run(&mut self) -> Exit {
         let seen = Arc::downgrade(&self.table);
         snapshot::enter(&self.table.identity, seen);
-        let exit = catch_unwind(AssertUnwindSafe(|| self.keep()));
+        let exit = Panic::catch(|| self.keep());
         snapshot::forget(&self.table.identity);
-        exit.unwrap_or_else(|payload| Exit::Failed(Failure::of_panic(payload).0))
+        exit.unwrap_or_else(|panic| Exit::Failed(Failure::from(&panic)))
     }
 
     fn keep(&mut self) -> Exit {
@@ -141,10 +141,7 @@ impl Keeper {
             Boss::Above(_) => None,
         };
         let not_started = self.not_started.take();
-        for child in self.children {
-            // A recipe's captures. Their panics have been reported by the hook.
-            let _ = catch_unwind(AssertUnwindSafe(|| drop(child)));
-        }
+        self.children.into_iter().for_each(discard);
         if let (Some(sender), Some((child, failure))) = (sender, not_started) {
             let _ = sender.send(Err(StartError::Failed { child, failure }));
         }
@@ -285,7 +282,7 @@ impl Keeper {
         if let Some(hook) = &self.rules.hook {
             let event = event(self.path(i));
             // Its panic has been reported by the panic hook, and is nothing to the tree.
-            let _ = catch_unwind(AssertUnwindSafe(|| hook(&event)));
+            let _ = Panic::catch(|| hook(&event));
         }
     }
 }

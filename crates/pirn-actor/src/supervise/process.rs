@@ -9,7 +9,7 @@ use crate::error::Failure;
 use crate::mailbox::Phase;
 use crate::poison::locked;
 use crate::process::{Inbox, Process};
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use pirn::thread::Panic;
 use std::sync::Arc;
 
 type Function<M> = Box<dyn FnMut(&mut Inbox<M>) + Send>;
@@ -76,12 +76,12 @@ impl<M: Send + 'static> Node for Stem<M> {
 fn live<M>(inbox: &mut Inbox<M>, function: &mut Function<M>, overseer: &Overseer) {
     loop {
         (overseer.tell)(Change::Ready);
-        let outcome = catch_unwind(AssertUnwindSafe(|| function(inbox)));
+        let outcome = Panic::catch(|| function(inbox));
         let pauses = outcome.is_err() && overseer.holds || inbox.is_to_pause();
         if !pauses || !inbox.pause() {
-            return outcome.unwrap_or_else(|payload| resume_unwind(payload));
+            return outcome.unwrap_or_else(|panic| panic.resume());
         }
-        let failure = outcome.err().map(|payload| Failure::of_panic(payload).0);
+        let failure = outcome.err().map(|panic| Failure::from(&panic));
         (overseer.tell)(Change::Held(failure));
         if !inbox.wait_for_release() {
             return;

@@ -19,11 +19,11 @@
 //! Rejected: a heap with a flag per timer that says that it is cancelled. It is faster by a third,
 //! and a server that sets and cancels a time limit of an hour per request then has them all.
 
+use crate::error::discard;
 use crate::poison::locked;
 use core::time::Duration;
-use pirn::thread::{self, Thread};
+use pirn::thread::{self, Panic, Thread};
 use std::collections::{BTreeMap, BTreeSet};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
 
@@ -243,12 +243,6 @@ impl Drop for Handled {
     }
 }
 
-/// Drops what is the program's. Its panic has been reported by the hook, and concerns no other
-/// timer.
-fn discard<T>(of_the_program: T) {
-    let _ = catch_unwind(AssertUnwindSafe(|| drop(of_the_program)));
-}
-
 /// Has the keeper look at the queue, if it does not do that anyhow.
 fn wake(mut timers: MutexGuard<'_, Timers>, is_first: bool) {
     match &timers.keeper {
@@ -317,7 +311,7 @@ fn do_one(mut timers: MutexGuard<'_, Timers>, number: u64, due: Instant) {
     timer.due = None;
     let mut act = timer.act.take().expect("it is not being done");
     drop(timers);
-    let next = catch_unwind(AssertUnwindSafe(|| act(number, due))).unwrap_or(Next::Over);
+    let next = Panic::catch(|| act(number, due)).unwrap_or(Next::Over);
     let mut timers = locked(&TIMERS);
     if let Some(timer) = timers.all.get_mut(&number)
         && !matches!(next, Next::Over)

@@ -7,8 +7,7 @@ use crate::error::Refusal;
 use crate::time::Limit;
 use core::sync::atomic::Ordering;
 use core::time::Duration;
-use pirn::thread;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use pirn::thread::{self, Panic};
 use std::sync::Arc;
 
 pub(super) type Call<T> = Box<dyn Fn(T) + Send + Sync>;
@@ -167,5 +166,5 @@ fn tell<T>(target: &Target<T>, message: T, patience: Duration) -> Option<Refusal
 /// Calls the program's function. Its panic has been reported by the hook, and concerns neither the
 /// publisher nor others.
 fn call<T>(f: &Call<T>, message: T) {
-    let _ = catch_unwind(AssertUnwindSafe(|| f(message)));
+    let _ = Panic::catch(|| f(message));
 }

@@ -14,8 +14,8 @@ use crate::server::shared::Shared;
 use crate::server::watch::{Limit, Seat};
 use crate::stream::{Stream, retry};
 use http::{HeaderMap, Method, StatusCode};
+use pirn::thread::Panic;
 use std::io::{self, Read};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// How many bytes are written at once, and of a reader, such as a file, read at once: 32 system
@@ -95,7 +95,7 @@ impl Connection {
             self.begin(&head);
             let mut request = Request::new(head.request, Exchange::H1(self));
             request.seat().begin_handler();
-            let result = catch_unwind(AssertUnwindSafe(|| (shared.handler)(&mut request)));
+            let result = Panic::catch(|| (shared.handler)(&mut request));
             let is_late = request.seat().end_handler();
             let (exchange, trailers) = request.end();
             self = exchange.into_h1();

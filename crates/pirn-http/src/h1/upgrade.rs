@@ -4,10 +4,10 @@ use super::input::Input;
 use crate::poison::locked;
 use crate::server::watch::{Seat, Waiting};
 use crate::stream::Stream;
+use pirn::thread::Panic;
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
 /// What is done with a connection once the answer `101 Switching Protocols` has been sent.
@@ -45,7 +45,7 @@ impl Upgraded {
     /// Has the connection served, on this thread.
     pub(crate) fn pass_to(self, serve: impl FnOnce(Upgraded)) {
         // A panic's message has been written by its hook; there is no one else to tell.
-        let _ = catch_unwind(AssertUnwindSafe(|| serve(self)));
+        let _ = Panic::catch(|| serve(self));
     }
 
     /// Returns the client's address; `None` on a Unix socket.

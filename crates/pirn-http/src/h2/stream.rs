@@ -21,10 +21,10 @@ use ::h2::ext::Protocol;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode};
+use pirn::thread::Panic;
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::io::{self, Read};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
@@ -170,7 +170,7 @@ impl Stream {
         let mut request = Request::new(parts.into(), Exchange::H2(self));
         request.seat().begin_handler();
         let handled = match refused {
-            Ok(()) => catch_unwind(AssertUnwindSafe(|| (shared.handler)(&mut request))),
+            Ok(()) => Panic::catch(|| (shared.handler)(&mut request)),
             Err(Refusal { status, why }) => Ok(Response::new(status).text(why)),
         };
         let is_late = request.seat().end_handler();

@@ -289,6 +289,14 @@ fn routes_answer_404_405_and_500() {
 }
 
 #[test]
+fn a_payload_that_panics_when_it_is_dropped_is_the_end_of_one_request() {
+    let get = |path| format!("GET {path} HTTP/1.1\r\nhost: a\r\n\r\n");
+    let both = answers(&(get("/bomb") + &get("/empty")));
+    assert!(both.starts_with("HTTP/1.1 500 "), "{both}");
+    assert!(both.contains("HTTP/1.1 204 "), "{both}");
+}
+
+#[test]
 fn a_client_that_waits_for_100_gets_it_when_the_body_is_read() {
     let running = hello().bind("127.0.0.1:0").unwrap().start().unwrap();
     let mut stream = TcpStream::connect(running.local_addr().unwrap()).unwrap();

@@ -21,6 +21,15 @@ fn common() -> Server {
     Server::new()
         .get("/", |_: &mut Request| "Hello, World!")
         .get("/panic", |_: &mut Request| -> () { panic!("on purpose") })
+        .get("/bomb", |_: &mut Request| -> () {
+            struct Bomb;
+            impl Drop for Bomb {
+                fn drop(&mut self) {
+                    panic!("when it is dropped");
+                }
+            }
+            std::panic::panic_any(Bomb)
+        })
         .get("/stream", |request: &mut Request| -> io::Result<()> {
             let mut body = request.respond(Response::ok())?;
             for piece in ["a", "", "bc"] {

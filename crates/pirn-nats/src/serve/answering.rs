@@ -8,10 +8,10 @@ use crate::poison::locked;
 use crate::wire::encode;
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
+use pirn::thread::Panic;
 use pirn_actor::{AskError, Failure, Reply, ReplyFuture};
 use serde::Serialize;
 use std::future::IntoFuture;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::task::Wake;
 
@@ -51,7 +51,7 @@ impl<R: Serialize + Send + 'static> Answering<R> {
         drop(place);
         // What is written is dropped here, too: the actor is not to fail by that.
         let write = || answer.and_then(|answer| encode(&answer).map_err(AskError::Failed));
-        let written = catch_unwind(AssertUnwindSafe(write)).unwrap_or_else(|_| {
+        let written = Panic::catch(write).unwrap_or_else(|_| {
             let failure = Failure::new("the answer panicked when it was dropped");
             Err(AskError::Failed(failure))
         });

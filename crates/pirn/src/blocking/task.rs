@@ -24,6 +24,7 @@ use super::fds::{self, Entry};
 use super::other_table;
 use super::readiness::{FdWaiter, Interest};
 use super::wait::Outcome;
+use crate::panic::Panic;
 use crate::runtime::{self, Runtime};
 use crate::sys::{self, Errno};
 use crate::vthread;
@@ -31,7 +32,6 @@ use core::cell::{Cell, OnceCell};
 use core::ptr::{self, NonNull};
 use core::task::{Poll, Waker};
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 #[cfg(any(feature = "futures-io", feature = "hyper-io", feature = "tokio-io"))]
 mod transfer;
@@ -43,7 +43,7 @@ mod transfer;
 #[cold]
 pub(super) fn wake(waker: Waker) {
     let call = move || {
-        if catch_unwind(AssertUnwindSafe(|| waker.wake())).is_err() {
+        if Panic::catch(|| waker.wake()).is_err() {
             sys::fatal(&[
                 "a waker panicked, and with it an event of a descriptor that a task awaits is lost",
             ]);

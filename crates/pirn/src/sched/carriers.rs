@@ -2,13 +2,13 @@
 
 use super::spare::Spare;
 use super::{Processor, preempt};
+use crate::panic::Panic;
 use crate::recorder::kinds;
 use crate::runtime::Runtime;
 use crate::sys;
 use crate::vthread::{self, Carrier, Ready, recorded, signals};
 use core::sync::atomic::Ordering;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Starts the carrier that begins with this processor.
 pub(super) fn start_one(processor: &'static Processor) -> io::Result<()> {
@@ -27,7 +27,7 @@ fn run(processor: &'static Processor) {
     // SAFETY: the processor was made, or added, for this carrier.
     unsafe { processor.held_here() };
     // If a carrier ended, its threads would wait for ever without a message.
-    let panic = catch_unwind(AssertUnwindSafe(|| {
+    let panic = Panic::catch(|| {
         carrier.enter(runtime, || {
             loop {
                 let thread = next(runtime, &carrier);
@@ -35,13 +35,12 @@ fn run(processor: &'static Processor) {
                 unsafe { carrier.mount(thread) };
             }
         })
-    }));
-    let Err(payload): Result<(), _> = panic else {
+    });
+    let Err(panic): Result<(), _> = panic else {
         return;
     };
-    let text = payload.downcast_ref::<String>().map(String::as_str);
-    let text = text.or(payload.downcast_ref::<&str>().copied());
-    sys::fatal(&["a carrier panicked: ", text.unwrap_or("(no message)")])
+    let text = panic.message().unwrap_or("(no message)");
+    sys::fatal(&["a carrier panicked: ", text])
 }
 
 /// Returns the next thread to run; sleeps until there is one.

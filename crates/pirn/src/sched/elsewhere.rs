@@ -2,6 +2,7 @@
 //! the program, or while a platform thread waits for the thread.
 
 use super::{Processor, os_thread};
+use crate::panic::Panic;
 use crate::sys;
 use crate::vthread::ready::Dispatch;
 use crate::vthread::record::Phase;
@@ -9,7 +10,6 @@ use crate::vthread::{self, Carrier, Core, Ready};
 use core::cell::OnceCell;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, Ordering};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// Gives up the right to run a thread without using it. A thread that has never run ends as if it
@@ -131,8 +131,7 @@ pub(crate) fn lend(thread: &Core) {
 #[cold]
 pub(super) fn dispatch(scheduler: Arc<dyn Dispatch>, thread: Ready) {
     let call = move || {
-        let schedule = AssertUnwindSafe(|| scheduler.dispatch(thread));
-        if catch_unwind(schedule).is_err() {
+        if Panic::catch(|| scheduler.dispatch(thread)).is_err() {
             sys::fatal(&["a scheduler panicked: the wake-up of a virtual thread is lost"]);
         }
     };

@@ -15,7 +15,6 @@ use core::mem::MaybeUninit;
 use core::ops::ControlFlow;
 use core::ptr::NonNull;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The body of a virtual thread that runs a subtask: its membership, its result, and, until the
 /// subtask starts, its closure.
@@ -61,10 +60,10 @@ where
             }
             complete(frame, self.index, &self.packet)
         };
-        let cause = match catch_unwind(AssertUnwindSafe(tell)) {
+        let cause = match Panic::catch(tell) {
             Ok(ControlFlow::Continue(())) => return,
             Ok(ControlFlow::Break(())) => Cause::Joiner,
-            Err(payload) => Cause::Panicked(Panic::new(payload)),
+            Err(panic) => Cause::Panicked(panic),
         };
         frame.state.cancel(cause, Some(&self.member));
     }

@@ -9,7 +9,6 @@ use crate::vthread::body::caught;
 use core::cell::UnsafeCell;
 use core::ops::ControlFlow;
 use core::sync::atomic::{AtomicU8, Ordering};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The place in which a subtask leaves its result.
 pub(super) struct Packet<T, E> {
@@ -119,9 +118,8 @@ pub(super) fn run<T, J, F>(
             state.cancel(Cause::Joiner, Some(except));
         }
     };
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(body)) {
-        let cause = Cause::Panicked(Panic::new(payload));
-        frame.state.cancel(cause, Some(except));
+    if let Err(panic) = Panic::catch(body) {
+        frame.state.cancel(Cause::Panicked(panic), Some(except));
     }
 }
 

@@ -24,7 +24,7 @@ use crate::local;
 use crate::lock::Lock;
 use crate::recorder::kinds;
 use crate::scoped_value::Bindings;
-use crate::thread::{Panic, ThreadId, quietly};
+use crate::thread::{Panic, ThreadId};
 use crate::time::Deadline;
 use crate::vthread::awaited::{Awaited, Kind};
 use crate::vthread::ids;
@@ -357,7 +357,7 @@ impl ScopeState {
             let mut inner = self.inner.lock();
             if self.is_cancelled() {
                 drop(inner);
-                quietly(|| drop(cause)); // User code: not under the lock.
+                drop(cause); // It may run user code: not under the lock.
                 return;
             }
             inner.cause = Some(cause);

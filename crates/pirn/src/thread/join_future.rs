@@ -21,6 +21,7 @@
 
 use super::join::RawHandle;
 use super::{JoinHandle, Result, Thread};
+use crate::panic::Panic;
 use crate::sys;
 use crate::vthread::end::JoinWaiter;
 use crate::vthread::{Core, ThreadRef};
@@ -28,7 +29,6 @@ use core::fmt;
 use core::pin::Pin;
 use core::ptr::NonNull;
 use core::task::{Context, Poll, Waker, ready};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Polls for the end of a virtual thread. At most one may be polled per thread, by the owner of its
 /// handle.
@@ -124,7 +124,7 @@ impl WaitingTask {
     unsafe fn ended(waiter: NonNull<JoinWaiter>, _: &Core) {
         // SAFETY: the caller's contract: the task is ours now.
         let task = unsafe { Box::from_raw(waiter.cast::<WaitingTask>().as_ptr()) };
-        if catch_unwind(AssertUnwindSafe(|| task.waker.wake())).is_err() {
+        if Panic::catch(|| task.waker.wake()).is_err() {
             sys::fatal(&[
                 "a waker panicked, and with it the end of a virtual thread that a task awaits is \
                  lost",

@@ -3,7 +3,7 @@
 //! Few threads have listeners, so they live in side tables keyed by thread; a bit in the wait word
 //! says whether to look. The tables are sharded because a scope interrupts all its members at once.
 
-use super::{ThreadId, current, quietly};
+use super::{Panic, ThreadId, current};
 use crate::poison::locked;
 use core::fmt;
 use core::marker::PhantomData;
@@ -50,7 +50,7 @@ impl Listener {
             drop(callback);
             // The hook has reported its panic. The other listeners must still be told, and the
             // interrupter has more to do.
-            quietly(callback_once);
+            let _ = Panic::catch(callback_once);
         }
     }
 

@@ -25,7 +25,6 @@ pub(crate) mod join;
 mod join_future;
 mod listeners;
 mod names;
-mod panic;
 pub(crate) mod panics;
 mod park;
 mod parker;
@@ -36,6 +35,7 @@ pub(crate) mod std_start;
 mod threads;
 pub(crate) mod working_for;
 
+pub use crate::panic::Panic;
 pub use builder::{Builder, Factory};
 pub use identity::{Thread, ThreadId, current};
 pub use interrupt::{
@@ -46,8 +46,6 @@ pub use join::JoinHandle;
 pub use join_future::JoinFuture;
 pub(crate) use listeners::tell as tell_listeners;
 pub use listeners::{OnInterrupt, on_interrupt};
-pub use panic::Panic;
-pub(crate) use panic::quietly;
 pub use park::{no_preemption, park, park_timeout, sleep, sleep_until, yield_now};
 pub use parker::Parker;
 pub use scoped::{Scope, ScopedJoinHandle, scope};

@@ -5,6 +5,7 @@ use super::magazines;
 use super::record::{Attributes, Core};
 use super::recorded;
 use super::reference::ThreadRef;
+use crate::panic::Panic;
 use crate::sched::counters;
 use core::alloc::Layout;
 use core::cell::UnsafeCell;
@@ -131,7 +132,7 @@ impl<B: Body> Allocation<B> {
             unsafe { core.cast::<Self>().as_ref().body.drop_result() }
         };
         // As in std: a panic while a result is dropped cannot be passed on to any caller.
-        if catch_unwind(AssertUnwindSafe(drop)).is_err() {
+        if Panic::catch(drop).is_err() {
             crate::sys::fatal(&["a virtual thread's result panicked while it was dropped"]);
         }
     }

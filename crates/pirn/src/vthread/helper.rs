@@ -7,13 +7,13 @@
 
 use super::natively::Natively;
 use crate::glibc::symbols;
+use crate::panic::Panic;
 use crate::stack::PAGE;
 use crate::sys::call;
 use core::ffi::{c_int, c_void};
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The stack of a helper that runs more than the runtime's own code: what `std` gives to a thread.
 pub(crate) const ROOMY: usize = 2 << 20;
@@ -110,10 +110,7 @@ extern "C" fn run<F: FnOnce()>(task: *mut c_void) -> *mut c_void {
     // SAFETY: a name that ends with a zero.
     let _ = unsafe { call!(libc::SYS_prctl, libc::PR_SET_NAME, task.name.as_ptr()) };
     RUNNING.fetch_add(1, SeqCst);
-    // The panic's message has been written.
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(task.f)) {
-        core::mem::forget(payload); // Its destructor might panic, too.
-    }
+    let _ = Panic::catch(task.f); // The panic's message has been written.
     RUNNING.fetch_sub(1, SeqCst);
     core::ptr::null_mut()
 }

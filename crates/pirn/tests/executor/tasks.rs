@@ -30,6 +30,37 @@ fn join_gives_the_value() {
 }
 
 #[watched]
+fn a_payload_may_panic_when_it_is_dropped() {
+    struct Bomb(u32);
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            if self.0 > 0 {
+                panic_any(Bomb(self.0 - 1));
+            }
+        }
+    }
+    fn burst() {
+        panic_any(Bomb(2))
+    }
+    each_kind(|executor| {
+        let task = executor.submit(burst).unwrap();
+        drop(task.join().unwrap_err());
+        drop(executor.submit(burst).unwrap()); // Its executor drops the error.
+        executor.close();
+        let forked = pirn::scope(|s| {
+            s.fork(|| Ok::<_, ()>(burst()));
+            s.join()?;
+            Ok(())
+        });
+        drop(forked.unwrap_err());
+        thread::current().interrupt();
+        let told = thread::on_interrupt(burst);
+        assert!(thread::take_interrupt());
+        drop(told);
+    });
+}
+
+#[watched]
 fn a_panic_is_an_error() {
     each_kind(|executor| {
         let panicked = |result| match result {

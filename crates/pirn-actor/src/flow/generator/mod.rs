@@ -19,7 +19,7 @@ mod scoped;
 pub use exchange::Out;
 pub use scoped::{ScopedGenerator, generate_scoped};
 
-use crate::error::Payload;
+use crate::error::discard;
 use crate::identity::current_limit;
 use crate::poison::locked;
 use crate::time::{Late, Limit};
@@ -27,10 +27,9 @@ use core::fmt;
 use core::iter::FusedIterator;
 use core::time::Duration;
 use exchange::{Exchange, Taken};
-use pirn::thread::{Interrupted, Thread};
+use pirn::thread::{Interrupted, Panic, Thread};
 use std::collections::VecDeque;
 use std::error::Error;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex};
 
 /// Makes an iterator whose items are made by `produce`, on a virtual thread of its own, which is at
@@ -167,7 +166,7 @@ pub struct Generator<T, E> {
 /// Why a producer ended the iteration.
 enum Failed<E> {
     Error(E),
-    Panic(Payload),
+    Panic(Panic),
 }
 
 /// No item was there in time.
@@ -209,10 +208,10 @@ impl<T, E> Generator<T, E> {
             Arc::clone(&self.failure),
         );
         move || {
-            let failure = match catch_unwind(AssertUnwindSafe(|| produce(&mut out))) {
+            let failure = match Panic::catch(|| produce(&mut out)) {
                 Ok(Ok(())) => return,
                 Ok(Err(error)) => Failed::Error(error),
-                Err(payload) => Failed::Panic(payload),
+                Err(panic) => Failed::Panic(panic),
             };
             // A later one follows from the first, which ends the others.
             let later = match &mut *locked(&first) {
@@ -220,8 +219,7 @@ impl<T, E> Generator<T, E> {
                 none => none.replace(failure),
             };
             out.close();
-            // The program's: it may panic.
-            let _ = catch_unwind(AssertUnwindSafe(|| drop(later)));
+            discard(later);
         }
     }
 
@@ -320,9 +318,9 @@ impl<T, E: From<Interrupted>> Generator<T, E> {
                 match failure {
                     None => None,
                     Some(Failed::Error(error)) => Some(Err(error)),
-                    Some(Failed::Panic(payload)) => {
+                    Some(Failed::Panic(panic)) => {
                         self.end();
-                        resume_unwind(payload)
+                        panic.resume()
                     }
                 }
             }

@@ -64,6 +64,7 @@ fn requests_are_served_as_in_http_1() {
     for (path, status) in [
         ("/missing", Status::NOT_FOUND),
         ("/panic", Status::INTERNAL_SERVER_ERROR),
+        ("/bomb", Status::INTERNAL_SERVER_ERROR),
     ] {
         assert_eq!(client.get(path).status, status);
     }

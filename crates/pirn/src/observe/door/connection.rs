@@ -12,10 +12,10 @@ use super::commands::{self, Command};
 use super::files::Fd;
 use super::request::{LONGEST, Request};
 use super::sockets;
+use crate::panic::Panic;
 use crate::sys::Errno;
 use crate::time::Deadline;
 use std::io::{self, Write};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A client has this long to send its request.
 const PATIENCE_SECONDS: i64 = 2;
@@ -84,7 +84,7 @@ fn answer(client: &Fd, line: &[u8]) {
     let mut out = Answer::new(client, command);
     // What panics here must not end the process, nor leave a client without a word.
     let run = || (command.run)(&request, &mut out).and_then(|()| out.finish());
-    let error = match catch_unwind(AssertUnwindSafe(run)) {
+    let error = match Panic::catch(run) {
         Ok(Ok(())) => return,
         Ok(Err(error)) => error.to_string(),
         Err(_) => format!("{} panicked: this is a bug of pirn", command.name),

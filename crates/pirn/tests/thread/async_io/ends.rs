@@ -195,7 +195,15 @@ struct Broken;
 
 impl Wake for Broken {
     fn wake(self: Arc<Broken>) {
-        panic!("snap");
+        std::panic::panic_any(Broken); // Which panics, too, when it is dropped.
+    }
+}
+
+impl Drop for Broken {
+    fn drop(&mut self) {
+        if !thread::panicking() {
+            panic!("snap");
+        }
     }
 }
 

@@ -1,10 +1,14 @@
-//! A panic as a value.
+//! A panic as a value: how code of the program, which may panic, is called by one who goes on.
 
 use core::any::Any;
 use core::fmt;
+use core::mem;
 use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind};
 
-/// The panic of another thread: its payload, in a form that can be part of an error.
+/// The panic of another thread, or of a call: its payload, in a form that can be part of an error.
+///
+/// Dropping it never panics. A payload may panic when it is dropped; the panic hook has reported
+/// that by then, and the code that only gets rid of an error has nothing to say to it.
 ///
 /// # Examples
 /// ```
@@ -26,6 +30,27 @@ impl UnwindSafe for Panic {}
 impl RefUnwindSafe for Panic {}
 
 impl Panic {
+    /// Calls `f` and returns its result, or its panic, as
+    /// [`catch_unwind`](std::panic::catch_unwind) does.
+    ///
+    /// Whether what `f` has left half changed may be used afterwards is for the caller to know.
+    ///
+    /// # Errors
+    /// `f` panicked.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::thread::Panic;
+    ///
+    /// let parse = |text: &str| Panic::catch(|| text.parse::<u8>().expect("a small number"));
+    /// assert_eq!(parse("7").unwrap(), 7);
+    /// assert!(parse("1000").unwrap_err().to_string().contains("a small number"));
+    /// ```
+    #[inline]
+    pub fn catch<T>(f: impl FnOnce() -> T) -> Result<T, Panic> {
+        catch_unwind(AssertUnwindSafe(f)).map_err(Panic)
+    }
+
     /// Makes an error of the payload that [`JoinHandle::join`](super::JoinHandle::join) or
     /// [`catch_unwind`](std::panic::catch_unwind) returned.
     ///
@@ -65,8 +90,8 @@ impl Panic {
     /// let panic = Panic::new(payload);
     /// assert_eq!(panic.into_payload().downcast_ref(), Some(&7));
     /// ```
-    pub fn into_payload(self) -> Box<dyn Any + Send> {
-        self.0
+    pub fn into_payload(mut self) -> Box<dyn Any + Send> {
+        self.take()
     }
 
     /// Continues the panic on this thread, without another message.
@@ -82,7 +107,21 @@ impl Panic {
     /// assert_eq!(Panic::new(outer.join().unwrap_err()).message(), Some("oh no"));
     /// ```
     pub fn resume(self) -> ! {
-        std::panic::resume_unwind(self.0)
+        std::panic::resume_unwind(self.into_payload())
+    }
+
+    /// Takes the payload, and leaves one whose drop does nothing.
+    fn take(&mut self) -> Box<dyn Any + Send> {
+        mem::replace(&mut self.0, Box::new(()))
+    }
+}
+
+impl Drop for Panic {
+    fn drop(&mut self) {
+        let payload = self.take();
+        if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+            mem::forget(another); // It might panic, too.
+        }
     }
 }
 
@@ -102,15 +141,3 @@ impl fmt::Debug for Panic {
 }
 
 impl std::error::Error for Panic {}
-
-/// Runs user code and swallows its panic. The hook has already reported it, and the caller still
-/// has work to do, such as interrupting the remaining members of a scope.
-pub(crate) fn quietly(f: impl FnOnce()) {
-    let Err(payload) = catch_unwind(AssertUnwindSafe(f)) else {
-        return;
-    };
-    // Dropping the payload may panic as well; then leak it.
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
-        core::mem::forget(payload);
-    }
-}
