@@ -15,7 +15,7 @@ impl Person {
     fn new(server: &Server, name: &str, friend: &str) -> Person {
         let tests = std::env::current_exe().unwrap();
         let program = tests.parent().unwrap().parent().unwrap();
-        let mut child = Command::new(program.join("examples/chat"))
+        let mut child = Command::new(program.join("examples/talk"))
             .args([&server.url(), name, friend])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

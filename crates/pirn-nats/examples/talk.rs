@@ -2,8 +2,8 @@
 //!
 //! ```sh
 //! nats-server -js &
-//! cargo run -p pirn-nats --example chat -- nats://127.0.0.1:4222 alice bob
-//! cargo run -p pirn-nats --example chat -- nats://127.0.0.1:4222 bob alice   # in another terminal
+//! cargo run -p pirn-nats --example talk -- nats://127.0.0.1:4222 alice bob
+//! cargo run -p pirn-nats --example talk -- nats://127.0.0.1:4222 bob alice   # in another terminal
 //! ```
 
 use pirn_actor::{self as actor, AskError};

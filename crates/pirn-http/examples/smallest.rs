@@ -1,4 +1,4 @@
-//! The smallest server: `cargo run --release -p pirn-http --example hello [ADDRESS]`.
+//! The smallest server: `cargo run --release -p pirn-http --example smallest [ADDRESS]`.
 
 use pirn_http::{Request, Server};
 
