@@ -226,10 +226,7 @@ impl<M: Wire> Durable<M> {
         let ended = Arc::clone(&workers.state);
         actor.on_exit(move |_| ended.end());
         let is_done = Arc::new(is_done);
-        let mut tasks = locked(&self.node.shared().tasks);
-        tasks.retain(|task| task.strong_count() > 0);
-        tasks.push(Arc::downgrade(&workers.task));
-        drop(tasks);
+        self.node.shared().add(&workers.task)?;
         for _ in 0..self.options.at_once {
             let worker = Worker {
                 work: Arc::clone(&self.work),

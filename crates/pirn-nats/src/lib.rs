@@ -19,6 +19,6 @@ pub use durable::{DeadLetter, Durable, DurableOptions, Workers};
 pub use error::NodeError;
 pub use node::{Builder, Holder, Node, NodeInfo};
 pub use remote::{Call, Remote};
-pub use serve::{Answers, Registration, Served, Serving};
+pub use serve::{Answers, Holding, Registration, Served, Serving};
 pub use topic::{Subscription, Topic};
 pub use wire::Wire;

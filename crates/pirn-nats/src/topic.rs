@@ -2,16 +2,14 @@
 
 use crate::node::{Node, Room, Shared};
 use crate::packet::{Kind, Packet};
-use crate::poison::locked;
 use crate::serve::Task;
 use crate::subject::{Place, subject};
 use crate::wire::{Wire, decode, encode};
 use crate::{NodeError, engine::Incoming};
 use core::fmt;
 use core::marker::PhantomData;
-use pirn::thread;
+use pirn::thread::{self, Panic};
 use pirn_actor::{Refusal, SendError, Tell, deadline};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// A topic: what is published goes to all who are subscribed at that time, at most once to each.
@@ -87,10 +85,7 @@ impl<M: Wire> Topic<M> {
         let incoming = shared.engine.serve(self.subject.to_string(), None)?;
         shared.settle()?;
         let task = Arc::new(Task::new(incoming.stop()));
-        let mut tasks = locked(&shared.tasks);
-        tasks.retain(|task| task.strong_count() > 0);
-        tasks.push(Arc::downgrade(&task));
-        drop(tasks);
+        shared.add(&task)?;
         let (over, to) = (Arc::clone(&task), to.clone());
         let receive = move || {
             forward(incoming, &to, &shared);
@@ -115,10 +110,10 @@ fn forward<M: Wire>(mut incoming: Box<dyn Incoming>, to: &impl Tell<M>, shared: 
             continue;
         };
         // A panic of a message's `drop` has been reported, and concerns no other message.
-        let sent = catch_unwind(AssertUnwindSafe(|| {
+        let sent = Panic::catch(|| {
             let sent = to.send(message);
             sent.map_err(|error| error.refusal().clone())
-        }));
+        });
         match sent {
             Ok(Ok(())) => {}
             Ok(Err(Refusal::Closed)) => return,

@@ -59,16 +59,18 @@ impl Kv {
         Ok(store)
     }
 
-    fn on_store<T: Send + 'static, F>(
-        &self,
-        limit: Duration,
-        f: impl FnOnce(Store) -> F,
-    ) -> Result<T, NodeError>
+    /// Does something with the bucket. After an error the bucket is looked for again: the server's
+    /// store may be a new one.
+    fn on_store<T, E, F>(&self, limit: Duration, f: impl FnOnce(Store) -> F) -> Result<T, E>
     where
-        F: Future<Output = T> + Send + 'static,
+        T: Send + 'static,
+        E: From<NodeError> + Send + 'static,
+        F: Future<Output = Result<T, E>> + Send + 'static,
     {
-        let future = f(self.store(limit)?);
-        self.runtime.run_within(limit, future)
+        let store = self.store(limit)?;
+        let done = self.runtime.run_within(limit, f(store));
+        let done = done.map_err(E::from).flatten();
+        done.inspect_err(|_| *locked(&self.store) = None)
     }
 }
 
@@ -160,8 +162,7 @@ async fn keep(store: Store, key: String, holder: Bytes, revision: u64) -> Result
 impl Names for Kv {
     fn take(&self, name: &str, holder: &[u8], limit: Duration) -> Result<u64, NotHeld> {
         let (key, holder) = (key(name), Bytes::copy_from_slice(holder));
-        let taken = self.on_store(limit, |store| take(store, key, holder));
-        taken.map_err(NotHeld::Unknown)?
+        self.on_store(limit, |store| take(store, key, holder))
     }
 
     fn keep(
@@ -172,21 +173,21 @@ impl Names for Kv {
         limit: Duration,
     ) -> Result<u64, NotHeld> {
         let (key, holder) = (key(name), Bytes::copy_from_slice(holder));
-        let kept = self.on_store(limit, |store| keep(store, key, holder, revision));
-        kept.map_err(NotHeld::Unknown)?
+        self.on_store(limit, |store| keep(store, key, holder, revision))
     }
 
     fn release(&self, name: &str, revision: u64, limit: Duration) {
         let key = key(name);
         // If it fails, the lease runs out.
         let _ = self.on_store(limit, |store| async move {
-            drop(store.delete_expect_revision(key, Some(revision)).await);
+            let deleted = store.delete_expect_revision(key, Some(revision)).await;
+            deleted.map_err(NodeError::unavailable)
         });
     }
 
     fn holder(&self, name: &str, limit: Duration) -> Result<Option<(Vec<u8>, u64)>, NodeError> {
         let key = key(name);
         let found = self.on_store(limit, |store| async move { entry(&store, &key).await });
-        Ok(found??.map(|entry| (entry.value.into(), entry.revision)))
+        Ok(found?.map(|entry| (entry.value.into(), entry.revision)))
     }
 }

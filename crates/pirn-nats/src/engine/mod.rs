@@ -102,6 +102,12 @@ pub(crate) enum NotHeld {
     Unknown(NodeError),
 }
 
+impl From<NodeError> for NotHeld {
+    fn from(error: NodeError) -> NotHeld {
+        NotHeld::Unknown(error)
+    }
+}
+
 /// What a durable queue is to be like.
 #[derive(Clone, Debug)]
 pub(crate) struct Queue {

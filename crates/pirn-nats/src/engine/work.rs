@@ -6,6 +6,7 @@ use super::runtime::Runtime;
 use super::{Job, Queue, Work};
 use crate::error::NodeError;
 use crate::packet::{Head, Packet};
+use crate::poison::locked;
 use crate::subject::{Place, subject, token};
 use async_nats::jetstream::consumer::{AckPolicy, PullConsumer, pull};
 use async_nats::jetstream::message::StreamMessage;
@@ -13,7 +14,7 @@ use async_nats::jetstream::stream::{Config, RetentionPolicy, StorageType, Stream
 use async_nats::jetstream::{AckKind, Context, Message};
 use core::time::Duration;
 use futures_util::StreamExt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use tokio::task::AbortHandle;
 
 /// How long the server may take for one thing.
@@ -25,7 +26,12 @@ pub(super) struct Stream {
     runtime: Arc<Runtime>,
     jetstream: Context,
     queue: Queue,
-    messages: Messages,
+    made: Mutex<Made>,
+}
+
+/// What a queue is on the server.
+#[derive(Clone)]
+struct Made {
     letters: Messages,
     consumer: PullConsumer,
 }
@@ -36,16 +42,34 @@ impl Stream {
         jetstream: Context,
         queue: Queue,
     ) -> Result<Stream, NodeError> {
-        let opening = open(jetstream.clone(), queue.clone());
-        let (messages, letters, consumer) = runtime.run_within(LIMIT, opening)??;
+        let made = runtime.run_within(LIMIT, make(jetstream.clone(), queue.clone()))??;
         Ok(Stream {
             runtime,
             jetstream,
             queue,
-            messages,
-            letters,
-            consumer,
+            made: Mutex::new(made),
         })
+    }
+
+    /// Asks the server for something. If it refuses, its store may be a new one: all is made again,
+    /// and it is asked once more.
+    fn ask<T, F>(&self, limit: Duration, ask: impl Fn(Made) -> F) -> Result<T, NodeError>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, NodeError>> + Send + 'static,
+    {
+        let made = locked(&self.made).clone();
+        let refusal = match self.runtime.run_within(limit, ask(made))? {
+            Ok(answer) => return Ok(answer),
+            Err(refusal) => refusal,
+        };
+        let again = make(self.jetstream.clone(), self.queue.clone());
+        let made = self
+            .runtime
+            .run_within(LIMIT, again)?
+            .map_err(|_| refusal)?;
+        locked(&self.made).clone_from(&made);
+        self.runtime.run_within(limit, ask(made))?
     }
 
     fn subject(&self, place: Place) -> String {
@@ -53,10 +77,8 @@ impl Stream {
     }
 }
 
-async fn open(
-    jetstream: Context,
-    queue: Queue,
-) -> Result<(Messages, Messages, PullConsumer), NodeError> {
+/// Makes a queue, or finds it.
+async fn make(jetstream: Context, queue: Queue) -> Result<Made, NodeError> {
     let stream = |place, retention| Config {
         name: format!("pirn-{}-{place:?}-{}", queue.system, token(&queue.name)).to_lowercase(),
         subjects: vec![subject(&queue.system, place, &queue.name)],
@@ -82,7 +104,10 @@ async fn open(
         ..pull::Config::default()
     };
     let consumer = messages.get_or_create_consumer("workers", config).await;
-    Ok((messages, letters, consumer.map_err(NodeError::unavailable)?))
+    Ok(Made {
+        letters,
+        consumer: consumer.map_err(NodeError::unavailable)?,
+    })
 }
 
 /// Adds a packet, and waits until the server has it.
@@ -122,21 +147,20 @@ impl Work for Stream {
             return Err(NodeError::TooLarge { size, limit });
         }
         packet.subject = self.subject(Place::Work);
-        let put = put(self.jetstream.clone(), packet);
-        self.runtime.run_within(LIMIT, put)?
+        // Twice is once: the server knows the identity.
+        self.ask(LIMIT, |_| put(self.jetstream.clone(), packet.clone()))
     }
 
     fn take(&self, wait: Duration) -> Result<Option<Box<dyn Job>>, NodeError> {
-        let take = take(self.consumer.clone(), wait);
-        let Some(message) = self.runtime.run_within(wait + GRACE, take)?? else {
+        let taken = self.ask(wait + GRACE, |made| take(made.consumer, wait))?;
+        let Some(message) = taken else {
             return Ok(None);
         };
         Ok(Some(Box::new(Taken::new(self, message)?)))
     }
 
     fn dead(&self, most: usize) -> Result<Vec<Packet>, NodeError> {
-        let letters = self.letters.clone();
-        let read = async move {
+        self.ask(LIMIT, |Made { letters, .. }| async move {
             let state = letters.get_info().await.map_err(NodeError::unavailable)?;
             let mut packets = Vec::new();
             for sequence in state.state.first_sequence..=state.state.last_sequence {
@@ -148,17 +172,18 @@ impl Work for Stream {
                     packets.push(letter(message));
                 }
             }
-            Ok::<_, NodeError>(packets)
-        };
-        self.runtime.run_within(LIMIT, read)?
+            Ok(packets)
+        })
     }
 
     fn len(&self) -> Result<u64, NodeError> {
-        let messages = self.messages.clone();
-        let info = async move { messages.get_info().await };
-        let info = self.runtime.run_within(LIMIT, info)?;
-        let info = info.map_err(NodeError::unavailable)?;
-        Ok(info.state.messages)
+        // The consumer's numbers: a server that was killed may find messages in its stream again
+        // that are done.
+        self.ask(LIMIT, |made| async move {
+            let info = made.consumer.get_info().await;
+            let info = info.map_err(NodeError::unavailable)?;
+            Ok(info.num_pending + info.num_ack_pending as u64)
+        })
     }
 }
 

@@ -13,7 +13,7 @@ use crate::durable::{Durable, DurableOptions};
 use crate::error::NodeError;
 use crate::poison::locked;
 use crate::remote::Remote;
-use crate::serve::{Registration, Served};
+use crate::serve::{Holding, Registration, Served};
 use crate::subject::Place;
 use crate::topic::Topic;
 use crate::wire::Wire;
@@ -81,7 +81,43 @@ impl Node {
     /// # Errors
     /// [`NodeError::Taken`]; or the registry does not answer in time.
     pub fn register<A: Served>(&self, name: &str, actor: &A) -> Result<Registration<A>, NodeError> {
-        Registration::named(self.shared(), name, actor.clone())
+        Registration::named(self.shared(), name, || actor.clone())
+    }
+
+    /// Has a name held by an actor that `make` makes, whatever happens: as soon as no other actor
+    /// of the system has the name, one is made, and served with what `accepts` says; when it has
+    /// ended, another one. So an actor that was killed because its lease was lost is replaced, and
+    /// on several nodes the others stand by for the one that holds the name.
+    ///
+    /// It goes on until it is [released](Holding::release), or the node is closed. `make` has to
+    /// take less than a lease: what takes long belongs in the recipe of
+    /// [`Builder::spawn`](pirn_actor::Builder::spawn).
+    ///
+    /// # Errors
+    /// The node is closed, or no thread can be had.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// use pirn_nats::{Node, wire};
+    /// use serde::{Deserialize, Serialize};
+    ///
+    /// #[derive(Serialize, Deserialize)]
+    /// struct Greet(String);
+    /// wire!(Greet, "hello.Greet");
+    ///
+    /// let node = Node::connect("nats://127.0.0.1:4222", "hello")?;
+    /// let greeter = || pirn_actor::function(|Greet(name)| format!("hello, {name}"));
+    /// let holding = node.hold("greeter", greeter, |greeter| greeter.accepts::<Greet>())?;
+    /// # holding.release();
+    /// # Ok::<(), pirn_nats::NodeError>(())
+    /// ```
+    pub fn hold<A: Served>(
+        &self,
+        name: &str,
+        make: impl FnMut() -> A + Send + 'static,
+        accepts: impl Fn(Registration<A>) -> Registration<A> + Send + 'static,
+    ) -> Result<Holding, NodeError> {
+        Holding::begin(self.shared(), name, make, accepts)
     }
 
     /// Makes an actor a member of a group, and serves it: each message to the group goes to one of

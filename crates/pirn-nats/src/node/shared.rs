@@ -130,6 +130,21 @@ impl Shared {
         self.numbers.fetch_add(1, Ordering::Relaxed)
     }
 
+    /// Has a task end with the node.
+    ///
+    /// # Errors
+    /// The node is closed.
+    pub(crate) fn add(&self, task: &Arc<Task>) -> Result<(), NodeError> {
+        let mut tasks = locked(&self.tasks);
+        tasks.retain(|task| task.strong_count() > 0);
+        tasks.push(Arc::downgrade(task));
+        drop(tasks);
+        match self.pulse.is_over() {
+            true => Err(NodeError::Closed),
+            false => Ok(()),
+        }
+    }
+
     /// Waits until the server has noted what was subscribed to before: a packet to oneself.
     pub(crate) fn settle(&self) -> Result<(), NodeError> {
         let (to, reply) = pirn_actor::reply::<()>();

@@ -2,12 +2,14 @@
 
 mod actor;
 mod answering;
+mod holding;
 mod lease;
 mod registration;
 mod routes;
 mod task;
 
 pub use actor::{Answers, Served};
+pub use holding::Holding;
 pub use registration::{Registration, Serving};
 
 pub(crate) use routes::{WATCH, Whereabouts};

@@ -7,13 +7,11 @@ use super::task::Task;
 use crate::engine::{Incoming, NotHeld};
 use crate::error::NodeError;
 use crate::node::{Holder, Shared};
-use crate::poison::locked;
 use crate::subject::{Place, subject};
 use crate::wire::Wire;
 use core::fmt;
 use core::time::Duration;
-use pirn::thread;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use pirn::thread::{self, Panic};
 use std::sync::{Arc, mpsc};
 
 /// How long the registry may take to give out a name.
@@ -46,11 +44,11 @@ pub struct Registration<A: Served> {
 }
 
 impl<A: Served> Registration<A> {
-    /// Takes the name for an actor.
+    /// Takes the name for the actor that `make` returns.
     pub(crate) fn named(
         shared: &Arc<Shared>,
         name: &str,
-        actor: A,
+        make: impl FnOnce() -> A,
     ) -> Result<Registration<A>, NodeError> {
         if shared.pulse.is_over() {
             return Err(NodeError::Closed);
@@ -74,7 +72,10 @@ impl<A: Served> Registration<A> {
         })?;
         let subject = subject(&shared.system, Place::Actor, name);
         let fence = lease.fence();
-        let begun = Registration::begin(shared, (subject, None), actor, Some(Arc::new(lease)));
+        let made = Panic::catch(make).map_err(NodeError::unavailable);
+        let begun = made.and_then(|actor| {
+            Registration::begin(shared, (subject, None), actor, Some(Arc::new(lease)))
+        });
         if begun.is_err() {
             shared.names.release(name, fence, RELEASE);
         }
@@ -101,13 +102,7 @@ impl<A: Served> Registration<A> {
         let incoming = shared.engine.serve(subject, group)?;
         shared.settle()?;
         let task = Arc::new(Task::new(incoming.stop()));
-        let mut tasks = locked(&shared.tasks);
-        tasks.retain(|task| task.strong_count() > 0);
-        tasks.push(Arc::downgrade(&task));
-        drop(tasks);
-        if shared.pulse.is_over() {
-            return Err(NodeError::Closed);
-        }
+        shared.add(&task)?;
         let serving = Serving { task, lease };
         let number = shared.number();
         let start = serving.receive(shared, incoming, actor.clone(), number)?;
@@ -236,7 +231,7 @@ impl Serving {
                 }
                 let deliver = || routes.deliver(&actor, number, packet, &shared);
                 // A panic of a message's `drop` has been reported, and concerns no other message.
-                drop(catch_unwind(AssertUnwindSafe(deliver)));
+                let _ = Panic::catch(deliver);
             }
             drop(incoming);
             match lease {

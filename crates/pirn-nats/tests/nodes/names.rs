@@ -8,6 +8,7 @@ use crate::server::{LEASE, Server};
 use pirn::thread;
 use pirn_actor::{self as actor, AskError, Exit};
 use pirn_nats::{Node, NodeError, Remote};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 fn serve(node: &Node, balance: i64) -> Result<pirn_nats::Serving, NodeError> {
@@ -201,6 +202,67 @@ fn a_holder_without_a_connection_ends_its_actor_before_the_name_can_be_anothers(
     until(|| cut.is_connected());
     let remote: Remote<Account> = cut.find("account");
     until(|| remote.ask_timeout(Deposit(0), LEASE) == Ok(7));
+}
+
+#[watched]
+fn a_name_that_is_held_is_served_again_by_another_actor() {
+    let Some(server) = Server::start() else {
+        return;
+    };
+    let forwarder = Forwarder::to(server.port());
+    let connect = |name: &str| {
+        let builder = Node::builder().name(name).lease(LEASE);
+        builder.connect(&forwarder.url(), "test").unwrap()
+    };
+    let (node, other) = (connect("holds"), connect("asks"));
+    let made = Arc::new(Mutex::new(Vec::new()));
+    let make = {
+        let made = Arc::clone(&made);
+        move || {
+            let account = actor::spawn(Account::with(7));
+            made.lock().unwrap().push(account.clone());
+            account
+        }
+    };
+    let holding = node
+        .hold("account", make, |r| r.accepts::<Deposit>())
+        .unwrap();
+    let remote: Remote<Account> = other.find("account");
+    let last = || made.lock().unwrap().last().cloned();
+    let reach = || until(|| remote.ask_timeout(Deposit(0), LEASE) == Ok(7));
+    reach();
+    let first = last().unwrap();
+
+    // One that stands by takes the name when it is free, and gives it back.
+    let next = other.hold(
+        "account",
+        || actor::spawn(Account::with(8)),
+        |r| r.accepts::<Deposit>(),
+    );
+    let next = next.unwrap();
+    assert!(holding.is_held() && !next.is_held());
+    first.stop();
+    until(|| holding.is_held() || next.is_held());
+    next.release();
+    reach();
+    assert!(holding.is_held() && !next.is_held());
+
+    // The lease is lost with the server's store.
+    let second = last().unwrap();
+    let server = server.restart_empty();
+    forwarder.aim(server.port());
+    assert_eq!(second.join(), Exit::Killed);
+    reach();
+    assert!(holding.is_held() && holding.fence().is_some());
+
+    holding.release();
+    assert!(!holding.is_held());
+    assert_eq!(other.holder("account"), Ok(None));
+    let third = last().unwrap();
+    made.lock().unwrap().clear();
+    let monitor = third.monitor();
+    drop(third);
+    assert_eq!(monitor.recv().unwrap(), Exit::Closed);
 }
 
 #[watched]

@@ -58,6 +58,29 @@ fn messages_survive_the_server() {
 }
 
 #[watched]
+fn a_queue_outlives_the_servers_store() {
+    let Some(server) = Server::start() else {
+        return;
+    };
+    let forwarder = Forwarder::to(server.port());
+    let node = Node::connect(&forwarder.url(), "test").unwrap();
+    let work = queue(&node, options());
+    let (tell, told) = mpsc::channel();
+    let worker = actor::function(move |Deposit(n)| tell.send(n).unwrap_or(()));
+    let workers = work.serve(&worker).unwrap();
+    work.send(Deposit(1)).unwrap();
+    assert_eq!(told.recv(), Ok(1));
+    let server = server.restart_empty();
+    forwarder.aim(server.port());
+    until(|| node.is_connected());
+    until(|| work.send(Deposit(2)).is_ok());
+    assert_eq!(told.recv(), Ok(2));
+    until(|| work.is_empty() == Ok(true));
+    assert_eq!(work.dead_letters(1), Ok(vec![]));
+    workers.stop();
+}
+
+#[watched]
 fn what_fails_is_tried_again_and_buried_after_n_attempts() {
     let Some(server) = Server::start() else {
         return;

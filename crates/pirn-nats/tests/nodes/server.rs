@@ -142,6 +142,15 @@ impl Server {
         Server::run(folder, config)
     }
 
+    /// Does the same with an empty store.
+    pub fn restart_empty(mut self) -> Server {
+        self.is_last = false;
+        let (folder, config) = (self.folder.clone(), self.config.clone());
+        drop(self);
+        fs::remove_dir_all(folder.join("store")).unwrap();
+        Server::run(folder, config)
+    }
+
     pub fn kill(&self) {
         self.signal(libc::SIGKILL);
     }
