@@ -51,7 +51,7 @@ impl Panic {
         catch_unwind(AssertUnwindSafe(f)).map_err(Panic)
     }
 
-    /// Makes an error of the payload that [`JoinHandle::join`](super::JoinHandle::join) or
+    /// Makes an error of the payload that [`JoinHandle::join`](crate::thread::JoinHandle::join) or
     /// [`catch_unwind`](std::panic::catch_unwind) returned.
     ///
     /// # Examples
