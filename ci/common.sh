@@ -38,5 +38,7 @@ install_packages() {
         (export DEBIAN_FRONTEND=noninteractive
          apt-get update -qq && apt-get install -y -qq --no-install-recommends "$@") >/dev/null 2>&1 ||
             echo "note: could not install $*"
+    else
+        echo "note: not installed, since this is not root with apt-get; tests that need them are skipped: $*"
     fi
 }
