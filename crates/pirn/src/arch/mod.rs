@@ -3,7 +3,7 @@
 //! Nothing above this layer contains an instruction. Each architecture has fourteen files. The
 //! first provides [`switch`], [`switch_by_system_call`], [`prepare`], [`syscall`], [`full_fence`],
 //! [`fence_after_atomic`] and [`prefetch`]; the second serves functions that ask who calls them
-//! ([`call_as_if_from`], `forward_with_caller!`, [`RETURN`]), the third those with any number of
+//! ([`call_as_if_from`], [`RETURN`], `forward_after!`), the third those with any number of
 //! arguments (`forward_variadic!`), the fourth reads memory that may not be there ([`fetch_u64`]
 //! and its kin, [`recover`]), the fifth finds functions that may not be there (`weak!`,
 //! [`call_pair`]), the sixth is about the thread pointer ([`thread_pointer`], [`call_with_tp`],

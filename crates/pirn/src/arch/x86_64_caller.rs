@@ -1,9 +1,8 @@
 //! x86-64: functions that ask who calls them.
 //!
-//! `dlopen` looks at its return address to find out which library calls it, because each library
-//! may have its own search path. Our function in front of it therefore finds out its own caller
-//! ([`forward_with_caller`]) and calls on with a return address in that library
-//! ([`call_as_if_from`]):
+//! `dlsym` looks at its return address to find out which library calls it. Our function in front of
+//! it therefore leaves that of its caller there ([`forward_after`]), and a call for another
+//! library has one in that library ([`call_as_if_from`]):
 //!
 //! ```text
 //!   |  return address of `call_as_if_from`    |
@@ -13,19 +12,30 @@
 
 use core::arch::naked_asm;
 
-/// Defines the C function `$name(a, b, c)`, which calls `$target(a, b, c, return address)`. The
-/// function may have fewer than three arguments.
-macro_rules! forward_with_caller {
-    ($(#[$attribute:meta])* $name:ident => $target:path) => {
+/// Defines the C function `$name` of at most three arguments, which calls `$before()` and goes on
+/// to the function whose address that returns, with the same arguments and return address.
+macro_rules! forward_after {
+    ($(#[$attribute:meta])* $name:ident, $before:path) => {
         $(#[$attribute])*
         #[unsafe(naked)]
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name() {
-            core::arch::naked_asm!("mov rcx, [rsp]", "jmp {}", sym $target)
+            core::arch::naked_asm!(
+                ".cfi_startproc",
+                "push rdi; .cfi_adjust_cfa_offset 8",
+                "push rsi; .cfi_adjust_cfa_offset 8",
+                "push rdx; .cfi_adjust_cfa_offset 8", // rsp is a multiple of 16 again
+                "call {}",
+                "pop rdx; .cfi_adjust_cfa_offset -8",
+                "pop rsi; .cfi_adjust_cfa_offset -8",
+                "pop rdi; .cfi_adjust_cfa_offset -8",
+                "jmp rax; .cfi_endproc",
+                sym $before,
+            )
         }
     };
 }
-pub(crate) use forward_with_caller;
+pub(crate) use forward_after;
 
 /// The byte of a `ret` instruction.
 pub(crate) const RETURN: u8 = 0xc3;

@@ -26,8 +26,8 @@
 //! makers need no barrier. A block stays READY when its thread has ended; writing to it then is
 //! harmless, since the next block in its place is begun after L5.
 //!
-//! The thread that opens the library returns from `dlopen` after L5, and no thread can use the data
-//! before.
+//! The linker calls the library's initialisers after L5 (`interpose/process/linker.rs`), and no
+//! thread can use the data before.
 
 use super::linker::{self, StaticModule};
 use super::tls::{self, Template};

@@ -2,12 +2,13 @@
 //!
 //! * [`symbols`]: private and shadowed symbols, by `dlsym`, once.
 //! * [`tls`]: the layout of a TLS block and its TCB, and how to make one.
-//! * [`linker`]: the dynamic linker's information about both.
+//! * [`linker`]: the dynamic linker's information about both; [`linker_words`]: its locks, and the
+//!   functions that it calls.
 //! * [`objects`]: the program and its libraries, as loaded.
 //! * [`late`]: TLS blocks when libraries are opened later.
 //! * [`malloc`]: the words of libc's TLS that are malloc's per-thread cache.
 //! * [`rseq`]: the area of restartable sequences, which the kernel writes to.
-//! * [`destructors`]: running the destructors of thread-locals.
+//! * [`destructors`]: running the destructors of thread-locals; [`dlerror`]: freeing what has none.
 //! * [`carrier_tls`]: running a libc function on the platform thread's own TLS.
 //! * [`code`]: which code may be interrupted; [`leaves`]: functions of libc that may be.
 //!
@@ -17,10 +18,12 @@
 pub(crate) mod carrier_tls;
 pub(crate) mod code;
 pub(crate) mod destructors;
+pub(crate) mod dlerror;
 pub(crate) mod jump;
 pub(crate) mod late;
 mod leaves;
 mod linker;
+pub(crate) mod linker_words;
 pub(crate) mod malloc;
 pub(crate) mod objects;
 pub(crate) mod rseq;

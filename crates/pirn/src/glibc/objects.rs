@@ -61,6 +61,18 @@ impl Object<'_> {
         })
     }
 
+    /// Returns the part of its data that the linker has made read-only after its start.
+    pub(super) fn read_only_after_start(&self) -> Range<usize> {
+        const PAGE: usize = 4096;
+        let mut headers = self.headers().iter();
+        headers
+            .find(|h| h.p_type == libc::PT_GNU_RELRO)
+            .map_or(0..0, |h| {
+                let start = self.base() + h.p_vaddr as usize;
+                start & !(PAGE - 1)..(start + h.p_memsz as usize) & !(PAGE - 1)
+            })
+    }
+
     /// Returns the parts of it that are code: their addresses, and where each is in the file.
     #[cfg(feature = "dump")]
     pub(crate) fn code(&self) -> impl Iterator<Item = (Range<usize>, u64)> {
@@ -108,6 +120,11 @@ impl Object<'_> {
             size: header.p_memsz as usize,
             block: self.0.dlpi_tls_data,
         })
+    }
+
+    /// Returns the number of objects that have been loaded in this process so far.
+    pub(crate) fn additions(&self) -> u64 {
+        self.0.dlpi_adds // since glibc 2.4
     }
 
     /// Returns the number of objects that have been loaded and unloaded in this process so far.

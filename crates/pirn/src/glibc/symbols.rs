@@ -7,7 +7,7 @@
 //! starts the runtime looks up all of them: it may have the lock, which is recursive.
 
 use core::arch::global_asm;
-use core::ffi::{CStr, c_char, c_int, c_void};
+use core::ffi::{CStr, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering};
 
 /// Looks up what may be asked for on other threads, before there are any of the runtime's.
@@ -19,21 +19,23 @@ pub(crate) fn prepare() {
         }
     }
     reals().iter().for_each(|real| _ = real.get());
+    super::dlerror::prepare();
     crate::time::now(); // The first reading looks up libc's function.
     // Some C libraries lack some of them. That is no error of the program's.
-    // SAFETY: the function's signature.
-    unsafe { self::real!(fn dlerror() -> *mut c_char) };
+    // SAFETY: no arguments.
+    unsafe { libc::dlerror() };
 }
 
 /// Symbols that [`find`] is asked for on other threads: private ones, and one that is not in all
 /// versions.
-static KNOWN: [(&CStr, AtomicPtr<c_void>); 12] = [
+static KNOWN: [(&CStr, AtomicPtr<c_void>); 13] = [
     known(c"__call_tls_dtors"),
     known(c"__ctype_init"),
     known(c"__pthread_get_minstack"),
     known(c"_dl_allocate_tls"),
     known(c"_dl_deallocate_tls"),
     known(c"_dl_get_tls_static_info"),
+    known(c"_dl_signal_error"),
     known(c"_thread_db_pthread_dtvp"),
     known(c"_thread_db_pthread_list"),
     known(c"_thread_db_pthread_specific"),
@@ -70,19 +72,27 @@ fn look_up(name: &'static CStr) -> Result<*mut c_void, String> {
 
 /// Returns a symbol of the C library itself, even if a preloaded library defines it, too.
 pub(crate) fn find_in_libc(name: &'static CStr) -> Result<*mut c_void, String> {
-    // SAFETY: valid C strings; the library is loaded, and stays so.
+    find_in(c"libc.so.6", name).map_or_else(|| find(name), Ok)
+}
+
+/// Returns a function for threads of the C library itself. Before glibc 2.34 these are in a library
+/// of their own.
+pub(crate) fn find_in_libpthread(name: &'static CStr) -> Result<*mut c_void, String> {
+    let found = find_in(c"libpthread.so.0", name).or_else(|| find_in(c"libc.so.6", name));
+    found.ok_or_else(|| format!("this C library has no `{}`", name.to_string_lossy()))
+}
+
+/// Returns a symbol of a loaded library, or of those that it needs.
+fn find_in(library: &CStr, name: &CStr) -> Option<*mut c_void> {
+    // SAFETY: valid C strings; the libraries in question are loaded, and stay so.
     let address = unsafe {
-        let (library, flags) = (c"libc.so.6".as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
-        let library = self::real!(fn dlopen(library: *const c_char, flags: c_int) -> *mut c_void);
+        let library = libc::dlopen(library.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
         match library.is_null() {
             true => library,
             false => libc::dlsym(library, name.as_ptr()),
         }
     };
-    match address.is_null() {
-        true => find(name),
-        false => Ok(address),
-    }
+    (!address.is_null()).then_some(address)
 }
 
 /// Returns the offset of a field of a glibc structure, from its description for libthread_db: size

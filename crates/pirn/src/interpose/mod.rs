@@ -55,6 +55,18 @@ pub(crate) fn addresses() -> Vec<usize> {
     addresses
 }
 
+/// Forgets what threads of the parent were doing in libc.
+///
+/// # Safety
+/// In the child of a fork that has no runtime yet.
+pub(crate) unsafe fn after_fork() {
+    // SAFETY: the caller's contract.
+    unsafe {
+        io::stream_locks::after_fork();
+        process::exit::after_fork();
+    }
+}
+
 /// Returns the virtual thread that the calling interposed function may park; `None`: it must act as
 /// libc does.
 #[inline(always)]

@@ -156,7 +156,9 @@ pub(in crate::interpose) static FAMILIES: &[Family] = &[
     process::sysv::FAMILY,
     process::credentials::FAMILY,
     process::os_thread::FAMILY,
+    process::exit::FAMILY,
     process::dlfcn::FAMILY,
+    process::lookups::FAMILY,
 ];
 
 /// Lists a file's interposed functions, and defines some of them. See the module's documentation.

@@ -16,7 +16,6 @@ static PREPARE: extern "C" fn() = prepare;
 /// runtime starts: a reference to this file keeps it in the program.
 extern "C" fn prepare() {
     sanitizer::seal_keys();
-    dlfcn::prepare();
     semaphore::prepare();
     handler::prepare();
     signals::prepare();

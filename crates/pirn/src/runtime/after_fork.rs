@@ -19,6 +19,7 @@
 
 use crate::blocking::{fds, parking_lot, wait};
 use crate::glibc::late;
+use crate::interpose;
 use crate::observe::{door, lints};
 use crate::recorder;
 use crate::sched::errands;
@@ -34,6 +35,7 @@ use crate::vthread::{helper, magazines, mounted, residents};
 pub(super) unsafe fn renew() {
     // SAFETY: the caller's contract.
     unsafe {
+        interpose::after_fork();
         parking_lot::after_fork();
         late::after_fork();
         magazines::after_fork();

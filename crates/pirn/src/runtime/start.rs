@@ -133,6 +133,7 @@ fn launch(
     }
     run(runtime, settings)?;
     interpose::process::fork::install().map_err(unsupported)?;
+    interpose::process::linker::install().map_err(unsupported)?;
     crate::thread::panics::name_them();
     interpose::started();
     super::publish(runtime);

@@ -4,7 +4,7 @@ use super::current::Current;
 use super::mount::{self, After, current};
 use super::record::{Core, Phase};
 use super::{end, keys, summons};
-use crate::glibc::destructors;
+use crate::glibc::{destructors, dlerror};
 use crate::mark::Raised;
 use crate::stack::Slot;
 use crate::sys;
@@ -62,6 +62,7 @@ fn end(core: Current) -> ! {
     // Once more, for thread-locals that the user's code (a waker, or the result's destructor) has
     // set meanwhile.
     run_destructors();
+    dlerror::release();
     mount::suspend(core, After::Exit);
     sys::fatal(&["a virtual thread went on after its end"]);
 }

@@ -9,6 +9,7 @@ mod fork;
 mod futexes;
 mod handler_jumps;
 mod identity;
+mod initialisers;
 mod many_readers;
 mod posix;
 mod pthread;

@@ -259,6 +259,38 @@ fn dlerror_is_per_virtual_thread() {
     });
 }
 
+/// Returns the bytes that `malloc` has handed out.
+fn allocated() -> usize {
+    // SAFETY: no arguments.
+    unsafe { libc::mallinfo2() }.uordblks
+}
+
+#[watched]
+fn a_thread_that_ends_without_asking_for_its_error_leaves_no_memory() {
+    const THREADS: usize = 10_000;
+    child::isolated(&[], || {
+        let run = || {
+            for i in 0..THREADS {
+                on_virtual(move || {
+                    // SAFETY: C strings; there is no such function, and the other is there.
+                    unsafe {
+                        let none = libc::dlsym(libc::RTLD_DEFAULT, c"no_such_function".as_ptr());
+                        assert!(none.is_null());
+                        if i % 2 == 0 {
+                            libc::dlsym(libc::RTLD_DEFAULT, c"malloc".as_ptr());
+                        }
+                    }
+                });
+            }
+        };
+        run();
+        let before = allocated();
+        run();
+        let grown = allocated().saturating_sub(before);
+        assert!(grown < 40 * THREADS, "{grown} bytes");
+    });
+}
+
 /// glibc's `(locale_t) -1`: the locale that `setlocale` sets, for threads without another.
 const GLOBAL_LOCALE: libc::locale_t = ptr::without_provenance_mut(usize::MAX);
 

@@ -6,6 +6,7 @@ mod common;
 
 mod aliases;
 mod by_number;
+mod callbacks;
 mod children;
 mod databases;
 mod descriptors;

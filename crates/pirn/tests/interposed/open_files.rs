@@ -29,7 +29,12 @@ unsafe extern "C" {
     fn tmpfile64() -> *mut FILE;
     fn readdir64_r(dir: *mut DIR, entry: *mut dirent64, result: *mut *mut dirent64) -> c_int;
     fn getdents64(fd: c_int, buffer: *mut c_void, size: size_t) -> ssize_t;
-    fn scandir(path: *const c_char, list: List, filter: Filter, compare: Compare) -> c_int;
+    pub(super) fn scandir(
+        path: *const c_char,
+        list: List,
+        filter: Filter,
+        compare: Compare,
+    ) -> c_int;
     fn scandir64(path: *const c_char, list: List, filter: Filter, compare: Compare) -> c_int;
     fn scandirat(
         at: c_int,

@@ -21,11 +21,11 @@ use crate::arch::forward_variadic;
 use crate::glibc::symbols::real;
 use crate::interpose::Text;
 use crate::interpose::registry::interposed;
-use crate::interpose::thread::sync;
+use crate::interpose::thread::sync::{self, Recursive};
 use crate::interpose::virtual_thread;
 use crate::sys;
-use core::ffi::{c_char, c_int, c_void};
-use libc::{FILE, size_t, ssize_t};
+use core::ffi::{c_char, c_int, c_long, c_void};
+use libc::{FILE, off_t, size_t, ssize_t};
 
 type Stream = *mut FILE;
 /// A `va_list`, which on this machine is passed as a pointer.
@@ -118,8 +118,27 @@ interposed! {
             ));
         fn _IO_fwrite(data: *const c_void, size: size_t, count: size_t, stream: Stream) -> size_t
             = fwrite(data, size, count, stream);
-        fn fflush(stream: Stream) -> c_int
-            = locked(stream, || real!(fn fflush(stream: Stream) -> c_int));
+        fn fflush(stream: Stream) -> c_int = match stream.is_null() {
+            true => flush_all(),
+            false => locked(stream, || real!(fn fflush(stream: Stream) -> c_int)),
+        };
+        fn fseek(stream: Stream, offset: c_long, whence: c_int) -> c_int
+            = locked(stream, || real!(
+                fn fseek(stream: Stream, offset: c_long, whence: c_int) -> c_int
+            ));
+        fn fseeko(stream: Stream, offset: off_t, whence: c_int) -> c_int
+            = fseek(stream, offset, whence);
+        fn fseeko64(stream: Stream, offset: off_t, whence: c_int) -> c_int
+            = fseek(stream, offset, whence);
+        fn ftell(stream: Stream) -> c_long
+            = locked(stream, || real!(fn ftell(stream: Stream) -> c_long));
+        fn _IO_ftell(stream: Stream) -> c_long = ftell(stream);
+        fn ftello(stream: Stream) -> off_t = ftell(stream);
+        fn ftello64(stream: Stream) -> off_t = ftell(stream);
+        fn rewind(stream: Stream) -> () = locked(stream, || real!(fn rewind(stream: Stream) -> ()));
+        fn ungetc(letter: c_int, stream: Stream) -> c_int
+            = locked(stream, || real!(fn ungetc(letter: c_int, stream: Stream) -> c_int));
+        fn _IO_ungetc(letter: c_int, stream: Stream) -> c_int = ungetc(letter, stream);
         fn _IO_fflush(stream: Stream) -> c_int = fflush(stream);
     }
     Own as {
@@ -186,7 +205,9 @@ unsafe fn lock(stream: Stream) {
         return unsafe { real!(fn flockfile(stream: Stream) -> ()) };
     }
     // SAFETY: as above.
-    sync::lock_by_trying(stream.cast_const(), || unsafe { libc_try(stream) });
+    sync::lock_by_trying(c"flockfile", stream.cast_const(), || unsafe {
+        libc_try(stream)
+    });
 }
 
 /// Tries libc's lock; returns whether the thread has it.
@@ -206,6 +227,30 @@ unsafe fn unlock(stream: Stream) {
     // SAFETY: the caller's contract.
     unsafe { real!(fn funlockfile(stream: Stream) -> ()) };
     sync::released(stream.cast_const());
+}
+
+static FLUSHING: Recursive = Recursive::new();
+
+/// Forgets what threads of the parent were doing.
+///
+/// # Safety
+/// In the child of a fork, by its only thread.
+pub(in crate::interpose) unsafe fn after_fork() {
+    // SAFETY: the caller's contract.
+    unsafe { FLUSHING.renew() };
+}
+
+/// Writes the buffers of all streams. libc keeps the list of streams locked while the function of a
+/// stream of the program's (`fopencookie`) writes, which may park: a virtual thread locks first.
+///
+/// # Safety
+/// As for `fflush`.
+unsafe fn flush_all() -> c_int {
+    FLUSHING.while_locked(|| {
+        let stream: Stream = core::ptr::null_mut();
+        // SAFETY: null is allowed.
+        unsafe { real!(fn fflush(stream: Stream) -> c_int) }
+    })
 }
 
 /// Calls libc's function; on a virtual thread, with the stream locked.

@@ -3,9 +3,12 @@
 pub(in crate::interpose) mod credentials;
 pub(in crate::interpose) mod dlfcn;
 pub(in crate::interpose) mod exec;
+pub(in crate::interpose) mod exit;
 pub(crate) mod fork;
 pub(in crate::interpose) mod handler;
 pub(in crate::interpose) mod inherit;
+pub(crate) mod linker;
+pub(in crate::interpose) mod lookups;
 pub(in crate::interpose) mod os_thread;
 pub(crate) mod quit;
 pub(in crate::interpose) mod signals;

@@ -34,18 +34,20 @@ pub(in crate::interpose) mod rwlock;
 pub(in crate::interpose) mod semaphore;
 pub(in crate::interpose) mod spin;
 
-pub(in crate::interpose) use layout::check as check_layout;
 #[cfg(feature = "dump")]
 pub(crate) use layout::owner_of;
+pub(in crate::interpose) use layout::{check as check_layout, is_held_once, owns};
 
 use crate::blocking::parking_lot::{self, Parked};
+use crate::interpose::virtual_thread;
 use crate::sys;
 use crate::time::Deadline;
 use crate::vthread::awaited::Awaited;
 use crate::vthread::summons::{self, Ran};
 use crate::vthread::wait_word::Hearing;
-use core::ffi::c_int;
-use libc::{clockid_t, timespec};
+use core::cell::UnsafeCell;
+use core::ffi::{CStr, c_int};
+use libc::{clockid_t, pthread_mutex_t, timespec};
 
 /// Kinds of objects in the parking lot. A key is the object's address with the kind in its two low
 /// bits, so that a late wake for a futex that was at the same address is not taken for one of the
@@ -205,11 +207,17 @@ fn acquire(
 
 /// Locks something of libc's that can only be tried, on a virtual thread: tries, then parks and
 /// tries again. It may be [released] without a look into the lot.
-pub(in crate::interpose) fn lock_by_trying<T>(object: *const T, attempt: impl Fn() -> bool) {
+///
+/// `call` is what the thread is doing, for people.
+pub(in crate::interpose) fn lock_by_trying<T>(
+    call: &'static CStr,
+    object: *const T,
+    attempt: impl Fn() -> bool,
+) {
     let attempt = || if attempt() { 0 } else { libc::EBUSY };
     let prepare = || {
         Ok(Waiting {
-            awaited: Awaited::call(c"flockfile"),
+            awaited: Awaited::call(call),
             key: key(object, KeyKind::Lock),
             bits: 1,
             unseen: true,
@@ -217,6 +225,44 @@ pub(in crate::interpose) fn lock_by_trying<T>(object: *const T, attempt: impl Fn
         })
     };
     acquire(libc::EBUSY, attempt, prepare, || Ok(Deadline::NEVER));
+}
+
+/// A lock of virtual threads around one of libc's own, under which libc calls the program.
+pub(in crate::interpose) struct Recursive(UnsafeCell<pthread_mutex_t>);
+
+// SAFETY: a mutex.
+unsafe impl Sync for Recursive {}
+
+impl Recursive {
+    pub(in crate::interpose) const fn new() -> Recursive {
+        Recursive(UnsafeCell::new(
+            libc::PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP,
+        ))
+    }
+
+    /// Calls `f`; on a virtual thread, with the lock held, for which it parks.
+    pub(in crate::interpose) fn while_locked<R>(&self, f: impl FnOnce() -> R) -> R {
+        if virtual_thread().is_none() {
+            return f();
+        }
+        let mutex = self.0.get();
+        // SAFETY: an initialised mutex; this thread unlocks it.
+        unsafe {
+            mutex::pthread_mutex_lock(mutex);
+            let result = f();
+            mutex::pthread_mutex_unlock(mutex);
+            result
+        }
+    }
+
+    /// Unlocks it.
+    ///
+    /// # Safety
+    /// In the child of a fork, by its only thread.
+    pub(in crate::interpose) unsafe fn renew(&self) {
+        // SAFETY: the caller's contract.
+        unsafe { self.0.get().write(Recursive::new().0.into_inner()) };
+    }
 }
 
 /// Wakes one that waits in [`lock_by_trying`].

@@ -96,6 +96,23 @@ pub(in crate::interpose) unsafe fn owns(mutex: *const pthread_mutex_t) -> bool {
     unsafe { word(mutex, MUTEX_OWNER) == own_id() }
 }
 
+/// Returns whether the memory at `address` is a recursive mutex that the running thread has locked
+/// once.
+///
+/// # Safety
+/// A mutex would fit in there, and the memory is readable.
+pub(in crate::interpose) unsafe fn is_held_once(address: usize) -> bool {
+    const COUNT: usize = 4;
+    let mutex = address as *const pthread_mutex_t;
+    // SAFETY: the caller's contract.
+    unsafe {
+        word(mutex, 0) != 0
+            && word(mutex, COUNT) == 1
+            && owns(mutex)
+            && kind(mutex) == libc::PTHREAD_MUTEX_RECURSIVE
+    }
+}
+
 /// Notes the running thread as the owner of a mutex that inherits priorities. The kernel, which
 /// libc asks for that of a thread that has died, notes the OS thread, and unlocking would fail.
 ///
