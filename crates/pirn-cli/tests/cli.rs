@@ -2,6 +2,7 @@
 
 mod shared;
 
+use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::os::unix::fs::MetadataExt;
@@ -326,14 +327,21 @@ fn the_doctor_says_that_virtual_threads_run_here() {
 }
 
 #[test]
-fn the_doctor_refuses_a_program_without_pirn() {
-    let output = pirn(&["doctor", "--program", "/bin/sh"]);
+fn the_doctor_says_what_pirn_run_does_with_a_program_without_pirn() {
+    let script = concat!(env!("CARGO_TARGET_TMPDIR"), "/doctors-script");
+    fs::write(script, "#!/bin/sh\n").unwrap();
+    for (program, word) in [
+        ("/bin/sh", "`pirn run` gives it"),
+        (script, "a script: `pirn run`"),
+    ] {
+        let output = pirn(&["doctor", "--program", program]);
+        let out = stdout(&output);
+        assert!(output.status.success() && out.contains(word), "{out}");
+    }
+    fs::write(script, "#!/no/such/interpreter\n").unwrap();
+    let output = pirn(&["doctor", "--program", script]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(
-        stdout(&output).contains("without pirn"),
-        "{}",
-        stdout(&output)
-    );
+    assert!(stdout(&output).contains("cannot be found"));
     let output = pirn(&["doctor", "--program", "/no/such/file"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(

@@ -2,24 +2,38 @@
 
 use super::finding::Finding;
 use super::program::{ESSENTIAL, Elf, Program};
+use crate::run::obstacle::Obstacle;
 
-/// Returns all findings about a program.
-pub fn examine(program: &Program) -> Vec<Finding> {
+/// Returns all findings about a program; `obstacle`: why `pirn run` cannot help it.
+pub fn examine(program: &Program, obstacle: Option<&Obstacle>) -> Vec<Finding> {
     let elf = match program {
         Program::Elf(elf) => elf,
-        Program::Other(what) => {
-            let advice = "name the executable, an x86-64 program for Linux";
-            return vec![Finding::bad("program", *what, advice)];
-        }
+        Program::Other(what) => return vec![other(what, obstacle)],
     };
     let linking = linking(elf);
     let mut findings = vec![linking];
     if elf.interpreter.is_some() {
-        findings.push(interposition(elf));
+        findings.push(interposition(elf, obstacle));
     }
     findings.extend(allocator(elf));
     findings.extend(rights(elf));
     findings
+}
+
+/// Returns the finding about a file that is no program for this system.
+fn other(what: &str, obstacle: Option<&Obstacle>) -> Finding {
+    const SUBJECT: &str = "program";
+    match obstacle {
+        None => Finding::ok(
+            SUBJECT,
+            format!("{what}: `pirn run` gives virtual threads to the programs that it runs"),
+        ),
+        Some(obstacle) => Finding::bad(
+            SUBJECT,
+            format!("{what}: {obstacle}"),
+            "name the executable, an x86-64 program for Linux",
+        ),
+    }
 }
 
 /// Returns the finding about how the program is linked, and with which C library.
@@ -56,8 +70,9 @@ fn linking(elf: &Elf) -> Finding {
 
 /// Returns the finding about whether its definitions of libc's functions are visible to all
 /// callers.
-fn interposition(elf: &Elf) -> Finding {
+fn interposition(elf: &Elf, obstacle: Option<&Obstacle>) -> Finding {
     const SUBJECT: &str = "interposition";
+    const WITHOUT: &str = "was built without pirn";
     match (elf.has_pirn, &*elf.missing) {
         (true, []) => {
             let count = ESSENTIAL.len();
@@ -66,16 +81,17 @@ fn interposition(elf: &Elf) -> Finding {
                 format!("defines all {count} of the functions looked for"),
             )
         }
-        (false, missing) if missing.len() == ESSENTIAL.len() => Finding::bad(
-            SUBJECT,
-            "defines none of libc's blocking functions: it was built without pirn",
-            "add pirn to its dependencies, and use it",
-        ),
-        (false, _) => Finding::bad(
-            SUBJECT,
-            "was built without pirn, though it defines some of libc's functions itself",
-            "add pirn to its dependencies, and use it",
-        ),
+        (false, _) => match obstacle {
+            None => Finding::ok(
+                SUBJECT,
+                format!("{WITHOUT}: `pirn run` gives it virtual threads"),
+            ),
+            Some(obstacle) => Finding::bad(
+                SUBJECT,
+                format!("{WITHOUT}, and `pirn run` cannot help: {obstacle}"),
+                "add pirn to its dependencies, and use it",
+            ),
+        },
         (true, missing) => Finding::bad(
             SUBJECT,
             format!("does not define for others: {}", missing.join(", ")),

@@ -15,6 +15,7 @@ use std::error::Error;
 use std::io::Write;
 use std::path::Path;
 
+use crate::run::obstacle::{self, Caller};
 use finding::Verdict;
 use machine::Machine;
 use program::Program;
@@ -28,9 +29,10 @@ pub fn run(
     let mut findings = examine_machine::examine(&Machine::read(Path::new("/")));
     findings.push(examine_machine::trial(trial::run()));
     if let Some(path) = program {
-        let program = Program::read(path)
-            .map_err(|error| format!("cannot read '{}': {error}", path.display()))?;
-        findings.extend(examine_program::examine(&program));
+        let failed = |error| format!("cannot read '{}': {error}", path.display());
+        let program = Program::read(path).map_err(failed)?;
+        let obstacle = obstacle::of(path, &Caller::this()).map_err(failed)?;
+        findings.extend(examine_program::examine(&program, obstacle.as_ref()));
     }
     if json {
         finding::write_json(&findings, out)?;

@@ -13,7 +13,7 @@
 mod elf;
 mod find;
 mod library;
-mod obstacle;
+pub mod obstacle;
 
 use std::env;
 use std::ffi::{OsStr, OsString};

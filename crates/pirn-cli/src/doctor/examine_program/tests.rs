@@ -16,7 +16,7 @@ fn good() -> Elf {
 fn check(subject: &str, change: impl FnOnce(&mut Elf), verdict: Verdict, word: &str) {
     let mut elf = good();
     change(&mut elf);
-    let findings = examine(&Program::Elf(elf));
+    let findings = examine(&Program::Elf(elf), None);
     let finding = findings
         .iter()
         .find(|f| f.subject == subject)
@@ -29,14 +29,16 @@ fn check(subject: &str, change: impl FnOnce(&mut Elf), verdict: Verdict, word: &
 
 #[test]
 fn a_good_program_is_good() {
-    let findings = examine(&Program::Elf(good()));
+    let findings = examine(&Program::Elf(good()), None);
     assert!(findings.iter().all(|f| f.verdict == Ok), "{findings:?}");
 }
 
 #[test]
 fn other_files_are_named() {
-    let findings = examine(&Program::Other("a script"));
-    assert_eq!((findings.len(), findings[0].verdict), (1, Bad));
+    for (obstacle, verdict) in [(None, Ok), (Some(&Obstacle::Static), Bad)] {
+        let findings = examine(&Program::Other("a script"), obstacle);
+        assert_eq!((findings.len(), findings[0].verdict), (1, verdict));
+    }
 }
 
 #[test]
@@ -61,14 +63,22 @@ fn interposition() {
         check("interposition", change, verdict, word);
     };
     let without = |elf: &mut Elf| (elf.has_pirn, elf.missing) = (false, ESSENTIAL.to_vec());
-    check(without, Bad, "without pirn");
-    check(|elf| elf.has_pirn = false, Bad, "without pirn");
+    check(without, Ok, "`pirn run`");
+    check(|elf| elf.has_pirn = false, Ok, "`pirn run`");
+    let mut elf = good();
+    elf.has_pirn = false;
+    let findings = examine(&Program::Elf(elf), Some(&Obstacle::OwnThreads));
+    assert!(
+        findings
+            .iter()
+            .any(|f| f.verdict == Bad && f.found.contains("of its own"))
+    );
     check(|elf| elf.missing = vec!["read", "poll"], Bad, "read, poll");
     let static_one = Elf {
         interpreter: None,
         ..good()
     };
-    let findings = examine(&Program::Elf(static_one));
+    let findings = examine(&Program::Elf(static_one), None);
     assert!(findings.iter().all(|f| f.subject != "interposition"));
 }
 
