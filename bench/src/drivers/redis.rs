@@ -45,7 +45,7 @@ impl Driver for Redis {
 
 /// Waits until the server listens, which it does not tell.
 fn wait_for(port: u16) -> Result<()> {
-    const LIMIT: Duration = Duration::from_secs(20);
+    const LIMIT: Duration = Duration::from_secs(60);
     let start = Instant::now();
     while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
         if start.elapsed() > LIMIT {

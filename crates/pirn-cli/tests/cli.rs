@@ -8,7 +8,7 @@ use std::net::TcpListener;
 use std::os::unix::fs::MetadataExt;
 use std::process::{Command, Output, Stdio};
 
-use shared::{PIRN, Server, Watchdog};
+use shared::{PIRN, Server};
 
 /// Runs `pirn` with `arguments` to its end.
 fn pirn(arguments: &[&str]) -> Output {
@@ -22,7 +22,7 @@ fn shell(script: &str) -> Output {
 }
 
 fn finish(command: &mut Command) -> Output {
-    let _watchdog = Watchdog::start(format!("{command:?}"));
+    let _watchdog = shared::watch(format!("{command:?}"));
     command
         .stdin(Stdio::null())
         .output()

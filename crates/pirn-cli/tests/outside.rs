@@ -71,7 +71,10 @@ fn text(arguments: &[&str]) -> String {
         if waiting(SILENT, "waiting to read") && waiting(ASKING, "waiting for a point in time") {
             return text;
         }
-        assert!(begin.elapsed() < PATIENCE, "{text}\n{error}");
+        assert!(
+            begin.elapsed() < pirn_testing::patient(PATIENCE),
+            "{text}\n{error}"
+        );
     }
 }
 

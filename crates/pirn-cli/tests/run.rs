@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-use shared::{PIRN, Watchdog};
+use shared::PIRN;
 
 /// Returns the path of `libpirn.so`, which cargo does not build for the tests by itself.
 fn library() -> &'static Path {
@@ -43,7 +43,7 @@ fn command(arguments: &[&str]) -> Command {
 }
 
 fn finish(command: &mut Command) -> Output {
-    let _watchdog = Watchdog::start(format!("{command:?}"));
+    let _watchdog = shared::watch(format!("{command:?}"));
     command.output().unwrap()
 }
 

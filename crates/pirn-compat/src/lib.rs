@@ -10,15 +10,14 @@
 //! the attribute calls [`watch`] there.
 
 use std::io::{self, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, Once};
+use std::panic;
+use std::sync::{Condvar, Mutex, Once};
 use std::time::Duration;
-use std::{panic, process};
 
 use pirn::{Config, thread};
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-pub use pirn_testing::watched;
+pub use pirn_testing::{Watchdog, watched};
 
 /// The number of carriers on which the tests run.
 pub const CARRIERS: usize = 2;
@@ -96,36 +95,15 @@ pub fn on_threads<T: Send>(threads: usize, body: impl Fn(usize) -> T + Sync) -> 
 /// Prepares the process for a test, and aborts it with a message that names the test unless the
 /// returned guard is dropped within `limit`. `#[watched]` calls this first.
 ///
-/// The watcher sleeps on a platform thread, so that it does not depend on the runtime under test.
-///
 /// # Panics
 ///
 /// If the runtime refuses its settings or the limit on open files cannot be raised.
 #[must_use = "dropping the guard disarms the watchdog"]
 pub fn watch(test: &'static str, limit: Duration) -> Watchdog {
     setup();
-    let done = Arc::new(AtomicBool::new(false));
-    let finished = Arc::clone(&done);
-    std::thread::spawn(move || {
-        std::thread::sleep(limit); // runs to its end
-        if !finished.load(Ordering::SeqCst) {
-            let _ = writeln!(io::stderr(), "\n{test} hung: not done after {limit:?}");
-            process::abort();
-        }
-    });
-    Watchdog { done }
-}
-
-/// Disarms its watchdog when dropped. See [`watch`].
-#[derive(Debug)]
-pub struct Watchdog {
-    done: Arc<AtomicBool>,
-}
-
-impl Drop for Watchdog {
-    fn drop(&mut self) {
-        self.done.store(true, Ordering::SeqCst);
-    }
+    Watchdog::start(limit, move || {
+        let _ = writeln!(io::stderr(), "\n{test} hung: not done after {limit:?}");
+    })
 }
 
 /// A latch: threads arrive, and it opens when all the expected ones have arrived.

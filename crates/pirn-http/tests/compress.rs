@@ -182,7 +182,7 @@ fn what_is_flushed_arrives_before_there_is_more() {
         let running = bound.start().unwrap();
         let mut stream = TcpStream::connect(running.local_addr().unwrap()).unwrap();
         // A flush that gets lost fails the test, in place of hanging it.
-        let patience = Some(std::time::Duration::from_secs(30));
+        let patience = Some(pirn_testing::patient(std::time::Duration::from_secs(30)));
         stream.set_read_timeout(patience).unwrap();
         let head = format!("GET / HTTP/1.0\r\naccept-encoding: {coding}\r\n\r\n");
         stream.write_all(head.as_bytes()).unwrap();

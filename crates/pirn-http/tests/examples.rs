@@ -44,7 +44,7 @@ fn start(name: &str, more: &[&str]) -> Example {
         .unwrap();
     drop(starting);
     let mut example = Example { process, address };
-    let end = Instant::now() + Duration::from_secs(60);
+    let end = Instant::now() + pirn_testing::patient(Duration::from_secs(60));
     while TcpStream::connect(&example.address).is_err() {
         assert!(
             example.process.try_wait().unwrap().is_none(),

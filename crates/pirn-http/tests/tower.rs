@@ -165,7 +165,7 @@ fn what_is_sent_comes_back_before_more_is_sent() {
     let running = server().bind("127.0.0.1:0").unwrap().start().unwrap();
     let mut stream = TcpStream::connect(running.local_addr().unwrap()).unwrap();
     // What gets stuck fails the test, in place of hanging it.
-    let patience = Some(std::time::Duration::from_secs(30));
+    let patience = Some(pirn_testing::patient(std::time::Duration::from_secs(30)));
     stream.set_read_timeout(patience).unwrap();
     let head = b"POST /api/echo HTTP/1.1\r\nhost: a\r\ncontent-length: 10\r\n\r\n";
     stream.write_all(head).unwrap();
@@ -189,7 +189,7 @@ fn what_a_service_has_sent_does_not_wait_for_what_follows() {
     let server = Server::new().service("/", Router::new().route("/", get(slow)));
     let running = server.bind("127.0.0.1:0").unwrap().start().unwrap();
     let mut stream = TcpStream::connect(running.local_addr().unwrap()).unwrap();
-    let patience = Some(std::time::Duration::from_secs(30));
+    let patience = Some(pirn_testing::patient(std::time::Duration::from_secs(30)));
     stream.set_read_timeout(patience).unwrap();
     stream.write_all(b"GET / HTTP/1.0\r\n\r\n").unwrap();
     let mut all = Vec::new();

@@ -1,81 +1,75 @@
-//! The attribute of pirn's own tests.
+//! What the tests of all packages share: `#[watched]`, and limits of time that do not depend on the
+//! pace of the machine.
+//!
+//! A test waits for conditions, and its [`Watchdog`] ends it if it hangs: no other limit is needed.
+//! A watchdog counts seconds of a machine that is not busy: where three threads or processes want
+//! each processor, a second of the clock is a third of one ([`pace`]). So a test passes beside any
+//! load; one that hangs, sleeping or spinning, is ended all the same, if later. Where the kernel
+//! does not know how slow the machine is (it emulates another, or valgrind runs the test), the
+//! variable `PIRN_TEST_PATIENCE` multiplies all limits.
 
-use proc_macro::{Delimiter, Group, TokenStream, TokenTree};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
 
-/// Makes a function a test that ends the process when it hangs, and says which test it was.
-///
-/// Takes the place of `#[test]`. The limit is two minutes, or `#[watched(limit = DURATION)]`, an
-/// expression. `#[watched(alone)]` runs the test in a child process of its own: what it does to the
-/// process (descriptors' numbers, signal handlers, forks, limits) meets no other test.
-///
-/// The test's binary has the module `crate::common`, which does the work.
-#[proc_macro_attribute]
-pub fn watched(options: TokenStream, function: TokenStream) -> TokenStream {
-    let Options { alone, limit } = match Options::parse(options) {
-        Ok(options) => options,
-        Err(message) => return compile_error(&message),
-    };
-    let mut tokens: Vec<TokenTree> = function.into_iter().collect();
-    let Some(name) = name_of(&tokens) else {
-        return compile_error("#[watched] is for functions");
-    };
-    let Some(TokenTree::Group(body)) = tokens.pop() else {
-        return compile_error("#[watched] is for functions with a body");
-    };
-    let watch = format!(
-        "let _watchdog = crate::common::watch(concat!(module_path!(), \"::{name}\"), {limit});"
-    );
-    let mut watched = parsed(&watch);
-    if alone {
-        let closure = [parsed("&[], ||"), TokenTree::Group(body).into()];
-        let arguments = Group::new(Delimiter::Parenthesis, closure.into_iter().collect());
-        watched.extend(parsed("crate::common::child::isolated"));
-        watched.extend([TokenTree::Group(arguments)]);
-    } else {
-        watched.extend([TokenTree::Group(body)]);
-    }
-    let mut test = parsed("#[::core::prelude::v1::test]");
-    test.extend(tokens);
-    test.extend([TokenTree::Group(Group::new(Delimiter::Brace, watched))]);
-    test
+pub use pirn_testing_macros::watched;
+
+/// A watchdog looks how busy the machine is this often.
+const TICK: Duration = Duration::from_secs(1);
+
+/// Ends the process, unless it is dropped in time.
+pub struct Watchdog {
+    _over: mpsc::Sender<()>,
 }
 
-/// What the attribute says.
-struct Options {
-    alone: bool,
-    /// The tokens of an expression of type `Duration`.
-    limit: String,
-}
-
-impl Options {
-    /// Parses `alone`, `limit = EXPRESSION` or `alone, limit = EXPRESSION`.
-    fn parse(options: TokenStream) -> Result<Options, String> {
-        let text = options.to_string();
-        let (alone, rest) = match text.strip_prefix("alone") {
-            Some(rest) => (true, rest.trim_start_matches([',', ' '])),
-            None => (false, text.as_str()),
-        };
-        let limit = match rest.strip_prefix("limit =") {
-            Some(limit) => limit.to_owned(),
-            None if rest.is_empty() => "::std::time::Duration::from_secs(120)".to_owned(),
-            None => return Err(format!("#[watched] does not know `{rest}`")),
-        };
-        Ok(Options { alone, limit })
+impl Watchdog {
+    /// Starts a watchdog on a platform thread: it works when every carrier is stuck. After `limit`
+    /// it calls `hung`, which says which test it was and what is known, and aborts.
+    pub fn start(limit: Duration, hung: impl FnOnce() + Send + 'static) -> Watchdog {
+        let (over, is_over) = mpsc::channel();
+        let mut left = limit.as_secs_f64() * patience();
+        std::thread::spawn(move || {
+            while left > 0.0 {
+                if is_over.recv_timeout(TICK) != Err(RecvTimeoutError::Timeout) {
+                    return;
+                }
+                left -= TICK.as_secs_f64() / pace();
+            }
+            hung();
+            std::process::abort();
+        });
+        Watchdog { _over: over }
     }
 }
 
-/// Returns the name of the function.
-fn name_of(tokens: &[TokenTree]) -> Option<String> {
-    let mut tokens = tokens.iter();
-    tokens.find(|token| token.to_string() == "fn")?;
-    tokens.next().map(TokenTree::to_string)
+/// Returns a limit for what another program bounds, as this machine needs it now.
+pub fn patient(limit: Duration) -> Duration {
+    limit.mul_f64(patience() * pace())
 }
 
-/// Returns the tokens of text that is known to be Rust.
-fn parsed(text: &str) -> TokenStream {
-    text.parse().expect("these are tokens")
+/// Returns how many times longer work takes here than on a machine with nothing else to do: the
+/// threads that run, or wait for a processor or a disk, per processor, as the kernel averages it
+/// over a minute. Opens no descriptor, on whose numbers tests rely.
+pub fn pace() -> f64 {
+    if cfg!(miri) {
+        return 1.0;
+    }
+    // SAFETY: zeros are a valid `sysinfo` and `cpu_set_t`; the kernel writes one of each.
+    let (load, processors) = unsafe {
+        let (mut info, mut set): (libc::sysinfo, libc::cpu_set_t) = std::mem::zeroed();
+        let failed =
+            libc::sysinfo(&mut info) | libc::sched_getaffinity(0, size_of_val(&set), &mut set);
+        if failed != 0 {
+            return 1.0;
+        }
+        (info.loads[0] as f64 / 65536.0, libc::CPU_COUNT(&set))
+    };
+    (load / f64::from(processors)).max(1.0)
 }
 
-fn compile_error(message: &str) -> TokenStream {
-    parsed(&format!("::core::compile_error!({message:?});"))
+/// Returns the factor that is set from outside.
+fn patience() -> f64 {
+    let text = std::env::var("PIRN_TEST_PATIENCE");
+    text.map_or(1.0, |text| {
+        text.parse().expect("PIRN_TEST_PATIENCE is a number")
+    })
 }

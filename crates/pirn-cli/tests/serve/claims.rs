@@ -3,6 +3,7 @@
 
 use super::shared::Server;
 use super::{ask, serve};
+use pirn_testing::patient;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{self, Receiver};
@@ -73,7 +74,7 @@ fn witness() -> (String, Receiver<Vec<String>>) {
 
 /// Returns the next request that the other server has seen, sorted.
 fn next(seen: &Receiver<Vec<String>>) -> Vec<String> {
-    let mut lines = seen.recv_timeout(Duration::from_secs(60)).unwrap();
+    let mut lines = seen.recv_timeout(patient(Duration::from_secs(60))).unwrap();
     lines.sort();
     lines
 }

@@ -7,29 +7,16 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 /// The command, which is also a program with virtual threads: `pirn demo server`.
 pub const PIRN: &str = env!("CARGO_BIN_EXE_pirn");
 
-/// A test that takes longer than this hangs.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub use pirn_testing::Watchdog;
 
-/// Aborts the tests, and says which one hangs, if it is not dropped in time.
-pub struct Watchdog(mpsc::Sender<()>);
-
-impl Watchdog {
-    pub fn start(what: String) -> Watchdog {
-        let (done, is_done) = mpsc::channel();
-        std::thread::spawn(move || {
-            if is_done.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
-                eprintln!("hangs: {what}");
-                std::process::abort();
-            }
-        });
-        Watchdog(done)
-    }
+/// Aborts the tests, and says which one hangs, if what this returns is not dropped in time.
+pub fn watch(what: String) -> Watchdog {
+    Watchdog::start(Duration::from_secs(120), move || eprintln!("hangs: {what}"))
 }
 
 /// A process that is ended with the test, which has to end in time.
@@ -42,7 +29,7 @@ impl Running {
     /// Starts a command, and returns the first line that contains `last`.
     pub fn start(command: &mut Command, last: &str) -> (Running, String) {
         command.stdin(Stdio::null()).stdout(Stdio::piped());
-        let watchdog = Watchdog::start(format!("{command:?}"));
+        let watchdog = watch(format!("{command:?}"));
         let mut process = command.spawn().unwrap();
         let output = BufReader::new(process.stdout.take().unwrap());
         let running = Running {

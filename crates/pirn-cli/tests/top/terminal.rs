@@ -9,6 +9,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use pirn_testing::patient;
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
 
@@ -94,7 +95,7 @@ impl Terminal {
     pub fn until(&mut self, what: &str, is_so: impl Fn(&vt100::Screen) -> bool) -> String {
         let begin = Instant::now();
         while !is_so(self.screen()) {
-            let left = PATIENCE.saturating_sub(begin.elapsed());
+            let left = patient(PATIENCE).saturating_sub(begin.elapsed());
             match self.output.recv_timeout(left) {
                 Ok(bytes) => self.parser.process(&bytes),
                 Err(error) => panic!("{error}: not {what}:\n{}", self.text()),
@@ -112,7 +113,7 @@ impl Terminal {
                 break status;
             }
             assert!(
-                begin.elapsed() < PATIENCE,
+                begin.elapsed() < patient(PATIENCE),
                 "it does not end:\n{}",
                 self.text()
             );

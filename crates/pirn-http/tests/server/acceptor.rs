@@ -1,6 +1,7 @@
 //! Servers of other protocols than HTTP.
 
 use pirn_http::{Limits, Timeouts, Upgraded, tcp_acceptor};
+use pirn_testing::patient;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::sync::mpsc;
@@ -74,7 +75,7 @@ fn shutting_down_wakes_those_that_wait_and_then_interrupts_the_others() {
             .unwrap();
         Ok(())
     };
-    let timeouts = Timeouts::default().grace(Duration::from_millis(200));
+    let timeouts = Timeouts::default().grace(patient(Duration::from_millis(200)));
     let server = tcp_acceptor(handler).timeouts(timeouts);
     let server = server.bind("127.0.0.1:0").unwrap().start().unwrap();
     let connect = |kind: &[u8]| {

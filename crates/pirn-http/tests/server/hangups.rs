@@ -1,6 +1,7 @@
 //! Handlers whose clients hang up, and handlers that are late.
 
 use pirn_http::{Request, Running, Server, Timeouts};
+use pirn_testing::patient;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -104,7 +105,7 @@ fn a_client_may_be_allowed_to_send_no_more() {
 
 #[test]
 fn a_handler_that_is_late_is_interrupted() {
-    let timeouts = Timeouts::default().handler(Duration::from_millis(50));
+    let timeouts = Timeouts::default().handler(patient(Duration::from_millis(50)));
     let (server, events) = waiting(Server::new().timeouts(timeouts), None);
     let mut client = connect(&server);
     assert!(rest(&mut client).starts_with("HTTP/1.1 503 "));

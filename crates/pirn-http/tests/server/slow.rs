@@ -1,6 +1,7 @@
 //! Clients of HTTP/1.1 that are too slow, and handlers that go on all the same.
 
 use pirn_http::{Request, Response, Running, Server, Timeouts};
+use pirn_testing::patient;
 use std::io::{self, BufWriter, Read, Write};
 use std::net::TcpStream;
 use std::thread;
@@ -12,7 +13,7 @@ fn echo() -> Server {
 
 #[test]
 fn slow_clients_are_told_and_cut_off() {
-    let short = Duration::from_millis(200);
+    let short = patient(Duration::from_millis(200));
     let timeouts = Timeouts::default()
         .head(short)
         .idle(short)
@@ -41,7 +42,7 @@ fn slow_clients_are_told_and_cut_off() {
 fn a_body_that_drips_for_ever_is_ended_with_the_name_of_the_setting() {
     // The handler has more time, and is not what is late.
     let timeouts = Timeouts::default()
-        .upload(Duration::from_millis(300))
+        .upload(patient(Duration::from_millis(300)))
         .handler(Duration::from_secs(600));
     let server = echo().timeouts(timeouts).bind("127.0.0.1:0").unwrap();
     let running = server.start().unwrap();
@@ -72,8 +73,8 @@ fn a_body_that_drips_for_ever_is_ended_with_the_name_of_the_setting() {
 /// for longer than `pause` milliseconds.
 fn hurried(server: Server, pause: u64) -> (Running, TcpStream) {
     let timeouts = Timeouts::default()
-        .body(Duration::from_millis(200), 1)
-        .idle(Duration::from_millis(pause));
+        .body(patient(Duration::from_millis(200)), 1)
+        .idle(patient(Duration::from_millis(pause)));
     let running = server.timeouts(timeouts).bind("127.0.0.1:0").unwrap();
     let running = running.start().unwrap();
     let mut client = TcpStream::connect(running.local_addr().unwrap()).unwrap();
@@ -111,7 +112,7 @@ fn a_client_that_reads_nothing_more_is_cut_off() {
     });
     let (_running, mut client) = hurried(server, 400);
     // What the kernel's buffers have taken would be enough for days.
-    assert_eq!(end.recv_timeout(Duration::from_secs(60)), Ok(true));
+    assert_eq!(end.recv_timeout(patient(Duration::from_secs(60))), Ok(true));
     // Nor does the kernel keep what the client may read some time.
     let rest = io::copy(&mut client, &mut io::sink());
     assert_eq!(rest.unwrap_err().kind(), io::ErrorKind::ConnectionReset);
@@ -132,9 +133,12 @@ fn a_client_that_never_reads_holds_nothing_whatever_its_handler_does() {
     });
     let (running, _client) = hurried(server, 400);
     let errors = (true, [true; 10]);
-    assert_eq!(end.recv_timeout(Duration::from_secs(60)), Ok(errors));
+    assert_eq!(
+        end.recv_timeout(patient(Duration::from_secs(60))),
+        Ok(errors)
+    );
     let begun = Instant::now();
-    while running.connections() > 0 && begun.elapsed() < Duration::from_secs(60) {
+    while running.connections() > 0 && begun.elapsed() < patient(Duration::from_secs(60)) {
         thread::sleep(Duration::from_millis(5));
     }
     assert_eq!(running.connections(), 0);
@@ -163,5 +167,5 @@ fn a_handler_that_goes_on_after_a_slow_body_has_its_own_time() {
     assert_eq!(&head, b"HTTP/1.1 200 OK");
     let late = Err(io::ErrorKind::TimedOut);
     let wanted = Ok(([late; 3], true));
-    assert_eq!(end.recv_timeout(Duration::from_secs(60)), wanted);
+    assert_eq!(end.recv_timeout(patient(Duration::from_secs(60))), wanted);
 }

@@ -1,6 +1,7 @@
 //! TLS, with rustls' client.
 
 use pirn_http::{Listener, Request, Server, Timeouts, Tls};
+use pirn_testing::patient;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
@@ -369,12 +370,12 @@ fn another_protocol_may_be_spoken_by_tls() {
     let server = pirn_http::tcp_acceptor(|mut connection| {
         assert!(connection.is_secure());
         // Longer than the handshake may take.
-        pirn::thread::sleep_interruptible(Duration::from_millis(2500)).unwrap();
+        pirn::thread::sleep_interruptible(patient(Duration::from_millis(2500))).unwrap();
         let mut all = [0; 5];
         connection.read_exact(&mut all)?;
         connection.write_all(&all.map(|byte| byte.to_ascii_uppercase()))
     });
-    let timeouts = Timeouts::default().handshake(Duration::from_secs(2));
+    let timeouts = Timeouts::default().handshake(patient(Duration::from_secs(2)));
     let server = server.timeouts(timeouts).bind_tls("127.0.0.1:0", &tls);
     let server = server.unwrap().start().unwrap();
     // It asks for HTTP, which is not offered; it is not told so.

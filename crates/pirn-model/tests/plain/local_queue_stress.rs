@@ -3,9 +3,10 @@
 use core::ptr::NonNull;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
+
+use pirn_testing::Watchdog;
 
 use crate::local_queue::{LocalQueue, RingSlot};
 
@@ -117,15 +118,8 @@ fn run() {
 
 #[test]
 fn every_item_is_taken_once_and_in_order() {
-    let (finished, watchdog) = mpsc::channel::<()>();
-    let watchdog = thread::spawn(move || {
-        // The sender is dropped when the test ends, even if it panics.
-        if watchdog.recv_timeout(Duration::from_secs(100)) == Err(RecvTimeoutError::Timeout) {
-            eprintln!("local_queue_stress hangs: a stealer or the owner does not get on");
-            std::process::abort();
-        }
+    let _watchdog = Watchdog::start(Duration::from_secs(100), || {
+        eprintln!("local_queue_stress hangs: a stealer or the owner does not get on");
     });
     run();
-    drop(finished);
-    watchdog.join().unwrap();
 }

@@ -4,44 +4,17 @@ use std::io::Write;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-pub use pirn_testing::watched;
+pub use pirn_testing::{Watchdog, watched};
 
-/// Ends the process, naming the test, unless it is dropped in time.
-pub struct Watchdog(Arc<(Mutex<bool>, Condvar)>);
-
-/// Starts the watchdog of a test; `#[watched]` calls this. `PIRN_TEST_PATIENCE` multiplies limits.
+/// Starts the watchdog of a test; `#[watched]` calls this.
 pub fn watch(test: &'static str, limit: Duration) -> Watchdog {
-    let patience = std::env::var("PIRN_TEST_PATIENCE")
-        .ok()
-        .and_then(|text| text.parse().ok());
-    let limit = limit * patience.unwrap_or(1);
-    let over = Arc::new((Mutex::new(false), Condvar::new()));
-    let watched = Arc::clone(&over);
-    std::thread::spawn(move || {
-        let guard = watched.0.lock().unwrap();
-        let (over, _) = watched
-            .1
-            .wait_timeout_while(guard, limit, |over| !*over)
-            .unwrap();
-        if !*over {
-            let actors = pirn_actor::snapshot();
-            // Past the capture of the test harness.
-            let _ = writeln!(
-                std::io::stderr(),
-                "watchdog: {test} hung for {limit:?}\n{actors:#?}"
-            );
-            let _ = writeln!(std::io::stderr(), "{}", pirn::dump());
-            std::process::abort();
-        }
-    });
-    Watchdog(over)
-}
-
-impl Drop for Watchdog {
-    fn drop(&mut self) {
-        *self.0.0.lock().unwrap() = true;
-        self.0.1.notify_all();
-    }
+    Watchdog::start(limit, move || {
+        let actors = pirn_actor::snapshot();
+        // Past the capture of the test harness.
+        let mut out = std::io::stderr();
+        let _ = writeln!(out, "watchdog: {test} hung for {limit:?}\n{actors:#?}");
+        let _ = writeln!(out, "{}", pirn::dump());
+    })
 }
 
 /// A door that is opened once, for all who wait at it.

@@ -16,12 +16,12 @@ use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, mpsc};
+use std::sync::mpsc;
 use std::time::Duration;
 
 use pirn::thread;
 
-pub use pirn_testing::watched;
+pub use pirn_testing::{Watchdog, watched};
 
 /// With `--cfg pirn_checked_alloc` every test binary checks what is freed.
 #[cfg(pirn_checked_alloc)]
@@ -36,47 +36,34 @@ thread_local! {
     static TEST: Cell<Option<&'static str>> = const { Cell::new(None) };
 }
 
-/// Ends the process, naming the test, unless it is dropped in time.
-pub struct Watchdog {
-    over: Arc<(Mutex<bool>, Condvar)>,
+/// A test that runs.
+pub struct Watched {
+    _watchdog: Watchdog,
 }
 
 /// Starts the watchdog of a test; `#[watched]` calls this.
 ///
-/// The watcher is a platform thread, so it works even when every carrier is stuck. A test's child
-/// process has half of the time, so that the child is the one that reports. `PIRN_TEST_PATIENCE`
-/// multiplies all limits, for machines under load and for tools that slow programs down.
-pub fn watch(path: &'static str, limit: Duration) -> Watchdog {
+/// A test's child process has half of the time, so that the child is the one that reports.
+pub fn watch(path: &'static str, mut limit: Duration) -> Watched {
     let (_crate, test) = path.split_once("::").unwrap_or(("", path));
     TEST.set(Some(test));
-    let mut limit = limit * setting("PIRN_TEST_PATIENCE").unwrap_or(1) as u32;
     if child::is_here() {
         // A child that should abort must not leave a core file behind.
         sys::no_core_file();
         limit /= 2;
     }
-    let over = Arc::new((Mutex::new(false), Condvar::new()));
-    let watched = Arc::clone(&over);
-    std::thread::spawn(move || {
-        let (flag, changed) = &*watched;
-        let guard = flag.lock().unwrap();
-        let (over, _) = changed
-            .wait_timeout_while(guard, limit, |over| !*over)
-            .unwrap();
-        if !*over {
-            report(&format!("watchdog: `{test}` hung for {limit:?}"));
-            report_tasks();
-            report_threads();
-            process::abort();
-        }
-    });
-    Watchdog { over }
+    let hung = move || {
+        report(&format!("watchdog: `{test}` hung for {limit:?}"));
+        report_tasks();
+        report_threads();
+    };
+    Watched {
+        _watchdog: Watchdog::start(limit, hung),
+    }
 }
 
-impl Drop for Watchdog {
+impl Drop for Watched {
     fn drop(&mut self) {
-        *self.over.0.lock().unwrap() = true;
-        self.over.1.notify_all();
         TEST.set(None);
     }
 }

@@ -4,6 +4,7 @@ use super::{Client, get, receive, served};
 use h2::Reason;
 use pirn::{block_on, thread};
 use pirn_http::{Request, Response, Running, Server, Status, Timeouts};
+use pirn_testing::patient;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
@@ -128,7 +129,7 @@ fn streams_that_run_end_well_when_the_server_is_shut_down() {
 
 #[test]
 fn streams_that_do_not_end_are_interrupted_after_the_grace() {
-    let timeouts = Timeouts::default().grace(Duration::from_millis(100));
+    let timeouts = Timeouts::default().grace(patient(Duration::from_millis(100)));
     let (server, events) = waiting(Server::new().timeouts(timeouts), None);
     let client = Client::connect(&server);
     let (answer, _stream) = client.begin(get("/"), true);
@@ -143,7 +144,7 @@ fn streams_that_do_not_end_are_interrupted_after_the_grace() {
 
 #[test]
 fn a_connection_without_streams_is_closed_in_the_end() {
-    let timeouts = Timeouts::default().idle(Duration::from_millis(100));
+    let timeouts = Timeouts::default().idle(patient(Duration::from_millis(100)));
     let (own, mut other) = UnixStream::pair().unwrap();
     let (server, events) = waiting(Server::new().timeouts(timeouts), Some(own));
     let client = Client::connect(&server);
@@ -160,7 +161,7 @@ fn a_connection_without_streams_is_closed_in_the_end() {
 
 #[test]
 fn a_client_that_only_begins_is_closed() {
-    let timeouts = Timeouts::default().head(Duration::from_millis(50));
+    let timeouts = Timeouts::default().head(patient(Duration::from_millis(50)));
     let (server, _events) = waiting(Server::new().timeouts(timeouts), None);
     // The first has no SETTINGS, the second not even a whole preface.
     for beginning in [
@@ -176,7 +177,7 @@ fn a_client_that_only_begins_is_closed() {
 
 #[test]
 fn a_client_that_takes_no_answer_is_given_up() {
-    let timeouts = Timeouts::default().body(Duration::from_millis(100), 1 << 20);
+    let timeouts = Timeouts::default().body(patient(Duration::from_millis(100)), 1 << 20);
     let (server, _events) = waiting(Server::new().timeouts(timeouts), None);
     let client = Client::connect(&server);
     let (answer, _stream) = client.begin(get("/stuck"), true);

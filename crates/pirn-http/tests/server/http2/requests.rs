@@ -8,6 +8,7 @@ use h2::Reason;
 use pirn::{AsyncIo, block_on, thread};
 use pirn_http::observe::{AccessLog, LogFormat};
 use pirn_http::{Body, Limits, Listener, Request, Response, Running, Server, Status, Timeouts};
+use pirn_testing::patient;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -216,12 +217,12 @@ fn slow_bodies_and_slow_handlers_are_answered() {
         let (mut silent, _other) = UnixStream::pair()?;
         silent.read(&mut [0]).map(drop)
     };
-    let timeouts = Timeouts::default().handler(Duration::from_millis(50));
+    let timeouts = Timeouts::default().handler(patient(Duration::from_millis(50)));
     let server = served(Server::new().get("/late", late).timeouts(timeouts));
     let late = Client::connect(&server).get("/late");
     assert_eq!(late.status, Status::SERVICE_UNAVAILABLE);
     assert_eq!(server.shutdown(), 0);
-    let timeouts = Timeouts::default().body(Duration::from_millis(50), 1000);
+    let timeouts = Timeouts::default().body(patient(Duration::from_millis(50)), 1000);
     let server = served(self::server().timeouts(timeouts));
     let client = Client::connect(&server);
     let request = Asked::post("http://a/echo").body(()).unwrap();
@@ -240,12 +241,13 @@ fn the_time_that_a_handler_takes_is_not_its_clients() {
         for _ in 0..3 {
             body.write_all(LINE.as_bytes())?;
             body.flush()?;
-            thread::sleep(Duration::from_secs(1));
+            thread::sleep(patient(Duration::from_secs(1)));
         }
         body.write_all(&[b'x'; 100])?;
         body.flush()
     });
-    let server = served(server.timeouts(Timeouts::default().body(Duration::from_secs(2), 500)));
+    let server =
+        served(server.timeouts(Timeouts::default().body(patient(Duration::from_secs(2)), 500)));
     let mut builder = h2::client::Builder::new();
     let client = Client::built(
         builder.initial_window_size(LINE.len() as u32 * 3 + 50),
@@ -259,7 +261,7 @@ fn the_time_that_a_handler_takes_is_not_its_clients() {
         seen += piece().unwrap().unwrap().len();
     }
     // The handler waits for more of the window, for some ticks of the watch.
-    thread::sleep(Duration::from_millis(700));
+    thread::sleep(patient(Duration::from_millis(700)));
     body.flow_control().release_capacity(seen).unwrap();
     while let Some(more) = block_on(body.data()).transpose().unwrap() {
         seen += more.len();
@@ -270,7 +272,8 @@ fn the_time_that_a_handler_takes_is_not_its_clients() {
 
 #[test]
 fn a_stream_may_pause_while_others_of_its_connection_move() {
-    let timeouts = Timeouts::default().body(Duration::from_secs(2), 500);
+    let tenth = patient(Duration::from_millis(100));
+    let timeouts = Timeouts::default().body(20 * tenth, 500);
     let server = served(server().timeouts(timeouts));
     let client = Client::connect(&server);
     let post = || Asked::post("http://a/echo").body(()).unwrap();
@@ -282,11 +285,11 @@ fn a_stream_may_pause_while_others_of_its_connection_move() {
     let begin = Instant::now();
     let mut more = Some(Bytes::from("or "));
     let mut sent = 0;
-    while begin.elapsed() < Duration::from_millis(3500) {
+    while begin.elapsed() < 35 * tenth {
         super::send(&mut moving_body, Bytes::from(vec![b'x'; 100]), false);
         sent += 100;
-        thread::sleep(Duration::from_millis(100));
-        if begin.elapsed() > Duration::from_millis(1700)
+        thread::sleep(tenth);
+        if begin.elapsed() > 17 * tenth
             && let Some(more) = more.take()
         {
             super::send(&mut paused_body, more, false);

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use h2::client::Builder;
 use pirn::{AsyncIo, block_on, thread};
 use pirn_http::{Limits, Request, Response, Running, Server, Timeouts};
+use pirn_testing::patient;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -191,7 +192,7 @@ fn with_uploads() -> (Running, mpsc::Sender<&'static str>, mpsc::Receiver<End>) 
     };
     // The handler has more time, and is not what is late.
     let timeouts = Timeouts::default()
-        .upload(Duration::from_millis(300))
+        .upload(patient(Duration::from_millis(300)))
         .handler(Duration::from_secs(600));
     let server = Server::new().timeouts(timeouts);
     let server = server.get("/words", speak).post("/", swallow);
