@@ -2,10 +2,10 @@
 //!
 //! What comes out of here has no effect on a terminal: names are data.
 
-use crate::model::{Wait, WaitKind};
+use crate::model::{Dump, Group, Wait, WaitKind};
 use crate::names::{Frame, Names};
 use crate::text::escape::{Plain, Quoted};
-use crate::text::{stack, words};
+use crate::text::{futex, stack, words};
 
 /// Returns text that stays on its line, such as a path or the name of a function: control
 /// characters, and those that change the direction of writing or have no width, are escaped.
@@ -101,6 +101,18 @@ pub fn path(path: &str) -> String {
 /// ```
 pub fn kind(wait: WaitKind) -> &'static str {
     words::kind(wait)
+}
+
+/// Returns what the threads of a group wait for at a futex, in a word, if their stacks tell:
+/// `mutex`, `channel`.
+///
+/// # Examples
+/// ```
+/// use pirn_dump::{Dump, Group, Names, show};
+/// assert_eq!(show::futex(&Group::default(), &Dump::default(), &Names::default()), None);
+/// ```
+pub fn futex(group: &Group, dump: &Dump, names: &Names) -> Option<&'static str> {
+    futex::of_group(group, dump, names)
 }
 
 /// Returns what one thread waits for; empty if it does not wait. `called` says how to call a thread

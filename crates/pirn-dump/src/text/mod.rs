@@ -1,6 +1,7 @@
 //! Dumps as text for people.
 
 pub(crate) mod escape;
+pub(crate) mod futex;
 mod head;
 pub(crate) mod stack;
 #[cfg(test)]
@@ -57,7 +58,10 @@ pub(crate) fn write_group(
     if !kind.is_empty() {
         write!(out, " {kind}")?;
     }
-    if group.timed {
+    if let Some(word) = futex::of_group(group, shown.dump, shown.names) {
+        write!(out, " ({word})")?;
+    }
+    if group.timed && group.wait != WaitKind::Sleep {
         write!(out, ", with a time limit")?;
     }
     if let Some(age) = age(shown, group.oldest) {

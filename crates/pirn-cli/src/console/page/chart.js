@@ -62,7 +62,7 @@ function draw(self) {
   const last = self.points.at(-1);
   if (width < LEFT + 20 || last === undefined) return;
   const end = last.time / 1e6;
-  const begin = end - Math.min(self.span, Math.max(60_000, end - self.points[0].time / 1e6));
+  const begin = end - self.span;
   const shown = self.points.filter((point) => point.time / 1e6 >= begin);
   const x = (time) => LEFT + ((time - begin) / (end - begin)) * (width - LEFT - 4);
   self.timeAt = (at) => begin + ((at - LEFT) / (width - LEFT - 4)) * (end - begin);

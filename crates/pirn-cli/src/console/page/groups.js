@@ -4,7 +4,7 @@
 import { h, keyed, text, attribute, badge, threadLink, to } from "./dom.js";
 import { state, askGroups, areMany, change } from "./state.js";
 import { sparkline } from "./chart.js";
-import { count, counted, seconds, pattern } from "./words.js";
+import { count, counted, short, seconds, pattern } from "./words.js";
 
 /** The groups that are open, by their keys: they stay open from view to view. */
 const open = new Set();
@@ -145,7 +145,8 @@ function groupRow(first, compact) {
       group = next;
       text(total, count(group.count));
       const by = change(group);
-      text(delta, by === undefined || by === 0 ? "" : `${by > 0 ? "+" : "−"}${count(Math.abs(by))}`);
+      text(delta, by === undefined || by === 0 ? "" : `${by > 0 ? "+" : "−"}${short(Math.abs(by))}`);
+      attribute(delta, "title", by === undefined ? "" : count(by));
       delta.className = by > 0 ? "delta up" : "delta";
       spark.replaceChildren(sparkline(state.counts.get(group.key) ?? []));
       if (stateCell.firstChild === null) stateCell.append(badge(group.state));
@@ -161,10 +162,10 @@ function groupRow(first, compact) {
   };
 }
 
-/** What a group waits for in the words of conditions. */
+/** What a group waits for in the words of conditions, but for what a futex belongs to. */
 function waitWord(group) {
   if (group.state !== "waiting") return "";
-  return group.wait + (group.timed && group.wait !== "sleep" ? ", timed" : "");
+  return (group.futex ?? group.wait) + (group.timed && group.wait !== "sleep" ? ", timed" : "");
 }
 
 export function shortPlace(place) {

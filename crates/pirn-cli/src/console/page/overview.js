@@ -59,7 +59,7 @@ export function overview() {
   const node = h("div", { class: "view overview", "data-testid": "overview" },
     h("div", { class: "toolbar" }, h("h1", {}, "Overview"), spans),
     grid,
-    h("section", { class: "card" }, h("div", { class: "cardhead" }, h("h2", {}, "Noticed")), findings),
+    h("section", { class: "card noticed" }, h("div", { class: "cardhead" }, h("h2", {}, "Noticed")), findings),
     h("div", { class: "columns" },
       h("section", { class: "card wide" },
         h("div", { class: "cardhead" }, h("h2", {}, "Largest groups"), h("a", { href: to("groups") }, "all groups")), table.node),

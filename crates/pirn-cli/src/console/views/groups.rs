@@ -43,6 +43,8 @@ struct GroupView {
     /// The kind of wait, for conditions, and in words.
     wait: &'static str,
     waits: &'static str,
+    /// What the futex belongs to, if it is one and the stack tells.
+    futex: Option<&'static str>,
     timed: bool,
     /// What all of them wait for, if it is the same, for conditions.
     object: Option<String>,
@@ -113,6 +115,7 @@ fn view(group: &Group, dump: &Dump, words: &Words<'_>) -> GroupView {
             State::Waiting => show::kind(group.wait),
             _ => "",
         },
+        futex: show::futex(group, dump, &words.0.names),
         timed: group.timed,
         object: group.object.map(|object| format!("{object:#x}")),
         oldest: group.oldest.map(since),

@@ -54,7 +54,14 @@ fn of_group(group: &Group, view: &View, scene: &Scene) -> StackPage {
         group.state.word(),
         show::kind(group.wait)
     );
+    let title = match show::futex(group, dump, names) {
+        Some(word) => format!("{title} ({word})"),
+        None => title,
+    };
     let mut lines = Vec::new();
+    if let Some(frame) = known_by(dump, names, group.stack) {
+        lines.push(Line::Fact("in", show::frame(frame)));
+    }
     if let Some(place) = place(dump, group.place) {
         lines.push(Line::Fact("spawned at", place));
     }
@@ -63,7 +70,7 @@ fn of_group(group: &Group, view: &View, scene: &Scene) -> StackPage {
         let variable = variable.map_or_else(String::new, |it| format!(" ({it})"));
         lines.push(Line::Fact("all at", format!("{address:#x}{variable}")));
     }
-    if group.timed {
+    if group.timed && group.wait != WaitKind::Sleep {
         lines.push(Line::Fact(
             "limit",
             "each ends its wait at some time".into(),

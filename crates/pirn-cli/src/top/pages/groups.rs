@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use pirn_dump::{WaitKind, show};
+use pirn_dump::{Group, WaitKind, show};
 
 use super::Pen;
 use crate::top::model::{known_by, place_in_short};
@@ -48,7 +48,10 @@ pub fn cells(pen: Pen<'_>, row: usize) -> Vec<Cell> {
         (show::count(group.count), theme.strong()),
         change,
         (group.state.word().into(), theme.state(group.state)),
-        (kind(group.wait, group.timed), theme.plain()),
+        (
+            kind(group, show::futex(group, dump, view.names())),
+            theme.plain(),
+        ),
         (since.map(age).unwrap_or_default(), theme.plain()),
         (
             place_in_short(dump, group.place).unwrap_or_default(),
@@ -61,14 +64,15 @@ pub fn cells(pen: Pen<'_>, row: usize) -> Vec<Cell> {
     ]
 }
 
-/// Returns the kind of wait in a word, with a mark if it ends at some time.
-fn kind(wait: WaitKind, timed: bool) -> String {
-    let word = match wait {
+/// Returns the kind of wait in a word, with a mark if it ends at some time. `futex`: what a futex
+/// belongs to.
+fn kind(group: &Group, futex: Option<&str>) -> String {
+    let word = match group.wait {
         WaitKind::None => return String::new(),
-        wait => wait.word(),
+        wait => futex.unwrap_or(wait.word()),
     };
     // A sleep always does.
-    let mark = if timed && wait != WaitKind::Sleep {
+    let mark = if group.timed && group.wait != WaitKind::Sleep {
         "…"
     } else {
         ""
