@@ -31,8 +31,8 @@ const PARTS: [(&str, &str); 10] = [
     ("park", "park"),
 ];
 
-/// Returns what the threads of a group wait for that wait for a futex, in a word, such as `mutex` or
-/// `channel`: what the outermost function of a library says that the program has called.
+/// Returns what the threads of a group wait for that wait for a futex, in a word, such as `mutex`
+/// or `channel`: what the outermost function of a library says that the program has called.
 pub(crate) fn of_group(group: &Group, dump: &Dump, names: &Names) -> Option<&'static str> {
     if group.wait != WaitKind::Lock(LockKind::Futex) {
         return None;

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use clap::ValueEnum;
-use pirn_dump::Thread;
+use pirn_dump::{State, Thread};
 
 use super::{Page, Scene, View};
 
@@ -18,7 +18,8 @@ pub enum Sort {
     Age,
     /// Threads: the smallest number first.
     Id,
-    /// Threads and carriers: what has been mounted most often in the last seconds first.
+    /// Threads and carriers: what has been mounted most often in the last seconds first; of threads
+    /// those that run before all others, since one that loops is mounted seldom.
     Mounts,
     /// Threads: by name.
     Name,
@@ -79,7 +80,10 @@ fn threads(sort: Sort, view: &View) -> Vec<usize> {
     let mut rows: Vec<usize> = (0..threads.len()).collect();
     rows.sort_unstable_by_key(|row| threads[*row].id);
     match sort {
-        Sort::Mounts => rows.sort_by_cached_key(|row| Reverse(mounts(&threads[*row]))),
+        Sort::Mounts => rows.sort_by_cached_key(|row| {
+            let thread = &threads[*row];
+            (thread.state != State::Running, Reverse(mounts(thread)))
+        }),
         Sort::Age => rows.sort_by_key(|row| since(&threads[*row])),
         // Those without a name come last.
         Sort::Name => rows.sort_by_key(|row| (threads[*row].name.is_none(), &threads[*row].name)),

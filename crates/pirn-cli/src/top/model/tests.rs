@@ -219,6 +219,11 @@ fn rows_are_sorted_as_asked() {
         (state.sort(), &state.rows[..]),
         (Sort::Mounts, &[2, 1, 0][..])
     );
+    // It may loop, and so is hardly ever mounted.
+    let mut runs = dump(&[1, 1, 1]);
+    runs.threads[0].state = ThreadState::Running;
+    bring(&mut state, runs, 4);
+    assert_eq!(state.rows[0], 0);
     write(&mut state, "ss");
     assert_eq!(
         (state.sort(), &state.rows[..]),
