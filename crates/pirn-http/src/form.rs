@@ -1,6 +1,6 @@
 //! Forms and queries as values.
 
-use crate::h1::refusal::Refusal;
+use crate::h1::refusal::{Refusal, Unfit};
 use crate::media_type::MediaType;
 use crate::request::Request;
 use http::StatusCode;
@@ -30,9 +30,9 @@ impl Request {
     /// assert_eq!(client.get("/?number=three").status, Status::BAD_REQUEST);
     /// ```
     pub fn query_as<T: DeserializeOwned>(&self) -> io::Result<T> {
-        let bad = Refusal::bad("the query is not what is expected");
         let query = self.uri.query().unwrap_or_default();
-        serde_urlencoded::from_str(query).map_err(|_| bad.into())
+        let what = "the query is not what is expected";
+        serde_urlencoded::from_str(query).map_err(|error| Unfit::of(what, &error))
     }
 
     /// Returns the value that the body is as a form, `application/x-www-form-urlencoded`.
@@ -63,8 +63,8 @@ impl Request {
             return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, why).into());
         }
         let bytes = self.bytes()?;
-        let bad = Refusal::bad("the form is not what is expected");
-        serde_urlencoded::from_bytes(&bytes).map_err(|_| bad.into())
+        let what = "the form is not what is expected";
+        serde_urlencoded::from_bytes(&bytes).map_err(|error| Unfit::of(what, &error))
     }
 }
 

@@ -88,6 +88,7 @@
 #[doc = include_str!("../../../docs/http.md")]
 pub struct Guide;
 
+mod admission;
 mod client;
 #[cfg(any(feature = "brotli", feature = "gzip", feature = "zstd"))]
 mod compress;

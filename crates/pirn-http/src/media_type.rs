@@ -53,6 +53,14 @@ impl<'t> MediaType<'t> {
         self.name.eq_ignore_ascii_case(name)
     }
 
+    /// Returns whether it is JSON, or a type whose syntax is that: RFC 6839, section 3.1.
+    #[cfg(feature = "json")]
+    pub(crate) fn is_json(&self) -> bool {
+        let name = self.name.to_ascii_lowercase();
+        let suffixed = name.strip_suffix("+json");
+        name == "application/json" || suffixed.is_some_and(|before| before.contains('/'))
+    }
+
     pub(crate) fn parameter(&self, name: &str) -> Option<&str> {
         let mut all = self.parameters.iter();
         let found = all.find(|(key, _)| key.eq_ignore_ascii_case(name));

@@ -39,6 +39,8 @@ pub(crate) struct Outgoing {
     pub(crate) encoder: Option<Box<dyn Encoder>>,
     /// The status of a pushed response.
     pub(crate) status: Option<StatusCode>,
+    /// Something of a pushed response may not have been sent.
+    pub(crate) is_kept: bool,
     /// How many bytes of a pushed body have been written, coded.
     pub(crate) written: u64,
     /// The fields after the body.

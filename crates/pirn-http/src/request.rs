@@ -264,17 +264,6 @@ impl Request {
         Ok(bytes)
     }
 
-    /// Returns the value that the body is in JSON.
-    ///
-    /// # Errors
-    /// 400 if it is none, and what reading the body fails with.
-    #[cfg(feature = "json")]
-    pub fn json<T: serde::de::DeserializeOwned>(&mut self) -> io::Result<T> {
-        let bytes = self.bytes()?;
-        let bad = crate::h1::refusal::Refusal::bad("the body is not the JSON that is expected");
-        serde_json::from_slice(&bytes).map_err(|_| bad.into())
-    }
-
     /// Returns the fields after the body, once that has been read to its end. In HTTP/1.1 only a
     /// body in chunks may have them.
     pub fn trailers(&self) -> Option<&HeaderMap> {
@@ -313,7 +302,7 @@ impl Request {
     /// itself is not sent.
     ///
     /// # Errors
-    /// If there has been a response.
+    /// If there has been a response, or this one is informational.
     ///
     /// # Examples
     /// ```
@@ -332,8 +321,13 @@ impl Request {
         if !self.has_responded() {
             self.outgoing.apply(&mut response, Given::Pushed);
         }
+        if response.status.is_informational() {
+            let why = "an informational response is not the answer to a request";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
         self.exchange.begin_answer(&response)?;
         self.outgoing.status = Some(response.status);
+        self.outgoing.is_kept = true;
         Ok(ResponseWriter { request: self })
     }
 
@@ -400,11 +394,13 @@ impl Request {
 
     /// Writes bytes of the body that [`respond`](Self::respond) has begun.
     pub(crate) fn write_body(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.outgoing.is_kept = true;
         self.encode(bytes, Then::More)
     }
 
     /// Sends what has been written.
     pub(crate) fn flush_body(&mut self) -> io::Result<()> {
+        self.outgoing.is_kept = false;
         if self.outgoing.encoder.is_some() {
             self.encode(&[], Then::Flush)?;
         }
@@ -433,6 +429,10 @@ impl DerefMut for Request {
 
 impl Read for Request {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        // The client may wait for it before it sends more.
+        if self.outgoing.is_kept && self.body_left() != Some(0) {
+            self.flush_body()?;
+        }
         self.exchange.read(buffer)
     }
 }
@@ -451,7 +451,7 @@ impl fmt::Debug for Request {
 /// The body of a response that is being sent: see [`Request::respond`].
 ///
 /// What is written is collected; [`flush`](Write::flush) sends it. Reading reads the request's
-/// body, so that a handler may stream in both directions at once.
+/// body, after a flush, so that a handler may stream in both directions at once.
 pub struct ResponseWriter<'r> {
     request: &'r mut Request,
 }

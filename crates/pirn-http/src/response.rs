@@ -1,10 +1,11 @@
 //! Responses, and what can be returned in their place.
 
-use crate::h1::refusal::Refusal;
+use crate::h1::refusal::{Refusal, Unfit};
 use crate::h1::upgrade::{Upgrade, Upgraded};
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, UPGRADE};
+use percent_encoding::{CONTROLS, utf8_percent_encode};
 use std::fmt;
 use std::io::{self, Read};
 
@@ -32,6 +33,9 @@ pub(crate) enum Kind {
     Reader {
         reader: Box<dyn Read + Send>,
         length: Option<u64>,
+        /// Reading may wait for another party, unlike that of a file: what has been read is sent
+        /// before the next read.
+        waits: bool,
     },
     /// There is no body: the connection changes its protocol.
     Upgrade(Upgrade),
@@ -39,11 +43,12 @@ pub(crate) enum Kind {
 
 impl Body {
     /// Returns a body that is read while it is sent. Its length is not known: HTTP/1.1 sends it in
-    /// chunks.
+    /// chunks. What a read returns is sent before the next read, which may wait for more.
     pub fn from_reader(reader: impl Read + Send + 'static) -> Body {
         Body(Kind::Reader {
             reader: Box::new(reader),
             length: None,
+            waits: true,
         })
     }
 
@@ -54,6 +59,17 @@ impl Body {
         Body(Kind::Reader {
             reader: Box::new(reader.take(length)),
             length: Some(length),
+            waits: true,
+        })
+    }
+
+    /// Returns a body of `length` bytes that are in files: reading them waits for no other party.
+    #[cfg(feature = "files")]
+    pub(crate) fn of_files(reader: impl Read + Send + 'static, length: u64) -> Body {
+        Body(Kind::Reader {
+            reader: Box::new(reader.take(length)),
+            length: Some(length),
+            waits: false,
         })
     }
 
@@ -76,14 +92,21 @@ impl Body {
     /// bytes that were. For a body in memory that is now.
     pub(crate) fn on_end(self, end: impl FnOnce(u64) + Send + 'static) -> Body {
         match self.0 {
-            Kind::Reader { reader, length } => {
+            Kind::Reader {
+                reader,
+                length,
+                waits,
+            } => {
                 let watched = Watched {
                     reader,
                     count: 0,
                     end: Some(Box::new(end)),
                 };
-                let reader = Box::new(watched);
-                Body(Kind::Reader { reader, length })
+                Body(Kind::Reader {
+                    reader: Box::new(watched),
+                    length,
+                    waits,
+                })
             }
             kind => {
                 let body = Body(kind);
@@ -170,11 +193,10 @@ impl Response {
         Response::new(StatusCode::OK)
     }
 
-    /// Returns `303 See Other`, which has the client get another resource.
-    ///
-    /// # Panics
-    /// If the location has bytes that no header field may have, such as line ends.
+    /// Returns `303 See Other`, which has the client get another resource. What no header field may
+    /// have, such as line ends, and what is not ASCII, is percent-encoded.
     pub fn see_other(location: &str) -> Response {
+        let location = utf8_percent_encode(location, CONTROLS).to_string();
         Response::new(StatusCode::SEE_OTHER).header(LOCATION, location)
     }
 
@@ -213,26 +235,37 @@ impl Response {
         response
     }
 
-    /// Sets a header field in place of those that have this name.
+    /// Sets a header field in place of those that have this name. If the value has bytes that no
+    /// header field may have, such as line ends, the response becomes a 500 without a body.
     ///
     /// # Panics
-    /// If the value has bytes that no header field may have, such as line ends. Use
-    /// [`headers`](Self::headers) for values that come from elsewhere.
+    /// If the name is none.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn_http::{Response, Status, header};
+    /// let response = Response::ok().header(header::SERVER, "a").header("x-id", "7");
+    /// assert_eq!(response.headers["x-id"], "7");
+    /// assert_eq!(Response::ok().header("x-id", "7\r\n").status, Status::INTERNAL_SERVER_ERROR);
+    /// ```
     #[must_use]
-    pub fn header<V>(mut self, name: HeaderName, value: V) -> Response
+    pub fn header<N, V>(mut self, name: N, value: V) -> Response
     where
-        V: TryInto<HeaderValue, Error: fmt::Debug>,
+        N: TryInto<HeaderName, Error: fmt::Debug>,
+        V: TryInto<HeaderValue>,
     {
-        let value = value.try_into();
-        self.headers
-            .insert(name, value.expect("the value of a header field"));
+        let name = name.try_into().expect("the name of a header field");
+        match value.try_into() {
+            Ok(value) => drop(self.headers.insert(name, value)),
+            Err(_) => {
+                self.status = StatusCode::INTERNAL_SERVER_ERROR;
+                self.body = Body::default();
+            }
+        }
         self
     }
 
     /// Sets `Content-Type`.
-    ///
-    /// # Panics
-    /// As [`header`](Self::header).
     #[must_use]
     pub fn content_type(self, value: &'static str) -> Response {
         self.header(CONTENT_TYPE, value)
@@ -257,6 +290,15 @@ impl Response {
         self.typed(HTML, page)
     }
 
+    /// Returns 500 in place of an informational response: its client would wait for another one,
+    /// and take that of its next request for it.
+    pub(crate) fn or_failed(self) -> Response {
+        match (&self.body.0, self.status.is_informational()) {
+            (Kind::Upgrade(_), _) | (_, false) => self,
+            _ => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+        }
+    }
+
     fn typed(mut self, media_type: HeaderValue, bytes: impl Into<Bytes>) -> Response {
         self.headers.insert(CONTENT_TYPE, media_type);
         self.body = bytes.into().into();
@@ -264,11 +306,14 @@ impl Response {
     }
 }
 
-/// Returns whether responses with this status have no body: RFC 9112, section 6.3.
+/// Returns whether responses with this status have no body: RFC 9110, section 6.4.1.
 pub(crate) fn has_no_body(status: StatusCode) -> bool {
-    status.is_informational()
-        || status == StatusCode::NO_CONTENT
-        || status == StatusCode::NOT_MODIFIED
+    const WITHOUT: [StatusCode; 3] = [
+        StatusCode::NO_CONTENT,
+        StatusCode::RESET_CONTENT,
+        StatusCode::NOT_MODIFIED,
+    ];
+    status.is_informational() || WITHOUT.contains(&status)
 }
 
 /// Returns the answer in place of that of a handler that took too long.
@@ -291,6 +336,9 @@ pub(crate) fn too_late() -> Response {
 ///
 /// An [`io::Error`] from reading the request's body is answered with what is wrong with that: 400,
 /// or 413 if it is too large. All others are 500, and the client is not told their text.
+///
+/// [`Status`](crate::Status) and [`io::Error`] convert into a [`Response`] by `From` as well: in a
+/// handler whose error is a [`Response`], `?` takes both.
 ///
 /// # Examples
 /// ```
@@ -383,12 +431,25 @@ impl<R: IntoResponse, E: IntoResponse> IntoResponse for Result<R, E> {
 
 impl IntoResponse for io::Error {
     fn into_response(self) -> Response {
-        let refusal = self
-            .get_ref()
-            .and_then(|error| error.downcast_ref::<Refusal>());
-        match refusal {
-            Some(refusal) => Response::new(refusal.status).text(refusal.why),
+        let inner = self.get_ref();
+        if let Some(refusal) = inner.and_then(|error| error.downcast_ref::<Refusal>()) {
+            return Response::new(refusal.status).text(refusal.why);
+        }
+        match inner.and_then(|error| error.downcast_ref::<Unfit>()) {
+            Some(unfit) => Response::new(StatusCode::BAD_REQUEST).text(unfit.to_string()),
             None => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
         }
+    }
+}
+
+impl From<StatusCode> for Response {
+    fn from(status: StatusCode) -> Response {
+        status.into_response()
+    }
+}
+
+impl From<io::Error> for Response {
+    fn from(error: io::Error) -> Response {
+        error.into_response()
     }
 }

@@ -29,13 +29,15 @@ type Shared = Arc<Handler>;
 struct Methods(Vec<(Option<Method>, Shared)>);
 
 impl Methods {
-    /// Returns the handler of a method. `HEAD` is served by that of `GET`, whose body is left out.
+    /// Returns the handler of a method. `HEAD` is served by that of `GET`, whose body is left out;
+    /// what has none of its own by that of all methods.
     fn find(&self, method: &Method) -> Option<&Shared> {
-        let of = |wanted: &Method| {
+        let of = |wanted: Option<&Method>| {
             let mut entries = self.0.iter();
-            entries.find(|(method, _)| method.as_ref().is_none_or(|method| method == wanted))
+            entries.find(|(method, _)| method.as_ref() == wanted)
         };
-        let found = of(method).or_else(|| (*method == Method::HEAD).then(|| of(&Method::GET))?);
+        let of_get = || (*method == Method::HEAD).then(|| of(Some(&Method::GET)))?;
+        let found = of(Some(method)).or_else(of_get).or_else(|| of(None));
         found.map(|(_, handler)| handler)
     }
 
@@ -81,7 +83,6 @@ impl Router {
             "the route {path} has a handler of this method already"
         );
         methods.push((method, handler));
-        methods.sort_by_key(|(method, _)| method.is_none());
     }
 
     /// Returns the paths of all routes.
@@ -116,5 +117,29 @@ impl Router {
         request.captured = captured;
         request.route = Some(*found.value);
         handler(request)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Request, Server};
+    use http::Method;
+
+    #[test]
+    fn head_is_served_by_get_before_what_serves_all_methods() {
+        let name = |name: &'static str| move |_: &mut Request| name;
+        let seen = |server: Server, method: Method| {
+            let answer = server.client().request(method, "/", &[], b"");
+            answer.headers["content-length"]
+                .to_str()
+                .unwrap()
+                .to_owned()
+        };
+        let both = || Server::new().any("/", name("any")).get("/", name("of get"));
+        assert_eq!(seen(both(), Method::HEAD), "6");
+        assert_eq!(seen(both(), Method::GET), "6");
+        assert_eq!(seen(both(), Method::PUT), "3");
+        let own = both().route(Method::HEAD, "/", name("its"));
+        assert_eq!(seen(own, Method::HEAD), "3");
     }
 }

@@ -140,6 +140,31 @@ impl Stream {
         }
     }
 
+    /// Has writes fail that wait for longer. (Those of a [tunnel](Stream::Tunnel) know.)
+    pub(crate) fn limit_writes(&self, most: Duration) {
+        // Failure: the client is gone.
+        let _ = match self {
+            Stream::Tcp(stream) => stream.set_write_timeout(Some(most)),
+            Stream::Unix(stream) => stream.set_write_timeout(Some(most)),
+            #[cfg(feature = "tls")]
+            Stream::Tls(stream) => {
+                stream.socket().limit_writes(most);
+                Ok(())
+            }
+            _ => Ok(()),
+        };
+    }
+
+    /// Ends both directions at once, in the middle of what is being written.
+    pub(crate) fn abort(&self) {
+        self.reset_when_closed();
+        match self {
+            #[cfg(feature = "tls")]
+            Stream::Tls(stream) => stream.socket().shutdown(Shutdown::Both),
+            stream => stream.shutdown(Shutdown::Both),
+        }
+    }
+
     /// Has closing the stream reset it: what the client has not read yet is discarded, and does not
     /// stay in the kernel's memory until the client reads it.
     pub(crate) fn reset_when_closed(&self) {

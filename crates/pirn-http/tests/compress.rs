@@ -208,3 +208,24 @@ fn what_is_flushed_arrives_before_there_is_more() {
         running.shutdown();
     }
 }
+
+#[test]
+fn digests_of_what_is_not_sent_are_left_out() {
+    let digests = ["content-digest", "content-md5", "digest", "repr-digest"];
+    let client = Server::new()
+        .get("/", move |_: &mut Request| {
+            let text = Response::ok().text(long());
+            digests
+                .iter()
+                .fold(text, |response, name| response.header(*name, "x"))
+        })
+        .with(Compression::new().layer())
+        .client();
+    let has = |coding: &str| {
+        let fields = [("accept-encoding", coding)];
+        let answer = client.request(Method::GET, "/", &fields, b"");
+        digests.map(|name| answer.headers.contains_key(name))
+    };
+    assert_eq!(has("gzip"), [false; 4]);
+    assert_eq!(has("identity"), [true; 4]);
+}

@@ -103,9 +103,15 @@ impl Compression {
                         }
                         Body::from(coded)
                     }
-                    Kind::Reader { reader, length } => {
-                        Body::from_reader(Coded::new(reader, length, encoder))
-                    }
+                    Kind::Reader {
+                        reader,
+                        length,
+                        waits,
+                    } => Body(Kind::Reader {
+                        reader: Box::new(Coded::new(reader, length, waits, encoder)),
+                        length: None,
+                        waits,
+                    }),
                     nothing => Body(nothing),
                 };
                 None
@@ -116,10 +122,16 @@ impl Compression {
     }
 }
 
+/// Digests of a body as it is sent, or of what it represents, coded: RFC 9530, and older ones.
+const DIGESTS: [&str; 4] = ["content-digest", "content-md5", "digest", "repr-digest"];
+
 /// Says that a body is coded.
 fn describe(headers: &mut HeaderMap, coding: &'static str) {
     headers.insert(CONTENT_ENCODING, HeaderValue::from_static(coding));
     headers.remove(ACCEPT_RANGES); // Ranges are those of the body as it was.
+    for digest in DIGESTS {
+        headers.remove(digest); // So are its digests.
+    }
     // The bytes are others than those that a strong tag stands for.
     if let Some(tag) = headers.get(ETAG)
         && !tag.as_bytes().starts_with(b"W/")
@@ -178,6 +190,8 @@ struct Coded {
     reader: Box<dyn Read + Send>,
     /// How many bytes are to come, if that is known.
     left: Option<u64>,
+    /// Reading may wait for another party: what has been read is coded to its last byte before.
+    waits: bool,
     /// `None`: the end has been coded.
     encoder: Option<Box<dyn Encoder>>,
     piece: Vec<u8>,
@@ -187,10 +201,16 @@ struct Coded {
 }
 
 impl Coded {
-    fn new(reader: Box<dyn Read + Send>, left: Option<u64>, encoder: Box<dyn Encoder>) -> Coded {
+    fn new(
+        reader: Box<dyn Read + Send>,
+        left: Option<u64>,
+        waits: bool,
+        encoder: Box<dyn Encoder>,
+    ) -> Coded {
         Coded {
             reader,
             left,
+            waits,
             encoder: Some(encoder),
             piece: vec![0; 16 * 1024],
             coded: Vec::new(),
@@ -218,7 +238,11 @@ impl Read for Coded {
                 }
                 count => {
                     self.left = self.left.map(|left| left.saturating_sub(count as u64));
-                    encoder.encode(&self.piece[..count], Then::More, &mut self.coded)?;
+                    let then = match self.waits {
+                        true => Then::Flush,
+                        false => Then::More,
+                    };
+                    encoder.encode(&self.piece[..count], then, &mut self.coded)?;
                 }
             }
         }

@@ -16,7 +16,7 @@ use std::fmt::Write;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read};
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -87,11 +87,13 @@ impl File {
         let time = since_epoch.unwrap_or_default();
         let length = metadata.len();
         let (seconds, nanos) = (time.as_secs(), time.subsec_nanos());
+        // Who replaces a file can set the time of its last change, but not when that was done.
+        let done = (metadata.ctime() as u64) << 30 | metadata.ctime_nsec() as u64;
         let suffix = coding
             .map(|coding| format!("-{coding}"))
             .unwrap_or_default();
-        // Weak: a file may change twice without a change of its length and time.
-        let etag = format!("W/\"{seconds:x}.{nanos:x}-{length:x}{suffix}\"");
+        // Weak: a file may change twice without a change of its length and times.
+        let etag = format!("W/\"{seconds:x}.{nanos:x}-{length:x}-{done:x}{suffix}\"");
         let modified = since_epoch.map(|_| UNIX_EPOCH + Duration::from_secs(seconds));
         Ok(Some(File {
             file: Arc::new(file),
@@ -127,6 +129,11 @@ impl File {
         }
     }
 
+    /// Returns whether this was changed no earlier than another file, in whole seconds.
+    pub(super) fn is_as_new_as(&self, other: &File) -> bool {
+        self.validators.modified >= other.validators.modified
+    }
+
     /// Returns the number of bytes.
     #[expect(
         clippy::len_without_is_empty,
@@ -138,8 +145,9 @@ impl File {
 
     /// Returns the response to a request: the file, a part of it, or that the client has it.
     ///
-    /// `ETag` is made from the time of the last change and the length. It is weak: two changes
-    /// within one tick of the kernel's clock look like one. So a download is resumed by the date.
+    /// `ETag` is made from the times of the last change (`mtime` and `ctime`) and the length. It is
+    /// weak: two changes within one tick of the kernel's clock look like one. So a download is
+    /// resumed by the date.
     ///
     /// A file that becomes shorter while it is sent ends the connection.
     pub fn response_to(self, request: &Request) -> Response {
@@ -204,7 +212,7 @@ impl File {
     }
 
     fn whole(&self) -> Response {
-        let body = Body::from_sized_reader(self.section(0..self.length), self.length);
+        let body = Body::of_files(self.section(0..self.length), self.length);
         let mut response = Response::ok().body(body);
         self.describe(&mut response);
         response
@@ -226,7 +234,7 @@ impl File {
         self.describe(&mut response);
         let response = response.header(CONTENT_RANGE, self.content_range(&part));
         let length = part.end - part.start;
-        response.body(Body::from_sized_reader(self.section(part), length))
+        response.body(Body::of_files(self.section(part), length))
     }
 
     /// Returns several parts: RFC 9110, section 14.6.
@@ -260,7 +268,7 @@ impl File {
                 CONTENT_TYPE,
                 format!("multipart/byteranges; boundary={boundary}"),
             )
-            .body(Body::from_sized_reader(body, length))
+            .body(Body::of_files(body, length))
     }
 }
 
@@ -279,6 +287,9 @@ fn media_type(name: &[u8]) -> HeaderValue {
     let extension = end
         .and_then(|end| str::from_utf8(end).ok())
         .unwrap_or_default();
+    if extension.eq_ignore_ascii_case("ts") {
+        return HeaderValue::from_static("video/mp2t"); // The registered one, as servers have it.
+    }
     let Some(guess) = mime_guess::from_ext(extension).first() else {
         return HeaderValue::from_static("application/octet-stream");
     };

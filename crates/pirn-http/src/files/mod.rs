@@ -31,7 +31,8 @@ const COMPRESSED: [(&str, &str); 3] = [("br", ".br"), ("zstd", ".zst"), ("gzip",
 /// * A folder is served by its `index.html`; what else is in it is shown only if that is
 ///   [allowed](Self::listings).
 /// * No path leads out of the folder: neither `..`, in any spelling, nor a symbolic link.
-/// * Files and folders whose names begin with a dot are not served.
+/// * Files and folders whose names begin with a dot are not served, but for `.well-known` (RFC
+///   8615) in the folder itself.
 ///
 /// # Examples
 /// ```
@@ -96,8 +97,8 @@ impl Files {
         }
     }
 
-    /// Serves `name.br`, `name.zst` or `name.gz` in place of `name`, if it is there and the client
-    /// accepts it.
+    /// Serves `name.br`, `name.zst` or `name.gz` in place of `name`, if it is there, is not older
+    /// than that, and the client accepts it.
     #[must_use]
     pub fn precompressed(self) -> Files {
         Files {
@@ -106,8 +107,8 @@ impl Files {
         }
     }
 
-    /// Serves a folder without an index by a page that shows its files and folders: up to 10,000,
-    /// and those that begin with a dot only if they are [served](Self::dot_files).
+    /// Serves a folder without an index by a page that shows its files and folders: the first
+    /// 10,000, and those that begin with a dot only if they are [served](Self::dot_files).
     ///
     /// # Examples
     /// ```
@@ -188,7 +189,7 @@ impl Files {
             (asked.clone(), file)
         };
         match File::new(file, &name, None) {
-            Ok(Some(file)) => Ok(Found::File(self.compressed(request, &name).unwrap_or(file))),
+            Ok(Some(file)) => Ok(Found::File(self.compressed(request, &name, file))),
             // What has the name of the index is a folder, and so no index.
             Ok(None) if is_folder && self.listings => self.listing(&asked),
             Ok(None) if is_folder => Err(StatusCode::NOT_FOUND),
@@ -206,7 +207,8 @@ impl Files {
             let decoded = Vec::from_iter(percent_decode_str(segment));
             let is_last = segments.peek().is_none();
             let is_name = !decoded.is_empty() && decoded != b"." && decoded != b"..";
-            let is_hidden = decoded.starts_with(b".") && !self.dot_files;
+            let is_well_known = name.is_empty() && decoded == b".well-known";
+            let is_hidden = decoded.starts_with(b".") && !self.dot_files && !is_well_known;
             if decoded.contains(&b'/') || decoded.contains(&0) {
                 return Err(StatusCode::BAD_REQUEST);
             }
@@ -221,11 +223,11 @@ impl Files {
         Ok(name)
     }
 
-    /// Returns the file that is served in place of another, if there is one and the client accepts
-    /// it.
-    fn compressed(&self, request: &Request, name: &[u8]) -> Option<File> {
+    /// Returns the file that is served in place of another, if there is one that is up to date and
+    /// the client accepts it, or the file itself.
+    fn compressed(&self, request: &Request, name: &[u8], plain: File) -> File {
         if !self.precompressed {
-            return None;
+            return plain;
         }
         let mut codings = COMPRESSED.map(|(coding, _)| coding).to_vec();
         let accepted = || request.fields_named(ACCEPT_ENCODING.as_str());
@@ -234,12 +236,13 @@ impl Files {
             let longer = [name, end.map_or("", |(_, end)| end).as_bytes()].concat();
             if let Ok(file) = open::beneath(self.root.as_fd(), &longer)
                 && let Ok(Some(file)) = File::new(file, name, Some(coding))
+                && file.is_as_new_as(&plain)
             {
-                return Some(file);
+                return file;
             }
             codings.retain(|known| *known != coding);
         }
-        None
+        plain
     }
 
     /// Returns what is at the path of a folder without a slash at its end: relative references in
@@ -289,6 +292,7 @@ fn status(error: Errno) -> StatusCode {
             StatusCode::NOT_FOUND
         }
         Errno::NAMETOOLONG | Errno::NXIO | Errno::NODEV => StatusCode::NOT_FOUND,
+        Errno::MFILE | Errno::NFILE => StatusCode::SERVICE_UNAVAILABLE,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }

@@ -40,6 +40,9 @@ pub(crate) fn wanted(value: Option<&str>, length: u64) -> Wanted {
             None => return Wanted::Whole,
         }
     }
+    if length == 0 && count > 0 && set.split(',').any(|spec| is_suffix(spec.trim())) {
+        return Wanted::Whole; // The last bytes of nothing are all of it (section 14.1.2).
+    }
     let total: u128 = parts
         .iter()
         .map(|part| u128::from(part.end - part.start))
@@ -72,6 +75,13 @@ fn part(spec: &str, length: u64) -> Option<Range<u64>> {
         }
     };
     Some(first.min(end)..end)
+}
+
+/// Returns whether a range is that of some last bytes.
+fn is_suffix(spec: &str) -> bool {
+    spec.strip_prefix('-')
+        .and_then(number)
+        .is_some_and(|count| count > 0)
 }
 
 /// Parses digits. A number that is too large is the largest: it is beyond any file.
@@ -132,7 +142,8 @@ mod tests {
         ] {
             assert_eq!(wanted(Some(value), 10), Wanted::Nothing, "{value}");
         }
-        assert_eq!(wanted(Some("bytes=-5"), 0), Wanted::Nothing);
+        assert_eq!(wanted(Some("bytes=-5"), 0), Wanted::Whole);
+        assert_eq!(wanted(Some("bytes=-0"), 0), Wanted::Nothing);
         assert_eq!(wanted(Some("bytes=0-"), 0), Wanted::Nothing);
     }
 }

@@ -51,6 +51,11 @@ impl Incoming {
         }
     }
 
+    /// Returns whether nothing more can be read, though not all has been.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.broken
+    }
+
     /// Returns how many bytes are left, if that is known.
     pub(crate) fn left(&self) -> Option<u64> {
         match &self.rest {

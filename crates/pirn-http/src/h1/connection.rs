@@ -8,11 +8,13 @@ use super::output::{Asked, Body, Length, Output};
 use super::refusal::Refusal;
 use super::upgrade::{Upgrade, Upgraded};
 use crate::exchange::{self, Exchange};
+use crate::observe::Refused;
 use crate::request::Request;
 use crate::response::{IntoResponse, Kind, Response, has_no_body, too_late};
 use crate::server::shared::Shared;
 use crate::server::watch::{Limit, Seat};
 use crate::stream::{Stream, retry};
+use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
 use pirn::thread::Panic;
 use std::io::{self, Read};
@@ -53,7 +55,8 @@ pub(crate) struct Connection {
 enum NoRequest {
     /// The client has closed the connection, or is too slow with its next request.
     Over,
-    Refused(Refusal),
+    /// With the head, as far as it has been taken from the input.
+    Refused(Refusal, Bytes),
     Broken,
     /// The client speaks HTTP/2.
     #[cfg(feature = "http2")]
@@ -62,7 +65,7 @@ enum NoRequest {
 
 impl From<Refusal> for NoRequest {
     fn from(refusal: Refusal) -> NoRequest {
-        NoRequest::Refused(refusal)
+        NoRequest::Refused(refusal, Bytes::new())
     }
 }
 
@@ -87,7 +90,7 @@ impl Connection {
         loop {
             let head = match self.next_head() {
                 Ok(head) => head,
-                Err(NoRequest::Refused(refusal)) => return self.refuse(refusal),
+                Err(NoRequest::Refused(refusal, head)) => return self.refuse(refusal, &head),
                 Err(NoRequest::Over | NoRequest::Broken) => return,
                 #[cfg(feature = "http2")]
                 Err(NoRequest::Http2) => return self.serve_http2(),
@@ -124,7 +127,10 @@ impl Connection {
         let mut search = Search::default();
         let mut is_limited = false;
         if self.input.is_empty() {
-            self.seat.limit(Limit::Idle);
+            self.seat.limit(match self.is_used {
+                true => Limit::Idle,
+                false => Limit::First,
+            });
         }
         loop {
             // Line ends before a request are ignored (RFC 9112, section 2.2).
@@ -139,7 +145,8 @@ impl Connection {
                     return Err(NoRequest::Http2);
                 }
                 self.seat.no_limit();
-                return Ok(head::parse(self.input.take(length), &limits)?);
+                let head = head::parse(self.input.take(length), &limits);
+                return head.map_err(|(refusal, head)| NoRequest::Refused(refusal, head));
             }
             if !self.input.is_empty() && !is_limited {
                 self.seat.limit(Limit::Head);
@@ -230,7 +237,7 @@ impl Connection {
     }
 
     fn send_head(&mut self, response: &Response, length: Length) {
-        if !self.incoming.is_over() && self.shared.is_stopping() {
+        if self.incoming.is_broken() || !self.incoming.is_over() && self.shared.is_stopping() {
             self.asked.keep_alive = false;
         }
         let body = self
@@ -316,7 +323,7 @@ impl Connection {
             self.seat.absorb(); // The client is told why, and has a moment to see it.
         }
         let result = match self.answer {
-            Answer::None => self.send(response, trailers),
+            Answer::None => self.send(response.or_failed(), trailers),
             // Its body is incomplete: no end is sent, and the client sees that.
             Answer::Begun(_) if response.status.is_server_error() => return false,
             Answer::Begun(body) => self.output.end(body, trailers),
@@ -349,7 +356,11 @@ impl Connection {
         match response.body.0 {
             Kind::Empty | Kind::Upgrade(_) => {}
             Kind::Bytes(bytes) => self.write(&bytes)?,
-            Kind::Reader { reader, length } => self.send_all_of(reader, length)?,
+            Kind::Reader {
+                reader,
+                length,
+                waits,
+            } => self.send_all_of(reader, length, waits)?,
         }
         match self.answer {
             Answer::Begun(body) => self.output.end(body, trailers),
@@ -361,6 +372,7 @@ impl Connection {
         &mut self,
         mut reader: Box<dyn Read + Send>,
         length: Option<u64>,
+        waits: bool,
     ) -> io::Result<()> {
         if self.answer == Answer::Begun(Body::Omitted) {
             return Ok(());
@@ -369,6 +381,9 @@ impl Connection {
         let room = length.map_or(PIECE as u64, |length| length.min(PIECE as u64));
         let mut piece = vec![0; room as usize];
         loop {
+            if waits {
+                self.flush()?;
+            }
             match retry(|| reader.read(&mut piece))? {
                 0 => return Ok(()),
                 count => self.write(&piece[..count])?,
@@ -413,9 +428,19 @@ impl Connection {
         }
     }
 
-    /// Answers bytes that are no request.
-    fn refuse(mut self: Box<Self>, refusal: Refusal) {
+    /// Answers bytes that are no request. `head` is what of them is not in the input any more.
+    fn refuse(mut self: Box<Self>, refusal: Refusal, head: &[u8]) {
         self.seat.absorb();
+        let bytes = match head {
+            [] => self.input.unused(),
+            head => head,
+        };
+        let line = bytes.split(|byte| b"\r\n".contains(byte)).next();
+        self.shared.note_refused(&Refused {
+            peer: self.stream.peer(),
+            line: line.unwrap_or_default(),
+            refusal,
+        });
         // Not what the request before it was: of one by HEAD the client expects no body.
         self.asked = Asked::NOTHING;
         let response = Response::new(refusal.status).text(refusal.why);

@@ -3,13 +3,13 @@
 //! `httparse` parses it. What httparse lets pass and another program might read differently is
 //! refused before or after: a lone CR or LF, two `Host` fields, an absolute target of another host.
 
-use super::framing::{Framing, decimal};
+use super::framing::Framing;
 use super::refusal::Refusal;
+use crate::admission;
 use crate::fields::{self, LazyFields};
 use crate::negotiation::elements_of;
 use crate::request;
 use bytes::Bytes;
-use http::uri::Authority;
 use http::{Extensions, Method, StatusCode, Uri, Version};
 use std::mem::MaybeUninit;
 
@@ -91,8 +91,8 @@ fn too_large(bytes: &[u8]) -> Refusal {
 /// Parses a head, which is complete.
 ///
 /// # Errors
-/// If it is not that of a request which this server serves.
-pub(crate) fn parse(bytes: Bytes, limits: &Limits) -> Result<Head, Refusal> {
+/// If it is not that of a request which this server serves; with the head.
+pub(crate) fn parse(bytes: Bytes, limits: &Limits) -> Result<Head, (Refusal, Bytes)> {
     let mut few = [const { MaybeUninit::uninit() }; FEW];
     let on_stack = &mut few[..limits.fields.min(FEW)];
     let head = match parse_within(&bytes, on_stack) {
@@ -103,19 +103,24 @@ pub(crate) fn parse(bytes: Bytes, limits: &Limits) -> Result<Head, Refusal> {
         }
         result => result,
     };
-    let mut head = head.map_err(|failure| match failure {
-        Failure::TooMany => Refusal::new(
-            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
-            "more header fields than the server's limit",
-        ),
-        Failure::Refused(refusal) => refusal,
-    })?;
-    let kept = head.request.fields.set_head(bytes);
-    kept.map_err(|_| {
-        let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-        Refusal::new(status, "too many header fields")
-    })?;
-    Ok(head)
+    let refusal = match head {
+        Ok(mut head) => {
+            return match head.request.fields.set_head(bytes) {
+                Ok(()) => Ok(head),
+                Err(_) => Err((too_many("too many header fields"), Bytes::new())),
+            };
+        }
+        Err(Failure::TooMany) => too_many(TOO_MANY),
+        Err(Failure::Refused(refusal)) => refusal,
+    };
+    Err((refusal, bytes))
+}
+
+/// What is said of a request with more header fields than allowed, in whichever version.
+pub(crate) const TOO_MANY: &str = "more header fields than the server's limit";
+
+fn too_many(why: &'static str) -> Refusal {
+    Refusal::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, why)
 }
 
 enum Failure {
@@ -139,7 +144,7 @@ fn parse_within<'b>(
         Ok(httparse::Status::Complete(length)) if length == bytes.len() => {}
         Ok(_) => return Err(Refusal::bad("the head ends early").into()),
         Err(httparse::Error::TooManyHeaders) => return Err(Failure::TooMany),
-        Err(error) => return Err(refuse(error).into()),
+        Err(error) => return Err(refuse(error, bytes).into()),
     }
     let version = match raw.version {
         Some(1) => Version::HTTP_11,
@@ -149,7 +154,10 @@ fn parse_within<'b>(
     let method = Method::from_bytes(raw.method.unwrap_or_default().as_bytes())
         .map_err(|_| Refusal::bad("the method is no token"))?;
     let uri = target(raw.path.unwrap_or_default(), &method, bytes)?;
-    noted.check_host(&uri, version)?;
+    if noted.hosts == 0 && version != Version::HTTP_10 {
+        return Err(Refusal::bad("there is no Host").into());
+    }
+    admission::check_host(noted.host, noted.hosts, uri.authority())?;
     let framing = noted.framing(version)?;
     let keep_alive = noted.keeps_alive(version);
     let expects_continue = noted.expects_continue(version)?;
@@ -168,9 +176,9 @@ fn parse_within<'b>(
     })
 }
 
-fn refuse(error: httparse::Error) -> Refusal {
+fn refuse(error: httparse::Error, bytes: &[u8]) -> Refusal {
     match error {
-        httparse::Error::Version => Refusal::new(
+        httparse::Error::Version if has_version(bytes) => Refusal::new(
             StatusCode::HTTP_VERSION_NOT_SUPPORTED,
             "the version is neither HTTP/1.0 nor HTTP/1.1",
         ),
@@ -178,6 +186,16 @@ fn refuse(error: httparse::Error) -> Refusal {
         httparse::Error::HeaderValue => Refusal::bad("a header field's value has control bytes"),
         _ => Refusal::bad("this is no request"),
     }
+}
+
+/// Returns whether the first line has a method, a target, and a version, whichever that is.
+fn has_version(head: &[u8]) -> bool {
+    let line = head.split(|&byte| byte == b'\r').next().unwrap_or_default();
+    let mut parts = line.split(|&byte| byte == b' ').skip(2);
+    let version = parts.next().and_then(|part| part.strip_prefix(b"HTTP/"));
+    let is_digit = |byte: &u8| byte.is_ascii_digit();
+    matches!(version, Some([major, b'.', minor]) if is_digit(major) && is_digit(minor))
+        && parts.next().is_none()
 }
 
 /// The fields of a head, and which of them say something about the connection. Most have none but
@@ -256,43 +274,7 @@ impl<'h> Noted<'h> {
         if !self.has_expect || version == Version::HTTP_10 {
             return Ok(false); // RFC 9110, section 10.1.1
         }
-        match self.values("expect").next() {
-            Some(value) if value.eq_ignore_ascii_case(b"100-continue") => Ok(true),
-            _ => Err(Refusal::new(
-                StatusCode::EXPECTATION_FAILED,
-                "an unknown expectation",
-            )),
-        }
-    }
-
-    /// Checks that it is clear whom the request is for: RFC 9112, section 3.2.
-    fn check_host(&self, uri: &Uri, version: Version) -> Result<(), Refusal> {
-        let Some(host) = self.host else {
-            return match version {
-                Version::HTTP_10 => Ok(()),
-                _ => Err(Refusal::bad("there is no Host")),
-            };
-        };
-        if self.hosts > 1 {
-            return Err(Refusal::bad("more than one Host"));
-        }
-        // Empty: the target has no authority (RFC 9110, section 7.2).
-        let authority = match host {
-            b"" => None,
-            bytes if is_plain_host(bytes) && uri.authority().is_none() => return Ok(()),
-            bytes => Some(
-                Authority::try_from(bytes)
-                    .ok()
-                    .filter(is_host_and_port)
-                    .ok_or(Refusal::bad("Host is no host"))?,
-            ),
-        };
-        match uri.authority() {
-            Some(target) if Some(target) != authority.as_ref() => {
-                Err(Refusal::bad("Host and target disagree"))
-            }
-            _ => Ok(()),
-        }
+        admission::expects_continue(self.values("expect").next())
     }
 }
 
@@ -306,53 +288,10 @@ fn target(text: &str, method: &Method, bytes: &Bytes) -> Result<Uri, Refusal> {
         };
     }
     let uri = Uri::from_maybe_shared(bytes.slice_ref(text.as_bytes())).map_err(|_| bad)?;
-    let fits = match (uri.scheme_str(), uri.authority()) {
-        _ if text.starts_with('/') => true,
-        (None, Some(authority)) => *method == Method::CONNECT && is_host_and_port(authority),
-        (None, None) => text == "*" && *method == Method::OPTIONS,
-        (Some("http" | "https"), Some(authority)) => is_host_and_port(authority),
-        _ => false,
-    };
-    // A target that another program would cut or read differently.
-    let is_cut = memchr::memchr2(b'#', b'\\', text.as_bytes()).is_some();
-    if !fits || is_cut || (*method == Method::CONNECT && text.contains('/')) {
-        return Err(bad);
+    match admission::is_target(method, &uri, text) {
+        true => Ok(uri),
+        false => Err(bad),
     }
-    Ok(uri)
-}
-
-/// Returns whether there is nothing but a host and, if there is a colon behind it, the number of a
-/// port or nothing: RFC 9110, section 4.2. `http` takes any bytes for a port.
-pub(crate) fn is_host_and_port(authority: &Authority) -> bool {
-    let text = authority.as_str();
-    let port = text[authority.host().len()..].strip_prefix(':');
-    !text.contains('@') && port.is_none_or(|port| port.is_empty() || is_port(port.as_bytes()))
-}
-
-fn is_port(text: &[u8]) -> bool {
-    decimal(text).is_some_and(|port| port <= 65535)
-}
-
-/// Returns whether this is a name or an address of version 4, with a port or without: what most
-/// clients send. The parser takes 730 instructions for that, a tenth of a small request.
-fn is_plain_host(bytes: &[u8]) -> bool {
-    const PLAIN: [bool; 256] = {
-        let mut plain = [false; 256];
-        let mut byte = 0_u8;
-        while byte < 128 {
-            plain[byte as usize] = byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.');
-            byte += 1;
-        }
-        plain
-    };
-    let is_plain = |byte: &&u8| PLAIN[usize::from(**byte)];
-    let name = bytes.iter().take_while(is_plain).count();
-    let port_is_fine = match &bytes[name..] {
-        [] => true,
-        [b':', port @ ..] => port.len() <= 5 && is_port(port),
-        _ => false,
-    };
-    name > 0 && port_is_fine
 }
 
 #[cfg(test)]

@@ -34,7 +34,7 @@ const OPEN_CHUNK: &[u8] = b"0000\r\n";
 /// What a response announces about its body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Length {
-    /// There is none, and nothing is said about it: 1xx, 204, 304.
+    /// There is none, and nothing is said about it: 1xx, 204, 205, 304.
     None,
     /// So many bytes.
     Known(u64),
@@ -45,7 +45,7 @@ pub(crate) enum Length {
 /// How the body that follows is framed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Body {
-    /// No bytes are sent, whatever is written: HEAD, 1xx, 204, 304.
+    /// No bytes are sent, whatever is written: HEAD, 1xx, 204, 205, 304.
     Omitted,
     /// So many bytes are still to be sent.
     Left(u64),
@@ -100,6 +100,9 @@ impl Output {
                 has_date |= *name == DATE;
                 has_upgrade |= *name == UPGRADE;
             }
+        }
+        if status == StatusCode::RESET_CONTENT {
+            out.extend_from_slice(b"content-length: 0\r\n"); // RFC 9110, section 15.3.6.
         }
         if !has_date && !status.is_informational() {
             out.extend_from_slice(b"date: ");

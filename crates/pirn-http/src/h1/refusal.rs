@@ -33,6 +33,31 @@ impl std::fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
+/// What a client has sent is not the value that a handler expects: 400.
+#[derive(Debug)]
+pub(crate) struct Unfit {
+    /// What was expected, and where.
+    pub(crate) what: &'static str,
+    /// What the parser says.
+    pub(crate) why: String,
+}
+
+impl Unfit {
+    /// Returns the error of a parser.
+    pub(crate) fn of(what: &'static str, error: &impl std::fmt::Display) -> std::io::Error {
+        let why = error.to_string();
+        std::io::Error::new(std::io::ErrorKind::InvalidData, Unfit { what, why })
+    }
+}
+
+impl std::fmt::Display for Unfit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.what, self.why)
+    }
+}
+
+impl std::error::Error for Unfit {}
+
 impl From<Refusal> for std::io::Error {
     fn from(refusal: Refusal) -> std::io::Error {
         let kind = match refusal.status {

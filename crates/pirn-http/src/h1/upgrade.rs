@@ -20,7 +20,9 @@ pub(crate) type Upgrade = Box<dyn FnOnce(Upgraded) + Send>;
 /// the same time, from several threads. What the client has sent after its request comes first.
 ///
 /// While the thread that the connection began with waits in `read`, shutting the server down
-/// interrupts it.
+/// interrupts it. A client that takes nothing of what is written for as long as a connection may be
+/// [idle](crate::Timeouts::idle) is cut off, whichever thread writes. After a write that has failed
+/// the connection is closed: some of it may have been sent.
 ///
 /// [`Response::upgrade`]: crate::Response::upgrade
 #[derive(Clone)]
@@ -35,10 +37,12 @@ struct Inner {
 
 impl Upgraded {
     pub(crate) fn new(stream: Stream, early: Input, seat: &Seat) -> Upgraded {
+        let waiting = seat.waiting();
+        stream.limit_writes(waiting.longest_write());
         Upgraded(Arc::new(Inner {
             stream,
             early: Mutex::new(early),
-            waiting: seat.waiting(),
+            waiting,
         }))
     }
 
@@ -63,13 +67,9 @@ impl Upgraded {
         self.0.stream.shutdown(how);
     }
 
-    /// Sends no more, and gives the client a second to see what it was sent, and to do the same;
-    /// none if the server is shut down.
+    /// Sends no more, and gives the client a second to see what it was sent, and to do the same.
     pub(crate) fn linger(&self) {
-        match self.is_dismissed() {
-            true => self.shutdown(Shutdown::Write),
-            false => self.0.waiting.briefly(|| self.0.stream.linger()),
-        }
+        self.0.waiting.briefly(|| self.0.stream.linger());
     }
 
     /// Returns whether the server has been shut down while this waited for the client: then the
@@ -94,8 +94,19 @@ impl Read for &Upgraded {
 
 impl Write for &Upgraded {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.stream.write_all(bytes, &[])?;
-        Ok(bytes.len())
+        match self.0.stream.write_all(bytes, &[]) {
+            Ok(()) => Ok(bytes.len()),
+            Err(error) => {
+                self.0.stream.abort();
+                Err(match error.kind() {
+                    io::ErrorKind::WouldBlock => {
+                        let why = "the client takes nothing of what is sent";
+                        io::Error::new(io::ErrorKind::TimedOut, why)
+                    }
+                    _ => error,
+                })
+            }
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {

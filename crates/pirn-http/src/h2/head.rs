@@ -1,13 +1,14 @@
 //! Heads of requests and of answers, between h2's form and the one that handlers see.
 
+use crate::admission;
 use crate::date;
 use crate::h1::chunked::remove_all;
-use crate::h1::head::{Limits, is_host_and_port};
+use crate::h1::head::{Limits, TOO_MANY};
 use crate::h1::refusal::Refusal;
 use crate::response::Response;
 use ::h2::ext::Protocol;
 use http::header::{
-    CONNECTION, CONTENT_LENGTH, COOKIE, DATE, HOST, HeaderMap, HeaderName, HeaderValue, TE,
+    CONNECTION, CONTENT_LENGTH, COOKIE, DATE, EXPECT, HOST, HeaderMap, HeaderName, HeaderValue, TE,
     TRANSFER_ENCODING, UPGRADE,
 };
 use http::request::Parts;
@@ -33,9 +34,9 @@ pub(super) static LEFT_OUT: [HeaderName; 7] = [
 pub(super) fn adapt(parts: &mut Parts, limits: &Limits) -> Result<(), Refusal> {
     if parts.headers.len() > limits.fields {
         let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-        let why = "more header fields than the server's limit";
-        return Err(Refusal::new(status, why));
+        return Err(Refusal::new(status, TOO_MANY));
     }
+    admission::expects_continue(parts.headers.get(EXPECT).map(HeaderValue::as_bytes))?;
     set_host(&mut parts.headers, parts.uri.authority())?;
     join_cookies(&mut parts.headers);
     // What would be two bodies to another program.
@@ -50,37 +51,32 @@ pub(super) fn adapt(parts: &mut Parts, limits: &Limits) -> Result<(), Refusal> {
         parts.method = Method::GET;
     }
     if parts.method != Method::CONNECT {
-        let target = parts.uri.path_and_query().cloned();
-        let target = target.ok_or(Refusal::bad("the target is none"))?;
-        let is_star = target == "*" && parts.method == Method::OPTIONS;
-        if !(target.as_str().starts_with('/') || is_star) || target.as_str().contains('\\') {
-            return Err(Refusal::bad("the target is none"));
+        let bad = Refusal::bad("the target is none");
+        let target = parts.uri.path_and_query().cloned().ok_or(bad)?;
+        let uri = Uri::from(target.clone());
+        let is_http = matches!(parts.uri.scheme_str(), None | Some("http" | "https"));
+        if !is_http || !admission::is_target(&parts.method, &uri, target.as_str()) {
+            return Err(bad);
         }
-        parts.uri = Uri::from(target);
+        parts.uri = uri;
     }
     Ok(())
 }
 
 /// RFC 9113, section 8.3.1.
 fn set_host(headers: &mut HeaderMap, authority: Option<&Authority>) -> Result<(), Refusal> {
-    let bad = Refusal::bad("Host is no host");
-    let mut hosts = headers.get_all(HOST).iter();
-    let host = match (hosts.next(), hosts.next()) {
-        (_, Some(_)) => return Err(Refusal::bad("more than one Host")),
-        (None, None) => None,
-        (Some(host), None) => Some(Authority::try_from(host.as_bytes()).map_err(|_| bad)?),
-    };
-    let given = authority.or(host.as_ref());
-    let given = given.ok_or(Refusal::bad("there is no Host"))?;
-    if !is_host_and_port(given) {
-        return Err(bad);
-    }
-    match host {
-        Some(host) if host != *given => Err(Refusal::bad("Host and :authority disagree")),
-        Some(_) => Ok(()),
-        None => {
-            let value = HeaderValue::from_str(given.as_str()).map_err(|_| bad)?;
-            headers.insert(HOST, value);
+    let mut hosts = headers.get_all(HOST).iter().map(HeaderValue::as_bytes);
+    let (first, more) = (hosts.next(), hosts.count());
+    let count = usize::from(first.is_some()) + more;
+    admission::check_host(first, count, authority)?;
+    match (first, authority) {
+        (None, None) => Err(Refusal::bad("there is no Host")),
+        (Some(b""), None) => Err(Refusal::bad("Host is no host")),
+        (Some(_), _) => Ok(()), // The same, if there are both.
+        (None, Some(given)) => {
+            let value = HeaderValue::from_str(given.as_str()).ok();
+            let value = value.filter(|_| admission::is_host_and_port(given));
+            headers.insert(HOST, value.ok_or(Refusal::bad("Host is no host"))?);
             Ok(())
         }
     }
@@ -151,7 +147,7 @@ mod tests {
         adapted("http://a/", &[("host", "a")]).unwrap();
         assert_eq!(
             why("http://a/", &[("host", "b")]),
-            "Host and :authority disagree"
+            "Host and target disagree"
         );
         assert_eq!(why("/", &[]), "there is no Host");
         assert_eq!(why("/", &[("host", "")]), "Host is no host");
@@ -164,6 +160,11 @@ mod tests {
             "more than one Host"
         );
         assert_eq!(why("*", &[("host", "a")]), "the target is none");
+        assert_eq!(why("ftp://a/", &[]), "the target is none");
+        assert_eq!(
+            why("http://a/", &[("expect", "x")]),
+            "an unknown expectation"
+        );
         assert_eq!(why("http://a/\\b", &[]), "the target is none");
         let lengths = [("content-length", "1"), ("content-length", "2")];
         assert_eq!(why("http://a/", &lengths), "more than one Content-Length");

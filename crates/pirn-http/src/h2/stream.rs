@@ -11,6 +11,7 @@ use crate::h1::chunked::{NO_TRAILERS, remove_all};
 use crate::h1::input::Input;
 use crate::h1::refusal::Refusal;
 use crate::h1::upgrade::{Upgrade, Upgraded};
+use crate::observe::Refused;
 use crate::poison::locked;
 use crate::request::Request;
 use crate::response::{IntoResponse, Kind, Response, has_no_body, too_late};
@@ -167,6 +168,13 @@ impl Stream {
         self.seat.sit_down();
         let shared = Arc::clone(&self.place.common.shared);
         let refused = head::adapt(&mut parts, &shared.limits.head);
+        if let Err(refusal) = refused {
+            shared.note_refused(&Refused {
+                peer: self.peer().address,
+                line: format!("{} {} HTTP/2.0", parts.method, parts.uri).as_bytes(),
+                refusal,
+            });
+        }
         let mut request = Request::new(parts.into(), Exchange::H2(self));
         request.seat().begin_handler();
         let handled = match refused {
@@ -221,7 +229,7 @@ impl Stream {
             self.seat.absorb(); // The client is told why.
         }
         let result = match self.answer {
-            Answer::None => self.send(response, trailers),
+            Answer::None => self.send(response.or_failed(), trailers),
             // Its body is incomplete: no end is sent, and the client sees that.
             Answer::Begun(_) if response.status.is_server_error() => {
                 Err(io::ErrorKind::Other.into())

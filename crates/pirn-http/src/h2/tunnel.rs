@@ -7,10 +7,12 @@ use super::wire::Peer;
 use crate::poison::locked;
 use ::h2::Reason;
 use bytes::Bytes;
+use pirn::scope;
 use std::fmt;
 use std::io;
 use std::net::Shutdown;
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 /// See the module's documentation. One thread may read while another writes.
 pub(crate) struct Tunnel {
@@ -40,7 +42,8 @@ impl Tunnel {
         locked(&self.incoming).read(buffer)
     }
 
-    /// Writes as many of the bytes as the client's window takes. Returns how many.
+    /// Writes as many of the bytes as the client's window takes, for which it has as long as a
+    /// connection may be idle. Returns how many.
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -51,7 +54,11 @@ impl Tunnel {
         let _order = locked(&self.writing);
         let room = match self.live.room(bytes.len()) {
             Some(room) => room,
-            None => self.live.wait_for_room()?,
+            None => {
+                let longest = self.common.shared.watch.timeouts.idle;
+                let wait = || self.live.wait_for_room();
+                scope::with_deadline(Instant::now() + longest, wait)?
+            }
         };
         let count = room.min(bytes.len());
         let piece = Bytes::copy_from_slice(&bytes[..count]);

@@ -1,7 +1,7 @@
 //! A line for each request.
 
-use super::Observer;
 use super::request_id::X_REQUEST_ID;
+use super::{Observation, Observer, Outcome, Refused, parts_of};
 use crate::date;
 use crate::poison::locked;
 use crate::request::Request;
@@ -12,6 +12,7 @@ use std::fmt::{self, Write as _};
 use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// How the lines of an [`AccessLog`] are written.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -57,19 +58,40 @@ impl<W: Write + Send + 'static> AccessLog<W> {
     }
 
     /// Returns the middleware, for [`Server::with`](crate::Server::with).
+    /// [`Server::observe`](crate::Server::observe) adds it, and has the log include requests that
+    /// no middleware sees.
     pub fn layer(self) -> impl Fn(&mut Request, &Handler) -> Response + Send + Sync + 'static {
-        let format = self.format;
-        let writer = Arc::new(Mutex::new(self.writer));
-        move |request: &mut Request, inner: &Handler| {
-            let asked = Asked::of(request);
-            let writer = Arc::clone(&writer);
-            let observer = Observer::new(move |outcome| {
-                let line = asked.line(format, &outcome);
-                // There is nobody to tell that the log cannot be written.
-                let _ = locked(&writer).write_all(line.as_bytes());
-            });
-            let response = inner(request);
-            observer.watch(request, response)
+        Observation::from(self).layer
+    }
+}
+
+impl<W: Write + Send + 'static> From<AccessLog<W>> for Observation {
+    fn from(log: AccessLog<W>) -> Observation {
+        let writer = Arc::new(Mutex::new(log.writer));
+        let write = move |asked: &Asked, outcome: &Outcome| {
+            let line = asked.line(log.format, outcome);
+            // There is nobody to tell that the log cannot be written.
+            let _ = locked(&writer).write_all(line.as_bytes());
+        };
+        let write = Arc::new(write);
+        let write_refused = Arc::clone(&write);
+        Observation {
+            layer: Box::new(move |request: &mut Request, inner: &Handler| {
+                let asked = Asked::of(request);
+                let write = Arc::clone(&write);
+                let observer = Observer::new(move |outcome| write(&asked, &outcome));
+                let response = inner(request);
+                observer.watch(request, response)
+            }),
+            of_refused: Box::new(move |refused| {
+                let outcome = Outcome {
+                    route: None,
+                    status: refused.refusal.status,
+                    bytes: refused.refusal.why.len() as u64,
+                    duration: Duration::ZERO,
+                };
+                write_refused(&Asked::of_refused(refused), &outcome);
+            }),
         }
     }
 }
@@ -85,9 +107,8 @@ impl<W> fmt::Debug for AccessLog<W> {
 /// What a client has asked for.
 struct Asked {
     peer: Option<SocketAddr>,
-    method: String,
-    target: String,
-    version: http::Version,
+    /// The first line.
+    first: Vec<u8>,
     referer: Option<Vec<u8>>,
     agent: Option<Vec<u8>>,
     id: Option<Vec<u8>>,
@@ -99,9 +120,7 @@ impl Asked {
         let field = |name: HeaderName| request.field(&name).map(<[u8]>::to_vec);
         Asked {
             peer: request.peer(),
-            method: request.method.to_string(),
-            target: request.uri.to_string(),
-            version: request.version,
+            first: format!("{} {} {:?}", request.method, request.uri, request.version).into(),
             referer: field(REFERER),
             agent: field(USER_AGENT),
             id: field(X_REQUEST_ID),
@@ -109,7 +128,18 @@ impl Asked {
         }
     }
 
-    fn line(&self, format: LogFormat, outcome: &super::Outcome) -> String {
+    fn of_refused(refused: &Refused<'_>) -> Asked {
+        Asked {
+            peer: refused.peer,
+            first: refused.line.to_vec(),
+            referer: None,
+            agent: None,
+            id: None,
+            trace: None,
+        }
+    }
+
+    fn line(&self, format: LogFormat, outcome: &Outcome) -> String {
         let mut line = String::with_capacity(256);
         // Writing to a string does not fail.
         let _ = match format {
@@ -120,15 +150,20 @@ impl Asked {
         line
     }
 
-    fn text(&self, line: &mut String, outcome: &super::Outcome, is_combined: bool) -> fmt::Result {
+    fn text(&self, line: &mut String, outcome: &Outcome, is_combined: bool) -> fmt::Result {
         match self.peer {
             Some(peer) => write!(line, "{}", peer.ip())?,
             None => line.push('-'),
         }
         let time = Time::of(&date::now());
-        write!(line, " - - [{}] \"{} ", time.common(), self.method)?;
-        escape(line, self.target.as_bytes(), hex);
-        write!(line, " {:?}\" {} ", self.version, outcome.status.as_u16())?;
+        write!(line, " - - [{}] \"", time.common())?;
+        let first: &[u8] = if self.first.is_empty() {
+            b"-"
+        } else {
+            &self.first
+        };
+        escape(line, first, hex);
+        write!(line, "\" {} ", outcome.status.as_u16())?;
         match outcome.bytes {
             0 => line.push('-'),
             bytes => write!(line, "{bytes}")?,
@@ -144,19 +179,21 @@ impl Asked {
         Ok(())
     }
 
-    fn json(&self, line: &mut String, outcome: &super::Outcome) -> fmt::Result {
+    fn json(&self, line: &mut String, outcome: &Outcome) -> fmt::Result {
         let time = Time::of(&date::now());
+        let (method, target, version) = parts_of(&self.first);
         write!(line, "{{\"time\":\"{}\"", time.rfc_3339())?;
         let peer = self.peer.map(|peer| peer.ip().to_string().into_bytes());
         for (name, value) in [
             ("peer", peer.as_deref()),
-            ("method", Some(self.method.as_bytes())),
-            ("target", Some(self.target.as_bytes())),
+            ("method", Some(method)),
+            ("target", Some(target)),
             ("route", outcome.route.as_deref().map(str::as_bytes)),
             ("referer", self.referer.as_deref()),
             ("agent", self.agent.as_deref()),
             ("id", self.id.as_deref()),
             ("trace", self.trace.as_deref()),
+            ("version", Some(version)),
         ] {
             if let Some(value) = value {
                 write!(line, ",\"{name}\":\"")?;
@@ -166,8 +203,7 @@ impl Asked {
         }
         write!(
             line,
-            ",\"version\":\"{:?}\",\"status\":{},\"bytes\":{},\"seconds\":{:.6}}}",
-            self.version,
+            ",\"status\":{},\"bytes\":{},\"seconds\":{:.6}}}",
             outcome.status.as_u16(),
             outcome.bytes,
             outcome.duration.as_secs_f64()

@@ -1,10 +1,9 @@
 //! Counting requests, for Prometheus.
 
-use super::Observer;
+use super::{Observation, Observer, parts_of};
 use crate::request::Request;
 use crate::response::Response;
 use crate::server::shared::Handler;
-use http::Method;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
@@ -80,12 +79,13 @@ impl Metrics {
     }
 
     /// Returns the middleware, for [`Server::with`](crate::Server::with). Add it last, so that it
-    /// is around all others and sees what they answer.
+    /// is around all others and sees what they answer. [`Server::observe`](crate::Server::observe)
+    /// adds it, and has the counts include requests that no middleware sees.
     pub fn layer(&self) -> impl Fn(&mut Request, &Handler) -> Response + Send + Sync + 'static {
         let all = Arc::clone(&self.0);
         move |request: &mut Request, inner: &Handler| {
             all.in_flight.fetch_add(1, Relaxed);
-            let (method, all) = (known(&request.method), Arc::clone(&all));
+            let (method, all) = (known(request.method.as_str()), Arc::clone(&all));
             let observer = Observer::new(move |outcome| {
                 let route = outcome.route;
                 let key = Key { route, method };
@@ -155,6 +155,25 @@ impl Metrics {
     }
 }
 
+impl From<&Metrics> for Observation {
+    fn from(metrics: &Metrics) -> Observation {
+        let all = Arc::clone(&metrics.0);
+        Observation {
+            layer: Box::new(metrics.layer()),
+            of_refused: Box::new(move |refused| {
+                let (method, _, _) = parts_of(refused.line);
+                let method = known(str::from_utf8(method).unwrap_or_default());
+                let key = Key {
+                    route: None,
+                    method,
+                };
+                let class = usize::from(refused.refusal.status.as_u16() / 100);
+                all.series(&key).count(class, Duration::ZERO);
+            }),
+        }
+    }
+}
+
 impl All {
     fn series(&self, key: &Key) -> Arc<Series> {
         let known = self.series.read().unwrap_or_else(PoisonError::into_inner);
@@ -216,13 +235,13 @@ fn describe(text: &mut String, name: &str, kind: &str, help: &str) {
 }
 
 /// Returns the name of a method that is known.
-fn known(method: &Method) -> &'static str {
+fn known(method: &str) -> &'static str {
     const NAMES: [&str; 9] = [
         "GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "CONNECT", "TRACE",
     ];
     NAMES
         .into_iter()
-        .find(|name| *name == method.as_str())
+        .find(|name| *name == method)
         .unwrap_or("other")
 }
 
@@ -230,6 +249,7 @@ fn known(method: &Method) -> &'static str {
 mod tests {
     use super::*;
     use crate::{Server, Status};
+    use http::Method;
 
     #[test]
     fn requests_are_counted_by_route_method_and_class() {

@@ -11,9 +11,13 @@ pub use health::Readiness;
 pub use metrics::Metrics;
 pub use request_id::request_ids;
 
+use crate::h1::refusal::Refusal;
 use crate::request::Request;
 use crate::response::Response;
+use crate::server::shared::Handler;
 use http::{Method, StatusCode};
+use std::fmt;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -26,6 +30,44 @@ struct Outcome {
     /// Of the body, as it was sent.
     bytes: u64,
     duration: Duration,
+}
+
+/// What sees all requests: an [`AccessLog`], or [`Metrics`]; see
+/// [`Server::observe`](crate::Server::observe).
+pub struct Observation {
+    pub(crate) layer: Box<Layer>,
+    pub(crate) of_refused: Box<OfRefused>,
+}
+
+type Layer = dyn Fn(&mut Request, &Handler) -> Response + Send + Sync;
+
+/// Is told of requests that are refused before a handler sees them.
+pub(crate) type OfRefused = dyn Fn(&Refused<'_>) + Send + Sync;
+
+/// A request that is refused before a handler sees it.
+pub(crate) struct Refused<'r> {
+    pub(crate) peer: Option<SocketAddr>,
+    /// The first line of what has come, which may be none of HTTP.
+    pub(crate) line: &'r [u8],
+    pub(crate) refusal: Refusal,
+}
+
+impl fmt::Debug for Observation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Observation").finish_non_exhaustive()
+    }
+}
+
+/// Returns the method, the target and the version of a first line, which may have less, or more.
+fn parts_of(line: &[u8]) -> (&[u8], &[u8], &[u8]) {
+    let end = line
+        .iter()
+        .position(|&byte| byte == b' ')
+        .unwrap_or(line.len());
+    let (method, rest) = line.split_at(end);
+    let version = rest.windows(6).rposition(|part| part == b" HTTP/");
+    let (target, version) = rest.split_at(version.unwrap_or(rest.len()));
+    (method, target.trim_ascii(), version.trim_ascii())
 }
 
 /// Calls a function once, when a request is over. If the handler panics, that is when this is

@@ -14,9 +14,11 @@ use std::net::ToSocketAddrs;
 /// thread of its own, and closes it by returning, be it an error. What it has sent arrives, also if
 /// the client still sends: that has a second to see it.
 ///
-/// All else is as in a server of HTTP: TLS and Unix sockets, a limit on connections, listeners that
-/// are handed over, and an end with a grace. A handler that waits for its client when the server is
-/// [shut down](crate::Running::shutdown) is woken with an error, and others when the grace is over.
+/// A client that takes nothing of what is written for as long as a connection may be
+/// [idle](Timeouts::idle) is cut off. All else is as in a server of HTTP: TLS and Unix sockets, a
+/// limit on connections, listeners that are handed over, and an end with a grace. A handler that
+/// waits for its client when the server is [shut down](crate::Running::shutdown) is woken with an
+/// error, and others when the grace is over.
 ///
 /// # Examples
 /// ```
@@ -64,9 +66,9 @@ impl Acceptor {
         Acceptor(self.0.limits(limits))
     }
 
-    /// Sets how long a TLS [handshake](Timeouts::handshake) may take, and the
-    /// [grace](Timeouts::grace). The other time limits are those of HTTP: how long a client may be
-    /// silent is the protocol's.
+    /// Sets how long a TLS [handshake](Timeouts::handshake) and a [write](Timeouts::idle) may take,
+    /// and the [grace](Timeouts::grace). The other time limits are those of HTTP: how long a client
+    /// may be silent is the protocol's.
     pub fn timeouts(self, timeouts: Timeouts) -> Acceptor {
         Acceptor(self.0.timeouts(timeouts))
     }

@@ -3,10 +3,12 @@
 use crate::stream::Stream;
 #[cfg(feature = "tls")]
 use crate::tls::Tls;
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use std::io;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixListener;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The number of connections that may wait to be accepted: as many as the system allows by default
 /// (`net.core.somaxconn`). `std` asks for 128; a client that comes while that many wait gets no
@@ -25,13 +27,17 @@ const BACKLOG: i32 = 4096;
 ///     .get("/", |_: &mut Request| "Hello, World!")
 ///     .listen(Listener::tcp("127.0.0.1:0")?)
 ///     .and(Listener::unix(&path)?);
-/// # std::fs::remove_file(path)?;
+/// drop(server);
+/// assert!(!path.exists());
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Debug)]
 pub struct Listener {
     socket: Socket,
+    /// That of a Unix socket which was made here.
+    #[expect(dead_code, reason = "it is removed when it is dropped")]
+    file: Option<SocketFile>,
     #[cfg(feature = "tls")]
     tls: Option<Tls>,
 }
@@ -71,14 +77,19 @@ impl Listener {
         Ok(listener.into())
     }
 
-    /// Listens on a Unix socket, which it makes. The file stays when the server ends.
+    /// Listens on a Unix socket, which it makes. Its file is removed when the listener is closed.
     ///
     /// # Errors
     /// If there is a file of this name, or it cannot be made.
     pub fn unix(path: impl AsRef<Path>) -> io::Result<Listener> {
-        let listener = UnixListener::bind(path)?;
+        let path = std::path::absolute(path)?;
+        let listener = UnixListener::bind(&path)?;
         rustix::net::listen(&listener, BACKLOG)?; // As above.
-        Ok(listener.into())
+        let id = id_of(&path)?;
+        Ok(Listener {
+            file: Some(SocketFile { path, id }),
+            ..listener.into()
+        })
     }
 
     /// Returns the listeners that the process was started with, as systemd hands them over
@@ -113,9 +124,21 @@ impl Listener {
     fn new(socket: Socket) -> Listener {
         Listener {
             socket,
+            file: None,
             #[cfg(feature = "tls")]
             tls: None,
         }
+    }
+
+    /// Returns what tells whether a client waits.
+    pub(super) fn queue(&self) -> io::Result<Queue> {
+        let set = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+        let event = EpollEvent::new(EpollFlags::EPOLLIN, 0);
+        match &self.socket {
+            Socket::Tcp(listener) => set.add(listener, event)?,
+            Socket::Unix(listener) => set.add(listener, event)?,
+        }
+        Ok(Queue(set))
     }
 
     /// Returns the address, if it is one of TCP.
@@ -153,5 +176,37 @@ impl From<TcpListener> for Listener {
 impl From<UnixListener> for Listener {
     fn from(listener: UnixListener) -> Listener {
         Listener::new(Socket::Unix(listener))
+    }
+}
+
+/// The clients that wait to be accepted.
+pub(super) struct Queue(Epoll);
+
+impl Queue {
+    /// Waits for a client, in milliseconds. Returns whether there is one.
+    pub(super) fn has_client(&self, most: u16) -> bool {
+        let mut events = [EpollEvent::empty()];
+        matches!(self.0.wait(&mut events, most), Ok(1)) // Failure: an interrupt.
+    }
+}
+
+/// The file of a Unix socket, which goes with it.
+#[derive(Debug)]
+struct SocketFile {
+    path: PathBuf,
+    /// Device and inode: another process may have put its own in the place.
+    id: (u64, u64),
+}
+
+fn id_of(path: &Path) -> io::Result<(u64, u64)> {
+    let metadata = std::fs::symlink_metadata(path)?;
+    Ok((metadata.dev(), metadata.ino()))
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        if id_of(&self.path).is_ok_and(|id| id == self.id) {
+            let _ = std::fs::remove_file(&self.path); // The folder may be read-only by now.
+        }
     }
 }

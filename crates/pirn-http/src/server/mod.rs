@@ -10,6 +10,7 @@ pub(crate) mod timeouts;
 pub(crate) mod watch;
 
 use crate::client::Client;
+use crate::observe::{Observation, OfRefused};
 use crate::request::Request;
 use crate::response::{IntoResponse, Response};
 use crate::router::Router;
@@ -52,6 +53,7 @@ type Layer = Box<dyn FnOnce(Box<Handler>) -> Box<Handler>>;
 pub struct Server {
     router: Router,
     layers: Vec<Layer>,
+    refused: Vec<Box<OfRefused>>,
     limits: Limits,
     timeouts: Timeouts,
     threads: Threads,
@@ -73,6 +75,7 @@ impl Server {
         Server {
             router: Router::default(),
             layers: Vec::new(),
+            refused: Vec::new(),
             limits: Limits::default(),
             timeouts: Timeouts::default(),
             threads: Threads::default(),
@@ -221,6 +224,29 @@ impl Server {
         self
     }
 
+    /// Has an access log, or metrics, see all requests: those that handlers see, as
+    /// [`with`](Self::with) its layer does, and those that are refused before, because they are no
+    /// requests, or none that is served.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn_http::{Request, Server, observe::{AccessLog, Metrics}};
+    /// let metrics = Metrics::new();
+    /// let server = Server::new()
+    ///     .get("/", |_: &mut Request| "Hello, World!")
+    ///     .get("/metrics", metrics.handler())
+    ///     .observe(&metrics)
+    ///     .observe(AccessLog::new(std::io::stderr()));
+    /// server.client().send(b"nonsense\r\n\r\n");
+    /// let line = "http_requests_total{route=\"none\",method=\"other\",status=\"4xx\"} 1\n";
+    /// assert!(metrics.text().contains(line));
+    /// ```
+    pub fn observe(mut self, observation: impl Into<Observation>) -> Server {
+        let Observation { layer, of_refused } = observation.into();
+        self.refused.push(of_refused);
+        self.with(layer)
+    }
+
     /// Sets how much clients may send.
     pub fn limits(self, limits: Limits) -> Server {
         Server { limits, ..self }
@@ -321,13 +347,17 @@ impl Server {
         let Server {
             router,
             layers,
-            limits,
+            refused,
+            mut limits,
             timeouts,
             threads,
             half_close,
             http2,
             protocol,
         } = self;
+        if limits.connections == usize::MAX {
+            limits.connections = shared::most_connections();
+        }
         let routes = router.paths();
         let inner: Box<Handler> = Box::new(move |request: &mut Request| router.handle(request));
         let handler = layers.into_iter().fold(inner, |inner, layer| layer(inner));
@@ -347,6 +377,7 @@ impl Server {
             http2,
             watch: Watch::new(timeouts),
             stopping,
+            refused,
         })
     }
 }

@@ -1,10 +1,10 @@
 //! Servers that serve, until they are shut down.
 
-use super::listener::{Arrival, Listener};
+use super::listener::{Arrival, Listener, Queue};
 use super::shared::Shared;
 #[cfg(feature = "tls")]
 use super::watch::Limit;
-use super::watch::Seat;
+use super::watch::{LINGERING, Seat, Watch, take_interrupt};
 use crate::h1::connection::Connection;
 use crate::h1::input::Input;
 use crate::h1::upgrade::Upgraded;
@@ -62,8 +62,8 @@ impl Bound {
         spawn("http-watch", move || limits.run())?;
         let mut acceptors = Vec::new();
         for listener in self.listeners {
-            let shared = Arc::clone(&self.shared);
-            let accept = move || accept_all(&listener, &shared);
+            let (shared, queue) = (Arc::clone(&self.shared), listener.queue()?);
+            let accept = move || accept_all(&listener, &queue, &shared);
             acceptors.push(spawn("http-accept", accept)?);
         }
         Ok(Running {
@@ -112,19 +112,21 @@ impl Running {
             .for_each(|acceptor| drop(acceptor.join()));
     }
 
-    /// Ends the server: no more connections are accepted, those that wait for a request are closed,
-    /// requests that have begun are answered with `Connection: close`, and clients of HTTP/2 get
-    /// `GOAWAY`. After the [grace](crate::Timeouts::grace) their threads are interrupted. Returns
-    /// how many connections are left a second after that; usually none.
+    /// Ends the server: no more connections are accepted but those that have been made already,
+    /// those that wait for a request are closed (for their first one, after a second), requests
+    /// that have begun are answered with `Connection: close`, and clients of HTTP/2 get `GOAWAY`.
+    /// After the [grace](crate::Timeouts::grace) their threads are interrupted. Returns how many
+    /// connections are left a second after that; usually none.
     pub fn shutdown(&self) -> usize {
         let (shared, watch) = (&self.shared, &self.shared.watch);
         shared.stopping.store(true, SeqCst);
         let threads = Vec::from_iter(self.lock().iter().map(|one| Thread::clone(one.thread())));
         threads.iter().for_each(Thread::interrupt);
         self.join();
-        let grace = Instant::now() + watch.timeouts.grace;
+        let begin = Instant::now();
+        let (grace, on_their_way) = (begin + watch.timeouts.grace, begin + LINGERING);
         while watch.count() > 0 && Instant::now() < grace {
-            watch.dismiss_idle(); // Again: a request may have ended since.
+            watch.dismiss_idle(Instant::now() > on_their_way); // Again: requests end meanwhile.
             watch.wait_for_end(Duration::from_millis(10));
         }
         let end = Instant::now() + Duration::from_secs(1);
@@ -147,22 +149,37 @@ fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<thread::
 }
 
 /// Accepts connections until the server is shut down. Each gets a thread.
-fn accept_all(listener: &Listener, shared: &Arc<Shared>) {
-    // How long to wait for a connection to end, where no more can be accepted.
-    const PAUSE: Duration = Duration::from_millis(100);
+fn accept_all(listener: &Listener, queue: &Queue, shared: &Arc<Shared>) {
+    let watch = &shared.watch;
     while !shared.is_stopping() {
-        if shared.watch.count() >= shared.limits.connections {
-            shared.watch.wait_for_end(PAUSE);
+        if watch.count() >= shared.limits.connections {
+            make_room(queue, watch);
             continue;
         }
         match listener.accept() {
             Ok(arrival) => begin(arrival, shared),
-            Err(_) if shared.is_stopping() => return,
-            // The client is gone already: the next.
+            // The client is gone already, or the server is shut down.
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
-            // No descriptors, or no memory, until a connection ends.
-            Err(_) => shared.watch.wait_for_end(PAUSE),
+            Err(_) if shared.is_stopping() => {}
+            Err(_) => make_room(queue, watch), // There are no descriptors, or there is no memory.
         }
+    }
+    take_interrupt(); // It has come, or is on its way.
+    // Closing the listener would reset those that have connected, and may have sent a request.
+    while queue.has_client(0)
+        && let Ok(arrival) = listener.accept()
+    {
+        begin(arrival, shared);
+    }
+}
+
+/// Waits until another connection may be accepted, for a moment. If a client waits for that, the
+/// connection is closed that has waited for a request for longest.
+fn make_room(queue: &Queue, watch: &Watch) {
+    const PAUSE: u16 = 100; // milliseconds
+    if queue.has_client(PAUSE) {
+        watch.dismiss_longest_idle();
+        watch.wait_for_end(Duration::from_millis(PAUSE.into()));
     }
 }
 

@@ -3,6 +3,7 @@
 use super::watch::Watch;
 use crate::h1::head;
 use crate::h1::upgrade::Upgraded;
+use crate::observe::{OfRefused, Refused};
 use crate::request::Request;
 use crate::response::Response;
 #[cfg(feature = "http2")]
@@ -90,8 +91,11 @@ impl Limits {
         }
     }
 
-    /// The maximum number of connections; as many as there are descriptors. Others wait in the
-    /// listener's queue.
+    /// The maximum number of connections. Others wait in the listener's queue; while they do, those
+    /// that have waited for a request for longer than a second are closed, the longest first.
+    ///
+    /// By default they are three quarters of the descriptors that the process may have, so that
+    /// handlers find some for files, and connections to others.
     #[must_use]
     pub fn connections(self, connections: usize) -> Limits {
         Limits {
@@ -138,6 +142,8 @@ pub(crate) struct Shared {
     pub(crate) http2: bool,
     pub(crate) watch: Arc<Watch>,
     pub(crate) stopping: AtomicBool,
+    /// What is told of requests that no handler sees.
+    pub(crate) refused: Vec<Box<OfRefused>>,
 }
 
 impl Shared {
@@ -150,8 +156,20 @@ impl Shared {
         }
     }
 
+    pub(crate) fn note_refused(&self, refused: &Refused<'_>) {
+        self.refused.iter().for_each(|note| note(refused));
+    }
+
     /// Returns whether the server has been shut down.
     pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.load(SeqCst)
     }
+}
+
+/// Returns how many connections there may be unless it is said: a quarter of the descriptors is
+/// kept for what handlers open.
+pub(super) fn most_connections() -> usize {
+    let descriptors = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let most = descriptors.and_then(|count| usize::try_from(count / 4 * 3).ok());
+    most.unwrap_or(usize::MAX).max(1)
 }

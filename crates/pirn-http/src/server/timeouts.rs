@@ -47,8 +47,9 @@ impl Timeouts {
         Timeouts { handshake, ..self }
     }
 
-    /// How long a connection may wait for its next request, and the longest pause of a
-    /// [body](Self::body); 75 s.
+    /// How long a connection may wait for its next request, the longest pause of a
+    /// [body](Self::body), and of a client that takes what a WebSocket, or another protocol, sends
+    /// it; 75 s.
     #[must_use]
     pub fn idle(self, idle: Duration) -> Timeouts {
         Timeouts { idle, ..self }

@@ -9,13 +9,16 @@
 //! which the watch does not run, because the machine is overloaded, does not count against clients.
 //!
 //! ```text
-//!   due   0          nothing is limited
-//!         tick << 1  until this tick   --the watch--> EXPIRED, and an interrupt
-//!         ... | 1    the same, of a thread that waits for a request: shutting down ends that
+//!   due   0           nothing is limited
+//!         tick << 2   until this tick   --the watch--> EXPIRED, and an interrupt
+//!         ... | IDLE  the same, of a thread that waits for a request: shutting down ends that
+//!         ... | FIRST the same, for its first one: that may be on its way
 //! ```
 //!
 //! Rejected: `SO_RCVTIMEO`, which a byte now and then defeats; a timer per connection, which is
 //! armed and disarmed with each request.
+
+mod waiting;
 
 use super::hangups::{Client, HangUps};
 use super::pace::Pace;
@@ -33,16 +36,20 @@ use std::sync::atomic::{
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+pub(crate) use waiting::Waiting;
+
 /// How often the watch looks.
 const TICK: Duration = Duration::from_millis(100);
 /// The most ticks that pass between two looks.
 const MOST_TICKS: u64 = 2;
-/// How long a client has to see the last answer.
-const LINGERING: Duration = Duration::from_secs(1);
+/// How long a client has to see the last answer, and for a first request that is on its way when
+/// the server is shut down or other clients wait for their turn.
+pub(super) const LINGERING: Duration = Duration::from_secs(1);
 const EXPIRED: u64 = u64::MAX;
 /// A tick that never comes.
-const FOREVER: u64 = u64::MAX >> 2;
+const FOREVER: u64 = u64::MAX >> 3;
 const IDLE: u64 = 1;
+const FIRST: u64 = 2;
 
 /// What a connection's thread does, as far as it is limited.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,6 +57,8 @@ pub(crate) enum Limit {
     #[cfg_attr(not(feature = "tls"), expect(dead_code, reason = "there is no TLS"))]
     Handshake,
     Idle,
+    /// As `Idle`, before the first request.
+    First,
     Head,
     Body,
     Write,
@@ -90,15 +99,16 @@ impl Seat {
         let timeouts = &self.watch.timeouts;
         let body_due = || self.pace.begin_wait(self.watch.now(), timeouts);
         let due = match limit {
-            Limit::Handshake => self.watch.tick_after(timeouts.handshake) << 1,
-            Limit::Idle => self.watch.tick_after(timeouts.idle) << 1 | IDLE,
-            Limit::Head => self.watch.tick_after(timeouts.head) << 1,
-            Limit::Drain => self.watch.tick_after(timeouts.start) << 1,
-            Limit::Linger => self.watch.tick_after(LINGERING) << 1,
+            Limit::Handshake => self.watch.tick_after(timeouts.handshake) << 2,
+            Limit::Idle => self.watch.tick_after(timeouts.idle) << 2 | IDLE,
+            Limit::First => self.watch.tick_after(timeouts.idle) << 2 | IDLE | FIRST,
+            Limit::Head => self.watch.tick_after(timeouts.head) << 2,
+            Limit::Drain => self.watch.tick_after(timeouts.start) << 2,
+            Limit::Linger => self.watch.tick_after(LINGERING) << 2,
             Limit::Body => self.or_handler(body_due().min(self.begin_upload())),
             Limit::Write => self.or_handler(body_due()),
             #[cfg(feature = "http2")]
-            Limit::Dismissal => FOREVER << 1 | IDLE,
+            Limit::Dismissal => FOREVER << 2 | IDLE,
         };
         self.set(due);
     }
@@ -106,8 +116,8 @@ impl Seat {
     /// Returns when the thread is due, if it is so at a tick, and its handler when that is.
     fn or_handler(&self, tick: u64) -> u64 {
         match self.handler_due.get() {
-            0 => tick << 1,
-            handler_due => handler_due.min(tick << 1),
+            0 => tick << 2,
+            handler_due => handler_due.min(tick << 2),
         }
     }
 
@@ -162,7 +172,7 @@ impl Seat {
         self.begin_body();
         self.upload_due.set(0);
         if let Some(handler) = self.watch.timeouts.handler {
-            self.handler_due.set(self.watch.tick_after(handler) << 1);
+            self.handler_due.set(self.watch.tick_after(handler) << 2);
             self.no_limit();
         }
         self.state.client.begin();
@@ -186,7 +196,7 @@ impl Seat {
     /// Returns whether a handler runs, and has had its time.
     pub(crate) fn is_handler_late(&self) -> bool {
         let due = self.handler_due.get();
-        due != 0 && due >> 1 <= self.watch.now()
+        due != 0 && due >> 2 <= self.watch.now()
     }
 
     /// Returns whether the client has hung up.
@@ -230,10 +240,7 @@ impl Seat {
 
     /// Returns a handle for the waits of a connection that has left HTTP.
     pub(crate) fn waiting(&self) -> Waiting {
-        Waiting {
-            watch: Arc::clone(&self.watch),
-            state: Arc::clone(&self.state),
-        }
+        Waiting::new(&self.watch, &self.state)
     }
 
     /// Returns a handle for whoever notices that the client is gone.
@@ -262,39 +269,8 @@ impl Line {
     }
 }
 
-/// The waits of a connection that has left HTTP: they may be as long as they like, until the server
-/// is shut down.
-pub(crate) struct Waiting {
-    watch: Arc<Watch>,
-    state: Arc<State>,
-}
-
-impl Waiting {
-    /// Does what waits for the client.
-    pub(crate) fn during<R>(&self, wait: impl FnOnce() -> R) -> R {
-        self.until(FOREVER << 1 | IDLE, wait)
-    }
-
-    /// Does what waits for the client, for a second at most.
-    pub(crate) fn briefly(&self, wait: impl FnOnce()) {
-        self.until(self.watch.tick_after(LINGERING) << 1, wait);
-    }
-
-    fn until<R>(&self, due: u64, wait: impl FnOnce() -> R) -> R {
-        self.state.set(due);
-        let result = wait();
-        self.state.set(0);
-        result
-    }
-
-    /// Returns whether such a wait has been ended.
-    pub(crate) fn is_dismissed(&self) -> bool {
-        self.state.due.load(Acquire) == EXPIRED // Acquire: as in `set`.
-    }
-}
-
 /// Takes an interrupt that has come, or is on its way.
-fn take_interrupt() {
+pub(super) fn take_interrupt() {
     let patience = Instant::now() + TICK;
     while !thread::take_interrupt() && Instant::now() < patience {
         thread::yield_now();
@@ -347,6 +323,8 @@ struct Seats {
     next: u64,
     connections: usize,
     taken: HashMap<u64, Arc<State>>,
+    /// The one that was last ended for another client, and the tick of that.
+    dismissed: (u64, u64),
 }
 
 impl Watch {
@@ -388,8 +366,8 @@ impl Watch {
         let state = Arc::<State>::default();
         let mut seats = self.lock();
         seats.connections += usize::from(!is_stream);
+        seats.next += 1; // There is none with the number 0.
         let number = seats.next;
-        seats.next += 1;
         seats.taken.insert(number, Arc::clone(&state));
         let watch = Arc::clone(self);
         Seat {
@@ -451,7 +429,7 @@ impl Watch {
             last += TICK * u32::try_from(passed).unwrap_or(0);
             let now = self.now() + passed.min(MOST_TICKS);
             self.now.store(now, Relaxed); // As in `now`.
-            self.expire_where(|due| due >> 1 <= now);
+            self.expire_where(|due| due >> 2 <= now);
         }
     }
 
@@ -479,9 +457,30 @@ impl Watch {
         self.ended.store(true, SeqCst);
     }
 
-    /// Ends the connections that wait for a request.
-    pub(crate) fn dismiss_idle(&self) {
-        self.expire_where(|due| due & IDLE != 0);
+    /// Ends the connections that wait for a request; `all`: also for their first one.
+    pub(crate) fn dismiss_idle(&self, all: bool) {
+        self.expire_where(|due| due & IDLE != 0 && (all || due & FIRST == 0));
+    }
+
+    /// Ends the connection that has waited for a request for longest, if that is longer than a
+    /// second: for another client. Not while the last one that was ended so is still about to.
+    pub(crate) fn dismiss_longest_idle(&self) {
+        let now = self.now();
+        let mut seats = self.lock();
+        let (last, since) = seats.dismissed;
+        if seats.taken.contains_key(&last) && now < since + ticks(self.timeouts.idle) {
+            return;
+        }
+        let recent = self.tick_after(self.timeouts.idle.saturating_sub(LINGERING));
+        let dues = seats.taken.iter();
+        let dues = dues.map(|(number, seat)| (seat.due.load(SeqCst), *number));
+        let idle = dues.filter(|&(due, _)| due & IDLE != 0 && due != EXPIRED && due >> 2 < recent);
+        if let Some((due, number)) = idle.min() {
+            let seat = Arc::clone(&seats.taken[&number]);
+            seats.dismissed = (number, now);
+            drop(seats);
+            seat.expire(due);
+        }
     }
 
     /// Interrupts all threads.

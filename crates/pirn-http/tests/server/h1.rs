@@ -136,7 +136,7 @@ fn heads_that_another_program_might_read_differently_are_refused() {
         ("GET / HTTP/1.1\r\nhost: a\r\nx: \0\r\n\r\n", "400"),
         ("GET / HTTP/1.1\r\nhost: a\r\n: x\r\n\r\n", "400"),
         ("GET  / HTTP/1.1\r\nhost: a\r\n\r\n", "400"),
-        ("GET /a b HTTP/1.1\r\nhost: a\r\n\r\n", "505"),
+        ("GET /a b HTTP/1.1\r\nhost: a\r\n\r\n", "400"),
         ("GET http://b/ HTTP/1.1\r\nhost: a\r\n\r\n", "400"),
         ("GET * HTTP/1.1\r\nhost: a\r\n\r\n", "400"),
         ("GET a HTTP/1.1\r\nhost: a\r\n\r\n", "400"),
@@ -342,4 +342,62 @@ fn a_shutdown_lets_requests_end() {
         assert!(answer.ends_with("\r\n\r\ndone"), "{answer}");
         assert_eq!(ending.join().unwrap(), 0);
     });
+}
+
+#[test]
+fn an_informational_answer_is_an_error_of_the_handler() {
+    let respond = |request: &mut Request| match request.respond(Response::new(Status::PROCESSING)) {
+        Ok(_) => Status::OK,
+        Err(_) => Status::IM_A_TEAPOT,
+    };
+    let client = Server::new()
+        .get("/100", |_: &mut Request| Status::CONTINUE)
+        .get("/101", |_: &mut Request| Status::SWITCHING_PROTOCOLS)
+        .get("/102", respond)
+        .get("/", |_: &mut Request| "next")
+        .client();
+    for (path, status) in [("/100", "500"), ("/101", "500"), ("/102", "418")] {
+        let both =
+            format!("GET {path} HTTP/1.1\r\nhost: a\r\n\r\nGET / HTTP/1.1\r\nhost: a\r\n\r\n");
+        let all = text(&client.send(both.as_bytes()));
+        assert!(all.starts_with(&format!("HTTP/1.1 {status} ")), "{all}");
+        assert!(all.ends_with("\r\n\r\nnext"), "{all}");
+    }
+}
+
+#[test]
+fn an_answer_that_resets_has_no_body() {
+    let reset = || Response::new(Status::RESET_CONTENT).body("left out");
+    let client = Server::new()
+        .get("/", move |_: &mut Request| reset())
+        .get("/pushed", |request: &mut Request| -> io::Result<()> {
+            let mut body = request.respond(Response::new(Status::RESET_CONTENT))?;
+            body.write_all(b"left out")
+        })
+        .client();
+    for path in ["/", "/pushed"] {
+        let one = format!("GET {path} HTTP/1.1\r\nhost: a\r\n\r\n");
+        let all = text(&client.send(one.repeat(2).as_bytes()));
+        assert_eq!(all.matches("HTTP/1.1 205 ").count(), 2, "{all}");
+        assert_eq!(all.matches("content-length: 0\r\n").count(), 2, "{all}");
+        assert!(
+            all.ends_with("\r\n\r\n") && !all.contains("left out"),
+            "{all}"
+        );
+    }
+}
+
+#[test]
+fn a_location_has_no_line_ends_whatever_it_is_made_of() {
+    let there =
+        |request: &mut Request| Response::see_other(&request.query_value("to").unwrap_or_default());
+    let client = Server::new().get("/", there).client();
+    let location = |to: &str| {
+        let answer = client.get(&format!("/?to={to}"));
+        assert_eq!(answer.status, Status::SEE_OTHER);
+        answer.headers["location"].to_str().unwrap().to_owned()
+    };
+    assert_eq!(location("/a%3Fb=c%26d"), "/a?b=c&d");
+    assert_eq!(location("/a%0D%0Ax:%00"), "/a%0D%0Ax:%00");
+    assert_eq!(location("/%C3%BC%25"), "/%C3%BC%");
 }

@@ -5,8 +5,18 @@ mod h1;
 mod hangups;
 #[cfg(feature = "http2")]
 mod http2;
+#[cfg(feature = "http2")]
+mod refused;
+mod room;
 mod slow;
 mod threads;
+#[cfg(all(
+    feature = "brotli",
+    feature = "gzip",
+    feature = "http2",
+    feature = "zstd"
+))]
+mod timely;
 #[cfg(feature = "tls")]
 mod tls;
 mod upgrade;

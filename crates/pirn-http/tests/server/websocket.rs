@@ -1,9 +1,10 @@
 //! WebSockets, with tungstenite's client.
 
-use pirn_http::{Limits, Request, Response, Server, Status, WebSocket};
+use pirn_http::{Limits, Request, Response, Server, Status, Timeouts, WebSocket};
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::mpsc;
+use std::time::Duration;
 use tungstenite::{Error, Message, client::client, protocol::frame::coding::CloseCode};
 
 type Client = tungstenite::WebSocket<TcpStream>;
@@ -196,4 +197,70 @@ fn a_request_decides_whether_it_becomes_a_socket() {
     let (mut socket, _) = client(request, TcpStream::connect(address).unwrap()).unwrap();
     assert_eq!(socket.read().unwrap(), Message::from("welcome"));
     assert_eq!(server.shutdown(), 0);
+}
+
+/// A server whose socket sends until that fails, and then says so.
+pub(crate) fn sending_for_ever() -> (Server, mpsc::Receiver<ErrorKind>) {
+    let (failed, has_failed) = mpsc::channel();
+    let server = Server::new()
+        .websocket("/", move |socket| {
+            let error = loop {
+                if let Err(error) = socket.send(vec![7; 1 << 20]) {
+                    break error;
+                }
+            };
+            failed.send(error.kind()).unwrap();
+            socket.send("after that").unwrap_err();
+            Err(error)
+        })
+        .timeouts(Timeouts::default().idle(Duration::from_millis(100)));
+    (server, has_failed)
+}
+
+#[test]
+fn a_client_that_reads_nothing_is_cut_off() {
+    let (server, has_failed) = sending_for_ever();
+    let server = start(server);
+    let client = connect(&server);
+    assert_eq!(has_failed.recv().unwrap(), ErrorKind::TimedOut);
+    while server.connections() > 0 {
+        std::thread::yield_now();
+    }
+    drop(client);
+    assert_eq!(server.shutdown(), 0);
+}
+
+#[test]
+fn a_client_that_reads_nothing_keeps_no_other_thread_either() {
+    let (sockets, arrived) = mpsc::channel();
+    let server = Server::new()
+        .websocket("/", move |mut socket| {
+            sockets.send(socket.clone()).unwrap();
+            while socket.read()?.is_some() {}
+            Ok(())
+        })
+        .timeouts(Timeouts::default().idle(Duration::from_millis(100)));
+    let server = start(server);
+    let client = connect(&server);
+    let socket = arrived.recv().unwrap();
+    while socket.send(vec![7; 1 << 20]).is_ok() {}
+    // The thread that waits for messages has seen the end as well.
+    while server.connections() > 0 {
+        std::thread::yield_now();
+    }
+    drop(client);
+    assert_eq!(server.shutdown(), 0);
+}
+
+#[test]
+fn a_client_sees_the_farewell_of_a_server_that_is_shut_down() {
+    let server = start(Server::new().websocket("/", echo));
+    let mut client = connect(&server);
+    client.send("hello".into()).unwrap();
+    assert_eq!(client.read().unwrap(), Message::from("hello"));
+    std::thread::scope(|scope| {
+        let ended = scope.spawn(|| server.shutdown());
+        assert_eq!(farewell(&mut client), Some(CloseCode::Away));
+        assert_eq!(ended.join().unwrap(), 0);
+    });
 }

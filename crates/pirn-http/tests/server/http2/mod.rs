@@ -39,7 +39,7 @@ impl Answer {
 }
 
 impl Client {
-    fn connect(server: &Running) -> Client {
+    pub(crate) fn connect(server: &Running) -> Client {
         Client::built(&Builder::new(), server)
     }
 
@@ -62,12 +62,16 @@ impl Client {
     }
 
     /// Begins a request, whose body may follow.
-    fn begin(&self, request: Request<()>, is_whole: bool) -> (ResponseFuture, SendStream<Bytes>) {
+    pub(crate) fn begin(
+        &self,
+        request: Request<()>,
+        is_whole: bool,
+    ) -> (ResponseFuture, SendStream<Bytes>) {
         let mut sender = block_on(self.sender.clone().ready()).unwrap();
         sender.send_request(request, is_whole).unwrap()
     }
 
-    fn ask(&self, request: Request<()>, body: &[u8]) -> Result<Answer, h2::Error> {
+    pub(crate) fn ask(&self, request: Request<()>, body: &[u8]) -> Result<Answer, h2::Error> {
         let (answer, mut stream) = self.begin(request, body.is_empty());
         if !body.is_empty() {
             send(&mut stream, Bytes::copy_from_slice(body), true);
@@ -91,7 +95,7 @@ impl Client {
     }
 }
 
-fn served(server: Server) -> Running {
+pub(crate) fn served(server: Server) -> Running {
     server.bind("127.0.0.1:0").unwrap().start().unwrap()
 }
 
@@ -100,7 +104,7 @@ fn get(path: &str) -> Request<()> {
 }
 
 /// Sends bytes, as far as the server wants them: it may have answered before.
-fn send(stream: &mut SendStream<Bytes>, mut bytes: Bytes, is_end: bool) {
+pub(crate) fn send(stream: &mut SendStream<Bytes>, mut bytes: Bytes, is_end: bool) {
     while !bytes.is_empty() {
         stream.reserve_capacity(bytes.len());
         let room = match stream.capacity() {
@@ -131,7 +135,7 @@ fn receive(answer: ResponseFuture) -> Result<Answer, h2::Error> {
     })
 }
 
-fn next_piece(stream: &mut RecvStream) -> Result<Option<Bytes>, h2::Error> {
+pub(crate) fn next_piece(stream: &mut RecvStream) -> Result<Option<Bytes>, h2::Error> {
     let Some(piece) = block_on(stream.data()).transpose()? else {
         return Ok(None);
     };

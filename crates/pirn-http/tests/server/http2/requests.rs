@@ -126,7 +126,7 @@ fn fields_have_one_form() {
     let request = Asked::get("http://a/fields").header("host", "b");
     let answer = client.ask(request.body(()).unwrap(), b"").unwrap();
     assert_eq!(answer.status, Status::BAD_REQUEST);
-    assert_eq!(answer.text(), "Host and :authority disagree");
+    assert_eq!(answer.text(), "Host and target disagree");
     assert_eq!(server.shutdown(), 0);
 }
 

@@ -1,7 +1,7 @@
 //! Streams that carry other protocols (RFC 8441), with tungstenite's WebSockets.
 
 use super::{Client, next_piece, receive, send, served};
-use crate::websocket::{echo, farewell, handing_out};
+use crate::websocket::{echo, farewell, handing_out, sending_for_ever};
 use ::http::{Method, Request as Asked};
 use bytes::{Buf, Bytes};
 use h2::ext::Protocol;
@@ -175,5 +175,17 @@ fn other_protocols_and_refusals_are_as_in_http_1() {
         let refused = client.begin(client.asks_for("whisper", path), false).0;
         assert_eq!(receive(refused).unwrap().status, status);
     }
+    assert_eq!(server.shutdown(), 0);
+}
+
+#[test]
+fn a_client_whose_window_stays_full_is_cut_off() {
+    let (server, has_failed) = sending_for_ever();
+    let server = served(server);
+    let client = Client::connect(&server);
+    let tunnel = client.tunnel("websocket", "/");
+    has_failed.recv().unwrap();
+    drop(tunnel);
+    client.end().unwrap();
     assert_eq!(server.shutdown(), 0);
 }

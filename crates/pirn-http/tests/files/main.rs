@@ -1,6 +1,8 @@
 //! Files: what is served, what is not, conditional requests and ranges.
 #![cfg(feature = "files")]
 
+mod chosen;
+
 use pirn_http::files::{File, Files};
 use pirn_http::{Answer, Client, Method, Request, Server};
 use std::fs;
