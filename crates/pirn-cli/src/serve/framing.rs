@@ -11,7 +11,7 @@ use pirn_http::{HeaderMap, HeaderValue, Status};
 /// What is wrong with it.
 pub(super) fn length(status: Status, headers: &HeaderMap) -> Result<Option<u64>, &'static str> {
     if status.is_informational() {
-        return Err("it changes the protocol, and nobody has asked for that");
+        return Err("it changes the protocol, and no client has asked for that");
     }
     let mut codings = headers.get_all(TRANSFER_ENCODING).into_iter();
     let coding = codings.next().map(HeaderValue::as_bytes);

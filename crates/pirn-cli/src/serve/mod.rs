@@ -1,9 +1,11 @@
 //! `pirn serve`: a folder of files, or another server, behind `pirn-http`.
 
-mod attempt;
+mod answer;
 mod forwarded;
 mod framing;
+mod origin;
 mod proxy;
+mod sending;
 mod upgrade;
 
 use std::error::Error;
@@ -20,6 +22,7 @@ use pirn_http::{
     Compression, HeaderName, HeaderValue, Limits, Listener, Request, Running, Server, Timeouts,
     Tls, Uri,
 };
+use rustix::process::{Resource, getrlimit};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -76,6 +79,10 @@ pub struct ServeArgs {
     /// How large the body of a request may be, in bytes.
     #[arg(long, value_name = "BYTES", default_value_t = 100 << 20)]
     max_body: u64,
+    /// How many clients may be connected; others wait, and those that have been idle for longest
+    /// give way. By default as many as there are descriptors for them and for what they ask for.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    max_connections: Option<u32>,
     /// How long the other server may take to begin its answer, to go on with it, or to take more of
     /// a request, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, conflicts_with = "folder",
@@ -153,12 +160,23 @@ impl ServeArgs {
             }
             (None, None) => return Err("there is nothing to serve".into()),
         };
-        let mut server = server.limits(Limits::default().body(self.max_body));
+        let mut limits = Limits::default().body(self.max_body);
+        let descriptors = getrlimit(Resource::Nofile).current;
+        let most = match (self.max_connections, descriptors, &self.proxy) {
+            (Some(most), _, _) => Some(most.into()),
+            // A connection to the other server for each.
+            (None, Some(descriptors), Some(_)) => Some(descriptors / 2),
+            _ => None,
+        };
+        if let Some(most) = most {
+            limits = limits.connections(usize::try_from(most).unwrap_or(usize::MAX));
+        }
+        let mut server = server.limits(limits);
         if self.compress {
             server = server.with(Compression::new().layer());
         }
         if self.log {
-            server = server.with(AccessLog::new(io::stdout()).layer());
+            server = server.observe(AccessLog::new(io::stdout()));
         }
         Ok(server)
     }

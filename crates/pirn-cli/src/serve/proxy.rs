@@ -1,36 +1,27 @@
-//! Passing requests on to another server, by `ureq`: a client that blocks, and so parks.
+//! Passing requests on to another server, and its answers to the clients.
 
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use pirn::thread;
+use pirn::{scope, thread};
 use pirn_http::header::{
-    CONNECTION, CONTENT_LENGTH, EXPECT, HOST, MAX_FORWARDS, PROXY_AUTHENTICATE,
-    PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE, VIA,
+    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, EXPECT, HOST, MAX_FORWARDS, PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION, SEC_WEBSOCKET_KEY, TE, TRAILER, TRANSFER_ENCODING, UPGRADE, VIA,
 };
-use pirn_http::http::uri::{Authority, PathAndQuery, Scheme};
-use pirn_http::http::{self, Version};
+use pirn_http::http::Version;
+use pirn_http::http::uri::PathAndQuery;
 use pirn_http::{
     Body, HeaderMap, HeaderName, HeaderValue, IntoResponse, Method, Request, Response, Status, Uri,
 };
-use ureq::config::AutoHeaderValue;
-use ureq::unversioned::resolver::DefaultResolver;
-use ureq::unversioned::transport::{Connector, DefaultConnector};
-use ureq::{Agent, SendBody};
 
-use super::attempt::{self, Attempt};
+use super::answer::{self, Head, Incoming};
 use super::forwarded::{self, Trusted};
-use super::{framing, upgrade};
+use super::origin::{Connection, Origin};
+use super::{sending, upgrade};
 use crate::retry::retry;
 
-/// How many connections to the other server are kept while they are not used.
-const KEPT: usize = 256;
-/// How long it may take to connect.
-pub(super) const CONNECT: Duration = Duration::from_secs(10);
-/// The maximum length of the head of an answer.
-pub(super) const MAX_HEAD: usize = 64 * 1024;
 /// How many bytes of an answer are passed on at once.
 const PIECE: usize = 32 * 1024;
 
@@ -50,10 +41,13 @@ static OF_A_CONNECTION: [HeaderName; 10] = [
 
 /// Another server, that requests are passed on to.
 #[derive(Clone)]
-pub(super) struct Proxy {
-    agent: Agent,
-    target: Uri,
-    settings: Arc<Settings>,
+pub(super) struct Proxy(Arc<Inner>);
+
+struct Inner {
+    origin: Origin,
+    /// The path of its address, without a slash at its end.
+    above: String,
+    settings: Settings,
 }
 
 /// What the operator decides.
@@ -67,40 +61,36 @@ pub(super) struct Settings {
     pub(super) trusted: Vec<Trusted>,
 }
 
+/// Why there is no answer of the other server.
+enum Failure {
+    /// The body of the request cannot be read.
+    OfClient(io::Error),
+    Unreachable(io::Error),
+    /// It has taken the request, or some of it.
+    NoAnswer(io::Error),
+}
+
 impl Proxy {
     /// Returns one that passes requests on to this address.
-    pub(super) fn new(target: &Uri, settings: Settings) -> Result<Proxy, String> {
-        let is_http = [Some(&Scheme::HTTP), Some(&Scheme::HTTPS)].contains(&target.scheme());
-        if !is_http || target.authority().is_none() || target.query().is_some() {
-            return Err(format!(
+    pub(super) fn new(target: &Uri, mut settings: Settings) -> Result<Proxy, String> {
+        let origin = Origin::new(target, settings.timeout);
+        let origin = origin.filter(|_| target.query().is_none());
+        let origin = origin.ok_or_else(|| {
+            format!(
                 "--proxy takes an address such as http://127.0.0.1:3000 or https://host/path, not \
                  '{target}'"
-            ));
+            )
+        })?;
+        if let Some(credentials) = origin.credentials() {
+            let value = format!("Basic {}", upgrade::base64(credentials.as_bytes()));
+            let value = HeaderValue::try_from(value).map_err(|error| error.to_string())?;
+            settings.fields.insert(0, (AUTHORIZATION, value));
         }
-        let config = Agent::config_builder()
-            .http_status_as_error(false)
-            .allow_non_standard_methods(true)
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .user_agent(AutoHeaderValue::None)
-            .accept(AutoHeaderValue::None)
-            .accept_encoding(AutoHeaderValue::None)
-            .proxy(None)
-            .max_idle_connections(KEPT)
-            .max_idle_connections_per_host(KEPT)
-            .max_response_header_size(MAX_HEAD)
-            .timeout_connect(Some(CONNECT))
-            .timeout_recv_response(Some(settings.timeout))
-            // A server that takes no more of a body, or sends no more of one, is given up as well.
-            .timeout_per_write(Some(settings.timeout))
-            .timeout_per_read(Some(settings.timeout))
-            .build();
-        let connector = DefaultConnector::default().chain(attempt::Watching);
-        Ok(Proxy {
-            agent: Agent::with_parts(config, connector, DefaultResolver::default()),
-            target: target.clone(),
-            settings: Arc::new(settings),
-        })
+        Ok(Proxy(Arc::new(Inner {
+            origin,
+            above: target.path().trim_end_matches('/').to_owned(),
+            settings,
+        })))
     }
 
     /// Returns the answer of the other server, or passes it on as it comes.
@@ -113,111 +103,221 @@ impl Proxy {
     }
 
     fn try_to(&self, request: &mut Request) -> io::Result<Response> {
-        let Some(url) = self.url(&request.uri) else {
+        let Some(target) = self.target(&request.uri) else {
             return Ok(Status::BAD_REQUEST.into_response());
         };
         if let Some(response) = for_this_server(request) {
             return Ok(response);
         }
-        if upgrade::is_asked_for(request)
-            && let Some(response) = upgrade::pass_on(
-                &url,
-                request,
-                self.header(request, true),
-                self.settings.timeout,
-            )
-        {
-            return Ok(response);
+        let upgrades = upgrade::is_asked_for(request);
+        if !upgrades && upgrade::is_tunnel(request) {
+            return Ok(Status::NOT_IMPLEMENTED.into_response());
         }
-        let answer = match self.ask(request, &url) {
-            Err(error) => return incomplete(request, error),
-            Ok(answer) => answer,
-        };
-        let answer = match answer {
-            Ok(answer) => answer,
-            Err(error) => {
-                tell_operator(&url, request, &error);
-                return Ok(failed(matches!(error, ureq::Error::Timeout(_))));
+        let head = self.head(request, &target, upgrades);
+        match self.ask(request, &head, upgrades) {
+            Ok((head, way, _)) if upgrades && head.status == Status::SWITCHING_PROTOCOLS => {
+                Ok(upgrade::pass_on(request, head.headers, way))
             }
-        };
-        match framing::length(answer.status(), answer.headers()) {
-            Ok(length) => give(request, answer, length, &url),
-            Err(why) => {
-                tell_operator(&url, request, &why);
-                Ok(failed(false))
+            Ok((head, way, is_sent)) => {
+                match answer::Body::new(&head, way, &request.method, is_sent) {
+                    Ok(body) => self.give(request, head, body),
+                    Err(why) => Ok(self.failed(request, &why, Status::BAD_GATEWAY, NO_ANSWER)),
+                }
+            }
+            Err(Failure::OfClient(error)) => incomplete(request, error),
+            Err(Failure::Unreachable(error)) => {
+                let status = status_of(&error);
+                Ok(self.failed(request, &error, status, "cannot be reached"))
+            }
+            Err(Failure::NoAnswer(error)) => {
+                let what = match error.kind() {
+                    io::ErrorKind::InvalidData => NO_ANSWER,
+                    _ => "has closed the connection without an answer",
+                };
+                Ok(self.failed(request, &error, status_of(&error), what))
             }
         }
     }
 
-    /// Returns the address of what is asked for at the other server. `None`: there is none, or it
-    /// may not be beneath the path that the operator has given.
-    fn url(&self, asked: &Uri) -> Option<Uri> {
-        let above = self.target.path().trim_end_matches('/');
+    /// Returns the target of what is asked for at the other server. `None`: it may not be beneath
+    /// the path that the operator has given.
+    fn target(&self, asked: &Uri) -> Option<String> {
+        let above = &self.0.above;
         if !above.is_empty() && leads_up(asked.path()) {
             return None;
         }
         let asked = asked.path_and_query().map_or("/", PathAndQuery::as_str);
-        let mut parts = self.target.clone().into_parts();
-        parts.path_and_query = Some(format!("{above}{asked}").try_into().ok()?);
-        Uri::from_parts(parts).ok()
+        Some(format!("{above}{asked}"))
     }
 
-    /// Returns the header of a request that is passed on.
-    fn header(&self, request: &Request, upgrades: bool) -> HeaderMap {
+    /// Returns the head of a request that is passed on.
+    fn head(&self, request: &Request, target: &str, upgrades: bool) -> Vec<u8> {
         let mut headers = passed_on(request, upgrades);
-        forwarded::tell(&mut headers, request, &self.settings.trusted);
-        for (name, value) in &self.settings.fields {
+        forwarded::tell(&mut headers, request, &self.0.settings.trusted);
+        for (name, value) in &self.0.settings.fields {
             headers.insert(name, value.clone());
         }
-        headers
+        if !headers.contains_key(HOST)
+            && let Ok(host) = HeaderValue::from_str(self.0.origin.name())
+        {
+            headers.insert(HOST, host);
+        }
+        let mut head = format!("{} {target} HTTP/1.1\r\n", request.method).into_bytes();
+        for (name, value) in &headers {
+            head.extend_from_slice(name.as_str().as_bytes());
+            head.extend_from_slice(b": ");
+            head.extend_from_slice(value.as_bytes());
+            head.extend_from_slice(b"\r\n");
+        }
+        head.extend_from_slice(b"\r\n");
+        head
     }
 
-    /// Asks the other server.
+    /// Asks the other server. Returns its answer, and whether all of the request has been sent.
     ///
-    /// # Errors
-    /// If the request's body cannot be read.
-    fn ask(&self, request: &mut Request, url: &Uri) -> io::Result<Asked> {
-        let mut head = http::Request::new(());
-        *head.method_mut() = request.method.clone();
-        *head.uri_mut() = url.clone();
-        *head.headers_mut() = self.header(request, false);
-        let (head, ()) = head.into_parts();
-        let has_body = request.body_left() != Some(0);
-        let mut body = ByClient {
-            request,
-            is_begun: false,
-            error: None,
-        };
-        let mut may_repeat = head.method.is_idempotent();
-        loop {
-            let head = head.clone();
-            let (answer, attempt) = match has_body {
-                true => self.send(head, SendBody::from_reader(&mut body)),
-                false => self.send(head, SendBody::none()),
-            };
-            if let Some(error) = body.error {
-                return Err(error);
-            }
-            match answer {
-                // The connection was closed while it was not used: the request has most likely not
-                // been seen, and if it has, seeing it twice does no harm.
-                Err(ureq::Error::Io(error))
-                    if may_repeat
-                        && attempt == Attempt::OnKept
-                        && !body.is_begun
-                        && !thread::is_interrupt(&error) =>
-                {
-                    may_repeat = false;
+    /// A connection that was kept may be closed by the other server while a request is on its way
+    /// to it. Then the request has probably not been handled; if not a byte of an answer came, it
+    /// is sent again on a new one, unless handling it twice would do harm (RFC 9112, section
+    /// 9.3.1).
+    fn ask(&self, request: &mut Request, head: &[u8], upgrades: bool) -> Result<Asked, Failure> {
+        let origin = &self.0.origin;
+        let has_body = !upgrades && request.body_left() != Some(0);
+        if let Some(connection) = origin.kept() {
+            let mut incoming = Incoming::default();
+            let asked = self.ask_on(request, (&connection, &mut incoming), head, has_body);
+            match asked {
+                Err(Failure::NoAnswer(error))
+                    if request.method.is_idempotent()
+                        && !has_body
+                        && !incoming.has_come
+                        && !is_late(&error) => {}
+                asked => {
+                    return asked.map(|(head, is_sent)| (head, (connection, incoming), is_sent));
                 }
-                answer => return Ok(answer),
             }
+        }
+        let connection = origin.connect().map_err(Failure::Unreachable)?;
+        let mut incoming = Incoming::default();
+        let (head, is_sent) = self.ask_on(request, (&connection, &mut incoming), head, has_body)?;
+        Ok((head, (connection, incoming), is_sent))
+    }
+
+    /// Sends a request, and waits for the head of its answer.
+    fn ask_on(
+        &self,
+        request: &mut Request,
+        (mut connection, incoming): (&Connection, &mut Incoming),
+        head: &[u8],
+        has_body: bool,
+    ) -> Result<(Head, bool), Failure> {
+        connection.write_all(head).map_err(Failure::NoAnswer)?;
+        if has_body {
+            match sending::send_body(request, connection, incoming) {
+                sending::Sent::Whole => {}
+                sending::Sent::Answered(head, is_sent) => return Ok((head, is_sent)),
+                sending::Sent::Unread(error) => return Err(Failure::OfClient(error)),
+                sending::Sent::Broken(error) => return Err(Failure::NoAnswer(error)),
+            }
+        }
+        let deadline = Instant::now() + self.0.settings.timeout;
+        let head = scope::with_deadline(deadline, || incoming.head(connection));
+        head.map(|head| (head, true)).map_err(Failure::NoAnswer)
+    }
+
+    /// Passes an answer on as it comes.
+    fn give(
+        &self,
+        request: &mut Request,
+        head: Head,
+        mut body: answer::Body,
+    ) -> io::Result<Response> {
+        let mut response = Response::new(head.status);
+        response.headers = head.headers;
+        remove_those_of_a_connection(&mut response.headers);
+        let is_head = request.method == Method::HEAD;
+        if body.is_over() && !(is_head && body.length != Some(0) && has_body(head.status)) {
+            self.keep(body);
+            return Ok(response);
+        }
+        if let Some(length) = body.length {
+            response.body = Body::from_sized_reader(io::empty(), length); // It announces the length.
+        }
+        let mut to = request.respond(response)?;
+        if is_head {
+            self.keep(body);
+            return Ok(().into_response());
+        }
+        let mut piece = vec![0; PIECE];
+        let error = loop {
+            if body.may_wait() {
+                to.flush()?; // More may come only after the client has seen this.
+            }
+            match retry(|| body.read(&mut piece)) {
+                Ok(0) => {
+                    self.keep(body);
+                    return Ok(().into_response());
+                }
+                Ok(count) => to.write_all(&piece[..count])?,
+                Err(error) => break error,
+            }
+        };
+        self.tell_operator(request, &error);
+        Err(error) // The client sees that something is missing.
+    }
+
+    fn keep(&self, body: answer::Body) {
+        if let Some(connection) = body.into_kept() {
+            self.0.origin.keep(connection);
         }
     }
 
-    /// Sends a request. Returns the answer, and how far the request has come.
-    fn send(&self, head: http::request::Parts, body: SendBody) -> (Asked, Attempt) {
-        attempt::watch(|| self.agent.run(http::Request::from_parts(head, body)))
+    /// Says on standard error why another server gives no answer, if its client still waits for
+    /// one.
+    fn tell_operator(&self, request: &Request, error: &dyn fmt::Display) {
+        if !request.is_client_gone() {
+            let server = self.0.origin.name();
+            // If even that is gone, nothing can be done.
+            let _ = writeln!(io::stderr(), "pirn: no whole answer from {server}: {error}");
+        }
     }
+
+    /// Returns the answer in place of that of another server.
+    fn failed(
+        &self,
+        request: &Request,
+        error: &dyn fmt::Display,
+        status: Status,
+        what: &str,
+    ) -> Response {
+        self.tell_operator(request, error);
+        let what = match status {
+            Status::GATEWAY_TIMEOUT => "takes too long",
+            _ => what,
+        };
+        Response::new(status).text(format!("the server behind this one {what}"))
+    }
+}
+
+/// An answer, its connection with what has come on it, and whether all of the request was sent.
+type Asked = (Head, (Connection, Incoming), bool);
+
+const NO_ANSWER: &str = "sends what is no answer of HTTP";
+
+/// Returns whether a wait has ended because its time was up.
+fn is_late(error: &io::Error) -> bool {
+    let kinds = [io::ErrorKind::TimedOut, io::ErrorKind::WouldBlock];
+    kinds.contains(&error.kind()) || thread::is_interrupt(error)
+}
+
+fn status_of(error: &io::Error) -> Status {
+    match is_late(error) {
+        true => Status::GATEWAY_TIMEOUT,
+        false => Status::BAD_GATEWAY,
+    }
+}
+
+fn has_body(status: Status) -> bool {
+    ![Status::NO_CONTENT, Status::NOT_MODIFIED].contains(&status)
 }
 
 /// Answers a request that is not to be passed on: RFC 9110, sections 7.6.2 and 9.3.8.
@@ -261,49 +361,27 @@ fn leads_up(path: &str) -> bool {
         .any(|part| part.split(';').next() == Some(".."))
 }
 
-/// Says on standard error why another server gives no answer, if its client still waits for one.
-pub(super) fn tell_operator(url: &Uri, request: &Request, error: &dyn fmt::Display) {
-    if request.is_client_gone() {
-        return;
-    }
-    let server = url.authority().map_or("", Authority::as_str);
-    // If even that is gone, nothing can be done.
-    let _ = writeln!(io::stderr(), "pirn: no whole answer from {server}: {error}");
-}
-
-/// Returns the answer in place of that of another server.
-pub(super) fn failed(is_late: bool) -> Response {
-    let (status, why) = match is_late {
-        true => (
-            Status::GATEWAY_TIMEOUT,
-            "the server behind this one takes too long",
-        ),
-        false => (
-            Status::BAD_GATEWAY,
-            "the server behind this one cannot be reached",
-        ),
-    };
-    Response::new(status).text(why)
-}
-
-type Asked = Result<http::Response<ureq::Body>, ureq::Error>;
-
 /// Returns the fields of a request that are passed on.
 fn passed_on(request: &Request, upgrades: bool) -> HeaderMap {
     let mut headers = request.headers.clone();
     let upgrade = headers.get(UPGRADE).cloned().filter(|_| upgrades);
     remove_those_of_a_connection(&mut headers);
     headers.remove(EXPECT); // The client is told to go on when its body is read.
+    headers.remove(CONTENT_LENGTH);
     if let Some(upgrade) = upgrade {
         headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
         headers.insert(UPGRADE, upgrade);
+        if request.version == Version::HTTP_2 {
+            headers.insert(SEC_WEBSOCKET_KEY, upgrade::key());
+        }
     }
     match request.body_left() {
-        Some(0) if request.method == Method::GET || request.method == Method::HEAD => {
-            headers.remove(CONTENT_LENGTH);
-        }
+        _ if upgrades => {}
+        Some(0) if request.method == Method::GET || request.method == Method::HEAD => {}
         Some(length) => drop(headers.insert(CONTENT_LENGTH, length.into())),
-        None => drop(headers.remove(CONTENT_LENGTH)),
+        None => {
+            headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+        }
     }
     let name = match request.version {
         Version::HTTP_2 => "2 pirn",
@@ -328,59 +406,5 @@ fn remove_those_of_a_connection(headers: &mut HeaderMap) {
     let named = Vec::from_iter(named.filter(|name| *name != HOST));
     for name in OF_A_CONNECTION.iter().chain(&named) {
         headers.remove(name);
-    }
-}
-
-/// Passes an answer on as it comes. `length`: as it has announced.
-fn give(
-    request: &mut Request,
-    answer: http::Response<ureq::Body>,
-    length: Option<u64>,
-    url: &Uri,
-) -> io::Result<Response> {
-    let (head, body) = answer.into_parts();
-    let mut response = Response::new(head.status);
-    response.headers = head.headers;
-    remove_those_of_a_connection(&mut response.headers);
-    if length == Some(0) || [Status::NO_CONTENT, Status::NOT_MODIFIED].contains(&head.status) {
-        return Ok(response);
-    }
-    if let Some(length) = length {
-        response.body = Body::from_sized_reader(io::empty(), length); // It announces the length.
-    }
-    let is_head = request.method == Method::HEAD;
-    let mut to = request.respond(response)?;
-    if is_head {
-        return Ok(().into_response());
-    }
-    let mut from = body.into_reader();
-    let mut piece = vec![0; PIECE];
-    let error = loop {
-        match retry(|| from.read(&mut piece)) {
-            Ok(0) => return Ok(().into_response()),
-            Ok(count) => to.write_all(&piece[..count])?,
-            Err(error) => break error,
-        }
-        to.flush()?; // More may come only after the client has seen this.
-    };
-    tell_operator(url, request, &error);
-    Err(error) // The client sees that something is missing.
-}
-
-/// The body that a client sends. What fails there is no failure of the other server.
-struct ByClient<'r> {
-    request: &'r mut Request,
-    /// Some of it may have been read.
-    is_begun: bool,
-    error: Option<io::Error>,
-}
-
-impl Read for ByClient<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.is_begun = true;
-        self.request.read(buffer).map_err(|error| {
-            self.error = Some(error);
-            io::ErrorKind::Other.into()
-        })
     }
 }

@@ -1,30 +1,26 @@
 //! Passing on connections that change their protocol, WebSockets above all.
 
 use std::hash::{BuildHasher, RandomState};
-use std::io::{self, Read, Write};
-use std::net::{Shutdown, TcpStream, ToSocketAddrs};
-use std::time::{Duration, Instant};
+use std::io::{self, Write};
+use std::net::Shutdown;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
-use pirn::{scope, thread};
-use pirn_http::header::{SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, UPGRADE};
+use pirn::thread;
+use pirn_http::header::{SEC_WEBSOCKET_ACCEPT, UPGRADE};
 use pirn_http::http::Version;
-use pirn_http::http::uri::{PathAndQuery, Scheme};
-use pirn_http::{
-    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Status, Upgraded, Uri,
-};
+use pirn_http::{HeaderMap, HeaderValue, Method, Request, Response, Upgraded};
 
-use super::proxy::{self, CONNECT, MAX_HEAD};
-use crate::retry::retry;
+use super::answer::Incoming;
+use super::origin::Connection;
+use super::proxy;
 
-/// The maximum number of fields of an answer.
-const MAX_FIELDS: usize = 100;
-
-/// Returns whether the client asks for another protocol. In HTTP/2 that is what the field says:
-/// pirn-http has made it of `:protocol` (RFC 8441).
+/// Returns whether the client asks for another protocol than HTTP. In HTTP/2 that is what the field
+/// says: pirn-http has made it of `:protocol` (RFC 8441).
 pub(super) fn is_asked_for(request: &Request) -> bool {
     let mut options = proxy::connection_options(&request.headers);
     request.method == Method::GET
         && request.headers.contains_key(UPGRADE)
+        && !is_http(&request.headers)
         && match request.version {
             Version::HTTP_2 => true,
             Version::HTTP_11 => {
@@ -35,41 +31,28 @@ pub(super) fn is_asked_for(request: &Request) -> bool {
         }
 }
 
-/// Asks the other server for the protocol. `None`: it does not change it, or speaks TLS, or the
-/// protocol is HTTP once more; then the request is one like others. One of HTTP/2 cannot be: its
-/// client waits for a tunnel, and sends no end.
+/// Returns whether the client of HTTP/2 waits for a tunnel, and sends no end of a body.
+pub(super) fn is_tunnel(request: &Request) -> bool {
+    request.version == Version::HTTP_2 && request.headers.contains_key(UPGRADE)
+}
+
+/// Returns the answer to a client whose connection the other server has changed the protocol of.
 pub(super) fn pass_on(
-    url: &Uri,
     request: &Request,
     mut headers: HeaderMap,
-    timeout: Duration,
-) -> Option<Response> {
-    let is_http2 = request.version == Version::HTTP_2;
-    let refused = |status| is_http2.then(|| Response::new(status));
-    if url.scheme() != Some(&Scheme::HTTP) || is_http(&headers) {
-        return refused(Status::NOT_IMPLEMENTED);
+    (server, incoming): (Connection, Incoming),
+) -> Response {
+    if request.version == Version::HTTP_2 {
+        headers.remove(SEC_WEBSOCKET_ACCEPT);
     }
-    if is_http2 {
-        headers.insert(SEC_WEBSOCKET_KEY, key());
-    }
-    let deadline = Instant::now() + timeout;
-    match scope::with_deadline(deadline, || ask(url, request, &headers)) {
-        Ok(Ok((server, mut headers, early))) => {
-            if is_http2 {
-                headers.remove(SEC_WEBSOCKET_ACCEPT);
-            }
-            let mut response = Response::upgrade("", move |client| relay(&client, &server, &early));
-            response.headers = headers;
-            Some(response)
-        }
-        Ok(Err(status)) => refused(status),
-        Err(error) => {
-            proxy::tell_operator(url, request, &error);
-            // Of the connecting, or of all of it.
-            let is_late = error.kind() == io::ErrorKind::TimedOut || thread::is_interrupt(&error);
-            Some(proxy::failed(is_late))
-        }
-    }
+    let name = headers.get(UPGRADE).map(HeaderValue::as_bytes);
+    let is_websocket = name.is_some_and(|name| name.eq_ignore_ascii_case(b"websocket"));
+    server.be_patient();
+    let mut response = Response::upgrade("", move |client| {
+        relay(&client, &server, incoming.unused(), is_websocket);
+    });
+    response.headers = headers;
+    response
 }
 
 /// Returns whether what is asked for is HTTP in another version, such as `h2c`, alone or beside
@@ -85,106 +68,177 @@ fn is_http(headers: &HeaderMap) -> bool {
 }
 
 /// Returns a random key, as a server of HTTP/1.1 wants one: 16 bytes in base64.
-fn key() -> HeaderValue {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let half = || u128::from(RandomState::new().hash_one(0));
-    let bits = half() << 64 | half();
-    // Twenty-one digits of six bits, and one with the last two of the 128.
-    let sixes = (0..21).map(|at| bits >> (122 - 6 * at) & 63);
-    let digits = sixes.chain([(bits & 3) << 4]);
-    let mut text = Vec::from_iter(digits.map(|digit| DIGITS[digit as usize]));
-    text.extend_from_slice(b"==");
-    HeaderValue::from_bytes(&text).expect("digits are visible ASCII")
+pub(super) fn key() -> HeaderValue {
+    let half = || RandomState::new().hash_one(0).to_ne_bytes();
+    let text = base64(&[half(), half()].concat());
+    HeaderValue::try_from(text).expect("digits are visible ASCII")
 }
 
-/// A connection that has changed its protocol: with the header of the answer, and what has come
-/// after that.
-type Changed = (TcpStream, HeaderMap, Vec<u8>);
-
-/// Asks the other server. If it does not change the protocol, returns the status of its answer.
-fn ask(url: &Uri, request: &Request, headers: &HeaderMap) -> io::Result<Result<Changed, Status>> {
-    let mut server = connect(url)?;
-    let target = url.path_and_query().map_or("/", PathAndQuery::as_str);
-    let mut head = format!("{} {target} HTTP/1.1\r\n", request.method).into_bytes();
-    for (name, value) in headers {
-        head.extend_from_slice(name.as_str().as_bytes());
-        head.extend_from_slice(b": ");
-        head.extend_from_slice(value.as_bytes());
-        head.extend_from_slice(b"\r\n");
-    }
-    head.extend_from_slice(b"\r\n");
-    server.write_all(&head)?;
-    let mut answer = Vec::new();
-    loop {
-        let mut piece = [0; 1024];
-        let count = retry(|| server.read(&mut piece))?;
-        answer.extend_from_slice(&piece[..count]);
-        if let Some((status, headers, length)) = parse(&answer)? {
-            let early = answer.split_off(length);
-            return Ok(match status {
-                Status::SWITCHING_PROTOCOLS => Ok((server, headers, early)),
-                status => Err(status),
+/// Returns bytes in base64: RFC 4648, section 4.
+pub(super) fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for three in bytes.chunks(3) {
+        let bits = (0..3).fold(0, |bits, at| {
+            bits << 8 | u32::from(three.get(at).copied().unwrap_or(0))
+        });
+        for at in 0..4 {
+            text.push(match at <= three.len() {
+                true => DIGITS[(bits >> (18 - 6 * at) & 63) as usize].into(),
+                false => '=',
             });
         }
-        if count == 0 || answer.len() > MAX_HEAD {
-            return Err(io::ErrorKind::InvalidData.into());
-        }
     }
+    text
 }
 
-fn connect(url: &Uri) -> io::Result<TcpStream> {
-    let host = url.host().unwrap_or_default();
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    let mut last = io::ErrorKind::AddrNotAvailable.into();
-    for address in (host, url.port_u16().unwrap_or(80)).to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, CONNECT) {
-            Ok(server) => {
-                server.set_nodelay(true)?;
-                return Ok(server);
-            }
-            Err(error) => last = error,
-        }
-    }
-    Err(last)
-}
-
-/// Returns the status, the fields and the length of an answer's head, once all of it has come.
-fn parse(bytes: &[u8]) -> io::Result<Option<(Status, HeaderMap, usize)>> {
-    let invalid = |_| io::Error::from(io::ErrorKind::InvalidData);
-    let mut fields = [httparse::EMPTY_HEADER; MAX_FIELDS];
-    let mut head = httparse::Response::new(&mut fields);
-    let httparse::Status::Complete(length) = head.parse(bytes).map_err(invalid)? else {
-        return Ok(None);
-    };
-    let mut headers = HeaderMap::new();
-    for field in head.headers.iter() {
-        let name = HeaderName::try_from(field.name);
-        let value = HeaderValue::from_bytes(field.value);
-        if let (Ok(name), Ok(value)) = (name, value) {
-            headers.append(name, value);
-        }
-    }
-    let status = Status::from_u16(head.code.unwrap_or_default());
-    let status = status.map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
-    Ok(Some((status, headers, length)))
-}
-
-/// Passes bytes on in both directions, until both have ended, or the client is gone.
-fn relay(client: &Upgraded, server: &TcpStream, early: &[u8]) {
+/// Passes bytes on in both directions, until both have ended, or the client is gone. A server that
+/// is shut down lets them go on for the grace; then a WebSocket's client is told.
+fn relay(client: &Upgraded, server: &Connection, early: &[u8], is_websocket: bool) {
+    let is_ending = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
-            let (mut from, mut to) = (server, client);
+            let mut to = Counted(client, Frames::default());
+            let mut from = server;
             let _ = to
                 .write_all(early)
                 .and_then(|()| io::copy(&mut from, &mut to));
+            if is_websocket && is_ending.load(SeqCst) && to.1.is_between() {
+                let _ = to.write_all(GOING_AWAY); // The client may be gone.
+            }
             client.shutdown(Shutdown::Write);
         });
-        // On the connection's own thread, whose wait ends when the server is shut down.
+        // On the connection's own thread, whose waits end when the server is shut down.
         let (mut from, mut to) = (client, server);
-        let how = match io::copy(&mut from, &mut to) {
+        let mut copied = io::copy(&mut from, &mut to);
+        if copied.is_err() && client.is_dismissed() {
+            thread::take_interrupt();
+            copied = io::copy(&mut from, &mut to); // Until the next one, after the grace.
+            is_ending.store(copied.is_err(), SeqCst);
+        }
+        server.shutdown(match copied {
             Ok(_) => Shutdown::Write,
             Err(_) => Shutdown::Both,
-        };
-        let _ = server.shutdown(how); // It may be gone.
+        });
     });
+}
+
+/// A frame that closes a WebSocket because its server goes away: RFC 6455, sections 5.5.1, 7.4.1.
+const GOING_AWAY: &[u8] = &[0x88, 2, 0x03, 0xe9];
+
+/// A writer that knows the frames of what is written.
+struct Counted<'c>(&'c Upgraded, Frames);
+
+impl Write for Counted<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.0.write(bytes)?;
+        self.1.pass(&bytes[..count]);
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Where the frames of a WebSocket begin and end: RFC 6455, section 5.2.
+#[derive(Default)]
+struct Frames {
+    /// The head of a frame, as far as it has come.
+    head: Vec<u8>,
+    /// How many bytes of the frame are to come.
+    left: u64,
+    /// The last one was a farewell.
+    is_closed: bool,
+}
+
+impl Frames {
+    fn pass(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let within = usize::try_from(self.left)
+                .unwrap_or(usize::MAX)
+                .min(bytes.len());
+            self.left -= within as u64;
+            bytes = &bytes[within..];
+            if let Some((first, rest)) = bytes.split_first() {
+                self.head.push(*first);
+                bytes = rest;
+                self.begin();
+            }
+        }
+    }
+
+    /// Begins with the bytes of a frame, if its head is complete.
+    fn begin(&mut self) {
+        let Some(&second) = self.head.get(1) else {
+            return;
+        };
+        let digits = match second & 0x7f {
+            126 => 2,
+            127 => 8,
+            _ => 0,
+        };
+        let mask = if second & 0x80 == 0 { 0 } else { 4 };
+        if self.head.len() < 2 + digits + mask {
+            return;
+        }
+        let long = self.head[2..2 + digits].iter();
+        let long = long.fold(0, |length, &digit| length << 8 | u64::from(digit));
+        self.left = if digits == 0 {
+            u64::from(second & 0x7f)
+        } else {
+            long
+        };
+        self.is_closed = self.head[0] & 0x0f == 8;
+        self.head.clear();
+    }
+
+    /// Returns whether another frame may be sent.
+    fn is_between(&self) -> bool {
+        self.head.is_empty() && self.left == 0 && !self.is_closed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_is_that_of_the_standard() {
+        for (bytes, text) in [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foob", "Zm9vYg=="),
+        ] {
+            assert_eq!(base64(bytes.as_bytes()), text);
+        }
+        assert_eq!(key().len(), 24);
+    }
+
+    #[test]
+    fn frames_end_where_their_heads_say() {
+        let long = [&[0x82, 127, 0, 0, 0, 0, 0, 1, 0, 0][..], &[0; 65_536]].concat();
+        let masked = [0x81, 0x82, 1, 2, 3, 4, 5, 6];
+        let all = [
+            &[0x81, 0][..],
+            &[0x82, 126, 0, 200],
+            &[0; 200],
+            &masked,
+            &long,
+        ]
+        .concat();
+        let ends = [2, 206, 214, 214 + long.len()];
+        let mut frames = Frames::default();
+        for (at, byte) in all.iter().enumerate() {
+            frames.pass(&[*byte]);
+            assert_eq!(frames.is_between(), ends.contains(&(at + 1)), "{at}");
+        }
+        let mut frames = Frames::default();
+        frames.pass(&all);
+        assert!(frames.is_between());
+        frames.pass(GOING_AWAY);
+        assert!(!frames.is_between());
+    }
 }

@@ -12,7 +12,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 
 /// A server that calls `serve` with each connection, and its number, on a thread of its own.
-fn behind(serve: impl Fn(usize, TcpStream) + Send + Sync + 'static) -> String {
+pub(crate) fn behind(serve: impl Fn(usize, TcpStream) + Send + Sync + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let serve = Arc::new(serve);
@@ -26,7 +26,7 @@ fn behind(serve: impl Fn(usize, TcpStream) + Send + Sync + 'static) -> String {
 }
 
 /// Reads the head of a request; `false` if the connection ends before.
-fn head(stream: &TcpStream) -> bool {
+pub(crate) fn head(stream: &TcpStream) -> bool {
     let mut lines = BufReader::with_capacity(1, stream).lines(); // The body is left where it is.
     lines.any(|line| line.is_ok_and(|line| line.is_empty()))
 }
@@ -42,7 +42,7 @@ fn answering(bytes: impl Into<Vec<u8>>) -> Server {
 }
 
 /// Waits until the other side is gone.
-fn until_closed(mut stream: TcpStream) {
+pub(crate) fn until_closed(mut stream: TcpStream) {
     while stream.read(&mut [0; 4096]).is_ok_and(|count| count > 0) {}
 }
 
@@ -100,6 +100,9 @@ fn broken_bodies_are_no_whole_answers() {
         "-1\r\na\r\n",
         "ffffffffffffffffff\r\n",
         "3\r\nabcd\r\n0\r\n\r\n",
+        "2\nab\n0\n\n",
+        "2 2\r\nab\r\n0\r\n\r\n",
+        "+2\r\nab\r\n0\r\n\r\n",
     ] {
         let answer = get(&answering(format!("{chunked}{rest}")), "/");
         assert!(!answer.ends_with("0\r\n\r\n"), "{rest:?}: {answer}");
@@ -309,10 +312,11 @@ fn large_bodies_take_no_memory_in_either_direction() {
         stream.write_all(&vec![b'x'; LENGTH]).unwrap();
     });
     let proxy = serve(&["--proxy", &url]);
+    let body = vec![b'x'; LENGTH]; // Before the head: a client has 5 seconds to begin a body.
     let mut client = proxy.connect();
     let request = "POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n";
     write!(client, "{request}Content-Length: {LENGTH}\r\n\r\n").unwrap();
-    client.write_all(&vec![b'x'; LENGTH]).unwrap();
+    client.write_all(&body).unwrap();
     let mut rest = std::io::sink();
     assert!(std::io::copy(&mut client, &mut rest).unwrap() > LENGTH as u64);
     let status = fs::read_to_string(format!("/proc/{}/status", proxy.pid())).unwrap();

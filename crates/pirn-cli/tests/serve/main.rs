@@ -1,5 +1,6 @@
 //! `pirn serve`: files, and what is passed on to another server.
 
+mod between;
 mod claims;
 mod hostile;
 #[path = "../shared/mod.rs"]
@@ -301,6 +302,52 @@ fn a_server_that_fails_is_reported_to_the_client() {
 }
 
 #[test]
+fn idle_connections_give_way_to_clients_that_wait() {
+    let folder = site("room");
+    let server = serve(&[folder.0.to_str().unwrap(), "--max-connections", "2"]);
+    let mut idle = [server.connect(), server.connect()];
+    assert!(get(&server, "/a.txt").ends_with("hello"));
+    assert_eq!(idle[0].read(&mut [0]).unwrap(), 0);
+}
+
+#[test]
+fn a_refused_request_is_in_the_log() {
+    let folder = site("refused");
+    let mut command = Command::new(PIRN);
+    let arguments = ["serve", "--listen", "127.0.0.1:0", "--log"];
+    let command = command.args(arguments).arg(&folder.0);
+    let mut process = command
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+    let first = lines.next().unwrap().unwrap();
+    let address = first.rsplit('/').next().unwrap();
+    let mut client = TcpStream::connect(address).unwrap();
+    client
+        .write_all(b"GET /a b HTTP/1.1\r\nHost: a\r\n\r\n")
+        .unwrap();
+    let line = lines.next().unwrap().unwrap();
+    process.kill().unwrap();
+    process.wait().unwrap();
+    assert!(line.contains("\"GET /a b HTTP/1.1\" 400 "), "{line}");
+}
+
+#[test]
+fn the_file_of_a_unix_socket_goes_when_the_server_ends() {
+    let folder = site("socket");
+    let path = folder.path("socket");
+    let listen = format!("unix:{path}");
+    let mut command = Command::new(PIRN);
+    let command = command.args(["serve", "--listen", &listen]).arg(&folder.0);
+    let (mut running, _) = shared::Running::start(command, "listening");
+    assert!(fs::exists(&path).unwrap());
+    running.signal("-TERM");
+    assert_eq!(running.process.wait().unwrap().code(), Some(0));
+    assert!(!fs::exists(&path).unwrap());
+}
+
+#[test]
 fn too_large_a_body_is_refused_before_it_is_passed_on() {
     let url = backend(|_, _| {});
     let proxy = serve(&["--proxy", &url, "--max-body", "4"]);
@@ -316,6 +363,14 @@ fn arguments_that_make_no_sense_are_refused() {
             "--proxy takes an address such as",
         ),
         (&["--proxy", "/path"], "--proxy takes an address such as"),
+        (
+            &["--proxy", "http://h:99999"],
+            "--proxy takes an address such as",
+        ),
+        (
+            &["--proxy", "http://h:"],
+            "--proxy takes an address such as",
+        ),
         (&["/nonexistent-folder"], "/nonexistent-folder"),
         (
             &[".", "--listen", "unix:/nonexistent/socket"],
