@@ -1,7 +1,7 @@
 //! The body of a request on its way to the other server, which may answer before it has all of it.
 //!
 //! One more thread waits for the answer meanwhile. If that says that no more of the body is wanted,
-//! no more is sent (RFC 9112, section 9.5); other answers are passed on when the body has been sent.
+//! no more is sent (RFC 9112, section 9.5); others are passed on when the body has been sent.
 //!
 //! ```text
 //!   sender   SENDING --has sent, or cannot--> SENT       the other thread is interrupted
@@ -27,7 +27,7 @@ const SENDING: u8 = 0;
 const SENT: u8 = 1;
 const ENOUGH: u8 = 2;
 
-/// What has come of a body.
+/// How the sending of a body has ended.
 pub(super) enum Sent {
     Whole,
     /// There is an answer already. The body has been sent as a whole, or has not.

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
-/// A client that reads what comes of one answer.
+/// A client of one request, which reads its answer piece by piece.
 struct Client {
     stream: TcpStream,
     is_http2: bool,

@@ -475,7 +475,7 @@ impl Watch {
         let dues = seats.taken.iter();
         let dues = dues.map(|(number, seat)| (seat.due.load(SeqCst), *number));
         let idle = dues.filter(|&(due, _)| due & IDLE != 0 && due != EXPIRED && due >> 2 < recent);
-        if let Some((due, number)) = idle.min() {
+        if let Some((due, number)) = idle.min_by_key(|&(due, number)| (due >> 2, number)) {
             let seat = Arc::clone(&seats.taken[&number]);
             seats.dismissed = (number, now);
             drop(seats);
