@@ -29,6 +29,9 @@ const FILES_PER_USER: u64 = 2;
 /// Open files beside the users': standard streams, listeners, those of the runtime.
 const OTHER_FILES: u64 = 96;
 
+/// The part of the open files that there may be that stays free: the runtime warns of less.
+const FREE_FILES: u64 = 8;
+
 /// Mappings of a platform thread: its stack and its signal stack, each with a guard page.
 const MAPPINGS_PER_THREAD: u64 = 4;
 
@@ -78,7 +81,7 @@ pub fn for_platform() -> Vec<Room> {
 
 /// Returns the number of open files of this many users.
 pub fn open_files_for(users: usize) -> u64 {
-    users as u64 * FILES_PER_USER + OTHER_FILES
+    (users as u64 * FILES_PER_USER + OTHER_FILES) * FREE_FILES / (FREE_FILES - 1) + 1
 }
 
 /// Raises this process's limit of open files to `wanted`, or as near as possible: the soft limit up
@@ -125,9 +128,10 @@ fn parse_port_range(range: &str) -> Option<usize> {
 fn open_files() -> Option<Room> {
     let limit = getrlimit(Resource::Nofile).current?;
     Some(Room {
-        users: users(limit.saturating_sub(OTHER_FILES) / FILES_PER_USER),
+        users: users((limit - limit / FREE_FILES).saturating_sub(OTHER_FILES) / FILES_PER_USER),
         reason: format!(
-            "the limit of open files is {limit} and may not be raised further (ulimit -n, fs.nr_open)"
+            "the limit of open files is {limit}, a user takes {FILES_PER_USER}, one on each side, and \
+             an eighth stays free (ulimit -n, fs.nr_open)"
         ),
     })
 }

@@ -18,6 +18,7 @@ mod measure;
 mod metrics;
 mod million;
 mod outside;
+mod ps;
 mod ramp;
 mod report;
 mod retry;
@@ -44,15 +45,11 @@ const MAX_DELAY_MS: u64 = 3_600_000;
 
 /// Virtual threads under the unchanged standard library: tools that look into processes, `run` for
 /// unmodified programs, demos, and a small HTTP server.
-///
-/// Without a command, `pirn demo` is run with the given options.
 #[derive(Parser)]
-#[command(name = "pirn", version, args_conflicts_with_subcommands = true)]
+#[command(name = "pirn", version)]
 struct Cli {
-    #[command(flatten)]
-    load: LoadArgs,
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Command,
 }
 
 #[derive(Subcommand)]
@@ -91,6 +88,8 @@ enum Command {
     Events(events::EventsArgs),
     /// Shows the metrics of a running process, in the text format of Prometheus.
     Metrics(metrics::MetricsArgs),
+    /// Lists the running processes with virtual threads: this user's; root's are all.
+    Ps,
     /// Runs an unmodified program, each of whose threads becomes a virtual one.
     Run(run::RunArgs),
     /// Serves a folder of files, or passes requests on to another server, until Ctrl-C.
@@ -134,19 +133,8 @@ struct LoadArgs {
     requests: u32,
 }
 
-impl Cli {
-    /// Returns the command; without one, the demo.
-    fn meant(self) -> Command {
-        let demo = Command::Demo {
-            load: self.load,
-            other: None,
-        };
-        self.command.unwrap_or(demo)
-    }
-}
-
 fn main() -> ExitCode {
-    let command = Cli::parse().meant();
+    let Cli { command } = Cli::parse();
     if let Command::Run(args) = &command {
         return run::run(args);
     }
@@ -190,6 +178,7 @@ fn run(command: Command) -> Result<bool, Box<dyn Error>> {
         Command::Dump(args) => dump::run(&args, out).map(|()| true),
         Command::Events(args) => events::run(&args, out).map(|()| true),
         Command::Metrics(args) => metrics::run(&args, out).map(|()| true),
+        Command::Ps => Ok(ps::run(out).map(|()| true)?),
         Command::Run(_) => unreachable!("it ends or replaces the process"),
         Command::Serve(args) => serve::run(&args, out).map(|()| true),
         Command::Top(args) => top::run(&args, out).map(|()| true),

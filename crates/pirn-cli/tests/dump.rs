@@ -127,19 +127,41 @@ fn it_shows_only_what_is_asked_for() {
     let server = start();
     let with = |condition| shown(&["dump", &server.pid(), "--where", condition]);
     assert_has(&with("state=waiting,frame=accept"), &["1 virtual thread"]);
-    let running = with("state=running,frame=accept");
-    assert_has(&running, &["0 virtual threads"]);
     assert_has(&with("name=http-accept"), &["1 virtual thread", "accept4"]);
     let text = shown(&["dump", &server.pid(), "--id", "3", "--format", "threads"]);
     assert_has(&text, &["#3", "http-accept", "accept4"]);
     let text = shown(&["dump", &server.pid(), "--runtime-frames"]);
     assert_has(&text, &["pirn::blocking"]);
+    let output = pirn(&[
+        "dump",
+        &server.pid(),
+        "--where",
+        "state=running,frame=accept",
+    ]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        said.contains(" virtual threads, none meets the conditions"),
+        "{said}"
+    );
     let output = pirn(&["dump", &server.pid(), "--where", "colour=red"]);
     assert_eq!(
         output.status.code(),
         Some(2),
         "an error of the command line"
     );
+}
+
+#[test]
+fn processes_are_listed() {
+    let server = start();
+    let line = format!("{:>8} ", server.pid());
+    let listed = shown(&["ps"]);
+    let ours = listed.lines().find(|listed| listed.starts_with(&line));
+    let ours = ours.unwrap_or_else(|| panic!("{listed}"));
+    assert!(ours.ends_with(" demo server 127.0.0.1:0"), "{ours}");
+    let own = format!("{:>8} ", std::process::id());
+    assert!(!listed.contains(&own), "this one has none: {listed}");
 }
 
 #[test]

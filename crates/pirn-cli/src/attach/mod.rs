@@ -9,7 +9,7 @@ mod process;
 mod sockets;
 
 pub use failure::Failure;
-pub use process::{Process, find};
+pub use process::{Process, all, find};
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;

@@ -90,23 +90,31 @@ pub fn find(meant: &str) -> Result<u32, Failure> {
     if let Ok(pid) = meant.parse() {
         return Process::read(pid).map(|process| process.pid);
     }
-    let mut found = Vec::new();
-    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let number = entry
-            .file_name()
-            .to_str()
-            .and_then(|name| name.parse().ok());
-        let Some(pid) = number else { continue };
-        if is_called(pid, meant) && monitor_of(pid).is_some() {
-            found.push(pid);
-        }
-    }
-    found.sort_unstable();
+    let called = numbers().into_iter().filter(|pid| is_called(*pid, meant));
+    let found: Vec<_> = called.filter(|pid| monitor_of(*pid).is_some()).collect();
     match found[..] {
         [] => Err(Failure::NoName(meant.into())),
         [pid] => Ok(pid),
         _ => Err(Failure::Names(meant.into(), found)),
     }
+}
+
+/// Returns all processes with virtual threads, as far as this user sees.
+pub fn all() -> Vec<Process> {
+    let read = numbers()
+        .into_iter()
+        .filter_map(|pid| Process::read(pid).ok());
+    read.filter(|process| process.monitor.is_some()).collect()
+}
+
+/// Returns the numbers of all processes, in order.
+fn numbers() -> Vec<u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let mut numbers: Vec<_> = entries
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect();
+    numbers.sort_unstable();
+    numbers
 }
 
 /// Returns whether a process has this name: the kernel's, of at most 15 bytes, or its program's.

@@ -12,6 +12,7 @@ use std::time::Duration;
 use clap::Args;
 use pirn_dump::{Diff, Dump, Filter, Format, Names, Symbols, View};
 
+use crate::report::count;
 use source::Source;
 
 /// How a file is called that is to have the dump itself, not a text.
@@ -121,7 +122,13 @@ fn show(
     }
     let filter = args.filter();
     if !filter.is_empty() {
+        let all = dump.totals.listed;
         filter.apply(dump, &names)?;
+        // A comparison may be with threads that are gone.
+        if dump.totals.listed == 0 && args.diff.is_none() {
+            let all = count(all);
+            return Err(format!("of {all} virtual threads, none meets the conditions").into());
+        }
     }
     let view = View {
         runtime_frames: args.runtime_frames,
