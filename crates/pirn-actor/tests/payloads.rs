@@ -89,6 +89,26 @@ fn an_actor_is_restarted() {
 }
 
 #[watched]
+fn an_answer_that_nobody_gets_costs_the_actor_nothing() {
+    struct Answer(Bomb);
+    let gate = Gate::new();
+    let begun = Gate::new();
+    let (begins, waits) = (begun.clone(), gate.clone());
+    let slow = actor::function(move |bomb| {
+        begins.open();
+        waits.wait();
+        Answer(Bomb(bomb))
+    });
+    let reply = slow.ask_later(1).unwrap();
+    begun.wait();
+    drop(reply);
+    gate.open();
+    assert_eq!(slow.ask(0).map(|answer| answer.0.0), Ok(0));
+    slow.close();
+    assert_eq!(slow.join(), Exit::Closed);
+}
+
+#[watched]
 fn a_recipe_fails() {
     let made = Arc::new(AtomicUsize::new(0));
     let counts = Arc::clone(&made);

@@ -163,4 +163,6 @@ pub use tls::{Tls, TlsBuilder};
 #[cfg(feature = "tower")]
 pub use tower::RequestBody;
 #[cfg(feature = "websocket")]
+pub use tungstenite::{Message, protocol::frame::coding::CloseCode};
+#[cfg(feature = "websocket")]
 pub use websocket::WebSocket;

@@ -126,7 +126,9 @@ where
 /// Answers with what `f` returns. If that panics, the asker learns of it before the actor does.
 pub(crate) fn answer<R>(reply: ReplyTo<R>, f: impl FnOnce() -> R) {
     match Panic::catch(f) {
-        Ok(value) => reply.send(value),
+        // The state is whole, whatever the drop of an answer does that nobody gets, or the waker of
+        // one who waits.
+        Ok(value) => drop(Panic::catch(|| reply.send(value))),
         Err(panic) => {
             reply.give(Err(AskError::Failed(Failure::from(&panic))));
             panic.resume();
