@@ -4,5 +4,6 @@ mod exports;
 mod forks;
 mod linked;
 mod preloaded;
+mod robust;
 mod shared;
 mod signals;

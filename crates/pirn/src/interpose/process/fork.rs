@@ -19,6 +19,7 @@
 //!   may have held at the fork, nor touches the epoll instance, which is the parent's.
 
 use super::signals::{directed, information, process_wide};
+use super::stand_in;
 use crate::glibc::rseq;
 use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
@@ -119,6 +120,8 @@ unsafe extern "C" fn in_child() {
     information::after_fork();
     process_wide::after_fork();
     directed::after_fork();
+    stand_in::after_fork();
+    thread::robust_after_fork();
     vthread::mount::become_platform_thread();
     runtime::stop();
     if let Some(carrier) = carrier {

@@ -13,6 +13,7 @@ pub(in crate::interpose) mod os_thread;
 pub(crate) mod quit;
 pub(in crate::interpose) mod signals;
 pub(in crate::interpose) mod sigwait;
+pub(in crate::interpose) mod stand_in;
 pub(in crate::interpose) mod sysv;
 pub(crate) mod urgent;
 pub(in crate::interpose) mod wait;

@@ -47,6 +47,7 @@ pub(in crate::interpose) use pthread::core_of;
 pub(in crate::interpose) use specific::{
     note_key, pthread_getspecific, pthread_key_delete, pthread_setspecific,
 };
+pub(in crate::interpose) use sync::by_stand_in::after_fork as robust_after_fork;
 
 use crate::{runtime, vthread};
 use libc::pthread_t;

@@ -79,6 +79,7 @@ pub(super) unsafe fn list(id: pid_t, head: usize, size: usize) -> Option<SysResu
 /// Marks the robust mutexes that the running virtual thread, which ends, still has.
 #[inline]
 pub(super) fn owner_dies() {
+    sync::by_stand_in::owner_dies(mark);
     let distance = HEAD.load(Relaxed);
     let place = arch::thread_pointer() + distance;
     let head = ptr::without_provenance::<Head>(place);

@@ -26,6 +26,7 @@
 //! tries such objects again from time to time ([`Recheck`]).
 
 pub(in crate::interpose) mod barrier;
+pub(in crate::interpose) mod by_stand_in;
 pub(in crate::interpose) mod cond;
 mod layout;
 pub(in crate::interpose) mod mutex;

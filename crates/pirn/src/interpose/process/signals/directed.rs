@@ -1,7 +1,8 @@
 //! Timers whose signals are for one virtual thread (`SIGEV_THREAD_ID`), as profilers make them.
 //!
-//! To the kernel such a signal is for an OS thread. So the timer is made for a helper, with a
-//! signal and a value of the runtime's; the helper waits for it, and sends the program's signal on:
+//! To the kernel such a signal is for an OS thread. So the timer is made for a helper, the
+//! [stand-in](stand_in), with a signal and a value of the runtime's; the helper waits for it, and
+//! sends the program's signal on:
 //!
 //! ```text
 //!   program   timer_create(signal S, value V, virtual thread T)
@@ -11,20 +12,20 @@
 //! ```
 //!
 //! Carriers do not block the signal of preemption, so none that is for the process stays pending,
-//! for the helper to take. It passes on what it gets of others. It is started for the first timer.
+//! for the helper to take. It passes on what it gets of others.
 
-use super::sending;
+use super::{delivery, sending};
 use crate::glibc::symbols::real;
+use crate::interpose::process::stand_in;
 use crate::interpose::registry::interposed;
 use crate::interpose::thread::by_id::{self, Whose};
+use crate::interpose::virtual_thread;
 use crate::lock::Lock;
-use crate::sanitizer::valgrind;
 use crate::sched::preempt;
 use crate::sys::{self, Errno, SignalInfo, call};
 use crate::vthread::signals::bit;
-use crate::vthread::start_helper;
 use core::ffi::{c_int, c_long};
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use libc::{clockid_t, pid_t, sigevent, siginfo_t, sigval, timer_t};
 
 interposed! {
@@ -50,15 +51,13 @@ static ENTRIES: Lock<Vec<Entry>> = Lock::new(Vec::new());
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 static KEYS: AtomicUsize = AtomicUsize::new(1);
 
-/// The kernel's id of the helper, or one of these.
-static HELPER: AtomicU32 = AtomicU32::new(NONE);
-const NONE: u32 = 0;
-const STARTING: u32 = u32::MAX;
+/// The key of the timer whose signal the helper is about to send on; 0: none.
+static PASSING: AtomicUsize = AtomicUsize::new(0);
 
-/// Begins anew, in the child of a fork, which has neither the helper nor the timers.
+/// Begins anew, in the child of a fork, which has none of the timers.
 pub(in crate::interpose::process) fn after_fork() {
-    HELPER.store(NONE, SeqCst);
     COUNT.store(0, Relaxed); // Relaxed: there is one thread.
+    PASSING.store(0, SeqCst);
     // SAFETY: who may have held it is gone.
     unsafe { ENTRIES.renew(Vec::new()) };
 }
@@ -85,10 +84,10 @@ fn create(
     thread: Result<pid_t, Errno>,
     make: impl FnOnce(&mut sigevent) -> Result<usize, Errno>,
 ) -> Result<usize, Errno> {
-    let (thread, helper) = (thread?, helper()?);
+    let (thread, helper) = (thread?, stand_in::get()?);
     let key = KEYS.fetch_add(1, Relaxed); // Relaxed: a number.
     let mut own = *event;
-    own.sigev_notify_thread_id = helper.cast_signed();
+    own.sigev_notify_thread_id = helper.id.cast_signed();
     own.sigev_signo = preempt::SIGNAL;
     own.sigev_value = sigval {
         sival_ptr: core::ptr::without_provenance_mut(key),
@@ -106,15 +105,26 @@ fn create(
     Ok(timer)
 }
 
-/// Forgets a timer.
+/// Forgets a timer. As natively, none of its signals comes after that.
 fn forget(timer: usize) {
     // Relaxed: as in `create`.
-    if COUNT.load(Relaxed) > 0 {
-        let mut entries = ENTRIES.lock();
-        if let Some(place) = entries.iter().position(|entry| entry.timer == timer) {
-            entries.swap_remove(place);
-            COUNT.fetch_sub(1, Relaxed);
-        }
+    if COUNT.load(Relaxed) == 0 {
+        return;
+    }
+    let mut entries = ENTRIES.lock();
+    let Some(place) = entries.iter().position(|entry| entry.timer == timer) else {
+        return;
+    };
+    let key = entries.swap_remove(place).key;
+    COUNT.fetch_sub(1, Relaxed);
+    drop(entries);
+    let mut round = 0;
+    while PASSING.load(SeqCst) == key {
+        sys::back_off(round);
+        round += 1;
+    }
+    if virtual_thread().is_some() {
+        delivery::at_once();
     }
 }
 
@@ -189,29 +199,8 @@ pub(in crate::interpose) unsafe fn by_number(number: c_long, a: [usize; 6]) -> O
     }
 }
 
-/// Returns the id of the helper, which runs.
-///
-/// # Errors
-/// `EAGAIN`: there is no memory, or no OS thread, for it.
-fn helper() -> Result<u32, Errno> {
-    for round in 0.. {
-        match HELPER.compare_exchange(NONE, STARTING, SeqCst, SeqCst) {
-            Ok(_) if start_helper("pirn-timers", 64 << 10, help).is_err() => {
-                HELPER.store(NONE, SeqCst);
-                return Err(Errno(libc::EAGAIN));
-            }
-            Ok(_) | Err(STARTING) => sys::back_off(round),
-            Err(id) => return Ok(id),
-        }
-    }
-    Err(Errno(libc::EAGAIN))
-}
-
 /// What the helper does.
-fn help() {
-    valgrind::note_platform_thread();
-    sys::block_only(!0);
-    HELPER.store(sys::os_thread_id(), SeqCst);
+pub(in crate::interpose::process) fn pass_on_for_ever() {
     let (set, for_ever) = (bit(preempt::SIGNAL), 0);
     loop {
         let mut info = SignalInfo::with_value(0, 0, 0);
@@ -233,7 +222,10 @@ fn pass_on(info: SignalInfo) {
     }
     let entries = ENTRIES.lock();
     let found = entries.iter().find(|entry| entry.key == info.value());
-    let found = found.map(|entry| (entry.thread, info.instead(entry.signal, entry.value)));
+    let found = found.map(|entry| {
+        PASSING.store(entry.key, SeqCst);
+        (entry.thread, info.instead(entry.signal, entry.value))
+    });
     drop(entries);
     if let Some((thread, info)) = found
         && let Ok(Whose::Virtual(thread)) = by_id::find(thread)
@@ -242,4 +234,5 @@ fn pass_on(info: SignalInfo) {
         let info = unsafe { core::mem::transmute::<SignalInfo, siginfo_t>(info) };
         let _ = sending::send_info(thread, &info); // It may end meanwhile.
     }
+    PASSING.store(0, SeqCst);
 }

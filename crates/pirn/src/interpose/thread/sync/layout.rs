@@ -14,8 +14,11 @@ use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU32, Ordering};
 use libc::{pthread_cond_t, pthread_mutex_t, pthread_rwlock_t, sem_t};
 
+const MUTEX_COUNT: usize = 4;
 const MUTEX_OWNER: usize = 8;
 const MUTEX_KIND: usize = 16;
+/// The links of a robust mutex: to the one before, and the next.
+const MUTEX_LINKS: usize = 24;
 const RWLOCK_WRITER: usize = 24;
 
 /// The part of a mutex's kind that is its type.
@@ -75,6 +78,57 @@ pub(in crate::interpose) unsafe fn checks_errors(mutex: *const pthread_mutex_t) 
 pub(in crate::interpose) unsafe fn inherits_priority(mutex: *const pthread_mutex_t) -> bool {
     // SAFETY: the caller's contract.
     unsafe { kind(mutex) & PRIORITY_INHERITANCE != 0 }
+}
+
+/// Returns whether others than this process look at the owner of a mutex: the kernel at that of a
+/// robust one, and other processes at that of a shared one which remembers it.
+///
+/// # Safety
+/// `mutex` is initialised.
+#[inline]
+pub(super) unsafe fn tells_others_its_owner(mutex: *const pthread_mutex_t) -> bool {
+    // SAFETY: the caller's contract.
+    let kind = unsafe { kind(mutex) };
+    kind & (ROBUST | SHARED) != 0
+        && kind & PRIORITY_INHERITANCE == 0
+        && (kind & ROBUST != 0
+            || matches!(
+                kind & TYPE,
+                libc::PTHREAD_MUTEX_RECURSIVE | libc::PTHREAD_MUTEX_ERRORCHECK
+            ))
+}
+
+/// Returns whether a mutex is robust.
+///
+/// # Safety
+/// `mutex` is initialised.
+pub(super) unsafe fn is_robust(mutex: *const pthread_mutex_t) -> bool {
+    // SAFETY: the caller's contract.
+    unsafe { kind(mutex) & ROBUST != 0 }
+}
+
+/// Returns whether unlocking a mutex, which the caller has, releases it.
+///
+/// # Safety
+/// `mutex` is initialised.
+pub(super) unsafe fn is_last_lock(mutex: *const pthread_mutex_t) -> bool {
+    // SAFETY: the caller's contract.
+    unsafe { kind(mutex) & TYPE != libc::PTHREAD_MUTEX_RECURSIVE || word(mutex, MUTEX_COUNT) <= 1 }
+}
+
+/// Takes a robust mutex out of the list that it is in, as libc does. Links lead to the second of
+/// the two words of a neighbour, with a mark in the lowest bit.
+///
+/// # Safety
+/// The mutex at this address is in a list that only the caller uses.
+pub(super) unsafe fn leave_list(mutex: usize) {
+    let links = (mutex + MUTEX_LINKS) as *mut [usize; 2];
+    // SAFETY: the caller's contract.
+    unsafe {
+        let [before, next] = links.replace([0, 0]);
+        ((next & !1) as *mut usize).sub(1).write(before);
+        ((before & !1) as *mut usize).write(next);
+    }
 }
 
 /// Returns whether a mutex may be released without a look for virtual threads: by another process,
@@ -147,7 +201,7 @@ pub(crate) fn owner_of(kind: Kind, address: usize) -> Option<u32> {
 }
 
 /// Returns the running thread's id in glibc's terms.
-fn own_id() -> u32 {
+pub(super) fn own_id() -> u32 {
     match crate::glibc::tls::installed() {
         // SAFETY: the thread's own TCB.
         Some(template) => unsafe {

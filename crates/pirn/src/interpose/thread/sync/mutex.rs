@@ -6,14 +6,14 @@
 //! in its turn.
 //!
 //! Kinds: normal, adaptive, recursive and error-checking mutexes behave as with platform threads.
-//! So do robust ones, except that a virtual thread that `pthread_create` has not made and that ends
-//! without unlocking leaves the mutex locked: `EOWNERDEAD` comes from the kernel, which knows OS
-//! threads only, or from [`robust`](super::super::robust). For the same reason there is no priority
-//! inheritance: waiting would pass the owner's thread id to the kernel, which does not know it.
-//! Once there are virtual threads, a mutex with that protocol acts like one without, on platform
-//! threads as well. Priority ceilings are not supported on virtual threads.
+//! So do robust ones ([`by_stand_in`]), except that a virtual thread that `pthread_create` has not
+//! made and that ends without unlocking leaves the mutex locked: `EOWNERDEAD` comes from the
+//! kernel, which knows OS threads only, or from [`robust`](super::super::robust). For the same
+//! reason there is no priority inheritance: waiting would pass the owner's thread id to the kernel,
+//! which does not know it. Once there are virtual threads, a mutex with that protocol acts like one
+//! without, on platform threads as well. Priority ceilings are not supported on virtual threads.
 
-use super::{KeyKind, Waiting, acquire, deadline, key, layout};
+use super::{KeyKind, Waiting, acquire, by_stand_in, deadline, key, layout};
 use crate::blocking::parking_lot;
 use crate::glibc::symbols::real;
 use crate::interpose::Time;
@@ -49,6 +49,18 @@ interposed! {
             );
     }
     Own by hand { pthread_mutex_unlock }
+    Own as {
+        fn pthread_mutex_trylock(mutex: Mutex) -> c_int
+            = match by_stand_in::is_one(mutex) {
+                true => by_stand_in::try_lock(mutex),
+                false => real!(fn pthread_mutex_trylock(mutex: Mutex) -> c_int),
+            };
+        fn pthread_mutex_consistent(mutex: Mutex) -> c_int
+            = match by_stand_in::is_one(mutex) {
+                true => by_stand_in::make_consistent(mutex),
+                false => real!(fn pthread_mutex_consistent(mutex: Mutex) -> c_int),
+            };
+    }
 }
 
 const WAITER: u32 = 1;
@@ -73,6 +85,9 @@ unsafe fn lock(
     }
     // SAFETY: the caller's contract, here and below.
     let attempt = || unsafe {
+        if by_stand_in::is_one(mutex) {
+            return by_stand_in::try_lock(mutex);
+        }
         let result = real!(fn pthread_mutex_trylock(mutex: Mutex) -> c_int);
         if result == libc::EOWNERDEAD && layout::inherits_priority(mutex) {
             layout::own(mutex);
@@ -102,7 +117,12 @@ unsafe fn lock(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_mutex_unlock(mutex: *mut pthread_mutex_t) -> c_int {
     // SAFETY: the caller's contract.
-    let result = unsafe { real!(fn pthread_mutex_unlock(mutex: *mut pthread_mutex_t) -> c_int) };
+    let result = unsafe {
+        match by_stand_in::is_one(mutex) {
+            true => by_stand_in::unlock(mutex),
+            false => real!(fn pthread_mutex_unlock(mutex: *mut pthread_mutex_t) -> c_int),
+        }
+    };
     // From here on the mutex may be gone: its address is only a key. libc unlocks by an atomic
     // exchange, on x86 a full barrier. So either this thread sees the waiter, or the waiter's
     // attempt under the bucket's lock sees the mutex free.
@@ -127,7 +147,12 @@ pub(in crate::interpose::thread) fn owner_died(address: usize) {
 ///
 /// # Safety
 /// `mutex` is initialised.
-pub(in crate::interpose) unsafe fn unlocking_is_an_error(mutex: *const pthread_mutex_t) -> bool {
+pub(in crate::interpose) unsafe fn unlocking_is_an_error(mutex: Mutex) -> bool {
     // SAFETY: the caller's contract.
-    unsafe { layout::checks_owner(mutex) && !layout::owns(mutex) }
+    unsafe {
+        match by_stand_in::is_one(mutex) {
+            true => !by_stand_in::has(mutex),
+            false => layout::checks_owner(mutex) && !layout::owns(mutex),
+        }
+    }
 }

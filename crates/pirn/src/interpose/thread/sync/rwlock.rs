@@ -83,7 +83,8 @@ unsafe fn lock_as(
     };
     // SAFETY: the caller's contract.
     let prepare = || unsafe {
-        if layout::owns_for_writing(lock) {
+        // A thread of another process may have the same id.
+        if layout::owns_for_writing(lock) && !layout::rwlock_is_shared(lock) {
             return Err(libc::EDEADLK);
         }
         let to_do = match kind {
