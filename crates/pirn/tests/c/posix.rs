@@ -69,55 +69,57 @@ fn build(folder: &TempDir, source: &str) -> Option<[PathBuf; 2]> {
 
 /// Runs a check natively and with virtual threads, and compares what it says.
 fn as_natively(source: &str, name: &str, on: On) {
-    run(source, name, on, true);
+    run(source, &[name], on, true);
 }
 
 /// Runs a check with virtual threads: glibc does not do what it asks for.
 fn here(source: &str, name: &str, on: On) {
-    run(source, name, on, false);
+    run(source, &[name], on, false);
 }
 
-fn run(source: &str, name: &str, on: On, natively: bool) {
-    let check = format!("{name} {on:?}");
+fn run(source: &str, names: &[&str], on: On, natively: bool) {
+    let check = |name: &str| format!("{name} {on:?}");
     if child::is_here() {
-        if std::env::var(NAME).as_deref() == Ok(&check) {
-            run_here(name, on);
-        }
-        return;
+        let wanted = std::env::var(NAME).unwrap();
+        let names = names.iter().filter(|name| wanted == check(name));
+        return names.for_each(|name| run_here(name, on));
     }
     let folder = TempDir::new("posix");
-    let Some([library, program]) = build(&folder, source) else {
+    let Some(built) = build(&folder, source) else {
         return;
     };
-    let [native, here] = ["native", "here"].map(|name| folder.join(name));
-    let path = |path: &Path| path.to_str().unwrap().to_owned();
-    let driver = path(&program);
-    let mut variables = vec![(DRIVER, driver.as_str()), (NAME, check.as_str())];
-    if let On::Rust = on {
-        variables.push((PLAIN, "1"));
-    }
-    let [native_says, here_says, library] = [&native, &here, &library].map(|it| path(it));
-    let own = [(LIBRARY, library.as_str()), (SAYS, here_says.as_str())];
-    let output = child::run(&[&own, &variables[..]].concat());
-    assert!(output.status.success(), "{}", child::report(&output));
-    if natively {
-        let how = match on {
-            On::Both => "both",
-            On::Once => "once",
-            On::Other | On::Rust => "other",
-        };
-        let output = Command::new(&program)
-            .args([&library, name, how])
-            .env(SAYS, native_says)
-            .envs(variables)
-            .stdin(Stdio::null())
-            .output()
-            .unwrap();
-        let report = child::report(&output);
-        assert!(output.status.success(), "natively: {report}");
-        let [native, here] =
-            [native, here].map(|says| fs::read_to_string(says).unwrap_or_default());
-        assert_eq!(here, native, "{name}");
+    for name in names {
+        let [native, here] = ["native", "here"].map(|how| folder.join(&format!("{name}-{how}")));
+        let path = |path: &Path| path.to_str().unwrap().to_owned();
+        let [library, driver, native_says, here_says] =
+            [&built[0], &built[1], &native, &here].map(|it| path(it));
+        let check = check(name);
+        let mut variables = vec![(DRIVER, driver.as_str()), (NAME, check.as_str())];
+        if let On::Rust = on {
+            variables.push((PLAIN, "1"));
+        }
+        let own = [(LIBRARY, library.as_str()), (SAYS, here_says.as_str())];
+        let output = child::run(&[&own, &variables[..]].concat());
+        assert!(output.status.success(), "{}", child::report(&output));
+        if natively {
+            let how = match on {
+                On::Both => "both",
+                On::Once => "once",
+                On::Other | On::Rust => "other",
+            };
+            let mut program = Command::new(&driver);
+            program.args([&library, *name, how]).env(SAYS, native_says);
+            let output = program
+                .envs(variables)
+                .stdin(Stdio::null())
+                .output()
+                .unwrap();
+            let report = child::report(&output);
+            assert!(output.status.success(), "natively: {report}");
+            let [native, here] =
+                [native, here].map(|says| fs::read_to_string(says).unwrap_or_default());
+            assert_eq!(here, native, "{name}");
+        }
     }
 }
 
@@ -365,16 +367,12 @@ const EXECS: [&str; 11] = [
 
 #[watched]
 fn a_thread_becomes_a_program_as_natively() {
-    for name in EXECS {
-        as_natively("posix_inherit.c", name, On::Other);
-    }
+    run("posix_inherit.c", &EXECS, On::Other, true);
 }
 
 #[watched]
 fn a_thread_of_rust_becomes_a_program_as_natively() {
-    for name in EXECS {
-        as_natively("posix_inherit.c", name, On::Rust);
-    }
+    run("posix_inherit.c", &EXECS, On::Rust, true);
 }
 
 #[watched]

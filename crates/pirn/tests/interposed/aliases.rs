@@ -45,7 +45,9 @@ unsafe extern "C" {
     fn pthread_yield() -> c_int;
     fn __waitpid(pid: c_int, status: *mut c_int, options: c_int) -> c_int;
     fn __pthread_mutex_lock(mutex: *mut pthread_mutex_t) -> c_int;
+    fn __pthread_mutex_trylock(mutex: *mut pthread_mutex_t) -> c_int;
     fn __pthread_mutex_unlock(mutex: *mut pthread_mutex_t) -> c_int;
+    fn pthread_mutex_consistent_np(mutex: *mut pthread_mutex_t) -> c_int;
     fn __pthread_rwlock_rdlock(lock: *mut pthread_rwlock_t) -> c_int;
     fn __pthread_rwlock_wrlock(lock: *mut pthread_rwlock_t) -> c_int;
     fn __pthread_rwlock_unlock(lock: *mut pthread_rwlock_t) -> c_int;
@@ -307,6 +309,9 @@ fn unlocking_a_mutex_wakes_virtual_threads() {
     // SAFETY: initialised; locked when it is unlocked, and when the count is touched.
     unsafe {
         assert_eq!(__pthread_mutex_lock(mutex.get()), 0);
+        assert_eq!(__pthread_mutex_trylock(mutex.get()), libc::EBUSY);
+        // It is not a robust one.
+        assert_eq!(pthread_mutex_consistent_np(mutex.get()), libc::EINVAL);
         let wait = |_| {
             assert_eq!(__pthread_mutex_lock(mutex.get()), 0);
             *count.get() += 1;

@@ -6,7 +6,7 @@
 //! executable either, unless told to.
 
 use super::specific::{pthread_getspecific, pthread_setspecific};
-use super::sync::mutex::{Mutex, pthread_mutex_lock, pthread_mutex_unlock};
+use super::sync::mutex::{Mutex, pthread_mutex_lock, pthread_mutex_trylock, pthread_mutex_unlock};
 use super::sync::once::pthread_once;
 use super::sync::rwlock::{
     RwLock, pthread_rwlock_rdlock, pthread_rwlock_unlock, pthread_rwlock_wrlock,
@@ -27,6 +27,7 @@ interposed! {
     }
     Parks by hand { __pthread_once }
     Own as {
+        fn __pthread_mutex_trylock(mutex: Mutex) -> c_int = pthread_mutex_trylock(mutex);
         fn __pthread_mutex_unlock(mutex: Mutex) -> c_int = pthread_mutex_unlock(mutex);
         fn __pthread_rwlock_unlock(lock: RwLock) -> c_int = pthread_rwlock_unlock(lock);
         fn __pthread_setspecific(key: pthread_key_t, value: *const c_void) -> c_int

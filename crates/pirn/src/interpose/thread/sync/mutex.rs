@@ -60,6 +60,7 @@ interposed! {
                 true => by_stand_in::make_consistent(mutex),
                 false => real!(fn pthread_mutex_consistent(mutex: Mutex) -> c_int),
             };
+        fn pthread_mutex_consistent_np(mutex: Mutex) -> c_int = pthread_mutex_consistent(mutex);
     }
 }
 
