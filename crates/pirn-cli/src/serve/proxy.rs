@@ -147,7 +147,9 @@ impl Proxy {
             return None;
         }
         let asked = asked.path_and_query().map_or("/", PathAndQuery::as_str);
-        Some(format!("{above}{asked}"))
+        // That of `http://host?query` has no path.
+        let slash = if asked.starts_with('/') { "" } else { "/" };
+        Some(format!("{above}{slash}{asked}"))
     }
 
     /// Returns the head of a request that is passed on.

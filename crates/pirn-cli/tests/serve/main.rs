@@ -168,6 +168,8 @@ fn the_other_server_is_told_who_asks_and_no_fields_of_a_connection() {
         assert!(body.contains(line), "{line:?} in {body}");
     }
     assert!(body.ends_with("\nhello world"), "{body}");
+    let answer = ask(&proxy, &["GET http://site.example?a HTTP/1.1"], "");
+    assert!(answer.contains("GET /base/?a HTTP/1.1\n"), "{answer}");
     for gone in ["x-secret", "keep-alive", "\nte:", "user-agent", "\naccept"] {
         assert!(!body.contains(gone), "{gone} in {body}");
     }

@@ -94,10 +94,14 @@ impl Read for &Upgraded {
 
 impl Write for &Upgraded {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self.0.stream.write_all(bytes, &[]) {
+        let stream = &self.0.stream;
+        // First what there is room for: a write that takes some of it, and then waits in vain, says
+        // how much that was, and the next one would wait as long again.
+        let sent = stream.offer(&[], bytes);
+        match sent.and_then(|count| stream.write_all(&bytes[count..], &[])) {
             Ok(()) => Ok(bytes.len()),
             Err(error) => {
-                self.0.stream.abort();
+                stream.abort();
                 Err(match error.kind() {
                     io::ErrorKind::WouldBlock => {
                         let why = "the client takes nothing of what is sent";

@@ -156,7 +156,12 @@ impl TlsStream {
     }
 
     fn put(&self, records: &mut Vec<u8>) -> io::Result<()> {
-        let result = self.socket.write_all(records, &[]);
+        if records.is_empty() {
+            return Ok(());
+        }
+        // As in a write of `Upgraded`.
+        let sent = self.socket.offer(records, &[]);
+        let result = sent.and_then(|count| self.socket.write_all(&records[count..], &[]));
         records.clear();
         result
     }
