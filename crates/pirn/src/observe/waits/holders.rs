@@ -4,7 +4,8 @@
 //! threads that wait for something else, that thread has the pointer nearest to the lock's word:
 //! the word is in the lock, behind its data. This is a guess. A thread that has borrowed the lock
 //! has the same pointer: then nothing is said. A part of a frame that is not used any more may have
-//! one, and optimised code keeps none to a lock in a static.
+//! one, optimised code keeps none to a lock in a static, and the word of a condition variable that
+//! has been notified twice looks like that of a mutex.
 
 use crate::arch;
 use core::ops::Range;
