@@ -86,12 +86,13 @@ impl Frame {
 
     /// Whether it is a function of `std` by which the runtime calls closures.
     fn is_glue(&self) -> bool {
-        const STARTS: [&str; 6] = [
+        const STARTS: [&str; 7] = [
             "core::ops::function::",
             "core::panic::",
             "std::panic::",
             "std::panicking::",
             "std::sys::backtrace::",
+            "std::thread::lifecycle::",
             "std::thread::local::",
         ];
         let name = self
@@ -103,6 +104,7 @@ impl Frame {
             // The names that line tables have.
             || ["__rust_try", "call_once", "catch_unwind", "do_call"].contains(&without_types(name))
             || name.contains(" as core::ops::function::FnOnce<") && name.ends_with(">::call_once")
+            || name.ends_with("::new::thread_start")
     }
 
     /// Whether it is a function of libc that the runtime defines, as far as one can see: without

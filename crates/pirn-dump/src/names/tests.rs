@@ -154,3 +154,24 @@ fn a_stack_of_the_runtime_alone_is_not_empty() {
     );
     assert_eq!(shown(&[], true), "");
 }
+
+#[test]
+fn what_begins_a_thread_of_std_under_pthread_create_is_not_shown() {
+    let functions = [
+        "clock_nanosleep",
+        "std::sys::thread::unix::sleep",
+        "std::thread::functions::sleep",
+        "server::handle",
+        "std::sys::backtrace::__rust_begin_short_backtrace",
+        "std::thread::lifecycle::spawn_unchecked::{{closure}}",
+        "std::panicking::catch_unwind",
+        "core::ops::function::FnOnce::call_once{{vtable.shim}}",
+        "<std::sys::thread::unix::Thread>::new::thread_start",
+        "pirn::arch::x86_64_pthread::call_as_pthread",
+    ];
+    let all = shown(&functions, true);
+    assert!(
+        all.ends_with("std::thread::functions::sleep server::handle"),
+        "{all}"
+    );
+}

@@ -19,7 +19,7 @@ pub(crate) struct Label {
 impl Label {
     /// Returns the label of a virtual thread.
     pub(crate) fn of(core: &Core) -> Label {
-        Label::new(core.id(), core.name())
+        core.with_name(|name| Label::new(core.id(), name))
     }
 
     /// Returns the label of a platform thread.

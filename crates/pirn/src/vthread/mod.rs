@@ -17,7 +17,7 @@
 //!   one (model-checked). [`mounted`]: those that are mounted, by their platform threads, for
 //!   readers outside.
 //! * [`recorded`]: what the recorder of events is told of threads.
-//! * [`label`]: a thread's id and name, for messages.
+//! * [`label`]: a thread's id and name, for messages; [`c_name`]: the name that C has given it.
 //! * [`platform`]: the corresponding state of platform threads; [`natively`](mod@natively): those
 //!   of the runtime.
 //! * [`cpu_time`]: how much of it a thread has used.
@@ -27,6 +27,7 @@
 pub(crate) mod at_mount;
 pub(crate) mod awaited;
 pub(crate) mod body;
+pub(crate) mod c_name;
 mod claimed;
 pub(crate) mod cpu_time;
 mod current;

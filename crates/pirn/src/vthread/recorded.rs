@@ -37,8 +37,8 @@ pub(super) fn left(carrier: &Carrier, thread: &Core, after: After, next: Option<
         After::Exit => kinds::EXIT,
     };
     let Some(writer) = carrier.writer() else {
-        if let (After::Exit, Some(name)) = (after, thread.name()) {
-            recorder::outside_name(id, name);
+        if let After::Exit = after {
+            thread.with_name(|name| name.map(|name| recorder::outside_name(id, name)));
         }
         return recorder::outside(id, kind, next_id, thread.awaits.what().word());
     };
@@ -57,9 +57,7 @@ pub(super) fn left(carrier: &Carrier, thread: &Core, after: After, next: Option<
 
 #[cold]
 fn exit(writer: Writer, thread: &Core, next: u64) {
-    if let Some(name) = thread.name() {
-        writer.name(thread.id(), name);
-    }
+    thread.with_name(|name| name.map(|name| writer.name(thread.id(), name)));
     writer.push(thread.id(), kinds::EXIT, next);
 }
 

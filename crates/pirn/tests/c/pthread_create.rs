@@ -143,3 +143,34 @@ fn threads_of_std_are_virtual_and_those_of_the_runtime_are_not() {
         assert!(pirn::thread::spawn(|| true).join().unwrap());
     });
 }
+
+#[cfg(feature = "dump")]
+#[watched]
+fn dumps_name_threads_as_they_have_named_themselves() {
+    child::isolated(&[], || {
+        // SAFETY: no requirements.
+        unsafe { pirn_make_pthreads_virtual(1) };
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let worker = std::thread::Builder::new().name("a-worker-of-std".into());
+        let worker = worker.spawn(move || ended.recv()).unwrap();
+        let dump = loop {
+            let dump = pirn::dump().to_string();
+            if dump.contains("1 waiting") {
+                break dump;
+            }
+            std::thread::yield_now();
+        };
+        assert!(dump.contains("\"a-worker-of-std\""), "{dump}");
+        let start_frames = [
+            "call_as_pthread",
+            "thread_start",
+            "what called it is not known",
+        ];
+        assert!(
+            start_frames.iter().all(|frame| !dump.contains(frame)),
+            "{dump}"
+        );
+        drop(end);
+        worker.join().unwrap().unwrap_err();
+    });
+}

@@ -98,7 +98,15 @@ impl Unwinder {
             let next = self
                 .rules
                 .unwind_frame(address, &mut registers, &mut self.cache, &mut read);
-            let Ok(Some(next)) = next else { return };
+            let next = match next {
+                Ok(Some(next)) => next,
+                // Its frame says that it has no caller.
+                Ok(None) => {
+                    frames.end = End::Complete;
+                    return;
+                }
+                Err(_) => return,
+            };
             if arch::is_outermost(next as usize) {
                 frames.end = End::Complete;
                 return;

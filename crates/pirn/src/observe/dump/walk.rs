@@ -82,9 +82,12 @@ impl Walker {
     /// Notes what there is to see of a thread. `still`: it is off its stack, and stays so.
     pub(super) fn see(&mut self, core: &Core, slot: Slot, still: bool) -> Seen {
         self.name.clear();
-        let name = core.name().unwrap_or_default().as_bytes();
-        self.name
-            .extend_from_slice(&name[..name.len().min(LONGEST_NAME)]);
+        let named = core.with_name(|name| {
+            let bytes = name.unwrap_or_default().as_bytes();
+            self.name
+                .extend_from_slice(&bytes[..bytes.len().min(LONGEST_NAME)]);
+            name.is_some()
+        });
         self.forget_stack();
         let mut seen = Seen {
             slot,
@@ -102,7 +105,7 @@ impl Walker {
             mounts: core.mounts(),
             interrupted: core.wait.is_interrupted(),
             carrier: core.carrier_number(),
-            named: core.name().is_some(),
+            named,
             stack_bytes: None,
             exact: false,
         };

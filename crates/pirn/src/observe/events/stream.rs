@@ -263,7 +263,7 @@ impl Seen {
     fn of(thread: &Core) -> Seen {
         Seen {
             id: thread.id(),
-            name: Name::new(thread.name().unwrap_or_default()),
+            name: thread.with_name(|name| Name::new(name.unwrap_or_default())),
             carrier: thread.carrier_number(),
         }
     }
