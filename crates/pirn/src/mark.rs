@@ -18,7 +18,15 @@
 //! A handler may be left by a jump, which drops nothing. So a thread notes the [`Place`]s of its
 //! handlers, and `siglongjmp` asks which of them it leaves ([`jump`]). It may also be left unseen
 //! (`setcontext`): what is noted is compared with addresses, and not followed.
+//!
+//! A handler that waits for what another thread does, as a garbage collector's does, must not run
+//! in a section: that thread may need what the section holds, or be woken by it. So one that comes
+//! to a platform thread in a section is [put off](put_off): all signals are blocked until the
+//! section ends, which unblocks them. The mask that is then restored is a word of its own, which
+//! the handler writes after the section's first access to its mark, and the section's end reads
+//! after its last.
 
+use crate::sys;
 use core::cell::Cell;
 use core::marker::PhantomData;
 use core::ops::Range;
@@ -26,13 +34,18 @@ use core::sync::atomic::{Ordering, compiler_fence};
 
 const SECTION: u32 = 1;
 const HANDLER: u32 = 1 << 16;
-const HANDLERS: u32 = !(HANDLER - 1);
+const HANDLERS: u32 = !SECTIONS;
+const SECTIONS: u32 = HANDLER - 1;
+/// Set in [`PUT_OFF`] if signals are put off: the bit of `SIGKILL`, which no mask has.
+const IS_PUT_OFF: u64 = 1 << (libc::SIGKILL - 1);
 
 thread_local! {
     /// Part of each thread's TLS block, and zero in a new one.
     static MARK: Cell<u32> = const { Cell::new(0) };
     /// The number of sections in which the thread is not to be preempted, but may park.
     static HELD: Cell<u32> = const { Cell::new(0) };
+    /// Not 0 while signals are put off: the mask of the platform thread outside of the section.
+    static PUT_OFF: Cell<u64> = const { Cell::new(0) };
     /// The handlers that the thread is in, the outermost first: as many as the mark says.
     static PLACES: [Cell<Place>; PLACES_NOTED] = const { [const { Cell::new(Place::NONE) }; _] };
 }
@@ -47,6 +60,37 @@ pub(crate) fn is_up() -> bool {
 #[inline(always)]
 pub(crate) fn in_handler() -> bool {
     MARK.get() >= HANDLER
+}
+
+/// Returns whether the running thread is in a section of the runtime.
+pub(crate) fn in_section() -> bool {
+    MARK.get() & SECTIONS != 0
+}
+
+/// Notes that the running platform thread blocks signals until the end of its section, for a
+/// handler that is to run then. `blocked` is what it blocked until now; the last such note counts,
+/// because the first may be of the handler of a fault in the section.
+pub(crate) fn put_off(blocked: u64) {
+    PUT_OFF.set(blocked | IS_PUT_OFF);
+}
+
+/// Returns what the running platform thread blocks, apart from signals that are put off.
+pub(crate) fn blocked_signals() -> u64 {
+    match PUT_OFF.get() {
+        0 => sys::blocked_signals(),
+        outside => outside & !IS_PUT_OFF,
+    }
+}
+
+/// Unblocks what was [put off](put_off), unless this was an inner section. The handlers run here.
+#[cold]
+#[inline(never)]
+fn catch_up() {
+    if !in_section() {
+        // Nothing comes between these two: all is blocked.
+        let outside = PUT_OFF.replace(0);
+        sys::block_only(outside & !IS_PUT_OFF);
+    }
 }
 
 /// Returns whether the running thread must not be preempted.
@@ -86,6 +130,10 @@ impl Drop for Raised {
         compiler_fence(Ordering::SeqCst); // As in `new`.
         // Not `MARK.set`, which the compiler does not always inline: 19 instructions in place of 1.
         MARK.with(|mark| mark.set(mark.get().wrapping_sub(SECTION)));
+        compiler_fence(Ordering::SeqCst); // A signal that came before this has been put off.
+        if PUT_OFF.with(Cell::get) != 0 {
+            catch_up();
+        }
     }
 }
 

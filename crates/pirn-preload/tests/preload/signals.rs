@@ -41,3 +41,18 @@ fn the_first_thread_answers_while_it_waits_for_one_that_asks_it() {
 fn a_handler_from_before_the_first_thread_sees_overflows_of_stacks() {
     as_natively_in("tests/c/overflows.c", "");
 }
+
+#[test]
+fn signals_that_a_call_raises_for_its_thread_are_that_threads() {
+    as_natively_in("tests/c/raised.c", "thread");
+}
+
+#[test]
+fn signals_that_a_call_raises_for_the_first_thread_are_its_own() {
+    as_natively_in("tests/c/raised.c", "first");
+}
+
+#[test]
+fn all_threads_stop_whatever_the_first_one_does() {
+    as_natively_in("tests/c/stops.c", "");
+}

@@ -202,6 +202,12 @@ impl Interruption<'_> {
         unsafe { (&raw const self.0.uc_sigmask).cast::<u64>().read() }
     }
 
+    /// Has the interrupted code go on with these signals blocked.
+    pub(crate) fn block_only(&mut self, signals: u64) {
+        // SAFETY: as in `blocked`.
+        unsafe { (&raw mut self.0.uc_sigmask).cast::<u64>().write(signals) };
+    }
+
     /// Makes the interrupted code call the body given to [`learn`] before it goes on.
     ///
     /// # Safety
@@ -257,6 +263,25 @@ impl SavedRegisters {
         for (value, index) in self.0.iter_mut().zip(Self::ORDER) {
             *value = context.uc_mcontext.gregs[index as usize];
         }
+    }
+}
+
+/// Gives the running code the floating point environment with which the kernel calls handlers.
+pub(crate) fn begin_float() {
+    const MXCSR: u32 = 0x1f80;
+    // SAFETY: the default environment, in which compiled code runs.
+    unsafe { asm!("fninit", "ldmxcsr [{}]", in(reg) &MXCSR, options(nostack)) };
+}
+
+/// Gives the running code the floating point environment that a context has, as `setcontext` does.
+///
+/// # Safety
+/// `getcontext` has filled it in.
+pub(crate) unsafe fn end_float(context: &libc::ucontext_t) {
+    // SAFETY: the caller's contract. It has the form of `fnstenv`, but for the last word.
+    unsafe {
+        let saved = context.uc_mcontext.fpregs;
+        asm!("fldenv [{0}]", "ldmxcsr [{0} + 24]", in(reg) saved, options(nostack, readonly));
     }
 }
 

@@ -17,7 +17,7 @@ use crate::sched::{counters, os_thread};
 use crate::sys::{self, Errno, SysResult, call};
 use crate::time::Deadline;
 use crate::vthread::awaited::Awaited;
-use crate::vthread::{self, recorded, signals, start_helper};
+use crate::vthread::{self, Current, recorded, signals, start_helper, summons};
 use core::cell::UnsafeCell;
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -77,7 +77,8 @@ impl<F: FnOnce() -> R, R> Call<F, R> {
         unsafe {
             if let Some(function) = (*(*call).function.get()).take() {
                 sys::set_errno(Errno(0));
-                *(*call).result.get() = Some(function());
+                let result = signals::on_behalf_of((*job).wait.waiter(), function);
+                *(*call).result.get() = Some(result);
                 *(*call).errno.get() = sys::errno();
             }
             if let Some(wakeup) = (*job).wait.claim(Outcome::Ready) {
@@ -86,15 +87,31 @@ impl<F: FnOnce() -> R, R> Call<F, R> {
         }
     }
 
-    fn finish(self) -> R {
-        let errno = self.errno.into_inner();
+    fn finish(self, thread: Current) -> R {
+        let Call {
+            job, result, errno, ..
+        } = self;
+        drop(job);
+        if thread.signals.any_pending() {
+            raised(thread);
+        }
+        let errno = errno.into_inner();
         if errno != 0 {
             sys::set_errno(Errno(errno));
         }
-        match self.result.into_inner() {
+        match result.into_inner() {
             Some(result) => result,
             None => sys::fatal(&["an offloaded call gave no result"]),
         }
+    }
+}
+
+/// Delivers a signal that an offloaded call has raised for its caller.
+#[cold]
+fn raised(thread: Current) {
+    if thread.signals.deliverable() != 0 {
+        summons::note_own(thread);
+        summons::attend_if_summoned();
     }
 }
 
@@ -113,7 +130,7 @@ pub(crate) fn bounded<R>(awaited: Awaited, function: impl FnOnce() -> R) -> R {
     recorded::event(kinds::OFFLOAD, 0);
     call.job.wait.block();
     recorded::event(kinds::OFFLOADED, 0);
-    call.finish()
+    call.finish(thread)
 }
 
 fn run_here<F: FnOnce() -> R, R>(call: Call<F, R>) -> R {
@@ -149,7 +166,7 @@ pub(crate) fn dedicated(awaited: Awaited, function: impl FnOnce() -> SysResult) 
     recorded::event(kinds::OFFLOAD, 0);
     call.job.wait.block();
     recorded::event(kinds::OFFLOADED, 0);
-    call.finish()
+    call.finish(thread)
 }
 
 /// Starts a thread that runs the job, and is counted while it does.
@@ -157,7 +174,7 @@ fn start_dedicated(job: &mut Job, count: &'static AtomicUsize) -> std::io::Resul
     let job = Handover(NonNull::from(job));
     let work = move || {
         let job = job;
-        signals::block_others();
+        signals::block_others_but_raised();
         valgrind::note_platform_thread();
         count.fetch_add(1, Ordering::Relaxed); // Relaxed: for people to read.
         // SAFETY: the waiting thread keeps the job in place until it is done.
@@ -231,7 +248,7 @@ impl Pool {
 
     /// Runs jobs on a pool thread.
     fn work(&'static self) {
-        signals::block_others();
+        signals::block_others_but_raised();
         valgrind::note_platform_thread();
         let mut worker = Worker::new(os_thread::id());
         while let Some(taken) = self

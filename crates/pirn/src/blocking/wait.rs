@@ -20,7 +20,7 @@ use crate::vthread::awaited::Awaited;
 use crate::vthread::wait_word::{Decided, Hearing, Refused, WaitWord};
 use crate::vthread::{self, Claimed, Core, Current, Ready, platform};
 use core::mem::MaybeUninit;
-use core::ptr::NonNull;
+use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicU32, Ordering};
 
 /// How an episode ended.
@@ -187,6 +187,11 @@ impl Wait {
             // SAFETY: it cannot leave the list, and so not end, while we hold the locks.
             unsafe { thread.as_ref() }.awaits.moved(address);
         }
+    }
+
+    /// Returns the virtual thread that waits, or null.
+    pub(super) fn waiter(&self) -> *const Core {
+        self.thread.map_or(ptr::null(), |thread| thread.as_ptr())
     }
 
     #[inline]

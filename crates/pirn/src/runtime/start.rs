@@ -140,6 +140,7 @@ fn launch(
     if settings.sigquit {
         interpose::process::quit::install();
     }
+    interpose::process::signals::raised::install();
     if settings.observe == Some(true) {
         door::open_for_good();
     }

@@ -20,7 +20,7 @@ fn run(processor: &'static Processor) {
     let runtime = processor.runtime();
     // Whatever signals the program blocked before it started the runtime: those that others send
     // are for threads, not for carriers.
-    signals::block_others();
+    signals::block_others_but_raised();
     sys::unblock_signal(preempt::SIGNAL);
     let carrier = Carrier::new(processor.index as u32, runtime);
     carrier.set_processor(Some(processor));

@@ -3,7 +3,7 @@
 use super::current::Current;
 use super::mount::{self, After, current};
 use super::record::{Core, Phase};
-use super::{end, keys, summons};
+use super::{end, keys};
 use crate::glibc::{destructors, dlerror};
 use crate::mark::Raised;
 use crate::stack::Slot;
@@ -53,9 +53,6 @@ fn end(core: Current) -> ! {
     run_destructors();
     if current().is_none() {
         end_in_child();
-    }
-    if core.signals.any_pending() {
-        summons::end(&core);
     }
     core.set_phase(Phase::Terminated);
     end::publish(&core);

@@ -83,8 +83,8 @@ pub(crate) fn carrier(_: &Raised) -> Option<&Carrier> {
 /// `f` does not unwind.
 #[inline]
 pub(crate) unsafe fn on_carrier<R>(f: impl FnOnce() -> R) -> R {
-    let mark = Raised::new();
-    match current().and_then(|_| carrier(&mark)) {
+    let mark = current().map(|_| Raised::new()); // No platform thread's: `f` may be long.
+    match mark.as_ref().and_then(carrier) {
         // SAFETY: the carrier of the running thread; the caller's contract.
         Some(carrier) => unsafe { carrier_tls::call(carrier.native_tp(), f) },
         None => f(),
@@ -421,6 +421,7 @@ impl Carrier {
         if let Some(slot) = core.slot() {
             residents::leave(slot);
         }
+        summons::end(core); // No signal of the process's is given to it from here on.
         match self.occupied() {
             Some(processor) => processor.counters().ended.add(1),
             None => core.runtime().outside.ended.add_shared(1),

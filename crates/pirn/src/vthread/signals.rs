@@ -13,13 +13,15 @@
 //!
 //! All four are sequentially consistent: one of the two finds what the other has done.
 
-use super::current;
+use super::{Core, current};
 use crate::mark;
 use crate::sys;
 use core::cell::Cell;
+use core::ptr;
 use core::sync::atomic::{
     AtomicU64,
     Ordering::{Relaxed, SeqCst},
+    compiler_fence,
 };
 
 /// See the module's documentation.
@@ -43,6 +45,10 @@ pub(crate) const SYNCHRONOUS: u64 = bit(libc::SIGSEGV)
     | bit(libc::SIGTRAP)
     | bit(libc::SIGSYS)
     | bit(libc::SIGABRT);
+
+/// The signals that the kernel sends to a thread for a call of the thread's own. Carriers and the
+/// pool's threads do not block them.
+pub(crate) const RAISED: u64 = bit(libc::SIGPIPE) | bit(libc::SIGXFSZ);
 
 /// What can never be blocked, or is libc's own (32: cancellation; 33: `setuid`).
 pub(crate) const NEVER_BLOCKED: u64 = bit(libc::SIGKILL) | bit(libc::SIGSTOP) | bit(32) | bit(33);
@@ -89,6 +95,8 @@ const IS_KNOWN: u64 = bit(libc::SIGKILL);
 thread_local! {
     /// On a platform thread: the mask that the kernel has, once somebody has asked for it.
     static KNOWN: Cell<u64> = const { Cell::new(0) };
+    /// On a thread of the pool: the virtual thread whose call it makes.
+    static CALLER: Cell<*const Core> = const { Cell::new(ptr::null()) };
 }
 
 /// Returns the signals that the running thread blocks.
@@ -106,7 +114,7 @@ pub(crate) fn mask() -> u64 {
 /// Asks the kernel for the mask of the running platform thread.
 #[cold]
 fn learn() -> u64 {
-    let mask = sys::blocked_signals();
+    let mask = mark::blocked_signals();
     if !mark::in_handler() {
         KNOWN.set(mask | IS_KNOWN);
     }
@@ -123,4 +131,25 @@ pub(crate) fn forget() {
 pub(crate) fn block_others() {
     sys::block_only(OTHERS);
     KNOWN.set(IS_KNOWN);
+}
+
+/// Does the same for a platform thread that makes calls for virtual threads.
+pub(crate) fn block_others_but_raised() {
+    block_others();
+    sys::block_only(OTHERS & !RAISED);
+}
+
+/// Calls `f`, a call that the running platform thread makes for `thread`, which waits for its end.
+pub(crate) fn on_behalf_of<R>(thread: *const Core, f: impl FnOnce() -> R) -> R {
+    CALLER.set(thread);
+    compiler_fence(SeqCst); // The call may raise a signal on this thread.
+    let result = f();
+    compiler_fence(SeqCst);
+    CALLER.set(ptr::null());
+    result
+}
+
+/// Returns the virtual thread whose call this platform thread makes, or null.
+pub(crate) fn caller() -> *const Core {
+    CALLER.get()
 }

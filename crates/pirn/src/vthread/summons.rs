@@ -69,13 +69,20 @@ static END: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
 
 /// Sets what is done when a thread ends while signals are pending for it.
 pub(crate) fn set_end_hook(hook: fn(&Core)) {
-    // Release: pairs with the Acquire in `end`.
+    // Release: pairs with the Acquire in `give_up`.
     END.store(hook as *mut (), Ordering::Release);
 }
 
-/// Gives up what is pending for a thread that ends.
-#[cold]
+/// Gives up what is pending for a thread that has ended.
+#[inline]
 pub(super) fn end(thread: &Core) {
+    if thread.signals.any_pending() {
+        give_up(thread);
+    }
+}
+
+#[cold]
+fn give_up(thread: &Core) {
     // Acquire: pairs with the Release in `set_end_hook`.
     let hook = END.load(Ordering::Acquire);
     if !hook.is_null() {

@@ -8,6 +8,7 @@ mod c_checks;
 mod fork;
 mod futexes;
 mod handler_jumps;
+mod handlers_in_sections;
 mod identity;
 mod initialisers;
 mod many_readers;

@@ -1,6 +1,9 @@
 // Checks of how signals are delivered to threads that `pthread_create` has made virtual, as a
 // library: the functions that begin with `check_` are called by `pthread_delivery.rs`.
 #include "signal_checks.h"
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
 
 size_t (*pirn_count_pthreads)(uint64_t *counts, size_t room);
 
@@ -88,4 +91,103 @@ void check_stopped_wakers(void)
 		CHECK(pthread_join(threads[i], NULL) == 0);
 	close(ends[0]);
 	close(ends[1]);
+}
+
+// Waits with a mask: more than there are carriers, each ended by a signal that the mask lets through.
+
+enum { MASKED = 60 };
+static _Thread_local int own_handled;
+static atomic_int begun;
+
+static void count_own(int signal, siginfo_t *info, void *context)
+{
+	(void)signal, (void)info, (void)context;
+	own_handled++;
+}
+
+static int wait_with(intptr_t kind, int fd, const sigset_t *mask)
+{
+	fd_set set;
+	FD_ZERO(&set);
+	FD_SET(fd, &set);
+	if (kind % 3 == 0)
+		return ppoll(&(struct pollfd) { fd, POLLIN, 0 }, 1, NULL, mask);
+	if (kind % 3 == 1)
+		return pselect(fd + 1, &set, NULL, NULL, NULL, mask);
+	int epoll = epoll_create1(0);
+	struct epoll_event event = { .events = EPOLLIN };
+	CHECK(epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0);
+	int result = epoll_pwait(epoll, &event, 1, -1, mask), error = errno;
+	close(epoll);
+	errno = error;
+	return result;
+}
+
+static void *wait_with_mask(void *kind)
+{
+	int pipes[2];
+	sigset_t none, before;
+	sigemptyset(&none);
+	CHECK(pipe(pipes) == 0);
+	begun++;
+	CHECK(wait_with((intptr_t)kind, pipes[0], &none) == -1 && errno == EINTR && own_handled == 1);
+	CHECK(pthread_sigmask(SIG_SETMASK, NULL, &before) == 0 && sigismember(&before, SIGUSR1) == 1);
+	CHECK(write(pipes[1], "", 1) == 1 && wait_with((intptr_t)kind, pipes[0], &none) == 1);
+	close(pipes[0]);
+	close(pipes[1]);
+	return kind;
+}
+
+void check_masked_waits(void)
+{
+	pthread_t threads[MASKED];
+	sigset_t blocked;
+	sigemptyset(&blocked);
+	sigaddset(&blocked, SIGUSR1);
+	install(SIGUSR1, count_own, SA_RESTART);
+	CHECK(pthread_sigmask(SIG_BLOCK, &blocked, NULL) == 0);
+	for (intptr_t i = 0; i < MASKED; i++)
+		threads[i] = start(wait_with_mask, (void *)i);
+	while (begun < MASKED)
+		usleep(100);
+	for (int i = 0; i < MASKED; i++)
+		CHECK(pthread_kill(threads[i], SIGUSR1) == 0);
+	for (int i = 0; i < MASKED; i++)
+		CHECK(pthread_join(threads[i], NULL) == 0);
+	CHECK(pthread_sigmask(SIG_UNBLOCK, &blocked, NULL) == 0);
+	begun = 0;
+}
+
+// The floating point environment of a handler, and of what it has interrupted.
+
+static unsigned own_control, in_handler;
+
+static unsigned control(void)
+{
+	unsigned short x87;
+	__asm__ volatile("fnstcw %0" : "=m"(x87));
+	return (unsigned)x87 << 16 | __builtin_ia32_stmxcsr();
+}
+
+static void change_float(int signal, siginfo_t *info, void *context)
+{
+	(void)signal, (void)info, (void)context;
+	unsigned short up = 0x0b7f;
+	in_handler = control();
+	__builtin_ia32_ldmxcsr(0x5fbf);
+	__asm__ volatile("fldcw %0" : : "m"(up));
+}
+
+void check_float(void)
+{
+	unsigned short down = 0x077f, nearest = 0x037f;
+	install(SIGUSR1, change_float, 0);
+	__builtin_ia32_ldmxcsr(0xbf80);
+	__asm__ volatile("fldcw %0" : : "m"(down));
+	own_control = control();
+	CHECK(pthread_kill(pthread_self(), SIGUSR1) == 0);
+	CHECK(in_handler == 0x037f1f80);
+	CHECK(control() == own_control);
+	__builtin_ia32_ldmxcsr(0x1f80);
+	__asm__ volatile("fldcw %0" : : "m"(nearest));
 }

@@ -17,3 +17,13 @@ fn each_signal_is_delivered_once() {
 fn threads_stop_while_they_wake_others() {
     run("check_stopped_wakers");
 }
+
+#[watched]
+fn threads_wait_with_a_mask_as_with_none() {
+    run("check_masked_waits");
+}
+
+#[watched]
+fn handlers_get_and_leave_the_floating_point_environment() {
+    run("check_float");
+}

@@ -7,7 +7,8 @@
 //! program's, and raises the [mark](crate::mark): functions called by the handler act as on a
 //! platform thread, and may block the carrier.
 //!
-//! While a handler runs, the signal of preemption is blocked: see [`urgent`].
+//! While a handler runs, the signal of preemption is blocked: see [`urgent`]. In a section of the
+//! runtime it does not run, but after it: see [`deferred`].
 //!
 //! This is about handlers that the kernel calls. Those of signals to virtual threads are called at
 //! safe points, by [`signals`](super::signals).
@@ -16,7 +17,7 @@
 //! that `dlmopen` has bound to libc's own functions.
 
 pub(in crate::interpose) use super::signals::jumps::__sigsetjmp;
-use super::signals::{alternative, jumps};
+use super::signals::{alternative, deferred, jumps, raised};
 use super::{quit, urgent};
 use crate::arch;
 use crate::glibc::jump;
@@ -66,6 +67,10 @@ unsafe extern "C-unwind" fn dispatch(signal: c_int, info: *mut siginfo_t, contex
     if matches!(signal, libc::SIGSEGV | libc::SIGBUS) && unsafe { arch::recover(context) } {
         return; // The program's handler might not pass on a fault that it does not know.
     }
+    // SAFETY: the kernel's own arguments.
+    if unsafe { raised::keep(signal, info) } {
+        return;
+    }
     // SAFETY: the kernel's own arguments. Flags are the kernel's matter.
     unsafe { call(signal, info, context, 0) };
 }
@@ -83,6 +88,10 @@ pub(super) unsafe extern "C-unwind" fn call(
     flags: c_int,
 ) {
     type Handler = unsafe extern "C-unwind" fn(c_int, *mut siginfo_t, *mut c_void);
+    // SAFETY: the caller's contract.
+    if unsafe { deferred::put_off(signal, info, context) } {
+        return;
+    }
     let handler = noted(signal);
     if flags & libc::SA_RESETHAND != 0 {
         note(signal, libc::SIG_DFL);
@@ -138,7 +147,7 @@ fn is_own(signal: c_int) -> bool {
 }
 
 /// Returns the address of [`dispatch`].
-fn dispatcher() -> sighandler_t {
+pub(super) fn dispatcher() -> sighandler_t {
     dispatch as *const () as sighandler_t
 }
 
@@ -211,6 +220,7 @@ pub unsafe extern "C" fn sigaction(
                 copy.sa_sigaction = called;
                 Masked::add(signal, copy);
                 quit::stand_in(signal, copy);
+                raised::stand_in(signal, copy);
             }
             let new = copy.as_ref().map_or(core::ptr::null(), core::ptr::from_ref);
             // SAFETY: our copy of the action; the caller's contract for `old`.
@@ -228,6 +238,7 @@ pub unsafe extern "C" fn sigaction(
             *urgent::bits(&mut old.sa_mask) &= !urgent::BIT;
         }
         quit::hide(old);
+        raised::hide(old);
     }
     result
 }
@@ -308,9 +319,7 @@ macro_rules! like_signal {
             };
             match is_ours(signal) {
                 // SAFETY: the caller's contract.
-                true if urgent::is_shared(signal) || quit::is_shared(signal) => unsafe {
-                    by_sigaction(signal, handler, $flags)
-                },
+                true if is_shared(signal) => unsafe { by_sigaction(signal, handler, $flags) },
                 true => exchange(signal, handler, install),
                 false => install(handler),
             }
@@ -323,6 +332,11 @@ like_signal! {
     bsd_signal: libc::SA_RESTART,
     ssignal: libc::SA_RESTART,
     sigset: 0,
+}
+
+/// Returns whether the kernel has another action than the program knows.
+fn is_shared(signal: c_int) -> bool {
+    urgent::is_shared(signal) || quit::is_shared(signal) || raised::is_shared(signal)
 }
 
 /// Installs a handler with these flags and an empty mask. Returns the one before.

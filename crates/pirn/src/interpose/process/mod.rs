@@ -11,7 +11,7 @@ pub(crate) mod linker;
 pub(in crate::interpose) mod lookups;
 pub(in crate::interpose) mod os_thread;
 pub(crate) mod quit;
-pub(in crate::interpose) mod signals;
+pub(crate) mod signals;
 pub(in crate::interpose) mod sigwait;
 pub(in crate::interpose) mod stand_in;
 pub(in crate::interpose) mod sysv;

@@ -1,7 +1,7 @@
 //! Delivering signals to the running virtual thread: on its own stack, at a safe point.
 
-use super::{alternative, contexts, sending};
-use crate::arch::SavedRegisters;
+use super::{alternative, contexts, raised, sending};
+use crate::arch::{self, SavedRegisters};
 use crate::interpose::process::handler;
 use crate::interpose::thread::cancel;
 use crate::mark::{self, Raised};
@@ -132,6 +132,7 @@ unsafe fn call_handler(
     drop(mark);
     // SAFETY: a handler of the program. One that takes only the signal ignores the rest.
     let mut handler = || unsafe {
+        arch::begin_float();
         let handler = transmute::<usize, Handler>(action.sa_sigaction);
         handler(signal, info, context.as_mut_ptr().cast());
     };
@@ -143,6 +144,8 @@ unsafe fn call_handler(
     // What the handler has changed there.
     // SAFETY: filled in above.
     let context = unsafe { context.assume_init_ref() };
+    // SAFETY: as above.
+    unsafe { arch::end_float(context) };
     if let Some(place) = place {
         place.change(context);
     }
@@ -170,6 +173,9 @@ fn take_default(signal: c_int) {
         return;
     }
     let _mark = Raised::new();
+    if raised::is_shared(signal) {
+        return raised::take_default(signal);
+    }
     let blocked = sys::blocked_signals();
     let (thread, process) = (sys::os_thread_id(), std::process::id());
     // Delivered at the end of the second call.

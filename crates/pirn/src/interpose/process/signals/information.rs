@@ -14,6 +14,7 @@
 //! ```
 
 use crate::vthread::Core;
+use crate::vthread::signals::bit;
 use core::cell::UnsafeCell;
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
@@ -32,6 +33,8 @@ struct Entry {
     /// Counts up with each signal: the oldest is delivered first.
     order: AtomicU64,
     signal: AtomicUsize,
+    /// Whether it was sent to the process: a thread that cannot take it gives it back.
+    of_process: AtomicBool,
     info: UnsafeCell<MaybeUninit<siginfo_t>>,
 }
 
@@ -43,6 +46,7 @@ static TABLE: [Entry; ENTRIES] = [const {
         owner: AtomicU64::new(FREE),
         order: AtomicU64::new(0),
         signal: AtomicUsize::new(0),
+        of_process: AtomicBool::new(false),
         info: UnsafeCell::new(MaybeUninit::zeroed()),
     }
 }; ENTRIES];
@@ -73,7 +77,7 @@ fn claim(entry: &Entry, from: u64) -> bool {
 
 /// Keeps the information of a signal until the thread [takes](take) it. Returns whether there was
 /// room.
-pub(super) fn put(thread: &Core, info: &siginfo_t) -> bool {
+pub(super) fn put(thread: &Core, info: &siginfo_t, of_process: bool) -> bool {
     let Some((index, entry)) = TABLE.iter().enumerate().find(|(_, e)| claim(e, FREE)) else {
         OVERFLOWED.store(true, Relaxed); // Relaxed: as in `has_overflowed`.
         return false;
@@ -81,6 +85,7 @@ pub(super) fn put(thread: &Core, info: &siginfo_t) -> bool {
     // SAFETY: claimed.
     unsafe { (*entry.info.get()).write(*info) };
     entry.signal.store(info.si_signo as usize, Relaxed); // Relaxed: published below.
+    entry.of_process.store(of_process, Relaxed); // Relaxed: as above.
     entry.order.store(ORDER.fetch_add(1, Relaxed), Relaxed); // Relaxed: as above.
     USED.fetch_max(index + 1, Release); // Release: pairs with the Acquire in `used`.
     // Release: pairs with the Acquire in `claim`.
@@ -122,8 +127,29 @@ fn oldest(thread: &Core, signal: c_int) -> Option<&'static Entry> {
     used().iter().filter(is_it).min_by_key(order)
 }
 
-/// Gives up all information for a thread that ends.
-pub(super) fn discard(thread: &Core) {
+/// Takes all information of these signals that was sent to the process, and passes it to `give`.
+pub(super) fn take_of_process(thread: &Core, signals: u64, mut give: impl FnMut(&siginfo_t)) {
+    for entry in used() {
+        if claim(entry, thread.id()) {
+            // Relaxed: ordered by the claim.
+            let (signal, given) = (entry.signal.load(Relaxed), entry.of_process.load(Relaxed));
+            let owner = match given && bit(signal as c_int) & signals != 0 {
+                true => {
+                    // SAFETY: as in `take`.
+                    give(unsafe { (*entry.info.get()).assume_init_ref() });
+                    FREE
+                }
+                false => thread.id(),
+            };
+            entry.owner.store(owner, Release); // Release: as in `put`.
+        }
+    }
+}
+
+/// Gives up all information for a thread that has ended, and passes what was sent to the process
+/// to `give`.
+pub(super) fn discard(thread: &Core, give: impl FnMut(&siginfo_t)) {
+    take_of_process(thread, u64::MAX, give);
     for entry in used() {
         if claim(entry, thread.id()) {
             entry.owner.store(FREE, Release); // Release: as in `put`.

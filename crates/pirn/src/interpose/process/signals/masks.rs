@@ -1,6 +1,6 @@
 //! Signal masks: `pthread_sigmask`, `sigprocmask`, and what is pending: `sigpending`.
 
-use super::{delivery, process_wide};
+use super::{delivery, process_wide, sending};
 use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
 use crate::mark::Raised;
@@ -29,6 +29,9 @@ interposed! {
 /// unblocked. Returns those before.
 pub(in crate::interpose) fn exchange(thread: Current, mask: u64) -> u64 {
     let before = thread.signals.mask.swap(mask & !NEVER_BLOCKED, SeqCst);
+    if thread.signals.pending.load(SeqCst) & mask & !before != 0 {
+        sending::give_back(&thread, mask & !before);
+    }
     if thread.signals.deliverable() != 0 {
         summons::note_own(thread);
         delivery::at_once();
@@ -45,25 +48,69 @@ pub(super) fn set_quietly(thread: &Core, mask: u64) {
     }
 }
 
+/// Calls `wait`, which parks until its timeout, with this mask, as `ppoll` does: handlers of what
+/// it lets through end the wait, and run before the mask is restored. A null mask changes nothing.
+///
+/// As in `sigsuspend`, all signals are blocked meanwhile, and those that are let through awaited: a
+/// handler that ran in front of the wait would not end it.
+pub(in crate::interpose) fn waiting(
+    thread: Current,
+    mask: *const sigset_t,
+    timeout: Option<u64>,
+    mut wait: impl FnMut(Option<u64>) -> SysResult,
+) -> SysResult {
+    if mask.is_null() {
+        return wait(timeout);
+    }
+    let mask = sys::fetch_u64(mask.addr())?;
+    let (signals, set) = (&thread.signals, !mask & !NEVER_BLOCKED);
+    let (begun, start) = (delivery::begun(), sys::now());
+    let before = signals.mask.swap(u64::MAX, SeqCst);
+    loop {
+        signals.awaited.store(set, SeqCst);
+        if signals.any_awaited() {
+            summons::note_own(thread);
+        }
+        process_wide::unblocked(set);
+        let result = wait(timeout.map(|nanos| nanos.saturating_sub(sys::now() - start)));
+        let ended = result == Err(Errno(libc::EINTR)) && signals.any_awaited();
+        signals.awaited.store(0, SeqCst);
+        if !ended {
+            exchange(thread, before);
+            return result;
+        }
+        exchange(thread, mask); // Runs the handlers; none if the signal is ignored.
+        if delivery::begun() != begun {
+            exchange(thread, before);
+            return result;
+        }
+        signals.mask.store(u64::MAX, SeqCst);
+    }
+}
+
 /// While this lives, the kernel's mask of the carrier is that of the running virtual thread, for
 /// what inherits it, and the thread stays on the carrier.
 pub(in crate::interpose) struct InKernel {
     /// The mask to be restored.
     before: Option<u64>,
-    _mark: Raised,
+    _mark: Option<Raised>,
 }
 
 impl InKernel {
     pub(in crate::interpose) fn of_this_thread() -> InKernel {
+        let Some(thread) = vthread::current() else {
+            // Without the mark: signals that it puts off would be blocked for what inherits it.
+            return InKernel {
+                before: None,
+                _mark: None,
+            };
+        };
         let mark = Raised::new();
-        let carriers = vthread::current().map(|thread| {
-            let carriers = sys::blocked_signals();
-            sys::block_only(thread.signals.mask.load(SeqCst));
-            carriers
-        });
+        let carriers = sys::blocked_signals();
+        sys::block_only(thread.signals.mask.load(SeqCst));
         InKernel {
-            before: carriers,
-            _mark: mark,
+            before: Some(carriers),
+            _mark: Some(mark),
         }
     }
 
@@ -75,7 +122,7 @@ impl InKernel {
         sys::block_only(before | signals::OTHERS);
         InKernel {
             before: Some(before),
-            _mark: mark,
+            _mark: Some(mark),
         }
     }
 }

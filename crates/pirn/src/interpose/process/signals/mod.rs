@@ -19,7 +19,8 @@
 //!
 //! * The mark is down in such a handler: it may park, be preempted, go on on another carrier, and
 //!   be left by a jump. [`dispatch`](super::handler), in which nothing parks, remains for signals
-//!   that the kernel delivers: faults, and all on platform threads.
+//!   that the kernel delivers: faults, and all on platform threads, after a section of the runtime
+//!   ([`deferred`]).
 //! * The kernel is asked for the action, and so knows it: `exec`, `fork` and platform threads see
 //!   the same. The default action is the kernel's, too: the thread unblocks the signal on its
 //!   carrier and sends it there.
@@ -28,6 +29,7 @@
 //!   ([`process_wide`]). A virtual thread that waits for signals ([`sigwait`](super::sigwait))
 //!   takes them from the kernel's own set.
 //! * Faults (`SIGSEGV`, …) are never blocked in the kernel on a carrier, and are delivered by it.
+//!   So are signals that it sends for a call of the thread's own ([`raised`]).
 //!
 //! Others may have the thread run something at its safe points in the same way, such as a
 //! cancellation: [`summon`](crate::vthread::summons::summon) it, and look in [`delivery`]'s hook
@@ -35,12 +37,14 @@
 
 pub(in crate::interpose) mod alternative;
 pub(in crate::interpose) mod contexts;
+pub(super) mod deferred;
 pub(in crate::interpose) mod delivery;
 pub(in crate::interpose) mod directed;
 pub(super) mod information;
 pub(super) mod jumps;
 pub(in crate::interpose) mod masks;
 pub(in crate::interpose) mod process_wide;
+pub(crate) mod raised;
 pub(in crate::interpose) mod sending;
 
 /// Makes virtual threads run handlers. Called once, at the start.
@@ -48,5 +52,5 @@ pub(in crate::interpose) fn prepare() {
     contexts::prepare();
     jumps::prepare();
     crate::vthread::summons::set_hook(delivery::deliver);
-    crate::vthread::summons::set_end_hook(information::discard);
+    crate::vthread::summons::set_end_hook(sending::discard);
 }

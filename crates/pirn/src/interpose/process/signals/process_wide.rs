@@ -15,6 +15,7 @@
 //! own, so a program that closes all of its descriptors does not close these.
 
 use super::delivery;
+use super::information;
 use super::masks::InKernel;
 use super::sending;
 use crate::blocking::other_table;
@@ -174,24 +175,33 @@ fn give_out(signals: u64) {
     while left != 0 {
         let signal = left.trailing_zeros() as c_int + 1;
         left &= left - 1;
-        while let Some(slot) = who_wants(signal) {
-            if platform_thread_takes(signal) || !hand_over(signal, slot) {
-                break;
-            }
+        let mut taker = who_wants(signal);
+        // Asked once for all of the kind: it takes long.
+        if taker.is_some() && platform_thread_takes(signal) {
+            continue;
+        }
+        while let Some(slot) = taker {
+            taker = hand_over(signal, slot).then(|| who_wants(signal)).flatten();
         }
     }
 }
 
-/// Returns a virtual thread that does not block a signal.
+/// Returns a virtual thread that does not block a signal; if there is one, one that has not been
+/// given such a signal yet.
 fn who_wants(signal: c_int) -> Option<Slot> {
-    let mut found = None;
+    let (mut free, mut busy) = (None, None);
     region::for_each_open(|slot| {
-        let wants = |core: &crate::vthread::Core| core.signals.wants(signal);
-        if found.is_none() && residents::look(slot, wants) == Some(true) {
-            found = Some(slot);
+        let wants = |core: &crate::vthread::Core| {
+            let given = core.signals.pending.load(SeqCst) & bit(signal) != 0;
+            core.signals.wants(signal).then_some(given)
+        };
+        if free.is_none()
+            && let Some(Some(given)) = residents::look(slot, wants)
+        {
+            *(if given { &mut busy } else { &mut free }) = Some(slot);
         }
     });
-    found
+    free.or(busy)
 }
 
 /// Returns whether a platform thread does not block a signal, so that the kernel has chosen it.
@@ -216,12 +226,17 @@ fn hand_over(signal: c_int, slot: Slot) -> bool {
     let Some(info) = take(bit(signal)) else {
         return false;
     };
-    let posted = residents::visit(slot, |core| sending::post(core, &info).is_ok());
+    let posted = residents::visit(slot, |core| {
+        let posted = sending::post_of_process(core, &info);
+        if posted && !core.signals.wants(signal) {
+            // It has just blocked the signal, and has not seen that it is there.
+            information::take_of_process(core, bit(signal), sending::to_process);
+        }
+        posted
+    });
     if posted != Some(true) {
         // The thread has ended, or there is no room for one more signal.
-        let (process, info) = (std::process::id(), &raw const info);
-        // SAFETY: an information, which a process may send to itself whatever it says.
-        let _ = unsafe { call!(libc::SYS_rt_sigqueueinfo, process, signal, info) };
+        sending::to_process(&info);
     }
     posted != Some(false)
 }

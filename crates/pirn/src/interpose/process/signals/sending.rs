@@ -10,10 +10,11 @@ use crate::interpose::thread::{core_of, slot_of};
 use crate::mark::Raised;
 use crate::runtime;
 use crate::stack::Slot;
-use crate::sys::{self, Errno, SignalInfo, SysResult};
+use crate::sys::{self, Errno, SignalInfo, SysResult, call};
 use crate::vthread::signals::bit;
 use crate::vthread::{self, Core, residents, summons};
 use core::ffi::c_int;
+use core::ptr;
 use core::sync::atomic::Ordering::SeqCst;
 use libc::{pthread_t, siginfo_t, sigval};
 
@@ -54,12 +55,53 @@ pub(in crate::interpose) fn post(thread: &Core, info: &siginfo_t) -> Result<(), 
         tell(thread, signal);
         return Ok(());
     }
-    if !information::put(thread, info) && signal >= FIRST_QUEUED {
+    if !information::put(thread, info, false) && signal >= FIRST_QUEUED {
         return Err(Errno(libc::EAGAIN));
     }
     thread.signals.pending.fetch_or(bit(signal), SeqCst);
     tell(thread, signal);
     Ok(())
+}
+
+/// Makes a signal that was sent to the process pending for a thread, as [`post`] does. Returns
+/// whether there was room.
+pub(super) fn post_of_process(thread: &Core, info: &siginfo_t) -> bool {
+    if !information::put(thread, info, true) {
+        return false;
+    }
+    thread.signals.pending.fetch_or(bit(info.si_signo), SeqCst);
+    tell(thread, info.si_signo);
+    true
+}
+
+/// Sends a signal to the process again that a thread cannot take.
+pub(super) fn to_process(info: &siginfo_t) {
+    let (process, signal, info) = (std::process::id(), info.si_signo, ptr::from_ref(info));
+    // SAFETY: an information, which a process may send to itself whatever it says.
+    let _ = unsafe { call!(libc::SYS_rt_sigqueueinfo, process, signal, info) };
+}
+
+/// Gives the running thread's signals of a set, which it blocks, back to the process, if they were
+/// sent to that: another thread may take them.
+#[cold]
+pub(super) fn give_back(thread: &Core, signals: u64) {
+    let _mark = Raised::new(); // As in `take`.
+    let before = thread.signals.pending.fetch_and(!signals, SeqCst);
+    information::take_of_process(thread, signals, to_process);
+    // What is left: as in `take`.
+    let mut left = before & signals;
+    while left != 0 {
+        let signal = left.trailing_zeros() as c_int + 1;
+        if information::any(thread, signal) || information::has_overflowed() {
+            thread.signals.pending.fetch_or(bit(signal), SeqCst);
+        }
+        left &= left - 1;
+    }
+}
+
+/// Gives up what is pending for a thread that has ended.
+pub(super) fn discard(thread: &Core) {
+    information::discard(thread, to_process);
 }
 
 fn tell(thread: &Core, signal: c_int) {
