@@ -19,8 +19,7 @@ use crate::arch;
 use crate::blocking::futex_many::{SYS_FUTEX_WAITV, wait_many};
 use crate::sys::{self, Errno, SysResult};
 use core::ffi::{c_int, c_long};
-use core::ptr;
-use libc::{fd_set, timespec};
+use libc::{fd_set, sigset_t, timespec};
 
 /// Calls functions with these arguments, all of them integers and pointers.
 macro_rules! calls {
@@ -190,7 +189,7 @@ unsafe fn rarely(number: c_long, a: [usize; 6]) -> Option<c_long> {
 }
 
 /// Calls `ppoll` or `pselect` and stores the time left, as the kernel does. Returns `None` if the
-/// call is the kernel's: on a platform thread, and with a signal mask.
+/// call is the kernel's: on a platform thread.
 ///
 /// # Safety
 /// As for the system call.
@@ -201,19 +200,17 @@ unsafe fn poll_for(number: c_long, a: [usize; 6]) -> Option<c_long> {
         _ if a[5] == 0 => (a[4], 0),
         _ => (a[4], sys::fetch_u64(a[5]).ok()? as usize), // The mask's address and its size.
     };
-    if mask != 0 {
-        return None;
-    }
+    let mask = mask as *const sigset_t;
     let time = time as *mut timespec;
     let timeout = sys::fetch_timeout(time);
     let start = sys::now();
     // SAFETY: the caller's contract.
     unsafe {
         let result = match number {
-            libc::SYS_ppoll => poll::ppoll(a[0] as _, a[1] as _, time, ptr::null()),
+            libc::SYS_ppoll => poll::ppoll(a[0] as _, a[1] as _, time, mask),
             _ => {
                 let sets = [a[1], a[2], a[3]].map(|set| set as *mut fd_set);
-                select::pselect(a[0] as _, sets[0], sets[1], sets[2], time, ptr::null())
+                select::pselect(a[0] as _, sets[0], sets[1], sets[2], time, mask)
             }
         };
         if let Ok(Some(nanos @ 1..)) = timeout {

@@ -8,21 +8,22 @@ use crate::blocking::readiness::{self, FdWaiter};
 use crate::blocking::wait::{Outcome, Wait};
 use crate::blocking::{self, fds};
 use crate::glibc::symbols::real;
+use crate::interpose::process::signals::masks;
 use crate::interpose::registry::interposed;
 use crate::interpose::thread::cancel;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno, SysResult, call};
 use crate::time::Deadline;
+use crate::vthread;
 use crate::vthread::awaited::{Awaited, Kind};
 use crate::vthread::summons::{self, Ran};
 use crate::vthread::wait_word::Hearing;
 use core::ffi::c_int;
+use core::ptr;
 use libc::{epoll_event, nfds_t, pollfd, sigset_t, timespec};
 
 interposed! {
-    family "Waiting for descriptors" for Scaling,
-        cannot "park with a signal mask: which signals arrive where is the carrier's affair, and \
-            the call blocks that";
+    family "Waiting for descriptors" for Scaling;
 
     Parks by hand { poll, ppoll, epoll_wait, epoll_pwait, epoll_pwait2 }
     Parks as {
@@ -71,12 +72,17 @@ pub(in crate::interpose) fn wait_for_any(
                 });
             }
             // Whatever SA_RESTART says.
-            Outcome::Summoned if summons::attend() != Ran::Nothing => {
+            Outcome::Summoned if summons::attend() != Ran::Nothing || awaits_a_signal() => {
                 return Err(Errno(libc::EINTR));
             }
             _ => {}
         }
     }
+}
+
+/// Returns whether a signal is pending that the call lets through.
+fn awaits_a_signal() -> bool {
+    vthread::current().is_some_and(|thread| thread.signals.any_awaited())
 }
 
 /// The state of the watched descriptors before the kernel is asked about them.
@@ -231,8 +237,6 @@ pub(super) fn wait_until_readable(fd: c_int) {
 /// Size of the kernel's signal set, in bytes.
 const SIGSET: usize = 8;
 
-/// Runs the call. With a signal mask it runs as on a platform thread and may block the carrier,
-/// since signals are delivered to platform threads.
 unsafe fn ppoll_any(
     fds: *mut pollfd,
     count: nfds_t,
@@ -242,8 +246,10 @@ unsafe fn ppoll_any(
     // SAFETY: the caller's contract. The kernel writes the time left into its timeout: libc hides
     // that.
     unsafe {
-        if virtual_thread().is_some() && mask.is_null() {
-            return poll_virtually(fds, count, sys::fetch_timeout(timeout)?);
+        if let Some(thread) = virtual_thread() {
+            let timeout = sys::fetch_timeout(timeout)?;
+            let wait = |timeout| poll_virtually(fds, count, timeout);
+            return masks::waiting(thread, mask, timeout, wait);
         }
         let mut copy = timeout.as_ref().copied();
         let timeout = copy.as_mut().map_or(core::ptr::null_mut(), |t| t as *mut _);
@@ -295,29 +301,33 @@ unsafe fn epoll_any(
         blocking::epoll::wait_with_mask(epoll, events, max as usize, timeout, mask)
     };
     let none = sys::timespec(0);
-    if virtual_thread().is_none() || !mask.is_null() {
+    let Some(thread) = virtual_thread() else {
         let time = timeout.map(|nanos| nanos.map(sys::timespec));
         return ask(match &time {
             Ok(Some(time)) => time,
             Ok(None) => core::ptr::null(),
             Err(address) => *address,
         });
-    }
+    };
     let timeout = match timeout {
         Ok(nanos) => nanos,
         Err(address) => sys::fetch_timeout(address)?,
     };
-    let first = ask(&none)?;
-    if first > 0 || timeout == Some(0) {
-        return Ok(first);
-    }
-    // An epoll descriptor is itself readable when it has events.
-    wait_for_any(
-        &[(epoll, true, false)],
-        Deadline::after_timeout(timeout),
-        Hearing::Sleep, // An event loop would not expect an error of another kind, and has its own ways to end.
-        || ask(&none),
-    )
+    let wait = |timeout| {
+        // SAFETY: the caller's contract.
+        let ask = || unsafe {
+            blocking::epoll::wait_with_mask(epoll, events, max as usize, &none, ptr::null())
+        };
+        let first = ask()?;
+        if first > 0 || timeout == Some(0) {
+            return Ok(first);
+        }
+        // An epoll descriptor is itself readable when it has events. An event loop would not expect
+        // an error of another kind than `EINTR`, and has its own ways to end.
+        let deadline = Deadline::after_timeout(timeout);
+        wait_for_any(&[(epoll, true, false)], deadline, Hearing::Sleep, ask)
+    };
+    masks::waiting(thread, mask, timeout, wait)
 }
 
 /// `epoll_wait`.

@@ -2,6 +2,7 @@
 
 use super::poll::wait_for_any;
 use crate::glibc::symbols::real;
+use crate::interpose::process::signals::masks;
 use crate::interpose::registry::interposed;
 use crate::interpose::thread::cancel;
 use crate::interpose::virtual_thread;
@@ -12,7 +13,7 @@ use core::ffi::c_int;
 use libc::{fd_set, sigset_t, timespec, timeval};
 
 interposed! {
-    family "Waiting for descriptors, in sets" for Scaling, cannot "park with a signal mask";
+    family "Waiting for descriptors, in sets" for Scaling;
 
     Parks by hand { select, pselect }
     Parks as {
@@ -247,9 +248,12 @@ pub unsafe extern "C-unwind" fn pselect(
     let ours = move || {
         // SAFETY: the caller's contract.
         sys::to_c(unsafe {
-            if virtual_thread().is_some() && mask.is_null() {
-                sys::fetch_timeout(timeout)
-                    .and_then(|nanos| select_virtually(count, [read, write, except], nanos))
+            if let Some(thread) = virtual_thread() {
+                sys::fetch_timeout(timeout).and_then(|nanos| {
+                    let sets = [read, write, except];
+                    let wait = |nanos| select_virtually(count, sets, nanos);
+                    masks::waiting(thread, mask, nanos, wait)
+                })
             } else {
                 // As in ppoll: the kernel writes the time left, which libc hides. The mask comes
                 // with its size.
