@@ -99,6 +99,11 @@ pub(crate) fn forbids_preemption() -> bool {
     is_up() || HELD.get() != 0
 }
 
+/// Returns whether the running thread could be preempted, were it not for this section.
+pub(crate) fn is_up_only_by(_: &Raised) -> bool {
+    MARK.get() == SECTION && HELD.get() == 0
+}
+
 /// Keeps the running thread's mark up until it is dropped, by the same thread.
 pub(crate) struct Raised(PhantomData<*const ()>);
 

@@ -12,7 +12,9 @@
 
 use super::offload;
 use super::parking_lot::{self, Parked};
+use super::{futex_op, hand_over};
 use crate::arch;
+use crate::runtime;
 use crate::sys::{self, Errno, SysResult};
 use crate::time::Deadline;
 use crate::vthread::awaited::{Awaited, Kind};
@@ -25,11 +27,15 @@ use libc::{
 
 const EVERY_BIT: u32 = u32::MAX;
 
-/// Performs the `futex` system call, with the arguments of `syscall(2)`.
+/// A function for further operations.
+pub(crate) type Rarely = unsafe fn([usize; 6]) -> SysResult;
+
+/// Performs the `futex` system call, with the arguments of `syscall(2)`. `rarely` performs those of
+/// its operations that are not here.
 ///
 /// # Safety
 /// As for the system call.
-pub(crate) unsafe fn futex(args: [usize; 6]) -> SysResult {
+pub(crate) unsafe fn futex(args: [usize; 6], rarely: Rarely) -> SysResult {
     let operation = args[1] as i32;
     let private = operation & FUTEX_PRIVATE_FLAG != 0;
     let command = operation & !(FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME);
@@ -65,7 +71,8 @@ pub(crate) unsafe fn futex(args: [usize; 6]) -> SysResult {
                 args,
             )
         }
-        _ => kernel(args), // FUTEX_WAKE_OP, the PI family: kernel only
+        // SAFETY: the caller's contract.
+        _ => unsafe { rarely(args) },
     }
 }
 
@@ -153,6 +160,11 @@ fn wake(
     mut args: [usize; 6],
 ) -> usize {
     let count = (count as u32 as usize).min(i32::MAX as usize);
+    // Without a fence: if a platform thread is missed now, a later wake sees it.
+    if parking_lot::any_in_kernel(word) && hand_over::is_kernels_turn() {
+        let woken = hand_over::wake_kernels(word, || kernel(args).unwrap_or(0));
+        return woken + parking_lot::unpark(word, count - woken, bits);
+    }
     let woken = parking_lot::unpark(word, count, bits);
     if woken == count {
         return woken;
@@ -174,7 +186,7 @@ fn requeue(
     kernel: impl Fn([usize; 6]) -> SysResult,
     mut args: [usize; 6],
 ) -> SysResult {
-    if !crate::runtime::is_started() {
+    if !runtime::is_started() {
         return kernel(args);
     }
     if let Some(expected) = compare
@@ -226,6 +238,7 @@ pub(crate) unsafe fn wait_while(kind: Kind, object: usize, word: *const u32, exp
 /// Wakes up to `count` threads of either kind that wait for `word`. Only its address is used.
 pub(crate) fn wake_waiters(word: *const u32, count: i32) {
     let operation = FUTEX_WAKE | FUTEX_PRIVATE_FLAG;
+    let args = [word as usize, operation as usize, count as usize, 0, 0, 0];
     // SAFETY: a wake does not read the word.
-    let _ = unsafe { futex([word as usize, operation as usize, count as usize, 0, 0, 0]) };
+    let _ = unsafe { futex(args, futex_op::call) };
 }

@@ -3,8 +3,9 @@
 //! * [`wait`]: one episode of waiting, decided by exactly one claim.
 //! * [`timers`]: points in time ([`timer_heap`]); [`attendance`]: which carrier wakes for them;
 //!   [`delayed`]: starting a thread at one.
-//! * [`parking_lot`]: addresses ([`posted`]: wakes by signal handlers); [`futex`]: futex words,
-//!   shared with platform threads.
+//! * [`parking_lot`]: addresses ([`posted`]: wakes by signal handlers; [`hand_over`]: giving way to
+//!   a woken thread); [`futex`]: futex words, shared with platform threads ([`futex_op`],
+//!   [`futex_many`]: the rarer calls).
 //! * [`fds`], [`readiness`], [`fd_waiters`], [`epoll`], [`review`], [`status_flags`]: descriptors.
 //!   [`other_table`]: platform threads that have others than the process. [`task`]: tasks of async
 //!   code that wait for one.
@@ -22,6 +23,8 @@ mod fd_waiters;
 pub(crate) mod fds;
 pub(crate) mod futex;
 pub(crate) mod futex_many;
+pub(crate) mod futex_op;
+mod hand_over;
 pub(crate) mod jobs;
 mod keyed_queues;
 pub(crate) mod list;

@@ -11,6 +11,7 @@
 //! A process has one lot for all runtimes: their threads share locks with each other and with
 //! platform threads, and platform threads announce their waits from the start of the process on.
 
+use super::hand_over;
 use super::keyed_queues::{self, Keyed, KeyedQueues, Visit};
 use super::list::{Linked, Links, List};
 use super::lot_count;
@@ -21,12 +22,16 @@ use crate::lock::Lock;
 use crate::mark;
 use crate::runtime;
 use crate::time::Deadline;
+use crate::vthread;
 use crate::vthread::awaited::Awaited;
 use crate::vthread::wait_word::Hearing;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 pub(crate) const BUCKETS: usize = 4096;
+
+/// The two low bits of the key of a lock that is no futex word.
+pub(crate) const LOCK: usize = 1;
 
 #[repr(align(64))]
 struct Bucket {
@@ -137,7 +142,11 @@ pub(crate) fn park(
         lot_count::leave(&bucket.waiting, 1);
         return Parked::Invalid;
     }
-    let wait = match Wait::hearing(awaited(key), hearing) {
+    let awaited = awaited(key);
+    if let Some(thread) = vthread::current() {
+        thread.awaits.queue_up(awaited);
+    }
+    let wait = match Wait::hearing(awaited, hearing) {
         Ok(wait) => wait,
         Err(refused) => {
             lot_count::leave(&bucket.waiting, 1);
@@ -209,7 +218,7 @@ pub(crate) fn unpark(key: usize, count: usize, bits: u32) -> usize {
     }
     match count {
         1 => usize::from(unpark_one(bucket, key, bits)),
-        _ => wake_up_to(bucket, count, |waiters, collect| {
+        _ => wake_up_to(bucket, count, key, |waiters, collect| {
             waiters.walk(key, |waiter| match waiter.bits & bits {
                 0 => Visit::Leave,
                 _ => collect(waiter),
@@ -220,45 +229,56 @@ pub(crate) fn unpark(key: usize, count: usize, bits: u32) -> usize {
 
 #[inline]
 fn unpark_one(bucket: &Bucket, key: usize, bits: u32) -> bool {
-    let mut first = None;
+    let (mut first, mut due) = (None, false);
     bucket.waiters.lock().walk(key, |waiter| {
         if waiter.bits & bits == 0 {
             return Visit::Leave;
         }
+        due = waiter.wait.is_due();
         first = claim(bucket, waiter);
         match first.is_some() {
             true => Visit::TakeLast,
             false => Visit::Leave,
         }
     });
-    first.map(Wakeup::perform).is_some()
+    match first {
+        Some(wakeup) if due => hand_over::perform(key, wakeup),
+        Some(wakeup) => wakeup.perform(),
+        None => return false,
+    }
+    true
 }
 
-/// Wakes up to `count` of the threads that `walk` passes to its second argument. Returns the number
-/// woken.
+/// Wakes up to `count` of the threads that `walk` passes to its second argument, and lets them run
+/// first if it is the turn of one of them. Returns the number woken.
 #[inline(never)]
 fn wake_up_to(
     bucket: &Bucket,
     count: usize,
+    key: usize,
     mut walk: impl FnMut(&mut KeyedQueues<LotWaiter>, &mut dyn FnMut(&LotWaiter) -> Visit),
 ) -> usize {
     let mut waiters = bucket.waiters.lock();
     let most = lot_count::bound(&bucket.waiting, count);
-    let mut woken = 0;
+    let (mut woken, mut lock) = (0, None);
     while woken < most {
         let mut wakes = WakeList::new();
         let left = most - woken;
         walk(&mut waiters, &mut |waiter| {
+            if waiter.wait.take_turn() {
+                lock.get_or_insert_with(|| hand_over::is_free_lock(key));
+            }
             collect(bucket, waiter, &mut wakes, left)
         });
         drop(waiters);
         let performed = wakes.perform();
         woken += performed;
-        if performed < WakeList::CAPACITY {
-            return woken;
+        if performed < WakeList::CAPACITY || woken == most {
+            break;
         }
         waiters = bucket.waiters.lock();
     }
+    lock.into_iter().for_each(hand_over::give_way);
     woken
 }
 
@@ -286,7 +306,7 @@ pub(crate) fn crowded(many: usize, mut report: impl FnMut(usize, usize)) {
 /// Wakes all threads that wait in a bucket: a spurious wake-up for those whose key nobody has
 /// woken.
 pub(super) fn wake_all(bucket: usize) {
-    wake_up_to(&LOT[bucket], usize::MAX, |waiters, collect| {
+    wake_up_to(&LOT[bucket], usize::MAX, 0, |waiters, collect| {
         waiters.walk_all(collect);
     });
 }

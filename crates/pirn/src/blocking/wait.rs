@@ -194,6 +194,28 @@ impl Wait {
         self.thread.map_or(ptr::null(), |thread| thread.as_ptr())
     }
 
+    /// Returns whether the waiting thread has been [overtaken](crate::vthread::awaited::Awaits) for
+    /// so long that it gets its turn now.
+    ///
+    /// Called under the lock of the list in which the wait is.
+    #[inline]
+    pub(crate) fn is_due(&self) -> bool {
+        // SAFETY: it cannot leave the list, and so not end, while the caller holds the lock.
+        self.thread
+            .is_some_and(|thread| unsafe { thread.as_ref() }.awaits.is_due())
+    }
+
+    /// Does the same, and notes that it gets its turn.
+    #[inline]
+    pub(crate) fn take_turn(&self) -> bool {
+        let due = self.is_due();
+        if let Some(thread) = self.thread.filter(|_| due) {
+            // SAFETY: as above.
+            unsafe { thread.as_ref() }.awaits.hand_over();
+        }
+        due
+    }
+
     #[inline]
     fn word(&self) -> &WaitWord {
         match self.shared {

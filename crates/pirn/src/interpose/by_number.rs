@@ -16,7 +16,10 @@ use super::thread::{attributes, by_id, clocks, identity, ids, names, scheduling}
 use super::time;
 use super::{fs, virtual_thread};
 use crate::arch;
-use crate::blocking::futex_many::{SYS_FUTEX_WAITV, wait_many};
+use crate::blocking::futex_many::{
+    SYS_FUTEX_REQUEUE, SYS_FUTEX_WAITV, SYS_FUTEX_WAKE, as_futex, wait_many,
+};
+use crate::runtime;
 use crate::sys::{self, Errno, SysResult};
 use core::ffi::{c_int, c_long};
 use libc::{fd_set, sigset_t, timespec};
@@ -151,6 +154,7 @@ unsafe fn rarely(number: c_long, a: [usize; 6]) -> Option<c_long> {
     unsafe {
         let result = match number {
             SYS_FUTEX_WAITV => wait_many(a),
+            SYS_FUTEX_WAKE..=SYS_FUTEX_REQUEUE if runtime::is_started() => as_futex(number, a)?,
             libc::SYS_tgkill => by_id::send(Some(a[0] as _), a[1] as _, a[2] as _),
             libc::SYS_tkill => by_id::send(None, a[0] as _, a[1] as _),
             // The kernel would write there at the carrier's end.

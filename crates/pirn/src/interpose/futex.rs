@@ -1,8 +1,8 @@
 //! The function `syscall(2)`, through which `std`, `parking_lot` and others call futexes.
 
 use crate::blocking::futex;
-use crate::interpose::by_number;
 use crate::interpose::registry::interposed;
+use crate::interpose::{by_number, futex_pi};
 use crate::sys;
 use core::ffi::c_long;
 
@@ -35,7 +35,7 @@ pub unsafe extern "C-unwind" fn syscall(
     // SAFETY: the caller's contract, here and below.
     unsafe {
         match number {
-            libc::SYS_futex => sys::to_c(futex::futex(args)) as c_long,
+            libc::SYS_futex => sys::to_c(futex::futex(args, futex_pi::call)) as c_long,
             libc::SYS_sched_yield => crate::interpose::time::sched_yield().into(),
             libc::SYS_gettid => crate::interpose::thread::identity::gettid().into(),
             _ => other(number, args),

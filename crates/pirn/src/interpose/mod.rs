@@ -18,6 +18,7 @@
 mod by_number;
 mod fs;
 mod futex;
+mod futex_pi;
 mod io;
 mod net;
 pub(crate) mod process;

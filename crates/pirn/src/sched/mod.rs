@@ -300,6 +300,16 @@ fn enqueue_because(processor: Option<&'static Processor>, thread: Ready, cause: 
     }
 }
 
+/// Runs a thread that has been woken in place of the running one, which goes to the back of its
+/// queue. The caller's carrier holds `processor`, and the mark is up.
+#[cold]
+pub(crate) fn run_in_place(processor: &Processor, running: Current, woken: Ready) {
+    if processor.counters().runnable(Cause::Wake) {
+        time(&woken);
+    }
+    vthread::mount::yield_to(running, woken);
+}
+
 /// Notes that a thread has become runnable now.
 #[cold]
 fn time(thread: &Ready) {

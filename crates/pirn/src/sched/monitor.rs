@@ -20,6 +20,7 @@ use crate::runtime::Runtime;
 use crate::sanitizer::valgrind;
 use crate::stack::cache::CACHE;
 use crate::sys;
+use crate::time;
 use crate::vthread::{recorded, signals, start_helper, summons};
 use core::sync::atomic::Ordering;
 use std::io;
@@ -73,6 +74,7 @@ fn run(runtime: &'static Runtime) {
             _ => TICK_NS * u64::from((1 + nothing_to_do / 50).min(10).max(1 << idle_for.min(2))),
         };
         slices.rest(tick);
+        time::tick();
         errands::run();
         if summoned {
             summons::interrupt_all();

@@ -16,7 +16,8 @@
 //!
 //! The deadline has a word of its own, which only waits with a deadline store.
 
-use crate::time::Deadline;
+use crate::time::{self, Deadline};
+use core::cell::Cell;
 use core::ffi::{CStr, c_char};
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -185,23 +186,66 @@ impl Awaited {
     }
 }
 
-/// The two words of a thread.
+/// The two words of a thread, and its patience.
 pub(crate) struct Awaits {
     what: AtomicU64,
     /// The deadline, in nanoseconds of the runtime's clock, if the wait has one.
     until: AtomicU64,
+    /// When a thread that is overtaken again and again gets its turn at last, in [`coarse`] time;
+    /// or one of the values below. Under the lock of the queue that the thread is in, or joins.
+    due: Cell<u64>,
 }
 
 impl Awaits {
     /// Where readers outside of the process find the two words.
     pub(crate) const OFFSETS: [usize; 2] = [offset_of!(Awaits, what), offset_of!(Awaits, until)];
 
+    /// Of a thread that has not been overtaken: it did not wait for the same object just before.
+    const NOT_OVERTAKEN: u64 = u64::MAX;
+    /// Of a thread to which an object has been handed over, and which has not waited since.
+    const HANDED_OVER: u64 = u64::MAX - 1;
+    /// For so long a thread is overtaken: one unit at least, as the first is not whole.
+    const PATIENCE: u64 = 2;
+
     /// Returns the words of a thread that has not waited.
     pub(crate) const fn new() -> Awaits {
         Awaits {
             what: AtomicU64::new(Awaited::new(Kind::Nothing, 0).0),
             until: AtomicU64::new(0),
+            due: Cell::new(Awaits::NOT_OVERTAKEN),
         }
+    }
+
+    /// Notes that the thread is about to queue up for an object; [`begin`](Self::begin) follows.
+    /// Called by the thread.
+    ///
+    /// It has been overtaken if its last wait, of whatever kind, was for the same object. If the
+    /// last object was handed over to it and it waits for another one now, that one may be the
+    /// mutex of a condition variable, whose signaller still has it: so its time stays come.
+    #[inline(always)]
+    pub(crate) fn queue_up(&self, awaited: Awaited) {
+        let due = self.due.get();
+        // Relaxed: the thread's own.
+        if self.what.load(Ordering::Relaxed) & !Awaited::TIMED != awaited.0 {
+            self.due.set(match due {
+                Awaits::HANDED_OVER => 0,
+                _ => Awaits::NOT_OVERTAKEN,
+            });
+        } else if due >= Awaits::HANDED_OVER {
+            self.due.set(time::coarse() + Awaits::PATIENCE);
+        }
+    }
+
+    /// Returns whether the thread, which waits, has been overtaken for so long that it gets its
+    /// turn now.
+    #[inline(always)]
+    pub(crate) fn is_due(&self) -> bool {
+        self.due.get() <= time::coarse()
+    }
+
+    /// Notes that the thread, which waits, has got its turn.
+    pub(crate) fn hand_over(&self) {
+        self.due.set(Awaits::HANDED_OVER);
     }
 
     /// Notes what the thread is about to wait for, without a deadline. Called by the thread.

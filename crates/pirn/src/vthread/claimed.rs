@@ -1,9 +1,10 @@
 //! The right to wake a virtual thread.
 
+use super::mount::give_way;
 use super::{Core, Ready, recorded};
-use crate::mark::Raised;
+use crate::mark::{self, Raised};
 use crate::recorder;
-use crate::sched;
+use crate::sched::{self, Processor};
 use core::ptr::NonNull;
 
 /// The right, and the duty, to wake a virtual thread. One exists for each of the thread's parks.
@@ -43,6 +44,38 @@ impl Claimed {
         if core.handshake.wake() {
             // SAFETY: the handshake gave us the duty to enqueue it.
             sched::make_runnable(unsafe { Ready::new(self.0) });
+        }
+    }
+
+    /// Wakes the thread, and lets it run in place of the running one, which goes to the back of its
+    /// queue; a platform thread naps. Only wakes it if the running thread must not be preempted
+    /// just now, or if `may`, which gets the processor, returns false.
+    #[cold]
+    pub(crate) fn wake_in_place(self, may: impl FnOnce(Option<&Processor>) -> bool) {
+        let processor = super::carrier(&self.1).and_then(|carrier| carrier.processor());
+        if !mark::is_up_only_by(&self.1) || !may(processor) {
+            return self.wake();
+        }
+        // SAFETY: as in `wake`.
+        let core = unsafe { self.0.as_ref() };
+        core.awaits.hand_over();
+        let processor = processor.filter(|processor| core.is_queued_in(processor.runtime()));
+        match processor.zip(super::current()) {
+            Some((processor, running)) => {
+                if recorder::is_on() {
+                    recorded::woken(core);
+                }
+                core.continuation.order_before();
+                if core.handshake.wake() {
+                    // SAFETY: the handshake gave us the right to run it.
+                    sched::run_in_place(processor, running, unsafe { Ready::new(self.0) });
+                }
+            }
+            // This is a platform thread, or one of the two has a scheduler of the program's.
+            None => {
+                self.wake();
+                give_way();
+            }
         }
     }
 }

@@ -19,6 +19,10 @@
 //!   suspend(Exit)                  unchanged            -> Terminated, stack given back
 //! ```
 
+mod suspend;
+
+pub(crate) use suspend::{NAP_NS, give_way, park, suspend, yield_to};
+
 use super::Ready;
 use super::current::Current;
 use super::life;
@@ -442,57 +446,5 @@ impl Carrier {
         }
         // SAFETY: the thread's own reference, given up here only.
         unsafe { Core::release(thread) };
-    }
-}
-
-/// Leaves the running virtual thread. Returns when it has been mounted again.
-///
-/// The carrier goes on with the next thread of its processor's queue, directly, or else returns
-/// to its own stack; always so after a preemption, because others than the next may be urgent.
-#[inline(always)]
-pub(crate) fn suspend(core: Current, after: After) {
-    let _mark = Raised::new();
-    // SAFETY: mounted, so the carrier is alive and this OS thread's.
-    let carrier = unsafe { &*core.carrier.get() };
-    let processor = carrier.processor();
-    if matches!(after, After::Park) {
-        let kind = core.awaits.what().index();
-        match processor {
-            Some(processor) => processor.counters().park(kind),
-            None => carrier.runtime().outside.park_shared(kind),
-        }
-    }
-    let next = match after {
-        After::Preempt => None,
-        // SAFETY: this OS thread holds the processor.
-        _ => processor.and_then(|p| unsafe { p.next_to_hand_over() }),
-    };
-    if recorder::is_watched() {
-        recorded::left(carrier, &core, after, next.as_ref().map(Ready::core));
-    }
-    carrier.left.set(Some((core.as_ptr(), after)));
-    let last = matches!(after, After::Exit);
-    // SAFETY: `core` is the running continuation; the other one is suspended and ours to run.
-    unsafe {
-        match next {
-            Some(next) => {
-                let next = carrier.take_over(next);
-                core.continuation.switch(&next.as_ref().continuation, last);
-            }
-            None => core.continuation.switch(&carrier.native, last),
-        }
-    }
-    // Mounted again, perhaps by another carrier. SAFETY: set by `take_over` before the switch to
-    // us.
-    unsafe { &*core.carrier.get() }.finish_switch();
-}
-
-/// Parks the running virtual thread until the `wake` of its handshake, which must come exactly
-/// once, and may have come already.
-#[inline(always)]
-pub(crate) fn park(core: Current) {
-    if !core.handshake.woken_early() {
-        suspend(core, After::Park);
-        core.handshake.resumed();
     }
 }

@@ -6,6 +6,7 @@ mod common;
 
 mod c_checks;
 mod fork;
+mod futex_operations;
 mod futexes;
 mod handler_jumps;
 mod handlers_in_sections;

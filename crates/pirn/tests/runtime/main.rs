@@ -4,6 +4,7 @@
 mod common;
 
 mod exhaustion;
+mod fair_locks;
 mod idle;
 mod memory_of_keys;
 mod one_page;

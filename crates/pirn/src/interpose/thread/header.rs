@@ -17,7 +17,7 @@ use super::chosen;
 use super::create;
 use super::pthread::{PosixRoutine, Routine};
 use crate::arch;
-use crate::blocking::futex;
+use crate::blocking::{futex, futex_op};
 use core::ffi::{c_int, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -111,7 +111,7 @@ pub unsafe extern "C" fn pirn_park_until(deadline: *const timespec) -> c_int {
     ];
     loop {
         // SAFETY: as for the word above, and the caller's contract.
-        let waited = unsafe { futex::futex(wait) };
+        let waited = unsafe { futex::futex(wait, futex_op::call) };
         let (acquire, relaxed) = (Ordering::Acquire, Ordering::Relaxed);
         if permit
             .compare_exchange(PERMIT, EMPTY, acquire, relaxed)
@@ -142,6 +142,6 @@ pub unsafe extern "C" fn pirn_unpark(thread: pthread_t) {
     if permit.swap(PERMIT, Ordering::Release) == PARKED {
         let operation = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
         // SAFETY: a wake looks at no memory.
-        let _ = unsafe { futex::futex([word, operation as usize, 1, 0, 0, 0]) };
+        let _ = unsafe { futex::futex([word, operation as usize, 1, 0, 0, 0], futex_op::call) };
     }
 }

@@ -13,7 +13,7 @@
 //! | [`semaphore`] | `trywait`, parking lot | the same |
 //! | [`cond`] | ours, on our futexes | ours: libc's would unlock the mutex out of our sight |
 //! | [`barrier`], [`once`] | ours, on our futexes | ours |
-//! | [`spin`] | yields | libc's |
+//! | [`spin`] | `trylock`, parking lot, with a look from time to time | the same |
 //!
 //! C11's names for the same are in [`c11`](crate::interpose::thread::c11). Functions that never
 //! wait (`init`, `destroy`, `trylock`) are libc's.
@@ -55,7 +55,7 @@ use libc::{clockid_t, pthread_mutex_t, timespec};
 /// object's.
 #[derive(Clone, Copy)]
 enum KeyKind {
-    Lock = 1,
+    Lock = parking_lot::LOCK as isize,
     Semaphore = 3,
 }
 
