@@ -50,7 +50,10 @@ fn dumps_of_stuck_threads_find_nothing_new() {
         // Not one more of each thread per dump. On a busy machine a thread may wait for a processor
         // in the middle of it, and be preempted: that is an end of its stay.
         let ([stuck, exhausted], episodes, _) = counts();
-        assert!(stuck < 7 && exhausted < 4 && episodes < 7, "{stuck} {exhausted} {episodes}");
+        assert!(
+            stuck < 7 && exhausted < 4 && episodes < 7,
+            "{stuck} {exhausted} {episodes}"
+        );
         drop(writer);
         for thread in threads {
             thread.join().unwrap();
