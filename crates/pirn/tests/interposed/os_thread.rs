@@ -125,6 +125,41 @@ fn carrier() -> [isize; 5] {
     ]
 }
 
+/// The tracer would be the carrier, and its stops reported to nobody.
+#[watched(alone)]
+fn tracing_is_refused_before_it_hangs() {
+    on_virtual(|| {
+        // SAFETY: a child that only makes system calls.
+        unsafe {
+            let attached = libc::ptrace(libc::PTRACE_ATTACH, libc::getppid(), 0_usize, 0_usize);
+            assert_eq!(checked(attached), Err(libc::ENOTSUP));
+            let child = libc::fork();
+            if child == 0 {
+                let traced = libc::ptrace(libc::PTRACE_TRACEME, 0, 0_usize, 0_usize);
+                libc::_exit(i32::from(checked(traced) != Err(libc::ENOTSUP)));
+            }
+            let mut status = -1;
+            assert_eq!(libc::waitpid(child, &mut status, 0), child);
+            assert_eq!(status, 0);
+        }
+    });
+    // SAFETY: as above. A platform thread's child may.
+    unsafe {
+        let child = libc::fork();
+        if child == 0 {
+            libc::ptrace(libc::PTRACE_TRACEME, 0, 0_usize, 0_usize);
+            libc::raise(libc::SIGSTOP);
+            libc::_exit(0);
+        }
+        let mut status = -1;
+        assert_eq!(libc::waitpid(child, &mut status, 0), child);
+        assert!(libc::WIFSTOPPED(status));
+        assert_eq!(libc::ptrace(libc::PTRACE_CONT, child, 0_usize, 0_usize), 0);
+        assert_eq!(libc::waitpid(child, &mut status, 0), child);
+        assert_eq!(status, 0);
+    }
+}
+
 #[watched]
 fn what_only_asks_is_answered() {
     on_virtual(|| {

@@ -48,6 +48,15 @@ static IS_REGISTERED: AtomicBool = AtomicBool::new(false);
 /// Whether there is anything that a child has to leave behind.
 static IS_NEEDED: AtomicBool = AtomicBool::new(false);
 
+/// Whether a virtual thread has forked this process.
+static BY_VIRTUAL: AtomicBool = AtomicBool::new(false);
+
+/// Returns whether a virtual thread has forked this process: the kernel takes that one's carrier
+/// for its parent.
+pub(super) fn by_virtual_thread() -> bool {
+    BY_VIRTUAL.load(Ordering::Relaxed) // Relaxed: set while there was one thread.
+}
+
 /// Makes every child leave the runtime behind from now on. Called once, at the start.
 pub(crate) fn install() -> Result<(), String> {
     IS_NEEDED.store(true, Ordering::Relaxed); // Relaxed: a child has what its parent's thread saw.
@@ -108,6 +117,7 @@ unsafe extern "C" fn handler() {
 unsafe extern "C" fn in_child() {
     let mark = Raised::new();
     let carrier = vthread::current().and(vthread::carrier(&mark));
+    BY_VIRTUAL.store(vthread::current().is_some(), Ordering::Relaxed); // Relaxed: as above.
     if vthread::current().is_some() {
         // The child's only thread has the mask of the one that forked, and nothing is pending. What
         // that one has asked for about its scheduling is the kernel's from now on.

@@ -6,7 +6,10 @@
 //! standard error says what to do. On a platform thread they do what they always do.
 //! `docs/limits.md` has the table of all such state.
 
+use crate::glibc::symbols::real;
+use crate::interpose::process::fork;
 use crate::interpose::registry::interposed;
+use crate::interpose::thread::ids;
 use crate::lock::Lock;
 use crate::notices;
 use crate::sys::{self, Errno, SysResult, call};
@@ -14,6 +17,7 @@ use crate::vthread::label::Label;
 use crate::vthread::{self, Core, extra_state};
 use crate::{arch, interpose};
 use core::ffi::{c_int, c_long, c_uint, c_ulong, c_void};
+use libc::pid_t;
 
 interposed! {
     family "State of OS threads" for Correctness,
@@ -32,6 +36,8 @@ interposed! {
         fn ioperm(from: c_ulong, count: c_ulong, on: c_int) -> c_int
             = plain(libc::SYS_ioperm, [from as usize, count as usize, on as usize]);
         fn setfsuid(user: c_uint) -> c_int = plain(libc::SYS_setfsuid, [user as usize, 0, 0]);
+        fn ptrace(request: c_uint, id: pid_t, address: usize, data: usize) -> c_long
+            = trace(request, id, address, data);
         fn setfsgid(group: c_uint) -> c_int = plain(libc::SYS_setfsgid, [group as usize, 0, 0]);
     }
     Own as {
@@ -56,6 +62,25 @@ unsafe fn plain(number: c_long, [a, b, c]: [usize; 3]) -> c_int {
     sys::to_c(result) as c_int
 }
 
+/// `ptrace`: the tracer is an OS thread.
+///
+/// # Safety
+/// As for libc's function of this name.
+unsafe fn trace(request: c_uint, id: pid_t, address: usize, data: usize) -> c_long {
+    let args = [request as usize, id as usize, address, data, 0, 0];
+    // SAFETY: the caller's contract.
+    unsafe {
+        match refused(libc::SYS_ptrace, args) {
+            Some(refused) => sys::to_c(refused) as c_long,
+            None => ids::call(libc::SYS_ptrace, args).unwrap_or_else(|| {
+                real!(
+                    fn ptrace(request: c_uint, id: pid_t, address: usize, data: usize) -> c_long
+                )
+            }),
+        }
+    }
+}
+
 /// Returns the result of a system call that a virtual thread may not make. Prepares what is to be
 /// carried from this call on.
 pub(in crate::interpose) fn refused(number: c_long, args: [usize; 6]) -> Option<SysResult> {
@@ -63,6 +88,16 @@ pub(in crate::interpose) fn refused(number: c_long, args: [usize; 6]) -> Option<
         || (number == libc::SYS_arch_prctl && args[0] == arch::SET_GS)
     {
         extra_state::carry();
+    }
+    if number == libc::SYS_ptrace
+        && args[0] == libc::PTRACE_TRACEME as usize
+        && fork::by_virtual_thread()
+    {
+        sys::complain(&[
+            "pirn: a process that a virtual thread has forked cannot have itself traced \
+             (PTRACE_TRACEME: ENOTSUP): fork it on a platform thread\n",
+        ]);
+        return Some(Err(Errno(libc::ENOTSUP)));
     }
     let thread = vthread::current()?;
     say(&thread, changes(number, args)?);
@@ -113,6 +148,7 @@ fn changes(number: c_long, [a, b, ..]: [usize; 6]) -> Option<&'static str> {
             "its keyrings"
         }
         libc::SYS_set_robust_list => "its list of robust mutexes",
+        libc::SYS_ptrace => "the processes that it traces",
         libc::SYS_rseq => "its restartable sequences",
         libc::SYS_arch_prctl if a == SET_CPUID || SHADOW_STACK.contains(&a) => {
             "its processor's mode"
