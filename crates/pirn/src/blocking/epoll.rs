@@ -159,7 +159,10 @@ impl Poller {
     pub(crate) fn kick(&self) {
         let one = 1u64;
         // SAFETY: eight bytes, as eventfd demands.
-        let _ = unsafe { call!(libc::SYS_write, self.eventfd, &raw const one, 8) };
+        match unsafe { call!(libc::SYS_write, self.eventfd, &raw const one, 8) } {
+            Ok(_) | Err(Errno(libc::EAGAIN)) => {} // `EAGAIN`: there are kicks enough.
+            Err(error) => lost(error),
+        }
     }
 }
 
@@ -194,7 +197,7 @@ fn lost(error: Errno) -> ! {
     sys::fatal(&[
         "waiting for events failed: ",
         &text,
-        " (has the program closed the descriptor of pirn's epoll instance, \
+        " (has the program closed the descriptors of pirn's epoll instance and eventfd, \
          or forbidden epoll_pwait?)",
     ])
 }

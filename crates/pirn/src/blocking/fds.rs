@@ -26,8 +26,12 @@ use crate::mark;
 use crate::own_vec::OwnVec;
 use crate::runtime;
 use crate::sys::{self, Errno, SysResult, call};
-use crate::time::Deadline;
 use core::sync::atomic::{AtomicIsize, AtomicPtr, AtomicU32, Ordering};
+
+mod options;
+pub(crate) use options::{
+    accepted, deadline, low_water_set, may_have_low_water, timeouts_set, uneven,
+};
 
 const CHUNK: usize = 1024;
 const CHUNKS: usize = 1024;
@@ -51,6 +55,8 @@ const _: () = assert!(review::UNREVIEWED == 64);
 const STREAM: u32 = 128;
 /// A short read may leave something behind for which there will be no event.
 const UNEVEN: u32 = 256;
+/// Reads of it may wait for more than one byte, by `SO_RCVLOWAT`.
+const LOW_WATER: u32 = 512;
 
 /// The entry of one descriptor.
 pub(crate) struct Entry {
@@ -153,35 +159,13 @@ fn set_up(fd: i32, flags: u32) {
 
 /// Notes that a duplicate was made of `fd`.
 pub(crate) fn duplicated(fd: i32, new: i32) {
+    let mut inherited = 0;
     if let Some(entry) = existing(fd) {
-        entry.flags.fetch_or(SHARED, Ordering::Relaxed); // Relaxed: as in `set_flags`.
+        // Relaxed: as in `set_flags`.
+        inherited = entry.flags.fetch_or(SHARED, Ordering::Relaxed) & LOW_WATER;
         status_flags::forget(entry);
     }
-    created_shared(new);
-}
-
-/// Notes that `SO_RCVTIMEO` or `SO_SNDTIMEO` was set.
-pub(crate) fn timeouts_set(fd: i32) {
-    if let Some(entry) = existing(fd) {
-        entry.flags.fetch_or(TIMEOUTS, Ordering::Relaxed); // Relaxed: as in `set_flags`.
-    }
-}
-
-/// Notes that a short read may soon leave something behind: a protocol on top of TCP, such as TLS,
-/// reads record by record, and with `SO_RCVLOWAT` fewer bytes than that come without an event.
-pub(crate) fn uneven(fd: i32) {
-    if let Some(entry) = existing(fd) {
-        entry.flags.fetch_or(UNEVEN, Ordering::Relaxed); // Relaxed: as in `set_flags`.
-    }
-}
-
-/// Notes that a listener has accepted a connection, which has its options.
-pub(crate) fn accepted(listener: i32, fd: i32) {
-    created(fd);
-    // Relaxed: as in `set_flags`.
-    if existing(listener).is_some_and(|entry| entry.flags.load(Ordering::Relaxed) & UNEVEN != 0) {
-        uneven(fd);
-    }
+    set_up(new, inherited);
 }
 
 /// Wakes all waiters of a descriptor that is about to be closed.
@@ -394,30 +378,6 @@ impl Entry {
         }
     }
 
-    /// Returns the time at which an operation that begins now times out, by the socket option
-    /// `option`: `SO_RCVTIMEO` or `SO_SNDTIMEO`.
-    pub(crate) fn deadline(&self, fd: i32, option: i32) -> Deadline {
-        Deadline::after_timeout(self.timeout(fd, option))
-    }
-
-    fn timeout(&self, fd: i32, option: i32) -> Option<u64> {
-        let flags = self.flags.load(Ordering::Relaxed); // Relaxed: as in `set_flags`.
-        if flags & (KNOWN | SHARED | REGISTERED | TIMEOUTS) == (KNOWN | REGISTERED) {
-            return None;
-        }
-        let nanos = timeout_option(fd, option)?;
-        // The first wait also asks for the other option, on behalf of later waits: a call that
-        // nobody saw may have set it.
-        let other = match option {
-            libc::SO_RCVTIMEO => libc::SO_SNDTIMEO,
-            _ => libc::SO_RCVTIMEO,
-        };
-        if nanos > 0 || flags & REGISTERED == 0 && timeout_option(fd, other) != Some(0) {
-            timeouts_set(fd);
-        }
-        (nanos > 0).then_some(nanos)
-    }
-
     /// Makes sure that epoll reports this descriptor's events. `EPERM`: it cannot, because the
     /// descriptor is always ready (a regular file).
     pub(crate) fn register(&self, fd: i32) -> SysResult {
@@ -469,20 +429,14 @@ pub(crate) fn census() -> (usize, usize) {
     (registered as usize, chunks.count() * size_of::<Chunk>())
 }
 
-/// Does the same as [`Entry::deadline`] for any number.
-pub(crate) fn deadline(fd: i32, option: i32) -> Deadline {
-    entry(fd).map_or(Deadline::NEVER, |entry| entry.deadline(fd, option))
-}
-
-/// Returns a socket's timeout in nanoseconds; `None` if it is not a socket.
-fn timeout_option(fd: i32, option: i32) -> Option<u64> {
-    // SAFETY: the kernel gives a `timeval` for timeouts.
-    let value: libc::timeval = unsafe { sys::socket_option(fd, option) }.ok()?;
-    Some(value.tv_sec as u64 * 1_000_000_000 + value.tv_usec as u64 * 1000)
-}
-
 /// The error of waits for descriptors that are closed meanwhile.
 pub(crate) const CLOSED: Errno = Errno(libc::EBADF);
+
+/// Returns whether a socket has been shut down for reading, or its peer has for writing.
+pub(crate) fn is_shut(fd: i32) -> bool {
+    existing(fd).is_some_and(|entry| entry.readiness.is_lasting(entry.generation()))
+        && sys::events_now(fd, libc::POLLRDHUP) & libc::POLLRDHUP != 0
+}
 
 /// Returns whether a descriptor may be that of a [file](sys::is_file). Cheap if it is known not to
 /// be.

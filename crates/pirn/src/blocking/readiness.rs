@@ -10,6 +10,8 @@ use crate::time::Deadline;
 use crate::vthread::awaited::{Awaited, Kind};
 use crate::vthread::summons::{self, Ran};
 use crate::vthread::wait_word::Hearing;
+use core::cell::Cell;
+use core::ops::Range;
 
 mod protocol;
 pub(crate) use super::fd_waiters::{FdWaiter, Interest};
@@ -44,6 +46,20 @@ pub(crate) fn blocking_for(
     fd: i32,
     interest: Interest,
     deadline: impl FnOnce(&Entry) -> Deadline,
+    attempt: impl FnMut() -> SysResult,
+) -> SysResult {
+    restarting(Deadline::is_never, awaited, fd, interest, deadline, attempt)
+}
+
+/// The same. `restarts` returns whether a handler with `SA_RESTART` has the operation begin again,
+/// given its time limit.
+#[inline]
+pub(crate) fn restarting(
+    restarts: impl Fn(Deadline) -> bool,
+    awaited: impl Fn(i32, Interest) -> Awaited,
+    fd: i32,
+    interest: Interest,
+    deadline: impl FnOnce(&Entry) -> Deadline,
     mut attempt: impl FnMut() -> SysResult,
 ) -> SysResult {
     let Some(entry) = fds::entry(fd) else {
@@ -51,6 +67,7 @@ pub(crate) fn blocking_for(
     };
     let operation = Operation {
         awaited,
+        restarts,
         fd,
         entry,
         interest,
@@ -58,15 +75,59 @@ pub(crate) fn blocking_for(
     operation.attempt_or_wait(entry.since(interest), deadline, |_| attempt())
 }
 
+/// Performs an operation that may take several attempts, as one call of the kernel does: with one
+/// time limit, and whatever ends it after some bytes, its result is their number. A signal's
+/// handler ends it then, also with `SA_RESTART`.
+///
+/// `bytes` are the number transferred before, and that with which the operation is complete.
+/// `attempt(done)` transfers more after `done` bytes; 0: there will be no more.
+pub(crate) fn in_pieces(
+    fd: i32,
+    interest: Interest,
+    bytes: Range<usize>,
+    deadline: impl FnOnce(&Entry) -> Deadline,
+    mut attempt: impl FnMut(usize) -> SysResult,
+) -> SysResult {
+    let done = Cell::new(bytes.start);
+    seen_in_part(fd, interest, &done, deadline, || {
+        loop {
+            let more = attempt(done.get())?;
+            done.set(done.get() + more);
+            if more == 0 || done.get() >= bytes.end {
+                return Ok(done.get());
+            }
+        }
+    })
+}
+
+/// Does the same with an `attempt` that keeps account of the bytes in `done` itself, and returns
+/// `EAGAIN` until they are enough.
+pub(crate) fn seen_in_part(
+    fd: i32,
+    interest: Interest,
+    done: &Cell<usize>,
+    deadline: impl FnOnce(&Entry) -> Deadline,
+    attempt: impl FnMut() -> SysResult,
+) -> SysResult {
+    let restarts = |deadline: Deadline| done.get() == 0 && deadline.is_never();
+    let result = restarting(restarts, Awaited::ready, fd, interest, deadline, attempt);
+    match done.get() {
+        0 => result,
+        done => Ok(done),
+    }
+}
+
 /// Reads as [`blocking`] does. `wanted` returns the number of bytes asked for, or 0 if the kernel
 /// may answer without waiting for bytes. If an attempt gives fewer, and the descriptor is a stream,
-/// the next read waits for an event before its attempt.
+/// the next read waits for an event before its attempt. `low_water` reads in place of all this if
+/// one byte may not be enough for the socket.
 #[inline]
 pub(crate) fn reading(
     fd: i32,
     wanted: impl Fn() -> usize,
     deadline: impl FnOnce(&Entry) -> Deadline,
     mut attempt: impl FnMut() -> SysResult,
+    low_water: impl FnOnce() -> Option<SysResult>,
 ) -> SysResult {
     let Some(entry) = fds::entry(fd) else {
         return attempt();
@@ -84,16 +145,22 @@ pub(crate) fn reading(
     let interest = Interest::Read;
     let operation = Operation {
         awaited: Awaited::ready,
+        restarts: Deadline::is_never,
         fd,
         entry,
         interest,
     };
     let since = entry.since(interest);
     if entry.readiness.is_emptied(since) && entry.is_stream() && wanted() > 0 {
-        return match status_flags::may_wait(entry, fd) {
+        return match status_flags::may_wait(entry, fd)? {
             Waiting::Refused => attempt(since),
             waiting => operation.wait(since, deadline(entry), waiting, false, attempt),
         };
+    }
+    if entry.has_low_water()
+        && let Some(result) = low_water()
+    {
+        return result;
     }
     operation.attempt_or_wait(since, deadline, attempt)
 }
@@ -114,15 +181,17 @@ const EAGAIN: SysResult = Err(Errno(libc::EAGAIN));
 
 /// An operation on a descriptor that may have to wait. Each `attempt` gets the generation and the
 /// count before it.
-struct Operation<'a, A> {
+struct Operation<'a, A, R> {
     /// Returns what to say about a wait. A type of its own, so that nothing is put together before.
     awaited: A,
+    /// Returns whether it begins again after a handler with `SA_RESTART`, given its time limit.
+    restarts: R,
     fd: i32,
     entry: &'a Entry,
     interest: Interest,
 }
 
-impl<A: Fn(i32, Interest) -> Awaited> Operation<'_, A> {
+impl<A: Fn(i32, Interest) -> Awaited, R: Fn(Deadline) -> bool> Operation<'_, A, R> {
     /// Tries, at the generation and the count `since`, and [waits](Self::wait) if that returns
     /// `EAGAIN` and the descriptor blocks.
     #[inline]
@@ -136,7 +205,7 @@ impl<A: Fn(i32, Interest) -> Awaited> Operation<'_, A> {
             EAGAIN => {}
             result => return result,
         }
-        match status_flags::may_wait(self.entry, self.fd) {
+        match status_flags::may_wait(self.entry, self.fd)? {
             Waiting::Refused => EAGAIN,
             waiting => self.wait(since, deadline(self.entry), waiting, true, attempt),
         }
@@ -154,6 +223,7 @@ impl<A: Fn(i32, Interest) -> Awaited> Operation<'_, A> {
     ) -> SysResult {
         let &Operation {
             ref awaited,
+            ref restarts,
             fd,
             entry,
             interest,
@@ -172,7 +242,7 @@ impl<A: Fn(i32, Interest) -> Awaited> Operation<'_, A> {
                     // A handler may run for long: others may try meanwhile.
                     entry.readiness.pass_baton(interest);
                     drop(held);
-                    after_signals(deadline)
+                    after_signals(restarts(deadline))
                 }
                 Outcome::Closed => {
                     entry.readiness.pass_baton(interest);
@@ -199,12 +269,12 @@ impl<A: Fn(i32, Interest) -> Awaited> Operation<'_, A> {
 }
 
 /// Runs what the thread was summoned for. Returns the error of the operation, if it is not begun
-/// again: after a handler without `SA_RESTART`, and after any if it has a time limit.
+/// again: after a handler without `SA_RESTART`, and, unless it `restarts`, after any.
 #[cold]
-fn after_signals(deadline: Deadline) -> Option<SysResult> {
+fn after_signals(restarts: bool) -> Option<SysResult> {
     let fails = match summons::attend() {
         Ran::Nothing => false,
-        Ran::Restarting => !deadline.is_never(),
+        Ran::Restarting => !restarts,
         Ran::Interrupting => true,
     };
     fails.then_some(Err(Errno(libc::EINTR)))

@@ -90,9 +90,10 @@ fn review(fd: i32, entry: &fds::Entry) {
             readiness::report(fd, generation, Event::ALL);
         }
         Err(Errno(libc::EBADF)) => entry.end_life(generation),
-        Err(Errno(libc::EEXIST)) if status_flags::is_nonblocking(fd) => {
+        Err(Errno(libc::EEXIST)) if !status_flags::is_nonblocking(fd) => {}
+        // It does not block any more; or there is no memory to find out, so that the waiters do.
+        Err(_) => {
             readiness::report(fd, generation, Event::ALL);
         }
-        Err(_) => {}
     }
 }

@@ -12,7 +12,7 @@
 //! holds in the end, and is what it is shown.
 
 use super::fds::{self, Entry, LENT};
-use crate::sys::{self, SysResult, call};
+use crate::sys::{self, Errno, SysResult, call};
 use crate::time;
 use core::sync::atomic::Ordering;
 
@@ -45,23 +45,24 @@ fn period() -> u32 {
     (time::clock(libc::CLOCK_MONOTONIC_COARSE) >> 30) as u32 | PERIOD
 }
 
-/// Returns whether a wait for a descriptor may begin.
-pub(crate) fn may_wait(entry: &Entry, fd: i32) -> Waiting {
+/// Returns whether a wait for a descriptor may begin. Fails if the kernel does not tell: a program
+/// that expects `EAGAIN` would wait.
+pub(crate) fn may_wait(entry: &Entry, fd: i32) -> Result<Waiting, Errno> {
     let period = period();
     // Relaxed, here and below: the word orders nothing else.
     let last = entry.blocks_in.load(Ordering::Relaxed);
     if last == period {
-        return Waiting::Assumed;
+        return Ok(Waiting::Assumed);
     }
-    if is_nonblocking(fd) {
-        return Waiting::Refused;
+    if visible(fd, sys::status_flags(fd)?) & libc::O_NONBLOCK != 0 {
+        return Ok(Waiting::Refused);
     }
     if entry.is_known_and_alone() {
         // Fails if the flag has changed since the load: then the answer may be out of date.
         let (set, failed) = (Ordering::Relaxed, Ordering::Relaxed);
         let _ = entry.blocks_in.compare_exchange(last, period, set, failed);
     }
-    Waiting::Wanted
+    Ok(Waiting::Wanted)
 }
 
 /// Makes the next wait for a descriptor ask the kernel again. Called after a change.
@@ -110,11 +111,12 @@ pub(crate) fn lend(entry: &Entry, fd: i32, f: impl FnOnce() -> SysResult) -> Sys
     }
     let result = f();
     let _turn = entry.take_turn();
-    // Relaxed: under the lock. If it is not lent any more, the program has set the flag meanwhile.
-    if entry.flags.fetch_and(!LENT, Ordering::Relaxed) & LENT != 0
-        && let Ok(flags) = sys::status_flags(fd)
-    {
-        let _ = set(fd, flags & !libc::O_NONBLOCK);
+    // Relaxed, both: under the lock. If it is not lent any more, the program has set the flag
+    // meanwhile. If the kernel does not take it back, it stays lent: the program's calls wait.
+    let lent = entry.flags.load(Ordering::Relaxed) & LENT != 0;
+    let back = |flags| set(fd, flags & !libc::O_NONBLOCK);
+    if lent && sys::status_flags(fd).and_then(back).is_ok() {
+        entry.flags.fetch_and(!LENT, Ordering::Relaxed);
     }
     result
 }

@@ -4,6 +4,7 @@ use crate::blocking::Nap;
 use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
 use crate::interpose::thread::cancel::{self, Slept};
+use crate::interpose::thread::clocks;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno, call};
 use crate::time::Deadline;
@@ -12,6 +13,11 @@ use crate::vthread::wait_word::Hearing;
 use crate::{blocking, sched};
 use core::ffi::{c_int, c_uint};
 use libc::{clockid_t, timespec};
+
+/// How long a thread sleeps before it looks at a clock of CPU time again. The kernel looks at these
+/// at its ticks.
+const SHORTEST_PAUSE_NS: u64 = 1_000_000;
+const LONGEST_PAUSE_NS: u64 = 20_000_000;
 
 interposed! {
     family "Sleeping and yielding" for Scaling;
@@ -71,11 +77,14 @@ unsafe fn sleep_by(
         Ok(request) => request,
         Err(e) => return e.0,
     };
+    if clock == libc::CLOCK_THREAD_CPUTIME_ID {
+        return libc::EINVAL; // As in libc: it does not pass while its thread sleeps.
+    }
     if !matches!(
         clock,
         libc::CLOCK_REALTIME | libc::CLOCK_MONOTONIC | libc::CLOCK_BOOTTIME | libc::CLOCK_TAI
     ) {
-        return libc::EINVAL;
+        return sleep_by_other(clock, flags, &request, remaining);
     }
     let nanos = sys::nanos(&request);
     let nanos = if flags & libc::TIMER_ABSTIME != 0 {
@@ -91,6 +100,62 @@ unsafe fn sleep_by(
                 unsafe { sys::store_timespec(remaining, sys::timespec(left)) };
             }
             libc::EINTR
+        }
+    }
+}
+
+/// Sleeps by a clock that the runtime's timers do not have, mostly one of CPU time: looks at it
+/// again and again.
+#[cold]
+fn sleep_by_other(
+    clock: clockid_t,
+    flags: c_int,
+    request: &timespec,
+    remaining: *mut timespec,
+) -> c_int {
+    let (mut now, at_once) = (sys::timespec(0), sys::timespec(0));
+    // The kernel says whether one may sleep by it. It does not know those of virtual threads.
+    // SAFETY: a valid time.
+    let asked = unsafe { call!(libc::SYS_clock_nanosleep, clock, 0, &raw const at_once, 0) };
+    match asked {
+        Err(error) if !clocks::is_anothers(clock) => return error.0,
+        _ => {}
+    }
+    let mut read = || {
+        // SAFETY: room for a time.
+        match unsafe { clocks::read(clock, &raw mut now) } {
+            0 => Ok(sys::nanos(&now)),
+            _ => Err(sys::errno()),
+        }
+    };
+    let relative = flags & libc::TIMER_ABSTIME == 0;
+    let mut pause = SHORTEST_PAUSE_NS;
+    let (mut begin, mut last) = (None, 0);
+    loop {
+        let now = match read() {
+            Ok(now) => now,
+            Err(error) => return error,
+        };
+        let begin = *begin.get_or_insert(if relative { now } else { 0 });
+        let left = (begin + sys::nanos(request)).saturating_sub(now);
+        if left == 0 {
+            return 0;
+        }
+        // A process uses several CPUs, or none.
+        pause = match now == last {
+            true => (2 * pause).min(LONGEST_PAUSE_NS),
+            false => (left / 4).clamp(SHORTEST_PAUSE_NS, LONGEST_PAUSE_NS),
+        };
+        last = now;
+        match blocking::nap_until(Deadline::after_nanos(pause), Hearing::Sleep) {
+            Nap::Over | Nap::Signalled(Ran::Nothing) => {}
+            Nap::Interrupted => return 0, // As in `nap`.
+            Nap::Signalled(_) if relative && !remaining.is_null() => {
+                // SAFETY: the caller's contract: room for a timespec.
+                unsafe { sys::store_timespec(remaining, sys::timespec(left)) };
+                return libc::EINTR;
+            }
+            Nap::Signalled(_) => return libc::EINTR,
         }
     }
 }

@@ -35,7 +35,7 @@ pub(crate) use futex::{futex_wait, futex_wake, futex_wake_at};
 pub(crate) use membarrier::barrier_in_every_thread;
 pub(crate) use memory::map;
 pub(crate) use pause::{back_off, nap, os_yield};
-pub(crate) use poll::{events_now, poll_now, poll_until};
+pub(crate) use poll::{events_now, poll_for, poll_now, poll_until};
 pub(crate) use report::{complain, fatal};
 pub(crate) use signal::{SignalInfo, block_only, blocked_signals, send_signal, unblock_signal};
 pub(crate) use user::{

@@ -4,6 +4,7 @@
 mod common;
 
 mod exhaustion;
+mod failing_calls;
 mod fair_locks;
 mod idle;
 mod memory_of_keys;

@@ -24,19 +24,19 @@ fn statement(code: u32, k: u32) -> sock_filter {
 
 /// Loads a word of the filter's input: the number of the call is at byte 0, the low half of its
 /// argument `n` at byte 16 + 8 `n`.
-fn load(byte: u32) -> sock_filter {
+pub fn load(byte: u32) -> sock_filter {
     statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, byte)
 }
 
 /// Goes on if the loaded word is `k`, else behind the next `skipped` instructions.
-fn unless_equal(k: u32, skipped: u8) -> sock_filter {
+pub fn unless_equal(k: u32, skipped: u8) -> sock_filter {
     sock_filter {
         jf: skipped,
         ..statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, k)
     }
 }
 
-fn answer(errno: i32) -> sock_filter {
+pub fn answer(errno: i32) -> sock_filter {
     let refuse = libc::SECCOMP_RET_ERRNO | errno as u32;
     statement(libc::BPF_RET | libc::BPF_K, refuse)
 }
@@ -53,7 +53,7 @@ fn forbid_with(calls: &[c_long], flags: c_ulong) {
 }
 
 /// Installs a filter that allows what it does not answer.
-fn install(mut filter: Vec<sock_filter>, flags: c_ulong) {
+pub fn install(mut filter: Vec<sock_filter>, flags: c_ulong) {
     let allow = libc::SECCOMP_RET_ALLOW;
     filter.push(statement(libc::BPF_RET | libc::BPF_K, allow));
     let program = sock_fprog {

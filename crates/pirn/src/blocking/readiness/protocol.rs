@@ -129,8 +129,13 @@ impl Readiness {
     #[inline]
     pub(crate) fn is_emptied(&self, since: (u32, u32)) -> bool {
         // Relaxed: the word alone is the news. That of a lasting event comes with the count.
-        self.emptied.load(Relaxed) == pair(since)
-            && self.lasting.load(Relaxed) != since.0.wrapping_add(1)
+        self.emptied.load(Relaxed) == pair(since) && !self.is_lasting(since.0)
+    }
+
+    /// Returns whether there has been a lasting event in this generation.
+    #[inline]
+    pub(crate) fn is_lasting(&self, generation: u32) -> bool {
+        self.lasting.load(Relaxed) == generation.wrapping_add(1) // Relaxed: as in `is_emptied`.
     }
 
     /// Calls `f` under the lock: meanwhile nobody joins or leaves, and no event is reported.

@@ -14,6 +14,7 @@ use crate::blocking::offload;
 use crate::blocking::readiness::{self, Interest};
 use crate::blocking::status_flags;
 use crate::interpose::io::transfer::{self, is_ready};
+use crate::interpose::net::pieces::transfer_all;
 use crate::interpose::registry::interposed;
 use crate::interpose::thread::cancel;
 use crate::interpose::virtual_thread;
@@ -45,8 +46,7 @@ interposed! {
         tee, vmsplice,
     }
     Parks as {
-        fn sendfile64(out: c_int, from: c_int, offset: *mut off_t, count: size_t) -> ssize_t
-            = sendfile(out, from, offset, count);
+        fn sendfile64(out: c_int, from: c_int, at: *mut off_t, n: size_t) -> ssize_t = sendfile(out, from, at, n);
     }
 }
 
@@ -60,29 +60,38 @@ enum FileKind {
     /// Always ready; the kernel may wait for its device.
     File,
     Pipe,
-    /// A socket, a terminal.
-    Other,
+    Socket,
+    /// A terminal.
+    Device,
+}
+
+impl FileKind {
+    /// Returns whether the kernel waits for it even if it is told not to.
+    fn waits(self) -> bool {
+        self == FileKind::Socket || self == FileKind::Device
+    }
 }
 
 fn kind(fd: c_int) -> FileKind {
     match file_type(fd) {
         Some(libc::S_IFIFO) => FileKind::Pipe,
-        Some(libc::S_IFSOCK | libc::S_IFCHR) => FileKind::Other,
+        Some(libc::S_IFSOCK) => FileKind::Socket,
+        Some(libc::S_IFCHR) => FileKind::Device,
         _ => FileKind::File, // Or not open, which the kernel will report.
     }
 }
 
 /// Parks until a descriptor is ready. `EAGAIN`: it is not ready, and the program has made it
-/// non-blocking.
+/// non-blocking, or its time limit has passed.
 fn wait_until_ready(fd: c_int, interest: Interest) -> SysResult {
-    let events = match interest {
-        Interest::Read => libc::POLLIN,
-        Interest::Write => libc::POLLOUT,
+    let (events, limit) = match interest {
+        Interest::Read => (libc::POLLIN, libc::SO_RCVTIMEO),
+        Interest::Write => (libc::POLLOUT, libc::SO_SNDTIMEO),
     };
     readiness::blocking(
         fd,
         interest,
-        |_| Deadline::NEVER,
+        |entry| entry.deadline(fd, limit),
         || if is_ready(fd, events) { Ok(0) } else { EAGAIN },
     )
 }
@@ -99,16 +108,27 @@ pub unsafe extern "C" fn sendfile(
     count: size_t,
 ) -> ssize_t {
     // SAFETY: the caller's contract, here and below.
-    let kernel = || unsafe { call!(libc::SYS_sendfile, out, from, offset, count) };
-    let copies = virtual_thread().is_some()
-        && kind(from) == FileKind::File
-        && kind(out) != FileKind::File
-        && !status_flags::is_nonblocking(out);
-    sys::to_c(if copies {
+    let kernel = |count| unsafe { call!(libc::SYS_sendfile, out, from, offset, count) };
+    let sent = || Awaited::call(c"sendfile");
+    let (source, sink) = (kind(from), kind(out));
+    let ends = sink == FileKind::File || status_flags::is_nonblocking(out);
+    sys::to_c(if virtual_thread().is_none() {
+        kernel(count)
+    } else if ends {
+        offload::bounded(sent(), || kernel(count))
+    } else if sink == FileKind::Pipe {
+        // SAFETY: as above. To a pipe it is the same call.
+        let splice = |flags| unsafe {
+            let no_offset = 0;
+            call!(libc::SYS_splice, from, offset, out, no_offset, count, flags)
+        };
+        moving(from, out, count, 0, splice)
+    } else if source == FileKind::File && sink == FileKind::Socket {
+        // Without bytes the kernel only looks at the arguments.
         // SAFETY: as above.
-        unsafe { copy(out, from, offset, count) }
+        kernel(0).and_then(|_| unsafe { copy(out, from, offset, count) })
     } else {
-        offload::bounded(Awaited::call(c"sendfile"), kernel)
+        offload::dedicated(sent(), || kernel(count))
     })
 }
 
@@ -126,7 +146,7 @@ unsafe fn copy(out: c_int, from: c_int, offset: *mut off_t, count: size_t) -> Sy
         return Err(Errno(libc::EINVAL));
     }
     let mut buffer = vec![0u8; count.min(CHUNK)];
-    let result = transfer::transfer_all(count, |done| {
+    let result = transfer_all(count, |done| {
         let chunk = &mut buffer[..(count - done).min(CHUNK)];
         copy_chunk(out, from, start + done as off_t, chunk)
     });
@@ -157,31 +177,38 @@ fn copy_chunk(out: c_int, from: c_int, at: off_t, chunk: &mut [u8]) -> SysResult
     unsafe { transfer::write_vectored(out, &part, 1) }
 }
 
-/// Moves bytes from `from` to `to`, at least one of which is a pipe, by `operation(flags)`.
+/// Moves up to `length` bytes from `from` to `to`, at least one of which is a pipe, by
+/// `operation(flags)`.
 fn moving(
     from: c_int,
     to: c_int,
+    length: size_t,
     flags: c_uint,
     operation: impl Fn(c_uint) -> SysResult,
 ) -> SysResult {
-    if virtual_thread().is_none() {
+    let kinds = [kind(from), kind(to)];
+    // The kernel refuses what has no pipe.
+    if virtual_thread().is_none() || length == 0 || !kinds.contains(&FileKind::Pipe) {
         return operation(flags);
     }
-    let kinds = [kind(from), kind(to)];
     let once = || operation(flags | libc::SPLICE_F_NONBLOCK);
+    let waits = kinds.iter().any(|kind| kind.waits());
+    let mut attempted = false;
     loop {
-        if flags & libc::SPLICE_F_NONBLOCK == 0 {
+        // The first attempt also tells what is refused. It is left out if it might wait.
+        if flags & libc::SPLICE_F_NONBLOCK == 0 && (attempted || waits) {
             wait_until_ready(from, Interest::Read)?;
             wait_until_ready(to, Interest::Write)?;
         }
-        let result = if kinds.contains(&FileKind::Other) {
+        attempted = true;
+        let result = if waits {
             offload::dedicated(Awaited::call(c"splice"), once)
         } else if kinds.contains(&FileKind::File) {
             offload::bounded(Awaited::call(c"splice"), once)
         } else {
             once()
         };
-        // Another thread was faster: try again, unless the program does not want to wait.
+        // Not ready, or another thread was faster: unless the program does not want to wait.
         let again = result == EAGAIN
             && flags & libc::SPLICE_F_NONBLOCK == 0
             && !status_flags::is_nonblocking(from)
@@ -210,7 +237,7 @@ pub unsafe extern "C-unwind" fn splice(
         call!(libc::SYS_splice, from, from_at, to, to_at, length, flags)
     };
     // SAFETY: nothing to drop.
-    unsafe { cancel::own_point(move || sys::to_c(moving(from, to, flags, call))) }
+    unsafe { cancel::own_point(move || sys::to_c(moving(from, to, length, flags, call))) }
 }
 
 /// `tee`.
@@ -218,8 +245,12 @@ pub unsafe extern "C-unwind" fn splice(
 pub extern "C-unwind" fn tee(from: c_int, to: c_int, length: size_t, flags: c_uint) -> ssize_t {
     // SAFETY: no pointers.
     let call = move |flags| unsafe { call!(libc::SYS_tee, from, to, length, flags) };
+    let ours = move || match [from, to].map(kind) {
+        [FileKind::Pipe, FileKind::Pipe] => moving(from, to, length, flags, call),
+        _ => call(flags), // Refused.
+    };
     // SAFETY: nothing to drop.
-    unsafe { cancel::own_point(move || sys::to_c(moving(from, to, flags, call))) }
+    unsafe { cancel::own_point(move || sys::to_c(ours())) }
 }
 
 /// `vmsplice`: into a pipe's writing end, or out of its reading end.

@@ -3,6 +3,7 @@
 //! All three functions are variadic in C; [`syscall`](crate::interpose::futex::syscall) explains
 //! why their arguments may be declared here.
 
+use super::tty;
 use crate::blocking::{fds, status_flags};
 use crate::interpose::fs::lock;
 use crate::interpose::registry::interposed;
@@ -99,6 +100,10 @@ fn note(fd: c_int, command: c_int, value: usize) {
 pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: usize) -> c_int {
     // SAFETY: the caller's contract.
     let kernel = |argument: usize| unsafe { call!(libc::SYS_ioctl, fd, request, argument) };
+    if tty::changes(request) {
+        let call = || kernel(argument);
+        return sys::to_c(tty::in_foreground(fd, libc::SIGTTOU, call)) as c_int;
+    }
     if request != libc::FIONBIO || !crate::runtime::is_started() {
         return sys::to_c(kernel(argument)) as c_int;
     }

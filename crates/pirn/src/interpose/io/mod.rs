@@ -15,3 +15,4 @@ pub(in crate::interpose) mod stdio;
 pub(in crate::interpose) mod stream_locks;
 pub(in crate::interpose) mod terminal;
 pub(in crate::interpose) mod transfer;
+mod tty;

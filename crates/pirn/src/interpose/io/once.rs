@@ -2,6 +2,7 @@
 //! `EAGAIN`, whatever the descriptor's own flags say, which stay as they are.
 
 use super::transfer::{HERE, is_unsupported, now, on_file, unflagged};
+use super::tty;
 use crate::blocking::{fds, offload};
 use crate::sys::{Errno, SysResult, call, uninterrupted};
 use core::ffi::{c_int, c_long};
@@ -114,6 +115,8 @@ impl Transfer {
             result => result,
         };
         match result {
+            Err(tty::TERMINAL) if self.events == libc::POLLIN => tty::read_once(fd, buffers),
+            Err(tty::TERMINAL) => tty::write_once(fd, buffers),
             Err(Errno(libc::EPERM | libc::EAGAIN)) if fds::may_be_file(fd) => {
                 offload::bounded(on_file(self.plain), plain)
             }

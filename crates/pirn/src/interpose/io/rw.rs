@@ -1,12 +1,15 @@
 //! `unistd.h`: reading, writing, closing, pipes and duplicates.
 
 use super::transfer;
-use crate::blocking::fds;
+use crate::blocking::readiness::{self, Interest};
+use crate::blocking::{fds, offload};
 use crate::glibc::symbols::real;
+use crate::interpose::fs::cached::file_type;
 use crate::interpose::registry::interposed;
 use crate::interpose::thread::cancel;
-use crate::sys::{self, Errno, call};
+use crate::sys::{self, Errno, SysResult, call};
 use crate::vthread;
+use crate::vthread::awaited::Awaited;
 use core::ffi::{c_int, c_void};
 use libc::{iovec, size_t, ssize_t};
 
@@ -59,6 +62,8 @@ unsafe fn read_here(fd: c_int, buffer: *mut c_void, length: size_t) -> ssize_t {
     sys::to_c(unsafe {
         if vthread::parkable().is_none() {
             call!(libc::SYS_read, fd, buffer, length)
+        } else if length == 0 {
+            read_nothing(fd)
         } else {
             transfer::read_buffer(fd, buffer, length)
         }
@@ -91,13 +96,39 @@ unsafe fn write_here(fd: c_int, buffer: *const c_void, length: size_t) -> ssize_
         if vthread::parkable().is_none() {
             call!(libc::SYS_write, fd, buffer, length)
         } else if length == 0 {
-            transfer::write_nothing(fd)
+            write_nothing(fd)
         } else {
             let iov = iovec {
                 iov_base: buffer.cast_mut(),
                 iov_len: length,
             };
             transfer::write_vectored(fd, &iov, 1)
+        }
+    })
+}
+
+/// Reads no bytes, which some kinds refuse, and some devices wait for: `preadv2` does neither.
+#[cold]
+fn read_nothing(fd: c_int) -> SysResult {
+    // SAFETY: no bytes, so no pointers.
+    let plain = || unsafe { call!(libc::SYS_read, fd, 0, 0) };
+    let kind = file_type(fd).unwrap_or(libc::S_IFREG);
+    let waits = kind == libc::S_IFCHR || kind == 0; // 0: an `eventfd` or the like.
+    match waits && !transfer::is_ready(fd, libc::POLLIN) {
+        true => offload::dedicated(Awaited::call(c"read"), plain),
+        false => plain(),
+    }
+}
+
+/// Writes no bytes: on a datagram socket that sends an empty datagram, which `pwritev2` would not.
+fn write_nothing(fd: c_int) -> SysResult {
+    let deadline = |entry: &fds::Entry| entry.deadline(fd, libc::SO_SNDTIMEO);
+    readiness::blocking(fd, Interest::Write, deadline, || {
+        // SAFETY: no bytes, so no pointers; for no bytes only a socket can block.
+        match unsafe { call!(libc::SYS_sendto, fd, 0, 0, libc::MSG_DONTWAIT, 0, 0) } {
+            // SAFETY: the same.
+            Err(Errno(libc::ENOTSOCK)) => unsafe { call!(libc::SYS_write, fd, 0, 0) },
+            result => result,
         }
     })
 }

@@ -1,5 +1,6 @@
 //! `termios.h`: waiting until a terminal has sent its output.
 
+use super::tty;
 use crate::blocking::offload;
 use crate::glibc::symbols::real;
 use crate::interpose::fs::calls::from_c;
@@ -36,7 +37,7 @@ pub unsafe extern "C" fn tcsetattr(fd: c_int, when: c_int, settings: *const term
         from_c(real!(fn tcsetattr(fd: c_int, when: c_int, settings: *const termios) -> c_int))
     };
     let result = if when == libc::TCSANOW {
-        set()
+        tty::in_foreground(fd, libc::SIGTTOU, set)
     } else {
         offload::dedicated(Awaited::call(c"tcsetattr"), set)
     };

@@ -3,20 +3,24 @@
 //! Three ways to try without blocking, in this order:
 //! * `preadv2`/`pwritev2` with `RWF_NOWAIT`: sockets, pipes, event descriptors, and files as far as
 //!   they are in the page cache;
-//! * descriptors without that flag (terminals, devices): `poll` without waiting, then the plain
-//!   call;
+//! * descriptors without that flag (devices): `poll` without waiting, then the plain call;
+//!   [terminals](tty) need more;
 //! * descriptors that cannot be polled either (a file whose pages are on disk): the plain call, on
 //!   a pool thread.
 
+use super::tty;
 use crate::blocking::readiness::{self, Interest};
 use crate::blocking::{fds, offload};
 use crate::glibc::symbols::real;
 use crate::interpose::fs::cached::is_on_device;
+use crate::interpose::net::pieces::{self, after, transfer_all};
 use crate::interpose::registry::interposed;
 use crate::interpose::thread::cancel;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno, SysResult, call};
+use crate::time::Deadline;
 use crate::vthread::awaited::Awaited;
+use core::cell::Cell;
 use core::ffi::{c_int, c_long, c_void};
 use libc::{iovec, off_t, size_t, ssize_t};
 
@@ -57,7 +61,7 @@ const EAGAIN: SysResult = Err(Errno(libc::EAGAIN));
 /// The offset -1: the descriptor's own position.
 pub(super) const HERE: isize = -1;
 /// The maximum number of bytes that the kernel reads or writes in one call.
-const MOST: usize = 0x7fff_f000;
+pub(in crate::interpose) const MOST: usize = 0x7fff_f000;
 
 /// Returns whether a descriptor has these events right now.
 pub(in crate::interpose) fn is_ready(fd: c_int, events: i16) -> bool {
@@ -72,9 +76,12 @@ pub(super) fn is_unsupported(error: Errno) -> bool {
 }
 
 /// Reads or writes once without `RWF_NOWAIT`, when `poll` says that it will not wait. `EPERM`:
-/// `poll` cannot tell, because files are always ready; the pool must make the call.
+/// `poll` cannot tell, because files are always ready; the pool must make the call. Nor does it
+/// tell enough of a [terminal](tty::TERMINAL).
 pub(super) fn unflagged(fd: c_int, events: i16, plain: impl FnOnce() -> SysResult) -> SysResult {
-    if is_on_device(fd) {
+    if tty::is_terminal(fd) {
+        Err(tty::TERMINAL)
+    } else if is_on_device(fd) {
         Err(Errno(libc::EPERM))
     } else if is_ready(fd, events) {
         plain()
@@ -110,14 +117,14 @@ unsafe fn read_vectored(fd: c_int, iov: *const iovec, count: c_int) -> SysResult
 }
 
 /// Returns the number of bytes that a buffer has room for. `None`: the kernel will not accept it.
-fn asked(address: usize, length: usize) -> Option<usize> {
+pub(in crate::interpose) fn asked(address: usize, length: usize) -> Option<usize> {
     const END_OF_PROGRAM: usize = 1 << 47;
     let end = address.checked_add(length)?;
     (end <= END_OF_PROGRAM).then_some(length)
 }
 
 /// Returns the number of bytes that some buffers have room for. `None`: as for [`asked`].
-fn asked_of_all(iov: *const iovec, count: c_int) -> Option<usize> {
+pub(in crate::interpose) fn asked_of_all(iov: *const iovec, count: c_int) -> Option<usize> {
     if count > libc::UIO_MAXIOV {
         return None;
     }
@@ -154,12 +161,22 @@ unsafe fn read_wanted(
         Ok(done) => unsafe { whole.finish(done, HERE, [libc::SYS_preadv2, libc::SYS_readv]) },
         // What the plain call gives is all that there is.
         Err(e) if is_unsupported(e) => unflagged(fd, libc::POLLIN, plain),
+        EAGAIN if fds::is_shut(fd) => plain(), // It will not wait, and says so only to this call.
         result => result,
     };
     let deadline = |entry: &fds::Entry| entry.deadline(fd, libc::SO_RCVTIMEO);
     let wanted = || asked().map_or(0, |bytes| bytes.min(MOST));
-    match readiness::reading(fd, wanted, deadline, attempt) {
-        Err(Errno(libc::EPERM)) => offload::bounded(on_file(libc::SYS_readv), plain),
+    let low_water = || match pieces::least(fd, 0, &asked) {
+        0 | 1 => None,
+        // SAFETY: as above; the buffers have been read.
+        least => Some(unsafe { pieces::receive_plainly(fd, (iov, count as usize), least) }),
+    };
+    match readiness::reading(fd, wanted, deadline, attempt, low_water) {
+        // SAFETY: as above.
+        Err(tty::TERMINAL) => unsafe { tty::read(fd, iov, count) },
+        Err(Errno(libc::EPERM)) if fds::may_be_file(fd) => {
+            offload::bounded(on_file(libc::SYS_readv), plain)
+        }
         // A non-blocking file waits for its disk all the same.
         EAGAIN if fds::may_be_file(fd) => offload::bounded(on_file(libc::SYS_readv), plain),
         result => result,
@@ -240,6 +257,35 @@ impl Parts {
         Ok(done + rest.unwrap_or(0))
     }
 
+    /// Writes the rest of some buffers of which `done` bytes are written. `limit` is the deadline,
+    /// if there has been a wait. Returns the number of bytes written in all.
+    ///
+    /// # Safety
+    /// The kernel has accepted the buffers.
+    #[cold]
+    unsafe fn write_rest(self, done: usize, total: usize, limit: Option<Deadline>) -> usize {
+        let Parts { fd, iov, count } = self;
+        // SAFETY: the caller's contract.
+        let all = unsafe { core::slice::from_raw_parts(iov, count as usize) };
+        if pieces::family(fd).is_some() {
+            // SAFETY: as above.
+            return unsafe { pieces::send_rest(fd, all, done, 0, limit) };
+        }
+        if fds::may_be_file(fd) {
+            let calls = [libc::SYS_pwritev2, libc::SYS_writev];
+            // SAFETY: as above.
+            let rest = unsafe { self.finish_file(done, total, HERE, calls) };
+            return rest.unwrap_or(done);
+        }
+        let never = |_: &fds::Entry| Deadline::NEVER;
+        let more = readiness::in_pieces(fd, Interest::Write, done..total, never, |done| {
+            let rest = after(all, done);
+            // SAFETY: parts of the caller's buffers.
+            unsafe { write_now(fd, rest.as_ptr(), rest.len() as c_int) }
+        });
+        more.unwrap_or(done)
+    }
+
     /// Returns the total number of bytes, at most what the kernel does in one call.
     ///
     /// # Safety
@@ -269,89 +315,58 @@ pub(in crate::interpose) unsafe fn write_vectored(
         return unsafe { call!(libc::SYS_writev, fd, iov, count) };
     }
     // The kernel sees the buffers first and checks their addresses.
+    let limit = Cell::new(None);
     // SAFETY: the caller's contract.
-    let done = unsafe { write_some(fd, iov, count)? };
+    let done = unsafe { write_some(fd, iov, count, &limit)? };
     let whole = Parts { fd, iov, count };
     // SAFETY: the kernel has accepted the buffers.
-    let total = unsafe { whole.total() };
-    if done == 0 || done >= total {
-        return Ok(done);
-    }
-    // SAFETY: as above.
-    let all = unsafe { core::slice::from_raw_parts(iov, count as usize) };
-    let rest = transfer_all(total - done, |more| {
-        let rest = after(all, done + more);
-        // SAFETY: parts of the caller's buffers.
-        unsafe { write_some(fd, rest.as_ptr(), rest.len() as c_int) }
-    });
-    Ok(done + rest.unwrap_or(0))
-}
-
-/// Writes no bytes: on a datagram socket that sends an empty datagram, which `pwritev2` would not.
-pub(in crate::interpose) fn write_nothing(fd: c_int) -> SysResult {
-    let deadline = |entry: &fds::Entry| entry.deadline(fd, libc::SO_SNDTIMEO);
-    readiness::blocking(fd, Interest::Write, deadline, || {
-        // SAFETY: no bytes, so no pointers; for no bytes only a socket can block.
-        match unsafe { call!(libc::SYS_sendto, fd, 0, 0, libc::MSG_DONTWAIT, 0, 0) } {
-            // SAFETY: the same.
-            Err(Errno(libc::ENOTSOCK)) => unsafe { call!(libc::SYS_write, fd, 0, 0) },
-            result => result,
-        }
-    })
-}
-
-/// Returns the part of some buffers after the first `done` bytes.
-pub(in crate::interpose) fn after(all: &[iovec], mut done: usize) -> Vec<iovec> {
-    let mut rest = Vec::with_capacity(all.len());
-    for buffer in all {
-        let skip = done.min(buffer.iov_len);
-        done -= skip;
-        if skip < buffer.iov_len || buffer.iov_len == 0 && done == 0 {
-            // SAFETY: inside the buffer.
-            let iov_base = unsafe { buffer.iov_base.cast::<u8>().add(skip) }.cast();
-            rest.push(iovec {
-                iov_base,
-                iov_len: buffer.iov_len - skip,
-            });
-        }
-    }
-    rest
-}
-
-/// Repeats `transfer(done so far)` until `total` bytes are done. If an error follows some bytes,
-/// returns their number: the next call will meet the error again.
-pub(in crate::interpose) fn transfer_all(
-    total: usize,
-    mut transfer: impl FnMut(usize) -> SysResult,
-) -> SysResult {
-    let mut done = 0;
-    loop {
-        match transfer(done) {
-            Ok(n) if done + n >= total || n == 0 => return Ok(done + n),
-            Ok(n) => done += n,
-            Err(_) if done > 0 => return Ok(done),
-            Err(e) => return Err(e),
-        }
-    }
-}
-
-/// Makes one write, as soon as it can be done.
-unsafe fn write_some(fd: c_int, iov: *const iovec, count: c_int) -> SysResult {
-    // SAFETY: the caller's contract, here and below.
-    let plain = move || unsafe { call!(libc::SYS_writev, fd, iov, count) };
-    let attempt = || {
+    match unsafe { whole.total() } {
+        total if done == 0 || done >= total => Ok(done),
         // SAFETY: as above.
-        match unsafe { now(libc::SYS_pwritev2, fd, iov, count, HERE) } {
-            Err(e) if is_unsupported(e) => unflagged(fd, libc::POLLOUT, plain),
-            result => result,
-        }
+        total => Ok(unsafe { whole.write_rest(done, total, limit.get()) }),
+    }
+}
+
+/// Makes one write, as soon as it can be done. If it waits, `limit` gets its deadline.
+unsafe fn write_some(
+    fd: c_int,
+    iov: *const iovec,
+    count: c_int,
+    limit: &Cell<Option<Deadline>>,
+) -> SysResult {
+    let attempt = || match limit.get().and_then(|_| pieces::error_after_wait(fd)) {
+        // SAFETY: the caller's contract.
+        None => unsafe { write_now(fd, iov, count) },
+        Some(error) => Err(error),
     };
-    let deadline = |entry: &fds::Entry| entry.deadline(fd, libc::SO_SNDTIMEO);
+    let deadline = |entry: &fds::Entry| {
+        let deadline = entry.deadline(fd, libc::SO_SNDTIMEO);
+        limit.set(Some(deadline));
+        deadline
+    };
     match readiness::blocking(fd, Interest::Write, deadline, attempt) {
+        // SAFETY: as above.
+        Err(tty::TERMINAL) => unsafe { tty::write(fd, iov, count) },
         Err(Errno(libc::EPERM | libc::EAGAIN)) if fds::may_be_file(fd) => {
-            offload::bounded(on_file(libc::SYS_writev), plain)
+            // SAFETY: as above.
+            offload::bounded(on_file(libc::SYS_writev), || unsafe {
+                call!(libc::SYS_writev, fd, iov, count)
+            })
         }
         result => result,
+    }
+}
+
+/// Makes one write, if it can be done without waiting.
+unsafe fn write_now(fd: c_int, iov: *const iovec, count: c_int) -> SysResult {
+    // SAFETY: the caller's contract.
+    unsafe {
+        match now(libc::SYS_pwritev2, fd, iov, count, HERE) {
+            Err(e) if is_unsupported(e) => unflagged(fd, libc::POLLOUT, || {
+                call!(libc::SYS_writev, fd, iov, count)
+            }),
+            result => result,
+        }
     }
 }
 

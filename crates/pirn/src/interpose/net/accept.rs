@@ -146,21 +146,12 @@ fn accept_on_platform(fd: c_int, entry: &fds::Entry, attempt: impl Fn() -> SysRe
             Err(Errno(libc::EAGAIN)) if !status_flags::is_nonblocking(fd) => {}
             result => return result,
         }
-        let left = (!deadline.is_never()).then(|| sys::timespec(deadline.left()));
-        let left = left
-            .as_ref()
-            .map_or(core::ptr::null(), |t| t as *const libc::timespec);
-        let mut poll = libc::pollfd {
-            fd,
-            events: libc::POLLIN,
-            revents: 0,
-        };
-        // SAFETY: one pollfd, and a timespec or null.
-        if unsafe { call!(libc::SYS_ppoll, &raw mut poll, 1, left, 0, 0)? } == 0 {
-            return Err(Errno(libc::EAGAIN));
-        }
-        if poll.revents & libc::POLLNVAL != 0 {
+        let events = sys::poll_for(fd, libc::POLLIN, deadline)?;
+        if events & libc::POLLNVAL != 0 {
             return Err(Errno(libc::EBADF));
+        }
+        if events == 0 && deadline.has_passed() {
+            return Err(Errno(libc::EAGAIN));
         }
     }
 }

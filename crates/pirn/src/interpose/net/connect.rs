@@ -54,7 +54,7 @@ unsafe fn connect_once(fd: c_int, address: *const sockaddr, length: socklen_t) -
         Some(entry) if waits && !status_flags::is_nonblocking(fd) => {
             match status_flags::lend(entry, fd, kernel) {
                 // `EALREADY`: an earlier call that did not wait has begun it.
-                Err(Errno(libc::EINPROGRESS | libc::EALREADY)) => finish(fd),
+                Err(begun @ Errno(libc::EINPROGRESS | libc::EALREADY)) => finish(fd, begun, kernel),
                 Err(Errno(libc::EAGAIN)) => {
                     let deadline = entry.deadline(fd, libc::SO_SNDTIMEO);
                     let room = Awaited::ready(fd, Interest::Write);
@@ -76,23 +76,24 @@ fn is_connected_by_handshake(fd: c_int) -> bool {
         .is_ok_and(|kind| !matches!(kind, libc::SOCK_DGRAM | libc::SOCK_RAW | libc::SOCK_RDM))
 }
 
-/// Waits until a connection is made. A timeout (`SO_SNDTIMEO`) is `EINPROGRESS`, as in the kernel.
-fn finish(fd: c_int) -> SysResult {
+/// Waits until the connection that has `begun` is made or refused, and asks for the result by
+/// another `connect`: that ends the attempt for the kernel, and does not wait any more. The result
+/// after a time limit (`SO_SNDTIMEO`) is the same as that of the first call.
+fn finish(fd: c_int, begun: Errno, kernel: impl Fn() -> SysResult) -> SysResult {
     let deadline = |entry: &fds::Entry| entry.deadline(fd, libc::SO_SNDTIMEO);
-    let ready = readiness::blocking(fd, Interest::Write, deadline, || {
+    let ended = readiness::blocking(fd, Interest::Write, deadline, || {
         if is_ready(fd, libc::POLLOUT) {
             Ok(0)
         } else {
             Err(Errno(libc::EAGAIN))
         }
     });
-    match ready {
-        Err(Errno(libc::EAGAIN)) => return Err(Errno(libc::EINPROGRESS)),
+    match ended {
+        Err(Errno(libc::EAGAIN)) => return Err(begun),
         result => result?,
     };
-    // SAFETY: the error is an int.
-    match unsafe { sys::socket_option::<c_int>(fd, libc::SO_ERROR)? } {
-        0 => Ok(0),
-        error => Err(Errno(error)),
+    match kernel() {
+        Err(Errno(libc::EISCONN)) => Ok(0), // Another thread has asked first.
+        result => result,
     }
 }

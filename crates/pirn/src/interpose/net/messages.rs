@@ -1,7 +1,8 @@
 //! `recvmmsg` and `sendmmsg`: several messages in one call.
 
-use super::socket::{note_received_descriptors, receive, sendmsg};
-use crate::interpose::io::transfer::after;
+use super::pieces;
+use super::socket::{note_received_descriptors, receive, receive_message, send_message};
+use crate::blocking::fds;
 use crate::interpose::registry::interposed;
 use crate::interpose::thread::cancel;
 use crate::interpose::virtual_thread;
@@ -9,7 +10,7 @@ use crate::sys::{self, Errno, SysResult, call};
 use crate::time::Deadline;
 use core::ffi::{c_int, c_uint};
 use core::ptr;
-use libc::{mmsghdr, msghdr, timespec};
+use libc::{mmsghdr, timespec};
 
 interposed! {
     family "Several messages at once" for Scaling;
@@ -124,28 +125,30 @@ impl Messages {
     /// the first one.
     unsafe fn receive_all(self, fd: c_int, flags: c_int, timeout: *mut timespec) -> SysResult {
         let start = sys::now();
-        // SAFETY: the caller's contract, here and below.
-        let begin = |flags| unsafe { self.receive(fd, 0, flags, timeout) };
-        let first = receive(fd, flags, begin)?;
+        // SAFETY: the caller's contract.
+        let first = unsafe { self.receive_some(fd, 0, flags, timeout) }?;
         // SAFETY: the kernel has read it; the attempt has subtracted the time that it took.
         let left = unsafe { timeout.as_ref() }.map(sys::nanos);
         let until = left.map_or(Deadline::NEVER, |left| {
             Deadline::from_nanos(start.saturating_add(left))
         });
         let mut done = first;
+        // A call for one receives more without waiting, as it has if there was no need to wait.
+        let flags = match flags & libc::MSG_WAITFORONE {
+            0 => flags,
+            _ => flags | libc::MSG_DONTWAIT,
+        };
         let more = |done: usize| {
             done < self.count as usize
-                && flags & libc::MSG_WAITFORONE == 0
                 && !until.has_passed()
                 // SAFETY: as above. Urgent data end the call.
                 && unsafe { (*self.get(done - 1)).msg_hdr.msg_flags } & libc::MSG_OOB == 0
         };
         while done > 0 && more(done) {
             // SAFETY: as above.
-            let next = |flags| unsafe { self.receive(fd, done, flags, ptr::null_mut()) };
-            match receive(fd, flags, next) {
+            match unsafe { self.receive_some(fd, done, flags, ptr::null_mut()) } {
                 Ok(count) => done += count,
-                Err(_) => break, // The next call will meet it again.
+                Err(_) => break,
             }
         }
         if !timeout.is_null() {
@@ -155,6 +158,50 @@ impl Messages {
         Ok(done)
     }
 
+    /// Receives those that there are after the first `done`, at least one; only one if that may
+    /// take several attempts. An error after the first is left for the next call.
+    unsafe fn receive_some(
+        self,
+        fd: c_int,
+        done: usize,
+        flags: c_int,
+        timeout: *mut timespec,
+    ) -> SysResult {
+        let message = self.get(done);
+        if done > 0 && flags & libc::MSG_PEEK == 0 {
+            // Fewer bytes than `SO_RCVLOWAT` are not reported.
+            let unseen = fds::may_have_low_water(fd);
+            receive(fd, flags, true, |_| {
+                match sys::events_now(fd, libc::POLLIN) {
+                    events if events & libc::POLLERR != 0 => Err(Errno(libc::EIO)), // Whatever it is.
+                    0 if !unseen => Err(Errno(libc::EAGAIN)),
+                    _ => Ok(0),
+                }
+            })?;
+        }
+        // SAFETY: an address only.
+        let header = unsafe { &raw mut (*message).msg_hdr };
+        let in_pieces =
+            (done as c_uint) < self.count && pieces::least_of_message(fd, header, flags) > 1;
+        if in_pieces && sys::fetch_timeout(timeout).is_ok() {
+            if done == 0
+                && let Some(error @ 1..) = pieces::option(fd, libc::SO_ERROR)
+            {
+                return Err(Errno(error));
+            }
+            // SAFETY: the caller's contract.
+            return unsafe {
+                let received = receive_message(fd, header, flags)?;
+                (*message).msg_len = received as c_uint;
+                Ok(1)
+            };
+        }
+        receive(fd, flags, done > 0, |flags| {
+            // SAFETY: as above.
+            unsafe { self.receive(fd, done, flags, timeout) }
+        })
+    }
+
     /// Sends all of them.
     unsafe fn send_all(self, fd: c_int, flags: c_int) -> SysResult {
         let mut done = 0;
@@ -162,58 +209,54 @@ impl Messages {
             // SAFETY: the caller's contract, here and below.
             let result = match unsafe { self.send(fd, done, flags | libc::MSG_DONTWAIT) } {
                 // SAFETY: as above; this many are sent, the last of them perhaps in part.
-                Ok(count) => unsafe { self.finish(fd, done + count - 1, flags) }.map(|()| count),
+                Ok(count) => match unsafe { self.finish(fd, done + count - 1, flags) } {
+                    true => Ok(count),
+                    false => return Ok(done + count),
+                },
                 // SAFETY: as above.
-                Err(Errno(libc::EAGAIN)) => unsafe { self.send_one(fd, done, flags) },
+                Err(Errno(libc::EAGAIN)) => match unsafe { self.send_one(fd, done, flags) } {
+                    Ok(false) => return Ok(done + 1),
+                    result => result.map(usize::from),
+                },
                 result => result,
             };
             match result {
                 Ok(count) => done += count,
-                Err(_) if done > 0 => break, // The next call will meet it again.
+                Err(_) if done > 0 => break,
                 Err(error) => return Err(error),
             }
         }
         Ok(done)
     }
 
-    /// Sends one message, when it can be sent.
-    unsafe fn send_one(self, fd: c_int, index: usize, flags: c_int) -> SysResult {
-        // SAFETY: the caller's contract.
-        unsafe {
-            let message = self.get(index);
-            let sent = sent(sendmsg(fd, &raw const (*message).msg_hdr, flags))?;
-            (*message).msg_len = sent as c_uint;
-        }
-        Ok(1)
-    }
-
-    /// Sends the rest of a message that a stream has sent in part, without the control data, which
-    /// went with the first byte.
-    unsafe fn finish(self, fd: c_int, index: usize, flags: c_int) -> Result<(), Errno> {
+    /// Sends one message, when it can be sent. Returns whether all of it is sent.
+    unsafe fn send_one(self, fd: c_int, index: usize, flags: c_int) -> Result<bool, Errno> {
         // SAFETY: the caller's contract; the kernel has accepted the message.
         unsafe {
             let message = self.get(index);
-            let done = (*message).msg_len as usize;
-            let header = &raw const (*message).msg_hdr;
-            if (*header).msg_iovlen == 0 {
-                return Ok(());
-            }
-            let all = core::slice::from_raw_parts((*header).msg_iov, (*header).msg_iovlen);
-            if done >= all.iter().map(|buffer| buffer.iov_len).sum() {
-                return Ok(());
-            }
-            let mut buffers = after(all, done);
-            let mut rest: msghdr = core::mem::zeroed();
-            rest.msg_iov = buffers.as_mut_ptr();
-            rest.msg_iovlen = buffers.len();
-            let more = sent(sendmsg(fd, &rest, flags)).unwrap_or(0);
-            (*message).msg_len = (done + more) as c_uint;
+            let sent = send_message(fd, &raw const (*message).msg_hdr, flags)?;
+            (*message).msg_len = sent as c_uint;
+            Ok(sent >= self.length(index))
         }
-        Ok(())
     }
-}
 
-/// Returns the result of a C function that sends.
-fn sent(result: isize) -> SysResult {
-    usize::try_from(result).map_err(|_| Errno(sys::errno()))
+    /// Sends the rest of a message that a stream has sent in part. Returns whether all of it is
+    /// sent: a call ends with one that is not.
+    unsafe fn finish(self, fd: c_int, index: usize, flags: c_int) -> bool {
+        // SAFETY: the caller's contract; the kernel has accepted the message.
+        unsafe {
+            let message = self.get(index);
+            let all = pieces::buffers(&(*message).msg_hdr);
+            let done = pieces::send_rest(fd, all, (*message).msg_len as usize, flags, None);
+            (*message).msg_len = done as c_uint;
+            done >= self.length(index)
+        }
+    }
+
+    /// Returns the number of bytes of a message that the kernel has accepted.
+    unsafe fn length(self, index: usize) -> usize {
+        // SAFETY: the caller's contract.
+        let all = unsafe { pieces::buffers(&(*self.get(index)).msg_hdr) };
+        all.iter().map(|buffer| buffer.iov_len).sum()
+    }
 }

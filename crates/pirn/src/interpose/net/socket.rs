@@ -1,23 +1,25 @@
 //! `sys/socket.h`.
 //!
-//! Sending and receiving try with `MSG_DONTWAIT`, which has no effect that others could see.
-//! [`accept`](super::accept) and [`connect`](super::connect) have no such flag.
+//! Sending and receiving try with `MSG_DONTWAIT`, which has no effect that others could see; what
+//! takes several attempts is in [`pieces`]. [`accept`](super::accept) and
+//! [`connect`](super::connect) have no such flag.
 
 pub(in crate::interpose) use super::accept::{accept, accept4};
 pub(in crate::interpose) use super::connect::connect;
+use super::pieces;
+use crate::blocking::fds;
 use crate::blocking::readiness::{self, Interest};
-use crate::blocking::retry::Retry;
-use crate::blocking::{fds, status_flags};
 use crate::glibc::symbols::real;
-use crate::interpose::io::transfer::{after, transfer_all};
+use crate::interpose::io::transfer::asked;
 use crate::interpose::registry::interposed;
 use crate::interpose::thread::cancel;
 use crate::interpose::virtual_thread;
 use crate::sys::{self, Errno, SysResult, call};
+use crate::time::Deadline;
 use crate::vthread::awaited::Awaited;
-use crate::vthread::wait_word::Hearing;
+use core::cell::Cell;
 use core::ffi::{c_int, c_void};
-use libc::{msghdr, sa_family_t, size_t, sockaddr, socklen_t, ssize_t};
+use libc::{iovec, msghdr, sa_family_t, size_t, sockaddr, socklen_t, ssize_t};
 
 interposed! {
     family "Sockets" for Correctness;
@@ -69,34 +71,94 @@ pub unsafe extern "C" fn socketpair(
     sys::to_c(result) as c_int
 }
 
-/// Performs a receiving operation: `attempt(flags)` with and without `MSG_DONTWAIT`.
-pub(super) fn receive(fd: c_int, flags: c_int, attempt: impl Fn(c_int) -> SysResult) -> SysResult {
-    if virtual_thread().is_none() || flags & libc::MSG_DONTWAIT != 0 {
+/// Performs a receiving operation: `attempt(flags)` with and without `MSG_DONTWAIT`. If the call
+/// has already received something, any handler of a signal ends it.
+pub(super) fn receive(
+    fd: c_int,
+    flags: c_int,
+    has_begun: bool,
+    attempt: impl Fn(c_int) -> SysResult,
+) -> SysResult {
+    if virtual_thread().is_none() {
         return attempt(flags);
     }
+    let at_once = || match attempt(flags | libc::MSG_DONTWAIT) {
+        // The kernel does not wait, but says so only to a call that would.
+        Err(Errno(libc::EAGAIN)) if fds::is_shut(fd) => attempt(flags),
+        result => result,
+    };
+    if pieces::never_waits(fd, flags) {
+        return attempt(flags | libc::MSG_DONTWAIT);
+    }
     let deadline = |entry: &fds::Entry| entry.deadline(fd, libc::SO_RCVTIMEO);
-    let attempt = || attempt(flags | libc::MSG_DONTWAIT);
-    readiness::blocking(fd, Interest::Read, deadline, attempt)
+    let restarts = |limit: Deadline| !has_begun && limit.is_never();
+    let interest = Interest::Read;
+    readiness::restarting(restarts, Awaited::ready, fd, interest, deadline, at_once)
 }
 
-/// Receives up to `wanted` bytes without any flag; see [`receive`].
-fn receive_plainly(fd: c_int, wanted: usize, attempt: impl Fn(c_int) -> SysResult) -> SysResult {
+/// Receives into a buffer without any flag; see [`receive`].
+fn receive_plainly(
+    fd: c_int,
+    buffer: iovec,
+    address: (*mut sockaddr, *mut socklen_t),
+    attempt: impl Fn(c_int) -> SysResult,
+) -> SysResult {
     if virtual_thread().is_none() {
         return attempt(0);
     }
     let deadline = |entry: &fds::Entry| entry.deadline(fd, libc::SO_RCVTIMEO);
-    readiness::reading(fd, || wanted, deadline, || attempt(libc::MSG_DONTWAIT))
+    let wanted = buffer.iov_len;
+    let attempt = || match attempt(libc::MSG_DONTWAIT) {
+        Err(Errno(libc::EAGAIN)) if fds::is_shut(fd) => attempt(0), // As above.
+        result => result,
+    };
+    readiness::reading(
+        fd,
+        || wanted,
+        deadline,
+        attempt,
+        || {
+            // SAFETY: the caller's buffer and places.
+            unsafe { receive_in_pieces(fd, buffer, 0, address) }
+        },
+    )
 }
 
-/// Performs a sending operation without an address.
-fn send_with(fd: c_int, flags: c_int, attempt: impl Fn(c_int) -> SysResult) -> SysResult {
-    if virtual_thread().is_none() || flags & libc::MSG_DONTWAIT != 0 {
-        return attempt(flags);
+/// Receives into a buffer, if that waits for more than one byte.
+///
+/// # Safety
+/// As for `recvfrom(2)`.
+unsafe fn receive_in_pieces(
+    fd: c_int,
+    buffer: iovec,
+    flags: c_int,
+    address: (*mut sockaddr, *mut socklen_t),
+) -> Option<SysResult> {
+    let wanted = || asked(buffer.iov_base.addr(), buffer.iov_len);
+    match pieces::least(fd, flags, wanted) {
+        0 | 1 => None,
+        // SAFETY: the caller's contract.
+        least => Some(unsafe { pieces::receive_from(fd, (&buffer, 1), flags, address, least) }),
     }
-    let deadline = |entry: &fds::Entry| entry.deadline(fd, libc::SO_SNDTIMEO);
-    readiness::blocking(fd, Interest::Write, deadline, || {
-        attempt(flags | libc::MSG_DONTWAIT)
-    })
+}
+
+/// Performs a sending operation without an address. If it waits, `limit` gets its deadline.
+fn send_with(
+    fd: c_int,
+    flags: c_int,
+    limit: &Cell<Option<Deadline>>,
+    attempt: impl Fn(c_int) -> SysResult,
+) -> SysResult {
+    let deadline = |entry: &fds::Entry| {
+        let deadline = entry.deadline(fd, libc::SO_SNDTIMEO);
+        limit.set(Some(deadline));
+        deadline
+    };
+    let attempt = || match limit.get().and_then(|_| pieces::error_after_wait(fd)) {
+        None => attempt(flags | libc::MSG_DONTWAIT),
+        Some(error) => Err(error),
+    };
+    readiness::blocking(fd, Interest::Write, deadline, attempt)
 }
 
 /// Performs a sending operation with an address of the family that `family` returns. It is called
@@ -104,32 +166,24 @@ fn send_with(fd: c_int, flags: c_int, attempt: impl Fn(c_int) -> SysResult) -> S
 fn send_to(
     fd: c_int,
     flags: c_int,
+    limit: &Cell<Option<Deadline>>,
     family: impl FnOnce() -> Option<sa_family_t>,
     attempt: impl Fn(c_int) -> SysResult,
 ) -> SysResult {
-    let first = attempt(flags | libc::MSG_DONTWAIT);
-    if first != Err(Errno(libc::EAGAIN)) {
-        return first;
+    match attempt(flags | libc::MSG_DONTWAIT) {
+        Err(Errno(libc::EAGAIN)) => {}
+        // The send waits for the connection that it has begun.
+        Err(Errno(libc::EINPROGRESS)) if flags & libc::MSG_FASTOPEN != 0 => {
+            return send_with(fd, flags & !libc::MSG_FASTOPEN, limit, attempt);
+        }
+        result => return result,
     }
     match family() {
         Some(family) if c_int::from(family) == libc::AF_UNIX => {
-            send_patiently(fd, || attempt(flags | libc::MSG_DONTWAIT))
+            pieces::send_patiently(fd, || attempt(flags | libc::MSG_DONTWAIT))
         }
-        _ => send_with(fd, flags, attempt),
+        _ => send_with(fd, flags, limit, attempt),
     }
-}
-
-/// Sends to a Unix socket by its address. When the addressee's queue is full, no event tells when
-/// it has room: the sender's own socket is always writable, and every failed attempt even reports
-/// that as a new event.
-fn send_patiently(fd: c_int, attempt: impl Fn() -> SysResult) -> SysResult {
-    static SENDERS: Retry = Retry::new(50_000);
-    if status_flags::is_nonblocking(fd) {
-        return Err(Errno(libc::EAGAIN));
-    }
-    let deadline = fds::deadline(fd, libc::SO_SNDTIMEO);
-    let room = Awaited::ready(fd, Interest::Write);
-    SENDERS.until(room, deadline, Some(Hearing::Always), attempt)
 }
 
 /// `recv`.
@@ -170,36 +224,35 @@ pub unsafe extern "C-unwind" fn recvfrom(
     address_length: *mut socklen_t,
 ) -> ssize_t {
     let ours = move || {
-        let kernel = |done: usize, flags: c_int| {
-            // SAFETY: the caller's contract; `done` bytes of the buffer are full.
+        let kernel = |flags: c_int| {
+            // SAFETY: the caller's contract.
             unsafe {
-                let rest = buffer.cast::<u8>().add(done);
-                let left = length - done;
                 call!(
                     libc::SYS_recvfrom,
                     fd,
-                    rest,
-                    left,
+                    buffer,
+                    length,
                     flags,
                     address,
                     address_length
                 )
             }
         };
+        let place = iovec {
+            iov_base: buffer,
+            iov_len: length,
+        };
+        let from = (address, address_length);
         if flags == 0 {
-            return sys::to_c(receive_plainly(fd, length, |flags| kernel(0, flags)));
+            return sys::to_c(receive_plainly(fd, place, from, kernel));
         }
-        let once = |done: usize| receive(fd, flags, |flags| kernel(done, flags));
-        const PEEK: c_int = libc::MSG_PEEK | libc::MSG_ERRQUEUE;
-        let waits_for_all = flags & libc::MSG_WAITALL != 0 && flags & PEEK == 0;
-        // MSG_WAITALL has no effect together with MSG_DONTWAIT, so this loop replaces it.
-        sys::to_c(
-            if waits_for_all && virtual_thread().is_some() && is_stream(fd) {
-                transfer_all(length, once)
-            } else {
-                once(0)
-            },
-        )
+        if virtual_thread().is_some()
+            // SAFETY: the caller's contract.
+            && let Some(result) = unsafe { receive_in_pieces(fd, place, flags, from) }
+        {
+            return sys::to_c(result);
+        }
+        sys::to_c(receive(fd, flags, false, kernel))
     };
     // SAFETY: the caller's contract; nothing to drop.
     unsafe {
@@ -215,12 +268,6 @@ pub unsafe extern "C-unwind" fn recvfrom(
     }
 }
 
-fn is_stream(fd: c_int) -> bool {
-    // SAFETY: the type is an int.
-    let kind = unsafe { sys::socket_option::<c_int>(fd, libc::SO_TYPE) };
-    kind == Ok(libc::SOCK_STREAM)
-}
-
 /// `recvmsg`.
 ///
 /// # Safety
@@ -229,9 +276,7 @@ fn is_stream(fd: c_int) -> bool {
 pub unsafe extern "C-unwind" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
     let ours = move || {
         // SAFETY: the caller's contract.
-        let result = receive(fd, flags, |flags| unsafe {
-            call!(libc::SYS_recvmsg, fd, message, flags)
-        });
+        let result = unsafe { receive_message(fd, message, flags) };
         if result.is_ok() {
             // SAFETY: the kernel has filled it in.
             unsafe { note_received_descriptors(message) };
@@ -249,6 +294,25 @@ pub unsafe extern "C-unwind" fn recvmsg(fd: c_int, message: *mut msghdr, flags: 
         };
         cancel::point(libcs, ours)
     }
+}
+
+/// Receives a message.
+///
+/// # Safety
+/// As for `recvmsg(2)`.
+pub(super) unsafe fn receive_message(fd: c_int, message: *mut msghdr, flags: c_int) -> SysResult {
+    let least = match virtual_thread() {
+        Some(_) => pieces::least_of_message(fd, message, flags),
+        None => 1,
+    };
+    if least > 1 {
+        // SAFETY: the caller's contract; the buffers have been read.
+        return unsafe { pieces::receive(fd, message, flags, least) };
+    }
+    // SAFETY: the caller's contract.
+    receive(fd, flags, false, |flags| unsafe {
+        call!(libc::SYS_recvmsg, fd, message, flags)
+    })
 }
 
 /// Notes descriptors that came with a message. Their numbers may have been in use before.
@@ -298,16 +362,14 @@ pub unsafe extern "C-unwind" fn sendto(
     address_length: socklen_t,
 ) -> ssize_t {
     let ours = move || {
-        let kernel = |done: usize, flags: c_int| {
-            // SAFETY: the caller's contract; `done` bytes of the buffer are sent.
+        let kernel = |flags: c_int| {
+            // SAFETY: the caller's contract.
             unsafe {
-                let rest = buffer.cast::<u8>().add(done);
-                let left = length - done;
                 call!(
                     libc::SYS_sendto,
                     fd,
-                    rest,
-                    left,
+                    buffer,
+                    length,
                     flags,
                     address,
                     address_length
@@ -315,17 +377,27 @@ pub unsafe extern "C-unwind" fn sendto(
             }
         };
         if virtual_thread().is_none() || flags & libc::MSG_DONTWAIT != 0 {
-            return sys::to_c(kernel(0, flags));
+            return sys::to_c(kernel(flags));
         }
-        sys::to_c(transfer_all(length, |done| {
-            let attempt = |flags: c_int| kernel(done, flags);
-            if address.is_null() {
-                return send_with(fd, flags, attempt);
-            }
+        let limit = Cell::new(None);
+        let sent = if address.is_null() {
+            send_with(fd, flags, &limit, kernel)
+        } else {
             // SAFETY: the kernel has read the address.
             let family = || unsafe { family(address, address_length) };
-            send_to(fd, flags, family, attempt)
-        }))
+            send_to(fd, flags, &limit, family, kernel)
+        };
+        let place = iovec {
+            iov_base: buffer.cast_mut(),
+            iov_len: length,
+        };
+        sys::to_c(match sent {
+            Ok(sent) if sent < length => {
+                // SAFETY: the kernel has taken this much of the buffer.
+                Ok(unsafe { pieces::send_rest(fd, &[place], sent, flags, limit.get()) })
+            }
+            result => result,
+        })
     };
     // SAFETY: the caller's contract; nothing to drop.
     unsafe {
@@ -361,20 +433,8 @@ pub unsafe extern "C-unwind" fn sendmsg(
     message: *const msghdr,
     flags: c_int,
 ) -> ssize_t {
-    let ours = move || {
-        // SAFETY: the caller's contract.
-        let kernel = |flags: c_int| unsafe { call!(libc::SYS_sendmsg, fd, message, flags) };
-        if virtual_thread().is_none() || flags & libc::MSG_DONTWAIT != 0 {
-            return sys::to_c(kernel(flags));
-        }
-        // SAFETY: the kernel has read the message, and the address in it.
-        let family = || unsafe { family((*message).msg_name.cast(), (*message).msg_namelen) };
-        sys::to_c(match send_to(fd, flags, family, kernel) {
-            // SAFETY: the kernel has taken this much of the message.
-            Ok(sent) => Ok(sent + unsafe { send_rest(fd, &*message, flags, sent) }),
-            result => result,
-        })
-    };
+    // SAFETY: the caller's contract.
+    let ours = move || sys::to_c(unsafe { send_message(fd, message, flags) });
     // SAFETY: the caller's contract; nothing to drop.
     unsafe {
         let libcs = move || {
@@ -388,34 +448,22 @@ pub unsafe extern "C-unwind" fn sendmsg(
     }
 }
 
-/// Sends the rest of a message that a stream has sent in part, without the control data, which went
-/// with the first byte. Returns the number of bytes sent.
+/// Sends a message: all of it.
 ///
 /// # Safety
-/// The kernel has accepted the message.
-unsafe fn send_rest(fd: c_int, message: &msghdr, flags: c_int, sent: usize) -> usize {
-    if message.msg_iovlen == 0 {
-        return 0;
-    }
+/// As for `sendmsg(2)`.
+pub(super) unsafe fn send_message(fd: c_int, message: *const msghdr, flags: c_int) -> SysResult {
     // SAFETY: the caller's contract.
-    let all = unsafe { core::slice::from_raw_parts(message.msg_iov, message.msg_iovlen) };
-    let total: usize = all.iter().map(|v| v.iov_len).sum();
-    if sent >= total {
-        return 0;
+    let kernel = |flags: c_int| unsafe { call!(libc::SYS_sendmsg, fd, message, flags) };
+    if virtual_thread().is_none() || flags & libc::MSG_DONTWAIT != 0 {
+        return kernel(flags);
     }
-    let rest = transfer_all(total - sent, |done| {
-        let mut buffers = after(all, sent + done);
-        // SAFETY: a plain structure of pointers and lengths.
-        let mut message: msghdr = unsafe { core::mem::zeroed() };
-        message.msg_iov = buffers.as_mut_ptr();
-        message.msg_iovlen = buffers.len();
-        let message = &raw const message;
-        // SAFETY: parts of the caller's buffers.
-        send_with(fd, flags, |flags| unsafe {
-            call!(libc::SYS_sendmsg, fd, message, flags)
-        })
-    });
-    rest.unwrap_or(0)
+    // SAFETY: the kernel has read the message, and the address in it.
+    let family = || unsafe { family((*message).msg_name.cast(), (*message).msg_namelen) };
+    let limit = Cell::new(None);
+    let sent = send_to(fd, flags, &limit, family, kernel)?;
+    // SAFETY: the kernel has taken this much of the message.
+    Ok(unsafe { pieces::send_rest(fd, pieces::buffers(&*message), sent, flags, limit.get()) })
 }
 
 /// `setsockopt`: notes that there are timeouts, or reads of a TCP stream that leave some behind.
@@ -433,10 +481,10 @@ pub unsafe extern "C" fn setsockopt(
     if level == libc::SOL_SOCKET && matches!(option, libc::SO_RCVTIMEO | libc::SO_SNDTIMEO) {
         fds::timeouts_set(fd);
     }
-    if matches!(
-        (level, option),
-        (libc::SOL_TCP, libc::TCP_ULP) | (libc::SOL_SOCKET, libc::SO_RCVLOWAT)
-    ) {
+    if (level, option) == (libc::SOL_SOCKET, libc::SO_RCVLOWAT) {
+        fds::low_water_set(fd);
+    }
+    if (level, option) == (libc::SOL_TCP, libc::TCP_ULP) {
         fds::uneven(fd);
     }
     // SAFETY: the caller's contract.

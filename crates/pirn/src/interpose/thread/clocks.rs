@@ -82,6 +82,11 @@ fn find(clock: clockid_t) -> Result<Whose, Errno> {
     }
 }
 
+/// Returns whether a clock is that of another virtual thread than the running one.
+pub(in crate::interpose) fn is_anothers(clock: clockid_t) -> bool {
+    matches!(find(clock), Ok(Whose::Anothers(_)))
+}
+
 /// `clock_gettime`, of any clock.
 ///
 /// # Safety
