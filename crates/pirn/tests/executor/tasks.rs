@@ -48,7 +48,7 @@ fn a_payload_may_panic_when_it_is_dropped() {
         drop(executor.submit(burst).unwrap()); // Its executor drops the error.
         executor.close();
         let forked = pirn::scope(|s| {
-            s.fork(|| Ok::<_, ()>(burst()));
+            s.fork(|| -> Result<(), ()> { burst() });
             s.join()?;
             Ok(())
         });

@@ -205,10 +205,10 @@ fn without_its_epoll_instance_the_runtime_ends_and_says_why() {
 #[watched]
 fn a_call_for_which_there_is_no_thread_says_so_and_is_made() {
     if child::is_here() {
-        on_virtual(|| {
-            let mut child = Command::new("sleep").arg("3").spawn().unwrap();
-            let threads = [libc::SYS_clone, libc::SYS_clone3];
-            forbid_with(&threads, libc::SECCOMP_FILTER_FLAG_TSYNC);
+        let mut child = on_virtual(|| Command::new("sleep").arg("3").spawn().unwrap());
+        let threads = [libc::SYS_clone, libc::SYS_clone3];
+        forbid_with(&threads, libc::SECCOMP_FILTER_FLAG_TSYNC);
+        on_virtual(move || {
             let mut status = 0;
             // SAFETY: room for a status. For any child: that takes a platform thread.
             let pid = check(unsafe { libc::waitpid(-1, &mut status, libc::WUNTRACED) }).unwrap();
