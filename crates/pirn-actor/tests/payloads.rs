@@ -198,9 +198,9 @@ fn actors_without_a_mailbox_answer() {
 
 #[watched]
 fn stages_and_batches_answer() {
-    let line = actor::function(|n: u32| n).then(&actor::function(even));
+    let line = actor::function(|n: u32| n).then(actor::function(even));
     assert!(is_failed(line.ask(1)));
-    let line = actor::function(even).then(&actor::function(|n: u32| n));
+    let line = actor::function(even).then(actor::function(|n: u32| n));
     assert!(is_failed(line.ask(1)));
     let batch = actor::batch(1, Duration::from_secs(3600), |ns: Vec<u32>| even(ns[0]));
     assert!(is_failed(batch.ask(1)));
@@ -224,7 +224,10 @@ fn a_supply_fails() {
 #[watched]
 fn a_step_and_a_transaction_fail() {
     let graph = Graph::template()
-        .step("even", |n: &mut u32| Ok::<_, io::Error>(*n = even(*n)))
+        .step("even", |n: &mut u32| {
+            *n = even(*n);
+            Ok::<_, io::Error>(())
+        })
         .build()
         .unwrap();
     let stepped = graph.run("even", &mut 1);

@@ -48,7 +48,10 @@ fn a_payload_may_panic_when_it_is_dropped() {
         drop(executor.submit(burst).unwrap()); // Its executor drops the error.
         executor.close();
         let forked = pirn::scope(|s| {
-            s.fork(|| -> Result<(), ()> { burst() });
+            s.fork(|| {
+                burst();
+                Ok::<_, ()>(())
+            });
             s.join()?;
             Ok(())
         });
