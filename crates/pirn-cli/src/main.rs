@@ -2,7 +2,7 @@
 //!
 //! This file holds the command line only; each command has its own module.
 
-#![deny(unsafe_code)] // One call of `attach` needs it.
+#![deny(unsafe_code)] // One call of `attach` needs it, and what `run` does before `std` begins.
 
 mod attach;
 mod cgroup;

@@ -211,3 +211,21 @@ fn a_program_that_contains_pirn_runs_by_itself() {
     );
     assert_eq!(output.status.code(), Some(125));
 }
+
+/// The program finds closed descriptors, and an ignored signal that `std` changes, as natively.
+#[test]
+fn closed_descriptors_and_an_ignored_sigpipe_stay() {
+    let look = "for fd in 0 1 2; do [ -e /proc/$$/fd/$fd ] && echo $fd; done; \
+        grep -e SigIgn -e SigBlk /proc/self/status";
+    let under = |prepare: &str, how: &str| {
+        let mut shell = Command::new("sh");
+        let script = format!("{prepare} exec {how} sh -c \"$2\"");
+        shell.env("PIRN_LIBRARY", library());
+        finish(shell.args(["-c", &script, "sh", PIRN, look]))
+    };
+    for prepare in ["exec 0<&- 2>&-;", "trap '' PIPE; exec 0<&-;", ""] {
+        let (native, here) = (under(prepare, ""), under(prepare, "\"$1\" run"));
+        assert_eq!(out(&here), out(&native), "{prepare}");
+        assert!(here.status.success());
+    }
+}

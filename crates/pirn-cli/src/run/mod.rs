@@ -14,6 +14,7 @@ mod elf;
 mod find;
 mod library;
 pub mod obstacle;
+mod start;
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -131,6 +132,7 @@ fn replace(args: &RunArgs) -> Result<std::convert::Infallible, Failure> {
         Ok(Some(obstacle)) => say(&format!("{} runs natively: {obstacle}", path.display())),
         Err(error) => return Err(cannot_run(&path, &error)),
     }
+    start::restore(&mut command);
     Err(cannot_run(&path, &command.exec()))
 }
 
