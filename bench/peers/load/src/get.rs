@@ -19,7 +19,7 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use crate::connection::{Connection, connect, socket};
 
 /// The longest it may take, from connecting on.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(20);
 
 /// One `GET`, or one `POST`.
 #[derive(Args)]

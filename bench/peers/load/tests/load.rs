@@ -257,7 +257,7 @@ fn get_needs_the_certificate_that_it_is_to_trust() {
 fn get_close_wants_the_connection_closed() {
     let closing = Server::start(Manner::ClosesAfterOne);
     assert!(run("get --close", closing.port).status.success());
-    fails(&run("get --close", good().port), "not done within 5s");
+    fails(&run("get --close", good().port), "not done within 20s");
 }
 
 #[test]

@@ -56,6 +56,8 @@ pub(crate) unsafe extern "C" fn call_as_pthread(
         "call [rip + {register}@GOTPCREL]",
         "mov rdi, [rsp + 120]",
         "call [rsp + 112]",
+        ".globl pirn_pthread_called; .hidden pirn_pthread_called",
+        "pirn_pthread_called:",
         "mov rcx, [rsp + 128]",
         "mov [rcx], rax",
         "mov rdi, rsp",

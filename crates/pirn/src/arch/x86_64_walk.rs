@@ -1,6 +1,6 @@
 //! x86-64: what somebody who reads a stack has to know of it.
 
-use super::fetch_u64;
+use super::{call_as_pthread, fetch_u64};
 use core::arch::global_asm;
 
 /// Bytes that the switch leaves on the stack of what it suspends.
@@ -34,6 +34,9 @@ unsafe extern "C" {
     /// The address to which the outermost call of a virtual thread's stack would return.
     #[link_name = "pirn_outermost"]
     static OUTERMOST: [u8; 0];
+    /// The address to which the start routine of a thread of C's returns.
+    #[link_name = "pirn_pthread_called"]
+    static PTHREAD_CALLED: [u8; 0];
     /// The address to which the body of the trampoline returns.
     #[link_name = "pirn_preempted"]
     static PREEMPTED: [u8; 0];
@@ -78,6 +81,14 @@ pub(crate) fn in_switch(pc: usize) -> bool {
 #[inline]
 pub(crate) fn is_outermost(pc: usize) -> bool {
     pc == (&raw const OUTERMOST).addr()
+}
+
+/// Returns whether this is an address in [`call_as_pthread`] at which it calls: its frame has no
+/// caller, so a stack that is read to there is complete.
+pub(crate) fn is_in_call_as_pthread(pc: usize) -> bool {
+    // The function itself is named, too: without it, the linker would not find the label.
+    let begin = call_as_pthread as *const () as usize;
+    (begin..=(&raw const PTHREAD_CALLED).addr()).contains(&pc)
 }
 
 /// Returns whether the caller of the frame with this address has been interrupted, and made no

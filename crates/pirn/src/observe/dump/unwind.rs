@@ -100,12 +100,12 @@ impl Unwinder {
                 .unwind_frame(address, &mut registers, &mut self.cache, &mut read);
             let next = match next {
                 Ok(Some(next)) => next,
-                // Its frame says that it has no caller.
-                Ok(None) => {
+                // Frames of code whose unwind information is not known may seem to be the last.
+                Ok(None) if arch::is_in_call_as_pthread(address.address() as usize) => {
                     frames.end = End::Complete;
                     return;
                 }
-                Err(_) => return,
+                Ok(None) | Err(_) => return,
             };
             if arch::is_outermost(next as usize) {
                 frames.end = End::Complete;
