@@ -26,6 +26,7 @@ static RUNNING: AtomicUsize = AtomicUsize::new(0);
 
 /// Returns the number of helpers that are among the threads that `list` counts, and what it counts.
 /// Helpers that start or end meanwhile are left out.
+#[cfg(feature = "dump")]
 pub(crate) fn among(list: impl FnOnce() -> Option<usize>) -> Option<(usize, usize)> {
     let before = RUNNING.load(SeqCst);
     let all = list()?;

@@ -4,13 +4,13 @@ use crate::common::{Rng, sys};
 use crate::kinds::{Kind, OTHERS, Pair, SOCKETS};
 use crate::receives::{self, Receive};
 use crate::script::{self, Outcome, Step, hangs, perform};
-use crate::sends::{self, Send};
+use crate::sends::{self, How};
 use Step::{Close, End, Fill, Reset, Shut, Signal, Take, Urgent};
 
 #[derive(Clone, Copy, Debug)]
 pub enum Call {
     Receive(Receive),
-    Send(Send),
+    Send(How),
 }
 
 /// A call, and what happens meanwhile.
@@ -172,7 +172,7 @@ impl Case {
     }
 
     /// Makes the call in a thread that `start` starts.
-    pub fn outcome(&self, start: impl FnOnce(Box<dyn FnOnce() + std::marker::Send>)) -> Outcome {
+    pub fn outcome(&self, start: impl FnOnce(Box<dyn FnOnce() + Send>)) -> Outcome {
         let receives = matches!(self.call, Call::Receive(_));
         let mut pair = Pair::new(self.kind, receives);
         self.set_options(&pair);

@@ -203,6 +203,7 @@ fn a_read_in_the_background_stops_the_process() {
                 .unwrap();
             let stopped = libc::WIFSTOPPED(status) && libc::WSTOPSIG(status) == libc::SIGTTIN;
             let _ = reader.kill();
+            let _ = reader.wait();
             assert!(stopped, "{status}");
         }
         Ok(_) => {

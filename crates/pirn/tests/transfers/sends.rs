@@ -8,7 +8,7 @@ use crate::common::sys::errno;
 use crate::script::Outcome;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Send {
+pub enum How {
     Write,
     Writev,
     /// `pwritev2` at the position of the descriptor, with these flags.
@@ -37,13 +37,13 @@ const FLAGS: [i32; 5] = [
 ];
 
 /// Returns all calls.
-pub fn all() -> Vec<Send> {
-    let mut all = vec![Send::Write, Send::Writev, Send::Pwrite, Send::Sendfile];
-    all.extend([Send::Splice, Send::Tee, Send::Vmsplice]);
-    all.extend([0, libc::RWF_NOWAIT].map(Send::Pwritev2));
+pub fn all() -> Vec<How> {
+    let mut all = vec![How::Write, How::Writev, How::Pwrite, How::Sendfile];
+    all.extend([How::Splice, How::Tee, How::Vmsplice]);
+    all.extend([0, libc::RWF_NOWAIT].map(How::Pwritev2));
     for flags in FLAGS {
-        all.extend([Send::Send(flags), Send::Sendto(flags)]);
-        all.extend([Send::Sendmsg(flags), Send::Sendmmsg(flags)]);
+        all.extend([How::Send(flags), How::Sendto(flags)]);
+        all.extend([How::Sendmsg(flags), How::Sendmmsg(flags)]);
     }
     all
 }
@@ -58,7 +58,7 @@ fn part_of(result: isize, size: usize) -> i64 {
     }
 }
 
-impl Send {
+impl How {
     /// Sends `size` bytes, and returns what the call tells.
     pub fn make(self, fd: i32, size: usize) -> Outcome {
         let mut bytes: Vec<u8> = (0..size).map(|i| b'a' + (i % 26) as u8).collect();
@@ -79,25 +79,25 @@ impl Send {
         // SAFETY: the buffers above.
         let result = unsafe {
             match self {
-                Send::Write => libc::write(fd, place, size),
-                Send::Writev => libc::writev(fd, iov, 2),
-                Send::Pwrite => libc::pwrite(fd, place, size, 0),
-                Send::Pwritev2(flags) => libc::pwritev2(fd, iov, 2, -1, flags),
-                Send::Send(flags) => libc::send(fd, place, size, flags),
-                Send::Sendto(flags) => libc::sendto(fd, place, size, flags, null(), 0),
-                Send::Sendmsg(flags) => libc::sendmsg(fd, &messages[0].msg_hdr, flags),
-                Send::Sendmmsg(flags) => {
+                How::Write => libc::write(fd, place, size),
+                How::Writev => libc::writev(fd, iov, 2),
+                How::Pwrite => libc::pwrite(fd, place, size, 0),
+                How::Pwritev2(flags) => libc::pwritev2(fd, iov, 2, -1, flags),
+                How::Send(flags) => libc::send(fd, place, size, flags),
+                How::Sendto(flags) => libc::sendto(fd, place, size, flags, null(), 0),
+                How::Sendmsg(flags) => libc::sendmsg(fd, &messages[0].msg_hdr, flags),
+                How::Sendmmsg(flags) => {
                     libc::sendmmsg(fd, messages.as_mut_ptr(), 2, flags) as isize
                 }
-                Send::Sendfile => sendfile(fd, &bytes),
-                Send::Splice | Send::Tee => moved(fd, &bytes, self == Send::Tee),
-                Send::Vmsplice => libc::vmsplice(fd, iov, 2, 0),
+                How::Sendfile => sendfile(fd, &bytes),
+                How::Splice | How::Tee => moved(fd, &bytes, self == How::Tee),
+                How::Vmsplice => libc::vmsplice(fd, iov, 2, 0),
             }
         };
         if result < 0 {
             return vec![-1, errno().into()];
         }
-        if let Send::Sendmmsg(_) = self {
+        if let How::Sendmmsg(_) = self {
             let lengths = messages.map(|message| part_of(message.msg_len as isize, size));
             return vec![result as i64, lengths[0], lengths[1]];
         }
