@@ -24,10 +24,14 @@ pub struct Watchdog {
 impl Watchdog {
     /// Starts a watchdog on a platform thread: it works when every carrier is stuck. After `limit`
     /// it calls `hung`, which says which test it was and what is known, and aborts.
+    ///
+    /// Returns when its thread runs: std starts no thread where a test has forbidden `mprotect`.
     pub fn start(limit: Duration, hung: impl FnOnce() + Send + 'static) -> Watchdog {
         let (over, is_over) = mpsc::channel();
+        let (begin, has_begun) = mpsc::channel::<()>();
         let mut left = limit.as_secs_f64() * patience();
         std::thread::spawn(move || {
+            drop(begin);
             while left > 0.0 {
                 if is_over.recv_timeout(TICK) != Err(RecvTimeoutError::Timeout) {
                     return;
@@ -37,6 +41,7 @@ impl Watchdog {
             hung();
             std::process::abort();
         });
+        let _ = has_begun.recv();
         Watchdog { _over: over }
     }
 }

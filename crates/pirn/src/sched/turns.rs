@@ -116,10 +116,13 @@ impl Turns {
     /// Returns for how long a thread may go on while others wait.
     ///
     /// It `computes` if it has used up a slice before. Threads wait in the queues, which it may be
-    /// filling itself (`queued`), or have been put aside and share `processors`.
+    /// filling itself (`queued`), or have been interrupted in their first slice, or have been put
+    /// aside and share `processors`.
     pub(super) fn limit(&self, computes: bool, queued: bool, processors: usize) -> Option<u64> {
         let slice = self.slice_ns;
         let short = slice.min(SHORT_NS);
+        // Without these, one would wait for ever for an urgent thread that spins until it goes on.
+        let queued = queued || self.interrupted.len() > 0;
         let for_queued = queued.then_some(if computes { short } else { slice });
         let fellows = self.computing.len().div_ceil(processors) as u64;
         let for_fellows = slice.checked_div(fellows).map(|share| share.max(short));

@@ -55,6 +55,18 @@ fn a_thread_that_was_to_be_next_is_not_lost_to_one_from_elsewhere() {
 }
 
 #[test]
+fn a_thread_interrupted_in_its_first_slice_limits_the_one_that_runs() {
+    let runtime = make();
+    let turns = &runtime.turns;
+    assert_eq!(turns.limit(false, false, 1), None);
+    turns.put_aside(ready(runtime), SLICE / 2, false, false);
+    assert_eq!(turns.limit(false, false, 1), Some(SLICE));
+    // SAFETY: nobody else holds the processor.
+    sched::abandon(unsafe { runtime.processors.used()[0].take_turn() }.unwrap());
+    assert_eq!(turns.limit(false, false, 1), None);
+}
+
+#[test]
 fn a_computing_thread_comes_back_to_the_front_if_interrupted_and_else_to_the_back() {
     let runtime = make();
     let turns = &runtime.turns;
