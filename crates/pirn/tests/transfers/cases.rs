@@ -153,9 +153,9 @@ impl Case {
                 Receive::Recv(flags) | Receive::Recvfrom(flags) | Receive::Recvmsg(flags),
             ) if flags & libc::MSG_TRUNC != 0 => signals,
             // Waits for room for no bytes.
-            Call::Send(Send::Sendfile) => self.size == 0 || self.kind.is_terminal(),
+            Call::Send(How::Sendfile) => self.size == 0 || self.kind.is_terminal(),
             // Tells of a reset or of a broken pipe.
-            Call::Send(Send::Splice) => self.kind.is_terminal() || self.steps.contains(&Reset),
+            Call::Send(How::Splice) => self.kind.is_terminal() || self.steps.contains(&Reset),
             // An answer from the network may come between two datagrams.
             Call::Send(_) if self.kind == Kind::Udp => self.steps.contains(&Close),
             // Whether there is room depends on what the kernel does meanwhile. A platform thread
