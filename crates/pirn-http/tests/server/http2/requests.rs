@@ -273,7 +273,8 @@ fn the_time_that_a_handler_takes_is_not_its_clients() {
 #[test]
 fn a_stream_may_pause_while_others_of_its_connection_move() {
     let tenth = patient(Duration::from_millis(100));
-    let timeouts = Timeouts::default().body(20 * tenth, 500);
+    // A connection that moves 50 bytes per tenth is fast enough.
+    let timeouts = Timeouts::default().body(20 * tenth, (50.0 / tenth.as_secs_f64()) as u64);
     let server = served(server().timeouts(timeouts));
     let client = Client::connect(&server);
     let post = || Asked::post("http://a/echo").body(()).unwrap();
