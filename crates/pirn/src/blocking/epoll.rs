@@ -262,10 +262,9 @@ pub(crate) unsafe fn wait_with_mask(
 }
 
 impl Fetched<'_> {
-    /// Wakes the threads that wait for these events. Returns whether there was a thread to wake,
-    /// and whether there was a kick.
-    pub(crate) fn dispatch(&self) -> (bool, bool) {
-        let (mut woke, mut kicked) = (false, false);
+    /// Wakes the threads that wait for these events. Returns whether there was a kick.
+    pub(crate) fn dispatch(&self) -> bool {
+        let mut kicked = false;
         for event in self.0 {
             let (data, bits) = (event.u64, event.events);
             if data == KICK {
@@ -278,9 +277,9 @@ impl Fetched<'_> {
                 write: bits & WRITABLE != 0,
                 lasting: bits & LASTING != 0,
             };
-            woke |= readiness::report(fd, generation, event);
+            readiness::report(fd, generation, event);
         }
-        (woke, kicked)
+        kicked
     }
 
     pub(crate) fn is_empty(&self) -> bool {

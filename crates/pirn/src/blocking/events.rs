@@ -10,20 +10,19 @@ use crate::vthread::magazines;
 const TRIM_AFTER_NS: u64 = 1_000_000_000;
 
 impl Runtime {
-    /// Wakes the threads whose timers are due and whose descriptors are ready, without waiting.
-    /// Returns whether there were any.
-    pub(crate) fn take_events(&self) -> bool {
+    /// Wakes the threads whose timers are due, whose descriptors are ready, and that signal handlers
+    /// have woken, without waiting. A carrier that holds a processor gets them in its queue, and has
+    /// to look there: others leave so short a queue alone.
+    pub(crate) fn take_events(&self) {
         // All shards: the carriers of the others may be asleep and rely on this one.
-        let fired = self.timers.fire_all();
+        self.timers.fire_all();
         let mut buffer = epoll::buffer();
         let fetched = self.poller.fetch(&mut buffer, Deadline::PASSED);
-        let (woke, kicked) = fetched.dispatch();
-        if kicked {
+        if fetched.dispatch() {
             self.decline_search();
         }
         self.deliver_posted();
         review::run_if_due();
-        fired | woke
     }
 
     /// Wakes the threads that signal handlers have woken.

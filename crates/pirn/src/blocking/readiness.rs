@@ -17,9 +17,11 @@ mod protocol;
 pub(crate) use super::fd_waiters::{FdWaiter, Interest};
 pub(crate) use protocol::{Event, Readiness};
 
-/// Reports an event that the poller has seen of a descriptor. Returns whether somebody was woken.
-pub(crate) fn report(fd: i32, generation: u32, event: Event) -> bool {
-    fds::entry(fd).is_some_and(|entry| entry.readiness.report(generation, event))
+/// Reports an event that the poller has seen of a descriptor.
+pub(crate) fn report(fd: i32, generation: u32, event: Event) {
+    if let Some(entry) = fds::entry(fd) {
+        entry.readiness.report(generation, event);
+    }
 }
 
 /// Performs an operation as if it blocked: tries it, and while that returns `EAGAIN` parks the

@@ -163,9 +163,8 @@ impl Shard {
             .publish(next.map_or(Deadline::NEVER, Deadline::from_nanos));
     }
 
-    /// Fires timers that are due, at most about a hundred. Returns whether there were any.
-    fn fire(&self) -> bool {
-        let mut any = false;
+    /// Fires timers that are due, at most about a hundred.
+    fn fire(&self) {
         for _ in 0..FIRE_AT_ONCE {
             let first = self.first.get();
             if first.is_never() {
@@ -188,9 +187,8 @@ impl Shard {
                 }
                 self.publish(&heap);
             }
-            any |= wakes.perform() > 0;
+            wakes.perform();
         }
-        any
     }
 }
 
@@ -208,10 +206,9 @@ impl Timers {
         self.shards.get(processor).unwrap_or(&self.shards[0])
     }
 
-    /// Fires the due timers of all shards. Returns whether there were any.
-    pub(crate) fn fire_all(&self) -> bool {
-        let shards = self.shards.iter();
-        shards.fold(false, |any, shard| any | shard.fire())
+    /// Fires the due timers of all shards.
+    pub(crate) fn fire_all(&self) {
+        self.shards.iter().for_each(Shard::fire);
     }
 
     /// Returns the number of armed timers, and the bytes of the heaps.

@@ -47,9 +47,8 @@ impl Processor {
             if let Some(thread) = self.fetch() {
                 return Some(thread);
             }
-            if runtime.take_events()
-                && let Some(thread) = self.pop()
-            {
+            runtime.take_events();
+            if let Some(thread) = self.pop() {
                 return Some(thread);
             }
             // Urgent ones, if only those are left of which there had been enough in a row.
@@ -153,9 +152,8 @@ impl Processor {
                 }
                 if now - polled >= SEARCH_POLL_NS {
                     polled = now;
-                    if runtime.take_events()
-                        && let Some(thread) = self.pop()
-                    {
+                    runtime.take_events();
+                    if let Some(thread) = self.pop() {
                         return Some(thread);
                     }
                 }
@@ -194,5 +192,32 @@ impl Suspects {
                 false
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::mark::InHandler;
+    use crate::runtime::testing;
+    use crate::sched;
+    use crate::vthread::Carrier;
+
+    #[test]
+    fn a_thread_that_a_handler_wakes_is_found_by_the_look_that_takes_the_kick() {
+        let runtime = testing::make_with(testing::few(1));
+        let processor = &runtime.processors.used()[0];
+        let carrier = Carrier::new(0, runtime);
+        carrier.set_processor(Some(processor));
+        let (_handle, thread) = testing::ready(runtime, || ());
+        let id = thread.core().id();
+        InHandler::run(libc::SIGUSR1 as u16, &(0..0), || sched::start(thread));
+        // SAFETY: no other carrier holds the processor.
+        let found = carrier.enter(runtime, || unsafe {
+            processor.count(); // The first look is one of maintenance, which is another path.
+            processor.look()
+        });
+        let found = found.expect("the thread is lost: no carrier is going to look for it");
+        assert_eq!(found.core().id(), id);
+        sched::abandon(found);
     }
 }

@@ -144,11 +144,9 @@ impl Readiness {
         f()
     }
 
-    /// Reports an event of the descriptor in its life `generation`. Returns whether somebody was
-    /// woken.
-    pub(crate) fn report(&self, generation: u32, event: Event) -> bool {
+    /// Reports an event of the descriptor in its life `generation`.
+    pub(crate) fn report(&self, generation: u32, event: Event) {
         let Event { read, write, .. } = event;
-        let mut woke = false;
         let mut first = true;
         loop {
             let mut wakes = FdWakes::new();
@@ -156,7 +154,7 @@ impl Readiness {
                 let mut waiters = self.waiters.lock();
                 // Relaxed: threads that wait in a later life have taken the lock.
                 if self.generation.load(Relaxed) != generation {
-                    return woke; // An event of the descriptor's earlier life.
+                    return; // An event of the descriptor's earlier life.
                 }
                 if core::mem::take(&mut first) {
                     if event.lasting {
@@ -176,9 +174,9 @@ impl Readiness {
                 waiters.claim_observers(read, write, &mut wakes);
                 wakes.is_full()
             };
-            woke |= wakes.perform() > 0;
+            wakes.perform();
             if !more {
-                return woke;
+                return;
             }
         }
     }
