@@ -11,7 +11,6 @@
 
 use super::error::TaskError;
 use super::watched::{GaveUp, WaitLimit, Watched};
-use crate::thread::Panic;
 use crate::thread::Thread;
 use crate::vthread::body::caught;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -73,7 +72,7 @@ impl<T> TaskCell<T> {
         if self.has_ended() {
             return;
         }
-        let result = caught(f).map_err(|payload| TaskError::Panicked(Panic::new(payload)));
+        let result = caught(f).map_err(TaskError::Panicked);
         let unwanted = self.end(result);
         drop(unwanted); // Not under the lock, and before the executor takes the task for ended.
     }
