@@ -2,8 +2,8 @@
 //!
 //! | input | answer |
 //! |---|---|
-//! | no `Host`, two, one that is no host and port, or not that of the target | 400 |
-//! | a target that is none for its method, or has `#` or `\\` | 400 |
+//! | no `Host`, two, a malformed one, or another than the target's authority | 400 |
+//! | a target of a form that the method does not take, or with `#` or `\\` | 400 |
 //! | an `Expect` other than `100-continue` | 417 |
 //!
 //! What belongs to one version is in `h1::head`, `h1::framing` and `h2::head`.
@@ -13,12 +13,13 @@ use crate::h1::refusal::Refusal;
 use http::uri::Authority;
 use http::{Method, StatusCode, Uri};
 
-/// Checks that it is clear whom a request is for: RFC 9110, section 7.2. Returns what the first of
-/// its `hosts` fields says; `None`: nothing, or what need not be compared with `target`, its
-/// authority.
+/// Checks that a request names one host: RFC 9110, section 7.2. `first` is the value of the first
+/// of its `hosts` fields `Host`, `target` the authority of its target. Returns the authority that
+/// `first` names; `None`: the field is missing or empty, or has a plain host and there is no
+/// `target` to compare with.
 ///
 /// # Errors
-/// If it is not clear.
+/// If it names no host, or two.
 pub(crate) fn check_host(
     first: Option<&[u8]>,
     hosts: usize,

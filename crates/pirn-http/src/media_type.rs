@@ -11,7 +11,7 @@ pub(crate) struct MediaType<'t> {
 }
 
 impl<'t> MediaType<'t> {
-    /// Returns that of a body. `None`: there is none, or it is malformed.
+    /// Returns the media type of a body; `None`: the field is missing or malformed.
     pub(crate) fn of(headers: &HeaderMap) -> Option<MediaType<'_>> {
         MediaType::parse(headers.get(CONTENT_TYPE)?.to_str().ok()?)
     }

@@ -14,11 +14,11 @@ pub(crate) enum Given {
     Pushed,
 }
 
-/// What comes after some bytes of a body.
+/// How a body goes on behind some bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Then {
     More,
-    /// Nothing for a while: what has come so far is to arrive.
+    /// The source may wait: the client gets the bytes so far.
     Flush,
     End,
 }

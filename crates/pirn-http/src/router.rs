@@ -29,8 +29,8 @@ type Shared = Arc<Handler>;
 struct Methods(Vec<(Option<Method>, Shared)>);
 
 impl Methods {
-    /// Returns the handler of a method. `HEAD` is served by that of `GET`, whose body is left out;
-    /// what has none of its own by that of all methods.
+    /// Returns the handler of a method. The handler of `GET` serves `HEAD` too, without the body;
+    /// the handler of all methods serves those that have none of their own.
     fn find(&self, method: &Method) -> Option<&Shared> {
         let of = |wanted: Option<&Method>| {
             let mut entries = self.0.iter();

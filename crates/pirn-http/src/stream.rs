@@ -61,8 +61,8 @@ impl Stream {
         Ok(())
     }
 
-    /// Writes as much of both parts as the kernel takes without a wait. Returns how many bytes that
-    /// were; none, where there is no kernel between.
+    /// Writes the bytes of both parts that the kernel takes without a wait. Returns their number;
+    /// zero for a stream that is not a socket.
     pub(crate) fn offer(&self, head: &[u8], body: &[u8]) -> io::Result<usize> {
         let socket = match self {
             Stream::Tcp(stream) => stream.as_fd(),
@@ -125,9 +125,9 @@ impl Stream {
         };
     }
 
-    /// Sends no more, and reads what the client still sends until it does the same, or has sent
-    /// much. Closing a socket with unread bytes would reset it, and the client might never see what
-    /// it was sent last (RFC 9112, section 9.6). The caller limits the time.
+    /// Ends the server's direction, and reads until the client ends its own, or has sent 1 MiB.
+    /// Closing a socket with unread bytes would reset it, and the client might never see the last
+    /// bytes of the answer (RFC 9112, section 9.6). The caller limits the time.
     pub(crate) fn linger(&self) {
         self.shutdown(Shutdown::Write);
         let mut buffer = [0; 1024];
@@ -140,7 +140,7 @@ impl Stream {
         }
     }
 
-    /// Has writes fail that wait for longer. (Those of a [tunnel](Stream::Tunnel) know.)
+    /// Makes writes fail that wait for longer. (A [tunnel](Stream::Tunnel) limits its own.)
     pub(crate) fn limit_writes(&self, most: Duration) {
         // Failure: the client is gone.
         let _ = match self {

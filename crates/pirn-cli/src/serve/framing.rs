@@ -8,7 +8,7 @@ use pirn_http::{HeaderMap, HeaderValue, Status};
 /// Returns the length that an answer announces; `None`: it has none, or one in chunks.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The reason why the proxy does not pass the answer on.
 pub(super) fn length(status: Status, headers: &HeaderMap) -> Result<Option<u64>, &'static str> {
     if status.is_informational() {
         return Err("it changes the protocol, and no client has asked for that");

@@ -190,7 +190,7 @@ impl Files {
         };
         match File::new(file, &name, None) {
             Ok(Some(file)) => Ok(Found::File(self.compressed(request, &name, file))),
-            // What has the name of the index is a folder, and so no index.
+            // A folder with the index's name is not an index.
             Ok(None) if is_folder && self.listings => self.listing(&asked),
             Ok(None) if is_folder => Err(StatusCode::NOT_FOUND),
             Ok(None) => self.folder(&asked),
@@ -245,8 +245,8 @@ impl Files {
         plain
     }
 
-    /// Returns what is at the path of a folder without a slash at its end: relative references in
-    /// its index need that slash.
+    /// Has a request for a folder redirected to the path with a slash at its end: relative
+    /// references in the folder's index need that slash.
     fn folder(&self, name: &[u8]) -> Result<Found, StatusCode> {
         self.index_of(&[name, b"/"].concat())?;
         Ok(Found::Folder)
@@ -287,7 +287,8 @@ enum Found {
 fn status(error: Errno) -> StatusCode {
     match error {
         Errno::ACCESS => StatusCode::FORBIDDEN,
-        // It leads out of the folder, round in a circle, or is no name; a socket, a device.
+        // The path leads out of the folder, has a circle of links or a malformed name, or ends at a
+        // socket or a device.
         Errno::NOENT | Errno::NOTDIR | Errno::XDEV | Errno::LOOP | Errno::INVAL => {
             StatusCode::NOT_FOUND
         }

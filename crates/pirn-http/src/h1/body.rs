@@ -17,7 +17,7 @@ enum Rest {
     Chunked(Chunked),
 }
 
-/// A body of which some is still to come.
+/// A request's body whose end has not been read.
 #[derive(Debug)]
 pub(crate) struct Incoming {
     rest: Rest,
@@ -25,7 +25,7 @@ pub(crate) struct Incoming {
     allowed: u64,
     /// The client waits for `100 Continue`.
     continues: bool,
-    /// What the client sends is no body, or it has stopped: nothing more can be read.
+    /// The client has sent a malformed body, or has stopped sending: reads fail from now on.
     broken: bool,
 }
 
@@ -64,8 +64,7 @@ impl Incoming {
         }
     }
 
-    /// Returns whether it is known that the next request can be found, once what is left of this
-    /// body has been read.
+    /// Returns whether the server can find the next request by reading the rest of this body.
     pub(crate) fn can_be_drained(&self) -> bool {
         self.is_over() || (self.left().is_some() && self.may_be_drained())
     }
@@ -121,7 +120,7 @@ impl Incoming {
         result
     }
 
-    /// Where no more bytes are allowed, only the end is no error.
+    /// Reads where the handler may get no more bytes: only the body's end is not an error.
     #[cold]
     fn read_beyond(&mut self, input: &mut Input, stream: &Stream) -> io::Result<usize> {
         let more = match self.left() {
@@ -152,7 +151,8 @@ impl Incoming {
         }
     }
 
-    /// Uses up what of the body has come already, if its length is known, and nobody wants it.
+    /// Discards the bytes of the body that have come, if its length is known: the handler has
+    /// returned without reading them.
     pub(crate) fn skip_arrived(&mut self, input: &mut Input) {
         if self.may_be_drained()
             && let Rest::Length(left) = &mut self.rest
@@ -164,8 +164,8 @@ impl Incoming {
         }
     }
 
-    /// Reads what the handler has not read, if that is little and the client sends it, so that the
-    /// next request can be found. Returns whether it can.
+    /// Reads the bytes that the handler has not read, if they are few and the client sends them, so
+    /// that the server finds the next request. Returns whether it can.
     pub(crate) fn drain(&mut self, input: &mut Input, stream: &Stream) -> bool {
         if self.is_over() {
             return true;

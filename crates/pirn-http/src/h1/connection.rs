@@ -33,7 +33,7 @@ const PIECE: usize = 64 * 1024;
 pub(crate) enum Answer {
     /// Nothing of it has been sent.
     None,
-    /// Its head has been sent; of the body, this is to come.
+    /// The server has sent its head, and this part of the body is left to send.
     Begun(Body),
 }
 
@@ -168,8 +168,8 @@ impl Connection {
         }
     }
 
-    /// Returns whether what has come is the beginning of HTTP/2, which is spoken without TLS only
-    /// to servers that are known to speak it. With TLS it is agreed about before.
+    /// Returns whether the client begins with HTTP/2's preface. Without TLS, a client sends that to
+    /// a server that it knows to speak HTTP/2; with TLS, both agree in the handshake.
     #[cfg(feature = "http2")]
     #[cold]
     fn begins_http2(&self) -> bool {
@@ -281,8 +281,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Writes what the kernel takes at once of a body that is more than a piece. Returns how many
-    /// bytes that were.
+    /// Writes the bytes that the kernel takes without a wait of a body that is larger than a piece.
+    /// Returns their number.
     fn offer(&mut self, body: &mut Body, rest: &[u8]) -> io::Result<usize> {
         if rest.len() <= PIECE {
             return Ok(0);
@@ -396,8 +396,8 @@ impl Connection {
         if !self.asked.keep_alive {
             return false;
         }
-        // For that nobody is waited for: no time limit. On a machine that was so busy that a thread
-        // got its turn once per second, the client lost its connection.
+        // This waits for no client, so no time limit holds: on a machine so busy that a thread got
+        // its turn once per second, the client lost its connection.
         self.incoming.skip_arrived(&mut self.input);
         if self.incoming.is_over() {
             return true;
@@ -428,7 +428,7 @@ impl Connection {
         }
     }
 
-    /// Answers bytes that are no request. `head` is what of them is not in the input any more.
+    /// Answers a malformed request. `head` has those of its bytes that were taken from the input.
     fn refuse(mut self: Box<Self>, refusal: Refusal, head: &[u8]) {
         self.seat.absorb();
         let bytes = match head {
@@ -441,7 +441,7 @@ impl Connection {
             line: line.unwrap_or_default(),
             refusal,
         });
-        // Not what the request before it was: of one by HEAD the client expects no body.
+        // Not the values of the request before: if that was HEAD, the answer would have no body.
         self.asked = Asked::NOTHING;
         let response = Response::new(refusal.status).text(refusal.why);
         let _ = self.send(response, None); // The client may be gone.

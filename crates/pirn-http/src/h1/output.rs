@@ -28,13 +28,13 @@ const ENOUGH: usize = 16 * 1024;
 /// The room that most heads need, and with them a small body.
 const HEAD: usize = 256;
 
-/// What a chunk that is being collected begins with.
+/// The first bytes of a chunk while it is collected.
 const OPEN_CHUNK: &[u8] = b"0000\r\n";
 
-/// What a response announces about its body.
+/// The length that a response's head announces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Length {
-    /// There is none, and nothing is said about it: 1xx, 204, 205, 304.
+    /// The response has no body, and its head announces no length: 1xx, 204, 205, 304.
     None,
     /// So many bytes.
     Known(u64),
@@ -54,7 +54,7 @@ pub(crate) enum Body {
     UntilClose,
 }
 
-/// What is known about the request when its answer is begun.
+/// The properties of a request on which the framing of its answer depends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked {
     pub(crate) version: Version,
@@ -209,7 +209,7 @@ impl Output {
         let _ = write!(&mut *size, "{:04x}", data.len()); // There is room for it.
         let zeros = size.iter().take_while(|&&digit| digit == b'0').count();
         self.bytes.extend_from_slice(b"\r\n");
-        self.bytes.drain(start..start + zeros); // They are allowed, but nobody else sends them.
+        self.bytes.drain(start..start + zeros); // Allowed, but no other server sends them.
     }
 
     /// Returns whether so many bytes more are collected.

@@ -2,13 +2,13 @@
 
 use http::StatusCode;
 
-/// The answer to bytes that are no request, or none that is served. The connection is closed after
-/// it: where the next request would begin is not known.
+/// The answer to a malformed request, or to one that the server does not serve. The server closes
+/// the connection after it: it does not know where the next request would begin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Refusal {
     pub(crate) status: StatusCode,
-    /// What is wrong, for the access log and the body of the answer. Says nothing that the client
-    /// has not sent.
+    /// The reason, for the access log and the body of the answer. It tells the client nothing that
+    /// the client has not sent.
     pub(crate) why: &'static str,
 }
 

@@ -10,7 +10,7 @@ use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 use std::sync::{Arc, Mutex};
 
-/// What is done with a connection once the answer `101 Switching Protocols` has been sent.
+/// Gets the connection once the server has sent `101 Switching Protocols`.
 pub(crate) type Upgrade = Box<dyn FnOnce(Upgraded) + Send>;
 
 /// A connection that speaks another protocol than HTTP: see [`Response::upgrade`] and
@@ -30,7 +30,7 @@ pub struct Upgraded(Arc<Inner>);
 
 struct Inner {
     stream: Stream,
-    /// What has come with the request.
+    /// The bytes that came behind the request's head.
     early: Mutex<Input>,
     waiting: Waiting,
 }
@@ -95,8 +95,8 @@ impl Read for &Upgraded {
 impl Write for &Upgraded {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let stream = &self.0.stream;
-        // First what there is room for: a write that takes some of it, and then waits in vain, says
-        // how much that was, and the next one would wait as long again.
+        // First the bytes for which the kernel has room: a write that sends some and then waits in
+        // vain returns their number, and the next write would wait as long again.
         let sent = stream.offer(&[], bytes);
         match sent.and_then(|count| stream.write_all(&bytes[count..], &[])) {
             Ok(()) => Ok(bytes.len()),

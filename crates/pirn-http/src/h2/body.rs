@@ -9,7 +9,7 @@ use http::header::{CONTENT_LENGTH, HeaderMap};
 use http::request::Parts;
 use std::io;
 
-/// A body of which some is still to come.
+/// A request's body whose end has not been read.
 pub(crate) struct Incoming {
     stream: RecvStream,
     /// The part of the present frame that the handler has still to read.

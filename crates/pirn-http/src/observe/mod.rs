@@ -24,10 +24,10 @@ use std::time::{Duration, Instant};
 /// How a request ended.
 #[derive(Debug)]
 struct Outcome {
-    /// `None`: there is none, or its handler has panicked.
+    /// The route that has served it; `None`: no route did, or the handler panicked.
     route: Option<Arc<str>>,
     status: StatusCode,
-    /// Of the body, as it was sent.
+    /// The length of the body as the server sent it.
     bytes: u64,
     duration: Duration,
 }
@@ -47,7 +47,7 @@ pub(crate) type OfRefused = dyn Fn(&Refused<'_>) + Send + Sync;
 /// A request that is refused before a handler sees it.
 pub(crate) struct Refused<'r> {
     pub(crate) peer: Option<SocketAddr>,
-    /// The first line of what has come, which may be none of HTTP.
+    /// The first line that the client has sent, which may be malformed.
     pub(crate) line: &'r [u8],
     pub(crate) refusal: Refusal,
 }

@@ -62,7 +62,7 @@ pub(crate) enum Limit {
     Head,
     Body,
     Write,
-    /// The rest of a body that nobody wants.
+    /// The rest of a body that the handler has not read.
     Drain,
     /// The end of the connection.
     Linger,
@@ -75,17 +75,17 @@ pub(crate) enum Limit {
 pub(crate) struct Seat {
     watch: Arc<Watch>,
     number: u64,
-    /// It is that of a stream of a connection that has a seat.
+    /// A stream has it; the stream's connection has another seat.
     is_stream: bool,
     state: Arc<State>,
     /// When the handler that runs is due; 0: whenever it likes.
     handler_due: Cell<u64>,
-    /// By which tick all of the request's body has to be there; 0: nobody has begun to read it.
+    /// The tick by which the client must have sent all of the body; 0: no read has begun.
     upload_due: Cell<u64>,
     pace: Pace,
 }
 
-/// What the watch sees of a seat.
+/// The part of a seat that the watch's thread reads.
 #[derive(Default)]
 pub(super) struct State {
     due: AtomicU64,
@@ -151,7 +151,7 @@ impl Seat {
         self.no_limit();
     }
 
-    /// Notes that a body has moved by so many bytes, for which nobody has waited.
+    /// Notes that so many bytes of a body have moved without a wait.
     pub(crate) fn note(&self, bytes: usize) {
         self.pace.note(bytes);
     }
@@ -229,8 +229,8 @@ impl Seat {
         self.state.due.store(0, SeqCst);
     }
 
-    /// Takes the interrupt of a wait that has ended well just when its time was up, so that the
-    /// handler's next wait is not ended by it. What is late is the next one, if it is.
+    /// Takes back the interrupt of a wait that ended well just when its time was up, so that it
+    /// does not end the handler's next wait, which has a time limit of its own.
     pub(crate) fn forgive(&self) {
         if !self.is_handler_late() {
             self.absorb();
@@ -243,7 +243,7 @@ impl Seat {
         Waiting::new(&self.watch, &self.state)
     }
 
-    /// Returns a handle for whoever notices that the client is gone.
+    /// Returns a handle for the connection's driver, which notices that the client is gone.
     #[cfg(feature = "http2")]
     pub(crate) fn line(&self) -> Line {
         Line(Arc::clone(&self.state))

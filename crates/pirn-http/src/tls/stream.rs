@@ -35,10 +35,10 @@ pub(crate) struct TlsStream {
     session: Mutex<ServerConnection>,
     /// The records that are being written.
     sending: Mutex<Vec<u8>>,
-    /// What has come, and the session has had no room for. There is none in the handshake.
+    /// The bytes that have come, but did not fit in the session; empty during the handshake.
     kept: Mutex<Vec<u8>>,
-    /// The client has sent what is no TLS, and has been told. The session takes no more, and
-    /// nothing is said through it.
+    /// The client has sent bytes that are not TLS, and the server has answered with an alert. The
+    /// session takes and sends nothing more.
     has_failed: AtomicBool,
 }
 
