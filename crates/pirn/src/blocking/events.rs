@@ -10,9 +10,9 @@ use crate::vthread::magazines;
 const TRIM_AFTER_NS: u64 = 1_000_000_000;
 
 impl Runtime {
-    /// Wakes the threads whose timers are due, whose descriptors are ready, and that signal handlers
-    /// have woken, without waiting. A carrier that holds a processor gets them in its queue, and has
-    /// to look there: others leave so short a queue alone.
+    /// Wakes the threads whose timers are due, whose descriptors are ready, and that signal
+    /// handlers have woken, without waiting. A carrier that holds a processor gets them in its
+    /// queue, and has to look there: others leave so short a queue alone.
     pub(crate) fn take_events(&self) {
         // All shards: the carriers of the others may be asleep and rely on this one.
         self.timers.fire_all();
