@@ -62,7 +62,7 @@ impl Stream {
     }
 
     /// Writes the bytes of both parts that the kernel takes without a wait. Returns their number;
-    /// zero for a stream that is not a socket.
+    /// zero for a stream that is not a plain socket.
     pub(crate) fn offer(&self, head: &[u8], body: &[u8]) -> io::Result<usize> {
         let socket = match self {
             Stream::Tcp(stream) => stream.as_fd(),
