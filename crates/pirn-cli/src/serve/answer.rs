@@ -142,14 +142,14 @@ fn parse(bytes: &[u8]) -> io::Result<Option<(Head, usize)>> {
         options.any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close"))
     });
     let head = Head {
-        status: status.map_err(|_| bad("its status is none"))?,
+        status: status.map_err(|_| bad("its status is not a number from 100 to 999"))?,
         headers,
         closes: says_so || head.version != Some(1),
     };
     Ok(Some((head, length)))
 }
 
-/// What is still to come of a body.
+/// The part of a body that the other server has not sent yet.
 enum Rest {
     Nothing,
     Length(u64),

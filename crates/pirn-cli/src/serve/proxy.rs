@@ -263,7 +263,8 @@ impl Proxy {
                 Err(error) => break error,
             }
         };
-        self.tell_operator(request, &error);
+        let is_late = is_late(&error);
+        self.tell_operator(request, if is_late { &TOO_LONG } else { &error });
         Err(error) // The client sees that something is missing.
     }
 
@@ -275,11 +276,11 @@ impl Proxy {
 
     /// Says on standard error why another server gives no answer, if its client still waits for
     /// one.
-    fn tell_operator(&self, request: &Request, error: &dyn fmt::Display) {
+    fn tell_operator(&self, request: &Request, why: &dyn fmt::Display) {
         if !request.is_client_gone() {
             let server = self.0.origin.name();
             // If even that is gone, nothing can be done.
-            let _ = writeln!(io::stderr(), "pirn: no whole answer from {server}: {error}");
+            let _ = writeln!(io::stderr(), "pirn: no whole answer from {server}: {why}");
         }
     }
 
@@ -291,11 +292,9 @@ impl Proxy {
         status: Status,
         what: &str,
     ) -> Response {
-        self.tell_operator(request, error);
-        let what = match status {
-            Status::GATEWAY_TIMEOUT => "takes too long",
-            _ => what,
-        };
+        let is_late = status == Status::GATEWAY_TIMEOUT;
+        self.tell_operator(request, if is_late { &TOO_LONG } else { error });
+        let what = if is_late { "takes too long" } else { what };
         Response::new(status).text(format!("the server behind this one {what}"))
     }
 }
@@ -304,6 +303,8 @@ impl Proxy {
 type Asked = (Head, (Connection, Incoming), bool);
 
 const NO_ANSWER: &str = "sends what is no answer of HTTP";
+/// The proxy tells the operator this in place of the text of `EAGAIN` or `ECANCELED`.
+const TOO_LONG: &str = "it takes too long";
 
 /// Returns whether a wait has ended because its time was up.
 fn is_late(error: &io::Error) -> bool {

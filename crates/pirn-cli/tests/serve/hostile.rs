@@ -298,6 +298,26 @@ fn the_operator_is_told_which_server_has_failed() {
 }
 
 #[test]
+fn the_operator_is_told_that_a_server_takes_too_long() {
+    // Before its answer, and in the middle of it.
+    for begun in ["", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n"] {
+        let url = behind(move |_, mut stream| {
+            head(&stream);
+            stream.write_all(begun.as_bytes()).unwrap();
+            until_closed(stream);
+        });
+        let mut command = Command::new(PIRN);
+        let arguments = ["serve", "--listen", "127.0.0.1:0", "--proxy", &url];
+        let command = command.args(arguments).args(["--timeout", "1"]);
+        let mut proxy = Server::of(command.stderr(Stdio::piped()));
+        let errors = proxy.running.process.stderr.take().unwrap();
+        get(&proxy, "/");
+        let line = BufReader::new(errors).lines().next().unwrap().unwrap();
+        assert!(line.ends_with(": it takes too long"), "{line}");
+    }
+}
+
+#[test]
 fn large_bodies_take_no_memory_in_either_direction() {
     const LENGTH: usize = 96 << 20;
     let url = behind(|_, mut stream| {
