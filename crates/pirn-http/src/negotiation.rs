@@ -38,7 +38,7 @@ pub(crate) fn preferred<'f, 'c>(
     best.0
 }
 
-/// Returns a coding and its quality in thousandths. `None`: this is no entry.
+/// Returns a coding and its quality in thousandths; `None`: the entry is malformed.
 fn entry(text: &str) -> Option<(&str, u16)> {
     let (name, parameters) = text.split_once(';').unwrap_or((text, ""));
     let name = name.trim();

@@ -208,7 +208,7 @@ impl Stream {
         }
     }
 
-    /// Returns whether nobody on the way can read what is sent.
+    /// Returns whether TLS encrypts the bytes on their way.
     pub(crate) fn is_secure(&self) -> bool {
         match self {
             #[cfg(feature = "tls")]

@@ -152,7 +152,7 @@ impl WebSocket {
         }
     }
 
-    /// Tells the client what is wrong with what it has sent.
+    /// Tells the client why the server does not take its message.
     fn refuse(&self, error: Error) -> io::Error {
         let code = match &error {
             Error::Capacity(_) => CloseCode::Size,
@@ -265,8 +265,10 @@ impl Request {
     }
 }
 
-/// Returns the answer to the client's key, which there is in HTTP/1.1 only (RFC 8441, section 5),
-/// or what is wrong with its request.
+/// Returns the answer to the client's key; a client of HTTP/2 sends none (RFC 8441, section 5).
+///
+/// # Errors
+/// The response to a malformed request.
 fn accept_of(request: &Request) -> Result<Option<String>, Box<Response>> {
     let has = |name: HeaderName, token: &str| {
         let mut values = request.headers.get_all(name).into_iter();

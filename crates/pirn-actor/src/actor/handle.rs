@@ -126,8 +126,8 @@ where
 /// Answers with what `f` returns. If that panics, the asker learns of it before the actor does.
 pub(crate) fn answer<R>(reply: ReplyTo<R>, f: impl FnOnce() -> R) {
     match Panic::catch(f) {
-        // The state is whole, whatever the drop of an answer does that nobody gets, or the waker of
-        // one who waits.
+        // The state is whole: a panic here is one of the asker's waker, or of the drop of an answer
+        // whose asker has given up.
         Ok(value) => drop(Panic::catch(|| reply.send(value))),
         Err(panic) => {
             reply.give(Err(AskError::Failed(Failure::from(&panic))));

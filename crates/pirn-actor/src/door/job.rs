@@ -65,8 +65,8 @@ impl<M, R> Job<M, R> {
         }
     }
 
-    /// Handles the message, unless nobody waits for the answer any more. Its panic is returned, and
-    /// told to whoever waits.
+    /// Handles the message, unless the asker has given up. Returns a panic of `handle`, and tells
+    /// the asker of it.
     pub(super) fn run(self, handle: impl FnOnce(M) -> R) -> Result<(), Failure> {
         let Job { message, to, limit } = self;
         if !to.is_wanted() || limit.is_past() {
@@ -79,7 +79,7 @@ impl<M, R> Job<M, R> {
             Ok(answer) => (Ok(answer), Ok(())),
             Err(failure) => (Err(AskError::Failed(failure.clone())), Err(failure)),
         };
-        // An answer that nobody gets is dropped, and may panic; so may the waker of one who waits.
+        // The drop of an answer may panic if the asker has given up; so may an asker's waker.
         let _ = Panic::catch(|| to.give(answer));
         result
     }

@@ -32,7 +32,7 @@ impl Head {
     }
 }
 
-/// The bytes of a connection that have come and are not used.
+/// The bytes of a connection that have come and have not been taken.
 #[derive(Default)]
 pub(super) struct Incoming {
     bytes: Vec<u8>,
@@ -167,17 +167,18 @@ pub(super) struct Body {
     pub(super) connection: Connection,
     incoming: Incoming,
     rest: Rest,
-    /// The length that it announces.
+    /// The length that the head announces.
     pub(super) length: Option<u64>,
-    /// The connection may be used again, when all has been read.
+    /// The proxy may keep the connection when it has read all of the body.
     may_be_kept: bool,
 }
 
 impl Body {
-    /// Returns that of the answer to a request with this method. `is_sent`: as a whole.
+    /// Returns the body of the answer to a request with this method. `is_sent`: the proxy has sent
+    /// all of the request, so that the connection can take another one.
     ///
     /// # Errors
-    /// What is wrong with the head: the body's end could be read in two ways.
+    /// The reason why two readers of the head could find the body's end in two places.
     pub(super) fn new(
         head: &Head,
         (connection, incoming): (Connection, Incoming),
@@ -212,7 +213,7 @@ impl Body {
         match self.rest {
             Rest::Nothing | Rest::Length(0) => false,
             Rest::Length(_) | Rest::Chunk(_) | Rest::UntilClose => unused.is_empty(),
-            // That the end has come is known, of other chunks how far they have is not.
+            // The proxy knows whether the last chunk has come, but not how much of the others.
             Rest::ChunkEnd => unused != b"\r\n0\r\n\r\n",
             Rest::Size => unused != b"0\r\n\r\n",
         }

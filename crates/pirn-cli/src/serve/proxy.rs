@@ -61,7 +61,7 @@ pub(super) struct Settings {
     pub(super) trusted: Vec<Trusted>,
 }
 
-/// Why there is no answer of the other server.
+/// Why the other server has not answered.
 enum Failure {
     /// The body of the request cannot be read.
     OfClient(io::Error),
@@ -97,7 +97,7 @@ impl Proxy {
     pub(super) fn pass_on(&self, request: &mut Request) -> Response {
         match self.try_to(request) {
             Ok(response) => response,
-            // What the client has done wrong, if it was that.
+            // If the client has made an error, the response names it.
             Err(error) => error.into_response(),
         }
     }
@@ -139,15 +139,15 @@ impl Proxy {
         }
     }
 
-    /// Returns the target of what is asked for at the other server. `None`: it may not be beneath
-    /// the path that the operator has given.
+    /// Returns the target to ask the other server for. `None`: it may lead out of the path that the
+    /// operator has given.
     fn target(&self, asked: &Uri) -> Option<String> {
         let above = &self.0.above;
         if !above.is_empty() && leads_up(asked.path()) {
             return None;
         }
         let asked = asked.path_and_query().map_or("/", PathAndQuery::as_str);
-        // That of `http://host?query` has no path.
+        // The target `http://host?query` has no path.
         let slash = if asked.starts_with('/') { "" } else { "/" };
         Some(format!("{above}{slash}{asked}"))
     }

@@ -55,9 +55,9 @@ pub(super) fn pass_on(
     response
 }
 
-/// Returns whether what is asked for is HTTP in another version, such as `h2c`, alone or beside
-/// others. In such a tunnel a client would make requests that nobody here looks at, with whatever
-/// `Forwarded` it likes.
+/// Returns whether the client asks for another version of HTTP, such as `h2c`, alone or beside
+/// other protocols. The proxy would not see the requests in such a tunnel, and a client could put
+/// any `Forwarded` in them.
 fn is_http(headers: &HeaderMap) -> bool {
     let values = headers.get_all(UPGRADE).into_iter();
     let mut names = values.flat_map(|value| value.as_bytes().split(|&byte| b",/".contains(&byte)));

@@ -101,7 +101,7 @@ fn tags(mut rest: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns the date of a field; one that is none is as if it were not there (section 13.1.3).
+/// Returns the date of a field; a malformed one counts as missing (section 13.1.3).
 fn date(headers: &HeaderMap, name: HeaderName) -> Option<SystemTime> {
     httpdate::parse_http_date(headers.get(name)?.to_str().ok()?).ok()
 }

@@ -8,7 +8,7 @@ const MOST: usize = 16;
 /// What a `Range` field asks for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Wanted {
-    /// Everything: there is no such field, or it is to be ignored.
+    /// All bytes: the request has no `Range`, or one that the server ignores.
     Whole,
     /// These parts, of which there is at least one; none is empty.
     Parts(Vec<Range<u64>>),

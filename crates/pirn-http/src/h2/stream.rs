@@ -223,7 +223,7 @@ impl Stream {
     /// Sends what a handler has returned.
     fn finish(&mut self, response: Response, trailers: Option<HeaderMap>) {
         if self.seat.is_client_gone() {
-            return; // There is nobody to send it to.
+            return; // The client is gone.
         }
         if self.seat.has_expired() {
             self.seat.absorb(); // The client is told why.

@@ -85,7 +85,7 @@ impl Tunnel {
 }
 
 impl Drop for Tunnel {
-    /// Without an end, what has been written and not been sent would be lost.
+    /// Without an end, h2 would drop the bytes that were written and not sent.
     fn drop(&mut self) {
         self.shutdown(Shutdown::Write);
     }

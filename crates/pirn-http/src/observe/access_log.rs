@@ -70,7 +70,7 @@ impl<W: Write + Send + 'static> From<AccessLog<W>> for Observation {
         let writer = Arc::new(Mutex::new(log.writer));
         let write = move |asked: &Asked, outcome: &Outcome| {
             let line = asked.line(log.format, outcome);
-            // There is nobody to tell that the log cannot be written.
+            // If the log cannot be written, no other place remains to say so.
             let _ = locked(&writer).write_all(line.as_bytes());
         };
         let write = Arc::new(write);
