@@ -279,6 +279,21 @@ fn the_standard_streams_are_written_and_read() {
 }
 
 #[watched]
+fn a_prompt_is_written_before_the_wait_for_its_answer() {
+    as_natively("posix_streams.c", "check_prompts", On::Once);
+}
+
+#[watched]
+fn a_stream_that_is_not_read_is_not_waited_for() {
+    as_natively("posix_streams.c", "check_nothing_read", On::Once);
+}
+
+#[watched]
+fn streams_that_their_users_lock_are_not_locked_for_them() {
+    as_natively("posix_streams.c", "check_unlocked", On::Both);
+}
+
+#[watched]
 fn threads_are_cancelled_at_each_point() {
     as_natively("posix_cancel.c", "check_points", On::Both);
 }

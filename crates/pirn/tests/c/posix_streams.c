@@ -1,5 +1,9 @@
 // Streams that many threads write to, and read from.
 #include "posix_checks.h"
+#include <printf.h>
+#include <stdio_ext.h>
+#include <sys/socket.h>
+#include <wchar.h>
 
 size_t (*pirn_count_pthreads)(uint64_t *counts, size_t room); // used by other checks
 
@@ -227,4 +231,124 @@ void check_standard(void)
 	CHECK(write(pipes[1], "x", 1) == 1 && getchar() == 'x');
 	CHECK(dup2(in, 0) == 0 && fclose(file) == 0);
 	CHECK(close(in) == 0 && close(out) == 0 && close(pipes[0]) == 0 && close(pipes[1]) == 0);
+}
+
+static int prompts[2];
+
+static void *ask(void *argument)
+{
+	printf("name? ");
+	CHECK(fgetc(argument) == 'x');
+	return NULL;
+}
+
+// The prompt is written before its thread waits for the answer.
+static void answer(int reading, int writing, int buffering)
+{
+	char text[8] = "";
+	FILE *stream = fdopen(reading, "r");
+	CHECK(stream && (buffering == _IOFBF || setvbuf(stream, NULL, buffering, 0) == 0));
+	pthread_t asks = begin(ask, stream);
+	CHECK(read(prompts[0], text, 6) == 6 && strcmp(text, "name? ") == 0);
+	CHECK(write(writing, "x\n", 2) == 2);
+	join(asks);
+	CHECK(fclose(stream) == 0 && close(writing) == 0);
+}
+
+void check_prompts(void)
+{
+	int out = dup(1), pipes[2], terminal = posix_openpt(O_RDWR | O_NOCTTY);
+	CHECK(pipe(prompts) == 0 && fflush(stdout) == 0 && dup2(prompts[1], 1) == 1);
+	CHECK(setvbuf(stdout, NULL, _IOLBF, 0) == 0);
+	CHECK(pipe(pipes) == 0);
+	answer(pipes[0], pipes[1], _IONBF);
+	CHECK(pipe(pipes) == 0);
+	answer(pipes[0], pipes[1], _IOLBF);
+	CHECK(terminal >= 0 && grantpt(terminal) == 0 && unlockpt(terminal) == 0);
+	answer(open(ptsname(terminal), O_RDWR | O_NOCTTY), terminal, _IOFBF);
+	CHECK(dup2(out, 1) == 1 && setvbuf(stdout, NULL, _IOFBF, BUFSIZ) == 0);
+	CHECK(close(out) == 0 && close(prompts[0]) == 0 && close(prompts[1]) == 0);
+}
+
+static int print_both(FILE *stream, const struct printf_info *info, const void *const *arguments)
+{
+	(void)info, (void)arguments;
+	return fprintf(stream, "a") + (fputs("b", stream) >= 0) + (putc('c', stream) == 'c');
+}
+
+static int no_arguments(const struct printf_info *info, size_t room, int *types, int *sizes)
+{
+	(void)info, (void)room, (void)types, (void)sizes;
+	return 0;
+}
+
+static void *write_unlocked(void *argument)
+{
+	char text[8] = "";
+	const char *volatile format = "%W"; // the compiler does not know it
+	CHECK(snprintf(text, sizeof text, format) == 3 && strcmp(text, "abc") == 0);
+	CHECK(fputs("text", argument) >= 0);
+	return NULL;
+}
+
+// Streams without a lock, and those whose lock is the program's business.
+void check_unlocked(void)
+{
+	FILE *stream = tmpfile();
+	CHECK(stream && register_printf_specifier('W', print_both, no_arguments) == 0);
+	__fsetlocking(stream, FSETLOCKING_BYCALLER);
+	flockfile(stream);
+	join(begin(write_unlocked, stream));
+	CHECK(ftell(stream) == 4);
+	funlockfile(stream);
+	CHECK(fclose(stream) == 0);
+}
+
+static void *answer_it(void *argument)
+{
+	char text[16] = "";
+	int *socket = argument;
+	CHECK(read(*socket, text, 9) == 9 && strcmp(text, "question\n") == 0);
+	CHECK(write(*socket, "x", 1) == 1);
+	return NULL;
+}
+
+static void *read_nothing(void *argument)
+{
+	char text[8], *none = NULL;
+	wchar_t wide[8];
+	int pipes[2], pair[2];
+	size_t room = 0;
+	CHECK(pipe(pipes) == 0 && socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
+	FILE *in = fdopen(pipes[0], "r"), *out = fdopen(pipes[1], "w"), *both = fdopen(pair[0], "r+");
+	SAY_RESULT(fread(text, 0, 1, in) + fread(text, 1, 0, in));
+	SAY_RESULT(fgets(text, 1, in) == text);
+	SAY_RESULT(getdelim(NULL, &room, '\n', in));
+	SAY_RESULT(getdelim(&none, NULL, '\n', in));
+	SAY_RESULT(fgetc(out)); // only for writing
+	CHECK(write(pipes[1], "ab", 2) == 2 && getc(in) == 'a' && ungetc('q', in) == 'q');
+	CHECK(getc(in) == 'q' && getc(in) == 'b');
+	CHECK(fclose(in) == 0 && fclose(out) == 0 && pipe(pipes) == 0);
+	in = fdopen(pipes[0], "r");
+	CHECK(write(pipes[1], "wide\nx", 6) == 6 && fgetws(wide, 8, in) == wide);
+	SAY_RESULT(getc(in)); // not for bytes
+	CHECK(fputs("question\n", both) >= 0); // written before the answer is read
+	pthread_t answers = begin(answer_it, &pair[1]);
+	SAY_RESULT(getc(both) == 'x');
+	join(answers);
+	CHECK(shutdown(pair[1], SHUT_WR) == 0 && getc(both) == EOF);
+	CHECK(fclose(in) == 0 && fclose(both) == 0 && close(pair[1]) == 0 && close(pipes[1]) == 0);
+	int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+	CHECK(terminal >= 0 && grantpt(terminal) == 0 && unlockpt(terminal) == 0);
+	in = fdopen(open(ptsname(terminal), O_RDWR | O_NOCTTY), "r");
+	CHECK(in && write(terminal, "\4", 1) == 1 && getc(in) == EOF);
+	SAY_RESULT(getc(in)); // the end is the end
+	CHECK(fclose(in) == 0 && close(terminal) == 0);
+	return argument;
+}
+
+// What does not read does not wait.
+void check_nothing_read(void)
+{
+	join(begin(read_nothing, NULL));
 }

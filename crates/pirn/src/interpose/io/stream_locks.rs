@@ -34,6 +34,7 @@ type Arguments = *mut c_void;
 unsafe extern "C" {
     static stdin: Stream;
     static stdout: Stream;
+    fn fwide(stream: Stream, mode: c_int) -> c_int;
 }
 
 interposed! {
@@ -46,31 +47,31 @@ interposed! {
         fn flockfile(stream: Stream) -> () = lock(stream);
         fn _IO_flockfile(stream: Stream) -> () = lock(stream);
         fn fgetc(stream: Stream) -> c_int
-            = reading(stream, || real!(fn fgetc(stream: Stream) -> c_int));
+            = reading(stream, true, || real!(fn fgetc(stream: Stream) -> c_int));
         fn getc(stream: Stream) -> c_int
-            = reading(stream, || real!(fn getc(stream: Stream) -> c_int));
+            = reading(stream, true, || real!(fn getc(stream: Stream) -> c_int));
         fn _IO_getc(stream: Stream) -> c_int = getc(stream);
-        fn getchar() -> c_int = reading(stdin, || real!(fn getchar() -> c_int));
+        fn getchar() -> c_int = reading(stdin, true, || real!(fn getchar() -> c_int));
         fn fgets(text: *mut c_char, size: c_int, stream: Stream) -> *mut c_char
-            = reading(stream, || real!(
+            = reading(stream, size > 1, || real!(
                 fn fgets(text: *mut c_char, size: c_int, stream: Stream) -> *mut c_char
             ));
         fn _IO_fgets(text: *mut c_char, size: c_int, stream: Stream) -> *mut c_char
             = fgets(text, size, stream);
         fn __fgets_chk(text: *mut c_char, room: size_t, size: c_int, stream: Stream) -> *mut c_char
-            = reading(stream, || real!(
+            = reading(stream, size > 1, || real!(
                 fn __fgets_chk(text: *mut c_char, room: size_t, size: c_int, stream: Stream)
                     -> *mut c_char
             ));
         fn fread(data: *mut c_void, size: size_t, count: size_t, stream: Stream) -> size_t
-            = reading(stream, || real!(
+            = reading(stream, size != 0 && count != 0, || real!(
                 fn fread(data: *mut c_void, size: size_t, count: size_t, stream: Stream) -> size_t
             ));
         fn _IO_fread(data: *mut c_void, size: size_t, count: size_t, stream: Stream) -> size_t
             = fread(data, size, count, stream);
         fn __fread_chk(
             data: *mut c_void, room: size_t, size: size_t, count: size_t, stream: Stream,
-        ) -> size_t = reading(stream, || real!(
+        ) -> size_t = reading(stream, size != 0 && count != 0, || real!(
             fn __fread_chk(
                 data: *mut c_void, room: size_t, size: size_t, count: size_t, stream: Stream,
             ) -> size_t
@@ -78,7 +79,7 @@ interposed! {
         fn getline(text: *mut *mut c_char, room: *mut size_t, stream: Stream) -> ssize_t
             = getdelim(text, room, c_int::from(b'\n'), stream);
         fn getdelim(text: *mut *mut c_char, room: *mut size_t, end: c_int, stream: Stream) -> ssize_t
-            = reading(stream, || real!(
+            = reading(stream, !text.is_null() && !room.is_null(), || real!(
                 fn getdelim(text: *mut *mut c_char, room: *mut size_t, end: c_int, stream: Stream)
                     -> ssize_t
             ));
@@ -253,12 +254,15 @@ unsafe fn flush_all() -> c_int {
     })
 }
 
-/// Calls libc's function; on a virtual thread, with the stream locked.
+/// Calls libc's function; on a virtual thread, with the stream locked, unless its caller locks it
+/// (`__fsetlocking`). The stream that a function of `register_printf_specifier` is given by
+/// `snprintf` is such a one, and has no lock.
 ///
 /// # Safety
 /// `stream` is null, or a stream.
 unsafe fn locked<R>(stream: Stream, function: impl FnOnce() -> R) -> R {
-    if virtual_thread().is_none() || stream.is_null() {
+    // SAFETY: the caller's contract.
+    if virtual_thread().is_none() || stream.is_null() || unsafe { has(stream, USER_LOCK) } {
         return function();
     }
     // SAFETY: the caller's contract.
@@ -270,16 +274,18 @@ unsafe fn locked<R>(stream: Stream, function: impl FnOnce() -> R) -> R {
     }
 }
 
-/// Does the same, and waits before it until there is something to read.
+/// Does the same; if the function asks for something, waits before it until that can be read.
 ///
 /// # Safety
 /// `stream` is a stream.
-unsafe fn reading<R>(stream: Stream, function: impl FnOnce() -> R) -> R {
+unsafe fn reading<R>(stream: Stream, asks: bool, function: impl FnOnce() -> R) -> R {
     // SAFETY: the caller's contract.
     unsafe {
         locked(stream, || {
-            if virtual_thread().is_some() {
+            if asks && virtual_thread().is_some() {
+                let errno = sys::errno();
                 wait_for_input(stream);
+                sys::set_errno(sys::Errno(errno));
             }
             function()
         })
@@ -294,22 +300,53 @@ struct Head {
     read_end: *const c_char,
 }
 
-/// Waits until libc would not wait for the first byte.
+// libc's flags of a stream, as its `libio.h` has them.
+const UNBUFFERED: c_int = 0x2;
+const NO_READS: c_int = 0x4;
+const EOF_SEEN: c_int = 0x10;
+/// What it reads next was given back by `ungetc`, and is not in its buffer.
+const IN_BACKUP: c_int = 0x100;
+const LINE_BUFFERED: c_int = 0x200;
+/// The last call has written.
+const PUTTING: c_int = 0x800;
+const USER_LOCK: c_int = 0x8000;
+
+/// Returns whether a stream has one of these flags.
+///
+/// # Safety
+/// `stream` is a stream.
+unsafe fn has(stream: Stream, flags: c_int) -> bool {
+    // SAFETY: the caller's contract. Others may write the word: a load of it, as libc's.
+    unsafe { (&raw const (*stream.cast::<Head>()).flags).read_volatile() & flags != 0 }
+}
+
+/// Waits until libc would not wait for the first byte. Where libc does not read, nothing is waited
+/// for; what it writes before it reads, which the input may answer, is written before the wait.
 ///
 /// # Safety
 /// `stream` is a stream, and locked.
 unsafe fn wait_for_input(stream: Stream) {
     // SAFETY: the caller's contract.
-    let (head, errno) = (unsafe { &*stream.cast::<Head>() }, sys::errno());
-    if head.read_at == head.read_end {
-        // SAFETY: as above.
-        let fd = unsafe { libc::fileno(stream) };
+    unsafe {
+        let head = &*stream.cast::<Head>();
+        if head.read_at != head.read_end
+            || has(stream, NO_READS | EOF_SEEN | IN_BACKUP)
+            || fwide(stream, 0) > 0
+        {
+            return;
+        }
+        let fd = libc::fileno(stream);
         let waits = fd >= 0
             && sys::events_now(fd, libc::POLLIN) == 0
             && sys::status_flags(fd).is_ok_and(|flags| flags & libc::O_NONBLOCK == 0);
-        if waits {
-            poll::wait_until_readable(fd);
+        if !waits || has(stream, PUTTING) && fflush(stream) != 0 {
+            return;
         }
+        // A prompt. (A terminal's stream is line-buffered from its first use on.)
+        let by_line = has(stream, UNBUFFERED | LINE_BUFFERED) || libc::isatty(fd) == 1;
+        if by_line && has(stdout, LINE_BUFFERED) {
+            fflush(stdout);
+        }
+        poll::wait_until_readable(fd);
     }
-    sys::set_errno(sys::Errno(errno));
 }
