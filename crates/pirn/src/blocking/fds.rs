@@ -103,7 +103,9 @@ pub(super) fn existing(fd: i32) -> Option<&'static Entry> {
 
 #[cold]
 fn make_chunk(place: &AtomicPtr<Chunk>) -> *mut Chunk {
-    let entries: Vec<Entry> = (0..CHUNK).map(|_| Entry::new()).collect();
+    let entries: Vec<Entry> = (0..CHUNK)
+        .map(|_| Entry::new(options::of_unseen()))
+        .collect();
     let new: *mut Chunk = Box::into_raw(entries.into_boxed_slice()).cast();
     // Release: publishes the entries. Acquire: sees another thread's entries.
     match place.compare_exchange(
@@ -159,7 +161,7 @@ fn set_up(fd: i32, flags: u32) {
 
 /// Notes that a duplicate was made of `fd`.
 pub(crate) fn duplicated(fd: i32, new: i32) {
-    let mut inherited = 0;
+    let mut inherited = options::of_unseen() & LOW_WATER;
     if let Some(entry) = existing(fd) {
         // Relaxed: as in `set_flags`.
         inherited = entry.flags.fetch_or(SHARED, Ordering::Relaxed) & LOW_WATER;
@@ -286,9 +288,9 @@ pub(super) fn review_some(first: u32, mut most: usize, f: impl Fn(i32, &Entry)) 
 }
 
 impl Entry {
-    fn new() -> Entry {
+    fn new(flags: u32) -> Entry {
         Entry {
-            flags: AtomicU32::new(0),
+            flags: AtomicU32::new(flags),
             blocks_in: AtomicU32::new(0),
             readiness: Readiness::new(),
             turn: Lock::new(()),

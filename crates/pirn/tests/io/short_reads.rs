@@ -301,6 +301,43 @@ fn fewer_bytes_than_the_low_water_mark_are_read_after_a_short_read() {
     });
 }
 
+/// Receives five bytes, which are sent in two pieces, with a wait between them.
+fn in_two_pieces(left: &UnixStream, right: &UnixStream, flags: c_int) {
+    let (fd, mut buffer) = (right.as_raw_fd(), [0_u8; 5]);
+    // SAFETY: the buffer has this room.
+    let receive = || unsafe { libc::recv(fd, buffer.as_mut_ptr().cast(), 5, flags) };
+    let got = while_waiting(receive, || {
+        (&*left).write_all(b"abc").unwrap();
+        thread::sleep(Duration::from_millis(1));
+        (&*left).write_all(b"de").unwrap();
+    });
+    assert_eq!((got, &buffer), (5, b"abcde"));
+}
+
+#[watched]
+fn a_low_water_mark_of_before_the_first_thread_counts() {
+    child::isolated(&[("PIRN_PARALLELISM", "1")], || {
+        let (left, right) = UnixStream::pair().unwrap();
+        let mark: c_int = 5;
+        sys::set_socket_option(&right, libc::SOL_SOCKET, libc::SO_RCVLOWAT, &mark);
+        on_virtual(move || {
+            in_two_pieces(&left, &right.try_clone().unwrap(), 0);
+            in_two_pieces(&left, &right, 0);
+        });
+    });
+}
+
+/// There is no room for the credentials, as there would be none for descriptors.
+#[watched]
+fn credentials_do_not_end_a_receive() {
+    alone(|| {
+        let (left, right) = UnixStream::pair().unwrap();
+        let on: c_int = 1;
+        sys::set_socket_option(&right, libc::SOL_SOCKET, libc::SO_PASSCRED, &on);
+        in_two_pieces(&left, &right, libc::MSG_WAITALL);
+    });
+}
+
 /// A read of a Unix stream stops after bytes that came with a descriptor.
 #[watched]
 fn a_unix_stream_is_read_on_after_a_short_read() {

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::sys;
 use crate::time::Deadline;
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicBool, Ordering};
 
 /// Notes that `SO_RCVTIMEO` or `SO_SNDTIMEO` was set.
 pub(crate) fn timeouts_set(fd: i32) {
@@ -24,12 +24,16 @@ pub(crate) fn uneven(fd: i32) {
 }
 
 /// Notes that `SO_RCVLOWAT` was set: reads may wait for more than one byte, and fewer than that
-/// come without an event. Other numbers may mean the same socket.
+/// come without an event. Other numbers may mean the same socket. Without an entry, all that are
+/// made from then on begin with the note.
 pub(crate) fn low_water_set(fd: i32) {
     let note = |entry: &Entry| {
         // Relaxed: as in `set_flags`.
         entry.flags.fetch_or(LOW_WATER | UNEVEN, Ordering::Relaxed);
     };
+    if existing(fd).is_none() {
+        LOW_WATER_BEFORE.store(true, Ordering::Relaxed); // Relaxed: as in `set_flags`.
+    }
     if let Some(entry) = existing(fd) {
         note(entry);
         if !entry.is_known_and_alone() {
@@ -39,10 +43,20 @@ pub(crate) fn low_water_set(fd: i32) {
     }
 }
 
+/// `SO_RCVLOWAT` was set where there was no entry to note it: before the first thread, say.
+static LOW_WATER_BEFORE: AtomicBool = AtomicBool::new(false);
+
+/// Returns the flags with which the entry of a descriptor begins whose creation was not seen.
+pub(super) fn of_unseen() -> u32 {
+    // Relaxed: as in `set_flags`.
+    let before = LOW_WATER_BEFORE.load(Ordering::Relaxed);
+    if before { LOW_WATER | UNEVEN } else { 0 }
+}
+
 /// Notes that a listener has accepted a connection, which has its options.
 pub(crate) fn accepted(listener: i32, fd: i32) {
     // Relaxed: as in `set_flags`.
-    let options = existing(listener).map_or(0, |entry| entry.flags.load(Ordering::Relaxed));
+    let options = existing(listener).map_or_else(of_unseen, |it| it.flags.load(Ordering::Relaxed));
     set_up(fd, KNOWN | POLLABLE | options & (UNEVEN | LOW_WATER));
 }
 

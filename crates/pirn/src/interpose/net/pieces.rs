@@ -23,6 +23,8 @@ use libc::{iovec, msghdr, sockaddr, socklen_t};
 const EAGAIN: SysResult = Err(Errno(libc::EAGAIN));
 /// `include/uapi/asm-generic/sockios.h`.
 const SIOCATMARK: libc::Ioctl = 0x8905;
+/// `include/uapi/asm-generic/socket.h`.
+const SO_PASSPIDFD: c_int = 76;
 
 pub(super) fn option(fd: c_int, option: c_int) -> Option<c_int> {
     // SAFETY: the options that are asked for here are ints.
@@ -180,7 +182,7 @@ pub(super) unsafe fn receive(
         }
         let received = attempt(done)?;
         // SAFETY: the kernel has written the message's results.
-        is_last = unix && unsafe { brought_descriptors(message) };
+        is_last = unix && unsafe { brought_descriptors(fd, message, original.msg_controllen) };
         Ok(received)
     })
 }
@@ -210,7 +212,10 @@ fn may_go_on(fd: c_int, unix: bool) -> Result<bool, Errno> {
 }
 
 /// Returns whether a message from a Unix socket came with descriptors. A receive ends with them.
-unsafe fn brought_descriptors(message: *const msghdr) -> bool {
+///
+/// # Safety
+/// The kernel has written the message's results, with this room for control messages.
+unsafe fn brought_descriptors(fd: c_int, message: *const msghdr, room: usize) -> bool {
     // SAFETY: control messages as the kernel wrote them; the macros stay inside.
     unsafe {
         let mut header = libc::CMSG_FIRSTHDR(message);
@@ -220,8 +225,10 @@ unsafe fn brought_descriptors(message: *const msghdr) -> bool {
             }
             header = libc::CMSG_NXTHDR(message, header);
         }
-        // There was no room for them.
-        (*message).msg_flags & libc::MSG_CTRUNC != 0
+        // There was no room for them; or, if there was none at all, for what each message has.
+        let others = [libc::SO_PASSCRED, libc::SO_PASSSEC, SO_PASSPIDFD];
+        let asked = |other| option(fd, other).is_some_and(|on| on != 0);
+        (*message).msg_flags & libc::MSG_CTRUNC != 0 && (room > 0 || !others.into_iter().any(asked))
     }
 }
 
