@@ -14,14 +14,13 @@
 //! a lock, and a few times per millisecond and processor if this may be an event.
 
 use super::parking_lot::LOCK;
-use super::wait::Wakeup;
 use crate::mark::{self, Raised};
 use crate::sched::Processor;
 use crate::sys;
 use crate::time::{self, Deadline};
 use crate::vthread::awaited::{Awaited, Kind};
 use crate::vthread::wait_word::Hearing;
-use crate::vthread::{self, mount};
+use crate::vthread::{self, Claimed, mount};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A nap of 0.1 ms that may be for an event is taken once in so many units of coarse time.
@@ -29,13 +28,8 @@ const NAP_EVERY: u64 = 8;
 
 /// Wakes a thread whose turn it is, and gives way to it.
 #[cold]
-pub(super) fn perform(key: usize, wakeup: Wakeup) {
-    match wakeup {
-        Wakeup::Virtual(thread) => {
-            thread.wake_in_place(|processor| may_give_way(is_free_lock(key), processor));
-        }
-        other => other.perform(),
-    }
+pub(super) fn wake(key: usize, thread: Claimed) {
+    thread.wake_in_place(|processor| may_give_way(is_free_lock(key), processor));
 }
 
 /// Has the running thread, which has woken some whose turn it is, give way to them; `is_lock` as

@@ -229,12 +229,11 @@ pub(crate) fn unpark(key: usize, count: usize, bits: u32) -> usize {
 
 #[inline]
 fn unpark_one(bucket: &Bucket, key: usize, bits: u32) -> bool {
-    let (mut first, mut due) = (None, false);
+    let mut first = None;
     bucket.waiters.lock().walk(key, |waiter| {
         if waiter.bits & bits == 0 {
             return Visit::Leave;
         }
-        due = waiter.wait.is_due();
         first = claim(bucket, waiter);
         match first.is_some() {
             true => Visit::TakeLast,
@@ -242,7 +241,7 @@ fn unpark_one(bucket: &Bucket, key: usize, bits: u32) -> bool {
         }
     });
     match first {
-        Some(wakeup) if due => hand_over::perform(key, wakeup),
+        Some(Wakeup::Virtual(thread)) if thread.is_due() => hand_over::wake(key, thread),
         Some(wakeup) => wakeup.perform(),
         None => return false,
     }

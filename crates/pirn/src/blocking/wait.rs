@@ -16,7 +16,7 @@ use crate::runtime;
 use crate::sched;
 use crate::sys;
 use crate::time::Deadline;
-use crate::vthread::awaited::Awaited;
+use crate::vthread::awaited::{Awaited, Awaits};
 use crate::vthread::wait_word::{Decided, Hearing, Refused, WaitWord};
 use crate::vthread::{self, Claimed, Core, Current, Ready, platform};
 use core::mem::MaybeUninit;
@@ -195,25 +195,15 @@ impl Wait {
     }
 
     /// Returns whether the waiting thread has been [overtaken](crate::vthread::awaited::Awaits) for
-    /// so long that it gets its turn now.
+    /// so long that it gets its turn now, and notes that it does.
     ///
     /// Called under the lock of the list in which the wait is.
     #[inline]
-    pub(crate) fn is_due(&self) -> bool {
-        // SAFETY: it cannot leave the list, and so not end, while the caller holds the lock.
-        self.thread
-            .is_some_and(|thread| unsafe { thread.as_ref() }.awaits.is_due())
-    }
-
-    /// Does the same, and notes that it gets its turn.
-    #[inline]
     pub(crate) fn take_turn(&self) -> bool {
-        let due = self.is_due();
-        if let Some(thread) = self.thread.filter(|_| due) {
-            // SAFETY: as above.
-            unsafe { thread.as_ref() }.awaits.hand_over();
-        }
-        due
+        // SAFETY: it cannot leave the list, and so not end, while the caller holds the lock.
+        let awaits = self.thread.map(|thread| unsafe { &thread.as_ref().awaits });
+        let due = awaits.filter(|awaits| awaits.is_due());
+        due.map(Awaits::hand_over).is_some()
     }
 
     #[inline]

@@ -11,6 +11,7 @@
 
 use super::error::TaskError;
 use super::watched::{GaveUp, WaitLimit, Watched};
+use crate::thread::Panic;
 use crate::thread::Thread;
 use crate::vthread::body::caught;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -72,7 +73,7 @@ impl<T> TaskCell<T> {
         if self.has_ended() {
             return;
         }
-        let result = caught(f).map_err(TaskError::Panicked);
+        let result = caught(f).map_err(|payload| TaskError::Panicked(Panic::new(payload)));
         let unwanted = self.end(result);
         drop(unwanted); // Not under the lock, and before the executor takes the task for ended.
     }

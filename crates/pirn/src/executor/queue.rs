@@ -34,7 +34,7 @@ impl<R: Send + 'static> Queue<R> {
     ) -> impl FnOnce() + Send + 'static {
         let queue = Arc::clone(&self.0);
         move || {
-            let result = caught(f);
+            let result = caught(f).map_err(Panic::new);
             queue.change(|results| results.push_back(wrap(result)));
         }
     }

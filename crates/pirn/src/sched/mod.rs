@@ -209,7 +209,7 @@ impl Runtime {
 
     /// Reserves a stack for a thread that the calling thread, which belongs to this
     /// [runtime](crate::runtime::current), is about to spawn.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn reserve_stack(&self, class: SizeClass) -> Result<(), Shortage> {
         let mark = Raised::new();
         match vthread::carrier(&mark).and_then(|c| c.processor()) {

@@ -48,7 +48,7 @@ impl<T, E> Packet<T, E> {
         let result = match caught(closure) {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(error)) => Err(Failure::Failed(error)),
-            Err(panic) => Err(Failure::Panicked(panic)),
+            Err(payload) => Err(Failure::Panicked(Panic::new(payload))),
         };
         // SAFETY: the caller's contract. The result is empty until now.
         unsafe { self.result.get().write(Some(result)) };

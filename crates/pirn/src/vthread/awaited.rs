@@ -192,7 +192,8 @@ pub(crate) struct Awaits {
     /// The deadline, in nanoseconds of the runtime's clock, if the wait has one.
     until: AtomicU64,
     /// When a thread that is overtaken again and again gets its turn at last, in [`coarse`] time;
-    /// or one of the values below. Under the lock of the queue that the thread is in, or joins.
+    /// or one of the values below. Under the lock of the queue that the thread is in, or joins; or
+    /// by its waker, which has claimed it.
     due: Cell<u64>,
 }
 
@@ -246,6 +247,13 @@ impl Awaits {
     /// Notes that the thread, which waits, has got its turn.
     pub(crate) fn hand_over(&self) {
         self.due.set(Awaits::HANDED_OVER);
+    }
+
+    /// Notes that the thread, which waits, counts as overtaken from its next wait on. Its waker has
+    /// just refused to give way: to ask again at each wake made a round trip through a channel a
+    /// tenth longer.
+    pub(crate) fn begin_anew(&self) {
+        self.due.set(Awaits::NOT_OVERTAKEN);
     }
 
     /// Notes what the thread is about to wait for, without a deadline. Called by the thread.

@@ -32,6 +32,13 @@ impl Claimed {
         Claimed(thread, mark)
     }
 
+    /// Returns whether the thread has been overtaken for so long that it gets its turn now.
+    #[inline(always)]
+    pub(crate) fn is_due(&self) -> bool {
+        // SAFETY: as in `wake`.
+        unsafe { self.0.as_ref() }.awaits.is_due()
+    }
+
     /// Wakes the thread, which goes on a run queue as soon as it is off its stack.
     #[inline]
     pub(crate) fn wake(self) {
@@ -52,12 +59,16 @@ impl Claimed {
     /// just now, or if `may`, which gets the processor, returns false.
     #[cold]
     pub(crate) fn wake_in_place(self, may: impl FnOnce(Option<&Processor>) -> bool) {
-        let processor = super::carrier(&self.1).and_then(|carrier| carrier.processor());
-        if !mark::is_up_only_by(&self.1) || !may(processor) {
+        if !mark::is_up_only_by(&self.1) {
             return self.wake();
         }
+        let processor = super::carrier(&self.1).and_then(|carrier| carrier.processor());
         // SAFETY: as in `wake`.
         let core = unsafe { self.0.as_ref() };
+        if !may(processor) {
+            core.awaits.begin_anew();
+            return self.wake();
+        }
         core.awaits.hand_over();
         let processor = processor.filter(|processor| core.is_queued_in(processor.runtime()));
         match processor.zip(super::current()) {
