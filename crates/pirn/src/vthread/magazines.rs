@@ -141,19 +141,28 @@ fn with_cache<R>(f: impl FnOnce(&mut Magazines) -> R) -> R {
 
 /// Returns memory for a cell, or `None` if there is none.
 pub(crate) fn allocate(layout: Layout) -> Option<NonNull<u8>> {
-    let Some(class) = class_of(layout) else {
-        let _ignored = Ignored::new();
-        count(layout, true);
+    match class_of(layout) {
         // SAFETY: not empty, since a cell holds a `Core`.
-        return NonNull::new(unsafe { alloc(layout) });
-    };
-    let recycled = with_cache(|cache| cache.take(class));
-    recycled.or_else(|| {
-        let _ignored = Ignored::new();
-        count(cell_layout(class), true);
-        // SAFETY: no class is empty.
-        NonNull::new(unsafe { alloc(cell_layout(class)) })
-    })
+        None => unsafe { take_from_malloc(layout) },
+        Some(class) => with_cache(|cache| cache.take(class)).or_else(|| {
+            // SAFETY: no class is empty.
+            unsafe { take_from_malloc(cell_layout(class)) }
+        }),
+    }
+}
+
+/// Allocates a cell, in a section of the runtime. A platform thread that a handler of the program
+/// stopped in malloc would have the arena's lock: threads that allocate under a lock of the runtime
+/// would wait for it, and others for these, until the handler returns. The handler of a garbage
+/// collector waits for all of them to stop.
+///
+/// # Safety
+/// The layout is not empty.
+unsafe fn take_from_malloc(layout: Layout) -> Option<NonNull<u8>> {
+    let (_mark, _ignored) = (Raised::new(), Ignored::new());
+    count(layout, true);
+    // SAFETY: the caller's contract.
+    NonNull::new(unsafe { alloc(layout) })
 }
 
 /// Frees a cell.
@@ -167,7 +176,7 @@ pub(crate) unsafe fn free(cell: NonNull<u8>, layout: Layout) {
         match class_of(layout) {
             Some(class) => with_cache(|cache| cache.put(class, cell.cast())),
             None => {
-                let _ignored = Ignored::new();
+                let (_mark, _ignored) = (Raised::new(), Ignored::new()); // As there.
                 count(layout, false);
                 dealloc(cell.as_ptr(), layout);
             }
