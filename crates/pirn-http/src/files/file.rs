@@ -87,13 +87,15 @@ impl File {
         let time = since_epoch.unwrap_or_default();
         let length = metadata.len();
         let (seconds, nanos) = (time.as_secs(), time.subsec_nanos());
-        // Who replaces a file can set the time of its last change, but not when that was done.
+        // A program that replaces a file can set the time of its last change, but neither its number
+        // nor when that was done.
+        let inode = metadata.ino();
         let done = (metadata.ctime() as u64) << 30 | metadata.ctime_nsec() as u64;
         let suffix = coding
             .map(|coding| format!("-{coding}"))
             .unwrap_or_default();
         // Weak: a file may change twice without a change of its length and times.
-        let etag = format!("W/\"{seconds:x}.{nanos:x}-{length:x}-{done:x}{suffix}\"");
+        let etag = format!("W/\"{seconds:x}.{nanos:x}-{length:x}-{inode:x}.{done:x}{suffix}\"");
         let modified = since_epoch.map(|_| UNIX_EPOCH + Duration::from_secs(seconds));
         Ok(Some(File {
             file: Arc::new(file),
@@ -145,9 +147,9 @@ impl File {
 
     /// Returns the response to a request: the file, a part of it, or that the client has it.
     ///
-    /// `ETag` is made from the times of the last change (`mtime` and `ctime`) and the length. It is
-    /// weak: two changes within one tick of the kernel's clock look like one. So a download is
-    /// resumed by the date.
+    /// `ETag` is made from the times of the last change (`mtime` and `ctime`), the length and the
+    /// inode. It is weak: two changes of a file within one tick of the kernel's clock look like one.
+    /// So a download is resumed by the date.
     ///
     /// A file that becomes shorter while it is sent ends the connection.
     pub fn response_to(self, request: &Request) -> Response {
