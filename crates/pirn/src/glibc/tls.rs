@@ -30,8 +30,11 @@
 use super::late::Block;
 use super::linker::{self, Linker, Module, Scratch, StaticModule};
 use super::symbols::{field_offset, find};
+use crate::arch;
 use core::ffi::c_void;
+use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::thread::LocalKey;
 
 /// The part of `struct pthread` that glibc usually touches. A slot puts a page boundary here.
 pub(crate) const HEAD: usize = 832;
@@ -40,6 +43,14 @@ pub(crate) const TCB_ALIGN: usize = 64;
 
 /// Alignment of the dtv, and of the ends of the images.
 const DTV_ALIGN: usize = 16;
+
+/// Returns where the thread with this thread pointer has a thread-local of the program's own TLS: at
+/// the same distance from the thread pointer in every thread's block.
+#[inline]
+pub(crate) fn place_of<T>(local: &'static LocalKey<T>, tp: usize) -> *const T {
+    let own = local.with(|own| ptr::from_ref(own).addr());
+    ptr::with_exposed_provenance(tp - (arch::thread_pointer() - own))
+}
 
 /// One dtv entry: a module's block and the pointer to free for it. The first two entries of the raw
 /// array hold the array's length and its generation. Their second words are unused by glibc: we

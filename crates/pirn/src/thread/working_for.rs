@@ -94,6 +94,5 @@ pub fn working_for<R>(what: &str, f: impl FnOnce() -> R) -> R {
 /// its slot.
 #[cfg(feature = "dump")]
 pub(crate) fn innermost(tp: usize) -> usize {
-    let own = INNERMOST.with(|own| ptr::from_ref(own).addr());
-    tp - (crate::arch::thread_pointer() - own)
+    crate::glibc::tls::place_of(&INNERMOST, tp).addr()
 }

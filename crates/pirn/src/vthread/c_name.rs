@@ -4,7 +4,7 @@
 //! the thread pointer. For people it stands in for the name of a thread that Rust has given none.
 
 use super::record::Core;
-use crate::arch;
+use crate::glibc::tls;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 /// The length of the longest name with its final zero.
@@ -22,11 +22,8 @@ thread_local! {
 /// # Safety
 /// `thread` is the thread pointer of a slot, or of a platform thread that has not ended.
 unsafe fn place<'a>(thread: usize) -> &'a Place {
-    let own = NAME.with(|name| core::ptr::from_ref(name) as usize);
-    let distance = arch::thread_pointer() - own;
-    // SAFETY: the program's own TLS is at the same place in every thread's block. The memory of a
-    // slot without a thread reads as anything.
-    unsafe { &*((thread - distance) as *const Place) }
+    // SAFETY: the caller's contract. The memory of a slot without a thread reads as anything.
+    unsafe { &*tls::place_of(&NAME, thread) }
 }
 
 /// Returns a thread's name, filled up with zeros; all zeros if it has none.

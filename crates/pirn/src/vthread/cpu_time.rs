@@ -26,11 +26,11 @@
 use super::mount::{Carrier, carrier, current};
 use super::mounted;
 use super::record::Core;
+use crate::glibc::tls;
 use crate::mark::Raised;
 use crate::recorder;
 use crate::sys::{self, call};
-use crate::{arch, time};
-use core::ptr;
+use crate::time;
 use core::sync::atomic::{
     AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
@@ -114,11 +114,8 @@ pub(super) fn switched(carrier: &Carrier, leaving: Option<&Core>) {
 /// # Safety
 /// `tp` is the thread pointer of a slot.
 unsafe fn account<'a>(tp: usize) -> &'a AtomicU64 {
-    let own = ACCOUNT.with(|own| ptr::from_ref(own).addr());
-    let distance = arch::thread_pointer() - own;
-    // SAFETY: the program's own TLS is at the same place in every thread's block, and the memory of
-    // slots stays.
-    unsafe { &*((tp - distance) as *const AtomicU64) }
+    // SAFETY: the caller's contract; the memory of slots stays.
+    unsafe { &*tls::place_of(&ACCOUNT, tp) }
 }
 
 /// Has CPU time be counted from now on.

@@ -18,10 +18,10 @@
 
 use super::mount::Carrier;
 use super::record::Core;
-use crate::arch::{self, Extra};
+use crate::arch::Extra;
+use crate::glibc::tls;
 use crate::recorder;
 use core::cell::Cell;
-use core::ptr;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 thread_local! {
@@ -61,20 +61,12 @@ pub(super) fn switch(carrier: &Carrier, leaving: Option<&Core>, next: Option<&Co
     };
     if let Some(tp) = place(leaving) {
         // SAFETY: of the running thread, or the carrier that it runs on.
-        unsafe { (*own_at(tp)).set(Some(Extra::read())) };
+        unsafe { (*tls::place_of(&OWN, tp)).set(Some(Extra::read())) };
     }
     let new = place(next).and_then(|tp| {
         // SAFETY: the next thread is this carrier's to run, so nobody else uses its block.
-        unsafe { (*own_at(tp)).get() }
+        unsafe { (*tls::place_of(&OWN, tp)).get() }
     });
     // SAFETY: the runtime uses neither until the switch, which follows.
     unsafe { new.unwrap_or_else(first).load() };
-}
-
-/// Returns the place of [`OWN`] in the TLS block at a thread pointer.
-fn own_at(tp: usize) -> *const Cell<Option<Extra>> {
-    let own = OWN.with(|own| ptr::from_ref(own).addr());
-    let distance = arch::thread_pointer() - own;
-    // The program's own TLS is at the same place in every thread's block.
-    ptr::without_provenance(tp - distance)
 }

@@ -16,8 +16,8 @@
 use super::chosen;
 use super::create;
 use super::pthread::{PosixRoutine, Routine};
-use crate::arch;
 use crate::blocking::{futex, futex_op};
+use crate::glibc::tls;
 use core::ffi::{c_int, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -134,14 +134,18 @@ pub unsafe extern "C" fn pirn_park_until(deadline: *const timespec) -> c_int {
 #[unsafe(no_mangle)]
 #[doc(hidden)]
 pub unsafe extern "C" fn pirn_unpark(thread: pthread_t) {
-    let own = WORD.with(|word| ptr::from_ref(word).addr());
-    let word = thread as usize - (arch::thread_pointer() - own);
+    let word = tls::place_of(&WORD, thread as usize);
     // SAFETY: the word of that thread; see the head of the file.
-    let permit = unsafe { AtomicU32::from_ptr(word as *mut u32) };
+    let permit = unsafe { &*word };
     // Release: pairs with the Acquire in `pirn_park_until`.
     if permit.swap(PERMIT, Ordering::Release) == PARKED {
         let operation = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
         // SAFETY: a wake looks at no memory.
-        let _ = unsafe { futex::futex([word, operation as usize, 1, 0, 0, 0], futex_op::call) };
+        let _ = unsafe {
+            futex::futex(
+                [word.addr(), operation as usize, 1, 0, 0, 0],
+                futex_op::call,
+            )
+        };
     }
 }

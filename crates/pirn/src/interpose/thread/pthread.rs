@@ -26,6 +26,7 @@ use crate::arch;
 use crate::blocking::futex;
 use crate::blocking::parking_lot::{self, Parked};
 use crate::blocking::wait::Outcome;
+use crate::glibc::tls;
 use crate::interpose::process::signals::delivery;
 use crate::interpose::virtual_thread;
 use crate::mark::Raised;
@@ -414,11 +415,8 @@ unsafe fn run_destructors() {
 /// # Safety
 /// `tp` is the thread pointer of a slot.
 unsafe fn place_of_record<'a>(tp: usize) -> &'a AtomicPtr<Pthread> {
-    let own = RECORD.with(|record| ptr::from_ref(record) as usize);
-    let distance = arch::thread_pointer() - own;
-    // SAFETY: the program's own TLS is at the same place in every thread's block. In a slot that
-    // nobody uses the memory is there as well.
-    unsafe { &*((tp - distance) as *const _) }
+    // SAFETY: the caller's contract. The memory of a slot that no thread uses is there as well.
+    unsafe { &*tls::place_of(&RECORD, tp) }
 }
 
 /// Returns whether a thread that `pthread_create` has made is in a slot and has not ended.

@@ -10,10 +10,9 @@
 //!
 //! The notes are in the thread's TLS block, at the same distance from the thread pointer in each.
 
-use crate::arch;
+use crate::glibc::tls;
 use crate::sys::{self, Errno, SysResult, call};
 use core::ffi::{c_int, c_void};
-use core::ptr;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use libc::pthread_t;
 
@@ -43,10 +42,8 @@ thread_local! {
 /// # Safety
 /// The thread is, or was, a virtual one: the memory of slots stays.
 pub(super) unsafe fn of<'a>(thread: pthread_t) -> &'a Wishes {
-    let own = WISHES.with(|own| ptr::from_ref(own).addr());
-    let distance = arch::thread_pointer() - own;
-    // SAFETY: the program's own TLS is at the same place in every thread's block.
-    unsafe { &*((thread as usize - distance) as *const _) }
+    // SAFETY: the caller's contract.
+    unsafe { &*tls::place_of(&WISHES, thread as usize) }
 }
 
 /// Has a new virtual thread begin with its creator's.
