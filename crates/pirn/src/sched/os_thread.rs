@@ -143,6 +143,57 @@ pub(crate) fn name(id: u32) -> Option<String> {
     (!name.is_empty()).then(|| name.to_owned())
 }
 
+/// What the kernel says that a thread is doing.
+#[cfg(feature = "dump")]
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum InKernel {
+    Running,
+    Blocked(Blocked),
+}
+
+/// Where a thread is blocked in the kernel.
+#[cfg(feature = "dump")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Blocked {
+    /// The system call; `None` for a page fault.
+    pub(crate) call: Option<i64>,
+    /// Its first argument.
+    pub(crate) first: usize,
+    pub(crate) stack_pointer: usize,
+    /// The address after the instruction that made it.
+    pub(crate) from: usize,
+}
+
+/// Returns what a thread of this process is doing; `None`: it is gone, or the kernel does not say.
+#[cfg(feature = "dump")]
+pub(crate) fn in_kernel(id: u32) -> Option<InKernel> {
+    let mut line = [0; 256];
+    in_line(core::str::from_utf8(read(id, b"/syscall", &mut line)).ok()?)
+}
+
+/// Parses a line of `/proc/.../syscall`: `running`; or the number of the call, six arguments, stack
+/// pointer and address; or -1 and the last two.
+#[cfg(feature = "dump")]
+fn in_line(line: &str) -> Option<InKernel> {
+    let mut words = line.split_whitespace();
+    let first = words.next()?;
+    if first == "running" {
+        return Some(InKernel::Running);
+    }
+    let call: i64 = first.parse().ok()?;
+    let mut words = words.map(|word| usize::from_str_radix(word.strip_prefix("0x")?, 16).ok());
+    let (first, stack_pointer, from) = match call {
+        0.. => (words.next()??, words.nth(5)??, words.next()??),
+        _ => (0, words.next()??, words.next()??),
+    };
+    Some(InKernel::Blocked(Blocked {
+        call: (call >= 0).then_some(call),
+        first,
+        stack_pointer,
+        from,
+    }))
+}
+
 /// Returns the contents of the kernel's `file` about a thread of this process, as far as they fit:
 /// nothing if no thread has this id.
 pub(crate) fn read<'a>(id: u32, file: &[u8], text: &'a mut [u8]) -> &'a [u8] {

@@ -9,8 +9,9 @@
 use super::walk::{Seen, Walker};
 use crate::arch;
 use crate::interpose::process::urgent;
+use crate::sched::os_thread::{self, Blocked, InKernel};
 use crate::sched::sample::Registers;
-use crate::sched::{os_thread, standing};
+use crate::sched::standing;
 use crate::stack::{Slot, region};
 use crate::sys;
 use crate::vthread::{Core, mounted, residents};
@@ -131,8 +132,8 @@ impl Walker {
             Way::Signal => standing::with(platform, |registers| self.read(registers))?,
             Way::Blocked(registers) => {
                 let stopped = self.read(registers);
-                match kernels_word(platform) {
-                    Some(Word::Blocked(_, now)) if now == registers => {}
+                match os_thread::in_kernel(platform) {
+                    Some(InKernel::Blocked(now)) if self::registers(&now) == registers => {}
                     _ => {
                         self.frames.end = End::Unsure;
                         self.works_for.clear();
@@ -167,57 +168,22 @@ impl Walker {
 /// Returns how to have a platform thread stand still; `None` if there is no way.
 fn way_to(platform: u32) -> Option<Way> {
     let by_signal = urgent::is_active().then_some(Way::Signal);
-    match kernels_word(platform)? {
-        Word::Runs => by_signal,
-        Word::Blocked(call, registers) => {
+    match os_thread::in_kernel(platform)? {
+        InKernel::Running => by_signal,
+        InKernel::Blocked(blocked) => {
+            let call = blocked.call;
             let restarts = call.is_none_or(|call| RESTARTED.contains(&call)) && urgent::restarts();
             let by_signal = by_signal.filter(|_| restarts);
-            Some(by_signal.unwrap_or(Way::Blocked(registers)))
+            Some(by_signal.unwrap_or(Way::Blocked(registers(&blocked))))
         }
     }
 }
 
-/// What the kernel says about a thread.
-#[derive(Debug, PartialEq, Eq)]
-enum Word {
-    Runs,
-    /// It is blocked, in this system call or in a page fault. The frame pointer is not told.
-    Blocked(Option<i64>, Registers),
-}
-
-/// Returns what the kernel says about a thread; `None`: it is gone, or the file cannot be opened.
-fn kernels_word(platform: u32) -> Option<Word> {
-    let mut text = [0; 256];
-    let line = os_thread::read(platform, b"/syscall", &mut text);
-    parse(core::str::from_utf8(line).ok()?)
-}
-
-/// Parses the kernel's line: `running`, or the number of the system call or -1, its arguments,
-/// stack pointer, address.
-fn parse(line: &str) -> Option<Word> {
-    if line.starts_with("running") {
-        return Some(Word::Runs);
-    }
-    let mut words = line.split_whitespace();
-    let call: i64 = words.next()?.parse().ok()?;
-    let mut last = words.rev();
-    let mut address = || usize::from_str_radix(last.next()?.strip_prefix("0x")?, 16).ok();
-    let (pc, sp) = (address()?, address()?);
-    let call = (call >= 0).then_some(call);
-    Some(Word::Blocked(call, Registers { pc, sp, bp: 0 }))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_kernels_line_is_understood() {
-        let at = |call, pc, sp| Some(Word::Blocked(call, Registers { pc, sp, bp: 0 }));
-        let read = parse("0 0x3 0x7ff 0x1 0x0 0x0 0x0 0x7ffe10 0x7f10a2\n");
-        assert_eq!(read, at(Some(0), 0x7f10a2, 0x7ffe10));
-        assert_eq!(parse("-1 0x7ffe10 0x7f10a2"), at(None, 0x7f10a2, 0x7ffe10));
-        assert_eq!(parse("running\n"), Some(Word::Runs));
-        assert_eq!(parse(""), None);
+/// Returns the registers of a blocked thread. The kernel does not tell the frame pointer.
+fn registers(blocked: &Blocked) -> Registers {
+    Registers {
+        pc: blocked.from,
+        sp: blocked.stack_pointer,
+        bp: 0,
     }
 }

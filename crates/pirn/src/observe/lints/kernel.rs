@@ -1,48 +1,19 @@
 //! Where a platform thread is blocked in the kernel: the system call with its descriptor, the
 //! address that it was made from, and the stack pointer.
 
-use crate::sched::os_thread;
+use crate::sched::os_thread::{self, Blocked, InKernel};
 use core::ffi::{CStr, c_void};
 use std::fmt::Write;
 
-/// Where a thread is blocked in the kernel.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Place {
-    /// The system call; `None` for a page fault.
-    pub(super) call: Option<i64>,
-    /// Its first argument.
-    first: usize,
-    pub(super) stack_pointer: usize,
-    /// The address after the instruction that made it.
-    pub(super) from: usize,
-}
-
 /// Returns where a thread of this process is blocked, if it is, and the kernel says so.
-pub(super) fn place(id: u32) -> Option<Place> {
-    let mut buffer = [0; 256];
-    parse(core::str::from_utf8(os_thread::read(id, b"/syscall", &mut buffer)).ok()?)
+pub(super) fn place(id: u32) -> Option<Blocked> {
+    match os_thread::in_kernel(id)? {
+        InKernel::Running => None,
+        InKernel::Blocked(blocked) => Some(blocked),
+    }
 }
 
-/// Parses a line of `/proc/.../syscall`: number, six arguments, stack pointer, address; or `-1` as
-/// the number, followed by the last two only; or `running`.
-pub(super) fn parse(line: &str) -> Option<Place> {
-    let number = |word: &str| usize::from_str_radix(word.strip_prefix("0x")?, 16).ok();
-    let mut words = line.split_whitespace();
-    let call: i64 = words.next()?.parse().ok()?;
-    let mut words = words.map(number);
-    let (first, stack_pointer, from) = match call {
-        0.. => (words.next()??, words.nth(5)??, words.next()??),
-        _ => (0, words.next()??, words.next()??),
-    };
-    Some(Place {
-        call: (call >= 0).then_some(call),
-        first,
-        stack_pointer,
-        from,
-    })
-}
-
-impl Place {
+impl Blocked {
     /// Returns the call in words, with its descriptor if it has one.
     pub(super) fn describe(&self) -> String {
         let mut text = name(self.call);

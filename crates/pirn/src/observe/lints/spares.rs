@@ -1,16 +1,17 @@
 //! The lint for spare carriers that are exhausted: all carriers are stuck, and other threads wait.
 
-use super::kernel::{self, Place};
+use super::kernel;
 use super::report::Report;
 use crate::config::lints::Lint;
 use crate::runtime::Runtime;
+use crate::sched::os_thread::Blocked;
 use std::fmt::Write;
 
 /// Explains that no spare carrier could be added for `wanting` ns.
 pub(super) fn explain(runtime: &Runtime, wanting: u64) -> Option<Report> {
     let stuck: Vec<_> = runtime.stuck.episodes().collect();
     let blocked = stuck.iter().filter(|episode| episode.blocked);
-    let places: Vec<Place> = blocked.filter_map(|e| kernel::place(e.holder)).collect();
+    let places: Vec<Blocked> = blocked.filter_map(|e| kernel::place(e.holder)).collect();
     if places.len() < stuck.len() && runtime.settings.spares == 0 {
         return None; // The operator has chosen that threads which compute keep the others waiting.
     }
@@ -35,7 +36,7 @@ impl Spares {
 
 /// Returns the text about `count` carriers, some of which are blocked in the kernel, with the place
 /// where most of those are.
-fn text(count: usize, places: &[Place], wanting: u64, spares: &Spares) -> String {
+fn text(count: usize, places: &[Blocked], wanting: u64, spares: &Spares) -> String {
     let seconds = wanting as f64 / 1e9;
     let mut text = match places.len() == count {
         true => format!("all {count} carriers have been blocked in the kernel for {seconds:.1} s"),
@@ -46,7 +47,7 @@ fn text(count: usize, places: &[Place], wanting: u64, spares: &Spares) -> String
             count - places.len(),
         ),
     };
-    let number = |place: &Place| places.iter().filter(|p| same(p, place)).count();
+    let number = |place: &Blocked| places.iter().filter(|p| same(p, place)).count();
     // Writing to a string does not fail.
     let _ = match places.iter().max_by_key(|place| number(place)) {
         Some(place) => write!(
@@ -78,7 +79,7 @@ fn text(count: usize, places: &[Place], wanting: u64, spares: &Spares) -> String
     text
 }
 
-fn same(one: &Place, other: &Place) -> bool {
+fn same(one: &Blocked, other: &Blocked) -> bool {
     (one.call, one.from) == (other.call, other.from)
 }
 

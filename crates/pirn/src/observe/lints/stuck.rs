@@ -4,13 +4,14 @@
 //! its processor's count of switches is compared before and after: if it has changed, there is
 //! nothing to say. Nothing here stops the carrier for longer than its stack is read.
 
-use super::kernel::{self, Place};
+use super::kernel;
 use super::report::Report;
 use crate::config::lints::{Lint, Trace};
 #[cfg(feature = "dump")]
 use crate::observe::dump::caught::{self, Caught};
 use crate::runtime::Runtime;
 use crate::sched::os_thread;
+use crate::sched::os_thread::Blocked;
 use crate::sched::stuck::Episode;
 use crate::stack::region;
 use crate::sys;
@@ -53,7 +54,7 @@ fn is_asleep(id: u32) -> bool {
 }
 
 /// Returns the virtual thread that is mounted on the platform thread of this name.
-fn mounted(place: Option<&Place>, name: &str) -> Option<Label> {
+fn mounted(place: Option<&Blocked>, name: &str) -> Option<Label> {
     // Blocked in the kernel, it is where its stack pointer is.
     let slot = place.and_then(|place| region::slot_at(place.stack_pointer));
     if let Some(slot) = slot {
@@ -76,7 +77,7 @@ fn text(
     episode: &Episode,
     thread: Option<&Label>,
     name: &str,
-    place: Option<&Place>,
+    place: Option<&Blocked>,
     trace: Trace,
 ) -> String {
     let thread = thread.map_or_else(

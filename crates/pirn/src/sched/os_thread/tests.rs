@@ -44,3 +44,24 @@ fn paths_have_all_digits() {
     path_of(4_194_304, b"/stat", &mut path);
     assert!(path.starts_with(b"/proc/self/task/4194304/stat\0"));
 }
+
+#[cfg(feature = "dump")]
+#[test]
+fn lines_of_the_kernel_are_read() {
+    let at = |call, first, stack_pointer, from| {
+        Some(InKernel::Blocked(Blocked {
+            call,
+            first,
+            stack_pointer,
+            from,
+        }))
+    };
+    let wait = "232 0x5 0x7f 0x80 0xffffffffffffffff 0x0 0x0 0x7ffd 0x7f12ab\n";
+    let call = Some(libc::SYS_epoll_wait);
+    assert_eq!(in_line(wait), at(call, 5, 0x7ffd, 0x7f12ab));
+    assert_eq!(in_line("-1 0x7ffd 0x55\n"), at(None, 0, 0x7ffd, 0x55));
+    assert_eq!(in_line("running\n"), Some(InKernel::Running));
+    for none in ["", "0\n", "0 7", "0 0x1 0x2"] {
+        assert_eq!(in_line(none), None, "{none:?}");
+    }
+}

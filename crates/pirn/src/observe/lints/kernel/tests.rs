@@ -1,28 +1,6 @@
 use super::*;
 
 #[test]
-fn lines_of_the_kernel_are_read() {
-    let line = "232 0x5 0x7f 0x80 0xffffffffffffffff 0x0 0x0 0x7ffd 0x7f12ab\n";
-    let expected = Place {
-        call: Some(libc::SYS_epoll_wait),
-        first: 5,
-        stack_pointer: 0x7ffd,
-        from: 0x7f12ab,
-    };
-    assert_eq!(parse(line), Some(expected));
-    let fault = Place {
-        call: None,
-        first: 0,
-        stack_pointer: 0x7ffd,
-        from: 0x55,
-    };
-    assert_eq!(parse("-1 0x7ffd 0x55\n"), Some(fault));
-    for none in ["running\n", "", "0\n", "0 7", "0 0x1 0x2"] {
-        assert_eq!(parse(none), None, "{none:?}");
-    }
-}
-
-#[test]
 fn places_have_an_object_and_a_function_if_one_is_known() {
     // SAFETY: a valid name.
     let qsort = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"qsort".as_ptr()) } as usize;
@@ -54,7 +32,7 @@ fn a_waiting_thread_is_found() {
 
 #[test]
 fn descriptors_are_named_with_their_files() {
-    let place = |call, first| Place {
+    let place = |call, first| Blocked {
         call: Some(call),
         first,
         stack_pointer: 0,

@@ -1,8 +1,12 @@
 use super::*;
 
-fn at(call: i64, from: usize) -> Place {
-    let line = format!("{call} 0x3 0x0 0x0 0x0 0x0 0x0 0x7ffd {from:#x}");
-    kernel::parse(&line).unwrap()
+fn at(call: i64, from: usize) -> Blocked {
+    Blocked {
+        call: Some(call),
+        first: 3,
+        stack_pointer: 0x7ffd,
+        from,
+    }
 }
 
 const ALL: Spares = Spares { in_use: 1, most: 1 };
