@@ -27,9 +27,13 @@ use std::time::Duration;
 mod error;
 pub(crate) mod lints;
 mod spec;
+pub(crate) mod unknown;
 
 pub use error::ConfigError;
 pub(crate) use spec::parse_size;
+
+/// What is recorded of events: read by `observe`.
+pub(crate) const EVENTS: &str = "PIRN_EVENTS";
 
 /// Settings for the runtime, which starts by itself with the first virtual thread.
 ///

@@ -128,6 +128,7 @@ mod lock;
 mod mark;
 mod notices;
 mod observe;
+mod on_carrier;
 mod own_vec;
 mod panic;
 mod poison;
@@ -139,12 +140,12 @@ mod sched;
 pub mod scope;
 mod scoped_value;
 mod stack;
+mod start;
 mod sys;
 pub mod thread;
 mod time;
 mod vthread;
 
-pub use alloc::OnCarrier;
 pub use bridge::{AsyncIo, block_on, block_on_interruptible};
 #[cfg(feature = "crossbeam-channel")]
 pub use bridge::{Interruption, interruption};
@@ -155,6 +156,7 @@ pub use observe::dump::{api as dump, dump};
 pub use observe::events::api as events;
 #[doc(inline)]
 pub use observe::metrics;
+pub use on_carrier::OnCarrier;
 #[cfg(feature = "macros")]
 pub use pirn_macros::{main, test};
 #[doc(inline)]

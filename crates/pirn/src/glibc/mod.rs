@@ -9,13 +9,11 @@
 //! * [`malloc`]: the words of libc's TLS that are malloc's per-thread cache.
 //! * [`rseq`]: the area of restartable sequences, which the kernel writes to.
 //! * [`destructors`]: running the destructors of thread-locals; [`dlerror`]: freeing what has none.
-//! * [`carrier_tls`]: running a libc function on the platform thread's own TLS.
 //! * [`code`]: which code may be interrupted; [`leaves`]: functions of libc that may be.
 //!
 //! Nothing is assumed that can be queried, and the rest is checked at start. A runtime that finds
 //! something unexpected refuses to start and reports what it found.
 
-pub(crate) mod carrier_tls;
 pub(crate) mod code;
 pub(crate) mod destructors;
 pub(crate) mod dlerror;

@@ -44,8 +44,8 @@ pub(crate) const TCB_ALIGN: usize = 64;
 /// Alignment of the dtv, and of the ends of the images.
 const DTV_ALIGN: usize = 16;
 
-/// Returns where the thread with this thread pointer has a thread-local of the program's own TLS: at
-/// the same distance from the thread pointer in every thread's block.
+/// Returns where the thread with this thread pointer has a thread-local of the program's own TLS:
+/// at the same distance from the thread pointer in every thread's block.
 #[inline]
 pub(crate) fn place_of<T>(local: &'static LocalKey<T>, tp: usize) -> *const T {
     let own = local.with(|own| ptr::from_ref(own).addr());

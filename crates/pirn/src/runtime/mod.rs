@@ -30,14 +30,13 @@
 //!   (`sched/standing.rs`): signal handlers leave or answer them, and a process has one socket.
 //! * The tree of scopes (`scope/tree.rs`): an owner may be a platform thread.
 
-mod after_fork;
-mod start;
+mod attempt;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use start::ensure_started;
+pub(crate) use attempt::{FAILURE, STARTING};
 
 use crate::blocking::epoll::Poller;
 use crate::blocking::offload::Pool;
@@ -162,8 +161,27 @@ pub(crate) fn current() -> Option<&'static Runtime> {
     }
 }
 
+unsafe extern "Rust" {
+    /// Defined in `start.rs`, which wires layers above this one together.
+    safe fn pirn_start_runtime() -> io::Result<&'static Runtime>;
+}
+
+/// Returns the runtime for threads that the calling thread spawns. Starts the process's runtime if
+/// it has not been started.
+///
+/// # Errors
+/// The runtime could not start. A bad setting can be corrected and retried; any other failure is
+/// final.
+#[inline]
+pub(crate) fn ensure_started() -> io::Result<&'static Runtime> {
+    match current() {
+        Some(runtime) => Ok(runtime),
+        None => pirn_start_runtime(),
+    }
+}
+
 /// Makes `runtime`, which has started, the process's runtime.
-fn publish(runtime: &'static Runtime) {
+pub(crate) fn publish(runtime: &'static Runtime) {
     // Release: pairs with the Acquire in `get`: all that the start has done is visible.
     RUNTIME.store(ptr::from_ref(runtime).cast_mut(), Ordering::Release);
 }
@@ -180,6 +198,11 @@ pub(crate) fn has_forked() -> bool {
     FORKED.load(Ordering::Relaxed) // Relaxed: set while there is one thread only; see `restart`.
 }
 
+/// Notes that the child of a fork is about to have a runtime of its own.
+pub(crate) fn has_begun_anew() {
+    FORKED.store(false, Ordering::Relaxed); // Relaxed: published with the runtime.
+}
+
 /// Takes the runtime out of service in the child of a fork. The carriers exist only in the parent,
 /// and threads that were not forked may hold locks, so nothing touches it again.
 pub(crate) fn stop() {
@@ -192,6 +215,6 @@ pub(crate) fn stop() {
         runtime.poller.close_in_child();
     }
     // SAFETY: in the child.
-    unsafe { start::after_fork() };
+    unsafe { attempt::after_fork() };
     RUNTIME.store(ptr::null_mut(), Ordering::Relaxed); // Relaxed: as above.
 }

@@ -11,7 +11,6 @@ use super::{MEMCHECK, VALGRIND, is};
 use crate::arch::{self, Memory};
 use crate::glibc::{objects, tls};
 use crate::lock::Lock;
-use crate::stack::Slot;
 use core::ops::Range;
 
 /// Returns whether this process runs under memcheck, which preloads a library of its own.
@@ -76,10 +75,9 @@ pub(crate) fn reserved(addresses: Range<usize>) {
     }
 }
 
-/// Announces a slot that is ready for its first thread.
-pub(crate) fn created(slot: Slot) {
+/// Announces the memory above the stack of a slot that is ready for its first thread.
+pub(crate) fn created(block: Range<usize>) {
     if is(MEMCHECK) {
-        let block = slot.frames().end..slot.end();
         arch::tell_memcheck(Memory::Defined, block);
     }
 }

@@ -14,7 +14,7 @@
 //! * [`elsewhere`]: running threads on platform threads that are no carriers.
 //! * [`counters`], [`latency`]: what is counted and timed.
 //! * `standing`: having a carrier stand still while its stack is read, by a request (`sample`).
-//! * [`errands`]: what signal handlers leave to the monitor.
+//! * [`errands`]: what signal handlers want done.
 //! * [`cold`]: paging out the stacks of threads that have been parked for long.
 //!
 //! They are parts of a [`Runtime`], through which they reach each other.

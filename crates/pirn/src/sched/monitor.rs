@@ -13,7 +13,7 @@
 use super::slices::Slices;
 use super::spare::Spare;
 use super::stuck::Episode;
-use super::{Processor, carriers, errands, os_thread, preempt};
+use super::{Processor, carriers, os_thread, preempt};
 use crate::alloc;
 use crate::recorder::kinds;
 use crate::runtime::Runtime;
@@ -75,7 +75,6 @@ fn run(runtime: &'static Runtime) {
         };
         slices.rest(tick);
         time::tick();
-        errands::run();
         if summoned {
             summons::interrupt_all();
         }
@@ -87,7 +86,7 @@ fn run(runtime: &'static Runtime) {
         } else if idle_for > PATIENCE {
             runtime
                 .doze
-                .doze(|| runtime.all_idle() && !errands::any() && !summons::is_hot());
+                .doze(|| runtime.all_idle() && !summons::is_hot());
             idle_for = 0;
             nothing_to_do = 0;
             monitor = Monitor::new(runtime);

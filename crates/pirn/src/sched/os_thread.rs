@@ -144,7 +144,6 @@ pub(crate) fn name(id: u32) -> Option<String> {
 }
 
 /// What the kernel says that a thread is doing.
-#[cfg(feature = "dump")]
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum InKernel {
     Running,
@@ -152,7 +151,6 @@ pub(crate) enum InKernel {
 }
 
 /// Where a thread is blocked in the kernel.
-#[cfg(feature = "dump")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Blocked {
     /// The system call; `None` for a page fault.
@@ -165,7 +163,6 @@ pub(crate) struct Blocked {
 }
 
 /// Returns what a thread of this process is doing; `None`: it is gone, or the kernel does not say.
-#[cfg(feature = "dump")]
 pub(crate) fn in_kernel(id: u32) -> Option<InKernel> {
     let mut line = [0; 256];
     in_line(core::str::from_utf8(read(id, b"/syscall", &mut line)).ok()?)
@@ -173,7 +170,6 @@ pub(crate) fn in_kernel(id: u32) -> Option<InKernel> {
 
 /// Parses a line of `/proc/.../syscall`: `running`; or the number of the call, six arguments, stack
 /// pointer and address; or -1 and the last two.
-#[cfg(feature = "dump")]
 fn in_line(line: &str) -> Option<InKernel> {
     let mut words = line.split_whitespace();
     let first = words.next()?;

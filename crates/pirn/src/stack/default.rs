@@ -14,7 +14,7 @@ use super::supply::Supply;
 use super::{SizeClass, Slot, depth};
 
 /// The number of threads, alive at the same time, that have roomy slots in any case.
-pub(super) const ROOMY: usize = 4096;
+pub(crate) const ROOMY: usize = 4096;
 /// Bytes of page tables per roomy slot.
 const TABLE: u64 = 4096;
 

@@ -12,8 +12,8 @@
 //!
 //! The state is that of the process, like the warning, which is given once.
 
-use super::text::FixedText;
 use super::{PAGE, SizeClass, Slot, default, region};
+use crate::sys::FixedText;
 use crate::sys::{self, call};
 use crate::{notices, runtime};
 use core::fmt::Write;

@@ -32,7 +32,6 @@
 //! * [`supply`]: the slots of a class; [`row`]: those of a region, and which of them to give back
 //!   to the system together.
 //! * [`census`]: how many slots there are, and how much memory they have.
-//! * [`overflow`]: the signal handler that names the thread that ran out of stack.
 
 pub(crate) mod cache;
 pub(crate) mod census;
@@ -41,19 +40,18 @@ mod default;
 pub(crate) mod depth;
 mod index;
 pub(crate) mod memory;
-pub(crate) mod overflow;
 pub(crate) mod pool;
 pub(crate) mod region;
 mod row;
 pub(crate) mod shortage;
 mod supply;
-mod text;
 
 use crate::glibc::tls;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 pub(crate) use class::{LARGEST_STACK, SMALLEST_STACK, SizeClass};
+pub(crate) use default::ROOMY;
 
 /// Bytes of a page. x86-64 has no other base page size.
 pub(crate) const PAGE: usize = 4096;

@@ -401,7 +401,7 @@ const SELF: isize = -10001;
 
 /// Records that a slot is complete.
 fn count_created(slot: Slot) {
-    valgrind::created(slot);
+    valgrind::created(slot.frames().end..slot.end());
     let (word, bit) = open_bit(slot);
     word.fetch_or(bit, Ordering::Relaxed); // Relaxed: as in `regions`.
     region_of(slot)

@@ -20,6 +20,7 @@ mod pause;
 mod poll;
 mod report;
 mod signal;
+mod text;
 mod user;
 
 pub(crate) use crate::time::{clock, nanos, now, timespec};
@@ -38,6 +39,7 @@ pub(crate) use pause::{back_off, nap, os_yield};
 pub(crate) use poll::{events_now, poll_for, poll_now, poll_until};
 pub(crate) use report::{complain, fatal};
 pub(crate) use signal::{SignalInfo, block_only, blocked_signals, send_signal, unblock_signal};
+pub(crate) use text::FixedText;
 pub(crate) use user::{
     fetch_time, fetch_timeout, fetch_timespec, fetch_u8, fetch_u32, fetch_u64, store_timespec,
     store_u64,

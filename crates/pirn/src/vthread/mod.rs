@@ -20,6 +20,8 @@
 //! * [`label`]: a thread's id and name, for messages; [`c_name`]: the name that C has given it.
 //! * [`platform`]: the corresponding state of platform threads; [`natively`](mod@natively): those
 //!   of the runtime.
+//! * [`overflow`]: the signal handler that names the thread that ran out of stack. [`carrier_tls`]:
+//!   running a libc function on the platform thread's own TLS.
 //! * [`cpu_time`]: how much of it a thread has used.
 //! * [`extra_state`]: registers that a switch carries in few programs.
 //! * [`keys`]: the values of `pthread_key`s, and their destructors.
@@ -28,6 +30,7 @@ pub(crate) mod at_mount;
 pub(crate) mod awaited;
 pub(crate) mod body;
 pub(crate) mod c_name;
+mod carrier_tls;
 mod claimed;
 pub(crate) mod cpu_time;
 mod current;
@@ -45,6 +48,7 @@ pub(crate) mod magazines;
 pub(crate) mod mount;
 pub(crate) mod mounted;
 pub(crate) mod natively;
+pub(crate) mod overflow;
 pub(crate) mod permit;
 pub(crate) mod platform;
 pub(crate) mod ready;

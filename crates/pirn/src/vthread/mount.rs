@@ -23,7 +23,6 @@ mod suspend;
 
 pub(crate) use suspend::{NAP_NS, give_way, park, suspend, yield_to};
 
-use super::Ready;
 use super::current::Current;
 use super::life;
 use super::mounted::Mounted;
@@ -31,8 +30,8 @@ use super::record::{Core, Phase};
 use super::recorded;
 use super::residents;
 use super::summons;
+use super::{Ready, carrier_tls};
 use crate::continuation::Continuation;
-use crate::glibc::carrier_tls;
 use crate::mark::{self, Raised};
 use crate::recorder::{self, carrier_ring::Writer};
 use crate::runtime::Runtime;
@@ -158,7 +157,7 @@ impl Carrier {
     /// Makes the running platform thread a carrier of `runtime`.
     pub(crate) fn new(number: u32, runtime: &'static Runtime) -> Carrier {
         crate::glibc::malloc::ensure_cache();
-        crate::stack::overflow::ensure_signal_stack();
+        super::overflow::ensure_signal_stack();
         sanitizer::note_carrier();
         Carrier {
             native: Continuation::native(),

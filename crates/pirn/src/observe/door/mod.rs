@@ -4,8 +4,7 @@
 //!   tool (`pirn dump PID`)             process
 //!   looks for the socket: none
 //!   SIGURG with a marker, to the
-//!   monitor's thread               ->  handler: an errand for the monitor
-//!                                      monitor: wakes the starter
+//!   monitor's thread               ->  handler: wakes the starter
 //!                                      starter: starts the listener's thread
 //!                                      listener: a table of descriptors of its own, the socket
 //!   finds the socket, connects,
@@ -50,8 +49,8 @@ mod room;
 mod sockets;
 mod starter;
 
-use crate::notices;
 use crate::sched::errands;
+use crate::{environment, notices};
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use listener::Stay;
 
@@ -69,9 +68,7 @@ static BEGINS: AtomicBool = AtomicBool::new(false);
 /// Decides whether tools may look inside, by the setting and by the program's privileges. Makes
 /// ready for those that do, and for `SIGQUIT`. For the start of the runtime.
 pub(crate) fn allow(setting: Option<bool>) -> bool {
-    // SAFETY: no pointers.
-    let privileged = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
-    let allowed = setting != Some(false) && !privileged;
+    let allowed = setting != Some(false) && environment::is_trusted();
     if let Err(error) = starter::start(run) {
         no_thread(error);
     }
@@ -85,7 +82,6 @@ pub(crate) fn allow(setting: Option<bool>) -> bool {
 /// In the child of a fork that has no runtime yet.
 pub(crate) unsafe fn after_fork() {
     BEGINS.store(false, Relaxed); // Relaxed: there is one thread of ours.
-    starter::after_fork();
     // SAFETY: the caller's contract.
     unsafe { place::after_fork() };
 }
@@ -94,11 +90,6 @@ pub(crate) unsafe fn after_fork() {
 pub(crate) fn open_for_good() {
     FOR_GOOD.store(true, Relaxed); // Relaxed: complete in itself.
     open();
-}
-
-/// Has what signal handlers have left to the monitor, which calls this, done.
-pub(crate) fn run_errands(wanted: u32) {
-    starter::want(wanted);
 }
 
 /// Does errands. Called by the starter.

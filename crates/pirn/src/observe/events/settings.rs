@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// The variable.
-pub(crate) const VARIABLE: &str = "PIRN_EVENTS";
+pub(crate) use crate::config::EVENTS as VARIABLE;
 const ACCEPTED: &str = "0, for none, or 16K to 1G, the memory per carrier; then, if wanted, \
                         stuck=100ms, latency=50ms, panic, folder=PATH, separated by commas";
 

@@ -45,7 +45,6 @@ fn paths_have_all_digits() {
     assert!(path.starts_with(b"/proc/self/task/4194304/stat\0"));
 }
 
-#[cfg(feature = "dump")]
 #[test]
 fn lines_of_the_kernel_are_read() {
     let at = |call, first, stack_pointer, from| {

@@ -35,14 +35,14 @@ fn misspelt_variables_are_reported_with_the_nearest_name() {
 fn a_variable_that_resembles_none_is_reported_with_all_names() {
     let line = line("PIRN_X").unwrap();
     assert!(
-        config::variables().all(|name| line.contains(name)),
+        crate::config::variables().all(|name| line.contains(name)),
         "{line}"
     );
 }
 
 #[test]
 fn known_variables_and_others_are_not_reported() {
-    let known = config::variables().chain(OTHERS);
+    let known = crate::config::variables().chain(OTHERS);
     for name in known.chain(["PATH", "PIRN", "PIRN_TEST_CHILD", "PIRN_STRESS_SECONDS"]) {
         assert_eq!(line(name), None);
     }

@@ -3,14 +3,14 @@
 use core::fmt;
 
 /// A fixed buffer to format into. What does not fit is left out.
-pub(super) struct FixedText {
+pub(crate) struct FixedText {
     bytes: [u8; 1024],
     len: usize,
 }
 
 impl FixedText {
     /// Returns an empty text.
-    pub(super) fn new() -> FixedText {
+    pub(crate) fn new() -> FixedText {
         FixedText {
             bytes: [0; 1024],
             len: 0,
@@ -18,7 +18,7 @@ impl FixedText {
     }
 
     /// Returns the text.
-    pub(super) fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         let bytes = &self.bytes[..self.len];
         match core::str::from_utf8(bytes) {
             Ok(text) => text,

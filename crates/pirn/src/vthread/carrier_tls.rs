@@ -4,8 +4,8 @@
 //! its lists by the thread pointer. On a virtual thread these functions run with the carrier's
 //! thread pointer.
 
-use super::malloc;
 use crate::arch;
+use crate::glibc::malloc;
 use crate::sanitizer;
 use crate::sys::{self, Errno};
 use core::mem::MaybeUninit;

@@ -1,43 +1,31 @@
-//! Starting the runtime: once, at the first spawn, and in the child of a fork [again](after_fork).
+//! Starting the runtime and all that belongs to it: once, at the first spawn, and in the child of a
+//! fork [again](after_fork).
 //!
 //! The start examines machine, kernel and C library, and refuses with one clear error if they do
 //! not meet the requirements. The part that needs a *fresh* platform thread, with unused TLS, runs
 //! on a bare `pthread`.
 
-use super::{Runtime, RuntimeSettings, after_fork};
+mod after_fork;
+
 use crate::glibc::{malloc, symbols, tls};
-use crate::lock::Lock;
 use crate::observe::{door, events};
-use crate::stack::{SizeClass, depth, overflow, region};
+use crate::runtime::{self, FAILURE, Runtime, RuntimeSettings, STARTING};
+use crate::stack::{SizeClass, depth, region};
 use crate::sys::{self, call};
 use crate::vthread::natively::Natively;
+use crate::vthread::overflow;
 use crate::{arch, config, environment, interpose, notices, observe, sanitizer, sched};
 use core::ffi::c_void;
-use core::sync::atomic::Ordering;
 use std::io;
-
-static STARTING: Lock<()> = Lock::new(());
 
 /// Pretends that the thread pointer cannot be set by an instruction.
 const NO_FSGSBASE: &str = "PIRN_NO_FSGSBASE";
 
-/// Returns the runtime for threads that the calling thread spawns. Starts the process's runtime if
-/// it has not been started.
-///
-/// # Errors
-/// The runtime could not start. A bad setting can be corrected and retried; any other failure is
-/// final.
-#[inline]
-pub(crate) fn ensure_started() -> io::Result<&'static Runtime> {
-    match super::current() {
-        Some(runtime) => Ok(runtime),
-        None => start(),
-    }
-}
-
+/// Starts the process's runtime: what [`runtime::ensure_started`] calls.
 #[cold]
-fn start() -> io::Result<&'static Runtime> {
-    if super::has_forked() && !interpose::pthreads_are_virtual() {
+#[unsafe(no_mangle)]
+fn pirn_start_runtime() -> io::Result<&'static Runtime> {
+    if runtime::has_forked() && !interpose::pthreads_are_virtual() {
         return Err(io::Error::new(
             io::ErrorKind::Unsupported,
             "pirn: no virtual threads here: this process was forked from one that has them (spawn before the fork, or exec)",
@@ -46,13 +34,13 @@ fn start() -> io::Result<&'static Runtime> {
     let _guard = STARTING.lock();
     // The threads that are made from here on are the runtime's own.
     let _natively = Natively::helpers();
-    if let Some(runtime) = super::get() {
+    if let Some(runtime) = runtime::get() {
         return Ok(runtime);
     }
     if !has_room() {
         return Err(io::ErrorKind::OutOfMemory.into()); // Not final: there may be memory later.
     }
-    if super::has_forked() {
+    if runtime::has_forked() {
         return FAILURE.with(restart);
     }
     if !has_fsgsbase() {
@@ -60,7 +48,8 @@ fn start() -> io::Result<&'static Runtime> {
     }
     let settings = config::resolve().map_err(io::Error::other)?;
     let keep = events::settings::from_environment().map_err(io::Error::other)?;
-    notices::unknown_variables();
+    notices::prepare();
+    config::unknown::report();
     interpose::verify().map_err(unsupported)?;
     symbols::prepare();
     malloc::prepare().map_err(unsupported)?;
@@ -136,7 +125,7 @@ fn launch(
     interpose::process::linker::install().map_err(unsupported)?;
     crate::thread::panics::name_them();
     interpose::started();
-    super::publish(runtime);
+    runtime::publish(runtime);
     if settings.sigquit {
         interpose::process::quit::install();
     }
@@ -153,7 +142,7 @@ fn restart() -> io::Result<&'static Runtime> {
     let settings = config::resolve().map_err(io::Error::other)?;
     // SAFETY: there is no runtime; the caller has the lock.
     unsafe { after_fork::renew() };
-    super::FORKED.store(false, Ordering::Relaxed); // Relaxed: published with the runtime.
+    runtime::has_begun_anew();
     door::allow(settings.observe);
     let slice_ns = match interpose::process::urgent::is_installed() {
         true => settings.slice.as_nanos() as u64,
@@ -162,7 +151,7 @@ fn restart() -> io::Result<&'static Runtime> {
     let runtime = make(&settings, slice_ns)?;
     run(runtime, &settings)?;
     interpose::started();
-    super::publish(runtime);
+    runtime::publish(runtime);
     interpose::process::quit::after_fork();
     if settings.observe == Some(true) {
         door::open_for_good();
@@ -190,36 +179,6 @@ fn run(runtime: &'static Runtime, settings: &config::Settings) -> io::Result<()>
     sched::cold::start(settings.swap_cold)?;
     observe::lints::start(runtime, settings.lints);
     Ok(())
-}
-
-/// Makes it possible to start in the child of a fork: a thread that is gone may have been starting.
-///
-/// # Safety
-/// In the child of a fork, whose only thread is the caller.
-pub(super) unsafe fn after_fork() {
-    // SAFETY: the caller's contract.
-    unsafe {
-        STARTING.renew(());
-        FAILURE.0.renew(None);
-    }
-}
-
-/// Why the runtime could not start, after an attempt has failed.
-struct StartFailure(Lock<Option<(io::ErrorKind, String)>>);
-static FAILURE: StartFailure = StartFailure(Lock::new(None));
-
-impl StartFailure {
-    /// Runs `launch`, unless it has failed before. Remembers a failure.
-    fn with<T>(&self, launch: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-        if let Some((kind, text)) = &*self.0.lock() {
-            return Err(io::Error::new(*kind, text.clone()));
-        }
-        let result = launch();
-        if let Err(e) = &result {
-            *self.0.lock() = Some((e.kind(), e.to_string()));
-        }
-        result
-    }
 }
 
 fn unsupported(text: String) -> io::Error {

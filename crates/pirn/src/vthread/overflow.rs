@@ -8,11 +8,11 @@
 //! A program that knows nothing of virtual threads may have a handler that copes with overflows of
 //! its threads: OCaml's makes an exception of them. There the previous handler always takes over.
 
-use super::text::FixedText;
-use super::{PAGE, SizeClass, default};
+use super::current;
+use super::record::Core;
 use crate::arch;
-use crate::sys::{self, call};
-use crate::vthread;
+use crate::stack::{PAGE, ROOMY, SizeClass};
+use crate::sys::{self, FixedText, call};
 use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};
 use core::fmt::Write;
@@ -78,7 +78,7 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context
     }
     // SAFETY: the kernel passes a valid siginfo for SA_SIGINFO handlers.
     let address = unsafe { (*info).si_addr() } as usize;
-    if let Some(thread) = vthread::current()
+    if let Some(thread) = current()
         && let Some(slot) = thread.slot()
         && (slot.base()..slot.bottom()).contains(&address)
         && !program_copes(signal)
@@ -107,7 +107,7 @@ fn previous(signal: c_int) -> libc::sigaction {
     unsafe { (*PREVIOUS.0.get())[index].assume_init() }
 }
 
-fn report(thread: &vthread::Core, class: SizeClass) -> ! {
+fn report(thread: &Core, class: SizeClass) -> ! {
     let mut text = FixedText::new();
     let _ = write!(
         text,
@@ -122,7 +122,7 @@ fn report(thread: &vthread::Core, class: SizeClass) -> ! {
         let _ = writeln!(
             text,
             "(it was not among the first {} threads alive, which have {} KiB each)",
-            default::ROOMY,
+            ROOMY,
             SizeClass::ROOMY.stack_bytes() / 1024,
         );
     }

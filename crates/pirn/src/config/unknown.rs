@@ -1,0 +1,73 @@
+//! Variables that look like settings but are not.
+
+use crate::{environment, notices};
+use std::ffi::OsStr;
+
+/// Variables that other code than the settings reads.
+const OTHERS: [&str; 9] = [
+    notices::QUIET,
+    "PIRN_NO_GUARD_MARKERS",
+    "PIRN_NO_FSGSBASE",
+    super::EVENTS,
+    // Of the library that is preloaded, and of the command that does so.
+    "PIRN_CHILDREN",
+    "PIRN_LIBRARY",
+    "PIRN_LOG",
+    "PIRN_PLATFORM",
+    "PIRN_PTHREADS",
+];
+
+/// Prefixes of the variables of this project's own tests.
+const OF_TESTS: [&str; 2] = ["PIRN_TEST", "PIRN_STRESS"];
+
+/// At the start, reports the variables that look like settings but are not: most likely misspelt
+/// ones.
+pub(crate) fn report() {
+    if !environment::is_trusted() {
+        return;
+    }
+    for (name, _) in std::env::vars_os() {
+        if let Some(line) = about(&name) {
+            notices::write(&line);
+        }
+    }
+}
+
+/// Returns the text about a variable, if there is one.
+fn about(name: &OsStr) -> Option<String> {
+    let name = name.to_string_lossy();
+    let known = || super::variables().chain(OTHERS);
+    if !name.starts_with("PIRN_")
+        || OF_TESTS.iter().any(|prefix| name.starts_with(prefix))
+        || known().any(|known| known == name)
+    {
+        return None;
+    }
+    let nearest = known().min_by_key(|known| distance(known, &name))?;
+    Some(if distance(nearest, &name) <= name.len() / 3 {
+        format!("the variable {name} is unknown and has no effect (did you mean {nearest}?)")
+    } else {
+        let known: Vec<_> = super::variables().collect();
+        let known = known.join(", ");
+        format!("the variable {name} is unknown and has no effect (known: {known})")
+    })
+}
+
+/// Returns the number of insertions, deletions and replacements of bytes that turn one text into
+/// the other.
+fn distance(one: &str, other: &str) -> usize {
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (i, a) in one.bytes().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, b) in other.bytes().enumerate() {
+            let replaced = diagonal + usize::from(a != b);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[other.len()]
+}
+
+#[cfg(test)]
+mod tests;
