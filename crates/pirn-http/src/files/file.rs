@@ -87,7 +87,7 @@ impl File {
         let time = since_epoch.unwrap_or_default();
         let length = metadata.len();
         let (seconds, nanos) = (time.as_secs(), time.subsec_nanos());
-        // A program that replaces a file can set the time of its last change, but neither its number
+        // A program that replaces a file can set the time of its last change, but neither its inode
         // nor when that was done.
         let inode = metadata.ino();
         let done = (metadata.ctime() as u64) << 30 | metadata.ctime_nsec() as u64;
@@ -148,8 +148,8 @@ impl File {
     /// Returns the response to a request: the file, a part of it, or that the client has it.
     ///
     /// `ETag` is made from the times of the last change (`mtime` and `ctime`), the length and the
-    /// inode. It is weak: two changes of a file within one tick of the kernel's clock look like one.
-    /// So a download is resumed by the date.
+    /// inode. It is weak: two changes of a file within one tick of the kernel's clock look like
+    /// one. So a download is resumed by the date.
     ///
     /// A file that becomes shorter while it is sent ends the connection.
     pub fn response_to(self, request: &Request) -> Response {
