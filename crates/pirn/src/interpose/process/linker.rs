@@ -135,9 +135,13 @@ unsafe extern "C" fn lock(mutex: Mutex) -> c_int {
 unsafe extern "C-unwind" fn unlock(mutex: Mutex) -> c_int {
     // SAFETY: the caller's contract.
     let result = unsafe { real!(fn pthread_mutex_unlock(mutex: Mutex) -> c_int) };
+    // SAFETY: one of the linker's mutexes.
+    if unsafe { sync::owns(mutex) } {
+        return result; // It is recursive. A thread that gave way now would keep it meanwhile.
+    }
     sync::released(mutex.cast_const());
     // SAFETY: two of the linker's mutexes.
-    let opens = unsafe { mutex == LAYOUT.get() && sync::owns(LOADING.get()) && !sync::owns(mutex) };
+    let opens = unsafe { mutex == LAYOUT.get() && sync::owns(LOADING.get()) };
     if opens {
         // SAFETY: called by the linker.
         unsafe { before_initialisers() };
@@ -225,9 +229,14 @@ impl ObjectsLocked {
 impl Drop for ObjectsLocked {
     fn drop(&mut self) {
         let mutex = OBJECTS.get();
-        // SAFETY: locked in `by_parking`.
-        unsafe { real!(fn pthread_mutex_unlock(mutex: Mutex) -> c_int) };
-        sync::released(mutex.cast_const());
+        // SAFETY: locked in `by_parking`; one of the linker's mutexes.
+        let is_free = unsafe {
+            real!(fn pthread_mutex_unlock(mutex: Mutex) -> c_int);
+            !sync::owns(mutex)
+        };
+        if is_free {
+            sync::released(mutex.cast_const()); // As in `unlock`.
+        }
     }
 }
 
