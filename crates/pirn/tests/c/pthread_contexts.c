@@ -42,10 +42,12 @@ static void run(unsigned high, unsigned low)
 	}
 }
 
+// Not `pthread_join` alone: a thread that joins runs the others meanwhile, on its own OS thread.
+static sem_t ended;
+
 static void *resume(void *argument)
 {
 	struct fiber *fiber = argument;
-	usleep(1000); // Not on the OS thread of the one that joins.
 	sigset_t set;
 	sigemptyset(&set);
 	sigaddset(&set, SIGUSR1);
@@ -59,6 +61,7 @@ static void *resume(void *argument)
 		usleep(1000);
 		CHECK(blocked_in_kernel() == before);
 	}
+	CHECK(sem_post(&ended) == 0);
 	return argument;
 }
 
@@ -67,6 +70,7 @@ void check_contexts_of_another_thread(void)
 {
 	static struct fiber fibers[FIBERS];
 	pthread_t threads[FIBERS];
+	CHECK(sem_init(&ended, 0, 0) == 0);
 	for (int i = 0; i < FIBERS; i++) {
 		struct fiber *fiber = &fibers[i];
 		uintptr_t address = (uintptr_t)fiber;
@@ -76,6 +80,8 @@ void check_contexts_of_another_thread(void)
 		makecontext(&fiber->own, (void (*)(void))run, 2, (unsigned)(address >> 32), (unsigned)address);
 		threads[i] = start(resume, fiber);
 	}
+	for (int i = 0; i < FIBERS; i++)
+		CHECK(sem_wait(&ended) == 0);
 	for (int i = 0; i < FIBERS; i++) {
 		CHECK(pthread_join(threads[i], NULL) == 0);
 		free(fibers[i].own.uc_stack.ss_sp);
