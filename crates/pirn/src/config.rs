@@ -32,7 +32,7 @@ pub(crate) mod unknown;
 pub use error::ConfigError;
 pub(crate) use spec::parse_size;
 
-/// What is recorded of events: read by `observe`.
+/// The variable by which `observe` learns which events it records.
 pub(crate) const EVENTS: &str = "PIRN_EVENTS";
 
 /// Settings for the runtime, which starts by itself with the first virtual thread.

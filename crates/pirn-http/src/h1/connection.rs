@@ -428,7 +428,7 @@ impl Connection {
         }
     }
 
-    /// Answers a malformed request. `head` has those of its bytes that were taken from the input.
+    /// Answers a malformed request. `head` has the bytes of it that the parser took from the input.
     fn refuse(mut self: Box<Self>, refusal: Refusal, head: &[u8]) {
         self.seat.absorb();
         let bytes = match head {

@@ -228,15 +228,8 @@ impl ObjectsLocked {
 
 impl Drop for ObjectsLocked {
     fn drop(&mut self) {
-        let mutex = OBJECTS.get();
-        // SAFETY: locked in `by_parking`; one of the linker's mutexes.
-        let is_free = unsafe {
-            real!(fn pthread_mutex_unlock(mutex: Mutex) -> c_int);
-            !sync::owns(mutex)
-        };
-        if is_free {
-            sync::released(mutex.cast_const()); // As in `unlock`.
-        }
+        // SAFETY: one of the linker's mutexes, locked in `by_parking`.
+        unsafe { unlock(OBJECTS.get()) };
     }
 }
 

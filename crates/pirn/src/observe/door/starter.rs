@@ -1,5 +1,6 @@
-//! The thread that starts the door's other threads, and that of the dump for `SIGQUIT`, when a
-//! signal handler [wants](errands::want) them. It sleeps from the start of the runtime on.
+//! The starter: a thread that sleeps from the start of the runtime on, until a signal handler
+//! [wants](errands::want) something. It starts the door's other threads, and the one that writes
+//! the dump for `SIGQUIT`.
 //!
 //! **The monitor must not start a thread.** To start one takes memory of `malloc` (`std`'s
 //! record of the thread, its name, glibc's table of its thread-locals), and so perhaps a lock of

@@ -33,7 +33,7 @@ fn a_thread_that_was_to_be_next_is_not_lost_to_one_from_elsewhere() {
     runtime.turns.push_urgent(urgent);
     runtime.turns.put_aside(computing, SLICE, false, true);
     let mut ran = Vec::new();
-    // SAFETY: nobody else holds the processor.
+    // SAFETY: no other carrier holds the processor.
     unsafe {
         processor.count();
         processor.enqueue(first);
@@ -61,7 +61,7 @@ fn a_thread_interrupted_in_its_first_slice_limits_the_one_that_runs() {
     assert_eq!(turns.limit(false, false, 1), None);
     turns.put_aside(ready(runtime), SLICE / 2, false, false);
     assert_eq!(turns.limit(false, false, 1), Some(SLICE));
-    // SAFETY: nobody else holds the processor.
+    // SAFETY: no other carrier holds the processor.
     sched::abandon(unsafe { runtime.processors.used()[0].take_turn() }.unwrap());
     assert_eq!(turns.limit(false, false, 1), None);
 }
@@ -78,7 +78,7 @@ fn a_computing_thread_comes_back_to_the_front_if_interrupted_and_else_to_the_bac
     assert!(turns.any());
     let processor = &runtime.processors.used()[0];
     for (place, expected) in expected.into_iter().enumerate() {
-        // SAFETY: nobody else holds the processor.
+        // SAFETY: no other carrier holds the processor.
         let thread = unsafe { processor.take_computing() }.unwrap();
         assert_eq!(id(&thread), expected);
         let tick = processor.tick.load(Relaxed);
@@ -103,7 +103,7 @@ fn threads_interrupted_in_their_first_slice_go_on_before_all_but_the_urgent_in_o
     turns.put_aside(one, SLICE / 2, false, false);
     turns.put_aside(two, SLICE / 4, false, false);
     turns.push_urgent(urgent);
-    // SAFETY: nobody else holds the processor.
+    // SAFETY: no other carrier holds the processor.
     unsafe { processor.enqueue(queued) };
     for expected in expected {
         // SAFETY: as above.
