@@ -19,6 +19,7 @@ mod atfork;
 mod children;
 mod dump;
 mod go;
+mod thread_locals;
 mod unwinding;
 
 extern crate virtual_threads as _;
