@@ -107,7 +107,7 @@ impl Builder {
     ///         Err(late) => Ok((quick.result(&late).ok(), slow.result(&late).ok())),
     ///     }
     /// })?;
-    /// assert_eq!(partial, (Some("quick"), None));
+    /// assert!(matches!(partial, (_, None))); // (Some("quick"), None) if 20 ms were enough for it
     /// # Ok::<(), scope::JoinError<thread::Interrupted>>(())
     /// ```
     pub fn timeout(mut self, timeout: Duration) -> Builder {
