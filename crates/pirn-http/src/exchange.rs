@@ -7,6 +7,7 @@ use crate::h2;
 use crate::response::Response;
 use crate::server::shared::Shared;
 use crate::server::watch::{Limit, Seat};
+use crate::split::Split;
 use http::{HeaderMap, StatusCode};
 use std::io;
 use std::net::SocketAddr;
@@ -86,6 +87,14 @@ impl Exchange {
 
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         either!(self, one => one.flush())
+    }
+
+    /// Sends what the client may wait for, and returns the two directions, for a thread each.
+    pub(crate) fn split(&mut self) -> io::Result<Split<'_>> {
+        either!(self, one => {
+            one.begin_read()?;
+            Ok(one.split())
+        })
     }
 
     pub(crate) fn peer(&self) -> Option<SocketAddr> {

@@ -130,6 +130,7 @@ mod request;
 mod response;
 mod router;
 mod server;
+mod split;
 mod stream;
 #[cfg(feature = "tower")]
 mod tower;
@@ -158,6 +159,7 @@ pub use response::{Body, IntoResponse, Response};
 pub use server::shared::{Handler, Limits};
 pub use server::timeouts::Timeouts;
 pub use server::{Acceptor, Bound, Listener, Running, Server, tcp_acceptor};
+pub use split::{BodyReader, BodyWriter, Responder};
 #[cfg(feature = "tls")]
 pub use tls::{Tls, TlsBuilder};
 #[cfg(feature = "tower")]

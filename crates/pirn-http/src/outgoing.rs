@@ -62,4 +62,46 @@ impl Outgoing {
             }
         }
     }
+
+    /// Sends the head of a response, by `begin`, whose body is then written.
+    ///
+    /// # Errors
+    /// If there has been a response, or this one is informational.
+    pub(crate) fn begin(
+        &mut self,
+        mut response: Response,
+        begin: impl FnOnce(&Response) -> io::Result<()>,
+    ) -> io::Result<()> {
+        if self.status.is_none() {
+            self.apply(&mut response, Given::Pushed);
+        }
+        if response.status.is_informational() {
+            let why = "an informational response is not the answer to a request";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
+        begin(&response)?;
+        self.status = Some(response.status);
+        self.is_kept = true;
+        Ok(())
+    }
+
+    /// Writes bytes of the body by `write`, coded if it is.
+    pub(crate) fn encode(
+        &mut self,
+        bytes: &[u8],
+        then: Then,
+        write: impl FnOnce(&[u8]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let Some(encoder) = &mut self.encoder else {
+            self.written += bytes.len() as u64;
+            return write(bytes);
+        };
+        let mut coded = Vec::new();
+        encoder.encode(bytes, then, &mut coded)?;
+        if then == Then::End {
+            self.encoder = None;
+        }
+        self.written += coded.len() as u64;
+        write(&coded)
+    }
 }

@@ -48,7 +48,7 @@ pub struct Request {
     /// Values that middleware passes on to what is inside.
     pub extensions: Extensions,
     fields: LazyFields,
-    exchange: Exchange,
+    pub(crate) exchange: Exchange,
     pub(crate) captured: Captured,
     /// Which of the server's routes serves this. Not its path, whose owners all processors would
     /// count.
@@ -317,17 +317,10 @@ impl Request {
     /// });
     /// assert_eq!(server.client().get("/count").text(), "0 1 2 ");
     /// ```
-    pub fn respond(&mut self, mut response: Response) -> io::Result<ResponseWriter<'_>> {
-        if !self.has_responded() {
-            self.outgoing.apply(&mut response, Given::Pushed);
-        }
-        if response.status.is_informational() {
-            let why = "an informational response is not the answer to a request";
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
-        }
-        self.exchange.begin_answer(&response)?;
-        self.outgoing.status = Some(response.status);
-        self.outgoing.is_kept = true;
+    pub fn respond(&mut self, response: Response) -> io::Result<ResponseWriter<'_>> {
+        let exchange = &mut self.exchange;
+        self.outgoing
+            .begin(response, |response| exchange.begin_answer(response))?;
         Ok(ResponseWriter { request: self })
     }
 
@@ -369,7 +362,7 @@ impl Request {
         if !self.has_responded() {
             self.outgoing.apply(response, Given::Returned);
         } else if self.outgoing.encoder.is_some()
-            && !response.status.is_server_error()
+            && !response.has_failed()
             && self.encode(&[], Then::End).is_err()
         {
             // The end is missing: the client must not take the body for complete.
@@ -377,19 +370,10 @@ impl Request {
         }
     }
 
-    /// Writes bytes of the body, coded if it is.
     fn encode(&mut self, bytes: &[u8], then: Then) -> io::Result<()> {
-        let Some(encoder) = &mut self.outgoing.encoder else {
-            self.outgoing.written += bytes.len() as u64;
-            return self.exchange.write(bytes);
-        };
-        let mut coded = Vec::new();
-        encoder.encode(bytes, then, &mut coded)?;
-        if then == Then::End {
-            self.outgoing.encoder = None;
-        }
-        self.outgoing.written += coded.len() as u64;
-        self.exchange.write(&coded)
+        let exchange = &mut self.exchange;
+        self.outgoing
+            .encode(bytes, then, |coded| exchange.write(coded))
     }
 
     /// Writes bytes of the body that [`respond`](Self::respond) has begun.

@@ -88,6 +88,15 @@ impl Body {
 }
 
 impl Body {
+    /// Returns the length that the head of a pushed response announces: of no body, none, as the
+    /// handler is about to write one.
+    pub(crate) fn announced(&self) -> Option<u64> {
+        match &self.0 {
+            Kind::Empty | Kind::Upgrade(_) => None,
+            Kind::Bytes(_) | Kind::Reader { .. } => self.len(),
+        }
+    }
+
     /// Has a function called when the body has been sent, or will not be: with the number of its
     /// bytes that were. For a body in memory that is now.
     pub(crate) fn on_end(self, end: impl FnOnce(u64) + Send + 'static) -> Body {
@@ -297,6 +306,11 @@ impl Response {
             (Kind::Upgrade(_), _) | (_, false) => self,
             _ => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
         }
+    }
+
+    /// Returns whether the handler has failed: then a body that it has begun has no end.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.status.is_client_error() || self.status.is_server_error()
     }
 
     fn typed(mut self, media_type: HeaderValue, bytes: impl Into<Bytes>) -> Response {

@@ -1,20 +1,21 @@
 //! An answer of the other server, as it comes: RFC 9112, sections 4, 6 and 7, with no leniency
 //! where its end is concerned.
 
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 
 use pirn_http::header::{CONNECTION, TRANSFER_ENCODING};
 use pirn_http::{HeaderMap, HeaderName, HeaderValue, Method, Status};
 
 use super::framing;
 use super::origin::Connection;
+use super::proxy::Failure;
 use crate::retry::retry;
 
 /// The maximum length of a head, and of the lines of chunks.
 const MAX_HEAD: usize = 64 * 1024;
 /// The maximum number of fields.
 const MAX_FIELDS: usize = 256;
-/// How many bytes are read at once.
+/// How many bytes are read, and passed on, at once.
 const PIECE: usize = 32 * 1024;
 
 /// The head of an answer.
@@ -26,9 +27,10 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// Returns whether no more of a request's body is wanted: RFC 9112, section 9.5.
+    /// Returns whether no more of a request's body is wanted: RFC 9112, section 9.5. The connection
+    /// may end with the answer even so.
     pub(super) fn has_enough(&self) -> bool {
-        self.status.as_u16() >= 300 || self.closes
+        self.status.as_u16() >= 300
     }
 }
 
@@ -163,29 +165,27 @@ enum Rest {
 }
 
 /// The body of an answer.
-pub(super) struct Body {
-    pub(super) connection: Connection,
-    incoming: Incoming,
+pub(super) struct Body<'c> {
+    pub(super) connection: &'c Connection,
+    incoming: &'c mut Incoming,
     rest: Rest,
     /// The length that the head announces.
     pub(super) length: Option<u64>,
-    /// The proxy may keep the connection when it has read all of the body.
-    may_be_kept: bool,
+    closes: bool,
 }
 
-impl Body {
-    /// Returns the body of the answer to a request with this method. `is_sent`: the proxy has sent
-    /// all of the request, so that the connection can take another one.
+impl<'c> Body<'c> {
+    /// Returns the body of the answer to a request with this method.
     ///
     /// # Errors
-    /// The reason why two readers of the head could find the body's end in two places.
+    /// If two readers of the head could find the body's end in two places.
     pub(super) fn new(
         head: &Head,
-        (connection, incoming): (Connection, Incoming),
+        connection: &'c Connection,
+        incoming: &'c mut Incoming,
         method: &Method,
-        is_sent: bool,
-    ) -> Result<Body, &'static str> {
-        let length = framing::length(head.status, &head.headers)?;
+    ) -> io::Result<Body<'c>> {
+        let length = framing::length(head.status, &head.headers).map_err(bad)?;
         let has_none = [Status::NO_CONTENT, Status::NOT_MODIFIED].contains(&head.status);
         let rest = match length {
             _ if has_none || *method == Method::HEAD => Rest::Nothing,
@@ -198,7 +198,7 @@ impl Body {
             incoming,
             rest,
             length,
-            may_be_kept: is_sent && !head.closes,
+            closes: head.closes,
         })
     }
 
@@ -208,7 +208,7 @@ impl Body {
     }
 
     /// Returns whether the next read may have to wait for the other server.
-    pub(super) fn may_wait(&self) -> bool {
+    fn may_wait(&self) -> bool {
         let unused = self.incoming.unused();
         match self.rest {
             Rest::Nothing | Rest::Length(0) => false,
@@ -219,14 +219,33 @@ impl Body {
         }
     }
 
-    /// Returns the connection, if it may be used again.
-    pub(super) fn into_kept(self) -> Option<Connection> {
-        let is_clean = self.may_be_kept && self.is_over() && self.incoming.unused().is_empty();
-        is_clean.then_some(self.connection)
+    /// Returns whether the connection can take another request, if it has got all of this one.
+    pub(super) fn is_clean(&self) -> bool {
+        !self.closes && self.is_over() && self.incoming.unused().is_empty()
+    }
+
+    /// Passes it on as it comes.
+    pub(super) fn pass_on(&mut self, to: &mut impl Write) -> Result<(), Failure> {
+        let connection = self.connection;
+        let mut piece = vec![0; PIECE];
+        loop {
+            if self.may_wait() {
+                // More may come only after the client has seen this.
+                let flushed = connection.while_passing(|| to.flush());
+                flushed.map_err(Failure::NotTaken)?;
+            }
+            match retry(|| self.read(&mut piece)).map_err(Failure::NoAnswer)? {
+                0 => return Ok(()),
+                count => {
+                    let passed = connection.while_passing(|| to.write_all(&piece[..count]));
+                    passed.map_err(Failure::NotTaken)?;
+                }
+            }
+        }
     }
 
     fn read_size(&mut self) -> io::Result<()> {
-        let line = self.incoming.line(&self.connection)?;
+        let line = self.incoming.line(self.connection)?;
         let digits = line.split(|byte| b"; \t".contains(byte)).next();
         let digits = digits.and_then(|digits| str::from_utf8(digits).ok());
         let digits = digits.filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
@@ -236,7 +255,7 @@ impl Body {
             Some(_) if !rest.is_empty() && rest[0] != b';' => return Err(bad_size()),
             Some(0) => {
                 let mut length = 0;
-                while let trailer @ 1.. = self.incoming.line(&self.connection)?.len() {
+                while let trailer @ 1.. = self.incoming.line(self.connection)?.len() {
                     length += trailer; // Trailers are left out.
                     if length > MAX_HEAD {
                         return Err(bad("its trailers are too long"));
@@ -255,10 +274,10 @@ fn bad_size() -> io::Error {
     bad("the size of a chunk is no number")
 }
 
-impl Read for Body {
+impl Read for Body<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if let Rest::ChunkEnd = self.rest {
-            if !self.incoming.line(&self.connection)?.is_empty() {
+            if !self.incoming.line(self.connection)?.is_empty() {
                 return Err(bad("a chunk is longer than its size says"));
             }
             self.rest = Rest::Size;
@@ -277,7 +296,7 @@ impl Read for Body {
         if room == 0 {
             return Ok(0);
         }
-        let count = self.incoming.read(&self.connection, &mut buffer[..room])?;
+        let count = self.incoming.read(self.connection, &mut buffer[..room])?;
         match &mut self.rest {
             Rest::UntilClose if count == 0 => self.rest = Rest::Nothing,
             _ if count == 0 => return Err(ended()),

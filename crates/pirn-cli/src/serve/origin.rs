@@ -2,9 +2,14 @@
 //!
 //! One thread may read while another writes: the session of TLS is locked for what takes no time
 //! only. Records are sent by the writer alone, so that they stay in order.
+//!
+//! Each read and each write has a time limit. While both go on, the other server may have reasons
+//! to take longer, for which it is not given up: its answer may depend on what the client is still
+//! to send, and it may take no more of the request before the client has taken more of the answer.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream, ToSocketAddrs};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -16,6 +21,8 @@ use rustix::net::{RecvFlags, recv};
 use rustls::crypto::ring;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
+
+use crate::retry::retry;
 
 /// How many connections are kept while they are not used.
 const KEPT: usize = 256;
@@ -130,7 +137,12 @@ impl Origin {
             }
             tls = Some(Mutex::new(session));
         }
-        Ok(Connection { socket, tls })
+        Ok(Connection {
+            socket,
+            tls,
+            is_sending: AtomicBool::new(false),
+            passed: AtomicU64::new(0),
+        })
     }
 }
 
@@ -157,9 +169,30 @@ fn configuration() -> Arc<ClientConfig> {
 pub(super) struct Connection {
     socket: TcpStream,
     tls: Option<Mutex<ClientConnection>>,
+    /// The body of a request is being sent.
+    is_sending: AtomicBool,
+    /// It grows when a piece of an answer begins to be passed on, and when the client has taken it:
+    /// it is odd in between.
+    passed: AtomicU64,
 }
 
 impl Connection {
+    /// Sends the body of a request. Meanwhile the answer may take as long as it likes.
+    pub(super) fn while_sending<R>(&self, send: impl FnOnce() -> R) -> R {
+        self.is_sending.store(true, SeqCst);
+        let result = send();
+        self.is_sending.store(false, SeqCst);
+        result
+    }
+
+    /// Passes a piece of an answer on. Meanwhile the other server may take nothing of the request.
+    pub(super) fn while_passing<R>(&self, pass: impl FnOnce() -> R) -> R {
+        self.passed.fetch_add(1, SeqCst);
+        let result = pass();
+        self.passed.fetch_add(1, SeqCst);
+        result
+    }
+
     /// Returns whether nothing has come that has not been read, not even an end.
     pub(super) fn is_quiet(&self) -> bool {
         let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
@@ -192,10 +225,8 @@ impl Connection {
         let session = self.tls.as_ref()?;
         Some(session.lock().unwrap_or_else(PoisonError::into_inner))
     }
-}
 
-impl Read for &Connection {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+    fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             let Some(mut session) = self.session() else {
                 return (&self.socket).read(buffer);
@@ -213,12 +244,41 @@ impl Read for &Connection {
             }
         }
     }
+
+    /// Sends some of the bytes, as they are.
+    fn send(&self, bytes: &[u8]) -> io::Result<usize> {
+        loop {
+            let before = self.passed.load(SeqCst);
+            let result = (&self.socket).write(bytes);
+            // All the time, the client has waited for the server.
+            let has_waited = before.is_multiple_of(2) && before == self.passed.load(SeqCst);
+            if !is_late(&result) || has_waited {
+                return result;
+            }
+        }
+    }
+}
+
+fn is_late(result: &io::Result<usize>) -> bool {
+    matches!(result, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+}
+
+impl Read for &Connection {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let was_sending = self.is_sending.load(SeqCst);
+            let result = self.receive(buffer);
+            if !is_late(&result) || !was_sending {
+                return result;
+            }
+        }
+    }
 }
 
 impl Write for &Connection {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let Some(mut session) = self.session() else {
-            return (&self.socket).write(bytes);
+            return self.send(bytes);
         };
         let piece = &bytes[..bytes.len().min(RECORD)];
         session.writer().write_all(piece)?;
@@ -234,6 +294,13 @@ impl Write for &Connection {
                 session.write_tls(&mut records)?;
             }
         }
-        (&self.socket).write_all(&records)
+        let mut rest = &records[..];
+        while !rest.is_empty() {
+            match retry(|| self.send(rest))? {
+                0 => return Err(io::ErrorKind::WriteZero.into()),
+                count => rest = &rest[count..],
+            }
+        }
+        Ok(())
     }
 }

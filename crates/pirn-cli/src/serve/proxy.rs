@@ -1,7 +1,7 @@
 //! Passing requests on to another server, and its answers to the clients.
 
 use std::fmt;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,17 +13,15 @@ use pirn_http::header::{
 use pirn_http::http::Version;
 use pirn_http::http::uri::PathAndQuery;
 use pirn_http::{
-    Body, HeaderMap, HeaderName, HeaderValue, IntoResponse, Method, Request, Response, Status, Uri,
+    HeaderMap, HeaderName, HeaderValue, IntoResponse, Method, Request, Responder, Response, Status,
+    Uri,
 };
 
-use super::answer::{self, Head, Incoming};
+use super::answer::{Body, Head, Incoming};
 use super::forwarded::{self, Trusted};
 use super::origin::{Connection, Origin};
-use super::{sending, upgrade};
-use crate::retry::retry;
-
-/// How many bytes of an answer are passed on at once.
-const PIECE: usize = 32 * 1024;
+use super::sending::{self, Answered};
+use super::upgrade;
 
 /// Fields that are about one connection: RFC 9110, section 7.6.1, and what is older than it.
 static OF_A_CONNECTION: [HeaderName; 10] = [
@@ -61,13 +59,15 @@ pub(super) struct Settings {
     pub(super) trusted: Vec<Trusted>,
 }
 
-/// Why the other server has not answered.
-enum Failure {
+/// Why the client has no whole answer of the other server.
+pub(super) enum Failure {
     /// The body of the request cannot be read.
     OfClient(io::Error),
     Unreachable(io::Error),
     /// It has taken the request, or some of it.
     NoAnswer(io::Error),
+    /// It has, but the client takes no more of its answer.
+    NotTaken(io::Error),
 }
 
 impl Proxy {
@@ -114,24 +114,25 @@ impl Proxy {
             return Ok(Status::NOT_IMPLEMENTED.into_response());
         }
         let head = self.head(request, &target, upgrades);
-        match self.ask(request, &head, upgrades) {
-            Ok((head, way, _)) if upgrades && head.status == Status::SWITCHING_PROTOCOLS => {
-                Ok(upgrade::pass_on(request, head.headers, way))
+        let given = match self.ask(request, &head, upgrades) {
+            Ok((Answered::Head(head, _), way)) if upgrades && is_switch(&head) => {
+                return Ok(upgrade::pass_on(request, head.headers, way));
             }
-            Ok((head, way, is_sent)) => {
-                match answer::Body::new(&head, way, &request.method, is_sent) {
-                    Ok(body) => self.give(request, head, body),
-                    Err(why) => Ok(self.failed(request, &why, Status::BAD_GATEWAY, NO_ANSWER)),
-                }
-            }
+            Ok((answered, way)) => self.give(request, answered, way),
+            Err(failure) => Err(failure),
+        };
+        match given {
+            Ok(response) => Ok(response),
+            Err(Failure::NotTaken(error)) => Err(error),
             Err(Failure::OfClient(error)) => incomplete(request, error),
             Err(Failure::Unreachable(error)) => {
                 let status = status_of(&error);
                 Ok(self.failed(request, &error, status, "cannot be reached"))
             }
+            // Of an answer that has begun, the client sees that something is missing.
             Err(Failure::NoAnswer(error)) => {
                 let what = match error.kind() {
-                    io::ErrorKind::InvalidData => NO_ANSWER,
+                    io::ErrorKind::InvalidData => "sends what is no answer of HTTP",
                     _ => "has closed the connection without an answer",
                 };
                 Ok(self.failed(request, &error, status_of(&error), what))
@@ -175,13 +176,18 @@ impl Proxy {
         head
     }
 
-    /// Asks the other server. Returns its answer, and whether all of the request has been sent.
+    /// Asks the other server. Returns its answer, and its connection with what has come on it.
     ///
     /// A connection that was kept may be closed by the other server while a request is on its way
     /// to it. Then the request has probably not been handled; if not a byte of an answer came, it
     /// is sent again on a new one, unless handling it twice would do harm (RFC 9112, section
     /// 9.3.1).
-    fn ask(&self, request: &mut Request, head: &[u8], upgrades: bool) -> Result<Asked, Failure> {
+    fn ask(
+        &self,
+        request: &mut Request,
+        head: &[u8],
+        upgrades: bool,
+    ) -> Result<(Answered, Way), Failure> {
         let origin = &self.0.origin;
         let has_body = !upgrades && request.body_left() != Some(0);
         if let Some(connection) = origin.kept() {
@@ -193,15 +199,13 @@ impl Proxy {
                         && !has_body
                         && !incoming.has_come
                         && !is_late(&error) => {}
-                asked => {
-                    return asked.map(|(head, is_sent)| (head, (connection, incoming), is_sent));
-                }
+                asked => return asked.map(|answered| (answered, (connection, incoming))),
             }
         }
         let connection = origin.connect().map_err(Failure::Unreachable)?;
         let mut incoming = Incoming::default();
-        let (head, is_sent) = self.ask_on(request, (&connection, &mut incoming), head, has_body)?;
-        Ok((head, (connection, incoming), is_sent))
+        let answered = self.ask_on(request, (&connection, &mut incoming), head, has_body)?;
+        Ok((answered, (connection, incoming)))
     }
 
     /// Sends a request, and waits for the head of its answer.
@@ -211,67 +215,43 @@ impl Proxy {
         (mut connection, incoming): (&Connection, &mut Incoming),
         head: &[u8],
         has_body: bool,
-    ) -> Result<(Head, bool), Failure> {
+    ) -> Result<Answered, Failure> {
         connection.write_all(head).map_err(Failure::NoAnswer)?;
         if has_body {
-            match sending::send_body(request, connection, incoming) {
-                sending::Sent::Whole => {}
-                sending::Sent::Answered(head, is_sent) => return Ok((head, is_sent)),
-                sending::Sent::Unread(error) => return Err(Failure::OfClient(error)),
-                sending::Sent::Broken(error) => return Err(Failure::NoAnswer(error)),
+            let method = request.method.clone();
+            let pass = |head, incoming: &mut Incoming, responder: Responder<'_>| {
+                give_early(head, connection, incoming, responder, &method)
+            };
+            if let Some(answered) = sending::send_body(request, connection, incoming, pass)? {
+                return Ok(answered);
             }
         }
         let deadline = Instant::now() + self.0.settings.timeout;
         let head = scope::with_deadline(deadline, || incoming.head(connection));
-        head.map(|head| (head, true)).map_err(Failure::NoAnswer)
+        head.map(|head| Answered::Head(head, true))
+            .map_err(Failure::NoAnswer)
     }
 
-    /// Passes an answer on as it comes.
+    /// Passes an answer on as it comes, and keeps the connection if it can be used again.
     fn give(
         &self,
         request: &mut Request,
-        head: Head,
-        mut body: answer::Body,
-    ) -> io::Result<Response> {
-        let mut response = Response::new(head.status);
-        response.headers = head.headers;
-        remove_those_of_a_connection(&mut response.headers);
-        let is_head = request.method == Method::HEAD;
-        if body.is_over() && !(is_head && body.length != Some(0) && has_body(head.status)) {
-            self.keep(body);
-            return Ok(response);
-        }
-        if let Some(length) = body.length {
-            response.body = Body::from_sized_reader(io::empty(), length); // It announces the length.
-        }
-        let mut to = request.respond(response)?;
-        if is_head {
-            self.keep(body);
-            return Ok(().into_response());
-        }
-        let mut piece = vec![0; PIECE];
-        let error = loop {
-            if body.may_wait() {
-                to.flush()?; // More may come only after the client has seen this.
-            }
-            match retry(|| body.read(&mut piece)) {
-                Ok(0) => {
-                    self.keep(body);
-                    return Ok(().into_response());
-                }
-                Ok(count) => to.write_all(&piece[..count])?,
-                Err(error) => break error,
+        answered: Answered,
+        (connection, mut incoming): Way,
+    ) -> Result<Response, Failure> {
+        let (response, is_clean) = match answered {
+            Answered::PassedOn(is_clean) => (().into_response(), is_clean),
+            Answered::Head(head, is_sent) => {
+                let mut body = Body::new(&head, &connection, &mut incoming, &request.method)
+                    .map_err(Failure::NoAnswer)?;
+                let response = give_body(request, head, &mut body)?;
+                (response, is_sent && body.is_clean())
             }
         };
-        let is_late = is_late(&error);
-        self.tell_operator(request, if is_late { &TOO_LONG } else { &error });
-        Err(error) // The client sees that something is missing.
-    }
-
-    fn keep(&self, body: answer::Body) {
-        if let Some(connection) = body.into_kept() {
+        if is_clean {
             self.0.origin.keep(connection);
         }
+        Ok(response)
     }
 
     /// Says on standard error why another server gives no answer, if its client still waits for
@@ -299,15 +279,58 @@ impl Proxy {
     }
 }
 
-/// An answer, its connection with what has come on it, and whether all of the request was sent.
-type Asked = (Head, (Connection, Incoming), bool);
+/// A connection, with what has come on it.
+type Way = (Connection, Incoming);
 
-const NO_ANSWER: &str = "sends what is no answer of HTTP";
+/// Passes on an answer that is there before the request has been sent. Returns whether the
+/// connection can take another request then.
+fn give_early(
+    head: Head,
+    connection: &Connection,
+    incoming: &mut Incoming,
+    responder: Responder<'_>,
+    method: &Method,
+) -> Result<bool, Failure> {
+    let body = Body::new(&head, connection, incoming, method);
+    let mut body = body.map_err(Failure::NoAnswer)?;
+    let response = response_of(head, body.length);
+    let mut to = responder.respond(response).map_err(Failure::NotTaken)?;
+    body.pass_on(&mut to)?;
+    to.end().map_err(Failure::NotTaken)?;
+    Ok(body.is_clean())
+}
+
+/// Returns an answer, or passes its body on as it comes.
+fn give_body(request: &mut Request, head: Head, body: &mut Body<'_>) -> Result<Response, Failure> {
+    let is_head = request.method == Method::HEAD;
+    let may_have_body = body.length != Some(0) && has_body(head.status);
+    if body.is_over() && !(is_head && may_have_body) {
+        return Ok(response_of(head, None));
+    }
+    let response = response_of(head, body.length);
+    let mut to = request.respond(response).map_err(Failure::NotTaken)?;
+    if !is_head {
+        body.pass_on(&mut to)?;
+    }
+    Ok(().into_response())
+}
+
+/// Returns a response with this head, which announces a length.
+fn response_of(head: Head, length: Option<u64>) -> Response {
+    let mut response = Response::new(head.status);
+    response.headers = head.headers;
+    remove_those_of_a_connection(&mut response.headers);
+    if let Some(length) = length {
+        response.body = pirn_http::Body::from_sized_reader(io::empty(), length);
+    }
+    response
+}
+
 /// The proxy tells the operator this in place of the text of `EAGAIN` or `ECANCELED`.
 const TOO_LONG: &str = "it takes too long";
 
 /// Returns whether a wait has ended because its time was up.
-fn is_late(error: &io::Error) -> bool {
+pub(super) fn is_late(error: &io::Error) -> bool {
     let kinds = [io::ErrorKind::TimedOut, io::ErrorKind::WouldBlock];
     kinds.contains(&error.kind()) || thread::is_interrupt(error)
 }
@@ -317,6 +340,10 @@ fn status_of(error: &io::Error) -> Status {
         true => Status::GATEWAY_TIMEOUT,
         false => Status::BAD_GATEWAY,
     }
+}
+
+fn is_switch(head: &Head) -> bool {
+    head.status == Status::SWITCHING_PROTOCOLS
 }
 
 fn has_body(status: Status) -> bool {

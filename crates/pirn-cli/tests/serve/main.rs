@@ -1,10 +1,12 @@
 //! `pirn serve`: files, and what is passed on to another server.
 
 mod between;
+mod both_ways;
 mod claims;
 mod hostile;
 #[path = "../shared/mod.rs"]
 mod shared;
+mod streaming;
 
 use shared::{Folder, PIRN, Server};
 use std::fs;

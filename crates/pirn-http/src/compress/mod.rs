@@ -83,9 +83,9 @@ impl Compression {
             return None;
         }
         vary(&mut response.headers, &ACCEPT_ENCODING);
-        let length = match (given, response.body.len()) {
-            (Given::Pushed, Some(0)) => None,
-            (_, length) => length,
+        let length = match given {
+            Given::Pushed => response.body.announced(),
+            Given::Returned => response.body.len(),
         };
         let is_small = length.is_some_and(|length| length < self.minimum.max(1));
         let coding = coding.filter(|_| !is_small)?;

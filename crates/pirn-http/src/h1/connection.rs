@@ -4,8 +4,9 @@ use super::body::Incoming;
 use super::framing::Framing;
 use super::head::{self, Head, Search};
 use super::input::Input;
-use super::output::{Asked, Body, Length, Output};
+use super::output::{Asked, Body, Length};
 use super::refusal::Refusal;
+use super::reply::{Answer, PIECE, Reply};
 use super::upgrade::{Upgrade, Upgraded};
 use crate::exchange::{self, Exchange};
 use crate::observe::Refused;
@@ -13,6 +14,7 @@ use crate::request::Request;
 use crate::response::{IntoResponse, Kind, Response, has_no_body, too_late};
 use crate::server::shared::Shared;
 use crate::server::watch::{Limit, Seat};
+use crate::split::{Reading, Split, Writing};
 use crate::stream::{Stream, retry};
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
@@ -20,31 +22,12 @@ use pirn::thread::Panic;
 use std::io::{self, Read};
 use std::sync::Arc;
 
-/// How many bytes are written at once, and of a reader, such as a file, read at once: 32 system
-/// calls per MiB. With 16 KiB they were 96, and took a third more of a processor.
-///
-/// The kernel's `sendfile` would take less than half. But it sends what the file has when the
-/// client takes it: of a file that is cut off or overwritten meanwhile, a client got zeros or other
-/// bytes, in an answer that looks complete.
-const PIECE: usize = 64 * 1024;
-
-/// The answer to the present request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Answer {
-    /// Nothing of it has been sent.
-    None,
-    /// The server has sent its head, and this part of the body is left to send.
-    Begun(Body),
-}
-
 /// See the module's documentation.
 pub(crate) struct Connection {
     pub(crate) stream: Stream,
     pub(crate) input: Input,
-    pub(crate) output: Output,
     pub(crate) incoming: Incoming,
-    pub(crate) answer: Answer,
-    asked: Asked,
+    pub(crate) reply: Reply,
     pub(crate) shared: Arc<Shared>,
     pub(crate) seat: Seat,
     /// A request has come.
@@ -74,10 +57,8 @@ impl Connection {
         Box::new(Connection {
             stream,
             input: Input::default(),
-            output: Output::default(),
             incoming: Incoming::new(Framing::Length(0), 0, false),
-            answer: Answer::None,
-            asked: Asked::NOTHING,
+            reply: Reply::new(),
             shared,
             seat,
             is_used: false,
@@ -103,10 +84,12 @@ impl Connection {
             let (exchange, trailers) = request.end();
             self = exchange.into_h1();
             let goes_on = match result {
-                Ok(_) if is_late && self.answer == Answer::None => self.finish(too_late(), None),
+                Ok(_) if is_late && self.reply.answer == Answer::None => {
+                    self.finish(too_late(), None)
+                }
                 Ok(response) => match response.body.0 {
                     Kind::Upgrade(upgrade)
-                        if self.answer == Answer::None && self.incoming.is_over() =>
+                        if self.reply.answer == Answer::None && self.incoming.is_over() =>
                     {
                         let body = Default::default();
                         return self.upgrade(Response { body, ..response }, upgrade);
@@ -152,7 +135,8 @@ impl Connection {
                 self.seat.limit(Limit::Head);
                 is_limited = true;
             }
-            self.output
+            self.reply
+                .output
                 .flush(&self.stream)
                 .map_err(|_| NoRequest::Broken)?;
             let was_idle = self.input.is_empty();
@@ -198,14 +182,14 @@ impl Connection {
 
     fn begin(&mut self, head: &Head) {
         self.is_used = true;
-        self.asked = Asked {
+        self.reply.asked = Asked {
             version: head.request.version,
             is_head: head.request.method == Method::HEAD,
             keep_alive: head.keep_alive && !self.shared.is_stopping(),
         };
         let limit = self.shared.limits.body;
         self.incoming = Incoming::new(head.framing, limit, head.expects_continue);
-        self.answer = Answer::None;
+        self.reply.answer = Answer::None;
     }
 
     /// Reads bytes of the request's body.
@@ -213,104 +197,54 @@ impl Connection {
         if self.incoming.is_over() || buffer.is_empty() {
             return Ok(0);
         }
-        if self.incoming.take_continue() && self.answer == Answer::None {
-            self.output.go_on(&self.stream)?;
-        }
-        self.output.flush(&self.stream)?;
+        self.begin_read()?;
         exchange::read_in_time(&self.seat, || {
             self.incoming.read(&mut self.input, &self.stream, buffer)
         })
     }
 
-    /// Sends the head of an answer whose body is written afterwards.
-    pub(crate) fn begin_answer(&mut self, response: &Response) -> io::Result<()> {
-        if self.answer != Answer::None {
-            return Err(exchange::has_responded());
+    /// Sends what the client may wait for before it sends more of the body.
+    pub(crate) fn begin_read(&mut self) -> io::Result<()> {
+        let output = &mut self.reply.output;
+        if self.incoming.take_continue() && self.reply.answer == Answer::None {
+            output.go_on(&self.stream)?;
         }
-        let length = match (response.status, response.body.len()) {
-            (status, _) if has_no_body(status) => Length::None,
-            (_, Some(0)) | (_, None) => Length::Unknown,
-            (_, Some(length)) => Length::Known(length),
-        };
-        self.send_head(response, length);
-        Ok(())
+        output.flush(&self.stream)
     }
 
-    fn send_head(&mut self, response: &Response, length: Length) {
+    /// Returns the two directions, for a thread each.
+    pub(crate) fn split(&mut self) -> Split<'_> {
+        self.settle_keep_alive();
+        let reading = Reading::H1(&self.stream, &mut self.input, &mut self.incoming);
+        let writing = Writing::H1(&self.stream, &mut self.reply);
+        (reading, writing, &self.seat, &self.shared)
+    }
+
+    /// Notes whether there can be another request, as far as that is known before the head of the
+    /// answer.
+    pub(crate) fn settle_keep_alive(&mut self) {
         if self.incoming.is_broken() || !self.incoming.is_over() && self.shared.is_stopping() {
-            self.asked.keep_alive = false;
+            self.reply.asked.keep_alive = false;
         }
-        let body = self
-            .output
-            .head(&self.asked, response.status, &response.headers, length);
-        if body == Body::UntilClose {
-            self.asked.keep_alive = false;
-        }
-        self.answer = Answer::Begun(body);
-        self.seat.begin_body();
+    }
+
+    /// Sends the head of an answer whose body is written afterwards.
+    pub(crate) fn begin_answer(&mut self, response: &Response) -> io::Result<()> {
+        self.settle_keep_alive();
+        self.reply.begin(&self.seat, response)
     }
 
     /// Writes bytes of the answer's body.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let Answer::Begun(mut body) = self.answer else {
-            return Err(io::ErrorKind::InvalidInput.into());
-        };
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            let offered = self.offer(&mut body, rest)?;
-            if offered > 0 {
-                rest = &rest[offered..];
-                continue;
-            }
-            // Each piece has its time limit: a client need not get all of a large body in that of
-            // one.
-            let (piece, more) = rest.split_at(rest.len().min(PIECE));
-            rest = more;
-            let waits = !self.output.has_room(piece.len());
-            let mut write = || self.output.body(&self.stream, &mut body, piece);
-            let result = match waits {
-                true => exchange::write_in_time(&self.seat, piece.len(), write),
-                false => {
-                    self.seat.note(piece.len());
-                    write()
-                }
-            };
-            self.answer = Answer::Begun(body);
-            self.sent(result)?;
-        }
-        Ok(())
-    }
-
-    /// Writes the bytes that the kernel takes without a wait of a body that is larger than a piece.
-    /// Returns their number.
-    fn offer(&mut self, body: &mut Body, rest: &[u8]) -> io::Result<usize> {
-        if rest.len() <= PIECE {
-            return Ok(0);
-        }
-        let result = self.output.offer(&self.stream, body, rest);
-        self.answer = Answer::Begun(*body);
-        let count = *result.as_ref().unwrap_or(&0);
-        self.seat.note(count);
-        self.sent(result.map(drop))?;
-        Ok(count)
+        self.reply.write(&self.stream, &self.seat, bytes)
     }
 
     pub(crate) fn flush(&mut self) -> io::Result<()> {
-        let flush = || self.output.flush(&self.stream);
-        let result = exchange::write_in_time(&self.seat, 0, flush);
-        self.sent(result)
-    }
-
-    /// Sees to it that nothing is kept for a client that reads too slowly.
-    fn sent(&self, result: io::Result<()>) -> io::Result<()> {
-        if result.is_err() && self.seat.has_expired() {
-            self.stream.reset_when_closed();
-        }
-        result
+        self.reply.flush(&self.stream, &self.seat)
     }
 
     pub(crate) fn has_answered(&self) -> bool {
-        self.answer != Answer::None
+        self.reply.answer != Answer::None
     }
 
     pub(crate) fn shared(&self) -> &Shared {
@@ -319,28 +253,28 @@ impl Connection {
 
     /// Sends what a handler has returned. Returns whether there may be another request.
     fn finish(&mut self, response: Response, trailers: Option<&HeaderMap>) -> bool {
-        if self.answer == Answer::None && self.seat.has_expired() {
+        if self.reply.answer == Answer::None && self.seat.has_expired() {
             self.seat.absorb(); // The client is told why, and has a moment to see it.
         }
-        let result = match self.answer {
+        let result = match self.reply.answer {
             Answer::None => self.send(response.or_failed(), trailers),
             // Its body is incomplete: no end is sent, and the client sees that.
-            Answer::Begun(_) if response.status.is_server_error() => return false,
-            Answer::Begun(body) => self.output.end(body, trailers),
+            Answer::Begun(_) if response.has_failed() => return false,
+            Answer::Begun(_) => self.reply.end(trailers),
         };
         result.is_ok() && self.may_go_on()
     }
 
     fn finish_panicked(&mut self) -> bool {
         let response = StatusCode::INTERNAL_SERVER_ERROR.into_response();
-        self.answer == Answer::None && self.finish(response, None)
+        self.reply.answer == Answer::None && self.finish(response, None)
     }
 
     /// Sends a whole response.
     fn send(&mut self, response: Response, trailers: Option<&HeaderMap>) -> io::Result<()> {
         let response = match response.body.0 {
             Kind::Upgrade(_) => {
-                self.asked.keep_alive = false;
+                self.reply.asked.keep_alive = false;
                 has_unread_body()
             }
             _ => response,
@@ -351,8 +285,9 @@ impl Connection {
             None => Length::Unknown,
         };
         // A body that is neither read nor small enough to be drained ends the connection: say so.
-        self.asked.keep_alive &= self.incoming.can_be_drained();
-        self.send_head(&response, length);
+        self.reply.asked.keep_alive &= self.incoming.can_be_drained();
+        self.settle_keep_alive();
+        self.reply.send_head(&self.seat, &response, length);
         match response.body.0 {
             Kind::Empty | Kind::Upgrade(_) => {}
             Kind::Bytes(bytes) => self.write(&bytes)?,
@@ -362,10 +297,7 @@ impl Connection {
                 waits,
             } => self.send_all_of(reader, length, waits)?,
         }
-        match self.answer {
-            Answer::Begun(body) => self.output.end(body, trailers),
-            Answer::None => Ok(()),
-        }
+        self.reply.end(trailers)
     }
 
     fn send_all_of(
@@ -374,7 +306,7 @@ impl Connection {
         length: Option<u64>,
         waits: bool,
     ) -> io::Result<()> {
-        if self.answer == Answer::Begun(Body::Omitted) {
+        if self.reply.answer == Answer::Begun(Body::Omitted) {
             return Ok(());
         }
         // Of a reader that is shorter than it says, the end is noticed; of others it is known.
@@ -393,7 +325,7 @@ impl Connection {
 
     /// Returns whether the next request can be read, once the rest of this one has been.
     fn may_go_on(&mut self) -> bool {
-        if !self.asked.keep_alive {
+        if !self.reply.asked.keep_alive {
             return false;
         }
         // This waits for no client, so no time limit holds: on a machine so busy that a thread got
@@ -402,7 +334,7 @@ impl Connection {
         if self.incoming.is_over() {
             return true;
         }
-        if self.output.flush(&self.stream).is_err() {
+        if self.reply.output.flush(&self.stream).is_err() {
             return false;
         }
         self.seat.limit(Limit::Drain);
@@ -442,7 +374,7 @@ impl Connection {
             refusal,
         });
         // Not the values of the request before: if that was HEAD, the answer would have no body.
-        self.asked = Asked::NOTHING;
+        self.reply.asked = Asked::NOTHING;
         let response = Response::new(refusal.status).text(refusal.why);
         let _ = self.send(response, None); // The client may be gone.
         self.incoming = Incoming::new(Framing::Length(u64::MAX), u64::MAX, false);

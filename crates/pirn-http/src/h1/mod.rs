@@ -8,4 +8,5 @@ pub(crate) mod head;
 pub(crate) mod input;
 pub(crate) mod output;
 pub(crate) mod refusal;
+pub(crate) mod reply;
 pub(crate) mod upgrade;

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker, ready};
 
 /// What the driver knows of a stream whose thread runs.
-pub(super) struct Live {
+pub(crate) struct Live {
     sending: Mutex<Sending>,
     line: Line,
     /// Notes the stream as a suspect.

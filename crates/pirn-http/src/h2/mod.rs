@@ -20,15 +20,19 @@ mod body;
 mod driver;
 mod head;
 mod live;
+mod reply;
 mod stream;
 mod suspects;
 mod tunnel;
 mod wire;
 
+pub(crate) use body::Incoming;
 pub(crate) use driver::serve;
-pub(crate) use stream::Stream;
+pub(crate) use live::Live;
+pub(crate) use reply::{Reply, Way};
 #[cfg(feature = "websocket")]
 pub(crate) use stream::not_here;
+pub(crate) use stream::{Common, Stream, read};
 pub(crate) use tunnel::Tunnel;
 pub(crate) use wire::Transport;
 

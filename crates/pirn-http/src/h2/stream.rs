@@ -3,11 +3,11 @@
 use super::body::Incoming;
 use super::head;
 use super::live::Live;
+use super::reply::{Answer, Body, PIECE, Reply, Way};
 use super::suspects::Suspects;
 use super::tunnel::Tunnel;
 use super::wire::Peer;
 use crate::exchange::{self, Exchange};
-use crate::h1::chunked::{NO_TRAILERS, remove_all};
 use crate::h1::input::Input;
 use crate::h1::refusal::Refusal;
 use crate::h1::upgrade::{Upgrade, Upgraded};
@@ -17,23 +17,18 @@ use crate::request::Request;
 use crate::response::{IntoResponse, Kind, Response, has_no_body, too_late};
 use crate::server::shared::Shared;
 use crate::server::watch::{Limit, Seat};
+use crate::split::{Reading, Split, Writing};
 use crate::stream::retry;
-use ::h2::ext::Protocol;
-use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderMap, Method, StatusCode};
+use http::{HeaderMap, StatusCode};
 use pirn::thread::Panic;
-use std::cell::Cell;
 use std::collections::HashMap;
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
-/// How many bytes are collected before they are sent, and are read of a reader at once.
-const PIECE: usize = 16 * 1024;
-
 /// What the streams of a connection share.
-pub(super) struct Common {
+pub(crate) struct Common {
     pub(super) shared: Arc<Shared>,
     pub(super) peer: Peer,
     /// The streams whose threads have not ended.
@@ -50,14 +45,12 @@ impl Common {
     /// share its window and the client's attention: as long as the others move together as much as
     /// one of them has to, one may pause for as long as a connection may be idle.
     ///
-    /// What the others move is counted from `since`, which is the connection's count when the time
-    /// of this body began. From the beginning of this wait would not do: a stream that now and then
-    /// gets a few bytes has little of its time left when its last wait begins, and in so short a
-    /// wait nobody moves enough.
-    fn patiently<R>(
+    /// What the others move is counted from when the time of this body began. From the beginning of
+    /// this wait would not do: a stream that now and then gets a few bytes has little of its time
+    /// left when its last wait begins, and in so short a wait nobody moves enough.
+    pub(super) fn patiently<R>(
         &self,
         seat: &Seat,
-        since: &Cell<u64>,
         limit: Limit,
         mut wait: impl FnMut() -> io::Result<R>,
     ) -> io::Result<R> {
@@ -74,45 +67,27 @@ impl Common {
                 return result;
             }
             // Relaxed: a number that stands for itself.
-            let moved = self.moved.load(Relaxed) - since.get();
+            let moved = pace.moved_by_all(self.moved.load(Relaxed));
             let by_others = moved.saturating_sub(pace.bytes());
             if by_others < timeouts.enough() || extensions == timeouts.most_extensions() {
                 return result;
             }
             extensions += 1;
             seat.absorb();
-            self.begin_body(seat, since);
+            self.begin_body(seat);
         }
     }
 
     /// Notes that the time of a stream's body begins, or begins anew.
-    fn begin_body(&self, seat: &Seat, since: &Cell<u64>) {
-        since.set(self.moved.load(Relaxed)); // Relaxed: as above.
+    pub(super) fn begin_body(&self, seat: &Seat) {
+        seat.pace().0.begin_among(self.moved.load(Relaxed)); // Relaxed: as above.
         seat.begin_body();
     }
 
     /// Notes that a body has moved by so many bytes.
-    fn note_moved(&self, bytes: usize) {
+    pub(super) fn note_moved(&self, bytes: usize) {
         self.moved.fetch_add(bytes as u64, Relaxed); // Relaxed: as above.
     }
-}
-
-/// How much of the answer's body may follow.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Body {
-    /// Nothing, whatever is written: the stream has ended with the head.
-    Omitted,
-    /// So many bytes.
-    Left(u64),
-    Open,
-}
-
-/// The answer to the request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Answer {
-    /// Nothing of it has been sent.
-    None,
-    Begun(Body),
 }
 
 /// See the module's documentation.
@@ -123,14 +98,7 @@ pub(crate) struct Stream {
     pub(crate) incoming: Incoming,
     /// The client waits for `100 Continue`.
     continues: bool,
-    is_head: bool,
-    /// The client asks for another protocol.
-    is_extended: bool,
-    answer: Answer,
-    /// How many bytes the connection had moved when the time of the present body began.
-    since: Cell<u64>,
-    /// Bytes of the answer's body that have been written and not been sent.
-    collected: Vec<u8>,
+    pub(crate) reply: Reply,
 }
 
 impl Stream {
@@ -143,9 +111,9 @@ impl Stream {
     ) -> Box<Stream> {
         let (parts, body) = request;
         let expected = parts.headers.get(http::header::EXPECT);
+        seat.pace().0.begin_among(common.moved.load(Relaxed)); // Relaxed: as in `patiently`.
         let incoming = Incoming::new(body, parts, common.shared.limits.body);
         Box::new(Stream {
-            since: Cell::new(common.moved.load(Relaxed)), // Relaxed: as in `patiently`.
             place: Place {
                 number,
                 common: Arc::clone(common),
@@ -156,10 +124,7 @@ impl Stream {
                 .is_some_and(|one| one.as_bytes().eq_ignore_ascii_case(b"100-continue"))
                 && !incoming.is_over(),
             incoming,
-            is_head: parts.method == Method::HEAD,
-            is_extended: parts.extensions.get::<Protocol>().is_some(),
-            answer: Answer::None,
-            collected: Vec::new(),
+            reply: Reply::new(parts),
         })
     }
 
@@ -192,7 +157,7 @@ impl Stream {
             Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
         };
         match response.body.0 {
-            Kind::Upgrade(upgrade) if stream.is_extended && !stream.has_answered() => {
+            Kind::Upgrade(upgrade) if stream.reply.is_extended && !stream.has_answered() => {
                 let body = Default::default();
                 stream.upgrade(Response { body, ..response }, upgrade);
             }
@@ -203,9 +168,10 @@ impl Stream {
     /// Leaves HTTP: sends the answer, and passes the stream on. That the protocol changes is said
     /// by any status of success here (RFC 8441, section 5).
     fn upgrade(mut self: Box<Self>, mut response: Response, upgrade: Upgrade) {
-        self.is_extended = false; // It has what it asks for.
+        self.reply.is_extended = false; // It has what it asks for.
         response.status = StatusCode::OK;
-        if self.send_head(&response, None, Body::Open).is_err() {
+        let (reply, way) = self.parts();
+        if reply.send_head(way, &response, None, Body::Open).is_err() {
             return; // The client is gone.
         }
         let Stream {
@@ -228,13 +194,13 @@ impl Stream {
         if self.seat.has_expired() {
             self.seat.absorb(); // The client is told why.
         }
-        let result = match self.answer {
+        let result = match self.reply.answer {
             Answer::None => self.send(response.or_failed(), trailers),
             // Its body is incomplete: no end is sent, and the client sees that.
-            Answer::Begun(_) if response.status.is_server_error() => {
+            Answer::Begun(body) if body != Body::Omitted && response.has_failed() => {
                 Err(io::ErrorKind::Other.into())
             }
-            Answer::Begun(body) => self.end(body, trailers),
+            Answer::Begun(_) => self.reply.end(&self.live, trailers),
         };
         match result {
             Ok(()) => self.linger(),
@@ -261,13 +227,14 @@ impl Stream {
         };
         let has_body = !has_no_body(response.status);
         let length = response.body.len().filter(|_| has_body);
-        let is_empty = !has_body || self.is_head || (length == Some(0) && trailers.is_none());
+        let (reply, way) = self.parts();
+        let is_empty = !has_body || reply.is_head || (length == Some(0) && trailers.is_none());
         let body = match (is_empty, length) {
             (true, _) => Body::Omitted,
             (false, Some(length)) => Body::Left(length),
             (false, None) => Body::Open,
         };
-        self.send_head(&response, length, body)?;
+        reply.send_head(way, &response, length, body)?;
         if is_empty {
             return Ok(());
         }
@@ -277,166 +244,73 @@ impl Stream {
             Kind::Bytes(bytes) if bytes.len() <= PIECE && trailers.is_none() => {
                 return self.live.with_body(|body| body.send_data(bytes, true));
             }
-            Kind::Bytes(bytes) => self.send_counted(bytes)?,
+            Kind::Bytes(bytes) => reply.send_counted(way, bytes)?,
             Kind::Reader { reader, .. } => self.send_all_of(reader)?,
         }
-        match self.answer {
-            Answer::Begun(body) => self.end(body, trailers),
-            Answer::None => Ok(()),
-        }
+        self.reply.end(&self.live, trailers)
     }
 
     fn send_all_of(&mut self, mut reader: Box<dyn Read + Send>) -> io::Result<()> {
+        let (reply, way) = self.parts();
         loop {
             let mut piece = vec![0; PIECE];
             match retry(|| reader.read(&mut piece))? {
                 0 => return Ok(()),
                 count => {
                     piece.truncate(count);
-                    self.send_counted(piece.into())?;
+                    reply.send_counted(way, piece.into())?;
                 }
             }
         }
     }
 
-    /// Sends the end of the body.
-    ///
-    /// # Errors
-    /// If the stream is broken, or there were fewer bytes than the head has announced.
-    fn end(&mut self, body: Body, trailers: Option<HeaderMap>) -> io::Result<()> {
-        match body {
-            Body::Omitted => return Ok(()),
-            Body::Left(1..) => return Err(exchange::too_short()),
-            Body::Left(0) | Body::Open => {}
-        }
-        let rest = Bytes::from(std::mem::take(&mut self.collected));
-        match trailers {
-            None => self.live.with_body(|body| body.send_data(rest, true)),
-            Some(mut trailers) => self.live.with_body(|body| {
-                remove_all(&NO_TRAILERS, &mut trailers);
-                remove_all(&head::LEFT_OUT, &mut trailers);
-                body.send_data(rest, false)?;
-                body.send_trailers(trailers)
-            }),
-        }
-    }
-
-    fn send_head(
-        &mut self,
-        response: &Response,
-        length: Option<u64>,
-        body: Body,
-    ) -> io::Result<()> {
-        let mut head = head::answer(response, length);
-        if self.is_extended && head.status().is_success() {
-            // Of success the client would think that the protocol changes.
-            *head.status_mut() = StatusCode::NOT_IMPLEMENTED;
-        }
-        self.live.send_head(head, body == Body::Omitted)?;
-        self.answer = Answer::Begun(body);
-        self.place.common.begin_body(&self.seat, &self.since);
-        Ok(())
-    }
-
     /// Sends the head of an answer whose body is written afterwards.
     pub(crate) fn begin_answer(&mut self, response: &Response) -> io::Result<()> {
-        if self.has_answered() {
-            return Err(exchange::has_responded());
-        }
-        let no_body = has_no_body(response.status);
-        let length = response.body.len().filter(|&length| !no_body && length > 0);
-        let body = match length {
-            _ if no_body || self.is_head => Body::Omitted,
-            Some(length) => Body::Left(length),
-            None => Body::Open,
-        };
-        self.send_head(response, length, body)
+        let (reply, way) = self.parts();
+        reply.begin(way, response)
     }
 
     pub(crate) fn has_answered(&self) -> bool {
-        self.answer != Answer::None
+        self.reply.answer != Answer::None
     }
 
     /// Writes bytes of the answer's body.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        match self.answer {
-            Answer::None => return Err(io::ErrorKind::InvalidInput.into()),
-            Answer::Begun(Body::Omitted) => return Ok(()),
-            Answer::Begun(_) => self.count(bytes.len())?,
-        }
-        if self.collected.len() + bytes.len() <= PIECE {
-            self.collected.extend_from_slice(bytes);
-            return Ok(());
-        }
-        self.flush()?;
-        match bytes.len() <= PIECE {
-            true => self.collected.extend_from_slice(bytes),
-            false => self.send_bytes(Bytes::copy_from_slice(bytes))?,
-        }
-        Ok(())
+        let (reply, way) = self.parts();
+        reply.write(way, bytes)
     }
 
     /// Sends what has been collected.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
-        match std::mem::take(&mut self.collected) {
-            none if none.is_empty() => Ok(()),
-            collected => self.send_bytes(collected.into()),
-        }
+        let (reply, way) = self.parts();
+        reply.flush(way)
     }
 
-    /// Counts bytes of the body.
-    ///
-    /// # Errors
-    /// If they are more than the head has announced.
-    fn count(&mut self, bytes: usize) -> io::Result<()> {
-        if let Answer::Begun(Body::Left(left)) = &mut self.answer {
-            exchange::take_off(left, bytes)?;
-        }
-        Ok(())
-    }
-
-    fn send_counted(&mut self, bytes: Bytes) -> io::Result<()> {
-        self.count(bytes.len())?;
-        self.send_bytes(bytes)
-    }
-
-    /// Sends bytes of the body, which have been counted, as fast as the client's window opens.
-    fn send_bytes(&mut self, mut bytes: Bytes) -> io::Result<()> {
-        while !bytes.is_empty() {
-            let room = self.wait_for_room(bytes.len())?;
-            let piece = bytes.split_to(room.min(bytes.len()));
-            self.seat.progress(piece.len());
-            self.place.common.note_moved(piece.len());
-            self.live.with_body(|body| body.send_data(piece, false))?;
-        }
-        Ok(())
-    }
-
-    /// Waits until the client takes bytes of the body. Returns how many.
-    fn wait_for_room(&self, wanted: usize) -> io::Result<usize> {
-        if let Some(room) = self.live.room(wanted) {
-            return Ok(room);
-        }
-        let common = &self.place.common;
-        let (seat, since) = (&self.seat, &self.since);
-        let room = common.patiently(seat, since, Limit::Write, || self.live.wait_for_room());
-        self.seat.no_limit();
-        room
+    fn parts(&mut self) -> (&mut Reply, Way<'_>) {
+        let way = Way::new(&self.place.common, &self.live, &self.seat);
+        (&mut self.reply, way)
     }
 
     /// Reads bytes of the request's body.
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if std::mem::take(&mut self.continues) && !self.has_answered() {
-            self.live.go_on()?;
+        self.begin_read()?;
+        read(&self.place.common, &self.seat, &mut self.incoming, buffer)
+    }
+
+    /// Sends what the client may wait for before it sends more of the body.
+    pub(crate) fn begin_read(&mut self) -> io::Result<()> {
+        match std::mem::take(&mut self.continues) && !self.has_answered() {
+            true => self.live.go_on(),
+            false => Ok(()),
         }
-        let (common, seat) = (&self.place.common, &self.seat);
-        let count = exchange::read_in_time(seat, || {
-            common.patiently(seat, &self.since, Limit::Body, || {
-                self.incoming.read(buffer)
-            })
-        })?;
-        common.note_moved(count);
-        Ok(count)
+    }
+
+    /// Returns the two directions, for a thread each.
+    pub(crate) fn split(&mut self) -> Split<'_> {
+        let common = &*self.place.common;
+        let reading = Reading::H2(common, &mut self.incoming);
+        let writing = Writing::H2(common, &self.live, &mut self.reply);
+        (reading, writing, &self.seat, &common.shared)
     }
 
     pub(crate) fn shared(&self) -> &Shared {
@@ -446,6 +320,20 @@ impl Stream {
     pub(crate) fn peer(&self) -> &Peer {
         &self.place.common.peer
     }
+}
+
+/// Reads bytes of the body of a request.
+pub(crate) fn read(
+    common: &Common,
+    seat: &Seat,
+    incoming: &mut Incoming,
+    buffer: &mut [u8],
+) -> io::Result<usize> {
+    let count = exchange::read_in_time(seat, || {
+        common.patiently(seat, Limit::Body, || incoming.read(buffer))
+    })?;
+    common.note_moved(count);
+    Ok(count)
 }
 
 /// The place of a stream among those of its connection, until its thread ends.

@@ -15,6 +15,9 @@ pub(crate) struct Pace {
     waited: Cell<u64>,
     /// Since which tick the client is being waited for.
     since: Cell<Option<u64>>,
+    /// How many bytes the connection had moved when the time of the body began.
+    #[cfg(feature = "http2")]
+    moved_before: Cell<u64>,
 }
 
 impl Pace {
@@ -43,6 +46,19 @@ impl Pace {
     pub(super) fn begin_anew(&self) {
         self.bytes.set(0);
         self.waited.set(0);
+    }
+
+    /// Notes how many bytes the connection has moved when the time of a body begins.
+    #[cfg(feature = "http2")]
+    pub(crate) fn begin_among(&self, moved: u64) {
+        self.moved_before.set(moved);
+    }
+
+    /// Returns how many bytes the streams of the connection have moved since then, if they have
+    /// moved `moved` in all.
+    #[cfg(feature = "http2")]
+    pub(crate) fn moved_by_all(&self, moved: u64) -> u64 {
+        moved - self.moved_before.get()
     }
 
     /// Returns how many bytes have moved.

@@ -356,8 +356,8 @@ impl Watch {
         self.take_seat(false)
     }
 
-    /// Returns a seat for a new stream of a connection.
-    #[cfg(feature = "http2")]
+    /// Returns a seat for a new stream of a connection, or for the answer to a request, if another
+    /// thread than the handler's sends it.
     pub(crate) fn stream_seat(self: &Arc<Self>) -> Seat {
         self.take_seat(true)
     }

@@ -9,6 +9,7 @@ mod http2;
 mod refused;
 mod room;
 mod slow;
+mod split;
 mod threads;
 #[cfg(all(
     feature = "brotli",
