@@ -1,47 +1,57 @@
-//! The layers of `docs/architecture.md` hold: each file of `pirn` refers to the layers below its
-//! own, and to one above only if a list allows it.
+//! The layers of `docs/architecture.md` hold: each file of a crate refers to the layers below its
+//! own, and to one above only if a list allows it. (Between crates the compiler sees to that.)
 //!
-//! The test scans all paths from the crate's root (`crate::…`) outside of comments and unit tests.
+//! The test scans all paths from a crate's root (`crate::…`) outside of comments and unit tests.
 //! Every module at the root has a rank.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The layers, from the bottom: folders and files of `src/`.
-const LAYERS: [&str; 33] = [
-    "panic",
-    "local",
-    "poison",
-    "primitives",
-    "environment",
-    "arch",
-    "time",
-    "sys",
-    "notices",
-    "mark",
-    "lock",
-    "alloc",
-    "glibc",
-    "own_vec",
-    "sanitizer",
-    "stack",
-    "continuation",
-    "recorder",
-    "vthread",
-    "sched",
-    "blocking",
-    "runtime",
-    "on_carrier",
-    "interpose",
-    "scoped_value",
-    "thread",
-    "bridge",
-    "executor",
-    "scope",
-    "config",
-    "observe",
-    "start",
-    "__private",
+/// The crates, and the layers of each from the bottom: folders and files of `src/`.
+const CRATES: [(&str, &[&str]); 2] = [
+    (
+        "pirn-rt",
+        &[
+            "panic",
+            "local",
+            "poison",
+            "primitives",
+            "environment",
+            "arch",
+            "time",
+            "sys",
+            "notices",
+            "mark",
+            "lock",
+            "alloc",
+            "glibc",
+            "own_vec",
+            "sanitizer",
+            "stack",
+            "continuation",
+            "recorder",
+            "vthread",
+            "sched",
+            "blocking",
+            "runtime",
+        ],
+    ),
+    (
+        "pirn",
+        &[
+            "on_carrier",
+            "interpose",
+            "scoped_value",
+            "thread",
+            "bridge",
+            "executor",
+            "scope",
+            "config",
+            "observe",
+            "start",
+            "__private",
+        ],
+    ),
 ];
 
 /// The allowed references that go up, and the reasons.
@@ -63,29 +73,30 @@ const UPWARD: [(&str, &str, &str); 5] = [
 
 #[test]
 fn layers_refer_to_those_below_them_only() {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../pirn/src");
     let mut wrong = Vec::new();
     let mut unused = UPWARD.to_vec();
-    for file in rust_files(&source) {
-        let path = file.strip_prefix(&source).unwrap().display().to_string();
-        let from = path.split(['/', '.']).next().unwrap();
-        let of_tests = path.ends_with("testing.rs") || path.contains("tests");
-        if from == "lib" || of_tests {
-            continue;
-        }
-        let rank = rank(from).unwrap_or_else(|| panic!("`{from}` has no rank"));
-        for (line, to) in references(&fs::read_to_string(&file).unwrap()) {
-            if self::rank(&to).is_none_or(|to| to <= rank) {
+    for (name, layers) in CRATES {
+        let rank = |name: &str| layers.iter().position(|layer| *layer == name);
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../{name}/src"));
+        for file in rust_files(&source) {
+            let path = file.strip_prefix(&source).unwrap().display().to_string();
+            let from = path.split(['/', '.']).next().unwrap();
+            let of_tests = path.contains("testing") || path.contains("tests");
+            if from == "lib" || of_tests {
                 continue;
             }
-            unused.retain(|(a, b, _)| (*a, *b) != (from, to.as_str()));
-            if !UPWARD
-                .iter()
-                .any(|(a, b, _)| (*a, *b) == (from, to.as_str()))
-            {
-                wrong.push(format!(
-                    "src/{path}:{line}: `{from}` refers to `{to}`, a layer above it"
-                ));
+            let below = rank(from).unwrap_or_else(|| panic!("{name}: `{from}` has no rank"));
+            for (line, to) in references(&fs::read_to_string(&file).unwrap()) {
+                if rank(&to).is_none_or(|to| to <= below) {
+                    continue;
+                }
+                let this = |(a, b, _): &(&str, &str, &str)| (*a, *b) == (from, to.as_str());
+                unused.retain(|entry| !this(entry));
+                if !UPWARD.iter().any(this) {
+                    wrong.push(format!(
+                        "{name}/src/{path}:{line}: `{from}` refers to `{to}`, a layer above it"
+                    ));
+                }
             }
         }
     }
@@ -94,10 +105,6 @@ fn layers_refer_to_those_below_them_only() {
         unused.is_empty(),
         "no longer needed, so to be taken off the list: {unused:?}"
     );
-}
-
-fn rank(name: &str) -> Option<usize> {
-    LAYERS.iter().position(|layer| *layer == name)
 }
 
 fn rust_files(folder: &Path) -> Vec<PathBuf> {

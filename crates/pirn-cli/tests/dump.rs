@@ -131,7 +131,7 @@ fn it_shows_only_what_is_asked_for() {
     let text = shown(&["dump", &server.pid(), "--id", "3", "--format", "threads"]);
     assert_has(&text, &["#3", "http-accept", "accept4"]);
     let text = shown(&["dump", &server.pid(), "--runtime-frames"]);
-    assert_has(&text, &["pirn::blocking"]);
+    assert_has(&text, &["pirn_rt::blocking"]);
     let output = pirn(&[
         "dump",
         &server.pid(),

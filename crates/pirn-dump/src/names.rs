@@ -68,7 +68,10 @@ impl Frame {
             .unwrap_or("")
             .trim_start_matches(['<', '&']);
         // The command `pirn` is a program with functions of the same beginning.
-        name.starts_with("pirn::") && self.file.as_deref().is_none_or(is_of_runtime)
+        ["pirn::", "pirn_rt::"]
+            .iter()
+            .any(|start| name.starts_with(start))
+            && self.file.as_deref().is_none_or(is_of_runtime)
             || name == "start_of_stack"
             || self.is_inner_part()
     }
@@ -128,13 +131,14 @@ fn interposed_part(function: &str) -> Option<&str> {
     path.rsplit("::").next()?.strip_suffix("_here")
 }
 
-/// Whether a source file is one of the runtime's: below `pirn/src` or, from a registry,
-/// `pirn-0.1.0/src`.
+/// Whether a source file is one of the runtime's: below `pirn/src` or `pirn-rt/src` or, from a
+/// registry, `pirn-0.1.0/src`.
 fn is_of_runtime(file: &str) -> bool {
     let mut folders = file.split('/').peekable();
     while let Some(folder) = folders.next() {
         let version = folder
             .strip_prefix("pirn")
+            .map(|rest| rest.strip_prefix("-rt").unwrap_or(rest))
             .map(|rest| rest.strip_prefix('-').unwrap_or(rest));
         let is_pirn =
             version.is_some_and(|it| it.is_empty() || it.starts_with(|c: char| c.is_ascii_digit()));
@@ -296,12 +300,12 @@ fn counters(stack: &Stack) -> impl Iterator<Item = (u64, bool)> {
 /// Leaves out the frames of the runtime.
 ///
 /// ```text
-///   pirn::vthread::mount::park         recvfrom             <- a function of libc, defined by us
+///   pirn_rt::vthread::mount::park      recvfrom             <- a function of libc, defined by us
 ///   pirn::thread::park          <-     server::read
 ///   server::handle                     server::handle
-///   pirn::scope::task_scope::run       pirn::local::with       not shown: what calls the
+///   pirn::scope::task_scope::run       pirn_rt::local::with    not shown: what calls the
 ///   std::panic::catch_unwind           std::panic::catch_unwind          thread's function
-///   pirn::scope::with           <-     pirn::vthread::life::entry
+///   pirn::scope::with           <-     pirn_rt::vthread::life::entry
 /// ```
 ///
 /// Of frames of the runtime in a row, with what they call of `std`, the outermost is shown: the

@@ -1,5 +1,5 @@
-//! The kinds of events, and what their words mean: as in `crates/pirn/src/recorder/kinds.rs`, whose
-//! test compares them.
+//! The kinds of events, and what their words mean: as in `crates/pirn-rt/src/recorder/kinds.rs`,
+//! whose test compares them.
 //!
 //! ```text
 //!   a slot        63                                 8 7         0

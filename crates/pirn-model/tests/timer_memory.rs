@@ -5,12 +5,12 @@
 
 #[path = "common/glibc.rs"]
 mod glibc;
-#[path = "../../pirn/src/own_vec.rs"]
+#[path = "../../pirn-rt/src/own_vec.rs"]
 mod own_vec;
-#[path = "../../pirn/src/primitives.rs"]
+#[path = "../../pirn-rt/src/primitives.rs"]
 #[allow(dead_code, unused_imports)] // The runtime uses more of them than the timer heap does.
 mod primitives;
-#[path = "../../pirn/src/blocking/timer_heap.rs"]
+#[path = "../../pirn-rt/src/blocking/timer_heap.rs"]
 mod timer_heap;
 
 use core::ptr::{self, NonNull};

@@ -1,7 +1,7 @@
 //! The functions that the macros' output calls. Not for use by hand.
 
-use crate::runtime;
 use crate::thread::{Builder, std_start};
+use pirn_rt::runtime;
 use std::io::{self, Write};
 use std::panic::resume_unwind;
 

@@ -14,8 +14,8 @@
 //! SET|FROZEN resolve              none: the runtime runs on the program's settings as well
 //! ```
 
-use crate::environment;
-use crate::stack::{LARGEST_STACK, SMALLEST_STACK};
+use pirn_rt::environment;
+use pirn_rt::stack::{LARGEST_STACK, SMALLEST_STACK};
 use spec::{
     KIB, MAX_BLOCKING_THREADS, MIB, OBSERVE, PARALLELISM, SETTINGS, SIGQUIT, SLICE, SPARE_CARRIERS,
     SPECS, SPIN, STACK_SIZE, SWAP_COLD, TLS_RESERVE,

@@ -113,38 +113,18 @@ compile_error!(
     "pirn cannot interpose libc in a statically linked program: remove `-C target-feature=+crt-static`"
 );
 
-mod alloc;
-mod arch;
-mod blocking;
 mod bridge;
 mod config;
-mod continuation;
-mod environment;
 pub mod executor;
-mod glibc;
 mod interpose;
-mod local;
-mod lock;
-mod mark;
-mod notices;
 mod observe;
 mod on_carrier;
-mod own_vec;
-mod panic;
-mod poison;
-mod primitives;
-mod recorder;
-mod runtime;
-mod sanitizer;
-mod sched;
 pub mod scope;
 mod scoped_value;
-mod stack;
 mod start;
-mod sys;
+#[cfg(test)]
+mod testing;
 pub mod thread;
-mod time;
-mod vthread;
 
 pub use bridge::{AsyncIo, block_on, block_on_interruptible};
 #[cfg(feature = "crossbeam-channel")]

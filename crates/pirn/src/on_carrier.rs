@@ -1,6 +1,6 @@
 //! A wrapper for allocators with per-thread caches.
 
-use crate::vthread;
+use pirn_rt::vthread;
 use std::alloc::{GlobalAlloc, Layout};
 
 /// Wraps an allocator that keeps per-thread caches (jemalloc, mimalloc, snmalloc, …), so that all

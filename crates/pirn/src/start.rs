@@ -2,20 +2,19 @@
 //! fork [again](after_fork).
 //!
 //! The start examines machine, kernel and C library, and refuses with one clear error if they do
-//! not meet the requirements. The part that needs a *fresh* platform thread, with unused TLS, runs
-//! on a bare `pthread`.
+//! not meet the requirements.
 
 mod after_fork;
 
-use crate::glibc::{malloc, symbols, tls};
 use crate::observe::{door, events};
-use crate::runtime::{self, FAILURE, Runtime, RuntimeSettings, STARTING};
-use crate::stack::{SizeClass, depth, region};
-use crate::sys::{self, call};
-use crate::vthread::natively::Natively;
-use crate::vthread::overflow;
-use crate::{arch, config, environment, interpose, notices, observe, sanitizer, sched};
-use core::ffi::c_void;
+use crate::{config, interpose, observe};
+use pirn_rt::glibc::tls;
+use pirn_rt::runtime::{self, FAILURE, Runtime, RuntimeSettings, STARTING, process};
+use pirn_rt::stack::{SizeClass, depth, region};
+use pirn_rt::sys::{self, call};
+use pirn_rt::vthread::natively::Natively;
+use pirn_rt::vthread::overflow;
+use pirn_rt::{arch, environment, notices, sanitizer, sched};
 use std::io;
 
 /// Pretends that the thread pointer cannot be set by an instruction.
@@ -50,11 +49,9 @@ fn pirn_start_runtime() -> io::Result<&'static Runtime> {
     let keep = events::settings::from_environment().map_err(io::Error::other)?;
     notices::prepare();
     config::unknown::report();
-    interpose::verify().map_err(unsupported)?;
-    symbols::prepare();
-    malloc::prepare().map_err(unsupported)?;
+    interpose::verify().map_err(process::unsupported)?;
     let reserve = settings.tls_reserve.unwrap_or_else(default_tls_reserve);
-    on_fresh_thread(|| study_thread(reserve))?;
+    process::study(reserve)?;
     // The following steps cannot be undone, so a failure is final.
     FAILURE.with(|| launch(&settings, keep))
 }
@@ -121,8 +118,8 @@ fn launch(
         events::keeper::start_by_environment(runtime, keep)?;
     }
     run(runtime, settings)?;
-    interpose::process::fork::install().map_err(unsupported)?;
-    interpose::process::linker::install().map_err(unsupported)?;
+    interpose::process::fork::install().map_err(process::unsupported)?;
+    interpose::process::linker::install().map_err(process::unsupported)?;
     crate::thread::panics::name_them();
     interpose::started();
     runtime::publish(runtime);
@@ -179,55 +176,4 @@ fn run(runtime: &'static Runtime, settings: &config::Settings) -> io::Result<()>
     sched::cold::start(settings.swap_cold)?;
     observe::lints::start(runtime, settings.lints);
     Ok(())
-}
-
-fn unsupported(text: String) -> io::Error {
-    io::Error::new(
-        io::ErrorKind::Unsupported,
-        format!("pirn cannot run here: {text}"),
-    )
-}
-
-/// Learns the layout of threads in this C library, and keeps `reserve` bytes in each for the
-/// thread-local data of libraries to come. Runs on a fresh platform thread.
-fn study_thread(reserve: usize) -> Result<(), String> {
-    malloc::probe()?;
-    let template = tls::Template::capture(reserve)?;
-    sanitizer::study(template.image_bytes())?;
-    let verified = template.rehearse(|tp| {
-        // SAFETY: a complete block that nobody else uses.
-        unsafe { malloc::verify(tp) }
-    });
-    tls::install(template);
-    verified
-}
-
-/// Runs `f` on a platform thread that has run nothing else.
-fn on_fresh_thread<F: Fn() -> Result<(), String> + Sync>(f: F) -> io::Result<()> {
-    struct Errand<F> {
-        f: F,
-        result: Result<(), String>,
-    }
-    extern "C" fn run<F: Fn() -> Result<(), String>>(task: *mut c_void) -> *mut c_void {
-        // SAFETY: `join` below keeps the task in place until this thread has ended.
-        let task = unsafe { &mut *task.cast::<Errand<F>>() };
-        task.result = (task.f)();
-        core::ptr::null_mut()
-    }
-    let mut task = Errand { f, result: Ok(()) };
-    // SAFETY: a plain thread, joined at once. libc's own functions, because Pirn's are not ready
-    // yet.
-    let created = unsafe {
-        let mut thread: libc::pthread_t = 0;
-        let task = (&raw mut task).cast();
-        let created = libc::pthread_create(&mut thread, core::ptr::null(), run::<F>, task);
-        if created == 0 {
-            libc::pthread_join(thread, core::ptr::null_mut());
-        }
-        created
-    };
-    if created != 0 {
-        return Err(io::Error::from_raw_os_error(created));
-    }
-    task.result.map_err(unsupported)
 }

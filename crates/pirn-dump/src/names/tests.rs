@@ -8,7 +8,10 @@ fn shown(functions: &[&str], complete: bool) -> String {
             function: Some(function.trim_start_matches('~').to_string()),
             inlined: function.starts_with('~'),
             file: Some(match *function {
-                name if name.contains("pirn::") || name.starts_with('~') => {
+                name if name.contains("pirn::")
+                    || name.contains("pirn_rt::")
+                    || name.starts_with('~') =>
+                {
                     "/x/pirn-0.1.0/src/local.rs".into()
                 }
                 "recv" | "recvfrom" => "/x/pirn/src/interpose/socket.rs".into(),
@@ -65,7 +68,7 @@ fn parts_of_the_runtime_without_their_path_are_not_shown() {
 const BEGINNING: [&str; 4] = [
     "core::ops::function::FnOnce::call_once",
     "__rust_try",
-    "pirn::vthread::life::entry",
+    "pirn_rt::vthread::life::entry",
     "start_of_stack",
 ];
 
@@ -121,6 +124,8 @@ fn a_program_with_our_name_is_not_the_runtime() {
         ("/x/crates/pirn/src/local.rs", true),
         ("crates/pirn/src/local.rs", true),
         ("/x/pirn-0.1.0/src/local.rs", true),
+        ("/x/crates/pirn-rt/src/local.rs", true),
+        ("/x/pirn-rt-0.1.0/src/local.rs", true),
         ("/x/crates/pirn-cli/src/main.rs", false),
         ("/x/pirn/examples/src/main.rs", false),
         ("src/main.rs", false),
@@ -167,7 +172,7 @@ fn what_begins_a_thread_of_std_under_pthread_create_is_not_shown() {
         "std::panicking::catch_unwind",
         "core::ops::function::FnOnce::call_once{{vtable.shim}}",
         "<std::sys::thread::unix::Thread>::new::thread_start",
-        "pirn::arch::x86_64_pthread::call_as_pthread",
+        "pirn_rt::arch::x86_64_pthread::call_as_pthread",
     ];
     let all = shown(&functions, true);
     assert!(

@@ -17,70 +17,70 @@
 //! of sleeping have explicit fences, and relaxed accesses where these suffice. Each fence and each
 //! ordering has been weakened once to see a model fail.
 
-#[path = "../../../pirn/src/sched/alarm.rs"]
+#[path = "../../../pirn-rt/src/sched/alarm.rs"]
 mod alarm;
-#[path = "../../../pirn/src/vthread/at_mount.rs"]
+#[path = "../../../pirn-rt/src/vthread/at_mount.rs"]
 #[allow(dead_code)] // Times.
 mod at_mount;
-#[path = "../../../pirn/src/blocking/attendance.rs"]
+#[path = "../../../pirn-rt/src/blocking/attendance.rs"]
 mod attendance;
-#[path = "../../../pirn/src/sched/doze.rs"]
+#[path = "../../../pirn-rt/src/sched/doze.rs"]
 mod doze;
-#[path = "../../../pirn/src/blocking/fd_waiters.rs"]
+#[path = "../../../pirn-rt/src/blocking/fd_waiters.rs"]
 mod fd_waiters;
-#[path = "../../../pirn/src/vthread/handshake.rs"]
+#[path = "../../../pirn-rt/src/vthread/handshake.rs"]
 mod handshake;
-#[path = "../../../pirn/src/sched/idle.rs"]
+#[path = "../../../pirn-rt/src/sched/idle.rs"]
 #[allow(dead_code)]
 // The hint for short queues only omits wake-ups that the monitor makes up for.
 mod idle;
-#[path = "../../../pirn/src/sched/injector.rs"]
+#[path = "../../../pirn-rt/src/sched/injector.rs"]
 #[allow(dead_code)] // What the processors' queues need.
 mod injector;
-#[path = "../../../pirn/src/blocking/jobs.rs"]
+#[path = "../../../pirn-rt/src/blocking/jobs.rs"]
 #[allow(dead_code)] // The case in which no thread can be started runs under the lock.
 mod jobs;
-#[path = "../../../pirn/src/vthread/join.rs"]
+#[path = "../../../pirn-rt/src/vthread/join.rs"]
 mod join;
-#[path = "../../../pirn/src/blocking/list.rs"]
+#[path = "../../../pirn-rt/src/blocking/list.rs"]
 #[allow(dead_code)] // Some of it is for other lists.
 mod list;
-#[path = "../../../pirn/src/sched/local_queue.rs"]
+#[path = "../../../pirn-rt/src/sched/local_queue.rs"]
 mod local_queue;
-#[path = "../../../pirn/src/blocking/lot_count.rs"]
+#[path = "../../../pirn-rt/src/blocking/lot_count.rs"]
 mod lot_count;
 #[path = "../../../pirn-actor/src/mailbox/word.rs"]
 #[allow(dead_code)] // Flags that are like others.
 mod mailbox_word;
-#[path = "../../../pirn/src/blocking/nap.rs"]
+#[path = "../../../pirn-rt/src/blocking/nap.rs"]
 mod nap;
-#[path = "../../../pirn/src/vthread/permit.rs"]
+#[path = "../../../pirn-rt/src/vthread/permit.rs"]
 mod permit;
-#[path = "../../../pirn/src/blocking/readiness/protocol.rs"]
+#[path = "../../../pirn-rt/src/blocking/readiness/protocol.rs"]
 #[allow(dead_code)] // Some of it is for the table of descriptors only.
 mod readiness;
-#[path = "../../../pirn/src/sched/ready_queue.rs"]
+#[path = "../../../pirn-rt/src/sched/ready_queue.rs"]
 #[allow(dead_code)] // As for the injector.
 mod ready_queue;
 #[path = "../../../pirn-actor/src/reply/word.rs"]
 mod reply_word;
-#[path = "../../../pirn/src/vthread/resident.rs"]
+#[path = "../../../pirn-rt/src/vthread/resident.rs"]
 mod resident;
-#[path = "../../../pirn/src/blocking/review/protocol.rs"]
+#[path = "../../../pirn-rt/src/blocking/review/protocol.rs"]
 mod review;
-#[path = "../../../pirn/src/recorder/ring.rs"]
+#[path = "../../../pirn-rt/src/recorder/ring.rs"]
 mod ring;
-#[path = "../../../pirn/src/sched/sample.rs"]
+#[path = "../../../pirn-rt/src/sched/sample.rs"]
 mod sample;
-#[path = "../../../pirn/src/recorder/shared.rs"]
+#[path = "../../../pirn-rt/src/recorder/shared.rs"]
 mod shared_ring;
-#[path = "../../../pirn/src/sched/spare.rs"]
+#[path = "../../../pirn-rt/src/sched/spare.rs"]
 #[allow(dead_code)] // The monitor's questions.
 mod spare;
-#[path = "../../../pirn/src/sched/turn.rs"]
+#[path = "../../../pirn-rt/src/sched/turn.rs"]
 #[allow(dead_code)] // What the holder alone uses.
 mod turn;
-#[path = "../../../pirn/src/vthread/wait_word.rs"]
+#[path = "../../../pirn-rt/src/vthread/wait_word.rs"]
 #[allow(dead_code)]
 // A wait with a word of its own, which no interrupter knows, is a special case of this.
 mod wait_word;

@@ -1,26 +1,26 @@
 //! The runtime's data structures and protocols on real atomics: unit tests, property tests
 //! against a simple reference, and stress by real threads.
 
-#[path = "../../../pirn/src/vthread/at_mount.rs"]
+#[path = "../../../pirn-rt/src/vthread/at_mount.rs"]
 mod at_mount;
 #[path = "../common/glibc.rs"]
 mod glibc;
-#[path = "../../../pirn/src/vthread/handshake.rs"]
+#[path = "../../../pirn-rt/src/vthread/handshake.rs"]
 mod handshake;
-#[path = "../../../pirn/src/vthread/join.rs"]
+#[path = "../../../pirn-rt/src/vthread/join.rs"]
 mod join;
-#[path = "../../../pirn/src/sched/local_queue.rs"]
+#[path = "../../../pirn-rt/src/sched/local_queue.rs"]
 mod local_queue;
-#[path = "../../../pirn/src/own_vec.rs"]
+#[path = "../../../pirn-rt/src/own_vec.rs"]
 mod own_vec;
-#[path = "../../../pirn/src/vthread/permit.rs"]
+#[path = "../../../pirn-rt/src/vthread/permit.rs"]
 mod permit;
-#[path = "../../../pirn/src/primitives.rs"]
+#[path = "../../../pirn-rt/src/primitives.rs"]
 #[allow(dead_code, unused_imports)] // The runtime uses more of them than the files above do.
 mod primitives;
-#[path = "../../../pirn/src/blocking/timer_heap.rs"]
+#[path = "../../../pirn-rt/src/blocking/timer_heap.rs"]
 mod timer_heap;
-#[path = "../../../pirn/src/vthread/wait_word.rs"]
+#[path = "../../../pirn-rt/src/vthread/wait_word.rs"]
 #[allow(dead_code)] // The word itself is for the kernel.
 mod wait_word;
 

@@ -4,13 +4,13 @@
 //! has one of its own, which it takes out of the descriptor's list when it is dropped. The
 //! descriptor stays as it is, mostly blocking, so threads may use it at the same time as tasks do.
 
-use crate::blocking::readiness::Interest;
-use crate::blocking::task::{self, TaskPlace};
-use crate::poison::locked;
-use crate::{runtime, sys};
 use core::fmt;
 use core::future::poll_fn;
 use core::task::{Context, Poll};
+use pirn_rt::blocking::readiness::Interest;
+use pirn_rt::blocking::task::{self, TaskPlace};
+use pirn_rt::poison::locked;
+use pirn_rt::{runtime, sys};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::Mutex;

@@ -2,10 +2,10 @@
 
 use crate::thread::Interrupted;
 use crate::thread::drive::drive;
-use crate::time::Deadline;
-use crate::vthread::awaited::{Awaited, Kind};
-use crate::vthread::wait_word::Hearing;
 use core::pin::pin;
+use pirn_rt::time::Deadline;
+use pirn_rt::vthread::awaited::{Awaited, Kind};
+use pirn_rt::vthread::wait_word::Hearing;
 
 /// What a thread that runs a future waits for.
 const WAKER: Awaited = Awaited::new(Kind::Park, 0);

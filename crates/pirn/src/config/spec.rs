@@ -1,7 +1,7 @@
 //! The settings one by one: their names, bounds and units.
 
 use super::ConfigError;
-use crate::stack::{LARGEST_STACK, SMALLEST_STACK};
+use pirn_rt::stack::{LARGEST_STACK, SMALLEST_STACK};
 use std::ffi::OsString;
 
 // The indices of the settings in the arrays of `config`.

@@ -1,6 +1,6 @@
 //! Variables that look like settings but are not.
 
-use crate::{environment, notices};
+use pirn_rt::{environment, notices};
 use std::ffi::OsStr;
 
 /// Variables that other code than the settings reads.

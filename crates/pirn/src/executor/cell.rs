@@ -13,8 +13,8 @@ use super::error::TaskError;
 use super::watched::{GaveUp, WaitLimit, Watched};
 use crate::thread::Panic;
 use crate::thread::Thread;
-use crate::vthread::body::caught;
 use core::sync::atomic::{AtomicBool, Ordering};
+use pirn_rt::vthread::body::caught;
 use std::mem;
 use std::task::{Context, Poll};
 

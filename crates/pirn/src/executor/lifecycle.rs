@@ -6,10 +6,10 @@
 
 use super::cell::Interrupt;
 use super::watched::{GaveUp, WaitLimit, Watched};
-use crate::poison::locked;
 use core::cell::Cell;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, Ordering};
+use pirn_rt::poison::locked;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 

@@ -6,10 +6,10 @@ use super::queue::Queue;
 use super::watched::WaitLimit;
 use super::{Task, ThreadPerTask};
 use crate::thread::Panic;
-use crate::vthread::record::Place;
 use core::fmt;
 use core::iter::FusedIterator;
 use core::panic::Location;
+use pirn_rt::vthread::record::Place;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 

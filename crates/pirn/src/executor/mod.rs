@@ -38,11 +38,11 @@ pub use map::{Map, MapUnordered};
 pub use task::{Task, TaskFuture};
 
 use crate::thread::{self, Interrupted, Threads};
-use crate::vthread::record::Place;
 use cell::{Interrupt, TaskCell};
 use core::fmt;
 use core::panic::Location;
 use lifecycle::{Lifecycle, Membership};
+use pirn_rt::vthread::record::Place;
 use std::sync::Arc;
 use std::time::Duration;
 use watched::{GaveUp, WaitLimit};

@@ -2,7 +2,7 @@
 
 use super::watched::{GaveUp, WaitLimit, Watched};
 use crate::thread::Panic;
-use crate::vthread::body::caught;
+use pirn_rt::vthread::body::caught;
 use std::collections::VecDeque;
 use std::sync::Arc;
 

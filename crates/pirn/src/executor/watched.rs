@@ -5,8 +5,8 @@
 //! waiting threads, and parking: an interrupt grants a park permit on both kinds. Permits may be
 //! left over and end a later `park` early, as any `park` may end.
 
-use crate::poison::locked;
 use crate::thread::{self, Thread, ThreadId};
+use pirn_rt::poison::locked;
 use std::mem;
 use std::sync::{Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};

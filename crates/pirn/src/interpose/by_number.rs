@@ -15,14 +15,14 @@ use super::process::{exec, os_thread, sysv, wait};
 use super::thread::{attributes, by_id, clocks, identity, ids, names, scheduling};
 use super::time;
 use super::{fs, virtual_thread};
-use crate::arch;
-use crate::blocking::futex_many::{
-    SYS_FUTEX_REQUEUE, SYS_FUTEX_WAITV, SYS_FUTEX_WAKE, as_futex, wait_many,
-};
-use crate::runtime;
-use crate::sys::{self, Errno, SysResult};
 use core::ffi::{c_int, c_long};
 use libc::{fd_set, sigset_t, timespec};
+use pirn_rt::arch;
+use pirn_rt::blocking::futex_many::{
+    SYS_FUTEX_REQUEUE, SYS_FUTEX_WAITV, SYS_FUTEX_WAKE, as_futex, wait_many,
+};
+use pirn_rt::runtime;
+use pirn_rt::sys::{self, Errno, SysResult};
 
 /// Calls functions with these arguments, all of them integers and pointers.
 macro_rules! calls {

@@ -1,10 +1,10 @@
 //! The function `syscall(2)`, through which `std`, `parking_lot` and others call futexes.
 
-use crate::blocking::futex;
 use crate::interpose::registry::interposed;
 use crate::interpose::{by_number, futex_pi};
-use crate::sys;
 use core::ffi::c_long;
+use pirn_rt::blocking::futex;
+use pirn_rt::sys;
 
 interposed! {
     family "System calls by number" for Correctness;

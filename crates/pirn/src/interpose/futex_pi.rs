@@ -13,18 +13,18 @@
 //! carrier's, an owner is not told from others: each may unlock the word, and locking it twice
 //! waits.
 
-use crate::blocking::{futex, futex_op};
 use crate::interpose::thread::{identity, pthreads_are_virtual};
 use crate::interpose::virtual_thread;
-use crate::runtime;
-use crate::sys::{self, Errno, SysResult};
-use crate::vthread::awaited::{Awaited, Kind};
 use core::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use libc::{
     FUTEX_CLOCK_REALTIME, FUTEX_CMP_REQUEUE_PI, FUTEX_LOCK_PI, FUTEX_LOCK_PI2, FUTEX_OWNER_DIED,
     FUTEX_PRIVATE_FLAG, FUTEX_TID_MASK, FUTEX_TRYLOCK_PI, FUTEX_UNLOCK_PI, FUTEX_WAIT_BITSET,
     FUTEX_WAIT_REQUEUE_PI, FUTEX_WAITERS,
 };
+use pirn_rt::blocking::{futex, futex_op};
+use pirn_rt::runtime;
+use pirn_rt::sys::{self, Errno, SysResult};
+use pirn_rt::vthread::awaited::{Awaited, Kind};
 
 /// Performs a private futex operation with priority inheritance, or one of the rarer others.
 ///

@@ -36,8 +36,8 @@ pub(crate) use thread::pthreads_are_virtual;
 #[cfg(feature = "dump")]
 pub(crate) use thread::sync::owner_of;
 
-use crate::vthread::{self, Current};
 use core::ffi::c_char;
+use pirn_rt::vthread::{self, Current};
 
 /// The name of a file, in tables of functions.
 type Path = *const c_char;

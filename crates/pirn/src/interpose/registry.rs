@@ -245,22 +245,22 @@ macro_rules! interposed {
         $crate::interpose::fs::calls::bounded_call(name, libc::$number, args) as $ret
     }};
     (@call Pool $name:ident $($signature:tt)*) => {
-        $crate::blocking::offload::bounded(
-            $crate::vthread::awaited::Awaited::call($crate::interpose::registry::c_name!($name)),
-            || $crate::glibc::symbols::real!(fn $name $($signature)*),
+        pirn_rt::blocking::offload::bounded(
+            pirn_rt::vthread::awaited::Awaited::call($crate::interpose::registry::c_name!($name)),
+            || pirn_rt::glibc::symbols::real!(fn $name $($signature)*),
         )
     };
     (@call Carrier $($signature:tt)*) => {
-        $crate::interpose::thread::on_carrier(|| $crate::glibc::symbols::real!(fn $($signature)*))
+        $crate::interpose::thread::on_carrier(|| pirn_rt::glibc::symbols::real!(fn $($signature)*))
     };
     (@call Dedicated $name:ident($($arg:ident: $ty:ty),*) -> $ret:ty) => {{
         let call = || {
-            let result = $crate::glibc::symbols::real!(fn $name($($arg: $ty),*) -> $ret);
+            let result = pirn_rt::glibc::symbols::real!(fn $name($($arg: $ty),*) -> $ret);
             $crate::interpose::fs::calls::from_c(result)
         };
         let awaited =
-            $crate::vthread::awaited::Awaited::call($crate::interpose::registry::c_name!($name));
-        $crate::sys::to_c($crate::blocking::offload::dedicated(awaited, call)) as $ret
+            pirn_rt::vthread::awaited::Awaited::call($crate::interpose::registry::c_name!($name));
+        pirn_rt::sys::to_c(pirn_rt::blocking::offload::dedicated(awaited, call)) as $ret
     }};
 
     // Lists.

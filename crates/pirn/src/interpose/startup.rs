@@ -4,8 +4,8 @@
 use super::process::{credentials, dlfcn, handler, signals};
 use super::registry::{FAMILIES, Interposed, Need};
 use super::thread::sync::{self, semaphore};
-use crate::{sanitizer, sys};
 use core::ffi::{CStr, c_int, c_void};
+use pirn_rt::{sanitizer, sys};
 
 /// The C library calls this before `main`, among the initialisers of the program.
 #[used]

@@ -1,18 +1,18 @@
 //! `time.h`, `sched.h`: sleeping and yielding.
 
-use crate::blocking::Nap;
-use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
 use crate::interpose::thread::cancel::{self, Slept};
 use crate::interpose::thread::clocks;
 use crate::interpose::virtual_thread;
-use crate::sys::{self, Errno, call};
-use crate::time::Deadline;
-use crate::vthread::summons::Ran;
-use crate::vthread::wait_word::Hearing;
-use crate::{blocking, sched};
 use core::ffi::{c_int, c_uint};
 use libc::{clockid_t, timespec};
+use pirn_rt::blocking::Nap;
+use pirn_rt::glibc::symbols::real;
+use pirn_rt::sys::{self, Errno, call};
+use pirn_rt::time::Deadline;
+use pirn_rt::vthread::summons::Ran;
+use pirn_rt::vthread::wait_word::Hearing;
+use pirn_rt::{blocking, sched};
 
 /// How long a thread sleeps before it looks at a clock of CPU time again. The kernel looks at these
 /// at its ticks.

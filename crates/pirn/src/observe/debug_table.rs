@@ -17,9 +17,9 @@
 //! A reader finds it by its symbol, or, in a stripped program, by the section `.pirn_debug`, of
 //! which it is the only content. `gdb/threads.py` beside this file is such a reader.
 
-use crate::stack::region;
-use crate::vthread::{mounted, record, residents};
-use crate::{arch, runtime};
+use pirn_rt::stack::region;
+use pirn_rt::vthread::{mounted, record, residents};
+use pirn_rt::{arch, runtime};
 
 /// The version of the table's own layout. Names may come and go without a new one.
 const VERSION: u32 = 1;

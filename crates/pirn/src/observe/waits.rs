@@ -17,14 +17,14 @@ mod holders;
 pub(crate) mod scopes;
 pub(crate) mod standstill;
 
-use crate::arch;
 use crate::interpose::owner_of;
-use crate::stack::Slot;
-use crate::time::{self, Deadline};
-use crate::vthread::awaited::{Awaited, Kind};
-use crate::vthread::{Core, residents};
 use core::ffi::CStr;
 use pirn_dump::{LockKind, Wait, WaitKind};
+use pirn_rt::arch;
+use pirn_rt::stack::Slot;
+use pirn_rt::time::{self, Deadline};
+use pirn_rt::vthread::awaited::{Awaited, Kind};
+use pirn_rt::vthread::{Core, residents};
 use std::borrow::Cow;
 
 /// What a thread waits for, as a walker has noted it.

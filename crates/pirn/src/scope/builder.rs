@@ -6,8 +6,8 @@ use super::state::ScopeState;
 use super::task_scope::{self, Frame, TaskScope};
 use super::{JoinError, Joiner, await_all_successful};
 use crate::thread::Threads;
-use crate::time::Deadline;
 use core::num::NonZeroUsize;
+use pirn_rt::time::Deadline;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

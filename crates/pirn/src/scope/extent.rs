@@ -19,18 +19,18 @@
 //! Rejected: a scope for each such call. It would have a place in the tree of scopes, and would
 //! interrupt its members only, which the caller is not.
 //!
-//! [`WaitWord::expire`]: crate::vthread::wait_word::WaitWord::expire
+//! [`WaitWord::expire`]: pirn_rt::vthread::wait_word::WaitWord::expire
 
 use super::keeper::delayed;
 use super::state;
-use crate::blocking::delayed::DelayedStart;
-use crate::local;
-use crate::lock::Lock;
 use crate::thread::{Thread, current, tell_listeners};
-use crate::time::Deadline;
-use crate::vthread::record::Place;
 use core::cell::Cell;
 use core::panic::Location;
+use pirn_rt::blocking::delayed::DelayedStart;
+use pirn_rt::local;
+use pirn_rt::lock::Lock;
+use pirn_rt::time::Deadline;
+use pirn_rt::vthread::record::Place;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -204,7 +204,7 @@ impl Drop for Leave<'_> {
     fn drop(&mut self) {
         // The child of a fork has no timers, and their locks may be held for ever.
         if let Some(start) = self.start
-            && !crate::runtime::has_forked()
+            && !pirn_rt::runtime::has_forked()
             && !start.cancel()
         {
             *self.extent.is_over.lock() = true;

@@ -6,14 +6,14 @@ use super::packet::{self, Packet, complete};
 use super::state::Cause;
 use super::subtask::{Keeps, Subtask};
 use super::task_scope::Frame;
-use crate::sched;
 use crate::thread::{Builder, Panic};
-use crate::vthread::body::{self, Body, write_fields};
-use crate::vthread::record::Place;
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
 use core::ops::ControlFlow;
 use core::ptr::NonNull;
+use pirn_rt::sched;
+use pirn_rt::vthread::body::{self, Body, write_fields};
+use pirn_rt::vthread::record::Place;
 use std::io;
 
 /// The body of a virtual thread that runs a subtask: its membership, its result, and, until the

@@ -4,12 +4,12 @@
 
 use super::JoinError;
 use super::state::{Cause, ScopeState};
-use crate::blocking::delayed::DelayedStart;
 use crate::thread::Builder;
-use crate::vthread::ClosureBody;
-use crate::vthread::record::Place;
 use core::cell::OnceCell;
 use core::ptr::NonNull;
+use pirn_rt::blocking::delayed::DelayedStart;
+use pirn_rt::vthread::ClosureBody;
+use pirn_rt::vthread::record::Place;
 use std::io;
 
 /// Makes a thread that a timer starts.
@@ -78,7 +78,7 @@ impl Keeper {
     pub(super) fn end(&self, state: &ScopeState) {
         let Some(start) = self.0.get() else { return };
         // The child of a fork has no timers, and their locks may be held for ever.
-        if !crate::runtime::has_forked() && start.cancel() {
+        if !pirn_rt::runtime::has_forked() && start.cancel() {
             state.end_keeping();
         }
     }

@@ -1,13 +1,13 @@
 //! A thread's membership in a scope.
 
 use super::state::ScopeState;
-use crate::blocking::list::{Linked, Links};
 use crate::thread::Thread;
-use crate::vthread::label::Label;
-use crate::vthread::platform::{self, Platform};
-use crate::vthread::{self, Core};
 use core::cell::{Cell, OnceCell};
 use core::ptr::NonNull;
+use pirn_rt::blocking::list::{Linked, Links};
+use pirn_rt::vthread::label::Label;
+use pirn_rt::vthread::platform::{self, Platform};
+use pirn_rt::vthread::{self, Core};
 use std::sync::Arc;
 
 /// A thread's place in the lists of its scope. It lies in the allocation of a virtual thread, or on

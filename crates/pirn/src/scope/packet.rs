@@ -5,10 +5,10 @@ use super::state::Cause;
 use super::task_scope::Frame;
 use super::{Completed, Failure, JoinerFor, State};
 use crate::thread::Panic;
-use crate::vthread::body::caught;
 use core::cell::UnsafeCell;
 use core::ops::ControlFlow;
 use core::sync::atomic::{AtomicU8, Ordering};
+use pirn_rt::vthread::body::caught;
 
 /// The place in which a subtask leaves its result.
 pub(super) struct Packet<T, E> {

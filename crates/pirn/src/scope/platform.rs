@@ -6,8 +6,8 @@ use super::packet::{self, Packet};
 use super::subtask::{Keeps, Subtask};
 use super::task_scope::Frame;
 use crate::thread::PlatformThreads;
-use crate::vthread::{self, platform};
 use core::ptr::NonNull;
+use pirn_rt::vthread::{self, platform};
 use std::io;
 use std::sync::Arc;
 

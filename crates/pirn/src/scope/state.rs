@@ -18,22 +18,22 @@
 
 use super::member::{Member, Who};
 use super::{extent, tree};
-use crate::blocking::list::{Links, List};
-use crate::blocking::wait::{Outcome, Wait, WakeList, Wakeup};
-use crate::local;
-use crate::lock::Lock;
-use crate::recorder::kinds;
 use crate::scoped_value::Bindings;
 use crate::thread::{Panic, ThreadId};
-use crate::time::Deadline;
-use crate::vthread::awaited::{Awaited, Kind};
-use crate::vthread::ids;
-use crate::vthread::recorded;
-use crate::vthread::summons;
-use crate::vthread::wait_word::Hearing;
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicBool, Ordering};
+use pirn_rt::blocking::list::{Links, List};
+use pirn_rt::blocking::wait::{Outcome, Wait, WakeList, Wakeup};
+use pirn_rt::local;
+use pirn_rt::lock::Lock;
+use pirn_rt::recorder::kinds;
+use pirn_rt::time::Deadline;
+use pirn_rt::vthread::awaited::{Awaited, Kind};
+use pirn_rt::vthread::ids;
+use pirn_rt::vthread::recorded;
+use pirn_rt::vthread::summons;
+use pirn_rt::vthread::wait_word::Hearing;
 use std::io;
 use std::sync::Arc;
 
@@ -328,7 +328,7 @@ impl ScopeState {
         if inner.has_come(what, self.is_cancelled()) {
             return Outcome::Ready;
         }
-        if crate::runtime::has_forked() {
+        if pirn_rt::runtime::has_forked() {
             return Outcome::Closed; // The members have stayed behind in the parent process.
         }
         let wait = match Wait::hearing(self.awaited(what), hearing) {
@@ -363,7 +363,7 @@ impl ScopeState {
             inner.cause = Some(cause);
             // Release: pairs with the Acquire in `is_cancelled`.
             self.cancelled.store(true, Ordering::Release);
-            if crate::runtime::has_forked() {
+            if pirn_rt::runtime::has_forked() {
                 return; // The members have stayed behind in the parent process.
             }
             inner.claim_owner(true)

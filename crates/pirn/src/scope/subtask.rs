@@ -3,10 +3,10 @@
 use super::packet::Packet;
 use super::{AllOk, Ended, Failure, Joined};
 use crate::thread::{Panic, Thread};
-use crate::vthread::{ThreadRef, end};
 use core::fmt;
 use core::marker::PhantomData;
 use core::ptr::NonNull;
+use pirn_rt::vthread::{ThreadRef, end};
 use std::error::Error;
 use std::sync::Arc;
 

@@ -2,15 +2,15 @@
 
 use super::member::{Member, Who};
 use super::state::ScopeState;
-use crate::blocking::list::{Linked, Links, List};
-use crate::lock::Lock;
 use crate::thread::{Thread, ThreadId};
-use crate::vthread::awaited::Awaited;
-use crate::vthread::label::Label;
-use crate::vthread::record::Phase;
 use core::fmt;
 use core::num::NonZeroU64;
 use core::sync::atomic::{AtomicUsize, Ordering};
+use pirn_rt::blocking::list::{Linked, Links, List};
+use pirn_rt::lock::Lock;
+use pirn_rt::vthread::awaited::Awaited;
+use pirn_rt::vthread::label::Label;
+use pirn_rt::vthread::record::Phase;
 use std::sync::Arc;
 
 /// The number of lists of scopes: several, so that carriers that open scopes do not contend.

@@ -24,9 +24,9 @@
 //! because calls nest, and from a fork to its owner because a scope waits for its forks. So any
 //! thread can read a list without locks or counts.
 
-use crate::local;
 use core::cell::Cell;
 use core::ptr;
+use pirn_rt::local;
 
 /// One bound value, on the stack of the [`Bindings::bind`] that made it.
 struct Binding {

@@ -17,16 +17,16 @@
 //! slot of the old runtime; so the addresses of all old slots stay reserved, and none is used
 //! again.
 
-use crate::blocking::{fds, parking_lot, wait};
-use crate::glibc::late;
 use crate::interpose;
 use crate::observe::{door, lints};
-use crate::recorder;
-use crate::sched::errands;
+use pirn_rt::blocking::{fds, parking_lot, wait};
+use pirn_rt::glibc::late;
+use pirn_rt::recorder;
+use pirn_rt::sched::errands;
 #[cfg(feature = "dump")]
-use crate::sched::standing;
-use crate::stack::region;
-use crate::vthread::{helper, magazines, mounted, residents};
+use pirn_rt::sched::standing;
+use pirn_rt::stack::region;
+use pirn_rt::vthread::{helper, magazines, mounted, residents};
 
 /// Begins all data of the process anew that belong to its runtime.
 ///

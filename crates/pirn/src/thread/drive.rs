@@ -5,17 +5,17 @@
 //! during a poll stays in the signal for the next wait; a wake after the call sets a signal that no
 //! thread waits for.
 
-use crate::blocking::notice::Notice;
-use crate::blocking::wait::Outcome;
-use crate::time::Deadline;
-use crate::vthread;
-use crate::vthread::awaited::Awaited;
-use crate::vthread::mount::{After, suspend};
-use crate::vthread::summons;
-use crate::vthread::wait_word::Hearing;
 use core::pin::Pin;
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::task::{Context, Poll, Waker};
+use pirn_rt::blocking::notice::Notice;
+use pirn_rt::blocking::wait::Outcome;
+use pirn_rt::time::Deadline;
+use pirn_rt::vthread;
+use pirn_rt::vthread::awaited::Awaited;
+use pirn_rt::vthread::mount::{After, suspend};
+use pirn_rt::vthread::summons;
+use pirn_rt::vthread::wait_word::Hearing;
 use std::sync::Arc;
 use std::task::Wake;
 

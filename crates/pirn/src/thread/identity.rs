@@ -1,15 +1,15 @@
 //! Handles and ids of threads.
 
-use crate::blocking::wait::{Outcome, Wakeup};
-use crate::mark::Raised;
-use crate::recorder::kinds;
-use crate::sched::{carrier_name, counters};
-use crate::vthread::platform::{self, Platform};
-use crate::vthread::record::Phase;
-use crate::vthread::wait_word::{InterruptEffect, WaitWord};
-use crate::vthread::{self, Claimed, ThreadRef, recorded};
 use core::fmt;
 use core::num::NonZeroU64;
+use pirn_rt::blocking::wait::{Outcome, Wakeup};
+use pirn_rt::mark::Raised;
+use pirn_rt::recorder::kinds;
+use pirn_rt::sched::{carrier_name, counters};
+use pirn_rt::vthread::platform::{self, Platform};
+use pirn_rt::vthread::record::Phase;
+use pirn_rt::vthread::wait_word::{InterruptEffect, WaitWord};
+use pirn_rt::vthread::{self, Claimed, ThreadRef, recorded};
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 
@@ -274,7 +274,7 @@ impl Thread {
         if let Some(thread) = self.as_virtual()
             && vthread::current().is_none()
         {
-            crate::sched::lend(thread);
+            pirn_rt::sched::lend(thread);
         }
     }
 

@@ -1,10 +1,10 @@
 //! Interruption, seen from the interrupted thread.
 
-use crate::blocking;
-use crate::time::Deadline;
-use crate::vthread::wait_word::{Hearing, WaitWord};
-use crate::vthread::{self, platform};
 use core::fmt;
+use pirn_rt::blocking;
+use pirn_rt::time::Deadline;
+use pirn_rt::vthread::wait_word::{Hearing, WaitWord};
+use pirn_rt::vthread::{self, platform};
 use std::error::Error;
 use std::io;
 use std::sync::Arc;

@@ -3,16 +3,16 @@
 use super::Thread;
 use super::drive::drive;
 use super::join_future::End;
-use crate::blocking::wait::{Outcome, Wait};
-use crate::time::Deadline;
-use crate::vthread::awaited::{Awaited, Kind};
-use crate::vthread::end::{self, JoinWaiter};
-use crate::vthread::wait_word::Hearing;
-use crate::vthread::{self, ClosureBody, Core, ThreadRef};
 use core::fmt;
 use core::marker::PhantomData;
 use core::pin::pin;
 use core::ptr::NonNull;
+use pirn_rt::blocking::wait::{Outcome, Wait};
+use pirn_rt::time::Deadline;
+use pirn_rt::vthread::awaited::{Awaited, Kind};
+use pirn_rt::vthread::end::{self, JoinWaiter};
+use pirn_rt::vthread::wait_word::Hearing;
+use pirn_rt::vthread::{self, ClosureBody, Core, ThreadRef};
 use std::io;
 use std::panic::resume_unwind;
 use std::time::Duration;
@@ -235,7 +235,7 @@ impl<T> RawHandle<T> {
     pub(crate) fn join(mut self) -> super::Result<T> {
         let core = self.core();
         if !core.has_ended() && vthread::current().is_none() {
-            crate::sched::lend(core);
+            pirn_rt::sched::lend(core);
         }
         if !core.has_ended() {
             self.refuse_own();

@@ -21,14 +21,14 @@
 
 use super::join::RawHandle;
 use super::{JoinHandle, Result, Thread};
-use crate::panic::Panic;
-use crate::sys;
-use crate::vthread::end::JoinWaiter;
-use crate::vthread::{Core, ThreadRef};
 use core::fmt;
 use core::pin::Pin;
 use core::ptr::NonNull;
 use core::task::{Context, Poll, Waker, ready};
+use pirn_rt::panic::Panic;
+use pirn_rt::sys;
+use pirn_rt::vthread::end::JoinWaiter;
+use pirn_rt::vthread::{Core, ThreadRef};
 
 /// Polls for the end of a virtual thread. At most one may be polled per thread, by the owner of its
 /// handle.

@@ -4,9 +4,9 @@
 //! says whether to look. The tables are sharded because a scope interrupts all its members at once.
 
 use super::{Panic, ThreadId, current};
-use crate::poison::locked;
 use core::fmt;
 use core::marker::PhantomData;
+use pirn_rt::poison::locked;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 

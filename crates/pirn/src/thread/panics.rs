@@ -1,7 +1,7 @@
 //! Panic messages that name the virtual thread.
 
 use super::current;
-use crate::vthread;
+use pirn_rt::vthread;
 use std::io::{self, Write};
 use std::panic::{self, PanicHookInfo};
 

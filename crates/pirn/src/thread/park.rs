@@ -1,11 +1,11 @@
 //! Parking, sleeping and yielding.
 
-use crate::blocking::{self, timers::Timer};
-use crate::sched::{self, preempt};
-use crate::time::Deadline;
-use crate::vthread::awaited::{Awaited, Kind};
-use crate::vthread::wait_word::Hearing;
-use crate::vthread::{self, Current, summons};
+use pirn_rt::blocking::{self, timers::Timer};
+use pirn_rt::sched::{self, preempt};
+use pirn_rt::time::Deadline;
+use pirn_rt::vthread::awaited::{Awaited, Kind};
+use pirn_rt::vthread::wait_word::Hearing;
+use pirn_rt::vthread::{self, Current, summons};
 use std::time::{Duration, Instant};
 
 /// Parks the running thread until its permit is available, and takes the permit.

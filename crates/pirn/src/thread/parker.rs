@@ -1,14 +1,14 @@
 //! A place to park at, apart from the thread's own permit.
 
 use super::Interrupted;
-use crate::blocking::notice::Notice;
-use crate::blocking::wait::Outcome;
-use crate::time::Deadline;
-use crate::vthread::awaited::{Awaited, Kind};
-use crate::vthread::summons;
-use crate::vthread::wait_word::Hearing;
 use core::fmt;
 use core::panic::{RefUnwindSafe, UnwindSafe};
+use pirn_rt::blocking::notice::Notice;
+use pirn_rt::blocking::wait::Outcome;
+use pirn_rt::time::Deadline;
+use pirn_rt::vthread::awaited::{Awaited, Kind};
+use pirn_rt::vthread::summons;
+use pirn_rt::vthread::wait_word::Hearing;
 use std::time::Instant;
 
 /// What a thread that is parked here waits for.

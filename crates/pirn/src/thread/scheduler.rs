@@ -1,10 +1,10 @@
 //! Custom schedulers.
 
 use super::Thread;
-use crate::sched::{self, counters};
-use crate::vthread::ready::Dispatch;
-use crate::vthread::{self, Ready};
 use core::fmt;
+use pirn_rt::sched::{self, counters};
+use pirn_rt::vthread::ready::Dispatch;
+use pirn_rt::vthread::{self, Ready};
 use std::sync::Arc;
 
 /// Decides where and when virtual threads run.

@@ -3,14 +3,14 @@
 use super::join::RawHandle;
 use super::park::park_for;
 use super::{Builder, Thread, current};
-use crate::vthread::awaited::{Awaited, Kind};
-use crate::vthread::body::{self, Body};
-use crate::vthread::ids;
-use crate::vthread::record::Attributes;
-use crate::vthread::{ClosureBody, Ready, ThreadRef};
 use core::fmt;
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicUsize, Ordering};
+use pirn_rt::vthread::awaited::{Awaited, Kind};
+use pirn_rt::vthread::body::{self, Body};
+use pirn_rt::vthread::ids;
+use pirn_rt::vthread::record::Attributes;
+use pirn_rt::vthread::{ClosureBody, Ready, ThreadRef};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 

@@ -15,12 +15,12 @@
 
 use super::{Builder, JoinHandle, Result};
 use crate::interpose::{Start, answer_next_create};
-use crate::vthread::record::Place;
 use core::cell::Cell;
 use core::ffi::{c_int, c_void};
 use core::mem;
 use core::panic::Location;
 use core::ptr;
+use pirn_rt::vthread::record::Place;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc;
@@ -47,7 +47,7 @@ where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
-    crate::runtime::ensure_started()?;
+    pirn_rt::runtime::ensure_started()?;
     let (give, given) = mpsc::channel();
     let order = Order {
         place: Location::caller(),

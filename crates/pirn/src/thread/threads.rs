@@ -2,9 +2,9 @@
 
 use super::names::Names;
 use super::{Builder, Thread};
-use crate::vthread::{self, record::Place};
 use core::fmt;
 use core::panic::Location;
+use pirn_rt::vthread::{self, record::Place};
 use std::io;
 
 /// The threads that an [executor](crate::executor::ThreadPerTask::with), a

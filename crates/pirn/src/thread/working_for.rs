@@ -94,5 +94,5 @@ pub fn working_for<R>(what: &str, f: impl FnOnce() -> R) -> R {
 /// its slot.
 #[cfg(feature = "dump")]
 pub(crate) fn innermost(tp: usize) -> usize {
-    crate::glibc::tls::place_of(&INNERMOST, tp).addr()
+    pirn_rt::glibc::tls::place_of(&INNERMOST, tp).addr()
 }

@@ -263,7 +263,7 @@ fn is_own(frame: &Frame) -> bool {
 
 /// Whether a file is one of the runtime's.
 fn of_runtime(file: &str) -> bool {
-    file.contains("pirn/src/")
+    file.contains("pirn/src/") || file.contains("pirn-rt/src/")
 }
 
 /// Returns the frame by which people know a stack: the innermost of the program itself.

@@ -2,11 +2,11 @@
 
 use super::AsyncIo;
 use crate::interpose::once;
-use crate::poison::locked;
-use crate::sys::{Errno, SysResult};
 use core::sync::atomic::Ordering;
 use core::task::{Context, Poll};
 use libc::iovec;
+use pirn_rt::poison::locked;
+use pirn_rt::sys::{Errno, SysResult};
 #[cfg(feature = "futures-io")]
 use std::io::IoSliceMut;
 use std::io::{self, IoSlice};

@@ -6,8 +6,8 @@
 //! here. liburing makes its calls itself: see `docs/limits.md`.
 
 use crate::interpose::virtual_thread;
-use crate::sys::{self, Errno, call};
 use core::ffi::c_long;
+use pirn_rt::sys::{self, Errno, call};
 
 // linux/io_uring.h
 const COOP_TASKRUN: u32 = 1 << 8;

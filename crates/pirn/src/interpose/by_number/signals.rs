@@ -7,9 +7,9 @@
 use crate::interpose::process::signals::{alternative, masks};
 use crate::interpose::process::sigwait;
 use crate::interpose::virtual_thread;
-use crate::sched::preempt::SIGNAL;
-use crate::sys::{self, SysResult, call};
 use core::ffi::c_long;
+use pirn_rt::sched::preempt::SIGNAL;
+use pirn_rt::sys::{self, SysResult, call};
 
 /// Does what the system call does. Returns `None` if the call is the kernel's.
 ///

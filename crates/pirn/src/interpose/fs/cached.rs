@@ -13,13 +13,13 @@
 //! something from the cache between the questions and the call, and a carrier waits for the disk
 //! once.
 
-use crate::blocking::offload;
-use crate::sanitizer::valgrind;
-use crate::sys::{self, call};
-use crate::vthread::awaited::Awaited;
 use core::ffi::{c_char, c_int};
 use core::sync::atomic::{AtomicU64, Ordering};
 use libc::mode_t;
+use pirn_rt::blocking::offload;
+use pirn_rt::sanitizer::valgrind;
+use pirn_rt::sys::{self, call};
+use pirn_rt::vthread::awaited::Awaited;
 
 /// Returns the type of the file that a path leads to, if it is at hand. `flags` are those of
 /// `openat` that say how to follow the path.

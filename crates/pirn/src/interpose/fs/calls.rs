@@ -10,17 +10,17 @@
 //! ([`copy`](super::copy)). Directory streams are in [`dir`](super::dir).
 
 use super::cached::{file_at_hand, path_at_hand};
-use crate::arch;
-use crate::blocking::offload;
-use crate::glibc::symbols::real;
 use crate::interpose::Path;
 use crate::interpose::registry::interposed;
 use crate::interpose::thread::cancel;
 use crate::interpose::virtual_thread;
-use crate::sys::{self, Errno, SysResult};
-use crate::vthread::awaited::Awaited;
 use core::ffi::{CStr, c_char, c_int, c_long, c_uint, c_void};
 use libc::{dev_t, gid_t, mode_t, off_t, size_t, ssize_t, timespec, timeval, uid_t};
+use pirn_rt::arch;
+use pirn_rt::blocking::offload;
+use pirn_rt::glibc::symbols::real;
+use pirn_rt::sys::{self, Errno, SysResult};
+use pirn_rt::vthread::awaited::Awaited;
 
 const HERE: c_int = libc::AT_FDCWD;
 

@@ -10,19 +10,19 @@
 
 use super::cached::file_type;
 use super::calls::bounded_call;
-use crate::blocking::offload;
-use crate::blocking::readiness::{self, Interest};
-use crate::blocking::status_flags;
 use crate::interpose::io::transfer::{self, is_ready};
 use crate::interpose::net::pieces::transfer_all;
 use crate::interpose::registry::interposed;
 use crate::interpose::thread::cancel;
 use crate::interpose::virtual_thread;
-use crate::sys::{self, Errno, SysResult, call};
-use crate::time::Deadline;
-use crate::vthread::awaited::Awaited;
 use core::ffi::{c_int, c_uint};
 use libc::{iovec, off_t, size_t, ssize_t};
+use pirn_rt::blocking::offload;
+use pirn_rt::blocking::readiness::{self, Interest};
+use pirn_rt::blocking::status_flags;
+use pirn_rt::sys::{self, Errno, SysResult, call};
+use pirn_rt::time::Deadline;
+use pirn_rt::vthread::awaited::Awaited;
 
 interposed! {
     family "Moving bytes inside the kernel" for Scaling;

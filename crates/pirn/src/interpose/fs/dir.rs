@@ -8,11 +8,11 @@
 use super::calls::{args, bounded_call};
 use super::open::open_at;
 use crate::interpose::registry::interposed;
-use crate::poison::locked;
-use crate::sys::{self, Errno, call};
 use core::ffi::{c_char, c_int, c_long, c_void};
 use core::ptr;
 use libc::{DIR, dirent, dirent64, off_t, size_t, ssize_t};
+use pirn_rt::poison::locked;
+use pirn_rt::sys::{self, Errno, call};
 use std::sync::Mutex;
 
 interposed! {

@@ -10,13 +10,13 @@
 //!
 //! The descriptor is made to block before the program gets it.
 
-use crate::blocking::retry::Retry;
-use crate::blocking::{fds, offload};
-use crate::sys::{self, Errno, SysResult, call};
-use crate::time::Deadline;
-use crate::vthread::awaited::Awaited;
-use crate::vthread::wait_word::Hearing;
 use core::ffi::{CStr, c_int};
+use pirn_rt::blocking::retry::Retry;
+use pirn_rt::blocking::{fds, offload};
+use pirn_rt::sys::{self, Errno, SysResult, call};
+use pirn_rt::time::Deadline;
+use pirn_rt::vthread::awaited::Awaited;
+use pirn_rt::vthread::wait_word::Hearing;
 
 /// The threads that wait for the other side of any FIFO.
 static LONELY: Retry = Retry::new(50_000);

@@ -8,17 +8,17 @@
 //! Two differences from blocking in the kernel remain: `fcntl` does not notice a deadlock
 //! (`EDEADLK`), and contenders take turns only roughly in order of arrival.
 
-use crate::blocking::retry::Retry;
-use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
 use crate::interpose::thread::cancel;
 use crate::interpose::virtual_thread;
-use crate::sys::{self, Errno, SysResult, call};
-use crate::time::Deadline;
-use crate::vthread::awaited::{Awaited, Kind};
-use crate::vthread::wait_word::Hearing;
 use core::ffi::{c_int, c_short};
 use libc::off_t;
+use pirn_rt::blocking::retry::Retry;
+use pirn_rt::glibc::symbols::real;
+use pirn_rt::sys::{self, Errno, SysResult, call};
+use pirn_rt::time::Deadline;
+use pirn_rt::vthread::awaited::{Awaited, Kind};
+use pirn_rt::vthread::wait_word::Hearing;
 
 interposed! {
     family "Locks on files" for Scaling,

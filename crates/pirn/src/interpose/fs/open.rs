@@ -8,15 +8,15 @@
 
 use super::cached::path_at_hand;
 use super::fifo;
-use crate::blocking::{fds, offload};
 use crate::interpose::Path;
 use crate::interpose::registry::interposed;
 use crate::interpose::thread::cancel;
 use crate::interpose::virtual_thread;
-use crate::sys::{self, SysResult, call};
-use crate::vthread::awaited::Awaited;
 use core::ffi::{c_char, c_int};
 use libc::mode_t;
+use pirn_rt::blocking::{fds, offload};
+use pirn_rt::sys::{self, SysResult, call};
+use pirn_rt::vthread::awaited::Awaited;
 
 const HERE: c_int = libc::AT_FDCWD;
 const CREAT: c_int = libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC;

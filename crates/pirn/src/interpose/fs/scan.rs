@@ -8,10 +8,10 @@ use super::dir::{self, Directory, OPEN};
 use super::open::open_at;
 use crate::interpose::Path;
 use crate::interpose::registry::interposed;
-use crate::sys::{self, Errno, SysResult};
 use core::ffi::{c_int, c_void};
 use core::ptr;
 use libc::{DIR, dirent64};
+use pirn_rt::sys::{self, Errno, SysResult};
 
 type FoundEntries = *mut *mut *mut dirent64;
 type Filter = Option<unsafe extern "C" fn(*const dirent64) -> c_int>;

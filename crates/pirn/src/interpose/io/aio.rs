@@ -1,14 +1,14 @@
 //! `aio.h`: waiting for requests that libc's own threads perform.
 
-use crate::blocking::offload;
-use crate::glibc::symbols::real;
 use crate::interpose::fs::calls::from_c;
 use crate::interpose::registry::interposed;
 use crate::interpose::thread::cancel;
-use crate::sys;
-use crate::vthread::awaited::Awaited;
 use core::ffi::c_int;
 use libc::{aiocb, sigevent, timespec};
+use pirn_rt::blocking::offload;
+use pirn_rt::glibc::symbols::real;
+use pirn_rt::sys;
+use pirn_rt::vthread::awaited::Awaited;
 
 type Requests = *const *mut aiocb;
 

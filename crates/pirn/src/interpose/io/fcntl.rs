@@ -4,13 +4,13 @@
 //! why their arguments may be declared here.
 
 use super::tty;
-use crate::blocking::{fds, status_flags};
 use crate::interpose::fs::lock;
 use crate::interpose::registry::interposed;
 use crate::interpose::thread::cancel;
 use crate::interpose::virtual_thread;
-use crate::sys::{self, SysResult, call};
 use core::ffi::{c_int, c_ulong};
+use pirn_rt::blocking::{fds, status_flags};
+use pirn_rt::sys::{self, SysResult, call};
 
 interposed! {
     family "Flags of descriptors" for Correctness;
@@ -104,7 +104,7 @@ pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: usize) -> 
         let call = || kernel(argument);
         return sys::to_c(tty::in_foreground(fd, libc::SIGTTOU, call)) as c_int;
     }
-    if request != libc::FIONBIO || !crate::runtime::is_started() {
+    if request != libc::FIONBIO || !pirn_rt::runtime::is_started() {
         return sys::to_c(kernel(argument)) as c_int;
     }
     let on = match sys::fetch_u32(argument) {

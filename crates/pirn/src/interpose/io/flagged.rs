@@ -1,12 +1,12 @@
 //! `preadv2` and `pwritev2`: reading and writing with flags.
 
 use super::transfer::{preadv, pwritev, readv, writev};
-use crate::blocking::{fds, offload};
 use crate::interpose::registry::interposed;
-use crate::sys::{self, call};
-use crate::vthread::awaited::Awaited;
 use core::ffi::{c_int, c_long};
 use libc::{iovec, off_t, ssize_t};
+use pirn_rt::blocking::{fds, offload};
+use pirn_rt::sys::{self, call};
+use pirn_rt::vthread::awaited::Awaited;
 
 const READ: c_long = libc::SYS_preadv2;
 const WRITE: c_long = libc::SYS_pwritev2;

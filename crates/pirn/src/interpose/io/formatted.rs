@@ -4,14 +4,14 @@
 //! memory and write the result with our [`write`](super::rw::write).
 
 use super::rw;
-use crate::arch::forward_variadic;
-use crate::glibc::symbols::real;
 use crate::interpose::Text;
 use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
-use crate::sys::{self, Errno};
 use core::ffi::{c_char, c_int, c_void};
 use core::ptr;
+use pirn_rt::arch::forward_variadic;
+use pirn_rt::glibc::symbols::real;
+use pirn_rt::sys::{self, Errno};
 
 /// A `va_list`, which on this machine is passed as a pointer.
 type Arguments = *mut c_void;

@@ -44,7 +44,7 @@ const POLLFD: usize = size_of::<pollfd>();
 /// Runs a call if its buffer has room for `wanted` bytes, and aborts otherwise.
 fn checked<R>(wanted: usize, room: usize, call: impl FnOnce() -> R) -> R {
     if wanted > room {
-        crate::sys::fatal(&["buffer overflow detected in a call of a libc function"]);
+        pirn_rt::sys::fatal(&["buffer overflow detected in a call of a libc function"]);
     }
     call()
 }

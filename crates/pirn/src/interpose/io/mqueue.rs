@@ -3,18 +3,18 @@
 //! The kernel has no flag for "do not wait" per call, but a deadline in the past does the same.
 
 use super::rw::close;
-use crate::blocking::readiness::{self, Interest};
-use crate::blocking::{fds, offload};
 use crate::interpose::Time;
 use crate::interpose::registry::interposed;
 use crate::interpose::thread::{cancel, sync};
 use crate::interpose::virtual_thread;
-use crate::sys::{self, Errno, SysResult, call};
-use crate::time::Deadline;
-use crate::vthread::awaited::Awaited;
 use core::ffi::{c_char, c_int, c_uint};
 use core::ptr;
 use libc::{mqd_t, size_t, ssize_t};
+use pirn_rt::blocking::readiness::{self, Interest};
+use pirn_rt::blocking::{fds, offload};
+use pirn_rt::sys::{self, Errno, SysResult, call};
+use pirn_rt::time::Deadline;
+use pirn_rt::vthread::awaited::Awaited;
 
 interposed! {
     family "POSIX message queues" for Scaling;

@@ -3,10 +3,10 @@
 
 use super::transfer::{HERE, is_unsupported, now, on_file, unflagged};
 use super::tty;
-use crate::blocking::{fds, offload};
-use crate::sys::{Errno, SysResult, call, uninterrupted};
 use core::ffi::{c_int, c_long};
 use libc::iovec;
+use pirn_rt::blocking::{fds, offload};
+use pirn_rt::sys::{Errno, SysResult, call, uninterrupted};
 
 /// A way to try a read or a write.
 struct Transfer {

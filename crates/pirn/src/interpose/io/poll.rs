@@ -4,23 +4,23 @@
 //! all the descriptors, and asks again when one of them has an event.
 
 use super::rw::{read, write};
-use crate::blocking::readiness::{self, FdWaiter};
-use crate::blocking::wait::{Outcome, Wait};
-use crate::blocking::{self, fds};
-use crate::glibc::symbols::real;
 use crate::interpose::process::signals::masks;
 use crate::interpose::registry::interposed;
 use crate::interpose::thread::cancel;
 use crate::interpose::virtual_thread;
-use crate::sys::{self, Errno, SysResult, call};
-use crate::time::Deadline;
-use crate::vthread;
-use crate::vthread::awaited::{Awaited, Kind};
-use crate::vthread::summons::{self, Ran};
-use crate::vthread::wait_word::Hearing;
 use core::ffi::c_int;
 use core::ptr;
 use libc::{epoll_event, nfds_t, pollfd, sigset_t, timespec};
+use pirn_rt::blocking::readiness::{self, FdWaiter};
+use pirn_rt::blocking::wait::{Outcome, Wait};
+use pirn_rt::blocking::{self, fds};
+use pirn_rt::glibc::symbols::real;
+use pirn_rt::sys::{self, Errno, SysResult, call};
+use pirn_rt::time::Deadline;
+use pirn_rt::vthread;
+use pirn_rt::vthread::awaited::{Awaited, Kind};
+use pirn_rt::vthread::summons::{self, Ran};
+use pirn_rt::vthread::wait_word::Hearing;
 
 interposed! {
     family "Waiting for descriptors" for Scaling;

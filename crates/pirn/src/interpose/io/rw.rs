@@ -1,17 +1,17 @@
 //! `unistd.h`: reading, writing, closing, pipes and duplicates.
 
 use super::transfer;
-use crate::blocking::readiness::{self, Interest};
-use crate::blocking::{fds, offload};
-use crate::glibc::symbols::real;
 use crate::interpose::fs::cached::file_type;
 use crate::interpose::registry::interposed;
 use crate::interpose::thread::cancel;
-use crate::sys::{self, Errno, SysResult, call};
-use crate::vthread;
-use crate::vthread::awaited::Awaited;
 use core::ffi::{c_int, c_void};
 use libc::{iovec, size_t, ssize_t};
+use pirn_rt::blocking::readiness::{self, Interest};
+use pirn_rt::blocking::{fds, offload};
+use pirn_rt::glibc::symbols::real;
+use pirn_rt::sys::{self, Errno, SysResult, call};
+use pirn_rt::vthread;
+use pirn_rt::vthread::awaited::Awaited;
 
 interposed! {
     family "Descriptors" for Correctness;

@@ -1,16 +1,16 @@
 //! `sys/select.h`.
 
 use super::poll::wait_for_any;
-use crate::glibc::symbols::real;
 use crate::interpose::process::signals::masks;
 use crate::interpose::registry::interposed;
 use crate::interpose::thread::cancel;
 use crate::interpose::virtual_thread;
-use crate::sys::{self, Errno, SysResult, call};
-use crate::time::Deadline;
-use crate::vthread::wait_word::Hearing;
 use core::ffi::c_int;
 use libc::{fd_set, sigset_t, timespec, timeval};
+use pirn_rt::glibc::symbols::real;
+use pirn_rt::sys::{self, Errno, SysResult, call};
+use pirn_rt::time::Deadline;
+use pirn_rt::vthread::wait_word::Hearing;
 
 interposed! {
     family "Waiting for descriptors, in sets" for Scaling;

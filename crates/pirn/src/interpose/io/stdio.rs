@@ -9,18 +9,18 @@
 //! Opening and closing are interposed to keep the table of descriptors correct, and because an open
 //! may take long. `fclose` writes the rest of the buffer, and blocks the carrier meanwhile.
 
-use crate::blocking::{fds, offload};
-use crate::glibc::symbols::real;
 use crate::interpose::Text;
 use crate::interpose::fs::calls::from_c;
 use crate::interpose::fs::lock::lock_released;
 use crate::interpose::fs::open::{obstacle, patiently};
 use crate::interpose::process::inherit;
 use crate::interpose::registry::interposed;
-use crate::sys::{self, Errno};
-use crate::vthread::awaited::Awaited;
 use core::ffi::{c_char, c_int};
 use libc::FILE;
+use pirn_rt::blocking::{fds, offload};
+use pirn_rt::glibc::symbols::real;
+use pirn_rt::sys::{self, Errno};
+use pirn_rt::vthread::awaited::Awaited;
 
 type Stream = *mut FILE;
 

@@ -17,15 +17,15 @@
 //! is parked: those look again by themselves after some milliseconds.
 
 use super::poll;
-use crate::arch::forward_variadic;
-use crate::glibc::symbols::real;
 use crate::interpose::Text;
 use crate::interpose::registry::interposed;
 use crate::interpose::thread::sync::{self, Recursive};
 use crate::interpose::virtual_thread;
-use crate::sys;
 use core::ffi::{c_char, c_int, c_long, c_void};
 use libc::{FILE, off_t, size_t, ssize_t};
+use pirn_rt::arch::forward_variadic;
+use pirn_rt::glibc::symbols::real;
+use pirn_rt::sys;
 
 type Stream = *mut FILE;
 /// A `va_list`, which on this machine is passed as a pointer.

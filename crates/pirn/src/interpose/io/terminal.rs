@@ -1,15 +1,15 @@
 //! `termios.h`: waiting until a terminal has sent its output.
 
 use super::tty;
-use crate::blocking::offload;
-use crate::glibc::symbols::real;
 use crate::interpose::fs::calls::from_c;
 use crate::interpose::registry::interposed;
 use crate::interpose::thread::cancel;
-use crate::sys;
-use crate::vthread::awaited::Awaited;
 use core::ffi::c_int;
 use libc::termios;
+use pirn_rt::blocking::offload;
+use pirn_rt::glibc::symbols::real;
+use pirn_rt::sys;
+use pirn_rt::vthread::awaited::Awaited;
 
 interposed! {
     family "Terminals" for Scaling;

@@ -9,20 +9,20 @@
 //!   a pool thread.
 
 use super::tty;
-use crate::blocking::readiness::{self, Interest};
-use crate::blocking::{fds, offload};
-use crate::glibc::symbols::real;
 use crate::interpose::fs::cached::is_on_device;
 use crate::interpose::net::pieces::{self, after, transfer_all};
 use crate::interpose::registry::interposed;
 use crate::interpose::thread::cancel;
 use crate::interpose::virtual_thread;
-use crate::sys::{self, Errno, SysResult, call};
-use crate::time::Deadline;
-use crate::vthread::awaited::Awaited;
 use core::cell::Cell;
 use core::ffi::{c_int, c_long, c_void};
 use libc::{iovec, off_t, size_t, ssize_t};
+use pirn_rt::blocking::readiness::{self, Interest};
+use pirn_rt::blocking::{fds, offload};
+use pirn_rt::glibc::symbols::real;
+use pirn_rt::sys::{self, Errno, SysResult, call};
+use pirn_rt::time::Deadline;
+use pirn_rt::vthread::awaited::Awaited;
 
 const READ: [c_long; 3] = [libc::SYS_pread64, libc::SYS_preadv2, libc::SYS_preadv];
 const WRITE: [c_long; 3] = [libc::SYS_pwrite64, libc::SYS_pwritev2, libc::SYS_pwritev];

@@ -9,19 +9,19 @@
 //!   the call blocks that, as carriers do. A platform thread makes it as the virtual one would.
 
 use super::transfer::{asked_of_all, is_ready};
-use crate::blocking::readiness::{self, Interest};
-use crate::blocking::retry::Retry;
-use crate::blocking::{offload, status_flags};
 use crate::interpose::net::pieces::after;
 use crate::interpose::virtual_thread;
-use crate::sys::{self, Errno, SysResult, call};
-use crate::time::Deadline;
-use crate::vthread::awaited::Awaited;
-use crate::vthread::signals;
-use crate::vthread::wait_word::Hearing;
 use core::cell::Cell;
 use core::ffi::c_int;
 use libc::{iovec, termios};
+use pirn_rt::blocking::readiness::{self, Interest};
+use pirn_rt::blocking::retry::Retry;
+use pirn_rt::blocking::{offload, status_flags};
+use pirn_rt::sys::{self, Errno, SysResult, call};
+use pirn_rt::time::Deadline;
+use pirn_rt::vthread::awaited::Awaited;
+use pirn_rt::vthread::signals;
+use pirn_rt::vthread::wait_word::Hearing;
 
 /// The result of an attempt to read or write without waiting, if the descriptor is a terminal.
 pub(super) const TERMINAL: Errno = Errno(libc::ENOTTY);

@@ -7,17 +7,17 @@
 //! connection in between; then the carrier waits for the next one.
 
 use super::connect;
-use crate::blocking::readiness::{self, Interest};
-use crate::blocking::{fds, status_flags};
-use crate::glibc::symbols::real;
 use crate::interpose::io::transfer::is_ready;
 use crate::interpose::thread::cancel;
 use crate::interpose::virtual_thread;
-use crate::sched;
-use crate::sys::socket_option;
-use crate::sys::{self, Errno, SysResult, call};
 use core::ffi::c_int;
 use libc::{sockaddr, socklen_t};
+use pirn_rt::blocking::readiness::{self, Interest};
+use pirn_rt::blocking::{fds, status_flags};
+use pirn_rt::glibc::symbols::real;
+use pirn_rt::sched;
+use pirn_rt::sys::socket_option;
+use pirn_rt::sys::{self, Errno, SysResult, call};
 
 /// `accept`.
 ///
@@ -100,7 +100,7 @@ unsafe fn accept_once(
         }
     };
     let result = match fds::entry(fd) {
-        Some(entry) if crate::runtime::is_started() => {
+        Some(entry) if pirn_rt::runtime::is_started() => {
             if virtual_thread().is_some() {
                 let deadline = |entry: &fds::Entry| entry.deadline(fd, libc::SO_RCVTIMEO);
                 readiness::blocking(fd, Interest::Read, deadline, || attempt(entry))

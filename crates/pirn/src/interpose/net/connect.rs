@@ -5,17 +5,17 @@
 //! is not connected yet is rarely shared. Datagram sockets, which several threads may use at the
 //! same time, never wait in `connect`, so they are left as they are.
 
-use crate::blocking::readiness::{self, Interest};
-use crate::blocking::retry::Retry;
-use crate::blocking::{fds, status_flags};
 use crate::interpose::io::transfer::is_ready;
 use crate::interpose::thread::cancel;
 use crate::interpose::virtual_thread;
-use crate::sys::{self, Errno, SysResult, call};
-use crate::vthread::awaited::Awaited;
-use crate::vthread::wait_word::Hearing;
 use core::ffi::c_int;
 use libc::{sockaddr, socklen_t};
+use pirn_rt::blocking::readiness::{self, Interest};
+use pirn_rt::blocking::retry::Retry;
+use pirn_rt::blocking::{fds, status_flags};
+use pirn_rt::sys::{self, Errno, SysResult, call};
+use pirn_rt::vthread::awaited::Awaited;
+use pirn_rt::vthread::wait_word::Hearing;
 
 /// The threads that wait for room in the queue of a Unix listener: no event reports it.
 static CALLERS: Retry = Retry::new(50_000);

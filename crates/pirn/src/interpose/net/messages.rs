@@ -2,15 +2,15 @@
 
 use super::pieces;
 use super::socket::{note_received_descriptors, receive, receive_message, send_message};
-use crate::blocking::fds;
 use crate::interpose::registry::interposed;
 use crate::interpose::thread::cancel;
 use crate::interpose::virtual_thread;
-use crate::sys::{self, Errno, SysResult, call};
-use crate::time::Deadline;
 use core::ffi::{c_int, c_uint};
 use core::ptr;
 use libc::{mmsghdr, timespec};
+use pirn_rt::blocking::fds;
+use pirn_rt::sys::{self, Errno, SysResult, call};
+use pirn_rt::time::Deadline;
 
 interposed! {
     family "Several messages at once" for Scaling;

@@ -4,16 +4,16 @@
 //! and end by themselves. So each runs on the pool as a whole. Functions that return a pointer to
 //! static data still do so.
 
-use crate::blocking::offload;
-use crate::glibc::symbols::real;
 use crate::interpose::Text;
 use crate::interpose::registry::interposed;
-use crate::vthread::awaited::Awaited;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use libc::{
     addrinfo, gid_t, group, hostent, passwd, protoent, servent, sigevent, size_t, sockaddr,
     socklen_t, spwd, timespec, uid_t,
 };
+use pirn_rt::blocking::offload;
+use pirn_rt::glibc::symbols::real;
+use pirn_rt::vthread::awaited::Awaited;
 
 interposed! {
     family "Names of hosts, services, users, groups" for Scaling,

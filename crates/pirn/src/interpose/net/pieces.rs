@@ -5,20 +5,20 @@
 //! error then stays for the next call. An attempt without bytes would take it away, and a send
 //! would raise `SIGPIPE`; so a further attempt is made only if there is something to transfer.
 
-use crate::blocking::fds::{self, Entry};
-use crate::blocking::readiness::{self, Interest};
-use crate::blocking::retry::Retry;
-use crate::blocking::status_flags;
 use crate::interpose::io::transfer::{MOST, asked_of_all};
-use crate::sys::{self, Errno, SysResult, call};
-use crate::time::Deadline;
-use crate::vthread::awaited::Awaited;
-use crate::vthread::wait_word::Hearing;
 use core::cell::Cell;
 use core::ffi::c_int;
 use core::mem;
 use core::ptr;
 use libc::{iovec, msghdr, sockaddr, socklen_t};
+use pirn_rt::blocking::fds::{self, Entry};
+use pirn_rt::blocking::readiness::{self, Interest};
+use pirn_rt::blocking::retry::Retry;
+use pirn_rt::blocking::status_flags;
+use pirn_rt::sys::{self, Errno, SysResult, call};
+use pirn_rt::time::Deadline;
+use pirn_rt::vthread::awaited::Awaited;
+use pirn_rt::vthread::wait_word::Hearing;
 
 const EAGAIN: SysResult = Err(Errno(libc::EAGAIN));
 /// `include/uapi/asm-generic/sockios.h`.

@@ -7,19 +7,19 @@
 pub(in crate::interpose) use super::accept::{accept, accept4};
 pub(in crate::interpose) use super::connect::connect;
 use super::pieces;
-use crate::blocking::fds;
-use crate::blocking::readiness::{self, Interest};
-use crate::glibc::symbols::real;
 use crate::interpose::io::transfer::asked;
 use crate::interpose::registry::interposed;
 use crate::interpose::thread::cancel;
 use crate::interpose::virtual_thread;
-use crate::sys::{self, Errno, SysResult, call};
-use crate::time::Deadline;
-use crate::vthread::awaited::Awaited;
 use core::cell::Cell;
 use core::ffi::{c_int, c_void};
 use libc::{iovec, msghdr, sa_family_t, size_t, sockaddr, socklen_t, ssize_t};
+use pirn_rt::blocking::fds;
+use pirn_rt::blocking::readiness::{self, Interest};
+use pirn_rt::glibc::symbols::real;
+use pirn_rt::sys::{self, Errno, SysResult, call};
+use pirn_rt::time::Deadline;
+use pirn_rt::vthread::awaited::Awaited;
 
 interposed! {
     family "Sockets" for Correctness;

@@ -11,15 +11,15 @@
 //!
 //! `setfsuid` and `setfsgid` are per OS thread in glibc too: [`os_thread`](super::os_thread).
 
-use crate::arch;
-use crate::blocking::offload;
-use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
-use crate::sys::{self, Errno, call};
-use crate::vthread::awaited::Awaited;
 use core::ffi::{c_char, c_int, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering};
 use libc::{gid_t, siginfo_t, size_t, uid_t};
+use pirn_rt::arch;
+use pirn_rt::blocking::offload;
+use pirn_rt::glibc::symbols::real;
+use pirn_rt::sys::{self, Errno, call};
+use pirn_rt::vthread::awaited::Awaited;
 
 interposed! {
     family "Identity of the process" for Correctness;

@@ -7,13 +7,13 @@
 //! the program opens or closes another one.
 
 use super::linker::ObjectsLocked;
-use crate::arch::{RETURN, call_as_if_from};
-use crate::glibc::symbols::real;
-use crate::glibc::{late, objects};
 use crate::interpose::registry::interposed;
-use crate::sched::preempt;
-use crate::stack::region;
 use core::ffi::{c_int, c_void};
+use pirn_rt::arch::{RETURN, call_as_if_from};
+use pirn_rt::glibc::symbols::real;
+use pirn_rt::glibc::{late, objects};
+use pirn_rt::sched::preempt;
+use pirn_rt::stack::region;
 
 interposed! {
     family "Libraries" for Correctness;

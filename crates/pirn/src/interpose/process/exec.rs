@@ -5,13 +5,13 @@
 //! allocate only for more than [`FEW`] arguments.
 
 use super::inherit::becoming;
-use crate::arch::{VaList, forward_variadic};
-use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
 use crate::interpose::{Path, Text};
-use crate::sys::{self, call};
 use core::ffi::c_int;
 use core::ptr;
+use pirn_rt::arch::{VaList, forward_variadic};
+use pirn_rt::glibc::symbols::real;
+use pirn_rt::sys::{self, call};
 
 /// A null-terminated array of strings.
 type Texts = *const Text;

@@ -3,10 +3,10 @@
 //! Since glibc 2.41 the first thread that calls `exit` keeps all others waiting in libc until the
 //! process has ended. Virtual threads among these park.
 
-use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
 use crate::interpose::thread::sync::Recursive;
 use core::ffi::c_int;
+use pirn_rt::glibc::symbols::real;
 
 interposed! {
     family "The end of the process" for Scaling;

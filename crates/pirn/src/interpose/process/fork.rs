@@ -14,22 +14,22 @@
 //! function that registers them, to which `pthread_atfork` leads, is interposed. In the child
 //! * there are no other virtual threads, no carriers, and no spawning: a spawn fails with an error
 //!   that says so. Only where `pthread_create` makes virtual threads, the first one starts
-//!   [another runtime](crate::runtime);
+//!   [another runtime](pirn_rt::runtime);
 //! * until then every interposed function acts as libc does. None needs a lock that another thread
 //!   may have held at the fork, nor touches the epoll instance, which is the parent's.
 
 use super::signals::{directed, information, process_wide};
 use super::stand_in;
-use crate::glibc::rseq;
-use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
 use crate::interpose::thread::{self, identity, wishes};
-use crate::mark::Raised;
-use crate::vthread::signals;
-use crate::{runtime, sys, vthread};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, Ordering};
 use libc::pid_t;
+use pirn_rt::glibc::rseq;
+use pirn_rt::glibc::symbols::real;
+use pirn_rt::mark::Raised;
+use pirn_rt::vthread::signals;
+use pirn_rt::{runtime, sys, vthread};
 
 type Handler = Option<unsafe extern "C" fn()>;
 

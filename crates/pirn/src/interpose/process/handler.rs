@@ -4,7 +4,7 @@
 //! `malloc`. The virtual thread that it runs on must not be parked there: the thread would go on
 //! with the interrupted code's locks held, perhaps on another carrier, whose signal mask and
 //! alternative stack the end of the handler would overwrite. So our handler calls each of the
-//! program's, and raises the [mark](crate::mark): functions called by the handler act as on a
+//! program's, and raises the [mark](pirn_rt::mark): functions called by the handler act as on a
 //! platform thread, and may block the carrier.
 //!
 //! While a handler runs, the signal of preemption is blocked: see [`urgent`]. In a section of the
@@ -19,17 +19,17 @@
 pub(in crate::interpose) use super::signals::jumps::__sigsetjmp;
 use super::signals::{alternative, deferred, jumps, raised};
 use super::{quit, urgent};
-use crate::arch;
-use crate::glibc::jump;
-use crate::glibc::symbols::Real;
 use crate::interpose::registry::interposed;
-use crate::mark::{self, InHandler, Raised};
-use crate::{sched, sys};
 use core::ffi::{c_int, c_void};
 use core::mem::transmute;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use libc::{sighandler_t, siginfo_t};
+use pirn_rt::arch;
+use pirn_rt::glibc::jump;
+use pirn_rt::glibc::symbols::Real;
+use pirn_rt::mark::{self, InHandler, Raised};
+use pirn_rt::{sched, sys};
 
 interposed! {
     family "Signal handlers" for Correctness,
@@ -310,7 +310,7 @@ macro_rules! like_signal {
         /// As for libc's function of this name.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(signal: c_int, handler: sighandler_t) -> sighandler_t {
-            use crate::glibc::symbols::real;
+            use pirn_rt::glibc::symbols::real;
             let install = |handler: sighandler_t| {
                 // SAFETY: the caller's contract.
                 unsafe {
@@ -408,7 +408,7 @@ macro_rules! jumps {
         /// As for libc's function of this name.
         #[unsafe(no_mangle)]
         pub unsafe extern "C-unwind" fn $name(buffer: *mut c_void, value: c_int) -> ! {
-            use crate::glibc::symbols::real;
+            use pirn_rt::glibc::symbols::real;
             // SAFETY: the caller's contract: a buffer that `setjmp` has filled in.
             unsafe {
                 if mark::in_handler() {

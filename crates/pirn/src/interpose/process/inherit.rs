@@ -17,16 +17,16 @@
 
 use super::signals::masks::InKernel;
 use super::signals::{process_wide, sending};
-use crate::blocking::offload;
 use crate::interpose::thread::wishes::{self, Wished};
 use crate::interpose::virtual_thread;
-use crate::sys::{self, call};
-use crate::vthread::awaited::Awaited;
-use crate::vthread::signals::bit;
-use crate::vthread::{self, Core};
 use core::ffi::{CStr, c_int};
 use core::sync::atomic::Ordering::SeqCst;
 use libc::siginfo_t;
+use pirn_rt::blocking::offload;
+use pirn_rt::sys::{self, call};
+use pirn_rt::vthread::awaited::Awaited;
+use pirn_rt::vthread::signals::bit;
+use pirn_rt::vthread::{self, Core};
 
 /// What the running virtual thread has of its own that a program inherits.
 struct Own {

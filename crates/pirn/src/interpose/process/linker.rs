@@ -22,16 +22,16 @@
 //! If there is no room for the data in virtual threads, the linker is told so at that place, and
 //! closes the library: its initialisers have not run.
 
-use crate::arch;
-use crate::glibc::linker_words::{find_bytes, redirect};
-use crate::glibc::symbols::{find, find_in_libc, find_in_libpthread, real};
-use crate::glibc::{objects, tls};
 use crate::interpose::thread::sync;
 use crate::interpose::virtual_thread;
-use crate::sys;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use libc::pthread_mutex_t;
+use pirn_rt::arch;
+use pirn_rt::glibc::linker_words::{find_bytes, redirect};
+use pirn_rt::glibc::symbols::{find, find_in_libc, find_in_libpthread, real};
+use pirn_rt::glibc::{objects, tls};
+use pirn_rt::sys;
 
 type Mutex = *mut pthread_mutex_t;
 

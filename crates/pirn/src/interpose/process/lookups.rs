@@ -4,11 +4,11 @@
 //! while a library's initialisers run, and these may park ([`linker`](super::linker)).
 
 use super::linker::wait_while_loading;
-use crate::arch::forward_after;
-use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
 use core::ffi::{c_char, c_int, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering};
+use pirn_rt::arch::forward_after;
+use pirn_rt::glibc::symbols::real;
 
 type Destructor = *const c_void;
 type Found = *mut libc::Dl_info;
@@ -67,7 +67,7 @@ extern "C" fn before_dlsym() -> *mut c_void {
     // SAFETY: valid C strings.
     let found = unsafe { libc::dlvsym(libc::RTLD_NEXT, name, version) };
     if found.is_null() {
-        crate::sys::fatal(&["the C library has no `dlsym`"]);
+        pirn_rt::sys::fatal(&["the C library has no `dlsym`"]);
     }
     REAL.store(found, Ordering::Relaxed);
     found

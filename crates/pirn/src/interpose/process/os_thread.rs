@@ -6,18 +6,19 @@
 //! standard error says what to do. On a platform thread they do what they always do.
 //! `docs/limits.md` has the table of all such state.
 
-use crate::glibc::symbols::real;
+use crate::interpose;
 use crate::interpose::process::fork;
 use crate::interpose::registry::interposed;
 use crate::interpose::thread::ids;
-use crate::lock::Lock;
-use crate::notices;
-use crate::sys::{self, Errno, SysResult, call};
-use crate::vthread::label::Label;
-use crate::vthread::{self, Core, extra_state};
-use crate::{arch, interpose};
 use core::ffi::{c_int, c_long, c_uint, c_ulong, c_void};
 use libc::pid_t;
+use pirn_rt::arch;
+use pirn_rt::glibc::symbols::real;
+use pirn_rt::lock::Lock;
+use pirn_rt::notices;
+use pirn_rt::sys::{self, Errno, SysResult, call};
+use pirn_rt::vthread::label::Label;
+use pirn_rt::vthread::{self, Core, extra_state};
 
 interposed! {
     family "State of OS threads" for Correctness,

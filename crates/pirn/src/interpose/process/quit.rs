@@ -6,14 +6,14 @@
 //! default action, and so does any in the child of a fork, which has no virtual threads.
 
 use super::{handler, urgent};
-use crate::sanitizer;
-use crate::sched::errands;
-use crate::sys::{self, call};
 use core::ffi::{c_int, c_void};
 use core::mem::zeroed;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
 use libc::{SIGQUIT, siginfo_t};
+use pirn_rt::sanitizer;
+use pirn_rt::sched::errands;
+use pirn_rt::sys::{self, call};
 
 /// A second signal that comes this soon ends the process.
 const SOON_NS: u64 = 2_000_000_000;

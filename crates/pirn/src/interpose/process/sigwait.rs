@@ -2,7 +2,7 @@
 //! until a handler has run.
 //!
 //! A virtual thread waits for two kinds of signals at once. For its own it is
-//! [summoned](crate::vthread::summons). Those sent to the process the kernel keeps, while all
+//! [summoned](pirn_rt::vthread::summons). Those sent to the process the kernel keeps, while all
 //! platform threads block them; a descriptor (`signalfd`) says when there is one, and then this
 //! thread takes it, if no other has.
 //!
@@ -12,22 +12,22 @@
 //! is acted upon at the next point.
 
 use super::signals::{delivery, masks, process_wide, sending};
-use crate::blocking::fds;
-use crate::blocking::readiness::{self, Interest};
-use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
 use crate::interpose::thread::cancel::{self, Number};
 use crate::interpose::virtual_thread;
-use crate::sched::preempt;
-use crate::sys::{self, Errno, SysResult};
-use crate::time::Deadline;
-use crate::vthread::Current;
-use crate::vthread::awaited::Awaited;
-use crate::vthread::signals::{NEVER_BLOCKED, SYNCHRONOUS, bit};
 use core::ffi::{CStr, c_int};
 use core::ptr;
 use core::sync::atomic::Ordering::SeqCst;
 use libc::{siginfo_t, sigset_t, timespec};
+use pirn_rt::blocking::fds;
+use pirn_rt::blocking::readiness::{self, Interest};
+use pirn_rt::glibc::symbols::real;
+use pirn_rt::sched::preempt;
+use pirn_rt::sys::{self, Errno, SysResult};
+use pirn_rt::time::Deadline;
+use pirn_rt::vthread::Current;
+use pirn_rt::vthread::awaited::Awaited;
+use pirn_rt::vthread::signals::{NEVER_BLOCKED, SYNCHRONOUS, bit};
 
 interposed! {
     family "Waiting for signals" for Correctness;

@@ -3,11 +3,11 @@
 //! mutexes that other processes share. It is started when it is first needed.
 
 use super::signals::directed;
-use crate::arch;
-use crate::sanitizer::valgrind;
-use crate::sys::{self, Errno};
-use crate::vthread::start_helper;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::SeqCst};
+use pirn_rt::arch;
+use pirn_rt::sanitizer::valgrind;
+use pirn_rt::sys::{self, Errno};
+use pirn_rt::vthread::start_helper;
 
 /// See the module's documentation.
 #[derive(Clone, Copy)]

@@ -3,15 +3,15 @@
 //! The kernel does not report when one of these can go on. A virtual thread therefore tries first,
 //! and if the call would wait, it waits on a platform thread of its own.
 
-use crate::blocking::offload;
 use crate::interpose::registry::interposed;
 use crate::interpose::thread::cancel;
 use crate::interpose::virtual_thread;
-use crate::sys::{self, Errno, SysResult, call};
-use crate::vthread::awaited::Awaited;
 use core::ffi::{CStr, c_int, c_long, c_void};
 use core::ptr;
 use libc::{sembuf, size_t, ssize_t, timespec};
+use pirn_rt::blocking::offload;
+use pirn_rt::sys::{self, Errno, SysResult, call};
+use pirn_rt::vthread::awaited::Awaited;
 
 static NOW: timespec = timespec {
     tv_sec: 0,

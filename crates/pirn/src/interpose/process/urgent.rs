@@ -15,17 +15,17 @@
 //! the signal mask and the alternative stack of the first.
 
 use super::handler;
-use crate::arch;
-use crate::sanitizer;
-use crate::sched::errands;
-use crate::sched::preempt::{self, SIGNAL};
-#[cfg(feature = "dump")]
-use crate::sched::standing::{self, MARKER};
-use crate::sys;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::Relaxed};
 use core::time::Duration;
 use libc::siginfo_t;
+use pirn_rt::arch;
+use pirn_rt::sanitizer;
+use pirn_rt::sched::errands;
+use pirn_rt::sched::preempt::{self, SIGNAL};
+#[cfg(feature = "dump")]
+use pirn_rt::sched::standing::{self, MARKER};
+use pirn_rt::sys;
 
 /// The value with which a tool asks to look inside. The `pirn` command has the same number.
 const LET_ME_IN: usize = usize::from_ne_bytes(*b"pirn-ask");

@@ -6,20 +6,20 @@
 //! stopped; such a wait gets a platform thread of its own.
 
 use super::inherit;
-use crate::blocking::readiness::{self, Interest};
-use crate::blocking::{fds, offload};
-use crate::glibc::symbols::real;
 use crate::interpose::registry::{c_name, interposed};
 use crate::interpose::thread::cancel;
 use crate::interpose::virtual_thread;
-use crate::sanitizer::valgrind;
-use crate::sys::{self, Errno, SysResult, call};
-use crate::time::Deadline;
-use crate::vthread::awaited::Awaited;
 use core::ffi::{c_char, c_int, c_void};
 use libc::{
     id_t, idtype_t, pid_t, posix_spawn_file_actions_t, posix_spawnattr_t, rusage, siginfo_t,
 };
+use pirn_rt::blocking::readiness::{self, Interest};
+use pirn_rt::blocking::{fds, offload};
+use pirn_rt::glibc::symbols::real;
+use pirn_rt::sanitizer::valgrind;
+use pirn_rt::sys::{self, Errno, SysResult, call};
+use pirn_rt::time::Deadline;
+use pirn_rt::vthread::awaited::Awaited;
 
 interposed! {
     family "Child processes" for Scaling;

@@ -1,10 +1,10 @@
 //! What threads a program has made, and why not all are virtual: one sentence for its operator.
 
 use super::policy::{self, Made, Why};
-use crate::{runtime, sys};
 use core::ffi::{CStr, c_char};
 use core::fmt::{self, Write};
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use pirn_rt::{runtime, sys};
 
 unsafe extern "C" {
     /// The last component of the program's name.

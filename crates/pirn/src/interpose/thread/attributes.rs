@@ -7,10 +7,10 @@
 use super::scheduling::{by_id, wishes_by_id};
 use super::wishes::{Wishes, to_c};
 use crate::interpose::registry::interposed;
-use crate::sys::{self, Errno, SysResult, call};
 use core::ffi::{c_int, c_uint};
 use core::mem::offset_of;
 use libc::{pid_t, sched_attr};
+use pirn_rt::sys::{self, Errno, SysResult, call};
 
 interposed! {
     family "Attributes of scheduling" for Scaling,

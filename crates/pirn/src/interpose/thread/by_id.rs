@@ -12,18 +12,18 @@
 //! ```
 
 use super::pthread;
-use crate::arch;
-use crate::glibc::tls;
 use crate::interpose::process::signals::sending;
 use crate::interpose::registry::interposed;
-use crate::runtime;
-use crate::stack::Slot;
-use crate::stack::region;
-use crate::sys::{self, Errno, SysResult, call, to_c};
-use crate::vthread::{self, residents};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, Ordering};
 use libc::{pid_t, pthread_t, siginfo_t};
+use pirn_rt::arch;
+use pirn_rt::glibc::tls;
+use pirn_rt::runtime;
+use pirn_rt::stack::Slot;
+use pirn_rt::stack::region;
+use pirn_rt::sys::{self, Errno, SysResult, call, to_c};
+use pirn_rt::vthread::{self, residents};
 
 interposed! {
     family "Signals by thread ids" for Correctness;

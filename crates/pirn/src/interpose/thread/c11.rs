@@ -1,7 +1,6 @@
 //! C11's `threads.h`. glibc implements it by calling the pthread functions on the same objects,
 //! inside libc; so does this file.
 
-use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
 use crate::interpose::thread::pthread::{C11Routine, Routine};
 use crate::interpose::thread::specific::Destructor;
@@ -10,6 +9,7 @@ use crate::interpose::thread::{self, create, on_carrier};
 use crate::interpose::time;
 use core::ffi::{c_int, c_void};
 use libc::{pthread_cond_t, pthread_key_t, pthread_mutex_t, pthread_once_t, pthread_t, timespec};
+use pirn_rt::glibc::symbols::real;
 
 interposed! {
     family "C11 threads" for Correctness, cannot "join or end a virtual thread";

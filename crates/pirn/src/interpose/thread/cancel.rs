@@ -23,22 +23,22 @@
 //! ([`own_point`]) libc is asked whether the thread is cancelled.
 //!
 //! Asynchronous cancellation acts at cancellation points, at once in the thread itself, and where
-//! the thread computes: it is [summoned](crate::vthread::summons), and so interrupted in its own
+//! the thread computes: it is [summoned](pirn_rt::vthread::summons), and so interrupted in its own
 //! code ([`at_any_instruction`]). In a wait that is no cancellation point it acts after that.
 
 use super::is_virtual;
 use super::policy;
 use super::pthread::{self, Pthread};
-use crate::blocking;
-use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
-use crate::mark;
-use crate::sys;
-use crate::vthread;
 use core::ffi::{c_int, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use libc::pthread_t;
+use pirn_rt::blocking;
+use pirn_rt::glibc::symbols::real;
+use pirn_rt::mark;
+use pirn_rt::sys;
+use pirn_rt::vthread;
 
 interposed! {
     family "Cancellation of threads" for Correctness,

@@ -13,11 +13,11 @@
 //! for long.
 
 use super::policy::Why;
-use crate::glibc::objects;
 use core::cell::Cell;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use pirn_rt::glibc::objects;
 
 /// Patterns, separated by colons; null: none.
 static PATTERNS: AtomicPtr<c_char> = AtomicPtr::new(ptr::null_mut());

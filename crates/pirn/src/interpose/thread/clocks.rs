@@ -17,17 +17,17 @@
 
 use super::pthread::{self, core_of};
 use super::{by_id, is_virtual};
-use crate::arch::forward_below;
-use crate::glibc::symbols::real;
-use crate::glibc::tls;
 use crate::interpose::registry::interposed;
-use crate::sys::{self, Errno, SysResult, call, to_c};
-use crate::time::{self, LIBCS_CLOCK, libcs_clock};
-use crate::vthread::{self, Core, cpu_time};
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use libc::{clockid_t, pthread_t, rusage, timespec};
+use pirn_rt::arch::forward_below;
+use pirn_rt::glibc::symbols::real;
+use pirn_rt::glibc::tls;
+use pirn_rt::sys::{self, Errno, SysResult, call, to_c};
+use pirn_rt::time::{self, LIBCS_CLOCK, libcs_clock};
+use pirn_rt::vthread::{self, Core, cpu_time};
 
 interposed! {
     family "CPU time of threads" for Scaling,

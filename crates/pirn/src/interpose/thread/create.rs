@@ -7,25 +7,25 @@
 use super::policy::{self, Why};
 use super::pthread::{Pthread, Routine};
 use super::{chosen, leaving, names, wishes};
-use crate::glibc::symbols::{self, real};
-use crate::glibc::tls;
 use crate::interpose::process::signals::process_wide;
 use crate::interpose::registry::interposed;
 use crate::interpose::time;
-use crate::mark;
-use crate::runtime::{self, Runtime};
-use crate::sanitizer;
-use crate::sched;
-use crate::stack::{LARGEST_STACK, PAGE, SizeClass};
-use crate::vthread::record::Attributes;
-use crate::vthread::signals::NEVER_BLOCKED;
-use crate::vthread::{Core, Ready, ThreadRef, body, natively};
 use core::ffi::{c_int, c_void};
 use core::mem::{self, MaybeUninit};
 use core::panic::Location;
 use core::ptr;
 use core::sync::atomic::{AtomicU64, Ordering};
 use libc::{cpu_set_t, pthread_attr_t, pthread_t, sched_param, sigset_t, size_t};
+use pirn_rt::glibc::symbols::{self, real};
+use pirn_rt::glibc::tls;
+use pirn_rt::mark;
+use pirn_rt::runtime::{self, Runtime};
+use pirn_rt::sanitizer;
+use pirn_rt::sched;
+use pirn_rt::stack::{LARGEST_STACK, PAGE, SizeClass};
+use pirn_rt::vthread::record::Attributes;
+use pirn_rt::vthread::signals::NEVER_BLOCKED;
+use pirn_rt::vthread::{Core, Ready, ThreadRef, body, natively};
 
 unsafe extern "C" {
     fn pthread_getattr_default_np(attributes: *mut pthread_attr_t) -> c_int;

@@ -16,12 +16,12 @@
 use super::chosen;
 use super::create;
 use super::pthread::{PosixRoutine, Routine};
-use crate::blocking::{futex, futex_op};
-use crate::glibc::tls;
 use core::ffi::{c_int, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicU32, Ordering};
 use libc::{pthread_attr_t, pthread_t, timespec};
+use pirn_rt::blocking::{futex, futex_op};
+use pirn_rt::glibc::tls;
 
 const EMPTY: u32 = 0;
 const PERMIT: u32 = 1;

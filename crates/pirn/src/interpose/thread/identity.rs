@@ -2,16 +2,16 @@
 
 use super::pthread::{self, Pthread};
 use super::{policy, scheduling};
-use crate::glibc::symbols::real;
-use crate::glibc::tls;
 use crate::interpose::registry::interposed;
-use crate::stack::{Slot, region};
-use crate::sys::{self, Errno, call};
-use crate::vthread;
 use core::ffi::{c_int, c_uint, c_void};
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use libc::{cpu_set_t, pthread_attr_t, pthread_t, size_t};
+use pirn_rt::glibc::symbols::real;
+use pirn_rt::glibc::tls;
+use pirn_rt::stack::{Slot, region};
+use pirn_rt::sys::{self, Errno, call};
+use pirn_rt::vthread;
 
 interposed! {
     family "Attributes of threads" for Correctness;
@@ -138,7 +138,7 @@ pub extern "C" fn sched_getcpu() -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn gettid() -> libc::pid_t {
     if policy::is_on() && vthread::current().is_some() {
-        let place = crate::arch::thread_pointer() + tls::template().tid_offset;
+        let place = pirn_rt::arch::thread_pointer() + tls::template().tid_offset;
         // SAFETY: the running thread's TCB.
         return unsafe { (place as *const libc::pid_t).read() };
     }

@@ -16,12 +16,12 @@
 
 use super::by_id::{self, Whose};
 use super::robust;
-use crate::glibc::symbols::real;
 use crate::interpose::by_number;
 use crate::interpose::registry::interposed;
-use crate::sys::{self, Errno, call};
 use core::ffi::{c_int, c_long, c_uint, c_ulong};
 use libc::{iovec, pid_t, rlimit64, sigval, ssize_t};
+use pirn_rt::glibc::symbols::real;
+use pirn_rt::sys::{self, Errno, call};
 
 interposed! {
     family "Processes by ids of their threads" for Scaling;

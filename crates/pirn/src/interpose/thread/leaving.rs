@@ -7,15 +7,15 @@
 //! `pthread` key, in its last round, that is after the other destructors.
 
 use super::policy;
-use crate::glibc::symbols::real;
 use crate::interpose::process::signals::process_wide;
 use crate::interpose::thread::specific::Destructor;
-use crate::sys;
-use crate::vthread::set_end_in_child;
 use core::ffi::{c_int, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use libc::pthread_key_t;
+use pirn_rt::glibc::symbols::real;
+use pirn_rt::sys;
+use pirn_rt::vthread::set_end_in_child;
 
 /// The number of the program's threads.
 static ALIVE: AtomicUsize = AtomicUsize::new(1);

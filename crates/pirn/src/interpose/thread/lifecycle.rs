@@ -3,26 +3,26 @@
 use super::cancel::{self, Number};
 use super::pthread::{self, PosixRoutine, Routine};
 use super::{create, is_virtual, leaving, on_carrier, policy, slot_of};
-use crate::blocking::readiness::{self, Interest};
-use crate::blocking::{self, fds, offload};
-use crate::glibc::symbols::real;
-use crate::glibc::tls;
 use crate::interpose::process::signals::masks;
 use crate::interpose::registry::interposed;
 use crate::interpose::thread::sync::deadline;
 use crate::interpose::virtual_thread;
-use crate::sanitizer::valgrind;
-use crate::sys::{self, Errno, call};
-use crate::time::Deadline;
-use crate::vthread;
-use crate::vthread::awaited::Awaited;
-use crate::vthread::wait_word::Hearing;
-use crate::vthread::{natively, residents};
 use core::cell::Cell;
 use core::ffi::{CStr, c_int, c_void};
 use core::mem;
 use core::sync::atomic::{AtomicI32, Ordering};
 use libc::{clockid_t, pthread_attr_t, pthread_t, timespec};
+use pirn_rt::blocking::readiness::{self, Interest};
+use pirn_rt::blocking::{self, fds, offload};
+use pirn_rt::glibc::symbols::real;
+use pirn_rt::glibc::tls;
+use pirn_rt::sanitizer::valgrind;
+use pirn_rt::sys::{self, Errno, call};
+use pirn_rt::time::Deadline;
+use pirn_rt::vthread;
+use pirn_rt::vthread::awaited::Awaited;
+use pirn_rt::vthread::wait_word::Hearing;
+use pirn_rt::vthread::{natively, residents};
 
 interposed! {
     family "Beginning and end of threads" for Correctness,

@@ -49,8 +49,8 @@ pub(in crate::interpose) use specific::{
 };
 pub(in crate::interpose) use sync::by_stand_in::after_fork as robust_after_fork;
 
-use crate::{runtime, vthread};
 use libc::pthread_t;
+use pirn_rt::{runtime, vthread};
 
 /// Returns whether a thread is a virtual one.
 fn is_virtual(thread: pthread_t) -> bool {

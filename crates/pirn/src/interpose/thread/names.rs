@@ -4,15 +4,15 @@
 
 use super::pthread;
 use super::{is_virtual, slot_of};
-use crate::arch::thread_pointer;
-use crate::glibc::symbols::real;
 use crate::interpose::process::os_thread;
 use crate::interpose::registry::interposed;
-use crate::sys::{self, call};
-use crate::vthread;
-use crate::vthread::c_name::{self, ROOM};
 use core::ffi::{CStr, c_char, c_int};
 use libc::{pthread_t, size_t};
+use pirn_rt::arch::thread_pointer;
+use pirn_rt::glibc::symbols::real;
+use pirn_rt::sys::{self, call};
+use pirn_rt::vthread;
+use pirn_rt::vthread::c_name::{self, ROOM};
 
 interposed! {
     family "Names of threads" for Correctness;

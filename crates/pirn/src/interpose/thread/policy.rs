@@ -4,9 +4,9 @@
 //! know nothing of virtual threads, does so in its initialiser.
 
 use super::leaving;
-use crate::notices;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use pirn_rt::notices;
 use std::io;
 
 /// Whether `pthread_create` makes virtual threads.

@@ -22,29 +22,29 @@
 
 use super::cancel::{self, Cancellation};
 use super::{leaving, robust};
-use crate::arch;
-use crate::blocking::futex;
-use crate::blocking::parking_lot::{self, Parked};
-use crate::blocking::wait::Outcome;
-use crate::glibc::tls;
 use crate::interpose::process::signals::delivery;
 use crate::interpose::virtual_thread;
-use crate::mark::Raised;
-use crate::runtime::{self, Runtime};
-use crate::sched;
-use crate::stack::{PAGE, SizeClass, Slot};
-use crate::sys::{self, call};
-use crate::time::Deadline;
-use crate::vthread::awaited::{Awaited, Kind};
-use crate::vthread::body::Body;
-use crate::vthread::wait_word::Hearing;
-use crate::vthread::{self, Claimed, Core, early, summons};
 use core::cell::Cell;
 use core::ffi::{c_int, c_void};
 use core::mem;
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use libc::pthread_t;
+use pirn_rt::arch;
+use pirn_rt::blocking::futex;
+use pirn_rt::blocking::parking_lot::{self, Parked};
+use pirn_rt::blocking::wait::Outcome;
+use pirn_rt::glibc::tls;
+use pirn_rt::mark::Raised;
+use pirn_rt::runtime::{self, Runtime};
+use pirn_rt::sched;
+use pirn_rt::stack::{PAGE, SizeClass, Slot};
+use pirn_rt::sys::{self, call};
+use pirn_rt::time::Deadline;
+use pirn_rt::vthread::awaited::{Awaited, Kind};
+use pirn_rt::vthread::body::Body;
+use pirn_rt::vthread::wait_word::Hearing;
+use pirn_rt::vthread::{self, Claimed, Core, early, summons};
 
 thread_local! {
     /// In the TLS block of each thread that `pthread_create` has made virtual: its record. It is at

@@ -17,12 +17,12 @@
 
 use super::by_id::{self, Whose};
 use super::sync;
-use crate::arch;
-use crate::glibc::tls;
-use crate::sys::{self, SysResult, call};
 use core::ptr;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use libc::pid_t;
+use pirn_rt::arch;
+use pirn_rt::glibc::tls;
+use pirn_rt::sys::{self, SysResult, call};
 
 /// Bits of a lock word (`linux/futex.h`).
 const WAITERS: u32 = 1 << 31;

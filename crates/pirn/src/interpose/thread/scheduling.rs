@@ -4,11 +4,11 @@
 use super::by_id::{self, Whose};
 use super::wishes::{self, Wishes, number, to_c};
 use super::{is_virtual, pthread};
-use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
-use crate::sys::{Errno, SysResult, call};
 use core::ffi::{c_int, c_void};
 use libc::{cpu_set_t, id_t, pid_t, pthread_t, sched_param, size_t, timespec};
+use pirn_rt::glibc::symbols::real;
+use pirn_rt::sys::{Errno, SysResult, call};
 
 interposed! {
     family "Scheduling of threads" for Correctness,
@@ -259,7 +259,7 @@ pub extern "C" fn sched_getscheduler(id: pid_t) -> c_int {
         // SAFETY: no pointers.
         None => unsafe { call!(libc::SYS_sched_getscheduler, id) },
     });
-    crate::sys::to_c(result) as c_int
+    pirn_rt::sys::to_c(result) as c_int
 }
 
 /// `sched_setscheduler`.

@@ -1,14 +1,14 @@
 //! Thread-specific data. libc allocates the keys and has the values of platform threads; [`keys`]
 //! has those of virtual threads, except for the key of AddressSanitizer ([`sanitizer`]).
 
-use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
-use crate::sanitizer;
-use crate::vthread::keys;
 use core::arch::naked_asm;
 use core::ffi::{c_int, c_void};
 use core::ptr;
 use libc::pthread_key_t;
+use pirn_rt::glibc::symbols::real;
+use pirn_rt::sanitizer;
+use pirn_rt::vthread::keys;
 
 pub(super) type Destructor = Option<unsafe extern "C" fn(*mut c_void)>;
 

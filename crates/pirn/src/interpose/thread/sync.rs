@@ -39,16 +39,16 @@ pub(in crate::interpose) mod spin;
 pub(crate) use layout::owner_of;
 pub(in crate::interpose) use layout::{check as check_layout, is_held_once, owns};
 
-use crate::blocking::parking_lot::{self, Parked};
 use crate::interpose::virtual_thread;
-use crate::sys;
-use crate::time::Deadline;
-use crate::vthread::awaited::Awaited;
-use crate::vthread::summons::{self, Ran};
-use crate::vthread::wait_word::Hearing;
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_int};
 use libc::{clockid_t, pthread_mutex_t, timespec};
+use pirn_rt::blocking::parking_lot::{self, Parked};
+use pirn_rt::sys;
+use pirn_rt::time::Deadline;
+use pirn_rt::vthread::awaited::Awaited;
+use pirn_rt::vthread::summons::{self, Ran};
+use pirn_rt::vthread::wait_word::Hearing;
 
 /// Kinds of objects in the parking lot. A key is the object's address with the kind in its two low
 /// bits, so that a late wake for a futex that was at the same address is not taken for one of the

@@ -10,11 +10,11 @@
 //!
 //! The notes are in the thread's TLS block, at the same distance from the thread pointer in each.
 
-use crate::glibc::tls;
-use crate::sys::{self, Errno, SysResult, call};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use libc::pthread_t;
+use pirn_rt::glibc::tls;
+use pirn_rt::sys::{self, Errno, SysResult, call};
 
 /// The notes of one thread.
 pub(super) struct Wishes {

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::thread;
-use crate::vthread::record::Phase;
 use core::ffi::c_void;
+use pirn_rt::vthread::record::Phase;
 use std::collections::HashMap;
 
 /// The table's names with their values.

@@ -12,7 +12,7 @@ use super::room::{self, Room};
 use crate::observe::dump;
 use crate::observe::events::session;
 use crate::observe::metrics;
-use crate::runtime;
+use pirn_rt::runtime;
 use std::io::{self, Write};
 use std::time::Duration;
 

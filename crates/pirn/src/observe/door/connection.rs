@@ -12,9 +12,9 @@ use super::commands::{self, Command};
 use super::files::Fd;
 use super::request::{LONGEST, Request};
 use super::sockets;
-use crate::panic::Panic;
-use crate::sys::Errno;
-use crate::time::Deadline;
+use pirn_rt::panic::Panic;
+use pirn_rt::sys::Errno;
+use pirn_rt::time::Deadline;
 use std::io::{self, Write};
 
 /// A client has this long to send its request.

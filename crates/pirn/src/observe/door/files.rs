@@ -1,8 +1,8 @@
 //! System calls on files and folders.
 
-use crate::sys::{Errno, SysResult, call, close_file};
 use core::ffi::{CStr, c_int};
 use core::mem::zeroed;
+use pirn_rt::sys::{Errno, SysResult, call, close_file};
 
 /// A descriptor in the table of the door's threads, closed at the end.
 pub(super) struct Fd(pub(super) c_int);

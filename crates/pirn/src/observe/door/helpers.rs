@@ -1,9 +1,9 @@
 //! The platform threads of the door.
 
-use crate::alloc;
-use crate::sanitizer::valgrind;
-use crate::sys;
-use crate::vthread::start_helper;
+use pirn_rt::alloc;
+use pirn_rt::sanitizer::valgrind;
+use pirn_rt::sys;
+use pirn_rt::vthread::start_helper;
 use std::io;
 
 /// Bytes of a thread's stack, for unwinding and symbols: address space, of which a thread that

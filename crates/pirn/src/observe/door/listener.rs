@@ -4,10 +4,10 @@ use super::connection;
 use super::files::{self, Fd};
 use super::place::{self, Place};
 use super::{Beginning, helpers, sockets};
-use crate::blocking::other_table;
-use crate::runtime::{self, Runtime};
-use crate::sys::{self, Errno, call};
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use pirn_rt::blocking::other_table;
+use pirn_rt::runtime::{self, Runtime};
+use pirn_rt::sys::{self, Errno, call};
 
 /// How many clients are served at the same time. Each has a thread.
 pub(super) const CLIENTS: usize = 4;
@@ -189,7 +189,7 @@ fn may_ask(peer: libc::uid_t) -> Result<(), String> {
 
 /// Writes a line to the standard error of the process, which is not in this thread's table.
 fn complain(text: &str) {
-    if crate::notices::are_off() {
+    if pirn_rt::notices::are_off() {
         return;
     }
     let line = format!("pirn: tools cannot look inside this process: {text}\n");

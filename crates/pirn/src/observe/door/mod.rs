@@ -49,10 +49,10 @@ mod room;
 mod sockets;
 mod starter;
 
-use crate::sched::errands;
-use crate::{environment, notices};
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use listener::Stay;
+use pirn_rt::sched::errands;
+use pirn_rt::{environment, notices};
 
 /// What is said in place of a dump by a program that cannot make any.
 #[cfg(not(feature = "dump"))]

@@ -19,10 +19,10 @@
 
 use super::files::{self, Fd, HERE};
 use super::sockets;
-use crate::lock::Lock;
-use crate::sys::Errno;
 use core::ffi::{CStr, c_int};
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use pirn_rt::lock::Lock;
+use pirn_rt::sys::Errno;
 use std::ffi::CString;
 
 /// A folder as [`open_folder`] opens it.

@@ -1,10 +1,10 @@
 //! The dump that `SIGQUIT` asks for, on standard error.
 
 use super::helpers;
-use crate::sys;
-#[cfg(feature = "dump")]
-use crate::sys::{Errno, call};
 use core::sync::atomic::{AtomicBool, Ordering};
+use pirn_rt::sys;
+#[cfg(feature = "dump")]
+use pirn_rt::sys::{Errno, call};
 
 /// One dump is being written.
 static WRITING: AtomicBool = AtomicBool::new(false);

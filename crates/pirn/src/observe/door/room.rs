@@ -11,10 +11,10 @@
 //! does not know.
 
 use super::request::Refusal;
-use crate::alloc;
-use crate::poison::locked;
-use crate::sys;
-use crate::time::Deadline;
+use pirn_rt::alloc;
+use pirn_rt::poison::locked;
+use pirn_rt::sys;
+use pirn_rt::time::Deadline;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 

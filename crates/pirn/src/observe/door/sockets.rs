@@ -1,9 +1,9 @@
 //! System calls on Unix sockets.
 
 use super::files::{self, Fd};
-use crate::sys::{self, Errno, SysResult, call, uninterrupted};
 use core::ffi::{CStr, c_int};
 use core::mem::{offset_of, zeroed};
+use pirn_rt::sys::{self, Errno, SysResult, call, uninterrupted};
 use std::ffi::CString;
 
 /// Makes a stream socket. `flags` are additional ones.
@@ -89,7 +89,7 @@ pub(super) fn is_served(folder: &Fd, name: &CStr) -> Result<bool, Errno> {
 
 /// Waits for up to `nanos` ns until a descriptor is readable. Returns whether it is.
 pub(super) fn is_readable_within(fd: &Fd, nanos: u64) -> bool {
-    let deadline = crate::time::Deadline::after_nanos(nanos);
+    let deadline = pirn_rt::time::Deadline::after_nanos(nanos);
     while !deadline.has_passed() {
         if sys::poll_until(fd.0, deadline) {
             return true;

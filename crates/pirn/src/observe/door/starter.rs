@@ -20,7 +20,7 @@
 //!   inherit: the dump for `SIGQUIT` would not reach standard error.
 
 use super::helpers;
-use crate::sched::errands;
+use pirn_rt::sched::errands;
 use std::io;
 
 /// Bytes of its stack: it only starts threads.

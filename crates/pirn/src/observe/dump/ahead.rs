@@ -8,8 +8,8 @@
 //!                         says, is fetched
 //! ```
 
-use crate::stack::Slot;
-use crate::vthread::residents;
+use pirn_rt::stack::Slot;
+use pirn_rt::vthread::residents;
 
 /// How far ahead records are fetched; stacks half as far.
 const AHEAD: usize = 16;

@@ -4,9 +4,9 @@
 //! groups.
 
 use super::Contents;
-use crate::vthread::{self, natively::Natively};
 use core::fmt;
 use pirn_dump::{Format, Symbols, View};
+use pirn_rt::vthread::{self, natively::Natively};
 use std::io::{self, Write};
 
 /// What is to be in a dump.

@@ -8,9 +8,9 @@ use crate::observe::waits::WallClock;
 use crate::observe::waits::crowds::Crowds;
 use crate::observe::waits::deadlocks::Deadlocks;
 use crate::observe::waits::standstill::Standstill;
-use crate::vthread::record::Place;
 use core::ptr;
 use pirn_dump::{Finding, Grouper, State, Thread, Totals, Wait};
+use pirn_rt::vthread::record::Place;
 use std::collections::HashMap;
 
 /// How often a thread is looked at again because of what has been loaded meanwhile.

@@ -3,8 +3,8 @@
 //! The information is read in memory: the files may have been replaced. What belongs to a library
 //! is copied, because the library may be closed while a stack is read; the program stays.
 
-use crate::glibc::objects::{self, Object};
 use core::ops::{Deref, Range};
+use pirn_rt::glibc::objects::{self, Object};
 use std::sync::Arc;
 
 /// A part of a loaded file.

@@ -3,11 +3,11 @@
 use super::modules::Modules;
 use crate::observe::door::place::own_start;
 use crate::observe::metrics::Metrics;
-use crate::runtime::{self, Runtime};
 use crate::scope;
-use crate::vthread::mounted::{self, Carrying};
 use core::sync::atomic::Ordering::Relaxed;
 use pirn_dump::{Carrier, CarrierState, Memory, Module, Process, Scope};
+use pirn_rt::runtime::{self, Runtime};
+use pirn_rt::vthread::mounted::{self, Carrying};
 use std::collections::HashMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 

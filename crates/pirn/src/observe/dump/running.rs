@@ -3,19 +3,19 @@
 //! A mounted thread's platform thread is had to [stand still](standing) while the stack is read. If
 //! it is blocked in the kernel, it stands still by itself, and a signal would end some calls: then
 //! the kernel's own word about it must do, unless the call is one that begins again. A runnable
-//! thread, in whatever queue it is, is [held](crate::vthread::at_mount): a carrier that comes to
+//! thread, in whatever queue it is, is [held](pirn_rt::vthread::at_mount): a carrier that comes to
 //! mount it waits.
 
 use super::walk::{Seen, Walker};
-use crate::arch;
 use crate::interpose::process::urgent;
-use crate::sched::os_thread::{self, Blocked, InKernel};
-use crate::sched::sample::Registers;
-use crate::sched::standing;
-use crate::stack::{Slot, region};
-use crate::sys;
-use crate::vthread::{Core, mounted, residents};
 use pirn_dump::{End, State};
+use pirn_rt::arch;
+use pirn_rt::sched::os_thread::{self, Blocked, InKernel};
+use pirn_rt::sched::sample::Registers;
+use pirn_rt::sched::standing;
+use pirn_rt::stack::{Slot, region};
+use pirn_rt::sys;
+use pirn_rt::vthread::{Core, mounted, residents};
 
 /// A thread that is in the middle of a switch is looked at again, so often.
 const LOOKS: u32 = 3;

@@ -2,8 +2,8 @@
 //! counted, and whoever makes a dump notes when it first saw a count. So a second dump knows who
 //! has been waiting since the first.
 
-use crate::stack::Slot;
-use crate::stack::region::MAX_SLOTS;
+use pirn_rt::stack::Slot;
+use pirn_rt::stack::region::MAX_SLOTS;
 
 /// The unit of the times that are kept, in nanoseconds.
 const UNIT_NS: u64 = 10_000_000;

@@ -6,14 +6,14 @@
 //! library that does the work guesses that there is a frame pointer.
 
 use super::modules::{Bytes, Modules, Tables};
-use crate::arch;
-use crate::sched::sample::Registers;
 use core::ops::Range;
 use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 use framehop::{
     ExplicitModuleSectionInfo, FrameAddress, MustNotAllocateDuringUnwind, Unwinder as _,
 };
 use pirn_dump::End;
+use pirn_rt::arch;
+use pirn_rt::sched::sample::Registers;
 
 /// The most frames of a stack that are read.
 pub(super) const MOST_FRAMES: usize = 200;

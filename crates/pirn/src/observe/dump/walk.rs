@@ -5,14 +5,14 @@
 
 use super::unwind::{Frames, Unwinder};
 use super::works_for::WorksFor;
-use crate::arch;
 use crate::observe::waits::Noted;
-use crate::sched::sample::Registers;
-use crate::stack::Slot;
-use crate::vthread::record::Phase;
-use crate::vthread::record::Place;
-use crate::vthread::{Core, residents};
 use pirn_dump::{End, State};
+use pirn_rt::arch;
+use pirn_rt::sched::sample::Registers;
+use pirn_rt::stack::Slot;
+use pirn_rt::vthread::record::Phase;
+use pirn_rt::vthread::record::Place;
+use pirn_rt::vthread::{Core, residents};
 
 /// Longer names are cut off.
 const LONGEST_NAME: usize = 4096;

@@ -4,9 +4,9 @@
 //! any time: what was read is forgotten if it has. So addresses may be those of anything, and all
 //! is read by instructions that may fail.
 
-use crate::stack::Slot;
-use crate::sys;
 use crate::thread::working_for::{self, WORDS};
+use pirn_rt::stack::Slot;
+use pirn_rt::sys;
 
 /// The most names that are read, from the innermost on.
 const MOST: usize = 8;

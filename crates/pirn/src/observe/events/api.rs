@@ -24,8 +24,8 @@
 
 use super::settings::{DEFAULT_BYTES, Keep};
 use super::{keeper, session};
-use crate::recorder::LEAST_BYTES;
-use crate::runtime;
+use pirn_rt::recorder::LEAST_BYTES;
+use pirn_rt::runtime;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;

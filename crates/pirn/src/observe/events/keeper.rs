@@ -7,11 +7,11 @@
 use super::session::{kept, switch_on};
 use super::settings::{Keep, Rules};
 use super::watch::Watch;
-use crate::recorder::{self, User, carrier_ring, rules};
-use crate::runtime::Runtime;
-use crate::vthread::start_helper;
-use crate::{notices, sys};
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use pirn_rt::recorder::{self, User, carrier_ring, rules};
+use pirn_rt::runtime::Runtime;
+use pirn_rt::vthread::start_helper;
+use pirn_rt::{notices, sys};
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;

@@ -1,4 +1,4 @@
-//! Events: reading the [recorder](crate::recorder)'s rings, and when.
+//! Events: reading the [recorder](pirn_rt::recorder)'s rings, and when.
 //!
 //! * [`api`]: the same for the program itself.
 //! * [`stream`]: what is in the rings, with names, as bytes for `crates/pirn-events`.

@@ -2,9 +2,9 @@
 
 use super::settings::DEFAULT_BYTES;
 use super::stream::{From, Stream};
-use crate::recorder::{Rings, User, carrier_ring, rings};
-use crate::runtime::{self, Runtime};
-use crate::time::Deadline;
+use pirn_rt::recorder::{Rings, User, carrier_ring, rings};
+use pirn_rt::runtime::{self, Runtime};
+use pirn_rt::time::Deadline;
 use std::io::{self, Write};
 use std::sync::OnceLock;
 use std::time::Duration;

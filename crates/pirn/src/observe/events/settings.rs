@@ -5,8 +5,8 @@
 //! ```
 
 use crate::config::ConfigError;
-use crate::environment;
-use crate::recorder::LEAST_BYTES;
+use pirn_rt::environment;
+use pirn_rt::recorder::LEAST_BYTES;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;

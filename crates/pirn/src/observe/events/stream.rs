@@ -20,12 +20,12 @@
 //! of each; those of one ring are in order. At least two `CLOCK`s make time of stamps. A stream
 //! without `END` is incomplete.
 
-use crate::recorder::carrier_ring::CarrierRing;
-use crate::recorder::{self, Rings, kinds};
 use crate::scope;
-use crate::stack::region;
-use crate::vthread::{Core, residents};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use pirn_rt::recorder::carrier_ring::CarrierRing;
+use pirn_rt::recorder::{self, Rings, kinds};
+use pirn_rt::stack::region;
+use pirn_rt::vthread::{Core, residents};
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;

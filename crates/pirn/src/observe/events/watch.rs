@@ -1,9 +1,9 @@
 //! Finding threads that keep their carriers: processors that are held and do not switch.
 
-use crate::recorder::{self, kinds};
-use crate::runtime::Runtime;
-use crate::sys;
 use core::sync::atomic::Ordering::Relaxed;
+use pirn_rt::recorder::{self, kinds};
+use pirn_rt::runtime::Runtime;
+use pirn_rt::sys;
 
 /// A turn that is longer than this is an event.
 const LONG_NS: u64 = 10_000_000;

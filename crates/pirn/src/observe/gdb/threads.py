@@ -286,9 +286,9 @@ def pirn_kind(frame):
     function of libc that the runtime defines; or "own"."""
     function, place = pirn_function(frame), frame.find_sal().symtab
     path = place.fullname() if place else ""
-    if re.match(r"<?(dyn )?pirn::", function):
+    if re.match(r"<?(dyn )?pirn(_rt)?::", function):
         return "runtime"
-    if re.search(r"/pirn(-[0-9][^/]*)?/src/", path):
+    if re.search(r"/pirn(-rt)?(-[0-9][^/]*)?/src/", path):
         return "call" if frame.type() != gdb.INLINE_FRAME else "runtime"
     return "core" if re.match(r"<?core::", function) or "/library/core/src/" in path else "own"
 

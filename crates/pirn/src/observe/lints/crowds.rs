@@ -2,8 +2,8 @@
 
 use super::report::Report;
 use super::{Context, Look, kernel};
-use crate::blocking::parking_lot;
 use crate::config::lints::Lint;
+use pirn_rt::blocking::parking_lot;
 
 /// See the module's documentation.
 pub(super) struct Crowds {

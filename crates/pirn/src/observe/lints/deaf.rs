@@ -8,7 +8,7 @@ use super::report::Report;
 use super::{Context, Look, waits};
 use crate::config::lints::Lint;
 use crate::scope::tree::{self, Cancelled, WaitingMember};
-use crate::vthread::awaited::Kind;
+use pirn_rt::vthread::awaited::Kind;
 use std::fmt::Write;
 
 /// The most scopes per look.
@@ -122,8 +122,8 @@ fn report(scope: &Cancelled, known: &Known) -> Report {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vthread::awaited::Awaited;
-    use crate::vthread::label::Label;
+    use pirn_rt::vthread::awaited::Awaited;
+    use pirn_rt::vthread::label::Label;
 
     fn scope(members: &[(u64, u32)]) -> Cancelled {
         let mut waiting = [None; _];

@@ -3,7 +3,7 @@
 use super::report::Report;
 use super::{Context, Look};
 use crate::config::lints::Lint;
-use crate::sys;
+use pirn_rt::sys;
 
 /// See the module's documentation.
 pub(super) struct Descriptors {

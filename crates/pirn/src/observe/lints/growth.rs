@@ -7,9 +7,9 @@
 use super::report::Report;
 use super::{Context, Look};
 use crate::config::lints::Lint;
-use crate::stack::region;
-use crate::vthread::residents;
 use core::panic::Location;
+use pirn_rt::stack::region;
+use pirn_rt::vthread::residents;
 use std::collections::HashMap;
 
 /// The slots per look: about 1 ms.

@@ -1,8 +1,8 @@
 //! Where a platform thread is blocked in the kernel: the system call with its descriptor, the
 //! address that it was made from, and the stack pointer.
 
-use crate::sched::os_thread::{self, Blocked, InKernel};
 use core::ffi::{CStr, c_void};
+use pirn_rt::sched::os_thread::{self, Blocked, InKernel};
 use std::fmt::Write;
 
 /// Returns where a thread of this process is blocked, if it is, and the kernel says so.
@@ -13,21 +13,19 @@ pub(super) fn place(id: u32) -> Option<Blocked> {
     }
 }
 
-impl Blocked {
-    /// Returns the call in words, with its descriptor if it has one.
-    pub(super) fn describe(&self) -> String {
-        let mut text = name(self.call);
-        if self.call.is_some_and(takes_descriptor) {
-            let fd = self.first as i32;
-            // Writing to a string does not fail.
-            let _ = write!(text, " on descriptor {fd}");
-            // Whatever a path contains, it stays on one line.
-            if let Ok(target) = std::fs::read_link(format!("/proc/self/fd/{fd}")) {
-                let _ = write!(text, " ({})", target.to_string_lossy().escape_debug());
-            }
+/// Returns the call in words, with its descriptor if it has one.
+pub(super) fn describe(blocked: &Blocked) -> String {
+    let mut text = name(blocked.call);
+    if blocked.call.is_some_and(takes_descriptor) {
+        let fd = blocked.first as i32;
+        // Writing to a string does not fail.
+        let _ = write!(text, " on descriptor {fd}");
+        // Whatever a path contains, it stays on one line.
+        if let Ok(target) = std::fs::read_link(format!("/proc/self/fd/{fd}")) {
+            let _ = write!(text, " ({})", target.to_string_lossy().escape_debug());
         }
-        text
     }
+    text
 }
 
 /// Returns the object that an address is in, and the function or the offset in it.

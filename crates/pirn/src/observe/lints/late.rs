@@ -7,8 +7,8 @@
 use super::report::Report;
 use super::{Context, Look};
 use crate::config::lints::Lint;
-use crate::runtime::Runtime;
-use crate::sched::ready_queue::ReadyQueue;
+use pirn_rt::runtime::Runtime;
+use pirn_rt::sched::ready_queue::ReadyQueue;
 
 /// See the module's documentation.
 pub(super) struct Late {

@@ -36,12 +36,12 @@ mod waits;
 pub(crate) use report::{Recent, recent, totals};
 
 use crate::config::lints::{Lint, Lints, Trace};
-use crate::runtime::Runtime;
-use crate::sanitizer::valgrind;
-use crate::sched::stuck::Episode;
-use crate::sys;
-use crate::time::Deadline;
-use crate::vthread::start_helper;
+use pirn_rt::runtime::Runtime;
+use pirn_rt::sanitizer::valgrind;
+use pirn_rt::sched::stuck::Episode;
+use pirn_rt::sys;
+use pirn_rt::time::Deadline;
+use pirn_rt::vthread::start_helper;
 use report::Reporter;
 
 const SECOND: u64 = 1_000_000_000;

@@ -6,8 +6,8 @@
 use super::kernel;
 use super::report::Report;
 use super::{Context, Look};
-use crate::blocking::jobs::Load;
 use crate::config::lints::Lint;
+use pirn_rt::blocking::jobs::Load;
 use std::fmt::Write;
 
 /// See the module's documentation.

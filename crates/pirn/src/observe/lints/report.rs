@@ -2,9 +2,9 @@
 //! often.
 
 use crate::config::lints::{KINDS, Lint};
-use crate::lock::Lock;
-use crate::{notices, sys};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use pirn_rt::lock::Lock;
+use pirn_rt::{notices, sys};
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;

@@ -3,8 +3,8 @@
 use super::kernel;
 use super::report::Report;
 use crate::config::lints::Lint;
-use crate::runtime::Runtime;
-use crate::sched::os_thread::Blocked;
+use pirn_rt::runtime::Runtime;
+use pirn_rt::sched::os_thread::Blocked;
 use std::fmt::Write;
 
 /// Explains that no spare carrier could be added for `wanting` ns.

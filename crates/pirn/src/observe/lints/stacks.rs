@@ -6,9 +6,9 @@
 use super::report::Report;
 use super::{Context, Look};
 use crate::config::lints::Lint;
-use crate::stack::depth::{self, NearlyFull};
-use crate::vthread::label::Label;
-use crate::vthread::residents;
+use pirn_rt::stack::depth::{self, NearlyFull};
+use pirn_rt::vthread::label::Label;
+use pirn_rt::vthread::residents;
 use std::collections::HashSet;
 
 /// The slots per look: about 0.3 ms.

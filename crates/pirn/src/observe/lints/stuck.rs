@@ -9,18 +9,18 @@ use super::report::Report;
 use crate::config::lints::{Lint, Trace};
 #[cfg(feature = "dump")]
 use crate::observe::dump::caught::{self, Caught};
-use crate::runtime::Runtime;
-use crate::sched::os_thread;
-use crate::sched::os_thread::Blocked;
-use crate::sched::stuck::Episode;
-use crate::stack::region;
-use crate::sys;
-#[cfg(feature = "dump")]
-use crate::time::Deadline;
-use crate::vthread::label::Label;
-use crate::vthread::record::{Core, Phase};
-use crate::vthread::residents;
 use core::sync::atomic::Ordering::Relaxed;
+use pirn_rt::runtime::Runtime;
+use pirn_rt::sched::os_thread;
+use pirn_rt::sched::os_thread::Blocked;
+use pirn_rt::sched::stuck::Episode;
+use pirn_rt::stack::region;
+use pirn_rt::sys;
+#[cfg(feature = "dump")]
+use pirn_rt::time::Deadline;
+use pirn_rt::vthread::label::Label;
+use pirn_rt::vthread::record::{Core, Phase};
+use pirn_rt::vthread::residents;
 
 /// Explains what a processor is stuck in, if it still is.
 pub(super) fn explain(runtime: &Runtime, episode: &Episode, trace: Trace) -> Option<Report> {
@@ -89,7 +89,7 @@ fn text(
     let doing = match place {
         Some(place) => format!(
             "blocked in the kernel, in {}, called from {}",
-            place.describe(),
+            kernel::describe(place),
             kernel::origin(place.from)
         ),
         None => "computing where it cannot be preempted (inside libc, in no_preemption, or with \

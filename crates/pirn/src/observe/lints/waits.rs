@@ -1,6 +1,6 @@
 //! What a thread waits for, in words.
 
-use crate::vthread::awaited::{Awaited, Kind};
+use pirn_rt::vthread::awaited::{Awaited, Kind};
 
 /// Returns what a thread waits for, to be read after "waits for".
 pub(super) fn describe(awaited: Awaited) -> String {

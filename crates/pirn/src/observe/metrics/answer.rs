@@ -3,7 +3,7 @@
 use super::json::Line;
 use super::{Depth, Memory, Metrics, collect, metrics};
 use crate::observe::door::request::{Refusal, Request};
-use crate::runtime;
+use pirn_rt::runtime;
 use std::io::{self, Write};
 use std::ops::RangeInclusive;
 use std::thread;

@@ -2,16 +2,16 @@
 
 use super::snapshot::{Carrier, CarrierState, Metrics, Offloaded, Parks, StackSlots, Threads};
 use super::{Latency, Memory};
-use crate::blocking::fds;
 use crate::observe::{events, lints};
-use crate::runtime::Runtime;
-use crate::sched::Processor;
-use crate::sched::counters::{Counter, Counters};
-use crate::sched::spare::Spare;
 use crate::scope;
-use crate::vthread::awaited::Kind;
-use crate::vthread::mounted;
 use core::sync::atomic::Ordering::Relaxed;
+use pirn_rt::blocking::fds;
+use pirn_rt::runtime::Runtime;
+use pirn_rt::sched::Processor;
+use pirn_rt::sched::counters::{Counter, Counters};
+use pirn_rt::sched::spare::Spare;
+use pirn_rt::vthread::awaited::Kind;
+use pirn_rt::vthread::mounted;
 use std::collections::HashMap;
 use std::time::Duration;
 

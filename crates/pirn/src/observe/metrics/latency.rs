@@ -1,7 +1,7 @@
 //! A histogram of times.
 
-use crate::sched::counters::Counters;
-use crate::sched::latency::{BUCKETS, upper_bound};
+use pirn_rt::sched::counters::Counters;
+use pirn_rt::sched::latency::{BUCKETS, upper_bound};
 use std::time::Duration;
 
 /// A histogram of times: how many there were in which range. A time is known to a quarter of it.

@@ -1,11 +1,11 @@
 //! The memory of virtual threads.
 
-use crate::blocking::{fds, parking_lot};
-use crate::glibc::tls;
-use crate::runtime::Runtime;
-use crate::stack::{census, memory::meminfo};
-use crate::sys;
-use crate::vthread::{magazines, residents};
+use pirn_rt::blocking::{fds, parking_lot};
+use pirn_rt::glibc::tls;
+use pirn_rt::runtime::Runtime;
+use pirn_rt::stack::{census, memory::meminfo};
+use pirn_rt::sys;
+use pirn_rt::vthread::{magazines, residents};
 
 /// The memory that virtual threads take, in bytes: what of it is resident, and how much address
 /// space is set aside.

@@ -29,7 +29,7 @@ pub use snapshot::{Carrier, CarrierState, Metrics, Offloaded, Parks, StackSlots,
 
 pub(crate) use collect::{Depth, collect};
 
-use crate::runtime;
+use pirn_rt::runtime;
 
 /// Returns what the runtime has counted since its start, and how much there is of everything now.
 ///

@@ -1,8 +1,8 @@
 use super::collect::{Depth, collect};
 use super::json::Line;
-use crate::runtime::testing::{few, make_with, spawn};
-use crate::runtime::{Runtime, RuntimeSettings};
+use crate::testing::{few, make_with, spawn};
 use crate::thread::join::RawHandle;
+use pirn_rt::runtime::{Runtime, RuntimeSettings};
 use std::time::Duration;
 
 /// Makes a runtime of its own, so that other tests do not count.

@@ -8,10 +8,10 @@
 
 use super::Noted;
 use super::holders::Holders;
-use crate::stack::Slot;
-use crate::vthread::awaited::Kind;
-use crate::vthread::{Core, residents};
 use pirn_dump::{Blocker, Finding, State, Thread, Waiter};
+use pirn_rt::stack::Slot;
+use pirn_rt::vthread::awaited::Kind;
+use pirn_rt::vthread::{Core, residents};
 use std::collections::HashMap;
 
 /// The most threads of which is guessed for which others they wait.

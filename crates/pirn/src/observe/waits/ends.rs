@@ -4,10 +4,10 @@
 //! do. `/proc/self` is the program's table, `/proc/thread-self` the caller's; a socket that is not
 //! the same in both is copied into the caller's before it is asked for its addresses.
 
-use crate::sys::{SysResult, call};
 use core::ffi::c_int;
 use core::mem;
 use pirn_dump::Ends;
+use pirn_rt::sys::{SysResult, call};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4, SocketAddrV6};
 
 /// An address of any family.

@@ -7,8 +7,8 @@
 //! one, optimised code keeps none to a lock in a static, and the word of a condition variable that
 //! has been notified twice looks like that of a mutex.
 
-use crate::arch;
 use core::ops::Range;
+use pirn_rt::arch;
 
 /// The most bytes from where a pointer leads to the word of the lock.
 const REACH: u64 = 256;

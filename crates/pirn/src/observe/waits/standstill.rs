@@ -8,12 +8,12 @@
 //! and none has begun that was not seen, then all of them waited at the end of the first look.
 
 use super::Noted;
-use crate::blocking::wait::relying_platform_threads;
-use crate::runtime;
-use crate::stack::Slot;
-use crate::vthread::awaited::Kind;
-use crate::vthread::{helper, residents};
 use pirn_dump::Finding;
+use pirn_rt::blocking::wait::relying_platform_threads;
+use pirn_rt::runtime;
+use pirn_rt::stack::Slot;
+use pirn_rt::vthread::awaited::Kind;
+use pirn_rt::vthread::{helper, residents};
 use std::fs;
 
 /// The most threads that a finding names.

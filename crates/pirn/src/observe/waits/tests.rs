@@ -7,9 +7,9 @@ mod stuck;
 
 use super::Noted;
 use crate::thread::{JoinHandle, Thread};
-use crate::vthread::record::Phase;
-use crate::vthread::residents;
 use pirn_dump::Wait;
+use pirn_rt::vthread::record::Phase;
+use pirn_rt::vthread::residents;
 
 /// Returns what a thread waits for, once it waits for something that `wanted` accepts.
 fn when(thread: &Thread, wanted: impl Fn(&Wait) -> bool) -> Noted {

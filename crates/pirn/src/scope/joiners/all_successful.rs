@@ -1,8 +1,8 @@
 //! All subtasks must succeed; the join returns all their values.
 
-use crate::poison::locked;
 use crate::scope::{Completed, Failure, JoinError, Joiner, JoinerFor};
 use core::ops::ControlFlow;
+use pirn_rt::poison::locked;
 use std::sync::Mutex;
 
 /// The joiner of [`all_successful`].

@@ -1,8 +1,8 @@
 //! The scope goes on until a predicate says so.
 
-use crate::poison::locked;
 use crate::scope::{Completed, JoinError, Joiner, JoinerFor, SubtaskError};
 use core::ops::ControlFlow;
+use pirn_rt::poison::locked;
 use std::sync::{Condvar, Mutex, PoisonError};
 
 /// The result of each subtask, in the order of forks.

@@ -1,8 +1,8 @@
 //! One success is enough.
 
-use crate::poison::locked;
 use crate::scope::{Completed, Failure, JoinError, Joiner, JoinerFor};
 use core::ops::ControlFlow;
+use pirn_rt::poison::locked;
 use std::sync::Mutex;
 
 /// The joiner of [`any_successful`].

@@ -1,9 +1,9 @@
 //! The part that the joiners that a failure cancels have in common.
 
-use crate::poison::locked;
 use crate::scope::{Completed, Failure};
 use core::ops::ControlFlow;
 use core::sync::atomic::{AtomicBool, Ordering};
+use pirn_rt::poison::locked;
 use std::sync::Mutex;
 
 /// Keeps the first failure.

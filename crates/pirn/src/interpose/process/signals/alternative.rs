@@ -20,15 +20,15 @@
 //! A thread that has set none is shown its carrier's: Rust's `std` would otherwise map one for each
 //! thread, and memory mappings end at 65,530.
 
-use crate::arch;
 use crate::interpose::registry::interposed;
-use crate::sys::{self, Errno, SysResult, call};
-use crate::vthread;
 use core::cell::Cell;
 use core::ffi::{c_int, c_void};
 use core::ops::Range;
 use core::ptr;
 use libc::stack_t;
+use pirn_rt::arch;
+use pirn_rt::sys::{self, Errno, SysResult, call};
+use pirn_rt::vthread;
 
 interposed! {
     family "Alternative signal stacks" for Correctness,

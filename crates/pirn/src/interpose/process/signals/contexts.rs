@@ -10,14 +10,14 @@
 //! has made, for a handler of a signal, has no such part: there nothing is written behind the mask.
 
 use super::masks;
-use crate::arch;
-use crate::glibc::symbols::Real;
 use crate::interpose::registry::interposed;
-use crate::mark::Raised;
-use crate::vthread;
 use core::ffi::c_void;
 use core::sync::atomic::Ordering::SeqCst;
 use libc::ucontext_t;
+use pirn_rt::arch;
+use pirn_rt::glibc::symbols::Real;
+use pirn_rt::mark::Raised;
+use pirn_rt::vthread;
 
 interposed! {
     family "Contexts" for Scaling,

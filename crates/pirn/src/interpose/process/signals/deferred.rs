@@ -12,16 +12,16 @@
 //! blocked; nor on a carrier, which blocks all others, and may leave a section by a switch.
 
 use super::sending;
-use crate::arch::Interruption;
 use crate::interpose::process::handler;
-use crate::mark::{self, Raised};
-use crate::sys::{self, call};
-use crate::vthread;
-use crate::vthread::signals::{OTHERS, bit};
 use core::ffi::{c_int, c_void};
 use core::mem::zeroed;
 use core::ptr;
 use libc::siginfo_t;
+use pirn_rt::arch::Interruption;
+use pirn_rt::mark::{self, Raised};
+use pirn_rt::sys::{self, call};
+use pirn_rt::vthread;
+use pirn_rt::vthread::signals::{OTHERS, bit};
 
 /// Puts a signal off if its handler must not run where the signal has come. Returns whether it did.
 ///

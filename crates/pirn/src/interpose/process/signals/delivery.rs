@@ -1,20 +1,20 @@
 //! Delivering signals to the running virtual thread: on its own stack, at a safe point.
 
 use super::{alternative, contexts, raised, sending};
-use crate::arch::{self, SavedRegisters};
 use crate::interpose::process::handler;
 use crate::interpose::thread::cancel;
-use crate::mark::{self, Raised};
-use crate::sys::{self, call};
-use crate::vthread::signals::{NEVER_BLOCKED, bit};
-use crate::vthread::summons::{self, Ran};
-use crate::vthread::{Core, Current};
 use core::cell::Cell;
 use core::ffi::{c_int, c_void};
 use core::mem::{MaybeUninit, transmute, zeroed};
 use core::ptr;
 use core::sync::atomic::Ordering::SeqCst;
 use libc::{siginfo_t, ucontext_t};
+use pirn_rt::arch::{self, SavedRegisters};
+use pirn_rt::mark::{self, Raised};
+use pirn_rt::sys::{self, call};
+use pirn_rt::vthread::signals::{NEVER_BLOCKED, bit};
+use pirn_rt::vthread::summons::{self, Ran};
+use pirn_rt::vthread::{Core, Current};
 
 thread_local! {
     /// The number of handlers that the thread has begun.

@@ -15,18 +15,18 @@
 //! for the helper to take. It passes on what it gets of others.
 
 use super::{delivery, sending};
-use crate::glibc::symbols::real;
 use crate::interpose::process::stand_in;
 use crate::interpose::registry::interposed;
 use crate::interpose::thread::by_id::{self, Whose};
 use crate::interpose::virtual_thread;
-use crate::lock::Lock;
-use crate::sched::preempt;
-use crate::sys::{self, Errno, SignalInfo, call};
-use crate::vthread::signals::bit;
 use core::ffi::{c_int, c_long};
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use libc::{clockid_t, pid_t, sigevent, siginfo_t, sigval, timer_t};
+use pirn_rt::glibc::symbols::real;
+use pirn_rt::lock::Lock;
+use pirn_rt::sched::preempt;
+use pirn_rt::sys::{self, Errno, SignalInfo, call};
+use pirn_rt::vthread::signals::bit;
 
 interposed! {
     family "Timers that signal a thread" for Scaling;

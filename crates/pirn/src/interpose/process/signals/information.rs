@@ -13,8 +13,6 @@
 //!           a thread's id       pending for that thread
 //! ```
 
-use crate::vthread::Core;
-use crate::vthread::signals::bit;
 use core::cell::UnsafeCell;
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
@@ -23,6 +21,8 @@ use core::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 use libc::siginfo_t;
+use pirn_rt::vthread::Core;
+use pirn_rt::vthread::signals::bit;
 
 const ENTRIES: usize = 1024;
 const FREE: u64 = 0;

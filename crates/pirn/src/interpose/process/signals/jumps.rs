@@ -12,11 +12,11 @@
 //! ```
 
 use super::masks;
-use crate::arch;
-use crate::glibc::symbols::Real;
-use crate::vthread;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::Ordering::SeqCst;
+use pirn_rt::arch;
+use pirn_rt::glibc::symbols::Real;
+use pirn_rt::vthread;
 
 /// Says that a thread's mask follows.
 const MARK: u64 = u64::from_ne_bytes(*b"pirnmask");

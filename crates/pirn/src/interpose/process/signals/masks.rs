@@ -1,16 +1,16 @@
 //! Signal masks: `pthread_sigmask`, `sigprocmask`, and what is pending: `sigpending`.
 
 use super::{delivery, process_wide, sending};
-use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
-use crate::mark::Raised;
-use crate::runtime;
-use crate::sys::{self, Errno, SysResult, call};
-use crate::vthread::signals::{self, NEVER_BLOCKED, SYNCHRONOUS};
-use crate::vthread::{self, Core, Current, summons};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::SeqCst;
 use libc::sigset_t;
+use pirn_rt::glibc::symbols::real;
+use pirn_rt::mark::Raised;
+use pirn_rt::runtime;
+use pirn_rt::sys::{self, Errno, SysResult, call};
+use pirn_rt::vthread::signals::{self, NEVER_BLOCKED, SYNCHRONOUS};
+use pirn_rt::vthread::{self, Core, Current, summons};
 
 interposed! {
     family "Signal masks" for Correctness;

@@ -32,7 +32,7 @@
 //!   So are signals that it sends for a call of the thread's own ([`raised`]).
 //!
 //! Others may have the thread run something at its safe points in the same way, such as a
-//! cancellation: [`summon`](crate::vthread::summons::summon) it, and look in [`delivery`]'s hook
+//! cancellation: [`summon`](pirn_rt::vthread::summons::summon) it, and look in [`delivery`]'s hook
 //! whether there is something to run.
 
 pub(in crate::interpose) mod alternative;
@@ -51,6 +51,6 @@ pub(in crate::interpose) mod sending;
 pub(in crate::interpose) fn prepare() {
     contexts::prepare();
     jumps::prepare();
-    crate::vthread::summons::set_hook(delivery::deliver);
-    crate::vthread::summons::set_end_hook(sending::discard);
+    pirn_rt::vthread::summons::set_hook(delivery::deliver);
+    pirn_rt::vthread::summons::set_end_hook(sending::discard);
 }

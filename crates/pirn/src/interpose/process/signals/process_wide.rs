@@ -18,20 +18,20 @@ use super::delivery;
 use super::information;
 use super::masks::InKernel;
 use super::sending;
-use crate::blocking::other_table;
 use crate::interpose::registry::interposed;
 use crate::interpose::thread::ids;
 use crate::interpose::virtual_thread;
-use crate::mark;
-use crate::runtime::{self, Runtime};
-use crate::sanitizer::valgrind;
-use crate::stack::{Slot, region};
-use crate::sys::{self, Errno, call};
-use crate::vthread::signals::{self, NEVER_BLOCKED, SYNCHRONOUS, bit};
-use crate::vthread::{residents, start_helper};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use libc::{pid_t, siginfo_t};
+use pirn_rt::blocking::other_table;
+use pirn_rt::mark;
+use pirn_rt::runtime::{self, Runtime};
+use pirn_rt::sanitizer::valgrind;
+use pirn_rt::stack::{Slot, region};
+use pirn_rt::sys::{self, Errno, call};
+use pirn_rt::vthread::signals::{self, NEVER_BLOCKED, SYNCHRONOUS, bit};
+use pirn_rt::vthread::{residents, start_helper};
 use std::fs;
 use std::path::Path;
 
@@ -42,7 +42,7 @@ interposed! {
 }
 
 /// The signals that are given out. Not that of preemption, which carriers take themselves.
-const GIVEN: u64 = !(SYNCHRONOUS | NEVER_BLOCKED | bit(crate::sched::preempt::SIGNAL));
+const GIVEN: u64 = !(SYNCHRONOUS | NEVER_BLOCKED | bit(pirn_rt::sched::preempt::SIGNAL));
 
 /// Whether the process has the helper.
 static HELPED: AtomicBool = AtomicBool::new(false);
@@ -191,7 +191,7 @@ fn give_out(signals: u64) {
 fn who_wants(signal: c_int) -> Option<Slot> {
     let (mut free, mut busy) = (None, None);
     region::for_each_open(|slot| {
-        let wants = |core: &crate::vthread::Core| {
+        let wants = |core: &pirn_rt::vthread::Core| {
             let given = core.signals.pending.load(SeqCst) & bit(signal) != 0;
             core.signals.wants(signal).then_some(given)
         };

@@ -19,11 +19,6 @@
 
 use super::{deferred, information, sending};
 use crate::interpose::process::{handler, urgent};
-use crate::mark;
-use crate::sanitizer;
-use crate::sys::{self, call};
-use crate::vthread;
-use crate::vthread::signals::{RAISED, bit, caller};
 use core::ffi::{c_int, c_void};
 use core::mem::zeroed;
 use core::ptr;
@@ -32,6 +27,11 @@ use core::sync::atomic::{
     Ordering::{Relaxed, SeqCst},
 };
 use libc::siginfo_t;
+use pirn_rt::mark;
+use pirn_rt::sanitizer;
+use pirn_rt::sys::{self, call};
+use pirn_rt::vthread;
+use pirn_rt::vthread::signals::{RAISED, bit, caller};
 
 /// Whether our handler stands in for the default actions.
 static STANDS_IN: AtomicBool = AtomicBool::new(false);

@@ -4,19 +4,19 @@
 use super::delivery;
 use super::information;
 use super::masks::InKernel;
-use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
 use crate::interpose::thread::{core_of, slot_of};
-use crate::mark::Raised;
-use crate::runtime;
-use crate::stack::Slot;
-use crate::sys::{self, Errno, SignalInfo, SysResult, call};
-use crate::vthread::signals::bit;
-use crate::vthread::{self, Core, residents, summons};
 use core::ffi::c_int;
 use core::ptr;
 use core::sync::atomic::Ordering::SeqCst;
 use libc::{pthread_t, siginfo_t, sigval};
+use pirn_rt::glibc::symbols::real;
+use pirn_rt::mark::Raised;
+use pirn_rt::runtime;
+use pirn_rt::stack::Slot;
+use pirn_rt::sys::{self, Errno, SignalInfo, SysResult, call};
+use pirn_rt::vthread::signals::bit;
+use pirn_rt::vthread::{self, Core, residents, summons};
 
 interposed! {
     family "Signals to threads" for Correctness;

@@ -4,15 +4,15 @@
 //! `init` makes each. One atomic word holds the number of threads that have arrived and the number
 //! of the round; the last thread to arrive begins the next round and wakes the others.
 
-use crate::blocking::{futex, offload};
-use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
-use crate::vthread::awaited::{Awaited, Kind};
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use libc::{pthread_barrier_t, pthread_barrierattr_t};
+use pirn_rt::blocking::{futex, offload};
+use pirn_rt::glibc::symbols::real;
+use pirn_rt::vthread::awaited::{Awaited, Kind};
 
 interposed! {
     family "Barriers" for Correctness;

@@ -16,13 +16,13 @@
 
 use super::layout;
 use super::mutex::Mutex;
-use crate::arch;
-use crate::glibc::symbols::real;
 use crate::interpose::process::stand_in::{self, StandIn};
-use crate::lock::Lock;
-use crate::vthread;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use pirn_rt::arch;
+use pirn_rt::glibc::symbols::real;
+use pirn_rt::lock::Lock;
+use pirn_rt::vthread;
 
 /// A mutex that a virtual thread has.
 struct Held {

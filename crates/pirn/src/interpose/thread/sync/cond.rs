@@ -26,21 +26,21 @@
 //! has the mutex again, as demanded, but not before it is woken.
 
 use super::{Recheck, deadline, layout, mutex};
-use crate::blocking::{self, futex};
-use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
 use crate::interpose::thread::cancel;
 use crate::interpose::virtual_thread;
-use crate::sys::Errno;
-use crate::time::Deadline;
-use crate::vthread::awaited::{Awaited, Kind};
-use crate::vthread::wait_word::Hearing;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, Ordering};
 use libc::{
     FUTEX_CLOCK_REALTIME, FUTEX_PRIVATE_FLAG, FUTEX_WAIT_BITSET, clockid_t, pthread_cond_t,
     pthread_mutex_t, timespec,
 };
+use pirn_rt::blocking::{self, futex};
+use pirn_rt::glibc::symbols::real;
+use pirn_rt::sys::Errno;
+use pirn_rt::time::Deadline;
+use pirn_rt::vthread::awaited::{Awaited, Kind};
+use pirn_rt::vthread::wait_word::Hearing;
 
 interposed! {
     family "Condition variables" for Correctness;

@@ -5,14 +5,14 @@
 //! [`check`] verifies these offsets at the start. Flags that only `init` functions write are found
 //! by comparing two objects, one initialised with the flag and one without.
 
-use crate::glibc::symbols::real;
-use crate::sys;
-#[cfg(feature = "dump")]
-use crate::vthread::awaited::Kind;
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU32, Ordering};
 use libc::{pthread_cond_t, pthread_mutex_t, pthread_rwlock_t, sem_t};
+use pirn_rt::glibc::symbols::real;
+use pirn_rt::sys;
+#[cfg(feature = "dump")]
+use pirn_rt::vthread::awaited::Kind;
 
 const MUTEX_COUNT: usize = 4;
 const MUTEX_OWNER: usize = 8;
@@ -202,10 +202,10 @@ pub(crate) fn owner_of(kind: Kind, address: usize) -> Option<u32> {
 
 /// Returns the running thread's id in glibc's terms.
 pub(super) fn own_id() -> u32 {
-    match crate::glibc::tls::installed() {
+    match pirn_rt::glibc::tls::installed() {
         // SAFETY: the thread's own TCB.
         Some(template) => unsafe {
-            ((crate::arch::thread_pointer() + template.tid_offset) as *const u32).read()
+            ((pirn_rt::arch::thread_pointer() + template.tid_offset) as *const u32).read()
         },
         // Before the runtime's start there are platform threads only.
         None => sys::os_thread_id(),

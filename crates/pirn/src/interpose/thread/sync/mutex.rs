@@ -14,17 +14,17 @@
 //! without, on platform threads as well. Priority ceilings are not supported on virtual threads.
 
 use super::{KeyKind, Waiting, acquire, by_stand_in, deadline, key, layout};
-use crate::blocking::parking_lot;
-use crate::glibc::symbols::real;
 use crate::interpose::Time;
 use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
-use crate::runtime;
-use crate::sys;
-use crate::time::Deadline;
-use crate::vthread::awaited::{Awaited, Kind};
 use core::ffi::c_int;
 use libc::{clockid_t, pthread_mutex_t};
+use pirn_rt::blocking::parking_lot;
+use pirn_rt::glibc::symbols::real;
+use pirn_rt::runtime;
+use pirn_rt::sys;
+use pirn_rt::time::Deadline;
+use pirn_rt::vthread::awaited::{Awaited, Kind};
 
 pub(in crate::interpose::thread) type Mutex = *mut pthread_mutex_t;
 

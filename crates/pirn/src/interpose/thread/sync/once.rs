@@ -9,12 +9,12 @@
 //!   2           done (glibc's value)
 //! ```
 
-use crate::blocking::futex;
 use crate::interpose::registry::interposed;
-use crate::vthread::awaited::Kind;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, Ordering};
 use libc::pthread_once_t;
+use pirn_rt::blocking::futex;
+use pirn_rt::vthread::awaited::Kind;
 
 interposed! {
     family "Once" for Correctness;

@@ -6,15 +6,15 @@
 //! by default, readers are preferred.
 
 use super::{KeyKind, Waiting, acquire, deadline, key, layout};
-use crate::blocking::parking_lot;
-use crate::glibc::symbols::real;
 use crate::interpose::Time;
 use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
-use crate::time::Deadline;
-use crate::vthread::awaited::{Awaited, Kind};
 use core::ffi::c_int;
 use libc::{clockid_t, pthread_rwlock_t};
+use pirn_rt::blocking::parking_lot;
+use pirn_rt::glibc::symbols::real;
+use pirn_rt::time::Deadline;
+use pirn_rt::vthread::awaited::{Awaited, Kind};
 
 pub(in crate::interpose::thread) type RwLock = *mut pthread_rwlock_t;
 const REALTIME: clockid_t = libc::CLOCK_REALTIME;

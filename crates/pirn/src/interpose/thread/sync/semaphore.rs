@@ -4,19 +4,19 @@
 //! handler: the lot provides for that. Platform threads wait in libc.
 
 use super::{KeyKind, Waiting, acquire, deadline, key, layout};
-use crate::blocking::parking_lot;
-use crate::glibc::symbols::Real;
-use crate::glibc::symbols::real;
 use crate::interpose::Time;
 use crate::interpose::registry::interposed;
 use crate::interpose::thread::cancel;
 use crate::interpose::virtual_thread;
-use crate::sys::{self, Errno};
-use crate::time::Deadline;
-use crate::vthread::awaited::{Awaited, Kind};
-use crate::vthread::wait_word::Hearing;
 use core::ffi::{c_int, c_void};
 use libc::{clockid_t, sem_t};
+use pirn_rt::blocking::parking_lot;
+use pirn_rt::glibc::symbols::Real;
+use pirn_rt::glibc::symbols::real;
+use pirn_rt::sys::{self, Errno};
+use pirn_rt::time::Deadline;
+use pirn_rt::vthread::awaited::{Awaited, Kind};
+use pirn_rt::vthread::wait_word::Hearing;
 
 type Semaphore = *mut sem_t;
 

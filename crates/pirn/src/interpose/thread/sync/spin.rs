@@ -5,11 +5,11 @@
 //! the waiter, which looks again after a millisecond: no barrier for those who never wait.
 
 use super::{lock_by_trying, released};
-use crate::glibc::symbols::real;
 use crate::interpose::registry::interposed;
 use crate::interpose::virtual_thread;
 use core::ffi::c_int;
 use libc::pthread_spinlock_t;
+use pirn_rt::glibc::symbols::real;
 
 interposed! {
     family "Spinlocks" for Scaling;

@@ -25,7 +25,7 @@ fn a_waiting_thread_is_found() {
     while place(id).is_none_or(|place| place.call != Some(libc::SYS_futex)) {
         std::thread::yield_now();
     }
-    assert_eq!(place(id).unwrap().describe(), "futex");
+    assert_eq!(describe(&place(id).unwrap()), "futex");
     drop(end);
     thread.join().unwrap();
 }
@@ -40,9 +40,9 @@ fn descriptors_are_named_with_their_files() {
     };
     let (reader, _writer) = std::io::pipe().unwrap();
     let fd = std::os::fd::AsRawFd::as_raw_fd(&reader);
-    let text = place(libc::SYS_read, fd as usize).describe();
+    let text = describe(&place(libc::SYS_read, fd as usize));
     let head = format!("read on descriptor {fd} (pipe:[");
     assert!(text.starts_with(&head), "{text}");
-    let text = place(libc::SYS_read, usize::MAX).describe();
+    let text = describe(&place(libc::SYS_read, usize::MAX));
     assert_eq!(text, "read on descriptor -1");
 }

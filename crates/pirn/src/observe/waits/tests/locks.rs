@@ -53,14 +53,14 @@ fn a_futex_wait_has_its_deadline() {
     static LOCK: Mutex<bool> = Mutex::new(false);
     static CHANGED: Condvar = Condvar::new();
     let clock = super::super::WallClock::now();
-    let before = clock.at(crate::time::Deadline::after(Duration::from_secs(3600)));
+    let before = clock.at(pirn_rt::time::Deadline::after(Duration::from_secs(3600)));
     let waiter = thread::spawn(|| {
         let hour = Duration::from_secs(3600);
         let guard = LOCK.lock().unwrap();
         drop(CHANGED.wait_timeout_while(guard, hour, |go| !*go).unwrap());
     });
     let noted = waits(&waiter, lock(LockKind::Futex, at(&CHANGED)));
-    let after = clock.at(crate::time::Deadline::after(Duration::from_secs(3600)));
+    let after = clock.at(pirn_rt::time::Deadline::after(Duration::from_secs(3600)));
     let until = noted.until(&clock).expect("a deadline");
     assert!(
         (before..=after).contains(&until),

@@ -2,9 +2,9 @@
 
 use super::super::WallClock;
 use super::{waits, when};
-use crate::time::Deadline;
 use crate::{scope, thread};
 use pirn_dump::{LockKind, Wait, WaitKind};
+use pirn_rt::time::Deadline;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::TcpListener;

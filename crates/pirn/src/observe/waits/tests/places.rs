@@ -1,8 +1,9 @@
 //! Where threads were spawned: the line of the program, whatever is in between.
 
 use crate::executor::ThreadPerTask;
+use crate::scope;
 use crate::thread::{self, Builder};
-use crate::{scope, vthread};
+use pirn_rt::vthread;
 use std::sync::mpsc;
 
 /// The line of the place at which the running virtual thread was spawned, if that is in this file.

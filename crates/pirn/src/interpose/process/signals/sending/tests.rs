@@ -1,5 +1,5 @@
 use super::*;
-use crate::vthread::signals::mask;
+use pirn_rt::vthread::signals::mask;
 
 /// Blocks all signals, so that nothing is delivered.
 fn on_a_thread_that_blocks_all(f: impl FnOnce(&Core) + Send) {

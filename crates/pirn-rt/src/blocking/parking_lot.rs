@@ -1,0 +1,401 @@
+//! A parking lot: virtual threads that wait for an address.
+//!
+//! The caller defines the meaning of an address: a futex word, a `pthread_mutex_t`. The lot has
+//! hashed buckets, each a lock and a [queue](super::keyed_queues) per address, in order of arrival.
+//! The check that decides whether to wait runs under the bucket's lock, and wakers take that lock
+//! too, so no wake-up is lost (Drepper's futexes, WebKit's ParkingLot).
+//!
+//! The number of buckets is fixed: each grows by itself, under its own lock, so that a wake finds
+//! its waiter in one step, no matter how many threads wait.
+//!
+//! A process has one lot for all runtimes: their threads share locks with each other and with
+//! platform threads, and platform threads announce their waits from the start of the process on.
+
+use super::hand_over;
+use super::keyed_queues::{self, Keyed, KeyedQueues, Visit};
+use super::list::{Linked, Links, List};
+use super::lot_count;
+use super::posted;
+use super::wait::{Outcome, Wait, WakeList, Wakeup};
+use crate::arch;
+use crate::lock::Lock;
+use crate::mark;
+use crate::runtime;
+use crate::time::Deadline;
+use crate::vthread;
+use crate::vthread::awaited::Awaited;
+use crate::vthread::wait_word::Hearing;
+use core::cell::Cell;
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+pub(crate) const BUCKETS: usize = 4096;
+
+/// The two low bits of the key of a lock that is no futex word.
+pub const LOCK: usize = 1;
+
+#[repr(align(64))]
+struct Bucket {
+    waiters: Lock<KeyedQueues<LotWaiter>>,
+    /// The number of waiting virtual threads, readable without the lock, under which it changes.
+    waiting: AtomicU32,
+    /// The number of platform threads in the kernel's queue of an address that hashes here, or on
+    /// their way into it.
+    platform: AtomicU32,
+}
+
+const _: () = assert!(size_of::<Bucket>() == 64);
+
+static LOT: [Bucket; BUCKETS] = [const {
+    Bucket {
+        waiters: Lock::new(KeyedQueues::new()),
+        waiting: AtomicU32::new(0),
+        platform: AtomicU32::new(0),
+    }
+}; BUCKETS];
+
+/// Forgets the threads that wait, which are in the parent process. The counts of platform threads
+/// stay: they may only be too high.
+///
+/// # Safety
+/// In the child of a fork that has no runtime yet.
+pub unsafe fn after_fork() {
+    for bucket in &LOT {
+        // Only those: untouched pages of the lot stay so. Relaxed: nobody changes it.
+        if bucket.waiters.is_held() || bucket.waiting.load(Ordering::Relaxed) > 0 {
+            // SAFETY: the caller's contract.
+            unsafe { bucket.waiters.renew(KeyedQueues::new()) };
+            bucket.waiting.store(0, Ordering::Relaxed); // Relaxed: as above.
+        }
+    }
+    posted::after_fork();
+}
+
+/// A waiting thread, on its own stack.
+struct LotWaiter {
+    key: Cell<usize>,
+    bits: u32,
+    wait: Wait,
+    /// The bucket whose list this is in (a requeue changes it); `BUCKETS`: none.
+    bucket: AtomicUsize,
+    links: Links<LotWaiter>,
+}
+
+impl Linked for LotWaiter {
+    fn links(&self) -> &Links<LotWaiter> {
+        &self.links
+    }
+}
+
+impl Keyed for LotWaiter {
+    fn key(&self) -> usize {
+        self.key.get()
+    }
+}
+
+/// Returns the number of the bucket that `key` belongs to.
+#[inline]
+pub(crate) fn bucket_of(key: usize) -> usize {
+    keyed_queues::bucket_of::<BUCKETS>(key)
+}
+
+/// Returns the bytes of the lot: its buckets, and the tables of those that are crowded.
+#[inline]
+pub fn bytes() -> usize {
+    size_of_val(&LOT) + keyed_queues::bytes()
+}
+
+/// How a call of [`park`] ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Parked {
+    /// Woken by [`unpark`].
+    Woken,
+    /// The check returned false.
+    Invalid,
+    /// The deadline came first.
+    TimedOut,
+    /// The thread was interrupted, and had not heard of it before.
+    Interrupted,
+    /// The thread was summoned.
+    Summoned,
+}
+
+/// Parks the running virtual thread on `key`, unless `check` returns false. Returns on a wake whose
+/// bits intersect `bits`, at the deadline, on a summons, or, if `hearing` is given, an interrupt.
+/// `awaited` returns what to say about a wait for `key`.
+///
+/// `check` runs under the bucket's lock: short, no parking.
+///
+/// Inlined into the waits for futexes: a round trip of a channel takes 6 % fewer instructions.
+#[inline]
+pub fn park(
+    key: usize,
+    bits: u32,
+    deadline: Deadline,
+    hearing: Option<Hearing>,
+    awaited: impl FnOnce(usize) -> Awaited,
+    check: impl FnOnce() -> bool,
+) -> Parked {
+    let home = bucket_of(key);
+    let bucket = &LOT[home];
+    let mut waiters = bucket.waiters.lock();
+    lot_count::join(&bucket.waiting);
+    if !check() {
+        lot_count::leave(&bucket.waiting, 1);
+        return Parked::Invalid;
+    }
+    let awaited = awaited(key);
+    if let Some(thread) = vthread::current() {
+        thread.awaits.queue_up(awaited);
+    }
+    let wait = match Wait::hearing(awaited, hearing) {
+        Ok(wait) => wait,
+        Err(refused) => {
+            lot_count::leave(&bucket.waiting, 1);
+            return given_up(refused);
+        }
+    };
+    let waiter = LotWaiter {
+        key: Cell::new(key),
+        bits,
+        wait,
+        bucket: AtomicUsize::new(home),
+        links: Links::new(),
+    };
+    // SAFETY: it stays here, on the stack, until a waker or `leave` below has taken it out.
+    unsafe { waiters.append(&waiter) };
+    drop(waiters);
+    match waiter.wait.block_until(deadline) {
+        Outcome::TimedOut => {
+            leave(&waiter);
+            Parked::TimedOut
+        }
+        outcome @ (Outcome::Interrupted | Outcome::Summoned) => {
+            leave(&waiter);
+            given_up(outcome)
+        }
+        _ => Parked::Woken, // The waker took us off its list.
+    }
+}
+
+/// Returns how a call ends whose wait has ended, or not begun, for another reason than its key.
+#[cold]
+fn given_up(outcome: Outcome) -> Parked {
+    match outcome {
+        Outcome::Summoned => Parked::Summoned,
+        _ => Parked::Interrupted,
+    }
+}
+
+/// Removes a waiter that was not woken from its list, if it is in one.
+fn leave(waiter: &LotWaiter) {
+    loop {
+        let home = waiter.bucket.load(Ordering::Relaxed); // Relaxed: checked under the lock.
+        let mut waiters = LOT[home].waiters.lock();
+        if waiter.bucket.load(Ordering::Relaxed) == home {
+            // SAFETY: under the lock of its bucket: it is there, or nowhere.
+            unsafe { waiters.remove(waiter) };
+            lot_count::leave(&LOT[home].waiting, 1);
+            return;
+        }
+    }
+}
+
+/// Wakes up to `count` threads that wait for `key` with a bit of `bits`, in order of arrival.
+/// Returns the number woken; in a signal handler, 0: they are woken soon.
+///
+/// Executes a full fence, or an atomic read-modify-write (see [`arch::fence_after_atomic`]).
+pub fn unpark(key: usize, count: usize, bits: u32) -> usize {
+    let bucket = &LOT[bucket_of(key)];
+    if !lot_count::any(&bucket.waiting) {
+        return 0;
+    }
+    if count == 0 || runtime::has_forked() {
+        arch::full_fence();
+        return 0; // After a fork, the listed threads are in the parent process.
+    }
+    if mark::in_handler() {
+        posted::post(bucket_of(key));
+        return 0;
+    }
+    match count {
+        1 => usize::from(unpark_one(bucket, key, bits)),
+        _ => wake_up_to(bucket, count, key, |waiters, collect| {
+            waiters.walk(key, |waiter| match waiter.bits & bits {
+                0 => Visit::Leave,
+                _ => collect(waiter),
+            });
+        }),
+    }
+}
+
+#[inline]
+fn unpark_one(bucket: &Bucket, key: usize, bits: u32) -> bool {
+    let mut first = None;
+    bucket.waiters.lock().walk(key, |waiter| {
+        if waiter.bits & bits == 0 {
+            return Visit::Leave;
+        }
+        first = claim(bucket, waiter);
+        match first.is_some() {
+            true => Visit::TakeLast,
+            false => Visit::Leave,
+        }
+    });
+    match first {
+        Some(Wakeup::Virtual(thread)) if thread.is_due() => hand_over::wake(key, thread),
+        Some(wakeup) => wakeup.perform(),
+        None => return false,
+    }
+    true
+}
+
+/// Wakes up to `count` of the threads that `walk` passes to its second argument, and lets them run
+/// first if it is the turn of one of them. Returns the number woken.
+#[inline(never)]
+fn wake_up_to(
+    bucket: &Bucket,
+    count: usize,
+    key: usize,
+    mut walk: impl FnMut(&mut KeyedQueues<LotWaiter>, &mut dyn FnMut(&LotWaiter) -> Visit),
+) -> usize {
+    let mut waiters = bucket.waiters.lock();
+    let most = lot_count::bound(&bucket.waiting, count);
+    let (mut woken, mut lock) = (0, None);
+    while woken < most {
+        let mut wakes = WakeList::new();
+        let left = most - woken;
+        walk(&mut waiters, &mut |waiter| {
+            if waiter.wait.take_turn() {
+                lock.get_or_insert_with(|| hand_over::is_free_lock(key));
+            }
+            collect(bucket, waiter, &mut wakes, left)
+        });
+        drop(waiters);
+        let performed = wakes.perform();
+        woken += performed;
+        if performed < WakeList::CAPACITY || woken == most {
+            break;
+        }
+        waiters = bucket.waiters.lock();
+    }
+    lock.into_iter().for_each(hand_over::give_way);
+    woken
+}
+
+/// Returns whether anybody may be waiting for `key`. To be called after a full barrier, which
+/// follows the write that the waiters' checks read.
+#[inline]
+pub fn any_waiting(key: usize) -> bool {
+    // Relaxed: ordered by the caller's barrier, which pairs with the fence in `lot_count::join`.
+    LOT[bucket_of(key)].waiting.load(Ordering::Relaxed) > 0
+}
+
+/// Calls `report` with each address for which at least `many` virtual threads wait, and the number
+/// of those that wait in the same bucket: hardly more, as a crowd is rare. Of several crowds in one
+/// bucket it finds one.
+#[inline]
+pub fn crowded(many: usize, mut report: impl FnMut(usize, usize)) {
+    for bucket in &LOT {
+        let waiting = bucket.waiting.load(Ordering::Relaxed) as usize; // Relaxed: a hint.
+        if waiting >= many {
+            let key = bucket.waiters.lock().crowded(many);
+            key.into_iter().for_each(|key| report(key, waiting));
+        }
+    }
+}
+
+/// Wakes all threads that wait in a bucket: a spurious wake-up for those whose key nobody has
+/// woken.
+#[inline]
+pub(super) fn wake_all(bucket: usize) {
+    wake_up_to(&LOT[bucket], usize::MAX, 0, |waiters, collect| {
+        waiters.walk_all(collect);
+    });
+}
+
+/// Claims a waiter and adds its wake, after which it is the last if there are `count` wakes or the
+/// list is full.
+fn collect(bucket: &Bucket, waiter: &LotWaiter, wakes: &mut WakeList, count: usize) -> Visit {
+    let Some(wakeup) = claim(bucket, waiter) else {
+        return Visit::Leave;
+    };
+    wakes.push(wakeup);
+    match wakes.len() == count || wakes.is_full() {
+        true => Visit::TakeLast,
+        false => Visit::Take,
+    }
+}
+
+/// Claims a waiter, which the caller takes out of the bucket. A waiter that has just timed out
+/// leaves by itself.
+#[inline]
+fn claim(bucket: &Bucket, waiter: &LotWaiter) -> Option<Wakeup> {
+    let wakeup = waiter.wait.claim(Outcome::Ready)?;
+    lot_count::leave(&bucket.waiting, 1);
+    Some(wakeup)
+}
+
+/// Moves up to `count` threads that wait for `from` to the end of the queue of `to`. Returns the
+/// number moved.
+pub(crate) fn requeue(from: usize, to: usize, count: usize) -> usize {
+    if runtime::has_forked() || mark::in_handler() {
+        return 0; // As in `unpark`, which wakes them all for a handler.
+    }
+    let (a, b) = (bucket_of(from), bucket_of(to));
+    if a == b {
+        let mut waiters = LOT[a].waiters.lock();
+        let taken = waiters.take(from, count);
+        return put(taken, &mut waiters, to, b);
+    }
+    // Both locks, in the order of the buckets.
+    let first = LOT[a.min(b)].waiters.lock();
+    let second = LOT[a.max(b)].waiters.lock();
+    let (mut source, mut target) = if a < b {
+        (first, second)
+    } else {
+        (second, first)
+    };
+    let moved = put(source.take(from, count), &mut target, to, b);
+    LOT[b].waiting.fetch_add(moved as u32, Ordering::SeqCst); // SeqCst: as in `lot_count::join`.
+    lot_count::leave(&LOT[a].waiting, moved as u32);
+    moved
+}
+
+/// Adds waiters to the queue of `to`, in the bucket of this number. Returns how many there were.
+/// The caller has locked the bucket that they come from as well.
+fn put(
+    mut taken: List<LotWaiter>,
+    waiters: &mut KeyedQueues<LotWaiter>,
+    to: usize,
+    bucket: usize,
+) -> usize {
+    let mut moved = 0;
+    while let Some(waiter) = taken.take_first() {
+        waiter.key.set(to);
+        waiter.wait.moved(to);
+        waiter.bucket.store(bucket, Ordering::Relaxed); // Relaxed: under both locks.
+        // SAFETY: it is in no list now. It stays in place until `leave` or a claim takes it out.
+        unsafe { waiters.append(waiter) };
+        moved += 1;
+    }
+    moved
+}
+
+/// Announces, while `f` runs, that the calling platform thread waits for `key` in the kernel.
+pub fn in_kernel<R>(key: usize, f: impl FnOnce() -> R) -> R {
+    let bucket = &LOT[bucket_of(key)];
+    // SeqCst: pairs with the waker's fence, as in `lot_count`: either the waker sees the count, or
+    // the kernel sees the new value of the word.
+    bucket.platform.fetch_add(1, Ordering::SeqCst);
+    let result = f();
+    bucket.platform.fetch_sub(1, Ordering::Relaxed); // Relaxed: a hint going down.
+    result
+}
+
+/// Returns whether a platform thread may be waiting for `key` in the kernel. To be called after a
+/// SeqCst fence.
+#[inline]
+pub(crate) fn any_in_kernel(key: usize) -> bool {
+    // Relaxed: ordered by the caller's fence.
+    LOT[bucket_of(key)].platform.load(Ordering::Relaxed) > 0
+}

@@ -1,0 +1,222 @@
+//! Symbols found by `dlsym`: glibc's private ones, and the libc functions that our definitions
+//! shadow.
+//!
+//! `dlsym` takes the dynamic linker's lock, which a thread holds while the constructors of a
+//! library run that it loads. A constructor may start threads (that of numpy's OpenBLAS does so),
+//! and with them the runtime, whose other threads must not wait for that lock. So the thread that
+//! starts the runtime looks up all of them: it may have the lock, which is recursive.
+
+use core::arch::global_asm;
+use core::ffi::{CStr, c_void};
+use core::sync::atomic::{AtomicPtr, Ordering};
+
+/// Looks up what may be asked for on other threads, before there are any of the runtime's.
+pub(crate) fn prepare() {
+    for (name, address) in &KNOWN {
+        // What is missing is an error of who needs it.
+        if let Ok(found) = look_up(name) {
+            address.store(found, Ordering::Relaxed); // Relaxed: as in `Real::get`.
+        }
+    }
+    reals().iter().for_each(|real| _ = real.get());
+    super::dlerror::prepare();
+    crate::time::now(); // The first reading looks up libc's function.
+    // Some C libraries lack some of them. That is no error of the program's.
+    // SAFETY: no arguments.
+    unsafe { libc::dlerror() };
+}
+
+/// Symbols that [`find`] is asked for on other threads: private ones, and one that is not in all
+/// versions.
+static KNOWN: [(&CStr, AtomicPtr<c_void>); 13] = [
+    known(c"__call_tls_dtors"),
+    known(c"__ctype_init"),
+    known(c"__pthread_get_minstack"),
+    known(c"_dl_allocate_tls"),
+    known(c"_dl_deallocate_tls"),
+    known(c"_dl_get_tls_static_info"),
+    known(c"_dl_signal_error"),
+    known(c"_thread_db_pthread_dtvp"),
+    known(c"_thread_db_pthread_list"),
+    known(c"_thread_db_pthread_specific"),
+    known(c"_thread_db_pthread_tid"),
+    known(c"_thread_db_sizeof_pthread"),
+    known(c"pthread_attr_getsigmask_np"),
+];
+
+const fn known(name: &'static CStr) -> (&'static CStr, AtomicPtr<c_void>) {
+    (name, AtomicPtr::new(core::ptr::null_mut()))
+}
+
+/// Returns a private symbol (`GLIBC_PRIVATE`, or a data symbol made for debuggers).
+pub fn find(name: &'static CStr) -> Result<*mut c_void, String> {
+    let known = KNOWN.iter().find(|(known, _)| *known == name);
+    // Relaxed: as in `Real::get`.
+    match known.map(|(_, address)| address.load(Ordering::Relaxed)) {
+        Some(address) if !address.is_null() => Ok(address),
+        _ => look_up(name),
+    }
+}
+
+fn look_up(name: &'static CStr) -> Result<*mut c_void, String> {
+    // SAFETY: a valid C string; RTLD_DEFAULT searches the loaded objects.
+    let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+    if address.is_null() {
+        return Err(format!(
+            "this C library has no symbol `{}`: pirn needs glibc 2.31 or later, dynamically linked",
+            name.to_string_lossy()
+        ));
+    }
+    Ok(address)
+}
+
+/// Returns a symbol of the C library itself, even if a preloaded library defines it, too.
+pub fn find_in_libc(name: &'static CStr) -> Result<*mut c_void, String> {
+    find_in(c"libc.so.6", name).map_or_else(|| find(name), Ok)
+}
+
+/// Returns a function for threads of the C library itself. Before glibc 2.34 these are in a library
+/// of their own.
+pub fn find_in_libpthread(name: &'static CStr) -> Result<*mut c_void, String> {
+    let found = find_in(c"libpthread.so.0", name).or_else(|| find_in(c"libc.so.6", name));
+    found.ok_or_else(|| format!("this C library has no `{}`", name.to_string_lossy()))
+}
+
+/// Returns a symbol of a loaded library, or of those that it needs.
+fn find_in(library: &CStr, name: &CStr) -> Option<*mut c_void> {
+    // SAFETY: valid C strings; the libraries in question are loaded, and stay so.
+    let address = unsafe {
+        let library = libc::dlopen(library.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
+        match library.is_null() {
+            true => library,
+            false => libc::dlsym(library, name.as_ptr()),
+        }
+    };
+    (!address.is_null()).then_some(address)
+}
+
+/// Returns the offset of a field of a glibc structure, from its description for libthread_db: size
+/// in bits, number of elements, offset in bytes (`nptl_db/db_info.c`, `DESC`).
+pub(crate) fn field_offset(name: &'static CStr) -> Result<usize, String> {
+    // SAFETY: a descriptor is three 32-bit words; `find` checked that it is there.
+    Ok(unsafe { find(name)?.cast::<[u32; 3]>().read()[2] as usize })
+}
+
+/// Functions with several symbol versions, and the version that we want: before 2.36
+/// `dlsym(RTLD_NEXT)` returns the oldest (glibc bug 14932).
+const RENEWED: [(&CStr, &CStr); 12] = [
+    (c"lio_listio", c"GLIBC_2.4"),
+    (c"lio_listio64", c"GLIBC_2.4"),
+    (c"posix_spawn", c"GLIBC_2.15"),
+    (c"posix_spawnp", c"GLIBC_2.15"),
+    (c"pthread_cond_broadcast", c"GLIBC_2.3.2"),
+    (c"pthread_cond_destroy", c"GLIBC_2.3.2"),
+    (c"pthread_cond_signal", c"GLIBC_2.3.2"),
+    (c"pthread_cond_timedwait", c"GLIBC_2.3.2"),
+    (c"pthread_cond_wait", c"GLIBC_2.3.2"),
+    (c"realpath", c"GLIBC_2.3"),
+    (c"timer_create", c"GLIBC_2.3.3"),
+    (c"timer_delete", c"GLIBC_2.3.3"),
+];
+
+/// A libc function that one of our interposed definitions shadows, looked up behind ours
+/// (`RTLD_NEXT`) at its first use, or by [`prepare`].
+pub struct Real {
+    name: &'static CStr,
+    address: AtomicPtr<c_void>,
+}
+
+impl Real {
+    /// Returns the next definition of `name` after this program's own.
+    pub const fn new(name: &'static CStr) -> Real {
+        Real {
+            name,
+            address: AtomicPtr::new(core::ptr::null_mut()),
+        }
+    }
+
+    /// Returns its address, or null if this libc does not have it.
+    #[inline]
+    pub fn get(&self) -> *mut c_void {
+        // Relaxed: code addresses need no ordering, and a second lookup gives the same answer.
+        let known = self.address.load(Ordering::Relaxed);
+        if known.is_null() {
+            self.look_up()
+        } else {
+            known
+        }
+    }
+
+    #[cold]
+    fn look_up(&self) -> *mut c_void {
+        let renewed = RENEWED.iter().find(|(name, _)| *name == self.name);
+        // SAFETY: valid C strings.
+        let found = unsafe {
+            match renewed {
+                Some((name, version)) => {
+                    libc::dlvsym(libc::RTLD_NEXT, name.as_ptr(), version.as_ptr())
+                }
+                None => libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()),
+            }
+        };
+        // Relaxed: as in `get`.
+        self.address.store(found, Ordering::Relaxed);
+        found
+    }
+}
+
+// Hidden: a library in the same process may have a section of this name.
+global_asm!(
+    ".weak __start_pirn_reals; .hidden __start_pirn_reals",
+    ".weak __stop_pirn_reals; .hidden __stop_pirn_reals",
+);
+
+unsafe extern "C" {
+    /// The bounds of the section with the functions of all [`real!`]: the linker's.
+    #[link_name = "__start_pirn_reals"]
+    static REALS: [usize; 0];
+    #[link_name = "__stop_pirn_reals"]
+    static REALS_END: [usize; 0];
+}
+
+/// Returns the functions of all [`real!`] in this program.
+fn reals() -> &'static [Real] {
+    let (start, end) = (&raw const REALS, &raw const REALS_END);
+    // SAFETY: only `real!` puts anything into the section, and nothing but this type.
+    unsafe {
+        let count = end.byte_offset_from_unsigned(start) / size_of::<Real>();
+        core::slice::from_raw_parts(start.cast(), count)
+    }
+}
+
+/// Calls the libc function that an interposed definition shadows: `real!(fn name(arg: Type, …) ->
+/// Ret)`. The call is an `unsafe` operation. Evaluates to the function's own result; ends the
+/// process if libc lacks the function.
+///
+/// `real!(unwinding fn …)` is for functions that may not return because their thread is cancelled:
+/// glibc then unwinds the stack, so they must be called from an `extern "C-unwind"` function.
+#[macro_export]
+macro_rules! real {
+    (fn $($signature:tt)*) => {
+        $crate::glibc::symbols::real!(@ "C", $($signature)*)
+    };
+    (unwinding fn $($signature:tt)*) => {
+        $crate::glibc::symbols::real!(@ "C-unwind", $($signature)*)
+    };
+    (@ $abi:literal, $name:ident($($arg:ident: $ty:ty),* $(,)?) -> $ret:ty) => {{
+        #[unsafe(link_section = "pirn_reals")]
+        static REAL: $crate::glibc::symbols::Real = $crate::glibc::symbols::Real::new(
+            match core::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+                Ok(name) => name,
+                Err(_) => panic!(),
+            },
+        );
+        let address = REAL.get();
+        if address.is_null() {
+            $crate::sys::fatal(&["the C library has no `", stringify!($name), "`"]);
+        }
+        type Function = unsafe extern $abi fn($($ty),*) -> $ret;
+        core::mem::transmute::<*mut core::ffi::c_void, Function>(address)($($arg),*)
+    }};
+}
+pub use real;

@@ -1,0 +1,438 @@
+//! TLS blocks: the `__thread` data and the `struct pthread` of a virtual thread, and how they are
+//! made.
+//!
+//! x86-64 puts static TLS below the thread pointer and glibc's `struct pthread` above it:
+//!
+//! ```text
+//!        tp - below        tp - used          tp (FS base)        tp + HEAD       tp + sizeof
+//!             |  reserve       |  TLS images      |  struct pthread    |   (rarely     |
+//!             |  for dlopen    |  of the program, |  header, list,     |    touched    |
+//!             |  (untouched)   |  libc, …         |  tid, robust list  |    tail)      |
+//! ```
+//!
+//! Once, at start, a fresh platform thread lets `_dl_allocate_tls` fill in a scratch block, and
+//! keeps its contents as a [`Template`]. From then on a block is made by copying the template and
+//! moving the few pointers that point into the block: two short `memcpy`s, no lock, no call into
+//! the dynamic linker. The dtv (the table of TLS modules that `__tls_get_addr` reads) is copied as
+//! well and lives in the virtual thread's own memory, below the reserve. Its length field covers
+//! that whole space: when libraries are loaded, the dtv grows up into the reserve and the images
+//! grow down into it, and glibc never finds the dtv too short. (It would `realloc` a short dtv,
+//! which is impossible for ours.) [`late`](super::late) describes the rest of the work when
+//! libraries are loaded.
+//!
+//! glibc itself keeps some 1,700 bytes of each thread for libraries to come. That would be 40 % of
+//! a parked thread's only page, so the reserve is a setting and much smaller by default: a library
+//! that does not fit is an error of `dlopen`.
+//!
+//! Sources: glibc `elf/dl-tls.c`, `nptl/descr.h`, `sysdeps/x86_64/nptl/tls.h`; Ulrich Drepper,
+//! "ELF Handling For Thread-Local Storage".
+
+use super::late::Block;
+use super::linker::{self, Linker, Module, Scratch, StaticModule};
+use super::symbols::{field_offset, find};
+use crate::arch;
+use core::ffi::c_void;
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::thread::LocalKey;
+
+/// The part of `struct pthread` that glibc usually touches. A slot puts a page boundary here.
+pub const HEAD: usize = 832;
+/// Alignment of the thread pointer.
+pub(crate) const TCB_ALIGN: usize = 64;
+
+/// Alignment of the dtv, and of the ends of the images.
+const DTV_ALIGN: usize = 16;
+
+/// Returns where the thread with this thread pointer has a thread-local of the program's own TLS:
+/// at the same distance from the thread pointer in every thread's block.
+#[inline]
+pub fn place_of<T>(local: &'static LocalKey<T>, tp: usize) -> *const T {
+    let own = local.with(|own| ptr::from_ref(own).addr());
+    ptr::with_exposed_provenance(tp - (arch::thread_pointer() - own))
+}
+
+/// One dtv entry: a module's block and the pointer to free for it. The first two entries of the raw
+/// array hold the array's length and its generation. Their second words are unused by glibc: we
+/// keep a [`Block`]'s state in the first.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(super) struct DtvEntry {
+    pub(super) value: usize,
+    pub(super) to_free: *mut c_void,
+}
+
+/// The contents of a fresh TLS block.
+pub struct Template {
+    /// Bytes of static TLS below the thread pointer, reserve included. The same in all templates of
+    /// a process.
+    pub below: usize,
+    /// How many of them are the reserve.
+    reserve: usize,
+    /// Bytes of static TLS in a block that the dynamic linker fills in.
+    full_below: usize,
+    /// Size of `struct pthread`.
+    pub(crate) sizeof_pthread: usize,
+    /// Offset of the thread id in `struct pthread`.
+    pub tid_offset: usize,
+    /// Initial content of the `image.len()` bytes below the thread pointer.
+    pub(super) image: Box<[u8]>,
+    /// The modules in the image.
+    pub(super) statics: Vec<StaticModule>,
+    /// Words of the image that a thread's start fills in (glibc's tables of character classes):
+    /// distance below the thread pointer, and value.
+    start_words: Vec<(usize, usize)>,
+    /// Words of the image that point into `struct pthread` (glibc's resolver state): distance below
+    /// the thread pointer, and distance of the target above it.
+    image_pointers: Vec<(usize, usize)>,
+    /// Initial content of the first [`HEAD`] bytes above the thread pointer.
+    head: Box<[u8; HEAD]>,
+    /// Offsets in `head` of words that hold a pointer into `head`, and the offsets of their
+    /// targets.
+    self_pointers: Vec<(usize, usize)>,
+    /// The used part of the dtv, its length and generation first; block addresses as offsets from
+    /// tp.
+    dtv: Box<[DtvEntry]>,
+    /// Bytes of the dtv below the reserve. The same in all templates of a process.
+    dtv_bytes: usize,
+    linker: Linker,
+    /// The template that was in force before, kept here so that leak checkers find it.
+    earlier: Option<&'static Template>,
+}
+
+static TEMPLATE: AtomicPtr<Template> = AtomicPtr::new(core::ptr::null_mut());
+/// The highest id that a module with TLS has had.
+static HIGHEST_MODULE: AtomicUsize = AtomicUsize::new(0);
+
+/// Returns the template in force.
+///
+/// # Panics
+/// Never: the runtime starts by capturing one.
+#[inline]
+pub fn template() -> &'static Template {
+    // Acquire: pairs with the Release in `install`. Templates are never freed.
+    // SAFETY: non-null after `install`, which precedes the first virtual thread.
+    unsafe { &*TEMPLATE.load(Ordering::Acquire) }
+}
+
+/// Returns the template in force, if the start of the runtime has installed one.
+#[inline]
+pub fn installed() -> Option<&'static Template> {
+    // Acquire, SAFETY: as in `template`.
+    unsafe { TEMPLATE.load(Ordering::Acquire).as_ref() }
+}
+
+/// Puts `template` in force. The old one is kept, because blocks made from it are alive.
+#[inline]
+pub(crate) fn install(mut template: Template) {
+    template.earlier = installed();
+    // Release: pairs with the Acquire in `template`.
+    TEMPLATE.store(Box::into_raw(Box::new(template)), Ordering::Release);
+}
+
+/// Offset of the dtv pointer in the TCB (`tcbhead_t.dtv`, x86-64 ABI).
+pub(super) const DTV_POINTER: usize = 8;
+
+/// Returns the address at which glibc has allocated the running platform thread's dtv.
+#[inline]
+pub(crate) fn own_dtv_memory() -> usize {
+    let place = crate::arch::thread_pointer() + DTV_POINTER;
+    // SAFETY: the TCB of the running thread.
+    let dtv = unsafe { (place as *const *const DtvEntry).read() };
+    // One entry before the first: the array's length.
+    dtv as usize - size_of::<DtvEntry>()
+}
+
+impl Template {
+    /// Captures a template with `reserve` bytes for libraries to come. Must run on a *fresh
+    /// platform thread*, whose TCB header is still as `pthread_create` left it.
+    pub(crate) fn capture(reserve: usize) -> Result<Template, String> {
+        let tp = crate::arch::thread_pointer();
+        let (total, align) = linker::static_info()?;
+        // SAFETY: the descriptor is one 32-bit size.
+        let sizeof_pthread =
+            unsafe { find(c"_thread_db_sizeof_pthread")?.cast::<u32>().read() } as usize;
+        let list_offset = field_offset(c"_thread_db_pthread_list")?;
+        let tid_offset = field_offset(c"_thread_db_pthread_tid")?;
+        let dtv_offset = field_offset(c"_thread_db_pthread_dtvp")?;
+        let sane = align <= TCB_ALIGN
+            && sizeof_pthread < total
+            && sizeof_pthread <= HEAD + 4096
+            && list_offset + 16 <= tid_offset
+            && tid_offset + 64 <= HEAD
+            && dtv_offset == DTV_POINTER;
+        if !sane {
+            return Err(format!(
+                "this glibc lays out its thread descriptor in a way pirn does not know \
+                 (TLS {total} bytes aligned to {align}, struct pthread {sizeof_pthread}, list at \
+                 {list_offset}, tid at {tid_offset}, dtv at {dtv_offset})"
+            ));
+        }
+        let full_below = (total - sizeof_pthread).next_multiple_of(TCB_ALIGN);
+        let (head, self_pointers) = clean_head(tp, list_offset, tid_offset);
+        let empty = Template {
+            earlier: None,
+            below: full_below,
+            reserve,
+            full_below,
+            sizeof_pthread,
+            tid_offset,
+            image: Box::new([]),
+            statics: Vec::new(),
+            start_words: Vec::new(),
+            image_pointers: Vec::new(),
+            head,
+            self_pointers,
+            dtv: Box::new([]),
+            dtv_bytes: 0,
+            linker: Linker::find()?,
+        };
+        let mut template = empty.recapture()?;
+        template.start_words = Scratch::new(full_below, sizeof_pthread, template.linker)?
+            .start_words(template.image.len())?;
+        template.image_pointers = template.find_image_pointers(tp);
+        template.below = template.image.len() + reserve.next_multiple_of(DTV_ALIGN);
+        template.dtv = Box::new([]); // its length depends on the room
+        template.recapture()
+    }
+
+    /// Returns the words of the image that, on the calling fresh thread, point into its `struct
+    /// pthread`.
+    fn find_image_pointers(&self, tp: usize) -> Vec<(usize, usize)> {
+        let words = (8..=self.image.len()).step_by(8).map(|below| {
+            // SAFETY: inside the calling thread's own static TLS.
+            (below, unsafe { ((tp - below) as *const usize).read() })
+        });
+        let own = tp..tp + self.sizeof_pthread;
+        words
+            .filter(|(_, value)| own.contains(value))
+            .map(|(below, value)| (below, value - tp))
+            .collect()
+    }
+
+    /// Returns the bytes of a block that its making writes.
+    #[inline]
+    pub fn bytes_touched(&self) -> usize {
+        self.image.len() + HEAD + size_of_val(&*self.dtv)
+    }
+
+    /// Returns the number of bytes below the thread pointer that modules use.
+    #[inline]
+    pub fn image_bytes(&self) -> usize {
+        self.image.len()
+    }
+
+    /// Returns the number of bytes that [`init`](Self::init) needs for the dtv.
+    #[inline]
+    pub fn dtv_bytes(&self) -> usize {
+        self.dtv_bytes
+    }
+
+    /// Calls `f` with the thread pointer of a complete block that no thread uses, and that is freed
+    /// afterwards.
+    pub(crate) fn rehearse<R>(&self, f: impl FnOnce(usize) -> R) -> R {
+        /// Above all ids that the kernel allocates.
+        const TID: u32 = 1 << 22;
+        let size = DTV_ALIGN + self.dtv_bytes + self.below + TCB_ALIGN + self.sizeof_pthread;
+        let mut scratch = vec![0u8; size];
+        let dtv = (scratch.as_mut_ptr() as usize).next_multiple_of(DTV_ALIGN);
+        let tp = (dtv + self.dtv_bytes + self.below).next_multiple_of(TCB_ALIGN);
+        // SAFETY: the scratch buffer has room for all of it; no other code uses it.
+        unsafe { self.init(tp, dtv as *mut u8, TID) };
+        f(tp)
+    }
+
+    /// Fills in a TLS block.
+    ///
+    /// # Safety
+    /// `tp` is aligned to [`TCB_ALIGN`]; `below` bytes under it, `sizeof_pthread` bytes above it
+    /// and `dtv_bytes()` bytes at `dtv` are writable, and used by the caller alone. The part of the
+    /// block that this leaves out (tail and reserve) is zero or left by an earlier block.
+    pub(crate) unsafe fn init(&self, tp: usize, dtv: *mut u8, tid: u32) {
+        let entries = dtv.cast::<DtvEntry>();
+        // SAFETY: the second word of the first entry; see `DtvEntry`.
+        let block = unsafe { Block::at(&raw mut (*entries).to_free) };
+        block.begin();
+        // Loaded again, since `self` may have been replaced before `begin`.
+        let newest = installed().unwrap_or(self);
+        // SAFETY: the caller's contract; all templates of a process need the same room.
+        unsafe { newest.fill(tp, entries, tid) };
+        block.finish();
+    }
+
+    unsafe fn fill(&self, tp: usize, entries: *mut DtvEntry, tid: u32) {
+        let tcb = tp as *mut u8;
+        // SAFETY: all inside the areas that the caller of `init` guarantees.
+        unsafe {
+            let image = tcb.sub(self.image.len());
+            image.copy_from_nonoverlapping(self.image.as_ptr(), self.image.len());
+            for &(below, above) in &self.image_pointers {
+                tcb.sub(below).cast::<usize>().write(tp + above);
+            }
+            tcb.copy_from_nonoverlapping(self.head.as_ptr(), HEAD);
+            for &(at, to) in &self.self_pointers {
+                tcb.add(at).cast::<usize>().write(tp + to);
+            }
+            tcb.add(self.tid_offset).cast::<u32>().write(tid);
+            tcb.add(DTV_POINTER)
+                .cast::<*mut DtvEntry>()
+                .write(entries.add(1));
+            (*entries).value = self.dtv[0].value; // its other word is the block's state
+            entries
+                .add(1)
+                .copy_from_nonoverlapping(&raw const self.dtv[1], self.dtv.len() - 1);
+            for i in 2..self.dtv.len() {
+                let entry = entries.add(i);
+                if is_offset((*entry).value) {
+                    (*entry).value = tp.wrapping_add((*entry).value);
+                }
+            }
+        }
+    }
+
+    /// Frees the memory that `__tls_get_addr` allocated for the block at `tp` (dynamically loaded
+    /// modules).
+    ///
+    /// # Safety
+    /// `tp` is a block made by [`init`](Self::init) whose thread has ended.
+    pub(crate) unsafe fn release(tp: usize) {
+        // Relaxed: a module that was loaded a moment ago and is missed here will find its entry as
+        // this thread left it, and free what it holds.
+        let highest = HIGHEST_MODULE.load(Ordering::Relaxed);
+        // SAFETY: the dtv belongs to the block; entries 1..=length follow the length and
+        // generation words, as `__tls_get_addr` itself assumes.
+        unsafe {
+            let dtv = (tp as *const u8)
+                .add(DTV_POINTER)
+                .cast::<*mut DtvEntry>()
+                .read();
+            let length = (*dtv.sub(1)).value;
+            for i in 1..=length.min(highest) {
+                let entry = &mut *dtv.add(i);
+                if !entry.to_free.is_null() {
+                    libc::free(entry.to_free);
+                    entry.to_free = core::ptr::null_mut();
+                }
+            }
+        }
+    }
+
+    /// Returns the template as it would be captured now, after libraries may have been loaded or
+    /// unloaded. Runs on any thread. Takes the dynamic linker's locks.
+    ///
+    /// # Errors
+    /// There is no room for the libraries' data in the blocks of virtual threads.
+    pub fn recapture(&self) -> Result<Template, String> {
+        let scratch = Scratch::new(self.full_below, self.sizeof_pthread, self.linker)?;
+        let modules = scratch.modules();
+        let statics: Vec<StaticModule> = modules
+            .iter()
+            .filter_map(|module| scratch.find_static(module))
+            .collect();
+        // Neither limit ever recedes: an old block may still use what lies beyond.
+        let used = statics.iter().map(|module| module.below).max().unwrap_or(0);
+        let used = used.next_multiple_of(DTV_ALIGN).max(self.image.len());
+        let highest = modules.iter().map(|module| module.id).max().unwrap_or(0);
+        // Relaxed, here and below: only the number counts.
+        let highest = HIGHEST_MODULE.load(Ordering::Relaxed).max(highest);
+        let dtv_bytes = if self.dtv_bytes == 0 {
+            (highest + 2) * size_of::<DtvEntry>()
+        } else {
+            self.dtv_bytes
+        };
+        let room = (dtv_bytes + self.below).saturating_sub(used) / size_of::<DtvEntry>();
+        if highest + 2 > room {
+            let needed = used + (highest + 2) * size_of::<DtvEntry>() - dtv_bytes;
+            return Err(self.no_room(needed, &modules, &statics));
+        }
+        HIGHEST_MODULE.fetch_max(highest, Ordering::Relaxed);
+        let mut dtv = scratch.dtv(highest);
+        dtv[0].value = self.dtv.first().map_or(room - 2, |length| length.value);
+        let mut image = scratch.image(used);
+        for &(below, value) in &self.start_words {
+            image[used - below..][..8].copy_from_slice(&value.to_ne_bytes());
+        }
+        Ok(Template {
+            earlier: None,
+            image,
+            statics,
+            start_words: self.start_words.clone(),
+            image_pointers: self.image_pointers.clone(),
+            head: self.head.clone(),
+            self_pointers: self.self_pointers.clone(),
+            dtv,
+            dtv_bytes,
+            ..*self
+        })
+    }
+
+    /// Returns the error of opening a library whose thread-local data need `needed` bytes below the
+    /// thread pointer, together with those of all others.
+    fn no_room(&self, needed: usize, modules: &[Module], statics: &[StaticModule]) -> String {
+        let farthest = statics.iter().max_by_key(|module| module.below);
+        let grown = farthest.filter(|module| module.below > self.image.len());
+        let last = modules.iter().max_by_key(|module| module.id);
+        let culprit = modules
+            .iter()
+            .find(|module| grown.is_some_and(|grown| grown.is_of(module)));
+        let path = culprit.or(last).map_or("a library", |module| &module.path);
+        let wanted = needed + self.reserve - self.below;
+        /// Room for a few more libraries: otherwise the next one would be refused.
+        const MORE: usize = 256;
+        let advice = (wanted + MORE).next_multiple_of(TCB_ALIGN);
+        let reserve = self.reserve;
+        format!(
+            "{path}: no room for its thread-local data in virtual threads: the libraries opened \
+             since the start need {wanted} bytes of each, and {reserve} are reserved; set \
+             PIRN_TLS_RESERVE={advice} in the environment, or link the library with the program"
+        )
+    }
+
+    /// Returns the state of the block at `tp`, which may never have been one.
+    ///
+    /// # Safety
+    /// `tp` is the thread pointer of a slot.
+    #[inline]
+    pub(super) unsafe fn block_at(&self, tp: usize) -> Block<'static> {
+        let entries = (tp - self.below - self.dtv_bytes) as *mut DtvEntry;
+        // SAFETY: where `init` keeps it; in a slot never used the memory reads as zero.
+        unsafe { Block::at(&raw mut (*entries).to_free) }
+    }
+}
+
+/// Returns whether a template's dtv value is an offset from tp (a static module: its block lies
+/// below tp, so the offset is negative and small) rather than a marker (0, or -1 for "not yet
+/// allocated").
+fn is_offset(value: usize) -> bool {
+    let value = value as isize;
+    (-(1 << 20)..-1).contains(&value)
+}
+
+/// Returns the head of a fresh thread's `struct pthread` without the parts that belong to that
+/// thread.
+fn clean_head(
+    tp: usize,
+    list_offset: usize,
+    tid_offset: usize,
+) -> (Box<[u8; HEAD]>, Vec<(usize, usize)>) {
+    let mut head = Box::new([0u8; HEAD]);
+    let mut self_pointers = vec![(list_offset, list_offset), (list_offset + 8, list_offset)];
+    let source = tp as *const u8;
+    // The TCB header up to the list, then tid, robust list, cancellation state; the rest (the
+    // thread's keys) stays zero.
+    let own = (0..list_offset)
+        .chain(tid_offset + 8..tid_offset + 64)
+        .step_by(8);
+    for at in own {
+        // SAFETY: inside the calling thread's own struct pthread, which is larger than HEAD.
+        let word = unsafe { source.add(at).cast::<usize>().read() };
+        if (tp..tp + HEAD).contains(&word) {
+            self_pointers.push((at, word - tp));
+        } else if at < list_offset && at != DTV_POINTER
+            || word as isize > -4096 && (word as isize) < 0
+        {
+            head[at..at + 8].copy_from_slice(&word.to_ne_bytes());
+        }
+    }
+    (head, self_pointers)
+}

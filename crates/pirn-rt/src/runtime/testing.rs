@@ -1,0 +1,58 @@
+//! Runtimes and threads for unit tests.
+
+use super::{Runtime, RuntimeSettings, ensure_started};
+use crate::stack::SizeClass;
+use crate::vthread::record::Attributes;
+use crate::vthread::{ClosureBody, Ready, ThreadRef};
+
+/// Returns settings with as little of everything as a runtime can have.
+pub fn few(parallelism: usize) -> RuntimeSettings {
+    RuntimeSettings {
+        parallelism,
+        spares: 0,
+        default_class: SizeClass::for_bytes(256 << 10),
+        spin_ns: 0,
+        max_blocking_threads: 1,
+        slice_ns: 0,
+    }
+}
+
+/// Makes a runtime without carriers, whose processors so seem to be held.
+pub fn make_with(settings: RuntimeSettings) -> &'static Runtime {
+    ensure_started().unwrap(); // Sets up the process's state.
+    Runtime::new(settings).unwrap()
+}
+
+/// Makes a thread that is ready to run: a reference to it, and the right to run it.
+#[track_caller]
+pub fn ready<T: Send>(
+    runtime: &'static Runtime,
+    f: impl FnOnce() -> T + Send + 'static,
+) -> (ThreadRef, Ready) {
+    let class = runtime.settings.default_class;
+    runtime.stacks.reserve(class, 1).unwrap();
+    let attributes = Attributes {
+        runtime,
+        name: None,
+        class,
+        scheduler: None,
+        place: core::panic::Location::caller(),
+    };
+    ClosureBody::allocate(attributes, f).unwrap()
+}
+
+/// Starts a runtime with as little as this crate has: no interposition, no settings.
+#[cfg(test)]
+#[unsafe(no_mangle)]
+fn pirn_start_runtime() -> std::io::Result<&'static Runtime> {
+    let _guard = super::STARTING.lock();
+    if let Some(runtime) = super::get() {
+        return Ok(runtime);
+    }
+    super::process::study(320)?;
+    crate::sanitizer::find_out();
+    crate::stack::region::find_out();
+    let runtime = Runtime::new(few(1))?;
+    super::publish(runtime);
+    Ok(runtime)
+}

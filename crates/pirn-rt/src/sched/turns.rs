@@ -1,0 +1,202 @@
+//! Whose turn it is among the threads of a runtime that are not in the ordinary queues: those that
+//! are urgent, and those that have been preempted.
+//!
+//! A thread that computes is put aside, by [`preempt`](super::preempt), when others wait. Carriers
+//! then take threads in this order:
+//!
+//! 1. urgent threads: those that were woken by the events for which a thread was preempted, or by
+//!    a carrier that awoke for events when there was no processor for it, or when others had been
+//!    put aside;
+//! 2. a thread that was interrupted for them in its first slice: it goes on with that;
+//! 3. a computing thread, one that has used up a slice, if none has had its turn for
+//!    [`OVERDUE_NS`];
+//! 4. what there was before preemption: own queue, injector, events;
+//! 5. a computing thread.
+//!
+//! A computing thread that was interrupted for something urgent comes back to the front of its
+//! kind, and goes on with its slice. One that has used its slice up goes to their end.
+//!
+//! The second place is not with the computing threads, because any thread may be interrupted at its
+//! first slice: also one of ten thousand that serve a connection each, if the kernel or the
+//! hypervisor took the core away meanwhile. They would queue for the rare turns of the third place,
+//! the latest first: some were not served for two seconds.
+
+use super::Processor;
+use super::ready_queue::ReadyQueue;
+use super::turn::Resumed;
+use crate::sys;
+use crate::vthread::Ready;
+use crate::vthread::record::Used;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// While others are never out of work, a computing thread gets a turn this often.
+const OVERDUE_NS: u64 = 2_000_000;
+/// After so many urgent threads in a row, one of the others runs, if there is any: events may come
+/// for as long as there is work.
+const MOST_URGENT: u32 = 64;
+/// A shorter slice would cost more than it is worth.
+const SHORT_NS: u64 = 1_000_000;
+
+/// See the module's documentation.
+pub struct Turns {
+    /// How long a thread may compute while others wait; 0: for ever.
+    pub(crate) slice_ns: u64,
+    urgent: ReadyQueue,
+    interrupted: ReadyQueue,
+    computing: ReadyQueue,
+    /// When a computing thread last had a turn: its beginning, and its end if it was put aside.
+    last: AtomicU64,
+}
+
+impl Turns {
+    /// Returns the state with no threads.
+    #[inline]
+    pub(crate) fn new(slice_ns: u64) -> Turns {
+        Turns {
+            slice_ns,
+            urgent: ReadyQueue::new(),
+            interrupted: ReadyQueue::new(),
+            computing: ReadyQueue::new(),
+            last: AtomicU64::new(0),
+        }
+    }
+
+    /// Returns the number of urgent threads.
+    #[inline]
+    pub(super) fn urgent(&self) -> usize {
+        self.urgent.len()
+    }
+
+    /// Returns the queues: of urgent threads, of those interrupted in their first slice, and of
+    /// those that compute.
+    #[inline]
+    pub fn queues(&self) -> [&ReadyQueue; 3] {
+        [&self.urgent, &self.interrupted, &self.computing]
+    }
+
+    /// Returns the number of threads here.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.urgent.len() + self.interrupted.len() + self.computing.len()
+    }
+
+    /// Returns whether there are any threads here.
+    #[inline]
+    pub(super) fn any(&self) -> bool {
+        self.len() > 0
+    }
+
+    /// Adds a thread that is to run before all others.
+    #[inline]
+    pub(super) fn push_urgent(&self, thread: Ready) {
+        self.urgent.push(thread);
+    }
+
+    /// Adds a thread that has been put aside after `elapsed` ns of its turn. `computes`: it has
+    /// used up a slice before; `over`: it has used up this one.
+    pub(super) fn put_aside(&self, thread: Ready, elapsed: u64, computes: bool, over: bool) {
+        if computes {
+            // A turn may take longer than it should. The others must come between two of them.
+            self.last.store(sys::now(), Relaxed); // Relaxed: a hint.
+        }
+        if over || elapsed >= self.slice_ns {
+            thread.core().used.set(Used::new(0, true));
+            self.computing.push(thread);
+        } else {
+            thread.core().used.set(Used::new(elapsed, computes));
+            match computes {
+                true => self.computing.push_first(thread),
+                false => self.interrupted.push(thread),
+            }
+        }
+    }
+
+    /// Returns whether a computing thread has waited for too long.
+    fn is_overdue(&self) -> bool {
+        // Relaxed: a hint. Another carrier's clock may be a little ahead.
+        let since = sys::now().saturating_sub(self.last.load(Relaxed));
+        self.computing.len() > 0 && since >= OVERDUE_NS
+    }
+
+    /// Returns for how long a thread may go on while others wait.
+    ///
+    /// It `computes` if it has used up a slice before. Threads wait in the queues, which it may be
+    /// filling itself (`queued`), or have been interrupted in their first slice, or have been put
+    /// aside and share `processors`.
+    #[inline]
+    pub(super) fn limit(&self, computes: bool, queued: bool, processors: usize) -> Option<u64> {
+        let slice = self.slice_ns;
+        let short = slice.min(SHORT_NS);
+        // Without these, one would wait for ever for an urgent thread that spins until it goes on.
+        let queued = queued || self.interrupted.len() > 0;
+        let for_queued = queued.then_some(if computes { short } else { slice });
+        let fellows = self.computing.len().div_ceil(processors) as u64;
+        let for_fellows = slice.checked_div(fellows).map(|share| share.max(short));
+        [for_queued, for_fellows].into_iter().flatten().min()
+    }
+}
+
+impl Processor {
+    /// Takes an urgent thread, or an interrupted one, or a computing one that has waited for too
+    /// long.
+    ///
+    /// # Safety
+    /// The caller holds this processor.
+    #[cold]
+    pub(super) unsafe fn take_turn(&self) -> Option<Ready> {
+        let turns = &self.runtime().turns;
+        // SAFETY: the caller's contract.
+        unsafe { self.put_back_next() };
+        if self.urgent_in_a_row.get() < MOST_URGENT
+            && let Some(thread) = turns.urgent.pop(1, |_| ())
+        {
+            self.urgent_in_a_row.set(self.urgent_in_a_row.get() + 1);
+            // SAFETY: the caller's contract.
+            unsafe { self.return_soon() };
+            return Some(thread);
+        }
+        self.urgent_in_a_row.set(0);
+        if let Some(thread) = turns.interrupted.pop(1, |_| ()) {
+            // SAFETY: the caller's contract.
+            unsafe { self.go_on(&thread) };
+            return Some(thread);
+        }
+        match turns.is_overdue() {
+            // SAFETY: the caller's contract.
+            true => unsafe { self.take_computing() },
+            false => None,
+        }
+    }
+
+    /// Takes the first computing thread, and lets it go on with its slice.
+    ///
+    /// # Safety
+    /// The caller holds this processor.
+    #[inline]
+    pub(super) unsafe fn take_computing(&self) -> Option<Ready> {
+        let turns = &self.runtime().turns;
+        let thread = turns.computing.pop(1, |_| ())?;
+        // SAFETY: the caller's contract.
+        let now = unsafe { self.go_on(&thread) };
+        turns.last.store(now, Relaxed); // Relaxed: a hint.
+        Some(thread)
+    }
+
+    /// Lets a thread that was put aside, and runs next, go on with its slice. Returns the time.
+    ///
+    /// # Safety
+    /// The caller holds this processor.
+    unsafe fn go_on(&self, thread: &Ready) -> u64 {
+        let (now, used) = (sys::now(), thread.core().used.get());
+        let turn = Resumed {
+            since: now.saturating_sub(used.nanos()),
+            computes: used.computes(),
+        };
+        // SAFETY: the caller's contract.
+        unsafe { self.turn.resume(self.count_look(), turn) };
+        now
+    }
+}
+
+#[cfg(test)]
+mod tests;

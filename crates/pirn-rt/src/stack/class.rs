@@ -1,0 +1,148 @@
+//! The sizes of stacks, exact to the page.
+//!
+//! All slots of a class have one size, so that an ended thread's slot fits the next thread. Powers
+//! of two are always there. The first [`EXACT`] other sizes that are asked for get classes of their
+//! own; later ones are rounded up to a power of two.
+
+use super::PAGE;
+use core::sync::atomic::{AtomicU32, Ordering};
+
+/// Bytes of the smallest stack.
+pub const SMALLEST_STACK: usize = 16 << 10;
+/// Bytes of the largest stack.
+pub const LARGEST_STACK: usize = 1 << 30;
+
+/// Powers of two of pages, from the first on; the smallest are not used.
+const POWERS: usize = (LARGEST_STACK / PAGE).trailing_zeros() as usize + 1;
+/// The maximum number of other sizes.
+const EXACT: usize = 44;
+/// The classes after the powers of two: those of other sizes, and the two below.
+const OTHERS: usize = EXACT + 2;
+/// Their pages; 0 while there is no such class.
+static PAGES: [AtomicU32; OTHERS] = [const { AtomicU32::new(0) }; OTHERS];
+
+/// A size of stacks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SizeClass(u8);
+
+impl SizeClass {
+    pub(crate) const COUNT: usize = POWERS + OTHERS;
+
+    /// The default class, if its slots have two sizes: see [`default`](super::default).
+    pub(crate) const DENSE: SizeClass = SizeClass((POWERS + EXACT) as u8);
+    /// The larger slots of the default class.
+    pub const ROOMY: SizeClass = SizeClass((POWERS + EXACT + 1) as u8);
+
+    /// Returns the default class, of stacks of `dense` and, while threads are few, `roomy` bytes.
+    /// Called at the start, before there are threads.
+    pub fn set_default(dense: usize, roomy: usize) -> SizeClass {
+        let [dense, roomy] = [dense, roomy].map(pages);
+        if roomy <= dense {
+            return SizeClass::for_bytes(dense * PAGE);
+        }
+        for (class, pages) in [(SizeClass::DENSE, dense), (SizeClass::ROOMY, roomy)] {
+            // Relaxed: whoever has threads has been told of the start.
+            PAGES[class.index() - POWERS].store(pages as u32, Ordering::Relaxed);
+        }
+        SizeClass::DENSE
+    }
+
+    /// Returns the class with this index.
+    pub(super) fn at(index: usize) -> SizeClass {
+        SizeClass(index as u8)
+    }
+
+    /// Returns the class of `bytes`, rounded up to pages, within the limits; or the smallest one
+    /// above, if there are too many classes.
+    pub fn for_bytes(bytes: usize) -> SizeClass {
+        let pages = pages(bytes);
+        let exact = if pages.is_power_of_two() {
+            None
+        } else {
+            exact(pages as u32)
+        };
+        let power = || pages.next_power_of_two().trailing_zeros() as usize;
+        SizeClass::at(exact.map_or_else(power, |i| POWERS + i))
+    }
+
+    /// Returns the bytes of stack in this class, with the TLS block and without the guard.
+    pub fn stack_bytes(self) -> usize {
+        match self.index().checked_sub(POWERS) {
+            None => PAGE << self.0,
+            // Relaxed: a value that never changes, which this thread has seen before.
+            Some(i) => PAGE * PAGES[i].load(Ordering::Relaxed) as usize,
+        }
+    }
+
+    /// Returns the bytes of address space of a slot: an odd number of pages, of which the lowest,
+    /// one or two, are the guard.
+    ///
+    /// With an even number of pages from slot to slot, the tops of a million stacks would compete
+    /// for a few of the TLB's sets.
+    pub(crate) fn slot_bytes(self) -> usize {
+        PAGE * ((self.stack_bytes() / PAGE + 1) | 1)
+    }
+
+    pub(super) fn index(self) -> usize {
+        self.0.into()
+    }
+}
+
+/// Returns the pages of a stack of `bytes`, within the limits.
+fn pages(bytes: usize) -> usize {
+    bytes
+        .div_ceil(PAGE)
+        .clamp(SMALLEST_STACK / PAGE, LARGEST_STACK / PAGE)
+}
+
+/// Returns the index of the class with this number of pages, which may be a new one. Returns `None`
+/// if there are too many.
+fn exact(pages: u32) -> Option<usize> {
+    PAGES[..EXACT].iter().position(|class| {
+        // Relaxed: only the number itself is published.
+        match class.compare_exchange(0, pages, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => true,
+            Err(taken) => taken == pages,
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_exact_to_the_page_until_there_are_too_many() {
+        let size = |bytes| SizeClass::for_bytes(bytes).stack_bytes();
+        for (asked, got) in [
+            (0, SMALLEST_STACK),
+            (SMALLEST_STACK + 1, SMALLEST_STACK + PAGE),
+            (100_000, 25 * PAGE),
+            (256 << 10, 256 << 10),
+            (3 << 20, 3 << 20),
+            (usize::MAX, LARGEST_STACK),
+        ] {
+            assert_eq!(size(asked), got);
+            assert_eq!(SizeClass::for_bytes(asked), SizeClass::for_bytes(asked));
+        }
+        let many = (1..2 * EXACT).map(|i| (1 << 20) + i * PAGE);
+        let sizes = Vec::from_iter(many.map(|asked| (asked, size(asked))));
+        let exact = sizes.iter().filter(|(asked, got)| asked == got).count();
+        assert!((1..=EXACT).contains(&exact), "{exact}");
+        assert!(
+            sizes
+                .iter()
+                .all(|(asked, got)| asked == got || *got == 2 << 20)
+        );
+    }
+
+    #[test]
+    fn slots_have_an_odd_number_of_pages_and_room_for_a_guard() {
+        for asked in [16, 20, 64, 100, 256, 300, 1028, 2048].map(|kib| kib << 10) {
+            let class = SizeClass::for_bytes(asked);
+            assert_eq!(class.slot_bytes() / PAGE % 2, 1);
+            let guard = class.slot_bytes() - class.stack_bytes();
+            assert!(guard == PAGE || guard == 2 * PAGE);
+        }
+    }
+}

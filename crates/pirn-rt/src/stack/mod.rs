@@ -1,0 +1,142 @@
+//! Stacks: the memory of a virtual thread's frames, TLS block and TCB.
+//!
+//! One *slot* holds all three. This is a dense slot of the default class, not to scale:
+//!
+//! ```text
+//!  end   +--------------------------------+
+//!        | tail of struct pthread         |  last page: hardly ever touched
+//!        +--------------------------------+ <- page boundary
+//!        | head of struct pthread, 832 B  |
+//!  tp    +--------------------------------+ <- FS base while mounted
+//!        | TLS images                     |
+//!        | TLS reserve for dlopen         |
+//!        | dtv                            |
+//!  top   +--------------------------------+ <- stack pointer at the start
+//!        | frames                         |
+//!        |   |                            |  a shallow thread touches this one page only
+//!        +---v----------------------------+ <- page boundary
+//!        | untouched                      |
+//!        | …                              |
+//!        +--------------------------------+
+//!        | guard page                     |  any access is a stack overflow
+//!  base  +--------------------------------+
+//! ```
+//!
+//! The slot's size is the stack size plus the guard, one page or two, so that it is an odd number
+//! of pages: 65 for 256 KiB, 513 for 2 MiB.
+//!
+//! * [`class`]: the sizes of stacks; [`default`]: the default class, which has two sizes;
+//!   [`depth`]: how deep stacks are used.
+//! * [`region`]: reserving address space and cutting it into slots with guards.
+//! * [`pool`]: reserving, taking and freeing slots; [`cache`]: a processor's own free slots.
+//! * [`supply`]: the slots of a class; [`row`]: those of a region, and which of them to give back
+//!   to the system together.
+//! * [`census`]: how many slots there are, and how much memory they have.
+
+pub(crate) mod cache;
+pub mod census;
+mod class;
+mod default;
+pub mod depth;
+mod index;
+pub mod memory;
+pub(crate) mod pool;
+pub mod region;
+mod row;
+pub(crate) mod shortage;
+mod supply;
+
+use crate::glibc::tls;
+use core::ops::Range;
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+pub use class::{LARGEST_STACK, SMALLEST_STACK, SizeClass};
+pub use default::ROOMY;
+
+/// Bytes of a page. x86-64 has no other base page size.
+pub const PAGE: usize = 4096;
+/// A slot, by number: the region in the high bits, the index in the region in the low ones. A
+/// number identifies one slot for the life of the process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Slot(pub u32);
+
+impl Slot {
+    /// Returns the number of its region.
+    pub fn region(self) -> usize {
+        self.0 as usize >> region::SLOT_BITS
+    }
+
+    /// Returns its index in the region.
+    pub fn index(self) -> usize {
+        self.0 as usize & (region::MAX_SLOTS - 1)
+    }
+
+    /// Returns the lowest address, where the guard starts.
+    pub fn base(self) -> usize {
+        region::slot_base(self)
+    }
+
+    /// Returns the size class of the slot.
+    pub(crate) fn class(self) -> SizeClass {
+        region::region_of(self).class
+    }
+
+    /// Returns one past the highest address.
+    pub fn end(self) -> usize {
+        region::slot_end(self)
+    }
+
+    /// Returns the lowest address of the stack, above the guard.
+    pub fn bottom(self) -> usize {
+        self.end() - self.class().stack_bytes()
+    }
+
+    /// Returns the thread pointer of the TLS block in this slot.
+    pub fn tp(self) -> usize {
+        self.end() - PAGE - tls::HEAD
+    }
+
+    /// Returns where the frames are: all between the guard and the TLS block.
+    pub fn frames(self) -> Range<usize> {
+        let template = tls::template();
+        let block = self.tp() - template.below - template.dtv_bytes();
+        self.bottom()..block & !15
+    }
+
+    /// Returns the thread id that glibc sees. It is unique among live threads of both kinds,
+    /// because the kernel allocates ids up to `pid_max`, at most 2^22 (`PID_MAX_LIMIT`), and a slot
+    /// has one owner. It must fit in `FUTEX_TID_MASK`, 30 bits, since it becomes the owner field of
+    /// locks.
+    pub(crate) fn tid(self) -> u32 {
+        Slot::FIRST_TID + self.0
+    }
+
+    const FIRST_TID: u32 = 1 << 22;
+    /// The most slots that there can be.
+    const MOST: u32 = (region::MAX_REGIONS * region::MAX_SLOTS) as u32;
+    /// The number of ids that a slot has, all below 2^30.
+    const TIDS: u32 = 15;
+
+    /// Gives the thread that is about to start in the slot another id than the last one there had.
+    /// C programs take an id that comes again at once for the same thread.
+    pub fn renew_tid(self) {
+        let number = u32::from(region::next_id(self, Slot::TIDS as u8));
+        let place = (self.tp() + tls::template().tid_offset) as *mut u32;
+        // SAFETY: in the TCB of this slot, whose thread has not started.
+        unsafe { place.write(self.tid() + number * Slot::MOST) };
+    }
+
+    /// Has nobody find the thread that ends in the slot by its id, as the kernel does.
+    pub fn forget_tid(self) {
+        let place = (self.tp() + tls::template().tid_offset) as *mut u32;
+        // SAFETY: in the TCB of this slot. Relaxed: complete in itself.
+        unsafe { AtomicU32::from_ptr(place) }.store(0, Relaxed);
+    }
+
+    /// Returns the slot with this [thread id](Self::tid), which may not exist; `None` if the id is
+    /// not that of a slot.
+    pub fn of_tid(tid: u32) -> Option<Slot> {
+        let number = tid.checked_sub(Slot::FIRST_TID)?;
+        (number / Slot::MOST < Slot::TIDS).then_some(Slot(number % Slot::MOST))
+    }
+}

@@ -1,0 +1,73 @@
+//! The GS base and the rights of protection keys, which belong to an OS thread and which a program
+//! may set for each of its threads: runtimes of WebAssembly and Wine the first, sandboxes and JIT
+//! compilers the other.
+//!
+//! Hardly any program does, so a switch carries them only from the first call on that can be seen
+//! to prepare it: `arch_prctl(ARCH_SET_GS)`, `pkey_alloc`. Then it also carries what the
+//! instructions set (`wrgsbase`, `wrpkru`). Until then a switch has one load and one branch, which
+//! the recorder of events has in any case.
+//!
+//! ```text
+//!   A leaves, B goes on     A's TLS block  <- GS, rights <-  B's TLS block
+//!   A leaves, none goes on  A's TLS block  <- GS, rights <-  the carrier's
+//! ```
+//!
+//! A thread that has not left a carrier since then has those that the caller of the first call had
+//! before it. So has a new thread; natively it would begin with its creator's. A thread that runs
+//! others itself, by a `Scheduler`, finds those of its carrier after that.
+
+use super::mount::Carrier;
+use super::record::Core;
+use crate::arch::Extra;
+use crate::glibc::tls;
+use crate::recorder;
+use core::cell::Cell;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+thread_local! {
+    /// Those of a thread that is not mounted, also of a platform thread while it carries; `None`:
+    /// the [first] ones.
+    static OWN: Cell<Option<Extra>> = const { Cell::new(None) };
+}
+
+/// Those that the caller of the first call had. All relaxed: two callers at once have the same, and
+/// a thread that sees another's changes has the switches after them do so as well.
+static FIRST_GS: AtomicU64 = AtomicU64::new(0);
+static FIRST_RIGHTS: AtomicU32 = AtomicU32::new(0);
+
+/// Has switches carry them from now on.
+#[inline]
+pub fn carry() {
+    if !recorder::carries_extra_state() {
+        let Extra { gs, rights } = Extra::read();
+        FIRST_GS.store(gs, Relaxed);
+        FIRST_RIGHTS.store(rights, Relaxed);
+        recorder::carry_extra_state();
+    }
+}
+
+fn first() -> Extra {
+    Extra {
+        gs: FIRST_GS.load(Relaxed),
+        rights: FIRST_RIGHTS.load(Relaxed),
+    }
+}
+
+/// Keeps those of the thread that leaves, and loads those of the one that goes on; `None`: the
+/// carrier's own code. The running code is still that of the first.
+pub(super) fn switch(carrier: &Carrier, leaving: Option<&Core>, next: Option<&Core>) {
+    let place = |thread: Option<&Core>| match thread {
+        None => Some(carrier.native_tp()),
+        Some(thread) => thread.slot().map(|slot| slot.tp()),
+    };
+    if let Some(tp) = place(leaving) {
+        // SAFETY: of the running thread, or the carrier that it runs on.
+        unsafe { (*tls::place_of(&OWN, tp)).set(Some(Extra::read())) };
+    }
+    let new = place(next).and_then(|tp| {
+        // SAFETY: the next thread is this carrier's to run, so nobody else uses its block.
+        unsafe { (*tls::place_of(&OWN, tp)).get() }
+    });
+    // SAFETY: the runtime uses neither until the switch, which follows.
+    unsafe { new.unwrap_or_else(first).load() };
+}

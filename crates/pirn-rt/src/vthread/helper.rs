@@ -1,0 +1,119 @@
+//! Starting the runtime's own platform threads: carriers, the monitor, the pool, the door, …
+//!
+//! They are not made by `std::thread`, which registers a destructor on each thread that it makes,
+//! and on the one that makes it. For that, glibc takes the dynamic linker's lock. A thread that
+//! loads a library has it while the library's constructors run: one of these that waited for a
+//! virtual thread would wait for ever, because no carrier could begin.
+
+use super::natively::Natively;
+use crate::glibc::symbols;
+use crate::panic::Panic;
+use crate::stack::PAGE;
+use crate::sys::call;
+use core::ffi::{c_int, c_void};
+use core::mem::MaybeUninit;
+use core::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::io;
+
+/// The stack of a helper that runs more than the runtime's own code: what `std` gives to a thread.
+pub const ROOMY: usize = 2 << 20;
+
+/// The kernel's limit for a name, with the zero at its end.
+const NAME: usize = 16;
+
+/// The helpers that run.
+static RUNNING: AtomicUsize = AtomicUsize::new(0);
+
+/// Returns the number of helpers that are among the threads that `list` counts, and what it counts.
+/// Helpers that start or end meanwhile are left out.
+#[cfg(feature = "dump")]
+#[inline]
+pub fn among(list: impl FnOnce() -> Option<usize>) -> Option<(usize, usize)> {
+    let before = RUNNING.load(SeqCst);
+    let all = list()?;
+    Some((RUNNING.load(SeqCst).min(before), all))
+}
+
+/// Forgets the parent's, in the child of a fork that has no runtime yet.
+#[inline]
+pub fn after_fork() {
+    RUNNING.store(0, SeqCst);
+}
+
+/// What a thread is given.
+struct Task<F> {
+    name: [u8; NAME],
+    f: F,
+}
+
+type Run = extern "C" fn(*mut c_void) -> *mut c_void;
+
+/// Starts a platform thread with a stack of `stack` bytes, which nobody joins. If `f` panics, the
+/// thread ends, and the program goes on without it.
+///
+/// # Errors
+/// The system refuses another thread.
+pub fn start_helper<F>(name: &str, stack: usize, f: F) -> io::Result<()>
+where
+    F: FnOnce() + Send + 'static,
+{
+    let mut short = [0; NAME];
+    let length = name.len().min(NAME - 1);
+    short[..length].copy_from_slice(&name.as_bytes()[..length]);
+    let task = Box::into_raw(Box::new(Task { name: short, f }));
+    // SAFETY: the task is for `run`, which is for this type.
+    let created = unsafe { create(stack, run::<F>, task.cast()) };
+    match created {
+        0 => Ok(()),
+        error => {
+            // SAFETY: no thread has got it.
+            drop(unsafe { Box::from_raw(task) });
+            Err(io::Error::from_raw_os_error(error))
+        }
+    }
+}
+
+/// Makes a detached platform thread. Returns an error's number, or 0.
+///
+/// # Safety
+/// The new thread may call `run` with `task`.
+unsafe fn create(stack: usize, run: Run, task: *mut c_void) -> c_int {
+    let _natively = Natively::helpers();
+    let mut attributes = MaybeUninit::<libc::pthread_attr_t>::uninit();
+    let attributes = attributes.as_mut_ptr();
+    let mut thread: libc::pthread_t = 0;
+    // SAFETY: attributes that are initialised first, and destroyed last; the caller's contract.
+    unsafe {
+        libc::pthread_attr_init(attributes);
+        libc::pthread_attr_setdetachstate(attributes, libc::PTHREAD_CREATE_DETACHED);
+        let stack = stack.max(least_stack(attributes)).next_multiple_of(PAGE);
+        libc::pthread_attr_setstacksize(attributes, stack);
+        let created = libc::pthread_create(&mut thread, attributes, run, task);
+        libc::pthread_attr_destroy(attributes);
+        created
+    }
+}
+
+/// Returns the size of the smallest stack: the thread-local data of all libraries is in it.
+///
+/// # Safety
+/// The attributes are initialised.
+unsafe fn least_stack(attributes: *const libc::pthread_attr_t) -> usize {
+    type LeastStack = unsafe extern "C" fn(*const libc::pthread_attr_t) -> usize;
+    match symbols::find(c"__pthread_get_minstack") {
+        // SAFETY: glibc's function with this signature, which std uses for the same purpose.
+        Ok(found) => unsafe { core::mem::transmute::<*mut c_void, LeastStack>(found)(attributes) },
+        Err(_) => libc::PTHREAD_STACK_MIN,
+    }
+}
+
+extern "C" fn run<F: FnOnce()>(task: *mut c_void) -> *mut c_void {
+    // SAFETY: `start_helper` has made it for this thread alone.
+    let task = unsafe { Box::from_raw(task.cast::<Task<F>>()) };
+    // SAFETY: a name that ends with a zero.
+    let _ = unsafe { call!(libc::SYS_prctl, libc::PR_SET_NAME, task.name.as_ptr()) };
+    RUNNING.fetch_add(1, SeqCst);
+    let _ = Panic::catch(task.f); // The panic's message has been written.
+    RUNNING.fetch_sub(1, SeqCst);
+    core::ptr::null_mut()
+}

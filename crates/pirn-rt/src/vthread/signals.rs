@@ -1,0 +1,163 @@
+//! The signals of a virtual thread: which it blocks, which are pending for it, and which it waits
+//! for. What is done about them is in `interpose/process/signals`.
+//!
+//! The kernel knows the carriers only, which block all signals that others can send. So these three
+//! sets, one bit per signal as in the kernel's, stand for its own. They are part of the record, and
+//! no switch looks at them.
+//!
+//! ```text
+//!   sender                              thread
+//!   S1  pending |= signal               T1  mask or awaited changes
+//!   S2  mask, awaited: to be told?      T2  anything in pending?
+//! ```
+//!
+//! All four are sequentially consistent: one of the two finds what the other has done.
+
+use super::{Core, current};
+use crate::mark;
+use crate::sys;
+use core::cell::Cell;
+use core::ptr;
+use core::sync::atomic::{
+    AtomicU64,
+    Ordering::{Relaxed, SeqCst},
+    compiler_fence,
+};
+
+/// See the module's documentation.
+pub struct Signals {
+    pub mask: AtomicU64,
+    pub pending: AtomicU64,
+    pub awaited: AtomicU64,
+}
+
+/// Returns the bit of a signal in a set.
+#[inline]
+pub const fn bit(signal: i32) -> u64 {
+    1 << (signal as u32 - 1)
+}
+
+/// The signals that a thread causes itself, by what it executes. No platform thread of the runtime
+/// blocks them: the kernel would end the process at the next fault.
+pub const SYNCHRONOUS: u64 = bit(libc::SIGSEGV)
+    | bit(libc::SIGBUS)
+    | bit(libc::SIGILL)
+    | bit(libc::SIGFPE)
+    | bit(libc::SIGTRAP)
+    | bit(libc::SIGSYS)
+    | bit(libc::SIGABRT);
+
+/// The signals that the kernel sends to a thread for a call of the thread's own. Carriers and the
+/// pool's threads do not block them.
+pub const RAISED: u64 = bit(libc::SIGPIPE) | bit(libc::SIGXFSZ);
+
+/// What can never be blocked, or is libc's own (32: cancellation; 33: `setuid`).
+pub const NEVER_BLOCKED: u64 = bit(libc::SIGKILL) | bit(libc::SIGSTOP) | bit(32) | bit(33);
+
+/// What carriers and helpers of the runtime block.
+pub const OTHERS: u64 = !(SYNCHRONOUS | NEVER_BLOCKED);
+
+impl Signals {
+    /// Returns those of a thread that is made by the running one.
+    #[inline(always)]
+    pub(crate) fn inherited() -> Signals {
+        Signals {
+            mask: AtomicU64::new(mask()),
+            pending: AtomicU64::new(0),
+            awaited: AtomicU64::new(0),
+        }
+    }
+
+    /// Returns the pending signals that are to be delivered.
+    #[inline]
+    pub fn deliverable(&self) -> u64 {
+        self.pending.load(SeqCst) & !self.mask.load(SeqCst)
+    }
+
+    /// Returns whether any signal is pending, or was a moment ago.
+    #[inline(always)]
+    pub fn any_pending(&self) -> bool {
+        self.pending.load(Relaxed) != 0 // Relaxed: a late signal may be lost, as natively.
+    }
+
+    /// Returns whether a signal is pending that the thread waits for.
+    #[inline]
+    pub fn any_awaited(&self) -> bool {
+        self.pending.load(SeqCst) & self.awaited.load(SeqCst) != 0
+    }
+
+    /// Returns whether the thread has to be told of a signal.
+    #[inline]
+    pub fn wants(&self, signal: i32) -> bool {
+        (!self.mask.load(SeqCst) | self.awaited.load(SeqCst)) & bit(signal) != 0
+    }
+}
+
+/// Set in [`KNOWN`] if the rest of it is true: the bit of a signal that cannot be blocked.
+const IS_KNOWN: u64 = bit(libc::SIGKILL);
+
+thread_local! {
+    /// On a platform thread: the mask that the kernel has, once somebody has asked for it.
+    static KNOWN: Cell<u64> = const { Cell::new(0) };
+    /// On a thread of the pool: the virtual thread whose call it makes.
+    static CALLER: Cell<*const Core> = const { Cell::new(ptr::null()) };
+}
+
+/// Returns the signals that the running thread blocks.
+#[inline(always)]
+pub fn mask() -> u64 {
+    match current() {
+        Some(thread) => thread.signals.mask.load(SeqCst),
+        None => match KNOWN.get() {
+            known if known & IS_KNOWN != 0 && !mark::in_handler() => known & !IS_KNOWN,
+            _ => learn(),
+        },
+    }
+}
+
+/// Asks the kernel for the mask of the running platform thread.
+#[cold]
+fn learn() -> u64 {
+    let mask = mark::blocked_signals();
+    if !mark::in_handler() {
+        KNOWN.set(mask | IS_KNOWN);
+    }
+    mask
+}
+
+/// Forgets the mask of the running platform thread, which has changed it.
+#[inline]
+pub fn forget() {
+    KNOWN.set(0);
+}
+
+/// Makes the running platform thread, a carrier or a helper, block what others can send. To the
+/// virtual threads that it makes itself it blocks nothing.
+#[inline]
+pub fn block_others() {
+    sys::block_only(OTHERS);
+    KNOWN.set(IS_KNOWN);
+}
+
+/// Does the same for a platform thread that makes calls for virtual threads.
+#[inline]
+pub(crate) fn block_others_but_raised() {
+    block_others();
+    sys::block_only(OTHERS & !RAISED);
+}
+
+/// Calls `f`, a call that the running platform thread makes for `thread`, which waits for its end.
+pub(crate) fn on_behalf_of<R>(thread: *const Core, f: impl FnOnce() -> R) -> R {
+    CALLER.set(thread);
+    compiler_fence(SeqCst); // The call may raise a signal on this thread.
+    let result = f();
+    compiler_fence(SeqCst);
+    CALLER.set(ptr::null());
+    result
+}
+
+/// Returns the virtual thread whose call this platform thread makes, or null.
+#[inline]
+pub fn caller() -> *const Core {
+    CALLER.get()
+}

@@ -1,0 +1,22 @@
+//! Runtimes and threads for unit tests, and the tests of `pirn_rt` that need threads which park in
+//! `std`'s locks and channels.
+
+mod claimed;
+mod runtimes;
+
+use crate::thread::join::RawHandle;
+use pirn_rt::runtime::Runtime;
+use pirn_rt::runtime::testing::ready;
+pub use pirn_rt::runtime::testing::{few, make_with};
+use pirn_rt::sched;
+
+/// Spawns a thread of a runtime.
+#[track_caller]
+pub fn spawn<T: Send>(
+    runtime: &'static Runtime,
+    f: impl FnOnce() -> T + Send + 'static,
+) -> RawHandle<T> {
+    let (thread, ready) = ready(runtime, f);
+    sched::start(ready);
+    RawHandle::new(thread)
+}
