@@ -39,6 +39,7 @@ const CRATES: [(&str, &[&str]); 2] = [
     (
         "pirn",
         &[
+            "panic",
             "on_carrier",
             "interpose",
             "scoped_value",

@@ -60,6 +60,11 @@ impl Frame {
             .map(|file| file.rsplit('/').next().unwrap_or(file))
     }
 
+    /// Returns whether its source file is known, and one of the runtime's.
+    pub fn is_of_runtime(&self) -> bool {
+        self.file.as_deref().is_some_and(is_of_runtime)
+    }
+
     /// Whether it is a function of the runtime.
     pub(crate) fn is_runtime(&self) -> bool {
         let name = self
@@ -84,7 +89,7 @@ impl Frame {
         (self.inlined || path.len() < name.len())
             && !path.is_empty()
             && !path.contains("::")
-            && self.file.as_deref().is_some_and(is_of_runtime)
+            && self.is_of_runtime()
     }
 
     /// Whether it is a function of `std` by which the runtime calls closures.

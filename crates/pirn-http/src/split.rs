@@ -182,7 +182,7 @@ impl fmt::Debug for Responder<'_> {
 
 /// The body of a response that a [`Responder`] has begun.
 ///
-/// What is written is collected; [`flush`](Write::flush) sends it.
+/// It collects the bytes that the handler writes; [`flush`](Write::flush) sends them.
 pub struct BodyWriter<'r> {
     outgoing: &'r mut Outgoing,
     writing: Writing<'r>,

@@ -119,6 +119,7 @@ pub mod executor;
 mod interpose;
 mod observe;
 mod on_carrier;
+mod panic;
 pub mod scope;
 mod scoped_value;
 mod start;

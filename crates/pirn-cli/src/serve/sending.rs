@@ -44,7 +44,7 @@ pub(super) enum Answered {
     PassedOn(bool),
 }
 
-/// What has come while the body was sent.
+/// What the other server has sent while the proxy sent the body.
 enum Came {
     Nothing(io::Error),
     Head(Head),

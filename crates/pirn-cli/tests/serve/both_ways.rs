@@ -17,8 +17,8 @@ const ALL: u32 = 0x7fff_ffff;
 
 const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
 
-/// Answers a request by its body while that comes: the chunks are those of the proxy. Returns
-/// whether all of it was there.
+/// Sends each chunk of a request's body back as soon as the proxy has sent it. Returns whether the
+/// body was whole.
 fn echo(mut stream: &TcpStream) -> bool {
     stream.write_all(HEAD).unwrap();
     let (mut piece, mut last) = (vec![0; 65_536], Vec::new());

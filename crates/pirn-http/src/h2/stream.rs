@@ -45,9 +45,9 @@ impl Common {
     /// share its window and the client's attention: as long as the others move together as much as
     /// one of them has to, one may pause for as long as a connection may be idle.
     ///
-    /// What the others move is counted from when the time of this body began. From the beginning of
-    /// this wait would not do: a stream that now and then gets a few bytes has little of its time
-    /// left when its last wait begins, and in so short a wait nobody moves enough.
+    /// The count of what the others move begins with the time of this body. It cannot begin with
+    /// this wait: a stream that now and then gets a few bytes has little of its time left when its
+    /// last wait begins, and the others cannot move enough in so short a wait.
     pub(super) fn patiently<R>(
         &self,
         seat: &Seat,

@@ -24,7 +24,7 @@ use super::fds::{self, Entry};
 use super::other_table;
 use super::readiness::{FdWaiter, Interest};
 use super::wait::Outcome;
-use crate::panic::Panic;
+use crate::panic;
 use crate::runtime::{self, Runtime};
 use crate::sys::{self, Errno};
 use crate::vthread;
@@ -43,7 +43,7 @@ mod transfer;
 #[cold]
 pub(super) fn wake(waker: Waker) {
     let call = move || {
-        if Panic::catch(|| waker.wake()).is_err() {
+        if panic::catch(|| waker.wake()).is_none() {
             sys::fatal(&[
                 "a waker panicked, and with it an event of a descriptor that a task awaits is lost",
             ]);

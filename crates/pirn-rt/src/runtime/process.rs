@@ -33,7 +33,7 @@ fn study_thread(reserve: usize) -> Result<(), String> {
     let template = tls::Template::capture(reserve)?;
     sanitizer::study(template.image_bytes())?;
     let verified = template.rehearse(|tp| {
-        // SAFETY: a complete block that nobody else uses.
+        // SAFETY: `rehearse` passes a complete block, which no thread uses.
         unsafe { malloc::verify(tp) }
     });
     tls::install(template);

@@ -2,13 +2,14 @@
 
 use super::spare::Spare;
 use super::{Processor, preempt};
-use crate::panic::Panic;
+use crate::panic;
 use crate::recorder::kinds;
 use crate::runtime::Runtime;
 use crate::sys;
 use crate::vthread::{self, Carrier, Ready, recorded, signals};
 use core::sync::atomic::Ordering;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Starts the carrier that begins with this processor.
 pub(super) fn start_one(processor: &'static Processor) -> io::Result<()> {
@@ -27,7 +28,7 @@ fn run(processor: &'static Processor) {
     // SAFETY: the processor was made, or added, for this carrier.
     unsafe { processor.held_here() };
     // If a carrier ended, its threads would wait for ever without a message.
-    let panic = Panic::catch(|| {
+    let run = || {
         carrier.enter(runtime, || {
             loop {
                 let thread = next(runtime, &carrier);
@@ -35,11 +36,9 @@ fn run(processor: &'static Processor) {
                 unsafe { carrier.mount(thread) };
             }
         })
-    });
-    let Err(panic): Result<(), _> = panic else {
-        return;
     };
-    let text = panic.message().unwrap_or("(no message)");
+    let Err(payload) = catch_unwind(AssertUnwindSafe(run));
+    let text = panic::message(&*payload).unwrap_or("(no message)");
     sys::fatal(&["a carrier panicked: ", text])
 }
 

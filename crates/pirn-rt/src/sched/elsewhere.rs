@@ -2,7 +2,7 @@
 //! the program, or while a platform thread waits for the thread.
 
 use super::{Processor, os_thread};
-use crate::panic::Panic;
+use crate::panic;
 use crate::sys;
 use crate::vthread::ready::Dispatch;
 use crate::vthread::record::Phase;
@@ -131,7 +131,7 @@ pub fn lend(thread: &Core) {
 #[cold]
 pub(super) fn dispatch(scheduler: Arc<dyn Dispatch>, thread: Ready) {
     let call = move || {
-        if Panic::catch(|| scheduler.dispatch(thread)).is_err() {
+        if panic::catch(|| scheduler.dispatch(thread)).is_none() {
             sys::fatal(&["a scheduler panicked: the wake-up of a virtual thread is lost"]);
         }
     };

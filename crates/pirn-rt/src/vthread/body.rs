@@ -5,7 +5,7 @@ use super::magazines;
 use super::record::{Attributes, Core};
 use super::recorded;
 use super::reference::ThreadRef;
-use crate::panic::Panic;
+use crate::panic;
 use crate::sched::counters;
 use core::alloc::Layout;
 use core::cell::UnsafeCell;
@@ -134,7 +134,7 @@ impl<B: Body> Allocation<B> {
             unsafe { core.cast::<Self>().as_ref().body.drop_result() }
         };
         // As in std: a panic while a result is dropped cannot be passed on to any caller.
-        if Panic::catch(drop).is_err() {
+        if panic::catch(drop).is_none() {
             crate::sys::fatal(&["a virtual thread's result panicked while it was dropped"]);
         }
     }
@@ -223,8 +223,7 @@ impl<T, F: FnOnce() -> T> ClosureBody<T, F> {
 /// Calls code of the program, as `catch_unwind` does. A panic on a virtual thread is counted and
 /// recorded.
 ///
-/// Not by [`Panic::catch`]: the result is stored as it is, and one that is dropped on the way takes
-/// 2 ns of each thread.
+/// Not by [`panic::catch`], which drops the payload: it is part of the result.
 pub fn caught<T>(f: impl FnOnce() -> T) -> std::thread::Result<T> {
     let result = catch_unwind(AssertUnwindSafe(f));
     if result.is_err() {

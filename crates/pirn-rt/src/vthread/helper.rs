@@ -7,7 +7,7 @@
 
 use super::natively::Natively;
 use crate::glibc::symbols;
-use crate::panic::Panic;
+use crate::panic;
 use crate::stack::PAGE;
 use crate::sys::call;
 use core::ffi::{c_int, c_void};
@@ -113,7 +113,7 @@ extern "C" fn run<F: FnOnce()>(task: *mut c_void) -> *mut c_void {
     // SAFETY: a name that ends with a zero.
     let _ = unsafe { call!(libc::SYS_prctl, libc::PR_SET_NAME, task.name.as_ptr()) };
     RUNNING.fetch_add(1, SeqCst);
-    let _ = Panic::catch(task.f); // The panic's message has been written.
+    let _ = panic::catch(task.f);
     RUNNING.fetch_sub(1, SeqCst);
     core::ptr::null_mut()
 }

@@ -21,11 +21,11 @@
 
 use super::join::RawHandle;
 use super::{JoinHandle, Result, Thread};
+use crate::panic::Panic;
 use core::fmt;
 use core::pin::Pin;
 use core::ptr::NonNull;
 use core::task::{Context, Poll, Waker, ready};
-use pirn_rt::panic::Panic;
 use pirn_rt::sys;
 use pirn_rt::vthread::end::JoinWaiter;
 use pirn_rt::vthread::{Core, ThreadRef};

@@ -35,6 +35,7 @@ pub(crate) mod std_start;
 mod threads;
 pub(crate) mod working_for;
 
+pub use crate::panic::Panic;
 pub use builder::{Builder, Factory};
 pub use identity::{Thread, ThreadId, current};
 pub use interrupt::{
@@ -47,8 +48,6 @@ pub(crate) use listeners::tell as tell_listeners;
 pub use listeners::{OnInterrupt, on_interrupt};
 pub use park::{no_preemption, park, park_timeout, sleep, sleep_until, yield_now};
 pub use parker::Parker;
-#[doc(inline)]
-pub use pirn_rt::panic::Panic;
 pub use scoped::{Scope, ScopedJoinHandle, scope};
 pub use std::thread::{AccessError, LocalKey, Result, available_parallelism, panicking};
 pub use threads::{PlatformThreads, Threads};

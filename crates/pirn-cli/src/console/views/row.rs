@@ -129,12 +129,10 @@ fn is_own(frame: &Frame) -> bool {
     let Some(file) = frame.file.as_deref() else {
         return false;
     };
-    let parts: Vec<&str> = file.split('/').collect();
-    let of_runtime = |pair: &[&str]| pair == ["pirn", "src"];
     let shortened = show::path(file) != show::plain(file.as_bytes());
     // Those of libc, of which there are sources of names alone.
     let of_c = file.ends_with(".c") || file.ends_with(".S");
-    !shortened && !of_c && !file.starts_with("library/") && !parts.windows(2).any(of_runtime)
+    !shortened && !of_c && !file.starts_with("library/") && !frame.is_of_runtime()
 }
 
 /// Returns a frame without its folders: `server::handle (main.rs:12)`.
@@ -164,6 +162,7 @@ mod tests {
             "/x/.cargo/registry/src/index-1/pirn-0.1.0/src/scope.rs"
         ));
         assert!(!own("/x/crates/pirn/src/interpose/time.rs"));
+        assert!(!own("/x/crates/pirn-rt/src/vthread/mount.rs"));
         assert!(!is_own(&Frame::default()));
     }
 

@@ -258,12 +258,9 @@ fn is_own(frame: &Frame) -> bool {
         return false;
     };
     let shown = show::path(file);
-    !shown.starts_with("library/") && shown == show::plain(file.as_bytes()) && !of_runtime(file)
-}
-
-/// Whether a file is one of the runtime's.
-fn of_runtime(file: &str) -> bool {
-    file.contains("pirn/src/") || file.contains("pirn-rt/src/")
+    !shown.starts_with("library/")
+        && shown == show::plain(file.as_bytes())
+        && !frame.is_of_runtime()
 }
 
 /// Returns the frame by which people know a stack: the innermost of the program itself.

@@ -12,7 +12,7 @@ use super::commands::{self, Command};
 use super::files::Fd;
 use super::request::{LONGEST, Request};
 use super::sockets;
-use pirn_rt::panic::Panic;
+use crate::panic::Panic;
 use pirn_rt::sys::Errno;
 use pirn_rt::time::Deadline;
 use std::io::{self, Write};

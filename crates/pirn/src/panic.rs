@@ -1,0 +1,139 @@
+//! A panic as a value: how code of the program, which may panic, is called by one who goes on.
+
+use core::any::Any;
+use core::fmt;
+use core::mem;
+use pirn_rt::panic;
+use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind};
+
+/// The panic of another thread, or of a call: its payload, in a form that can be part of an error.
+///
+/// Dropping it never panics. A payload may panic when it is dropped; the panic hook has reported
+/// that by then, and the code that only gets rid of an error has nothing to say to it.
+///
+/// # Examples
+/// ```
+/// use pirn::thread::{self, Panic};
+///
+/// let payload = thread::spawn(|| panic!("no thread left")).join().unwrap_err();
+/// let panic = Panic::new(payload);
+/// assert_eq!(panic.message(), Some("no thread left"));
+/// assert_eq!(panic.to_string(), "panicked: no thread left");
+/// ```
+pub struct Panic(Box<dyn Any + Send>);
+
+// SAFETY: a `&Panic` gives access to the payload only if that is a `&str` or a `String`, which are
+// `Sync`; the payload's type id is constant.
+unsafe impl Sync for Panic {}
+
+// Like other errors: a payload is only passed on.
+impl UnwindSafe for Panic {}
+impl RefUnwindSafe for Panic {}
+
+impl Panic {
+    /// Calls `f` and returns its result, or its panic, as
+    /// [`catch_unwind`](std::panic::catch_unwind) does.
+    ///
+    /// Whether what `f` has left half changed may be used afterwards is for the caller to know.
+    ///
+    /// # Errors
+    /// `f` panicked.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::thread::Panic;
+    ///
+    /// let parse = |text: &str| Panic::catch(|| text.parse::<u8>().expect("a small number"));
+    /// assert_eq!(parse("7").unwrap(), 7);
+    /// assert!(parse("1000").unwrap_err().to_string().contains("a small number"));
+    /// ```
+    #[inline]
+    pub fn catch<T>(f: impl FnOnce() -> T) -> Result<T, Panic> {
+        catch_unwind(AssertUnwindSafe(f)).map_err(Panic)
+    }
+
+    /// Makes an error of the payload that [`JoinHandle::join`](crate::thread::JoinHandle::join) or
+    /// [`catch_unwind`](std::panic::catch_unwind) returned.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::thread::Panic;
+    ///
+    /// let payload = std::panic::catch_unwind(|| panic!("oh no")).unwrap_err();
+    /// assert_eq!(Panic::new(payload).to_string(), "panicked: oh no");
+    /// ```
+    pub fn new(payload: Box<dyn Any + Send>) -> Panic {
+        Panic(payload)
+    }
+
+    /// Returns the message, if the payload is a text, as that of `panic!` is.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::thread::Panic;
+    ///
+    /// assert_eq!(Panic::new(Box::new("oh no")).message(), Some("oh no"));
+    /// assert_eq!(Panic::new(Box::new(7)).message(), None); // from `panic_any(7)`
+    /// ```
+    pub fn message(&self) -> Option<&str> {
+        panic::message(&*self.0)
+    }
+
+    /// Returns the payload.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::thread::{self, Panic};
+    ///
+    /// let payload = thread::spawn(|| std::panic::panic_any(7)).join().unwrap_err();
+    /// let panic = Panic::new(payload);
+    /// assert_eq!(panic.into_payload().downcast_ref(), Some(&7));
+    /// ```
+    pub fn into_payload(mut self) -> Box<dyn Any + Send> {
+        self.take()
+    }
+
+    /// Continues the panic on this thread, without another message.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::thread::{self, Panic};
+    ///
+    /// let outer = thread::spawn(|| {
+    ///     let inner = thread::spawn(|| panic!("oh no"));
+    ///     inner.join().unwrap_or_else(|payload| Panic::new(payload).resume())
+    /// });
+    /// assert_eq!(Panic::new(outer.join().unwrap_err()).message(), Some("oh no"));
+    /// ```
+    pub fn resume(self) -> ! {
+        std::panic::resume_unwind(self.into_payload())
+    }
+
+    /// Takes the payload, and leaves one whose drop does nothing.
+    fn take(&mut self) -> Box<dyn Any + Send> {
+        mem::replace(&mut self.0, Box::new(()))
+    }
+}
+
+impl Drop for Panic {
+    fn drop(&mut self) {
+        panic::discard(self.take());
+    }
+}
+
+impl fmt::Display for Panic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.message() {
+            Some(message) => write!(f, "panicked: {message}"),
+            None => f.write_str("panicked, with a payload that is no text"),
+        }
+    }
+}
+
+impl fmt::Debug for Panic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Panic").field(&self.message()).finish()
+    }
+}
+
+impl std::error::Error for Panic {}
