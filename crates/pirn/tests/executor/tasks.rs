@@ -250,7 +250,11 @@ fn cancel_after_the_end_changes_nothing() {
 
 #[watched]
 fn a_task_cancelled_before_its_start_never_runs() {
-    let one_carrier = [("PIRN_PARALLELISM", "1"), ("PIRN_SPARE_CARRIERS", "0")];
+    let one_carrier = [
+        ("PIRN_PARALLELISM", "1"),
+        ("PIRN_SPARE_CARRIERS", "0"),
+        ("PIRN_PREEMPT", "0"),
+    ];
     child::isolated(&one_carrier, || {
         on_virtual(|| {
             let executor = ThreadPerTask::new();

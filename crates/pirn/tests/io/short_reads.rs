@@ -14,9 +14,13 @@ use crate::common::{child, on_virtual, sys, watched};
 use libc::{c_int, iovec};
 use pirn::thread;
 
-/// Runs `body` on a virtual thread of a child process with one carrier.
+/// Runs `body` on a virtual thread of a child process with one carrier, which is not preempted.
 fn alone(body: impl FnOnce() + Send + 'static) {
-    let one = [("PIRN_PARALLELISM", "1"), ("PIRN_SPARE_CARRIERS", "0")];
+    let one = [
+        ("PIRN_PARALLELISM", "1"),
+        ("PIRN_SPARE_CARRIERS", "0"),
+        ("PIRN_PREEMPT", "0"),
+    ];
     child::isolated(&one, || on_virtual(body));
 }
 
